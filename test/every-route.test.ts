@@ -214,7 +214,15 @@ const examples: Record<string, Example> = {
       id: (await owner.post('/keys', { name: 'old', publicKey: newKeyLine() })).body.id,
     }),
   },
-  'GET /repos/:name/commits/:id': { path: '/repos/site/commits/{commit}', prepare: makePush },
+  'GET /repos/:name/commits': { path: '/repos/site/commits?rev=main&limit=1', prepare: makePush },
+  'GET /repos/:name/commits/:id': {
+    path: '/repos/site/commits/{commit}?diff=1',
+    prepare: makePush,
+  },
+  'GET /repos/:name/compare': {
+    path: '/repos/site/compare?base={commit}&head=main',
+    prepare: makePush,
+  },
   'GET /repos/:name/tree': { path: '/repos/site/tree?rev=main', prepare: makePush },
   'GET /repos/:name/pushes': { path: '/repos/site/pushes', prepare: makePush },
   'GET /repos/:name/pushes/:id': { path: '/repos/site/pushes/{id}', prepare: makePush },

@@ -83,7 +83,7 @@ test('folders import only from lower rows', () => {
 
 /** The folders within two large ones, in rows of the same kind. */
 const innerRows = {
-  git: [['import', 'maintenance', 'protocol'], ['refs'], ['objects'], ['process']],
+  git: [['import', 'maintenance', 'protocol'], ['refs'], ['objects', 'diff'], ['process']],
   'git-server': [
     ['git-server'],
     ['http', 'ssh', 'api-writes'],
@@ -115,12 +115,14 @@ const entryPoints: Record<string, string[]> = {
     'commands',
     'git-config',
     'git-process',
+    'history-commands',
     'orphans',
     'preforked-process',
     'spawn-helper',
     'spawn-messages',
     'version',
   ],
+  'git/diff': ['diff-parser', 'parsed-diff', 'part-scanner', 'quote-path'],
   'git/objects': [
     'commit-object',
     'commit-summary',

@@ -10,6 +10,7 @@ import type { BrowseParts } from './browse-parts.ts'
 import { createCachedResponses } from './cached-responses.ts'
 import { commitRoutes } from './commit-routes.ts'
 import { createCommitsById } from './commits-by-id.ts'
+import { compareRoutes } from './compare-routes.ts'
 import { createGitTasks } from './git-tasks.ts'
 import { treeRoutes } from './tree-routes.ts'
 import { createTrees } from './trees.ts'
@@ -40,7 +41,7 @@ export function createBrowse(dependencies: Dependencies): Browse {
     trees: createTrees(),
   }
   return {
-    routes: [...treeRoutes(parts), ...commitRoutes(parts)],
+    routes: [...treeRoutes(parts), ...commitRoutes(parts), ...compareRoutes(parts)],
     [Symbol.asyncDispose]: () => pool[Symbol.asyncDispose](),
   }
 }

@@ -12,6 +12,17 @@ export type CachedResponses = (
   work: (signal: AbortSignal) => Promise<unknown>,
 ) => Promise<SerializedJson>
 
+/** A page of a list, for a response with a link to the next one. */
+export class ListPage {
+  readonly rows: unknown[]
+  readonly nextCursor: string | undefined
+
+  constructor(rows: unknown[], nextCursor: string | undefined) {
+    this.rows = rows
+    this.nextCursor = nextCursor
+  }
+}
+
 type Work = { result: Promise<SerializedJson>; callers: number; controller: AbortController }
 
 // A few large responses should not displace all others.
@@ -28,7 +39,10 @@ export function createCachedResponses({ maxBytes }: { maxBytes: number }): Cache
   function start(key: string, work: (signal: AbortSignal) => Promise<unknown>): Work {
     const controller = new AbortController()
     const result = work(controller.signal).then((value) => {
-      const serialized = new SerializedJson(Buffer.from(`${JSON.stringify(value)}\n`))
+      const isPage = value instanceof ListPage
+      const json = JSON.stringify(isPage ? value.rows : value)
+      const cursor = isPage ? value.nextCursor : undefined
+      const serialized = new SerializedJson(Buffer.from(`${json}\n`), cursor)
       results.set(key, serialized)
       return serialized
     })

@@ -1,36 +1,144 @@
 import { Type } from 'typebox'
+import { linkToNext } from '../http/pages.ts'
 import { closed, route } from '../http/route.ts'
+import { PathQuery, toRawPath } from './api-path.ts'
+import { pageQuery } from './browse-pages.ts'
 import { type BrowseParts, missingRepository, openToRead } from './browse-parts.ts'
-import { keyOf } from './cached-responses.ts'
-import { Commit, toCommit } from './commit-schemas.ts'
-import { commitUnreadable, findCommit, revisionProblems } from './revisions.ts'
+import { keyOf, ListPage } from './cached-responses.ts'
+import { Commit, CommitDetails, toCommit } from './commit-schemas.ts'
+import { toDiff } from './diff-schemas.ts'
+import { readHistory } from './history.ts'
+import { emptyTree, readDiff } from './read-diff.ts'
+import { commitUnreadable, findCommit, RevisionQuery, revisionProblems } from './revisions.ts'
+
+export const taskProblems = ['git_limit_exceeded', 'git_busy'] as const
+
+const defaultLimit = 100
+
+const HistoryQuery = Type.Object(
+  {
+    ...RevisionQuery,
+    ...PathQuery,
+    author: Type.Optional(
+      Type.String({
+        description:
+          'Part of the name or the address of the author, as in `Ada <ada@example.com>`, in either case',
+        minLength: 1,
+        maxLength: 500,
+        pattern: '^[^\\x00-\\x1f\\x7f]*$',
+      }),
+    ),
+    since: Type.Optional(
+      Type.Integer({
+        description:
+          'Commits of this time or later, in milliseconds since the Unix epoch; the list ends at the first line of history that is older',
+        minimum: 0,
+      }),
+    ),
+    until: Type.Optional(
+      Type.Integer({
+        description: 'Commits of this time or earlier, in milliseconds since the Unix epoch',
+        minimum: 0,
+      }),
+    ),
+    ...pageQuery(defaultLimit),
+    cursor: Type.Optional(
+      Type.String({
+        description: 'the cursor in the `Link` header of the previous page',
+        pattern: '^[1-9][0-9]{0,8}$',
+      }),
+    ),
+  },
+  closed,
+)
 
 /** The routes of commits. */
 export function commitRoutes(parts: BrowseParts) {
-  const { pool, cached, commits } = parts
+  const { pool, cached, commits, tasks } = parts
 
   return [
+    route('GET', '/repos/:name/commits', {
+      operationId: 'listCommits',
+      tag: 'browse',
+      summary: 'List commits',
+      description:
+        'Lists the history of a revision as `git log` does, newest first. All pages are of the commit that the revision was when the first one was requested.',
+      permission: 'repo:read',
+      find: openToRead(parts),
+      isConditional: true,
+      query: HistoryQuery,
+      reply: { 200: Type.Array(Commit) },
+      problems: [...missingRepository, ...revisionProblems, ...taskProblems],
+      handle: async ({ principal, found, query, url, setHeader, notModified, clientSignal }) => {
+        const { author = '', since, until, limit = defaultLimit, cursor = '0' } = query
+        const path = toRawPath(query)
+        const { id: tip } = await findCommit(pool.of(found.path), found, query.rev)
+        const range = { tip, path, author, since, until, skip: Number(cursor), limit }
+        const key = keyOf([
+          'commits',
+          found.id,
+          ...Object.values({ ...range, since: since ?? '', until: until ?? '' }),
+        ])
+        if (notModified(key)) return undefined
+        const page = await cached(key, clientSignal(), async (signal) => {
+          const asker = { principal, repository: found, signal }
+          const { commits: listed, nextSkip } = await readHistory(parts, asker, range)
+          const rows = listed.map(({ id, commit }) => toCommit(id, commit))
+          return new ListPage(rows, nextSkip?.toString())
+        })
+        if (page.nextCursor !== undefined)
+          setHeader('link', linkToNext(url, { rev: tip, limit, cursor: page.nextCursor }))
+        return page
+      },
+    }),
+
     route('GET', '/repos/:name/commits/:id', {
       operationId: 'getCommit',
       tag: 'browse',
       summary: 'Get a commit',
+      description:
+        'With `diff`, also what it changed: a merge is compared with its first parent, a commit without parents with an empty tree.',
       permission: 'repo:read',
       find: openToRead(parts),
       isConditional: true,
-      query: Type.Object({}, closed),
-      reply: { 200: Commit },
-      problems: [...missingRepository, ...revisionProblems, 'git_limit_exceeded'],
-      handle: async ({ found, params, notModified, clientSignal }) => {
+      query: Type.Object({ ...DiffQuery, ...DiffPathQuery }, closed),
+      reply: { 200: CommitDetails },
+      problems: [...missingRepository, ...revisionProblems, ...taskProblems],
+      handle: async ({ principal, found, params, query, notModified, clientSignal }) => {
+        const path = toRawPath(query)
+        const withDiff = query.diff === true || path !== ''
         const objects = pool.of(found.path)
         const { id } = await findCommit(objects, found, params.id)
-        const key = keyOf(['commit', found.id, id])
+        const key = keyOf(['commit', found.id, id, withDiff, path])
         if (notModified(key)) return undefined
-        return cached(key, clientSignal(), async () => {
+        return cached(key, clientSignal(), async (signal) => {
           const commit = await commits(objects, id)
           if (!commit) throw commitUnreadable(id)
-          return toCommit(id, commit)
+          if (!withDiff) return toCommit(id, commit)
+          const [base = null] = commit.parents
+          const asker = { principal, repository: found, signal }
+          const diff = await readDiff(tasks, asker, { before: base ?? emptyTree, after: id, path })
+          return { ...toCommit(id, commit), diff: toDiff(base, diff) }
         })
       },
     }),
   ]
+}
+
+const DiffQuery = {
+  diff: Type.Optional(
+    Type.Boolean({ description: 'true or false: whether to add what the commit changed' }),
+  ),
+}
+
+/** The query parameters of a file whose diff is requested alone. */
+export const DiffPathQuery = {
+  path: Type.Optional(
+    Type.String({
+      description:
+        'A changed file or folder, whose diff is then returned alone, with larger limits',
+      maxLength: 4096,
+    }),
+  ),
+  pathBase64: PathQuery.pathBase64,
 }

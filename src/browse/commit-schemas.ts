@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox'
 import type { CommitObject, CommitPerson } from '../git/objects/commit-object.ts'
 import { named } from '../http/named-schemas.ts'
+import { Diff } from './diff-schemas.ts'
 
 export const objectId = (description: string) => Type.String({ description })
 
@@ -25,6 +26,11 @@ export const Commit = named(
     committer: signature('Who made the commit'),
     message: Type.String({ description: 'Message, up to 16,384 characters' }),
   }),
+)
+
+export const CommitDetails = named(
+  'CommitDetails',
+  Type.Object({ ...Commit.properties, diff: Type.Optional(Diff) }),
 )
 
 export function toCommit(id: string, commit: CommitObject): Static<typeof Commit> {

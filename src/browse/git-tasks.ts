@@ -8,7 +8,7 @@ import { type Git, GitError } from '../git/process/git-process.ts'
 import type { Repository } from '../repositories/repositories.ts'
 
 /** Who asks for a response that a git process computes, until when. */
-type Asker = { principal: Principal; repository: Repository; signal: AbortSignal }
+export type Asker = { principal: Principal; repository: Repository; signal: AbortSignal }
 
 type Task<T> = {
   command: readonly string[]
@@ -16,6 +16,8 @@ type Task<T> = {
   input?: string
   /** Exit codes besides 0 that are no failure. */
   accepts?: readonly number[]
+  /** Memory of the process, if less than usual. */
+  memoryMaxBytes?: number
   /** No limit of time, for streams to the client. */
   isStream?: boolean
   /** Consumes the output. The process is killed when it returns before the end. */
@@ -36,7 +38,7 @@ type Options = {
   git: Git
   settings: Pick<
     PlainSettings,
-    'maxConcurrentBrowses' | 'browseSeconds' | 'gitWaiting' | 'gitWaitSeconds'
+    'maxConcurrentBrowses' | 'browseSeconds' | 'gitWaiting' | 'gitWaitSeconds' | 'gitMemoryMaxBytes'
   >
 }
 
@@ -51,11 +53,15 @@ export function createGitTasks({ git, settings }: Options): GitTasks {
   return {
     async run({ principal, repository, signal }, task) {
       const { command, input, accepts = [], isStream = false, read } = task
+      const memoryMaxBytes = Math.min(
+        task.memoryMaxBytes ?? Number.POSITIVE_INFINITY,
+        settings.gitMemoryMaxBytes,
+      )
       const keys = [principal.username || principal.id, repository.id]
       using _permit = await limiter.acquire(keys, signal)
       const timeout = isStream ? undefined : AbortSignal.timeout(settings.browseSeconds * 1000)
       const ending = timeout ? AbortSignal.any([signal, timeout]) : signal
-      await using child = await git.start(command)
+      await using child = await git.start(command, { limits: { memoryMaxBytes } })
       child.stdin.end(input)
       let isAtEnd = false
       async function* output() {
@@ -67,9 +73,10 @@ export function createGitTasks({ git, settings }: Options): GitTasks {
         if (!isAtEnd) return result
         const ended = await child.ended
         if (ended.exitCode === 0 || accepts.includes(ended.exitCode ?? -1)) return result
-        throw ended.exceeded ?? new GitError(command[1] ?? '', ended)
+        throw ended.exceeded ?? new GitError(nameOf(command), ended)
       } catch (error) {
-        if (timeout?.aborted && !signal.aborted) throw tookTooLong(settings.browseSeconds)
+        if (timeout?.aborted && !signal.aborted)
+          throw tookTooLong(settings.browseSeconds, timeout.reason)
         throw error
       }
     },
@@ -78,9 +85,15 @@ export function createGitTasks({ git, settings }: Options): GitTasks {
   }
 }
 
-function tookTooLong(seconds: number): Problem {
+/** The command of git among its words. */
+function nameOf(command: readonly string[]): string {
+  return command.find((word) => !word.startsWith('-')) ?? ''
+}
+
+function tookTooLong(seconds: number, cause: unknown): Problem {
   return new Problem(
     'git_limit_exceeded',
     `The answer took git longer than ${seconds} s, the limit of SVC_BROWSE_SECONDS. Ask for less, such as a smaller file, folder or range.`,
+    { cause },
   )
 }

@@ -1,6 +1,6 @@
 /** Input and output of a command. */
 export type Terminal = {
-  out: (text: string) => void
+  out: (text: string | Uint8Array) => void
   /** Writes to standard error. */
   err: (text: string) => void
   /** Returns a signal that the first SIGINT or SIGTERM aborts, for a command that stops itself; a second one exits at once. */

@@ -65,12 +65,14 @@ export type OperationInput = {
   body: unknown
 }
 
-/** JSON that was serialized before, in UTF-8. */
+/** JSON that was serialized before, in UTF-8; of a page of a list, with the cursor of the next one if there is one. */
 export class SerializedJson {
   readonly bytes: Buffer
+  readonly nextCursor: string | undefined
 
-  constructor(bytes: Buffer) {
+  constructor(bytes: Buffer, nextCursor?: string) {
     this.bytes = bytes
+    this.nextCursor = nextCursor
   }
 }
 

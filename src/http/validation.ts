@@ -41,11 +41,13 @@ export function checkQuery(schema: TSchema | undefined, query: URLSearchParams):
   return check(schema, values, unknownParameters(query, Object.keys(properties)))
 }
 
+const booleans: Record<string, boolean> = { true: true, false: false, 1: true, 0: false }
+
 /** Converts a parameter to the type of its schema; an invalid one is left for the validation to reject. */
 function toValue(schema: TSchema | undefined, text: string): unknown {
   const { type } = Object(schema) as { type?: string }
   if (type === 'integer' && /^-?\d{1,15}$/.test(text)) return Number(text)
-  if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true'
+  if (type === 'boolean' && Object.hasOwn(booleans, text)) return booleans[text]
   return text
 }
 

@@ -17,7 +17,7 @@ export async function runInProcess(args: string[], env: Record<string, string> =
   const printed = { out: '', err: '' }
   const terminal: Terminal = {
     out: (text) => {
-      printed.out += text
+      printed.out += Buffer.from(text).toString()
     },
     err: (text) => {
       printed.err += text

@@ -1,7 +1,9 @@
 import { harmlessFaults } from './git-config.ts'
+import { historyCommands } from './history-commands.ts'
 
 /** Every git command that svc runs. Callers pass values only, never options. */
 export const gitCommands = {
+  ...historyCommands,
   version: () => ['version'],
   init: (directory: string, branch = 'main') => [
     'init',
@@ -109,15 +111,6 @@ export const gitCommands = {
     before,
     after,
   ],
-  listCommits: (directory: string, maxCount: string, since: string, until: string) => [
-    `--git-dir=${directory}`,
-    'log',
-    '-z',
-    `--max-count=${maxCount}`,
-    '--format=%H%n%an%n%s',
-    '--end-of-options',
-    `${since}..${until}`,
-  ],
   // Newest first, each with its files. A `^` before an id excludes that commit and its ancestors.
   logWithFiles: (directory: string, maxCount: string, ...revisions: string[]) => [
     ...logOf(directory),
@@ -169,23 +162,6 @@ export const gitCommands = {
     '--others',
     '--exclude-standard',
   ],
-  // Exits with 0 when `before` is an ancestor of `after`, and with 1 when it is not.
-  isAncestor: (directory: string, before: string, after: string) => [
-    `--git-dir=${directory}`,
-    'merge-base',
-    '--is-ancestor',
-    '--end-of-options',
-    before,
-    after,
-  ],
-  // One of the best common ancestors of two commits; exits with 1 when there is none.
-  findMergeBase: (directory: string, ours: string, theirs: string) => [
-    `--git-dir=${directory}`,
-    'merge-base',
-    '--end-of-options',
-    ours,
-    theirs,
-  ],
   // Merges two commits; exits with 1 when they conflict. Prints the tree, the conflicted files and messages.
   mergeTrees: (directory: string, ours: string, theirs: string) => [
     `--git-dir=${directory}`,
@@ -208,15 +184,6 @@ export const gitCommands = {
     `--max-count=${maxCount}`,
     '--end-of-options',
     `${onto}...${tip}`,
-  ],
-  // The newest commits reachable from standard input, each after its descendants, with their parents.
-  listParents: (directory: string) => [
-    `--git-dir=${directory}`,
-    'rev-list',
-    '--parents',
-    '--date-order',
-    '--max-count=50000',
-    '--stdin',
   ],
   // The id of each object named on standard input, or `missing`.
   findObjects: (directory: string) => [

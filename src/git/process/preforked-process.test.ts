@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Readable } from 'node:stream'
 import { test } from 'node:test'
-import { openPreforkedProcess, toOrder } from './preforked-process.ts'
+import { openPreforkedProcess, toOrder, toWord } from './preforked-process.ts'
 
 const path = process.env.PATH ?? ''
 
@@ -45,6 +45,17 @@ test('a preforked process executes a program with exactly the given words and va
     variables,
   })
   assert.equal(shown.output, `${variables.ODD}||kept`)
+})
+
+test('a word can have any bytes but NUL', async () => {
+  const bytes = Array.from({ length: 255 }, (_, index) => index + 1)
+  const raw = Buffer.from([...bytes, 0xc3, 0xa9, 0xff]).toString('latin1')
+  const { output } = await become({
+    command: ['sh', '-c', 'printf %s "$1" | base64 -w 0', 'sh', toWord(raw)],
+    variables: {},
+  })
+  assert.equal(Buffer.from(output, 'base64').toString('latin1'), raw)
+  assert.equal(toWord(Buffer.from('Á…é').toString('latin1')), 'Á…é')
 })
 
 test('a preforked process applies its limits before it executes the program', async () => {

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { spawn } from 'node:child_process'
 import type { Duplex, Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
@@ -94,7 +95,7 @@ export function openPreforkedProcess({ variables, reads }: Options): PreforkedPr
 }
 
 /** Encodes an order for prefork.sh, to be written to the channel. */
-export function toOrder({ command, variables, limits, isIdle }: ProcessOrder): string {
+export function toOrder({ command, variables, limits, isIdle }: ProcessOrder): string | Buffer {
   const { memoryMaxBytes, fileMaxBytes, cpuMaxSeconds } = limits ?? {}
   const steps = [
     ...(memoryMaxBytes === undefined ? [] : [step('memory', Math.floor(memoryMaxBytes / 1024))]),
@@ -105,7 +106,29 @@ export function toOrder({ command, variables, limits, isIdle }: ProcessOrder): s
     ...Object.entries(variables).map(([name, value]) => step('variable', `${name}=${value}`)),
     ...command.map((word) => step('word', word)),
   ]
-  return `${steps.join('')}go\n`
+  return toBytes(`${steps.join('')}go\n`)
+}
+
+/** A word with these bytes (latin1). Bytes that are not UTF-8 become lone surrogates, which `toOrder` turns back. */
+export function toWord(raw: string): string {
+  const bytes = Buffer.from(raw, 'latin1')
+  if (isUtf8(bytes)) return bytes.toString('utf8')
+  return raw.replace(/[\x80-\xff]/g, (byte) =>
+    String.fromCharCode(firstSurrogate + byte.charCodeAt(0)),
+  )
+}
+
+const firstSurrogate = 0xdc00
+
+function toBytes(order: string): string | Buffer {
+  if (order.isWellFormed()) return order
+  // Capturing: the surrogates stay in the list.
+  const parts = order.split(/([\udc80-\udcff])/u)
+  return Buffer.concat(
+    parts.map((part, index) =>
+      index % 2 === 0 ? Buffer.from(part) : Buffer.from([part.charCodeAt(0) - firstSurrogate]),
+    ),
+  )
 }
 
 function step(kind: string, value: string | number): string {

@@ -20,7 +20,7 @@ export async function findMergeBase(
   ours: string,
   theirs: string,
 ): Promise<string | undefined> {
-  const output = await unlessRefused(git.run(gitCommands.findMergeBase(directory, ours, theirs)))
+  const output = await unlessRefused(git.run(gitCommands.mergeBase(directory, ours, theirs)))
   return output?.trim()
 }
 

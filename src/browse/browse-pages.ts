@@ -1,0 +1,21 @@
+import { Type } from 'typebox'
+
+/** The query parameters of a page of at most 1000 entries. */
+export function pageQuery(defaultLimit: number) {
+  return {
+    limit: Type.Optional(
+      Type.Integer({
+        description: `the page size, 1 to 1000; ${defaultLimit} without it`,
+        minimum: 1,
+        maximum: 1000,
+      }),
+    ),
+    cursor: Type.Optional(
+      Type.String({
+        description: 'the cursor in the `Link` header of the previous page',
+        pattern: '^[\\w.-]+$',
+        maxLength: 8192,
+      }),
+    ),
+  }
+}

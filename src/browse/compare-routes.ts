@@ -1,0 +1,104 @@
+import { type Static, Type } from 'typebox'
+import { named } from '../http/named-schemas.ts'
+import { closed, route } from '../http/route.ts'
+import { toRawPath } from './api-path.ts'
+import { pageQuery } from './browse-pages.ts'
+import { type BrowseParts, missingRepository, openToRead } from './browse-parts.ts'
+import { keyOf } from './cached-responses.ts'
+import { DiffPathQuery, taskProblems } from './commit-routes.ts'
+import { Commit, objectId, toCommit } from './commit-schemas.ts'
+import { type Comparison, compareCommits } from './compare.ts'
+import { Diff, toDiff } from './diff-schemas.ts'
+import { readCommits } from './history.ts'
+import { readDiff } from './read-diff.ts'
+import { findCommit, RevisionQuery, revisionProblems } from './revisions.ts'
+
+const defaultLimit = 100
+const { limit: LimitQuery } = pageQuery(defaultLimit)
+
+/** The route that compares two revisions. */
+export function compareRoutes(parts: BrowseParts) {
+  const { pool, cached, commits, tasks } = parts
+
+  return [
+    route('GET', '/repos/:name/compare', {
+      operationId: 'compareCommits',
+      tag: 'browse',
+      summary: 'Compare two revisions',
+      description:
+        'Returns the commits that `head` has and `base` has not, and what they change: the diff of `head` with the merge base, as of `git diff base...head`. Of unrelated histories, with `base` itself.',
+      permission: 'repo:read',
+      find: openToRead(parts),
+      isConditional: true,
+      query: Type.Object(
+        {
+          base: RevisionQuery.rev,
+          head: RevisionQuery.rev,
+          limit: LimitQuery,
+          ...DiffPathQuery,
+        },
+        closed,
+      ),
+      reply: { 200: ComparedCommits },
+      problems: [...missingRepository, ...revisionProblems, ...taskProblems],
+      handle: async ({ principal, found, query, notModified, clientSignal }) => {
+        const path = toRawPath(query)
+        const { limit = defaultLimit } = query
+        const objects = pool.of(found.path)
+        const [{ id: base }, { id: head }] = await Promise.all([
+          findCommit(objects, found, query.base),
+          findCommit(objects, found, query.head),
+        ])
+        const key = keyOf(['compare', found.id, base, head, limit, path])
+        if (notModified(key)) return undefined
+        return cached(key, clientSignal(), async (signal) => {
+          const asker = { principal, repository: found, signal }
+          const compared = await compareCommits(tasks, asker, { base, head, limit })
+          const { mergeBase, ahead, behind, ids } = compared
+          const before = mergeBase ?? base
+          const [listed, diff] = await Promise.all([
+            readCommits(objects, commits, ids),
+            readDiff(tasks, asker, { before, after: head, path }),
+          ])
+          return {
+            base,
+            head,
+            mergeBase: mergeBase ?? null,
+            status: statusOf(compared),
+            ahead,
+            behind,
+            commits: listed.map(({ id, commit }) => toCommit(id, commit)),
+            diff: toDiff(before, diff),
+          } satisfies Static<typeof ComparedCommits>
+        })
+      },
+    }),
+  ]
+}
+
+function statusOf({ mergeBase, ahead, behind }: Comparison): string {
+  if (mergeBase === undefined) return 'unrelated'
+  if (ahead > 0) return behind > 0 ? 'diverged' : 'ahead'
+  return behind > 0 ? 'behind' : 'identical'
+}
+
+const ComparedCommits = named(
+  'ComparedCommits',
+  Type.Object({
+    base: objectId('Id of the commit that `base` is'),
+    head: objectId('Id of the commit that `head` is'),
+    mergeBase: Type.Union([Type.String(), Type.Null()], {
+      description: 'Id of a best common ancestor; null if the histories are unrelated',
+    }),
+    status: Type.String({
+      description:
+        'What `head` is compared with `base`: `identical`, `ahead`, `behind`, `diverged` or `unrelated`',
+    }),
+    ahead: Type.Integer({ description: 'Number of commits that only `head` has' }),
+    behind: Type.Integer({ description: 'Number of commits that only `base` has' }),
+    commits: Type.Array(Commit, {
+      description: 'Commits that only `head` has, newest first, up to `limit`',
+    }),
+    diff: Diff,
+  }),
+)

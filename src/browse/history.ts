@@ -1,0 +1,153 @@
+import { createPartScanner } from '../git/diff/part-scanner.ts'
+import type { CommitObject } from '../git/objects/commit-object.ts'
+import type { ObjectReader } from '../git/objects/object-reader.ts'
+import { gitCommands } from '../git/process/commands.ts'
+import { toWord } from '../git/process/preforked-process.ts'
+import type { RawPath } from './api-path.ts'
+import type { BrowseParts } from './browse-parts.ts'
+import type { CommitsById } from './commits-by-id.ts'
+import type { Asker } from './git-tasks.ts'
+import { commitUnreadable } from './revisions.ts'
+
+export type HistoryRange = {
+  /** The commit whose history it is. */
+  tip: string
+  path: RawPath
+  author: string
+  /** In milliseconds; undefined without a limit. */
+  since: number | undefined
+  until: number | undefined
+  skip: number
+  limit: number
+}
+
+type ListedCommit = { id: string; commit: CommitObject }
+
+/** Up to this many commits, reading them one by one is faster than starting git. */
+const walkMaxCommits = 100
+/** A page ends before its commits are larger than this. */
+const pageMaxLength = 1024 * 1024
+/** Of large commits, few are in memory at a time. */
+const readAtOnce = 32
+
+/**
+ * Lists commits as git-log(1) does, newest first, with the number to skip for those that follow; undefined if there are
+ * none.
+ */
+export async function readHistory(
+  { tasks, pool, commits }: Pick<BrowseParts, 'tasks' | 'pool' | 'commits'>,
+  asker: Asker,
+  range: HistoryRange,
+): Promise<{ commits: ListedCommit[]; nextSkip: number | undefined }> {
+  const { skip, limit } = range
+  const objects = pool.of(asker.repository.path)
+  const isPlain =
+    range.path === '' && range.author === '' && (range.since ?? range.until) === undefined
+  // One more shows whether there are more.
+  const ids =
+    isPlain && skip + limit <= walkMaxCommits
+      ? await walk(objects, commits, { tip: range.tip, count: skip + limit + 1 })
+      : await listIds(tasks, asker, { ...range, limit: limit + 1 })
+  const own = isPlain && skip + limit <= walkMaxCommits ? ids.slice(skip) : ids
+  const page = await readCommits(objects, commits, own.slice(0, limit))
+  return { commits: page, nextSkip: page.length < own.length ? skip + page.length : undefined }
+}
+
+/** Reads commits up to the size of a page, at least one. */
+export async function readCommits(
+  objects: ObjectReader,
+  commits: CommitsById,
+  ids: readonly string[],
+): Promise<ListedCommit[]> {
+  const page: ListedCommit[] = []
+  let length = 0
+  for (let at = 0; at < ids.length; at += readAtOnce) {
+    const some = ids.slice(at, at + readAtOnce)
+    const found = await Promise.all(some.map((id) => mustRead(objects, commits, id)))
+    for (const one of found) {
+      length += lengthOf(one.commit)
+      if (page.length > 0 && length > pageMaxLength) return page
+      page.push(one)
+    }
+  }
+  return page
+}
+
+async function mustRead(objects: ObjectReader, commits: CommitsById, id: string) {
+  const commit = await commits(objects, id)
+  if (!commit) throw commitUnreadable(id)
+  return { id, commit }
+}
+
+function lengthOf({ message, parents, author, committer }: CommitObject): number {
+  const names = [author, committer].map(({ name, email }) => name.length + email.length)
+  return message.length + 41 * parents.length + (names[0] ?? 0) + (names[1] ?? 0)
+}
+
+/** The first ids of a history in the order of git-log(1): by date of commit, of equal ones in the order of their children. */
+async function walk(
+  objects: ObjectReader,
+  commits: CommitsById,
+  { tip, count }: { tip: string; count: number },
+): Promise<string[]> {
+  const seen = new Set([tip])
+  const waiting = [await mustRead(objects, commits, tip)]
+  const ids: string[] = []
+  for (let next = waiting.shift(); next && ids.length < count; next = waiting.shift()) {
+    ids.push(next.id)
+    if (ids.length === count) break
+    const parents = next.commit.parents.filter((id) => !seen.has(id))
+    for (const id of parents) seen.add(id)
+    const found = await Promise.all(parents.map((id) => mustRead(objects, commits, id)))
+    for (const one of found) {
+      const later = waiting.findIndex(({ commit }) => dateOf(commit) < dateOf(one.commit))
+      waiting.splice(later === -1 ? waiting.length : later, 0, one)
+    }
+  }
+  return ids
+}
+
+const dateOf = ({ committer }: CommitObject) => committer.at
+
+function listIds(
+  tasks: BrowseParts['tasks'],
+  asker: Asker,
+  { tip, path, author, since, until, skip, limit }: HistoryRange,
+): Promise<string[]> {
+  const command = gitCommands.listHistory(
+    asker.repository.path,
+    String(limit),
+    String(skip),
+    author,
+    since === undefined ? '' : `${Math.ceil(since / 1000)} +0000`,
+    until === undefined ? '' : `${Math.floor(until / 1000)} +0000`,
+    tip,
+    ...(path === '' ? [] : [toWord(path)]),
+  )
+  return tasks.run(asker, {
+    command,
+    async read(output) {
+      const ids: string[] = []
+      for await (const id of linesOf(output)) ids.push(id)
+      return ids
+    },
+  })
+}
+
+const lineFeed = 10
+const idLineBytes = 41
+
+/** The lines of output of which each is an id, with a character before it at most. */
+export async function* linesOf(output: AsyncIterable<Buffer>): AsyncGenerator<string> {
+  let lines: string[] = []
+  const scanner = createPartScanner({
+    delimiter: () => lineFeed,
+    maxKept: () => idLineBytes,
+    onPart: (bytes, start, end) => lines.push(bytes.toString('latin1', start, end)),
+  })
+  for await (const chunk of output) {
+    scanner.push(chunk)
+    yield* lines
+    lines = []
+  }
+}

@@ -1,0 +1,100 @@
+import { createDiffParser } from '../git/diff/diff-parser.ts'
+import type { DiffLimits, ParsedDiff } from '../git/diff/parsed-diff.ts'
+import { gitCommands } from '../git/process/commands.ts'
+import { toWord } from '../git/process/preforked-process.ts'
+import type { RawPath } from './api-path.ts'
+import type { Asker, GitTasks } from './git-tasks.ts'
+
+/** The id of the tree without entries, which git knows without storing it. */
+export const emptyTree = '4b825dc642cb6eb9a060e54bf8d69288fbee4904'
+
+type Range = {
+  /** Ids of commits or trees. */
+  before: string
+  after: string
+  /** The file or folder that is wanted; empty for all. */
+  path: RawPath
+}
+
+const mib = 1024 * 1024
+
+const limitsOfAll: DiffLimits = {
+  maxFiles: 1000,
+  maxPathBytes: mib / 4,
+  maxLinesPerFile: 2000,
+  maxBytesPerFile: mib / 8,
+  maxLineBytes: 2000,
+  maxBytes: mib,
+  maxScanBytes: 64 * mib,
+}
+/** A file or folder that is requested alone. */
+const limitsOfPath: DiffLimits = {
+  ...limitsOfAll,
+  maxLinesPerFile: 50_000,
+  maxBytesPerFile: 4 * mib,
+  maxLineBytes: 64 * 1024,
+  maxBytes: 4 * mib,
+}
+const limitsOfList: DiffLimits = {
+  ...limitsOfAll,
+  maxFiles: 200_000,
+  maxPathBytes: 32 * mib,
+}
+
+/**
+ * Compares two trees. What exceeds a limit is left out, and the limit is in the result. Throws as GitTasks do, also when
+ * git takes too long to list the files.
+ */
+export async function readDiff(tasks: GitTasks, asker: Asker, range: Range): Promise<ParsedDiff> {
+  const { path } = range
+  if (path === '') return run(tasks, asker, range, { paths: [], limits: limitsOfAll })
+  const alone = await run(tasks, asker, range, { paths: [path], limits: limitsOfPath })
+  const [file] = alone.files
+  if (!file || file.path !== path || (file.status !== 'added' && file.status !== 'deleted'))
+    return alone
+  // It may have been renamed, which shows only among all files.
+  const all = await run(tasks, asker, range, { paths: [], limits: limitsOfList, isList: true })
+  const isRenamed = (one: { path: string; oldPath: string | undefined }) =>
+    one.oldPath !== undefined && (one.path === path || one.oldPath === path)
+  const renamed = all.files.find(isRenamed)
+  if (renamed?.oldPath === undefined) return alone
+  const paths = [renamed.oldPath, renamed.path]
+  return run(tasks, asker, range, { paths, limits: limitsOfPath })
+}
+
+type Options = {
+  paths: RawPath[]
+  limits: DiffLimits
+  /** Whether only the list of files is wanted. */
+  isList?: boolean
+}
+
+function run(
+  tasks: GitTasks,
+  asker: Asker,
+  { before, after }: Range,
+  { paths, limits, isList = false }: Options,
+): Promise<ParsedDiff> {
+  const directory = asker.repository.path
+  return tasks.run(asker, {
+    command: gitCommands.diffTrees(directory, before, after, ...paths.map(toWord)),
+    async read(output) {
+      const parser = createDiffParser(limits)
+      try {
+        for await (const chunk of output) {
+          if (!parser.push(chunk) || (isList && parser.isListed())) return parser.end('scan')
+        }
+        return parser.end()
+      } catch (error) {
+        // What was read in time is of use once all files are known.
+        if (isTimeout(error) && !asker.signal.aborted && parser.isListed())
+          return parser.end('time')
+        throw error
+      }
+    },
+  })
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof DOMException && error.name === 'TimeoutError'
+}

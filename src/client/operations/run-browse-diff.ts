@@ -1,0 +1,101 @@
+import { printable, toDate } from '../../base/format.ts'
+import type { Json } from '../../base/json.ts'
+import {
+  at,
+  dateOf,
+  printableLine,
+  shortOf,
+  textAt,
+  toFields,
+  toFittedTable,
+  toSafeJson,
+} from '../display.ts'
+import { path } from '../http-client.ts'
+import type { Work } from '../operation.ts'
+import { toPatch } from '../patch-text.ts'
+import { wholeOf } from './option-values.ts'
+
+/** `svc browse commit` */
+export async function runCommit(work: Work): Promise<void> {
+  const { client, input, terminal, json } = work
+  const wanted = { path: input.option('path'), pathBase64: input.option('pathBase64') }
+  const withDiff = input.flag('diff') === true || (wanted.path ?? wanted.pathBase64) !== undefined
+  const body = await client.json({
+    method: 'GET',
+    path: path`/repos/${input.argument('repository')}/commits/${input.argument('id')}`,
+    query: { ...wanted, diff: withDiff || undefined },
+  })
+  if (json) terminal.out(toSafeJson(body))
+  else if (!withDiff) terminal.out(toFields(commitFields, body))
+  else {
+    terminal.out(toHeader(body))
+    showPatch(work, at(body, 'diff'))
+  }
+}
+
+const commitFields = {
+  Commit: 'id',
+  Author: 'author.name',
+  Date: dateOf('author.at'),
+  Message: 'message',
+}
+
+/** `svc browse compare` */
+export async function runCompare(work: Work): Promise<void> {
+  const { client, input, terminal, json, columns } = work
+  const body = await client.json({
+    method: 'GET',
+    path: path`/repos/${input.argument('repository')}/compare`,
+    query: {
+      base: input.argument('base'),
+      head: input.argument('head'),
+      path: input.option('path'),
+      pathBase64: input.option('pathBase64'),
+      limit: wholeOf(input.option('limit'), '--limit'),
+    },
+  })
+  if (json) {
+    terminal.out(toSafeJson(body))
+    return
+  }
+  const fields = { Status: 'status', Ahead: 'ahead', Behind: 'behind', Base: 'mergeBase' }
+  terminal.out(toFields(fields, body))
+  const commits = at(body, 'commits')
+  if (Array.isArray(commits) && commits.length > 0)
+    terminal.out(`\n${toFittedTable(logColumns, commits, columns)}`)
+  terminal.out('\n')
+  showPatch(work, at(body, 'diff'))
+}
+
+/** The columns of a list of commits. */
+export const logColumns = {
+  ID: shortOf('id'),
+  DATE: dateOf('author.at'),
+  AUTHOR: 'author.name',
+  MESSAGE: (row: Json) => textAt(row, 'message').split('\n', 1)[0] ?? '',
+}
+
+// As git-show(1) prints it. Indented lines of a message cannot be taken as a part of the patch.
+function toHeader(body: Json): string {
+  const time = at(body, 'author.at')
+  const message = textAt(body, 'message').trimEnd().split('\n')
+  return [
+    `commit ${printable(textAt(body, 'id'))}`,
+    `Author: ${printable(`${textAt(body, 'author.name')} <${textAt(body, 'author.email')}>`)}`,
+    `Date:   ${typeof time === 'number' ? toDate(time) : ''}`,
+    '',
+    ...message.map((line) => `    ${printableLine(line)}`),
+    '',
+    '',
+  ].join('\n')
+}
+
+// A pipe gets what git-apply(1) takes.
+function showPatch({ terminal, columns }: Work, diff: Json): void {
+  const { patch, omitted } = toPatch(diff, { forPeople: columns !== undefined })
+  terminal.out(patch)
+  for (const text of omitted)
+    terminal.err(
+      `svc: not ${columns === undefined ? '' : 'completely '}in the patch: ${printable(text)}\n`,
+    )
+}
