@@ -1,12 +1,13 @@
 import type { Json } from '../base/json.ts'
 import type { CommitSummary } from '../git/objects/commit-summary.ts'
+import { type About, urlOf } from './about.ts'
 
-/** A commit of a push. There is no page for a commit, so `url` is that of the push. */
-export function toCommit(commit: CommitSummary, pushUrl: string): { [key: string]: Json } {
+/** A commit of a push. Its `url` is that of the API. */
+export function toCommit(commit: CommitSummary, about: About): { [key: string]: Json } {
   return {
     ...toHeadCommit(commit),
     distinct: true,
-    url: `${pushUrl}#${commit.id}`,
+    url: `${urlOf(about)}/commits/${commit.id}`,
     ...commit.files,
   }
 }

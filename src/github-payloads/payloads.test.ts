@@ -38,16 +38,30 @@ const commit = {
   distinct: true,
   message: 'Add it',
   timestamp: person.at,
-  url: `http://svc.test/repos/site/pushes/p1#${update.after}`,
+  url: `http://svc.test/repos/site/commits/${update.after}`,
   author: { name: 'Ada', email: 'ada@svc.test' },
   committer: { name: 'Ada', email: 'ada@svc.test' },
 }
+
+test('the address to compare is that of the commits, or of the push', () => {
+  const pushed = { commits: [head], head }
+  const before = 'c'.repeat(40)
+  const compareOf = (changed: object, commits: Parameters<typeof pushPayload>[1] = pushed) =>
+    pushPayload({ ...update, ...changed }, commits, about).compare
+  const url = 'http://svc.test/repos/site'
+  assert.equal(compareOf({ before }), `${url}/compare?base=${before}&head=${update.after}`)
+  const none = { commits: [], head: undefined }
+  assert.equal(compareOf({ before, after: zero }, none), `${url}/pushes/p1`)
+  assert.equal(compareOf({}, none), `${url}/pushes/p1`)
+  assert.equal(compareOf({ ref: 'refs/tags/v1', before }), `${url}/pushes/p1`)
+  assert.equal(compareOf({ pushId: undefined }, none), url)
+})
 
 test('a push has its commits and head; files only if they are known', () => {
   const files = { added: ['a'], removed: ['r'], modified: ['m'] }
   const payload = pushPayload(update, { commits: [head], head: { ...head, files } }, about)
   assert.deepEqual([payload.commits, payload.head_commit], [[commit], { ...commit, ...files }])
-  assert.equal(payload.compare, 'http://svc.test/repos/site/pushes/p1')
+  assert.equal(payload.compare, `http://svc.test/repos/site/commits?rev=${update.after}`)
   assert.deepEqual(payload.pusher, { name: 'grace' })
 })
 

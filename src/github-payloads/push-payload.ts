@@ -5,9 +5,19 @@ import { toCommit } from './commits.ts'
 /** A ref update. An all-zero `before` means that the ref is new, an all-zero `after` that it was deleted. */
 type Update = { ref: string; before: string; after: string; forced: boolean; pushId?: string }
 
-/** The address of a push, or of its repository when the push is not recorded. */
-export function pushUrlOf({ pushId }: Pick<Update, 'pushId'>, about: About): string {
+/**
+ * The address of what an update changed: of the comparison of two commits of a branch, of the history of a new ref, else
+ * of the push. Of the repository when the push is not recorded.
+ */
+function compareUrlOf(
+  { ref, before, after, pushId }: Update,
+  head: CommitSummary | undefined,
+  about: About,
+): string {
   const url = urlOf(about)
+  if (head && isZero(before)) return `${url}/commits?rev=${head.id}`
+  // Only of branches is it certain that both are commits.
+  if (head && ref.startsWith('refs/heads/')) return `${url}/compare?base=${before}&head=${after}`
   return pushId === undefined ? url : `${url}/pushes/${pushId}`
 }
 
@@ -27,7 +37,6 @@ export function pushPayload(
   about: About,
 ): Payload {
   const { ref, before, after, forced } = update
-  const url = pushUrlOf(update, about)
   const { repository, ...common } = toCommon(about)
   return {
     ref,
@@ -37,9 +46,9 @@ export function pushPayload(
     deleted: isZero(after),
     forced,
     base_ref: baseRef ?? null,
-    compare: url,
-    commits: commits.map((commit) => toCommit(commit, url)),
-    head_commit: head ? toCommit(head, url) : null,
+    compare: compareUrlOf(update, head, about),
+    commits: commits.map((commit) => toCommit(commit, about)),
+    head_commit: head ? toCommit(head, about) : null,
     // As on GitHub, in seconds in this payload only.
     repository: {
       ...Object(repository),

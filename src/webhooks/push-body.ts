@@ -3,7 +3,7 @@ import type { PushedCommits } from '../git/objects/pushed-commits.ts'
 import type { About, Payload } from '../github-payloads/about.ts'
 import { toCommit } from '../github-payloads/commits.ts'
 import { fitNewest } from '../github-payloads/fit-newest.ts'
-import { pushPayload, pushUrlOf } from '../github-payloads/push-payload.ts'
+import { pushPayload } from '../github-payloads/push-payload.ts'
 import { byteLength, sharedMaxBytes } from './body-size.ts'
 import { type Mask, maskCommit } from './mask.ts'
 
@@ -17,10 +17,9 @@ export function pushBody(
   const head = pushed.head && maskCommit(pushed.head, mask)
   const baseRef = baseOf(pushed.branches, update.ref, about.repository.defaultBranch)
   const payload = pushPayload(update, { commits: [], head, baseRef }, about)
-  const url = pushUrlOf(update, about)
   const commits = pushed.commits.map((commit) => {
     const masked = commit === pushed.head && head ? head : maskCommit(commit, mask)
-    return { whole: toCommit(masked, url), short: toCommit({ ...masked, files: noFiles }, url) }
+    return { whole: toCommit(masked, about), short: toCommit({ ...masked, files: noFiles }, about) }
   })
   const { items, isWhole } = fitNewest(commits, sharedMaxBytes - byteLength(payload))
   return { ...payload, commits: items, truncated: !(pushed.isWhole && isWhole) }

@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises'
 import { test } from 'node:test'
 import { type EmitterWebhookEvent, Webhooks } from '@octokit/webhooks'
 import { startComposingSite } from '../support/composing.ts'
+import { createProject } from '../support/git.ts'
 import { importHistory } from '../support/history.ts'
 import { startInProcess } from '../support/in-process.ts'
 import { startReceiver } from '../support/receiver.ts'
@@ -471,7 +472,22 @@ test('every URL in a payload exists', async () => {
   const { body: run } = await admin.post('/repos/site/workflows', { branch: 'main' })
   await admin.post(`/repos/site/workflows/${run.id}/cancel`)
   await admin.post(`/repos/site/webhooks/${hook.id}/ping`)
-  await receiver.untilReceived(5)
+  await using project = await createProject()
+  await project.git('remote', 'add', 'origin', admin.remote('site'))
+  await project.git('fetch', '--quiet', 'origin', 'main')
+  await project.git('reset', '--quiet', '--hard', 'FETCH_HEAD')
+  await project.commit('three.txt')
+  await project.git('tag', '-a', '-m', 'One', 'annotated')
+  await project.git('tag', 'light')
+  await project.git('tag', 'blob', 'HEAD:three.txt')
+  await project.git('push', '--quiet', 'origin', 'main', 'main:side', '--tags')
+  await project.commit('four.txt')
+  // Forced, with a tag that moves from a blob to a commit, and a deletion.
+  await project.git('commit', '--quiet', '--amend', '-m', 'Other')
+  await project.git('reset', '--quiet', '--hard', 'HEAD~2')
+  await project.commit('five.txt')
+  await project.git('push', '--quiet', '--force', 'origin', 'main', 'main:refs/tags/blob', ':side')
+  await receiver.untilReceived(13)
   const sent = receiver.received.map(({ json }) => json.svc.event)
   assert.deepEqual([...new Set(sent)].sort(), ['ping', 'push', 'workflow'])
   const addresses = new Map(receiver.received.flatMap(({ json }) => addressesIn(json)))
@@ -486,6 +502,13 @@ test('every URL in a payload exists', async () => {
     const refs = await fetch(`${address}/info/refs?service=git-upload-pack`, { headers })
     assert.equal(refs.status, 200)
   }
+  const compared = [...addresses].filter(([, field]) => field === 'compare').map(([url]) => url)
+  for (const [kind, count] of [
+    ['/compare?', 3],
+    ['/commits?', 2],
+    ['/pushes/', 2],
+  ] as const)
+    assert.equal(compared.filter((url) => url.includes(kind)).length, count, compared.join('\n'))
   const fields = ['compare', 'url', 'html_url', 'clone_url', 'logs_url', 'deliveries_url']
   for (const field of fields) assert.ok([...addresses.values()].includes(field), field)
 })
