@@ -34,6 +34,38 @@ test('many packs become one, with an index, a bitmap and a graph, and refs becom
   assert.match(stderr, /pack-reused [1-9]/)
 })
 
+test('the graph has filters of changed paths, also of commits that an older one has without', async () => {
+  await using site = await createSite()
+  await site.push('HEAD:main')
+  await site.git('commit-graph', 'write', '--reachable', '--split')
+  assert.equal(await hasFilters(site.path), false)
+  await site.project.commit('a')
+  await site.push('HEAD:main')
+  await site.maintain('quick')
+  assert.equal(await hasFilters(site.path), true)
+  await site.maintain('full')
+  await site.git('commit-graph', 'verify')
+  const events = await filterEvents(site.path, 'no-such-file')
+  // Every commit is skipped by its filter.
+  assert.match(events, /"filter_not_present":0,/)
+  assert.match(events, /"definitely_not":[1-9]/)
+})
+
+/** The trace of a log of a path: its last event has statistics of filters. */
+async function filterEvents(path: string, name: string): Promise<string> {
+  const trace = join(path, 'trace')
+  await git(path, ['log', 'main', '--', name], { GIT_TRACE2_EVENT: trace })
+  return readFile(trace, 'utf8')
+}
+
+/** Whether a file of the graph has the chunk BIDX: gitformat-commit-graph(5). */
+async function hasFilters(path: string): Promise<boolean> {
+  const folder = join(path, 'objects/info/commit-graphs')
+  const names = (await readdir(folder)).filter((name) => name.endsWith('.graph'))
+  const graphs = await Promise.all(names.map((name) => readFile(join(folder, name))))
+  return graphs.some((graph) => graph.includes('BIDX'))
+}
+
 test('a repository without commits needs no maintenance', async () => {
   await using folder = await temporaryFolder()
   await git(folder.path, ['init', '--quiet', '--bare', '--template=', 'empty.git'])
