@@ -200,14 +200,6 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
     await pushMain()
     return commit({ expectedHead: 'f'.repeat(40) })
   },
-  revision_ambiguous: async () => {
-    await pushMain()
-    const main = await project.git('rev-parse', 'HEAD')
-    await project.commit('ambiguous.txt')
-    const shadow = `HEAD:refs/remotes/${main.slice(0, 7)}`
-    await project.git('push', '--quiet', admin.remote('branched'), shadow)
-    return commit({ branch: 'new', start: main.slice(0, 7) })
-  },
   not_fast_forward: async () => {
     await diverge()
     return merge('fast-forward')
@@ -241,7 +233,7 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
     await pushMain()
     return commit({ changes: [{ path: '.git/config', content: '' }] })
   },
-  path_not_found: async () => {
+  path_absent: async () => {
     await pushMain()
     return commit({ changes: [{ path: 'nowhere', delete: true }] })
   },

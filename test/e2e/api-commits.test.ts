@@ -196,9 +196,9 @@ test('changes are applied together: files swap, directories move and go', async 
 })
 
 const refused: [string, object[], string][] = [
-  ['path_not_found', [{ path: 'none', delete: true }], 'cannot be deleted'],
-  ['path_not_found', [{ path: 'b', moveFrom: 'none' }], 'cannot be moved'],
-  ['path_not_found', [{ path: 'none', mode: '100755' }], 'no mode to change'],
+  ['path_absent', [{ path: 'none', delete: true }], 'cannot be deleted'],
+  ['path_absent', [{ path: 'b', moveFrom: 'none' }], 'cannot be moved'],
+  ['path_absent', [{ path: 'none', mode: '100755' }], 'no mode to change'],
   ['path_conflict', [{ path: 'a/b', content: '' }], '"a" is a file'],
   ['path_conflict', [{ path: 'dir', content: '' }], 'it is a directory'],
   ['path_conflict', [{ path: 'a', moveFrom: 'dir/x' }], 'it exists'],

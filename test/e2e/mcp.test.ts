@@ -81,7 +81,7 @@ const trials: Record<string, Trial> = {
         ...{ repository: name, branch: 'notes', message: 'Note' },
         changes: [{ path: 'none', delete: true }],
       }),
-    code: 'path_not_found',
+    code: 'path_absent',
   },
   create_merge: {
     async succeed({ agent, name }) {

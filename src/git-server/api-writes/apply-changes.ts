@@ -23,7 +23,7 @@ const submodule = '160000'
 
 /**
  * Applies the changes of a commit to a tree: first removes what is deleted or moved away, then adds the rest. Returns the
- * new files. Throws `invalid_request`, `path_not_found` and `path_conflict`.
+ * new files. Throws `invalid_request`, `path_absent` and `path_conflict`.
  */
 export async function applyChanges(
   editor: TreeEditor,
@@ -54,7 +54,7 @@ async function removeAll(
     if (!item) {
       const action = change.isDeletion ? 'deleted' : 'moved'
       const detail = `"${shown(from)}" does not exist, so it cannot be ${action}.`
-      throw new Problem('path_not_found', detail)
+      throw new Problem('path_absent', detail)
     }
     gone.push(from)
     if (!change.isDeletion) moved.set(change, item)
@@ -81,7 +81,7 @@ async function itemOf(
   if (!content) {
     if (!former) {
       const detail = `"${shown(path)}" does not exist, so it has no mode to change.`
-      throw new Problem('path_not_found', detail)
+      throw new Problem('path_absent', detail)
     }
     if ((mode === submodule) !== (former.mode === submodule))
       throw invalidAt(index, 'mode', 'takes a content, too, when a submodule is added or replaced.')

@@ -11,8 +11,8 @@ import { invalid } from '../../http/validation.ts'
 import type { Repositories } from '../../repositories/repositories.ts'
 import type { ApiWrite, PushFromApi } from './api-push.ts'
 import { refMoved } from './refusals.ts'
+import { presentValueOf, requireCommit, requireRevision } from './required-revision.ts'
 import { retryMoved } from './retry-moved.ts'
-import { presentValueOf, requireCommit, requireRevision } from './revisions.ts'
 import type { ChangedRef, RefBody } from './write-schemas.ts'
 
 /** Creates, moves and deletes refs. */

@@ -16,8 +16,8 @@ import { assertMessage, toMessage } from './commit-message.ts'
 import { type CommitIdentities, identitiesOf, toPerson } from './identities.ts'
 import { readTree } from './read-tree.ts'
 import { refMoved } from './refusals.ts'
+import { branchRefOf, presentValueOf, requireCommit } from './required-revision.ts'
 import { retryMoved } from './retry-moved.ts'
-import { branchRefOf, presentValueOf, requireCommit } from './revisions.ts'
 import type { CommitBody, MadeCommit } from './write-schemas.ts'
 
 type CommitRequest = Static<typeof CommitBody>

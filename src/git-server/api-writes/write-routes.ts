@@ -69,7 +69,7 @@ export function writeRoutes(dependencies: Dependencies): Route[] {
       bodyMaxBytes: commitBodyMaxBytes,
       reply: { 200: MadeCommit, 201: MadeCommit },
       status: 201,
-      problems: [...opening, ...pushing, 'path_not_found', 'path_conflict', 'nothing_changed'],
+      problems: [...opening, ...pushing, 'path_absent', 'path_conflict', 'nothing_changed'],
       handle: async ({ principal, found, body, clientSignal, setStatus }) => {
         const write = { principal, repository: found, signal: clientSignal() }
         const { commit, isRepeated } = await createCommit(write, body)
