@@ -45,3 +45,14 @@ test('commits and files are parsed at all chunk boundaries, with any names', () 
     ])
   }
 })
+
+test('the status of a file in a merge of 40 commits is no id', () => {
+  const before = Array.from({ length: 40 }, () => id('1'))
+  const modes = Array.from({ length: 41 }, () => '100644')
+  const words = [...modes, ...before, id('3'), 'M'.repeat(40)].join(' ')
+  const parser = createNewFilesParser(new Set([id('3')]))
+  parser.push(Buffer.from(`commit ${id('c')} ${id('c')}\0\0${':'.repeat(40)}${words}\0file\0`))
+  assert.deepEqual(parser.end(), [
+    { id: id('c'), source: id('c'), files: [{ path: 'file', after: id('3'), before }] },
+  ])
+})

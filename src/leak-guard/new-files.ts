@@ -13,6 +13,7 @@ type NewFile = {
   before: string[]
 }
 
+const objectId = /^[0-9a-f]{40}$/
 const outputMaxBytes = 64 * 1024 * 1024
 const timeoutMs = 60_000
 
@@ -62,7 +63,7 @@ export function createNewFilesParser(wanted: ReadonlySet<string>) {
     if (word === 'commit') {
       forgetFiles()
       commits.push({ id: words[0] ?? '', source: words[1] ?? '', files: [] })
-    } else if (word.startsWith(':')) ids = words.filter((text) => text.length === 40)
+    } else if (word.startsWith(':')) ids = words.filter((text) => objectId.test(text))
   }
 
   /** Forgets the files of the last commit unless a wanted content is among them. */
