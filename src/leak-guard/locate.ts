@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { findObjects } from '../git/objects/find-objects.ts'
 import {
   type ObjectReader,
@@ -32,10 +33,13 @@ type Gits = {
 const formerMaxBytes = 5 * 1024 * 1024
 // Per push. Credentials count as new when what was before is not read.
 const maxFormer = 1000
+// Per push. One object can be in any number of files, and each is a finding.
+const maxLocated = 1000
+const placesPerStep = 100
 
 /**
- * Locates the credentials in new objects. Left out are objects that the repository had before, and credentials that a
- * parent of the commit has in a file which the commit changes or moves.
+ * Locates the credentials in new objects, up to a number. Left out are objects that the repository had before, and
+ * credentials that a parent of the commit has in a file which the commit changes or moves.
  */
 export async function locateCredentials(
   { git, scopedGit }: Gits,
@@ -61,7 +65,12 @@ export async function locateCredentials(
     former: createFormer(reader),
   }
   const located: LocatedCredential[] = []
-  for (const object of unknown) located.push(...(await locate(object, context)))
+  for (const object of unknown) {
+    for await (const found of locate(object, context)) {
+      located.push(found)
+      if (located.length === maxLocated) return located
+    }
+  }
   return located
 }
 
@@ -90,44 +99,49 @@ type Context = {
   former: Former
 }
 
-async function locate(
+async function* locate(
   { id, type, credentials }: LeakyObject,
   { refs, commits, places, former }: Context,
-): Promise<LocatedCredential[]> {
+): AsyncGenerator<LocatedCredential, void> {
   if (type !== 'blob') {
     const ref = refs.get(commits.get(id)?.source ?? id) ?? ''
     const about = { path: '', in: `${type} message`, object: id, ref } as const
-    return credentials.map((credential) => ({ ...credential, ...about }))
+    for (const credential of credentials) yield { ...credential, ...about }
+    return
   }
   const all = [...(places.get(id)?.values() ?? [])]
   if (all.length === 0) {
     const about = { path: '', in: 'object', object: id, ref: refs.get(id) ?? '' } as const
-    return credentials.map((credential) => ({ ...credential, ...about }))
+    for (const credential of credentials) yield { ...credential, ...about }
   }
-  const located: LocatedCredential[] = []
-  for (const { commit, path } of all) {
+  for (const [index, place] of all.entries()) {
+    // Awaiting what is in memory blocks the event loop.
+    if (index % placesPerStep === placesPerStep - 1) await setImmediate()
+    const { commit, path } = place
     const ref = refs.get(commit.source) ?? ''
-    const before = formerOf(commit, path)
     for (const credential of credentials) {
-      if (await former.has(before, credential)) continue
-      located.push({ ...credential, path, in: 'file', object: commit.id, ref })
+      if (await former.has(place, credential)) continue
+      yield { ...credential, path, in: 'file', object: commit.id, ref }
     }
   }
-  return located
 }
 
-/** What the parents have in place of the files of a commit, first that of a path. */
-function formerOf({ files }: NewCommit, path: string): string[] {
-  const own = files.filter((file) => file.path === path)
-  const ids = [...own, ...files].flatMap(({ before }) => before)
-  return [...new Set(ids)].filter((id) => !/^0+$/.test(id))
+/** The credentials that the parents of commits have in place of the files which the commits change. */
+type Former = { has: (place: Place, credential: Credential) => Promise<boolean> }
+
+/** The former contents of the files of one commit. */
+type FormerFiles = {
+  idsByPath: ReadonlyMap<string, string[]>
+  /** Those that are not read yet. */
+  unread: Iterator<string>
+  /** The keys of the credentials in those that are read. */
+  secrets: Set<string>
 }
 
-type Former = { has: (ids: readonly string[], credential: Credential) => Promise<boolean> }
-
-/** Reads what the parents of commits have, each content once. */
+/** Reads each content once, first that of the same path. */
 function createFormer(reader: ObjectReader): Former {
   const contents = new Map<string, Set<string>>()
+  const filesByCommit = new Map<string, FormerFiles>()
 
   async function read(id: string): Promise<Set<string>> {
     const known = contents.get(id)
@@ -142,12 +156,35 @@ function createFormer(reader: ObjectReader): Former {
     return secrets
   }
 
+  function filesOf(commit: NewCommit): FormerFiles {
+    const known = filesByCommit.get(commit.id)
+    if (known) return known
+    const files = toFormerFiles(commit)
+    filesByCommit.set(commit.id, files)
+    return files
+  }
+
   return {
-    async has(ids, credential) {
-      for (const id of ids) if ((await read(id)).has(toKey(credential))) return true
-      return false
+    async has({ commit, path }, credential) {
+      const key = toKey(credential)
+      const { idsByPath, unread, secrets } = filesOf(commit)
+      for (const id of idsByPath.get(path) ?? []) if ((await read(id)).has(key)) return true
+      while (!secrets.has(key)) {
+        const { value: id, done } = unread.next()
+        if (done) return false
+        for (const found of await read(id)) secrets.add(found)
+      }
+      return true
     },
   }
+}
+
+function toFormerFiles({ files }: NewCommit): FormerFiles {
+  const idsByPath = new Map(
+    files.map(({ path, before }) => [path, before.filter((id) => !/^0+$/.test(id))]),
+  )
+  const unread = new Set([...idsByPath.values()].flat()).values()
+  return { idsByPath, unread, secrets: new Set() }
 }
 
 function toKey({ kind, secret }: Credential): string {

@@ -3,12 +3,14 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { after, before, describe, test } from 'node:test'
+import { setTimeout } from 'node:timers/promises'
 import { newTokenString } from '../../src/base/token-string.ts'
 import { until } from '../support/condition.ts'
 import { newAwsKey, newCredentials, newPem } from '../support/credentials.ts'
 import { createPostgresDatabase } from '../support/databases.ts'
-import { createProject, git, type Project, temporaryFolder } from '../support/git.ts'
+import { createProject, git, type Project, spawnGit, temporaryFolder } from '../support/git.ts'
 import { isShared, onlyLocal } from '../support/kind-of-store.ts'
 import { without } from '../support/programs.ts'
 import { type Client, type Service, startService, startServiceWithSsh } from '../support/service.ts'
@@ -98,6 +100,13 @@ async function newSite(name: string) {
       return ended
     },
   }
+}
+
+/** Makes a tree of 300 entries of the same object; the tree's id. */
+async function treeOf({ path }: Project, object: string): Promise<string> {
+  const child = spawnGit(path, ['mktree'])
+  child.stdin.end(Array.from({ length: 300 }, (_, index) => `${object}\t${index}\n`).join(''))
+  return (await text(child.stdout)).trim()
 }
 
 const short = (id: string) => id.slice(0, 12)
@@ -214,6 +223,25 @@ describe('what is scanned', () => {
     const commit = await site.commit('x', newTokenString())
     const { stderr } = await site.refused('--all')
     assert.ok(stderr.includes(`x:1 in commit ${short(commit)} of refs/heads/b17`), stderr)
+  })
+
+  test('one file in very many folders, without a wait for others', async () => {
+    await using site = await newSite('folders')
+    await writeFile(join(site.path, 'leak'), newTokenString())
+    const blob = await site.git('hash-object', '-w', 'leak')
+    const folder = await treeOf(site, `100644 blob ${blob}`)
+    const root = await treeOf(site, `040000 tree ${folder}`)
+    const commit = await site.git('commit-tree', '-m', 'Add folders', root)
+    const refused = site.refused(`${commit}:refs/heads/main`)
+    let longestMs = 0
+    for (let isEnd = false; !isEnd; ) {
+      const startedAt = performance.now()
+      await client.get('/health')
+      longestMs = Math.max(longestMs, performance.now() - startedAt)
+      isEnd = await Promise.race([refused.then(() => true), setTimeout(20, false)])
+    }
+    assert.match((await refused).stderr, /This push contains 1000 credentials\./)
+    assert.ok(longestMs < 5000, `a request waited for ${longestMs} ms`)
   })
 
   test('a push too large for memory, with git processes; large files are not scanned', async () => {
