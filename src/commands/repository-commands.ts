@@ -1,7 +1,7 @@
 import { isRepositoryName, repositoryNameForm } from '../access/names.ts'
 import type { App } from '../app.ts'
 import { toDate, toTable } from '../base/format.ts'
-import { toBranchName } from '../repositories/branch-pattern.ts'
+import { toBranchName } from '../repositories/ref-pattern.ts'
 import { localPrincipal } from './local.ts'
 import { type Terminal, toJson } from './terminal.ts'
 

@@ -3,7 +3,6 @@ import { Problem } from '../base/problem.ts'
 import type { Database } from '../database/database.ts'
 import type { Actor, Publish } from '../events/events.ts'
 import { invalid } from '../http/validation.ts'
-import { toBranchPattern } from './branch-pattern.ts'
 import {
   type OwnerRule,
   type ProtectedKind,
@@ -18,6 +17,7 @@ import {
   lockProtection,
   updateProtection,
 } from './protection-store.ts'
+import { toBranchPattern, toTagPattern } from './ref-pattern.ts'
 import type { Repository } from './repositories.ts'
 
 /** Protected branches and tags: only the owner of the repository and admins may change them, within the rules. */
@@ -105,7 +105,7 @@ function namesOf(kind: ProtectedKind, pattern: string) {
 }
 
 function parsePattern(kind: ProtectedKind, text: string): string {
-  const pattern = toBranchPattern(kind === 'tag' ? text.replace(/^refs\/tags\//, '') : text)
+  const pattern = kind === 'tag' ? toTagPattern(text) : toBranchPattern(text)
   if (pattern !== undefined) return pattern
   const detail = `must be a ${kind} name, or a pattern with "*", of at most 250 characters and without a leading "refs/".`
   throw invalid([{ pointer: kind, detail }])

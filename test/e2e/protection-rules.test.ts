@@ -150,6 +150,7 @@ test('rules that are not given stay, and those that make no sense are refused', 
     const answer = await owner.put(path, wanted)
     assert.deepEqual([answer.status, answer.body.errors[0].pointer], [400, pointer], answer.text)
   }
-  assert.equal((await owner.put('/repos/site/protections/tags/a..b')).status, 400)
+  for (const tag of ['a..b', 'refs/heads/main'])
+    assert.equal((await owner.put(`/repos/site/protections/tags/${tag}`)).status, 400, tag)
   assert.equal((await member.put(path)).status, 403)
 })

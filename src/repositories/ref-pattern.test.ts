@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { toBranchPattern } from './branch-pattern.ts'
+import { toBranchPattern } from './ref-pattern.ts'
 
 test('branch patterns that are accepted', () => {
   assert.equal(toBranchPattern('main'), 'main')
