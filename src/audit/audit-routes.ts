@@ -17,6 +17,9 @@ type Dependencies = {
 }
 
 const defaultLimit = 100
+// PostgreSQL rejects texts with a NUL.
+const withoutNul = '^[^\\u0000]*$'
+
 /** The route of the audit log. */
 export function auditRoutes({ auditLog, repositories }: Dependencies) {
   return [
@@ -44,6 +47,7 @@ export function auditRoutes({ auditLog, repositories }: Dependencies) {
         credential: Type.Optional(
           Type.String({
             description: 'the id of the token or SSH key; `local` for commands on the server',
+            pattern: withoutNul,
             maxLength: 26,
           }),
         ),
@@ -58,6 +62,7 @@ export function auditRoutes({ auditLog, repositories }: Dependencies) {
         repositoryId: Type.Optional(
           Type.String({
             description: 'the id of the repository, which may be gone',
+            pattern: withoutNul,
             maxLength: 26,
           }),
         ),
@@ -69,7 +74,11 @@ export function auditRoutes({ auditLog, repositories }: Dependencies) {
           }),
         ),
         address: Type.Optional(
-          Type.String({ description: "the client's IP address", maxLength: 45 }),
+          Type.String({
+            description: "the client's IP address",
+            pattern: withoutNul,
+            maxLength: 45,
+          }),
         ),
         since: Type.Optional(time('only entries from this time on')),
         until: Type.Optional(time('only entries up to this time')),

@@ -1,6 +1,7 @@
 import { requireWholeUser } from '../access/may.ts'
 import type { Principal } from '../access/principal.ts'
 import type { Clock } from '../base/clock.ts'
+import { isId } from '../base/ids.ts'
 import { createLastUsed } from '../base/last-used.ts'
 import type { Log } from '../base/log.ts'
 import { Problem } from '../base/problem.ts'
@@ -166,7 +167,8 @@ export function createTokens({ db, publish, clock, log, repositories }: Dependen
     },
 
     async principalOf(id) {
-      const row = await findToken(db, id)
+      // Any other text might be one that PostgreSQL rejects.
+      const row = isId(id) ? await findToken(db, id) : undefined
       if (!row || isExpired(row, clock.now()))
         throw new Problem('token_not_found', `There is no valid token with the id "${id}".`)
       return toPrincipal(row)

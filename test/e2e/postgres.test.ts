@@ -26,6 +26,10 @@ test('PostgreSQL behaves like SQLite', needed, async () => {
     for (const path of ['/repos/%00', '/repos/site/collaborators/%00', '/tokens/%00']) {
       assert.equal((await service.admin.delete(path)).status, 404, path)
     }
+    for (const filter of ['credential', 'repositoryId', 'address'])
+      assert.equal((await service.admin.get(`/audit?${filter}=%00`)).status, 400, filter)
+    const asked = { action: 'fetch', tokenId: '\0' }
+    assert.equal((await service.admin.post('/repos/site/check', asked)).status, 404)
     await project.commit('more')
     await project.git('push', '--quiet', service.admin.remote('site'), 'main')
     const { PATH = '' } = process.env
