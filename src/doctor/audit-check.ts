@@ -22,6 +22,8 @@ export const auditCheck: Check = {
   },
 }
 
+type Pruned = { upTo: number; hash: string }
+
 type Oldest = { seq: number; isAfter: (hash: string) => boolean }
 
 async function readChain(context: DoctorContext): Promise<Finding> {
@@ -29,7 +31,7 @@ async function readChain(context: DoctorContext): Promise<Finding> {
   const expected = await context.read(readAuditNumber)
   let previous: { seq: number; hash: string } | undefined
   let oldest: Oldest | undefined
-  let pruned = { upTo: 0, hash: noHash }
+  let pruned: Pruned = { upTo: 0, hash: noHash }
   let count = 0
   for (let isEnd = false; !isEnd; ) {
     const after = previous?.seq ?? 0
@@ -41,10 +43,9 @@ async function readChain(context: DoctorContext): Promise<Finding> {
       if (previous && hashEntry(previous.hash, row) !== hash)
         return altered(`Entry ${row.seq}, or the hash of the one before it, was changed.`)
       if (row.action === 'audit.pruned') {
-        const { upTo, hash: last } = JSON.parse(row.data)
-        if (!Number.isInteger(upTo) || typeof last !== 'string')
-          return altered(`Entry ${row.seq} was changed.`)
-        pruned = { upTo, hash: last }
+        const parsed = parsePruned(row.data)
+        if (!parsed) return altered(`Entry ${row.seq} was changed.`)
+        pruned = parsed
       }
       previous = { seq: row.seq, hash }
       count++
@@ -61,6 +62,16 @@ async function readChain(context: DoctorContext): Promise<Finding> {
     return altered(`Entry ${oldest.seq}, the oldest, was changed.`)
   const head = previous && ` The hash of the last one, ${previous.seq}, is ${previous.hash}.`
   return ok(`${count} entries, none changed or removed.${head ?? ''}`)
+}
+
+/** Parses the data of `audit.pruned`; undefined when it is not of svc. */
+function parsePruned(data: string): Pruned | undefined {
+  try {
+    const { upTo, hash } = JSON.parse(data)
+    return Number.isInteger(upTo) && typeof hash === 'string' ? { upTo, hash } : undefined
+  } catch {
+    return undefined
+  }
 }
 
 function removed(first: number, last: number): Finding {

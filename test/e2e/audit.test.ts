@@ -208,6 +208,7 @@ test('the doctor finds an entry that was changed or removed', { skip: onlyLocal 
   const expected = [
     ["update audit set actor_username = 'eve' where seq = 5", 'Entry 5, or the hash of the one'],
     ["update audit set address = '192.0.2.1' where seq = 1", 'Entry 1, the oldest, was changed.'],
+    ["update audit set action = 'audit.pruned', data = '{' where seq = 1", 'Entry 1 was changed.'],
     ["update audit set data = '{}' where seq = 10", 'Entry 10, or the hash of the one'],
     ['delete from audit where seq = 4', 'Entry 4 was removed.'],
     ['delete from audit where seq in (4, 5, 6)', 'Entries 4 to 6 were removed.'],
