@@ -2,6 +2,7 @@ import type { App } from '../app.ts'
 import type { AuditEntry } from '../audit/audit-log.ts'
 import { auditActions } from '../audit/record.ts'
 import { printable, toDate, toTable } from '../base/format.ts'
+import { timeOf } from '../client/operations/option-values.ts'
 import { localPrincipal } from './local.ts'
 import { type Terminal, toJson } from './terminal.ts'
 import { UsageError } from './usage-error.ts'
@@ -42,8 +43,8 @@ export async function listAudit(
     repositoryId: found ? found.id : options.repositoryId,
     via,
     address,
-    since: parseTime('--since', options.since),
-    until: parseTime('--until', options.until),
+    since: timeOf(options.since, '--since'),
+    until: timeOf(options.until, '--until'),
   }
   const all: AuditEntry[] = []
   for (let before: number | undefined; all.length < limit; ) {
@@ -90,11 +91,4 @@ function parseLimit(text: string): number {
   const limit = Number(text)
   if (Number.isInteger(limit) && limit >= 1 && limit <= maxLimit) return limit
   throw new UsageError(`--limit takes 1 to ${maxLimit}; not "${text}".`)
-}
-
-function parseTime(option: string, text: string | undefined): number | undefined {
-  if (text === undefined) return undefined
-  const time = Date.parse(text)
-  if (Number.isInteger(time)) return time
-  throw new UsageError(`${option} takes a time such as 2026-11-24T08:00Z; not "${text}".`)
 }

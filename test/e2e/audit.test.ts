@@ -167,6 +167,9 @@ test('svc audit lists entries, also of commands', async () => {
   assert.match(lines[0] ?? '', /^NUMBER +TIME +USER +VIA +ADDRESS +ACTION +REPOSITORY +DETAILS$/)
   assert.match(lines[1] ?? '', / admin +cli +repository\.created +local +name=local$/)
   assert.match(lines[2] ?? '', / admin +api +127\.0\.0\.1 +repository\.created +site +name=site$/)
+  // A time is given as on a server: also in milliseconds.
+  const later = await runSvc(['audit', '--since', String(Date.now() + 60_000)], env)
+  assert.deepEqual([later.code, later.out.trim().split('\n').length], [0, 1])
   const asJson = await runSvc(['audit', '--json', '--via', 'api', '--limit', '1'], env)
   assert.deepEqual(JSON.parse(asJson.out), await audit(admin, 'via=api&limit=1'))
   for (const [args, message] of [
