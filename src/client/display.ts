@@ -101,7 +101,8 @@ function fit(rows: string[][], width: number | undefined): string[][] {
   const [names = []] = rows
   if (width === undefined) return rows
   const widths = names.map((_, column) =>
-    Math.max(...rows.map((row) => displayWidth(row[column] ?? ''))),
+    // Not Math.max(...widths): a call takes a limited number of arguments.
+    rows.reduce((widest, row) => Math.max(widest, displayWidth(row[column] ?? '')), 0),
   )
   const minWidths = widths.map((one, column) =>
     names[column] === 'ID' ? one : Math.min(one, columnMinWidth),
