@@ -1,4 +1,3 @@
-import { Problem } from '../base/problem.ts'
 import type { JsonRoute, OperationInput } from '../http/route.ts'
 import { invalid } from '../http/validation.ts'
 import type { McpTool } from './mcp-tools.ts'
@@ -98,5 +97,5 @@ function toPathParameter(
 function toParameter(name: string, value: unknown): string {
   if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean')
     return String(value)
-  throw new Problem('invalid_request', `/${name} must be text, a number or a boolean.`)
+  throw invalid([{ pointer: `/${name}`, detail: 'must be text, a number or a boolean.' }])
 }
