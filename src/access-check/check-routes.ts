@@ -98,13 +98,13 @@ export function checkRoutes({ repositories, checkPush, findToken, routes }: Depe
           throw invalid([{ pointer: '/refs', detail: 'applies only to the action `push`.' }])
         const changes = (refs ?? []).map((one, index) => toChange(one, index))
         const subject = await subjectOf(principal, found, body)
+        let repository: Repository | undefined
         const refusal = await refusalOf(async () => {
           if (operation) return checkOperation(operation, subject, name)
           const permission: Permission = action === 'push' ? 'repo:write' : 'repo:read'
-          await repositories.open(subject, name, permission)
+          repository = await repositories.open(subject, name, permission)
         })
-        if (refusal || changes.length === 0) return toCheck(action, refusal, [])
-        const repository = await repositories.open(subject, name, 'repo:write')
+        if (!repository || changes.length === 0) return toCheck(action, refusal, [])
         const decisions = await checkPush(subject, repository, changes)
         const checked = changes.map(({ ref }, index) => toCheckedRef(ref, decisions[index]))
         return toCheck(
