@@ -18,6 +18,13 @@ const [unit, withoutRunner, sysusers] = await Promise.all(
   ['svc.service', 'without-runner.conf', 'sysusers.conf'].map(read),
 )
 
+test('the drop-in without a runner repeats nothing: it would override the drop-ins before it', () => {
+  const settingsOf = (text: unknown) => String(text).match(/^\w+=.*$/gm) ?? []
+  const ofUnit = new Set(settingsOf(unit))
+  const repeated = settingsOf(withoutRunner).filter((setting) => ofUnit.has(setting))
+  assert.deepEqual(repeated, [])
+})
+
 describe('the systemd unit', { skip: without('systemd') }, () => {
   // In tenths: the overall exposure of systemd-analyze security goes from 0 to 10, and below 5 it says OK.
   for (const [name, dropIns, threshold] of [
