@@ -2,7 +2,7 @@ import { UsageError } from '../commands/usage-error.ts'
 import { findCloneRepositories } from './clone-remotes.ts'
 import { readCredential } from './credential-store.ts'
 import { parseServerAddress } from './server-address.ts'
-import { type KnownServer, readServerList, type ServerList } from './server-list.ts'
+import { defaultFirst, type KnownServer, readServerList } from './server-list.ts'
 import type { UserGit } from './user-git.ts'
 
 /** The name that `--server` takes for the data directory. */
@@ -33,9 +33,7 @@ export async function chooseServer({
   if (name === undefined && !url && list.servers.length === 0) return undefined
   const fromEnvironment = name === undefined && url ? ofEnvironment(url, list.servers) : undefined
   const named = name === undefined ? fromEnvironment : findNamed(list.servers, name)
-  // Several logins can be for one address: the default goes first.
-  const byRank = list.servers.toSorted((one, other) => rank(one, list) - rank(other, list))
-  const repositories = await findCloneRepositories(git, named ? [named] : byRank)
+  const repositories = await findCloneRepositories(git, named ? [named] : defaultFirst(list))
   const [found] = repositories
   const fallback = dataDir ? undefined : list.servers.find((one) => one.name === list.defaultName)
   const server = named ?? found?.server ?? fallback
@@ -66,10 +64,6 @@ function findNamed(servers: KnownServer[], name: string): KnownServer {
   throw new UsageError(
     `You are not logged in to a server "${name}"; svc servers lists yours, svc login adds one.`,
   )
-}
-
-function rank({ name }: KnownServer, { defaultName }: ServerList): number {
-  return name === defaultName ? 0 : 1
 }
 
 function ofEnvironment(url: string, servers: KnownServer[]): KnownServer {

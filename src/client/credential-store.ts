@@ -2,7 +2,6 @@ import type { KnownServer } from './server-list.ts'
 import type { UserGit } from './user-git.ts'
 
 const outside = { isOutside: true }
-const neverReached = 1
 
 /**
  * Hands a token to Git's credential helper. Returns whether it keeps it: `cache` forgets within minutes, and a helper
@@ -29,7 +28,7 @@ export async function readCredential(
   const input = `${toInput(server)}\n`
   const { code, out } = await git
     .run(['credential', 'fill'], { ...outside, input })
-    .catch(() => ({ code: neverReached, out: '' }))
+    .catch(() => ({ code: 1, out: '' }))
   const password = /^password=(.*)$/m.exec(out)?.[1]
   return code === 0 && password ? password : undefined
 }

@@ -1,4 +1,4 @@
-import { CommandError } from './command-error.ts'
+import { CommandError, clientExitCodes } from './command-error.ts'
 import type { ApiRequest, HttpClient } from './http-client.ts'
 
 export type StreamEvent = { id: string; name: string; data: string }
@@ -28,7 +28,8 @@ export async function* followEvents(
         if (isLast(event)) return
       }
     } catch (error) {
-      const isTemporary = !(error instanceof CommandError) || error.exitCode === 3
+      const isTemporary =
+        !(error instanceof CommandError) || error.exitCode === clientExitCodes.unreachable
       // The first connection has to succeed: the address may be wrong.
       if (!isTemporary || lastId === '' || failures >= attemptsMax) throw error
     }

@@ -3,7 +3,7 @@ import { localName, readToken } from './chosen-server.ts'
 import type { ClientContext } from './client-context.ts'
 import { assertToken } from './connect.ts'
 import { parseServerAddress } from './server-address.ts'
-import { type KnownServer, readServerList } from './server-list.ts'
+import { defaultFirst, type KnownServer, readServerList } from './server-list.ts'
 import { createUserGit, recursionGuard } from './user-git.ts'
 
 const operationNames = ['get', 'store', 'erase']
@@ -34,9 +34,8 @@ async function findServer(
   request: Map<string, string>,
 ): Promise<KnownServer | undefined> {
   const { SVC_URL: url } = environment
-  const { servers, defaultName } = await readServerList(environment)
+  const known = defaultFirst(await readServerList(environment))
   const fromEnvironment = url ? parseServerAddress(url, 'SVC_URL') : undefined
-  const known = servers.toSorted((one, other) => rank(one, defaultName) - rank(other, defaultName))
   const all = [
     ...(fromEnvironment && !known.some((one) => one.url === fromEnvironment)
       ? [{ name: '', url: fromEnvironment, token: undefined }]
@@ -54,10 +53,6 @@ function isFor({ url }: KnownServer, request: Map<string, string>): boolean {
     request.get('host') === host &&
     (path === undefined || pathname === '/' || `/${path}/`.startsWith(`${pathname}/`))
   )
-}
-
-function rank({ name }: KnownServer, defaultName: string | undefined): number {
-  return name === defaultName ? 0 : 1
 }
 
 function parseRequest(text: string): Map<string, string> {

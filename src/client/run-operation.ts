@@ -21,15 +21,14 @@ export async function runOperation(
 ): Promise<void> {
   const { chosen, git, client } = await connect(context, options)
   assertOptions(operation, options, chosen === undefined ? 'local' : 'server')
-  const values = nameArguments(operation, given, chosen)
+  const named = nameArguments(operation, given, chosen)
   if (!chosen || !client) {
-    if (runLocally) return runLocally(Object.values(values), options)
+    if (runLocally) return runLocally(Object.values(named), options)
     throw new UsageError(
       `svc ${operation.command} needs a server: log in with svc login URL, or set SVC_URL and SVC_TOKEN.`,
     )
   }
-  const input = toInput(values, options)
-  await resolveLatest(client, values)
+  const input = toInput(await resolveLatest(client, named), options)
   await confirm(operation, input, { options, terminal: context.terminal })
   const json = options.json === true
   const { terminal, columns, environment, launcher } = context
@@ -127,7 +126,11 @@ function assertOptions(
 }
 
 /** Replaces `latest` by the id of the newest run or push. */
-async function resolveLatest(client: HttpClient, values: Record<string, string>): Promise<void> {
+async function resolveLatest(
+  client: HttpClient,
+  values: Record<string, string>,
+): Promise<Record<string, string>> {
+  const resolved = { ...values }
   for (const [name, list] of Object.entries({ run: 'workflows', push: 'pushes' })) {
     const value = values[name]
     if (value === undefined || (value !== '' && value !== 'latest')) continue
@@ -138,8 +141,9 @@ async function resolveLatest(client: HttpClient, values: Record<string, string>)
     if (typeof id !== 'string') {
       throw new CommandError('failure', `${values.repository} has no ${name} yet.`)
     }
-    values[name] = id
+    resolved[name] = id
   }
+  return resolved
 }
 
 async function confirm(

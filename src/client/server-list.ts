@@ -40,6 +40,12 @@ export async function readServerList(environment: NodeJS.ProcessEnv): Promise<Se
   }
 }
 
+/** The servers, of which several can have one address: the default goes first. */
+export function defaultFirst({ servers, defaultName }: ServerList): KnownServer[] {
+  const rank = ({ name }: KnownServer) => (name === defaultName ? 0 : 1)
+  return servers.toSorted((one, other) => rank(one) - rank(other))
+}
+
 /** Replaces the file at once, with a mode that hides it from other users. */
 export async function writeServerList(
   environment: NodeJS.ProcessEnv,
