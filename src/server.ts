@@ -9,6 +9,7 @@ import type { Settings } from './config/settings.ts'
 import type { Database } from './database/database.ts'
 import { ping } from './database/ping.ts'
 import { pruneEvents } from './event-log/event-retention.ts'
+import { createObjectPool } from './git/objects/object-pool.ts'
 import { endOrphans } from './git/process/orphans.ts'
 import { createSpawnHelper } from './git/process/spawn-helper.ts'
 import { assertGitVersion } from './git/process/version.ts'
@@ -74,9 +75,11 @@ export async function startService(options: Options): Promise<RunningService> {
     log,
     startedAt: Date.now(),
   })
+  const pool = starting.use(createObjectPool({ git: app.git }))
   const gitServer = starting.use(
     createGitServer({
       db,
+      pool,
       publish: app.publish,
       git: app.git,
       directories: app.directories,
@@ -100,15 +103,14 @@ export async function startService(options: Options): Promise<RunningService> {
       onFetch: metrics.fetched,
     }),
   )
-  const browse = starting.use(
-    createBrowse({
-      git: app.git,
-      repositories: app.repositories,
-      settings,
-      clock: app.clock,
-      log,
-    }),
-  )
+  const browse = createBrowse({
+    git: app.git,
+    pool,
+    repositories: app.repositories,
+    settings,
+    clock: app.clock,
+    log,
+  })
   const background = new AbortController()
   starting.defer(() => background.abort())
   await recover({ app, gitServer, settings, log })

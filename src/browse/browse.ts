@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { PlainSettings } from '../config/settings.ts'
-import { createObjectPool } from '../git/objects/object-pool.ts'
+import type { ObjectPool } from '../git/objects/object-pool.ts'
 import type { Git } from '../git/process/git-process.ts'
 import { createRefCache } from '../git/refs/ref-cache.ts'
 import type { Route } from '../http/route.ts'
@@ -16,10 +16,11 @@ import { treeRoutes } from './tree-routes.ts'
 import { createTrees } from './trees.ts'
 
 /** Reads files, history and commits of repositories for clients without a clone. */
-export type Browse = AsyncDisposable & { routes: Route[] }
+export type Browse = { routes: Route[] }
 
 type Dependencies = {
   git: Git
+  pool: ObjectPool
   repositories: Pick<Repositories, 'open'>
   settings: PlainSettings
   clock: Clock
@@ -30,10 +31,8 @@ const refCacheBytes = 16 * 1024 * 1024
 
 export function createBrowse(dependencies: Dependencies): Browse {
   const { git, settings } = dependencies
-  const pool = createObjectPool({ git })
   const parts: BrowseParts = {
     ...dependencies,
-    pool,
     refCache: createRefCache({ git, maxBytes: refCacheBytes }),
     tasks: createGitTasks({ git, settings }),
     cached: createCachedResponses({ maxBytes: settings.browseCacheBytes }),
@@ -42,6 +41,5 @@ export function createBrowse(dependencies: Dependencies): Browse {
   }
   return {
     routes: [...treeRoutes(parts), ...commitRoutes(parts), ...compareRoutes(parts)],
-    [Symbol.asyncDispose]: () => pool[Symbol.asyncDispose](),
   }
 }

@@ -7,6 +7,7 @@ import type { FreeSpace } from '../config/free-space.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Database } from '../database/database.ts'
 import type { Publish } from '../events/events.ts'
+import type { ObjectPool } from '../git/objects/object-pool.ts'
 import type { Git } from '../git/process/git-process.ts'
 import type { Route } from '../http/route.ts'
 import type { LeakGuard } from '../leak-guard/leak-guard.ts'
@@ -51,6 +52,8 @@ type Dependencies = {
   db: Database
   publish: Publish
   git: Git
+  /** Readers of objects, which requests share. */
+  pool: Pick<ObjectPool, 'of'>
   directories: Directories
   store: Store
   leakGuard: LeakGuard

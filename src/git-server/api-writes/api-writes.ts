@@ -3,6 +3,7 @@ import type { Log } from '../../base/log.ts'
 import { createFairLimiter } from '../../concurrency/fair-limiter.ts'
 import type { FreeSpace } from '../../config/free-space.ts'
 import type { PlainSettings } from '../../config/settings.ts'
+import type { ObjectPool } from '../../git/objects/object-pool.ts'
 import type { Git } from '../../git/process/git-process.ts'
 import type { Route } from '../../http/route.ts'
 import type { Directories } from '../../repositories/directories.ts'
@@ -20,6 +21,7 @@ import { writeRoutes } from './write-routes.ts'
 
 type Dependencies = {
   git: Git
+  pool: Pick<ObjectPool, 'of'>
   pushes: PushAuthority
   directories: Pick<Directories, 'scratchOf' | 'removeScratch'>
   repositories: Repositories

@@ -1,6 +1,6 @@
 import type { Static } from 'typebox'
 import { Problem } from '../../base/problem.ts'
-import { type ObjectReader, openObjects } from '../../git/objects/object-reader.ts'
+import type { ObjectPool } from '../../git/objects/object-pool.ts'
 import { writePack } from '../../git/objects/write-pack.ts'
 import type { Git } from '../../git/process/git-process.ts'
 import { isAncestor } from '../../git/refs/ancestry.ts'
@@ -27,11 +27,12 @@ export type ChangeRef = {
 
 type Dependencies = {
   git: Git
+  pool: Pick<ObjectPool, 'of'>
   push: PushFromApi
   repositories: Pick<Repositories, 'reopen'>
 }
 
-export function createChangeRef({ git, push, repositories }: Dependencies): ChangeRef {
+export function createChangeRef({ git, pool, push, repositories }: Dependencies): ChangeRef {
   async function set(write: ApiWrite, ref: string, request: Static<typeof RefBody>) {
     const { repository } = write
     const { target, expected, force = false } = request
@@ -58,14 +59,9 @@ export function createChangeRef({ git, push, repositories }: Dependencies): Chan
     throw new Problem('not_fast_forward', detail)
   }
 
-  async function findTarget(write: ApiWrite, ref: string, target: string): Promise<Revision> {
-    const { repository } = write
-    await using objects = await openObjects(git, repository.path)
-    const find = (reader: ObjectReader) =>
-      ref.startsWith(branchPrefix)
-        ? requireCommit(repository, reader, target)
-        : requireRevision(repository, reader, target)
-    return await find(objects)
+  function findTarget({ repository }: ApiWrite, ref: string, target: string): Promise<Revision> {
+    const find = ref.startsWith(branchPrefix) ? requireCommit : requireRevision
+    return find(repository, pool.of(repository.path), target)
   }
 
   async function remove(write: ApiWrite, ref: string, expected: string | undefined): Promise<void> {

@@ -3,7 +3,8 @@ import type { Clock } from '../../base/clock.ts'
 import { Problem } from '../../base/problem.ts'
 import { createTreeEditor } from '../../git/objects/edit-tree.ts'
 import { type NewObject, toCommitObject, toIdentityLine } from '../../git/objects/new-objects.ts'
-import { type ObjectReader, openObjects } from '../../git/objects/object-reader.ts'
+import type { ObjectPool } from '../../git/objects/object-pool.ts'
+import type { ObjectReader } from '../../git/objects/object-reader.ts'
 import { writePack } from '../../git/objects/write-pack.ts'
 import type { Git } from '../../git/process/git-process.ts'
 import { isAncestor } from '../../git/refs/ancestry.ts'
@@ -30,6 +31,7 @@ export type CreateCommit = (
 
 type Dependencies = {
   git: Git
+  pool: Pick<ObjectPool, 'of'>
   push: PushFromApi
   repositories: Pick<Repositories, 'reopen'>
   clock: Clock
@@ -48,7 +50,7 @@ type Draft = {
 const emptyTreeId = '4b825dc642cb6eb9a060e54bf8d69288fbee4904'
 
 export function createCreateCommit(dependencies: Dependencies): CreateCommit {
-  const { git, push, repositories, clock, baseUrl } = dependencies
+  const { git, pool, push, repositories, clock, baseUrl } = dependencies
 
   /** The commit that the request builds on; undefined for the first one of a repository. */
   async function baseOf(
@@ -98,7 +100,7 @@ export function createCreateCommit(dependencies: Dependencies): CreateCommit {
     const now = clock.now()
     const identities = identitiesOf(principal, request, { now, baseUrl: baseUrl() })
     const head = await presentValueOf(repository, ref)
-    await using objects = await openObjects(git, repository.path)
+    const objects = pool.of(repository.path)
     const toResult = (made: Draft, before: string, pushId: string | null) => ({
       id: made.commit.id,
       tree: made.treeId,
@@ -126,10 +128,7 @@ export function createCreateCommit(dependencies: Dependencies): CreateCommit {
     const made = await draft(objects, request, base, identities)
     const update = { ref, before: head, after: made.commit.id }
     const pack = writePack(made.objects.length, made.objects)
-    // Its process ends while the push goes on.
-    const closed = objects[Symbol.asyncDispose]()
     const pushId = await push(write, update, { pack, paths: made.paths })
-    await closed
     return { commit: toResult(made, head, pushId), isRepeated: false }
   }
 

@@ -3,6 +3,7 @@ import type { Clock } from '../../base/clock.ts'
 import { type FieldError, Problem } from '../../base/problem.ts'
 import { mergeTrees } from '../../git/objects/merge-trees.ts'
 import { type NewObject, toCommitObject, toIdentityLine } from '../../git/objects/new-objects.ts'
+import type { ObjectPool } from '../../git/objects/object-pool.ts'
 import { type ObjectReader, openObjects } from '../../git/objects/object-reader.ts'
 import { writePack } from '../../git/objects/write-pack.ts'
 import type { Git } from '../../git/process/git-process.ts'
@@ -34,6 +35,7 @@ export type MergeBranch = (
 
 type Dependencies = {
   git: Git
+  pool: Pick<ObjectPool, 'of'>
   push: PushFromApi
   repositories: Pick<Repositories, 'reopen'>
   directories: Pick<Directories, 'scratchOf' | 'removeScratch'>
@@ -55,7 +57,7 @@ type Merging = {
 type Merged = { id: string; commits: NewObject[]; pack: Body }
 
 export function createMergeBranch(dependencies: Dependencies): MergeBranch {
-  const { git, push, repositories, clock, baseUrl } = dependencies
+  const { git, pool, push, repositories, clock, baseUrl } = dependencies
 
   /** Runs a merge with a temporary object directory, which is removed when its objects are pushed. */
   async function withScratch<T>(
@@ -118,7 +120,7 @@ export function createMergeBranch(dependencies: Dependencies): MergeBranch {
     const { author, committer } = identitiesOf(principal, request, { now, baseUrl: baseUrl() })
     const before = await presentValueOf(repository, ref)
     if (before === zeroId) throw new Problem('ref_not_found', `There is no branch "${branch}".`)
-    const head = await findHead(write, request)
+    const head = await requireCommit(repository, pool.of(repository.path), request.head)
     const toResult = (
       made: { id: string; commits: NewObject[] } | undefined,
       pushId: string | null,
@@ -152,11 +154,6 @@ export function createMergeBranch(dependencies: Dependencies): MergeBranch {
     return withScratch(write, async (scratch, objects) =>
       pushed(await run(merging, scratch, objects)),
     )
-  }
-
-  async function findHead({ repository }: ApiWrite, { head }: MergeRequest): Promise<Revision> {
-    await using objects = await openObjects(git, repository.path)
-    return await requireCommit(repository, objects, head)
   }
 
   return async (write, request) => {
