@@ -16,6 +16,7 @@ export function manPage(): string {
     version,
     terminal: {
       out: () => {},
+      write: async () => {},
       err: () => {},
       interruption: () => new AbortController().signal,
       read: async () => Buffer.alloc(0),

@@ -50,6 +50,10 @@ process.stdout.on('error', (error) => {
 
 const terminal: Terminal = {
   out: (text) => process.stdout.write(text),
+  write: (bytes) =>
+    new Promise((resolve, reject) => {
+      process.stdout.write(bytes, (error) => (error ? reject(error) : resolve()))
+    }),
   err: (text) => process.stderr.write(text),
   interruption,
   read,

@@ -83,6 +83,7 @@ const renamed: Record<string, string> = {
   jobs: 'failed',
   keepPreviousSecretSeconds: 'keep-previous-secret',
   publicKey: 'key',
+  q: 'text',
 }
 const elsewhere: Record<string, string> = {
   cursor: 'the client reads all pages',

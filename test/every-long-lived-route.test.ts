@@ -103,6 +103,14 @@ const cases: Record<string, Case[]> = {
       open: async (scene) => follow(scene, `${await startRun(scene)}/logs?follow=true`),
     },
   ],
+  'GET /repos/:name/archive': [
+    {
+      losses: ofRepository,
+      isLarge: true,
+      open: ({ name, member }) =>
+        readSlowly(`/repos/${name}/archive?format=tar`, { token: member.token }),
+    },
+  ],
   'GET /events': [
     { title: 'followed', losses: ofToken, open: (scene) => follow(scene, '/events?follow=true') },
     {

@@ -118,6 +118,10 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
     await pushMain()
     return admin.get('/repos/branched/tree?rev=main&path=nowhere')
   },
+  file_binary: async () => {
+    await pushFiles(admin, 'images', { 'dot.png': '\0' })
+    return admin.get('/repos/images/blame?path=dot.png')
+  },
   ref_not_found: async () => {
     await pushMain()
     return admin.patch('/repos/branched', { defaultBranch: 'nowhere' })

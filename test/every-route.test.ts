@@ -223,6 +223,16 @@ const examples: Record<string, Example> = {
     path: '/repos/site/compare?base={commit}&head=main',
     prepare: makePush,
   },
+  'GET /repos/:name/archive': {
+    path: '/repos/site/archive?rev=main',
+    isStream: true,
+    prepare: makePush,
+  },
+  'GET /repos/:name/blame': {
+    path: '/repos/site/blame?rev=main&path=readme.txt',
+    prepare: makePush,
+  },
+  'GET /repos/:name/search': { path: '/repos/site/search?rev=main&q=readme', prepare: makePush },
   'GET /repos/:name/tree': { path: '/repos/site/tree?rev=main', prepare: makePush },
   'GET /repos/:name/pushes': { path: '/repos/site/pushes', prepare: makePush },
   'GET /repos/:name/pushes/:id': { path: '/repos/site/pushes/{id}', prepare: makePush },

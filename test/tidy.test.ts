@@ -113,6 +113,7 @@ test('folders within a folder import only from lower rows', () => {
 const entryPoints: Record<string, string[]> = {
   'git/process': [
     'commands',
+    'file-commands',
     'git-config',
     'git-process',
     'history-commands',

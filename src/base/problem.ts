@@ -40,6 +40,7 @@ export const problems = {
   revision_not_found: { kind: 'not-found', title: 'No such revision' },
   revision_ambiguous: { kind: 'impossible', title: 'Ambiguous revision' },
   path_not_found: { kind: 'not-found', title: 'No such path' },
+  file_binary: { kind: 'impossible', title: 'Binary file' },
   ref_not_found: { kind: 'impossible', title: 'No such ref' },
   ref_name_refused: { kind: 'forbidden', title: 'Ref name not allowed' },
   too_many_ref_updates: { kind: 'too-large', title: 'Too many ref updates in the push' },

@@ -18,6 +18,8 @@ export type BrowseParts = {
   pool: ObjectPool
   refCache: RefCache
   tasks: GitTasks
+  /** For archives, apart from all other processes. */
+  archives: GitTasks
   cached: CachedResponses
   commits: CommitsById
   trees: Trees

@@ -2,6 +2,16 @@ import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { SerializedJson } from '../http/route.ts'
 
+/** A result that is not complete yet: it is not cached, and has an entity tag of its own. */
+export class ProvisionalJson extends SerializedJson {
+  readonly entityTag: string
+
+  constructor(value: unknown) {
+    super(toJson(value))
+    this.entityTag = keyOf(['provisional', this.bytes.toString('latin1')])
+  }
+}
+
 /**
  * Caches responses by what they depend on: the id of the repository, ids of objects, and options. Access is checked
  * before. The work of concurrent calls with the same key is shared, and aborted when all callers are gone.
@@ -39,10 +49,10 @@ export function createCachedResponses({ maxBytes }: { maxBytes: number }): Cache
   function start(key: string, work: (signal: AbortSignal) => Promise<unknown>): Work {
     const controller = new AbortController()
     const result = work(controller.signal).then((value) => {
+      if (value instanceof ProvisionalJson) return value
       const isPage = value instanceof ListPage
-      const json = JSON.stringify(isPage ? value.rows : value)
       const cursor = isPage ? value.nextCursor : undefined
-      const serialized = new SerializedJson(Buffer.from(`${json}\n`), cursor)
+      const serialized = new SerializedJson(toJson(isPage ? value.rows : value), cursor)
       results.set(key, serialized)
       return serialized
     })
@@ -75,6 +85,10 @@ export function createCachedResponses({ maxBytes }: { maxBytes: number }): Cache
       signal.removeEventListener('abort', leave)
     }
   }
+}
+
+function toJson(value: unknown): Buffer {
+  return Buffer.from(`${JSON.stringify(value)}\n`)
 }
 
 /** A key of what a response depends on, which is also its entity tag. */

@@ -5,7 +5,7 @@ import { Diff } from './diff-schemas.ts'
 
 export const objectId = (description: string) => Type.String({ description })
 
-const signature = (description: string) =>
+export const signature = (description: string) =>
   Type.Object(
     {
       name: Type.String({ description: 'Name' }),
@@ -38,6 +38,6 @@ export function toCommit(id: string, commit: CommitObject): Static<typeof Commit
   return { id, tree, parents, author: toPerson(author), committer: toPerson(committer), message }
 }
 
-function toPerson({ name, email, at, timeZone }: CommitPerson) {
+export function toPerson({ name, email, at, timeZone }: CommitPerson) {
   return { name, email, at, timeZone }
 }

@@ -12,15 +12,12 @@ const maxCommits = 20_000
 const maxLength = 16 * 1024 * 1024
 const commitMaxBytes = 1024 * 1024
 const messageMaxLength = 16 * 1024
+/** Approximate memory of a parsed commit besides its texts. */
+const objectBytes = 300
 
 /** Caches parsed commits, which never change. */
 export function createCommitsById(): CommitsById {
-  const known = new LRUCache<string, CommitObject>({
-    max: maxCommits,
-    maxSize: maxLength,
-    sizeCalculation: ({ message, author, committer }) =>
-      300 + message.length + author.name.length + committer.name.length,
-  })
+  const known = new LRUCache<string, CommitObject>({ max: maxCommits, maxSize: maxLength })
 
   return async (objects, id) => {
     const cached = known.get(id)
@@ -33,7 +30,8 @@ export function createCommitsById(): CommitsById {
     if (found?.type !== 'commit') return undefined
     const commit = parseCommit(found.content)
     const shown = { ...commit, message: commit.message.slice(0, messageMaxLength) }
-    known.set(id, shown)
+    // Parts of a text keep all of it in memory.
+    known.set(id, shown, { size: objectBytes + found.content.length })
     return shown
   }
 }

@@ -85,6 +85,12 @@ export function createGitTasks({ git, settings }: Options): GitTasks {
   }
 }
 
+/** Whether a task ended since it took too long. */
+export function isTimeLimit(error: unknown): boolean {
+  const cause = error instanceof Problem ? error.cause : undefined
+  return cause instanceof DOMException && cause.name === 'TimeoutError'
+}
+
 /** The command of git among its words. */
 function nameOf(command: readonly string[]): string {
   return command.find((word) => !word.startsWith('-')) ?? ''

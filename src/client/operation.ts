@@ -62,7 +62,14 @@ export type ClientOperation = {
 
 /** How people see the result. Programs get the JSON of the response. */
 export type Show =
-  | { kind: 'table'; columns: Record<string, Cell>; rows?: (body: Json) => Json[]; isPaged?: true }
+  | {
+      kind: 'table'
+      columns: Record<string, Cell>
+      rows?: (body: Json) => Json[]
+      isPaged?: true
+      /** A sentence about what is not shown, for standard error. */
+      note?: (body: Json) => string | undefined
+    }
   | { kind: 'fields'; columns: Record<string, Cell> }
   | {
       kind: 'sentence'

@@ -1,3 +1,4 @@
+import { printable } from '../base/format.ts'
 import { UsageError } from '../commands/usage-error.ts'
 import type { ChosenServer } from './chosen-server.ts'
 import type { ClientContext, OptionValues } from './client-context.ts'
@@ -68,6 +69,8 @@ function display(show: Show, body: Awaited<ReturnType<HttpClient['json']>>, work
   } else {
     const rows = show.rows?.(body) ?? (Array.isArray(body) ? body : [])
     terminal.out(toFittedTable(show.columns, rows, columns))
+    const note = show.note?.(body)
+    if (note !== undefined) terminal.err(`${printable(note)}\n`)
   }
 }
 

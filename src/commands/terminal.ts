@@ -1,6 +1,8 @@
 /** Input and output of a command. */
 export type Terminal = {
   out: (text: string | Uint8Array) => void
+  /** Writes bytes to standard output, and waits until they are taken. */
+  write: (bytes: Uint8Array) => Promise<void>
   /** Writes to standard error. */
   err: (text: string) => void
   /** Returns a signal that the first SIGINT or SIGTERM aborts, for a command that stops itself; a second one exits at once. */

@@ -18,6 +18,14 @@ export const browseSettings = {
     fallback: '',
     parse: wholeNumber(1, 10_000),
   } satisfies Setting<number>,
+  maxConcurrentArchives: {
+    variable: 'SVC_ARCHIVES_AT_ONCE',
+    description:
+      'Maximum number of archives that are sent over HTTP at the same time, at most three quarters of them for one user or repository. Default: 1 per core.',
+    accepts: 'a whole number from 1 to 10000',
+    fallback: '',
+    parse: wholeNumber(1, 10_000),
+  } satisfies Setting<number>,
   browseSeconds: {
     variable: 'SVC_BROWSE_SECONDS',
     description:

@@ -20,6 +20,7 @@ type Unset =
   | 'importKnownHostsFile'
   | 'maxConcurrentFetches'
   | 'maxConcurrentBrowses'
+  | 'maxConcurrentArchives'
   | 'importLocalRoots'
   | 'outboundAllow'
   | 'runnerJobs'

@@ -21,6 +21,8 @@ export type JsonCallParts = {
 /** A call of a JSON route: by a request, or by the handler of another route on behalf of its caller. */
 export type JsonCall = PublicOrigin & {
   requestId: string
+  /** Whether only the headers of the response are sent. */
+  isHead: boolean
   headers: IncomingMessage['headers']
   caller: Caller
   /** The response of the request; its end aborts the call. */

@@ -56,6 +56,7 @@ export function createJsonCalls(parts: JsonCallParts) {
       found,
       url: call.url,
       publicOrigin,
+      isHead: call.isHead,
       header: (name: string) => headers[name]?.toString(),
       setHeader,
       setStatus,

@@ -51,6 +51,7 @@ export function createJsonRoutes({ settings, ...parts }: Dependencies) {
     using permits = new DisposableStack()
     const result = await perform(route, {
       requestId: request.id,
+      isHead: request.method === 'HEAD',
       headers: request.headers,
       caller,
       response: reply.raw,

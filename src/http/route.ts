@@ -91,6 +91,8 @@ type Context = PublicOrigin & {
   found: unknown
   /** The path and query, as sent. */
   url: string
+  /** Whether only the headers of the response are sent: a long-lived route need not start its work. */
+  isHead: boolean
   /** Returns a header of the request by its lower-case name. */
   header: (name: string) => string | undefined
   setHeader: (name: string, value: string) => void
@@ -218,6 +220,7 @@ type Definition<P, Q extends TSchema, B extends TSchema, R extends TSchema, Foun
       Context,
       | 'url'
       | 'publicOrigin'
+      | 'isHead'
       | 'header'
       | 'setHeader'
       | 'setStatus'

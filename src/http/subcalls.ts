@@ -51,6 +51,7 @@ export function createSubcalls({ routes, requestLog, perform }: Dependencies) {
     try {
       const value = await perform(route, {
         requestId,
+        isHead: false,
         headers: authorization === undefined ? {} : { authorization },
         caller,
         response,

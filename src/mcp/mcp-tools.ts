@@ -54,6 +54,27 @@ export const mcpTools: McpTool[] = [
     effect: 'adds',
   },
   {
+    name: 'blame',
+    title: 'Find the commit of each line',
+    description:
+      'Finds which commit each line of a file is from, with its author, time and summary, without a clone. Pass start ' +
+      'and end for some lines of a long file.',
+    operationId: 'getBlame',
+    effect: 'reads',
+    pathArguments: { name: repository },
+  },
+  {
+    name: 'search_code',
+    title: 'Search files',
+    description:
+      'Searches the files of a commit for a text, never a pattern, without a clone: path, number and text of each ' +
+      'line that contains it. isComplete says whether these are all.',
+    operationId: 'searchCode',
+    effect: 'reads',
+    pathArguments: { name: repository },
+    defaults: page,
+  },
+  {
     name: 'check_access',
     title: 'Check what a push or a request would be answered',
     description:

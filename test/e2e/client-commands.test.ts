@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { promisify } from 'node:util'
 import { operations } from '../../src/client/client-commands.ts'
 import { type ClientHome, loggedIn } from '../support/client-home.ts'
 import { startReceiver } from '../support/receiver.ts'
 import { type Service, startService } from '../support/service.ts'
 import { newKeyLine } from '../support/ssh-keys.ts'
 
+const execute = promisify(execFile)
 const workflow = 'on: [push, workflow_dispatch]\nsteps:\n  - run: echo "sum $((40 + 2))"\n'
 
 // As a program runs them, and as a person types them.
@@ -339,6 +342,19 @@ for (const place of ['in a pipe', 'on a terminal'] as const)
         await svc('events', '--repository', 'tour', '--kind', 'push'),
         /^\d+ .* push +tour +admin +refs/m,
       )
+    })
+
+    test('files are blamed, searched and archived', async () => {
+      const blamed = await inClone('browse', 'blame', '--path', '.svc/workflows/ci.yml')
+      assert.match(blamed, /^[0-9a-f]{10} +\S.* +3 +- run: echo "sum /m)
+      const found = await inClone('browse', 'search', 'SUM $', '--ignore-case')
+      assert.match(found, /^\.svc\/workflows\/ci\.yml +3 +- run: echo "sum /m)
+      await inClone('browse', 'archive', '--output', 'tour.tar')
+      const members = await execute('tar', ['tf', join(clone, 'tour.tar')])
+      assert.match(members.stdout, /^tour-main\/\.svc\/workflows\/ci\.yml$/m)
+      await rm(join(clone, 'tour.tar'))
+      const unsaved = await home.run(['browse', 'archive', 'tour', '--format', 'tar'])
+      assert.match(unsaved.out, /tour-main\/\.svc/)
     })
 
     test('webhooks are managed, and their deliveries inspected and repeated', async () => {

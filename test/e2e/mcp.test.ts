@@ -61,6 +61,27 @@ const trials: Record<string, Trial> = {
     refuse: ({ agent, name }) => agent.refusal('create_repository', { name }),
     code: 'repository_name_taken',
   },
+  blame: {
+    async succeed({ agent, name }) {
+      const given = { repository: name, path: '.svc/workflows/ci.yml', start: 2, end: 3 }
+      const { ranges, commits } = await agent.use('blame', given)
+      assert.deepEqual([ranges[0].start, ranges[0].lines[0]], [2, '  - name: Only'])
+      assert.equal(commits[0].summary, 'Files')
+    },
+    refuse: ({ agent, name }) => agent.refusal('blame', { repository: name, path: '.svc' }),
+    code: 'path_not_found',
+  },
+  search_code: {
+    async succeed({ agent, name }) {
+      const { matches, isComplete } = await agent.use('search_code', {
+        repository: name,
+        q: 'Only',
+      })
+      assert.deepEqual([matches[0].path, isComplete], ['.svc/workflows/ci.yml', true])
+    },
+    refuse: ({ stranger, name }) => stranger.refusal('search_code', { repository: name, q: 'x' }),
+    code: hidden,
+  },
   check_access: {
     async succeed({ agent, name }) {
       const given = { repository: name, action: 'push', refs: [{ ref: 'main' }] }

@@ -19,6 +19,9 @@ export async function runInProcess(args: string[], env: Record<string, string> =
     out: (text) => {
       printed.out += Buffer.from(text).toString()
     },
+    write: async (bytes) => {
+      printed.out += Buffer.from(bytes).toString('latin1')
+    },
     err: (text) => {
       printed.err += text
     },

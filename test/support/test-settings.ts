@@ -10,6 +10,7 @@ export const testSettings = {
   SVC_RUNNER_JOBS: '4',
   SVC_FETCHES_AT_ONCE: '16',
   SVC_BROWSES_AT_ONCE: '8',
+  SVC_ARCHIVES_AT_ONCE: '4',
 }
 
 /** For tests whose clients use SSH: it is a third of what a start costs. */

@@ -1,8 +1,9 @@
 import type { Json } from '../../base/json.ts'
-import { at, shortOf } from '../display.ts'
+import { at, dateOf, shortOf, textAt } from '../display.ts'
 import { path } from '../http-client.ts'
-import type { ClientOperation, OptionRow } from '../operation.ts'
-import { timeOf } from './option-values.ts'
+import type { ClientOperation, CommandInput, OptionRow } from '../operation.ts'
+import { downloadArchive } from './download-archive.ts'
+import { timeOf, wholeOf } from './option-values.ts'
 import { logColumns, runCommit, runCompare } from './run-browse-diff.ts'
 
 const revOption: OptionRow = {
@@ -94,9 +95,112 @@ export const browseOperations: ClientOperation[] = [
     notes: patchNote('svc browse compare site main topic | git apply'),
     run: runCompare,
   },
+  {
+    command: 'browse blame',
+    operations: ['getBlame'],
+    summary: 'show which commit each line of a file is from',
+    arguments: ['repository'],
+    options: [
+      revOption,
+      { flags: '--path <path>', description: 'path of the file' },
+      { flags: '--path-base64 <bytes>', description: 'the bytes of a path that is not UTF-8' },
+      { flags: '--start <line>', description: 'the first line (default: 1)' },
+      { flags: '--end <line>', description: 'the last line (default: the last one of the file)' },
+    ],
+    request: ({ argument, option }) => ({
+      method: 'GET',
+      path: path`/repos/${argument('repository')}/blame`,
+      query: {
+        ...whereOf(option),
+        start: wholeOf(option('start'), '--start'),
+        end: wholeOf(option('end'), '--end'),
+      },
+    }),
+    show: {
+      kind: 'table',
+      rows: blamedLines,
+      columns: {
+        COMMIT: shortOf('commit.id'),
+        AUTHOR: 'commit.author.name',
+        DATE: dateOf('commit.author.at'),
+        LINE: 'line',
+        TEXT: 'text',
+      },
+      note: (body) =>
+        at(body, 'next') === null
+          ? undefined
+          : `For the lines that follow: --start ${textAt(body, 'next')}`,
+    },
+  },
+  {
+    command: 'browse search',
+    operations: ['searchCode'],
+    summary: 'search the files of a commit for a text',
+    arguments: ['repository', 'text'],
+    options: [
+      revOption,
+      ...pathOptions,
+      { flags: '--ignore-case', description: 'ignore the case of ASCII letters' },
+      { flags: '--limit <number>', description: 'maximum number of matches (default: 100)' },
+    ],
+    request: ({ argument, option, flag }) => ({
+      method: 'GET',
+      path: path`/repos/${argument('repository')}/search`,
+      query: {
+        ...whereOf(option),
+        q: argument('text'),
+        ignoreCase: flag('ignoreCase'),
+        limit: wholeOf(option('limit'), '--limit'),
+      },
+    }),
+    show: {
+      kind: 'table',
+      rows: (body) => listAt(body, 'matches'),
+      columns: { PATH: 'path', LINE: 'line', TEXT: 'text' },
+      note: (body) =>
+        at(body, 'isComplete') === true
+          ? undefined
+          : `There may be more matches; the search met these limits: ${textAt(body, 'limits')}`,
+    },
+  },
+  {
+    command: 'browse archive',
+    operations: ['getArchive'],
+    summary: 'download the files of a commit as an archive',
+    arguments: ['repository'],
+    options: [
+      revOption,
+      ...pathOptions,
+      {
+        flags: '--format <format>',
+        description: 'format of the archive (default: by the name of the file, else tar.gz)',
+        choices: ['tar.gz', 'zip', 'tar'],
+      },
+      { flags: '--output <file>', description: 'file to write (default: standard output)' },
+    ],
+    run: downloadArchive,
+  },
 ]
 
+function whereOf(option: CommandInput['option']) {
+  return { rev: option('rev'), path: option('path'), pathBase64: option('pathBase64') }
+}
+
+/** The lines of all ranges, each with its commit. */
+function blamedLines(body: Json): Json[] {
+  const commits = new Map(listAt(body, 'commits').map((commit) => [textAt(commit, 'id'), commit]))
+  return listAt(body, 'ranges').flatMap((range) => {
+    const commit = commits.get(textAt(range, 'commit')) ?? null
+    const start = Number(at(range, 'start'))
+    return listAt(range, 'lines').map((text, index) => ({ commit, line: start + index, text }))
+  })
+}
+
 function entriesOf(body: Json): Json[] {
-  const entries = at(body, 'entries')
-  return Array.isArray(entries) ? entries : []
+  return listAt(body, 'entries')
+}
+
+function listAt(body: Json, name: string): Json[] {
+  const list = at(body, name)
+  return Array.isArray(list) ? list : []
 }

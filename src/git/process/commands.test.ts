@@ -14,6 +14,15 @@ const commands: [string, (...values: string[]) => string[]][] = Object.entries(g
 // It takes a directory as its one argument, and no options: git-upload-archive(1).
 const optionless = new Set(['archive'])
 
+// They do not know --end-of-options. The place of the id of a commit, which is checked; paths follow `--`.
+const checked: Record<string, number> = {
+  blame: 2,
+  search: 2,
+  searchIgnoringCase: 2,
+  listSizes: 1,
+  archiveCommit: 3,
+}
+
 // A pack without an object: gitformat-pack(5).
 const emptyPack = Buffer.from('5041434b0000000200000000', 'hex')
 
@@ -27,13 +36,19 @@ const inputs: Record<string, string | Buffer> = {
 const author = 'Ada <ada@example.com> 0 +0000'
 
 function makeCommit(directory: string) {
-  const make = (type: string, input: string) => {
+  const make = (type: string, input: string | Buffer) => {
     const args = [`--git-dir=${directory}`, 'hash-object', '-t', type, '-w', '--stdin']
     return execFileSync('git', args, { input, encoding: 'utf8' }).trim()
   }
   const emptyTree = make('tree', '')
   const commit = make('commit', `tree ${emptyTree}\nauthor ${author}\ncommitter ${author}\n\none\n`)
-  return { emptyTree, commit }
+  const blob = make('blob', 'one\n')
+  const entry = Buffer.concat([Buffer.from('100644 one.txt\0'), Buffer.from(blob, 'hex')])
+  const withFile = make(
+    'commit',
+    `tree ${make('tree', entry)}\nauthor ${author}\ncommitter ${author}\n\none\n`,
+  )
+  return { emptyTree, commit, withFile }
 }
 
 function commandNamed(wanted: string) {
@@ -42,6 +57,7 @@ function commandNamed(wanted: string) {
 
 test('no value can be mistaken for an option', () => {
   for (const [name, command] of commands.filter(([name]) => !optionless.has(name))) {
+    if (name in checked) continue
     const args = command(...Array<string>(command.length).fill('--evil'))
     const place = args.indexOf('--evil')
     if (place === -1) continue
@@ -50,12 +66,22 @@ test('no value can be mistaken for an option', () => {
   }
 })
 
+test('no value of a command without --end-of-options can be mistaken for an option', () => {
+  for (const [name, place] of Object.entries(checked)) {
+    const [, command] = commandNamed(name)
+    const values = Array<string>(command.length + 1).fill('--evil')
+    assert.throws(() => command(...values), TypeError, name)
+    const args = command(...values.with(place, '0'.repeat(40)))
+    assert.ok(args.indexOf('--') < args.indexOf('--evil'), name)
+  }
+})
+
 test('git knows every command and its options', () => {
   const folder = mkdtempSync(join(tmpdir(), 'svc-test-'))
   const directory = join(folder, 'site.git')
   const other = join(folder, 'other.git')
   execFileSync('git', gitCommands.init(other))
-  const { emptyTree, commit } = makeCommit(other)
+  const { emptyTree, commit, withFile } = makeCommit(other)
   const packed = join(folder, 'packed.git')
   execFileSync('git', ['--git-dir', other, 'update-ref', 'refs/heads/packed', commit])
   execFileSync('git', ['clone', '--quiet', '--bare', '--no-local', other, packed])
@@ -81,6 +107,11 @@ test('git knows every command and its options', () => {
       mergeTrees: [other, commit, commit],
       listPicks: [other, '1', commit, commit],
       indexPacks: [packed],
+      blame: [other, '1,1', withFile, 'one.txt'],
+      search: [other, 'one', withFile, ':(literal)one.txt'],
+      searchIgnoringCase: [other, 'ONE', withFile, ':(literal)one.txt'],
+      listSizes: [other, withFile, 'one.txt'],
+      archiveCommit: [other, 'tar.gz', 'one/', withFile, 'one.txt'],
     }
     const args = command(...(values[name] ?? [directory, directory]))
     assert.doesNotThrow(() => execFileSync('git', args, options), name)

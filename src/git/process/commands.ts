@@ -1,8 +1,10 @@
+import { fileCommands } from './file-commands.ts'
 import { harmlessFaults } from './git-config.ts'
 import { historyCommands } from './history-commands.ts'
 
 /** Every git command that svc runs. Callers pass values only, never options. */
 export const gitCommands = {
+  ...fileCommands,
   ...historyCommands,
   version: () => ['version'],
   init: (directory: string, branch = 'main') => [

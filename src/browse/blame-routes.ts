@@ -1,0 +1,71 @@
+import { type Static, Type } from 'typebox'
+import { Problem } from '../base/problem.ts'
+import { closed, route } from '../http/route.ts'
+import { PathQuery, toRawPath } from './api-path.ts'
+import { Blame, createBlame, maxFileBytes, maxLines } from './blame.ts'
+import { type BrowseParts, missingRepository, openToRead } from './browse-parts.ts'
+import { keyOf } from './cached-responses.ts'
+import { commitUnreadable, findCommit, RevisionQuery, revisionProblems } from './revisions.ts'
+
+const line = (description: string) =>
+  Type.Optional(Type.Integer({ description, minimum: 1, maximum: maxFileBytes }))
+
+const BlameQuery = Type.Object(
+  {
+    ...RevisionQuery,
+    ...PathQuery,
+    start: line('the first line, 1 or more'),
+    end: line('the last line, 1 or more'),
+  },
+  closed,
+)
+
+/** The route that finds which commit each line of a file is from. */
+export function blameRoutes(parts: BrowseParts) {
+  const { pool, cached, commits } = parts
+  const blame = createBlame(parts)
+
+  return [
+    route('GET', '/repos/:name/blame', {
+      operationId: 'getBlame',
+      tag: 'browse',
+      summary: 'Find the commit of each line of a file',
+      description:
+        `Returns the lines from \`start\` to \`end\`, at most ${maxLines.toLocaleString('en')} at a time: ` +
+        'unless they were the last ones, `next` is the line to go on with.',
+      permission: 'repo:read',
+      find: openToRead(parts),
+      isConditional: true,
+      query: BlameQuery,
+      reply: { 200: Blame },
+      problems: [
+        ...missingRepository,
+        ...revisionProblems,
+        'path_not_found',
+        'file_binary',
+        'git_limit_exceeded',
+        'git_busy',
+      ],
+      handle: async ({ principal, found, query, notModified, clientSignal }) => {
+        const { start = 1, end } = checkRange(query)
+        const path = toRawPath(query)
+        const objects = pool.of(found.path)
+        const { id } = await findCommit(objects, found, query.rev)
+        const key = keyOf(['blame', found.id, id, path, start, end ?? 0])
+        if (notModified(key)) return undefined
+        return cached(key, clientSignal(), async (signal) => {
+          const commit = await commits(objects, id)
+          if (!commit) throw commitUnreadable(id)
+          const asker = { principal, repository: found, signal }
+          return blame(asker, { commit: { id, tree: commit.tree }, path, start, end })
+        })
+      },
+    }),
+  ]
+}
+
+function checkRange(query: Static<typeof BlameQuery>): { start?: number; end?: number } {
+  const { start = 1, end } = query
+  if (end === undefined || start <= end) return query
+  throw new Problem('invalid_request', `\`start\` (${start}) is after \`end\` (${end}).`)
+}
