@@ -1,6 +1,8 @@
 import { availableParallelism, cpus, loadavg, totalmem } from 'node:os'
 import { parseArgs } from 'node:util'
 import { againstParts, measureAgainst } from './against.ts'
+import { measureBrowsing } from './browse.ts'
+import type { HistorySize } from './browse-history.ts'
 import { measureClones } from './clones.ts'
 import { type Fixtures, makeFixtures } from './fixtures.ts'
 import { measureGrowth } from './growth.ts'
@@ -38,6 +40,7 @@ const complete = {
     packs: 100,
     seconds: 60,
   },
+  browse: { size: 'large' as HistorySize, rounds: 9, requests: 8, commits: 30, seconds: 45 },
   start: { starts: 9 },
   memory: { hasHugePush: true },
   against: { wire: { rounds: 15, ms: 1000 }, commands: 60, bigPushes: 9, starts: 15, seconds: 90 },
@@ -65,6 +68,7 @@ const quick: Efforts = {
     packs: 30,
     seconds: 20,
   },
+  browse: { size: 'small', rounds: 3, requests: 4, commits: 8, seconds: 10 },
   start: { starts: 3 },
   memory: { hasHugePush: false },
   against: { wire: { rounds: 7, ms: 500 }, commands: 20, bigPushes: 3, starts: 5, seconds: 20 },
@@ -97,6 +101,7 @@ const parts = {
   webhooks: ({ workspace, efforts }: Bench) => measureWebhooks(workspace, efforts.webhooks),
   nodes: async ({ workspace, fixtures, efforts }: Bench) =>
     measureNodes(workspace, await fixtures(), efforts.nodes),
+  browse: ({ workspace, efforts }: Bench) => measureBrowsing(workspace, efforts.browse),
   start: ({ workspace, efforts }: Bench) => measureStart(workspace, efforts.start),
   memory: ({ workspace, efforts }: Bench) => measureMemory(workspace, efforts.memory),
 }

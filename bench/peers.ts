@@ -259,6 +259,15 @@ const peers = {
     programs: { nginx: '/usr/sbin/nginx', fcgiwrap: '/usr/sbin/fcgiwrap' },
     packages: ['nginx-light', 'fcgiwrap'],
   },
+  browse: {
+    programs: {
+      nginx: '/usr/sbin/nginx',
+      fcgiwrap: '/usr/sbin/fcgiwrap',
+      cgit: '/usr/lib/cgit/cgit.cgi',
+      gitweb: '/usr/share/gitweb/gitweb.cgi',
+    },
+    packages: ['nginx-light', 'fcgiwrap', 'cgit', 'gitweb'],
+  },
   apache: { programs: { apache2: '/usr/sbin/apache2' }, packages: ['apache2-bin'] },
   ssh: { programs: { sshd: '/usr/sbin/sshd' }, packages: ['openssh-server', 'openssh-client'] },
 }
