@@ -23,7 +23,7 @@ const diffPathOptions: OptionRow[] = [
   { flags: '--path-base64 <bytes>', description: 'the bytes of a path that is not UTF-8' },
 ]
 const patchNote = (example: string) =>
-  `\nIn a pipe, the patch has only files that git can apply: others are named on standard error.\n\n  ${example}\n`
+  `\nIn a pipe, the patch has only files that git can apply; others are named on\nstandard error.\n\n  ${example}\n`
 
 /** Reading without a clone. */
 export const browseOperations: ClientOperation[] = [

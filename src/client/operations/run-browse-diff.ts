@@ -37,7 +37,7 @@ const commitFields = {
   Commit: 'id',
   Author: 'author.name',
   Date: dateOf('author.at'),
-  Message: 'message',
+  Message: firstLine,
 }
 
 /** `svc browse compare` */
@@ -72,7 +72,12 @@ export const logColumns = {
   ID: shortOf('id'),
   DATE: dateOf('author.at'),
   AUTHOR: 'author.name',
-  MESSAGE: (row: Json) => textAt(row, 'message').split('\n', 1)[0] ?? '',
+  MESSAGE: firstLine,
+}
+
+/** The first line of a message. */
+function firstLine(commit: Json): string {
+  return textAt(commit, 'message').split('\n', 1)[0] ?? ''
 }
 
 // As git-show(1) prints it. Indented lines of a message cannot be taken as a part of the patch.
