@@ -3,7 +3,7 @@ import { type App, type Options, openApp } from './app.ts'
 import { pruneAudit } from './audit/retention.ts'
 import type { Log } from './base/log.ts'
 import { reachable } from './base/network.ts'
-import { createBrowse } from './browse/browse.ts'
+import { type Browse, createBrowse } from './browse/browse.ts'
 import { DataDirectoryError, lockServer, prepareDataDirectory } from './config/data-directory.ts'
 import type { Settings } from './config/settings.ts'
 import type { Database } from './database/database.ts'
@@ -103,14 +103,18 @@ export async function startService(options: Options): Promise<RunningService> {
       onFetch: metrics.fetched,
     }),
   )
-  const browse = createBrowse({
-    git: app.git,
-    pool,
-    repositories: app.repositories,
-    settings,
-    clock: app.clock,
-    log,
-  })
+  const browse = starting.use(
+    createBrowse({
+      git: app.git,
+      pool,
+      repositories: app.repositories,
+      protections: app.protections,
+      directories: app.directories,
+      settings,
+      clock: app.clock,
+      log,
+    }),
+  )
   const background = new AbortController()
   starting.defer(() => background.abort())
   await recover({ app, gitServer, settings, log })
@@ -141,6 +145,7 @@ export async function startService(options: Options): Promise<RunningService> {
     options,
     app,
     gitServer,
+    browse,
     ssh,
     repositoryHolds,
     metrics,
@@ -270,6 +275,7 @@ type WorkParts = {
   options: Options
   app: App
   gitServer: GitServer
+  browse: Browse
   ssh: Awaited<ReturnType<GitServer['startSsh']>>
   repositoryHolds: RepositoryHolds
   metrics: Metrics
@@ -281,7 +287,8 @@ type WorkParts = {
 
 /** Starts everything that runs without a request: maintenance, runs, deliveries, metrics and sweeps. */
 async function startWork(parts: WorkParts) {
-  const { options, app, gitServer, ssh, repositoryHolds, metrics, url, signal, starting } = parts
+  const { options, app, gitServer, browse, ssh, repositoryHolds, metrics, url, signal, starting } =
+    parts
   const { settings, log, path, version } = options
   const { db, git, directories, store, freeSpace, clock, faultPoint } = app
   const { workflows, webhooks, imports } = app
@@ -322,6 +329,7 @@ async function startWork(parts: WorkParts) {
     ...gitServer.sweeps,
     'import clean-up': imports.sweep,
     'deleted repository purge': app.deletedRepositories.sweep,
+    'last commit pruning': browse.prune,
     'deleted webhook clean-up': webhooks.purge,
     'delivery pruning': () => webhooks.prune(signal),
     'store clean-up': store.sweep,

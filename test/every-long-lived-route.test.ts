@@ -111,6 +111,14 @@ const cases: Record<string, Case[]> = {
         readSlowly(`/repos/${name}/archive?format=tar`, { token: member.token }),
     },
   ],
+  'GET /repos/:name/file': [
+    {
+      losses: ofRepository,
+      isLarge: true,
+      open: ({ name, member }) =>
+        readSlowly(`/repos/${name}/file?path=noise`, { token: member.token }),
+    },
+  ],
   'GET /events': [
     { title: 'followed', losses: ofToken, open: (scene) => follow(scene, '/events?follow=true') },
     {

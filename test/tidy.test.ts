@@ -140,6 +140,8 @@ const entryPoints: Record<string, string[]> = {
     'parse-commit',
     'pushed-commits',
     'small-pack',
+    'tag-object',
+    'tree-buffer',
     'write-pack',
   ],
   'git/refs': [

@@ -19,3 +19,12 @@ export function pageQuery(defaultLimit: number) {
     ),
   }
 }
+
+/** A cursor for raw names, whose characters are bytes. */
+export function toNameCursor(name: string): string {
+  return Buffer.from(name, 'latin1').toString('base64url')
+}
+
+export function fromNameCursor(cursor: string): string {
+  return Buffer.from(cursor, 'base64url').toString('latin1')
+}

@@ -5,16 +5,19 @@ import type { ObjectPool } from '../git/objects/object-pool.ts'
 import type { Git } from '../git/process/git-process.ts'
 import type { RefCache } from '../git/refs/ref-cache.ts'
 import type { FindRequest } from '../http/route.ts'
+import type { Protections } from '../repositories/protections.ts'
 import type { Repositories, Repository } from '../repositories/repositories.ts'
 import type { CachedResponses } from './cached-responses.ts'
 import type { CommitsById } from './commits-by-id.ts'
 import type { GitTasks } from './git-tasks.ts'
+import type { LastCommits } from './last-commits.ts'
 import type { Trees } from './trees.ts'
 
 /** What the routes of this folder share. */
 export type BrowseParts = {
   git: Git
   repositories: Pick<Repositories, 'open'>
+  protections: Pick<Protections, 'list'>
   pool: ObjectPool
   refCache: RefCache
   tasks: GitTasks
@@ -23,6 +26,7 @@ export type BrowseParts = {
   cached: CachedResponses
   commits: CommitsById
   trees: Trees
+  lastCommits: LastCommits
   settings: PlainSettings
   clock: Clock
   log: Log

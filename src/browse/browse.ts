@@ -6,6 +6,9 @@ import type { ObjectPool } from '../git/objects/object-pool.ts'
 import type { Git } from '../git/process/git-process.ts'
 import { createRefCache } from '../git/refs/ref-cache.ts'
 import type { Route } from '../http/route.ts'
+import { isThere } from '../repositories/deleted-directories.ts'
+import type { Directories } from '../repositories/directories.ts'
+import type { Protections } from '../repositories/protections.ts'
 import type { Repositories } from '../repositories/repositories.ts'
 import { archiveRoutes } from './archive-routes.ts'
 import { blameRoutes } from './blame-routes.ts'
@@ -14,19 +17,29 @@ import { createCachedResponses } from './cached-responses.ts'
 import { commitRoutes } from './commit-routes.ts'
 import { createCommitsById } from './commits-by-id.ts'
 import { compareRoutes } from './compare-routes.ts'
+import { fileRoutes } from './file-routes.ts'
 import { createGitTasks } from './git-tasks.ts'
+import { createLastCommitFiles } from './last-commit-files.ts'
+import { createLastCommits } from './last-commits.ts'
+import { refRoutes } from './ref-routes.ts'
 import { searchRoutes } from './search-routes.ts'
 import { treeRoutes } from './tree-routes.ts'
 import { createTrees } from './trees.ts'
 
 /** Reads files, history and commits of repositories for clients without a clone. */
-export type Browse = { routes: Route[] }
+export type Browse = AsyncDisposable & {
+  routes: Route[]
+  /** Removes files that are not needed any more. */
+  prune: () => Promise<void>
+}
 
 type Dependencies = {
   git: Git
   pool: ObjectPool
   repositories: Pick<Repositories, 'open'>
+  protections: Pick<Protections, 'list'>
   settings: PlainSettings
+  directories: Pick<Directories, 'pathOf'>
   clock: Clock
   log: Log
 }
@@ -39,7 +52,13 @@ function archiveSettingsOf({ maxConcurrentArchives }: PlainSettings) {
 }
 
 export function createBrowse(dependencies: Dependencies): Browse {
-  const { git, settings } = dependencies
+  const { git, settings, directories, log } = dependencies
+  const trees = createTrees()
+  const files = createLastCommitFiles({
+    dataDir: settings.dataDir,
+    isInPlace: (id) => isThere(directories.pathOf(id)),
+  })
+  const lastCommits = createLastCommits({ git, trees, files, log })
   const parts: BrowseParts = {
     ...dependencies,
     refCache: createRefCache({ git, maxBytes: refCacheBytes }),
@@ -47,16 +66,21 @@ export function createBrowse(dependencies: Dependencies): Browse {
     archives: createGitTasks({ git, settings: { ...settings, ...archiveSettingsOf(settings) } }),
     cached: createCachedResponses({ maxBytes: settings.browseCacheBytes }),
     commits: createCommitsById(),
-    trees: createTrees(),
+    trees,
+    lastCommits,
   }
   return {
     routes: [
+      ...refRoutes(parts),
       ...treeRoutes(parts),
+      ...fileRoutes(parts),
       ...commitRoutes(parts),
       ...compareRoutes(parts),
       ...blameRoutes(parts),
       ...searchRoutes(parts),
       ...archiveRoutes(parts),
     ],
+    prune: files.prune,
+    [Symbol.asyncDispose]: () => lastCommits[Symbol.asyncDispose](),
   }
 }

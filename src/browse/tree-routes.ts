@@ -1,61 +1,194 @@
-import { Type } from 'typebox'
+import { type Static, Type } from 'typebox'
 import { Problem } from '../base/problem.ts'
-import type { TreeEntry } from '../git/objects/object-reader.ts'
+import type { ObjectReader } from '../git/objects/object-reader.ts'
+import { entryCount } from '../git/objects/tree-buffer.ts'
 import { named } from '../http/named-schemas.ts'
+import { linkToNext } from '../http/pages.ts'
 import { closed, route } from '../http/route.ts'
+import { invalid } from '../http/validation.ts'
+import type { Repository } from '../repositories/repositories.ts'
 import { PathQuery, pathProperties, type RawPath, toApiPath, toRawPath } from './api-path.ts'
+import { BriefCommit, toBriefCommit } from './brief-commits.ts'
+import { pageQuery } from './browse-pages.ts'
 import { type BrowseParts, missingRepository, openToRead } from './browse-parts.ts'
-import { keyOf } from './cached-responses.ts'
+import { keyOf, ProvisionalJson } from './cached-responses.ts'
 import { objectId } from './commit-schemas.ts'
-import { findCommit, RevisionQuery, revisionProblems } from './revisions.ts'
+import { searchedMaxEntries } from './last-commits.ts'
+import { type ListedEntry, listedPathMaxBytes, listTree, type Position } from './list-tree.ts'
+import { commitUnreadable, findCommit, RevisionQuery, revisionProblems } from './revisions.ts'
 import { treeMode } from './trees.ts'
+
+const defaultLimit = 1000
+
+type Listed = {
+  repository: Repository
+  commit: string
+  path: RawPath
+  isRecursive: boolean
+  from: Position
+  limit: number
+}
 
 /** The route of folders. */
 export function treeRoutes(parts: BrowseParts) {
-  const { pool, cached, commits, trees } = parts
+  const { pool, cached, commits, trees, lastCommits } = parts
+
+  /** The last commits of entries, by name. */
+  async function lastCommitsOf(objects: ObjectReader, listed: Listed, tree: string) {
+    const { repository, commit, path, isRecursive } = listed
+    if (isRecursive) return undefined
+    if (entryCount(await trees.open(objects, tree)) > searchedMaxEntries) return 'limit'
+    return lastCommits.of({ repository, objects, commit, path, tree })
+  }
+
+  async function listFolder(listed: Listed) {
+    const { repository, commit, path, isRecursive, from, limit } = listed
+    const objects = pool.of(repository.path)
+    const tree = (await commits(objects, commit))?.tree
+    if (tree === undefined) throw commitUnreadable(commit)
+    const folder = await trees.find(objects, tree, path)
+    if (folder.mode !== treeMode) throw notFolder(path)
+    const wanted = { id: folder.id, path, isRecursive, from, limit }
+    const [page, last] = await Promise.all([
+      listTree(trees, objects, wanted),
+      lastCommitsOf(objects, listed, folder.id),
+    ])
+    if (!page) throw invalidCursor()
+    const found = last === 'limit' ? undefined : last
+    const entries = page.entries.map((entry) => toEntry(objects, entry, found?.byName))
+    const limits = [
+      ...(page.hasOmitted ? [omittedPaths] : []),
+      ...(last === 'limit' ? [unsearchedFolder] : []),
+    ]
+    const value: Static<typeof Tree> = {
+      commit,
+      ...toApiPath(path),
+      id: folder.id,
+      entries: await Promise.all(entries),
+      lastCommitsComplete: isRecursive ? null : found?.isComplete === true,
+      limits,
+      nextCursor: page.next ? toCursor(commit, page.next) : null,
+    }
+    return found?.isComplete === false ? new ProvisionalJson(value) : value
+  }
+
+  async function toEntry(
+    objects: ObjectReader,
+    { name, path, mode, id }: ListedEntry,
+    lastIds: ReadonlyMap<string, string> | undefined,
+  ) {
+    const type = typeOf(mode)
+    const hasSize = type === 'file' || type === 'symlink'
+    const lastId = lastIds?.get(name)
+    const [blob, last] = await Promise.all([
+      hasSize ? objects.find(id) : undefined,
+      lastId === undefined ? undefined : commits(objects, lastId),
+    ])
+    return {
+      name: toApiPath(name).path,
+      ...toApiPath(path),
+      mode: mode.padStart(6, '0'),
+      type,
+      id,
+      size: blob?.bytes ?? null,
+      lastCommit: lastId !== undefined && last ? toBriefCommit(lastId, last) : null,
+    }
+  }
 
   return [
     route('GET', '/repos/:name/tree', {
       operationId: 'getTree',
       tag: 'browse',
       summary: 'List a folder',
+      description:
+        'In the order of Git. The pages of a listing are all of the commit of the first one. Commits that last changed the entries are searched for a moment; with `lastCommitsComplete` false, a later request has more of them.',
       permission: 'repo:read',
       find: openToRead(parts),
       isConditional: true,
-      query: Type.Object({ ...RevisionQuery, ...PathQuery }, closed),
+      query: Type.Object(
+        {
+          ...RevisionQuery,
+          ...PathQuery,
+          recursive: Type.Optional(
+            Type.Boolean({
+              description: 'whether to list what is below, too, without last commits',
+            }),
+          ),
+          ...pageQuery(defaultLimit),
+        },
+        closed,
+      ),
       reply: { 200: Tree },
-      problems: [...missingRepository, ...revisionProblems, 'path_not_found', 'git_limit_exceeded'],
-      handle: async ({ found, query, notModified, clientSignal }) => {
+      problems: [
+        ...missingRepository,
+        ...revisionProblems,
+        'path_not_found',
+        'git_limit_exceeded',
+        'repository_damaged',
+      ],
+      handle: async ({ found, query, url, setHeader, notModified, clientSignal }) => {
         const path = toRawPath(query)
-        const objects = pool.of(found.path)
-        const { id } = await findCommit(objects, found, query.rev)
-        const key = keyOf(['tree', found.id, id, path])
+        const { cursor, limit = defaultLimit, recursive: isRecursive = false } = query
+        const { commit: rev = query.rev, from } = fromCursor(cursor)
+        const { id: commit } = await findCommit(pool.of(found.path), found, rev)
+        const key = keyOf(['tree', found.id, commit, path, isRecursive, limit, ...from])
         if (notModified(key)) return undefined
-        return cached(key, clientSignal(), async () => {
-          const commit = await commits(objects, id)
-          const folder = await trees.find(objects, commit?.tree ?? '', path)
-          if (folder.mode !== treeMode) throw notFolder(path)
-          const entries = await trees.read(objects, folder.id)
-          return {
-            commit: id,
-            ...toApiPath(path),
-            id: folder.id,
-            entries: entries.map((entry) => toEntry(entry, path)),
-          }
-        })
+        const listed = { repository: found, commit, path, isRecursive, from, limit }
+        const page = await cached(key, clientSignal(), () => listFolder(listed))
+        const next = nextCursorIn(page.bytes)
+        if (next !== undefined) setHeader('link', linkToNext(url, { limit, cursor: next }))
+        if (page instanceof ProvisionalJson && notModified(page.entityTag)) return undefined
+        return page
       },
     }),
   ]
 }
 
-function toEntry({ mode, name, id }: TreeEntry, folder: RawPath) {
-  const path = folder === '' ? name : `${folder}/${name}`
-  return { name: toApiPath(name).path, ...toApiPath(path), mode: mode.padStart(6, '0'), id }
+function typeOf(mode: string): 'file' | 'folder' | 'symlink' | 'submodule' {
+  switch (mode) {
+    case treeMode:
+      return 'folder'
+    case '120000':
+      return 'symlink'
+    case '160000':
+      return 'submodule'
+    default:
+      return 'file'
+  }
+}
+
+/** The commit, so that all pages are of one, and the position. */
+function toCursor(commit: string, position: Position): string {
+  return `${commit}-${position.join('.')}`
+}
+
+/** The cursor at the end of a serialized page. */
+function nextCursorIn(page: Buffer): string | undefined {
+  const start = page.lastIndexOf('"nextCursor":"')
+  return start === -1 ? undefined : page.toString('latin1', start).split('"')[3]
+}
+
+/** Throws `invalid_request`. */
+function fromCursor(cursor: string | undefined): { commit?: string; from: Position } {
+  if (cursor === undefined) return { from: [] }
+  const [, commit, position = ''] = /^([0-9a-f]{40})-(\d{1,8}(?:\.\d{1,8})*)$/.exec(cursor) ?? []
+  if (commit === undefined) throw invalidCursor()
+  return { commit, from: position.split('.').map(Number) }
+}
+
+function invalidCursor(): Problem {
+  const detail = 'is not accepted; it takes the cursor in the `Link` header of the previous page.'
+  return invalid([{ pointer: '/cursor', detail }])
 }
 
 function notFolder(path: RawPath): Problem {
   return new Problem('path_not_found', `"${toApiPath(path).path}" is not a folder.`)
 }
+
+const toThousands = (value: number) => value.toLocaleString('en-US')
+
+const omittedPaths = `Entries whose paths have more than ${toThousands(listedPathMaxBytes)} bytes are left out.`
+const unsearchedFolder = `Last commits are not searched in folders of more than ${toThousands(searchedMaxEntries)} entries.`
 
 const Tree = named(
   'Tree',
@@ -71,8 +204,24 @@ const Tree = named(
           description:
             '`100644` file, `100755` executable file, `040000` folder, `120000` symbolic link, `160000` submodule',
         }),
+        type: Type.Enum(['file', 'folder', 'symlink', 'submodule'], {
+          description: 'Type by its mode; an executable file is a `file`',
+        }),
         id: objectId('Id of the object; of a commit elsewhere for a submodule'),
+        size: Type.Union([Type.Integer(), Type.Null()], {
+          description: 'Size in bytes of files and symbolic links; otherwise null',
+        }),
+        lastCommit: Type.Union([BriefCommit, Type.Null()], {
+          description: 'The commit that last changed it; null when it is not known yet',
+        }),
       }),
     ),
+    lastCommitsComplete: Type.Union([Type.Boolean(), Type.Null()], {
+      description: 'Whether all last commits are known; null in a recursive listing',
+    }),
+    limits: Type.Array(Type.String(), { description: 'Limits that this response met' }),
+    nextCursor: Type.Union([Type.String(), Type.Null()], {
+      description: 'The cursor of the next page; null at the end',
+    }),
   }),
 )

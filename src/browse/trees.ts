@@ -1,59 +1,97 @@
 import { LRUCache } from 'lru-cache'
 import { Problem } from '../base/problem.ts'
+import { createTimeSlices } from '../base/time-slices.ts'
+import { createSemaphore } from '../concurrency/semaphore.ts'
+import { createSingleFlight } from '../concurrency/single-flight.ts'
+import type { ObjectReader, TreeEntry } from '../git/objects/object-reader.ts'
 import {
-  type ObjectReader,
-  ObjectTooLargeError,
-  parseTree,
-  type TreeEntry,
-} from '../git/objects/object-reader.ts'
+  entryAt,
+  entryCount,
+  entryNamed,
+  MalformedTreeError,
+  type TreeBuffer,
+  toTreeBuffer,
+} from '../git/objects/tree-buffer.ts'
+import { GitError } from '../git/process/git-process.ts'
 import type { RawPath } from './api-path.ts'
 
-/** Reads trees. Names are raw: each character is a byte (latin1). */
+/**
+ * Reads trees. Names are raw: each character is a byte (latin1). All throw `git_limit_exceeded` for a tree that is too
+ * large, and `repository_damaged` for one that is missing or malformed.
+ */
 export type Trees = {
-  /** The entries of a tree, in Git's order. Throws `git_limit_exceeded` for one that is too large. */
-  read: (objects: Pick<ObjectReader, 'read'>, id: string) => Promise<readonly TreeEntry[]>
+  /** The entries of a tree, in Git's order. For a few of many entries, `open` is cheaper. */
+  read: (objects: ObjectReader, id: string) => Promise<readonly TreeEntry[]>
+  /** A tree as it is stored. */
+  open: (objects: ObjectReader, id: string) => Promise<TreeBuffer>
   /** The entry at a path below a tree. Throws `path_not_found`. */
-  find: (objects: Pick<ObjectReader, 'read'>, treeId: string, path: RawPath) => Promise<TreeEntry>
+  find: (objects: ObjectReader, treeId: string, path: RawPath) => Promise<TreeEntry>
 }
 
 export const treeMode = '40000'
-const treeMaxBytes = 32 * 1024 * 1024
-const cachedMaxBytes = 16 * 1024 * 1024
-/** Approximate memory of an entry besides its name. */
-const entryBytes = 150
+const mib = 1024 * 1024
+const treeMaxBytes = 32 * mib
+const cachedMaxBytes = 32 * mib
+/** Of larger trees, few are read at a time. */
+const largeBytes = 2 * mib
+const maxLarge = 2
+const entriesPerCheck = 256
+const untilEnd = new AbortController().signal
 
-/** Caches parsed trees, which never change. */
+/** Caches trees, which never change. */
 export function createTrees(): Trees {
-  const known = new LRUCache<string, readonly TreeEntry[]>({
+  const known = new LRUCache<string, TreeBuffer>({
     maxSize: cachedMaxBytes,
     maxEntrySize: cachedMaxBytes / 4,
-    sizeCalculation: (entries) =>
-      entries.reduce((sum, { name }) => sum + entryBytes + name.length, entryBytes),
+    sizeCalculation: ({ content, starts }) => 200 + content.length + starts.byteLength,
   })
+  const share = createSingleFlight<TreeBuffer>()
+  const large = createSemaphore(maxLarge)
 
-  async function read(objects: Pick<ObjectReader, 'read'>, id: string) {
+  async function fetch(objects: ObjectReader, id: string): Promise<TreeBuffer> {
+    const summary = await objects.find(id)
+    if (summary?.type !== 'tree') throw damaged(id)
+    if (summary.bytes > treeMaxBytes) throw tooLarge()
+    using _permit = summary.bytes > largeBytes ? await large.acquire(untilEnd) : undefined
+    const found = await objects.read(id, treeMaxBytes)
+    if (!found) throw damaged(id)
+    return toTreeBuffer(found.content)
+  }
+
+  async function open(objects: ObjectReader, id: string): Promise<TreeBuffer> {
     const cached = known.get(id)
     if (cached) return cached
-    const found = await objects.read(id, treeMaxBytes).catch((error) => {
-      if (!(error instanceof ObjectTooLargeError)) throw error
-      throw new Problem(
-        'git_limit_exceeded',
-        `The folder is larger than ${treeMaxBytes / 1024 / 1024} MiB, the limit of this request.`,
-      )
-    })
-    const entries = found?.type === 'tree' ? parseTree(found.content, 'latin1') : []
-    known.set(id, entries)
-    return entries
+    try {
+      const tree = await share(id, () => fetch(objects, id))
+      known.set(id, tree)
+      return tree
+    } catch (error) {
+      // Git ends when it reads a damaged object.
+      const isDamage =
+        error instanceof MalformedTreeError || (error instanceof GitError && error.isRefusal)
+      throw isDamage ? damaged(id) : error
+    }
   }
 
   return {
-    read,
+    open,
+
+    async read(objects, id) {
+      const tree = await open(objects, id)
+      const slices = createTimeSlices()
+      const entries: TreeEntry[] = []
+      for (let index = 0; index < entryCount(tree); index++) {
+        if (index % entriesPerCheck === 0) await slices.rest()
+        entries.push(entryAt(tree, index))
+      }
+      return entries
+    },
 
     async find(objects, treeId, path) {
       let entry: TreeEntry = { mode: treeMode, name: '', id: treeId }
       for (const name of path === '' ? [] : path.split('/')) {
-        const entries = entry.mode === treeMode ? await read(objects, entry.id) : []
-        const next = entries.find((one) => one.name === name)
+        const next =
+          entry.mode === treeMode ? entryNamed(await open(objects, entry.id), name) : undefined
         if (!next) throw notFound(path)
         entry = next
       }
@@ -65,4 +103,18 @@ export function createTrees(): Trees {
 function notFound(path: RawPath): Problem {
   const shown = Buffer.from(path, 'latin1').toString('utf8')
   return new Problem('path_not_found', `"${shown}" is not in this revision.`)
+}
+
+function damaged(id: string): Problem {
+  return new Problem(
+    'repository_damaged',
+    `The folder ${id} is missing or damaged; contact the administrator of the server.`,
+  )
+}
+
+function tooLarge(): Problem {
+  return new Problem(
+    'git_limit_exceeded',
+    `The folder is larger than ${treeMaxBytes / mib} MiB, the limit of this request.`,
+  )
 }

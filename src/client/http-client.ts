@@ -25,8 +25,8 @@ export type HttpClient = {
   list: (request: ApiRequest, limit?: number) => Promise<Json[]>
   /** The text of a response, which has to be of this media type. */
   text: (request: ApiRequest, type: string) => Promise<string>
-  /** The body of a successful response while it arrives. Its reader may stop early, which ends the connection. */
-  stream: (request: ApiRequest, type: string) => Promise<AsyncIterable<Buffer>>
+  /** The body of a successful response of one of these media types, while it arrives. Its reader may stop early, which ends the connection. */
+  stream: (request: ApiRequest, ...types: string[]) => Promise<AsyncIterable<Buffer>>
 }
 
 type Options = { url: string; token: string | undefined; timeoutMs: number; version: string }
@@ -87,8 +87,9 @@ export function createHttpClient({ url, token, timeoutMs, version }: Options): H
   }
 
   /** A proxy or a login page in front of a server responds to everything with success. */
-  function assertType(response: IncomingMessage, type: string): void {
-    if (response.headers['content-type']?.startsWith(type)) return
+  function assertType(response: IncomingMessage, ...types: string[]): void {
+    const sent = response.headers['content-type'] ?? ''
+    if (types.some((type) => sent.startsWith(type))) return
     response.destroy()
     throw notSvc(url)
   }
@@ -178,12 +179,12 @@ export function createHttpClient({ url, token, timeoutMs, version }: Options): H
         stop()
       }
     },
-    async stream(request, type) {
-      const headers = { ...request.headers, accept: type }
+    async stream(request, ...types) {
+      const headers = { ...request.headers, accept: types.join(', ') }
       const { response, stop } = await send({ ...request, headers })
       try {
         await assertSuccess(response)
-        assertType(response, type)
+        assertType(response, ...types)
       } finally {
         stop()
       }

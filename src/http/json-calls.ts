@@ -77,7 +77,7 @@ export function createJsonCalls(parts: JsonCallParts) {
     } satisfies Parameters<JsonRoute['handle']>[0]
     const handled = route.handle(context).then((result) => {
       // Not on problems, which may follow the call of `notModified`.
-      if (entityTag !== undefined) setValidator(setHeader, entityTag)
+      if (entityTag !== undefined) setValidator(route, setHeader, entityTag)
       return result
     })
     return watch ? watch.guard(handled) : handled
@@ -93,10 +93,14 @@ function matchesTag(header: string | undefined, entityTag: string): boolean {
 }
 
 // Clients check again before each use, since rights can end at any moment.
-function setValidator(setHeader: (name: string, value: string) => void, entityTag: string): void {
+function setValidator(
+  { jsonReply }: JsonRoute,
+  setHeader: (name: string, value: string) => void,
+  entityTag: string,
+): void {
   setHeader('etag', entityTag)
   setHeader('cache-control', 'private, no-cache')
-  setHeader('vary', 'authorization')
+  setHeader('vary', jsonReply ? 'authorization, accept' : 'authorization')
 }
 
 export function assertLongLived({ method, path, isLongLived }: JsonRoute): void {

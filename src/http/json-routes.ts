@@ -84,7 +84,8 @@ function sendResult(
   if (result instanceof Readable && request.method === 'HEAD') {
     // The stream would not be read, and may be endless.
     result.destroy()
-    return reply.send()
+    // Without a body, Fastify would replace a length that the handler has set.
+    return reply.hasHeader('content-length') ? reply.send(Readable.from([])) : reply.send()
   }
   if (result instanceof SerializedJson) return reply.send(result.bytes)
   const isJson = route.produces === jsonContentType && !(result instanceof Readable)

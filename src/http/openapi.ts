@@ -229,7 +229,11 @@ function successOf(route: Route, links: object | undefined): object {
         schema: { type: 'string', description: route.eventStream },
       },
     }
-    const content = route.reply && { content: { [type]: { schema: route.reply }, ...stream } }
+    const types = [type, ...route.otherTypes].map((one) => [one, { schema: route.reply }])
+    const json = route.jsonReply && { 'application/json': { schema: route.jsonReply } }
+    const content = route.reply && {
+      content: { ...Object.fromEntries(types), ...json, ...stream },
+    }
     const others = route.otherStatuses.map((status) => [
       status,
       status === 204

@@ -134,6 +134,10 @@ export type JsonRoute = Common &
     /** Further success statuses, with the same body schema. */
     otherStatuses: number[]
     produces: string
+    /** Further content types of such a response. */
+    otherTypes: string[]
+    /** The schema for clients that accept `application/json`, of a route that otherwise responds with something else. */
+    jsonReply: TSchema | undefined
     /** Describes the server-sent events for clients that accept `text/event-stream`; undefined if there are none. */
     eventStream: string | undefined
     reply: TSchema | undefined
@@ -201,6 +205,8 @@ type Definition<P, Q extends TSchema, B extends TSchema, R extends TSchema, Foun
   bodyMaxBytes?: number
   /** The content type, if not JSON. */
   produces?: string
+  otherTypes?: string[]
+  jsonReply?: TSchema
   eventStream?: string
   /** The success statuses with the one schema of their bodies; `nothing` for no body. */
   reply: Record<number, R>
@@ -231,7 +237,7 @@ type Definition<P, Q extends TSchema, B extends TSchema, R extends TSchema, Foun
       | 'requireAccess'
       | 'subcall'
     >,
-  ) => Promise<Static<R> | SerializedJson | Readable | undefined>
+  ) => Promise<Static<R> | SerializedJson | Buffer | Readable | undefined>
 }
 
 export const jsonContentType = 'application/json; charset=utf-8'
@@ -274,6 +280,8 @@ export function route<
     status,
     otherStatuses: statuses.filter((other) => other !== status),
     produces,
+    otherTypes: definition.otherTypes ?? [],
+    jsonReply: definition.jsonReply,
     eventStream: definition.eventStream,
     reply: reply === nothing ? undefined : reply,
     problems,

@@ -52,7 +52,10 @@ export function createSubcalls({ routes, requestLog, perform }: Dependencies) {
       const value = await perform(route, {
         requestId,
         isHead: false,
-        headers: authorization === undefined ? {} : { authorization },
+        headers: {
+          accept: 'application/json',
+          ...(authorization !== undefined && { authorization }),
+        },
         caller,
         response,
         publicOrigin,

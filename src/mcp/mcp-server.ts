@@ -38,8 +38,8 @@ export function createMcpServer({ version, listTools, callTool }: Options): Serv
 }
 
 const instructions =
-  'svc hosts Git repositories and runs their workflows. What a tool may do is what its token may do. Read and write ' +
-  'files with git: get_repository has the address; any user name, and the token as the password. An error has a code, ' +
+  'svc hosts Git repositories and runs their workflows. What a tool may do is what its token may do. Read ' +
+  'files with list_files and read_file, and write them with git: get_repository has the address; any user name, and the token as the password. An error has a code, ' +
   'and a detail that says what to do.'
 
 // Validates only answers of users to a server's questions, which this one does not ask. The default compiles schemas.

@@ -121,6 +121,37 @@ export const mcpTools: McpTool[] = [
       'Deletes a branch, a tag or another ref, given by its full name. The push can be undone: see list_pushes.',
     operationId: 'deleteRef',
     effect: 'changes',
+  },
+  {
+    name: 'list_branches',
+    title: 'List branches',
+    description:
+      'Lists the branches of a repository by name: the newest commit of each, and how many commits it is ahead and ' +
+      'behind of the default branch, or of base.',
+    operationId: 'listBranches',
+    effect: 'reads',
+    pathArguments: { name: repository },
+    defaults: page,
+  },
+  {
+    name: 'list_files',
+    title: 'List files',
+    description:
+      'Lists a folder of a repository at a revision, or all that is below it with recursive: types, sizes, and for ' +
+      'one folder the commit that last changed each entry. For what follows, call again with nextCursor as cursor.',
+    operationId: 'getTree',
+    effect: 'reads',
+    pathArguments: { name: repository },
+    defaults: { limit: 100 },
+  },
+  {
+    name: 'read_file',
+    title: 'Read a file',
+    description:
+      'Reads a file of a repository at a revision, without a clone. Of a long text, the end is shown: clone the ' +
+      'repository for all of it.',
+    operationId: 'getFile',
+    effect: 'reads',
     pathArguments: { name: repository },
   },
   {

@@ -131,6 +131,30 @@ const trials: Record<string, Trial> = {
       agent.refusal('delete_ref', { repository: name, ref: 'refs/tags/noted' }),
     code: 'ref_absent',
   },
+  list_branches: {
+    async succeed({ agent, name }) {
+      const branches = await agent.use('list_branches', { repository: name })
+      assert.ok(branches.some((one: { name: string }) => one.name === 'main'))
+    },
+    refuse: ({ stranger, name }) => stranger.refusal('list_branches', { repository: name }),
+    code: hidden,
+  },
+  list_files: {
+    async succeed({ agent, name }) {
+      const given = { repository: name, path: '.svc/workflows' }
+      assert.equal((await agent.use('list_files', given)).entries[0].name, 'ci.yml')
+    },
+    refuse: ({ agent, name }) => agent.refusal('list_files', { repository: name, path: 'none' }),
+    code: 'path_not_found',
+  },
+  read_file: {
+    async succeed({ agent, name }) {
+      const given = { repository: name, path: '.svc/workflows/ci.yml' }
+      assert.match((await agent.use('read_file', given)).content, /steps/)
+    },
+    refuse: ({ agent, name }) => agent.refusal('read_file', { repository: name, rev: 'none' }),
+    code: 'revision_not_found',
+  },
   list_pushes: {
     async succeed({ agent, name }) {
       const pushes = await agent.use('list_pushes', { repository: name })

@@ -5,6 +5,8 @@ import type { ClientOperation, CommandInput, OptionRow } from '../operation.ts'
 import { downloadArchive } from './download-archive.ts'
 import { timeOf, wholeOf } from './option-values.ts'
 import { logColumns, runCommit, runCompare } from './run-browse-diff.ts'
+import { runListTree } from './run-list-tree.ts'
+import { runPrintFile } from './run-print-file.ts'
 
 const revOption: OptionRow = {
   flags: '--rev <rev>',
@@ -28,21 +30,76 @@ const patchNote = (example: string) =>
 /** Reading without a clone. */
 export const browseOperations: ClientOperation[] = [
   {
+    command: 'browse branches',
+    operations: ['listBranches'],
+    summary: 'list branches, ahead and behind of a base',
+    arguments: ['repository'],
+    options: [
+      {
+        flags: '--base <rev>',
+        description: 'what branches are compared with (default: the default branch)',
+      },
+      { flags: '--limit <number>', description: 'at most this many (default: 30)' },
+    ],
+    request: ({ argument, option }) => ({
+      method: 'GET',
+      path: path`/repos/${argument('repository')}/branches`,
+      query: { base: option('base') },
+    }),
+    show: {
+      kind: 'table',
+      isPaged: true,
+      columns: {
+        NAME: 'name',
+        COMMIT: shortOf('id'),
+        AHEAD: 'ahead',
+        BEHIND: 'behind',
+        DATE: dateOf('commit.at'),
+        SUMMARY: 'commit.summary',
+      },
+    },
+  },
+  {
+    command: 'browse tags',
+    operations: ['listTags'],
+    summary: 'list tags',
+    arguments: ['repository'],
+    options: [{ flags: '--limit <number>', description: 'at most this many (default: 30)' }],
+    request: ({ argument }) => ({
+      method: 'GET',
+      path: path`/repos/${argument('repository')}/tags`,
+    }),
+    show: {
+      kind: 'table',
+      isPaged: true,
+      columns: {
+        NAME: 'name',
+        TYPE: 'type',
+        COMMIT: shortOf('commit'),
+        TAGGER: 'tagger.name',
+        MESSAGE: (row) => textAt(row, 'message').split('\n', 1)[0] ?? '',
+      },
+    },
+  },
+  {
+    command: 'browse file',
+    operations: ['getFile'],
+    summary: 'print a file',
+    arguments: ['repository'],
+    options: [revOption, ...pathOptions],
+    run: runPrintFile,
+  },
+  {
     command: 'browse tree',
     operations: ['getTree'],
     summary: 'list a folder',
     arguments: ['repository'],
-    options: [revOption, ...pathOptions],
-    request: ({ argument, option }) => ({
-      method: 'GET',
-      path: path`/repos/${argument('repository')}/tree`,
-      query: { rev: option('rev'), path: option('path'), pathBase64: option('pathBase64') },
-    }),
-    show: {
-      kind: 'table',
-      rows: entriesOf,
-      columns: { MODE: 'mode', ID: shortOf('id'), NAME: 'name' },
-    },
+    options: [
+      revOption,
+      ...pathOptions,
+      { flags: '--recursive', description: 'also what is below' },
+    ],
+    run: runListTree,
   },
   {
     command: 'browse log',
@@ -194,10 +251,6 @@ function blamedLines(body: Json): Json[] {
     const start = Number(at(range, 'start'))
     return listAt(range, 'lines').map((text, index) => ({ commit, line: start + index, text }))
   })
-}
-
-function entriesOf(body: Json): Json[] {
-  return listAt(body, 'entries')
 }
 
 function listAt(body: Json, name: string): Json[] {

@@ -18,7 +18,7 @@ export function parseCommit(content: Buffer): CommitObject {
   const lineOf = (key: string) => lines.find((line) => line.startsWith(`${key} `)) ?? ''
   const encoding = lineOf('encoding').slice('encoding '.length)
   const decode = decoderOf(encoding)
-  const personOf = (key: string) => toPerson(lineOf(key).slice(key.length + 1), decode)
+  const personOf = (key: string) => parsePerson(lineOf(key).slice(key.length + 1), decode)
   return {
     tree: lineOf('tree').slice('tree '.length),
     parents: lines
@@ -31,7 +31,7 @@ export function parseCommit(content: Buffer): CommitObject {
 }
 
 /** Parses `Ada <ada@example.com> 1700000000 +0100`, given as bytes (latin1). */
-function toPerson(line: string, decode: (bytes: Buffer) => string): CommitPerson {
+export function parsePerson(line: string, decode: (bytes: Buffer) => string): CommitPerson {
   const open = line.indexOf('<')
   const close = line.lastIndexOf('>')
   const isWhole = open !== -1 && close > open
@@ -47,7 +47,7 @@ function toPerson(line: string, decode: (bytes: Buffer) => string): CommitPerson
 }
 
 /** The decoder of an encoding that a commit names; UTF-8 for none, and for one that is not known. */
-function decoderOf(encoding: string): (bytes: Buffer) => string {
+export function decoderOf(encoding: string): (bytes: Buffer) => string {
   try {
     const decoder = new TextDecoder(encoding || 'utf-8', { ignoreBOM: true })
     return (bytes) => decoder.decode(bytes)

@@ -31,6 +31,7 @@ type Entry = {
 export function createObjectPool({ git, maxIdle = 8, idleMs = 60_000 }: Options): ObjectPool {
   const entries = new Map<string, Entry>()
   const closing = new Set<Promise<void>>()
+  let isDisposed = false
   const timer = setInterval(closeIdle, idleMs / 4)
   timer.unref()
 
@@ -71,6 +72,7 @@ export function createObjectPool({ git, maxIdle = 8, idleMs = 60_000 }: Options)
     work: (reader: ObjectReader) => Promise<T>,
     isRepeated = false,
   ): Promise<T> {
+    if (isDisposed) throw new Error('The pool of object readers is closed.')
     const entry = entryOf(directory)
     entry.reads += 1
     try {
@@ -81,7 +83,7 @@ export function createObjectPool({ git, maxIdle = 8, idleMs = 60_000 }: Options)
         if (reader.isOpen()) throw error
         drop(directory, entry)
         // It may have been killed, or have reached the limit of its CPU time, by many reads before this one.
-        if (isRepeated) throw error
+        if (isRepeated || isDisposed) throw error
         return await use(directory, work, true)
       }
     } finally {
@@ -100,6 +102,7 @@ export function createObjectPool({ git, maxIdle = 8, idleMs = 60_000 }: Options)
     count: () => entries.size,
 
     async [Symbol.asyncDispose]() {
+      isDisposed = true
       clearInterval(timer)
       for (const [directory, entry] of entries) drop(directory, entry)
       await Promise.all(closing)

@@ -95,3 +95,24 @@ test('a pool keeps few idle processes, and ends all of them when it is disposed'
   await pool[Symbol.asyncDispose]()
   assert.equal(git.count(), before)
 })
+
+test('reads that a pool ends when it is disposed start no other process', async () => {
+  await using project = await createProject()
+  const directory = join(project.path, '.git')
+  let starts = 0
+  const counting: typeof git = {
+    ...git,
+    start(command, options) {
+      starts += 1
+      return git.start(command, options)
+    },
+  }
+  const pool = createObjectPool({ git: counting })
+  const head = await project.git('rev-parse', 'HEAD')
+  const reads = Array.from({ length: 100 }, () => pool.of(directory).find(head))
+  const settled = Promise.allSettled(reads)
+  await pool[Symbol.asyncDispose]()
+  await settled
+  await assert.rejects(pool.of(directory).find(head), /closed/)
+  assert.equal(starts, 1)
+})

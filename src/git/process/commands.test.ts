@@ -48,7 +48,7 @@ function makeCommit(directory: string) {
     'commit',
     `tree ${make('tree', entry)}\nauthor ${author}\ncommitter ${author}\n\none\n`,
   )
-  return { emptyTree, commit, withFile }
+  return { emptyTree, commit, blob, withFile }
 }
 
 function commandNamed(wanted: string) {
@@ -81,7 +81,7 @@ test('git knows every command and its options', () => {
   const directory = join(folder, 'site.git')
   const other = join(folder, 'other.git')
   execFileSync('git', gitCommands.init(other))
-  const { emptyTree, commit, withFile } = makeCommit(other)
+  const { emptyTree, commit, blob, withFile } = makeCommit(other)
   const packed = join(folder, 'packed.git')
   execFileSync('git', ['--git-dir', other, 'update-ref', 'refs/heads/packed', commit])
   execFileSync('git', ['clone', '--quiet', '--bare', '--no-local', other, packed])
@@ -112,6 +112,10 @@ test('git knows every command and its options', () => {
       searchIgnoringCase: [other, 'ONE', withFile, ':(literal)one.txt'],
       listSizes: [other, withFile, 'one.txt'],
       archiveCommit: [other, 'tar.gz', 'one/', withFile, 'one.txt'],
+      countAheadBehind: [other, `${commit}...${commit}`],
+      walkTrees: [other, commit],
+      walkTreesOfPath: [other, commit, 'folder'],
+      printBlob: [other, blob],
     }
     const args = command(...(values[name] ?? [directory, directory]))
     assert.doesNotThrow(() => execFileSync('git', args, options), name)

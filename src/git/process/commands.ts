@@ -1,9 +1,11 @@
+import { browseCommands } from './browse-commands.ts'
 import { fileCommands } from './file-commands.ts'
 import { harmlessFaults } from './git-config.ts'
 import { historyCommands } from './history-commands.ts'
 
 /** Every git command that svc runs. Callers pass values only, never options. */
 export const gitCommands = {
+  ...browseCommands,
   ...fileCommands,
   ...historyCommands,
   version: () => ['version'],
@@ -186,12 +188,6 @@ export const gitCommands = {
     `--max-count=${maxCount}`,
     '--end-of-options',
     `${onto}...${tip}`,
-  ],
-  // The id of each object named on standard input, or `missing`.
-  findObjects: (directory: string) => [
-    `--git-dir=${directory}`,
-    'cat-file',
-    '--batch-check=%(objectname)',
   ],
   // The id, type and size of every object in the object directories.
   listObjects: (directory: string) => [

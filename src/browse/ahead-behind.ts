@@ -1,0 +1,90 @@
+import { LRUCache } from 'lru-cache'
+import { forEachConcurrently } from '../base/for-each-concurrently.ts'
+import { Problem } from '../base/problem.ts'
+import { createSingleFlight } from '../concurrency/single-flight.ts'
+import { gitCommands } from '../git/process/commands.ts'
+import { GitError } from '../git/process/git-process.ts'
+import type { Asker, GitTasks } from './git-tasks.ts'
+
+/** The numbers of commits that a branch has and its base has not, and the other way round. */
+export type AheadBehind = { ahead: number; behind: number }
+
+/**
+ * Compares commits with a base. Returns what is known after a limited time; what has been begun goes on, so that a later
+ * call knows more.
+ */
+export type CompareWithBase = (
+  asker: Asker,
+  base: string,
+  ids: readonly string[],
+) => Promise<ReadonlyMap<string, AheadBehind>>
+
+type Options = {
+  tasks: GitTasks
+  /** How long a call waits. */
+  waitMs?: number
+}
+
+const maxKnown = 50_000
+const perCall = 2
+
+export function createAheadBehind({ tasks, waitMs = 1000 }: Options): CompareWithBase {
+  // By size, because `max` would allocate all at once. `tooMany`: git took longer than its limit.
+  const known = new LRUCache<string, AheadBehind | 'tooMany'>({
+    maxSize: maxKnown,
+    sizeCalculation: () => 1,
+  })
+  const share = createSingleFlight<void>()
+
+  async function count(asker: Asker, range: string): Promise<void> {
+    const { repository } = asker
+    try {
+      const output = await tasks.run(asker, {
+        command: gitCommands.countAheadBehind(repository.path, range),
+        read: readAll,
+      })
+      const [ahead, behind] = output.trim().split('\t').map(Number)
+      if (ahead !== undefined && behind !== undefined) known.set(range, { ahead, behind })
+    } catch (error) {
+      // A commit may be missing, and git may be busy. More time than this it does not get.
+      if (!(error instanceof Problem || error instanceof GitError)) throw error
+      const isTooMany = error instanceof Problem && error.code === 'git_limit_exceeded'
+      if (isTooMany) known.set(range, 'tooMany')
+    }
+  }
+
+  return async ({ principal, repository, signal }, base, ids) => {
+    const rangeOf = (id: string) => `${id}...${base}`
+    const missing = new Set(ids.filter((id) => id !== base && !known.has(rangeOf(id))))
+    if (missing.size > 0) {
+      const isOver = AbortSignal.any([AbortSignal.timeout(waitMs), signal])
+      // Not the signal of the request: what has begun is of use to the next one.
+      const asker = { principal, repository, signal: new AbortController().signal }
+      const counting = forEachConcurrently(perCall, missing, async (id) => {
+        if (!isOver.aborted) await share(rangeOf(id), () => count(asker, rangeOf(id)))
+      })
+      // Also when it goes on beyond this call.
+      counting.catch(() => {})
+      await Promise.race([counting, untilAborted(isOver)])
+    }
+    const found = new Map<string, AheadBehind>()
+    for (const id of ids) {
+      const result = id === base ? { ahead: 0, behind: 0 } : known.get(rangeOf(id))
+      if (result && result !== 'tooMany') found.set(id, result)
+    }
+    return found
+  }
+}
+
+function untilAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+}
+
+async function readAll(output: AsyncIterable<Buffer>): Promise<string> {
+  const chunks: Buffer[] = []
+  for await (const chunk of output) chunks.push(chunk)
+  return Buffer.concat(chunks).toString('latin1')
+}

@@ -1,0 +1,161 @@
+import { isUtf8 } from 'node:buffer'
+import { type Static, Type } from 'typebox'
+import { Problem } from '../base/problem.ts'
+import { named } from '../http/named-schemas.ts'
+import { closed, jsonContentType, route } from '../http/route.ts'
+import type { Repository } from '../repositories/repositories.ts'
+import { PathQuery, pathProperties, type RawPath, toApiPath, toRawPath } from './api-path.ts'
+import { type BrowseParts, missingRepository, openToRead } from './browse-parts.ts'
+import { keyOf } from './cached-responses.ts'
+import { objectId } from './commit-schemas.ts'
+import { createBlobStreams } from './file-streams.ts'
+import { createGitTasks } from './git-tasks.ts'
+import { commitUnreadable, findCommit, RevisionQuery, revisionProblems } from './revisions.ts'
+import { looksLikeText } from './text-content.ts'
+import { treeMode } from './trees.ts'
+
+const mib = 1024 * 1024
+const contentMaxBytes = mib
+
+const textType = 'text/plain; charset=utf-8'
+const bytesType = 'application/octet-stream'
+
+type FoundFile = { commit: string; path: RawPath; mode: string; id: string; size: number }
+
+/** The route of files. */
+export function fileRoutes(parts: BrowseParts) {
+  const { git, settings, pool, cached, commits, trees } = parts
+  // Downloads of slow clients do not take the permits of other requests.
+  const tasks = createGitTasks({ git, settings })
+  const streamBlob = createBlobStreams({ tasks, stallMs: settings.gitStallSeconds * 1000 })
+
+  async function findFile(
+    repository: Repository,
+    rev: string | undefined,
+    path: RawPath,
+  ): Promise<FoundFile> {
+    const objects = pool.of(repository.path)
+    const { id: commit } = await findCommit(objects, repository, rev)
+    const tree = (await commits(objects, commit))?.tree
+    if (tree === undefined) throw commitUnreadable(commit)
+    const { mode, id } = await trees.find(objects, tree, path)
+    if (mode === treeMode) throw notFile(path, 'a folder: list it as a tree')
+    if (mode === '160000') throw notFile(path, `a submodule: commit ${id} of another repository`)
+    const blob = await objects.find(id)
+    if (blob?.type !== 'blob') throw damaged(id)
+    return { commit, path, mode, id, size: blob.bytes }
+  }
+
+  async function readFile(repository: Repository, file: FoundFile): Promise<Static<typeof File>> {
+    const { commit, path, mode, id, size } = file
+    const shown = { commit, ...toApiPath(path), mode, id, size }
+    if (size > contentMaxBytes) {
+      const limits = [`Content of more than ${contentMaxBytes / mib} MiB is not in JSON.`]
+      return { ...shown, isBinary: null, encoding: null, content: null, limits }
+    }
+    const content = await readBlob(repository, id)
+    const isText = looksLikeText(content) && isUtf8(content)
+    const encoding = isText ? 'utf-8' : 'base64'
+    return {
+      ...shown,
+      isBinary: !looksLikeText(content),
+      encoding,
+      content: content.toString(isText ? 'utf8' : 'base64'),
+      limits: [],
+    }
+  }
+
+  async function readBlob({ path }: Repository, id: string): Promise<Buffer> {
+    const found = await pool.of(path).read(id, contentMaxBytes)
+    if (!found) throw damaged(id)
+    return found.content
+  }
+
+  return [
+    route('GET', '/repos/:name/file', {
+      operationId: 'getFile',
+      tag: 'browse',
+      summary: 'Get a file',
+      description:
+        'The bytes of a file; of a symbolic link, its target. With `Accept: application/json`, JSON with the content as text or in base64, if it has at most 1 MiB.',
+      permission: 'repo:read',
+      find: openToRead(parts),
+      isLongLived: true,
+      isConditional: true,
+      query: Type.Object({ ...RevisionQuery, ...PathQuery }, closed),
+      produces: textType,
+      otherTypes: [bytesType],
+      reply: { 200: Type.String({ description: 'The bytes of the file' }) },
+      jsonReply: File,
+      problems: [
+        ...missingRepository,
+        ...revisionProblems,
+        'path_not_found',
+        'git_limit_exceeded',
+        'git_busy',
+        'repository_damaged',
+      ],
+      handle: async ({ principal, found, query, header, setHeader, setType, ...context }) => {
+        const { notModified, clientSignal } = context
+        const file = await findFile(found, query.rev, toRawPath(query))
+        const { commit, path, mode, id, size } = file
+        if (/\bapplication\/json\b/i.test(header('accept') ?? '')) {
+          setType(jsonContentType)
+          const key = keyOf(['file', found.id, commit, path])
+          if (notModified(key)) return undefined
+          return cached(key, clientSignal(), () => readFile(found, file))
+        }
+        if (notModified(`${id}-${mode}`)) return undefined
+        if (size <= contentMaxBytes) {
+          const content = await readBlob(found, id)
+          setType(looksLikeText(content) ? textType : bytesType)
+          return content
+        }
+        const asker = { principal, repository: found, signal: clientSignal() }
+        const { start, stream } = await streamBlob(asker, id)
+        setType(looksLikeText(start) ? textType : bytesType)
+        setHeader('content-length', String(size))
+        return stream
+      },
+    }),
+  ]
+}
+
+function notFile(path: RawPath, kind: string): Problem {
+  return new Problem('path_not_found', `"${toApiPath(path).path}" is ${kind}.`)
+}
+
+function damaged(id: string): Problem {
+  return new Problem(
+    'repository_damaged',
+    `The file ${id} is missing or damaged; contact the administrator of the server.`,
+  )
+}
+
+const orNull = <T extends Parameters<typeof Type.Union>[0][number]>(
+  schema: T,
+  description: string,
+) => Type.Union([schema, Type.Null()], { description })
+
+const File = named(
+  'File',
+  Type.Object({
+    commit: objectId('Id of the commit'),
+    ...pathProperties,
+    mode: Type.String({
+      description: '`100644` file, `100755` executable file, `120000` symbolic link',
+    }),
+    id: objectId('Id of the blob'),
+    size: Type.Integer({ description: 'Size in bytes' }),
+    isBinary: orNull(
+      Type.Boolean(),
+      'Whether it does not look like text in UTF-8; null without content',
+    ),
+    encoding: orNull(
+      Type.Enum(['utf-8', 'base64']),
+      'How the content is encoded; null without content',
+    ),
+    content: orNull(Type.String(), 'Content; null for a file of more than 1 MiB'),
+    limits: Type.Array(Type.String(), { description: 'Limits that this response met' }),
+  }),
+)

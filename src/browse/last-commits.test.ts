@@ -1,0 +1,200 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { mkdir, readdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import { test } from 'node:test'
+import { fuzzing } from '../../test/support/fuzz.ts'
+import { createProject, git as runGit, temporaryFolder } from '../../test/support/git.ts'
+import { gitLimits } from '../../test/support/git-limits.ts'
+import { importHistory } from '../../test/support/history.ts'
+import { type OddCommit, writeOddTrees } from '../../test/support/odd-trees.ts'
+import { createRandom } from '../../test/support/random.ts'
+import { newId } from '../base/ids.ts'
+import { createLog } from '../base/log.ts'
+import { createObjectPool } from '../git/objects/object-pool.ts'
+import { createGit } from '../git/process/git-process.ts'
+import { createLastCommitFiles } from './last-commit-files.ts'
+import { createLastCommits } from './last-commits.ts'
+import { createTrees } from './trees.ts'
+
+const git = createGit({ settings: gitLimits, owner: 'test', path: process.env.PATH ?? '' })
+const log = createLog({ level: 'silent', output: process.stderr })
+const longMs = 600_000
+
+/** Last commits of a repository, each time with nothing in memory, and files in a folder. */
+async function openSite(directory: string, options: { savedFrom?: number; dataDir?: string } = {}) {
+  const pool = createObjectPool({ git })
+  const trees = createTrees()
+  const dataDir = options.dataDir ?? join(directory, 'data')
+  const files = createLastCommitFiles({ dataDir, isInPlace: async () => true })
+  const { savedFrom = 0 } = options
+  let walks = 0
+  const counting: typeof git = {
+    ...git,
+    start: (command, started) => {
+      if (command.includes('rev-list')) walks += 1
+      return git.start(command, started)
+    },
+  }
+  const parts = { git: counting, trees, files, log, savedFrom }
+  const lastCommits = createLastCommits({ ...parts, waitMs: longMs, searchMs: longMs })
+  const objects = pool.of(directory)
+  return {
+    lastCommits,
+    walks: () => walks,
+    /** The last commits of a folder by name; undefined where there is no such folder. */
+    async of(commit: string, path: string) {
+      const root = await objects.find(`${commit}^{tree}`)
+      const found = await trees.find(objects, root?.id ?? '', path).catch(() => undefined)
+      if (found?.mode !== '40000') return undefined
+      const repository = { id: repositoryId, path: directory }
+      const { byName, isComplete } = await lastCommits.of({
+        ...{ repository, objects, commit, path, tree: found.id },
+      })
+      assert.ok(isComplete)
+      return new Map([...byName].sort())
+    },
+    async [Symbol.asyncDispose]() {
+      await lastCommits[Symbol.asyncDispose]()
+      await pool[Symbol.asyncDispose]()
+    },
+  }
+}
+
+const repositoryId = newId()
+
+function foldersOf({ files }: OddCommit): string[] {
+  const folders = new Set([''])
+  for (const name of files.keys()) {
+    const parts = name.split('/')
+    for (let depth = 1; depth < parts.length; depth++) folders.add(parts.slice(0, depth).join('/'))
+  }
+  return [...folders]
+}
+
+function entriesOf({ files }: OddCommit, folder: string): string[] {
+  const start = folder === '' ? '' : `${folder}/`
+  const inside = [...files.keys()].filter((name) => name.startsWith(start))
+  return [...new Set(inside.map((name) => name.slice(start.length).split('/')[0] ?? ''))].sort()
+}
+
+/** What git says, which takes a path as bytes. */
+function logOf(directory: string, commit: string, path: string): string {
+  const args = ['--literal-pathspecs', '-C', directory, 'log', '-1', '--format=%H', commit, '--']
+  // Node has no arguments in bytes; the shell makes them of octal digits.
+  const octal = [...path].map((byte) => `\\0${byte.charCodeAt(0).toString(8)}`).join('')
+  const script = 'path=$(printf %bx "$1"); shift; exec git "$@" "${path%x}"'
+  return execFileSync('sh', ['-c', script, 'sh', octal, ...args], { encoding: 'utf8' }).trim()
+}
+
+test('last commits are those of git log -1, fresh and inherited, in odd random histories', async (t) => {
+  const { seed } = fuzzing()
+  t.diagnostic(`SVC_FUZZ_SEED=${seed}`)
+  const random = createRandom(seed)
+  await using project = await createProject()
+  const directory = join(project.path, '.git')
+  const commits = await writeOddTrees(project.path, random, { commits: 60 })
+  await using inheriting = await openSite(directory)
+  let compared = 0
+  for (const [index, commit] of commits.entries()) {
+    // Each is asked for by one that knows what was asked before; some also by one that knows nothing.
+    const isCompared = index % 12 === 11
+    if (!isCompared && random.below(2) === 0) continue
+    await using fresh = await openSite(directory, { dataDir: join(project.path, `none-${index}`) })
+    for (const folder of foldersOf(commit)) {
+      const inherited = await inheriting.of(commit.id, folder)
+      if (!isCompared) continue
+      const entries = entriesOf(commit, folder)
+      const expected = entries.map((entry): [string, string] => {
+        const path = folder === '' ? entry : `${folder}/${entry}`
+        return [entry, logOf(directory, commit.id, path)]
+      })
+      compared += expected.length
+      assert.deepEqual(inherited, new Map(expected), `${commit.id} ${JSON.stringify(folder)}`)
+      assert.deepEqual(await fresh.of(commit.id, folder), new Map(expected), folder)
+    }
+  }
+  assert.ok(compared > 10, String(compared))
+})
+
+test('a search ends at a commit whose answers are known, from memory or a file', async () => {
+  await using project = await temporaryFolder()
+  const directory = join(project.path, 'site.git')
+  await runGit(project.path, ['init', '--quiet', '--bare', directory])
+  await importHistory(directory, { commits: 600 })
+  const head = (await runGit(directory, ['rev-parse', 'main'])).stdout
+  await using first = await openSite(directory, { savedFrom: 20 })
+  const answers = await first.of(head, '')
+  assert.equal(answers?.size, 50)
+  assert.equal(first.walks(), 1)
+  await first.of(head, '')
+  assert.equal(first.walks(), 1)
+  const folder = join(directory, 'data', 'browse', 'last-commits', repositoryId)
+  const [name = '', ...others] = await readdir(folder)
+  assert.deepEqual(others, [])
+
+  // One that has the file alone does not walk.
+  await using second = await openSite(directory, { savedFrom: 20 })
+  assert.deepEqual(await second.of(head, ''), answers)
+
+  // A damaged file is ignored.
+  const damaged = join(project.path, 'damaged')
+  const copy = join(damaged, 'browse', 'last-commits', repositoryId)
+  await mkdir(copy, { recursive: true })
+  await writeFile(join(copy, name), `${'0'.repeat(64)}\n{"version":1}\n`)
+  await using third = await openSite(directory, { savedFrom: 20, dataDir: damaged })
+  assert.deepEqual(await third.of(head, ''), answers)
+})
+
+test('the files of a repository that is gone, and those beyond the limit, are removed', async () => {
+  await using project = await createProject()
+  const [kept, gone] = [newId(), newId()]
+  const files = createLastCommitFiles({
+    dataDir: project.path,
+    isInPlace: async (id) => id === kept,
+    maxBytes: 2000,
+    maxFilesPerRepository: 4,
+  })
+  const answers = {
+    commits: ['1'.repeat(40)],
+    byName: new Map([['x'.repeat(300), '1'.repeat(40)]]),
+  }
+  for (const id of [kept, gone])
+    for (const path of ['a', 'b', 'c', 'd', 'e', 'f']) await files.save(id, path, answers)
+  const root = join(project.path, 'browse', 'last-commits')
+  assert.equal((await readdir(join(root, kept))).length, 4)
+  assert.deepEqual(await files.load(gone, 'f'), answers)
+  await files.prune()
+  assert.deepEqual(await readdir(root), [kept])
+  const left = await readdir(join(root, kept))
+  assert.ok(left.length > 0 && left.length < 4, String(left.length))
+})
+
+test('a search that takes too long is given up, and says so', async () => {
+  await using project = await createProject()
+  const directory = join(project.path, '.git')
+  await using pool = createObjectPool({ git })
+  const trees = createTrees()
+  const files = { load: async () => undefined, save: async () => {} }
+  let started = 0
+  // Its history never comes.
+  const silent: typeof git = {
+    ...git,
+    async start(command, options) {
+      started += 1
+      const child = await git.start(command, options)
+      return { ...child, stdout: new PassThrough() }
+    },
+  }
+  const parts = { git: silent, trees, files, log, waitMs: 1, searchMs: 1 }
+  await using lastCommits = createLastCommits(parts)
+  const commit = await project.git('rev-parse', 'main')
+  const tree = await project.git('rev-parse', 'main^{tree}')
+  const repository = { id: repositoryId, path: directory }
+  const folder = { repository, objects: pool.of(directory), commit, path: '', tree }
+  assert.equal((await lastCommits.of(folder)).isComplete, false)
+  await lastCommits.idle()
+  assert.equal((await lastCommits.of(folder)).isComplete, false)
+  assert.equal(started, 1)
+})

@@ -1,0 +1,247 @@
+import { availableParallelism } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { LRUCache } from 'lru-cache'
+import type { Log } from '../base/log.ts'
+import { Problem } from '../base/problem.ts'
+import { createSemaphore } from '../concurrency/semaphore.ts'
+import type { ObjectReader } from '../git/objects/object-reader.ts'
+import { entryAt, entryCount } from '../git/objects/tree-buffer.ts'
+import type { Git } from '../git/process/git-process.ts'
+import type { Repository } from '../repositories/repositories.ts'
+import type { RawPath } from './api-path.ts'
+import type { LastCommitFiles } from './last-commit-files.ts'
+import { type LastCommitsByName, walkLastCommits } from './last-commit-walk.ts'
+import { type Trees, treeMode } from './trees.ts'
+import { readAhead, walkCommits } from './walked-commits.ts'
+
+/** A folder in a commit. */
+type Folder = {
+  repository: Pick<Repository, 'id' | 'path'>
+  objects: ObjectReader
+  commit: string
+  /** The path of the folder, and the id of its tree in the commit. */
+  path: RawPath
+  tree: string
+}
+
+/** The commits that last changed the entries of folders, as `git log -1 -- <entry>` finds them. */
+export type LastCommits = AsyncDisposable & {
+  /**
+   * Returns the answers for the entries of a folder. What is not known within a moment is missing; the search goes on, so
+   * that a later call knows more.
+   */
+  of: (folder: Folder) => Promise<{ byName: LastCommitsByName; isComplete: boolean }>
+  /** Fulfilled when no search is running or waiting. */
+  idle: () => Promise<void>
+}
+
+type Options = {
+  git: Git
+  trees: Trees
+  files: Pick<LastCommitFiles, 'load' | 'save'>
+  log: Log
+  /** How long a call waits. */
+  waitMs?: number
+  /** How long a search takes at most. */
+  searchMs?: number
+  /** Answers that took fewer commits to find are not written to files. */
+  savedFrom?: number
+}
+
+/** What is known about a folder in a commit; final when no more can be found out. */
+type Answers = { byName: Map<string, string>; isComplete: boolean; isFinal: boolean }
+
+type Search = { answers: Answers; done: Promise<void> }
+
+/** Of larger folders no last commits are searched. */
+export const searchedMaxEntries = 10_000
+const answersMaxBytes = 32 * 1024 * 1024
+const answerBytes = 100
+const maxSearchesPerRepository = 4
+const commitsAhead = 64
+const maxFoldersKnown = 4096
+const preparedMaxBytes = 64 * 1024
+const maxLoaded = 10_000
+
+export function createLastCommits({
+  git,
+  trees,
+  files,
+  log,
+  waitMs = 150,
+  searchMs = 30_000,
+  savedFrom = 256,
+}: Options): LastCommits {
+  const known = new LRUCache<string, Answers>({
+    maxSize: answersMaxBytes,
+    sizeCalculation: ({ byName }, key) => 500 + key.length + answerBytes * byName.size,
+  })
+  /** Folders whose files were read. */
+  const loaded = new LRUCache<string, true>({ maxSize: maxLoaded, sizeCalculation: () => 1 })
+  /** The searches that run or wait, by repository and key. One of a repository runs at a time. */
+  const searches = new Map<string, Map<string, Search>>()
+  const permits = createSemaphore(Math.max(2, availableParallelism()))
+  const stopping = new AbortController()
+
+  const keyOf = ({ repository, path }: Folder, commit: string) =>
+    `${repository.id} ${commit} ${path}`
+
+  async function load(folder: Folder): Promise<void> {
+    const { repository, path } = folder
+    const key = `${repository.id} ${path}`
+    if (loaded.has(key)) return
+    loaded.set(key, true)
+    const stored = await files.load(repository.id, path)
+    if (!stored) return
+    const answers = { byName: new Map(stored.byName), isComplete: true, isFinal: true }
+    for (const commit of stored.commits) known.set(keyOf(folder, commit), answers)
+  }
+
+  /** Finds the id of the folder in other commits. */
+  function createFolderIn(folder: Folder) {
+    const { objects, path } = folder
+    const found = new LRUCache<string, Promise<string | undefined>>({
+      max: maxFoldersKnown,
+    })
+    const find = async (commit: string) => {
+      if (isPlain(path)) {
+        const tree = await objects.find(`${commit}:${Buffer.from(path, 'latin1').toString('utf8')}`)
+        return tree?.type === 'tree' ? tree.id : undefined
+      }
+      const root = await objects.find(`${commit}^{tree}`)
+      if (!root) return undefined
+      const entry = await trees.find(objects, root.id, path).catch(absentPath)
+      return entry?.mode === treeMode ? entry.id : undefined
+    }
+    const folderIn = (commit: string) => {
+      const before = found.get(commit)
+      if (before) return before
+      const finding = find(commit)
+      // Awaited only when it is needed.
+      finding.catch(() => {})
+      found.set(commit, finding)
+      return finding
+    }
+    const isKnown = (commit: string, id: string) => found.set(commit, Promise.resolve(id))
+    return { folderIn, isKnown }
+  }
+
+  async function search(folder: Folder, answers: Answers): Promise<void> {
+    const { repository, objects, commit, path, tree } = folder
+    using _permit = await permits.acquire(stopping.signal)
+    const timeout = AbortSignal.timeout(searchMs)
+    const signal = AbortSignal.any([stopping.signal, timeout])
+    await load(folder)
+    const top = await trees.open(objects, tree)
+    const names = Array.from({ length: entryCount(top) }, (_, index) => entryAt(top, index).name)
+    const { folderIn, isKnown } = createFolderIn(folder)
+    const isPrepared = top.content.length <= preparedMaxBytes
+    const prepare = async (id: string) => {
+      const wanted = await folderIn(id)
+      if (isPrepared && wanted !== undefined) await trees.open(objects, wanted)
+    }
+    const visited: string[] = []
+    let first: string | undefined
+    let count = 0
+    async function* commits() {
+      const walked = walkCommits(git, { directory: repository.path, commit, path, signal })
+      const ahead = readAhead(walked, commitsAhead, (one) => {
+        if (path === '') isKnown(one.id, one.tree)
+        prepare(one.id).catch(() => {})
+      })
+      for await (const one of ahead) {
+        signal.throwIfAborted()
+        // Bounds how many objects are awaited of commits that are passed over.
+        await folderIn(one.id)
+        first ??= one.id
+        count += 1
+        yield one
+      }
+    }
+    const source = {
+      commits: commits(),
+      folderIn,
+      open: (id: string) => trees.open(objects, id),
+      known: (id: string) => known.get(keyOf(folder, id)),
+    }
+    try {
+      const unanswered = await walkLastCommits(names, source, (name, id) => {
+        answers.byName.set(name, id)
+      })
+      answers.isComplete = unanswered.size === 0
+    } catch (error) {
+      if (!timeout.aborted) throw error
+    }
+    answers.isFinal = true
+    // The first commit has the same folder: those between do not change it.
+    visited.push(...new Set([commit, first ?? commit]))
+    for (const id of visited) known.set(keyOf(folder, id), answers)
+    if (answers.isComplete && count >= savedFrom)
+      await files.save(repository.id, path, { commits: visited, byName: answers.byName })
+  }
+
+  /** Starts a search, or joins one; undefined when too many wait for their turn. */
+  function join(folder: Folder, key: string): Search | undefined {
+    const { id } = folder.repository
+    const ofRepository = searches.get(id) ?? new Map<string, Search>()
+    const joined = ofRepository.get(key)
+    if (joined || ofRepository.size >= maxSearchesPerRepository || stopping.signal.aborted)
+      return joined
+    const before = [...ofRepository.values()].at(-1)?.done ?? Promise.resolve()
+    const answers = { byName: new Map<string, string>(), isComplete: false, isFinal: false }
+    const done = before
+      .then(() => search(folder, answers))
+      .catch((error) => {
+        if (!stopping.signal.aborted)
+          log.warn({ err: error, repository: id }, 'search for last commits failed')
+      })
+      .finally(() => {
+        ofRepository.delete(key)
+        if (ofRepository.size === 0) searches.delete(id)
+      })
+    ofRepository.set(key, { answers, done })
+    searches.set(id, ofRepository)
+    return { answers, done }
+  }
+
+  async function idle(): Promise<void> {
+    while (searches.size > 0) {
+      const all = [...searches.values()].flatMap((one) => [...one.values()])
+      await Promise.all(all.map(({ done }) => done))
+    }
+  }
+
+  return {
+    async of(folder) {
+      const key = keyOf(folder, folder.commit)
+      const before = known.get(key)
+      if (before?.isFinal) return before
+      const joined = join(folder, key)
+      if (!joined) return { byName: new Map(), isComplete: false }
+      const ended = new AbortController()
+      await Promise.race([
+        joined.done,
+        sleep(waitMs, undefined, { signal: ended.signal }).catch(() => {}),
+      ])
+      ended.abort()
+      return joined.answers
+    },
+
+    idle,
+
+    async [Symbol.asyncDispose]() {
+      stopping.abort()
+      await idle()
+    },
+  }
+}
+
+/** Whether git takes a path in `<commit>:<path>` on a line of its input. */
+function isPlain(path: RawPath): boolean {
+  const bytes = Buffer.from(path, 'latin1')
+  return !/[\n\r]/.test(path) && Buffer.from(bytes.toString('utf8'), 'utf8').equals(bytes)
+}
+
+function absentPath(error: unknown): undefined {
+  if (!(error instanceof Problem) || error.code !== 'path_not_found') throw error
+}

@@ -1,0 +1,221 @@
+import { type Static, Type } from 'typebox'
+import { zeroId } from '../git/refs/ref-name.ts'
+import { branchPrefix, readDefaultBranch, readRefs } from '../git/refs/refs.ts'
+import { named } from '../http/named-schemas.ts'
+import { linkToNext } from '../http/pages.ts'
+import { closed, route, SerializedJson } from '../http/route.ts'
+import { protectionsOf } from '../repositories/protection-rules.ts'
+import type { Repository } from '../repositories/repositories.ts'
+import { type AheadBehind, createAheadBehind } from './ahead-behind.ts'
+import { BriefCommit, toBriefCommit } from './brief-commits.ts'
+import { fromNameCursor, pageQuery, toNameCursor } from './browse-pages.ts'
+import { type BrowseParts, missingRepository, openToRead } from './browse-parts.ts'
+import { keyOf } from './cached-responses.ts'
+import { objectId } from './commit-schemas.ts'
+import { createRefPages, type RefPage } from './ref-pages.ts'
+import { findCommit, revisionProblems } from './revisions.ts'
+import { createTagsById } from './tags-by-id.ts'
+
+const tagPrefix = 'refs/tags/'
+
+/** The routes of branches and tags. */
+export function refRoutes(parts: BrowseParts) {
+  const { pool, tasks, commits, protections } = parts
+  const refPages = createRefPages(parts)
+  const compareWithBase = createAheadBehind({ tasks })
+  const tags = createTagsById()
+
+  async function baseOf(repository: Repository, base: string | undefined) {
+    if (base !== undefined) return (await findCommit(pool.of(repository.path), repository, base)).id
+    const ref = branchPrefix + (await readDefaultBranch(repository.path))
+    const id = (await readRefs(repository.path, [ref])).get(ref)
+    return id === zeroId ? undefined : id
+  }
+
+  return [
+    route('GET', '/repos/:name/branches', {
+      operationId: 'listBranches',
+      tag: 'browse',
+      summary: 'List branches',
+      description:
+        'By name. `ahead` and `behind` are null where they were not known within a second, or there is no base: a later request knows more.',
+      permission: 'repo:read',
+      find: openToRead(parts),
+      isConditional: true,
+      query: Type.Object(
+        {
+          base: Type.Optional(
+            Type.String({
+              description:
+                'The revision that branches are compared with; the default branch without it',
+              maxLength: 1024,
+            }),
+          ),
+          ...pageQuery(100),
+        },
+        closed,
+      ),
+      reply: { 200: Type.Array(Branch) },
+      problems: [...missingRepository, ...revisionProblems, 'git_limit_exceeded', 'git_busy'],
+      handle: async ({ principal, found, query, url, setHeader, notModified, clientSignal }) => {
+        const objects = pool.of(found.path)
+        const asker = { principal, repository: found, signal: clientSignal() }
+        const [page, base, defaultBranch, protected_] = await Promise.all([
+          refPages(asker, wantedOf(branchPrefix, query)),
+          baseOf(found, query.base),
+          readDefaultBranch(found.path),
+          protections.list(found),
+        ])
+        const ids = [...new Set(page.refs.map(({ id }) => id))]
+        const [compared, read] = await Promise.all([
+          base === undefined ? new Map<string, AheadBehind>() : compareWithBase(asker, base, ids),
+          Promise.all(ids.map(async (id) => [id, await commits(objects, id)] as const)),
+        ])
+        const byId = new Map(read)
+        const branches = page.refs.map(({ name, id }): Static<typeof Branch> => {
+          const commit = byId.get(id)
+          const shown = toRefName(name)
+          const { ahead, behind } = compared.get(id) ?? { ahead: null, behind: null }
+          return {
+            ...shown,
+            id,
+            commit: commit ? toBriefCommit(id, commit) : null,
+            isDefault: shown.name === defaultBranch,
+            isProtected: protectionsOf(branchPrefix + shown.name, protected_).length > 0,
+            ahead,
+            behind,
+          }
+        })
+        return respond(branches, page, { query, url, setHeader, notModified })
+      },
+    }),
+
+    route('GET', '/repos/:name/tags', {
+      operationId: 'listTags',
+      tag: 'browse',
+      summary: 'List tags',
+      description: 'By name.',
+      permission: 'repo:read',
+      find: openToRead(parts),
+      isConditional: true,
+      query: Type.Object(pageQuery(100), closed),
+      reply: { 200: Type.Array(Tag) },
+      problems: [...missingRepository, 'git_limit_exceeded', 'git_busy'],
+      handle: async ({ principal, found, query, url, setHeader, notModified, clientSignal }) => {
+        const objects = pool.of(found.path)
+        const asker = { principal, repository: found, signal: clientSignal() }
+        const [page, protected_] = await Promise.all([
+          refPages(asker, wantedOf(tagPrefix, query)),
+          protections.list(found),
+        ])
+        const listed = await Promise.all(
+          page.refs.map(async ({ name, id }): Promise<Static<typeof Tag>> => {
+            const target = await tags(objects, id)
+            const shown = toRefName(name)
+            return {
+              ...shown,
+              id,
+              type: target?.type ?? 'missing',
+              commit: target?.commit ?? null,
+              tagger: target?.tagger ?? null,
+              message: target?.type === 'tag' ? target.message : null,
+              isProtected: protectionsOf(tagPrefix + shown.name, protected_).length > 0,
+            }
+          }),
+        )
+        return respond(listed, page, { query, url, setHeader, notModified })
+      },
+    }),
+  ]
+}
+
+type PageQueryValues = { limit?: number; cursor?: string }
+
+const defaultLimit = 100
+
+function wantedOf(prefix: string, { limit = defaultLimit, cursor = '' }: PageQueryValues) {
+  return { prefix, limit, after: fromNameCursor(cursor) }
+}
+
+type Responding = {
+  query: PageQueryValues
+  url: string
+  setHeader: (name: string, value: string) => void
+  notModified: (entityTag: string) => boolean
+}
+
+/** The response of a page. Its entity tag is that of its content, which does not depend on objects alone. */
+function respond(
+  list: unknown[],
+  { refs, hasMore }: RefPage,
+  { query: { limit = defaultLimit }, url, setHeader, notModified }: Responding,
+): SerializedJson | undefined {
+  const last = refs.at(-1)
+  const cursor = hasMore && last ? toNameCursor(last.name) : ''
+  const text = JSON.stringify(list)
+  if (cursor !== '') setHeader('link', linkToNext(url, { limit, cursor }))
+  if (notModified(keyOf([text, cursor]))) return undefined
+  return new SerializedJson(Buffer.from(`${text}\n`))
+}
+
+function toRefName(raw: string): { name: string; nameBase64?: string } {
+  const bytes = Buffer.from(raw, 'latin1')
+  const name = bytes.toString('utf8')
+  return Buffer.from(name, 'utf8').equals(bytes)
+    ? { name }
+    : { name, nameBase64: bytes.toString('base64') }
+}
+
+const refNameProperties = {
+  name: Type.String({ description: 'Name' }),
+  nameBase64: Type.Optional(
+    Type.String({ description: 'The bytes of the name in base64, if it is not UTF-8' }),
+  ),
+}
+
+const count = (description: string) => Type.Union([Type.Integer(), Type.Null()], { description })
+
+const Branch = named(
+  'Branch',
+  Type.Object({
+    ...refNameProperties,
+    id: objectId('Id of its newest commit'),
+    commit: Type.Union([BriefCommit, Type.Null()], {
+      description: 'Its newest commit; null if that is damaged',
+    }),
+    isDefault: Type.Boolean({ description: 'Whether it is the default branch' }),
+    isProtected: Type.Boolean({ description: 'Whether it is protected' }),
+    ahead: count('Commits that the base does not have; null when not known yet'),
+    behind: count('Commits of the base that it does not have; null when not known yet'),
+  }),
+)
+
+const Tag = named(
+  'Tag',
+  Type.Object({
+    ...refNameProperties,
+    id: objectId('Id of its object'),
+    type: Type.String({
+      description: '`tag` for an annotated tag; otherwise `commit`, `tree`, `blob`, or `missing`',
+    }),
+    commit: Type.Union([Type.String(), Type.Null()], {
+      description: 'Id of the commit to which it leads; null for tags of trees and blobs',
+    }),
+    tagger: Type.Union(
+      [
+        Type.Object({
+          name: Type.String(),
+          email: Type.String(),
+          at: Type.Integer(),
+          timeZone: Type.String(),
+        }),
+        Type.Null(),
+      ],
+      { description: 'Who made an annotated tag, and when' },
+    ),
+    message: Type.Union([Type.String(), Type.Null()], {
+      description: 'Message of an annotated tag, up to 16,384 characters',
+    }),
+    isProtected: Type.Boolean({ description: 'Whether it is protected' }),
+  }),
+)

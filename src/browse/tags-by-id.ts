@@ -1,0 +1,49 @@
+import { LRUCache } from 'lru-cache'
+import { type ObjectReader, ObjectTooLargeError } from '../git/objects/object-reader.ts'
+import { parseTag, type TagObject } from '../git/objects/tag-object.ts'
+
+/** The object of a tag: its type, the commit to which it leads, and for an annotated tag its tagger and message. */
+type TagTarget = TagObject & { type: string; commit: string | undefined }
+
+/** Reads what tags point to by id; undefined for an object that is missing. */
+export type TagsById = (objects: ObjectReader, id: string) => Promise<TagTarget | undefined>
+
+const maxLength = 16 * 1024 * 1024
+const tagMaxBytes = 1024 * 1024
+const messageMaxLength = 16 * 1024
+
+/** Caches the objects of tags, which never change. */
+export function createTagsById(): TagsById {
+  const known = new LRUCache<string, TagTarget>({
+    maxSize: maxLength,
+    sizeCalculation: ({ message, tagger }) => 300 + message.length + (tagger?.name.length ?? 0),
+  })
+
+  return async (objects, id) => {
+    const cached = known.get(id)
+    if (cached) return cached
+    const found = await objects.find(id)
+    if (!found) return undefined
+    const target = await targetOf(objects, found)
+    known.set(id, target)
+    return target
+  }
+}
+
+async function targetOf(
+  objects: ObjectReader,
+  { id, type }: { id: string; type: string },
+): Promise<TagTarget> {
+  const unannotated = { tagger: undefined, message: '' }
+  if (type !== 'tag') return { ...unannotated, type, commit: type === 'commit' ? id : undefined }
+  const [peeled, tag] = await Promise.all([
+    objects.find(`${id}^{}`),
+    objects.read(id, tagMaxBytes).catch((error) => {
+      if (error instanceof ObjectTooLargeError) return undefined
+      throw error
+    }),
+  ])
+  const { tagger, message } = tag ? parseTag(tag.content) : unannotated
+  const commit = peeled?.type === 'commit' ? peeled.id : undefined
+  return { type, commit, tagger, message: message.slice(0, messageMaxLength) }
+}

@@ -1,0 +1,60 @@
+/** The git commands that read objects and refs for requests and the server: a part of `gitCommands`. */
+export const browseCommands = {
+  // The numbers of commits that only the first and only the second of `<id>...<id>` reaches.
+  countAheadBehind: (directory: string, range: string) => [
+    `--git-dir=${directory}`,
+    'rev-list',
+    '--left-right',
+    '--count',
+    '--end-of-options',
+    range,
+  ],
+  // The refs below a prefix with their ids, sorted by name.
+  listRefs: (directory: string, prefix: string) => [
+    `--git-dir=${directory}`,
+    'for-each-ref',
+    '--format=%(objectname) %(refname)',
+    '--end-of-options',
+    prefix,
+  ],
+  // Each commit that is reachable from one after those that reach it, with its parents and its tree.
+  walkTrees: (directory: string, commit: string) => [
+    ...walkOf(directory),
+    '--end-of-options',
+    commit,
+    '--',
+  ],
+  // The same for commits that differ in a path from a parent, and merges; parents are the nearest of these.
+  walkTreesOfPath: (directory: string, commit: string, path: string) => [
+    ...walkOf(directory),
+    '--full-history',
+    '--end-of-options',
+    commit,
+    '--',
+    path,
+  ],
+  printBlob: (directory: string, id: string) => [
+    `--git-dir=${directory}`,
+    'cat-file',
+    '--end-of-options',
+    'blob',
+    id,
+  ],
+  // The id of each object named on standard input, or `missing`.
+  findObjects: (directory: string) => [
+    `--git-dir=${directory}`,
+    'cat-file',
+    '--batch-check=%(objectname)',
+  ],
+} as const satisfies Record<string, (...values: string[]) => string[]>
+
+function walkOf(directory: string): string[] {
+  return [
+    '--literal-pathspecs',
+    `--git-dir=${directory}`,
+    'rev-list',
+    '--date-order',
+    '--parents',
+    '--format=%T',
+  ]
+}
