@@ -16,6 +16,7 @@ const outputMaxBytes = 256 * mib
 /** Files above this size are left out when git runs out of memory. */
 const fileMaxBytes = 16 * mib
 const maxLeftOut = 100
+const pathMaxBytes = 4096
 const pathsMaxBytes = 4 * mib
 
 type SearchRequest = {
@@ -104,7 +105,8 @@ export function createSearch({ tasks }: Pick<BrowseParts, 'tasks'>) {
         }
       },
     })
-    if (found.length > 0 && found.length <= maxLeftOut) return found
+    const isNameable = found.every((file) => file.length <= pathMaxBytes)
+    if (found.length > 0 && found.length <= maxLeftOut && isNameable) return found
     throw error
   }
 }

@@ -95,14 +95,7 @@ test('attributes leave files out, and fill in the commit', async () => {
 
 test('an archive is named after the repository and the revision', async () => {
   const commit = await pushFiles(service.admin, 'named', { 'a.txt': 'a' })
-  await git('/', [
-    ...[
-      '-c',
-      'safe.directory=*',
-      `--git-dir=${(await service.admin.get('/repos/named')).body.path}`,
-    ],
-    ...['branch', 'grün/"1"', commit],
-  ])
+  await pushFiles(service.admin, 'named', { 'a.txt': 'a' }, { branch: 'grün/"1"' })
   const of = async (query: Record<string, string>) => {
     const response = await archive('named', { ...query, format: 'tar' })
     const text = (await bytesOf(response)).toString()
