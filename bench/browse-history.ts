@@ -34,7 +34,7 @@ export const longFile = 'long.c'
 export const browsedFolder = largeFolder
 
 /** Changed with the contents, so that histories of another version are not reused. */
-const version = 1
+const version = 2
 
 /** Makes the history with git-fast-import(1), once: it is kept in the folder of temporary files. */
 export async function makeBrowsedHistory(
@@ -121,7 +121,8 @@ function* history(size: HistorySize): Generator<string> {
     } else {
       from.push(`from :${main}`)
       for (let change = random(3); change >= 0; change--) changes.push(edit(pick(0)))
-      if (mark % longEvery === 0) {
+      // Topics begin at multiples of five.
+      if (mark % longEvery === 3) {
         for (let change = 0; change < 3; change++) long[random(long.length)] = line(random)
         changes.push(toChange(longFile, long))
       }

@@ -130,7 +130,7 @@ export const limits = {
   'browse: log, again': { bound: atMost(0.5, 'cgit'), target: atMost(0.1, 'cgit') },
   'browse: log of a file': { bound: atMost(1.5, 'cgit'), target: atMost(0.4, 'cgit') },
   'browse: log of a file, again': { bound: atMost(0.5, 'cgit'), target: atMost(0.1, 'cgit') },
-  'browse: commit with its diff': { bound: atMost(1, 'cgit'), target: atMost(0.4, 'cgit') },
+  'browse: commit with its diff': { bound: atMost(3, 'cgit'), target: atMost(0.4, 'cgit') },
   'browse: commit with its diff, again': {
     bound: atMost(0.5, 'cgit'),
     target: atMost(0.1, 'cgit'),
