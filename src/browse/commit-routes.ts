@@ -45,7 +45,7 @@ const HistoryQuery = Type.Object(
     cursor: Type.Optional(
       Type.String({
         description: 'the cursor in the `Link` header of the previous page',
-        pattern: '^[1-9][0-9]{0,8}$',
+        pattern: '^[0-9a-f]{40}[.][1-9][0-9]{0,8}$',
       }),
     ),
   },
@@ -70,10 +70,11 @@ export function commitRoutes(parts: BrowseParts) {
       reply: { 200: Type.Array(Commit) },
       problems: [...missingRepository, ...revisionProblems, ...taskProblems],
       handle: async ({ principal, found, query, url, setHeader, notModified, clientSignal }) => {
-        const { author = '', since, until, limit = defaultLimit, cursor = '0' } = query
+        const { author = '', since, until, limit = defaultLimit } = query
         const path = toRawPath(query)
-        const { id: tip } = await findCommit(pool.of(found.path), found, query.rev)
-        const range = { tip, path, author, since, until, skip: Number(cursor), limit }
+        const [rev, skip = '0'] = query.cursor?.split('.') ?? [query.rev]
+        const { id: tip } = await findCommit(pool.of(found.path), found, rev)
+        const range = { tip, path, author, since, until, skip: Number(skip), limit }
         const key = keyOf([
           'commits',
           found.id,
@@ -84,7 +85,8 @@ export function commitRoutes(parts: BrowseParts) {
           const asker = { principal, repository: found, signal }
           const { commits: listed, nextSkip } = await readHistory(parts, asker, range)
           const rows = listed.map(({ id, commit }) => toCommit(id, commit))
-          return new ListPage(rows, nextSkip?.toString())
+          // The tip, so that the pages stay on it when the branch moves.
+          return new ListPage(rows, nextSkip === undefined ? undefined : `${tip}.${nextSkip}`)
         })
         if (page.nextCursor !== undefined)
           setHeader('link', linkToNext(url, { rev: tip, limit, cursor: page.nextCursor }))

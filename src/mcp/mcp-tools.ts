@@ -18,6 +18,7 @@ type Effect = 'reads' | 'adds' | 'changes'
 
 const repository = { name: 'repository', description: 'name of the repository' }
 const run = { name: 'run', description: 'id of the run' }
+const commit = { name: 'commit', description: 'id of the commit, or a branch or tag' }
 const push = { name: 'push', description: 'id of the push' }
 const webhook = { name: 'webhook', description: 'id of the webhook' }
 
@@ -83,6 +84,37 @@ export const mcpTools: McpTool[] = [
     operationId: 'checkAccess',
     effect: 'reads',
     pathArguments: { name: repository },
+  },
+  {
+    name: 'list_commits',
+    title: 'List commits',
+    description:
+      'Lists the history of a branch, tag or commit, newest first; with path, author, since or until, the commits that ' +
+      'match. Works without a clone.',
+    operationId: 'listCommits',
+    effect: 'reads',
+    pathArguments: { name: repository },
+    defaults: page,
+  },
+  {
+    name: 'get_commit',
+    title: 'Get a commit',
+    description:
+      'Gets a commit; with diff true, also what it changed. Of a large diff, call again with the path of a file.',
+    operationId: 'getCommit',
+    effect: 'reads',
+    pathArguments: { name: repository, id: commit },
+  },
+  {
+    name: 'compare',
+    title: 'Compare two revisions',
+    description:
+      'Compares two branches, tags or commits: how many commits head is ahead of and behind base, those that only head ' +
+      'has, and their diff. Of a large diff, call again with the path of a file.',
+    operationId: 'compareCommits',
+    effect: 'reads',
+    pathArguments: { name: repository },
+    defaults: { limit: 10 },
   },
   {
     name: 'create_commit',

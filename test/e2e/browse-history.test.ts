@@ -107,6 +107,20 @@ test('pages stay on the commit of the first one, and say nothing of a next one a
   assert.deepEqual([repeated.text, repeated.headers.get('link')], [first.text, link])
 })
 
+test('the next page is of the same commit when the branch has moved, also with the cursor alone', async () => {
+  await site.git('branch', 'moving', 'main~3')
+  await site.push('moving')
+  const [expected, first] = [
+    await logOf(['moving']),
+    await site.admin.get('/repos/site/commits?rev=moving&limit=5'),
+  ]
+  await site.push('main:moving')
+  const link = first.headers.get('link') ?? ''
+  const [, next = '', cursor = ''] = /<(.*cursor=([^&>]*).*)>/.exec(link) ?? []
+  for (const address of [next, `/repos/site/commits?rev=moving&limit=5&cursor=${cursor}`])
+    assert.deepEqual(idsOf((await site.admin.get(address)).body), expected.slice(5, 10))
+})
+
 test('a commit is that of git', async () => {
   const [row] = (await site.admin.get('/repos/site/commits?rev=main&limit=1')).body
   const format = '%H%n%T%n%P%n%an%n%ae%n%at%n%cn%n%ce%n%ct%n%B'

@@ -326,6 +326,13 @@ for (const place of ['in a pipe', 'on a terminal'] as const)
       assert.match(await inClone(...file), /^ +- run: /m)
       assert.equal((await jsonInClone(...file)).isBinary, false)
       assert.match(await inClone('browse', 'commit', commit), /^Message: A mistake$/m)
+      assert.match(
+        await inClone('browse', 'log', '--rev', 'mistake', '--limit', '2'),
+        /A mistake$/m,
+      )
+      const patch = await inClone('browse', 'commit', commit, '--diff')
+      assert.match(patch, /^ {4}A mistake$/m)
+      assert.match(await inClone('browse', 'compare', 'main', 'mistake'), /^Status: [a-z]+$/m)
       const [newest] = await jsonInClone('pushes', 'list', '--limit', '1')
       assert.match(await inClone('pushes', 'list'), /refs\/heads\/mistake created$/m)
       assert.match(

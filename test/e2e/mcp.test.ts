@@ -91,6 +91,32 @@ const trials: Record<string, Trial> = {
       stranger.refusal('check_access', { repository: name, action: 'push' }),
     code: hidden,
   },
+  list_commits: {
+    async succeed({ agent, name }) {
+      const [newest] = await agent.use('list_commits', { repository: name, rev: 'main' })
+      assert.match(newest.id, /^[0-9a-f]{40}$/)
+    },
+    refuse: ({ agent, name }) => agent.refusal('list_commits', { repository: name, rev: 'none' }),
+    code: 'revision_not_found',
+  },
+  get_commit: {
+    async succeed({ agent, name }) {
+      const given = { repository: name, commit: 'main', diff: true }
+      const { diff } = await agent.use('get_commit', given)
+      assert.ok(diff.files.length > 0)
+    },
+    refuse: ({ stranger, name }) =>
+      stranger.refusal('get_commit', { repository: name, commit: 'main' }),
+    code: hidden,
+  },
+  compare: {
+    async succeed({ agent, name }) {
+      const given = { repository: name, base: 'main', head: 'main' }
+      assert.equal((await agent.use('compare', given)).status, 'identical')
+    },
+    refuse: ({ agent, name }) => agent.refusal('compare', { repository: name, base: 'none' }),
+    code: 'revision_not_found',
+  },
   create_commit: {
     async succeed({ agent, name }) {
       const changes = [{ path: 'notes.md', content: 'Remember' }]
