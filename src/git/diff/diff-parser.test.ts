@@ -152,7 +152,8 @@ function apply(content: string, { hunks }: Pick<DiffFile, 'hunks'>): string {
   for (const { oldStart, oldLines, lines, rawLines } of hunks) {
     const start = oldLines === 0 ? oldStart : oldStart - 1
     result.push(...source.slice(at, start))
-    at = start
+    // A change of the type adds the new file after all of the old one is deleted.
+    at = Math.max(at, start)
     const texts = lines.map((line, index) => {
       const raw = rawLines.find((one) => one.index === index)
       return (raw ? raw.bytes : Buffer.from(line)).toString('latin1')
