@@ -153,6 +153,7 @@ export const mcpTools: McpTool[] = [
       'Deletes a branch, a tag or another ref, given by its full name. The push can be undone: see list_pushes.',
     operationId: 'deleteRef',
     effect: 'changes',
+    pathArguments: { name: repository },
   },
   {
     name: 'list_branches',
