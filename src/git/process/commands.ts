@@ -326,10 +326,10 @@ function logOf(directory: string, names = ''): string[] {
 }
 
 /**
- * Bloom filters of the paths that commits change, for the history of a path. Each takes some 0.4 ms, so the many commits
- * of an import get them in several rewrites of the graph.
+ * Bloom filters of the paths that commits change, for the history of a path. Each takes some 0.4 ms, and the oldest
+ * commits get them first: with more commits than this, the newest ones wait for the next rewrite of the graph.
  */
-const maxNewFilters = 20_000
+const maxNewFilters = 250_000
 
 function graphOf(directory: string): string[] {
   return [
