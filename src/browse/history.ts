@@ -25,10 +25,12 @@ type ListedCommit = { id: string; commit: CommitObject }
 
 /** Up to this many commits, reading them one by one is faster than starting git. */
 const walkMaxCommits = 100
+/** With more branches of history than this at a time, git is faster. */
+const walkMaxWaiting = 500
 /** A page ends before its commits are larger than this. */
 const pageMaxLength = 1024 * 1024
-/** Of large commits, few are in memory at a time. */
-const readAtOnce = 32
+/** Fewer are read at first, so that of large commits few are in memory at a time. */
+const maxReadAtOnce = 32
 
 /**
  * Lists commits as git-log(1) does, newest first, with the number to skip for those that follow; undefined if there are
@@ -44,13 +46,13 @@ export async function readHistory(
   const isPlain =
     range.path === '' && range.author === '' && (range.since ?? range.until) === undefined
   // One more shows whether there are more.
-  const ids =
+  const walked =
     isPlain && skip + limit <= walkMaxCommits
       ? await walk(objects, commits, { tip: range.tip, count: skip + limit + 1 })
-      : await listIds(tasks, asker, { ...range, limit: limit + 1 })
-  const own = isPlain && skip + limit <= walkMaxCommits ? ids.slice(skip) : ids
-  const page = await readCommits(objects, commits, own.slice(0, limit))
-  return { commits: page, nextSkip: page.length < own.length ? skip + page.length : undefined }
+      : undefined
+  const ids = walked?.slice(skip) ?? (await listIds(tasks, asker, { ...range, limit: limit + 1 }))
+  const page = await readCommits(objects, commits, ids.slice(0, limit))
+  return { commits: page, nextSkip: page.length < ids.length ? skip + page.length : undefined }
 }
 
 /** Reads commits up to the size of a page, at least one. */
@@ -61,8 +63,9 @@ export async function readCommits(
 ): Promise<ListedCommit[]> {
   const page: ListedCommit[] = []
   let length = 0
-  for (let at = 0; at < ids.length; at += readAtOnce) {
-    const some = ids.slice(at, at + readAtOnce)
+  while (page.length < ids.length) {
+    const at = page.length
+    const some = ids.slice(at, at + Math.min(at + 1, maxReadAtOnce))
     const found = await Promise.all(some.map((id) => mustRead(objects, commits, id)))
     for (const one of found) {
       length += lengthOf(one.commit)
@@ -84,19 +87,24 @@ function lengthOf({ message, parents, author, committer }: CommitObject): number
   return message.length + 41 * parents.length + (names[0] ?? 0) + (names[1] ?? 0)
 }
 
-/** The first ids of a history in the order of git-log(1): by date of commit, of equal ones in the order of their children. */
+/**
+ * The first ids of a history in the order of git-log(1): by date of commit, of equal ones in the order of their children.
+ * Undefined for a history with too many branches at a time.
+ */
 async function walk(
   objects: ObjectReader,
   commits: CommitsById,
   { tip, count }: { tip: string; count: number },
-): Promise<string[]> {
+): Promise<string[] | undefined> {
   const seen = new Set([tip])
   const waiting = [await mustRead(objects, commits, tip)]
   const ids: string[] = []
   for (let next = waiting.shift(); next && ids.length < count; next = waiting.shift()) {
     ids.push(next.id)
     if (ids.length === count) break
-    const parents = next.commit.parents.filter((id) => !seen.has(id))
+    if (waiting.length + next.commit.parents.length > walkMaxWaiting) return undefined
+    // A commit may name a parent several times.
+    const parents = [...new Set(next.commit.parents)].filter((id) => !seen.has(id))
     for (const id of parents) seen.add(id)
     const found = await Promise.all(parents.map((id) => mustRead(objects, commits, id)))
     for (const one of found) {

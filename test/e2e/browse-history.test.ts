@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { oddNames, randomHistory, readPages, startBrowseSite } from '../support/browse-site.ts'
-import { git } from '../support/git.ts'
+import { git, temporaryFolder } from '../support/git.ts'
 
 type Site = Awaited<ReturnType<typeof startBrowseSite>>
 
@@ -165,3 +167,47 @@ test('revisions are no expressions', async () => {
       rev,
     )
 })
+
+test('a parent that a commit names several times is listed once', async () => {
+  const [tree, parent] = await Promise.all(['side^{tree}', 'side~3'].map(idOf))
+  const repeated = Array.from({ length: 3 }, () => `parent ${parent}\n`).join('')
+  const tip = await writeCommit(`tree ${tree}\n${repeated}`)
+  await site.push(`${tip}:refs/heads/repeated`)
+  assert.deepEqual(await listed('rev=repeated&limit=9'), await logOf([tip]))
+})
+
+test('a history of many thousand parents is that of git log', async () => {
+  const tree = await idOf('side^{tree}')
+  const parent = await idOf('side')
+  const lines = `parent ${parent}\n`.repeat(20_000)
+  let tip = parent
+  for (let index = 0; index < 5; index++)
+    tip = await writeCommit(`tree ${tree}\nparent ${tip}\n${lines}`)
+  const wide = await writeCommit(
+    `tree ${tree}\n${(await logOf(['main'])).map((id) => `parent ${id}\n`).join('')}`,
+  )
+  await site.push(`${tip}:refs/heads/parents`, `${wide}:refs/heads/wide`)
+  assert.deepEqual(await listed('rev=parents&limit=50'), await logOf([tip]))
+  assert.deepEqual(await listed('rev=wide&limit=50'), await logOf([wide]))
+})
+
+test('a revision that is too long for a file is not found', async () => {
+  for (const rev of ['a'.repeat(300), '\u2603'.repeat(1000), `${'a'.repeat(200)}/`.repeat(5)]) {
+    const { status, body } = await site.admin.get(
+      `/repos/site/commits?rev=${encodeURIComponent(rev)}`,
+    )
+    assert.deepEqual([status, body.code], [404, 'revision_not_found'])
+  }
+})
+
+async function idOf(revision: string): Promise<string> {
+  return (await site.git('rev-parse', revision)).trim()
+}
+
+async function writeCommit(head: string): Promise<string> {
+  await using folder = await temporaryFolder()
+  const file = join(folder.path, 'commit')
+  const person = 'Ada <ada@example.com> 1800000000 +0000'
+  await writeFile(file, `${head}author ${person}\ncommitter ${person}\n\nmany\n`)
+  return (await site.git('hash-object', '-t', 'commit', '-w', file)).trim()
+}
