@@ -9,6 +9,7 @@ import type { Route } from '../http/route.ts'
 import { isThere } from '../repositories/deleted-directories.ts'
 import type { Directories } from '../repositories/directories.ts'
 import type { Protections } from '../repositories/protections.ts'
+import { recheckAccess } from '../repositories/recheck-access.ts'
 import type { Repositories } from '../repositories/repositories.ts'
 import { archiveRoutes } from './archive-routes.ts'
 import { blameRoutes } from './blame-routes.ts'
@@ -36,7 +37,7 @@ export type Browse = AsyncDisposable & {
 type Dependencies = {
   git: Git
   pool: ObjectPool
-  repositories: Pick<Repositories, 'open'>
+  repositories: Pick<Repositories, 'open' | 'reopen'>
   protections: Pick<Protections, 'list'>
   settings: PlainSettings
   directories: Pick<Directories, 'pathOf'>
@@ -70,7 +71,7 @@ export function createBrowse(dependencies: Dependencies): Browse {
     lastCommits,
   }
   return {
-    routes: [
+    routes: recheckAccess(dependencies.repositories, [
       ...refRoutes(parts),
       ...treeRoutes(parts),
       ...fileRoutes(parts),
@@ -79,7 +80,7 @@ export function createBrowse(dependencies: Dependencies): Browse {
       ...blameRoutes(parts),
       ...searchRoutes(parts),
       ...archiveRoutes(parts),
-    ],
+    ]),
     prune: files.prune,
     [Symbol.asyncDispose]: () => lastCommits[Symbol.asyncDispose](),
   }

@@ -135,3 +135,26 @@ test('without an expected head, concurrent commits are made one on top of the ot
   const { body: pushes } = await owner.get('/repos/queue/pushes')
   assert.equal(pushes.length, 4)
 })
+
+test('requests during the deletion of their repository are answered as after it', async () => {
+  await owner.post('/repos', { name: 'leaving' })
+  const commit = (number: number) =>
+    owner.post('/repos/leaving/commits', {
+      branch: 'main',
+      message: `${number}`,
+      changes: [{ path: `${number}`, content: 'x' }],
+    })
+  await commit(0)
+  const writes = Array.from({ length: 12 }, (_, index) => commit(index + 1))
+  const reads = Array.from({ length: 24 }, (_, index) => `limit=${index + 1}&path=0`)
+  const requests = [
+    ...writes,
+    ...reads.map((query) => owner.get(`/repos/leaving/commits?${query}`)),
+  ]
+  await writes[0]
+  assert.equal((await service.admin.delete('/repos/leaving')).status, 204)
+  for (const { status, body, text } of await Promise.all(requests)) {
+    if (status === 404) assert.equal(body.code, 'repository_not_found')
+    else assert.ok(status < 300, text)
+  }
+})

@@ -7,6 +7,7 @@ import type { ObjectPool } from '../../git/objects/object-pool.ts'
 import type { Git } from '../../git/process/git-process.ts'
 import type { Route } from '../../http/route.ts'
 import type { Directories } from '../../repositories/directories.ts'
+import { recheckAccess } from '../../repositories/recheck-access.ts'
 import type { Repositories } from '../../repositories/repositories.ts'
 import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
 import type { PushAuthority } from '../receive-pack/receive-pack.ts'
@@ -48,16 +49,19 @@ export function createApiWrites(dependencies: Dependencies): { routes: Route[] }
   const changeRef = createChangeRef(parts)
   const { commitBodyMaxBytes } = settings
   return {
-    routes: writeRoutes({
+    routes: recheckAccess(
       repositories,
-      createCommit: (write, request) => limit(write, () => createCommit(write, request)),
-      mergeBranch: (write, request) => limit(write, () => mergeBranch(write, request)),
-      changeRef: {
-        set: (write, ref, request) => limit(write, () => changeRef.set(write, ref, request)),
-        delete: (write, ref, given) => limit(write, () => changeRef.delete(write, ref, given)),
-      },
-      commitBodyMaxBytes,
-    }),
+      writeRoutes({
+        repositories,
+        createCommit: (write, request) => limit(write, () => createCommit(write, request)),
+        mergeBranch: (write, request) => limit(write, () => mergeBranch(write, request)),
+        changeRef: {
+          set: (write, ref, request) => limit(write, () => changeRef.set(write, ref, request)),
+          delete: (write, ref, given) => limit(write, () => changeRef.delete(write, ref, given)),
+        },
+        commitBodyMaxBytes,
+      }),
+    ),
   }
 }
 
