@@ -78,6 +78,7 @@ export function createMergeBranch(dependencies: Dependencies): MergeBranch {
     const merged = await mergeTrees(scratch.git, write.repository.path, {
       ours: before,
       theirs: head.id,
+      signal: write.signal,
     })
     if (!merged) throw tooManyConflicts()
     const { tree, conflicts } = merged
@@ -106,6 +107,7 @@ export function createMergeBranch(dependencies: Dependencies): MergeBranch {
       tip: head.id,
       committer,
       branch: request.base,
+      signal: write.signal,
     })
     if (made.head === before) return undefined
     const pack = await scratch.packOf(made.commits, made.trees)

@@ -17,6 +17,8 @@ type Rebase = {
   committer: string
   /** What clients call the branch. */
   branch: string
+  /** Ends the rebase. */
+  signal: AbortSignal
 }
 
 const maxPicks = 250
@@ -72,7 +74,7 @@ type Pick = { id: string; picked: ParsedCommit; former: string; current: string 
 
 /** Merges the change of a commit into a tree. */
 async function pick(
-  { directory, scratch, objects, branch }: Rebase,
+  { directory, scratch, objects, branch, signal }: Rebase,
   { id, picked, former, current }: Pick,
 ): Promise<string> {
   if (picked.tree === former) return current
@@ -87,7 +89,7 @@ async function pick(
   const base = picked.parents[0] ?? (await write(emptyTreeId, []))
   const ours = await write(current, [base])
   const theirs = picked.parents.length > 0 ? id : await write(picked.tree, [base])
-  const merged = await mergeTrees(scratch.git, directory, { ours, theirs })
+  const merged = await mergeTrees(scratch.git, directory, { ours, theirs, signal })
   if (!merged) throw tooManyConflicts(id)
   if (!merged.conflicts) return merged.tree
   const names = new Map([

@@ -1,3 +1,4 @@
+import { chunksOf } from '../../base/chunks.ts'
 import { gitCommands } from '../process/commands.ts'
 import { type Git, GitError } from '../process/git-process.ts'
 
@@ -12,18 +13,19 @@ const outputMaxBytes = 4 * 1024 * 1024
 
 /**
  * Merges two commits without a working tree, as `git merge` does; the new objects go to the object directory of that git:
- * https://git-scm.com/docs/git-merge-tree. Undefined when there are too many conflicts to list. Throws a GitError.
+ * https://git-scm.com/docs/git-merge-tree. Undefined when there are too many conflicts to list. Throws a GitError, and
+ * the reason of the signal, which ends git.
  */
 export async function mergeTrees(
   git: Pick<Git, 'start'>,
   directory: string,
-  { ours, theirs }: { ours: string; theirs: string },
+  { ours, theirs, signal }: { ours: string; theirs: string; signal: AbortSignal },
 ): Promise<TreeMerge | undefined> {
   await using child = await git.start(gitCommands.mergeTrees(directory, ours, theirs))
   child.stdin.end()
   const chunks: Buffer[] = []
   let bytes = 0
-  for await (const chunk of child.stdout) {
+  for await (const chunk of chunksOf(child.stdout, signal)) {
     bytes += chunk.length
     if (bytes > outputMaxBytes) return undefined
     chunks.push(chunk)
