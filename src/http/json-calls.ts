@@ -86,10 +86,13 @@ export function createJsonCalls(parts: JsonCallParts) {
   return perform
 }
 
-/** Whether an `If-None-Match` header has an entity tag: RFC 9110, section 13.1.2. */
+/**
+ * Whether an `If-None-Match` header has an entity tag: RFC 9110, section 13.1.2. Not for `*`, since the tag is known before
+ * it is known whether there is a response.
+ */
 function matchesTag(header: string | undefined, entityTag: string): boolean {
   const tags = (header ?? '').split(',').map((tag) => tag.trim())
-  return tags.some((tag) => tag === '*' || tag === entityTag || tag === `W/${entityTag}`)
+  return tags.some((tag) => tag === entityTag || tag === `W/${entityTag}`)
 }
 
 // Clients check again before each use, since rights can end at any moment.

@@ -92,6 +92,8 @@ test('a list that has not changed is not sent again', async () => {
     assert.equal(again.status, 304, path)
     assert.equal(await again.text(), '')
   }
+  const absent = await send('/repos/site/tree?path=none', { 'if-none-match': '*' })
+  assert.equal(absent.status, 404)
 })
 
 test('tags of commits, tags, trees and blobs are listed', async () => {

@@ -27,6 +27,8 @@ import type { MadeMerge, MergeBody } from './write-schemas.ts'
 
 type MergeRequest = Static<typeof MergeBody>
 
+const mergeMaxSeconds = 30
+
 /** Merges into a branch. `merged` is false when there was nothing to merge. */
 export type MergeBranch = (
   write: ApiWrite,
@@ -51,6 +53,8 @@ type Merging = {
   head: Revision
   author: string
   committer: string
+  /** Aborted when the client is gone, or the merge has taken too long. */
+  signal: AbortSignal
 }
 
 /** What a merge makes: the new value of the branch, and the commits on the way to it. */
@@ -70,7 +74,7 @@ export function createMergeBranch(dependencies: Dependencies): MergeBranch {
   }
 
   async function mergeOnce(
-    { write, request, before, head, author, committer }: Merging,
+    { write, request, before, head, author, committer, signal }: Merging,
     scratch: Scratch,
     objects: ObjectReader,
   ): Promise<Merged | undefined> {
@@ -78,7 +82,7 @@ export function createMergeBranch(dependencies: Dependencies): MergeBranch {
     const merged = await mergeTrees(scratch.git, write.repository.path, {
       ours: before,
       theirs: head.id,
-      signal: write.signal,
+      signal,
     })
     if (!merged) throw tooManyConflicts()
     const { tree, conflicts } = merged
@@ -95,7 +99,7 @@ export function createMergeBranch(dependencies: Dependencies): MergeBranch {
   }
 
   async function rebaseOnce(
-    { write, request, before, head, committer }: Merging,
+    { write, request, before, head, committer, signal }: Merging,
     scratch: Scratch,
     objects: ObjectReader,
   ): Promise<Merged | undefined> {
@@ -107,7 +111,7 @@ export function createMergeBranch(dependencies: Dependencies): MergeBranch {
       tip: head.id,
       committer,
       branch: request.base,
-      signal: write.signal,
+      signal,
     })
     if (made.head === before) return undefined
     const pack = await scratch.packOf(made.commits, made.trees)
@@ -154,7 +158,9 @@ export function createMergeBranch(dependencies: Dependencies): MergeBranch {
     const merging = { write, request, before, head, ...lines }
     const run = method === 'rebase' ? rebaseOnce : mergeOnce
     return withScratch(write, async (scratch, objects) =>
-      pushed(await run(merging, scratch, objects)),
+      pushed(
+        await limited(write.signal, (signal) => run({ ...merging, signal }, scratch, objects)),
+      ),
     )
   }
 
@@ -162,6 +168,21 @@ export function createMergeBranch(dependencies: Dependencies): MergeBranch {
     assertFields(request)
     const mayRetry = request.expectedHead === undefined
     return retryMoved(repositories, write, mayRetry, (current) => attempt(current, request))
+  }
+}
+
+/** Ends a merge that takes too long: Git may compare large files for minutes. Throws `git_limit_exceeded`. */
+async function limited<T>(
+  clientSignal: AbortSignal,
+  merge: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const timeout = AbortSignal.timeout(mergeMaxSeconds * 1000)
+  try {
+    return await merge(AbortSignal.any([clientSignal, timeout]))
+  } catch (error) {
+    if (error !== timeout.reason) throw error
+    const detail = `The merge took longer than ${mergeMaxSeconds} s. Merge in a clone, and push the result.`
+    throw new Problem('git_limit_exceeded', detail, { cause: error })
   }
 }
 
