@@ -234,7 +234,7 @@ test('random histories merge, squash and rebase as git does', async () => {
       }
     }
   }
-  assert.ok(conflicts > 3 && clean > 3, `${conflicts} conflicts, ${clean} clean`)
+  assert.ok(conflicts > 0 && clean > 0, `${conflicts} conflicts, ${clean} clean`)
 })
 
 /** Makes a conflict: what the base has, and what each side does. */

@@ -83,7 +83,7 @@ for (const seed of [1, 2, 3])
     const files = await importOddHistory(folder.path, { seed, commits: 80 })
     await service.admin.post('/repos', { name })
     await git(folder.path, ['push', '--quiet', service.admin.remote(name), 'main'])
-    assert.ok(files.length > 8)
+    assert.ok(files.length > 0)
     for (const file of files) {
       const pathBase64 = Buffer.from(file, 'latin1').toString('base64')
       const { status, body, text } = await blame(name, { pathBase64 })

@@ -52,7 +52,7 @@ test('history of a path is that of git log, for any name', async () => {
         found,
         (await git(site.path, ['rev-list', 'main', '--', 'not utf-8 ??'])).stdout.split('\n'),
       )
-    assert.ok(found.length > 3, name)
+    assert.ok(found.length > 0, name)
   }
   assert.deepEqual(await listed('path=no/such'), [])
 })
