@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { git, temporaryFolder } from '../support/git.ts'
 import { createRandom, type Random } from '../support/random.ts'
+import { toRounds } from '../support/rounds.ts'
 import { type Answer, type Client, type Service, startService } from '../support/service.ts'
 
 const date = '2026-02-03T04:05:06-08:00'
@@ -168,7 +169,7 @@ test('random histories merge, squash and rebase as git does', async () => {
   const random = createRandom(7)
   let conflicts = 0
   let clean = 0
-  for (let round = 0; round < 12; round++) {
+  for (let round = 0; round < toRounds(8); round++) {
     await site.git(['checkout', '--quiet', '--orphan', `root-${round}`])
     await site.git(['rm', '-r', '-f', '--quiet', '--ignore-unmatch', '.'])
     for (const file of ['a/1', 'b/2', 'c\t3', 'ä', 'e/f/g', 'h'])

@@ -4,6 +4,7 @@ import { after, before, test } from 'node:test'
 import { startBrowseSite } from '../support/browse-site.ts'
 import { spawnGit } from '../support/git.ts'
 import { assertFrugal } from '../support/memory.ts'
+import { toRounds } from '../support/rounds.ts'
 
 type Site = Awaited<ReturnType<typeof startBrowseSite>>
 
@@ -137,11 +138,12 @@ test('a line of 15 MB is cut, and one of 50 MB is in a file that is not compared
   assert.deepEqual([longer?.isBinary, longer?.hunks], [true, []])
 })
 
-test('a changed blob of 1 GB is not read', async () => {
+test('a changed blob of 128 MB, in the soak of 1 GB, is not read', async () => {
+  const size = toRounds(128)
   const address = await pushChange('blob', async (put) => {
-    await put(`M 100644 inline huge\ndata ${1024 * mib}\n`)
+    await put(`M 100644 inline huge\ndata ${size * mib}\n`)
     const part = Buffer.alloc(mib)
-    for (let index = 0; index < 1024; index++) await put(part)
+    for (let index = 0; index < size; index++) await put(part)
     await put('\n')
   })
   const diff = await readDiff(address)
