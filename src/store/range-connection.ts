@@ -1,5 +1,6 @@
 import { connect, isIP, type OnReadOpts, type Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
+import { trimEndOf } from '../base/trim-end.ts'
 import { S3Error } from './s3-error.ts'
 
 export type ObjectRange = { start: number; bytes: number }
@@ -215,8 +216,10 @@ function toResponse(head: string): ResponseHead {
   const [status = '', ...lines] = head.split('\r\n')
   const headers = new Map<string, string>()
   for (const line of lines) {
-    const [, name = '', value = ''] = /^([^:]*):[ \t]*(.*?)[ \t]*$/.exec(line) ?? []
-    const key = name.toLowerCase()
+    const colon = line.indexOf(':')
+    if (colon === -1) continue
+    const key = line.slice(0, colon).toLowerCase()
+    const value = trimEndOf(line.slice(colon + 1).replace(/^[ \t]+/, ''), ' \t')
     headers.set(key, headers.has(key) ? `${headers.get(key)}, ${value}` : value)
   }
   return { status, headers }
