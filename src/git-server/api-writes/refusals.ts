@@ -13,10 +13,6 @@ export function refMoved(ref: string, head: string): Problem {
 
 /** The Problem of an update that git refuses although the ref has its old value. */
 export function toUpdateProblem(ref: string, reason: string, text: string): Problem {
-  if (text.includes('File name too long')) {
-    const detail = `The name ${shortened(ref)} is too long for a ref; choose a shorter one.`
-    return new Problem('update_refused', detail)
-  }
   const isNameConflict = [' exists; cannot create ', 'is a directory of another ref'].some(
     (words) => text.includes(words) || reason.includes(words),
   )

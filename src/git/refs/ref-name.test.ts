@@ -27,6 +27,7 @@ test('names that git accepts but people and programs mistake are rejected', () =
     ...['refs/heads/-x', 'refs/heads/HEAD', 'refs/tags/HEAD', 'refs/heads/refs/heads/main'],
     ...[`refs/heads/${id}`, `refs/tags/${id.toUpperCase()}`, `refs/heads/${'0'.repeat(64)}`],
     ...['refs/replace/x', 'refs/svc/x', 'refs/svc', 'HEAD', 'main'],
+    ...[`refs/heads/${'x'.repeat(251)}`, `refs/x/${'é'.repeat(126)}/y`],
   ]
   for (const ref of refused) assert.equal(typeof refNameFault(ref), 'string', ref)
   const accepted = [
@@ -36,6 +37,7 @@ test('names that git accepts but people and programs mistake are rejected', () =
       'refs/notes/commits',
       'refs/heads/a/-x',
       'refs/heads/head',
+      `refs/heads/${'x'.repeat(250)}`,
     ],
     ...[
       'refs/heads/HEAD/x',

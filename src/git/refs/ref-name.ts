@@ -5,6 +5,8 @@ export const zeroId = '0'.repeat(40)
 export const hiddenRefs = 'refs/svc'
 
 const maxLength = 1024
+/** Git stores a ref in a file of its name and locks it by one that ends in `.lock`; file names have up to 255 bytes. */
+const partMaxBytes = 250
 /** The prefix of the hidden refs that retain commits. */
 export const retainedRefs = `${hiddenRefs}/kept/`
 
@@ -37,6 +39,8 @@ export function refNameFault(name: string): string | undefined {
   if (!name.startsWith('refs/')) return 'does not start with refs/'
   if (/^refs\/svc(\/|$)/.test(name)) return 'is kept for the service itself'
   if (/^refs\/replace(\/|$)/.test(name)) return 'would replace objects for everybody'
+  if (name.split('/').some((part) => Buffer.byteLength(part) > partMaxBytes))
+    return `has a part of more than ${partMaxBytes} bytes`
   const [, short] = /^refs\/(?:heads|tags)\/(.*)$/s.exec(name) ?? []
   return short === undefined ? undefined : shortNameFault(short)
 }
