@@ -1,5 +1,4 @@
-import { connect, isIP, type OnReadOpts, type Socket } from 'node:net'
-import { type ConnectionOptions, connect as connectTls } from 'node:tls'
+import { connect, type OnReadOpts, type Socket } from 'node:net'
 import { trimEndOf } from '../base/trim-end.ts'
 import { S3Error } from './s3-error.ts'
 
@@ -36,7 +35,7 @@ export type RangeConnection = Disposable & {
 }
 
 type Options = {
-  /** The origin of an http or https server. */
+  /** The origin of an http server: what TLS has decrypted is delivered even while a socket is paused. */
   endpoint: string
   connectTimeoutMs: number
   /** Time without a byte of the response, or without a request. */
@@ -81,9 +80,8 @@ export function openRangeConnection(options: Options): RangeConnection {
       return current.writing === undefined
     },
   })
-  const connected = url.protocol === 'https:' ? 'secureConnect' : 'connect'
   socket.setTimeout(connectTimeoutMs, () => fail(unavailable('timed out')))
-  socket.once(connected, () => socket.setTimeout(timeoutMs))
+  socket.once('connect', () => socket.setTimeout(timeoutMs))
   socket.on('error', fail)
   socket.on('close', close)
 
@@ -185,20 +183,10 @@ export function openRangeConnection(options: Options): RangeConnection {
     [Symbol.dispose]: close,
   }
 }
-function openSocket({ protocol, hostname, port }: URL, onread: OnReadOpts): Socket {
+function openSocket({ hostname, port }: URL, onread: OnReadOpts): Socket {
   // Without the brackets of an IPv6 address.
   const host = hostname.replace(/^\[|\]$/g, '')
-  if (protocol === 'http:') {
-    return connect({ host, port: Number(port || 80), noDelay: true, onread })
-  }
-  const options: ConnectionOptions & { onread: OnReadOpts } = {
-    host,
-    port: Number(port || 443),
-    ALPNProtocols: ['http/1.1'],
-    onread,
-    ...(isIP(host) === 0 && { servername: host }),
-  }
-  return connectTls(options)
+  return connect({ host, port: Number(port || 80), noDelay: true, onread })
 }
 
 function toRequestHead({ host }: URL, { path, headers, range: { start, bytes } }: RangeRequest) {

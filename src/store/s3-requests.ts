@@ -52,8 +52,8 @@ export type S3Requests = AsyncDisposable & {
    */
   send: <T>(request: S3Request, read: (response: S3Response) => Promise<T>) => Promise<T>
   /**
-   * Gets a range of an object with less CPU time. False when the store responds with anything but this range: then
-   * nothing was written, and `send` is to get it, which understands every response.
+   * Gets a range of an object with less CPU time. False over TLS, and when the store responds with anything but this
+   * range: then nothing was written, and `send` is to get it, which understands every response.
    */
   getRange: (request: S3Request, transfer: RangeTransfer) => Promise<boolean>
 }
@@ -179,12 +179,14 @@ export function createS3Requests(options: Options): S3Requests {
   return {
     send: (request, read) => repeat(request, () => attempt(request, read)),
 
-    getRange: (request, transfer) =>
-      repeat(request, async () => {
+    async getRange(request, transfer) {
+      if (!address.endpoint.startsWith('http:')) return false
+      return repeat(request, async () => {
         const signed = await sign(request, clock.now())
         const { signal = new AbortController().signal } = request
         return rangeConnections.get({ ...signed, ...transfer, signal })
-      }),
+      })
+    },
 
     [Symbol.asyncDispose]() {
       rangeConnections[Symbol.dispose]()
