@@ -137,7 +137,7 @@ const entryPoints: Record<string, string[]> = {
     'object-stream',
     'pack-entries',
     'packs',
-    'parse-commit',
+    'raw-commit',
     'pushed-commits',
     'small-pack',
     'tag-object',

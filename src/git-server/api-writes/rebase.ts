@@ -2,7 +2,7 @@ import { Problem } from '../../base/problem.ts'
 import { mergeTrees } from '../../git/objects/merge-trees.ts'
 import { type NewObject, toCommitObject } from '../../git/objects/new-objects.ts'
 import type { ObjectReader } from '../../git/objects/object-reader.ts'
-import { type ParsedCommit, parseCommit } from '../../git/objects/parse-commit.ts'
+import { parseRawCommit, type RawCommit } from '../../git/objects/raw-commit.ts'
 import { gitCommands } from '../../git/process/commands.ts'
 import { mergeConflict, tooManyConflicts } from './merge-problems.ts'
 import type { Scratch } from './scratch.ts'
@@ -70,7 +70,7 @@ export async function rebase(
   return { head: current.id, commits: made, trees }
 }
 
-type Pick = { id: string; picked: ParsedCommit; former: string; current: string }
+type Pick = { id: string; picked: RawCommit; former: string; current: string }
 
 /** Merges the change of a commit into a tree. */
 async function pick(
@@ -99,11 +99,11 @@ async function pick(
   throw await mergeConflict(objects, { ...merged, conflicts: merged.conflicts, names, commit: id })
 }
 
-async function readCommit(objects: ObjectReader, id: string): Promise<ParsedCommit> {
+async function readCommit(objects: ObjectReader, id: string): Promise<RawCommit> {
   const commit = await objects.read(id, commitMaxBytes)
   if (commit?.type !== 'commit')
     throw new Problem('repository_damaged', `The commit ${id} is missing.`)
-  return parseCommit(commit.content)
+  return parseRawCommit(commit.content)
 }
 
 async function treeOf(objects: ObjectReader, commit: string): Promise<string> {

@@ -1,10 +1,10 @@
 /** A commit that is made again. Author and message are bytes, in UTF-8 if their encoding was known. */
-export type ParsedCommit = { tree: string; parents: string[]; author: Buffer; message: Buffer }
+export type RawCommit = { tree: string; parents: string[]; author: Buffer; message: Buffer }
 
 const end = Buffer.from('\n\n')
 
 /** Parses a commit object: https://git-scm.com/docs/gitformat-commit. Signatures and other headers are left out. */
-export function parseCommit(content: Buffer): ParsedCommit {
+export function parseRawCommit(content: Buffer): RawCommit {
   const at = content.indexOf(end)
   const head = at === -1 ? content : content.subarray(0, at)
   const lines = head.toString('latin1').split('\n')
