@@ -1,6 +1,7 @@
 import {
   cpSync,
   existsSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -9,7 +10,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join, relative, resolve, sep } from 'node:path'
-import { type OutputChunk, type Plugin, rolldown } from 'rolldown'
+import { type Plugin, rolldown } from 'rolldown'
 
 // Bundles src/ and the packages it imports into dist/: a bundle starts in half the time and takes less memory
 // than a thousand files, and an installed svc depends on no package but Node.
@@ -21,7 +22,12 @@ const programs = [
   'runner-main',
   'workflow-parser/check-worker',
 ]
-const assets = ['git/process/hooks', 'git/process/prefork.sh', 'git/import/askpass']
+const assets = ['git/process/hooks', 'git/process/prefork.sh', 'git/import/askpass', 'web/assets']
+const fonts = {
+  'geist.woff2': '@fontsource-variable/geist/files/geist-latin-wght-normal.woff2',
+  'jetbrains-mono.woff2':
+    '@fontsource-variable/jetbrains-mono/files/jetbrains-mono-latin-wght-normal.woff2',
+}
 // What ssh2 and pg use if it is installed.
 const optionalPackages = ['cpu-features', 'pg-native', /sshcrypto\.node$/]
 
@@ -50,8 +56,15 @@ try {
     comments: { legal: true, annotation: false, jsdoc: false },
   })
   for (const path of assets) cpSync(join(root, 'src', path), join(built, path), { recursive: true })
+  mkdirSync(join(built, 'web/assets/fonts'))
+  for (const [name, path] of Object.entries(fonts))
+    cpSync(join(root, 'node_modules', path), join(built, 'web/assets/fonts', name))
   const chunks = output.filter((file) => file.type === 'chunk')
-  writeFileSync(join(built, 'licenses.txt'), licenses(chunks))
+  const ids = [
+    ...chunks.flatMap(({ moduleIds }) => moduleIds),
+    ...Object.values(fonts).map((path) => join(root, 'node_modules', path)),
+  ]
+  writeFileSync(join(built, 'licenses.txt'), licenses(ids))
   // A source that is edited during the build is newer than its bundle, so that bin/svc builds again.
   utimesSync(join(built, 'main.js'), startedAt, startedAt)
   if (existsSync(dist)) renameSync(dist, replaced)
@@ -75,9 +88,9 @@ function keepModuleUrls(): Plugin {
 }
 
 /** The licenses of all packages with code in the bundle. */
-function licenses(chunks: OutputChunk[]): string {
+function licenses(ids: string[]): string {
   const packages = new Set<string>()
-  for (const id of chunks.flatMap(({ moduleIds }) => moduleIds)) {
+  for (const id of ids) {
     const [found] = /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id) ?? []
     if (found) packages.add(found)
   }

@@ -42,6 +42,7 @@ import { createRepositories, type Repositories } from './repositories/repositori
 import { assertKeysOpen } from './secrets/key-check.ts'
 import { createRotation, type Rotation } from './secrets/rotation.ts'
 import { createSecrets, type Secrets } from './secrets/secrets.ts'
+import { createSessions, type Sessions } from './sessions/sessions.ts'
 import { createSshKeys, type SshKeys } from './ssh-keys/ssh-keys.ts'
 import { createLocalStore } from './store/local-store.ts'
 import type { Store } from './store/store.ts'
@@ -95,6 +96,7 @@ export type App = AsyncDisposable &
     deletedRepositories: DeletedRepositories
     protections: Protections
     collaborators: Collaborators
+    sessions: Sessions
     secrets: Secrets
     rotation: Rotation
     workflows: Workflows
@@ -234,6 +236,7 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
     return refreshed && { ...refreshed, origin: principal.origin }
   }
 
+  const sessions = createSessions({ db, clock, log, refresh })
   const recheckAccess = createAccessCheck({ refresh, workflows, repositories })
   const localRoots = settings.importLocalRoots ?? []
   const sources = createImportSources({
@@ -279,6 +282,7 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
     deletedRepositories,
     protections,
     collaborators,
+    sessions,
     secrets,
     rotation,
     workflows,

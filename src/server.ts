@@ -18,6 +18,7 @@ import { createGitServer, type GitServer } from './git-server/git-server.ts'
 import { sshOwner, sshUser, toSshUrl } from './git-server/ssh/ssh-process.ts'
 import { createHealthCheck } from './http/health.ts'
 import { createHttpServer } from './http/http-server.ts'
+import type { ServePage } from './http/page-requests.ts'
 import type { Route } from './http/route.ts'
 import { createMaintenance } from './maintenance/maintenance.ts'
 import { startMaintenanceLoop } from './maintenance/maintenance-loop.ts'
@@ -129,6 +130,7 @@ export async function startService(options: Options): Promise<RunningService> {
     accessWatch: createAccessWatch({ recheck: app.recheckAccess }),
     requireSpace: app.freeSpace.require,
     requireParts,
+    loadPages: settings.pages ? () => loadPages(app, options) : undefined,
     onCompleted: metrics.answered,
     clock: app.clock,
     log,
@@ -202,6 +204,13 @@ async function openServedApp(options: Options, starting: AsyncDisposableStack): 
   starting.defer(() => app.git.killAll())
   await Promise.all([assertHooks(), assertGitVersion(app.git), app.assertKeysOpen()])
   return app
+}
+
+/** Loads the pages when the first is requested: a server whose pages are not used spends no memory on them. */
+async function loadPages(app: App, { settings, version }: Options): Promise<ServePage> {
+  const { createWeb } = await import('./web/web.ts')
+  const { sessions, clock, address } = app
+  return createWeb({ sessions, settings, baseUrl: () => address.http, version, clock })
 }
 
 function createRequireParts({ db, directories }: Pick<App, 'db' | 'directories'>) {
@@ -335,6 +344,7 @@ async function startWork(parts: WorkParts) {
     'store clean-up': store.sweep,
     'trash clean-up': directories.emptyTrash,
     'audit log pruning': () => pruneAudit({ db, clock, keptDays: settings.auditKeptDays, signal }),
+    'session pruning': app.sessions.prune,
     'event pruning': () =>
       pruneEvents({
         db,

@@ -25,6 +25,7 @@ const rows = [
     'commands',
     'client',
   ],
+  ['web'], // pages for people, which know the API by its operations
   ['access-check'], // what features would answer
   [
     'git-server',
@@ -41,12 +42,13 @@ const rows = [
   ['secrets', 'leak-guard'],
   ['repositories'], // what all features are about
   ['store'], // where repositories are durable
+  ['sessions'], // people who have logged in, with a token or a key
   ['tokens', 'ssh-keys'], // who is calling
   ['audit'], // who did what, from where
   ['events'], // what happens
   ['nodes'], // the servers of one database
   ['github-payloads'], // event payloads in GitHub's format
-  ['http', 'database', 'git', 'ssh', 'rpc', 'vault', 'runner'], // kits: technology, no resources; runner knows only the runner API
+  ['http', 'database', 'git', 'ssh', 'rpc', 'vault', 'runner', 'render'], // kits: technology, no resources; runner knows only the runner API
   ['runner-api'], // the protocol between runners and the server
   ['workflow-engine'], // execution of a run, and its report
   ['workflow-parser', 'sandbox', 'secret-masking'],
@@ -175,7 +177,7 @@ const entryPoints: Record<string, string[]> = {
   'git-server/requests': ['git-limiters', 'git-request', 'operations', 'respond'],
   'git-server/upload-pack': ['upload-pack'],
   // In any process, and with the database.
-  'git-server/receive-pack': ['receive-pack', 'pushes'],
+  'git-server/receive-pack': ['receive-pack', 'pushes', 'push-routes'],
   'git-server/receive-pack/small-packs': ['connectivity-shortcut', 'fast-forward'],
   'git-server/http': ['git-routes'],
   'git-server/api-writes': ['api-writes'],

@@ -120,7 +120,7 @@ function time(description: string) {
 
 const nullable = (description: string) => Type.Union([Type.String(), Type.Null()], { description })
 
-const AuditEntrySchema = named(
+export const AuditEntrySchema = named(
   'AuditEntry',
   Type.Object({
     seq: Type.Integer({ description: 'Number of the entry; there are no gaps' }),

@@ -20,7 +20,7 @@ export async function addRows(db: Db, folder: BackupFolder): Promise<BackedUpTab
       lines = []
       bytes = 0
     }
-    for await (const rows of table.isOfStore ? [] : readRows(db, table)) {
+    for await (const rows of table.isOfStore || table.isTransient ? [] : readRows(db, table)) {
       for (const row of rows) {
         const line = toRowLine(row)
         lines.push(line)

@@ -82,7 +82,7 @@ function statusOf({ mergeBase, ahead, behind }: Comparison): string {
   return behind > 0 ? 'behind' : 'identical'
 }
 
-const ComparedCommits = named(
+export const ComparedCommits = named(
   'ComparedCommits',
   Type.Object({
     base: objectId('Id of the commit that `base` is'),

@@ -137,7 +137,7 @@ const orNull = <T extends Parameters<typeof Type.Union>[0][number]>(
   description: string,
 ) => Type.Union([schema, Type.Null()], { description })
 
-const File = named(
+export const File = named(
   'File',
   Type.Object({
     commit: objectId('Id of the commit'),

@@ -175,7 +175,7 @@ const refNameProperties = {
 
 const count = (description: string) => Type.Union([Type.Integer(), Type.Null()], { description })
 
-const Branch = named(
+export const Branch = named(
   'Branch',
   Type.Object({
     ...refNameProperties,
@@ -190,7 +190,7 @@ const Branch = named(
   }),
 )
 
-const Tag = named(
+export const Tag = named(
   'Tag',
   Type.Object({
     ...refNameProperties,

@@ -190,7 +190,7 @@ const toThousands = (value: number) => value.toLocaleString('en-US')
 const omittedPaths = `Entries whose paths have more than ${toThousands(listedPathMaxBytes)} bytes are left out.`
 const unsearchedFolder = `Last commits are not searched in folders of more than ${toThousands(searchedMaxEntries)} entries.`
 
-const Tree = named(
+export const Tree = named(
   'Tree',
   Type.Object({
     commit: objectId('Id of the commit'),

@@ -20,15 +20,15 @@ export function createRateLimiter({ perSecond, burst, clock }: Options) {
   })
 
   return {
-    /** Acquires a token from a key's bucket. Returns 0, or the seconds until one is available. */
-    acquire(key: string): number {
+    /** Acquires tokens from a key's bucket. Returns 0, or the seconds until they are available. */
+    acquire(key: string, tokens = 1): number {
       const now = clock.now()
       const bucket = buckets.get(key) ?? { level: burst, at: now }
       // A clock that is set back must not empty a bucket.
       const elapsedMs = Math.max(0, now - bucket.at)
       const level = Math.min(burst, bucket.level + (elapsedMs / 1000) * perSecond)
-      if (level < 1) return Math.max(1, Math.ceil((1 - level) / perSecond))
-      buckets.set(key, { level: level - 1, at: now })
+      if (level < tokens) return Math.max(1, Math.ceil((tokens - level) / perSecond))
+      buckets.set(key, { level: level - tokens, at: now })
       return 0
     },
   }

@@ -13,6 +13,7 @@ import { eventSettings } from './event-settings.ts'
 import { gitLimitSettings } from './git-limit-settings.ts'
 import { httpSettings } from './http-settings.ts'
 import { importSettings } from './import-settings.ts'
+import { pageSettings } from './page-settings.ts'
 import type { Setting } from './setting.ts'
 import {
   encryptionKeyForm,
@@ -47,6 +48,7 @@ export const settings = {
   } satisfies Setting<Sensitive<string>>,
   ...storeSettings,
   ...browseSettings,
+  ...pageSettings,
   freeSpaceMinBytes: {
     variable: 'SVC_FREE_SPACE_MIN',
     description:

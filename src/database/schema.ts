@@ -1,5 +1,6 @@
 import type { Generated, Insertable, Kysely, Selectable, Transaction } from 'kysely'
 import type { Role } from '../access/roles.ts'
+import type { LoginCodeRow, SessionRow } from './session-schema.ts'
 import type { NodeRow, PackRow, RefRow, UploadRow } from './shared-store-schema.ts'
 import type {
   DeliveryAttemptRow,
@@ -12,6 +13,8 @@ import type {
 export type Schema = {
   tokens: TokenRow
   sshKeys: SshKeyRow
+  sessions: SessionRow
+  loginCodes: LoginCodeRow
   repositories: RepositoryTable
   imports: ImportRow
   protections: ProtectionRow

@@ -11,6 +11,8 @@ export type Table = {
   writers?: Readonly<Record<string, string>>
   /** Whether backups leave out its rows: they have what a shared store has in these tables in files of their own. */
   isOfStore?: boolean
+  /** Whether backups leave out its rows because they would be of no use after a restore. */
+  isTransient?: boolean
 }
 
 // Features do not know each other, and a database that the doctor examines may have an older schema.
@@ -35,6 +37,8 @@ export const tables: readonly Table[] = [
   { name: 'tokens', key: ['id'], owner: 'tokens', readers: byDoctor },
   { name: 'leak_guard_keys', key: ['id'], owner: 'leak-guard' },
   { name: 'ssh_keys', key: ['id'], owner: 'ssh-keys' },
+  { name: 'sessions', key: ['id'], owner: 'sessions', isTransient: true },
+  { name: 'login_codes', key: ['code_hash'], owner: 'sessions', isTransient: true },
   {
     name: 'repositories',
     key: ['id'],

@@ -135,7 +135,7 @@ function kindsOf({ kind }: { kind?: string }): VisibleEventKind[] | undefined {
   return kind?.split(',') as VisibleEventKind[] | undefined
 }
 
-const LoggedEvent = named(
+export const LoggedEvent = named(
   'Event',
   Type.Object({
     seq: Type.Integer({

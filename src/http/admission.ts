@@ -35,12 +35,15 @@ type Admitted = {
   found: unknown
 }
 
+/** The headers of a request, or the caller of a page, which its session has authenticated. */
+type Credentials = Pick<IncomingMessage, 'headers'> | { pageCaller: Principal }
+
 /**
  * Admits a request: authenticates its token, checks the rate and the permission, and finds what the path names. Nothing
  * else of a request is looked at before, so a forbidden caller gets no validation errors. Throws Problems.
  */
 export type Admit = (
-  request: Pick<IncomingMessage, 'headers'>,
+  request: Credentials,
   caller: Caller,
   requirements: Requirements,
 ) => Promise<Admitted>
@@ -51,8 +54,14 @@ type Dependencies = {
   clock: Clock
 }
 
+/** Returns the principal of a token that was given otherwise than in a header, with the same limit of invalid ones. */
+export type Authenticate = (token: string, address: string) => Promise<Principal>
+
 /** Creates the one way in for API and Git requests. */
-export function createAdmission({ settings, authenticate, clock }: Dependencies): Admit {
+export function createAdmission({ settings, authenticate, clock }: Dependencies): {
+  admit: Admit
+  authenticate: Authenticate
+} {
   const { badTokensPerMinute, requestsPerSecond, requestBurst } = settings
   const identify = createAuthentication({ authenticate, badTokensPerMinute, clock })
   const requests = createRateLimiter({ perSecond: requestsPerSecond, burst: requestBurst, clock })
@@ -64,19 +73,28 @@ export function createAdmission({ settings, authenticate, clock }: Dependencies)
     throw new Problem('too_many_requests', detail, { retryAfterSeconds })
   }
 
-  return async ({ headers }, caller, requirements) => {
+  const admit: Admit = async (credentials, caller, requirements) => {
     const { scheme, find, params, allowsLimited, isRateLimited, via } = requirements
-    const identified = await identify(headers.authorization, caller.address, scheme)
+    const isPage = 'pageCaller' in credentials
+    const identified = isPage
+      ? credentials.pageCaller
+      : await identify(credentials.headers.authorization, caller.address, scheme)
     const principal = { ...identified, origin: { via, address: caller.address } }
     caller.principal = principal
-    if (isRateLimited) limitRate(principal)
+    // Pages are limited as a whole.
+    if (isRateLimited && !isPage) limitRate(principal)
     const permission = requirements.permission()
-    requireKind(principal, permission)
+    if (!isPage) requireKind(principal, permission)
     if (permission !== undefined && permission !== 'run') requirePermission(principal, permission)
     if (!find && !allowsLimited) requireAllRepositories(principal)
     if (permission === undefined || permission === 'run')
       return { principal, permission: undefined, found: undefined }
     return { principal, permission, found: await find?.({ principal, permission, params }) }
+  }
+
+  return {
+    admit,
+    authenticate: (token, address) => identify(`Bearer ${token}`, address, 'bearer'),
   }
 }
 

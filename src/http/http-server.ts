@@ -28,8 +28,10 @@ import {
 } from './connections.ts'
 import { createForwarded } from './forwarded.ts'
 import { commonHeaders } from './headers.ts'
+import { createJsonCalls } from './json-calls.ts'
 import { createJsonRoutes } from './json-routes.ts'
 import { methodProblem, methodsAt } from './methods.ts'
+import { createPageRequests, type LoadPages } from './page-requests.ts'
 import { inSequence } from './pipelining.ts'
 import {
   problemContentType,
@@ -41,6 +43,7 @@ import { type CompletedRequest, createRequestLog } from './request-log.ts'
 import type { JsonRoute, PublicRoute, Route } from './route.ts'
 import { patternOf, precedes } from './route-pattern.ts'
 import { createStreams } from './streams.ts'
+import { createSubcalls } from './subcalls.ts'
 import { assertParameters, queryOf } from './validation.ts'
 
 type Options = {
@@ -53,6 +56,8 @@ type Options = {
   requireSpace: () => Promise<void>
   /** Throws the Problem of an unavailable part of the service. */
   requireParts: () => Promise<void>
+  /** Loads the server of pages when the first is requested; undefined if there are no pages. */
+  loadPages?: LoadPages | undefined
   /** Called when a response has been sent, or its client has disconnected. */
   onCompleted?: (completed: CompletedRequest) => void
   clock: Clock
@@ -67,15 +72,14 @@ const pathMaxLength = headersMaxBytes
 /** Creates the HTTP server. Each request is checked for token, permission, resource, query and body, in this order. */
 export function createHttpServer(options: Options) {
   const { settings, routes, authenticate, accessWatch, requireSpace, clock } = options
-  const admit = createAdmission({ settings, authenticate, clock })
+  const { admit, authenticate: identify } = createAdmission({ settings, authenticate, clock })
   const openRequests = createOpenRequests()
   const stopping = new AbortController()
   const requestLog = createRequestLog(options)
   const connectionErrors = createConnectionErrors(routes)
   const forwarded = createForwarded(settings.trustedProxies)
   const callers = new WeakMap<IncomingMessage, Caller>()
-  const serveJson = createJsonRoutes({
-    settings,
+  const perform = createJsonCalls({
     routes,
     requestLog,
     admit,
@@ -83,6 +87,16 @@ export function createHttpServer(options: Options) {
     accessWatch,
     requireSpace,
     stopping: stopping.signal,
+  })
+  const serveJson = createJsonRoutes({ settings, openRequests, perform })
+  const servePage = createPageRequests({
+    load: options.loadPages,
+    call: createSubcalls({ routes, requestLog, perform }),
+    authenticate: identify,
+    forwarded,
+    publicOriginOf,
+    openRequests,
+    requestLog,
   })
   const serveStream = createStreams({
     routes,
@@ -98,7 +112,8 @@ export function createHttpServer(options: Options) {
       toServer(
         inSequence((request, response) => {
           if (connectionErrors.rejectsHost(request)) return
-          if (!serveStream(request, response)) listener(request, response)
+          if (serveStream(request, response) || servePage(request, response)) return
+          listener(request, response)
         }),
       ).on('connect', connectionErrors.onConnect),
     forceCloseConnections: 'idle',
@@ -163,7 +178,7 @@ export function createHttpServer(options: Options) {
             request,
             reply,
             caller: callerOf(request),
-            publicOrigin: () => publicOriginOf(request),
+            publicOrigin: () => publicOriginOf(request.raw),
           })
         : servePublic(route, request, reply)
     }
@@ -177,13 +192,13 @@ export function createHttpServer(options: Options) {
     return caller
   }
 
-  function publicOriginOf({ raw }: FastifyRequest): string | undefined {
-    return settings.baseUrl === undefined ? forwarded.originOf(raw) : undefined
+  function publicOriginOf(request: IncomingMessage): string | undefined {
+    return settings.baseUrl === undefined ? forwarded.originOf(request) : undefined
   }
 
   async function servePublic(route: PublicRoute, request: FastifyRequest, reply: FastifyReply) {
     assertParameters(queryOf(request))
-    const result = await route.handle({ publicOrigin: () => publicOriginOf(request) })
+    const result = await route.handle({ publicOrigin: () => publicOriginOf(request.raw) })
     const content = typeof result === 'string' ? result : `${JSON.stringify(result)}\n`
     return reply.type(route.produces).send(content)
   }

@@ -1,13 +1,13 @@
 import type { IncomingMessage } from 'node:http'
 import { Problem } from '../base/problem.ts'
 
-type Limits = { maxBytes: number; timeoutMs: number }
+export type BodyLimits = { maxBytes: number; timeoutMs: number }
 
 /**
  * Reads the JSON body of a request; undefined if it has none. Throws a Problem for another content type, malformed UTF-8
  * or JSON, and a body that is too large or too slow.
  */
-export async function readJsonBody(request: IncomingMessage, limits: Limits): Promise<unknown> {
+export async function readJsonBody(request: IncomingMessage, limits: BodyLimits): Promise<unknown> {
   const { 'content-type': contentType, 'content-length': length } = request.headers
   const hasBody = request.headers['transfer-encoding'] !== undefined || Number(length ?? 0) > 0
   if (!hasBody) return undefined
@@ -21,16 +21,17 @@ export async function readJsonBody(request: IncomingMessage, limits: Limits): Pr
     throw new Problem('unsupported_media_type', 'Send the body without a Content-Encoding.')
   }
   assertDeclared(request, limits)
-  const bytes = await collect(request, limits)
+  const bytes = await collectBody(request, limits)
   return bytes.length === 0 ? undefined : parse(bytes)
 }
 
 /** Rejects a body whose declared size is too large. */
-export function assertDeclared({ headers }: IncomingMessage, limits: Limits): void {
+export function assertDeclared({ headers }: IncomingMessage, limits: BodyLimits): void {
   if (Number(headers['content-length'] ?? 0) > limits.maxBytes) throw tooLarge(limits)
 }
 
-function collect(request: IncomingMessage, limits: Limits): Promise<Buffer> {
+/** Reads a body. Throws a Problem when it is too large or too slow. */
+export function collectBody(request: IncomingMessage, limits: BodyLimits): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
@@ -63,7 +64,7 @@ function collect(request: IncomingMessage, limits: Limits): Promise<Buffer> {
   })
 }
 
-function tooLarge({ maxBytes }: Limits): Problem {
+function tooLarge({ maxBytes }: BodyLimits): Problem {
   return new Problem('body_too_large', `The body may have at most ${maxBytes} bytes.`)
 }
 

@@ -1,9 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AccessWatch } from '../access/access-watch.ts'
+import type { Principal } from '../access/principal.ts'
 import type { Admit, Caller } from './admission.ts'
 import type { OpenRequests } from './connections.ts'
 import type { RequestLog } from './request-log.ts'
-import type { PublicOrigin, Route } from './route.ts'
+import type { JsonRoute, PublicOrigin, Route } from './route.ts'
 
 /** What calls of JSON routes need of the server. */
 export type JsonCallParts = {
@@ -24,6 +25,8 @@ export type JsonCall = PublicOrigin & {
   /** Whether only the headers of the response are sent. */
   isHead: boolean
   headers: IncomingMessage['headers']
+  /** The caller of a page; undefined for calls with a token. */
+  pageCaller?: Principal | undefined
   caller: Caller
   /** The response of the request; its end aborts the call. */
   response: ServerResponse
@@ -36,3 +39,6 @@ export type JsonCall = PublicOrigin & {
   setType: (type: string) => void
   setHeader: (name: string, value: string) => void
 }
+
+/** Performs a call of a JSON route. Throws Problems. */
+export type PerformCall = (route: JsonRoute, call: JsonCall) => Promise<unknown>

@@ -1,5 +1,5 @@
 import type { Access } from '../access/access-watch.ts'
-import type { JsonCall, JsonCallParts } from './json-call.ts'
+import type { JsonCall, JsonCallParts, PerformCall } from './json-call.ts'
 import type { JsonRoute, OperationInput } from './route.ts'
 import { createSubcalls } from './subcalls.ts'
 import { checkBody, checkQuery } from './validation.ts'
@@ -9,14 +9,15 @@ import { ResponseWatch } from './watch-response.ts'
 const writing = new Set(['POST', 'PUT', 'PATCH'])
 
 /** Performs calls of JSON routes: admits the caller, validates query and body, and calls the handler. */
-export function createJsonCalls(parts: JsonCallParts) {
+export function createJsonCalls(parts: JsonCallParts): PerformCall {
   const { admit, openRequests, accessWatch, requireSpace, stopping } = parts
   const subcall = createSubcalls({ ...parts, perform })
 
   async function perform(route: JsonRoute, call: JsonCall): Promise<unknown> {
     const { permission, find } = route
     const { headers, caller, response, params, publicOrigin, setHeader, setStatus, setType } = call
-    const admitted = await admit({ headers }, caller, {
+    const credentials = call.pageCaller ? { pageCaller: call.pageCaller } : { headers }
+    const admitted = await admit(credentials, caller, {
       scheme: 'bearer',
       permission: () => permission,
       find,

@@ -5,12 +5,13 @@ import type { PlainSettings } from '../config/settings.ts'
 import type { Caller } from './admission.ts'
 import { expectsContinue } from './connections.ts'
 import { assertDeclared, readJsonBody } from './json-body.ts'
-import type { JsonCallParts } from './json-call.ts'
-import { assertLongLived, createJsonCalls } from './json-calls.ts'
+import type { JsonCallParts, PerformCall } from './json-call.ts'
+import { assertLongLived } from './json-calls.ts'
 import { type JsonRoute, jsonContentType, type PublicOrigin, SerializedJson } from './route.ts'
 import { queryOf } from './validation.ts'
 
-type Dependencies = JsonCallParts & {
+type Dependencies = Pick<JsonCallParts, 'openRequests'> & {
+  perform: PerformCall
   settings: Pick<PlainSettings, 'jsonBodyMaxBytes' | 'bodySeconds'>
 }
 
@@ -20,9 +21,7 @@ const largeBodyLimits = { overall: 4, perKey: 2, waiting: 100, waitMs: 30_000 }
 type Exchange = { request: FastifyRequest; reply: FastifyReply; caller: Caller } & PublicOrigin
 
 /** Serves requests of JSON routes. */
-export function createJsonRoutes({ settings, ...parts }: Dependencies) {
-  const { openRequests } = parts
-  const perform = createJsonCalls(parts)
+export function createJsonRoutes({ settings, openRequests, perform }: Dependencies) {
   const usualMaxBytes = settings.jsonBodyMaxBytes
   const timeoutMs = settings.bodySeconds * 1000
   const largeBodies = createFairLimiter(largeBodyLimits)

@@ -63,6 +63,8 @@ export type OperationInput = {
   params: AnyParams
   query: URLSearchParams
   body: unknown
+  /** The accepted content type; by default JSON. */
+  accept?: string
 }
 
 /** JSON that was serialized before, in UTF-8; of a page of a list, with the cursor of the next one if there is one. */

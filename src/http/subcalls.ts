@@ -1,4 +1,5 @@
-import type { JsonCall, JsonCallParts } from './json-call.ts'
+import type { Principal } from '../access/principal.ts'
+import type { JsonCall, JsonCallParts, PerformCall } from './json-call.ts'
 import { statusOf } from './problem-response.ts'
 import {
   type JsonRoute,
@@ -8,7 +9,13 @@ import {
 } from './route.ts'
 
 type Dependencies = Pick<JsonCallParts, 'routes' | 'requestLog'> & {
-  perform: (route: JsonRoute, call: JsonCall) => Promise<unknown>
+  perform: PerformCall
+}
+
+/** The call, or the page, whose caller performs another operation. */
+type OuterCall = Pick<JsonCall, 'requestId' | 'response' | 'publicOrigin' | 'caller'> & {
+  headers?: JsonCall['headers']
+  pageCaller?: Principal | undefined
 }
 
 /**
@@ -19,14 +26,14 @@ export function createSubcalls({ routes, requestLog, perform }: Dependencies) {
   const operations = new Map(routes.map((route) => [route.operationId, route]))
 
   return async (
-    outer: JsonCall,
+    outer: OuterCall,
     operationId: string,
-    { params, query, body }: OperationInput,
+    { params, query, body, accept = 'application/json' }: OperationInput,
   ): Promise<OperationResult> => {
     const route = operations.get(operationId)
     if (route?.kind !== 'json') throw new Error(`${operationId} is not an operation with JSON`)
-    const { requestId, response, publicOrigin } = outer
-    const { authorization } = outer.headers
+    const { requestId, response, publicOrigin, pageCaller } = outer
+    const authorization = outer.headers?.authorization
     const caller = { ...outer.caller }
     const url = toUrl(route, params, query)
     const headers: OperationResult['headers'] = {}
@@ -34,7 +41,7 @@ export function createSubcalls({ routes, requestLog, perform }: Dependencies) {
     let status = route.status
 
     function record(): void {
-      const { method, path, isPolling = false } = route as JsonRoute
+      const { method, path, isPolling = pageCaller !== undefined } = route as JsonRoute
       const seconds = (performance.now() - startedAt) / 1000
       requestLog.record({
         requestId,
@@ -52,10 +59,8 @@ export function createSubcalls({ routes, requestLog, perform }: Dependencies) {
       const value = await perform(route, {
         requestId,
         isHead: false,
-        headers: {
-          accept: 'application/json',
-          ...(authorization !== undefined && { authorization }),
-        },
+        headers: { accept, ...(authorization !== undefined && { authorization }) },
+        pageCaller,
         caller,
         response,
         publicOrigin,

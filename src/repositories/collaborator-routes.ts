@@ -68,7 +68,7 @@ const collaboratorList = {
   roles: Type.Record(Type.String(), Type.Enum(roles), { description: 'Roles by username' }),
 }
 
-const CollaboratorList = named('Collaborators', Type.Object(collaboratorList))
+export const CollaboratorList = named('Collaborators', Type.Object(collaboratorList))
 
 const AddedCollaborator = named(
   'AddedCollaborator',

@@ -62,7 +62,7 @@ export function deletedRepositoryRoutes(deletedRepositories: DeletedRepositories
   ]
 }
 
-const DeletedRepository = named(
+export const DeletedRepository = named(
   'DeletedRepository',
   Type.Object({
     id: Type.String({ description: 'Id of the repository' }),

@@ -163,7 +163,7 @@ const rules = Type.Array(
   { description: 'The same with their rules' },
 )
 
-const Branches = named(
+export const Branches = named(
   'BranchProtections',
   Type.Object({
     branches: Type.Array(Type.String(), { description: 'Branches and patterns, oldest first' }),
@@ -171,7 +171,7 @@ const Branches = named(
   }),
 )
 
-const Tags = named(
+export const Tags = named(
   'TagProtections',
   Type.Object({
     tags: Type.Array(Type.String(), { description: 'Tags and patterns, oldest first' }),

@@ -70,7 +70,7 @@ export function secretRoutes({ repositories, secrets }: Dependencies) {
   ]
 }
 
-const Secret = named(
+export const Secret = named(
   'Secret',
   Type.Object({
     name: Type.String({ description: 'name of the secret' }),

@@ -74,7 +74,7 @@ const NewSshKey = Type.Object(
   closed,
 )
 
-const SshKey = named(
+export const SshKey = named(
   'SshKey',
   Type.Object({
     id: Type.String({ description: 'opaque id' }),

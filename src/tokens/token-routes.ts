@@ -160,7 +160,7 @@ const token = {
   lastUsedAt: time('when it was last used, to within 30 s; null for never'),
 } satisfies TProperties
 
-const Token = named('Token', Type.Object(token))
+export const Token = named('Token', Type.Object(token))
 
 const CreatedToken = named(
   'CreatedToken',

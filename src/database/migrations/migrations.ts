@@ -21,6 +21,7 @@ import { roleColumn } from './0020-roles.ts'
 import { protectionRules } from './0021-protection-rules.ts'
 import { auditTable } from './0022-audit.ts'
 import { leakGuard } from './0023-leak-guard.ts'
+import { sessionsTables } from './0024-sessions.ts'
 import type { Migration } from './migration.ts'
 
 /** All migrations. The version of a database is the number of migrations that were applied. */
@@ -48,4 +49,5 @@ export const migrations: Migration[] = [
   protectionRules,
   auditTable,
   leakGuard,
+  sessionsTables,
 ]

@@ -95,7 +95,7 @@ const time = (description: string) =>
   Type.Integer({ description: `${description}, in milliseconds since the Unix epoch` })
 const objectId = Type.String({ description: 'An object id; 40 zeros when the ref does not exist' })
 
-const Push = named(
+export const Push = named(
   'Push',
   Type.Object({
     id: Type.String({ description: 'Id of the push' }),

@@ -1,0 +1,156 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Principal } from '../access/principal.ts'
+import { newId } from '../base/ids.ts'
+import type { Problem } from '../base/problem.ts'
+import type { Authenticate, Caller } from './admission.ts'
+import {
+  closeAfterReading,
+  discardArrived,
+  discardRest,
+  isUnread,
+  mustClose,
+  type OpenRequests,
+} from './connections.ts'
+import type { Forwarded } from './forwarded.ts'
+import type { RequestLog } from './request-log.ts'
+import type { OperationInput, OperationResult } from './route.ts'
+import type { createSubcalls } from './subcalls.ts'
+
+/** A request for a page. Pages know the API only by its operations, so no right is decided twice. */
+export type PageExchange = {
+  request: IncomingMessage
+  response: ServerResponse
+  requestId: string
+  /** The path as sent, with its percent-encoding. */
+  path: string
+  query: URLSearchParams
+  /** The address of the client. */
+  address: string
+  /** The origin that the client called, if a trusted proxy says so and there is no SVC_BASE_URL. */
+  publicOrigin: () => string | undefined
+  /** Aborted when the client disconnects, or the server stops waiting for running requests. */
+  signal: () => AbortSignal
+  /** Names the caller in the request log. */
+  identify: (principal: Principal) => void
+  /** Performs an operation of the API for the caller of the page. Throws Problems. */
+  call: (caller: Principal, operationId: string, input: OperationInput) => Promise<OperationResult>
+  /** Returns the principal of a token that was typed in. Throws `token_invalid` and `too_many_bad_tokens`. */
+  authenticate: (token: string) => Promise<Principal>
+  /** Converts an error to the Problem for the client; server errors are logged. */
+  problemOf: (error: unknown) => Promise<Problem>
+}
+
+/** Serves a page, writes its response, and returns the path template of its route for the log. Never throws. */
+export type ServePage = (exchange: PageExchange) => Promise<string>
+
+export type LoadPages = () => Promise<ServePage>
+
+type Dependencies = {
+  load: LoadPages | undefined
+  call: ReturnType<typeof createSubcalls>
+  authenticate: Authenticate
+  forwarded: Forwarded
+  publicOriginOf: (request: IncomingMessage) => string | undefined
+  openRequests: Pick<OpenRequests, 'controllerOf'>
+  requestLog: RequestLog
+}
+
+// The addresses of pages: no repository and no endpoint of the API is at one of them.
+const pagePath = /^\/(?:$|r\/|-\/|robots\.txt$|favicon\.svg$)/
+
+/** Passes requests for pages to their server before Fastify. Returns whether a request is for a page. */
+export function createPageRequests(dependencies: Dependencies) {
+  const { call, authenticate, forwarded, publicOriginOf, openRequests, requestLog } = dependencies
+
+  let loaded: Promise<ServePage> | undefined
+
+  async function serve(
+    loadPages: LoadPages,
+    {
+      request,
+      response,
+      path,
+      query,
+    }: Pick<PageExchange, 'request' | 'response' | 'path' | 'query'>,
+  ) {
+    const [requestId, startedAt] = [newId(), performance.now()]
+    const caller: Caller = { address: forwarded.addressOf(request), principal: undefined }
+    let route = 'page'
+    let abortController: AbortController | undefined
+    response.setHeader('x-request-id', requestId)
+    response.on('close', () => {
+      if (response.writableFinished) discardRest(request)
+      const { method = '', url = '' } = request
+      const { statusCode: status } = response
+      const seconds = (performance.now() - startedAt) / 1000
+      requestLog.record({
+        requestId,
+        url,
+        method,
+        route,
+        status,
+        seconds,
+        ...caller,
+        isPolling: false,
+      })
+    })
+    const publicOrigin = () => publicOriginOf(request)
+    loaded ??= loadPages()
+    const servePage = await loaded
+    route = await servePage({
+      request,
+      response,
+      requestId,
+      path,
+      query,
+      address: caller.address,
+      publicOrigin,
+      signal() {
+        abortController ??= openRequests.controllerOf(response)
+        return abortController.signal
+      },
+      identify(principal) {
+        caller.principal = principal
+      },
+      call: (principal, operationId, input) =>
+        call(
+          { requestId, response, publicOrigin, caller, pageCaller: principal },
+          operationId,
+          input,
+        ),
+      authenticate: (token) => authenticate(token, caller.address),
+      problemOf: (error) => requestLog.problemOf(error, requestId),
+    })
+  }
+
+  return (request: IncomingMessage, response: ServerResponse): boolean => {
+    const { load } = dependencies
+    if (load === undefined) return false
+    const { url: target = '' } = request
+    // The target may be an absolute URL: RFC 9112, section 3.2.2.
+    const url = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?]*/i, '')
+    const end = url.indexOf('?')
+    const path = end === -1 ? url : url.slice(0, end)
+    if (!pagePath.test(path)) return false
+    const query = new URLSearchParams(end === -1 ? '' : url.slice(end + 1))
+    serve(load, { request, response, path, query }).catch(async (error) => {
+      // A page that cannot be shown at all, since showing a problem is a page, too.
+      await requestLog.problemOf(error, 'page')
+      response.destroy()
+    })
+    return true
+  }
+}
+
+/** Ends a response whose request may have a body that was not read. */
+export function endUnread(
+  request: IncomingMessage,
+  response: ServerResponse,
+  status: number,
+): void {
+  if (!isUnread(request)) return
+  discardArrived(request)
+  if (!mustClose(request, status)) return
+  response.setHeader('connection', 'close')
+  closeAfterReading(request)
+}

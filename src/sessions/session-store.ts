@@ -1,0 +1,66 @@
+import type { Db } from '../database/schema.ts'
+import type { LoginCodeRow, SessionRow } from '../database/session-schema.ts'
+
+export async function insertSession(db: Db, session: SessionRow): Promise<void> {
+  await db.insertInto('sessions').values(session).execute()
+}
+
+export function findSessionByHash(db: Db, secretHash: string): Promise<SessionRow | undefined> {
+  return db
+    .selectFrom('sessions')
+    .selectAll()
+    .where('secretHash', '=', secretHash)
+    .executeTakeFirst()
+}
+
+/** Lists the sessions of a username that have not expired, newest first. */
+export function listSessionsOf(db: Db, username: string, now: number): Promise<SessionRow[]> {
+  return db
+    .selectFrom('sessions')
+    .selectAll()
+    .where('username', '=', username)
+    .where('expiresAt', '>', now)
+    .orderBy('id', 'desc')
+    .limit(100)
+    .execute()
+}
+
+export async function updateSession(
+  db: Db,
+  id: string,
+  changed: Partial<Pick<SessionRow, 'seenAt' | 'expiresAt' | 'unlockedUntil'>>,
+): Promise<void> {
+  await db.updateTable('sessions').set(changed).where('id', '=', id).execute()
+}
+
+/** Deletes a session of a username; returns whether there was one. */
+export async function deleteSession(db: Db, id: string, username: string): Promise<boolean> {
+  const [result] = await db
+    .deleteFrom('sessions')
+    .where('id', '=', id)
+    .where('username', '=', username)
+    .execute()
+  return (result?.numDeletedRows ?? 0n) > 0n
+}
+
+export async function deleteExpiredSessions(db: Db, now: number): Promise<void> {
+  await db.deleteFrom('sessions').where('expiresAt', '<=', now).execute()
+  await db.deleteFrom('loginCodes').where('expiresAt', '<=', now).execute()
+}
+
+export async function insertLoginCode(db: Db, code: LoginCodeRow): Promise<void> {
+  await db.insertInto('loginCodes').values(code).execute()
+}
+
+export function findLoginCode(db: Db, codeHash: string): Promise<LoginCodeRow | undefined> {
+  return db.selectFrom('loginCodes').selectAll().where('codeHash', '=', codeHash).executeTakeFirst()
+}
+
+/** Deletes a code and returns it; undefined if another request was first. */
+export function takeLoginCode(db: Db, codeHash: string): Promise<LoginCodeRow | undefined> {
+  return db
+    .deleteFrom('loginCodes')
+    .where('codeHash', '=', codeHash)
+    .returningAll()
+    .executeTakeFirst()
+}

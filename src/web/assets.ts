@@ -1,0 +1,83 @@
+import { hash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { gzipSync } from 'node:zlib'
+import type { PageExchange } from '../http/page-requests.ts'
+import type { Links } from './links.ts'
+
+type Asset = { type: string; bytes: Buffer; compressed: Buffer | undefined; hash: string }
+
+const folder = fileURLToPath(new URL('assets/', import.meta.url))
+const fontType = 'font/woff2'
+const yearSeconds = 365 * 24 * 60 * 60
+
+/** Serves styles, the script, fonts and icons, by addresses that name their content. */
+export function createAssets() {
+  const assets = new Map<string, Asset>([
+    ...fonts().map((name): [string, Asset] => [name, toAsset(fontType, read(`fonts/${name}`))]),
+    ['app.js', toAsset('text/javascript; charset=utf-8', joined('js'))],
+    ['favicon.svg', toAsset('image/svg+xml', read('favicon.svg'))],
+  ])
+  // Fonts are named by the styles.
+  const styles = joined('css')
+    .toString('utf8')
+    .replace(
+      /url\("fonts\/([\w.-]+)"\)/g,
+      (_, name) => `url("../${assets.get(name)?.hash}/${name}")`,
+    )
+  assets.set('app.css', toAsset('text/css; charset=utf-8', Buffer.from(styles)))
+
+  return {
+    addressOf: (to: Links, name: string): string =>
+      to.own(`assets/${assets.get(name)?.hash}/${name}`),
+
+    /** Serves an asset; returns whether the path is one of an asset. */
+    async serve({ request, response, path }: PageExchange): Promise<boolean> {
+      const [, given, name = ''] = /^\/-\/assets\/([\w-]{16})\/([\w.-]+)$/.exec(path) ?? []
+      const asset = path === '/favicon.svg' ? assets.get('favicon.svg') : assets.get(name)
+      const isNamed = given !== undefined && asset?.hash === given
+      if (!asset || !(isNamed || path === '/favicon.svg')) return false
+      if (request.method !== 'GET' && request.method !== 'HEAD') return false
+      const isCompressed =
+        asset.compressed !== undefined &&
+        /\bgzip\b/.test(String(request.headers['accept-encoding']))
+      const content = (isCompressed && asset.compressed) || asset.bytes
+      response.writeHead(200, {
+        'content-type': asset.type,
+        'content-length': content.length,
+        'cache-control': isNamed
+          ? `public, max-age=${yearSeconds}, immutable`
+          : 'public, max-age=3600',
+        'x-content-type-options': 'nosniff',
+        'content-security-policy': "default-src 'none'",
+        'cross-origin-resource-policy': 'same-origin',
+        vary: 'accept-encoding',
+        ...(isCompressed && { 'content-encoding': 'gzip' }),
+      })
+      response.end(request.method === 'HEAD' ? undefined : content)
+      return true
+    },
+  }
+}
+
+function fonts(): string[] {
+  const path = `${folder}fonts`
+  return existsSync(path) ? readdirSync(path).filter((name) => name.endsWith('.woff2')) : []
+}
+
+/** The files of a folder, one after another in the order of their names. */
+function joined(kind: 'css' | 'js'): Buffer {
+  const names = readdirSync(folder + kind)
+    .filter((name) => name.endsWith(`.${kind}`))
+    .sort()
+  return Buffer.concat(names.map((name) => read(`${kind}/${name}`)))
+}
+
+function read(path: string): Buffer {
+  return readFileSync(folder + path)
+}
+
+function toAsset(type: string, bytes: Buffer): Asset {
+  const compressed = type === fontType ? undefined : gzipSync(bytes, { level: 9 })
+  return { type, bytes, compressed, hash: hash('sha256', bytes, 'base64url').slice(0, 16) }
+}

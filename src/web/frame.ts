@@ -1,0 +1,130 @@
+import { type Html, html } from '../render/html.ts'
+import { icon } from './icons.ts'
+import type { PageContext, Tab, View } from './page.ts'
+
+type FrameContext = Pick<
+  PageContext,
+  'to' | 'session' | 'caller' | 'version' | 'problem' | 'url'
+> & {
+  asset: (name: string) => string
+}
+
+/** Puts a page into the frame that all pages have. */
+export function renderFrame(view: View, context: FrameContext): Html {
+  const { to, session, version, asset } = context
+  const { title, repository, body, isNoIndex = false } = view
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+${isNoIndex && html`<meta name="robots" content="noindex, nofollow">`}
+<title>${title}</title>
+<link rel="icon" href="${to.prefix}/favicon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="${asset('app.css')}">
+<script type="module" src="${asset('app.js')}"></script>
+</head>
+<body>
+<a class="skip" href="#content">Skip to the content</a>
+<header class="top">
+<div class="frame top-row">
+${crumbs(view, context)}
+${session && html`<search>${searchField(view, context)}</search>`}
+${session ? userMenu(context) : html`<a class="button" href="${to.own('login')}">Log in</a>`}
+</div>
+${repository !== undefined && tabs(repository, view.tab, context)}
+</header>
+<main class="frame" id="content" tabindex="-1">
+${body}
+</main>
+<footer>
+<div class="frame foot">
+<span>svc ${version}</span>
+<nav aria-label="Service">
+${view.json !== undefined && html`<a href="${to.api(view.json)}" rel="nofollow">This as JSON</a>`}
+<a href="${to.api('/docs')}">API</a>
+${session && html`<a href="${to.own('events')}">Events</a> <a href="${to.own('keys')}">Keys</a> <a href="${to.own('tokens')}">Tokens</a>`}
+</nav>
+</div>
+</footer>
+</body>
+</html>
+`
+}
+
+function crumbs({ repository, crumbs: given = [] }: View, { to }: FrameContext): Html {
+  const all = [
+    ...(repository === undefined ? [] : [{ text: repository, href: to.repository(repository) }]),
+    ...given,
+  ]
+  return html`<nav class="crumbs" aria-label="Path"><ol>
+<li><a class="brand" href="${to.home()}">${icon('mark')}svc</a></li>
+${all.map(
+  ({ text, href }, index) =>
+    html`<li>${
+      href === undefined
+        ? html`<span aria-current="page">${text}</span>`
+        : html`<a href="${href}"${index === all.length - 1 && html` aria-current="page"`}>${text}</a>`
+    }</li>`,
+)}
+</ol></nav>`
+}
+
+function searchField({ repository }: View, { to }: FrameContext): Html {
+  const label = repository === undefined ? 'Search repositories' : `Search in ${repository}`
+  const action = repository === undefined ? to.home() : to.of(repository, 'search')
+  return html`<form class="search" action="${action}" role="search">${icon('search')}<input type="search" name="q" aria-label="${label}" placeholder="${label}" maxlength="200" data-key="/"></form>`
+}
+
+function userMenu({ to, caller }: FrameContext): Html {
+  const initial = [...caller.username][0]?.toUpperCase() ?? '?'
+  return html`<details class="menu"><summary aria-label="Menu of ${caller.username}"><span class="avatar">${initial}</span></summary>
+<div class="menu-list">
+<p>${caller.username}</p>
+<ul>
+<li><a href="${to.own('keys')}">SSH keys</a></li>
+<li><a href="${to.own('tokens')}">Tokens</a></li>
+<li><a href="${to.own('sessions')}">Sessions</a></li>
+<li><a href="${to.own('events')}">Events</a></li>
+</ul>
+<form method="post" action="${to.own('logout')}"><button>Log out</button></form>
+</div></details>`
+}
+
+const tabList: {
+  tab: Tab
+  text: string
+  path: string
+  permission?: 'workflow:read' | 'webhook:read'
+  isForMembers?: boolean
+}[] = [
+  { tab: 'code', text: 'Code', path: '' },
+  { tab: 'commits', text: 'Commits', path: 'log' },
+  { tab: 'branches', text: 'Branches', path: 'branches' },
+  { tab: 'tags', text: 'Tags', path: 'tags' },
+  { tab: 'pushes', text: 'Pushes', path: 'pushes', isForMembers: true },
+  { tab: 'runs', text: 'Runs', path: 'runs', permission: 'workflow:read' },
+  { tab: 'webhooks', text: 'Webhooks', path: 'webhooks', permission: 'webhook:read' },
+  { tab: 'settings', text: 'Settings', path: 'settings', isForMembers: true },
+]
+
+function tabs(
+  repository: string,
+  current: Tab | undefined,
+  { to, caller, session }: FrameContext,
+): Html {
+  const visible = tabList.filter(
+    ({ permission, isForMembers }) =>
+      (permission === undefined ||
+        caller.permissions.has(permission) ||
+        caller.permissions.has('admin')) &&
+      (!isForMembers || session !== undefined),
+  )
+  return html`<nav class="tabs" aria-label="Repository"><div class="frame"><ul>
+${visible.map(
+  ({ tab, text, path }) =>
+    html`<li><a href="${path === '' ? to.repository(repository) : to.of(repository, path)}"${tab === current && html` aria-current="page"`}>${text}</a></li>`,
+)}
+</ul></div></nav>`
+}

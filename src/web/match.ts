@@ -1,0 +1,63 @@
+import { Problem } from '../base/problem.ts'
+import type { Page, PageAction, SessionPage } from './page.ts'
+
+export type PageRoute = Page | PageAction | SessionPage
+
+type Match = { route: PageRoute; params: Record<string, string> }
+
+/**
+ * Finds the route of a request by its path as sent. Parameters are decoded, except the rest of a path (`:target*`), which
+ * may have bytes that are not UTF-8. Throws `method_not_allowed`; undefined if there is no such page.
+ */
+export function matchPage(
+  routes: readonly PageRoute[],
+  method: string,
+  path: string,
+): Match | undefined {
+  const wanted = method === 'HEAD' ? 'GET' : method
+  const allow = new Set<string>()
+  for (const route of routes) {
+    const params = paramsIn(route.path, path)
+    if (params === undefined) continue
+    const own = methodOf(route)
+    if (own === wanted) return { route, params }
+    allow.add(own)
+  }
+  if (allow.size === 0) return undefined
+  const methods = [...allow, ...(allow.has('GET') ? ['HEAD'] : [])].sort()
+  throw new Problem('method_not_allowed', `This page takes ${methods.join(', ')}.`, {
+    allow: methods,
+  })
+}
+
+function methodOf(route: PageRoute): 'GET' | 'POST' {
+  if (route.kind === 'session') return route.method
+  return route.kind === 'page' ? 'GET' : 'POST'
+}
+
+function paramsIn(template: string, path: string): Record<string, string> | undefined {
+  const [wanted, given] = [template.split('/'), path.split('/')]
+  const params: Record<string, string> = {}
+  for (const [index, segment] of wanted.entries()) {
+    const value = given[index]
+    if (value === undefined) return undefined
+    if (segment.startsWith(':') && segment.endsWith('*')) {
+      params[segment.slice(1, -1)] = given.slice(index).join('/')
+      return value === '' ? undefined : params
+    }
+    if (segment.startsWith(':')) {
+      const decoded = decode(value)
+      if (decoded === undefined || decoded === '') return undefined
+      params[segment.slice(1)] = decoded
+    } else if (segment !== value) return undefined
+  }
+  return wanted.length === given.length ? params : undefined
+}
+
+function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,70 @@
+import { Problem } from '../base/problem.ts'
+import type { PageExchange } from '../http/page-requests.ts'
+import { statusOf } from '../http/problem-response.ts'
+import type { OperationResult } from '../http/route.ts'
+import type { OpenSession } from '../sessions/sessions.ts'
+import type { PageContext } from './page.ts'
+import type { OperationValues, ReadOperation } from './read-operations.ts'
+
+/** Creates what a page is made from, for a request. */
+export function createContext(
+  exchange: PageExchange,
+  visit: Pick<PageContext, 'params' | 'to' | 'caller' | 'baseUrl' | 'now' | 'version'> & {
+    open: OpenSession | undefined
+  },
+): PageContext {
+  const { open, ...rest } = visit
+  const { caller, params } = rest
+  const { request, query, signal } = exchange
+
+  const call: PageContext['call'] = (operation, input = {}) => {
+    const { query: wanted = {}, body, accept } = input
+    const parameters = Object.entries(wanted)
+      .filter(([, value]) => value !== undefined)
+      .map(([name, value]): [string, string] => [name, String(value)])
+    return exchange.call(caller, operation, {
+      params: { ...params, ...input.params },
+      query: new URLSearchParams(parameters),
+      body,
+      ...(accept !== undefined && { accept }),
+    })
+  }
+
+  async function read<O extends ReadOperation>(
+    operation: O,
+    input?: Parameters<PageContext['call']>[1],
+  ): Promise<OperationValues[O]> {
+    const { value } = await call(operation, input)
+    // The server's own response, whose schema is that of the operation.
+    return value as OperationValues[O]
+  }
+
+  return {
+    ...rest,
+    session: open?.session,
+    query,
+    url: request.url ?? '',
+    problem: undefined,
+    fields: new URLSearchParams(),
+    signal,
+    call,
+    read,
+    tryRead: (operation, input) => read(operation, input).catch(ignoreAbsent),
+    async readPage(operation, input) {
+      const { value, headers } = await call(operation, input)
+      return { value: value as OperationValues[typeof operation], next: nextCursorOf(headers) }
+    },
+  }
+}
+
+const absent = new Set([401, 403, 404])
+
+function ignoreAbsent(error: unknown): undefined {
+  if (error instanceof Problem && absent.has(statusOf(error))) return undefined
+  throw error
+}
+
+function nextCursorOf({ link }: OperationResult['headers']): string | undefined {
+  const [, query] = /^<[^>?]*\?([^>]*)>; rel="next"/.exec(link ?? '') ?? []
+  return query === undefined ? undefined : (new URLSearchParams(query).get('cursor') ?? undefined)
+}

@@ -1,0 +1,7 @@
+import { codePages } from './code-pages.ts'
+import { homePages } from './home-pages.ts'
+import type { PageRoute } from './match.ts'
+import { sessionPages } from './session-pages.ts'
+
+/** All pages and forms. */
+export const pages: readonly PageRoute[] = [...homePages, ...sessionPages, ...codePages]

@@ -1,0 +1,175 @@
+import type { Principal } from '../access/principal.ts'
+import type { Problem } from '../base/problem.ts'
+import type { OperationInput, OperationResult } from '../http/route.ts'
+import type { Html } from '../render/html.ts'
+import type { Session, Sessions } from '../sessions/sessions.ts'
+import type { SessionCookie } from './cookies.ts'
+import type { Links } from './links.ts'
+import type { OperationValues, ReadOperation } from './read-operations.ts'
+
+/** How much a page costs: rates are limited by it, and anonymous readers may be kept to `light` ones. */
+export type Weight = 'light' | 'git' | 'heavy'
+
+/** Who can open a page: anonymous readers of the current code, or of everything; else only people who have logged in. */
+type Audience = 'code' | 'all' | 'members'
+
+type Params = Record<string, string>
+
+type Input = Partial<Pick<OperationInput, 'params' | 'body' | 'accept'>> & {
+  query?: Record<string, string | number | boolean | undefined>
+}
+
+/** What a page is made from. It reads only by operations of the API, with the rights of its caller. */
+export type PageContext = {
+  caller: Principal
+  /** Undefined for anonymous readers. */
+  session: Session | undefined
+  params: Params
+  query: URLSearchParams
+  /** The address of the page, with its query, below the prefix of the service. */
+  url: string
+  to: Links
+  now: number
+  version: string
+  /** The public address of the service. */
+  baseUrl: string
+  /** The problem of a form of this page that was just sent, and its fields. */
+  problem: Problem | undefined
+  fields: URLSearchParams
+  /** Aborted when the client disconnects. */
+  signal: () => AbortSignal
+  /** Performs an operation of the API. Throws Problems. */
+  call: (operation: string, input?: Input) => Promise<OperationResult>
+  /** The value of an operation that reads JSON. Throws Problems. */
+  read: <O extends ReadOperation>(operation: O, input?: Input) => Promise<OperationValues[O]>
+  /** Like `read`; undefined where the caller may not, or there is nothing. */
+  tryRead: <O extends ReadOperation>(
+    operation: O,
+    input?: Input,
+  ) => Promise<OperationValues[O] | undefined>
+  /** Like `read`, for lists: with the cursor of the next page. */
+  readPage: <O extends ReadOperation>(
+    operation: O,
+    input?: Input,
+  ) => Promise<{ value: OperationValues[O]; next: string | undefined }>
+}
+
+/** The tabs of a repository. */
+export type Tab =
+  | 'code'
+  | 'commits'
+  | 'branches'
+  | 'tags'
+  | 'pushes'
+  | 'runs'
+  | 'webhooks'
+  | 'settings'
+
+/** A page: its parts, which the frame puts together. */
+export type View = {
+  title: string
+  /** The name of the repository that it belongs to, and its tab. */
+  repository?: string
+  tab?: Tab
+  /** The path to the page, in the header. The last one is the page itself. */
+  crumbs?: { text: string; href?: string }[]
+  body: Html
+  /** The same as JSON. */
+  json?: string
+  status?: number
+  /** Whether search engines may not keep it. */
+  isNoIndex?: boolean
+}
+
+/** A response that is no page: a file, a feed or a stream. */
+export class RawResponse {
+  readonly type: string
+  readonly content: Buffer | string | NodeJS.ReadableStream
+  readonly headers: Record<string, string>
+
+  constructor(
+    type: string,
+    content: Buffer | string | NodeJS.ReadableStream,
+    headers: Record<string, string> = {},
+  ) {
+    this.type = type
+    this.content = content
+    this.headers = headers
+  }
+}
+
+/** A redirection to another page, given by its path. */
+export class Redirect {
+  readonly location: string
+  readonly status: number
+  readonly headers: Record<string, string>
+
+  constructor(location: string, status = 303, headers: Record<string, string> = {}) {
+    this.location = location
+    this.status = status
+    this.headers = headers
+  }
+}
+
+export type Page = {
+  kind: 'page'
+  path: string
+  weight: Weight
+  audience: Audience
+  /** The operations that it may call. The first decides who may see it: its problem is that of the page. */
+  reads: ReadOperation[]
+  show: (context: PageContext) => Promise<View | RawResponse | Redirect>
+}
+
+/** A button or form: it calls an operation of the API, and goes on to a page. */
+export type PageAction = {
+  kind: 'action'
+  path: string
+  /** The operation. */
+  does: string
+  /** The path of the page with its form, which shows its problem. */
+  of: string
+  weight: Weight
+  /** Whether the token must have been given moments ago. */
+  isSensitive: boolean
+  /** Converts the fields of the form to the input of the operation. */
+  input: (context: PageContext) => Input
+  /** Where to go on. A page may be shown at once instead, if it is the only chance to see something. */
+  next: (context: PageContext, value: unknown) => string | View
+}
+
+/** A page about sessions, which is shown without one. */
+export type SessionPage = {
+  kind: 'session'
+  method: 'GET' | 'POST'
+  path: string
+  serve: (context: PageContext, login: LoginParts) => Promise<View | Redirect>
+}
+
+/** What pages about sessions use besides the operations of the API. */
+export type LoginParts = {
+  sessions: Sessions
+  cookie: SessionCookie
+  userAgent: string
+  /** Returns the principal of a token. Throws `token_invalid` and `too_many_bad_tokens`. */
+  authenticate: (token: string) => Promise<Principal>
+}
+
+/** Declares a page as data. */
+export function page(
+  path: string,
+  reads: [ReadOperation, ...ReadOperation[]] | [],
+  rest: Pick<Page, 'weight' | 'audience' | 'show'>,
+): Page {
+  return { kind: 'page', path, reads, ...rest }
+}
+
+/** Declares a form as data. */
+export function action(
+  path: string,
+  does: string,
+  rest: Omit<PageAction, 'kind' | 'path' | 'does' | 'isSensitive' | 'weight'> &
+    Partial<Pick<PageAction, 'isSensitive' | 'weight'>>,
+): PageAction {
+  return { kind: 'action', path, does, isSensitive: false, weight: 'git', ...rest }
+}

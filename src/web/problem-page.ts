@@ -1,0 +1,42 @@
+import { type Problem, problems } from '../base/problem.ts'
+import { statusOf } from '../http/problem-response.ts'
+import { html } from '../render/html.ts'
+import { icon } from './icons.ts'
+import type { PageContext, View } from './page.ts'
+
+/** The page of a problem: what happened, and how to go on. */
+export function problemView(problem: Problem, { to, session }: PageContext): View {
+  const status = statusOf(problem)
+  const { title } = problems[problem.code]
+  return {
+    title: `${title} · svc`,
+    status,
+    isNoIndex: true,
+    body: html`<section class="empty">
+${icon('warning', 'large')}
+<h1>${title}</h1>
+<p>${problem.message}</p>
+<p class="soft">${adviceFor(status)}</p>
+<p class="actions"><a class="button" href="${to.home()}">Repositories</a>
+${!session && html`<a class="button primary" href="${to.own('login')}">Log in</a>`}</p>
+</section>`,
+  }
+}
+
+function adviceFor(status: number): string {
+  if (status === 404)
+    return 'It may have been renamed or deleted, or your token does not give access to it.'
+  if (status === 403) return 'Log in with a token that has this permission, or ask the owner.'
+  if (status === 429 || status === 503) return 'Try again in a moment.'
+  if (status >= 500)
+    return 'The administrator finds the reason in the log, by the time of this page.'
+  return 'Go back and try again.'
+}
+
+/** A notice of the problem of a form, above it. */
+export function problemNotice({ problem }: PageContext) {
+  return (
+    problem &&
+    html`<div class="notice bad" role="alert">${icon('warning')}<p>${problem.message}</p></div>`
+  )
+}

@@ -1,0 +1,58 @@
+import type { Static, TSchema } from 'typebox'
+import type { AuditEntrySchema } from '../audit/audit-routes.ts'
+import type { Blame } from '../browse/blame.ts'
+import type { Commit, CommitDetails } from '../browse/commit-schemas.ts'
+import type { ComparedCommits } from '../browse/compare-routes.ts'
+import type { File } from '../browse/file-routes.ts'
+import type { Branch, Tag } from '../browse/ref-routes.ts'
+import type { SearchResult } from '../browse/search.ts'
+import type { Tree } from '../browse/tree-routes.ts'
+import type { LoggedEvent } from '../event-log/event-routes.ts'
+import type { Push } from '../git-server/receive-pack/push-routes.ts'
+import type { CollaboratorList } from '../repositories/collaborator-routes.ts'
+import type { DeletedRepository } from '../repositories/deleted-repository-routes.ts'
+import type { Branches, Tags } from '../repositories/protection-routes.ts'
+import type { DescribedRepository, Repository } from '../repositories/repository-schemas.ts'
+import type { Secret } from '../secrets/secret-routes.ts'
+import type { SshKey } from '../ssh-keys/ssh-key-routes.ts'
+import type { Token } from '../tokens/token-routes.ts'
+import type { Delivery, Webhook, WholeDelivery } from '../webhooks/webhook-schemas.ts'
+import type { ListedRun, Run } from '../workflows/run-schemas.ts'
+
+/** The operations that pages read, and the types of their values. */
+export type OperationValues = {
+  compareCommits: Static<typeof ComparedCommits>
+  getArchive: unknown
+  getBlame: Static<typeof Blame>
+  getCommit: Static<typeof CommitDetails>
+  getDelivery: Static<typeof WholeDelivery>
+  getFile: Static<typeof File>
+  getPush: Static<typeof Push>
+  getRepository: Static<typeof DescribedRepository>
+  getRun: Static<typeof Run>
+  getRunLog: unknown
+  getTree: Static<typeof Tree>
+  getWebhook: Static<typeof Webhook>
+  listAuditEntries: List<typeof AuditEntrySchema>
+  listBranchProtections: Static<typeof Branches>
+  listBranches: List<typeof Branch>
+  listCollaborators: Static<typeof CollaboratorList>
+  listCommits: List<typeof Commit>
+  listDeletedRepositories: List<typeof DeletedRepository>
+  listDeliveries: List<typeof Delivery>
+  listEvents: List<typeof LoggedEvent>
+  listPushes: List<typeof Push>
+  listRepositories: List<typeof Repository>
+  listRuns: List<typeof ListedRun>
+  listSecrets: List<typeof Secret>
+  listSshKeys: List<typeof SshKey>
+  listTagProtections: Static<typeof Tags>
+  listTags: List<typeof Tag>
+  listTokens: List<typeof Token>
+  listWebhooks: List<typeof Webhook>
+  searchCode: Static<typeof SearchResult>
+}
+
+type List<T extends TSchema> = Static<T>[]
+
+export type ReadOperation = keyof OperationValues

@@ -1,0 +1,94 @@
+import { hash } from 'node:crypto'
+import { pipeline } from 'node:stream/promises'
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
+import type { PageExchange } from '../http/page-requests.ts'
+import type { Html } from '../render/html.ts'
+import type { RawResponse, Redirect } from './page.ts'
+
+/** Scripts, styles, fonts and images are of this server alone, and nothing is inline: CSP Level 3. */
+const contentSecurityPolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "font-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join('; ')
+
+/** The headers of all responses of pages. */
+export const pageHeaders: Record<string, string> = {
+  'content-security-policy': contentSecurityPolicy,
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'same-origin',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+}
+
+const compressFromBytes = 4096
+const compress = promisify(gzip)
+
+/** Sends a redirection. */
+export function sendRedirect(
+  { response }: PageExchange,
+  { location, status, headers }: Redirect,
+): void {
+  response
+    .writeHead(status, { ...headers, location, 'cache-control': 'no-store', 'content-length': 0 })
+    .end()
+}
+
+/** Sends what is no page. */
+export async function sendRaw(
+  { request, response, signal }: PageExchange,
+  { type, content, headers }: RawResponse,
+): Promise<void> {
+  response.setHeader('cache-control', 'private, no-cache')
+  response.setHeader('vary', 'cookie')
+  response.setHeader('content-type', type)
+  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
+  if (request.method === 'HEAD') {
+    response.end()
+    return
+  }
+  if (typeof content === 'string' || Buffer.isBuffer(content)) {
+    const bytes = Buffer.from(content)
+    response.setHeader('content-length', bytes.length)
+    response.end(bytes)
+    return
+  }
+  await pipeline(content, response, { signal: signal() })
+}
+
+/** Sends a page, compressed where the client accepts it; 304 if the client has it. */
+export async function sendHtml(
+  { request, response }: PageExchange,
+  page: Html,
+  status: number,
+): Promise<void> {
+  const bytes = Buffer.from(page.text)
+  const entityTag = `W/"${hash('sha256', bytes, 'base64url').slice(0, 22)}"`
+  // Rights can end at any moment, so browsers check each view again.
+  response.setHeader('cache-control', 'private, no-cache')
+  response.setHeader('vary', 'cookie, accept-encoding')
+  if (status === 200) response.setHeader('etag', entityTag)
+  const known = (request.headers['if-none-match'] ?? '').split(',').map((tag) => tag.trim())
+  if (status === 200 && known.includes(entityTag)) {
+    response.writeHead(304).end()
+    return
+  }
+  response.setHeader('content-type', 'text/html; charset=utf-8')
+  const isCompressed =
+    bytes.length >= compressFromBytes &&
+    /\bgzip\b/.test(String(request.headers['accept-encoding'] ?? ''))
+  const content = isCompressed ? await compress(bytes, { level: 5 }) : bytes
+  if (isCompressed) response.setHeader('content-encoding', 'gzip')
+  response.setHeader('content-length', content.length)
+  response.writeHead(status)
+  response.end(request.method === 'HEAD' ? undefined : content)
+}

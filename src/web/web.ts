@@ -1,0 +1,261 @@
+import { anonymousFrom, type Principal } from '../access/principal.ts'
+import type { Clock } from '../base/clock.ts'
+import { networkOf } from '../base/network.ts'
+import { Problem } from '../base/problem.ts'
+import { createRateLimiter } from '../concurrency/rate-limiter.ts'
+import type { PlainSettings } from '../config/settings.ts'
+import { collectBody } from '../http/json-body.ts'
+import { endUnread, type PageExchange, type ServePage } from '../http/page-requests.ts'
+import { problemHeaders, statusOf } from '../http/problem-response.ts'
+import { type OpenSession, type Sessions, unlockedMs } from '../sessions/sessions.ts'
+import { createAssets } from './assets.ts'
+import { createSessionCookie } from './cookies.ts'
+import { renderFrame } from './frame.ts'
+import { createLinks } from './links.ts'
+import { matchPage, type PageRoute } from './match.ts'
+import {
+  type Page,
+  type PageAction,
+  type PageContext,
+  RawResponse,
+  Redirect,
+  type SessionPage,
+  type View,
+  type Weight,
+} from './page.ts'
+import { createContext } from './page-context.ts'
+import { pages } from './page-list.ts'
+import { problemView } from './problem-page.ts'
+import { pageHeaders, sendHtml, sendRaw, sendRedirect } from './responses.ts'
+import { assertSameOrigin } from './same-origin.ts'
+import { unlockView } from './session-pages.ts'
+
+type Dependencies = {
+  sessions: Sessions
+  settings: Pick<PlainSettings, 'baseUrl' | 'webAnonymousRead' | 'bodySeconds'>
+  /** The public address of the service. */
+  baseUrl: () => string
+  version: string
+  clock: Clock
+}
+
+const weights: Record<Weight, number> = { light: 1, git: 5, heavy: 20 }
+const weightPerSecond = 20
+const weightBurst = 200
+const formMaxBytes = 64 * 1024
+/** How long ago the token may have been given for a sensitive change. */
+const sensitiveMs = 10 * 60_000
+
+/** Creates the server of pages. */
+export function createWeb({
+  sessions,
+  settings,
+  baseUrl,
+  version,
+  clock,
+}: Dependencies): ServePage {
+  const assets = createAssets()
+  const rates = createRateLimiter({ perSecond: weightPerSecond, burst: weightBurst, clock })
+
+  function limitRate(key: string, weight: Weight): void {
+    const retryAfterSeconds = rates.acquire(key, weights[weight])
+    if (retryAfterSeconds <= 0) return
+    throw new Problem('too_many_requests', 'Too many pages at once.', { retryAfterSeconds })
+  }
+
+  /** What all responses to a request share. */
+  async function openVisit(exchange: PageExchange, params: Record<string, string>) {
+    const address = new URL(exchange.publicOrigin() ?? baseUrl())
+    const prefix = address.pathname.replace(/\/$/, '')
+    const cookie = createSessionCookie({ isHttps: address.protocol === 'https:', prefix })
+    const secret = cookie.read(exchange.request.headers)
+    const open = secret === undefined ? undefined : await sessions.open(secret)
+    const caller = withOrigin(open?.principal ?? anonymousFrom(exchange.address), exchange.address)
+    if (open) exchange.identify(caller)
+    const to = createLinks(prefix)
+    const base = address.href.replace(/\/$/, '')
+    const now = clock.now()
+    const context = createContext(exchange, {
+      open,
+      caller,
+      params,
+      to,
+      baseUrl: base,
+      now,
+      version,
+    })
+    return { open, caller, cookie, to, context }
+  }
+
+  type Visit = Awaited<ReturnType<typeof openVisit>>
+
+  async function answer(exchange: PageExchange, route: PageRoute, visit: Visit) {
+    switch (route.kind) {
+      case 'session':
+        return serveSessionPage(exchange, route, visit)
+      case 'action':
+        return perform(exchange, route, visit)
+      case 'page':
+        return show(exchange, route, visit)
+    }
+  }
+
+  async function show(exchange: PageExchange, route: Page, { open, caller, context, to }: Visit) {
+    const anonymous = settings.webAnonymousRead
+    const isOpen =
+      open !== undefined ||
+      (route.audience === 'code' && anonymous !== 'off') ||
+      (route.audience === 'all' && anonymous === 'all')
+    if (!isOpen) return toLogin(exchange, to)
+    limitRate(open ? caller.id : `anonymous ${networkOf(exchange.address)}`, route.weight)
+    return route.show(context)
+  }
+
+  async function perform(exchange: PageExchange, route: PageAction, visit: Visit) {
+    const { open, caller, context, to } = visit
+    assertSameOrigin(exchange.request, context.baseUrl)
+    const fields = await readForm(exchange)
+    if (!open) return toLogin(exchange, to)
+    limitRate(caller.id, route.weight)
+    const token = fields.get('_token')
+    fields.delete('_token')
+    const filled = { ...context, fields }
+    if (token !== null) {
+      const problem = await unlock(exchange, open, token)
+      if (problem) return unlockView(filled, route, problem)
+    } else if (!isUnlocked(open, route)) return unlockView(filled, route, undefined)
+    try {
+      const { value } = await context.call(route.does, route.input(filled))
+      const next = route.next(filled, value)
+      return typeof next === 'string' ? new Redirect(next) : next
+    } catch (error) {
+      const problem = await exchange.problemOf(error)
+      const page = pages.find(({ kind, path }) => kind === 'page' && path === route.of)
+      if (page?.kind !== 'page' || statusOf(problem) >= 500) throw problem
+      const view = await page.show({ ...filled, problem })
+      if (view instanceof RawResponse || view instanceof Redirect) throw problem
+      return { ...view, status: statusOf(problem) }
+    }
+  }
+
+  function isUnlocked({ session }: OpenSession, { isSensitive }: PageAction): boolean {
+    const left = session.unlockedUntil - clock.now()
+    return isSensitive ? left > unlockedMs - sensitiveMs : left > 0
+  }
+
+  /** Unlocks a session with its token; returns why not. */
+  async function unlock(
+    { authenticate, problemOf }: PageExchange,
+    { session, principal }: OpenSession,
+    token: string,
+  ): Promise<Problem | undefined> {
+    try {
+      const given = await authenticate(token)
+      if (given.id !== principal.id) {
+        return new Problem('token_invalid', 'This is another token than the one of this session.')
+      }
+      await sessions.unlock(session)
+      return undefined
+    } catch (error) {
+      return problemOf(error)
+    }
+  }
+
+  async function serveSessionPage(exchange: PageExchange, route: SessionPage, visit: Visit) {
+    const { cookie, context } = visit
+    const { authenticate, request } = exchange
+    const parts = {
+      sessions,
+      cookie,
+      authenticate,
+      userAgent: request.headers['user-agent'] ?? '',
+    }
+    limitRate(visit.open?.principal.id ?? networkOf(exchange.address), 'light')
+    if (route.method === 'GET') return route.serve(context, parts)
+    assertSameOrigin(request, context.baseUrl)
+    const fields = await readForm(exchange)
+    try {
+      return await route.serve({ ...context, fields }, parts)
+    } catch (error) {
+      const problem = await exchange.problemOf(error)
+      const form = pages.find(
+        ({ kind, path, ...other }) =>
+          kind === 'session' && path === route.path && 'method' in other && other.method === 'GET',
+      )
+      if (form?.kind !== 'session' || statusOf(problem) >= 500) throw problem
+      const view = await form.serve({ ...context, fields, problem }, parts)
+      return view instanceof Redirect ? view : { ...view, status: statusOf(problem) }
+    }
+  }
+
+  async function readForm({ request }: PageExchange): Promise<URLSearchParams> {
+    if (
+      !/^application\/x-www-form-urlencoded *(;|$)/i.test(request.headers['content-type'] ?? '')
+    ) {
+      throw new Problem('unsupported_media_type', 'This address takes a form.')
+    }
+    const limits = { maxBytes: formMaxBytes, timeoutMs: settings.bodySeconds * 1000 }
+    return new URLSearchParams((await collectBody(request, limits)).toString('utf8'))
+  }
+
+  async function send(
+    exchange: PageExchange,
+    visit: Visit | undefined,
+    result: View | RawResponse | Redirect,
+  ): Promise<void> {
+    const { response } = exchange
+    for (const [name, value] of Object.entries(pageHeaders)) response.setHeader(name, value)
+    if (result instanceof Redirect) return sendRedirect(exchange, result)
+    if (result instanceof RawResponse) return sendRaw(exchange, result)
+    if (!visit) throw new Error('a page needs a visit')
+    const { to, caller, context } = visit
+    const asset = (name: string) => assets.addressOf(to, name)
+    const frame = renderFrame(result, { ...context, caller, asset })
+    await sendHtml(exchange, frame, result.status ?? 200)
+  }
+
+  return async (exchange) => {
+    const { request, response, path } = exchange
+    if (await assets.serve(exchange)) return '/-/assets'
+    let visit: Visit | undefined
+    let template = 'page'
+    try {
+      visit = await openVisit(exchange, {})
+      const match = matchPage(pages, request.method ?? '', path)
+      if (match === undefined) throw new Problem('route_not_found', 'There is no such page.')
+      template = match.route.path
+      const { params } = match
+      const opened: Visit = {
+        ...visit,
+        context: createContext(exchange, { ...visit.context, ...visit, params }),
+      }
+      visit = opened
+      await send(exchange, opened, await answer(exchange, match.route, opened))
+    } catch (error) {
+      const problem = await exchange.problemOf(error)
+      if (response.headersSent || response.destroyed) {
+        response.destroy()
+        return template
+      }
+      for (const [name, value] of Object.entries(problemHeaders(problem)))
+        response.setHeader(name, value)
+      endUnread(request, response, statusOf(problem))
+      if (visit) await send(exchange, visit, problemView(problem, visit.context))
+      else
+        response
+          .writeHead(statusOf(problem), { 'content-type': 'text/plain' })
+          .end(`${problem.message}\n`)
+    }
+    return template
+  }
+}
+
+function withOrigin(principal: Principal, address: string): Principal {
+  return { ...principal, origin: { via: 'api', address } }
+}
+
+function toLogin({ request }: PageExchange, to: PageContext['to']): Redirect {
+  const { url = '', method } = request
+  const next = method === 'GET' && url !== '/' ? `?${new URLSearchParams({ next: url })}` : ''
+  return new Redirect(`${to.own('login')}${next}`)
+}
