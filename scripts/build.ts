@@ -11,6 +11,7 @@ import {
 } from 'node:fs'
 import { join, relative, resolve, sep } from 'node:path'
 import { type Plugin, rolldown } from 'rolldown'
+import { fontFiles } from '../src/web/fonts.ts'
 
 // Bundles src/ and the packages it imports into dist/: a bundle starts in half the time and takes less memory
 // than a thousand files, and an installed svc depends on no package but Node.
@@ -23,11 +24,6 @@ const programs = [
   'workflow-parser/check-worker',
 ]
 const assets = ['git/process/hooks', 'git/process/prefork.sh', 'git/import/askpass', 'web/assets']
-const fonts = {
-  'geist.woff2': '@fontsource-variable/geist/files/geist-latin-wght-normal.woff2',
-  'jetbrains-mono.woff2':
-    '@fontsource-variable/jetbrains-mono/files/jetbrains-mono-latin-wght-normal.woff2',
-}
 // What ssh2 and pg use if it is installed.
 const optionalPackages = ['cpu-features', 'pg-native', /sshcrypto\.node$/]
 
@@ -57,12 +53,12 @@ try {
   })
   for (const path of assets) cpSync(join(root, 'src', path), join(built, path), { recursive: true })
   mkdirSync(join(built, 'web/assets/fonts'))
-  for (const [name, path] of Object.entries(fonts))
+  for (const [name, path] of Object.entries(fontFiles))
     cpSync(join(root, 'node_modules', path), join(built, 'web/assets/fonts', name))
   const chunks = output.filter((file) => file.type === 'chunk')
   const ids = [
     ...chunks.flatMap(({ moduleIds }) => moduleIds),
-    ...Object.values(fonts).map((path) => join(root, 'node_modules', path)),
+    ...Object.values(fontFiles).map((path) => join(root, 'node_modules', path)),
   ]
   writeFileSync(join(built, 'licenses.txt'), licenses(ids))
   // A source that is edited during the build is newer than its bundle, so that bin/svc builds again.

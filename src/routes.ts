@@ -16,6 +16,7 @@ import { repositoryRoutes } from './repositories/repository-routes.ts'
 import { secretRoutes } from './secrets/secret-routes.ts'
 import { sshKeyRoutes } from './ssh-keys/ssh-key-routes.ts'
 import { tokenRoutes } from './tokens/token-routes.ts'
+import { pageHeaders } from './web/page-headers.ts'
 import { toWorkflowPaths } from './workflows/workflow-paths.ts'
 
 type RouteParts = {
@@ -67,5 +68,27 @@ export function createRoutes(parts: RouteParts): Route[] {
     }),
   )
   const all = [...routes, ...mcpRoutes({ routes, version, baseUrl })]
-  return withPublicRoutes(all, { version, baseUrl, health })
+  return withPublicRoutes(all, {
+    version,
+    baseUrl,
+    health,
+    docs: { headers: pageHeaders, render: createRenderDocs(version) },
+  })
+}
+
+/** The last page is kept: it is the same for all who use the same address. */
+function createRenderDocs(version: string) {
+  let last: { origin: string; page: Promise<string> } | undefined
+
+  async function render(routes: Route[], origin: string): Promise<string> {
+    // Loaded on demand to save memory and start-up time.
+    const { toDocsPage } = await import('./web/docs/docs-page.ts')
+    const { operations } = await import('./client/client-commands.ts')
+    return toDocsPage({ routes, version, origin, commands: operations })
+  }
+
+  return (routes: Route[], origin: string): Promise<string> => {
+    if (last?.origin !== origin) last = { origin, page: render(routes, origin) }
+    return last.page
+  }
 }

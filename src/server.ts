@@ -130,7 +130,7 @@ export async function startService(options: Options): Promise<RunningService> {
     accessWatch: createAccessWatch({ recheck: app.recheckAccess }),
     requireSpace: app.freeSpace.require,
     requireParts,
-    loadPages: settings.pages ? () => loadPages(app, options) : undefined,
+    loadPages: () => loadPages(app, options),
     onCompleted: metrics.answered,
     clock: app.clock,
     log,

@@ -1,6 +1,4 @@
-// The documentation page has an inline style and needs no other resources.
-const contentSecurityPolicy =
-  "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+const contentSecurityPolicy = "default-src 'none'; frame-ancestors 'none'"
 
 /** The headers of all responses. */
 export const commonHeaders = [

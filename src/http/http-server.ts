@@ -56,8 +56,8 @@ type Options = {
   requireSpace: () => Promise<void>
   /** Throws the Problem of an unavailable part of the service. */
   requireParts: () => Promise<void>
-  /** Loads the server of pages when the first is requested; undefined if there are no pages. */
-  loadPages?: LoadPages | undefined
+  /** Loads the server of pages when the first is requested. */
+  loadPages: LoadPages
   /** Called when a response has been sent, or its client has disconnected. */
   onCompleted?: (completed: CompletedRequest) => void
   clock: Clock
@@ -91,6 +91,7 @@ export function createHttpServer(options: Options) {
   const serveJson = createJsonRoutes({ settings, openRequests, perform })
   const servePage = createPageRequests({
     load: options.loadPages,
+    isOn: settings.pages,
     call: createSubcalls({ routes, requestLog, perform }),
     authenticate: identify,
     forwarded,
@@ -200,7 +201,10 @@ export function createHttpServer(options: Options) {
     assertParameters(queryOf(request))
     const result = await route.handle({ publicOrigin: () => publicOriginOf(request.raw) })
     const content = typeof result === 'string' ? result : `${JSON.stringify(result)}\n`
-    return reply.type(route.produces).send(content)
+    return reply
+      .headers(route.headers ?? {})
+      .type(route.produces)
+      .send(content)
   }
 
   async function sendProblem(request: FastifyRequest, reply: FastifyReply, error: unknown) {

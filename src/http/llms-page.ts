@@ -1,4 +1,4 @@
-import { anchorOf } from './docs-page.ts'
+import { anchorOf } from './docs-anchor.ts'
 import type { Route } from './route.ts'
 
 // Runners use them, and nothing else does.

@@ -46,7 +46,9 @@ export type ServePage = (exchange: PageExchange) => Promise<string>
 export type LoadPages = () => Promise<ServePage>
 
 type Dependencies = {
-  load: LoadPages | undefined
+  load: LoadPages
+  /** Whether there are pages besides the documentation. */
+  isOn: boolean
   call: ReturnType<typeof createSubcalls>
   authenticate: Authenticate
   forwarded: Forwarded
@@ -57,22 +59,22 @@ type Dependencies = {
 
 // The addresses of pages: no repository and no endpoint of the API is at one of them.
 const pagePath = /^\/(?:$|r\/|-\/|robots\.txt$|favicon\.svg$)/
+/** Styles and scripts, which the documentation needs where there are no other pages. */
+const assetPath = /^\/(?:-\/assets\/|favicon\.svg$)/
 
 /** Passes requests for pages to their server before Fastify. Returns whether a request is for a page. */
 export function createPageRequests(dependencies: Dependencies) {
-  const { call, authenticate, forwarded, publicOriginOf, openRequests, requestLog } = dependencies
+  const { load, isOn, call, authenticate, forwarded, publicOriginOf, openRequests, requestLog } =
+    dependencies
 
   let loaded: Promise<ServePage> | undefined
 
-  async function serve(
-    loadPages: LoadPages,
-    {
-      request,
-      response,
-      path,
-      query,
-    }: Pick<PageExchange, 'request' | 'response' | 'path' | 'query'>,
-  ) {
+  async function serve({
+    request,
+    response,
+    path,
+    query,
+  }: Pick<PageExchange, 'request' | 'response' | 'path' | 'query'>) {
     const [requestId, startedAt] = [newId(), performance.now()]
     const caller: Caller = { address: forwarded.addressOf(request), principal: undefined }
     let route = 'page'
@@ -95,7 +97,7 @@ export function createPageRequests(dependencies: Dependencies) {
       })
     })
     const publicOrigin = () => publicOriginOf(request)
-    loaded ??= loadPages()
+    loaded ??= load()
     const servePage = await loaded
     route = await servePage({
       request,
@@ -124,16 +126,14 @@ export function createPageRequests(dependencies: Dependencies) {
   }
 
   return (request: IncomingMessage, response: ServerResponse): boolean => {
-    const { load } = dependencies
-    if (load === undefined) return false
     const { url: target = '' } = request
     // The target may be an absolute URL: RFC 9112, section 3.2.2.
     const url = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?]*/i, '')
     const end = url.indexOf('?')
     const path = end === -1 ? url : url.slice(0, end)
-    if (!pagePath.test(path)) return false
+    if (!(isOn ? pagePath : assetPath).test(path)) return false
     const query = new URLSearchParams(end === -1 ? '' : url.slice(end + 1))
-    serve(load, { request, response, path, query }).catch(async (error) => {
+    serve({ request, response, path, query }).catch(async (error) => {
       // A page that cannot be shown at all, since showing a problem is a page, too.
       await requestLog.problemOf(error, 'page')
       response.destroy()

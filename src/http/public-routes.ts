@@ -1,6 +1,5 @@
 import { Type } from 'typebox'
 import { once } from '../base/once.ts'
-import { toDocsPage } from './docs-page.ts'
 import { toLlmsPage } from './llms-page.ts'
 import { named } from './named-schemas.ts'
 import { toOpenApi } from './openapi.ts'
@@ -11,14 +10,23 @@ type Options = {
   baseUrl: () => string
   /** Returns the health in one word. Throws the problem of an unavailable part. */
   health: () => Promise<string>
+  docs: DocsPage
+}
+
+/** Renders the documentation page, which needs other headers than data. */
+type DocsPage = {
+  headers: Record<string, string>
+  render: (routes: Route[], origin: string) => Promise<string>
 }
 
 /** Adds the public routes: health, the OpenAPI document and the documentation page. */
-export function withPublicRoutes(routes: Route[], { version, baseUrl, health }: Options): Route[] {
+export function withPublicRoutes(
+  routes: Route[],
+  { version, baseUrl, health, docs }: Options,
+): Route[] {
   // Created once: they are expensive, and need no authentication.
   const openApi = once(() => toOpenApi({ routes: all, version }))
   const openApiText = once(() => toText(openApi(), baseUrl()))
-  const docs = once(() => toDocsPage(all, version))
   const llmsText = once(() => toLlmsPage(all, baseUrl()))
   const all: Route[] = [
     {
@@ -57,7 +65,8 @@ export function withPublicRoutes(routes: Route[], { version, baseUrl, health }: 
       summary: 'Get the documentation page',
       produces: 'text/html; charset=utf-8',
       reply: undefined,
-      handle: docs,
+      headers: docs.headers,
+      handle: ({ publicOrigin }: PublicOrigin) => docs.render(all, publicOrigin() ?? baseUrl()),
     },
     {
       ...page,

@@ -151,6 +151,8 @@ export type PublicRoute = Common & {
   kind: 'public'
   produces: string
   reply: TSchema | undefined
+  /** Headers in place of those of all responses. */
+  headers?: Record<string, string>
   handle: (request: PublicOrigin) => unknown
 }
 

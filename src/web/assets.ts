@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import type { PageExchange } from '../http/page-requests.ts'
+import { fontFiles } from './fonts.ts'
 import type { Links } from './links.ts'
 
 type Asset = { type: string; bytes: Buffer; compressed: Buffer | undefined; hash: string }
@@ -14,7 +15,7 @@ const yearSeconds = 365 * 24 * 60 * 60
 /** Serves styles, the script, fonts and icons, by addresses that name their content. */
 export function createAssets() {
   const assets = new Map<string, Asset>([
-    ...fonts().map((name): [string, Asset] => [name, toAsset(fontType, read(`fonts/${name}`))]),
+    ...Object.entries(fontFiles).map(readFont),
     ['app.js', toAsset('text/javascript; charset=utf-8', joined('js'))],
     ['favicon.svg', toAsset('image/svg+xml', read('favicon.svg'))],
   ])
@@ -60,9 +61,11 @@ export function createAssets() {
   }
 }
 
-function fonts(): string[] {
-  const path = `${folder}fonts`
-  return existsSync(path) ? readdirSync(path).filter((name) => name.endsWith('.woff2')) : []
+/** A font beside the bundle; without a bundle, in its package. */
+function readFont([name, path]: [name: string, path: string]): [string, Asset] {
+  const built = `${folder}fonts/${name}`
+  const file = existsSync(built) ? built : fileURLToPath(import.meta.resolve(path))
+  return [name, toAsset(fontType, readFileSync(file))]
 }
 
 /** The files of a folder, one after another in the order of their names. */

@@ -1,4 +1,5 @@
 import { type Html, html } from '../render/html.ts'
+import { renderDocument } from './document.ts'
 import { icon } from './icons.ts'
 import type { PageContext, Tab, View } from './page.ts'
 
@@ -13,21 +14,7 @@ type FrameContext = Pick<
 export function renderFrame(view: View, context: FrameContext): Html {
   const { to, session, version, asset } = context
   const { title, repository, body, isNoIndex = false } = view
-  return html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-${isNoIndex && html`<meta name="robots" content="noindex, nofollow">`}
-<title>${title}</title>
-<link rel="icon" href="${to.prefix}/favicon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="${asset('app.css')}">
-<script type="module" src="${asset('app.js')}"></script>
-</head>
-<body>
-<a class="skip" href="#content">Skip to the content</a>
-<header class="top">
+  const content = html`<header class="top">
 <div class="frame top-row">
 ${crumbs(view, context)}
 ${session && html`<search>${searchField(view, context)}</search>`}
@@ -47,10 +34,8 @@ ${view.json !== undefined && html`<a href="${to.api(view.json)}" rel="nofollow">
 ${session && html`<a href="${to.own('events')}">Events</a> <a href="${to.own('keys')}">Keys</a> <a href="${to.own('tokens')}">Tokens</a>`}
 </nav>
 </div>
-</footer>
-</body>
-</html>
-`
+</footer>`
+  return renderDocument({ title, isNoIndex, to, asset, content })
 }
 
 function crumbs({ repository, crumbs: given = [] }: View, { to }: FrameContext): Html {

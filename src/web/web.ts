@@ -24,9 +24,10 @@ import {
   type Weight,
 } from './page.ts'
 import { createContext } from './page-context.ts'
+import { pageHeaders } from './page-headers.ts'
 import { pages } from './page-list.ts'
 import { problemView } from './problem-page.ts'
-import { pageHeaders, sendHtml, sendRaw, sendRedirect } from './responses.ts'
+import { sendHtml, sendRaw, sendRedirect } from './responses.ts'
 import { assertSameOrigin } from './same-origin.ts'
 import { unlockView } from './session-pages.ts'
 

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { after, before, test } from 'node:test'
-import { chromium } from 'playwright-core'
+import type { Route } from '../../src/http/route.ts'
+import { checkBody, checkQuery } from '../../src/http/validation.ts'
+import { curlExample } from '../../src/web/docs/examples.ts'
+import { assertAccessible, type Eyes, openWindow, startBrowser } from '../support/browser.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'
-import { programs, without } from '../support/programs.ts'
+import { without } from '../support/programs.ts'
 
 let service: InProcess
 
@@ -12,36 +16,77 @@ before(async () => {
 
 after(() => service[Symbol.asyncDispose]())
 
-test('the documentation page shows every route and loads nothing', {
+test('the documentation page shows every route, loads nothing from elsewhere, and can be searched', {
   skip: without('chromium'),
 }, async () => {
-  const executablePath = programs.chromium.find() ?? ''
-  const args = ['--no-sandbox', '--disable-gpu', '--disable-background-networking']
-  const browser = await chromium.launch({ executablePath, args })
+  const browser = await startBrowser()
   try {
-    const page = await browser.newPage()
+    const { url } = service
+    const eyes = { width: 1360, scheme: 'light', hasScripts: true } as const
+    const { page, faults } = await openWindow(browser, { ...eyes, url })
     const requested: string[] = []
-    const faults: string[] = []
     page.on('request', (request) => requested.push(request.url()))
-    page.on('pageerror', (error) => faults.push(error.message))
-    page.on('console', (message) => faults.push(message.text()))
-    await page.goto(`${service.url}/docs`)
+    await page.goto('/docs')
     const text = await page.innerText('main')
     for (const { method, path } of service.routes) {
-      const shown = path.replace(/\*$/, '')
-      assert.ok(
-        text.includes(`${method} ${shown}`) || text.includes(`${method}${shown}`),
-        `${method} ${shown}`,
-      )
+      const shown = path.replace(/:(\w+)\*?/g, '{$1}')
+      assert.ok(text.includes(`${method} ${shown}`), `${method} ${shown}`)
     }
-    await page.click('nav a[href="#problems"]')
-    assert.deepEqual(requested, [`${service.url}/docs`])
-    assert.deepEqual(faults, [])
+    for (const address of requested) assert.ok(address.startsWith(`${url}/`), address)
     const broken = await page.evaluate(
       `[...document.querySelectorAll('a[href^="#"]')].filter((link) => !document.querySelector(link.hash)).length`,
     )
     assert.equal(broken, 0)
+    await page.keyboard.press('/')
+    await page.keyboard.type('undo push')
+    assert.deepEqual(await page.locator('article:visible h3').allInnerTexts(), ['Undo a push'])
+    await page.keyboard.type(' nothing like it')
+    assert.ok(await page.getByText('No operation matches.').isVisible())
+    assert.deepEqual(faults, [])
   } finally {
     await browser.close()
   }
 })
+
+/** Axe takes seconds for a page of this length. */
+const views: Eyes[] = [
+  { width: 1360, scheme: 'light', hasScripts: true },
+  { width: 320, scheme: 'dark', hasScripts: true },
+]
+
+test('the documentation page is accessible, wide and narrow', {
+  skip: without('chromium'),
+}, async () => {
+  const browser = await startBrowser()
+  try {
+    for (const eyes of views) {
+      const { context, page, faults } = await openWindow(browser, { ...eyes, url: service.url })
+      await page.goto('/docs')
+      await assertAccessible(page)
+      assert.deepEqual(faults, [])
+      await context.close()
+    }
+  } finally {
+    await browser.close()
+  }
+})
+
+test('the example of every route is a command that sends a valid request', () => {
+  for (const route of service.routes) {
+    const printed = execFileSync('bash', ['-c', argumentsOf(route)], { encoding: 'utf8' })
+    const words = printed.split('\n')
+    const url = new URL(words.find((word) => word.startsWith('https:')) ?? '')
+    const method = words.includes('-X') ? words[words.indexOf('-X') + 1] : 'GET'
+    assert.equal(method, route.method)
+    if (route.kind !== 'json') continue
+    checkQuery(route.query, url.searchParams)
+    const body = words.indexOf('-d')
+    checkBody(route.body, body === -1 ? undefined : JSON.parse(words[body + 1] ?? ''))
+  }
+})
+
+/** The words that the example passes to curl, a line each. */
+function argumentsOf(route: Route): string {
+  const example = curlExample(route, 'https://git.example.com')
+  return example.replace(/^curl/, "SVC_TOKEN=t; printf '%s\\n'")
+}
