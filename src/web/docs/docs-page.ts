@@ -29,7 +29,7 @@ const resources: Record<string, string> = {
   pushes: 'The journal of pushes. A push can be undone.',
   protections: 'Rules for branches and tags.',
   collaborators: 'Who else may use a repository, and in which role.',
-  secrets: 'Values for workflow runs, stored encrypted. Nobody can read them back.',
+  secrets: 'Values for workflow runs, stored encrypted. They cannot be read back.',
   'workflow runs': 'Start, follow, cancel and repeat runs.',
   webhooks: 'Signed requests to other services, with the history of their deliveries.',
   events: 'Everything that happened, in order; as a list or as a stream.',

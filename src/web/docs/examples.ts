@@ -18,7 +18,7 @@ const samples: Record<string, unknown> = {
   run: '12',
   secretName: 'DEPLOY_KEY',
   path: 'README.md',
-  q: 'TODO',
+  q: 'retry',
   ref: 'refs/heads/main',
   target: 'main',
   url: 'https://example.com/hook',
@@ -68,7 +68,7 @@ export type DocumentedCommand = { command: string; operations: string[]; argumen
 const commandSamples: Record<string, string> = {
   repository: 'site',
   name: 'site',
-  text: 'TODO',
+  text: 'retry',
   path: 'README.md',
   url: 'https://example.com/hook',
   revision: 'main',
