@@ -65,6 +65,8 @@ export type OperationInput = {
   body: unknown
   /** The accepted content type; by default JSON. */
   accept?: string
+  /** The preferences of the caller: RFC 7240. */
+  prefer?: string
 }
 
 /** JSON that was serialized before, in UTF-8; of a page of a list, with the cursor of the next one if there is one. */

@@ -28,7 +28,7 @@ export function createSubcalls({ routes, requestLog, perform }: Dependencies) {
   return async (
     outer: OuterCall,
     operationId: string,
-    { params, query, body, accept = 'application/json' }: OperationInput,
+    { params, query, body, accept = 'application/json', prefer }: OperationInput,
   ): Promise<OperationResult> => {
     const route = operations.get(operationId)
     if (route?.kind !== 'json') throw new Error(`${operationId} is not an operation with JSON`)
@@ -59,7 +59,11 @@ export function createSubcalls({ routes, requestLog, perform }: Dependencies) {
       const value = await perform(route, {
         requestId,
         isHead: false,
-        headers: { accept, ...(authorization !== undefined && { authorization }) },
+        headers: {
+          accept,
+          ...(prefer !== undefined && { prefer }),
+          ...(authorization !== undefined && { authorization }),
+        },
         pageCaller,
         caller,
         response,

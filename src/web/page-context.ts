@@ -18,7 +18,7 @@ export function createContext(
   const { request, query, signal } = exchange
 
   const call: PageContext['call'] = (operation, input = {}) => {
-    const { query: wanted = {}, body, accept } = input
+    const { query: wanted = {}, body, accept, prefer } = input
     const parameters = Object.entries(wanted)
       .filter(([, value]) => value !== undefined)
       .map(([name, value]): [string, string] => [name, String(value)])
@@ -27,6 +27,7 @@ export function createContext(
       query: new URLSearchParams(parameters),
       body,
       ...(accept !== undefined && { accept }),
+      ...(prefer !== undefined && { prefer }),
     })
   }
 
