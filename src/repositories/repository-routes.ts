@@ -96,8 +96,10 @@ export function repositoryRoutes(dependencies: Dependencies) {
         repositories.find(principal, params.name.replace(/\.git$/, ''), permission),
       reply: { 200: DescribedRepository },
       problems: ['repository_not_found'],
-      handle: async ({ found, publicOrigin }) =>
-        atOrigin(await repositories.describe(found), publicOrigin()),
+      handle: async ({ found, publicOrigin }) => ({
+        ...atOrigin(await repositories.describe(found), publicOrigin()),
+        role: found.role,
+      }),
     }),
     route('PATCH', '/repos/:name', {
       operationId: 'updateRepository',

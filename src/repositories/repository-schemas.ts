@@ -1,4 +1,5 @@
 import { type TProperties, type TSchema, Type } from 'typebox'
+import { roles } from '../access/roles.ts'
 import { named } from '../http/named-schemas.ts'
 
 const summary = {
@@ -31,6 +32,12 @@ export const DescribedRepository = named(
   'Repository',
   Type.Object({
     ...summary,
+    role: Type.Optional(
+      Type.Enum(roles, {
+        description:
+          'Role of the caller, `admin` for the owner and for admins; only in responses of `GET /repos/:name`',
+      }),
+    ),
     defaultBranch: Type.String({ description: 'Branch that a clone checks out' }),
     empty: Type.Boolean({ description: 'Whether the repository has no refs' }),
     sizeBytes: Type.Integer({ description: 'Size of its packs in bytes' }),
