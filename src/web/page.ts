@@ -15,7 +15,7 @@ type Audience = 'code' | 'all' | 'members'
 
 type Params = Record<string, string>
 
-type Input = Partial<Pick<OperationInput, 'params' | 'body' | 'accept'>> & {
+type Input = Partial<Pick<OperationInput, 'params' | 'body' | 'accept' | 'prefer'>> & {
   query?: Record<string, string | number | boolean | undefined>
 }
 
@@ -132,6 +132,8 @@ export type PageAction = {
   weight: Weight
   /** Whether the token must have been given moments ago. */
   isSensitive: boolean
+  /** Fields with secrets and their labels: no page ever contains what was typed there. */
+  secretFields: Record<string, string>
   /** Converts the fields of the form to the input of the operation. */
   input: (context: PageContext) => Input
   /** Where to go on. A page may be shown at once instead, if it is the only chance to see something. */
@@ -164,12 +166,21 @@ export function page(
   return { kind: 'page', path, reads, ...rest }
 }
 
+type Usual = 'isSensitive' | 'secretFields' | 'weight'
+
 /** Declares a form as data. */
 export function action(
   path: string,
   does: string,
-  rest: Omit<PageAction, 'kind' | 'path' | 'does' | 'isSensitive' | 'weight'> &
-    Partial<Pick<PageAction, 'isSensitive' | 'weight'>>,
+  rest: Omit<PageAction, 'kind' | 'path' | 'does' | Usual> & Partial<Pick<PageAction, Usual>>,
 ): PageAction {
-  return { kind: 'action', path, does, isSensitive: false, weight: 'git', ...rest }
+  return {
+    kind: 'action',
+    path,
+    does,
+    isSensitive: false,
+    secretFields: {},
+    weight: 'git',
+    ...rest,
+  }
 }

@@ -49,12 +49,14 @@ export async function sendHtml(
 ): Promise<void> {
   const bytes = Buffer.from(page.text)
   const entityTag = `W/"${hash('sha256', bytes, 'base64url').slice(0, 22)}"`
-  // Rights can end at any moment, so browsers check each view again.
-  response.setHeader('cache-control', 'private, no-cache')
+  const isForm = request.method === 'POST'
+  // Rights can end at any moment, so browsers check each view again. Responses to forms may have secrets: a new token.
+  response.setHeader('cache-control', isForm ? 'no-store' : 'private, no-cache')
   response.setHeader('vary', 'cookie, accept-encoding')
-  if (status === 200) response.setHeader('etag', entityTag)
+  const isCacheable = status === 200 && !isForm
+  if (isCacheable) response.setHeader('etag', entityTag)
   const known = (request.headers['if-none-match'] ?? '').split(',').map((tag) => tag.trim())
-  if (status === 200 && known.includes(entityTag)) {
+  if (isCacheable && known.includes(entityTag)) {
     response.writeHead(304).end()
     return
   }

@@ -88,7 +88,10 @@ export function unlockView(
   route: PageAction,
   problem: Problem | undefined,
 ): View {
-  const { fields, url, caller } = context
+  const { fields, url, caller, to } = context
+  const { isSensitive, secretFields } = route
+  const plain = [...fields].filter(([name]) => !Object.hasOwn(secretFields, name))
+  const secrets = Object.entries(secretFields).filter(([name]) => fields.get(name))
   return {
     title: 'Confirm · svc',
     isNoIndex: true,
@@ -96,13 +99,18 @@ export function unlockView(
     body: html`<section class="narrow">
 <h1>${icon('lock')} Confirm it is you</h1>
 <p class="soft">${
-      route.isSensitive
+      isSensitive
         ? 'This change asks for the token again.'
         : 'Changes are possible for an hour after the token was given.'
     } You are logged in as <b>${caller.username}</b>.</p>
 ${problem && problemNotice({ ...context, problem })}
-<form method="post" action="${url}" class="stack">
-${[...fields].map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
+<form method="post" action="${to.api(url)}" class="stack">
+${plain.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
+${secrets.map(
+  ([name, label]) => html`<label for="again-${name}">${label}</label>
+<textarea id="again-${name}" name="${name}" required autocomplete="off" spellcheck="false" rows="3"></textarea>
+<p class="help">Once more, since secrets are kept in no page.</p>`,
+)}
 <label for="token">Token</label>
 <input id="token" name="_token" type="password" autocomplete="current-password" required autofocus spellcheck="false">
 <button class="primary">Go on</button>

@@ -30,6 +30,7 @@ import { problemView } from './problem-page.ts'
 import { sendHtml, sendRaw, sendRedirect } from './responses.ts'
 import { assertSameOrigin } from './same-origin.ts'
 import { unlockView } from './session-pages.ts'
+import { unlockedForMs } from './unlock.ts'
 
 type Dependencies = {
   sessions: Sessions
@@ -44,8 +45,6 @@ const weights: Record<Weight, number> = { light: 1, git: 5, heavy: 20 }
 const weightPerSecond = 20
 const weightBurst = 200
 const formMaxBytes = 64 * 1024
-/** How long ago the token may have been given for a sensitive change. */
-const sensitiveMs = 10 * 60_000
 
 /** Creates the server of pages. */
 export function createWeb({
@@ -124,7 +123,10 @@ export function createWeb({
     if (token !== null) {
       const problem = await unlock(exchange, open, token)
       if (problem) return unlockView(filled, route, problem)
-    } else if (!isUnlocked(open, route)) return unlockView(filled, route, undefined)
+      filled.session = { ...open.session, unlockedUntil: clock.now() + unlockedMs }
+    } else if (unlockedForMs(open.session, route.isSensitive, clock.now()) <= 0) {
+      return unlockView(filled, route, undefined)
+    }
     try {
       const { value } = await context.call(route.does, route.input(filled))
       const next = route.next(filled, value)
@@ -137,11 +139,6 @@ export function createWeb({
       if (view instanceof RawResponse || view instanceof Redirect) throw problem
       return { ...view, status: statusOf(problem) }
     }
-  }
-
-  function isUnlocked({ session }: OpenSession, { isSensitive }: PageAction): boolean {
-    const left = session.unlockedUntil - clock.now()
-    return isSensitive ? left > unlockedMs - sensitiveMs : left > 0
   }
 
   /** Unlocks a session with its token; returns why not. */
