@@ -1,6 +1,7 @@
 import { Problem } from '../base/problem.ts'
 import { html } from '../render/html.ts'
 import { icon } from './icons.ts'
+import { importProgress } from './import-progress.ts'
 import { parseTarget } from './links.ts'
 import { type PageContext, page } from './page.ts'
 import { age } from './time.ts'
@@ -11,6 +12,11 @@ export const codePages = [
     audience: 'code',
     async show(context) {
       const repository = await context.read('getRepository')
+      const progress = importProgress(repository, context)
+      if (progress) {
+        const { name } = repository
+        return { title: `${name} · svc`, repository: name, tab: 'code', body: progress }
+      }
       return folderView(context, repository.defaultBranch, { path: '' })
     },
   }),

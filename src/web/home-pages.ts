@@ -1,7 +1,6 @@
 import { html } from '../render/html.ts'
 import { icon } from './icons.ts'
-import { action, type PageContext, page, type View } from './page.ts'
-import { problemNotice } from './problem-page.ts'
+import { page } from './page.ts'
 import { age } from './time.ts'
 
 export const homePages = [
@@ -32,32 +31,4 @@ ${shown.map(
       }
     },
   }),
-  page('/-/new', [], {
-    weight: 'light',
-    audience: 'members',
-    show: async (context) => newView(context),
-  }),
-  action('/-/new', 'createRepository', {
-    of: '/-/new',
-    input: ({ fields }) => ({ body: { name: fields.get('name') ?? '' } }),
-    next: ({ to, fields }) => to.repository(fields.get('name') ?? ''),
-  }),
 ]
-
-function newView(context: PageContext): View {
-  const { to, fields } = context
-  return {
-    title: 'New repository · svc',
-    crumbs: [{ text: 'New repository' }],
-    body: html`<section class="narrow">
-<h1>New repository</h1>
-${problemNotice(context)}
-<form method="post" action="${to.own('new')}" class="stack">
-<label for="name">Name</label>
-<input id="name" name="name" value="${fields.get('name')}" required maxlength="100" autocomplete="off" spellcheck="false" autofocus>
-<p class="help">Letters, digits, hyphens, underscores and dots.</p>
-<button class="primary">Create</button>
-</form>
-</section>`,
-  }
-}

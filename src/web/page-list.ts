@@ -1,7 +1,13 @@
+import { newRepositoryPages } from './admin/new-repository-pages.ts'
 import { codePages } from './code-pages.ts'
 import { homePages } from './home-pages.ts'
 import type { PageRoute } from './match.ts'
 import { sessionPages } from './session-pages.ts'
 
 /** All pages and forms. */
-export const pages: readonly PageRoute[] = [...homePages, ...sessionPages, ...codePages]
+export const pages: readonly PageRoute[] = [
+  ...homePages,
+  ...sessionPages,
+  ...newRepositoryPages,
+  ...codePages,
+]

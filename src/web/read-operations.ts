@@ -38,6 +38,7 @@ export type OperationValues = {
   listBranches: List<typeof Branch>
   listCollaborators: Static<typeof CollaboratorList>
   listCommits: List<typeof Commit>
+  listDelegatedTokens: List<typeof Token>
   listDeletedRepositories: List<typeof DeletedRepository>
   listDeliveries: List<typeof Delivery>
   listEvents: List<typeof LoggedEvent>

@@ -1,0 +1,70 @@
+import { html } from '../../render/html.ts'
+import { createForm, textOf } from '../forms.ts'
+import { action, type PageContext, page, type View } from '../page.ts'
+
+export const newRepositoryPages = [
+  page('/-/new', ['listRepositories'], {
+    weight: 'light',
+    audience: 'members',
+    async show(context) {
+      await context.read('listRepositories', { query: { limit: 1 } })
+      return newView(context)
+    },
+  }),
+  action('/-/new', 'createRepository', {
+    of: '/-/new',
+    input: ({ fields }) => ({
+      body: { name: textOf(fields, 'name') ?? '', defaultBranch: textOf(fields, 'defaultBranch') },
+    }),
+    next: ({ to, fields }) => to.repository(textOf(fields, 'name') ?? ''),
+  }),
+  action('/-/new/import', 'importRepository', {
+    of: '/-/new',
+    // An import may take hours: the page of the repository shows how far it is.
+    input: ({ fields }) => ({
+      body: { source: textOf(fields, 'source') ?? '', name: textOf(fields, 'name') },
+      prefer: 'respond-async',
+    }),
+    // Without a name in the form it is that of the source.
+    next: ({ to }, value) => to.repository(String(Object(value).name)),
+  }),
+  action('/r/:name/cancel-import', 'deleteRepository', {
+    of: '/r/:name',
+    isSensitive: true,
+    input: () => ({}),
+    next: ({ to }) => to.home(),
+  }),
+]
+
+const nameHelp = 'Letters, digits, hyphens, underscores and dots.'
+
+/** A URL without the password in it. */
+function withoutPassword(source: string): string {
+  return source.replace(/^([a-z+]+:\/\/[^/@:]*):[^/]*@/i, '$1@')
+}
+
+function newView(context: PageContext): View {
+  const { to, query } = context
+  const create = createForm(context, to.own('new'))
+  const copy = createForm(context, to.own('new/import'))
+  const source = query.get('source') ?? undefined
+  return {
+    title: 'New repository · svc',
+    crumbs: [{ text: 'New repository' }],
+    body: html`<h1>New repository</h1>
+<div class="halves">
+<section class="card pad">
+<h2>Create an empty one</h2>
+${create.render(html`${create.text({ name: 'name', label: 'Name', help: nameHelp, isRequired: true, maxLength: 100, hasFocus: source === undefined })}
+${create.text({ name: 'defaultBranch', label: 'Default branch', placeholder: 'main', maxLength: 300, help: 'If the first push has no such branch, the pushed one becomes the default.' })}
+<button class="primary">Create</button>`)}
+</section>
+<section class="card pad">
+<h2>Import an existing one</h2>
+${copy.render(html`${copy.text({ name: 'source', label: 'Address', isRequired: true, maxLength: 2048, ...(source !== undefined && { value: source }), placeholder: 'https://github.com/owner/name.git', help: 'An https, ssh or git address. A user and password in it are used once and not stored.', withoutSecret: withoutPassword, hasFocus: source !== undefined })}
+${copy.text({ name: 'name', label: 'Name', maxLength: 100, value: query.get('name'), help: 'That of the source if empty.' })}
+<button class="primary">Import</button>`)}
+</section>
+</div>`,
+  }
+}

@@ -1,0 +1,191 @@
+import { type Content, type Html, html } from '../render/html.ts'
+import { icon } from './icons.ts'
+import type { PageContext } from './page.ts'
+import { problemNotice } from './problem-page.ts'
+import { unlockedForMs } from './unlock.ts'
+
+/** A form of a page. If it is the one that was just sent, it has its problem, and what was typed. */
+export type PageForm = ReturnType<typeof createForm>
+
+type Field = {
+  name: string
+  label: string
+  help?: Content
+  isRequired?: boolean
+  /** The field of the API whose problems it shows; by default that with its name. */
+  pointer?: string
+}
+
+type TextField = Field & {
+  type?: 'text' | 'url' | 'number' | 'password' | 'datetime-local' | 'search'
+  value?: string | null
+  maxLength?: number
+  placeholder?: string
+  isMono?: boolean
+  hasFocus?: boolean
+  /** Leaves out of what was typed what no page should have. */
+  withoutSecret?: (typed: string) => string
+  min?: number
+  max?: number
+}
+
+type Choice = { value: string; text: string; help?: string; isChecked?: boolean }
+
+/** Creates a form that is sent to an address of this service. */
+export function createForm(context: PageContext, action: string) {
+  const { problem, fields, to, url } = context
+  const isSent = problem !== undefined && to.api(url) === action
+  const prefix = action.slice(to.prefix.length + 1).replace(/[^\w]+/g, '-')
+  const shown = new Set<string>()
+
+  /** The problem of a field, as a sentence. */
+  function problemOf({ name, label, pointer = name }: Field): string | undefined {
+    const found = isSent && problem.errors?.find((error) => topOf(error.pointer) === pointer)
+    if (!found) return undefined
+    shown.add(found.pointer)
+    return `${label} ${found.detail}`
+  }
+
+  /** A field with its label, help and problem; `input` makes the control with these attributes. */
+  function labelled(field: Field, input: (attributes: Html) => Html): Html {
+    const { name, label, help, isRequired = false } = field
+    const id = `${prefix}-${name}`
+    const fault = problemOf(field)
+    const described = [help !== undefined && `${id}-help`, fault !== undefined && `${id}-problem`]
+      .filter((one) => one !== false)
+      .join(' ')
+    const attributes = html` id="${id}" name="${name}"${isRequired && html` required`}${
+      described !== '' && html` aria-describedby="${described}"`
+    }${fault !== undefined && html` aria-invalid="true"`}`
+    return html`<div class="field"><label for="${id}">${label}</label>
+${input(attributes)}
+${fault !== undefined && html`<p class="field-problem" id="${id}-problem">${icon('warning')} ${fault}</p>`}
+${help !== undefined && html`<p class="help" id="${id}-help">${help}</p>`}</div>`
+  }
+
+  const typedIn = (name: string, value: string | null | undefined) =>
+    (isSent ? fields.get(name) : value) ?? ''
+
+  return {
+    isSent,
+
+    text(field: TextField): Html {
+      const { name, type = 'text', value, maxLength, placeholder, min, max } = field
+      const { withoutSecret = (typed: string) => typed } = field
+      const typed = type === 'password' ? '' : withoutSecret(typedIn(name, value))
+      return labelled(
+        field,
+        (attributes) =>
+          html`<input type="${type}"${attributes} value="${typed}" autocomplete="off" spellcheck="false"${
+            maxLength !== undefined && html` maxlength="${maxLength}"`
+          }${min !== undefined && html` min="${min}"`}${max !== undefined && html` max="${max}"`}${
+            placeholder !== undefined && html` placeholder="${placeholder}"`
+          }${field.isMono && html` class="mono"`}${field.hasFocus && html` autofocus`}>`,
+      )
+    },
+
+    area(
+      field: Field & { value?: string; rows?: number; placeholder?: string; isSecret?: boolean },
+    ) {
+      const { name, value, rows = 3, placeholder = '', isSecret = false } = field
+      // A line feed after the tag is not part of the text.
+      return labelled(
+        field,
+        (
+          attributes,
+        ) => html`<textarea${attributes} rows="${rows}" class="mono" autocomplete="off" spellcheck="false" placeholder="${placeholder}">
+${!isSecret && typedIn(name, value)}</textarea>`,
+      )
+    },
+
+    select(field: Field & { options: Choice[]; value?: string }): Html {
+      const chosen = typedIn(field.name, field.value)
+      return labelled(
+        field,
+        (attributes) =>
+          html`<select${attributes}>${field.options.map(
+            ({ value, text }) =>
+              html`<option value="${value}"${value === chosen && html` selected`}>${text}</option>`,
+          )}</select>`,
+      )
+    },
+
+    /** Checkboxes with the same name. */
+    checks(field: Field & { choices: Choice[]; type?: 'checkbox' | 'radio' }): Html {
+      const { name, label, help, choices, type = 'checkbox' } = field
+      const fault = problemOf(field)
+      return html`<fieldset class="field"><legend>${label}</legend>
+${help !== undefined && html`<p class="help">${help}</p>`}
+<div class="checks">${choices.map(({ value, text, help: about, isChecked = false }) => {
+        const isOn = isSent ? fields.getAll(name).includes(value) : isChecked
+        return html`<label class="check"><input type="${type}" name="${name}" value="${value}"${isOn && html` checked`}><span>${text}${about !== undefined && html` <span class="soft">${about}</span>`}</span></label>`
+      })}</div>
+${fault !== undefined && html`<p class="field-problem">${icon('warning')} ${fault}</p>`}</fieldset>`
+    },
+
+    /** The token, where the session must be unlocked: so nothing that was typed has to be typed again. */
+    token(): Html | false {
+      const { session, now } = context
+      if (!session || unlockedForMs(session, true, now) > 60_000) return false
+      const id = `${prefix}-token`
+      return html`<div class="field"><label for="${id}">Your token</label>
+<input type="password" id="${id}" name="_token" required autocomplete="current-password" spellcheck="false">
+<p class="help">This change asks for it again.</p></div>`
+    },
+
+    /** The form with its problem above it. */
+    render(content: Content, className = 'stack'): Html {
+      const isAtFields =
+        isSent &&
+        problem.errors?.length !== 0 &&
+        problem.errors?.every((one) => shown.has(one.pointer))
+      return html`<form method="post" action="${action}" class="${className}">
+${isSent && (isAtFields ? fieldNotice : problemNotice(context))}
+${content}
+</form>`
+    },
+  }
+}
+
+const fieldNotice = html`<div class="notice bad" role="alert">${icon('warning')}<p>Nothing was changed: a field needs another value.</p></div>`
+
+/** A button that is a form of its own. */
+export function formButton(
+  action: string,
+  content: Content,
+  { className = 'small', hidden = {}, label }: FormButton = {},
+): Html {
+  return html`<form method="post" action="${action}">${Object.entries(hidden).map(
+    ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
+  )}<button class="${className}"${label !== undefined && html` aria-label="${label}"`}>${content}</button></form>`
+}
+
+type FormButton = { className?: string; hidden?: Record<string, string>; label?: string }
+
+/** The problem of what was just sent, unless one of these forms shows it. */
+export function otherProblem(context: PageContext, forms: PageForm[] = []): Html | undefined {
+  return forms.some(({ isSent }) => isSent) ? undefined : problemNotice(context)
+}
+
+/** A field without spaces around it; undefined if it is empty. */
+export function textOf(fields: URLSearchParams, name: string): string | undefined {
+  return fields.get(name)?.trim() || undefined
+}
+
+/** The lines of a field that are not empty; undefined if there are none. */
+export function linesOf(fields: URLSearchParams, name: string): string[] | undefined {
+  const lines = (fields.get(name) ?? '').split(/\r?\n/).map((line) => line.trim())
+  const filled = lines.filter((line) => line !== '')
+  return filled.length === 0 ? undefined : filled
+}
+
+/** A number in a field; any other text as it is, for the API to refuse. Undefined if it is empty. */
+export function numberOf(fields: URLSearchParams, name: string): number | string | undefined {
+  const text = textOf(fields, name)
+  return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : text
+}
+
+/** The first part of a JSON pointer. Those of parts of a path have no slash. */
+function topOf(pointer: string): string {
+  return pointer.replace(/^\//, '').split('/')[0] ?? ''
+}

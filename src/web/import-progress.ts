@@ -1,0 +1,39 @@
+import { type Html, html } from '../render/html.ts'
+import { formButton, otherProblem } from './forms.ts'
+import { icon } from './icons.ts'
+import type { PageContext } from './page.ts'
+import type { OperationValues } from './read-operations.ts'
+
+type Described = Pick<OperationValues['getRepository'], 'name' | 'import'>
+
+/** What the page of a repository shows while it is imported, and when the import has failed; undefined otherwise. */
+export function importProgress(repository: Described, context: PageContext): Html | undefined {
+  const { name, import: running } = repository
+  if (running === null) return undefined
+  const { to } = context
+  const { source, phase, progress, fault } = running
+  const cancel = (text: string) => formButton(to.of(name, 'cancel-import'), text, { className: '' })
+  if (fault !== null) {
+    const again = `${to.own('new')}?${new URLSearchParams({ source, name })}`
+    return html`${otherProblem(context)}<section class="empty">${icon('warning', 'large')}
+<h1>The import has failed</h1>
+<p>${fault.detail}</p>
+<p class="soft">From <code>${source}</code>. Nothing of it was kept.</p>
+<div class="actions"><a class="button primary" href="${again}">Try again</a>${cancel('Dismiss')}</div></section>`
+  }
+  const text = phases[phase] ?? phase
+  return html`${otherProblem(context)}<section class="importing">
+<h1>Importing ${name}</h1>
+<p class="soft">From <code>${source}</code></p>
+<progress max="100" value="${progress}" data-follow="${text}" aria-label="Import" aria-describedby="import-phase"></progress>
+<p id="import-phase" class="soft"><span data-phase>${text}</span>, <span data-percent>${progress}</span> %</p>
+<div class="actions"><a class="button" href="${to.repository(name)}">${icon('again')}Refresh</a>${cancel('Cancel')}</div></section>`
+}
+
+const phases: Record<string, string> = {
+  counting: 'Counting objects',
+  copying: 'Copying',
+  receiving: 'Receiving objects',
+  resolving: 'Resolving deltas',
+  storing: 'Storing',
+}
