@@ -27,3 +27,22 @@ export function age(at: number, now: number): Html {
   const exact = date.toISOString()
   return html`<time datetime="${exact}" title="${exact.slice(0, 16).replace('T', ' ')} UTC">${toAge(at, now)}</time>`
 }
+
+/** Formats a duration in words: `0.4 s`, `38 s`, `1 min 37 s`, `2 h 5 min`, `3 d 4 h`. */
+export function toDuration(milliseconds: number): string {
+  const seconds = Math.max(0, milliseconds) / 1000
+  if (seconds === 0) return '0 s'
+  if (seconds < 0.95) return `${Math.max(0.1, Math.round(seconds * 10) / 10)} s`
+  const whole = Math.round(seconds)
+  const units: [size: number, unit: string][] = [
+    [86_400, 'd'],
+    [3600, 'h'],
+    [60, 'min'],
+    [1, 's'],
+  ]
+  const first = units.findIndex(([size]) => whole >= size)
+  const [size, unit] = units[first] ?? [1, 's']
+  const [nextSize, nextUnit] = units[first + 1] ?? [1, '']
+  const rest = nextUnit === '' ? 0 : Math.floor((whole % size) / nextSize)
+  return `${Math.floor(whole / size)} ${unit}${rest > 0 ? ` ${rest} ${nextUnit}` : ''}`
+}

@@ -1,0 +1,231 @@
+import type { Static } from 'typebox'
+import type { LoggedEvent } from '../event-log/event-routes.ts'
+import type { EventData } from '../events/events.ts'
+import { type Html, html } from '../render/html.ts'
+import type { IconName } from './icons.ts'
+import type { Links } from './links.ts'
+import { shortRef } from './ref-names.ts'
+
+type Logged = Static<typeof LoggedEvent>
+
+/** Text, or a name in it, which may lead to its page. */
+type SentencePart = string | { text: string; href?: string }
+
+/** An event in words, with the icon and the tone that go with it. */
+export type EventSentence = {
+  icon: IconName
+  tone: '' | 'good' | 'bad' | 'busy'
+  parts: SentencePart[]
+}
+
+type Describe<K extends keyof EventData> = (
+  data: EventData[K],
+  about: { who: SentencePart; repository: SentencePart; of: (path: string) => string | undefined },
+) => { icon: IconName; tone?: EventSentence['tone']; parts: SentencePart[] }
+
+/** Says what an event is: `ada pushed to main of site`. */
+export function toSentence(event: Logged, to: Links): EventSentence {
+  const { kind, repoName, actor, data } = event
+  const name = repoName ?? nameIn(data)
+  const about = {
+    who: { text: actor.username },
+    repository: { text: name, ...(repoName !== null && { href: to.repository(repoName) }) },
+    of: (path: string) => (repoName === null ? undefined : to.of(repoName, path)),
+  }
+  // The server wrote the event, so its kind determines the type of its data.
+  const describe = sentences[kind as keyof EventData] as Describe<keyof EventData>
+  const { tone = '', ...rest } = describe(data as EventData[keyof EventData], about)
+  return { tone, ...rest }
+}
+
+/** The parts of a sentence as HTML. */
+export function renderSentence({ parts }: Pick<EventSentence, 'parts'>): Html {
+  return html`${parts.map((part) => {
+    if (typeof part === 'string') return part
+    return part.href === undefined
+      ? html`<b>${part.text}</b>`
+      : html`<a href="${part.href}"><b>${part.text}</b></a>`
+  })}`
+}
+
+const sentences: { [K in keyof EventData]: Describe<K> } = {
+  push: ({ ref, before, after, forced, via, pushId }, { who, repository, of }) => {
+    const target = link(shortRef(ref), of(`pushes/${pushId}`))
+    const tail = [' of ', repository]
+    if (via === 'undo') return { icon: 'undo', parts: [who, ' undid a push to ', target, ...tail] }
+    if (isZero(after)) return { icon: 'push', parts: [who, ' deleted ', target, ...tail] }
+    if (isZero(before)) return { icon: 'push', parts: [who, ' created ', target, ...tail] }
+    const verb = forced ? ' force-pushed to ' : ' pushed to '
+    return { icon: 'push', tone: forced ? 'bad' : '', parts: [who, verb, target, ...tail] }
+  },
+  'push.leak_allowed': ({ findings, pushId }, { who, repository, of }) => ({
+    icon: 'warning',
+    tone: 'bad',
+    parts: [
+      who,
+      ' pushed ',
+      link(count(findings.length, 'allowed credential'), of(`pushes/${pushId}`)),
+      ' to ',
+      repository,
+    ],
+  }),
+  'repository.created': (_, { who, repository }) => ({
+    icon: 'plus',
+    parts: [who, ' created ', repository],
+  }),
+  'repository.imported': ({ source }, { who, repository }) => ({
+    icon: 'download',
+    parts: [who, ' imported ', repository, ` from ${source}`],
+  }),
+  'repository.renamed': ({ formerName }, { who, repository }) => ({
+    icon: 'database',
+    parts: [who, ' renamed ', { text: formerName }, ' to ', repository],
+  }),
+  'repository.description': (_, { who, repository }) => ({
+    icon: 'file',
+    parts: [who, ' changed the description of ', repository],
+  }),
+  'repository.leak_guard': ({ enabled }, { who, repository }) => ({
+    icon: 'shield',
+    parts: [who, ` switched the leak guard of `, repository, enabled ? ' on' : ' off'],
+  }),
+  'repository.default_branch': ({ branch }, { who, repository }) => ({
+    icon: 'branch',
+    parts: [who, ' made ', { text: branch }, ' the default branch of ', repository],
+  }),
+  'repository.deleted': (_, { who, repository }) => ({
+    icon: 'cross',
+    parts: [who, ' deleted ', repository],
+  }),
+  'repository.restored': (_, { who, repository }) => ({
+    icon: 'undo',
+    parts: [who, ' restored ', repository],
+  }),
+  'repository.purged': (_, { who, repository }) => ({
+    icon: 'cross',
+    parts: [who, ' removed ', repository, ' for good'],
+  }),
+  'protection.added': (data, { who, repository }) => ({
+    icon: 'shield',
+    parts: [who, ' protected ', protectedRef(data), ' of ', repository],
+  }),
+  'protection.changed': (data, { who, repository }) => ({
+    icon: 'shield',
+    parts: [who, ' changed the protection of ', protectedRef(data), ' of ', repository],
+  }),
+  'protection.removed': (data, { who, repository }) => ({
+    icon: 'shield',
+    parts: [who, ' removed the protection of ', protectedRef(data), ' of ', repository],
+  }),
+  'collaborator.added': ({ username, role }, { who, repository }) => ({
+    icon: 'person',
+    parts: [who, ' added ', { text: username }, ' to ', repository, ` with the role ${role}`],
+  }),
+  'collaborator.changed': ({ username, role, formerRole }, { who, repository }) => ({
+    icon: 'person',
+    parts: [
+      who,
+      ' changed the role of ',
+      { text: username },
+      ' in ',
+      repository,
+      ` from ${formerRole} to ${role}`,
+    ],
+  }),
+  'collaborator.removed': ({ username }, { who, repository }) => ({
+    icon: 'person',
+    parts: [who, ' removed ', { text: username }, ' from ', repository],
+  }),
+  'secret.saved': ({ name }, { who, repository }) => ({
+    icon: 'key',
+    parts: [who, ' saved the secret ', { text: name }, ' of ', repository],
+  }),
+  'secret.deleted': ({ name }, { who, repository }) => ({
+    icon: 'key',
+    parts: [who, ' deleted the secret ', { text: name }, ' of ', repository],
+  }),
+  workflow: ({ action, number, attempt, conclusion, name }, { repository, of }) => {
+    const run = link(`Run ${number}`, of(`runs/${number}`))
+    const ofAttempt = attempt > 1 ? `, attempt ${attempt},` : ''
+    const [icon, tone, words] =
+      action === 'completed'
+        ? (conclusionWords[conclusion ?? ''] ?? neutral)
+        : action === 'running'
+          ? (['running', 'busy', 'is running'] as const)
+          : (['waiting', '', 'is queued'] as const)
+    return { icon, tone, parts: [run, ' of ', repository, `${ofAttempt} ${words}: ${name}`] }
+  },
+  'webhook.created': ({ webhookId }, { who, repository, of }) => ({
+    icon: 'webhook',
+    parts: [who, ' created ', link('a webhook', of(`webhooks/${webhookId}`)), ' of ', repository],
+  }),
+  'webhook.updated': ({ webhookId, changed }, { who, repository, of }) => ({
+    icon: 'webhook',
+    parts: [
+      who,
+      ' changed ',
+      link('a webhook', of(`webhooks/${webhookId}`)),
+      ' of ',
+      repository,
+      changed.length > 0 && `: ${changed.join(', ')}`,
+    ].filter((part) => part !== false),
+  }),
+  'webhook.disabled': ({ webhookId, reason }, { repository, of }) => ({
+    icon: 'warning',
+    tone: 'bad',
+    parts: [
+      link('A webhook', of(`webhooks/${webhookId}`)),
+      ' of ',
+      repository,
+      ` was disabled: ${reason}`,
+    ],
+  }),
+  'webhook.deleted': (_, { who, repository }) => ({
+    icon: 'webhook',
+    parts: [who, ' deleted a webhook of ', repository],
+  }),
+  'token.created': ({ name, username }, { who }) => ({
+    icon: 'key',
+    parts: [who, ' created the token ', { text: name }, ' of ', { text: username }],
+  }),
+  'token.deleted': (_, { who }) => ({ icon: 'key', parts: [who, ' deleted a token'] }),
+  'ssh_key.added': ({ name, username }, { who }) => ({
+    icon: 'key',
+    parts: [who, ' added the SSH key ', { text: name }, ' of ', { text: username }],
+  }),
+  'ssh_key.deleted': ({ username }, { who }) => ({
+    icon: 'key',
+    parts: [who, ' deleted an SSH key of ', { text: username }],
+  }),
+}
+
+const neutral = ['dash', '', 'ended'] as const
+const conclusionWords: Record<string, readonly [IconName, EventSentence['tone'], string]> = {
+  success: ['check', 'good', 'succeeded'],
+  failure: ['cross', 'bad', 'failed'],
+  timed_out: ['cross', 'bad', 'timed out'],
+  cancelled: ['stop', '', 'was cancelled'],
+  skipped: ['dash', '', 'was skipped'],
+}
+
+function link(text: string, href: string | undefined): SentencePart {
+  return href === undefined ? { text } : { text, href }
+}
+
+function protectedRef({ branch, tag }: { branch: string | null; tag: string | null }) {
+  return { text: branch ?? `the tag ${tag}` }
+}
+
+/** The name at the time of the event, of a repository that is gone. */
+function nameIn({ name, repositoryName }: Record<string, unknown>): string {
+  const given = repositoryName ?? name
+  return typeof given === 'string' ? given : 'a deleted repository'
+}
+
+function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`
+}
+
+function isZero(id: string): boolean {
+  return /^0+$/.test(id)
+}
