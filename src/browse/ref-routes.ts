@@ -51,6 +51,12 @@ export function refRoutes(parts: BrowseParts) {
               maxLength: 1024,
             }),
           ),
+          counts: Type.Optional(
+            Type.Boolean({
+              description:
+                '`false` to leave out the comparison: `ahead` and `behind` are then null, and the response does not wait for them',
+            }),
+          ),
           ...pageQuery(100),
         },
         closed,
@@ -67,8 +73,9 @@ export function refRoutes(parts: BrowseParts) {
           protections.list(found),
         ])
         const ids = [...new Set(page.refs.map(({ id }) => id))]
+        const isCompared = base !== undefined && query.counts !== false
         const [compared, read] = await Promise.all([
-          base === undefined ? new Map<string, AheadBehind>() : compareWithBase(asker, base, ids),
+          !isCompared ? new Map<string, AheadBehind>() : compareWithBase(asker, base, ids),
           Promise.all(ids.map(async (id) => [id, await commits(objects, id)] as const)),
         ])
         const byId = new Map(read)
