@@ -1,0 +1,31 @@
+import type { TextRange } from './changed-words.ts'
+import { escapeHtml, type Html, trusted } from './html.ts'
+
+// Control characters other than tabs, and those that change the direction of text: CVE-2021-42574.
+const hiddenCharacters =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]/g
+
+/** Text of a file or message, in which characters that cannot be seen are shown by their code points. */
+export function visibleText(text: string): Html {
+  return trusted(toVisible(text))
+}
+
+/** The same with some ranges in an element, such as `ins`. */
+export function markedText(text: string, ranges: readonly TextRange[], element: string): Html {
+  let marked = ''
+  let from = 0
+  for (const [start, end] of ranges) {
+    marked += toVisible(text.slice(from, start))
+    marked += `<${element}>${toVisible(text.slice(start, end))}</${element}>`
+    from = end
+  }
+  return trusted(marked + toVisible(text.slice(from)))
+}
+
+function toVisible(text: string): string {
+  const escaped = escapeHtml(text.toWellFormed())
+  return escaped.replace(hiddenCharacters, (character) => {
+    const code = (character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')
+    return `<span class="unseen">U+${code}</span>`
+  })
+}
