@@ -1,5 +1,6 @@
 import { newRepositoryPages } from './admin/new-repository-pages.ts'
 import { codePages } from './code-pages.ts'
+import { historyPages } from './history/history-pages.ts'
 import { homePages } from './home-pages.ts'
 import type { PageRoute } from './match.ts'
 import { sessionPages } from './session-pages.ts'
@@ -10,4 +11,5 @@ export const pages: readonly PageRoute[] = [
   ...sessionPages,
   ...newRepositoryPages,
   ...codePages,
+  ...historyPages,
 ]

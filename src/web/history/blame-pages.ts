@@ -1,0 +1,125 @@
+import { Problem } from '../../base/problem.ts'
+import { type Html, html } from '../../render/html.ts'
+import { visibleText } from '../../render/visible-text.ts'
+import { icon } from '../icons.ts'
+import { type PageTarget, parseTarget } from '../links.ts'
+import { type PageContext, page, type View } from '../page.ts'
+import type { OperationValues } from '../read-operations.ts'
+import { age } from '../time.ts'
+import { commitLink, grouped } from './commit-parts.ts'
+import { pathQuery } from './path-query.ts'
+
+const pageLines = 1000
+
+export const blamePages = [
+  page('/r/:name/blame/:target*', ['getBlame'], {
+    weight: 'heavy',
+    audience: 'all',
+    async show(context) {
+      const target = parseTarget(context.params.target ?? '')
+      if (!target) throw new Problem('route_not_found', 'There is no such page.')
+      const from = Math.max(
+        1,
+        Math.min(1e7, Number.parseInt(context.query.get('from') ?? '', 10) || 1),
+      )
+      const { rev, path } = target
+      const query = { rev, ...pathQuery(path), start: from, end: from + pageLines - 1 }
+      return blameView(context, target, from, await context.read('getBlame', { query }))
+    },
+  }),
+]
+
+type Blame = OperationValues['getBlame']
+type BlamedRange = Blame['ranges'][number]
+
+function blameView(
+  context: PageContext,
+  { rev, path }: PageTarget,
+  from: number,
+  blame: Blame,
+): View {
+  const { to, params, now } = context
+  const name = params.name ?? ''
+  const { totalLines, ranges, next } = blame
+  const last = (next ?? totalLines + 1) - 1
+  const commits = new Map(blame.commits.map((commit) => [commit.id, commit]))
+  const here = (start: number) => `${to.blame(name, rev, path)}${start > 1 ? `?from=${start}` : ''}`
+  // A page may have ended early, so the one before starts where it would end here.
+  const before = from > 1 ? Math.max(1, from - pageLines) : undefined
+  const after = last < totalLines ? last + 1 : undefined
+  return {
+    title: `Blame of ${path.path} at ${rev} · ${name}`,
+    repository: name,
+    tab: 'code',
+    crumbs: [{ text: 'blame' }, { text: path.path, href: to.src(name, rev, path) }],
+    json: `/repos/${encodeURIComponent(name)}/blame?${new URLSearchParams({ rev, ...pathQuery(path) })}`,
+    isNoIndex: true,
+    body: html`<div class="page-head"><h1>Blame <span class="mono soft">${visibleText(path.path)}</span></h1>
+<div class="actions"><a class="button" href="${to.src(name, rev, path)}">${icon('file')}File</a>
+<a class="button" href="${to.log(name, rev, path)}">${icon('history')}History</a></div>
+<p class="soft blame-about">${icon('branch')} <a href="${to.src(name, rev)}">${rev}</a> · ${
+      totalLines <= last && from === 1
+        ? `${grouped(totalLines)} lines`
+        : `lines ${grouped(from)} to ${grouped(last)} of ${grouped(totalLines)}`
+    }${legend()}</p></div>
+${
+  totalLines === 0
+    ? html`<p class="card pad soft">The file is empty.</p>`
+    : html`<div class="card blame" tabindex="0" role="region" aria-label="Lines with their commits"><table><caption class="hidden">Lines of ${path.path} with the commits that they are from</caption>
+${ranges.map((range) => rangeRows(range, { to, name, now, commit: commits.get(range.commit) }))}
+</table></div>`
+}
+${
+  (before !== undefined || after !== undefined) &&
+  html`<nav class="pager" aria-label="Pages">
+${before !== undefined && html`<a class="button" href="${here(before)}">Lines before</a>`}
+${after !== undefined && html`<a class="button" href="${here(after)}">Lines after</a>`}</nav>`
+}`,
+  }
+}
+
+type RangeContext = Pick<PageContext, 'to' | 'now'> & {
+  name: string
+  commit: Blame['commits'][number] | undefined
+}
+
+/** The lines of one commit: who and when once, beside them. */
+function rangeRows(range: BlamedRange, { to, name, now, commit }: RangeContext): Html {
+  const { start, lines, cutLines = [], previous } = range
+  const at = commit?.committer?.at
+  const about = html`<td class="blame-commit age-${at === undefined ? ageSteps.length : stepOf(now - at)}" rowspan="${lines.length}"><div>
+<a class="cut" href="${to.commit(name, range.commit)}" title="${commit?.summary}">${visibleText(commit?.summary || range.commit)}</a>
+<span class="soft">${commit?.author?.name} · ${at !== undefined && age(at, now)} · ${commitLink(to, name, range.commit)}${
+    previous &&
+    html` · <a href="${to.blame(name, previous.commit, previous)}#L${range.originalStart}">before</a>`
+  }</span></div>`
+  return html`<tbody>${lines.map(
+    (line, index) =>
+      html`<tr id="L${start + index}">${index === 0 && about}<td data-n="${start + index}"><td>${visibleText(line.replace(/\r$/, ''))}${
+        cutLines.includes(start + index) && html`<span class="unseen">cut</span>`
+      }`,
+  )}</tbody>`
+}
+
+const day = 86_400_000
+const ageSteps: [limitMs: number, text: string][] = [
+  [7 * day, 'this week'],
+  [30 * day, 'a month'],
+  [90 * day, '3 months'],
+  [180 * day, '6 months'],
+  [365 * day, 'a year'],
+  [2 * 365 * day, '2 years'],
+  [4 * 365 * day, '4 years'],
+  [Number.POSITIVE_INFINITY, 'older'],
+]
+
+/** The step of an age, from 1 for the newest. */
+function stepOf(ageMs: number): number {
+  return 1 + ageSteps.findIndex(([limit]) => ageMs < limit)
+}
+
+function legend(): Html {
+  return html`<span class="blame-legend">${ageSteps.map(
+    ([, text], index) => html`<span class="age-${index + 1}">${text}</span>`,
+  )}</span>`
+}

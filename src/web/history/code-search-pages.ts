@@ -1,0 +1,115 @@
+import { type Html, html } from '../../render/html.ts'
+import { markedText, visibleText } from '../../render/visible-text.ts'
+import { icon } from '../icons.ts'
+import { type PageContext, page, type View } from '../page.ts'
+import type { OperationValues } from '../read-operations.ts'
+import { counted, grouped } from './commit-parts.ts'
+
+const maxMatches = 200
+
+export const codeSearchPages = [
+  page('/r/:name/search', ['getRepository', 'searchCode'], {
+    weight: 'heavy',
+    audience: 'all',
+    async show(context) {
+      const { query, read } = context
+      const q = query.get('q') ?? ''
+      const { defaultBranch } = await read('getRepository')
+      const rev = query.get('rev')?.trim() || defaultBranch
+      const search = { q, rev, path: query.get('path')?.trim() ?? '', hasAnyCase: query.has('i') }
+      if (q === '') return searchView(context, search, undefined)
+      const result = await read('searchCode', {
+        query: {
+          q: q.slice(0, 200),
+          rev,
+          limit: maxMatches,
+          ...(search.path !== '' && { path: search.path }),
+          ...(search.hasAnyCase && { ignoreCase: true }),
+        },
+      })
+      return searchView(context, search, result)
+    },
+  }),
+]
+
+type Search = { q: string; rev: string; path: string; hasAnyCase: boolean }
+type Result = OperationValues['searchCode']
+type Match = Result['matches'][number]
+
+function searchView({ params, to }: PageContext, search: Search, result: Result | undefined): View {
+  const name = params.name ?? ''
+  const { q, rev, path, hasAnyCase } = search
+  const files = byFile(result?.matches ?? [])
+  return {
+    title: `${q === '' ? 'Search' : `“${q}”`} · ${name}`,
+    repository: name,
+    tab: 'code',
+    crumbs: [{ text: 'search' }],
+    isNoIndex: true,
+    ...(result && {
+      json: `/repos/${encodeURIComponent(name)}/search?${new URLSearchParams({ q, rev })}`,
+    }),
+    body: html`<div class="page-head"><h1>Search</h1></div>
+<form class="inline search-form" action="${to.of(name, 'search')}">
+<label for="q" class="hidden">Text</label><input id="q" name="q" type="search" value="${q}" maxlength="200" required placeholder="Text, not a pattern"${q === '' && html` autofocus`}>
+<label for="rev">in</label><input id="rev" name="rev" value="${rev}" maxlength="1024" spellcheck="false">
+<label for="path" class="hidden">Folder or file</label><input id="path" name="path" value="${path}" maxlength="4096" placeholder="all folders" spellcheck="false">
+<label class="nowrap"><input type="checkbox" name="i"${hasAnyCase && html` checked`}> Any case</label>
+<button class="primary">Search</button>
+</form>
+${result && summaryOf(result, files.length, search)}
+${files.map((matches) => fileMatches(matches, { name, rev, to }))}`,
+  }
+}
+
+function summaryOf(
+  { matches, isComplete, limits, leftOut = [] }: Result,
+  files: number,
+  { q, rev }: Search,
+): Html {
+  if (matches.length === 0 && isComplete)
+    return html`<section class="empty">${icon('search', 'large')}<h2>No file has “${visibleText(q)}”</h2>
+<p class="soft">Searched at ${rev}. Binary files and submodules are not searched.</p></section>`
+  const reasons = limits.map((limit) => limitTexts[limit] ?? limit)
+  return html`<p class="soft search-count">${counted(matches.length, 'line')} in ${counted(files, 'file')}${reasons.length > 0 && html`. Not everything: ${reasons.join('; ')}`}${
+    leftOut.length > 0 &&
+    html` (${leftOut.slice(0, 10).map(({ path }, index) => `${index > 0 ? ', ' : ''}${path}`)})`
+  }.</p>`
+}
+
+const limitTexts: Record<string, string> = {
+  matches: `only the first ${grouped(maxMatches)} lines are shown`,
+  matches_per_file: 'only the first 100 lines of a file are shown',
+  bytes: 'there are too many lines to read all',
+  time: 'the search took too long',
+  file_size: 'very large files are left out',
+}
+
+function byFile(matches: readonly Match[]): Match[][] {
+  const files: Match[][] = []
+  for (const match of matches) {
+    const last = files.at(-1)
+    const [first] = last ?? []
+    if (first && first.path === match.path && first.pathBase64 === match.pathBase64)
+      last?.push(match)
+    else files.push([match])
+  }
+  return files
+}
+
+function fileMatches(
+  matches: readonly Match[],
+  { name, rev, to }: { name: string; rev: string } & Pick<PageContext, 'to'>,
+): Html {
+  const [first] = matches
+  if (!first) return html``
+  const href = to.src(name, rev, first)
+  return html`<section class="card hits"><header><h2 class="mono"><a href="${href}">${visibleText(first.path)}</a></h2><span class="soft">${matches.length}</span></header>
+<table class="diff-lines"><caption class="hidden">Lines of ${first.path} with the text</caption><colgroup><col class="numbers"><col></colgroup><tbody>
+${matches.map((match) => {
+  const { line, text, matchStart, matchLength, isCut } = match
+  const range: [number, number] = [matchStart, matchStart + matchLength]
+  return html`<tr><td class="no"><a href="${href}#L${line}">${line}</a><td>${isCut && '…'}${markedText(text, [range], 'mark')}${isCut && '…'}`
+})}
+</tbody></table></section>`
+}

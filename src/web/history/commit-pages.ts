@@ -1,0 +1,100 @@
+import { type Html, html } from '../../render/html.ts'
+import { visibleText } from '../../render/visible-text.ts'
+import { icon } from '../icons.ts'
+import { type PageContext, page, Redirect, type View } from '../page.ts'
+import type { OperationValues } from '../read-operations.ts'
+import { age } from '../time.ts'
+import {
+  commitLink,
+  findLinkedCommits,
+  linkedText,
+  recentRuns,
+  runMark,
+  shortId,
+  splitMessage,
+} from './commit-parts.ts'
+import { fileOf, isFileLonger, linesOfFile, pageAddress } from './diff-query.ts'
+import { diffView } from './diff-view.ts'
+import { refsById } from './refs-by-id.ts'
+
+export const commitPages = [
+  page('/r/:name/commit/:id', ['getCommit', 'getFile', 'listBranches', 'listTags', 'listRuns'], {
+    weight: 'git',
+    audience: 'code',
+    async show(context) {
+      const { to, params, query, read } = context
+      const { name = '', id = '' } = params
+      const file = fileOf(query)
+      const commit = await read('getCommit', { query: { diff: true, ...file } })
+      if (commit.id !== id) {
+        const search = query.size > 0 ? `?${query}` : ''
+        return new Redirect(to.commit(name, commit.id) + search)
+      }
+      return commitView(context, commit)
+    },
+  }),
+]
+
+type Details = OperationValues['getCommit']
+
+async function commitView(context: PageContext, commit: Details): Promise<View> {
+  const { to, params, query } = context
+  const { name = '' } = params
+  const { id, message, diff } = commit
+  const { subject, body } = splitMessage(message)
+  const file = fileOf(query)
+  const [links, refs, runs, wholeFile] = await Promise.all([
+    findLinkedCommits(context, message),
+    refsById(context),
+    recentRuns(context),
+    isFileLonger(query) ? linesOfFile(context, id, diff?.files[0]) : undefined,
+  ])
+  return {
+    title: `${subject} · ${name}`,
+    repository: name,
+    tab: 'commits',
+    crumbs: [{ text: 'commit' }, { text: shortId(id), href: to.commit(name, id) }],
+    json: `/repos/${encodeURIComponent(name)}/commits/${id}?diff=true`,
+    isNoIndex: true,
+    body: html`<header class="commit-head">
+<div class="page-head"><h1>${visibleText(subject)}</h1>
+<div class="actions"><a class="button" href="${to.src(name, id)}">${icon('folder')}Files</a></div></div>
+${body !== '' && html`<pre class="message">${linkedText(body, links)}</pre>`}
+${people(context, commit)}
+<p class="commit-facts">${icon('commit')}<code>${id}</code><button type="button" class="copy needs-js" data-copy="${id}" aria-label="Copy">${icon('copy')}</button>
+${parents(context, commit)}
+${runMark(to, name, runs.get(id))}
+${(refs.get(id) ?? []).map(({ kind, text, href }) => html`<a class="badge" href="${href}">${icon(kind)}${text}</a>`)}</p>
+</header>
+${
+  diff &&
+  diffView(diff, {
+    to,
+    name,
+    before: diff.base,
+    after: id,
+    isSplit: query.has('split'),
+    here: pageAddress(to.commit(name, id), query),
+    isAlone: file !== undefined,
+    wholeFile,
+  })
+}`,
+  }
+}
+
+function people({ now }: PageContext, { author, committer }: Details): Html {
+  const isSame = author.name === committer.name && author.email === committer.email
+  return html`<p class="commit-people"><b title="${author.email}">${author.name}</b> ${
+    isSame
+      ? html`committed ${age(committer.at, now)}`
+      : html`authored ${age(author.at, now)}, <b title="${committer.email}">${committer.name}</b> committed ${age(committer.at, now)}`
+  }</p>`
+}
+
+function parents({ to, params }: PageContext, { parents: ids }: Details): Html {
+  const name = params.name ?? ''
+  if (ids.length === 0) return html`<span class="soft">no parents</span>`
+  const list = ids.map((id) => html` ${commitLink(to, name, id)}`)
+  const note = ids.length > 1 && html`, compared with the first`
+  return html`<span class="soft">${ids.length === 1 ? 'parent' : `merge of ${ids.length} parents`}${list}${note}</span>`
+}

@@ -1,0 +1,115 @@
+import { type Html, html } from '../../render/html.ts'
+import { visibleText } from '../../render/visible-text.ts'
+import { icon } from '../icons.ts'
+import type { Links } from '../links.ts'
+import type { PageContext } from '../page.ts'
+import type { OperationValues } from '../read-operations.ts'
+
+export type ShownCommit = OperationValues['listCommits'][number]
+
+/** The first line of a message, and the rest. */
+export function splitMessage(message: string): { subject: string; body: string } {
+  const text = message.trimStart()
+  const end = text.indexOf('\n')
+  if (end === -1) return { subject: text.trimEnd() || '(no message)', body: '' }
+  return { subject: text.slice(0, end).trimEnd(), body: text.slice(end + 1).trim() }
+}
+
+export function shortId(id: string): string {
+  return id.slice(0, 7)
+}
+
+/** A link to a commit by its short id. */
+export function commitLink(to: Links, name: string, id: string): Html {
+  return html`<a class="mono" href="${to.commit(name, id)}" title="${id}">${shortId(id)}</a>`
+}
+
+export function counted(count: number, one: string, many = `${one}s`): string {
+  return `${grouped(count)} ${count === 1 ? one : many}`
+}
+
+export function grouped(count: number): string {
+  return count.toLocaleString('en-US')
+}
+
+const linkPattern = /https?:\/\/[^\s<>"'`]{1,2000}|\b[0-9a-f]{7,40}\b/g
+
+/** The ids in a message that may be those of commits. */
+function idsIn(message: string): string[] {
+  const ids = [...message.matchAll(linkPattern)].map(([match]) => match)
+  return [...new Set(ids)].filter(
+    (id) => /^[0-9a-f]+$/.test(id) && /[a-f]/.test(id) && /\d/.test(id),
+  )
+}
+
+/** A message with links to addresses, and to commits by their ids. */
+export function linkedText(text: string, commits: ReadonlyMap<string, string>): Html {
+  const parts: Html[] = []
+  let from = 0
+  for (const { 0: match, index } of text.matchAll(linkPattern)) {
+    const target = match.startsWith('http') ? match.replace(/[.,;:!?)\]}]+$/, '') : match
+    const href = target.startsWith('http') ? target : commits.get(target)
+    if (href === undefined) continue
+    parts.push(visibleText(text.slice(from, index)))
+    parts.push(
+      target.startsWith('http')
+        ? html`<a class="linked" href="${href}" rel="nofollow noreferrer">${visibleText(target)}</a>`
+        : html`<a class="linked mono" href="${href}">${target}</a>`,
+    )
+    from = index + target.length
+  }
+  return html`${parts}${visibleText(text.slice(from))}`
+}
+
+const maxLinkedIds = 10
+
+/** The addresses of the commits whose ids are in a message. */
+export async function findLinkedCommits(
+  { tryRead, to, params }: PageContext,
+  message: string,
+): Promise<Map<string, string>> {
+  const ids = idsIn(message).slice(0, maxLinkedIds)
+  const found = await Promise.all(
+    // Digits that several ids begin with are no link either.
+    ids.map((id) => tryRead('getCommit', { params: { id } }).catch(() => undefined)),
+  )
+  const links = new Map<string, string>()
+  for (const [index, commit] of found.entries()) {
+    const id = ids[index]
+    if (commit && id !== undefined && commit.id.startsWith(id))
+      links.set(id, to.commit(params.name ?? '', commit.id))
+  }
+  return links
+}
+
+type ListedRuns = OperationValues['listRuns']
+export type RunsByCommit = ReadonlyMap<string, ListedRuns[number]>
+
+/** The newest run of each commit, among the last ones; empty for those who may not see runs. */
+export async function recentRuns({ tryRead, session }: PageContext): Promise<RunsByCommit> {
+  const runs =
+    session === undefined ? undefined : await tryRead('listRuns', { query: { limit: 100 } })
+  const byCommit = new Map<string, ListedRuns[number]>()
+  for (const run of runs ?? []) if (!byCommit.has(run.commit)) byCommit.set(run.commit, run)
+  return byCommit
+}
+
+/** The state of a run as a shape and a word, with a link to it. */
+export function runMark(
+  to: Links,
+  name: string,
+  run: ListedRuns[number] | undefined,
+): Html | false {
+  if (run === undefined) return false
+  const [shape, tone, word] = stateOf(run)
+  return html`<a class="run-mark ${tone}" href="${to.of(name, `runs/${run.number}`)}" title="Run ${run.number} ${word}">${icon(shape)}<span class="hidden">Run ${run.number} ${word}</span></a>`
+}
+
+function stateOf({ status, conclusion }: ListedRuns[number]) {
+  if (status === 'queued') return ['waiting', 'busy', 'is queued'] as const
+  if (status === 'running') return ['running', 'busy', 'is running'] as const
+  if (conclusion === 'success') return ['check', 'good', 'succeeded'] as const
+  if (conclusion === 'skipped') return ['dash', 'soft', 'was skipped'] as const
+  if (conclusion === 'cancelled') return ['stop', 'soft', 'was cancelled'] as const
+  return ['cross', 'bad', conclusion === 'timed_out' ? 'timed out' : 'failed'] as const
+}

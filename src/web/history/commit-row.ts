@@ -1,0 +1,45 @@
+import { type Html, html } from '../../render/html.ts'
+import { visibleText } from '../../render/visible-text.ts'
+import { icon } from '../icons.ts'
+import type { PageContext } from '../page.ts'
+import { age } from '../time.ts'
+import {
+  commitLink,
+  type RunsByCommit,
+  runMark,
+  type ShownCommit,
+  splitMessage,
+} from './commit-parts.ts'
+import type { RefsById } from './refs-by-id.ts'
+
+type RowContext = Pick<PageContext, 'to' | 'now'> & {
+  name: string
+  refs: RefsById
+  runs: RunsByCommit
+  here?: (changes: Record<string, string>) => string
+}
+
+/** A commit in a list. */
+export function commitRow(
+  { id, message, author, committer, parents }: ShownCommit,
+  { name, to, now, refs, runs, here }: RowContext,
+): Html {
+  const { subject, body } = splitMessage(message)
+  const own = refs.get(id) ?? []
+  const isOther = author.name !== committer.name
+  return html`<li class="row commit-row"><div class="grow">
+<h3><a href="${to.commit(name, id)}">${visibleText(subject)}</a></h3>
+<div class="commit-meta"><p class="soft">${
+    here
+      ? html`<a href="${here({ author: author.email || author.name })}">${author.name}</a>`
+      : author.name
+  }${isOther && `, committed by ${committer.name}`} · ${age(committer.at, now)}${
+    parents.length > 1 && ' · merge'
+  }${own.map(({ kind, text, href }) => html` <a class="badge" href="${href}">${icon(kind)}${text}</a>`)}</p>
+${body !== '' && html`<details><summary>Message</summary><pre>${visibleText(body)}</pre></details>`}</div>
+</div>
+${runMark(to, name, runs.get(id))}
+${commitLink(to, name, id)}
+<a class="button quiet small" href="${to.src(name, id)}">Files</a>
+</li>`
+}

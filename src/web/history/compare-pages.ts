@@ -1,0 +1,153 @@
+import { Problem } from '../../base/problem.ts'
+import { type Html, html } from '../../render/html.ts'
+import { icon } from '../icons.ts'
+import { type PageContext, page, Redirect, type View } from '../page.ts'
+import type { OperationValues } from '../read-operations.ts'
+import { commitLink, counted, grouped, recentRuns } from './commit-parts.ts'
+import { commitRow } from './commit-row.ts'
+import { fileOf, isFileLonger, linesOfFile, pageAddress } from './diff-query.ts'
+import { diffView } from './diff-view.ts'
+import { refsById } from './refs-by-id.ts'
+
+const maxCommits = 100
+
+export const comparePages = [
+  page('/r/:name/compare', ['getRepository', 'listBranches', 'listTags'], {
+    weight: 'git',
+    audience: 'all',
+    async show(context) {
+      const { read, query, params, to } = context
+      const { defaultBranch } = await read('getRepository')
+      const [base, head] = [query.get('base')?.trim() ?? '', query.get('head')?.trim() ?? '']
+      if (base !== '' && head !== '') return new Redirect(to.compare(params.name ?? '', base, head))
+      return formView(context, { base: base || defaultBranch, head })
+    },
+  }),
+  page(
+    '/r/:name/compare/:range*',
+    ['compareCommits', 'getFile', 'listBranches', 'listTags', 'listRuns'],
+    {
+      weight: 'heavy',
+      audience: 'all',
+      async show(context) {
+        const range = rangeIn(context.params.range ?? '')
+        if (!range) throw new Problem('route_not_found', 'There is no such page.')
+        const compared = await context.read('compareCommits', {
+          query: { ...range, limit: maxCommits, ...fileOf(context.query) },
+        })
+        return compareView(context, range, compared)
+      },
+    },
+  ),
+]
+
+type Range = { base: string; head: string }
+
+/** The revisions of `<base>...<head>`: no ref has two dots in a row. */
+function rangeIn(encoded: string): Range | undefined {
+  const [base, head, ...rest] = encoded.split('...').map(decode)
+  if (!base || !head || rest.length > 0) return undefined
+  return { base, head }
+}
+
+function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return undefined
+  }
+}
+
+async function formView(context: PageContext, range: Range): Promise<View> {
+  const name = context.params.name ?? ''
+  return {
+    title: `Compare · ${name}`,
+    repository: name,
+    tab: 'commits',
+    crumbs: [{ text: 'compare' }],
+    body: html`<div class="page-head"><h1>Compare</h1></div>
+${await rangeForm(context, range)}
+<p class="soft compare-help">Two branches, tags or commits. What the second has and the first has not is shown as commits, and as changes since both had the same history.</p>`,
+  }
+}
+
+async function rangeForm(
+  { tryRead, to, params }: PageContext,
+  { base, head }: Range,
+): Promise<Html> {
+  const name = params.name ?? ''
+  const [branches = [], tags = []] = await Promise.all([
+    tryRead('listBranches', { query: { limit: 200, counts: false } }),
+    tryRead('listTags', { query: { limit: 200 } }),
+  ])
+  const names = [...new Set([...branches, ...tags].map((ref) => ref.name))]
+  return html`<form class="inline compare-form" action="${to.of(name, 'compare')}">
+<label for="base">Base</label><input id="base" name="base" value="${base}" list="refs" required maxlength="1024" spellcheck="false" autocomplete="off">
+<label for="head">Compared</label><input id="head" name="head" value="${head}" list="refs" required maxlength="1024" spellcheck="false" autocomplete="off">
+<button>Compare</button>
+${head !== '' && html`<a class="button quiet" href="${to.compare(name, head, base)}">Swap</a>`}
+<datalist id="refs">${names.map((ref) => html`<option value="${ref}"></option>`)}</datalist>
+</form>`
+}
+
+type Compared = OperationValues['compareCommits']
+
+async function compareView(context: PageContext, range: Range, compared: Compared): Promise<View> {
+  const { to, params, query, now } = context
+  const name = params.name ?? ''
+  const { base, head } = range
+  const { commits, diff, mergeBase } = compared
+  const [refs, runs, form, wholeFile] = await Promise.all([
+    refsById(context),
+    recentRuns(context),
+    rangeForm(context, range),
+    isFileLonger(query) ? linesOfFile(context, compared.head, diff.files[0]) : undefined,
+  ])
+  const before = mergeBase ?? compared.base
+  return {
+    title: `Compare ${base}...${head} · ${name}`,
+    repository: name,
+    tab: 'commits',
+    crumbs: [{ text: 'compare', href: to.of(name, 'compare') }, { text: `${base}...${head}` }],
+    json: `/repos/${encodeURIComponent(name)}/compare?${new URLSearchParams(range)}`,
+    isNoIndex: true,
+    body: html`<div class="page-head"><h1>Compare</h1></div>
+${form}
+<p class="compare-state">${stateOf(compared, range)}${
+      mergeBase !== null &&
+      html` <span class="soft">Merge base ${commitLink(to, name, mergeBase)}</span>`
+    }</p>
+${
+  commits.length > 0 &&
+  html`<details class="compare-commits"${commits.length <= 10 && html` open`}><summary>${counted(compared.ahead, 'commit')}</summary>
+<ol class="card">${commits.map((commit) => commitRow(commit, { name, to, now, refs, runs }))}</ol>
+${
+  commits.length < compared.ahead &&
+  html`<p class="soft">Only the newest ${grouped(commits.length)} of ${grouped(compared.ahead)} are listed. <a href="${to.log(name, head)}">All commits of ${head}</a></p>`
+}</details>`
+}
+${diffView(diff, {
+  to,
+  name,
+  before,
+  after: compared.head,
+  isSplit: query.has('split'),
+  here: pageAddress(to.compare(name, base, head), query),
+  isAlone: fileOf(query) !== undefined,
+  wholeFile,
+})}`,
+  }
+}
+
+function stateOf({ status, ahead, behind }: Compared, { base, head }: Range): Html {
+  const [one, other] = [html`<b>${head}</b>`, html`<b>${base}</b>`]
+  if (status === 'identical')
+    return html`${icon('check', 'good')} ${one} and ${other} are the same commit.`
+  if (status === 'unrelated')
+    return html`${icon('warning')} ${one} and ${other} have no common history, so they are compared with one another.`
+  const parts = [
+    ahead > 0 && `${counted(ahead, 'commit')} ahead of`,
+    behind > 0 && `${counted(behind, 'commit')} behind`,
+  ].filter((part) => part !== false)
+  return html`${icon('branch')} ${one} is ${parts.join(', and ')} ${other}.`
+}

@@ -1,0 +1,30 @@
+import type { Links } from '../links.ts'
+import type { OperationValues } from '../read-operations.ts'
+
+export type ShownDiff = NonNullable<OperationValues['getCommit']['diff']>
+export type ShownFile = ShownDiff['files'][number]
+
+export type DiffContext = {
+  to: Links
+  name: string
+  /** Revisions of both sides; null for nothing. */
+  before: string | null
+  after: string
+  isSplit: boolean
+  /** The address of the page with other parameters. */
+  here: (changes: Record<string, string | undefined>) => string
+  /** The whole new file, if all lines of the only one are shown. */
+  wholeFile?: readonly string[] | undefined
+  /** Whether it is the only file of the page. */
+  isAlone: boolean
+}
+
+/** The parameters that show a file alone. */
+export function fileQuery({
+  path,
+  pathBase64,
+}: Pick<ShownFile, 'path' | 'pathBase64'>): Record<string, string | undefined> {
+  return pathBase64 === undefined
+    ? { file: path, file64: undefined }
+    : { file64: pathBase64, file: undefined }
+}

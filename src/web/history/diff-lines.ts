@@ -1,0 +1,155 @@
+import { type ChangedWords, changedWords } from '../../render/changed-words.ts'
+import { type DiffLine, hiddenBefore, numberLines, toSplitRows } from '../../render/diff-rows.ts'
+import { type Html, html } from '../../render/html.ts'
+import { markedText, visibleText } from '../../render/visible-text.ts'
+import { counted, grouped } from './commit-parts.ts'
+import { type DiffContext, fileQuery, type ShownFile } from './diff-context.ts'
+
+/** The rows of the hunks of a file, with what is folded between them. */
+export function hunkRows(
+  file: ShownFile,
+  id: string,
+  context: DiffContext,
+  maxLines: number,
+): Html[] {
+  const { isSplit, wholeFile } = context
+  const rows: Html[] = []
+  let left = maxLines
+  let previous: ShownFile['hunks'][number] | undefined
+  for (const hunk of file.hunks) {
+    const hidden = hiddenBefore(hunk, previous)
+    rows.push(...between(hunk, hidden))
+    const lines = numberLines(hunk).slice(0, Math.max(0, left))
+    const cut = new Set(hunk.cutLines)
+    left -= hunk.lines.length
+    rows.push(
+      ...(isSplit
+        ? toSplitRows(lines).map((row) => splitRow(row, id, cut))
+        : lines.map((line) => unifiedRow(line, id, cut))),
+    )
+    previous = hunk
+    if (left < 0) {
+      rows.push(noteRow(`The page ends after ${grouped(maxLines)} lines.`))
+      return rows
+    }
+  }
+  if (wholeFile && previous) rows.push(...unchanged(wholeFile, endOf(previous), wholeFile.length))
+  return rows
+
+  function between(hunk: ShownFile['hunks'][number], hidden: number): Html[] {
+    if (hidden === 0) return []
+    const first = hunk.newStart - hidden + (hunk.newLines === 0 ? 1 : 0)
+    if (wholeFile)
+      return unchanged(wholeFile, { new: first, old: first - shiftOf(hunk) }, first + hidden - 1)
+    return [foldRow(hidden, hunk)]
+  }
+
+  function unchanged(
+    lines: readonly string[],
+    from: { old: number; new: number },
+    last: number,
+  ): Html[] {
+    const shown: Html[] = []
+    for (let number = from.new; number <= last; number++) {
+      const line: DiffLine = {
+        kind: 'same',
+        old: from.old + number - from.new,
+        new: number,
+        text: lines[number - 1] ?? '',
+        index: -1,
+      }
+      shown.push(
+        isSplit ? splitRow({ left: line, right: line }, id, none) : unifiedRow(line, id, none),
+      )
+    }
+    return shown
+  }
+
+  function foldRow(hidden: number, { section, newStart }: ShownFile['hunks'][number]): Html {
+    const text = counted(hidden, 'unchanged line')
+    const canExpand =
+      file.newId !== null && file.status !== 'type-changed' && file.status !== 'deleted'
+    const href = `${context.here({ ...fileQuery(file), lines: 'all' })}#f1R${newStart}`
+    return html`<tr class="fold"><td colspan="${isSplit ? 4 : 3}">${
+      canExpand ? html`<a href="${href}" title="Show them">↕ ${text}</a>` : text
+    }${section !== '' && html` <span class="mono">${visibleText(section)}</span>`}`
+  }
+
+  function noteRow(text: string): Html {
+    return html`<tr class="fold"><td colspan="${isSplit ? 4 : 3}">${text}`
+  }
+}
+
+const none: ReadonlySet<number> = new Set()
+
+function shiftOf({ newStart, newLines, oldStart, oldLines }: ShownFile['hunks'][number]): number {
+  return newStart + (newLines === 0 ? 1 : 0) - (oldStart + (oldLines === 0 ? 1 : 0))
+}
+
+/** The lines after a hunk. */
+function endOf(hunk: ShownFile['hunks'][number]) {
+  const first = hunk.newStart + (hunk.newLines === 0 ? 1 : 0)
+  const next = first + hunk.newLines
+  return { new: next, old: first - shiftOf(hunk) + hunk.oldLines }
+}
+
+const classes = { same: '', added: 'add', deleted: 'del', note: 'note' } as const
+
+// Cells and rows end where the next one begins: HTML, section 13.1.2.4.
+
+function unifiedRow(line: DiffLine, id: string, cut: ReadonlySet<number>): Html {
+  const { kind, old, new: number } = line
+  if (kind === 'note') return html`<tr class="note"><td class="no"><td class="no"><td>${line.text}`
+  const anchor = number === undefined ? `${id}L${old}` : `${id}R${number}`
+  const name = classes[kind]
+  return html`<tr id="${anchor}"${name !== '' && html` class="${name}"`}><td${numberAttribute(old)}><td${numberAttribute(number)}><td>${lineText(line, cut)}`
+}
+
+function splitRow(
+  { left, right }: { left?: DiffLine; right?: DiffLine },
+  id: string,
+  cut: ReadonlySet<number>,
+): Html {
+  const anchor =
+    right?.new !== undefined ? `${id}R${right.new}` : left?.old !== undefined && `${id}L${left.old}`
+  return html`<tr${anchor && html` id="${anchor}"`}>${side(left, left?.old, cut)}${side(right, right?.new, cut)}`
+}
+
+function side(
+  line: DiffLine | undefined,
+  number: number | undefined,
+  cut: ReadonlySet<number>,
+): Html {
+  if (!line) return html`<td class="gap"><td class="gap">`
+  const name = classes[line.kind]
+  const attribute = name !== '' && html` class="${name}"`
+  const numbers =
+    number === undefined ? html` class="no ${name}"` : html` data-n="${number}"${attribute}`
+  return html`<td${numbers}><td${attribute}>${line.kind === 'note' ? line.text : lineText(line, cut)}`
+}
+
+function numberAttribute(number: number | undefined): Html {
+  return number === undefined ? html` class="no"` : html` data-n="${number}"`
+}
+
+const wordsOf = new WeakMap<DiffLine, ChangedWords | null>()
+
+function lineText(line: DiffLine, cut: ReadonlySet<number>): Html {
+  const text = line.kind === 'same' ? line.text.replace(/\r$/, '') : line.text
+  const end = cut.has(line.index) && html`<span class="unseen">cut</span>`
+  const words = line.counterpart && changesBetween(line, line.counterpart)
+  if (!words) return html`${visibleText(text)}${end}`
+  return line.kind === 'deleted'
+    ? html`${markedText(text, words.before, 'del')}${end}`
+    : html`${markedText(text, words.after, 'ins')}${end}`
+}
+
+/** Compares two lines once for both. */
+function changesBetween(line: DiffLine, other: DiffLine): ChangedWords | null {
+  const [deleted, added] = line.kind === 'deleted' ? [line, other] : [other, line]
+  const known = wordsOf.get(deleted)
+  if (known !== undefined) return known
+  const words = changedWords(deleted.text, added.text) ?? null
+  wordsOf.set(deleted, words)
+  return words
+}

@@ -1,0 +1,143 @@
+import { Problem } from '../../base/problem.ts'
+import { html } from '../../render/html.ts'
+import { icon } from '../icons.ts'
+import { type PageTarget, parseTarget } from '../links.ts'
+import { type PageContext, page, type View } from '../page.ts'
+import { recentRuns, type ShownCommit } from './commit-parts.ts'
+import { commitRow } from './commit-row.ts'
+import { commitFeed } from './log-feed.ts'
+import { pathQuery } from './path-query.ts'
+import { refsById } from './refs-by-id.ts'
+
+const pageSize = 50
+
+export const logPages = [
+  page('/r/:name/log', ['getRepository', 'listCommits', 'listBranches', 'listTags', 'listRuns'], {
+    weight: 'git',
+    audience: 'code',
+    async show(context) {
+      const { defaultBranch } = await context.read('getRepository')
+      return logView(context, { rev: defaultBranch, path: { path: '' } }).catch((error) => {
+        const isEmpty = error instanceof Problem && error.code === 'revision_not_found'
+        if (!isEmpty) throw error
+        return emptyView(context, error.message)
+      })
+    },
+  }),
+  page('/r/:name/log/:target*', ['listCommits', 'listBranches', 'listTags', 'listRuns'], {
+    weight: 'git',
+    audience: 'code',
+    async show(context) {
+      const { target: given = '' } = context.params
+      const isFeed = given.endsWith('.atom') && !given.includes(':')
+      const target = parseTarget(isFeed ? given.slice(0, -'.atom'.length) : given)
+      if (!target) throw new Problem('route_not_found', 'There is no such page.')
+      return isFeed ? commitFeed(context, target) : logView(context, target)
+    },
+  }),
+]
+
+async function logView(context: PageContext, target: PageTarget): Promise<View> {
+  const { readPage, params, query, to, now } = context
+  const name = params.name ?? ''
+  const { rev, path } = target
+  const author = query.get('author')?.trim() ?? ''
+  const cursor = query.get('cursor') ?? undefined
+  const { value: commits, next } = await readPage('listCommits', {
+    query: {
+      rev,
+      ...pathQuery(path),
+      ...(author !== '' && { author }),
+      cursor,
+      limit: pageSize,
+    },
+  })
+  const [refs, runs] = await Promise.all([refsById(context), recentRuns(context)])
+  const here = (changes: Record<string, string | undefined>) => {
+    const wanted = Object.entries({ author, ...changes }).filter(([, value]) => value)
+    const search = new URLSearchParams(wanted as [string, string][])
+    return `${to.log(name, rev, path)}${search.size > 0 ? `?${search}` : ''}`
+  }
+  const newer = newerCursor(cursor)
+  const about = path.path === '' ? rev : `${path.path} at ${rev}`
+  return {
+    title: `Commits of ${about} · ${name}`,
+    repository: name,
+    tab: 'commits',
+    crumbs: crumbsOf(context, target),
+    json: `/repos/${encodeURIComponent(name)}/commits?${new URLSearchParams({ rev })}`,
+    isNoIndex: cursor !== undefined,
+    body: html`<div class="page-head">
+<h1>${path.path === '' ? 'Commits' : html`History of <span class="mono">${path.path}</span>`}</h1>
+<form class="inline" action="${to.log(name, rev, path)}">
+<label for="author" class="hidden">Author</label>
+<input id="author" name="author" value="${author}" placeholder="Author" maxlength="200" spellcheck="false">
+<button>Filter</button>
+${author !== '' && html`<a class="button quiet" href="${here({ author: undefined })}">All authors</a>`}
+<a class="button quiet" href="${to.log(name, `${rev}.atom`)}">Feed</a>
+</form>
+<p class="soft log-of">${icon('branch')} <a href="${to.src(name, rev, path)}">${rev}</a>${
+      path.path !== '' &&
+      html` · <a href="${to.log(name, rev)}">all files</a>. Renames are not followed.`
+    }</p>
+</div>
+${commits.length === 0 && html`<p class="card pad soft">No commits${author !== '' && ` of an author like “${author}”`}.</p>`}
+${byDay(commits).map(
+  ({ day, list }) => html`<section class="log-day"><h2>${day}</h2>
+<ol class="card">
+${list.map((commit) => commitRow(commit, { name, to, now, refs, runs, here }))}
+</ol></section>`,
+)}
+${
+  (newer !== undefined || next !== undefined) &&
+  html`<nav class="pager" aria-label="Pages">
+${newer !== undefined && html`<a class="button" href="${here({ cursor: newer })}">Newer</a>`}
+${next !== undefined && html`<a class="button" href="${here({ cursor: next })}" rel="next">Older</a>`}
+</nav>`
+}`,
+  }
+}
+
+function crumbsOf({ to, params }: PageContext, { rev, path }: PageTarget) {
+  if (path.path === '') return []
+  const name = params.name ?? ''
+  return [
+    { text: 'log', href: to.log(name, rev) },
+    { text: path.path, href: to.log(name, rev, path) },
+  ]
+}
+
+/** The cursor of the page before one: all pages are of the same commit. */
+function newerCursor(cursor: string | undefined): string | undefined {
+  const [, tip, skip] = /^([0-9a-f]{40})\.(\d+)$/.exec(cursor ?? '') ?? []
+  if (tip === undefined) return undefined
+  const before = Number(skip) - pageSize
+  return before > 0 ? `${tip}.${before}` : ''
+}
+
+function byDay(commits: readonly ShownCommit[]): { day: string; list: ShownCommit[] }[] {
+  const days: { day: string; list: ShownCommit[] }[] = []
+  for (const commit of commits) {
+    const day = dayOf(commit.committer.at)
+    const last = days.at(-1)
+    if (last?.day === day) last.list.push(commit)
+    else days.push({ day, list: [commit] })
+  }
+  return days
+}
+
+const dayFormat = new Intl.DateTimeFormat('en-GB', { dateStyle: 'long', timeZone: 'UTC' })
+
+function dayOf(at: number): string {
+  return dayFormat.format(Math.max(-8.64e15, Math.min(8.64e15, at)))
+}
+
+function emptyView({ params }: PageContext, message: string): View {
+  const name = params.name ?? ''
+  return {
+    title: `Commits · ${name}`,
+    repository: name,
+    tab: 'commits',
+    body: html`<section class="empty">${icon('commit', 'large')}<h1>No commits yet</h1><p class="soft">${message}</p></section>`,
+  }
+}
