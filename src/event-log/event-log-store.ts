@@ -6,6 +6,8 @@ type EventQuery = {
   after: number
   upTo: number
   limit: number
+  /** Whether the newest events of the range come first. */
+  isNewestFirst?: boolean
   kinds: readonly VisibleEventKind[]
   repositoryId: string | undefined
   /** All events, or those of repositories that a username can see and, of some kinds, those without a repository. */
@@ -19,9 +21,9 @@ type EventQuery = {
       }
 }
 
-/** Lists events in order, with the names and owners of their repositories. */
+/** Lists events, the oldest first unless the query says otherwise, with the names and owners of their repositories. */
 export async function listEvents(db: Db, eventQuery: EventQuery) {
-  const { after, upTo, limit, kinds, repositoryId, whose } = eventQuery
+  const { after, upTo, limit, kinds, repositoryId, whose, isNewestFirst = false } = eventQuery
   if (kinds.length === 0) return []
   const username = whose === 'all' ? '' : whose.username
   let query = db
@@ -43,7 +45,7 @@ export async function listEvents(db: Db, eventQuery: EventQuery) {
     .where('seq', '>', after)
     .where('seq', '<=', upTo)
     .where('kind', 'in', kinds)
-    .orderBy('seq')
+    .orderBy('seq', isNewestFirst ? 'desc' : 'asc')
     .limit(limit)
   if (repositoryId !== undefined) query = query.where('events.repositoryId', '=', repositoryId)
   if (whose !== 'all') {

@@ -6,7 +6,7 @@ import { Problem } from '../base/problem.ts'
 import { createKeyedMutex } from '../concurrency/keyed-mutex.ts'
 import type { Database } from '../database/database.ts'
 import type { EventNotifier } from '../events/event-notifier.ts'
-import { findNth, readExtent } from '../events/event-store.ts'
+import { findNth, findNthBefore, readExtent } from '../events/event-store.ts'
 import { eventKinds } from '../events/events.ts'
 import {
   findRepositoryAudience,
@@ -39,6 +39,15 @@ export type EventLog = {
    * end, and `token_invalid` or `repository_not_found` when the caller has lost access.
    */
   page: (page: Page) => Promise<Seen>
+  /**
+   * Returns the events before a sequence number, or the last ones, newest first; `next` is that of the next page,
+   * undefined at the start of the log. A page may be empty before that.
+   */
+  pageBack: (page: {
+    selection: Selection
+    before: number | undefined
+    limit: number
+  }) => Promise<{ events: LoggedEvent[]; next: number | undefined }>
   /**
    * Reads the events after a cursor, and new ones, in batches: `next` waits for events, and returns an empty batch after
    * `idleMs` without any, or undefined when the signal is aborted. It throws the Problems of `page`. No events are
@@ -96,18 +105,52 @@ export function createEventLog({ db, notifier, repositories, refresh }: Dependen
     if (after > last) throw cursorBeyondEnd(after, last)
     const from = after === 0 ? oldest - 1 : after
     const upTo = await findScanEnd(repositoryId, from, last)
-    const { username } = caller
-    const within = caller.repositories && [...caller.repositories]
-    const rows = await listEvents(db, {
-      after: from,
-      upTo,
-      limit,
-      kinds: visibleKinds(caller, kinds),
-      repositoryId,
-      whose: isAdmin(caller) ? 'all' : { username, kindsWithoutRepository, within },
-    })
+    const read = await list(caller, { after: from, upTo, limit, kinds, repositoryId })
     // Checked last: events that are pruned during the scan must not be skipped silently.
     if (after > 0) await requireNotPruned(after)
+    const { events, end } = await visible(caller, read, { limit, repositoryId })
+    return { events, upTo: end ?? upTo, last }
+  }
+
+  async function scanBack(
+    { principal, repositoryId, kinds }: Selection,
+    before: number | undefined,
+    limit: number,
+  ) {
+    const caller = requireValid(await refresh(principal))
+    const { oldest, last } = await readExtent(db)
+    const upTo = Math.min(last, (before ?? last + 1) - 1)
+    const after = Math.max(oldest - 1, await findScanStart(repositoryId, upTo))
+    const read = await list(caller, {
+      after,
+      upTo,
+      limit,
+      kinds,
+      repositoryId,
+      isNewestFirst: true,
+    })
+    const { events, end = after + 1 } = await visible(caller, read, { limit, repositoryId })
+    return { events, next: end > oldest ? end : undefined }
+  }
+
+  type Range = Omit<Parameters<typeof listEvents>[1], 'whose'>
+
+  function list(caller: Principal, { kinds, ...range }: Range) {
+    const { username } = caller
+    const within = caller.repositories && [...caller.repositories]
+    return listEvents(db, {
+      ...range,
+      kinds: visibleKinds(caller, kinds),
+      whose: isAdmin(caller) ? 'all' : { username, kindsWithoutRepository, within },
+    })
+  }
+
+  /** The events of rows that a caller may see; `end` is the sequence number where a full page ends. */
+  async function visible(
+    caller: Principal,
+    rows: Awaited<ReturnType<typeof listEvents>>,
+    { limit, repositoryId }: Pick<Range, 'limit' | 'repositoryId'>,
+  ) {
     const events = rows.flatMap(({ name, ownerUsername, role, ...row }) => {
       const entry = toEntry(row)
       const { repositoryId: id } = entry
@@ -119,13 +162,18 @@ export function createEventLog({ db, notifier, repositories, refresh }: Dependen
     })
     if (events.length === 0 && repositoryId !== undefined)
       requireVisible(caller, await findRepositoryAudience(db, repositoryId))
-    const end = rows.length === limit ? rows.at(-1)?.seq : undefined
-    return { events, upTo: end ?? upTo, last }
+    return { events, end: rows.length === limit ? rows.at(-1)?.seq : undefined }
   }
 
   async function findScanEnd(repositoryId: string | undefined, after: number, last: number) {
     if (repositoryId === undefined) return Math.min(last, after + maxEventsPerScan)
     return (await findNth(db, { repositoryId, after, nth: maxEventsPerScan })) ?? last
+  }
+
+  async function findScanStart(repositoryId: string | undefined, upTo: number) {
+    if (repositoryId === undefined) return upTo - maxEventsPerScan
+    const nth = { repositoryId, upTo, nth: maxEventsPerScan }
+    return ((await findNthBefore(db, nth)) ?? 1) - 1
   }
 
   async function requireNotPruned(after: number): Promise<void> {
@@ -235,6 +283,8 @@ export function createEventLog({ db, notifier, repositories, refresh }: Dependen
       }
       return found
     },
+
+    pageBack: ({ selection, before, limit }) => scanBack(selection, before, limit),
 
     follow,
   }

@@ -26,8 +26,8 @@ export function eventRoutes(eventLog: EventLog) {
       tag: 'events',
       summary: 'List events',
       description:
-        'Lists the events that the caller can see, oldest first. The `Link` header always has the next page, even if ' +
-        'this one is empty. With `wait`, the response is delayed until there is an event, or for that many seconds. ' +
+        'Lists the events that the caller can see, oldest first, or with `before` newest first. The `Link` header has ' +
+        'the next page, even if this one is empty. With `wait`, the response is delayed until there is an event, or for that many seconds. ' +
         'With the header `Accept: text/event-stream` or with `follow=true`, the response is a stream of server-sent ' +
         'events (`text/event-stream`): `id` is the sequence number, `event` the kind, and `data` the same object as in ' +
         'the list. The stream starts after the event in the header `Last-Event-ID`, which clients send when they ' +
@@ -40,6 +40,13 @@ export function eventRoutes(eventLog: EventLog) {
           Type.String({
             description:
               'the sequence number after which to start, or `latest`; defaults to 0, the start of the log',
+            pattern: `^(latest|${eventNumber})$`,
+          }),
+        ),
+        before: Type.Optional(
+          Type.String({
+            description:
+              'the sequence number before which to end, or `latest`: lists the newest events first, and the `Link` header has the next older page, if there is one',
             pattern: `^(latest|${eventNumber})$`,
           }),
         ),
@@ -102,6 +109,12 @@ export function eventRoutes(eventLog: EventLog) {
           setType(eventStreamType)
           setHeader('x-accel-buffering', 'no')
           return stream
+        }
+        if (query.before !== undefined) {
+          const before = query.before === 'latest' ? undefined : Number(query.before)
+          const { events, next } = await eventLog.pageBack({ selection, before, limit })
+          if (next !== undefined) setHeader('link', linkToNext(url, { before: next }))
+          return events
         }
         const after = await toNumber(query.after ?? '0')
         using _permit = wait > 0 ? subscriberLimit.acquire(principal) : undefined

@@ -124,6 +124,23 @@ export async function findNth(
   return row?.seq
 }
 
+/** Finds the nth event of a repository up to a sequence number, counted backwards. */
+export async function findNthBefore(
+  db: Db,
+  { repositoryId, upTo, nth }: { repositoryId: string; upTo: number; nth: number },
+): Promise<number | undefined> {
+  const row = await db
+    .selectFrom('events')
+    .select('seq')
+    .where('repositoryId', '=', repositoryId)
+    .where('seq', '<=', upTo)
+    .orderBy('seq', 'desc')
+    .offset(nth - 1)
+    .limit(1)
+    .executeTakeFirst()
+  return row?.seq
+}
+
 /** Lists the oldest events of the log. */
 export function listOldest(db: Db, limit: number): Promise<{ seq: number; createdAt: number }[]> {
   return db.selectFrom('events').select(['seq', 'createdAt']).orderBy('seq').limit(limit).execute()

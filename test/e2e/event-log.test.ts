@@ -106,6 +106,27 @@ test('a reader that follows the links gets every event once, in order', async ()
   )
 })
 
+test('with `before` the newest events come first, and the links lead to the oldest', async () => {
+  const reader = await service.client({ username: 'newest-first' })
+  await newRepository('backwards', reader)
+  for (const branch of ['a', 'b', 'c', 'd'])
+    await reader.put(`/repos/backwards/protections/branches/${branch}`)
+  await publishMany(2100, await newRepository('not-theirs'))
+  for (const filter of ['', '&repository=backwards', '&kind=protection.added,repository.created']) {
+    const seqs: number[] = []
+    let next = `/events?limit=2&before=latest${filter}`
+    while (next !== '') {
+      const answer = await reader.get(next)
+      seqs.push(...answer.body.map(({ seq }: ReceivedEvent) => seq))
+      next = nextOf(answer)
+    }
+    const { body } = await reader.get(`/events?limit=1000${filter}`)
+    const oldestFirst = body.map(({ seq }: ReceivedEvent) => seq)
+    assert.equal(seqs.length, 5, filter)
+    assert.deepEqual(seqs.toReversed().slice(0, oldestFirst.length), oldestFirst)
+  }
+})
+
 test('an event has its number, kind, repository, actor, time and data', async () => {
   const owner = await service.client({ username: 'ada' })
   const after = await latest(owner)
