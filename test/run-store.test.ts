@@ -261,8 +261,18 @@ onEachDatabase((fresh, engine) => {
       [0, 'zerotwos'],
       [1, 'ones'],
     ] as const
-    assert.deepEqual(await readOutputs(db, log, 100), new Map(outputs))
-    assert.deepEqual(await readOutputs(db, { ...log, attempt: 2 }, 100), new Map())
+    assert.deepEqual(
+      await readOutputs(db, log, { maxLength: 100, logBytes: Number.POSITIVE_INFINITY }),
+      new Map(outputs),
+    )
+    assert.deepEqual(
+      await readOutputs(
+        db,
+        { ...log, attempt: 2 },
+        { maxLength: 100, logBytes: Number.POSITIVE_INFINITY },
+      ),
+      new Map(),
+    )
     assert.equal(await readTail(db, log, 0, 3), 'wos')
   })
 
@@ -276,7 +286,10 @@ onEachDatabase((fresh, engine) => {
       const text = `${n} ${'ü'.repeat(500)}\n`
       await insertLog(db, { ...log, start: n * 2000, size: 2000, step: n % 2, prefix: '', text })
     }
-    const outputs = await readOutputs(db, log, 20_000)
+    const outputs = await readOutputs(db, log, {
+      maxLength: 20_000,
+      logBytes: Number.POSITIVE_INFINITY,
+    })
     assert.deepEqual(
       [...outputs.values()].map((text) => text.length),
       [10_000, 10_000],

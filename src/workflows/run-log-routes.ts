@@ -49,6 +49,12 @@ export function runLogRoutes({ open, runs, logs }: Dependencies) {
             description: '`true` or `false`: whether to follow the log while it grows',
           }),
         ),
+        states: Type.Optional(
+          Type.Boolean({
+            description:
+              'in a stream, `true` for events `output` with `{"step": …, "text": …}`, and events `state` with the states of the jobs and steps whenever they change',
+          }),
+        ),
       }),
       produces: 'text/plain; charset=utf-8',
       eventStream:
@@ -68,7 +74,9 @@ export function runLogRoutes({ open, runs, logs }: Dependencies) {
         setHeader('x-accel-buffering', 'no')
         const last = Number(header('last-event-id') ?? Number.NaN)
         const from = Number.isSafeInteger(last) && last >= 0 ? last : (query.offset ?? 0)
-        return logs.followed(log, from, waitSignal())
+        return query.states
+          ? logs.followedBySteps(log, from, waitSignal())
+          : logs.followed(log, from, waitSignal())
       },
     }),
   ]

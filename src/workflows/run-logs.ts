@@ -5,7 +5,7 @@ import type { Database } from '../database/database.ts'
 import type { Db, RunLogRow, RunRow } from '../database/schema.ts'
 import { toServerSentEvent } from '../http/server-sent-events.ts'
 import { renderPiece } from '../workflow-engine/render-log.ts'
-import { hasStep } from './run-job-store.ts'
+import { hasStep, listNamedJobs, listSteps } from './run-job-store.ts'
 import { insertLog, listLog } from './run-log-store.ts'
 import { pieces } from './run-outputs.ts'
 import { findRunById, listAttempts, updateRun } from './run-store.ts'
@@ -14,6 +14,8 @@ import { findRunById, listAttempts, updateRun } from './run-store.ts'
 export type LogReader = {
   whole: (log: Log, from: number) => Readable
   followed: (log: Log, from: number, signal: AbortSignal) => Readable
+  /** The same, with the step of each output, and the states of the jobs and steps whenever they change. */
+  followedBySteps: (log: Log, from: number, signal: AbortSignal) => Readable
   /** Streams the output of one step from an offset on, without log prefixes. Throws `run_not_found`. */
   step: (log: Log, step: number, from: number) => Promise<Readable>
 }
@@ -83,18 +85,71 @@ export function createLogReader({ db, changes }: { db: Database; changes: Notifi
     return former.find((one) => one.attempt === attempt)?.conclusion ?? 'deleted'
   }
 
-  /** Yields server-sent events (HTML Living Standard, section 9.2): `id` is the offset after the event, `end` comes last. */
-  async function* follow(log: Log, from: number, signal: AbortSignal) {
+  /** Yields the text of a log as events. */
+  async function* readText(log: Log, from: number) {
     let offset = from
+    for await (const bytes of read(log, from)) {
+      offset += bytes.length
+      yield { id: offset, data: bytes.toString('utf8') }
+    }
+  }
+
+  /** Yields the pieces of a log as events `output`; the first one has the offset `from` in it. */
+  async function* readPieces(log: Log, from: number) {
+    let offset = from
+    for (;;) {
+      const some = await listLog(db, { ...log, from: offset, limit: piecesPerQuery })
+      for (const { start, size, step, text } of some) {
+        offset = Number(start) + Number(size)
+        yield { id: offset, event: 'output', data: JSON.stringify({ step, text }) }
+      }
+      if (some.length < piecesPerQuery) return
+    }
+  }
+
+  /** The states of the jobs and steps of an attempt as JSON. */
+  async function readStates({ runId, attempt }: Log): Promise<string> {
+    const of = [{ runId, attempt }]
+    const [jobs, steps] = await Promise.all([
+      listNamedJobs(db, of),
+      listSteps(db, of, { tailLength: 0, summaryLength: 0 }),
+    ])
+    const names = new Map(jobs.map(({ job, name }) => [job, name]))
+    return JSON.stringify({
+      jobs: jobs.map(({ jobId: id, name, status, conclusion }) => ({
+        id,
+        name,
+        status,
+        conclusion,
+      })),
+      steps: steps.map(({ step: number, job, name, status, conclusion }) => {
+        return { number, name, job: names.get(job), status, conclusion }
+      }),
+    })
+  }
+
+  /**
+   * Yields server-sent events (HTML Living Standard, section 9.2) while a log grows: `id` is the offset after the event,
+   * `end` comes last.
+   */
+  async function* follow(
+    log: Log,
+    { from, signal, isBySteps }: { from: number; signal: AbortSignal; isBySteps: boolean },
+  ) {
+    const readNew = isBySteps ? readPieces : readText
+    let [offset, states] = [from, '']
     // The response headers are sent with the first bytes, and a run may be silent for long.
     yield ': the log follows\n\n'
     while (!signal.aborted) {
       // Read before the log, so that everything written before the end is still read.
       const end = await conclusionOf(log)
-      for await (const bytes of read(log, offset)) {
-        offset += bytes.length
-        yield toServerSentEvent({ id: offset, data: bytes.toString('utf8') })
+      const now = isBySteps ? await readStates(log) : states
+      for await (const event of readNew(log, offset)) {
+        offset = event.id
+        yield toServerSentEvent(event)
       }
+      if (now !== states) yield toServerSentEvent({ id: offset, event: 'state', data: now })
+      states = now
       if (end !== undefined) {
         yield toServerSentEvent({
           id: offset,
@@ -107,7 +162,8 @@ export function createLogReader({ db, changes }: { db: Database; changes: Notifi
       const seen = offset
       const hasMore = await changes.until(log.runId, { deadline, signal }, async () => {
         const [next] = await listLog(db, { ...log, from: seen, limit: 1 })
-        return next || (await conclusionOf(log)) !== undefined ? true : undefined
+        if (next || (await conclusionOf(log)) !== undefined) return true
+        return isBySteps && (await readStates(log)) !== states ? true : undefined
       })
       // Keeps proxies from closing an idle connection.
       if (!hasMore) yield ': nothing new\n\n'
@@ -116,7 +172,9 @@ export function createLogReader({ db, changes }: { db: Database; changes: Notifi
 
   return {
     whole: (log, from) => Readable.from(read(log, from)),
-    followed: (log, from, signal) => Readable.from(follow(log, from, signal)),
+    followed: (log, from, signal) => Readable.from(follow(log, { from, signal, isBySteps: false })),
+    followedBySteps: (log, from, signal) =>
+      Readable.from(follow(log, { from, signal, isBySteps: true })),
     async step(log, step, from) {
       if (!(await hasStep(db, { ...log, step }))) {
         const detail = `Attempt ${log.attempt} of the run has no step ${step} yet; use the \`number\` of a step of the run.`

@@ -7,18 +7,24 @@ type Log = { runId: string; attempt: number }
 const piecesPerQuery = 64
 const minTailLength = 4096
 
-/** Reads the outputs of the steps of an attempt. If they exceed `maxLength` together, only the end of each. */
+/**
+ * Reads the outputs of the steps of an attempt, up to a size of its log. If they exceed `maxLength` together, only the end
+ * of each.
+ */
 export async function readOutputs(
   db: Db,
   log: Log,
-  maxLength: number,
+  { maxLength, logBytes }: { maxLength: number; logBytes: number },
 ): Promise<Map<number, string>> {
   const sizes = await measureOutputs(db, log)
   const total = sizes.reduce((sum, { size }) => sum + size, 0)
   const isWhole = total <= maxLength
   const share = isWhole ? total : Math.max(minTailLength, Math.floor(maxLength / sizes.length))
   const tails = new Map(sizes.map(({ step }) => [step, createTail(share)]))
-  for await (const { step, text } of pieces(db, log)) if (step !== null) tails.get(step)?.add(text)
+  for await (const { start, step, text } of pieces(db, log)) {
+    if (start >= logBytes) break
+    if (step !== null) tails.get(step)?.add(text)
+  }
   return new Map([...tails].map(([step, tail]) => [step, tail.text()]))
 }
 

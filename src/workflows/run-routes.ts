@@ -94,7 +94,7 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
       tag: 'workflow runs',
       summary: 'Get a workflow run',
       description:
-        'With `wait`, responds when the run has completed, or after that many seconds at the latest.',
+        'The `id` is that of the run, or its number, in all operations. With `wait`, responds when the run has completed, or after that many seconds at the latest.',
       permission: 'workflow:read',
       find: open,
       isLongLived: true,
@@ -106,13 +106,21 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
             maximum: maxWaitSeconds,
           }),
         ),
+        attempt: Type.Optional(
+          Type.Integer({
+            description:
+              'the number of an attempt, 1 or more: the run with the jobs and steps of that attempt',
+            minimum: 1,
+            maximum: 1e6,
+          }),
+        ),
       }),
       reply: { 200: Run },
       problems: [...runProblems],
       handle: async ({ found, params, query, waitSignal }) => {
         const waitMs = (query.wait ?? 0) * 1000
         const run = await runs.wait(found, params.id, { waitMs, signal: waitSignal() })
-        return views.one(run, found)
+        return views.one(run, found, query.attempt)
       },
     }),
     ...runLogRoutes({ open, runs, logs }),

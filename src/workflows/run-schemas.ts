@@ -127,6 +127,12 @@ export const Run = named(
       }),
       { description: 'the earlier attempts; their logs are at `…/logs?attempt=`' },
     ),
+    logBytes: orNull(
+      Type.Integer({
+        description:
+          'the size of the log in bytes, up to which `steps` have their outputs; the `offset` from which to follow the log. Null for an earlier attempt',
+      }),
+    ),
     failure: orNull(
       Type.Object(
         {

@@ -61,6 +61,19 @@ export function findRun(db: Db, repositoryId: string, id: string): Promise<Liste
     .executeTakeFirst()
 }
 
+export function findRunByNumber(
+  db: Db,
+  repositoryId: string,
+  number: number,
+): Promise<ListedRun | undefined> {
+  return db
+    .selectFrom('runs')
+    .select(listed)
+    .where('repositoryId', '=', repositoryId)
+    .where('number', '=', number)
+    .executeTakeFirst()
+}
+
 /** Finds a run by its id alone, for requests that are authorized by its token. */
 export function findRunById(db: Db, id: string): Promise<ListedRun | undefined> {
   return db.selectFrom('runs').select(listed).where('id', '=', id).executeTakeFirst()

@@ -1,3 +1,4 @@
+import { Problem } from '../base/problem.ts'
 import type { Database } from '../database/database.ts'
 import type { RunAttemptRow, RunJobRow, RunStepRow } from '../database/schema.ts'
 import type { EventData } from '../events/events.ts'
@@ -137,19 +138,25 @@ export function createRunViews({ db, git }: Dependencies) {
     },
 
     /** Describes a single run, with the whole output of its steps. */
-    async one(run: ListedRun, repository: RepositoryPath) {
+    async one(latest: ListedRun, repository: RepositoryPath, attempt = latest.attempt) {
+      const [attempts, logBytes] = [await listAttempts(db, latest.id), Number(latest.logBytes)]
+      const isLatest = attempt === latest.attempt
+      const run = isLatest ? latest : toFormer(latest, attempts, attempt)
       const of = attemptOf(run)
-      const [jobs, rows, outputs, attempts] = await Promise.all([
+      const [jobs, rows, outputs] = await Promise.all([
         listJobs(db, of),
         wholeSteps(of),
-        readOutputs(db, of, outputsMaxLength),
-        listAttempts(db, run.id),
+        readOutputs(db, of, {
+          maxLength: outputsMaxLength,
+          logBytes: isLatest ? logBytes : Number.POSITIVE_INFINITY,
+        }),
       ])
       const steps = toSteps(run, jobs, rows, outputs)
       return {
         ...toRun(run, repository, steps),
         jobs: inOrder(run, jobs).map(toJob),
         attempts: attempts.map(toAttempt),
+        logBytes: isLatest ? logBytes : null,
         failure: await failureOf(run, repository, steps),
       }
     },
@@ -161,6 +168,14 @@ export type RunAtEvent = {
   repositoryName: string
   actor: string
   data: EventData['workflow']
+}
+
+/** A run as it was at the end of an earlier attempt. Throws `run_not_found`. */
+function toFormer(latest: ListedRun, attempts: RunAttemptRow[], attempt: number): ListedRun {
+  const row = attempts.find((one) => one.attempt === attempt)
+  if (!row) throw new Problem('run_not_found', `The run has no attempt ${attempt}.`)
+  const { logBytes: _, ...state } = row
+  return { ...latest, ...state, status: 'completed' }
 }
 
 type OfAttempt = { runId: string; attempt: number }

@@ -26,6 +26,7 @@ import type { PublishRuns } from './run-events.ts'
 import type { Queue } from './run-queue.ts'
 import {
   findRun,
+  findRunByNumber,
   type ListedRun,
   listRuns,
   listUnfinished,
@@ -44,13 +45,14 @@ export type Runs = {
     repository: Repository,
     request: RunRequest,
   ) => Promise<{ id: string; number: number; status: 'queued' }>
-  find: (repository: Repository, id: string) => Promise<ListedRun>
+  /** Finds a run by its id or its number. Throws `run_not_found`. */
+  find: (repository: Repository, idOrNumber: string) => Promise<ListedRun>
   /** Lists the runs of a repository, newest first, including those of every push acknowledged before the call. */
   list: (
     repository: Repository,
     options: RunFilter & { before: string; limit: number; signal: AbortSignal },
   ) => Promise<ListedRun[]>
-  /** Waits until the run has completed or `waitMs` have passed, and returns it. */
+  /** Waits until a run has completed or `waitMs` have passed, and returns it. */
   wait: (
     repository: Repository,
     id: string,
@@ -111,10 +113,16 @@ export function createRuns(dependencies: Dependencies): Runs {
 
   const rerun = createRerun({ db, publishRuns, changes, clock })
 
-  async function find(repository: Repository, id: string): Promise<ListedRun> {
-    const run = isId(id) ? await findRun(db, repository.id, id) : undefined
-    if (!run) throw new Problem('run_not_found', `There is no run with the id "${id}".`)
-    return run
+  async function find(repository: Repository, idOrNumber: string): Promise<ListedRun> {
+    const isNumber = /^[1-9]\d{0,8}$/.test(idOrNumber)
+    const run = isNumber
+      ? await findRunByNumber(db, repository.id, Number(idOrNumber))
+      : isId(idOrNumber)
+        ? await findRun(db, repository.id, idOrNumber)
+        : undefined
+    if (run) return run
+    const wanted = `${isNumber ? 'number' : 'id'} "${idOrNumber}"`
+    throw new Problem('run_not_found', `There is no run with the ${wanted}.`)
   }
 
   return {
@@ -183,7 +191,8 @@ export function createRuns(dependencies: Dependencies): Runs {
       return listRuns(db, repository.id, page)
     },
 
-    async wait(repository, id, { waitMs, signal }) {
+    async wait(repository, idOrNumber, { waitMs, signal }) {
+      const { id } = await find(repository, idOrNumber)
       const deadline = performance.now() + waitMs
       await changes.until(id, { deadline, signal }, async () => {
         const { status } = await find(repository, id)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { followLog } from '../support/event-stream.ts'
+import { followLog, followStream } from '../support/event-stream.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'
 import { createRandom } from '../support/random.ts'
 import {
@@ -102,6 +102,36 @@ test('a followed log gets each piece as it is written, and the end', async () =>
   await held.report(wrote('two\n'), ...jobEnded('failure'), runEnded('failure'))
   assert.match(await follower.rest(), /^two\n✗ .*\n✗ failure\n$/)
   assert.deepEqual(follower.end(), { conclusion: 'failure' })
+})
+
+test('a log that is followed with states names the step of each output', async () => {
+  const { held, path, log } = await beginRun(...begun(), wrote('before\n'))
+  const { number, logBytes, steps } = (await service.admin.get(path)).body
+  assert.equal(steps[0].output, 'before\n')
+  const byNumber = `/repos/site/workflows/${number}/logs`
+  await using follower = await followStream(
+    service.admin,
+    `${byNumber}?states=true&offset=${logBytes}`,
+  )
+  const next = async () => {
+    const event = await follower.next()
+    return event && { name: event.name, ...JSON.parse(event.data) }
+  }
+  const state = await next()
+  assert.deepEqual([state.name, state.steps[0].status], ['state', 'running'])
+  await held.report(wrote('after\n'))
+  assert.deepEqual(await next(), { name: 'output', step: 0, text: 'after\n' })
+  await held.report(...jobEnded('failure'))
+  const events = [await next(), await next()]
+  assert.deepEqual(
+    events.map(({ name }) => name),
+    ['output', 'state'],
+  )
+  assert.equal(events[1].jobs[0].conclusion, 'failure')
+  await held.report(runEnded('failure'))
+  const last = [await next(), await next()]
+  assert.deepEqual(last.at(-1), { name: 'end', conclusion: 'failure' })
+  assert.equal((await bytesOf(log)).length, (await service.admin.get(path)).body.logBytes)
 })
 
 test('broken connections lose nothing of a followed log', async () => {

@@ -50,6 +50,10 @@ test('a completed run is rerun as its next attempt, and the earlier one is kept'
   assert.match((await admin.get(`${path}/logs`)).text, /second try/)
   assert.doesNotMatch((await admin.get(`${path}/logs`)).text, /first try/)
   assert.equal((await admin.get(`${path}/logs?attempt=1&step=0`)).text, 'first try\n')
+  const former = (await admin.get(`${path}?attempt=1`)).body
+  assert.deepEqual([former.conclusion, former.actor, former.attempt], ['failure', 'admin', 1])
+  assert.equal(former.result.steps[0].output, 'first try\n')
+  assert.equal((await admin.get(`${path}?attempt=3`)).status, 404)
 })
 
 test('rerunning failed jobs reuses the successful ones, with their outputs', async () => {
