@@ -123,14 +123,20 @@ async function serve(): Promise<void> {
       )
     })
   }
+  const isOnTerminal = process.stderr.isTTY
+  // No login link where standard error may be stored in logs that others can read.
+  const login = isOnTerminal ? await service.createFirstLogin() : undefined
   if (service.newAdminToken !== undefined) {
     const { baseUrl, sshUrl, newAdminToken: value } = service
     // Not printed unless on a terminal: standard error may be stored in logs that others can read.
-    const token = process.stderr.isTTY
+    const token = isOnTerminal
       ? { value }
       : { path: resolve(await writeAdminToken(options.settings.dataDir, value)) }
     const { toWelcome } = await import('./commands/welcome.ts')
-    process.stderr.write(toWelcome({ baseUrl, sshUrl, token }))
+    process.stderr.write(toWelcome({ baseUrl, sshUrl, token, loginUrl: login?.url }))
+  } else if (login) {
+    const { toLoginLine } = await import('./commands/welcome.ts')
+    process.stderr.write(toLoginLine(login.url))
   }
   dropStartupGarbage()
   const { http, ssh } = service

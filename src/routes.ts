@@ -14,6 +14,8 @@ import { deletedRepositoryRoutes } from './repositories/deleted-repository-route
 import { importRoutes } from './repositories/import-routes.ts'
 import { repositoryRoutes } from './repositories/repository-routes.ts'
 import { secretRoutes } from './secrets/secret-routes.ts'
+import { loginCodeRoutes } from './sessions/login-code-routes.ts'
+import type { CreateLoginLink } from './sessions/login-links.ts'
 import { sshKeyRoutes } from './ssh-keys/ssh-key-routes.ts'
 import { tokenRoutes } from './tokens/token-routes.ts'
 import { pageHeaders } from './web/page-headers.ts'
@@ -23,6 +25,7 @@ type RouteParts = {
   app: App
   gitServer: GitServer
   browse: Browse
+  createLoginLink: CreateLoginLink
   metrics: Metrics
   version: string
   requireParts: () => Promise<void>
@@ -55,6 +58,7 @@ export function createRoutes(parts: RouteParts): Route[] {
     ...app.webhooks.routes,
     ...tokenRoutes(app.tokens),
     ...sshKeyRoutes(app.sshKeys),
+    ...loginCodeRoutes(parts.createLoginLink),
     ...auditRoutes({ auditLog: app.auditLog, repositories }),
     ...metricsRoutes(metrics),
     ...gitServer.routes,

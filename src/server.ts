@@ -31,6 +31,7 @@ import { createRepositoryHolds, type RepositoryHolds } from './repositories/repo
 import { createRoutes } from './routes.ts'
 import { prepareMemoryLimits } from './sandbox/memory-trial.ts'
 import type { Secrets } from './secrets/secrets.ts'
+import { createLoginLinks, type LoginLink } from './sessions/login-links.ts'
 import { listStored } from './store/stored-repository-store.ts'
 import { oldestUncomposed } from './webhooks/delivery-store.ts'
 import { reportIsolation } from './workflows/report-isolation.ts'
@@ -49,6 +50,8 @@ export type RunningService = {
   sshUrl: string | null
   /** The first admin token, on the start that created it. */
   newAdminToken: string | undefined
+  /** Creates a login link of the administrator for the terminal of a start; undefined without pages or an admin token. */
+  createFirstLogin: () => Promise<LoginLink | undefined>
   /** Waits for running requests, within the configured stop timeout, and closes everything. */
   stop: () => Promise<void>
   /** Kills all child processes without waiting, for a program that is about to exit. */
@@ -59,6 +62,8 @@ export type RunningService = {
 const shareOfImports = 0.9
 const shareOfRunner = 0.3
 const shareOfDeliveries = 0.5
+// Longer than that of other links, since a person has to find it among what a start prints.
+const firstLoginMs = 10 * 60_000
 // Crash leftovers are removed before the first request if that is quick, and otherwise in the background.
 const cleanUpBeforeListeningMs = 300
 
@@ -69,6 +74,11 @@ export async function startService(options: Options): Promise<RunningService> {
   const app = await openServedApp(options, starting)
   const { db, address, tokens, workflows, imports } = app
 
+  const createLoginLink = createLoginLinks({
+    sessions: app.sessions,
+    hasPages: settings.pages,
+    baseUrl: () => address.http,
+  })
   const metrics = createMetrics({ version })
   const requireParts = createRequireParts(app)
   const repositoryHolds = createRepositoryHolds({
@@ -91,6 +101,7 @@ export async function startService(options: Options): Promise<RunningService> {
       protections: app.protections,
       hasSuccessfulRun: app.workflows.hasSuccessfulRun,
       sshKeys: app.sshKeys,
+      createLoginLink,
       freeSpace: app.freeSpace,
       settings,
       baseUrl: () => app.address.http,
@@ -121,7 +132,15 @@ export async function startService(options: Options): Promise<RunningService> {
   await recover({ app, gitServer, settings, log })
   await cleanUpRepositories({ app, repositoryHolds, log, signal: background.signal })
 
-  const routes = createRoutes({ app, gitServer, browse, metrics, version, requireParts })
+  const routes = createRoutes({
+    app,
+    gitServer,
+    browse,
+    createLoginLink,
+    metrics,
+    version,
+    requireParts,
+  })
   const server = createHttpServer({
     settings,
     routes,
@@ -165,6 +184,11 @@ export async function startService(options: Options): Promise<RunningService> {
     baseUrl: address.http,
     sshUrl: address.ssh,
     newAdminToken,
+
+    async createFirstLogin() {
+      const admin = settings.pages ? await tokens.firstAdmin() : undefined
+      return admin && createLoginLink(admin, { lifetimeMs: firstLoginMs })
+    },
 
     async stop() {
       const timeoutMs = settings.stopSeconds * 1000
@@ -210,7 +234,14 @@ async function openServedApp(options: Options, starting: AsyncDisposableStack): 
 async function loadPages(app: App, { settings, version }: Options): Promise<ServePage> {
   const { createWeb } = await import('./web/web.ts')
   const { sessions, clock, address } = app
-  return createWeb({ sessions, settings, baseUrl: () => address.http, version, clock })
+  return createWeb({
+    sessions,
+    settings,
+    baseUrl: () => address.http,
+    sshUrl: () => address.ssh,
+    version,
+    clock,
+  })
 }
 
 function createRequireParts({ db, directories }: Pick<App, 'db' | 'directories'>) {

@@ -15,6 +15,7 @@ const withoutCommand: Record<string, string> = {
   receivePack: 'for git: git push',
   getLfs: 'not supported',
   postLfs: 'not supported',
+  createLoginCode: 'svc login --web',
   getDocs: 'a page for browsers',
   callMcp: 'for agents: svc mcp',
   getLlmsText: 'a page for agents',

@@ -200,6 +200,7 @@ const examples: Record<string, Example> = {
     prepare: delegate,
   },
   'DELETE /tokens/delegated/:id': { path: '/tokens/delegated/{id}', prepare: delegate },
+  'POST /login-codes': { path: '/login-codes' },
   'GET /keys': {
     path: '/keys',
     prepare: async (owner) => {

@@ -86,9 +86,13 @@ export function requireAllRefs({ refs }: Principal): void {
 
 /**
  * Throws `token_limited` if a principal has only a part of its user's rights, or has them from another token: keys and
- * tokens that it made would have more rights or last longer.
+ * tokens that it made would have more rights or last longer. So would those that a session of an SSH key made.
  */
-export function requireWholeUser({ repositories, refs, isDelegated }: Principal): void {
+export function requireWholeUser({ kind, repositories, refs, isDelegated }: Principal): void {
+  if (kind === 'ssh-key') {
+    const detail = 'You are logged in with an SSH key; keys and tokens are changed with a token.'
+    throw new Problem('token_limited', detail)
+  }
   if (repositories === undefined && refs === undefined && !isDelegated) return
   const detail =
     'This token is limited or was delegated; keys and other tokens take one that is neither. To make a token with a ' +

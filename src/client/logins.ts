@@ -17,9 +17,10 @@ const nameForm = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$/
 /** `svc login`: the token is checked before it is kept. */
 export async function logIn(
   context: ClientContext,
-  address: string,
+  address: string | undefined,
   options: OptionValues,
 ): Promise<void> {
+  if (address === undefined) throw new UsageError('svc login takes the address of a server.')
   const { environment, terminal, folder } = context
   const url = parseServerAddress(address)
   const name = typeof options.name === 'string' ? options.name : new URL(url).host

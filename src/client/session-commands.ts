@@ -9,7 +9,8 @@ stores passwords, else in $XDG_CONFIG_HOME/svc/servers.json
 SVC_URL and SVC_TOKEN take precedence over logins.
 
   svc login https://git.example.com
-  svc login https://git.example.com --name work < token.txt`
+  svc login https://git.example.com --name work < token.txt
+  xdg-open "$(svc login --web)"`
 
 const credentialHelp = `
 Git runs it as a credential helper: gitcredentials(7). svc clone and
@@ -29,13 +30,20 @@ const completionsHelp = `
 export function addSessionCommands(program: Command, context: ClientContext): void {
   const { terminal } = context
   program
-    .command('login <url>')
-    .description('log in to a server with a token')
+    .command('login [url]')
+    .description('log in to a server with a token, or a browser with --web')
     .option('--name <name>', 'name of the server (default: its host)')
+    .option('--web', 'print an address that logs a browser in once, within a minute')
+    .option('--server <name>', 'with --web: a server of svc servers')
     .option('--timeout <seconds>', 'time for a response of the server (default: 60)')
     .option('--json', 'print JSON')
     .addHelpText('after', loginHelp)
-    .action(async (url: string, options: OptionValues) => {
+    .action(async (url: string | undefined, options: OptionValues) => {
+      if (options.web === true) {
+        const { printLoginLink } = await import('./web-login.ts')
+        await printLoginLink(context, url, options)
+        return
+      }
       const { logIn } = await import('./logins.ts')
       await logIn(context, url, options)
     })

@@ -3,13 +3,19 @@ import { shellWord } from '../base/shell-word.ts'
 /** The first admin token, or the path of the file that holds it. */
 type Token = { value: string } | { path: string }
 
-type Options = { baseUrl: string; sshUrl: string | null; token: Token }
+type Options = {
+  baseUrl: string
+  sshUrl: string | null
+  token: Token
+  /** Logs a browser in once. */
+  loginUrl: string | undefined
+}
 
 type SshLines = { baseUrl: string; sshUrl: string; inShell: string }
 
 /** Formats the output of the first start: the admin token or its file, and commands to paste. */
 export function toWelcome(options: Options): string {
-  const { baseUrl, sshUrl, token } = options
+  const { baseUrl, sshUrl, token, loginUrl } = options
   const url = new URL(baseUrl)
   const inShell = toShell(token)
   const withToken = `${url.protocol}//git:${inShell}@${url.host}${url.pathname.replace(/\/$/, '')}`
@@ -17,7 +23,7 @@ export function toWelcome(options: Options): string {
 svc is running at ${baseUrl}
 
 ${announce(token)}
-
+${loginUrl === undefined ? '' : toLoginLine(loginUrl)}
 Try it from inside any Git project: create a repository, push to it, clone it back.
 
 curl -sS ${baseUrl}/repos -H "Authorization: Bearer ${inShell}" -H 'Content-Type: application/json' -d '{"name":"hello"}'
@@ -29,6 +35,11 @@ From any machine, svc login ${baseUrl} makes the command line a client of this s
 The API is described at ${baseUrl}/docs
 
 `
+}
+
+/** The first line of each start on a terminal, and a part of the welcome. */
+export function toLoginLine(loginUrl: string): string {
+  return `\nTo see it in a browser, open this address within ten minutes. It logs in once, as the administrator:\n\n    ${loginUrl}\n\n`
 }
 
 function announce(token: Token): string {

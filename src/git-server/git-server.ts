@@ -15,6 +15,7 @@ import type { Directories } from '../repositories/directories.ts'
 import type { Protections } from '../repositories/protections.ts'
 import type { Repositories } from '../repositories/repositories.ts'
 import type { RepositoryHolds } from '../repositories/repository-holds.ts'
+import type { CreateLoginLink } from '../sessions/login-links.ts'
 import type { SshKeys } from '../ssh-keys/ssh-keys.ts'
 import type { Store } from '../store/store.ts'
 import { createApiWrites } from './api-writes/api-writes.ts'
@@ -63,6 +64,7 @@ type Dependencies = {
   /** Whether a workflow file has a successful run at a commit. */
   hasSuccessfulRun: (repositoryId: string, commit: string, file: string) => Promise<boolean>
   sshKeys: SshKeys
+  createLoginLink: CreateLoginLink
   freeSpace: FreeSpace
   settings: Settings
   /** The public base URL of the service. */
@@ -84,7 +86,7 @@ type Dependencies = {
 
 export function createGitServer(dependencies: Dependencies): GitServer {
   const { db, publish, git, directories, store, leakGuard, repositories } = dependencies
-  const { repositoryHolds, protections, hasSuccessfulRun, sshKeys } = dependencies
+  const { repositoryHolds, protections, hasSuccessfulRun, sshKeys, createLoginLink } = dependencies
   const { freeSpace, settings, clock, faultPoint, log } = dependencies
   const { refresh, recheckAccess, requireParts, onOperation, onFetch } = dependencies
   const limiters = createGitLimiters(settings)
@@ -127,6 +129,7 @@ export function createGitServer(dependencies: Dependencies): GitServer {
   })
   const sshParts = {
     sshKeys,
+    createLoginLink,
     repositories,
     recheckAccess,
     requireParts,

@@ -57,13 +57,21 @@ type Dependencies = {
 /** Returns the principal of a token that was given otherwise than in a header, with the same limit of invalid ones. */
 export type Authenticate = (token: string, address: string) => Promise<Principal>
 
+/** Counts an invalid login code like an invalid token; returns the Problem. */
+export type CountInvalid = (address: string, detail: string) => Problem
+
 /** Creates the one way in for API and Git requests. */
 export function createAdmission({ settings, authenticate, clock }: Dependencies): {
   admit: Admit
   authenticate: Authenticate
+  countInvalid: CountInvalid
 } {
   const { badTokensPerMinute, requestsPerSecond, requestBurst } = settings
-  const identify = createAuthentication({ authenticate, badTokensPerMinute, clock })
+  const { identify, countInvalid } = createAuthentication({
+    authenticate,
+    badTokensPerMinute,
+    clock,
+  })
   const requests = createRateLimiter({ perSecond: requestsPerSecond, burst: requestBurst, clock })
 
   function limitRate({ id }: Principal): void {
@@ -95,6 +103,7 @@ export function createAdmission({ settings, authenticate, clock }: Dependencies)
   return {
     admit,
     authenticate: (token, address) => identify(`Bearer ${token}`, address, 'bearer'),
+    countInvalid,
   }
 }
 

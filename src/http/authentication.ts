@@ -21,7 +21,16 @@ export function createAuthentication({ authenticate, badTokensPerMinute, clock }
     clock,
   })
 
-  return async function identify(
+  /** Counts an invalid token or login code of an address. Returns the Problem, which says whether they are too many. */
+  function countInvalid(address: string, detail: string): Problem {
+    const retryAfterSeconds = badTokens.acquire(networkOf(address))
+    if (retryAfterSeconds <= 0) return new Problem('token_invalid', detail)
+    return new Problem('too_many_bad_tokens', 'Too many invalid tokens from this address.', {
+      retryAfterSeconds,
+    })
+  }
+
+  async function identify(
     header: string | undefined,
     address: string,
     scheme: Scheme,
@@ -32,20 +41,14 @@ export function createAuthentication({ authenticate, badTokensPerMinute, clock }
     const token = tokenIn(header, scheme)
     const principal = token === undefined ? undefined : await authenticate(token)
     if (principal) return principal
-    const retryAfterSeconds = badTokens.acquire(networkOf(address))
-    if (retryAfterSeconds > 0) {
-      throw new Problem('too_many_bad_tokens', 'Too many invalid tokens from this address.', {
-        retryAfterSeconds,
-      })
-    }
-    if (token === undefined) {
-      throw new Problem(
-        'token_invalid',
-        `The Authorization header is not understood: ${howTo[scheme]}.`,
-      )
-    }
-    throw new Problem('token_invalid', 'The token is mistyped, unknown, deleted or expired.')
+    const detail =
+      token === undefined
+        ? `The Authorization header is not understood: ${howTo[scheme]}.`
+        : 'The token is mistyped, unknown, deleted or expired.'
+    throw countInvalid(address, detail)
   }
+
+  return { identify, countInvalid }
 }
 
 const howTo: Record<Scheme, string> = {

@@ -72,7 +72,11 @@ const pathMaxLength = headersMaxBytes
 /** Creates the HTTP server. Each request is checked for token, permission, resource, query and body, in this order. */
 export function createHttpServer(options: Options) {
   const { settings, routes, authenticate, accessWatch, requireSpace, clock } = options
-  const { admit, authenticate: identify } = createAdmission({ settings, authenticate, clock })
+  const {
+    admit,
+    authenticate: identify,
+    countInvalid,
+  } = createAdmission({ settings, authenticate, clock })
   const openRequests = createOpenRequests()
   const stopping = new AbortController()
   const requestLog = createRequestLog(options)
@@ -94,6 +98,7 @@ export function createHttpServer(options: Options) {
     isOn: settings.pages,
     call: createSubcalls({ routes, requestLog, perform }),
     authenticate: identify,
+    countInvalid,
     forwarded,
     publicOriginOf,
     openRequests,

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Principal } from '../access/principal.ts'
 import { newId } from '../base/ids.ts'
 import type { Problem } from '../base/problem.ts'
-import type { Authenticate, Caller } from './admission.ts'
+import type { Authenticate, Caller, CountInvalid } from './admission.ts'
 import {
   closeAfterReading,
   discardArrived,
@@ -36,6 +36,8 @@ export type PageExchange = {
   call: (caller: Principal, operationId: string, input: OperationInput) => Promise<OperationResult>
   /** Returns the principal of a token that was typed in. Throws `token_invalid` and `too_many_bad_tokens`. */
   authenticate: (token: string) => Promise<Principal>
+  /** Counts an invalid login code of the client like an invalid token; returns the Problem. */
+  countInvalid: (detail: string) => Problem
   /** Converts an error to the Problem for the client; server errors are logged. */
   problemOf: (error: unknown) => Promise<Problem>
 }
@@ -51,6 +53,7 @@ type Dependencies = {
   isOn: boolean
   call: ReturnType<typeof createSubcalls>
   authenticate: Authenticate
+  countInvalid: CountInvalid
   forwarded: Forwarded
   publicOriginOf: (request: IncomingMessage) => string | undefined
   openRequests: Pick<OpenRequests, 'controllerOf'>
@@ -62,10 +65,13 @@ const pagePath = /^\/(?:$|r\/|-\/|robots\.txt$|favicon\.svg$)/
 /** Styles and scripts, which the documentation needs where there are no other pages. */
 const assetPath = /^\/(?:-\/assets\/|favicon\.svg$)/
 
+// Logged without the code, which works once.
+const loginCode = /(\/-\/login\/)[^/?]+/
+
 /** Passes requests for pages to their server before Fastify. Returns whether a request is for a page. */
 export function createPageRequests(dependencies: Dependencies) {
-  const { load, isOn, call, authenticate, forwarded, publicOriginOf, openRequests, requestLog } =
-    dependencies
+  const { load, isOn, call, authenticate, countInvalid, forwarded } = dependencies
+  const { publicOriginOf, openRequests, requestLog } = dependencies
 
   let loaded: Promise<ServePage> | undefined
 
@@ -82,7 +88,8 @@ export function createPageRequests(dependencies: Dependencies) {
     response.setHeader('x-request-id', requestId)
     response.on('close', () => {
       if (response.writableFinished) discardRest(request)
-      const { method = '', url = '' } = request
+      const { method = '' } = request
+      const url = (request.url ?? '').replace(loginCode, '$1[hidden]')
       const { statusCode: status } = response
       const seconds = (performance.now() - startedAt) / 1000
       requestLog.record({
@@ -121,6 +128,7 @@ export function createPageRequests(dependencies: Dependencies) {
           input,
         ),
       authenticate: (token) => authenticate(token, caller.address),
+      countInvalid: (detail) => countInvalid(caller.address, detail),
       problemOf: (error) => requestLog.problemOf(error, requestId),
     })
   }

@@ -13,13 +13,17 @@ export function findSessionByHash(db: Db, secretHash: string): Promise<SessionRo
     .executeTakeFirst()
 }
 
-/** Lists the sessions of a username that have not expired, newest first. */
-export function listSessionsOf(db: Db, username: string, now: number): Promise<SessionRow[]> {
+/** Lists the sessions of a username that have not ended, newest first. */
+export function listSessionsOf(
+  db: Db,
+  { username, now, unseenMs }: { username: string; now: number; unseenMs: number },
+): Promise<SessionRow[]> {
   return db
     .selectFrom('sessions')
     .selectAll()
     .where('username', '=', username)
     .where('expiresAt', '>', now)
+    .where('seenAt', '>', now - unseenMs)
     .orderBy('id', 'desc')
     .limit(100)
     .execute()
@@ -43,8 +47,15 @@ export async function deleteSession(db: Db, id: string, username: string): Promi
   return (result?.numDeletedRows ?? 0n) > 0n
 }
 
-export async function deleteExpiredSessions(db: Db, now: number): Promise<void> {
-  await db.deleteFrom('sessions').where('expiresAt', '<=', now).execute()
+/** Deletes sessions that have expired or were not seen for long, and expired codes. */
+export async function deleteEndedSessions(
+  db: Db,
+  { now, unseenMs }: { now: number; unseenMs: number },
+): Promise<void> {
+  await db
+    .deleteFrom('sessions')
+    .where((is) => is.or([is('expiresAt', '<=', now), is('seenAt', '<=', now - unseenMs)]))
+    .execute()
   await db.deleteFrom('loginCodes').where('expiresAt', '<=', now).execute()
 }
 

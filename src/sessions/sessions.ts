@@ -7,7 +7,7 @@ import type { Log } from '../base/log.ts'
 import type { Db } from '../database/schema.ts'
 import type { LoginCodeRow, SessionRow } from '../database/session-schema.ts'
 import {
-  deleteExpiredSessions,
+  deleteEndedSessions,
   deleteSession,
   findLoginCode,
   findSessionByHash,
@@ -36,13 +36,16 @@ export type Sessions = {
   list: (principal: Principal) => Promise<Session[]>
   /** Ends a session of the caller's username; returns whether there was one. */
   end: (principal: Principal, id: string) => Promise<boolean>
-  /** Creates a code with which a browser logs in as the principal: once, within a minute. */
-  createCode: (principal: Principal) => Promise<string>
+  /** Creates a code with which a browser logs in as the principal: once, within a minute unless it is to last longer. */
+  createCode: (
+    principal: Principal,
+    lifetimeMs?: number,
+  ) => Promise<{ code: string; expiresAt: number }>
   /** Returns whom a code logs in, without using it up; undefined if it is unknown, used or expired. */
   peekCode: (code: string) => Promise<Principal | undefined>
   /** The same, and uses it up. */
   redeemCode: (code: string) => Promise<Principal | undefined>
-  /** Deletes what has expired. */
+  /** Deletes sessions and codes that have ended. */
   prune: () => Promise<void>
 }
 
@@ -117,25 +120,34 @@ export function createSessions({ db, clock, log, refresh }: Dependencies): Sessi
     },
 
     async list({ username }) {
-      const rows = await listSessionsOf(db, username, clock.now())
+      const now = clock.now()
+      const rows = await listSessionsOf(db, { username, now, unseenMs })
       return rows.map(({ secretHash: _, ...session }) => session)
     },
 
     end: ({ username }, id) => deleteSession(db, id, username),
 
-    async createCode(principal) {
+    async createCode(principal, lifetimeMs = codeMs) {
       const code = newSecret()
-      const expiresAt = clock.now() + codeMs
+      const expiresAt = clock.now() + lifetimeMs
       const holder = holderColumns(principal)
       await insertLoginCode(db, { codeHash: hashSecret(code), ...holder, expiresAt })
-      return code
+      return { code, expiresAt }
     },
 
-    peekCode: async (code) => holderOf(await findLoginCode(db, hashSecret(code))),
+    async peekCode(code) {
+      return secretShape.test(code)
+        ? holderOf(await findLoginCode(db, hashSecret(code)))
+        : undefined
+    },
 
-    redeemCode: async (code) => holderOf(await takeLoginCode(db, hashSecret(code))),
+    async redeemCode(code) {
+      return secretShape.test(code)
+        ? holderOf(await takeLoginCode(db, hashSecret(code)))
+        : undefined
+    },
 
-    prune: () => deleteExpiredSessions(db, clock.now()),
+    prune: () => deleteEndedSessions(db, { now: clock.now(), unseenMs }),
   }
 }
 

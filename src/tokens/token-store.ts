@@ -60,6 +60,24 @@ export function findLiveTokenOf(
     .executeTakeFirst()
 }
 
+/** Finds the oldest unexpired admin token that was not delegated. */
+export function findLiveAdmin(db: Db, now: number): Promise<TokenRow | undefined> {
+  return db
+    .selectFrom('tokens')
+    .selectAll()
+    .where((is) =>
+      // Words separated by spaces, of which none contains another.
+      is.and([
+        is('permissions', 'like', '%admin%'),
+        is('delegatedFrom', 'is', null),
+        is.or([is('expiresAt', 'is', null), is('expiresAt', '>', now)]),
+      ]),
+    )
+    .orderBy('id')
+    .limit(1)
+    .executeTakeFirst()
+}
+
 /** Whether an unexpired token has a username. */
 export async function hasLiveToken(db: Db, username: string, now: number): Promise<boolean> {
   const row = await db

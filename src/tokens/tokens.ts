@@ -26,6 +26,7 @@ import {
   toPrincipal,
 } from './token-rows.ts'
 import {
+  findLiveAdmin,
   findLiveTokenOf,
   findToken,
   findTokenByHash,
@@ -54,6 +55,8 @@ export type Tokens = {
   refresh: (principal: Principal) => Promise<Principal | undefined>
   /** Returns the principal of a token. Throws `token_not_found`. */
   principalOf: (id: string) => Promise<Principal>
+  /** Returns the oldest valid admin token that was not delegated; undefined if there is none. */
+  firstAdmin: () => Promise<Principal | undefined>
   /** Returns the newest valid token of a username, as the owner of what is created for the user. */
   ownerNamed: (username: string) => Promise<Principal>
   /** Whether a token that has not expired has a username. */
@@ -172,6 +175,11 @@ export function createTokens({ db, publish, clock, log, repositories }: Dependen
       if (!row || isExpired(row, clock.now()))
         throw new Problem('token_not_found', `There is no valid token with the id "${id}".`)
       return toPrincipal(row)
+    },
+
+    async firstAdmin() {
+      const row = await findLiveAdmin(db, clock.now())
+      return row && toPrincipal(row)
     },
 
     async ownerNamed(username) {

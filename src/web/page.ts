@@ -153,8 +153,12 @@ export type LoginParts = {
   sessions: Sessions
   cookie: SessionCookie
   userAgent: string
+  /** The public address of SSH; null when it is off. */
+  sshUrl: string | null
   /** Returns the principal of a token. Throws `token_invalid` and `too_many_bad_tokens`. */
   authenticate: (token: string) => Promise<Principal>
+  /** Counts an invalid login code like an invalid token; returns the Problem. */
+  countInvalid: (detail: string) => Problem
 }
 
 /** Declares a page as data. */

@@ -1,3 +1,4 @@
+import type { Principal } from '../access/principal.ts'
 import { Problem } from '../base/problem.ts'
 import { html } from '../render/html.ts'
 import { icon } from './icons.ts'
@@ -16,9 +17,10 @@ export const sessionPages: SessionPage[] = [
     kind: 'session',
     method: 'GET',
     path: '/-/login',
-    serve: async (context) => {
+    serve: async (context, { sshUrl }) => {
       const next = nextOf(context)
-      return context.session && !context.problem ? new Redirect(next) : loginView(context, next)
+      if (context.session && !context.problem) return new Redirect(next)
+      return loginView(context, { next, sshUrl })
     },
   },
   {
@@ -29,6 +31,17 @@ export const sessionPages: SessionPage[] = [
       const token = context.fields.get('token')?.trim() ?? ''
       if (token === '') throw new Problem('token_required', 'Enter an API token.')
       return logIn(context, parts, token)
+    },
+  },
+  { kind: 'session', method: 'GET', path: '/-/login/:code', serve: codeView },
+  {
+    kind: 'session',
+    method: 'POST',
+    path: '/-/login/:code',
+    serve: async (context, parts) => {
+      const principal = await parts.sessions.redeemCode(context.params.code ?? '')
+      if (!principal) return invalidCodeView(context, parts)
+      return startSession(context, parts, { principal, next: context.to.home() })
     },
   },
   {
@@ -49,9 +62,66 @@ async function logIn(context: PageContext, parts: LoginParts, token: string): Pr
   const principal = await parts.authenticate(token)
   if (principal.kind !== 'token')
     throw new Problem('token_invalid', 'The token of a run is valid only for that run.')
-  const { secret, session } = await parts.sessions.create(principal, parts.userAgent)
-  const seconds = Math.max(0, Math.floor((session.expiresAt - context.now) / 1000))
-  return new Redirect(nextOf(context), 303, { 'set-cookie': parts.cookie.set(secret, seconds) })
+  return startSession(context, parts, { principal, next: nextOf(context) })
+}
+
+/** Begins a session, in place of the one that the browser has. */
+async function startSession(
+  { session: former, caller, now }: PageContext,
+  { sessions, cookie, userAgent }: LoginParts,
+  { principal, next }: { principal: Principal; next: string },
+): Promise<Redirect> {
+  const { secret, session } = await sessions.create(principal, userAgent)
+  if (former) await sessions.end(caller, former.id)
+  const seconds = Math.max(0, Math.floor((session.expiresAt - now) / 1000))
+  return new Redirect(next, 303, { 'set-cookie': cookie.set(secret, seconds) })
+}
+
+/** Asks whether to log in, so that a link alone, which a browser or a chat may load ahead, does nothing. */
+async function codeView(context: PageContext, parts: LoginParts): Promise<View> {
+  const { params, to, session, caller } = context
+  const code = params.code ?? ''
+  const principal = await parts.sessions.peekCode(code)
+  if (!principal) return invalidCodeView(context, parts)
+  const { username } = principal
+  return {
+    title: 'Log in · svc',
+    isNoIndex: true,
+    body: html`<section class="narrow">
+<h1>Log in as ${username}?</h1>
+<p class="soft">${
+      principal.kind === 'ssh-key'
+        ? 'With the rights of the SSH key that asked for this address.'
+        : 'With the rights of the token that asked for this address.'
+    } If it was not you, close this page.</p>
+${session && html`<p class="soft">This ends the session of <b>${caller.username}</b> in this browser.</p>`}
+<form method="post" action="${to.own(`login/${code}`)}" class="stack">
+<button class="primary">Log in</button>
+</form>
+</section>`,
+  }
+}
+
+function invalidCodeView({ to }: PageContext, { countInvalid, sshUrl }: LoginParts): View {
+  const problem = countInvalid('The login link is mistyped, expired or was used.')
+  if (problem.code !== 'token_invalid') throw problem
+  return {
+    title: 'Login link not valid · svc',
+    isNoIndex: true,
+    status: 401,
+    body: html`<section class="empty">
+${icon('warning', 'large')}
+<h1>This login link is not valid</h1>
+<p>It was used, has expired or is mistyped: each works once, within a minute.</p>
+<p class="soft">${newLinkHelp(sshUrl)}</p>
+<p class="actions"><a class="button primary" href="${to.own('login')}">Log in with a token</a></p>
+</section>`,
+  }
+}
+
+/** Where login links come from. */
+function newLinkHelp(sshUrl: string | null) {
+  return html`<code>svc login --web</code>${sshUrl !== null && html` or, with your SSH key, <code>ssh ${sshUrl} login</code>`} prints one.`
 }
 
 /** Where to go after the login: a path of this service, and never another host. */
@@ -60,7 +130,10 @@ function nextOf({ fields, query, to }: PageContext): string {
   return /^\/(?![/\\])[\x21-\x7e]*$/.test(next) ? to.prefix + next : to.home()
 }
 
-function loginView(context: PageContext, next: string): View {
+function loginView(
+  context: PageContext,
+  { next, sshUrl }: { next: string; sshUrl: string | null },
+): View {
   const { to } = context
   return {
     title: 'Log in · svc',
@@ -76,6 +149,8 @@ ${problemNotice(context)}
 <input id="token" name="token" type="password" autocomplete="current-password" required autofocus spellcheck="false" placeholder="svc_…">
 <button class="primary">Log in</button>
 </form>
+<details class="hint"><summary>Without pasting a token</summary>
+<p>${newLinkHelp(sshUrl)}</p></details>
 <details class="hint"><summary>Where do I get a token?</summary>
 <p>From an administrator, or on the server with <code>svc tokens create --username NAME</code>.</p></details>
 </section>`,
@@ -86,12 +161,13 @@ ${problemNotice(context)}
 export function unlockView(
   context: PageContext,
   route: PageAction,
-  problem: Problem | undefined,
+  { problem, sshUrl }: { problem: Problem | undefined; sshUrl: string | null },
 ): View {
-  const { fields, url, caller, to } = context
+  const { fields, url, caller, to, session } = context
   const { isSensitive, secretFields } = route
   const plain = [...fields].filter(([name]) => !Object.hasOwn(secretFields, name))
   const secrets = Object.entries(secretFields).filter(([name]) => fields.get(name))
+  const isKey = session?.sshKeyId !== null
   return {
     title: 'Confirm · svc',
     isNoIndex: true,
@@ -100,8 +176,8 @@ export function unlockView(
 <h1>${icon('lock')} Confirm it is you</h1>
 <p class="soft">${
       isSensitive
-        ? 'This change asks for the token again.'
-        : 'Changes are possible for an hour after the token was given.'
+        ? `This change asks for ${isKey ? 'a new login link' : 'the token again'}.`
+        : `Changes are possible for an hour after ${isKey ? 'the login' : 'the token was given'}.`
     } You are logged in as <b>${caller.username}</b>.</p>
 ${problem && problemNotice({ ...context, problem })}
 <form method="post" action="${to.api(url)}" class="stack">
@@ -111,8 +187,9 @@ ${secrets.map(
 <textarea id="again-${name}" name="${name}" required autocomplete="off" spellcheck="false" rows="3"></textarea>
 <p class="help">Once more, since secrets are kept in no page.</p>`,
 )}
-<label for="token">Token</label>
-<input id="token" name="_token" type="password" autocomplete="current-password" required autofocus spellcheck="false">
+<label for="token">${isKey ? 'Login link' : 'Token'}</label>
+<input id="token" name="_token" type="password" autocomplete="${isKey ? 'off' : 'current-password'}" required autofocus spellcheck="false">
+${isKey && sshUrl !== null && html`<p class="help">The address that <code>ssh ${sshUrl} login</code> prints, with the same key.</p>`}
 <button class="primary">Go on</button>
 </form>
 </section>`,

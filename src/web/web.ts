@@ -7,6 +7,7 @@ import type { PlainSettings } from '../config/settings.ts'
 import { collectBody } from '../http/json-body.ts'
 import { endUnread, type PageExchange, type ServePage } from '../http/page-requests.ts'
 import { problemHeaders, statusOf } from '../http/problem-response.ts'
+import { loginCodeIn } from '../sessions/login-links.ts'
 import { type OpenSession, type Sessions, unlockedMs } from '../sessions/sessions.ts'
 import { createAssets } from './assets.ts'
 import { createSessionCookie } from './cookies.ts'
@@ -37,6 +38,8 @@ type Dependencies = {
   settings: Pick<PlainSettings, 'baseUrl' | 'webAnonymousRead' | 'bodySeconds'>
   /** The public address of the service. */
   baseUrl: () => string
+  /** The public address of SSH; null when it is off. */
+  sshUrl: () => string | null
   version: string
   clock: Clock
 }
@@ -51,6 +54,7 @@ export function createWeb({
   sessions,
   settings,
   baseUrl,
+  sshUrl,
   version,
   clock,
 }: Dependencies): ServePage {
@@ -122,10 +126,10 @@ export function createWeb({
     const filled = { ...context, fields }
     if (token !== null) {
       const problem = await unlock(exchange, open, token)
-      if (problem) return unlockView(filled, route, problem)
+      if (problem) return unlockView(filled, route, { problem, sshUrl: sshUrl() })
       filled.session = { ...open.session, unlockedUntil: clock.now() + unlockedMs }
     } else if (unlockedForMs(open.session, route.isSensitive, clock.now()) <= 0) {
-      return unlockView(filled, route, undefined)
+      return unlockView(filled, route, { problem: undefined, sshUrl: sshUrl() })
     }
     try {
       const { value } = await context.call(route.does, route.input(filled))
@@ -141,16 +145,18 @@ export function createWeb({
     }
   }
 
-  /** Unlocks a session with its token; returns why not. */
+  /** Unlocks a session with its token, or with a login link of its token or key; returns why not. */
   async function unlock(
-    { authenticate, problemOf }: PageExchange,
+    { authenticate, countInvalid, problemOf }: PageExchange,
     { session, principal }: OpenSession,
-    token: string,
+    given: string,
   ): Promise<Problem | undefined> {
     try {
-      const given = await authenticate(token)
-      if (given.id !== principal.id) {
-        return new Problem('token_invalid', 'This is another token than the one of this session.')
+      const code = loginCodeIn(given)
+      const holder = code ? await sessions.redeemCode(code) : await authenticate(given.trim())
+      if (!holder) return countInvalid('The login link is mistyped, expired or was used.')
+      if (holder.id !== principal.id) {
+        return new Problem('token_invalid', 'This is of another token or key than this session.')
       }
       await sessions.unlock(session)
       return undefined
@@ -161,11 +167,13 @@ export function createWeb({
 
   async function serveSessionPage(exchange: PageExchange, route: SessionPage, visit: Visit) {
     const { cookie, context } = visit
-    const { authenticate, request } = exchange
+    const { authenticate, countInvalid, request } = exchange
     const parts = {
       sessions,
       cookie,
       authenticate,
+      countInvalid,
+      sshUrl: sshUrl(),
       userAgent: request.headers['user-agent'] ?? '',
     }
     limitRate(visit.open?.principal.id ?? networkOf(exchange.address), 'light')

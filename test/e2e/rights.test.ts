@@ -97,6 +97,7 @@ const table: Record<string, Row> = {
   'POST /tokens/delegate': { takes: 'any', ...limited },
   'GET /tokens/delegated': { takes: 'any', ...limited },
   'DELETE /tokens/delegated/{id}': { takes: 'any', ...limited },
+  'POST /login-codes': { takes: 'any', ...limited },
   'GET /keys': { takes: 'any' },
   'POST /keys': { takes: 'any' },
   'DELETE /keys/{id}': { takes: 'any' },

@@ -30,7 +30,14 @@ type Dependencies = {
   engine: GitEngine
   backend: Pick<
     SshRpcServer,
-    'identify' | 'principalOf' | 'open' | 'list' | 'describe' | 'recheckAccess' | 'requireParts'
+    | 'identify'
+    | 'principalOf'
+    | 'open'
+    | 'list'
+    | 'describe'
+    | 'createLoginLink'
+    | 'recheckAccess'
+    | 'requireParts'
   >
   settings: PlainSettings
   log: Log

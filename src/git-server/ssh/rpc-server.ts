@@ -6,6 +6,7 @@ import type { PushResult } from '../../git/protocol/hook-channel.ts'
 import type { RefUpdate } from '../../git/refs/refs.ts'
 import type { Repositories, Repository } from '../../repositories/repositories.ts'
 import type { Hold, RepositoryHolds } from '../../repositories/repository-holds.ts'
+import type { CreateLoginLink, LoginLink } from '../../sessions/login-links.ts'
 import type { SshKeys } from '../../ssh-keys/ssh-keys.ts'
 import type { Push, PushAuthority } from '../receive-pack/receive-pack.ts'
 import type { GitLimiters, LimiterKind } from '../requests/git-limiters.ts'
@@ -21,6 +22,7 @@ export type SshRpcServer = {
   requireParts: () => Promise<void>
   list: (principal: Principal) => ReturnType<Repositories['list']>
   describe: (repository: Repository) => ReturnType<Repositories['describe']>
+  createLoginLink: (principal: Principal) => Promise<LoginLink>
   acquirePermit: (id: number, kind: LimiterKind, keys: string[]) => Promise<void>
   /** Releases a permit, or ends the wait for it. */
   releasePermit: (id: number) => Promise<void>
@@ -50,6 +52,7 @@ export type SshRpcSide = {
 /** The parts of the main process that the SSH process uses. */
 export type SshRpcParts = {
   sshKeys: SshKeys
+  createLoginLink: CreateLoginLink
   repositories: Repositories
   recheckAccess: (access: Access) => Promise<void>
   requireParts: () => Promise<void>
@@ -83,6 +86,7 @@ export function createSshRpcServer(parts: SshRpcParts): SshRpcSide {
     requireParts,
     list: (principal) => repositories.list(principal, { after: '', limit: undefined }),
     describe: (repository) => repositories.describe(repository),
+    createLoginLink: (principal) => parts.createLoginLink(principal),
 
     async acquirePermit(id, kind, keys) {
       const permit: Permit = { end: new AbortController() }

@@ -1,5 +1,6 @@
 import type { AccessWatch } from '../../access/access-watch.ts'
 import { requirePermission } from '../../access/may.ts'
+import { Problem } from '../../base/problem.ts'
 import type { GitEngine } from '../git-engine.ts'
 import type { GitRequest, RequestOutcome } from '../requests/git-request.ts'
 import type { SshRpcServer } from './rpc-server.ts'
@@ -8,7 +9,7 @@ import { toCatalogue, toDetails, toHelp, toIdentity, toList, toSelf } from './ss
 
 type Dependencies = {
   engine: GitEngine
-  backend: Pick<SshRpcServer, 'open' | 'list' | 'describe'>
+  backend: Pick<SshRpcServer, 'open' | 'list' | 'describe' | 'createLoginLink'>
   accessWatch: AccessWatch
 }
 
@@ -41,6 +42,16 @@ export function createSshCommands({ engine, backend, accessWatch }: Dependencies
       summary: 'show your username and what your key may do',
       async run({ caller }) {
         return { text: toSelf(caller), json: toIdentity(caller) }
+      },
+    },
+    login: {
+      kind: 'print',
+      usage: '',
+      summary: 'print an address that logs a browser in once, within a minute',
+      async run({ caller: { principal, key } }) {
+        if (!key) throw new Problem('permission_missing', 'A login to the web pages needs a key.')
+        const link = await backend.createLoginLink(principal)
+        return { text: `${link.url}\n`, json: link }
       },
     },
     help: {
