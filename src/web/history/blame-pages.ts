@@ -87,12 +87,15 @@ type RangeContext = Pick<PageContext, 'to' | 'now'> & {
 function rangeRows(range: BlamedRange, { to, name, now, commit }: RangeContext): Html {
   const { start, lines, cutLines = [], previous } = range
   const at = commit?.committer?.at
-  const about = html`<td class="blame-commit age-${at === undefined ? ageSteps.length : stepOf(now - at)}" rowspan="${lines.length}"><div>
-<a class="cut" href="${to.commit(name, range.commit)}" title="${commit?.summary}">${visibleText(commit?.summary || range.commit)}</a>
-<span class="soft">${commit?.author?.name} · ${at !== undefined && age(at, now)} · ${commitLink(to, name, range.commit)}${
-    previous &&
-    html` · <a href="${to.blame(name, previous.commit, previous)}#L${range.originalStart}">before</a>`
-  }</span></div>`
+  const step = at === undefined ? ageSteps.length : stepOf(now - at)
+  const author = commit?.author?.name ?? ''
+  const about = html`<td class="blame-commit age-${step}" rowspan="${lines.length}"><div>
+<a class="cut" href="${to.commit(name, range.commit)}" title="${commit?.summary} (${author})">${visibleText(commit?.summary || range.commit)}</a>
+<span class="soft">${at !== undefined && age(at, now)}</span>${
+    previous
+      ? html`<a class="before" href="${to.blame(name, previous.commit, previous)}#L${range.originalStart}" title="Blame before this commit">${icon('history')}<span class="hidden">Blame before this commit</span></a>`
+      : html`<span class="before"></span>`
+  }</div>${lines.length > 1 && html`<div class="soft"><span class="cut">${author}</span>${commitLink(to, name, range.commit)}</div>`}`
   return html`<tbody>${lines.map(
     (line, index) =>
       html`<tr id="L${start + index}">${index === 0 && about}<td data-n="${start + index}"><td>${visibleText(line.replace(/\r$/, ''))}${

@@ -1,10 +1,12 @@
 import type { PageRoute } from '../match.ts'
 import { archivePages } from './archive-pages.ts'
 import { blamePages } from './blame-pages.ts'
+import { branchPages } from './branch-pages.ts'
 import { codeSearchPages } from './code-search-pages.ts'
 import { commitPages } from './commit-pages.ts'
 import { comparePages } from './compare-pages.ts'
 import { logPages } from './log-pages.ts'
+import { tagPages } from './tag-pages.ts'
 
 /** The pages of history, changes and refs. */
 export const historyPages: readonly PageRoute[] = [
@@ -12,6 +14,8 @@ export const historyPages: readonly PageRoute[] = [
   ...commitPages,
   ...comparePages,
   ...blamePages,
+  ...branchPages,
+  ...tagPages,
   ...codeSearchPages,
   ...archivePages,
 ]

@@ -1,0 +1,123 @@
+import { type Html, html } from '../../render/html.ts'
+import { visibleText } from '../../render/visible-text.ts'
+import { createForm, otherProblem } from '../forms.ts'
+import { icon } from '../icons.ts'
+import { action, type PageContext, page, type View } from '../page.ts'
+import type { OperationValues } from '../read-operations.ts'
+import { age } from '../time.ts'
+import { commitLink, grouped, recentRuns, runMark } from './commit-parts.ts'
+import { canWrite, deletionMenu, refPager, ruleBadge, rulesOf } from './ref-parts.ts'
+
+const pageSize = 50
+const zeroId = '0'.repeat(40)
+
+export const branchPages = [
+  page(
+    '/r/:name/branches',
+    ['getRepository', 'listBranches', 'listBranchProtections', 'listRuns'],
+    {
+      weight: 'git',
+      audience: 'code',
+      show: branchesView,
+    },
+  ),
+  action('/r/:name/branches', 'setRef', {
+    of: '/r/:name/branches',
+    input: ({ fields }) => ({
+      query: { ref: `refs/heads/${fields.get('name')?.trim() ?? ''}` },
+      body: { target: fields.get('target')?.trim() ?? '', expected: zeroId },
+    }),
+    next: ({ to, params, fields }) => to.src(params.name ?? '', fields.get('name')?.trim() ?? ''),
+  }),
+  action('/r/:name/branches/delete', 'deleteRef', {
+    of: '/r/:name/branches',
+    input: ({ fields }) => ({
+      query: { ref: fields.get('ref') ?? '', expected: fields.get('expected') ?? '' },
+    }),
+    next: ({ to, params }) => to.of(params.name ?? '', 'branches'),
+  }),
+]
+
+type Branch = OperationValues['listBranches'][number]
+
+async function branchesView(context: PageContext): Promise<View> {
+  const { read, readPage, query, params, to } = context
+  const name = params.name ?? ''
+  const repository = await read('getRepository')
+  const cursor = query.get('cursor') ?? undefined
+  const [{ value: branches, next }, rules, runs] = await Promise.all([
+    readPage('listBranches', { query: { limit: pageSize, cursor } }),
+    rulesOf(context, 'listBranchProtections'),
+    recentRuns(context),
+  ])
+  const isWriter = canWrite(context, repository)
+  const form = createForm(context, to.of(name, 'branches'))
+  const row = (branch: Branch) => html`<tr>
+<td><div class="ref-name">${icon('branch', 'soft')}<a href="${to.src(name, revisionOf(branch))}">${visibleText(branch.name)}</a>${
+    branch.isDefault && html`<span class="badge accent">default</span>`
+  }${branch.isProtected && ruleBadge(branch.name, rules)}</div></td>
+<td class="ref-commit">${
+    branch.commit
+      ? html`<div class="cut"><a href="${to.commit(name, branch.id)}">${visibleText(branch.commit.summary)}</a></div><span class="soft">${branch.commit.author.name} · ${age(branch.commit.at, context.now)}</span>`
+      : html`<span class="soft">unreadable</span> ${commitLink(to, name, branch.id)}`
+  }</td>
+<td>${!branch.isDefault && aheadBehind(branch, repository.defaultBranch)}</td>
+<td>${runMark(to, name, runs.get(branch.id))}</td>
+<td class="end"><div class="ref-actions">${
+    !branch.isDefault &&
+    html`<a class="button quiet small" href="${to.compare(name, repository.defaultBranch, revisionOf(branch))}" aria-label="Compare ${branch.name}">Compare</a>`
+  }${
+    isWriter &&
+    !branch.isDefault &&
+    branch.nameBase64 === undefined &&
+    deletionMenu({
+      action: to.of(name, 'branches/delete'),
+      ref: `refs/heads/${branch.name}`,
+      expected: branch.id,
+      label: branch.name,
+    })
+  }</div></td>
+</tr>`
+  return {
+    title: `Branches · ${name}`,
+    repository: name,
+    tab: 'branches',
+    json: `/repos/${encodeURIComponent(name)}/branches`,
+    body: html`<div class="page-head"><h1>Branches${next === undefined && cursor === undefined && html` <span class="count">${grouped(branches.length)}</span>`}</h1>
+${isWriter && creation(form, repository.defaultBranch)}</div>
+${otherProblem(context, [form])}
+${
+  branches.length === 0
+    ? html`<section class="empty">${icon('branch', 'large')}<h2>No branches yet</h2><p class="soft">The first push makes one.</p></section>`
+    : html`<div class="card"><table class="refs"><caption class="hidden">Branches</caption>
+<thead><tr><th>Branch</th><th>Last commit</th><th>Behind and ahead of ${repository.defaultBranch}</th><th>Run</th><th><span class="hidden">Actions</span></th></tr></thead>
+<tbody>${[...branches].sort((one, other) => Number(other.isDefault) - Number(one.isDefault)).map(row)}</tbody></table></div>`
+}
+${refPager(to.of(name, 'branches'), cursor, next)}`,
+  }
+}
+
+function creation(form: ReturnType<typeof createForm>, defaultBranch: string): Html {
+  const fields = html`${form.text({ name: 'name', label: 'Name', isRequired: true, maxLength: 200, isMono: true })}
+${form.text({ name: 'target', label: 'From', value: defaultBranch, isRequired: true, maxLength: 200, isMono: true })}
+<button class="primary">Create</button>`
+  return html`<details class="creation"${form.isSent && html` open`}><summary class="button">${icon('plus')}New branch</summary>
+${form.render(fields, 'card pad creation-form')}</details>`
+}
+
+/** A branch by its name, or by its commit where the name is not UTF-8. */
+function revisionOf({ name, nameBase64, id }: Branch): string {
+  return nameBase64 === undefined ? name : id
+}
+
+/** How far a branch is from the default one: a bar to each side, with the numbers. */
+function aheadBehind({ ahead, behind }: Branch, base: string): Html {
+  if (ahead === null || behind === null)
+    return html`<span class="soft" title="Still being counted, or too far apart">…</span>`
+  return html`<span class="two-sides" title="${grouped(behind)} behind and ${grouped(ahead)} ahead of ${base}"><span>${grouped(behind)}<span class="hidden"> behind</span></span><svg viewBox="-50 0 100 8" width="100" height="8" aria-hidden="true"><rect class="bar-behind" x="${-lengthOf(behind)}" width="${lengthOf(behind)}" height="8" rx="2"/><rect class="bar-ahead" width="${lengthOf(ahead)}" height="8" rx="2"/><path d="M0 -2v12"/></svg><span>${grouped(ahead)}<span class="hidden"> ahead</span></span></span>`
+}
+
+/** Of 50 at most; by the logarithm, since branches differ by few commits or by thousands. */
+function lengthOf(count: number): number {
+  return count === 0 ? 0 : Math.min(50, Math.round(4 + Math.log2(count) * 4.5))
+}

@@ -1,0 +1,122 @@
+import { type Html, html } from '../../render/html.ts'
+import { visibleText } from '../../render/visible-text.ts'
+import { createForm, otherProblem } from '../forms.ts'
+import { icon } from '../icons.ts'
+import { action, type PageContext, page, type View } from '../page.ts'
+import type { OperationValues } from '../read-operations.ts'
+import { age } from '../time.ts'
+import { commitLink, grouped, recentRuns, runMark, shortId, splitMessage } from './commit-parts.ts'
+import { canWrite, deletionMenu, refPager, ruleBadge, rulesOf } from './ref-parts.ts'
+
+const pageSize = 50
+const zeroId = '0'.repeat(40)
+
+export const tagPages = [
+  page('/r/:name/tags', ['getRepository', 'listTags', 'listTagProtections', 'listRuns'], {
+    weight: 'git',
+    audience: 'code',
+    show: tagsView,
+  }),
+  action('/r/:name/tags', 'setRef', {
+    of: '/r/:name/tags',
+    input: ({ fields }) => ({
+      query: { ref: `refs/tags/${fields.get('name')?.trim() ?? ''}` },
+      body: { target: fields.get('target')?.trim() ?? '', expected: zeroId },
+    }),
+    next: ({ to, params }) => to.of(params.name ?? '', 'tags'),
+  }),
+  action('/r/:name/tags/delete', 'deleteRef', {
+    of: '/r/:name/tags',
+    input: ({ fields }) => ({
+      query: { ref: fields.get('ref') ?? '', expected: fields.get('expected') ?? '' },
+    }),
+    next: ({ to, params }) => to.of(params.name ?? '', 'tags'),
+  }),
+]
+
+type Tag = OperationValues['listTags'][number]
+
+async function tagsView(context: PageContext): Promise<View> {
+  const { read, readPage, query, params, to, now } = context
+  const name = params.name ?? ''
+  const repository = await read('getRepository')
+  const cursor = query.get('cursor') ?? undefined
+  const [{ value: tags, next }, rules, runs] = await Promise.all([
+    readPage('listTags', { query: { limit: pageSize, cursor } }),
+    rulesOf(context, 'listTagProtections'),
+    recentRuns(context),
+  ])
+  const isWriter = canWrite(context, repository)
+  const form = createForm(context, to.of(name, 'tags'))
+  const row = (tag: Tag) => {
+    const rev = revisionOf(tag)
+    const { subject, body } = splitMessage(tag.message ?? '')
+    return html`<li class="row tag-row"><div class="grow">
+<h2 class="ref-name">${icon('tag', 'soft')}${
+      rev === undefined
+        ? html`<span>${visibleText(tag.name)}</span>`
+        : html`<a href="${to.src(name, rev)}">${visibleText(tag.name)}</a>`
+    }${tag.isProtected && ruleBadge(tag.name, rules)}</h2>
+<div class="commit-meta"><p class="soft">${targetOf(tag, name, to)}${
+      tag.tagger && html` · ${tag.tagger.name} tagged ${age(tag.tagger.at, now)}`
+    }${tag.message !== null && html` · ${visibleText(subject)}`}</p>
+${body !== '' && html`<details><summary>Message</summary><pre>${visibleText(body)}</pre></details>`}</div></div>
+${tag.commit !== null && runMark(to, name, runs.get(tag.commit))}
+<div class="ref-actions">${
+      rev !== undefined &&
+      html`<a class="button quiet small" href="${to.of(name, `archive/${encode(rev)}.tar.gz`)}" aria-label="Download ${tag.name} as tar.gz" rel="nofollow">${icon('download')}tar.gz</a><a class="button quiet small" href="${to.of(name, `archive/${encode(rev)}.zip`)}" aria-label="Download ${tag.name} as zip" rel="nofollow">zip</a>`
+    }${
+      isWriter &&
+      tag.nameBase64 === undefined &&
+      deletionMenu({
+        action: to.of(name, 'tags/delete'),
+        ref: `refs/tags/${tag.name}`,
+        expected: tag.id,
+        label: tag.name,
+      })
+    }</div></li>`
+  }
+  return {
+    title: `Tags · ${name}`,
+    repository: name,
+    tab: 'tags',
+    json: `/repos/${encodeURIComponent(name)}/tags`,
+    body: html`<div class="page-head"><h1>Tags${next === undefined && cursor === undefined && html` <span class="count">${grouped(tags.length)}</span>`}</h1>
+${isWriter && creation(form, repository.defaultBranch)}</div>
+${otherProblem(context, [form])}
+${
+  tags.length === 0
+    ? html`<section class="empty">${icon('tag', 'large')}<h2>No tags yet</h2><p class="soft">A tag names a commit for good, such as a release.</p></section>`
+    : html`<ul class="card">${tags.map(row)}</ul>`
+}
+${refPager(to.of(name, 'tags'), cursor, next)}`,
+  }
+}
+
+function creation(form: ReturnType<typeof createForm>, defaultBranch: string): Html {
+  const fields = html`${form.text({ name: 'name', label: 'Name', isRequired: true, maxLength: 200, isMono: true })}
+${form.text({ name: 'target', label: 'Of', value: defaultBranch, isRequired: true, maxLength: 200, isMono: true })}
+<button class="primary">Create</button>`
+  return html`<details class="creation"${form.isSent && html` open`}><summary class="button">${icon('plus')}New tag</summary>
+${form.render(fields, 'card pad creation-form')}</details>`
+}
+
+/** What a tag is a name of. Trees and blobs have no page: they are not part of any commit. */
+function targetOf({ type, commit, id }: Tag, name: string, to: PageContext['to']): Html {
+  if (commit !== null) return html`${icon('commit')} ${commitLink(to, name, commit)}`
+  const kinds: Record<string, string> = {
+    tree: 'a folder outside of any commit',
+    blob: 'a file outside of any commit',
+    missing: 'a missing object',
+  }
+  return html`<code title="${id}">${shortId(id)}</code> ${kinds[type] ?? 'an object outside of any commit'}`
+}
+
+function revisionOf({ commit, name, nameBase64 }: Tag): string | undefined {
+  if (commit === null) return undefined
+  return nameBase64 === undefined ? name : commit
+}
+
+function encode(rev: string): string {
+  return rev.split('/').map(encodeURIComponent).join('/')
+}
