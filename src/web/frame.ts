@@ -18,7 +18,7 @@ export function renderFrame(view: View, context: FrameContext): Html {
 <div class="frame top-row">
 ${crumbs(view, context)}
 ${session && html`<search>${searchField(view, context)}</search>`}
-${session ? userMenu(context) : html`<a class="button" href="${to.own('login')}">Log in</a>`}
+${session ? userMenu(context) : html`<a class="button" href="${loginAddress(context)}">Log in</a>`}
 </div>
 ${repository !== undefined && tabs(repository, view.tab, context)}
 </header>
@@ -36,6 +36,11 @@ ${session && html`<a href="${to.own('events')}">Events</a> <a href="${to.own('ke
 </div>
 </footer>`
   return renderDocument({ title, isNoIndex, to, asset, content })
+}
+
+function loginAddress({ to, url }: FrameContext): string {
+  const isElsewhere = url !== '/' && !url.startsWith('/-/')
+  return to.own(isElsewhere ? `login?${new URLSearchParams({ next: url })}` : 'login')
 }
 
 function crumbs({ repository, crumbs: given = [] }: View, { to }: FrameContext): Html {

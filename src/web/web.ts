@@ -10,6 +10,7 @@ import { problemHeaders, statusOf } from '../http/problem-response.ts'
 import { loginCodeIn } from '../sessions/login-links.ts'
 import { type OpenSession, type Sessions, unlockedMs } from '../sessions/sessions.ts'
 import { createAssets } from './assets.ts'
+import { isOpenToAnonymous, namesCommit } from './audience.ts'
 import { createSessionCookie } from './cookies.ts'
 import { renderFrame } from './frame.ts'
 import { createLinks } from './links.ts'
@@ -29,6 +30,7 @@ import { pageHeaders } from './page-headers.ts'
 import { pages } from './page-list.ts'
 import { problemView } from './problem-page.ts'
 import { sendHtml, sendRaw, sendRedirect } from './responses.ts'
+import { robotsText } from './robots.ts'
 import { assertSameOrigin } from './same-origin.ts'
 import { unlockView } from './session-pages.ts'
 import { unlockedForMs } from './unlock.ts'
@@ -105,12 +107,9 @@ export function createWeb({
   }
 
   async function show(exchange: PageExchange, route: Page, { open, caller, context, to }: Visit) {
-    const anonymous = settings.webAnonymousRead
-    const isOpen =
-      open !== undefined ||
-      (route.audience === 'code' && anonymous !== 'off') ||
-      (route.audience === 'all' && anonymous === 'all')
-    if (!isOpen) return toLogin(exchange, to)
+    if (!open && !isOpenToAnonymous(route, settings.webAnonymousRead, context)) {
+      return toLogin(exchange, to)
+    }
     limitRate(open ? caller.id : `anonymous ${networkOf(exchange.address)}`, route.weight)
     return route.show(context)
   }
@@ -211,6 +210,7 @@ export function createWeb({
   ): Promise<void> {
     const { response } = exchange
     for (const [name, value] of Object.entries(pageHeaders)) response.setHeader(name, value)
+    if (visit && namesCommit(visit.context)) response.setHeader('x-robots-tag', 'noindex')
     if (result instanceof Redirect) return sendRedirect(exchange, result)
     if (result instanceof RawResponse) return sendRaw(exchange, result)
     if (!visit) throw new Error('a page needs a visit')
@@ -227,6 +227,10 @@ export function createWeb({
     let template = 'page'
     try {
       visit = await openVisit(exchange, {})
+      if (path === '/robots.txt' && (request.method === 'GET' || request.method === 'HEAD')) {
+        await send(exchange, visit, robotsText(settings.webAnonymousRead, visit.to.prefix))
+        return path
+      }
       const match = matchPage(pages, request.method ?? '', path)
       if (match === undefined) throw new Problem('route_not_found', 'There is no such page.')
       template = match.route.path

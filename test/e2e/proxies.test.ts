@@ -11,6 +11,7 @@ import { until } from '../support/condition.ts'
 import { followLog } from '../support/event-stream.ts'
 import { freePort } from '../support/free-port.ts'
 import { createProject } from '../support/git.ts'
+import { createPageClient } from '../support/page-client.ts'
 import { without } from '../support/programs.ts'
 import { type ProxyName, startProxy } from '../support/proxies.ts'
 import { begun, jobEnded, mustClaim, runEnded, wrote } from '../support/run-by-hand.ts'
@@ -110,6 +111,27 @@ for (const name of ['nginx', 'caddy'] as const) {
         const { text } = await service.admin.get('/metrics')
         return /svc_git_operations_total\{[^}]*outcome="cut_off"[^}]*\} 1$/m.test(text)
       })
+    })
+
+    test('people log in and send forms', async () => {
+      const { admin, service } = site
+      const client = createPageClient(admin.url)
+      const login = await client.post('/-/login', { token: admin.token })
+      assert.deepEqual([login.status, login.location], [303, '/'])
+      assert.match(login.headers.get('set-cookie') ?? '', /^__Host-svc=.*; Secure$/)
+      // As browsers without Sec-Fetch-Site do.
+      const send = (name: string, origin: string) =>
+        client.request('/-/new', {
+          method: 'POST',
+          body: new URLSearchParams({ name }),
+          headers: { origin },
+        })
+      const { status, location } = await send('by-form', admin.url)
+      assert.deepEqual([status, location], [303, '/r/by-form'])
+      assert.equal((await send('forged', service.url)).status, 403)
+      const { body } = await admin.post('/login-codes')
+      assert.equal(new URL(body.url).origin, admin.url)
+      assert.equal((await createPageClient('').get(body.url)).status, 200)
     })
 
     test('paths arrive as they were sent', async () => {
