@@ -1,0 +1,106 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type ResourceLimits, Worker } from 'node:worker_threads'
+
+const startTimeoutMs = 30_000
+// Limits the busy time of the thread, which a loaded machine may delay, and at last the elapsed time.
+const maxElapsedFactor = 20
+
+type Options = {
+  /** The program of the thread. It sends a message once it is loaded, and one response to each request. */
+  program: URL
+  /** How long the thread may be busy with a request. */
+  timeoutMs: number
+  limits: ResourceLimits
+}
+
+/** Creates a thread that responds to one request at a time. It starts when needed, and again after it was lost. */
+export function createWorkerThread({ program, timeoutMs, limits }: Options) {
+  let worker: Worker | undefined
+
+  async function start(): Promise<Worker> {
+    const started = new Worker(program, { resourceLimits: limits, env: {}, stdin: false })
+    // Pending requests handle its errors; without any, an error must not crash the process.
+    started.on('error', () => {})
+    started.once('exit', () => {
+      if (worker === started) worker = undefined
+    })
+    worker = started
+    await receive(started, (signal) => sleep(startTimeoutMs, undefined, { signal }))
+    return started
+  }
+
+  return {
+    /** Throws WorkerThreadError when the thread fails or exceeds its time or memory; the next request starts another one. */
+    async request(message: unknown): Promise<unknown> {
+      const running = worker ?? (await start())
+      // Only a busy thread keeps the process alive.
+      running.ref()
+      try {
+        const before = await running.cpuUsage().catch(() => {
+          throw new WorkerThreadError('was stopped')
+        })
+        running.postMessage(message)
+        return await receive(running, (signal) =>
+          untilWorked(running, { before, timeoutMs, signal }),
+        )
+      } finally {
+        running.unref()
+      }
+    },
+
+    async end(): Promise<void> {
+      const ended = worker
+      worker = undefined
+      await ended?.terminate()
+    },
+  }
+}
+
+/** Waits for the next message of a thread, which is terminated when it is overdue. */
+async function receive(
+  worker: Worker,
+  untilOverdue: (signal: AbortSignal) => Promise<unknown>,
+): Promise<unknown> {
+  const { promise, resolve, reject } = Promise.withResolvers<unknown>()
+  const settled = new AbortController()
+  const onExit = () => reject(new WorkerThreadError('was stopped'))
+  const onError = (error: Error & { code?: string }) => {
+    const isMemory = error.code === 'ERR_WORKER_OUT_OF_MEMORY'
+    const detail = isMemory ? 'took too much memory' : `failed (${error.message})`
+    reject(new WorkerThreadError(detail))
+  }
+  worker.once('message', resolve)
+  worker.once('error', onError)
+  worker.once('exit', onExit)
+  untilOverdue(settled.signal).then(
+    () => reject(new WorkerThreadError('took too long')),
+    () => {}, // It has responded or exited, which is handled above.
+  )
+  try {
+    return await promise
+  } catch (failure) {
+    await worker.terminate()
+    throw failure
+  } finally {
+    settled.abort()
+    worker.off('message', resolve)
+    worker.off('error', onError)
+    worker.off('exit', onExit)
+  }
+}
+
+type Work = { before: NodeJS.CpuUsage; timeoutMs: number; signal: AbortSignal }
+
+/** Waits until a thread has used its busy time, or a multiple of that has elapsed. */
+async function untilWorked(worker: Worker, { before, timeoutMs, signal }: Work): Promise<void> {
+  for (let wait = 0; wait < maxElapsedFactor; wait++) {
+    await sleep(timeoutMs, undefined, { signal })
+    const { user, system } = await worker.cpuUsage(before)
+    if ((user + system) / 1000 >= timeoutMs) return
+  }
+}
+
+/** Why a request was not answered; the message continues a sentence about it: "took too long". */
+export class WorkerThreadError extends Error {
+  override readonly name = 'WorkerThreadError'
+}
