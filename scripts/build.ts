@@ -22,6 +22,7 @@ const programs = [
   'spawn-helper-main',
   'runner-main',
   'workflow-parser/check-worker',
+  'render/render-worker',
 ]
 const assets = ['git/process/hooks', 'git/process/prefork.sh', 'git/import/askpass', 'web/assets']
 // What ssh2 and pg use if it is installed.

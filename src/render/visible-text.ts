@@ -23,8 +23,12 @@ export function markedText(text: string, ranges: readonly TextRange[], element: 
 }
 
 function toVisible(text: string): string {
-  const escaped = escapeHtml(text.toWellFormed())
-  return escaped.replace(hiddenCharacters, (character) => {
+  return showHidden(escapeHtml(text.toWellFormed()))
+}
+
+/** Shows characters that cannot be seen in HTML whose tags have none. */
+export function showHidden(html: string): string {
+  return html.replace(hiddenCharacters, (character) => {
     const code = (character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')
     return `<span class="unseen">U+${code}</span>`
   })

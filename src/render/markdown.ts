@@ -1,0 +1,76 @@
+import MarkdownIt from 'markdown-it'
+import type { DocumentPlace } from './document-links.ts'
+import { escapeHtml } from './html.ts'
+import { highlight, knownLanguage } from './languages.ts'
+import { normalizeLineEnds } from './numbered-lines.ts'
+import { sanitize } from './sanitize.ts'
+import { showHidden } from './visible-text.ts'
+
+const markdown = createMarkdown()
+const fenceMaxLength = 64 * 1024
+const fenceMaxLineLength = 1000
+
+/** Renders a document in Markdown: CommonMark with tables, strikethrough and task lists, and the HTML that is allowed. */
+export function renderMarkdown(text: string, place: DocumentPlace): string {
+  const html = markdown.render(normalizeLineEnds(text))
+  return showHidden(sanitize(html, { place, decode }))
+}
+
+/** Decodes character references; backslashes are themselves. */
+function decode(text: string): string {
+  return markdown.utils.unescapeAll(text.replaceAll('\\', '\\\\'))
+}
+
+function createMarkdown() {
+  const parser = new MarkdownIt({ html: true, maxNesting: 50, highlight: highlightFence })
+  // The sanitizer decides about addresses.
+  parser.validateLink = () => true
+  parser.core.ruler.push('names-and-tasks', ({ tokens }) => {
+    const names = new Map<string, number>()
+    for (const [index, token] of tokens.entries()) {
+      const inline = tokens[index + 1]
+      const style = token.attrGet('style')
+      if (style) {
+        token.attrSet('align', String(style).replace('text-align:', ''))
+      }
+      if (token.type === 'heading_open' && inline) token.attrSet('id', nameOf(inline, names))
+      if (token.type === 'list_item_open') markTask(tokens[index + 2])
+    }
+  })
+  return parser
+}
+
+type Token = ReturnType<ReturnType<typeof createMarkdown>['parse']>[number]
+
+/** The name of a heading, as GitHub makes it. */
+function nameOf(inline: Token, names: Map<string, number>): string {
+  const text = (inline.children ?? [])
+    .map(({ type, content }) => (type === 'text' || type === 'code_inline' ? content : ''))
+    .join('')
+  const name = text
+    .toLowerCase()
+    .replace(/[^\p{L}\p{M}\p{N}\p{Pc} -]/gu, '')
+    .replaceAll(' ', '-')
+  const before = names.get(name) ?? 0
+  names.set(name, before + 1)
+  return before === 0 ? name : `${name}-${before}`
+}
+
+/** Makes the `[ ]` at the start of a list item a box. */
+function markTask(inline: Token | undefined): void {
+  const [first] = inline?.children ?? []
+  if (inline?.type !== 'inline' || first?.type !== 'text') return
+  const [mark] = /^\[[ xX]\] /.exec(first.content) ?? []
+  if (mark === undefined) return
+  first.content = `${mark[1] === ' ' ? '☐' : '☑'} ${first.content.slice(mark.length)}`
+}
+
+function highlightFence(text: string, name: string): string {
+  const language = knownLanguage(name.toLowerCase())
+  const isLong = text.length > fenceMaxLength || hasLongLine(text, fenceMaxLineLength)
+  return language === undefined || isLong ? escapeHtml(text) : highlight(text, language)
+}
+
+function hasLongLine(text: string, maxLength: number): boolean {
+  return text.split('\n').some(({ length }) => length > maxLength)
+}
