@@ -75,7 +75,9 @@ export function createSubcalls({ routes, requestLog, perform }: Dependencies) {
         setStatus: (set) => {
           status = set
         },
-        setType: () => {},
+        setType: (set) => {
+          headers['content-type'] = set
+        },
         setHeader: (name, set) => {
           headers[name] = set
         },

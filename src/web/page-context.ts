@@ -9,7 +9,10 @@ import type { OperationValues, ReadOperation } from './read-operations.ts'
 /** Creates what a page is made from, for a request. */
 export function createContext(
   exchange: PageExchange,
-  visit: Pick<PageContext, 'params' | 'to' | 'caller' | 'baseUrl' | 'now' | 'version'> & {
+  visit: Pick<
+    PageContext,
+    'params' | 'to' | 'caller' | 'baseUrl' | 'now' | 'version' | 'render'
+  > & {
     open: OpenSession | undefined
   },
 ): PageContext {

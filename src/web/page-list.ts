@@ -1,5 +1,5 @@
 import { newRepositoryPages } from './admin/new-repository-pages.ts'
-import { codePages } from './code-pages.ts'
+import { codePages } from './code/code-pages.ts'
 import { historyPages } from './history/history-pages.ts'
 import { homePages } from './home-pages.ts'
 import type { PageRoute } from './match.ts'

@@ -2,6 +2,7 @@ import type { Principal } from '../access/principal.ts'
 import type { Problem } from '../base/problem.ts'
 import type { OperationInput, OperationResult } from '../http/route.ts'
 import type { Html } from '../render/html.ts'
+import type { Renderer } from '../render/renderer.ts'
 import type { Session, Sessions } from '../sessions/sessions.ts'
 import type { SessionCookie } from './cookies.ts'
 import type { Links } from './links.ts'
@@ -36,6 +37,8 @@ export type PageContext = {
   /** The problem of a form of this page that was just sent, and its fields. */
   problem: Problem | undefined
   fields: URLSearchParams
+  /** Renders code and documents. */
+  render: Renderer['render']
   /** Aborted when the client disconnects. */
   signal: () => AbortSignal
   /** Performs an operation of the API. Throws Problems. */

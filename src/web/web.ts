@@ -7,6 +7,7 @@ import type { PlainSettings } from '../config/settings.ts'
 import { collectBody } from '../http/json-body.ts'
 import { endUnread, type PageExchange, type ServePage } from '../http/page-requests.ts'
 import { problemHeaders, statusOf } from '../http/problem-response.ts'
+import { createRenderer } from '../render/renderer.ts'
 import { loginCodeIn } from '../sessions/login-links.ts'
 import { type OpenSession, type Sessions, unlockedMs } from '../sessions/sessions.ts'
 import { createAssets } from './assets.ts'
@@ -61,6 +62,7 @@ export function createWeb({
   clock,
 }: Dependencies): ServePage {
   const assets = createAssets()
+  const { render } = createRenderer()
   const rates = createRateLimiter({ perSecond: weightPerSecond, burst: weightBurst, clock })
 
   function limitRate(key: string, weight: Weight): void {
@@ -89,6 +91,7 @@ export function createWeb({
       baseUrl: base,
       now,
       version,
+      render,
     })
     return { open, caller, cookie, to, context }
   }

@@ -1,0 +1,66 @@
+// Shows only the items of a list that have all typed words. The list is in the same menu, or named by its selector.
+document.addEventListener('input', ({ target }) => {
+  const selector = target.dataset.filter
+  if (!selector) return
+  const words = target.value.toLowerCase().split(/\s+/)
+  for (const item of (target.closest('.menu-list') ?? document).querySelectorAll(selector)) {
+    const text = item.textContent.toLowerCase()
+    item.hidden = !words.every((word) => text.includes(word))
+  }
+})
+
+// Replaces what was not complete yet, later and later. Parsed without scripts, by the browser itself.
+{
+  const again = (id, wait) => {
+    setTimeout(() => {
+      const request = new XMLHttpRequest()
+      request.open('GET', location.href)
+      request.responseType = 'document'
+      request.onload = () => {
+        const fresh = request.response?.getElementById(id)
+        if (!fresh) return
+        document.getElementById(id).replaceWith(fresh)
+        if (fresh.dataset.again) again(id, wait * 2)
+      }
+      request.send()
+    }, wait)
+  }
+  for (const part of document.querySelectorAll('[data-again]')) again(part.id, +part.dataset.again)
+}
+
+// Picks lines by a click on their numbers, or by dragging over them.
+{
+  const code = document.querySelector('pre.code > code')
+  let first
+  const pick = (from, to) => {
+    const [start, end] = from < to ? [from, to] : [to, from]
+    for (const line of code.querySelectorAll('.picked')) line.classList.remove('picked')
+    for (let line = start; line <= end; line++) code.children[line - 1]?.classList.add('picked')
+    return start === end ? `#L${start}` : `#L${start}-L${end}`
+  }
+  const lineAt = (event) => {
+    const line = event.target.closest?.('pre.code > code > span')
+    return line && event.clientX - line.getBoundingClientRect().left < 70 && +line.id.slice(1)
+  }
+  const show = () => {
+    const [, from, to] = /^#L(\d+)(?:-L(\d+))?$/.exec(location.hash) ?? []
+    if (!from) return
+    pick(+from, +(to ?? from))
+    if (to) code.children[from - 1]?.scrollIntoView()
+  }
+  if (code) {
+    show()
+    addEventListener('hashchange', show)
+    code.addEventListener('pointerdown', (event) => {
+      const line = lineAt(event)
+      if (!line) return
+      event.preventDefault()
+      first = event.shiftKey && first ? first : line
+      history.replaceState(null, '', pick(first, line))
+    })
+    code.addEventListener('pointermove', (event) => {
+      const line = event.buttons === 1 && first && lineAt(event)
+      if (line) history.replaceState(null, '', pick(first, line))
+    })
+  }
+}

@@ -1,0 +1,52 @@
+import type { ApiPath } from '../../browse/api-path.ts'
+import { type Html, html } from '../../render/html.ts'
+import { icon } from '../icons.ts'
+import type { PageContext, View } from '../page.ts'
+import type { OperationValues } from '../read-operations.ts'
+import { foldersAbove, lastNameOf, toQuery, toShort } from './code-target.ts'
+import { protectedMark, refPicker } from './ref-picker.ts'
+
+/** What a page of a folder or file is about. */
+export type CodePlace = {
+  repository: OperationValues['getRepository']
+  rev: string
+  path: ApiPath
+}
+
+/** The bar above files: the revision, and what there is besides. */
+export async function codeBar(
+  context: PageContext,
+  { repository, rev, path }: CodePlace,
+  buttons?: Html,
+): Promise<Html> {
+  const { to } = context
+  const { name, protectedBranches } = repository
+  const picker = await refPicker(context, { name, rev, path })
+  return html`<div class="code-bar">${picker}${protectedMark(rev, protectedBranches)}<span class="grow"></span>${buttons}
+<a class="button" href="${to.of(name, `find/${encodeRevision(rev)}`)}" data-key="t">${icon('search')}Find a file</a></div>`
+}
+
+/** The parts of the page of a folder or file besides its body. */
+export function codeFrame(
+  { to }: PageContext,
+  { repository: { name }, rev, path }: CodePlace,
+  operation: 'tree' | 'file',
+): Omit<View, 'body'> {
+  const folders = foldersAbove(path).map((folder) => ({
+    text: folder.name,
+    href: to.src(name, rev, folder),
+  }))
+  const isRoot = path.path === ''
+  const query = new URLSearchParams(toQuery(rev, path))
+  return {
+    title: isRoot ? `${name} · svc` : `${path.path} at ${toShort(rev)} · ${name} · svc`,
+    repository: name,
+    tab: 'code',
+    crumbs: isRoot ? [] : [...folders, { text: lastNameOf(path) }],
+    json: `/repos/${encodeURIComponent(name)}/${operation}?${query}`,
+  }
+}
+
+export function encodeRevision(rev: string): string {
+  return rev.split('/').map(encodeURIComponent).join('/')
+}

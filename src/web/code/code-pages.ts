@@ -1,0 +1,63 @@
+import { Problem } from '../../base/problem.ts'
+import { importProgress } from '../import-progress.ts'
+import { type PageContext, page, Redirect, type View } from '../page.ts'
+import type { ReadOperation } from '../read-operations.ts'
+import { isShortId, toQuery, toTarget } from './code-target.ts'
+import { emptyRepositoryView } from './empty-repository.ts'
+import { fileView } from './file-view.ts'
+import { findView } from './find-view.ts'
+import { folderView } from './folder-view.ts'
+import { rawFile } from './raw-files.ts'
+
+const reads: [ReadOperation, ...ReadOperation[]] = [
+  'getRepository',
+  'getTree',
+  'getFile',
+  'listBranches',
+  'listTags',
+  'listCommits',
+  'listRuns',
+  'listPushes',
+  'listCollaborators',
+]
+
+/** The pages of files and folders. */
+export const codePages = [
+  page('/r/:name', reads, { weight: 'git', audience: 'code', show: repositoryView }),
+  page('/r/:name/src/:target*', reads, { weight: 'git', audience: 'code', show: sourceView }),
+  page('/r/:name/raw/:target*', ['getFile'], { weight: 'git', audience: 'code', show: rawFile }),
+  page('/r/:name/find/:target*', ['getTree'], { weight: 'git', audience: 'code', show: findView }),
+]
+
+async function repositoryView(context: PageContext): Promise<View | Redirect> {
+  const { read, readPage, params, to } = context
+  const repository = await read('getRepository')
+  const { name, defaultBranch: rev } = repository
+  if (name !== params.name) return new Redirect(to.repository(name))
+  const progress = importProgress(repository, context)
+  if (progress) return { title: `${name} · svc`, repository: name, tab: 'code', body: progress }
+  if (repository.empty) return emptyRepositoryView(context, repository)
+  const { value: tree, next } = await readPage('getTree', { query: { rev } })
+  return folderView(context, { repository, rev, tree, next })
+}
+
+async function sourceView(context: PageContext): Promise<View | Redirect> {
+  const { read, readPage, params, to, query } = context
+  const { rev, path } = toTarget(params.target)
+  const repository = await read('getRepository')
+  const { name } = repository
+  const wanted = toQuery(rev, path)
+  const cursor = query.get('cursor') ?? undefined
+  const listed = await readPage('getTree', { query: { ...wanted, cursor } }).catch((error) => {
+    if (error instanceof Problem && error.code === 'path_not_found') return undefined
+    throw error
+  })
+  if (listed) {
+    const { value: tree, next } = listed
+    if (isShortId(rev, tree.commit)) return new Redirect(to.src(name, tree.commit, path))
+    return folderView(context, { repository, rev, tree, next })
+  }
+  const file = await read('getFile', { query: wanted })
+  if (isShortId(rev, file.commit)) return new Redirect(to.src(name, file.commit, path))
+  return fileView(context, { repository, rev, path, file })
+}

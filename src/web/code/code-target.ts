@@ -1,0 +1,56 @@
+import { Problem } from '../../base/problem.ts'
+import type { ApiPath } from '../../browse/api-path.ts'
+import { type PageTarget, parseTarget } from '../links.ts'
+
+/** The revision and path of the address of a page. Throws `route_not_found`. */
+export function toTarget(address: string | undefined): PageTarget {
+  // A folder may be given with a slash at its end.
+  const target = parseTarget(address?.replace(/(?<=[^/:])\/+$/, '') ?? '')
+  if (!target) throw new Problem('route_not_found', 'There is no such page.')
+  return target
+}
+
+/** The query of an operation about a revision and path. */
+export function toQuery(rev: string, path: ApiPath): Record<string, string> {
+  if (path.pathBase64 !== undefined) return { rev, pathBase64: path.pathBase64 }
+  return path.path === '' ? { rev } : { rev, path: path.path }
+}
+
+/** The folders above a path, outermost first. */
+export function foldersAbove(path: ApiPath): (ApiPath & { name: string })[] {
+  const raw = toBytes(path)
+  const folders: (ApiPath & { name: string })[] = []
+  for (let end = raw.indexOf('/'); end !== -1; end = raw.indexOf('/', end + 1)) {
+    const above = fromBytes(raw.slice(0, end))
+    folders.push({ ...above, name: lastNameOf(above) })
+  }
+  return folders
+}
+
+/** The last name of a path, for people. */
+export function lastNameOf({ path }: ApiPath): string {
+  return path.slice(path.lastIndexOf('/') + 1)
+}
+
+/** Whether a revision is only the beginning of the id of its commit. */
+export function isShortId(rev: string, commit: string): boolean {
+  return rev.length < commit.length && /^[0-9a-f]{7,}$/.test(rev) && commit.startsWith(rev)
+}
+
+/** A revision for people: ids are shortened. */
+export function toShort(rev: string): string {
+  return /^[0-9a-f]{40}$/.test(rev) ? rev.slice(0, 7) : rev
+}
+
+/** A path whose characters are bytes. */
+function toBytes({ path, pathBase64 }: ApiPath): string {
+  const bytes = pathBase64 === undefined ? Buffer.from(path) : Buffer.from(pathBase64, 'base64')
+  return bytes.toString('latin1')
+}
+
+function fromBytes(raw: string): ApiPath {
+  const bytes = Buffer.from(raw, 'latin1')
+  const path = bytes.toString('utf8')
+  const isUtf8 = Buffer.from(path).equals(bytes)
+  return isUtf8 ? { path } : { path, pathBase64: bytes.toString('base64') }
+}

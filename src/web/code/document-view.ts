@@ -1,0 +1,69 @@
+import type { DocumentPlace } from '../../render/document-links.ts'
+import { type Html, html, trusted } from '../../render/html.ts'
+import { renderPlainText } from '../../render/numbered-lines.ts'
+import type { PageContext } from '../page.ts'
+import type { OperationValues } from '../read-operations.ts'
+
+type ReadFile = OperationValues['getFile']
+
+const shownMaxLines = 20_000
+const renderedMaxBytes = 512 * 1024
+const highlightedMaxLines = 10_000
+const highlightedMaxLineLength = 1000
+
+/** Whether a file is a document in Markdown, by its name. */
+export function isMarkdown(name: string): boolean {
+  return /\.(md|markdown)$/i.test(name)
+}
+
+/** Where the links of a document lead. */
+export function documentPlace(
+  { to }: PageContext,
+  name: string,
+  rev: string,
+  folder: string,
+): DocumentPlace {
+  return { src: to.src(name, rev), raw: to.raw(name, rev), folder }
+}
+
+/** A document as people read it; undefined if it is too large or took too long. */
+export async function renderDocument(
+  { render }: PageContext,
+  { id, content, encoding, size }: ReadFile,
+  place: DocumentPlace,
+): Promise<Html | undefined> {
+  if (content === null || encoding !== 'utf-8' || size > renderedMaxBytes) return undefined
+  const key = ['markdown', id, place.src, place.folder].join('\n')
+  const rendered = await render(key, { kind: 'markdown', text: content, place })
+  return rendered && html`<div class="prose">${rendered}</div>`
+}
+
+/** The text of a file as numbered lines, highlighted if that is quick. Undefined if there are too many. */
+export async function renderLines(
+  { render }: PageContext,
+  { id, content, size }: Pick<ReadFile, 'id' | 'content' | 'size'>,
+  fileName: string,
+): Promise<Html | undefined> {
+  const text = content ?? ''
+  const { lines, longest } = measure(text)
+  if (lines > shownMaxLines) return undefined
+  const isHighlighted =
+    size <= renderedMaxBytes && lines <= highlightedMaxLines && longest <= highlightedMaxLineLength
+  const rendered = isHighlighted
+    ? await render(['code', id, fileName].join('\n'), { kind: 'code', text, fileName })
+    : undefined
+  return html`<pre class="code" tabindex="0" aria-label="${fileName}"><code>${rendered ?? trusted(renderPlainText(text))}</code></pre>`
+}
+
+/** The number of lines of a text, and the length of the longest. */
+export function measure(text: string): { lines: number; longest: number } {
+  let [lines, longest, start] = [0, 0, 0]
+  while (start < text.length) {
+    const found = text.indexOf('\n', start)
+    const end = found === -1 ? text.length : found
+    lines += 1
+    longest = Math.max(longest, end - start)
+    start = end + 1
+  }
+  return { lines, longest }
+}

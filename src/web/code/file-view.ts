@@ -1,0 +1,91 @@
+import { toSize } from '../../base/format.ts'
+import { type Html, html } from '../../render/html.ts'
+import { icon } from '../icons.ts'
+import type { PageContext, View } from '../page.ts'
+import type { OperationValues } from '../read-operations.ts'
+import { type CodePlace, codeBar, codeFrame } from './code-bar.ts'
+import { foldersAbove, lastNameOf, toQuery } from './code-target.ts'
+import { documentPlace, isMarkdown, measure, renderDocument, renderLines } from './document-view.ts'
+import { commitRow } from './last-commit-row.ts'
+import { imageTypeOf } from './raw-files.ts'
+
+type ShownFile = CodePlace & { file: OperationValues['getFile'] }
+
+/** The page of a file: its text with numbered lines, a document, or an image. */
+export async function fileView(context: PageContext, shown: ShownFile): Promise<View> {
+  const { tryRead, to, query } = context
+  const { repository, rev, path, file } = shown
+  const { name } = repository
+  const [commits, bar, content] = await Promise.all([
+    tryRead('listCommits', { query: { ...toQuery(file.commit, path), limit: 1 } }),
+    codeBar(context, shown),
+    contentOf(context, shown),
+  ])
+  const commit = commits?.[0]
+  const isText = file.encoding === 'utf-8' && file.mode !== '120000'
+  const hasViews = isText && (isMarkdown(path.path) || imageTypeOf(path.path) !== undefined)
+  const isPlain = query.has('plain')
+  const body = html`<h1 class="hidden">${path.path}</h1>
+${bar}
+<div class="card">${commit && commitRow(context, name, commit)}
+<div class="file-head"><span class="soft">${facts(file)}</span><span class="grow"></span>
+${hasViews && html`<a class="button small" href="${to.src(name, rev, path)}${!isPlain && '?plain'}">${isPlain ? 'Rendered' : 'Source'}</a>`}
+<a class="button small" href="${to.raw(name, rev, path)}" rel="nofollow">Raw</a>
+${isText && html`<a class="button small" href="${to.blame(name, rev, path)}" data-key="b" rel="nofollow">Blame</a>`}
+<a class="button small" href="${to.log(name, rev, path)}" data-key="l">History</a>
+<a class="button small" href="${to.src(name, file.commit, path)}${isPlain && '?plain'}" data-key="y" title="The address of this version (y)">Permalink</a></div>
+${content}</div>`
+  return { ...codeFrame(context, shown, 'file'), body }
+}
+
+function facts({ mode, size, content, encoding }: ShownFile['file']): string {
+  const parts = [toSize(size)]
+  if (encoding === 'utf-8') {
+    const { lines } = measure(content ?? '')
+    parts.unshift(`${lines.toLocaleString('en-US')} ${lines === 1 ? 'line' : 'lines'}`)
+  }
+  if (mode === '100755') parts.push('executable')
+  return parts.join(' · ')
+}
+
+async function contentOf(context: PageContext, shown: ShownFile): Promise<Html> {
+  const { to, query } = context
+  const { repository, rev, path, file } = shown
+  const { name } = repository
+  const isPlain = query.has('plain')
+  const isText = file.encoding === 'utf-8'
+  if (file.mode === '120000') return linkTarget(context, shown)
+  if (file.size === 0) return html`<p class="empty soft">This file is empty.</p>`
+  if (imageTypeOf(path.path) !== undefined && !(isPlain && isText))
+    return html`<p class="picture"><img src="${to.raw(name, rev, path)}" alt="${lastNameOf(path)}"></p>`
+  if (file.content === null) return download(context, shown, 'This file is too large to show.')
+  if (file.isBinary) return download(context, shown, 'This is a binary file.')
+  if (!isText) return download(context, shown, 'This file is not text in UTF-8.')
+  if (isMarkdown(path.path) && !isPlain) {
+    const folder = foldersAbove(path).at(-1)?.path ?? ''
+    const place = documentPlace(context, name, rev, folder)
+    const document = await renderDocument(context, file, place)
+    if (document) return document
+  }
+  const lines = await renderLines(context, file, lastNameOf(path))
+  return lines ?? download(context, shown, 'This file has too many lines to show.')
+}
+
+function download({ to }: PageContext, { repository, rev, path }: ShownFile, why: string): Html {
+  return html`<div class="empty">${icon('file', 'large')}<p>${why}</p>
+<p class="actions"><a class="button" href="${to.raw(repository.name, rev, path)}" rel="nofollow">${icon('download')}Download</a></p></div>`
+}
+
+/** Where a symbolic link leads: a link if that is within the repository. */
+function linkTarget({ to }: PageContext, { repository, rev, path, file }: ShownFile): Html {
+  const target = file.content ?? ''
+  const parts = foldersAbove(path).map((folder) => folder.name)
+  const isInside = target.split('/').every((part) => {
+    if (part === '..') return parts.pop() !== undefined
+    if (part !== '' && part !== '.') parts.push(part)
+    return true
+  })
+  const isLink = isInside && !target.startsWith('/') && file.encoding === 'utf-8'
+  const href = to.src(repository.name, rev, parts.join('/'))
+  return html`<p class="empty">${icon('link')} Symbolic link to ${isLink ? html`<a href="${href}">${target}</a>` : html`<code>${target}</code>`}</p>`
+}

@@ -1,0 +1,117 @@
+import type { ApiPath } from '../../browse/api-path.ts'
+import { type Html, html } from '../../render/html.ts'
+import { type IconName, icon } from '../icons.ts'
+import type { PageContext, View } from '../page.ts'
+import type { OperationValues } from '../read-operations.ts'
+import { age } from '../time.ts'
+import { type CodePlace, codeBar, codeFrame } from './code-bar.ts'
+import { foldersAbove, toQuery } from './code-target.ts'
+import { documentPlace, isMarkdown, renderDocument, renderLines } from './document-view.ts'
+import { commitRow } from './last-commit-row.ts'
+import { repositorySide } from './repository-side.ts'
+
+type Tree = OperationValues['getTree']
+type Entry = Tree['entries'][number]
+type Folder = Omit<CodePlace, 'path'> & { tree: Tree; next: string | undefined }
+
+const readmeMaxBytes = 512 * 1024
+
+/** The page of a folder: its entries with the commits that last changed them, and its README. */
+export async function folderView(context: PageContext, folder: Folder): Promise<View> {
+  const { tryRead, to, query } = context
+  const { repository, rev, tree, next } = folder
+  const { name, description } = repository
+  const path = pathOf(tree)
+  const isRoot = path.path === ''
+  const place = { repository, rev, path }
+  const history = html`<a class="button" href="${to.log(name, rev, path)}" data-key="l">${icon('history')}History</a>`
+  const [commits, runs, bar, readme, side] = await Promise.all([
+    tryRead('listCommits', { query: { ...toQuery(tree.commit, path), limit: 1 } }),
+    tryRead('listRuns', { query: { limit: 1 } }),
+    codeBar(context, place, history),
+    readmeOf(context, folder),
+    isRoot && repositorySide(context, { repository, rev, tree }),
+  ])
+  const commit = commits?.[0]
+  const isFirstPage = !query.has('cursor')
+  const files = html`<h1 class="hidden">${isRoot ? name : path.path}</h1>
+${isRoot && description !== '' && html`<p class="soft about">${description}</p>`}
+${bar}
+<div class="card" id="entries"${tree.lastCommitsComplete === false && html` data-again="1000"`}>${commit && commitRow(context, name, commit, runs?.[0])}
+<table class="files"><caption class="hidden">Files</caption><tbody>
+${!isRoot && isFirstPage && parentRow(context, name, rev, path)}${tree.entries.map((entry) => entryRow(context, { name, rev }, entry))}
+</tbody></table></div>
+${tree.limits.map((limit) => html`<p class="help">${limit}</p>`)}
+${next !== undefined && html`<p class="pager"><a class="button" href="${to.src(name, rev, path)}?cursor=${encodeURIComponent(next)}">More files</a></p>`}
+<a hidden href="${to.src(name, tree.commit, path)}" data-key="y">Permalink</a>
+${readme}`
+  return {
+    ...codeFrame(context, place, 'tree'),
+    body: side ? html`<div class="with-side"><div>${files}</div>${side}</div>` : files,
+  }
+}
+
+function pathOf({ path, pathBase64 }: Tree): ApiPath {
+  return pathBase64 === undefined ? { path } : { path, pathBase64 }
+}
+
+function parentRow({ to }: PageContext, name: string, rev: string, path: ApiPath): Html {
+  const parent = foldersAbove(path).at(-1)
+  return html`<tr><td>${icon('folder', 'folder')}<a href="${to.src(name, rev, parent)}" aria-label="Parent folder">..</a></td><td></td><td></td></tr>`
+}
+
+const icons: Record<Entry['type'], IconName> = {
+  folder: 'folder',
+  file: 'file',
+  symlink: 'link',
+  submodule: 'module',
+}
+
+const kinds: Partial<Record<Entry['type'], string>> = {
+  folder: 'Folder',
+  symlink: 'Symbolic link',
+  submodule: 'Submodule',
+}
+
+function entryRow(
+  { to, now }: PageContext,
+  { name, rev }: { name: string; rev: string },
+  entry: Entry,
+): Html {
+  const { type, lastCommit, id } = entry
+  const shown =
+    type === 'submodule'
+      ? html`${entry.name} <code class="soft" title="${id}">@ ${id.slice(0, 7)}</code>`
+      : html`<a href="${to.src(name, rev, entry)}">${entry.name}</a>`
+  return html`<tr><td>${icon(icons[type], type)}${kinds[type] !== undefined && html`<span class="hidden">${kinds[type]} </span>`}${shown}</td><td class="soft cut">${lastCommit && html`<a href="${to.commit(name, lastCommit.id)}">${lastCommit.summary}</a>`}</td><td class="soft">${lastCommit && age(lastCommit.at, now)}</td></tr>
+`
+}
+
+async function readmeOf(context: PageContext, { repository, rev, tree }: Folder) {
+  const entry = findReadme(tree.entries)
+  if (!entry) return undefined
+  const { name } = repository
+  const { tryRead, to } = context
+  const file = await tryRead('getFile', { query: toQuery(tree.commit, entry) })
+  if (typeof file?.content !== 'string' || file.encoding !== 'utf-8') return undefined
+  const place = documentPlace(context, name, rev, tree.path)
+  const document = isMarkdown(entry.name) ? await renderDocument(context, file, place) : undefined
+  const shown = document ?? (await renderLines(context, file, entry.name))
+  return (
+    shown &&
+    html`<section class="card readme" aria-label="${entry.name}"><header>${icon('file', 'soft')}<a href="${to.src(name, rev, entry)}">${entry.name}</a></header>${shown}</section>`
+  )
+}
+
+/** The README among the entries of a folder, in Markdown if there are several. */
+export function findReadme<T extends Pick<Entry, 'name' | 'type' | 'size'>>(
+  entries: readonly T[],
+): T | undefined {
+  const found = entries.filter(
+    ({ name, type, size }) =>
+      type === 'file' &&
+      (size ?? 0) <= readmeMaxBytes &&
+      /^readme(\.(md|markdown|txt|rst|adoc))?$/i.test(name),
+  )
+  return found.find(({ name }) => isMarkdown(name)) ?? found[0]
+}

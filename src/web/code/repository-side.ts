@@ -1,0 +1,92 @@
+import { toSize } from '../../base/format.ts'
+import { type Html, html } from '../../render/html.ts'
+import { icon } from '../icons.ts'
+import type { PageContext } from '../page.ts'
+import type { OperationValues } from '../read-operations.ts'
+import { age } from '../time.ts'
+import { encodeRevision } from './code-bar.ts'
+import { toShort } from './code-target.ts'
+import { languageBar } from './language-shares.ts'
+import { runState } from './last-commit-row.ts'
+
+type DescribedHere = OperationValues['getRepository']
+
+const shownNames = 4
+
+type Shown = {
+  repository: DescribedHere
+  rev: string
+  tree: Pick<OperationValues['getTree'], 'commit' | 'id'>
+}
+
+/** What stands beside the files of a repository: how to clone it, its state, its languages, and downloads. */
+export async function repositorySide(
+  context: PageContext,
+  { repository, rev, tree }: Shown,
+): Promise<Html> {
+  const { to } = context
+  const { name } = repository
+  const [state, languages] = await Promise.all([
+    stateOf(context, repository),
+    languageBar(context, tree),
+  ])
+  const revision = encodeRevision(rev)
+  const archive = (format: string) => to.of(name, `archive/${revision}.${format}`)
+  return html`<aside class="side" aria-label="About">
+<section><h2>Clone</h2>${cloneFields(context, repository)}</section>
+<section><h2>State</h2><ul>${state}</ul></section>
+${languages}
+<section><h2>Take it along</h2><ul class="downloads"><li><a href="${archive('tar.gz')}" rel="nofollow">${toShort(rev)}.tar.gz</a></li><li><a href="${archive('zip')}" rel="nofollow">zip</a></li><li><a href="${to.of(name, `log/${revision}.atom`)}">Atom feed</a></li></ul></section>
+</aside>`
+}
+
+/** The addresses to clone a repository from. That of its page is one, too. */
+export function cloneFields(context: PageContext, repository: DescribedHere): Html {
+  const { ssh } = repository.cloneUrls
+  const urls = [pageUrl(context, repository), ...(ssh === null ? [] : [ssh])]
+  return html`<div class="card">${urls.map(
+    (url) =>
+      html`<div class="copy-field"><code title="${url}">${url}</code><button type="button" class="copy needs-js" aria-label="Copy">${icon('copy')}</button></div>`,
+  )}</div>`
+}
+
+/** The address of the page of a repository, with its host. */
+export function pageUrl({ baseUrl, to }: PageContext, { name }: { name: string }): string {
+  return new URL(to.repository(name), baseUrl).href
+}
+
+async function stateOf(
+  { tryRead, to, now }: PageContext,
+  repository: DescribedHere,
+): Promise<Html[]> {
+  const { name, protectedBranches, ownerUsername, sizeBytes, pushedAt } = repository
+  const [runs, pushes, collaborators] = await Promise.all([
+    tryRead('listRuns', { query: { limit: 1 } }),
+    tryRead('listPushes', { query: { limit: 1 } }),
+    tryRead('listCollaborators'),
+  ])
+  const run = runs?.[0]
+  const push = pushes?.[0]
+  const state = run && runState(run)
+  const others = collaborators?.collaborators ?? []
+  const items: (Html | false | undefined)[] = [
+    run &&
+      state &&
+      html`<li class="${state.tone}">${icon(state.icon)}<a href="${to.of(name, `runs/${run.number}`)}">Run ${run.number} ${state.words}</a></li>`,
+    pushedAt !== null &&
+      html`<li>${icon('push')}<span>Pushed ${age(push?.pushedAt ?? pushedAt, now)}${push && ` by ${push.actor.username}`}</span></li>`,
+    protectedBranches.length > 0 &&
+      html`<li>${icon('shield')}<span>${toList(protectedBranches)} protected</span></li>`,
+    html`<li>${icon('person')}<span>${ownerUsername}${others.length > 0 && `, with ${toList(others)}`}</span></li>`,
+    html`<li>${icon('database')}<span>${toSize(sizeBytes)} in packs</span></li>`,
+  ]
+  return items.filter((item) => item instanceof Object)
+}
+
+/** `a, b and c`; of many, the first and how many more. */
+export function toList(names: readonly string[]): string {
+  const hidden = names.length - shownNames
+  const shown = hidden > 0 ? [...names.slice(0, shownNames), `${hidden} more`] : [...names]
+  const last = shown.pop() ?? ''
+  return shown.length === 0 ? last : `${shown.join(', ')} and ${last}`
+}
