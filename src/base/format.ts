@@ -42,3 +42,8 @@ export function toDate(milliseconds: number | null): string {
 export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '?')
 }
+
+/** A line without what would control a terminal, except tabs. */
+export function printableLine(text: string): string {
+  return text.split('\t').map(printable).join('\t')
+}

@@ -76,11 +76,6 @@ export function toSafeLines(text: string): string {
   )
 }
 
-/** A line without what would control a terminal, except tabs. */
-export function printableLine(text: string): string {
-  return text.split('\t').map(printable).join('\t')
-}
-
 function toEscape(character: string, index: number): string {
   return `\\u${character.charCodeAt(index).toString(16).padStart(4, '0')}`
 }

@@ -1,18 +1,9 @@
-import { printable, toDate } from '../../base/format.ts'
+import { printable, printableLine, toDate } from '../../base/format.ts'
 import type { Json } from '../../base/json.ts'
-import {
-  at,
-  dateOf,
-  printableLine,
-  shortOf,
-  textAt,
-  toFields,
-  toFittedTable,
-  toSafeJson,
-} from '../display.ts'
+import { toPatch } from '../../git/diff/patch-text.ts'
+import { at, dateOf, shortOf, textAt, toFields, toFittedTable, toSafeJson } from '../display.ts'
 import { path } from '../http-client.ts'
 import type { Work } from '../operation.ts'
-import { toPatch } from '../patch-text.ts'
 import { wholeOf } from './option-values.ts'
 
 /** `svc browse commit` */

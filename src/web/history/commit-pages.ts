@@ -15,6 +15,7 @@ import {
 } from './commit-parts.ts'
 import { fileOf, isFileLonger, linesOfFile, pageAddress } from './diff-query.ts'
 import { diffView } from './diff-view.ts'
+import { type PatchFormat, patchResponse } from './patch-response.ts'
 import { refsById } from './refs-by-id.ts'
 
 export const commitPages = [
@@ -23,17 +24,28 @@ export const commitPages = [
     audience: 'code',
     async show(context) {
       const { to, params, query, read } = context
-      const { name = '', id = '' } = params
+      const { name = '' } = params
+      const { id, format } = splitFormat(params.id ?? '')
       const file = fileOf(query)
-      const commit = await read('getCommit', { query: { diff: true, ...file } })
+      const commit = await read('getCommit', {
+        params: { id },
+        query: { diff: true, ...file },
+      })
       if (commit.id !== id) {
         const search = query.size > 0 ? `?${query}` : ''
-        return new Redirect(to.commit(name, commit.id) + search)
+        return new Redirect(to.commit(name, commit.id) + format + search)
       }
+      if (format !== '') return patchResponse(commit, format)
       return commitView(context, commit)
     },
   }),
 ]
+
+/** The id of a commit, and whether it is wanted as text: `.diff` or `.patch`. */
+function splitFormat(text: string): { id: string; format: '' | PatchFormat } {
+  const [, id = text, format] = /^(.+)(\.diff|\.patch)$/.exec(text) ?? []
+  return { id, format: format === '.diff' || format === '.patch' ? format : '' }
+}
 
 type Details = OperationValues['getCommit']
 
@@ -75,11 +87,16 @@ ${
     after: id,
     isSplit: query.has('split'),
     here: pageAddress(to.commit(name, id), query),
+    patches: commitPatches(to.commit(name, id)),
     isAlone: file !== undefined,
     wholeFile,
   })
 }`,
   }
+}
+
+function commitPatches(address: string): Html {
+  return html`<a class="button quiet small wide-only" href="${address}.diff">.diff</a><a class="button quiet small wide-only" href="${address}.patch">.patch</a>`
 }
 
 function people({ now }: PageContext, { author, committer }: Details): Html {

@@ -7,6 +7,7 @@ import { commitLink, counted, grouped, recentRuns } from './commit-parts.ts'
 import { commitRow } from './commit-row.ts'
 import { fileOf, isFileLonger, linesOfFile, pageAddress } from './diff-query.ts'
 import { diffView } from './diff-view.ts'
+import { diffResponse } from './patch-response.ts'
 import { refsById } from './refs-by-id.ts'
 
 const maxCommits = 100
@@ -30,11 +31,14 @@ export const comparePages = [
       weight: 'heavy',
       audience: 'all',
       async show(context) {
-        const range = rangeIn(context.params.range ?? '')
+        const { range: given = '' } = context.params
+        const isText = given.endsWith('.diff')
+        const range = rangeIn(isText ? given.slice(0, -'.diff'.length) : given)
         if (!range) throw new Problem('route_not_found', 'There is no such page.')
         const compared = await context.read('compareCommits', {
           query: { ...range, limit: maxCommits, ...fileOf(context.query) },
         })
+        if (isText) return diffResponse(compared.diff)
         return compareView(context, range, compared)
       },
     },
@@ -135,6 +139,7 @@ ${diffView(diff, {
   here: pageAddress(to.compare(name, base, head), query),
   isAlone: fileOf(query) !== undefined,
   wholeFile,
+  patches: html`<a class="button quiet small wide-only" href="${to.compare(name, base, head)}.diff">.diff</a>`,
 })}`,
   }
 }

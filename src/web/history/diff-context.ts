@@ -1,3 +1,4 @@
+import type { Html } from '../../render/html.ts'
 import type { Links } from '../links.ts'
 import type { OperationValues } from '../read-operations.ts'
 
@@ -11,6 +12,8 @@ export type DiffContext = {
   before: string | null
   after: string
   isSplit: boolean
+  /** Links to the changes as text. */
+  patches: Html
   /** The address of the page with other parameters. */
   here: (changes: Record<string, string | undefined>) => string
   /** The whole new file, if all lines of the only one are shown. */

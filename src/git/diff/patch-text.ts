@@ -1,6 +1,6 @@
-import type { Json } from '../base/json.ts'
-import { quotePath } from '../git/diff/quote-path.ts'
-import { printableLine } from './display.ts'
+import { printableLine } from '../../base/format.ts'
+import type { Json } from '../../base/json.ts'
+import { quotePath } from './quote-path.ts'
 
 /** A diff as the API describes it: the schema Diff. */
 type DiffBody = {
