@@ -1,0 +1,220 @@
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, test } from 'node:test'
+import { gunzipSync } from 'node:zlib'
+import { quoteForImport, startBrowseSite } from '../support/browse-site.ts'
+import { allEyes, assertAccessible, openWindow, startBrowser } from '../support/browser.ts'
+import { logIn, type PageClient } from '../support/page-client.ts'
+import { without } from '../support/programs.ts'
+
+const data = (text: string) => `data ${Buffer.byteLength(text, 'latin1')}\n${text}\n`
+const hostile = `<script>alert(1)</script>"'&`
+
+let site: Awaited<ReturnType<typeof startBrowseSite>>
+let client: PageClient
+let first: string
+let tip: string
+
+before(async () => {
+  site = await startBrowseSite()
+  const commits = Array.from({ length: 60 }, (_, index) => {
+    const author =
+      index % 2 === 0 ? 'Ada <ada@example.com>' : `${hostile.replace(/[<>]/g, '')} <bo@example.com>`
+    const message = index === 0 ? `${hostile} first\n\nThe body\nof it` : `Change ${index}`
+    return `commit refs/heads/main\nauthor ${author} ${1_700_000_000 + index * 3600} +0100\ncommitter ${author} ${1_700_000_000 + index * 3600} +0100\n${data(message)}M 100644 inline file.txt\n${data(`same\nline ${index} needle ${hostile}\n`)}M 100644 inline ${quoteForImport('odd \xff"name')}\n${data(`odd ${index < 3}\n`)}`
+  })
+  await site.importCommits(commits.join(''))
+  const id = async (rev: string) => (await site.git('rev-parse', rev)).trim()
+  first = await id('main~59')
+  tip = await id('main')
+  await site.git('branch', 'topic/one', 'main~3')
+  await site.git('branch', '7777777', 'main~2')
+  await site.git('tag', 'blob', `${tip}:file.txt`)
+  await site.git('tag', 'tree', `${tip}^{tree}`)
+  await site.git('tag', 'v1', first)
+  await site.push('--all')
+  await site.push('--tags')
+  await site.admin.post('/repos', { name: 'empty' })
+})
+
+// Rates of pages are limited by token.
+beforeEach(async () => {
+  const { token } = await site.service.client({ permissions: ['admin'] })
+  client = await logIn(site.service.url, token)
+})
+
+after(() => site[Symbol.asyncDispose]())
+
+/** The text of a page without its tags. */
+async function textOf(path: string): Promise<string> {
+  const { status, text } = await client.get(path)
+  assert.equal(status, 200, path)
+  assert.ok(!text.includes('<script>alert'), path)
+  return text.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ')
+}
+
+test('the log has 50 commits a page, and goes on from the same tip', async () => {
+  const { text } = await client.get('/r/site/log')
+  assert.equal(text.match(/class="row commit-row"/g)?.length, 50)
+  assert.match(text, /<h2>\d+ November 2023<\/h2>/)
+  const [, next = ''] = /<a class="button" href="([^"]+)" rel="next">Older/.exec(text) ?? []
+  const older = await textOf(next.replaceAll('&amp;', '&'))
+  assert.match(older, /alert\(1\).*first/)
+  assert.match(older, /Newer/)
+  assert.doesNotMatch(older, /Older/)
+})
+
+test('the log is that of a path, of an author, or of a commit', async () => {
+  assert.match(await textOf(`/r/site/log/${first}`), /first.*v1/)
+  assert.doesNotMatch(await textOf('/r/site/log/main?author=ada%40'), /Change 1 /)
+  const odd = await textOf('/r/site/log/main:odd%20%FF%22name')
+  assert.match(odd, /Change 3 .*first/)
+  assert.doesNotMatch(odd, /Change 4 /)
+  assert.match(await textOf('/r/site/log/topic/one'), /Change 56 /)
+  assert.match(await textOf('/r/site/log/main?author=nobody'), /No commits of an author like/)
+})
+
+test('the log of an empty repository says so, and unknown revisions are not found', async () => {
+  assert.match(await textOf('/r/empty/log'), /No commits yet/)
+  for (const path of [
+    'log/nope',
+    'log/main~1',
+    'commit/nope',
+    'compare/main...nope',
+    'blame/main:nope',
+    'log/main:%',
+    'archive/main',
+    'archive/nope.zip',
+  ])
+    assert.equal((await client.get(`/r/site/${path}`)).status, 404, path)
+  assert.equal((await client.get('/r/empty/branches')).status, 200)
+  assert.equal((await client.get('/r/empty/tags')).status, 200)
+})
+
+test('the feed is well-formed and escapes what commits have', async () => {
+  const { status, text, headers } = await client.get('/r/site/log/main.atom')
+  assert.equal(status, 200)
+  assert.equal(headers.get('content-type'), 'application/atom+xml; charset=utf-8')
+  assert.equal(text.match(/<entry>/g)?.length, 50)
+  assert.ok(text.includes(`<link href="${site.service.url}/r/site/commit/${tip}"/>`))
+  assert.ok(!/<script>/.test(text))
+})
+
+test('blame has the commit of each line, and links to the time before', async () => {
+  const text = await textOf('/r/site/blame/main:file.txt')
+  assert.match(text, /first.*Change 59/)
+  const { text: page } = await client.get('/r/site/blame/main:file.txt')
+  assert.match(page, /href="\/r\/site\/blame\/[0-9a-f]{40}:file.txt#L2"/)
+  assert.equal((await client.get('/r/site/blame/main')).status, 400)
+})
+
+test('a search groups lines by file and marks the text', async () => {
+  const { text } = await client.get(
+    `/r/site/search?${new URLSearchParams({ q: `needle ${hostile.slice(0, 8)}` })}`,
+  )
+  assert.match(text, /<mark>needle &lt;script<\/mark>/)
+  assert.match(text, /href="\/r\/site\/src\/main:file\.txt#L2"/)
+  assert.match(await textOf('/r/site/search?q=absent'), /No file has “absent”/)
+  assert.match(await textOf('/r/site/search?q=NEEDLE&i=on'), /1 line in 1 file/)
+  assert.equal((await client.get('/r/site/search')).status, 200)
+  assert.equal((await client.get('/r/site/search?q=needle&rev=nope')).status, 404)
+})
+
+test('archives are downloads with the name of their revision', async () => {
+  const response = await fetch(`${site.service.url}/r/site/archive/v1.tar.gz`, {
+    headers: { cookie: client.cookie() },
+  })
+  assert.equal(response.status, 200)
+  assert.match(response.headers.get('content-disposition') ?? '', /site-v1\.tar\.gz/)
+  assert.match(
+    gunzipSync(Buffer.from(await response.arrayBuffer())).toString('latin1'),
+    /site-v1\/file\.txt/,
+  )
+})
+
+test('branches show how far they are from the default one', async () => {
+  const text = await textOf('/r/site/branches')
+  assert.match(text, /topic\/one.*Change 56.*3 behind 0 ahead/)
+  assert.match(text, /main default/)
+})
+
+test('tags of trees and blobs are listed without links', async () => {
+  const text = await textOf('/r/site/tags')
+  assert.match(
+    text,
+    /blob .* a file outside of any commit.*tree .* a folder outside of any commit.*v1/,
+  )
+})
+
+test('branches and tags are created and deleted by forms', async () => {
+  const form = { name: 'new/topic', target: 'main' }
+  const created = await client.post('/r/site/branches', form)
+  assert.deepEqual([created.status, created.location], [303, '/r/site/src/new/topic'])
+  const again = await client.post('/r/site/branches', form)
+  assert.equal(again.status, 409)
+  assert.match(again.text, /role="alert"[\s\S]*value="new\/topic"/)
+  assert.equal((await client.post('/r/site/branches', { ...form, name: 'a..b' })).status, 400)
+  assert.equal((await client.post('/r/site/tags', { name: 'v2', target: 'nope' })).status, 404)
+  assert.equal((await client.post('/r/site/tags', { name: 'v2', target: 'v1' })).status, 303)
+  const moved = await client.post('/r/site/branches/delete', {
+    ref: 'refs/heads/new/topic',
+    expected: first,
+  })
+  assert.equal(moved.status, 409)
+  for (const [page, ref, expected] of [
+    ['branches', 'refs/heads/new/topic', tip],
+    ['tags', 'refs/tags/v2', first],
+  ] as const) {
+    const { status, location } = await client.post(`/r/site/${page}/delete`, { ref, expected })
+    assert.deepEqual([status, location], [303, `/r/site/${page}`])
+  }
+  assert.doesNotMatch(await textOf('/r/site/branches'), /new\/topic/)
+})
+
+test('a reader sees no forms, and pages of invisible repositories are as those of none', async () => {
+  const { token } = await site.service.client({ username: 'reader', permissions: ['repo:read'] })
+  const reader = await logIn(site.service.url, token)
+  for (const path of [
+    'log',
+    'log/main.atom',
+    `commit/${tip}`,
+    'compare/v1...main',
+    'blame/main:file.txt',
+    'search?q=x',
+    'branches',
+    'archive/main.zip',
+  ]) {
+    const [hidden, unknown] = [
+      await reader.get(`/r/site/${path}`),
+      await reader.get(`/r/nope/${path}`),
+    ]
+    assert.deepEqual([hidden.status, unknown.status], [404, 404], path)
+    assert.equal(hidden.text.replaceAll('site', 'NAME'), unknown.text.replaceAll('nope', 'NAME'))
+  }
+  await site.admin.put('/repos/site/collaborators/reader', { role: 'read' })
+  const { text } = await reader.get('/r/site/branches')
+  assert.match(text, /topic\/one/)
+  assert.doesNotMatch(text, /New branch|>Delete</)
+})
+
+test('the pages of history are accessible and quiet in every view', {
+  skip: without('chromium'),
+}, async () => {
+  const browser = await startBrowser()
+  try {
+    for (const eyes of allEyes) {
+      const { context, page, faults } = await openWindow(browser, {
+        ...eyes,
+        url: site.service.url,
+        token: site.service.adminToken,
+      })
+      for (const path of ['log', 'branches', 'tags', 'blame/main:file.txt', 'search?q=needle']) {
+        await page.goto(`/r/site/${path}`)
+        await assertAccessible(page)
+        assert.deepEqual(faults, [], path)
+      }
+      await context.close()
+    }
+  } finally {
+    await browser.close()
+  }
+})
