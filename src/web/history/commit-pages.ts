@@ -21,7 +21,8 @@ import { refsById } from './refs-by-id.ts'
 export const commitPages = [
   page('/r/:name/commit/:id', ['getCommit', 'getFile', 'listBranches', 'listTags', 'listRuns'], {
     weight: 'git',
-    audience: 'code',
+    // Its parents lead on to all of history.
+    audience: 'all',
     async show(context) {
       const { to, params, query, read } = context
       const { name = '' } = params
