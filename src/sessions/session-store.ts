@@ -47,6 +47,11 @@ export async function deleteSession(db: Db, id: string, username: string): Promi
   return (result?.numDeletedRows ?? 0n) > 0n
 }
 
+/** Deletes all sessions of a username but one. */
+export async function deleteOtherSessions(db: Db, id: string, username: string): Promise<void> {
+  await db.deleteFrom('sessions').where('id', '!=', id).where('username', '=', username).execute()
+}
+
 /** Deletes sessions that have expired or were not seen for long, and expired codes. */
 export async function deleteEndedSessions(
   db: Db,

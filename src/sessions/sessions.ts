@@ -8,6 +8,7 @@ import type { Db } from '../database/schema.ts'
 import type { LoginCodeRow, SessionRow } from '../database/session-schema.ts'
 import {
   deleteEndedSessions,
+  deleteOtherSessions,
   deleteSession,
   findLoginCode,
   findSessionByHash,
@@ -36,6 +37,8 @@ export type Sessions = {
   list: (principal: Principal) => Promise<Session[]>
   /** Ends a session of the caller's username; returns whether there was one. */
   end: (principal: Principal, id: string) => Promise<boolean>
+  /** Ends all other sessions of the username of a session. */
+  endOthers: (session: Session) => Promise<void>
   /** Creates a code with which a browser logs in as the principal: once, within a minute unless it is to last longer. */
   createCode: (
     principal: Principal,
@@ -126,6 +129,8 @@ export function createSessions({ db, clock, log, refresh }: Dependencies): Sessi
     },
 
     end: ({ username }, id) => deleteSession(db, id, username),
+
+    endOthers: ({ id, username }) => deleteOtherSessions(db, id, username),
 
     async createCode(principal, lifetimeMs = codeMs) {
       const code = newSecret()

@@ -171,7 +171,7 @@ const CreatedToken = named(
   }),
 )
 
-function nullable(items: TSchema, description: string) {
+function nullable<T extends TSchema>(items: T, description: string) {
   return Type.Union([Type.Array(items), Type.Null()], { description })
 }
 

@@ -77,6 +77,8 @@ function userMenu({ to, caller }: FrameContext): Html {
 <li><a href="${to.own('tokens')}">Tokens</a></li>
 <li><a href="${to.own('sessions')}">Sessions</a></li>
 <li><a href="${to.own('events')}">Events</a></li>
+<li><a href="${to.own('deleted')}">Deleted repositories</a></li>
+${caller.permissions.has('admin') && html`<li><a href="${to.own('audit')}">Audit log</a></li>`}
 </ul>
 <form method="post" action="${to.own('logout')}"><button>Log out</button></form>
 </div></details>`

@@ -1,7 +1,7 @@
 import { type Html, html } from '../render/html.ts'
-import { formButton, otherProblem } from './forms.ts'
 import { icon } from './icons.ts'
 import type { PageContext } from './page.ts'
+import { formButton, otherProblem } from './page-forms.ts'
 import type { OperationValues } from './read-operations.ts'
 
 type Described = Pick<OperationValues['getRepository'], 'name' | 'import'>

@@ -1,4 +1,4 @@
-import { newRepositoryPages } from './admin/new-repository-pages.ts'
+import { adminPages } from './admin/admin-pages.ts'
 import { codePages } from './code/code-pages.ts'
 import { historyPages } from './history/history-pages.ts'
 import { homePages } from './home-pages.ts'
@@ -9,7 +9,7 @@ import { sessionPages } from './session-pages.ts'
 export const pages: readonly PageRoute[] = [
   ...homePages,
   ...sessionPages,
-  ...newRepositoryPages,
+  ...adminPages,
   ...codePages,
   ...historyPages,
 ]

@@ -1,6 +1,6 @@
 import { html } from '../../render/html.ts'
-import { createForm, textOf } from '../forms.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
+import { createForm, textOf } from '../page-forms.ts'
 
 export const newRepositoryPages = [
   page('/-/new', ['listRepositories'], {

@@ -1,3 +1,4 @@
+import { invalid } from '../http/validation.ts'
 import { type Content, type Html, html } from '../render/html.ts'
 import { icon } from './icons.ts'
 import type { PageContext } from './page.ts'
@@ -123,12 +124,13 @@ ${help !== undefined && html`<p class="help">${help}</p>`}
 ${fault !== undefined && html`<p class="field-problem">${icon('warning')} ${fault}</p>`}</fieldset>`
     },
 
-    /** The token, where the session must be unlocked: so nothing that was typed has to be typed again. */
+    /** The token or a login link, where the session must be unlocked: so nothing that was typed has to be typed again. */
     token(): Html | false {
       const { session, now } = context
       if (!session || unlockedForMs(session, true, now) > 60_000) return false
       const id = `${prefix}-token`
-      return html`<div class="field"><label for="${id}">Your token</label>
+      const isKey = session.sshKeyId !== null
+      return html`<div class="field"><label for="${id}">${isKey ? 'New login link' : 'Your token'}</label>
 <input type="password" id="${id}" name="_token" required autocomplete="current-password" spellcheck="false">
 <p class="help">This change asks for it again.</p></div>`
     },
@@ -177,6 +179,12 @@ export function linesOf(fields: URLSearchParams, name: string): string[] | undef
   const lines = (fields.get(name) ?? '').split(/\r?\n/).map((line) => line.trim())
   const filled = lines.filter((line) => line !== '')
   return filled.length === 0 ? undefined : filled
+}
+
+/** Throws unless a text was typed to confirm what cannot be undone. */
+export function requireTyped(fields: URLSearchParams, name: string, expected: string): void {
+  if (textOf(fields, name) === expected) return
+  throw invalid([{ pointer: `/${name}`, detail: 'is something else; nothing was done.' }])
 }
 
 /** A number in a field; any other text as it is, for the API to refuse. Undefined if it is empty. */

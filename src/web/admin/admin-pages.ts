@@ -1,0 +1,16 @@
+import { auditPages } from './audit-pages.ts'
+import { deletedPages } from './deleted-pages.ts'
+import { keyPages } from './key-pages.ts'
+import { newRepositoryPages } from './new-repository-pages.ts'
+import { sessionListPages } from './session-list-pages.ts'
+import { tokenPages } from './token-pages.ts'
+
+/** The pages of users and administrators. */
+export const adminPages = [
+  ...newRepositoryPages,
+  ...keyPages,
+  ...tokenPages,
+  ...sessionListPages,
+  ...deletedPages,
+  ...auditPages,
+]

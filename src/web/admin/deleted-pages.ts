@@ -1,0 +1,72 @@
+import { html } from '../../render/html.ts'
+import { action, type PageContext, page, type View } from '../page.ts'
+import { createForm, otherProblem, requireTyped, textOf } from '../page-forms.ts'
+import type { OperationValues } from '../read-operations.ts'
+import { age } from '../time.ts'
+import { pager } from './pager.ts'
+
+type Deleted = OperationValues['listDeletedRepositories'][number]
+
+export const deletedPages = [
+  page('/-/deleted', ['listDeletedRepositories'], {
+    weight: 'light',
+    audience: 'members',
+    async show(context) {
+      const { value, next } = await context.readPage('listDeletedRepositories', {
+        query: { limit: 50, cursor: textOf(context.query, 'cursor') },
+      })
+      return deletedView(context, value, next)
+    },
+  }),
+  action('/-/deleted/:id/restore', 'restoreRepository', {
+    of: '/-/deleted',
+    input: ({ fields }) => ({ body: { name: textOf(fields, 'name') } }),
+    next: ({ to }, value) => to.repository(String(Object(value).name)),
+  }),
+  action('/-/deleted/:id/purge', 'purgeRepository', {
+    of: '/-/deleted',
+    isSensitive: true,
+    input({ fields }) {
+      requireTyped(fields, 'confirm', fields.get('name') ?? '')
+      return {}
+    },
+    next: ({ to }) => to.own('deleted'),
+  }),
+]
+
+function deletedView(context: PageContext, deleted: Deleted[], next: string | undefined): View {
+  const { to, caller, now } = context
+  const mayChange = caller.permissions.has('repo:delete') || caller.permissions.has('admin')
+  const rows = deleted.map((one) => ({
+    ...one,
+    restore: createForm(context, to.own(`deleted/${one.id}/restore`)),
+    purge: createForm(context, to.own(`deleted/${one.id}/purge`)),
+  }))
+  return {
+    title: 'Deleted repositories · svc',
+    crumbs: [{ text: 'Deleted repositories' }],
+    json: '/deleted-repos',
+    body: html`<div class="page-head"><h1>Deleted repositories <span class="count">${deleted.length}</span></h1>
+<p class="soft">They can be restored with everything that belonged to them until they are removed for good.</p></div>
+${otherProblem(
+  context,
+  rows.flatMap(({ restore, purge }) => [restore, purge]),
+)}
+${deleted.length === 0 && html`<p class="card pad soft">There is none.</p>`}
+${
+  deleted.length > 0 &&
+  html`<ul class="card rows">${rows.map(
+    ({ name, ownerUsername, deletedAt, purgeAt, restore, purge }) => html`<li class="row">
+<div class="grow"><h2 class="row-title">${name}</h2>
+<p class="soft">of <b>${ownerUsername}</b>, deleted ${age(deletedAt, now)}, removed for good ${age(purgeAt, now)}</p>
+${
+  mayChange &&
+  html`<div class="folds"><details class="fold"${restore.isSent && html` open`}><summary>Restore</summary>${restore.render(html`${restore.text({ name: 'name', label: 'Name', value: name, maxLength: 100, help: 'Another one if the old one is taken.' })}<button class="primary">Restore</button>`)}</details>
+<details class="fold"${purge.isSent && html` open`}><summary>Remove for good</summary>${purge.render(html`<input type="hidden" name="name" value="${name}">${purge.text({ name: 'confirm', label: `Type “${name}” to confirm`, isRequired: true })}<button class="danger">Remove for good</button>`)}</details></div>`
+}</div>
+</li>`,
+  )}</ul>`
+}
+${pager(context, next)}`,
+  }
+}

@@ -1,0 +1,103 @@
+import { html } from '../../render/html.ts'
+import { icon } from '../icons.ts'
+import { action, type PageContext, page, type View } from '../page.ts'
+import { createForm, formButton, otherProblem, textOf } from '../page-forms.ts'
+import type { OperationValues } from '../read-operations.ts'
+import { expiryChoices, expiryOf, lifeOf } from './expiry.ts'
+import { pager } from './pager.ts'
+
+type Key = OperationValues['listSshKeys'][number]
+
+export const keyPages = [
+  page('/-/keys', ['listSshKeys'], {
+    weight: 'light',
+    audience: 'members',
+    async show(context) {
+      const { query } = context
+      const username = textOf(query, 'username')
+      const { value, next } = await context.readPage('listSshKeys', {
+        query: { limit: 100, username, cursor: textOf(query, 'cursor') },
+      })
+      return keysView(context, value, next)
+    },
+  }),
+  action('/-/keys', 'createSshKey', {
+    of: '/-/keys',
+    isSensitive: true,
+    input({ fields }) {
+      const publicKey = textOf(fields, 'publicKey') ?? ''
+      const permissions = fields.getAll('permissions')
+      return {
+        body: {
+          publicKey,
+          name: textOf(fields, 'name') ?? commentOf(publicKey),
+          username: textOf(fields, 'username'),
+          permissions: permissions.length === 0 ? undefined : permissions,
+          ...expiryOf(fields),
+        },
+      }
+    },
+    next: ({ to }) => to.own('keys'),
+  }),
+  action('/-/keys/:id/delete', 'deleteSshKey', {
+    of: '/-/keys',
+    isSensitive: true,
+    input: () => ({}),
+    next: ({ to }) => to.own('keys'),
+  }),
+]
+
+/** The comment of a line of a .pub file. */
+function commentOf(publicKey: string): string {
+  return publicKey.split(/\s+/).slice(2).join(' ').slice(0, 100)
+}
+
+function keysView(context: PageContext, keys: Key[], next: string | undefined): View {
+  const { to, caller, query } = context
+  const isAdmin = caller.permissions.has('admin')
+  const username = textOf(query, 'username') ?? caller.username
+  const form = createForm(context, to.own('keys'))
+  const held = (['repo:read', 'repo:write'] as const).filter(
+    (one) => isAdmin || caller.permissions.has(one),
+  )
+  return {
+    title: 'SSH keys · svc',
+    crumbs: [{ text: 'SSH keys' }],
+    json: '/keys',
+    body: html`<div class="page-head"><h1>SSH keys <span class="count">${keys.length}</span></h1>
+${
+  isAdmin &&
+  html`<form class="inline" action="${to.own('keys')}"><label for="of">User</label><input id="of" name="username" value="${username}" maxlength="64" size="16"><button>Show</button></form>`
+}
+<p class="soft">With a key Git reads and pushes over SSH as <b>${username}</b>, as far as its permissions go.</p></div>
+${otherProblem(context, [form])}
+${
+  keys.length === 0
+    ? html`<p class="card pad soft">There is no key yet.</p>`
+    : html`<ul class="card rows">${keys.map((key) => keyRow(context, key))}</ul>`
+}
+${pager(context, next)}
+<section class="card pad">
+<h2>Add a key</h2>
+${form.render(html`${form.area({ name: 'publicKey', label: 'Public key', isRequired: true, placeholder: 'ssh-ed25519 AAAA… ada@laptop', help: 'The line of a .pub file, such as ~/.ssh/id_ed25519.pub.' })}
+<div class="columns">${form.text({ name: 'name', label: 'Name', maxLength: 100, help: 'The comment of the key if empty.' })}
+${form.select({ name: 'expires', label: 'Expires', options: expiryChoices('With the token of this session', { never: isAdmin }) })}
+${isAdmin && form.text({ name: 'username', label: 'User', maxLength: 64, value: username })}</div>
+${form.checks({ name: 'permissions', label: 'Permissions', choices: held.map((value) => ({ value, text: value, isChecked: true })) })}
+${form.token()}
+<button class="primary">Add key</button>`)}
+</section>`,
+  }
+}
+
+function keyRow({ to, now }: PageContext, key: Key) {
+  const { id, name, fingerprint, keyType, permissions } = key
+  return html`<li class="row">
+${icon('key', 'soft')}
+<div class="grow"><h2 class="row-title">${name}</h2>
+<p class="soft"><code>${fingerprint}</code> ${keyType}</p>
+<p class="soft">${lifeOf(key, now)}</p></div>
+<span class="badges">${permissions.map((one) => html`<span class="badge">${one}</span>`)}</span>
+${formButton(to.own(`keys/${id}/delete`), 'Delete', { className: 'small danger', label: `Delete ${name}` })}
+</li>`
+}

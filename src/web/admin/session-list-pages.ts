@@ -1,0 +1,71 @@
+import { html } from '../../render/html.ts'
+import type { Session } from '../../sessions/sessions.ts'
+import { icon } from '../icons.ts'
+import { type PageContext, Redirect, type SessionPage, type View } from '../page.ts'
+import { formButton } from '../page-forms.ts'
+import { age } from '../time.ts'
+import { deviceOf } from './user-agent.ts'
+
+// Ending a session never asks for the token: a session that is not one's own must be ended at once.
+export const sessionListPages: SessionPage[] = [
+  {
+    kind: 'session',
+    method: 'GET',
+    path: '/-/sessions',
+    serve: async (context, { sessions }) =>
+      context.session
+        ? sessionsView(context, context.session, await sessions.list(context.caller))
+        : toLogin(context),
+  },
+  {
+    kind: 'session',
+    method: 'POST',
+    path: '/-/sessions/end-others',
+    async serve(context, { sessions }) {
+      if (!context.session) return toLogin(context)
+      await sessions.endOthers(context.session)
+      return new Redirect(context.to.own('sessions'))
+    },
+  },
+  {
+    kind: 'session',
+    method: 'POST',
+    path: '/-/sessions/:id/end',
+    async serve(context, { sessions }) {
+      if (!context.session) return toLogin(context)
+      await sessions.end(context.caller, context.params.id ?? '')
+      return new Redirect(context.to.own('sessions'))
+    },
+  },
+]
+
+function toLogin({ to }: PageContext): Redirect {
+  return new Redirect(`${to.own('login')}?next=${encodeURIComponent('/-/sessions')}`)
+}
+
+function sessionsView(context: PageContext, own: Session, sessions: Session[]): View {
+  const { to, now, caller } = context
+  const sorted = [...sessions].sort(
+    (one, other) =>
+      Number(other.id === own.id) - Number(one.id === own.id) || other.seenAt - one.seenAt,
+  )
+  return {
+    title: 'Sessions · svc',
+    crumbs: [{ text: 'Sessions' }],
+    body: html`<div class="page-head"><h1>Sessions <span class="count">${sessions.length}</span></h1>
+${sessions.length > 1 && formButton(to.own('sessions/end-others'), 'End all others', { className: 'danger' })}
+<p class="soft">Where <b>${caller.username}</b> is logged in. A session ends with its token, after 30 days, or after 7 days without a visit.</p></div>
+<ul class="card rows">
+${sorted.map(({ id, userAgent, seenAt, createdAt, expiresAt, unlockedUntil, sshKeyId }) => {
+  const device = deviceOf(userAgent)
+  const isOwn = id === own.id
+  return html`<li class="row">
+<div class="grow"><h2 class="row-title">${device}${isOwn && html`<span class="badge accent">this session</span>`}</h2>
+<p class="soft">seen ${age(isOwn ? now : seenAt, now)}, logged in ${age(createdAt, now)} with ${sshKeyId === null ? 'a token' : 'an SSH key'}, ends ${age(expiresAt, now)}</p></div>
+<span class="soft nowrap">${icon(unlockedUntil > now ? 'key' : 'lock')} ${unlockedUntil > now ? html`can change things, locks ${age(unlockedUntil, now)}` : 'can only look'}</span>
+${isOwn ? formButton(to.own('logout'), 'Log out') : formButton(to.own(`sessions/${id}/end`), 'End', { label: `End the session of ${device}`, className: 'small danger' })}
+</li>`
+})}
+</ul>`,
+  }
+}

@@ -1,0 +1,151 @@
+import { type Html, html } from '../../render/html.ts'
+import { icon } from '../icons.ts'
+import { action, type PageContext, page, type View } from '../page.ts'
+import { formButton, otherProblem, textOf } from '../page-forms.ts'
+import type { OperationValues } from '../read-operations.ts'
+import { age } from '../time.ts'
+import { lifeOf } from './expiry.ts'
+import { pager } from './pager.ts'
+import { newTokenOf, tokenForm } from './token-form.ts'
+
+type Token = OperationValues['listTokens'][number]
+
+const crumb = (to: PageContext['to']) => ({ text: 'Tokens', href: to.own('tokens') })
+
+export const tokenPages = [
+  page('/-/tokens', ['listDelegatedTokens', 'listTokens'], {
+    weight: 'light',
+    audience: 'members',
+    async show(context) {
+      const page = { query: { limit: 100, cursor: textOf(context.query, 'cursor') } }
+      const isAdmin = context.caller.permissions.has('admin')
+      const { value, next } = await context.readPage(
+        isAdmin ? 'listTokens' : 'listDelegatedTokens',
+        page,
+      )
+      return tokensView(context, value, next)
+    },
+  }),
+  page('/-/tokens/new', ['listTokens'], {
+    weight: 'light',
+    audience: 'members',
+    async show(context) {
+      await context.read('listTokens', { query: { limit: 1 } })
+      return {
+        title: 'New token · svc',
+        crumbs: [crumb(context.to), { text: 'New' }],
+        body: html`<h1>New token</h1>
+<section class="card pad">${tokenForm(context, 'new')}</section>`,
+      }
+    },
+  }),
+  page('/-/tokens/delegate', ['listDelegatedTokens'], {
+    weight: 'light',
+    audience: 'members',
+    async show(context) {
+      await context.read('listDelegatedTokens', { query: { limit: 1 } })
+      return {
+        title: 'Delegate a token · svc',
+        crumbs: [crumb(context.to), { text: 'Delegate' }],
+        body: html`<h1>Delegate a token</h1>
+<p class="soft lead">For an agent or a script: a token with a part of the rights of this session’s token. It ends with that one.</p>
+<section class="card pad">${tokenForm(context, 'delegate')}</section>`,
+      }
+    },
+  }),
+  action('/-/tokens/new', 'createToken', {
+    of: '/-/tokens/new',
+    isSensitive: true,
+    input: ({ fields }) => ({
+      body: { ...newTokenOf(fields), username: textOf(fields, 'username') },
+    }),
+    next: createdView,
+  }),
+  action('/-/tokens/delegate', 'delegateToken', {
+    of: '/-/tokens/delegate',
+    isSensitive: true,
+    input: ({ fields }) => ({ body: newTokenOf(fields) }),
+    next: createdView,
+  }),
+  action('/-/tokens/:id/delete', 'deleteToken', {
+    of: '/-/tokens',
+    isSensitive: true,
+    input: () => ({}),
+    next: ({ to }) => to.own('tokens'),
+  }),
+  action('/-/tokens/delegated/:id/delete', 'deleteDelegatedToken', {
+    of: '/-/tokens',
+    isSensitive: true,
+    input: () => ({}),
+    next: ({ to }) => to.own('tokens'),
+  }),
+]
+
+function tokensView(context: PageContext, tokens: Token[], next: string | undefined): View {
+  const { to, caller } = context
+  const isAdmin = caller.permissions.has('admin')
+  return {
+    title: 'Tokens · svc',
+    crumbs: [{ text: 'Tokens' }],
+    json: isAdmin ? '/tokens' : '/tokens/delegated',
+    body: html`<div class="page-head"><h1>Tokens <span class="count">${tokens.length}</span></h1>
+<div class="actions"><a class="button" href="${to.own('tokens/delegate')}">Delegate</a>
+${isAdmin && html`<a class="button primary" href="${to.own('tokens/new')}">${icon('plus')}New token</a>`}</div>
+<p class="soft">${isAdmin ? 'All tokens of this service.' : 'The tokens that were delegated from the one of this session.'} Programs use them for the API and for Git over HTTP.</p></div>
+${otherProblem(context)}
+${!isAdmin && ownFacts(context)}
+${
+  tokens.length === 0
+    ? html`<p class="card pad soft">None was delegated yet.</p>`
+    : html`<ul class="card rows">${tokens.map((token) => tokenRow(context, token))}</ul>`
+}
+${pager(context, next)}`,
+  }
+}
+
+/** The token of the session, which its own user cannot list. */
+function ownFacts({ caller, session, now }: PageContext): Html {
+  const { permissions, repositories, refs, expiresAt } = caller
+  return html`<section class="card pad own-token"><h2>This session</h2>
+<dl class="facts"><dt>User</dt><dd>${caller.username}</dd>
+<dt>Permissions</dt><dd class="badges">${[...permissions].map((one) => html`<span class="badge">${one}</span>`)}</dd>
+<dt>Repositories</dt><dd>${repositories === undefined ? 'all that the user can see' : `${repositories.size} of them`}</dd>
+<dt>Refs</dt><dd>${refs === undefined ? 'all' : refs.map((ref) => html`<code>${ref}</code> `)}</dd>
+<dt>Expires</dt><dd>${expiresAt ? age(expiresAt, now) : 'never'}${session && html`, the session ${age(session.expiresAt, now)}`}</dd></dl></section>`
+}
+
+function tokenRow({ to, now, caller, session }: PageContext, token: Token): Html {
+  const { id, name, username, permissions, repositories, refs, delegatedFrom } = token
+  const isAdmin = caller.permissions.has('admin')
+  const path = isAdmin ? `tokens/${id}/delete` : `tokens/delegated/${id}/delete`
+  return html`<li class="row">
+<div class="grow"><h2 class="row-title">${name}${delegatedFrom !== null && isAdmin && html`<span class="badge">delegated</span>`}${session?.tokenId === id && html`<span class="badge accent">this session</span>`}</h2>
+<p class="soft">${isAdmin && html`of <b>${username}</b>, `}${lifeOf(token, now)}</p>
+<p class="badges">${permissions.map((one) => html`<span class="badge ${one === 'admin' ? 'accent' : ''}">${one}</span>`)}</p>
+${repositories !== null && html`<p class="soft">Only ${repositories.map((one, index) => html`${index > 0 && ', '}<a href="${to.repository(one)}">${one}</a>`)}${repositories.length === 0 && 'repositories that are gone'}</p>`}
+${refs !== null && html`<p class="soft">Pushes only ${refs.map((ref) => html`<code>${ref}</code> `)}</p>`}
+</div>
+${session?.tokenId !== id && formButton(to.own(path), 'Delete', { className: 'small danger', label: `Delete ${name}` })}
+</li>`
+}
+
+/** Shows a token the one time that it can be shown. */
+function createdView(context: PageContext, value: unknown): View {
+  // The response of the operation.
+  const { name, username, token, permissions, expiresAt } = value as Token & { token: string }
+  const { to, now } = context
+  return {
+    title: 'Token created · svc',
+    isNoIndex: true,
+    crumbs: [crumb(to), { text: name }],
+    body: html`<section class="narrow wide">
+<h1>Token created</h1>
+<p>Copy it now: it is shown only this once.</p>
+<div class="card copy-field"><code>${token}</code><button class="copy needs-js" aria-label="Copy" type="button">${icon('copy')}</button></div>
+<dl class="facts"><dt>Name</dt><dd>${name}</dd><dt>User</dt><dd>${username}</dd>
+<dt>Permissions</dt><dd class="badges">${permissions.map((one) => html`<span class="badge">${one}</span>`)}</dd>
+<dt>Expires</dt><dd>${expiresAt === null ? 'never' : age(expiresAt, now)}</dd></dl>
+<a class="button primary" href="${to.own('tokens')}">Done</a>
+</section>`,
+  }
+}
