@@ -4,12 +4,20 @@ import { historyPages } from './history/history-pages.ts'
 import { homePages } from './home-pages.ts'
 import type { PageRoute } from './match.ts'
 import { sessionPages } from './session-pages.ts'
+import { settingsPages } from './settings/settings-pages.ts'
+import { deliveryPages } from './webhooks/delivery-pages.ts'
+import { webhookActions } from './webhooks/webhook-actions.ts'
+import { webhookPages } from './webhooks/webhook-pages.ts'
 
 /** All pages and forms. */
 export const pages: readonly PageRoute[] = [
   ...homePages,
   ...sessionPages,
   ...adminPages,
+  ...settingsPages,
+  ...webhookPages,
+  ...deliveryPages,
+  ...webhookActions,
   ...codePages,
   ...historyPages,
 ]

@@ -1,0 +1,75 @@
+import { roles } from '../../access/roles.ts'
+import { type Html, html } from '../../render/html.ts'
+import { icon } from '../icons.ts'
+import { formButton } from '../page-forms.ts'
+import type { OperationValues } from '../read-operations.ts'
+import { age } from '../time.ts'
+import { type SectionParts, section } from './section.ts'
+
+const roleWords: Record<string, string> = {
+  read: 'Read: see and fetch',
+  write: 'Write: also push and run',
+  maintain: 'Maintain: also protections and webhooks',
+  admin: 'Admin: everything that the owner can do',
+}
+
+/** Who has access to a repository. */
+export function peopleSection(
+  { address, form: createForm }: SectionParts,
+  {
+    owner,
+    people,
+    mayChange,
+  }: { owner: string; people: OperationValues['listCollaborators']; mayChange: boolean },
+): Html {
+  const form = createForm('collaborators')
+  return section(
+    'Collaborators',
+    'Users who see this repository, each with a role.',
+    html`<div class="card"><ul>
+<li class="row">${icon('person', 'soft')}<b class="grow">${owner}</b><span class="badge accent">owner</span></li>
+${people.collaborators.map(
+  (
+    username,
+  ) => html`<li class="row">${icon('person', 'soft')}<b class="grow">${username}</b><span class="badge">${people.roles[username]}</span>
+${mayChange && formButton(address('collaborators/remove'), 'Remove', { hidden: { username }, label: `Remove ${username}` })}</li>`,
+)}</ul>
+${
+  mayChange &&
+  html`<details class="add"${form.isSent && html` open`}><summary>${icon('plus')}Add a collaborator or change a role</summary><div class="pad">${form.render(html`${form.text({ name: 'username', label: 'User', isRequired: true, maxLength: 64 })}
+${form.select({ name: 'role', label: 'Role', value: 'write', options: roles.map((value) => ({ value, text: roleWords[value] ?? value })) })}
+<button class="primary">Save</button>`)}</div></details>`
+}</div>`,
+  )
+}
+
+/** The names of secrets; no page has a value. */
+export function secretSection(
+  { address, context, form: createForm }: SectionParts,
+  { secrets, mayChange }: { secrets: OperationValues['listSecrets']; mayChange: boolean },
+): Html {
+  const form = createForm('secrets')
+  return section(
+    'Secrets',
+    'Values for the steps of workflows. They can be replaced, and never read back.',
+    html`<div class="card">
+${secrets.length === 0 && html`<p class="pad soft">There is none.</p>`}
+${
+  secrets.length > 0 &&
+  html`<ul>${secrets.map(
+    ({
+      name: secret,
+      updatedAt,
+    }) => html`<li class="row">${icon('lock', 'soft')}<b class="grow mono">${secret}</b><span class="soft">set ${age(updatedAt, context.now)}</span>
+${mayChange && formButton(address('secrets/remove'), 'Delete', { hidden: { secret }, className: 'small danger', label: `Delete ${secret}` })}</li>`,
+  )}</ul>`
+}
+${
+  mayChange &&
+  html`<details class="add"${form.isSent && html` open`}><summary>${icon('plus')}Set a secret</summary><div class="pad">${form.render(html`${form.text({ name: 'secret', label: 'Name', isRequired: true, maxLength: 100, isMono: true, pointer: 'secretName', placeholder: 'DEPLOY_KEY', help: 'One that exists is replaced.' })}
+${form.area({ name: 'value', label: 'Value', isSecret: true, isRequired: true })}
+${form.token()}
+<button class="primary">Save</button>`)}</div></details>`
+}</div>`,
+  )
+}

@@ -1,0 +1,57 @@
+import { type Html, html } from '../../render/html.ts'
+import { icon } from '../icons.ts'
+import { formButton } from '../page-forms.ts'
+import type { OperationValues } from '../read-operations.ts'
+import { type SectionParts, section } from './section.ts'
+
+type Rule = OperationValues['listBranchProtections']['rules'][number]
+
+const ownerWords = {
+  any: 'owners may do everything',
+  'fast-forward': 'owners may only add commits',
+  none: 'nobody may change it',
+} as const
+
+/** Protected branches or tags. */
+export function protectionSection(
+  { address, form: createForm }: SectionParts,
+  { kind, rules, mayChange }: { kind: 'branches' | 'tags'; rules: Rule[]; mayChange: boolean },
+): Html {
+  const form = createForm(kind)
+  const isBranches = kind === 'branches'
+  return section(
+    isBranches ? 'Protected branches' : 'Protected tags',
+    isBranches
+      ? 'Only owners push to them, and only within these rules.'
+      : 'Only owners create, move or delete them, and only within these rules.',
+    html`<div class="card">
+${rules.length === 0 && html`<p class="pad soft">There is none.</p>`}
+${
+  rules.length > 0 &&
+  html`<ul>${rules.map(
+    ({
+      pattern,
+      owners,
+      requires,
+    }) => html`<li class="row">${icon(isBranches ? 'branch' : 'tag', 'soft')}
+<div class="grow"><b class="mono">${pattern}</b><p class="soft">${ownerWords[owners]}${requires.length > 0 && html`, with a successful run of ${requires.map((file, index) => html`${index > 0 && ', '}<code>${file}</code>`)}`}</p></div>
+${mayChange && formButton(address(`${kind}/remove`), 'Remove', { hidden: { pattern }, label: `Remove the protection of ${pattern}` })}</li>`,
+  )}</ul>`
+}
+${
+  mayChange &&
+  html`<details class="add"${form.isSent && html` open`}><summary>${icon('plus')}Protect ${isBranches ? 'a branch' : 'a tag'}</summary><div class="pad">${form.render(html`${form.text({ name: 'pattern', label: 'Name or pattern', isRequired: true, isMono: true, placeholder: isBranches ? 'release/*' : 'v*', pointer: isBranches ? 'branch' : 'tag', help: 'An asterisk stands for any characters. A name that is protected already gets these rules.' })}
+${form.select({
+  name: 'owners',
+  label: 'Owners',
+  options: [
+    { value: 'any', text: 'May do everything' },
+    { value: 'fast-forward', text: 'May create it and add commits' },
+    { value: 'none', text: 'May do nothing' },
+  ],
+})}
+${form.area({ name: 'requires', label: 'Required workflows', placeholder: 'ci.yml', help: 'Files, one a line. A pushed commit must have a successful run of each.' })}
+<button class="primary">Protect</button>`)}</div></details>`
+}</div>`,
+  )
+}

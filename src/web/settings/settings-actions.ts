@@ -1,0 +1,89 @@
+import { action, type PageContext } from '../page.ts'
+import { linesOf, requireTyped, textOf } from '../page-forms.ts'
+
+const of = '/r/:name/settings'
+
+const back = ({ to, params }: PageContext) => to.of(params.name ?? '', 'settings')
+
+/** A form for one field of the repository. */
+function change(path: string, body: (fields: URLSearchParams) => object) {
+  return action(`${of}/${path}`, 'updateRepository', {
+    of,
+    input: ({ fields }) => ({ body: body(fields) }),
+    next: ({ to, params }, value) => to.of(String(Object(value).name ?? params.name), 'settings'),
+  })
+}
+
+/** The forms of protections: those of branches and of tags differ in a word. */
+function protect(kind: 'branches' | 'tags') {
+  const [put, remove, parameter] =
+    kind === 'branches'
+      ? (['addBranchProtection', 'deleteBranchProtection', 'branch'] as const)
+      : (['addTagProtection', 'deleteTagProtection', 'pattern'] as const)
+  const params = ({ fields }: PageContext) => ({ [parameter]: textOf(fields, 'pattern') ?? '' })
+  return [
+    action(`${of}/${kind}`, put, {
+      of,
+      input: (context) => ({
+        params: params(context),
+        body: {
+          owners: textOf(context.fields, 'owners'),
+          requires: linesOf(context.fields, 'requires') ?? [],
+        },
+      }),
+      next: back,
+    }),
+    action(`${of}/${kind}/remove`, remove, {
+      of,
+      input: (context) => ({ params: params(context) }),
+      next: back,
+    }),
+  ]
+}
+
+export const settingsActions = [
+  change('name', (fields) => ({ name: textOf(fields, 'name') ?? '' })),
+  change('description', (fields) => ({ description: textOf(fields, 'description') ?? '' })),
+  change('default-branch', (fields) => ({ defaultBranch: textOf(fields, 'defaultBranch') ?? '' })),
+  change('leak-guard', (fields) => ({ leakGuard: fields.get('leakGuard') === 'on' })),
+  ...protect('branches'),
+  ...protect('tags'),
+  action(`${of}/collaborators`, 'addCollaborator', {
+    of,
+    input: ({ fields }) => ({
+      body: { username: textOf(fields, 'username') ?? '', role: textOf(fields, 'role') },
+    }),
+    next: back,
+  }),
+  action(`${of}/collaborators/remove`, 'removeCollaborator', {
+    of,
+    input: ({ fields }) => ({ params: { username: fields.get('username') ?? '' } }),
+    next: back,
+  }),
+  action(`${of}/secrets`, 'putSecret', {
+    of,
+    isSensitive: true,
+    secretFields: { value: 'Value' },
+    input: ({ fields }) => ({
+      params: { secretName: textOf(fields, 'secret') ?? '' },
+      // Browsers send line breaks as CR LF, which private keys and the like do not have.
+      body: { value: (fields.get('value') ?? '').replaceAll('\r\n', '\n') },
+    }),
+    next: back,
+  }),
+  action(`${of}/secrets/remove`, 'deleteSecret', {
+    of,
+    isSensitive: true,
+    input: ({ fields }) => ({ params: { secretName: fields.get('secret') ?? '' } }),
+    next: back,
+  }),
+  action(`${of}/delete`, 'deleteRepository', {
+    of,
+    isSensitive: true,
+    input({ fields, params }) {
+      requireTyped(fields, 'confirm', params.name ?? '')
+      return {}
+    },
+    next: ({ to }) => to.own('deleted'),
+  }),
+]

@@ -1,0 +1,139 @@
+import { holds } from '../../access/may.ts'
+import { includesRole } from '../../access/roles.ts'
+import { type Html, html } from '../../render/html.ts'
+import { type PageContext, page, type View } from '../page.ts'
+import { createForm, otherProblem, type PageForm } from '../page-forms.ts'
+import type { OperationValues } from '../read-operations.ts'
+import { peopleSection, secretSection } from './access-sections.ts'
+import { protectionSection } from './protection-section.ts'
+import { type SectionParts, section } from './section.ts'
+import { settingsActions } from './settings-actions.ts'
+
+type Described = OperationValues['getRepository']
+
+export const settingsPages = [
+  page(
+    '/r/:name/settings',
+    [
+      'getRepository',
+      'listBranchProtections',
+      'listTagProtections',
+      'listCollaborators',
+      'listSecrets',
+    ],
+    {
+      weight: 'light',
+      audience: 'members',
+      async show(context) {
+        const repository = await context.read('getRepository')
+        const [branches, tags, people, secrets] = await Promise.all([
+          context.read('listBranchProtections'),
+          context.read('listTagProtections'),
+          context.tryRead('listCollaborators'),
+          context.tryRead('listSecrets'),
+        ])
+        return settingsView(context, repository, { branches, tags, people, secrets })
+      },
+    },
+  ),
+  ...settingsActions,
+]
+
+function settingsView(
+  context: PageContext,
+  repository: Described,
+  lists: {
+    branches: OperationValues['listBranchProtections']
+    tags: OperationValues['listTagProtections']
+    people: OperationValues['listCollaborators'] | undefined
+    secrets: OperationValues['listSecrets'] | undefined
+  },
+): View {
+  const { to, caller } = context
+  const { name, role = 'read' } = repository
+  const forms: PageForm[] = []
+  const parts: SectionParts = {
+    context,
+    address: (path) => to.of(name, `settings/${path}`),
+    form(path) {
+      const form = createForm(context, to.of(name, `settings/${path}`))
+      forms.push(form)
+      return form
+    },
+  }
+  const hasAllRefs = caller.refs === undefined
+  const mayWrite = holds(caller, 'repo:write') && hasAllRefs && includesRole(role, 'write')
+  const mayMaintain = mayWrite && includesRole(role, 'maintain')
+  const isOwner = role === 'admin'
+  const mayPerson = holds(caller, 'collaborator:write') && hasAllRefs && includesRole(role, 'write')
+  const maySecret = holds(caller, 'secrets:write') && hasAllRefs && includesRole(role, 'write')
+  const body = html`${mayWrite && generalSection(parts, repository, { mayMaintain, isOwner: mayWrite && isOwner })}
+${protectionSection(parts, { kind: 'branches', rules: lists.branches.rules, mayChange: mayMaintain })}
+${protectionSection(parts, { kind: 'tags', rules: lists.tags.rules, mayChange: mayMaintain })}
+${lists.people && peopleSection(parts, { owner: repository.ownerUsername, people: lists.people, mayChange: mayPerson })}
+${lists.secrets && secretSection(parts, { secrets: lists.secrets, mayChange: maySecret })}
+${holds(caller, 'repo:delete') && isOwner && deleteSection(parts, name)}`
+  return {
+    title: `Settings · ${name} · svc`,
+    repository: name,
+    tab: 'settings',
+    crumbs: [{ text: 'settings' }],
+    json: `/repos/${name}`,
+    body: html`<div class="page-head"><h1>Settings</h1>
+<p class="soft">${roleWords(repository, caller.username)}</p></div>
+${otherProblem(context, forms)}
+${body}`,
+  }
+}
+
+function roleWords({ ownerUsername, role = 'read' }: Described, username: string): Html {
+  if (ownerUsername === username) return html`You own this repository.`
+  return html`<b>${ownerUsername}</b> owns this repository; your role is <b>${role}</b>.`
+}
+
+function generalSection(
+  parts: SectionParts,
+  repository: Described,
+  { mayMaintain, isOwner }: { mayMaintain: boolean; isOwner: boolean },
+): Html {
+  const { caller } = parts.context
+  const rename = parts.form('name')
+  const describe = parts.form('description')
+  const branch = parts.form('default-branch')
+  const guard = parts.form('leak-guard')
+  const save = html`<button>Save</button>`
+  return section(
+    'General',
+    'What the repository is called, what it is about, and what a clone checks out.',
+    html`<div class="card pad settings-forms">
+${caller.repositories === undefined && rename.render(html`${rename.text({ name: 'name', label: 'Name', value: repository.name, isRequired: true, maxLength: 100, help: 'The old name is free at once: clones need the new address.' })}<button>Rename</button>`, 'one-field')}
+${describe.render(html`${describe.text({ name: 'description', label: 'Description', value: repository.description, maxLength: 350 })}${save}`, 'one-field')}
+${isOwner && branch.render(html`${branch.text({ name: 'defaultBranch', label: 'Default branch', value: repository.defaultBranch, isRequired: true, maxLength: 300 })}${save}`, 'one-field')}
+${
+  mayMaintain &&
+  guard.render(
+    html`${guard.select({
+      name: 'leakGuard',
+      label: 'Leak guard',
+      value: repository.leakGuard ? 'on' : 'off',
+      options: [
+        { value: 'on', text: 'On: pushes with credentials are refused' },
+        { value: 'off', text: 'Off' },
+      ],
+    })}${save}`,
+    'one-field',
+  )
+}
+</div>`,
+  )
+}
+
+function deleteSection(parts: SectionParts, name: string): Html {
+  const form = parts.form('delete')
+  return section(
+    'Delete',
+    'The repository and all that belongs to it. For a while it can be restored.',
+    html`<div class="card pad danger-zone">${form.render(html`${form.text({ name: 'confirm', label: `Type “${name}” to confirm`, isRequired: true })}
+${form.token()}<button class="danger">Delete repository</button>`)}</div>`,
+  )
+}

@@ -1,0 +1,99 @@
+import { type Html, html } from '../../render/html.ts'
+import { icon } from '../icons.ts'
+import { type PageContext, page, type View } from '../page.ts'
+import { formButton, otherProblem } from '../page-forms.ts'
+import type { OperationValues } from '../read-operations.ts'
+import { age } from '../time.ts'
+import { toShortTime } from './delivery-ticks.ts'
+import { mayChangeWebhooks, statusBadge } from './webhook-parts.ts'
+
+type Shown = OperationValues['getDelivery']
+type Attempt = Shown['history'][number]
+
+const bodyMaxLength = 100_000
+
+export const deliveryPages = [
+  page('/r/:name/webhooks/:id/deliveries/:delivery', ['getDelivery'], {
+    weight: 'light',
+    audience: 'members',
+    async show(context) {
+      const deliveryId = context.params.delivery ?? ''
+      return deliveryView(context, await context.read('getDelivery', { params: { deliveryId } }))
+    },
+  }),
+]
+
+function deliveryView(context: PageContext, delivery: Shown): View {
+  const { to, now } = context
+  const name = context.params.name ?? ''
+  const { id, webhookId, event, seq, status, url, attempts, maxAttempts, history } = delivery
+  const webhook = to.of(name, `webhooks/${webhookId}`)
+  const address = `${webhook}/deliveries/${id}`
+  return {
+    title: `Delivery of ${event} · ${name} · svc`,
+    repository: name,
+    tab: 'webhooks',
+    crumbs: [
+      { text: 'webhooks', href: to.of(name, 'webhooks') },
+      { text: URL.parse(url)?.host ?? url, href: webhook },
+      { text: `${event}${seq === null ? '' : ` ${seq}`}` },
+    ],
+    json: `/repos/${name}/webhooks/${webhookId}/deliveries/${id}`,
+    body: html`<div class="page-head"><h1>${event}${seq !== null && html` <span class="soft">${seq.toLocaleString('en')}</span>`}</h1>
+<div class="actions">${status === 'pending' && html`<a class="button" href="${address}">${icon('again')}Refresh</a>`}
+${mayChangeWebhooks(context) && formButton(`${address}/retry`, html`${icon('again')}Send again`, { className: '' })}</div>
+<p class="soft inline">${statusBadge(status)} to <code>${url}</code></p></div>
+${otherProblem(context)}
+<div class="with-side"><div>
+<section><h2 class="gap">Attempts</h2>
+${history.length === 0 && html`<p class="card pad soft">There was none yet.</p>`}
+${history.toReversed().map((attempt, index) => attemptView(attempt, { isOpen: index === 0, now }))}
+${history.length < attempts && html`<p class="help">The last ${history.length} of ${attempts.toLocaleString('en')} attempts.</p>`}</section>
+<section><h2 class="gap">Request body</h2>${bodyView(delivery.body)}</section>
+</div>
+<aside class="side" aria-label="About the delivery"><section><h2>About</h2><ul>
+<li>${icon('history')}<span>created ${age(delivery.createdAt, now)}</span></li>
+<li>${icon('again')}${attempts.toLocaleString('en')} of ${maxAttempts} attempts</li>
+${delivery.nextAttemptAt !== null && html`<li>${icon('waiting')}<span>next ${age(delivery.nextAttemptAt, now)}</span></li>`}
+${delivery.completedAt !== null && html`<li>${icon(status === 'success' ? 'check' : 'cross')}<span>ended ${age(delivery.completedAt, now)}</span></li>`}
+${delivery.previousSeq !== null && html`<li>${icon('link')}${delivery.previousSeq === 0 ? 'the first event' : `after event ${delivery.previousSeq.toLocaleString('en')}`}</li>`}
+</ul><p class="help">Id <code>${id}</code></p></section></aside></div>`,
+  }
+}
+
+function attemptView(attempt: Attempt, { isOpen, now }: { isOpen: boolean; now: number }): Html {
+  const { attempt: number, trigger, startedAt, duration, responseStatus, error } = attempt
+  const { requestHeaders, responseHeaders, responseBody } = attempt
+  const isGood = error === null
+  return html`<details class="card attempt"${isOpen && html` open`}>
+<summary><span class="${isGood ? 'good' : 'bad'}">${icon(isGood ? 'check' : 'cross')}</span> <b>Attempt ${number}</b> <span class="soft">${responseStatus === null ? 'no response' : `status ${responseStatus}`}${trigger === 'manual' && ', by hand'}</span> <span class="soft time">${toShortTime(duration)}, ${age(startedAt, now)}</span></summary>
+<div class="pad">
+${error !== null && html`<p class="bad">${error}</p>`}
+${headersView('Request headers', requestHeaders)}
+${headersView('Response headers', responseHeaders)}
+${responseBody !== '' && html`<h3>Response</h3><pre tabindex="0" aria-label="Response">${responseBody}</pre>`}
+</div></details>`
+}
+
+function headersView(title: string, headers: Record<string, string>): Html | false {
+  const all = Object.entries(headers)
+  if (all.length === 0) return false
+  return html`<h3>${title}</h3><dl class="facts headers">${all.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`
+}
+
+/** The body as indented JSON. */
+function bodyView(body: string | null): Html {
+  if (body === null) return html`<p class="card pad soft">It is not composed yet.</p>`
+  const text = indent(body)
+  const shown = text.slice(0, bodyMaxLength)
+  return html`<pre class="card pad body" tabindex="0" aria-label="Request body">${shown}</pre>
+${shown.length < text.length && html`<p class="help">The first ${bodyMaxLength.toLocaleString('en')} of ${text.length.toLocaleString('en')} characters; the API has all of it.</p>`}`
+}
+
+function indent(json: string): string {
+  try {
+    return JSON.stringify(JSON.parse(json), null, 2)
+  } catch {
+    return json
+  }
+}

@@ -1,0 +1,209 @@
+import { type Html, html } from '../../render/html.ts'
+import { pager } from '../admin/pager.ts'
+import { icon } from '../icons.ts'
+import { type PageContext, page, type View } from '../page.ts'
+import { createForm, formButton, otherProblem, textOf } from '../page-forms.ts'
+import type { OperationValues } from '../read-operations.ts'
+import { age } from '../time.ts'
+import { deliveryTicks, deliveryWords, toShortTime } from './delivery-ticks.ts'
+import {
+  healthBadge,
+  healthReason,
+  mayChangeWebhooks,
+  type ShownWebhook,
+  statusBadge,
+  webhookForm,
+} from './webhook-parts.ts'
+
+type Listed = OperationValues['listDeliveries'][number]
+
+const statuses = ['failed', 'pending', 'success']
+const ticksInList = 24
+const ticksOnPage = 100
+
+export const webhookPages = [
+  page('/r/:name/webhooks', ['listWebhooks', 'listDeliveries'], {
+    weight: 'light',
+    audience: 'members',
+    async show(context) {
+      const webhooks = await context.read('listWebhooks')
+      const rows = await Promise.all(
+        webhooks.map(async (webhook) => ({
+          webhook,
+          deliveries:
+            (await context.tryRead('listDeliveries', {
+              params: { id: webhook.id },
+              query: { limit: ticksInList },
+            })) ?? [],
+        })),
+      )
+      return listView(context, rows)
+    },
+  }),
+  page('/r/:name/webhooks/:id', ['getWebhook', 'listDeliveries'], {
+    weight: 'light',
+    audience: 'members',
+    async show(context) {
+      const { query } = context
+      const webhook = await context.read('getWebhook')
+      const wanted = textOf(query, 'status')
+      const status = statuses.includes(wanted ?? '') ? wanted : undefined
+      const [newest, listed] = await Promise.all([
+        context.read('listDeliveries', { query: { limit: ticksOnPage } }),
+        context.readPage('listDeliveries', {
+          query: { limit: 50, status, cursor: textOf(query, 'cursor') },
+        }),
+      ])
+      return webhookView(context, { webhook, newest, listed, status })
+    },
+  }),
+]
+
+function listView(
+  context: PageContext,
+  rows: { webhook: ShownWebhook; deliveries: Listed[] }[],
+): View {
+  const { to, now } = context
+  const name = context.params.name ?? ''
+  const form = webhookForm(context, to.of(name, 'webhooks'))
+  return {
+    title: `Webhooks · ${name} · svc`,
+    repository: name,
+    tab: 'webhooks',
+    crumbs: [{ text: 'webhooks' }],
+    json: `/repos/${name}/webhooks`,
+    body: html`<div class="page-head"><h1>Webhooks <span class="count">${rows.length}</span></h1>
+<p class="soft">Each event is sent to these addresses, in order, and again until it arrives.</p></div>
+${otherProblem(context, [form.form])}
+${
+  rows.length > 0 &&
+  html`<ul class="card rows">${rows.map(
+    ({ webhook, deliveries }) => html`<li class="row">
+<div class="grow"><h2 class="row-title"><a href="${to.of(name, `webhooks/${webhook.id}`)}">${webhook.url}</a></h2>
+<p class="soft">${webhook.events.join(', ')}${webhook.hasSecret && ', signed'}${webhook.pending > 0 && `, ${webhook.pending.toLocaleString('en')} pending`}</p>
+${webhook.health !== 'healthy' && html`<p class="soft">${healthReason(webhook, now)}</p>`}</div>
+${deliveryTicks(deliveries, ticksInList)}
+${healthBadge(webhook)}
+</li>`,
+  )}</ul>`
+}
+${
+  mayChangeWebhooks(context) &&
+  html`<section class="card pad form-card"><h2>Add a webhook</h2>${form.html}</section>`
+}
+${!mayChangeWebhooks(context) && rows.length === 0 && html`<p class="card pad soft">There is none.</p>`}`,
+  }
+}
+
+function webhookView(
+  context: PageContext,
+  shown: {
+    webhook: ShownWebhook
+    newest: Listed[]
+    listed: { value: Listed[]; next: string | undefined }
+    status: string | undefined
+  },
+): View {
+  const { to, now } = context
+  const { webhook, newest, listed } = shown
+  const name = context.params.name ?? ''
+  const address = to.of(name, `webhooks/${webhook.id}`)
+  const mayChange = mayChangeWebhooks(context)
+  const edit = webhookForm(context, `${address}/edit`, webhook)
+  const replay = replayForm(context, address)
+  const reason = healthReason(webhook, now)
+  return {
+    title: `Webhook · ${name} · svc`,
+    repository: name,
+    tab: 'webhooks',
+    crumbs: [{ text: 'webhooks', href: to.of(name, 'webhooks') }, { text: hostOf(webhook.url) }],
+    json: `/repos/${name}/webhooks/${webhook.id}`,
+    body: html`<div class="page-head"><h1 class="grow">${webhook.url}</h1>
+${
+  mayChange &&
+  html`<div class="actions">${formButton(`${address}/ping`, 'Ping', { className: '' })}
+${formButton(`${address}/${webhook.enabled ? 'disable' : 'enable'}`, webhook.enabled ? 'Disable' : 'Enable', { className: webhook.enabled ? '' : 'primary' })}</div>`
+}
+<p class="soft inline">${healthBadge(webhook)} ${reason}</p></div>
+${otherProblem(context, [edit.form, replay.form])}
+${replayNotice(context, address)}
+<div class="with-side"><div>
+<section class="card pad health">${deliveryTicks(newest, ticksOnPage)}
+<p class="soft">${newest.length > 0 && `Last ${newest.length}: `}${deliveryWords(newest)}</p></section>
+<section>${deliveriesTable(context, address, shown)}
+${pager(context, listed.next, { first: 'Newest', next: 'Older' })}</section>
+</div>
+<aside class="side" aria-label="About the webhook">
+<section><h2>About</h2><ul>
+<li>${icon('webhook')}${webhook.events.join(', ')}</li>
+<li>${icon(webhook.hasSecret ? 'lock' : 'warning')}${webhook.hasSecret ? 'signed' : 'not signed'}</li>
+${webhook.secretExpiresAt !== null && html`<li>${icon('key')}<span>previous secret until ${age(webhook.secretExpiresAt, now)}</span></li>`}
+<li>${icon('history')}<span>created ${age(webhook.createdAt, now)}</span></li>
+${webhook.pending > 0 && html`<li>${icon('waiting')}${webhook.pending.toLocaleString('en')} pending</li>`}
+</ul></section>
+${
+  mayChange &&
+  html`<section class="folded">
+<details class="fold"${edit.isSent && html` open`}><summary>Edit</summary>${edit.html}</details>
+<details class="fold"${replay.form.isSent && html` open`}><summary>Replay a period</summary>${replay.html}</details>
+<details class="fold"><summary>Delete</summary><p class="soft">Its deliveries go, too. This cannot be undone.</p>${formButton(`${address}/delete`, 'Delete webhook', { className: 'danger' })}</details>
+</section>`
+}
+</aside></div>`,
+  }
+}
+
+function deliveriesTable(
+  { to, now }: PageContext,
+  address: string,
+  {
+    listed,
+    status,
+    webhook,
+  }: { listed: { value: Listed[] }; status: string | undefined; webhook: ShownWebhook },
+): Html {
+  const filter = (text: string, wanted: string | undefined) =>
+    html`<a href="${address}${wanted !== undefined && `?status=${wanted}`}"${wanted === status && html` aria-current="true"`}>${text}</a>`
+  return html`<div class="section-head"><h2>Deliveries</h2><nav class="filters" aria-label="State">${filter('All', undefined)}${statuses.map((one) => filter(one, one))}</nav></div>
+${
+  listed.value.length === 0
+    ? html`<p class="card pad soft">There is none${status !== undefined && ` that is ${status}`}.</p>`
+    : html`<table class="card stacked"><caption class="hidden">Deliveries to ${webhook.url}</caption>
+<thead><tr><th scope="col">Event</th><th scope="col">State</th><th scope="col">Response</th><th scope="col">Attempts</th><th scope="col">Took</th><th scope="col" class="end">Created</th></tr></thead>
+<tbody>${listed.value.map(
+        (one) => html`<tr>
+<td><a class="linked" href="${to.of(one.repoName, `webhooks/${one.webhookId}/deliveries/${one.id}`)}">${one.event}${one.seq !== null && ` ${one.seq.toLocaleString('en')}`}</a></td>
+<td>${statusBadge(one.status)}</td>
+<td>${one.responseStatus ?? (one.error === null ? '' : html`<span class="soft">${one.error}</span>`)}</td>
+<td class="soft nowrap">${one.attempts} of ${one.maxAttempts}</td>
+<td class="soft nowrap">${one.duration !== null && toShortTime(one.duration)}</td>
+<td class="end soft">${age(one.createdAt, now)}</td></tr>`,
+      )}</tbody></table>`
+}`
+}
+
+function replayForm(context: PageContext, address: string) {
+  const form = createForm(context, `${address}/replay`)
+  const day = new Date(context.now - 86_400_000).toISOString().slice(0, 16)
+  return {
+    form,
+    html: form.render(html`${form.text({ name: 'since', label: 'From (UTC)', type: 'datetime-local', isRequired: true, value: day })}
+${form.text({ name: 'until', label: 'To (UTC)', type: 'datetime-local', help: 'Now if empty.' })}
+${form.checks({ name: 'onlyFailed', label: 'Which', choices: [{ value: 'true', text: 'Only what did not arrive', isChecked: true }] })}
+<button class="primary">Replay</button>`),
+  }
+}
+
+/** What a replay has done, with a button for the rest of it. */
+function replayNotice({ query }: PageContext, address: string): Html | false {
+  const [replayed = 0, created = 0] = ['replayed', 'created'].map((name) => Number(query.get(name)))
+  if (!query.has('replayed') || !Number.isSafeInteger(replayed + created)) return false
+  const hidden = Object.fromEntries(
+    ['since', 'until', 'onlyFailed', 'after'].map((name) => [name, query.get(name) ?? '']),
+  )
+  return html`<div class="notice good" role="status">${icon('check')}<p>${replayed.toLocaleString('en')} deliveries are sent again, and ${created.toLocaleString('en')} for the first time.</p>${query.has('after') && formButton(`${address}/replay`, 'Go on with the rest', { hidden })}</div>`
+}
+
+function hostOf(url: string): string {
+  return URL.parse(url)?.host ?? url
+}

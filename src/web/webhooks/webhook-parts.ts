@@ -1,0 +1,71 @@
+import { holds } from '../../access/may.ts'
+import { type Html, html } from '../../render/html.ts'
+import { subscribableKinds } from '../../webhooks/subscribable-kinds.ts'
+import { icon } from '../icons.ts'
+import type { PageContext } from '../page.ts'
+import { createForm } from '../page-forms.ts'
+import type { OperationValues } from '../read-operations.ts'
+import { age } from '../time.ts'
+
+export type ShownWebhook = OperationValues['getWebhook']
+type Status = OperationValues['listDeliveries'][number]['status']
+
+/** Whether buttons that change webhooks are shown. */
+export function mayChangeWebhooks({ caller }: PageContext): boolean {
+  return holds(caller, 'webhook:write') && caller.refs === undefined
+}
+
+/** The state of a webhook in a word. */
+export function healthBadge({ health }: ShownWebhook): Html {
+  if (health === 'healthy') return html`<span class="badge good">${icon('check')}healthy</span>`
+  if (health === 'failing') return html`<span class="badge bad">${icon('warning')}failing</span>`
+  return html`<span class="badge">${icon('dash')}disabled</span>`
+}
+
+/** Why it is in this state. */
+export function healthReason(webhook: ShownWebhook, now: number): Html | false {
+  const { health, failingSince, disabledAt, disabledReason } = webhook
+  if (health === 'failing' && failingSince !== null)
+    return html`Attempts have failed since ${age(failingSince, now)}.`
+  if (health === 'disabled' && disabledAt !== null)
+    return html`Disabled ${age(disabledAt, now)}: ${disabledReason}`
+  return false
+}
+
+/** The state of a delivery in a word. */
+export function statusBadge(status: Status): Html {
+  if (status === 'success') return html`<span class="badge good">${icon('check')}success</span>`
+  if (status === 'failed') return html`<span class="badge bad">${icon('cross')}failed</span>`
+  return html`<span class="badge busy">${icon('waiting')}pending</span>`
+}
+
+/** The form of a new webhook, or of changes to one. */
+export function webhookForm(context: PageContext, action: string, webhook?: ShownWebhook) {
+  const form = createForm(context, action)
+  const about = { push: 'branches and tags change', workflow: 'runs start and end' }
+  const content = html`${form.text({ name: 'url', label: 'URL', type: 'url', isRequired: true, maxLength: 2048, placeholder: 'https://example.com/hook', value: webhook?.url ?? '', help: 'Receives a POST with JSON for each event.' })}
+${form.checks({ name: 'events', label: 'Events', choices: subscribableKinds.map((value) => ({ value, text: value, help: about[value], isChecked: webhook?.events.includes(value) ?? true })) })}
+${form.text({ name: 'secret', label: 'Secret', type: 'password', maxLength: 500, help: secretHelp(webhook) })}
+${
+  webhook?.hasSecret &&
+  html`<div class="columns">${form.select({
+    name: 'keepPreviousSecretSeconds',
+    label: 'Also sign with the previous one',
+    value: '86400',
+    options: [
+      { value: '86400', text: 'for a day' },
+      { value: '3600', text: 'for an hour' },
+      { value: '0', text: 'not any more' },
+    ],
+  })}
+${form.checks({ name: 'unsigned', label: 'Signatures', choices: [{ value: 'true', text: 'Stop signing' }] })}</div>`
+}
+${form.token()}
+<button class="primary">${webhook === undefined ? 'Add webhook' : 'Save'}</button>`
+  return { isSent: form.isSent, html: form.render(content), form }
+}
+
+function secretHelp(webhook: ShownWebhook | undefined): string {
+  if (webhook?.hasSecret) return 'Empty to keep the present one, which is never shown.'
+  return 'Signs deliveries, so that the receiver knows where they come from. Optional, and never shown again.'
+}
