@@ -22,14 +22,30 @@ export function markedText(text: string, ranges: readonly TextRange[], element: 
   return trusted(marked + toVisible(text.slice(from)))
 }
 
+/** Splits text into what can be seen, and the code points of what cannot. */
+export function* toSeen(text: string): Generator<[text: string, isUnseen: boolean]> {
+  let from = 0
+  const given = text.toWellFormed()
+  for (const { 0: character, index } of given.matchAll(hiddenCharacters)) {
+    if (index > from) yield [given.slice(from, index), false]
+    yield [toCodePoint(character), true]
+    from = index + character.length
+  }
+  if (from < given.length) yield [given.slice(from), false]
+}
+
 function toVisible(text: string): string {
   return showHidden(escapeHtml(text.toWellFormed()))
 }
 
 /** Shows characters that cannot be seen in HTML whose tags have none. */
 export function showHidden(html: string): string {
-  return html.replace(hiddenCharacters, (character) => {
-    const code = (character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')
-    return `<span class="unseen">U+${code}</span>`
-  })
+  return html.replace(
+    hiddenCharacters,
+    (character) => `<span class="unseen">${toCodePoint(character)}</span>`,
+  )
+}
+
+function toCodePoint(character: string): string {
+  return `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`
 }
