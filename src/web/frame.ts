@@ -14,6 +14,7 @@ type FrameContext = Pick<
 export function renderFrame(view: View, context: FrameContext): Html {
   const { to, session, version, asset } = context
   const { title, repository, body, isNoIndex = false } = view
+  const { live = defaultStream(view, context) } = view
   const content = html`<header class="top">
 <div class="frame top-row">
 ${crumbs(view, context)}
@@ -22,7 +23,7 @@ ${session ? userMenu(context) : html`<a class="button" href="${loginAddress(cont
 </div>
 ${repository !== undefined && tabs(repository, view.tab, context)}
 </header>
-<main class="frame" id="content" tabindex="-1">
+<main class="frame" id="content" tabindex="-1"${live !== '' && html` data-live="${live}"`}>
 ${body}
 </main>
 <footer>
@@ -41,6 +42,13 @@ ${session && html`<a href="${to.own('events')}">Events</a> <a href="${to.own('ke
 function loginAddress({ to, url }: FrameContext): string {
   const isElsewhere = url !== '/' && !url.startsWith('/-/')
   return to.own(isElsewhere ? `login?${new URLSearchParams({ next: url })}` : 'login')
+}
+
+/** The stream of the pushes to the repository of a page. */
+function defaultStream({ repository, status = 200 }: View, { to, session }: FrameContext): string {
+  return repository === undefined || !session || status !== 200
+    ? ''
+    : to.eventStream({ repository, kind: 'push' })
 }
 
 function crumbs({ repository, crumbs: given = [] }: View, { to }: FrameContext): Html {

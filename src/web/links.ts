@@ -15,6 +15,9 @@ export function createLinks(prefix: string) {
     home: () => `${prefix}/`,
     /** A page that belongs to no repository. */
     own: (path: string) => `${prefix}/-/${path}`,
+    /** The stream of the events of a repository, or of all. */
+    eventStream: (query: { repository?: string; kind?: string }) =>
+      `${prefix}/-/events/stream?${new URLSearchParams(query)}`,
     /** An address of the API. */
     api: (path: string) => `${prefix}${path}`,
     repository,

@@ -48,6 +48,7 @@ export function createContext(
     session: open?.session,
     query,
     url: request.url ?? '',
+    lastEventId: request.headers['last-event-id']?.toString(),
     problem: undefined,
     fields: new URLSearchParams(),
     signal,

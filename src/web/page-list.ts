@@ -2,7 +2,13 @@ import { adminPages } from './admin/admin-pages.ts'
 import { codePages } from './code/code-pages.ts'
 import { historyPages } from './history/history-pages.ts'
 import { homePages } from './home-pages.ts'
+import { eventPages } from './live/event-pages.ts'
+import { livePages } from './live/live-pages.ts'
 import type { PageRoute } from './match.ts'
+import { pushPages } from './pushes/push-pages.ts'
+import { runListPages } from './runs/run-list-page.ts'
+import { runLogPages } from './runs/run-log-pages.ts'
+import { runPages } from './runs/run-page.ts'
 import { sessionPages } from './session-pages.ts'
 import { settingsPages } from './settings/settings-pages.ts'
 import { deliveryPages } from './webhooks/delivery-pages.ts'
@@ -20,4 +26,10 @@ export const pages: readonly PageRoute[] = [
   ...webhookActions,
   ...codePages,
   ...historyPages,
+  ...runListPages,
+  ...runPages,
+  ...runLogPages,
+  ...pushPages,
+  ...eventPages,
+  ...livePages,
 ]

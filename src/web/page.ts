@@ -39,6 +39,8 @@ export type PageContext = {
   fields: URLSearchParams
   /** Renders code and documents. */
   render: Renderer['render']
+  /** The id from which a client resumes a stream of events. */
+  lastEventId: string | undefined
   /** Aborted when the client disconnects. */
   signal: () => AbortSignal
   /** Performs an operation of the API. Throws Problems. */
@@ -77,6 +79,10 @@ export type View = {
   /** The path to the page, in the header. The last one is the page itself. */
   crumbs?: { text: string; href?: string }[]
   body: Html
+  /** What follows the body while the page is being sent. Without it, a page is sent as a whole. */
+  more?: AsyncIterable<Html>
+  /** The stream of server-sent events that keeps the page current; empty for none. Repositories have one of their pushes. */
+  live?: string
   /** The same as JSON. */
   json?: string
   status?: number

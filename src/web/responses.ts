@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
@@ -29,6 +30,7 @@ export async function sendRaw(
   response.setHeader('content-type', type)
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
   if (request.method === 'HEAD') {
+    if (content instanceof Readable) content.destroy()
     response.end()
     return
   }
@@ -39,6 +41,31 @@ export async function sendRaw(
     return
   }
   await pipeline(content, response, { signal: signal() })
+}
+
+/** Sends a page that grows while it is being sent: what follows comes after a mark in it. */
+export async function sendGrowing(
+  { request, response, signal }: PageExchange,
+  page: Html,
+  { mark, more }: { mark: string; more: AsyncIterable<Html> },
+): Promise<void> {
+  response.writeHead(200, {
+    'content-type': 'text/html; charset=utf-8',
+    'cache-control': 'no-store',
+    'x-accel-buffering': 'no',
+    vary: 'cookie',
+  })
+  if (request.method === 'HEAD') {
+    response.end()
+    return
+  }
+  const [start = '', end = ''] = page.text.split(mark)
+  async function* parts() {
+    yield start
+    for await (const { text } of more) if (text !== '') yield text
+    yield end
+  }
+  await pipeline(Readable.from(parts()), response, { signal: signal() })
 }
 
 /** Sends a page, compressed where the client accepts it; 304 if the client has it. */

@@ -1,5 +1,7 @@
+import type { ServerResponse } from 'node:http'
 import { anonymousFrom, type Principal } from '../access/principal.ts'
 import type { Clock } from '../base/clock.ts'
+import { newId } from '../base/ids.ts'
 import { networkOf } from '../base/network.ts'
 import { Problem } from '../base/problem.ts'
 import { createRateLimiter } from '../concurrency/rate-limiter.ts'
@@ -7,6 +9,8 @@ import type { PlainSettings } from '../config/settings.ts'
 import { collectBody } from '../http/json-body.ts'
 import { endUnread, type PageExchange, type ServePage } from '../http/page-requests.ts'
 import { problemHeaders, statusOf } from '../http/problem-response.ts'
+import { eventStreamType } from '../http/server-sent-events.ts'
+import { html } from '../render/html.ts'
 import { createRenderer } from '../render/renderer.ts'
 import { loginCodeIn } from '../sessions/login-links.ts'
 import { type OpenSession, type Sessions, unlockedMs } from '../sessions/sessions.ts'
@@ -30,10 +34,11 @@ import { createContext } from './page-context.ts'
 import { pageHeaders } from './page-headers.ts'
 import { pages } from './page-list.ts'
 import { problemView } from './problem-page.ts'
-import { sendHtml, sendRaw, sendRedirect } from './responses.ts'
+import { sendGrowing, sendHtml, sendRaw, sendRedirect } from './responses.ts'
 import { robotsText } from './robots.ts'
 import { assertSameOrigin } from './same-origin.ts'
 import { unlockView } from './session-pages.ts'
+import { createSessionWatch } from './session-watch.ts'
 import { unlockedForMs } from './unlock.ts'
 
 type Dependencies = {
@@ -62,6 +67,7 @@ export function createWeb({
   clock,
 }: Dependencies): ServePage {
   const assets = createAssets()
+  const sessionWatch = createSessionWatch(sessions)
   const { render } = createRenderer()
   const rates = createRateLimiter({ perSecond: weightPerSecond, burst: weightBurst, clock })
 
@@ -93,10 +99,15 @@ export function createWeb({
       version,
       render,
     })
-    return { open, caller, cookie, to, context }
+    return { open, secret, caller, cookie, to, context }
   }
 
   type Visit = Awaited<ReturnType<typeof openVisit>>
+
+  /** Ends a response that is still being sent when its session has ended. */
+  function watchSession({ secret, open }: Visit, response: ServerResponse): void {
+    if (open && secret !== undefined) sessionWatch.add(secret, response)
+  }
 
   async function answer(exchange: PageExchange, route: PageRoute, visit: Visit) {
     switch (route.kind) {
@@ -215,10 +226,20 @@ export function createWeb({
     for (const [name, value] of Object.entries(pageHeaders)) response.setHeader(name, value)
     if (visit && namesCommit(visit.context)) response.setHeader('x-robots-tag', 'noindex')
     if (result instanceof Redirect) return sendRedirect(exchange, result)
-    if (result instanceof RawResponse) return sendRaw(exchange, result)
+    if (result instanceof RawResponse) {
+      if (result.type === eventStreamType && visit) watchSession(visit, response)
+      return sendRaw(exchange, result)
+    }
     if (!visit) throw new Error('a page needs a visit')
     const { to, caller, context } = visit
     const asset = (name: string) => assets.addressOf(to, name)
+    if (result.more) {
+      const mark = newId()
+      const body = html`${result.body}${mark}`
+      watchSession(visit, response)
+      const frame = renderFrame({ ...result, body }, { ...context, caller, asset })
+      return sendGrowing(exchange, frame, { mark, more: result.more })
+    }
     const frame = renderFrame(result, { ...context, caller, asset })
     await sendHtml(exchange, frame, result.status ?? 200)
   }

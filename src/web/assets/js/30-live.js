@@ -1,0 +1,154 @@
+// Keeps a page current by its stream of events, while its tab is shown.
+{
+  const main = document.querySelector('main[data-live]')
+  const most = 2000
+  const early = new Map()
+  let source
+  let after
+  let timer
+  let isEnded = false
+
+  const toNode = ([classes, text]) => {
+    if (!classes) return text
+    const span = document.createElement('span')
+    span.className = classes
+    span.textContent = text
+    return span
+  }
+
+  // Asks for the page again, and takes over its parts that have changed.
+  const refresh = () => {
+    if (timer) return
+    timer = setTimeout(() => {
+      const request = new XMLHttpRequest()
+      const url = new URL(location.href)
+      url.searchParams.set('state', '')
+      request.open('GET', url)
+      request.responseType = 'document'
+      request.onload = () =>
+        request.status === 200 && request.response && takeOver(request.response)
+      request.onloadend = () => {
+        timer = undefined
+      }
+      request.send()
+    }, 600)
+  }
+  const takeOver = (page) => {
+    for (const part of page.querySelectorAll('[data-part]')) {
+      const old = document.getElementById(part.id)
+      if (!old)
+        document.getElementById(part.parentElement.id)?.append(document.importNode(part, true))
+      else if (part.dataset.part === 'new') {
+        if (part.open && !old.open && !old.dataset.seen) old.open = true
+        if (part.open) old.dataset.seen = ''
+      } else if (old.innerHTML !== part.innerHTML) {
+        const focused = old.contains(document.activeElement) && document.activeElement.href
+        old.className = part.className
+        old.replaceChildren(...document.importNode(part, true).childNodes)
+        if (focused) [...old.querySelectorAll('a')].find(({ href }) => href === focused)?.focus()
+      }
+    }
+    const empty = document.getElementById('run-empty')
+    if (empty && !page.getElementById('run-empty')) empty.remove()
+    for (const [step, lines] of early) append(step, lines)
+  }
+
+  const append = (step, lines) => {
+    const log = document.getElementById(`log-${step}`)
+    if (!log) {
+      early.set(step, [...(early.get(step) ?? []), ...lines].slice(-most))
+      return refresh()
+    }
+    early.delete(step)
+    const end = log.getBoundingClientRect().bottom
+    const follows = end > 0 && end < innerHeight + 60
+    let number = log.lastLine ?? log.start + log.querySelectorAll('li').length
+    for (const segments of lines) {
+      const line = document.createElement('li')
+      line.id = `s${step}-L${number}`
+      line.value = number++
+      line.append(...segments.map(toNode))
+      log.append(line)
+    }
+    log.lastLine = number
+    while (log.children.length > most) log.firstElementChild.remove()
+    if (follows) scrollBy(0, log.getBoundingClientRect().bottom - end)
+  }
+
+  const announce = (parts) => {
+    const notice = document.getElementById('live-notice') ?? document.createElement('div')
+    notice.id = 'live-notice'
+    notice.className = 'notice'
+    notice.role = 'status'
+    const text = document.createElement('p')
+    for (const part of parts) {
+      const node = part.text === undefined ? part : document.createElement('b')
+      if (part.text !== undefined) node.textContent = part.text
+      text.append(node)
+    }
+    const link = document.createElement('a')
+    link.href = location.href
+    link.textContent = 'reload'
+    link.onclick = (event) => {
+      event.preventDefault()
+      location.reload()
+    }
+    text.append(' just now · ', link)
+    notice.replaceChildren(text)
+    main.prepend(notice)
+  }
+
+  const open = () => {
+    if (source || isEnded || document.hidden) return
+    const url = new URL(main.dataset.live, location.href)
+    if (after) url.searchParams.set('after', after)
+    source = new EventSource(url)
+    const on = (kind, take) =>
+      source.addEventListener(kind, (event) => {
+        after = event.lastEventId || after
+        take(JSON.parse(event.data))
+      })
+    const isList = document.querySelector('main ol.events, #runs, #pushes, #events')
+    on('at', () => {})
+    on('push', isList ? refresh : announce)
+    on('other', refresh)
+    on('state', refresh)
+    on('output', ({ step, lines }) => append(step, lines))
+    on('end', () => {
+      isEnded = true
+      source.close()
+      refresh()
+    })
+  }
+  const close = () => {
+    source?.close()
+    source = undefined
+  }
+  if (main) {
+    open()
+    document.addEventListener('visibilitychange', () => (document.hidden ? close() : open()))
+  }
+
+  // Durations of what runs go on.
+  const toDuration = (seconds) => {
+    const units = [
+      [86400, 'd'],
+      [3600, 'h'],
+      [60, 'min'],
+      [1, 's'],
+    ]
+    const first = Math.max(
+      0,
+      units.findIndex(([size]) => seconds >= size),
+    )
+    const [[size, unit], next] = [units[first], units[first + 1]]
+    const rest = next ? Math.floor((seconds % size) / next[0]) : 0
+    return `${Math.floor(seconds / size)} ${unit}${rest ? ` ${rest} ${next[1]}` : ''}`
+  }
+  setInterval(() => {
+    for (const node of document.querySelectorAll('[data-since]')) {
+      const seconds = Math.round((Date.now() - node.dataset.since) / 1000)
+      if (seconds > 0) node.textContent = toDuration(seconds)
+    }
+  }, 1000)
+}

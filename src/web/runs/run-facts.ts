@@ -1,0 +1,42 @@
+import { type Html, html } from '../../render/html.ts'
+import { shortId } from '../history/commit-parts.ts'
+import { icon } from '../icons.ts'
+import type { Links } from '../links.ts'
+import { toDuration } from '../time.ts'
+import type { RunInList, ShownRun } from './run-states.ts'
+
+const triggers: Record<string, string> = {
+  push: 'pushed',
+  workflow_dispatch: 'started it',
+  schedule: 'scheduled it',
+}
+
+/** Who caused a run, and how. */
+export function causeOf({ actor, event }: Pick<ShownRun, 'actor' | 'event'>): Html {
+  const shape = event === 'push' ? 'push' : event === 'schedule' ? 'history' : 'person'
+  return html`<span class="fact">${icon(shape)}<span><b>${actor}</b> ${triggers[event] ?? event}</span></span>`
+}
+
+/** The branch or tag, and the commit of a run. */
+export function sourceOf(
+  to: Links,
+  name: string,
+  { branch, ref, commit }: Pick<ShownRun, 'branch' | 'ref' | 'commit'>,
+): Html {
+  const isTag = ref.startsWith('refs/tags/')
+  const rev = isTag ? ref : branch
+  return html`<span class="fact">${icon(isTag ? 'tag' : 'branch')}<a href="${to.src(name, rev)}">${branch}</a></span>
+<span class="fact">${icon('commit')}<a class="mono" href="${to.commit(name, commit)}">${shortId(commit)}</a></span>`
+}
+
+type Timed = Pick<RunInList, 'status' | 'startedAt' | 'completedAt'>
+
+/** How long something took; it counts on in a browser while it runs. */
+export function durationOf({ status, startedAt, completedAt }: Timed, now: number): Html {
+  if (startedAt === null) return html``
+  if (status === 'running')
+    return html`<span class="nowrap" data-since="${startedAt}">${toDuration(now - startedAt)}</span>`
+  return completedAt === null
+    ? html``
+    : html`<span class="nowrap">${toDuration(completedAt - startedAt)}</span>`
+}

@@ -1,0 +1,31 @@
+import { type Html, html } from '../../render/html.ts'
+import { renderLogLines, toLines } from '../../render/log-lines.ts'
+import { counted, grouped } from '../history/commit-parts.ts'
+import type { ShownStep } from './run-states.ts'
+
+const maxLinesOfOpen = 2000
+const maxLinesOfFolded = 200
+const maxLinesOfPage = 6000
+
+export type LogBudget = { lines: number }
+
+export function newLogBudget(): LogBudget {
+  return { lines: maxLinesOfPage }
+}
+
+/** The last lines of a step's output, with a link to all of them. */
+export function stepLog(
+  step: ShownStep,
+  { logHref, isOpen, budget }: { logHref: string; isOpen: boolean; budget: LogBudget },
+): Html {
+  const all = toLines(step.output)
+  const limit = Math.min(budget.lines, isOpen ? maxLinesOfOpen : maxLinesOfFolded)
+  const lines = limit === 0 ? [] : all.slice(-limit)
+  budget.lines -= lines.length
+  const left = all.length - lines.length
+  const idPrefix = `s${step.number}-L`
+  return html`${
+    left > 0 &&
+    html`<p class="log-note">${counted(left, 'earlier line is', 'earlier lines are')} not shown here. <a href="${logHref}">All ${grouped(all.length)} lines</a></p>`
+  }<ol class="log" id="log-${step.number}" start="${left + 1}" tabindex="0" aria-label="Log of ${step.name}">${renderLogLines(lines, { idPrefix, firstNumber: left + 1 })}</ol>`
+}

@@ -1,0 +1,204 @@
+import { holds } from '../../access/may.ts'
+import type { LogSegment } from '../../render/ansi-log.ts'
+import { type Html, html } from '../../render/html.ts'
+import { createLogReader, renderSegments, toLines } from '../../render/log-lines.ts'
+import { counted } from '../history/commit-parts.ts'
+import { icon } from '../icons.ts'
+import { action, type PageContext, page, type View } from '../page.ts'
+import { problemNotice } from '../problem-page.ts'
+import { age, toDuration } from '../time.ts'
+import { causeOf, durationOf, sourceOf } from './run-facts.ts'
+import { newLogBudget, stepLog } from './run-log-view.ts'
+import {
+  describeState,
+  type ShownRun,
+  type ShownStep,
+  stateBadge,
+  stateMark,
+} from './run-states.ts'
+import { runTimeline } from './run-timeline.ts'
+
+const path = '/r/:name/runs/:number'
+const digestLines = 12
+
+const toRunPage = ({ to, params }: PageContext) => to.of(params.name ?? '', `runs/${params.number}`)
+
+export const runPages = [
+  page(path, ['getRun'], { weight: 'git', audience: 'members', show: showRun }),
+  action(`${path}/rerun`, 'rerunRun', {
+    of: path,
+    input: ({ params, fields }) => ({
+      params: { id: params.number ?? '' },
+      body: { jobs: fields.get('jobs') === 'failed' ? 'failed' : 'all' },
+    }),
+    next: toRunPage,
+  }),
+  action(`${path}/cancel`, 'cancelRun', {
+    of: path,
+    input: ({ params }) => ({ params: { id: params.number ?? '' } }),
+    next: toRunPage,
+  }),
+]
+
+async function showRun(context: PageContext): Promise<View> {
+  const { params, query, to, now, read } = context
+  const { name = '', number = '' } = params
+  const attempt = query.get('attempt') || undefined
+  const run = await read('getRun', { params: { id: number }, query: { attempt } })
+  const steps = run.steps ?? run.result?.steps ?? []
+  const isStateOnly = query.has('state')
+  const isRunning = run.status !== 'completed'
+  const ofAttempt = attempt === undefined ? '' : `attempt=${encodeURIComponent(attempt)}`
+  const logHref = `${to.of(name, `runs/${run.number}/log`)}${ofAttempt && `?${ofAttempt}`}`
+  const stream = `${to.of(name, `runs/${run.number}/live`)}?${new URLSearchParams({ after: String(run.logBytes ?? 0) })}`
+  const budget = newLogBudget()
+  const opened = openSteps(steps)
+  return {
+    title: `${run.name} ${run.number} · ${name} · svc`,
+    repository: name,
+    tab: 'runs',
+    crumbs: [{ text: 'runs', href: to.of(name, 'runs') }, { text: String(run.number) }],
+    json: `/repos/${encodeURIComponent(name)}/workflows/${run.id}`,
+    live: isRunning && attempt === undefined ? stream : '',
+    body: html`${problemNotice(context)}
+<div id="run-head" data-part>${runHead(run, context)}</div>
+<div class="run-layout">
+<nav class="run-side" id="run-side" data-part aria-label="Jobs and steps">${sideList(run, steps, now)}
+<p class="run-links"><a href="${logHref}">Whole log</a> · <a href="${logHref}${ofAttempt ? '&' : '?'}plain">as text</a></p></nav>
+<div class="run-main">
+<div id="run-digest" data-part>${digest(run, steps, context)}</div>
+<div id="run-timeline" data-part>${runTimeline(run, steps, now)}</div>
+<div id="run-steps">${steps.map((step) => {
+      const isOpen = opened.has(step.number)
+      return html`<details class="card step" id="step-${step.number}" data-part="new"${isOpen && html` open`}>
+<summary id="summary-${step.number}" data-part class="${step.status}">${icon('right', 'chevron')}${stateMark(step)}<h2>${run.jobs.length > 1 && html`<span class="soft">${step.job} › </span>`}${step.name}</h2>${durationOf(step, now)}</summary>
+${stepLog(isStateOnly ? { ...step, output: '' } : step, { logHref: `${logHref}${ofAttempt ? '&' : '?'}step=${step.number}`, isOpen, budget })}
+${step.fault && html`<p class="log-note bad">${step.fault}</p>`}</details>`
+    })}</div>
+${steps.length === 0 && html`<p class="card empty" id="run-empty" data-part>${run.fault ?? (isRunning ? 'Waiting for a runner.' : 'This run had no steps.')}</p>`}
+${summaries(steps)}
+</div></div>`,
+  }
+}
+
+/** The steps that are open at first: those that run or failed, else the last one that did anything. */
+function openSteps(steps: readonly ShownStep[]): Set<number> {
+  const of = (test: (step: ShownStep) => boolean) => steps.filter(test).map(({ number }) => number)
+  const important = of(
+    ({ status, success }) => status === 'running' || (status === 'completed' && !success),
+  )
+  return new Set(important.length > 0 ? important : of(({ output }) => output !== '').slice(-1))
+}
+
+function runHead(run: ShownRun, context: PageContext): Html {
+  const { to, params, now, caller, query } = context
+  const name = params.name ?? ''
+  const self = to.of(name, `runs/${run.number}`)
+  const isFormer = query.has('attempt')
+  const mayTrigger = holds(caller, 'workflow:trigger') && !isFormer
+  const isRunning = run.status !== 'completed'
+  const hasFailed = run.conclusion !== 'success'
+  const started =
+    run.startedAt === null
+      ? html`queued ${age(run.queuedAt, now)}`
+      : html`started ${age(run.startedAt, now)}`
+  const attempts = [
+    ...run.attempts.map(({ attempt }) => attempt),
+    ...(isFormer ? [] : [run.attempt]),
+  ]
+  return html`<div class="page-head"><h1>${run.name} <span class="soft light">${run.number}</span></h1>
+${
+  mayTrigger &&
+  html`<div class="actions">${
+    isRunning
+      ? html`<form method="post" action="${self}/cancel"><button>${icon('stop')}Cancel</button></form>`
+      : html`${hasFailed && html`<form method="post" action="${self}/rerun"><input type="hidden" name="jobs" value="failed"><button>${icon('again')}Run failed jobs again</button></form>`}
+<form method="post" action="${self}/rerun"><button>${icon('again')}Run again</button></form>`
+  }</div>`
+}</div>
+<p class="run-facts">${stateBadge(run)} ${causeOf(run)} ${sourceOf(to, name, run)}
+<span class="fact">${icon('history')}<span>${started}${run.startedAt !== null && html`, ${isRunning ? 'running for' : 'took'} ${durationOf(run, now)}`}</span></span>
+${run.isolation !== null && html`<span class="fact" title="${run.isolation}">${icon('shield')}${run.isolation.split(':', 1)}</span>`}</p>
+${
+  (attempts.length > 1 || isFormer) &&
+  html`<p class="run-attempts soft">Attempts: ${run.attempts.map(
+    (one) =>
+      html`<a href="${self}?attempt=${one.attempt}"${String(one.attempt) === query.get('attempt') && html` aria-current="page"`}>${one.attempt} ${describeState({ status: 'completed', conclusion: one.conclusion }).word.toLowerCase()}</a> · `,
+  )}<a href="${self}"${!isFormer && html` aria-current="page"`}>${isFormer ? 'latest' : `${run.attempt} latest`}</a></p>`
+}`
+}
+
+function sideList(run: ShownRun, steps: readonly ShownStep[], now: number): Html {
+  return html`<ul>${run.jobs.map((job) => {
+    const own = steps.filter((step) => step.job === job.name && step.file === job.file)
+    return html`<li><p class="side-job">${stateMark(job)}<b class="grow">${job.name}</b> ${durationOf(job, now)}</p>
+<ol>${own.map(
+      (step) =>
+        html`<li><a href="#step-${step.number}"${step.status === 'running' && html` aria-current="step"`}>${stateMark(step)}<span class="grow">${step.name}</span> ${durationOf(step, now)}</a></li>`,
+    )}</ol></li>`
+  })}</ul>`
+}
+
+/** What failed, with the end of its output, and what has changed since it last succeeded. */
+function digest(
+  run: ShownRun,
+  steps: readonly ShownStep[],
+  { to, params }: PageContext,
+): Html | false {
+  const name = params.name ?? ''
+  const failed = steps.find(
+    ({ conclusion }) => conclusion === 'failure' || conclusion === 'timed_out',
+  )
+  if (!failed && run.fault === null) return false
+  if (!failed)
+    return html`<section class="digest"><h2>${icon('cross', 'bad')}${run.fault}</h2></section>`
+  const { failure } = run
+  const job = run.jobs.length > 1 ? `${failed.job} ` : ''
+  const verb = failed.conclusion === 'timed_out' ? 'timed out' : 'failed'
+  const code = failed.exitCode === null ? '' : `Exit code ${failed.exitCode} `
+  const green = failure?.lastGreenRun
+  const since = failure?.commitsSince.length ?? 0
+  const lastCommit = green && to.compare(name, green.commit, run.commit)
+  return html`<section class="digest"><h2>${icon('cross', 'bad')}<a href="#step-${failed.number}">${job}${verb} in ${failed.name}</a></h2>
+<p class="soft">${code}${code ? 'after' : 'After'} ${toDuration(failed.duration)}. ${failed.fault && `${failed.fault} `}${
+    green
+      ? html`It last succeeded in <a href="${to.of(name, `runs/${green.number}`)}">run ${green.number}</a>${since > 0 && html`, <a href="${lastCommit}">${counted(since, 'commit')}</a> ago`}.`
+      : failure && 'It has not succeeded on this branch.'
+  }</p>
+${digestLog(failed)}</section>`
+}
+
+/** The last lines of a failed step that say something. */
+function digestLog({ output }: ShownStep): Html | false {
+  const read = createLogReader()
+  const shown = toLines(output)
+    .slice(-200)
+    .map(read)
+    .flatMap((line) => (line.kind === 'text' ? [line.segments] : []))
+    .filter((segments) => segments.some(([, text]) => text.trim() !== ''))
+  const lines = shown.slice(-digestLines)
+  const first = lines.findIndex(isComplaint)
+  const chosen = first === -1 ? lines : lines.slice(first)
+  return (
+    chosen.length > 0 &&
+    html`<pre class="digest-log" tabindex="0" role="region" aria-label="Last lines of the log">${chosen.map((segments) => html`${renderSegments(segments)}\n`)}</pre>`
+  )
+}
+
+/** Whether a line is likely to say what went wrong. */
+function isComplaint(segments: readonly LogSegment[]): boolean {
+  return segments.some(
+    ([classes, text]) =>
+      /\b(?:ansi-red|bad)\b/.test(classes) ||
+      /\b(?:error|fail(?:ed|ure)?|fatal)\b|[✖✗✘]/i.test(text),
+  )
+}
+
+/** What steps wrote to their summary, as text. */
+function summaries(steps: readonly ShownStep[]): Html {
+  return html`${steps.map(
+    ({ summary, name }) =>
+      summary !== null &&
+      html`<section class="card pad step-summary"><h2>Summary of ${name}</h2><pre tabindex="0">${summary}</pre></section>`,
+  )}`
+}
