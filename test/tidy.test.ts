@@ -125,7 +125,7 @@ const entryPoints: Record<string, string[]> = {
     'spawn-messages',
     'version',
   ],
-  'git/diff': ['diff-parser', 'parsed-diff', 'part-scanner', 'patch-text', 'quote-path'],
+  'git/diff': ['diff-parser', 'parsed-diff', 'part-scanner', 'patch-text'],
   'git/objects': [
     'commit-object',
     'commit-summary',
