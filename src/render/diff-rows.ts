@@ -17,6 +17,8 @@ export type DiffLine = {
   text: string
   /** Index of the line in its hunk. */
   index: number
+  /** The text as highlighted HTML. */
+  highlighted?: string | undefined
   /** The line on the other side that took its place, if it is similar. */
   counterpart?: DiffLine
 }

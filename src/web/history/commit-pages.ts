@@ -15,6 +15,7 @@ import {
 } from './commit-parts.ts'
 import { fileOf, isFileLonger, linesOfFile, pageAddress } from './diff-query.ts'
 import { diffView } from './diff-view.ts'
+import { highlightDiff, highlightWhole } from './highlight-diff.ts'
 import { type PatchFormat, patchResponse } from './patch-response.ts'
 import { refsById } from './refs-by-id.ts'
 
@@ -62,6 +63,10 @@ async function commitView(context: PageContext, commit: Details): Promise<View> 
     recentRuns(context),
     isFileLonger(query) ? linesOfFile(context, id, diff?.files[0]) : undefined,
   ])
+  const [highlights, wholeHighlights] = await Promise.all([
+    diff ? highlightDiff(context, diff) : new Map(),
+    highlightWhole(context, diff?.files[0], wholeFile),
+  ])
   return {
     title: `${subject} · ${name}`,
     repository: name,
@@ -91,6 +96,8 @@ ${
     patches: commitPatches(to.commit(name, id)),
     isAlone: file !== undefined,
     wholeFile,
+    highlights,
+    wholeHighlights,
   })
 }`,
   }

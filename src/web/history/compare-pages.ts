@@ -7,6 +7,7 @@ import { commitLink, counted, grouped, recentRuns } from './commit-parts.ts'
 import { commitRow } from './commit-row.ts'
 import { fileOf, isFileLonger, linesOfFile, pageAddress } from './diff-query.ts'
 import { diffView } from './diff-view.ts'
+import { highlightDiff, highlightWhole } from './highlight-diff.ts'
 import { diffResponse } from './patch-response.ts'
 import { refsById } from './refs-by-id.ts'
 
@@ -107,6 +108,10 @@ async function compareView(context: PageContext, range: Range, compared: Compare
     rangeForm(context, range),
     isFileLonger(query) ? linesOfFile(context, compared.head, diff.files[0]) : undefined,
   ])
+  const [highlights, wholeHighlights] = await Promise.all([
+    highlightDiff(context, diff),
+    highlightWhole(context, diff.files[0], wholeFile),
+  ])
   const before = mergeBase ?? compared.base
   return {
     title: `Compare ${base}...${head} · ${name}`,
@@ -139,6 +144,8 @@ ${diffView(diff, {
   here: pageAddress(to.compare(name, base, head), query),
   isAlone: fileOf(query) !== undefined,
   wholeFile,
+  highlights,
+  wholeHighlights,
   patches: html`<a class="button quiet small wide-only" href="${to.compare(name, base, head)}.diff">.diff</a>`,
 })}`,
   }

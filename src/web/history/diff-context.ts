@@ -5,6 +5,12 @@ import type { OperationValues } from '../read-operations.ts'
 export type ShownDiff = NonNullable<OperationValues['getCommit']['diff']>
 export type ShownFile = ShownDiff['files'][number]
 
+/** Highlighted lines by hunk, by the index of the line; undefined for those to show as text. */
+export type DiffHighlights = ReadonlyMap<
+  ShownFile['hunks'][number],
+  readonly (string | undefined)[]
+>
+
 export type DiffContext = {
   to: Links
   name: string
@@ -18,6 +24,9 @@ export type DiffContext = {
   here: (changes: Record<string, string | undefined>) => string
   /** The whole new file, if all lines of the only one are shown. */
   wholeFile?: readonly string[] | undefined
+  /** The same, highlighted. */
+  wholeHighlights?: readonly string[] | undefined
+  highlights: DiffHighlights
   /** Whether it is the only file of the page. */
   isAlone: boolean
 }

@@ -1,6 +1,7 @@
 import { type ChangedWords, changedWords } from '../../render/changed-words.ts'
 import { type DiffLine, hiddenBefore, numberLines, toSplitRows } from '../../render/diff-rows.ts'
 import { type Html, html } from '../../render/html.ts'
+import { markHtml } from '../../render/mark-html.ts'
 import { markedText, visibleText } from '../../render/visible-text.ts'
 import { counted, grouped } from './commit-parts.ts'
 import { type DiffContext, fileQuery, type ShownFile } from './diff-context.ts'
@@ -20,6 +21,8 @@ export function hunkRows(
     const hidden = hiddenBefore(hunk, previous)
     rows.push(...between(hunk, hidden))
     const lines = numberLines(hunk).slice(0, Math.max(0, left))
+    const highlighted = context.highlights.get(hunk)
+    for (const line of lines) line.highlighted = highlighted?.[line.index]
     const cut = new Set(hunk.cutLines)
     left -= hunk.lines.length
     rows.push(
@@ -57,6 +60,7 @@ export function hunkRows(
         new: number,
         text: lines[number - 1] ?? '',
         index: -1,
+        highlighted: context.wholeHighlights?.[number - 1],
       }
       shown.push(
         isSplit ? splitRow({ left: line, right: line }, id, none) : unifiedRow(line, id, none),
@@ -138,10 +142,14 @@ function lineText(line: DiffLine, cut: ReadonlySet<number>): Html {
   const text = line.kind === 'same' ? line.text.replace(/\r$/, '') : line.text
   const end = cut.has(line.index) && html`<span class="unseen">cut</span>`
   const words = line.counterpart && changesBetween(line, line.counterpart)
-  if (!words) return html`${visibleText(text)}${end}`
-  return line.kind === 'deleted'
-    ? html`${markedText(text, words.before, 'del')}${end}`
-    : html`${markedText(text, words.after, 'ins')}${end}`
+  const [ranges, element] =
+    line.kind === 'deleted' ? [words?.before ?? [], 'del'] : [words?.after ?? [], 'ins']
+  const { highlighted } = line
+  return html`${
+    highlighted === undefined
+      ? markedText(text, ranges, element)
+      : markHtml(highlighted, ranges, element)
+  }${end}`
 }
 
 /** Compares two lines once for both. */

@@ -1,0 +1,39 @@
+import type { TextRange } from './changed-words.ts'
+import { type Html, trusted } from './html.ts'
+
+// A shown hidden character, which is one character of the text; another tag; an entity; any other character.
+const tokens = /<span class="unseen">[^<]*<\/span>|<[^>]*>|&[#\w]+;|[^<&]/gu
+
+/**
+ * Puts ranges of a text into an element, in HTML that this folder made of the text. The element ends before each tag and
+ * begins again after it, so all elements stay nested.
+ */
+export function markHtml(text: string, ranges: readonly TextRange[], element: string): Html {
+  if (ranges.length === 0) return trusted(text)
+  let marked = ''
+  let at = 0
+  let next = 0
+  let isOpen = false
+  const close = () => {
+    if (isOpen) marked += `</${element}>`
+    isOpen = false
+  }
+  for (const [token] of text.matchAll(tokens)) {
+    if (token.startsWith('<') && !token.startsWith('<span class="unseen">')) {
+      close()
+      marked += token
+      continue
+    }
+    while ((ranges[next]?.[1] ?? Number.POSITIVE_INFINITY) <= at) next += 1
+    const isMarked = (ranges[next]?.[0] ?? Number.POSITIVE_INFINITY) <= at
+    if (!isMarked) close()
+    else if (!isOpen) {
+      marked += `<${element}>`
+      isOpen = true
+    }
+    marked += token
+    at += token.startsWith('<') || token.startsWith('&') ? 1 : token.length
+  }
+  close()
+  return trusted(marked)
+}
