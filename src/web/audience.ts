@@ -6,7 +6,7 @@ type Visited = { params: Record<string, string>; query: URLSearchParams }
 
 /**
  * Whether anonymous readers may open a page. Those of the current code alone get branches and tags by their names, and
- * the first page of a list: whoever follows links from there reaches no history.
+ * the first page of a list, so that links from there lead to no history.
  */
 export function isOpenToAnonymous(
   { audience }: Pick<Page, 'audience'>,
