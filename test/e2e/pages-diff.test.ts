@@ -200,6 +200,41 @@ test('git applies the patches', async () => {
   assert.match((await client.get('/r/site/compare/side...main.diff')).text, /^diff --git/m)
 })
 
+test('lines are unfolded in place, and copied without their numbers', {
+  skip: without('chromium'),
+}, async () => {
+  const browser = await startBrowser()
+  try {
+    const { page, faults } = await openWindow(browser, {
+      ...{ width: 1360, scheme: 'light', hasScripts: true },
+      url: site.service.url,
+      token: site.service.adminToken,
+    })
+    for (const query of ['', '&split']) {
+      await page.goto(`/r/site/commit/${ids.change}?file=code.ts${query}`)
+      await page.click('.fold a')
+      await page.waitForFunction('document.querySelector("td[data-n=\\"1\\"]") !== null')
+      const numbers = await page.$$eval('.diff-lines tr td:nth-last-child(2)', (cells) =>
+        cells.map((cell) => (cell as unknown as { dataset: { n?: string } }).dataset.n),
+      )
+      const shown = numbers.filter((number) => number !== undefined)
+      assert.deepEqual(
+        shown,
+        Array.from({ length: 33 }, (_, index) => `${index + 1}`),
+      )
+    }
+    // The old side of the split view.
+    await page.click('.diff-lines tr:first-child td:nth-child(2)')
+    const copied = await page.evaluate(
+      'getSelection().selectAllChildren(document.querySelector(".diff-lines tbody")); getSelection().toString()',
+    )
+    assert.equal(String(copied).trimEnd(), numbered(1, 33).trimEnd())
+    assert.deepEqual(faults, [])
+  } finally {
+    await browser.close()
+  }
+})
+
 test('commits and comparisons are accessible and quiet in every view', {
   skip: without('chromium'),
 }, async () => {
