@@ -1,7 +1,8 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
-const delayMs = 1000
+// Of no use to a program that ends soon.
+const delayMs = 10_000
 
 /**
  * Returns the memory that only the start of a program needed to the system, once, by a full garbage collection. V8 would
