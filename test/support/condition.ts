@@ -1,17 +1,22 @@
 // Generous, for slow and busy machines: a condition that holds ends the wait at once.
 const deadlineMs = 180_000
-const pauseMs = 5
+// Checks become rarer during a long wait: conditions that send requests would keep a core busy.
+const minPauseMs = 5
+const maxPauseMs = 50
+const pauseShare = 0.05
 
 /** Waits until a condition gives something other than undefined or false; fails when it never does. */
 export async function until<T>(
   what: string,
   condition: () => T | undefined | false | Promise<T | undefined | false>,
 ): Promise<T> {
-  const deadline = performance.now() + deadlineMs
+  const startedAt = performance.now()
   for (;;) {
     const found = await condition()
     if (found !== undefined && found !== false) return found
-    if (performance.now() > deadline) throw new Error(`It never came to this: ${what}`)
+    const waitedMs = performance.now() - startedAt
+    if (waitedMs > deadlineMs) throw new Error(`It never came to this: ${what}`)
+    const pauseMs = Math.min(Math.max(waitedMs * pauseShare, minPauseMs), maxPauseMs)
     await new Promise((resolve) => setTimeout(resolve, pauseMs))
   }
 }
