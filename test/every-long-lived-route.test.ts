@@ -28,6 +28,8 @@ const largeBytes = 24 * mib
 let service: InProcess
 let admin: Client
 let silent: Server
+/** A repository whose content is large. Tests share it: to make one takes seconds. */
+let large: Repository
 
 before(async () => {
   service = await startInProcess(env)
@@ -35,6 +37,11 @@ before(async () => {
   silent = createServer(() => {})
   silent.listen(0, '127.0.0.1')
   await once(silent, 'listening')
+  const owner = await createOwner('large')
+  // Base64 of random bytes does not compress below these.
+  const noise = randomBytes(largeBytes).toString('base64')
+  const commit = await pushFiles(owner, 'large', { ...oneStep('true'), noise })
+  large = { name: 'large', owner, commit }
 })
 
 after(async () => {
@@ -42,12 +49,11 @@ after(async () => {
   silent.close()
 })
 
-/** A repository of its own, with a commit and a collaborator. */
-type Scene = {
-  name: string
-  owner: Client
+type Repository = { name: string; owner: Client; commit: string }
+
+/** A repository with a commit and a collaborator of its own. */
+type Scene = Repository & {
   member: Client
-  commit: string
   run: Awaited<ReturnType<typeof mustClaim>> | undefined
 }
 
@@ -226,6 +232,7 @@ describe('every long-lived response ends when its caller loses access', () => {
           } finally {
             // Its run waits for any runner, also one of another test.
             await admin.delete(`/repos/${scene.name}`)
+            if (scene.name === large.name) await restoreLarge()
           }
         })
       }
@@ -237,27 +244,43 @@ let scenes = 0
 
 async function createScene(needed: Pick<Case, 'isLarge' | 'hasRun'>): Promise<Scene> {
   scenes += 1
-  const [name, username] = [`site-${scenes}`, `member-${scenes}`]
-  const own = ['repo:read', 'repo:write', 'repo:delete', 'collaborator:write']
-  const [owner, member] = await Promise.all([
-    service.client({ username: `owner-${scenes}`, permissions: [...own, 'workflow:trigger'] }),
+  const username = `member-${scenes}`
+  const [repository, member] = await Promise.all([
+    needed.isLarge ? large : createRepository(`site-${scenes}`),
     service.client({
       username,
       permissions: ['repo:read', 'repo:write', 'workflow:read', 'runner'],
     }),
   ])
-  // Base64 of random bytes does not compress below these.
-  const noise = needed.isLarge ? randomBytes(largeBytes).toString('base64') : ''
-  const commit = await pushFiles(owner, name, { ...oneStep('true'), noise })
+  const { name, owner } = repository
   assert.equal((await owner.post(`/repos/${name}/collaborators`, { username })).status, 201)
-  const scene = { name, owner, member, commit, run: undefined }
+  const scene = { ...repository, member, run: undefined }
   if (!needed.hasRun) return scene
   await startRun(scene)
   return { ...scene, run: await mustClaim(member) }
 }
 
+async function createRepository(name: string): Promise<Repository> {
+  const owner = await createOwner(name)
+  return { name, owner, commit: await pushFiles(owner, name, oneStep('true')) }
+}
+
+function createOwner(name: string): Promise<Client> {
+  const permissions = ['repo:read', 'repo:write', 'repo:delete', 'collaborator:write']
+  return service.client({
+    username: `owner-of-${name}`,
+    permissions: [...permissions, 'workflow:trigger'],
+  })
+}
+
+async function restoreLarge(): Promise<void> {
+  const { body } = await admin.get('/deleted-repos')
+  const deleted = body.find(({ name }: Repository) => name === large.name)
+  assert.equal((await admin.post(`/deleted-repos/${deleted.id}/restore`)).status, 200)
+}
+
 /** Starts a run that stays queued until it is claimed; returns its path. */
-async function startRun({ owner, name }: Scene): Promise<string> {
+async function startRun({ owner, name }: Repository): Promise<string> {
   const { status, body, text } = await owner.post(`/repos/${name}/workflows`, {})
   assert.equal(status, 202, text)
   return `/repos/${name}/workflows/${body.id}`
