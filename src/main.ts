@@ -8,15 +8,13 @@ import type { App, AppTools } from './app.ts'
 import { codeOf } from './base/error-code.ts'
 import { printable } from './base/format.ts'
 import { closeInheritedDescriptors } from './base/inherited-descriptors.ts'
-import { CommandError } from './client/command-error.ts'
-import { toSafeLines } from './client/display.ts'
 import type { DoctorCommandOptions } from './commands/doctor-command.ts'
-import { createProgram, exitCodeOfUsage } from './commands/program.ts'
+import { toFailure } from './commands/failure.ts'
+import { createProgram } from './commands/program.ts'
 import type { RunOptions } from './commands/run-workflows.ts'
 import type { RunnerCommandOptions } from './commands/runner-command.ts'
 import type { Terminal } from './commands/terminal.ts'
-import { UsageError } from './commands/usage-error.ts'
-import { readSettings, SettingsError } from './config/settings.ts'
+import { readSettings } from './config/settings.ts'
 
 const version: string = JSON.parse(
   readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
@@ -26,16 +24,6 @@ const { PATH: searchPath = '/usr/local/bin:/usr/bin:/bin' } = process.env
 const inputMaxLength = 65_536
 const fallbackColumns = 80
 const exitCodes = { SIGINT: 130, SIGTERM: 143 } as const
-// By name: their modules are loaded with the commands that use them.
-const expectedErrors = new Set([
-  'BackupError',
-  'CommandError',
-  'DataDirectoryError',
-  'Problem',
-  'RunnerError',
-  'SettingsError',
-  'UsageError',
-])
 
 // Set by commands that handle interruption themselves.
 let interrupted: AbortController | undefined
@@ -84,10 +72,10 @@ try {
     run,
   }).parseAsync()
 } catch (error) {
-  if (error instanceof CommanderError) process.exit(exitCodeOfUsage(error))
-  // The message or the stack may quote a server or a file.
-  process.stderr.write(`${toSafeLines(explain(error)).replace(/^(?=.)/gm, 'svc: ')}\n`)
-  process.exitCode ??= exitCodeOf(error)
+  const { text, exitCode } = toFailure(error)
+  if (error instanceof CommanderError) process.exit(exitCode)
+  process.stderr.write(text)
+  process.exitCode ??= exitCode
 }
 
 async function serve(): Promise<void> {
@@ -342,17 +330,4 @@ async function askHidden(question: string): Promise<string> {
     lines.close()
     process.stderr.write('\n')
   }
-}
-
-// Expected errors are one line; any other error is a bug and shows its stack.
-function explain(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  const isExpected = expectedErrors.has(error.name)
-  const isFromSystem = 'code' in error || error.constructor === Error
-  return isExpected || isFromSystem ? error.message : (error.stack ?? error.message)
-}
-
-function exitCodeOf(error: unknown): number {
-  if (error instanceof CommandError) return error.exitCode
-  return error instanceof SettingsError || error instanceof UsageError ? 2 : 1
 }

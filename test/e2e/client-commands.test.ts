@@ -13,7 +13,7 @@ import { newKeyLine } from '../support/ssh-keys.ts'
 const execute = promisify(execFile)
 const workflow = 'on: [push, workflow_dispatch]\nsteps:\n  - run: echo "sum $((40 + 2))"\n'
 
-// As a program runs them, and as a person types them.
+// As a program runs them, though mostly in this process, and as a person types them.
 for (const place of ['in a pipe', 'on a terminal'] as const)
   describe(`commands ${place}`, () => {
     let service: Service

@@ -165,7 +165,7 @@ test('a server does not choose the folder of a clone', async () => {
     else response.writeHead(200, json).end(JSON.stringify({ name, cloneUrls: {} }))
   })
   const env = { SVC_URL: server.url, SVC_TOKEN: token }
-  const { code, err } = await home.run(['clone', 'tour'], { env })
+  const { code, err } = await home.runProgram(['clone', 'tour'], { env })
   assert.equal(code, 1)
   assert.match(err, /^Cloning into 'tour'/)
   assert.deepEqual(

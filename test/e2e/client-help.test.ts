@@ -43,7 +43,7 @@ test('the help of all other commands fits 80 columns', async () => {
 
 test('a client command does not load the server', async () => {
   const folder = join(home.path, 'coverage')
-  await home.svc(['servers'], { env: { NODE_V8_COVERAGE: folder } })
+  await home.runProgram(['servers'], { env: { NODE_V8_COVERAGE: folder } })
   const [file = ''] = await readdir(folder)
   const { result } = JSON.parse(await readFile(join(folder, file), 'utf8'))
   const loaded = result.map(({ url }: { url: string }) => url.replace(/^.*\//, ''))

@@ -3,6 +3,8 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { shellWord } from '../../src/base/shell-word.ts'
+import type { Ran } from './command.ts'
+import { runInProcess } from './command-in-process.ts'
 import { until } from './condition.ts'
 import { temporaryFolder } from './git.ts'
 import { launcher, type Service } from './service.ts'
@@ -36,8 +38,14 @@ export async function createClientHome() {
     return child
   }
 
-  /** Runs a command in pipes; how it ended. */
-  async function run(args: string[], options: Options = {}) {
+  /** Runs a command in this process, as if in pipes; how it ended. */
+  function run(args: string[], options: Options = {}): Promise<Ran> {
+    const { folder: cwd = folder.path, env = {}, input = '' } = options
+    return runInProcess(args, { ...environment, ...env }, { folder: cwd, input })
+  }
+
+  /** Runs a command in a process of its own. */
+  async function runProgram(args: string[], options: Options = {}) {
     const child = start(args, options)
     child.stdin.end(options.input ?? '')
     const closed = once(child, 'close')
@@ -50,10 +58,11 @@ export async function createClientHome() {
     configPath: join(folder.path, '.config/svc/servers.json'),
     start,
     run,
+    runProgram,
 
     /** Runs a command that has to succeed; what it prints. */
     async svc(args: string[], options: Options = {}): Promise<string> {
-      const { code, out, err } = await run(args, options)
+      const { code, out, err } = await (usesFiles(args) ? runProgram : run)(args, options)
       if (code !== 0) throw new Error(`svc ${args.join(' ')} exited with ${code}: ${err}${out}`)
       return out
     },
@@ -94,6 +103,11 @@ export async function createClientHome() {
 
     [Symbol.asyncDispose]: folder[Symbol.asyncDispose],
   }
+}
+
+/** Whether a command reads or writes files of the current directory, which is that of its process. */
+function usesFiles([command, action]: string[]): boolean {
+  return command === 'commit' || (command === 'browse' && action === 'archive')
 }
 
 /** A user who is logged in to a service with an admin token. */

@@ -1,51 +1,67 @@
+import type { Command } from 'commander'
 import { createTools, openExistingApp } from '../../src/app.ts'
-import { BackupError } from '../../src/backup/manifest.ts'
 import { createLog } from '../../src/base/log.ts'
+import { type DoctorCommandOptions, runDoctor } from '../../src/commands/doctor-command.ts'
+import { toFailure } from '../../src/commands/failure.ts'
 import { createProgram } from '../../src/commands/program.ts'
 import type { Terminal } from '../../src/commands/terminal.ts'
-import { DataDirectoryError } from '../../src/config/data-directory.ts'
 import { readSettings } from '../../src/config/settings.ts'
+import { createDoctor } from '../../src/doctor/doctor.ts'
 import type { Ran } from './command.ts'
+import { launcher } from './service.ts'
 
 const log = createLog({ level: 'silent', output: process.stderr })
+const version = '0.0.0'
+
+type Options = {
+  /** The current directory of the command. */
+  folder?: string
+  /** Its standard input. */
+  input?: string
+}
 
 /**
  * Runs a command as `runSvc` does, but in this process: the start of a program costs more than most commands do.
- * Programs of their own, such as `serve` and `doctor`, cannot be run like this.
+ * Programs of their own, such as `serve` and `runner`, cannot be run like this, nor can what a signal does be tested.
  */
-export async function runInProcess(args: string[], env: Record<string, string> = {}): Promise<Ran> {
-  const printed = { out: '', err: '' }
+export async function runInProcess(
+  args: string[],
+  env: NodeJS.ProcessEnv = {},
+  { folder = process.cwd(), input = '' }: Options = {},
+): Promise<Ran> {
+  const printed = { out: Buffer.alloc(0), err: '' }
+  const print = (text: string | Uint8Array) => {
+    printed.out = Buffer.concat([printed.out, Buffer.from(text)])
+  }
   const terminal: Terminal = {
-    out: (text) => {
-      printed.out += Buffer.from(text).toString()
-    },
-    write: async (bytes) => {
-      printed.out += Buffer.from(bytes).toString('latin1')
-    },
+    out: print,
+    write: async (bytes) => print(bytes),
     err: (text) => {
       printed.err += text
     },
     interruption: () => new AbortController().signal,
-    read: async () => Buffer.alloc(0),
+    read: async () => Buffer.from(input),
     ask: undefined,
     askHidden: undefined,
-    progress: () => {},
+    progress: (text) => {
+      if (text !== '') printed.err += `${text}\n`
+    },
   }
+  let code: number | undefined
   const path = process.env.PATH ?? ''
-  const toOptions = () => ({
-    ...{ settings: readSettings(env), log, path },
-    version: '0.0.0',
-  })
+  const toOptions = () => ({ settings: readSettings(env), log, path, version })
   const program = createProgram({
-    ...{ version: '0.0.0', terminal },
-    ...{ serve: unsupported, mcp: unsupported, doctor: unsupported },
-    ...{ runner: unsupported, run: unsupported },
+    ...{ version, terminal },
+    ...{ serve: unsupported, mcp: unsupported, runner: unsupported, run: unsupported },
     client: {
-      environment: env,
-      folder: process.cwd(),
-      launcher: 'svc',
+      ...{ environment: env, folder, launcher },
       columns: undefined,
-      setExitCode: () => {},
+      setExitCode: (wanted) => {
+        code = wanted
+      },
+    },
+    async doctor(options) {
+      if (!(await runDoctorWith(options, env, terminal))) code = 1
     },
     withTools: (run) => run(createTools(toOptions())),
     async withApp(run) {
@@ -53,21 +69,48 @@ export async function runInProcess(args: string[], env: Record<string, string> =
       await run(app)
     },
   })
+  redirect(program, terminal)
+  const toRan = (code: number): Ran => ({
+    ...{ code, signal: null, err: printed.err },
+    out: printed.out.toString(),
+  })
   try {
     await program.parseAsync(args, { from: 'user' })
-    return { code: 0, signal: null, ...printed }
+    return toRan(code ?? 0)
   } catch (error) {
-    if (!isExpected(error)) throw error
-    return { code: 1, signal: null, ...printed, err: `${printed.err}svc: ${error.message}\n` }
+    const { text, exitCode, isExpected } = toFailure(error)
+    if (!isExpected) throw error
+    printed.err += text
+    return toRan(code ?? exitCode)
   }
+}
+
+/** Lets a command and those below it print to a terminal what Commander prints. */
+function redirect(command: Command, terminal: Pick<Terminal, 'out' | 'err'>): void {
+  command.configureOutput({
+    ...{ writeOut: terminal.out, writeErr: terminal.err },
+    ...{ getOutHelpWidth: () => 80, getErrHelpWidth: () => 80 },
+  })
+  for (const one of command.commands) redirect(one, terminal)
+}
+
+async function runDoctorWith(
+  { repository, fsck, json = false }: DoctorCommandOptions,
+  environment: NodeJS.ProcessEnv,
+  terminal: Terminal,
+): Promise<boolean> {
+  const doctor = createDoctor({
+    ...{ environment, version, log },
+    path: environment.PATH ?? process.env.PATH ?? '',
+    objectsOf: repository ?? fsck,
+    onProgress: () => {},
+  })
+  const options = { isColored: false, clearProgress: () => {} }
+  const isHealthy = await runDoctor({ ...options, doctor, json, terminal })
+  doctor.abandon()
+  return isHealthy
 }
 
 async function unsupported(): Promise<void> {
   throw new TypeError('This command needs a process of its own.')
-}
-
-// Anything else the program prints with its stack, as a bug.
-function isExpected(error: unknown): error is Error {
-  const isNamed = error instanceof BackupError || error instanceof DataDirectoryError
-  return isNamed || (error instanceof Error && error.constructor === Error)
 }

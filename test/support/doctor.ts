@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { chmod, cp, symlink, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
+import { runInProcess } from './command-in-process.ts'
 import { createProject, git, temporaryFolder } from './git.ts'
 import { launcher, startServiceWithSsh } from './service.ts'
 
@@ -34,14 +35,7 @@ export async function askDoctor({
 }: Options) {
   const [file = program, ...words] = [...by, program, 'doctor', ...args]
   const child = spawn(file, words, {
-    env: {
-      PATH: process.env.PATH,
-      SVC_PORT: '0',
-      SVC_SSH_PORT: '0',
-      SVC_FREE_SPACE_MIN: '0',
-      SVC_DATA_DIR: dataDir,
-      ...env,
-    },
+    env: environmentOf(dataDir, env),
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let [output, stderr] = ['', '']
@@ -55,10 +49,24 @@ export async function askDoctor({
   return { code: Number(code), output, stderr }
 }
 
-/** What `svc doctor --json` found. */
+function environmentOf(dataDir: string, env: Record<string, string>): NodeJS.ProcessEnv {
+  return {
+    PATH: process.env.PATH,
+    SVC_PORT: '0',
+    SVC_SSH_PORT: '0',
+    SVC_FREE_SPACE_MIN: '0',
+    SVC_DATA_DIR: dataDir,
+    ...env,
+  }
+}
+
+/** What `svc doctor --json` found; it runs in this process, unless a program is given. */
 export async function examine(options: Options) {
   const args = ['--json', ...(options.args ?? [])]
-  const { code, output, stderr } = await askDoctor({ ...options, args })
+  const isOwnProgram = options.program !== undefined || options.by !== undefined
+  const { code, output, stderr } = isOwnProgram
+    ? await askDoctor({ ...options, args })
+    : await askInProcess({ ...options, args })
   const results: Result[] = JSON.parse(output)
   return {
     code,
@@ -68,6 +76,11 @@ export async function examine(options: Options) {
     of: (check: string) => results.filter((result) => result.check === check),
     faults: results.filter(({ level }) => level === 'fault'),
   }
+}
+
+async function askInProcess({ dataDir, args = [], env = {} }: Options) {
+  const ran = await runInProcess(['doctor', ...args], environmentOf(dataDir, env))
+  return { code: Number(ran.code), output: ran.out, stderr: ran.err }
 }
 
 export type Patient = Awaited<ReturnType<typeof createPatient>>
