@@ -1,3 +1,4 @@
+import { Writable } from 'node:stream'
 import type { Command } from 'commander'
 import { createTools, openExistingApp } from '../../src/app.ts'
 import { createLog } from '../../src/base/log.ts'
@@ -10,18 +11,18 @@ import { createDoctor } from '../../src/doctor/doctor.ts'
 import type { Ran } from './command.ts'
 import { launcher } from './service.ts'
 
-const log = createLog({ level: 'silent', output: process.stderr })
 const version = '0.0.0'
 
 type Options = {
   /** The current directory of the command. */
   folder?: string
   /** Its standard input. */
-  input?: string
+  input?: string | Buffer | undefined
 }
 
 /**
- * Runs a command as `runSvc` does, but in this process: the start of a program costs more than most commands do.
+ * Runs a command in this process. Its log comes with what it prints on standard error.
+ *
  * Programs of their own, such as `serve` and `runner`, cannot be run like this, nor can what a signal does be tested.
  */
 export async function runInProcess(
@@ -48,7 +49,14 @@ export async function runInProcess(
     },
   }
   let code: number | undefined
-  const path = process.env.PATH ?? ''
+  const output = new Writable({
+    write(line, _encoding, done) {
+      printed.err += line
+      done()
+    },
+  })
+  const log = createLog({ level: env.SVC_LOG_LEVEL ?? 'warn', output })
+  const path = env.PATH ?? process.env.PATH ?? ''
   const toOptions = () => ({ settings: readSettings(env), log, path, version })
   const program = createProgram({
     ...{ version, terminal },
@@ -100,7 +108,8 @@ async function runDoctorWith(
   terminal: Terminal,
 ): Promise<boolean> {
   const doctor = createDoctor({
-    ...{ environment, version, log },
+    ...{ environment, version },
+    log: createLog({ level: 'silent', output: process.stderr }),
     path: environment.PATH ?? process.env.PATH ?? '',
     objectsOf: repository ?? fsck,
     onProgress: () => {},

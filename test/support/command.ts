@@ -1,7 +1,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
+import { runInProcess } from './command-in-process.ts'
 import { launcher } from './service.ts'
+
+const programsOfTheirOwn = new Set(['serve', 'mcp', 'runner', 'run'])
 
 /** How a command of the real program ended, and what it said. */
 export type Ran = { code: number | null; signal: NodeJS.Signals | null; out: string; err: string }
@@ -22,11 +25,24 @@ export function startSvc(
   return { child, ended }
 }
 
-/** Runs a command of the real program to its end, however that is. */
+/**
+ * Runs a command to its end, however that is: in this process if it can be, because the start of a program costs more
+ * than most commands do.
+ */
 export function runSvc(
   args: string[],
-  env?: Record<string, string>,
+  env: Record<string, string> = {},
   input?: string | Buffer,
 ): Promise<Ran> {
-  return startSvc(args, env, input).ended
+  return needsProgram(args, env)
+    ? startSvc(args, env, input).ended
+    : runInProcess(args, env, { input })
+}
+
+function needsProgram([command = '']: string[], env: Record<string, string>): boolean {
+  return (
+    programsOfTheirOwn.has(command) ||
+    env.SVC_FAULT_POINT !== undefined ||
+    process.env.SVC_TEST_LAUNCHER !== undefined
+  )
 }
