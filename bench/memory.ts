@@ -30,7 +30,8 @@ export type Growth = {
 }
 
 const kib = 1024
-const idleAfterMs = 5000
+// The garbage of the start is collected after ten seconds.
+const idleAfterMs = 15_000
 const pollIntervalMs = 50
 const maxShown = 4
 
