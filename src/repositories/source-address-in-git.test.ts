@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
 import fc from 'fast-check'
+import { toRounds } from '../../test/support/rounds.ts'
 import { toHost } from '../outbound/host.ts'
 import { parseSource, type RemoteSource } from './source-address.ts'
 
@@ -86,7 +87,7 @@ test('git reads the same host, port and path from an ssh or git address', () => 
       const text = `${scheme}${user}${host}${port}/${path.flat().join('')}`
       if (isAccepted(text)) assertSameToGit(text)
     }),
-    { numRuns: 600 },
+    { numRuns: toRounds(100) },
   )
 })
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { toRounds } from '../../test/support/rounds.ts'
 import { isRepositoryName } from '../access/names.ts'
 import { Problem } from '../base/problem.ts'
 import { parseSource, type RemoteSource } from './source-address.ts'
@@ -292,7 +293,7 @@ test('any text is an address or rejected with a Problem', () => {
       const { username: _, password: __, ...plain } = remote(source.shown)
       assert.deepEqual({ ...source, ...plain }, source, 'what is shown means the same')
     }),
-    { numRuns: 5000 },
+    { numRuns: toRounds(1000) },
   )
 })
 
@@ -314,7 +315,7 @@ test('neither a shown address nor an error contains the password', () => {
       assert.ok(!source.shown.includes(password), source.shown)
       assert.ok(!JSON.stringify(source).includes(password))
     }),
-    { numRuns: 2000 },
+    { numRuns: toRounds(400) },
   )
 })
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { fuzzing } from '../../test/support/fuzz.ts'
+import { toRounds } from '../../test/support/rounds.ts'
 import { formsOf } from './forms.ts'
 import { createMasker, type Masker } from './masker.ts'
 
@@ -36,7 +37,7 @@ test('exactly the forms of a value are masked', () => {
     fc.property(text, ([list, content]) => {
       assert.equal(createMasker(list).mask(content), maskSimply(list, content))
     }),
-    { numRuns: 3000, ...fuzzing() },
+    { numRuns: toRounds(500), ...fuzzing() },
   )
 })
 
@@ -48,7 +49,7 @@ test('a stream is masked equally at all chunk boundaries, even within characters
       assert.equal(inPieces(masker, Buffer.from(content), lengths).toString(), whole)
       assert.equal(inPieces(masker, Buffer.from(content), [1]).toString(), whole)
     }),
-    { numRuns: 3000, ...fuzzing() },
+    { numRuns: toRounds(500), ...fuzzing() },
   )
 })
 
@@ -58,7 +59,7 @@ test('bytes without values pass unchanged', () => {
     fc.property(fc.uint8Array({ maxLength: 300 }), cuts, (bytes, lengths) => {
       assert.deepEqual(inPieces(masker, Buffer.from(bytes), lengths), Buffer.from(bytes))
     }),
-    { numRuns: 500, ...fuzzing() },
+    { numRuns: toRounds(100), ...fuzzing() },
   )
 })
 
@@ -78,7 +79,7 @@ test('at most the length of the longest form is held back', () => {
         if (!shown.includes('***')) assert.ok(shown.length >= index + 1 - longest)
       }
     }),
-    { numRuns: 500, ...fuzzing() },
+    { numRuns: toRounds(100), ...fuzzing() },
   )
 })
 

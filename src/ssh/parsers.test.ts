@@ -1,6 +1,7 @@
 import { strict as assert } from 'node:assert'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { toRounds } from '../../test/support/rounds.ts'
 import { isKeyType, keyTypeNames, readKeyBlob } from './key-blob.ts'
 import { PublicKeyError } from './public-key-error.ts'
 import { verifySignature } from './signature.ts'
@@ -21,7 +22,7 @@ test('reading arbitrary bytes returns values within them or throws a RangeError'
       }
       assert.ok(reader.position() <= buffer.length)
     }),
-    { numRuns: 5000 },
+    { numRuns: toRounds(800) },
   )
 })
 
@@ -41,6 +42,6 @@ test('an almost valid key is rejected and verifies nothing', () => {
         assert.ok(error instanceof PublicKeyError)
       }
     }),
-    { numRuns: 2000 },
+    { numRuns: toRounds(400) },
   )
 })

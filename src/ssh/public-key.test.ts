@@ -6,6 +6,7 @@ import { after, before, test } from 'node:test'
 import fc from 'fast-check'
 import { temporaryFolder } from '../../test/support/git.ts'
 import { without } from '../../test/support/programs.ts'
+import { toRounds } from '../../test/support/rounds.ts'
 import {
   generateKey,
   newKeyLine,
@@ -202,7 +203,7 @@ test('any input is a key or an error', () => {
         assert.ok(error instanceof PublicKeyError, String(error))
       }
     }),
-    { numRuns: 2000 },
+    { numRuns: toRounds(300) },
   )
 })
 

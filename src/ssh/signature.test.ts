@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { temporaryFolder } from '../../test/support/git.ts'
 import { without } from '../../test/support/programs.ts'
+import { toRounds } from '../../test/support/rounds.ts'
 import {
   generateKey,
   securityKeys,
@@ -122,7 +123,7 @@ function assertNothingElseHolds(about: About): void {
       const changed = change(about[part as 'signature'], at, bit)
       assert.equal(verifySignature({ ...about, [part]: changed }), false)
     }),
-    { numRuns: 150 },
+    { numRuns: toRounds(30) },
   )
   for (const algorithm of signatureAlgorithms) {
     assert.equal(verifySignature({ ...about, algorithm }), algorithm === about.algorithm)

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { fuzzing } from '../../test/support/fuzz.ts'
+import { toRounds } from '../../test/support/rounds.ts'
 import { checkCondition, checkTemplate } from './check-expression.ts'
 import { containsText } from './contains-text.ts'
 import { evaluateCondition, evaluateText, evaluateValue } from './evaluate.ts'
@@ -77,7 +78,7 @@ test('any text is checked without an internal error, and evaluated or rejected w
       onlyFaults(() => evaluateValue(template, scope))
       onlyFaults(() => evaluateCondition(template, scope))
     }),
-    { numRuns: 5000, ...fuzzing() },
+    { numRuns: toRounds(800), ...fuzzing() },
   )
 })
 
@@ -96,7 +97,7 @@ test('checking and evaluating accept the same expressions', () => {
         'faults are confirmed by evaluation',
       )
     }),
-    { numRuns: 5000, ...fuzzing() },
+    { numRuns: toRounds(800), ...fuzzing() },
   )
 })
 
@@ -110,7 +111,7 @@ test('any JSON passes through expressions unchanged', () => {
       const template = toTemplate('${{ fromJSON(inputs.json) }}')
       assert.equal(JSON.stringify(evaluateValue(template, of)), json)
     }),
-    { numRuns: 2000, ...fuzzing() },
+    { numRuns: toRounds(400), ...fuzzing() },
   )
 })
 
@@ -124,7 +125,7 @@ test('a text is found where `includes` finds it', () => {
       assert.equal(containsText(searched, part), searched.includes(part))
       assert.equal(containsText(`${part}x`, `${part}x`), true)
     }),
-    { numRuns: 1000, ...fuzzing() },
+    { numRuns: toRounds(200), ...fuzzing() },
   )
 })
 

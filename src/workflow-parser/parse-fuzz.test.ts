@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { stringify } from 'yaml'
 import { fuzzing } from '../../test/support/fuzz.ts'
+import { toRounds } from '../../test/support/rounds.ts'
 import { parseAction, parseWorkflow } from './parse.ts'
 
 test('a mutated file is parsed or has faults within the file', () => {
@@ -17,12 +18,12 @@ test('a mutated file is parsed or has faults within the file', () => {
   const file = fc
     .tuple(fc.constantFrom(...goodFiles), changes)
     .map(([text, list]) => list.reduce(changed, text))
-  fc.assert(fc.property(file, assertJudged), { numRuns: 3000, ...fuzzing() })
+  fc.assert(fc.property(file, assertJudged), { numRuns: toRounds(500), ...fuzzing() })
 })
 
 test('texts of YAML tokens are parsed or have faults', () => {
   const text = fc.array(fc.constantFrom(...pieces), { maxLength: 60 }).map((list) => list.join(''))
-  fc.assert(fc.property(text, assertJudged), { numRuns: 3000, ...fuzzing() })
+  fc.assert(fc.property(text, assertJudged), { numRuns: toRounds(500), ...fuzzing() })
 })
 
 test('mappings of known keys with any values are parsed or have faults', () => {
@@ -33,12 +34,12 @@ test('mappings of known keys with any values are parsed or have faults', () => {
     map: fc.dictionary(fc.constantFrom(...keys), tie('any'), { maxKeys: 6 }),
   })).map
   const file = value.map((made) => stringify(made, { version: '1.2', aliasDuplicateObjects: true }))
-  fc.assert(fc.property(file, assertJudged), { numRuns: 500, ...fuzzing() })
+  fc.assert(fc.property(file, assertJudged), { numRuns: toRounds(80), ...fuzzing() })
 })
 
 test('any text is parsed or has faults', () => {
   const text = fc.string({ unit: 'binary', maxLength: 200 })
-  fc.assert(fc.property(text, assertJudged), { numRuns: 1000, ...fuzzing() })
+  fc.assert(fc.property(text, assertJudged), { numRuns: toRounds(150), ...fuzzing() })
 })
 
 function assertJudged(text: string): void {

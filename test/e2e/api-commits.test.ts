@@ -5,6 +5,7 @@ import { after, before, test } from 'node:test'
 import fc from 'fast-check'
 import { newTokenString } from '../../src/base/token-string.ts'
 import { git, temporaryFolder } from '../support/git.ts'
+import { toRounds } from '../support/rounds.ts'
 import {
   type Answer,
   type Client,
@@ -166,7 +167,7 @@ test('random changes make the tree that git makes', async () => {
         assert.equal(answer.body.tree, await clone.git('write-tree'), path)
       },
     ),
-    { numRuns: 60, endOnFailure: true },
+    { numRuns: toRounds(20), endOnFailure: true },
   )
   const again = await cloned('random')
   assert.match(await again.git('fsck', '--strict', '--full'), /^$/)

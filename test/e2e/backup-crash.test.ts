@@ -28,7 +28,7 @@ import { startService } from '../support/service.ts'
 import { smallDisk, withoutMounts } from '../support/small-disk.ts'
 
 const seed = Number(process.env.SVC_CRASH_SEED ?? Date.now() % 1_000_000)
-const kills = toRounds(3)
+const kills = toRounds(2)
 const mib = 1024 * 1024
 const skip = await withoutMounts()
 const stepsOf = (work: string) => faultSteps.filter((step) => step.startsWith(`${work}.`))

@@ -27,7 +27,7 @@ import { toRounds } from '../support/rounds.ts'
 import { launcher, type Service, startServiceWithSsh } from '../support/service.ts'
 
 const seed = Number(process.env.SVC_CRASH_SEED ?? Date.now() % 1_000_000)
-const rounds = toRounds(6)
+const rounds = toRounds(3)
 const sharedRepositories = 2
 const commitsPerRound = 200
 

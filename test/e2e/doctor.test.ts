@@ -24,7 +24,7 @@ import { without } from '../support/programs.ts'
 import { toRounds } from '../support/rounds.ts'
 import { launcher, type Service, startServiceWithSsh } from '../support/service.ts'
 
-const rounds = toRounds(2)
+const rounds = toRounds(1)
 let patient: Patient
 
 before(async () => {

@@ -18,7 +18,7 @@ import { createRandom, type Random } from '../support/random.ts'
 import { toRounds } from '../support/rounds.ts'
 
 const seed = Number(process.env.SVC_FUZZ_SEED ?? Date.now() % 1_000_000)
-const rounds = toRounds(8)
+const rounds = toRounds(4)
 
 test(`random fetches get the response of git, however often they are made (SVC_FUZZ_SEED=${seed})`, async (t) => {
   await using site = await startFetchSite()

@@ -23,7 +23,7 @@ import { launcher, type Service, startService } from '../support/service.ts'
 
 const execute = promisify(execFile)
 const seed = Number(process.env.SVC_CRASH_SEED ?? Date.now() % 1_000_000)
-const rounds = toRounds(2)
+const rounds = toRounds(1)
 
 test('a command makes the running server maintain a repository, and prints the result', async () => {
   await using service = await startService()
@@ -199,7 +199,7 @@ test('clones, pushes, forced pushes and deletions work during maintenance', asyn
   try {
     await svc(service, 'repos', 'maintain', 'site')
     await svc(service, 'repos', 'maintain', 'site', '--full')
-    for (let round = 0; round < toRounds(5); round++) {
+    for (let round = 0; round < toRounds(3); round++) {
       await maintain(site.path, {
         git: createGit({
           settings: gitLimits,

@@ -31,7 +31,7 @@ test("the project's own repository survives a round trip", async () => {
 })
 
 // Each of a thousand refs.
-const groups = toRounds(4)
+const groups = toRounds(2)
 
 test('a repository of thousands of commits and refs survives a round trip', async () => {
   await using folder = await temporaryFolder()

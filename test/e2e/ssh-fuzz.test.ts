@@ -14,7 +14,7 @@ import { toRounds } from '../support/rounds.ts'
 import { type Service, startServiceWithSsh } from '../support/service.ts'
 
 const seed = Number(process.env.SVC_TEST_SEED ?? 20_261_121)
-const rounds = toRounds(40)
+const rounds = toRounds(20)
 
 test(`random input ends only its own connection (seed ${seed})`, async () => {
   await using service = await startServiceWithSsh({

@@ -11,7 +11,7 @@ import { toRounds } from '../support/rounds.ts'
 import { type SshSite, startSshSite } from '../support/ssh-site.ts'
 
 const seed = Number(process.env.SVC_TEST_SEED ?? 20_261_121)
-const cuts = toRounds(16)
+const cuts = toRounds(8)
 const atOnce = 8
 const skip = without('openssh')
 // The identification, the exchange of keys, authentication and the first data of git take about this number of bytes.

@@ -13,7 +13,7 @@ import type { Service } from '../support/service.ts'
 import { startWebhookSite } from '../support/webhook-site.ts'
 
 const seed = Number(process.env.SVC_CRASH_SEED ?? Date.now() % 1_000_000)
-const rounds = toRounds(9)
+const rounds = toRounds(5)
 const pushers = 3
 const pushesPerRound = 60
 

@@ -21,7 +21,7 @@ import { endOf, logOf, oneStep, pushFiles } from '../support/workflow-site.ts'
 
 const options = { skip: without('bubblewrap'), timeout: 600_000 }
 const seed = Number(process.env.SVC_CRASH_SEED ?? Date.now() % 1_000_000)
-const rounds = toRounds(3)
+const rounds = toRounds(2)
 
 // Long enough to be killed in the middle of, short enough to be waited for.
 const passing = 'echo begun; (setsid sleep 4716001 &); sleep 2; echo done'

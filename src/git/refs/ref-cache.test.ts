@@ -7,6 +7,7 @@ import fc from 'fast-check'
 import { fuzzing } from '../../../test/support/fuzz.ts'
 import { git as realGit, temporaryFolder } from '../../../test/support/git.ts'
 import { gitLimits } from '../../../test/support/git-limits.ts'
+import { toRounds } from '../../../test/support/rounds.ts'
 import { gitCommands } from '../process/commands.ts'
 import { createGit } from '../process/git-process.ts'
 import {
@@ -143,7 +144,7 @@ test('refs are listed as git prints them, byte for byte, after any change', asyn
         }
       },
     ),
-    { seed, numRuns: 25 },
+    { seed, numRuns: toRounds(10) },
   )
   // Else git may have answered all of it.
   assert.ok(answered > 50, `${answered} were answered from memory`)
