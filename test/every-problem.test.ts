@@ -189,7 +189,19 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
   },
   too_many_runs: async () => {
     await pushFiles(admin, 'busy', oneStep('true'))
-    for (let count = 0; count < 500; count++) await admin.post('/repos/busy/workflows', {})
+    const { body } = await admin.post('/repos/busy/workflows', {})
+    const runs = service.db.selectFrom('runs').selectAll().where('id', '=', body.id)
+    const run = await runs.executeTakeFirstOrThrow()
+    const copies = Array.from({ length: 499 }, (_, n) => ({
+      ...run,
+      id: newId(),
+      number: 1000 + n,
+    }))
+    for (let at = 0; at < copies.length; at += 100)
+      await service.db
+        .insertInto('runs')
+        .values(copies.slice(at, at + 100))
+        .execute()
     return admin.post('/repos/busy/workflows', {})
   },
   checks_busy: async () => {

@@ -66,6 +66,8 @@ test('every composed regular expression takes linear time', async () => {
 const limits = { timeout: null, attackTimeout: null, incubationTimeout: null }
 
 async function assertLinear(pattern: string, flags: string, place: string): Promise<void> {
+  // Without repetition the time has a bound, which takes no proof.
+  if (!/[*+{]/.test(pattern.replaceAll(/\\[*+{]/g, ''))) return
   const found = await check(pattern, flags, limits)
   if (found.status === 'safe') return
   const why = found.status === 'vulnerable' ? found.attack.pattern.slice(0, 200) : found.status
