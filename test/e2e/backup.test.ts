@@ -31,6 +31,7 @@ import { createPostgresDatabase } from '../support/databases.ts'
 import { git, spawnGit } from '../support/git.ts'
 import { without } from '../support/programs.ts'
 import { startService } from '../support/service.ts'
+import { withSsh } from '../support/test-settings.ts'
 
 test('a backup of a running server can be restored', async () => {
   await using site = await createBackupSite()
@@ -141,7 +142,7 @@ test('a changed or truncated copy is replaced; --recheck also finds changes that
 })
 
 test('keys are included only on request, and restored if included', async () => {
-  await using site = await createBackupSite()
+  await using site = await createBackupSite(withSsh)
   const keys = ['encryption.key', 'ssh_host_ed25519_key', 'ssh_host_ed25519_key.pub']
   const said = await mustRun(['backup', site.backup], site.env)
   assert.match(said, /The backup contains no keys/)

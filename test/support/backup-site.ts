@@ -1,14 +1,14 @@
 import { join } from 'node:path'
 import { mustRunInProcess, refsOf } from './backups.ts'
 import { createProject, temporaryFolder } from './git.ts'
-import { startService, startServiceWithSsh } from './service.ts'
+import { startService } from './service.ts'
 
 /** A service with some of everything that a backup holds, and a folder for backups; the server runs. */
 export async function createBackupSite(env: Record<string, string> = {}) {
   await using stack = new AsyncDisposableStack()
   const folder = stack.use(await temporaryFolder())
   const dataDir = join(folder.path, 'data')
-  const service = stack.use(await startServiceWithSsh({ dataDir, env }))
+  const service = stack.use(await startService({ dataDir, env }))
   const project = stack.use(await createProject())
   for (const name of ['site', 'page', 'empty']) await service.admin.post('/repos', { name })
   await service.admin.put('/repos/site/protections/branches/main')
