@@ -12,7 +12,7 @@ import { filtersOf } from './live-pages.ts'
 type ShownEvent = OperationValues['listEvents'][number]
 
 const pageSize = 50
-// Of a reader who sees few of the events, a page is looked for in so many parts of the log.
+// Of a reader who sees few of the events, a page is looked for in this many parts of the log.
 const maxScans = 10
 
 export const eventPages = [
