@@ -86,6 +86,8 @@ export function createPageRequests(dependencies: Dependencies) {
     let route = 'page'
     let abortController: AbortController | undefined
     response.setHeader('x-request-id', requestId)
+    // Each operation that a page performs may listen for its end.
+    response.setMaxListeners(0)
     response.on('close', () => {
       if (response.writableFinished) discardRest(request)
       const { method = '' } = request

@@ -75,7 +75,7 @@ function runRow(
   return html`<li class="row run-row">${stateMark(run)}
 <div class="grow"><p class="cut"><a class="title" href="${to.of(name, `runs/${run.number}`)}">${subject || run.name}</a></p>
 <p class="run-facts soft"><span>${run.name} <span class="nowrap">#${run.number}</span></span> ${causeOf(run)} ${sourceOf(to, name, run)}</p></div>
-<span class="end soft">${durationOf(run, now)}<br>${age(run.createdAt, now)}</span></li>`
+<span class="end soft run-times">${durationOf(run, now)} <span>${age(run.createdAt, now)}</span></span></li>`
 }
 
 /** The subjects of the commits of runs; empty for those who may not read the code. */

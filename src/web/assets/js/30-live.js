@@ -61,7 +61,7 @@
     }
     early.delete(step)
     const end = log.getBoundingClientRect().bottom
-    const follows = end > 0 && end < innerHeight + 60
+    const follows = scrollY > 0 && end > 0 && end < innerHeight + 60
     let number = log.lastLine ?? log.start + log.querySelectorAll('li').length
     for (const segments of lines) {
       const line = document.createElement('li')

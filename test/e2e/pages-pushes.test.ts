@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { allEyes, assertAccessible, openWindow, startBrowser } from '../support/browser.ts'
+import { createProject, type Project } from '../support/git.ts'
+import { logIn, type PageClient } from '../support/page-client.ts'
+import { without } from '../support/programs.ts'
+import { type Service, startService } from '../support/service.ts'
+
+let service: Service
+let project: Project
+let client: PageClient
+
+before(async () => {
+  service = await startService()
+  project = await createProject()
+  await service.admin.post('/repos', { name: 'site' })
+  await project.git('remote', 'add', 'origin', service.admin.remote('site'))
+  await project.git('push', 'origin', 'HEAD:refs/heads/main')
+  client = await logIn(service.url, service.adminToken)
+})
+
+after(async () => {
+  await service[Symbol.asyncDispose]()
+  await project[Symbol.asyncDispose]()
+})
+
+/** The id of the newest push. */
+async function newest(): Promise<string> {
+  const [push] = (await service.admin.get('/repos/site/pushes?limit=1')).body
+  return push.id
+}
+
+async function push(...refs: string[]): Promise<string> {
+  await project.git('commit', '--allow-empty', '--quiet', '-m', 'Next')
+  await project.git('push', '--quiet', '--force', 'origin', ...refs)
+  return newest()
+}
+
+test('pushes are listed with what they did to each ref', async () => {
+  await push('HEAD:refs/heads/one', 'HEAD:refs/tags/v1')
+  await project.git('commit', '--amend', '--allow-empty', '--quiet', '-m', 'Other')
+  await project.git('push', '--quiet', '--force', 'origin', 'HEAD:refs/heads/one')
+  await project.git('push', '--quiet', 'origin', ':refs/heads/one')
+  const { status, text } = await client.get('/r/site/pushes')
+  assert.equal(status, 200)
+  const rows = text.split('<li class="row push-row">').slice(1)
+  assert.match(rows[0] ?? '', /<b>one<\/b>[\s\S]*>deleted</)
+  assert.match(
+    rows[1] ?? '',
+    /href="\/r\/site\/compare\/[0-9a-f]{40}\.\.\.[0-9a-f]{40}"[\s\S]*>forced</,
+  )
+  assert.match(rows[2] ?? '', /pushed 2 refs<[\s\S]*>created<[\s\S]*<b>v1<\/b>/)
+  const only = await client.get('/r/site/pushes?ref=refs/tags/v1')
+  assert.equal(only.text.match(/push-row/g)?.length, 1)
+  assert.equal((await client.get('/r/site/pushes?ref=bad..ref')).status, 400)
+})
+
+test('a push is undone by its button, which says what it does, and shows its state', async () => {
+  const id = await push('HEAD:refs/heads/main', 'HEAD:refs/heads/two')
+  const before = await client.get(`/r/site/pushes/${id}`)
+  assert.match(before.text, /move <b>main<\/b> from <code>[0-9a-f]{7}<\/code> back to/)
+  assert.match(before.text, /delete <b>two<\/b>/)
+  const { status, location } = await client.post(`/r/site/pushes/${id}/undo`, {})
+  assert.deepEqual([status, location], [303, `/r/site/pushes/${await newest()}`])
+  assert.match((await client.get(location ?? '')).text, /Undo by admin[\s\S]*an earlier push/)
+  const after = await client.get(`/r/site/pushes/${id}`)
+  assert.match(after.text, /Undone by <b>admin<\/b>/)
+  assert.doesNotMatch(after.text, /<button class="danger">/)
+  assert.equal((await client.post(`/r/site/pushes/${id}/undo`, {})).status, 409)
+})
+
+test('a push that cannot be undone says why, and readers have no button', async () => {
+  const id = await push('HEAD:refs/heads/three')
+  await push('HEAD:refs/heads/three')
+  assert.match(
+    (await client.get(`/r/site/pushes/${id}`)).text,
+    /Not possible: its refs have changed/,
+  )
+  await service.admin.post('/repos/site/collaborators', { username: 'reader', role: 'read' })
+  const wanted = { name: 'x', username: 'reader', permissions: ['repo:read'] }
+  const { body } = await service.admin.post('/tokens', wanted)
+  const reader = await logIn(service.url, body.token)
+  const { status, text } = await reader.get(`/r/site/pushes/${await newest()}`)
+  assert.equal(status, 200)
+  assert.doesNotMatch(text, /<button class="danger">/)
+  assert.equal((await client.get('/r/site/pushes/nothing')).status, 404)
+})
+
+test('events are sentences with links, filtered, newest first', async () => {
+  const { text } = await client.get('/-/events?repository=site&kind=push')
+  assert.match(
+    text,
+    /<b>admin<\/b> pushed to <a href="\/r\/site\/pushes\/\w+"><b>three<\/b><\/a> of/,
+  )
+  assert.doesNotMatch(text, /created the token/)
+  assert.match(
+    (await client.get('/-/events?kind=repository.created')).text,
+    /created <a href="\/r\/site">/,
+  )
+  assert.match((await client.get('/-/events?kind=webhook.deleted')).text, /No events/)
+  assert.equal((await client.get('/-/events?repository=missing')).status, 404)
+  assert.equal((await client.get('/-/events?kind=nonsense')).status, 400)
+  const { text: first } = await client.get('/-/events?before=2')
+  assert.equal(first.match(/class="event"/g)?.length, 1)
+  assert.doesNotMatch(first, /Older events/)
+})
+
+test('the pages of pushes and events are accessible and quiet in every view', {
+  skip: without('chromium'),
+}, async () => {
+  const browser = await startBrowser()
+  const id = await newest()
+  try {
+    for (const eyes of allEyes) {
+      const { context, page, faults } = await openWindow(browser, {
+        ...eyes,
+        url: service.url,
+        token: service.adminToken,
+      })
+      for (const path of ['/r/site/pushes', `/r/site/pushes/${id}`, '/-/events']) {
+        await page.goto(path)
+        await assertAccessible(page)
+      }
+      assert.deepEqual(faults, [])
+      await context.close()
+    }
+  } finally {
+    await browser.close()
+  }
+})

@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { allEyes, assertAccessible, openWindow, startBrowser } from '../support/browser.ts'
+import { type InProcess, startInProcess } from '../support/in-process.ts'
+import { logIn, type PageClient } from '../support/page-client.ts'
+import { without } from '../support/programs.ts'
+import { begun, jobEnded, mustClaim, runEnded, wholeRun, wrote } from '../support/run-by-hand.ts'
+import { oneStep, pushFiles } from '../support/workflow-site.ts'
+
+let service: InProcess
+let client: PageClient
+
+before(async () => {
+  service = await startInProcess()
+  await pushFiles(service.admin, 'site', oneStep('true'), { message: 'A <script> & more' })
+  client = await logIn(service.url, service.adminToken)
+})
+
+after(() => service[Symbol.asyncDispose]())
+
+async function startRun() {
+  const { body } = await service.admin.post('/repos/site/workflows', {})
+  return { number: body.number as number, held: await mustClaim(service.admin) }
+}
+
+async function endedRun(...wanted: Parameters<typeof wholeRun>): Promise<number> {
+  const { number, held } = await startRun()
+  await held.report(...wholeRun(...wanted))
+  return number
+}
+
+test('runs are listed with their state, commit and cause, and filtered', async () => {
+  const number = await endedRun('failure')
+  const { status, text } = await client.get('/r/site/runs')
+  assert.equal(status, 200)
+  assert.match(text, new RegExp(`href="/r/site/runs/${number}">A &lt;script&gt; &amp; more<`))
+  assert.match(text, /class="hidden">Failed</)
+  assert.match(text, /<b>admin<\/b> started it/)
+  assert.match(text, /aria-label="Last runs, oldest first: [^"]*failed/)
+  assert.match((await client.get('/r/site/runs?status=queued')).text, /No runs like that/)
+  assert.match((await client.get('/r/site/runs?branch=main')).text, /Failed/)
+  assert.equal((await client.get('/r/site/runs?cursor=x')).status, 400)
+})
+
+test('older runs are on the next page', async () => {
+  for (let run = 0; run < 31; run++) await service.admin.post('/repos/site/workflows', {})
+  const { text } = await client.get('/r/site/runs?status=queued')
+  const [, older = ''] = /rel="next" href="([^"]+)"/.exec(text) ?? []
+  const next = await client.get(`/r/site/runs${older.replaceAll('&amp;', '&')}`)
+  assert.equal(next.text.match(/<li class="row run-row/g)?.length, 1)
+  const { body } = await service.admin.get('/repos/site/workflows?status=queued&limit=100')
+  for (const { id } of body) await service.admin.post(`/repos/site/workflows/${id}/cancel`)
+})
+
+test('a failed run shows first what failed, its last lines, and the last success', async () => {
+  const green = await endedRun('success', 'fine\n')
+  const number = await endedRun(
+    'failure',
+    'start\nmore\n\x1b[31mError: <b>no</b>\x1b[0m\n  at line 3\n',
+  )
+  const { text } = await client.get(`/r/site/runs/${number}`)
+  const [digest = ''] = /<section class="digest">[\s\S]*?<\/section>/.exec(text) ?? []
+  assert.match(digest, /failed in Only/)
+  assert.match(digest, /Exit code 1 after 3 s/)
+  assert.match(digest, new RegExp(`href="/r/site/runs/${green}">run ${green}`))
+  assert.match(digest, /<span class="ansi-red">Error: &lt;b&gt;no&lt;\/b&gt;<\/span>/)
+  assert.doesNotMatch(digest, /start/)
+  assert.match(text, /<details class="card step" id="step-0"[^>]* open>/)
+  assert.match(text, /<li id="s0-L4">/)
+  assert.match(text, /aria-label="steps: Only failed, 3 s"/)
+})
+
+test('of a long log, the last lines are shown, with a link to all', async () => {
+  const lines = Array.from({ length: 2500 }, (_, index) => `line ${index + 1}\n`).join('')
+  const number = await endedRun('failure', lines)
+  const { text } = await client.get(`/r/site/runs/${number}`)
+  assert.match(text, /500 earlier lines are not shown here/)
+  assert.match(text, /start="501"[^>]*><li id="s0-L501">line 501</)
+  assert.match(text, new RegExp(`href="/r/site/runs/${number}/log\\?step=0">All 2,500 lines`))
+  const whole = await client.get(`/r/site/runs/${number}/log?step=0`)
+  assert.match(whole.text, /<li id="L1">line 1<[\s\S]*<li id="L2500">line 2500<\/li><\/ol>/)
+  const plain = await client.get(`/r/site/runs/${number}/log?step=0&plain`)
+  assert.deepEqual(
+    [plain.text, plain.headers.get('content-type')],
+    [lines, 'text/plain; charset=utf-8'],
+  )
+})
+
+test('a run is cancelled, and run again; its earlier attempts can be seen', async () => {
+  const { number, held } = await startRun()
+  await held.report(...begun(), wrote('first try\n'))
+  const running = await client.get(`/r/site/runs/${number}`)
+  assert.match(running.text, /data-live="\/r\/site\/runs\/\d+\/live\?after=\d+"/)
+  const cancelled = await client.post(`/r/site/runs/${number}/cancel`, {})
+  assert.deepEqual([cancelled.status, cancelled.location], [303, `/r/site/runs/${number}`])
+  await held.report(...jobEnded('failure'), runEnded('cancelled'))
+  assert.equal((await client.post(`/r/site/runs/${number}/cancel`, {})).status, 409)
+  assert.equal((await client.post(`/r/site/runs/${number}/rerun`, { jobs: 'failed' })).status, 303)
+  const again = await mustClaim(service.admin)
+  await again.report(...wholeRun('success', 'second try\n'))
+  const latest = await client.get(`/r/site/runs/${number}`)
+  assert.match(latest.text, /second try/)
+  assert.match(latest.text, /\?attempt=1">1 cancelled</)
+  const former = await client.get(`/r/site/runs/${number}?attempt=1`)
+  assert.match(former.text, /first try/)
+  assert.doesNotMatch(former.text, /second try|Run again/)
+  assert.match((await client.get(`/r/site/runs/${number}/log?attempt=1`)).text, /first try/)
+  assert.equal((await client.get(`/r/site/runs/${number}?attempt=9`)).status, 404)
+})
+
+test('a run is started by the form, whose problems stand above what was typed', async () => {
+  const fields = { branch: 'main', file: 'ci.yml', inputs: '' }
+  const { status, location } = await client.post('/r/site/runs', fields)
+  assert.equal(status, 303)
+  assert.match(location ?? '', /^\/r\/site\/runs\/\d+$/)
+  await (await mustClaim(service.admin)).report(...wholeRun())
+  const missing = await client.post('/r/site/runs', { ...fields, branch: 'no"branch' })
+  assert.equal(missing.status, 422)
+  assert.match(missing.text, /role="alert"[\s\S]*value="no&quot;branch"/)
+  const malformed = await client.post('/r/site/runs', { ...fields, inputs: 'nothing' })
+  assert.match(malformed.text, /The input &quot;nothing&quot; must have the form name=value/)
+})
+
+test('those who may only read have no buttons, and those who may not read have no runs', async () => {
+  const number = await endedRun()
+  const login = async (permissions: string[]) => {
+    const { body } = await service.admin.post('/tokens', {
+      name: 'x',
+      username: 'reader',
+      permissions,
+    })
+    return logIn(service.url, body.token)
+  }
+  await service.admin.post('/repos/site/collaborators', { username: 'reader' })
+  const reader = await login(['repo:read', 'workflow:read'])
+  for (const path of ['/r/site/runs', `/r/site/runs/${number}`]) {
+    const { status, text } = await reader.get(path)
+    assert.equal(status, 200)
+    assert.doesNotMatch(text, /method="post" action="\/r\//)
+  }
+  const outsider = await login(['repo:read'])
+  for (const path of ['runs', `runs/${number}`, `runs/${number}/log`, `runs/${number}/live`])
+    assert.equal((await outsider.get(`/r/site/${path}`)).status, 403)
+  for (const path of ['runs/999999', 'runs/0', 'runs/x', 'runs/999999/log'])
+    assert.equal((await client.get(`/r/site/${path}`)).status, 404)
+})
+
+test('the pages of runs are accessible and quiet in every view', {
+  skip: without('chromium'),
+}, async () => {
+  const output =
+    'one\n::group::Two\n\x1b[33mthree\x1b[0m \x1b[41mfour\x1b[0m \x1b[35mfive\x1b[36m\n::endgroup::\n'
+  const number = await endedRun('failure', output)
+  const { number: running, held } = await startRun()
+  await held.report(...begun(), wrote('busy\n'))
+  const browser = await startBrowser()
+  try {
+    for (const eyes of allEyes) {
+      const { context, page, faults } = await openWindow(browser, {
+        ...eyes,
+        url: service.url,
+        token: service.adminToken,
+      })
+      for (const path of ['runs', `runs/${number}`, `runs/${running}`, `runs/${number}/log`]) {
+        await page.goto(`/r/site/${path}`)
+        await assertAccessible(page)
+      }
+      assert.deepEqual(faults, [])
+      await context.close()
+    }
+  } finally {
+    await browser.close()
+    await held.report(...jobEnded(), runEnded())
+  }
+})
