@@ -9,7 +9,7 @@ type Rule = OperationValues['listBranchProtections']['rules'][number]
 const ownerWords = {
   any: 'owners may do everything',
   'fast-forward': 'owners may only add commits',
-  none: 'nobody may change it',
+  none: 'no one may change it',
 } as const
 
 /** Protected branches or tags. */

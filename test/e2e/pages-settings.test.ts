@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { allEyes, assertAccessible, openWindow, startBrowser } from '../support/browser.ts'
+import { logIn, type PageClient } from '../support/page-client.ts'
+import { without } from '../support/programs.ts'
+import { type Service, startService } from '../support/service.ts'
+
+let service: Service
+let client: PageClient
+
+const page = '/r/site/settings'
+
+before(async () => {
+  service = await startService()
+  await service.admin.post('/repos', { name: 'site' })
+  client = await logIn(service.url, service.adminToken)
+})
+
+after(() => service[Symbol.asyncDispose]())
+
+test('name, description, default branch and leak guard are changed one by one', async () => {
+  const { admin } = service
+  await client.post(`${page}/description`, { description: 'About <it>' })
+  await client.post(`${page}/default-branch`, { defaultBranch: 'trunk' })
+  await client.post(`${page}/leak-guard`, { leakGuard: 'off' })
+  const renamed = await client.post(`${page}/name`, { name: 'other' })
+  assert.deepEqual([renamed.status, renamed.location], [303, '/r/other/settings'])
+  const { body } = await admin.get('/repos/other')
+  assert.deepEqual(
+    [body.description, body.defaultBranch, body.leakGuard, body.role],
+    ['About <it>', 'trunk', false, 'admin'],
+  )
+  await admin.post('/repos', { name: 'taken' })
+  const taken = await client.post('/r/other/settings/name', { name: 'taken' })
+  assert.equal(taken.status, 409)
+  assert.match(taken.text, /role="alert"[\s\S]*value="taken"[\s\S]*About &lt;it&gt;/)
+  assert.equal((await client.post('/r/other/settings/name', { name: 'site' })).status, 303)
+})
+
+test('branches and tags are protected with rules', async () => {
+  await client.post(`${page}/branches`, {
+    pattern: 'release/*',
+    owners: 'fast-forward',
+    requires: 'ci.yml\r\n\r\n',
+  })
+  await client.post(`${page}/tags`, { pattern: 'v*', owners: 'none' })
+  const { text } = await client.get(page)
+  assert.match(text, /release\/\*[\s\S]*only add commits[\s\S]*ci\.yml[\s\S]*v\*/)
+  const bad = await client.post(`${page}/branches`, { pattern: 'a..b', owners: 'any' })
+  assert.equal(bad.status, 400)
+  assert.match(bad.text, /aria-invalid="true" value="a\.\.b"/)
+  await client.post(`${page}/branches/remove`, { pattern: 'release/*' })
+  await client.post(`${page}/tags/remove`, { pattern: 'v*' })
+  assert.doesNotMatch((await client.get(page)).text, /release\/\*<\/b>/)
+  const again = await client.post(`${page}/tags/remove`, { pattern: 'v*' })
+  assert.equal(again.status, 404)
+  assert.match(again.text, /role="alert"/)
+})
+
+test('collaborators are added with a role, and each sees the sections of that role', async () => {
+  const { token } = await service.client({
+    username: 'ada',
+    permissions: ['repo:read', 'repo:write', 'collaborator:read'],
+  })
+  const ada = await logIn(service.url, token)
+  assert.equal((await ada.get(page)).status, 404)
+  await client.post(`${page}/collaborators`, { username: 'ada', role: 'read' })
+  const asReader = (await ada.get(page)).text
+  assert.match(asReader, /your role is <b>read<\/b>[\s\S]*Collaborators/)
+  assert.doesNotMatch(asReader, /<form method="post" action="\/r/)
+  assert.doesNotMatch(asReader, /Secrets/)
+  await client.post(`${page}/collaborators`, { username: 'ada', role: 'maintain' })
+  const asMaintainer = (await ada.get(page)).text
+  assert.match(asMaintainer, /settings\/leak-guard"[\s\S]*settings\/branches"/)
+  assert.doesNotMatch(asMaintainer, /settings\/(default-branch|delete|collaborators)"/)
+  await client.post(`${page}/collaborators/remove`, { username: 'ada' })
+  assert.equal((await ada.get(page)).status, 404)
+})
+
+test('the value of a secret is in no page, even if its form fails', async () => {
+  const value = 'hush-hush-4711'
+  const refused = await client.post(`${page}/secrets`, { secret: '1BAD', value })
+  assert.equal(refused.status, 400)
+  assert.match(refused.text, /aria-invalid="true" value="1BAD"/)
+  assert.equal(refused.headers.get('cache-control'), 'no-store')
+  const saved = await client.post(`${page}/secrets`, { secret: 'KEY', value })
+  assert.equal(saved.status, 303)
+  const { text } = await client.get(page)
+  assert.match(text, /KEY<\/b>/)
+  // A wrong token leads to the same question again, without the value.
+  const asked = await client.post(`${page}/secrets`, { secret: 'KEY', value, _token: 'svc_no' })
+  assert.equal(asked.status, 401)
+  assert.match(asked.text, /<input type="hidden" name="secret" value="KEY">/)
+  assert.match(asked.text, /<textarea [^>]*name="value" required/)
+  for (const answer of [refused.text, text, asked.text])
+    assert.doesNotMatch(answer, new RegExp(value))
+  const given = await client.post(`${page}/secrets`, {
+    secret: 'KEY2',
+    value,
+    _token: service.adminToken,
+  })
+  assert.equal(given.status, 303)
+  const names = (await service.admin.get('/repos/site/secrets')).body
+  assert.deepEqual(
+    names.map(({ name }: { name: string }) => name),
+    ['KEY', 'KEY2'],
+  )
+  assert.equal((await client.post(`${page}/secrets/remove`, { secret: 'KEY' })).status, 303)
+})
+
+test('a repository is deleted only when its name is typed', async () => {
+  await service.admin.post('/repos', { name: 'short-lived' })
+  const address = '/r/short-lived/settings/delete'
+  const refused = await client.post(address, { confirm: 'short' })
+  assert.equal(refused.status, 400)
+  assert.match(refused.text, /aria-invalid="true" value="short"/)
+  const deleted = await client.post(address, { confirm: 'short-lived' })
+  assert.deepEqual([deleted.status, deleted.location], [303, '/-/deleted'])
+  assert.equal((await client.get('/r/short-lived/settings')).status, 404)
+})
+
+test('the settings are accessible in every view', { skip: without('chromium') }, async () => {
+  const browser = await startBrowser()
+  await client.post(`${page}/branches`, { pattern: 'main', owners: 'any' })
+  try {
+    for (const eyes of allEyes) {
+      const {
+        context,
+        page: shown,
+        faults,
+      } = await openWindow(browser, {
+        ...eyes,
+        url: service.url,
+        token: service.adminToken,
+      })
+      await shown.goto(page)
+      await assertAccessible(shown)
+      for (const summary of await shown.locator('details.add > summary').all())
+        await summary.click()
+      await assertAccessible(shown)
+      assert.deepEqual(faults, [])
+      await context.close()
+    }
+  } finally {
+    await browser.close()
+  }
+})
