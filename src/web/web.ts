@@ -18,6 +18,7 @@ import { createAssets } from './assets.ts'
 import { isOpenToAnonymous, namesCommit } from './audience.ts'
 import { createSessionCookie } from './cookies.ts'
 import { renderFrame } from './frame.ts'
+import { gitRedirect } from './git-redirect.ts'
 import { createLinks } from './links.ts'
 import { matchPage, type PageRoute } from './match.ts'
 import {
@@ -77,10 +78,14 @@ export function createWeb({
     throw new Problem('too_many_requests', 'Too many pages at once.', { retryAfterSeconds })
   }
 
+  function publicAddress({ publicOrigin }: PageExchange): { address: URL; prefix: string } {
+    const address = new URL(publicOrigin() ?? baseUrl())
+    return { address, prefix: address.pathname.replace(/\/$/, '') }
+  }
+
   /** What all responses to a request share. */
   async function openVisit(exchange: PageExchange, params: Record<string, string>) {
-    const address = new URL(exchange.publicOrigin() ?? baseUrl())
-    const prefix = address.pathname.replace(/\/$/, '')
+    const { address, prefix } = publicAddress(exchange)
     const cookie = createSessionCookie({ isHttps: address.protocol === 'https:', prefix })
     const secret = cookie.read(exchange.request.headers)
     const open = secret === undefined ? undefined : await sessions.open(secret)
@@ -250,6 +255,12 @@ export function createWeb({
     let visit: Visit | undefined
     let template = 'page'
     try {
+      const { prefix } = publicAddress(exchange)
+      const redirect = gitRedirect(request.method, path, exchange.query, prefix)
+      if (redirect) {
+        await send(exchange, undefined, redirect)
+        return '/r/:name/info/refs'
+      }
       visit = await openVisit(exchange, {})
       if (path === '/robots.txt' && (request.method === 'GET' || request.method === 'HEAD')) {
         await send(exchange, visit, robotsText(settings.webAnonymousRead, visit.to.prefix))
