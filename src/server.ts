@@ -117,6 +117,7 @@ export async function startService(options: Options): Promise<RunningService> {
   )
   const browse = starting.use(
     createBrowse({
+      db: app.db,
       git: app.git,
       pool,
       repositories: app.repositories,

@@ -110,6 +110,7 @@ const examples: Record<string, Example> = {
   'GET /docs': { path: '/docs' },
   'GET /llms.txt': { path: '/llms.txt' },
   'GET /repos': { path: '/repos' },
+  'GET /activity': { path: '/activity?filter=SITE' },
   'POST /repos': { path: '/repos', body: { name: 'fresh' } },
   'POST /repos/import': {
     path: '/repos/import',

@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { PlainSettings } from '../config/settings.ts'
+import type { Db } from '../database/schema.ts'
 import type { ObjectPool } from '../git/objects/object-pool.ts'
 import type { Git } from '../git/process/git-process.ts'
 import { createRefCache } from '../git/refs/ref-cache.ts'
@@ -11,6 +12,7 @@ import type { Directories } from '../repositories/directories.ts'
 import type { Protections } from '../repositories/protections.ts'
 import { recheckAccess } from '../repositories/recheck-access.ts'
 import type { Repositories } from '../repositories/repositories.ts'
+import { activityRoutes } from './activity-routes.ts'
 import { archiveRoutes } from './archive-routes.ts'
 import { blameRoutes } from './blame-routes.ts'
 import type { BrowseParts } from './browse-parts.ts'
@@ -35,9 +37,10 @@ export type Browse = AsyncDisposable & {
 }
 
 type Dependencies = {
+  db: Db
   git: Git
   pool: ObjectPool
-  repositories: Pick<Repositories, 'open' | 'reopen'>
+  repositories: Pick<Repositories, 'open' | 'reopen' | 'listByPush'>
   protections: Pick<Protections, 'list'>
   settings: PlainSettings
   directories: Pick<Directories, 'pathOf'>
@@ -72,6 +75,7 @@ export function createBrowse(dependencies: Dependencies): Browse {
   }
   return {
     routes: recheckAccess(dependencies.repositories, [
+      ...activityRoutes({ ...dependencies, commits: parts.commits }),
       ...refRoutes(parts),
       ...treeRoutes(parts),
       ...fileRoutes(parts),

@@ -19,6 +19,7 @@ export type Table = {
 const byDoctor = { doctor: 'examines it' }
 const byMetrics = { metrics: 'counts its rows' }
 const byRotation = { secrets: 'reseals the secrets of all tables when keys are rotated' }
+const forActivity = { browse: 'shows the activity of many repositories at once' }
 const withRepository = 'joins the repository of its rows'
 
 /** Every table except `schema_version`, referenced tables first. Backups copy the tables in this order. */
@@ -74,7 +75,7 @@ export const tables: readonly Table[] = [
   { name: 'uploads', key: ['key'], owner: 'store', readers: byDoctor, isOfStore: true },
   { name: 'nodes', key: ['id'], owner: 'nodes', isOfStore: true },
   { name: 'secrets', key: ['id'], owner: 'secrets' },
-  { name: 'runs', key: ['id'], owner: 'workflows' },
+  { name: 'runs', key: ['id'], owner: 'workflows', readers: forActivity },
   { name: 'run_numbers', key: ['repository_id'], owner: 'workflows' },
   { name: 'run_groups', key: ['run_id', 'name'], owner: 'workflows' },
   { name: 'run_attempts', key: ['run_id', 'attempt'], owner: 'workflows' },
@@ -97,7 +98,12 @@ export const tables: readonly Table[] = [
     name: 'pushes',
     key: ['id'],
     owner: 'git-server',
-    readers: { ...byDoctor, ...byMetrics, backup: 'finds refs that change during a backup' },
+    readers: {
+      ...byDoctor,
+      ...byMetrics,
+      ...forActivity,
+      backup: 'finds refs that change during a backup',
+    },
   },
   {
     name: 'events',

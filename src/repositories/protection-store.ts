@@ -69,6 +69,21 @@ export function listProtectionsBetween(
     .execute()
 }
 
+/** The protections of several repositories. */
+export function listProtectionsOfAll(
+  db: Db,
+  repositoryIds: readonly string[],
+): Promise<ProtectionRow[]> {
+  if (repositoryIds.length === 0) return Promise.resolve([])
+  return db
+    .selectFrom('protections')
+    .selectAll()
+    .where('repositoryId', 'in', repositoryIds)
+    .orderBy('createdAt')
+    .orderBy('branch')
+    .execute()
+}
+
 export async function deleteProtection(
   db: Db,
   repositoryId: string,

@@ -31,7 +31,7 @@ import {
 import type { Directories } from './directories.ts'
 import { findFailedImport } from './import-store.ts'
 import { protectedBranchesIn } from './protection-rules.ts'
-import { listProtectionsBetween } from './protection-store.ts'
+import { listProtectionsBetween, listProtectionsOfAll } from './protection-store.ts'
 import { reconcileDirectories, removeUnknown } from './reconcile-directories.ts'
 import { repositoryDeleted, repositoryGone } from './repository-errors.ts'
 import { createLifeCycle } from './repository-life-cycle.ts'
@@ -39,6 +39,7 @@ import {
   findRepository,
   listNames,
   listRepositories,
+  listRepositoriesByPush,
   type Viewer,
   type VisibleRow,
 } from './repository-store.ts'
@@ -69,6 +70,11 @@ export type Repositories = {
   list: (
     principal: Principal,
     page: { after: string; limit: number | undefined },
+  ) => Promise<ListedRepository[]>
+  /** The same by their last push, newest first; `filter` is a part of the name or description. */
+  listByPush: (
+    principal: Principal,
+    page: { filter: string | undefined; cursor: string | undefined; limit: number },
   ) => Promise<ListedRepository[]>
   /** The ids of repositories that a principal can see, by their names. Throws `repository_not_found`. */
   idsOf: (principal: Principal, names: readonly string[]) => Promise<string[]>
@@ -251,6 +257,22 @@ export function createRepositories(dependencies: Dependencies): Repositories {
         const branches = protectedBranchesIn(byId.get(row.id) ?? [])
         return toListed({ ...row, path: directories.pathOf(row.id) }, branches)
       })
+    },
+
+    async listByPush(principal, { filter = '', cursor, limit }) {
+      const [at, id = ''] = cursor?.split('.') ?? []
+      const after = at === undefined ? undefined : { at: Number(at), id }
+      const page = { part: filter.toLowerCase(), after, limit }
+      const rows = await listRepositoriesByPush(db, viewerOf(principal), page)
+      const ids = rows.map((row) => row.id)
+      const protections = await listProtectionsOfAll(db, ids)
+      const byId = Map.groupBy(protections, ({ repositoryId }) => repositoryId)
+      return rows.map((row) =>
+        toListed(
+          { ...row, path: directories.pathOf(row.id) },
+          protectedBranchesIn(byId.get(row.id) ?? []),
+        ),
+      )
     },
 
     async idsOf(principal, names) {

@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import type { Role } from '../access/roles.ts'
 import { prepared } from '../database/prepared.ts'
 import { hasRowLocks } from '../database/row-locks.ts'
@@ -87,6 +88,44 @@ export function listRepositories(
 ): Promise<LiveRow[]> {
   const query = visible(db, viewer).selectAll().where('id', '>', after).orderBy('id')
   return (limit === undefined ? query : query.limit(limit)).$narrowType<LiveRow>().execute()
+}
+
+type PushOrder = {
+  /** A part of the name or the description, in lower case. */
+  part: string
+  /** After which repository the list starts: when it was pushed to or else created, and its id. */
+  after: { at: number; id: string } | undefined
+  limit: number
+}
+
+/** Repositories by their last push, or else their creation; newest first. */
+export function listRepositoriesByPush(
+  db: Db,
+  viewer: Viewer,
+  { part, after, limit }: PushOrder,
+): Promise<LiveRow[]> {
+  const at = sql<number>`coalesce(pushed_at, created_at)`
+  const pattern = `%${part.replace(/[\\%_]/g, '\\$&')}%`
+  return visible(db, viewer)
+    .selectAll()
+    .$if(part !== '', (query) =>
+      query.where(
+        sql<boolean>`(lower(name) like ${pattern} escape '\\' or lower(description) like ${pattern} escape '\\')`,
+      ),
+    )
+    .$if(after !== undefined, (query) =>
+      query.where((is) =>
+        is.or([
+          is(at, '<', after?.at ?? 0),
+          is.and([is(at, '=', after?.at ?? 0), is('id', '<', after?.id ?? '')]),
+        ]),
+      ),
+    )
+    .orderBy(at, 'desc')
+    .orderBy('id', 'desc')
+    .limit(limit)
+    .$narrowType<LiveRow>()
+    .execute()
 }
 
 function visible(db: Db, viewer: Viewer) {

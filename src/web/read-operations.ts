@@ -1,5 +1,6 @@
 import type { Static, TSchema } from 'typebox'
 import type { AuditEntrySchema } from '../audit/audit-routes.ts'
+import type { RepositoryActivity } from '../browse/activity-routes.ts'
 import type { Blame } from '../browse/blame.ts'
 import type { Commit, CommitDetails } from '../browse/commit-schemas.ts'
 import type { ComparedCommits } from '../browse/compare-routes.ts'
@@ -33,6 +34,7 @@ export type OperationValues = {
   getRunLog: unknown
   getTree: Static<typeof Tree>
   getWebhook: Static<typeof Webhook>
+  listActivity: List<typeof RepositoryActivity>
   listAuditEntries: List<typeof AuditEntrySchema>
   listBranchProtections: Static<typeof Branches>
   listBranches: List<typeof Branch>

@@ -32,6 +32,7 @@ const limited = { allowsLimited: true } as const
 
 const table: Record<string, Row> = {
   'GET /repos': { takes: 'repo:read', ...limited },
+  'GET /activity': { takes: 'repo:read', ...limited },
   'POST /repos': { takes: 'repo:write' },
   'POST /repos/import': { takes: 'repo:write' },
   'GET /repos/{name}': { takes: 'repo:read' },

@@ -27,6 +27,14 @@ const repositoryPath = ({ argument }: { argument: (name: string) => string }) =>
 
 const switchOf = (text: string | undefined) => (text === undefined ? undefined : text === 'on')
 
+const sumOf = (counts: Json | undefined) =>
+  Array.isArray(counts) ? String(counts.reduce<number>((sum, count) => sum + Number(count), 0)) : ''
+
+function lastRunOf(runs: Json | undefined): string {
+  const last = Array.isArray(runs) ? runs.at(-1) : undefined
+  return last === undefined ? '' : textAt(last, 'conclusion') || textAt(last, 'status')
+}
+
 export const repositoryOperations: ClientOperation[] = [
   {
     command: 'repos list',
@@ -42,6 +50,30 @@ export const repositoryOperations: ClientOperation[] = [
         PROTECTED: 'protectedBranches',
         OWNER: 'ownerUsername',
         DESCRIPTION: 'description',
+      },
+    },
+  },
+  {
+    command: 'repos activity',
+    operations: ['listActivity'],
+    summary: 'list repositories by their last push, with pushes and runs',
+    options: [
+      { flags: '--filter <text>', description: 'a part of the name or description' },
+      { flags: '--limit <number>', description: 'at most this many (default: 50, the maximum)' },
+    ],
+    request: ({ option }) => ({
+      method: 'GET',
+      path: '/activity',
+      query: { filter: option('filter'), limit: option('limit') },
+    }),
+    show: {
+      kind: 'table',
+      columns: {
+        NAME: 'name',
+        PUSHED: dateOf('pushedAt'),
+        'PUSHES IN 13 WEEKS': (row) => sumOf(at(row, 'pushes')),
+        'LAST RUN': (row) => lastRunOf(at(row, 'runs')),
+        ABOUT: (row) => textAt(row, 'description') || textAt(row, 'lastCommit.summary'),
       },
     },
   },

@@ -1,0 +1,179 @@
+import { type Static, Type } from 'typebox'
+import { holds } from '../access/may.ts'
+import type { Principal } from '../access/principal.ts'
+import { forEachConcurrently } from '../base/for-each-concurrently.ts'
+import type { Db } from '../database/schema.ts'
+import { branchPrefix, readDefaultBranch, readRefs } from '../git/refs/refs.ts'
+import { named } from '../http/named-schemas.ts'
+import { linkToNext } from '../http/pages.ts'
+import { closed, route } from '../http/route.ts'
+import type { Repositories } from '../repositories/repositories.ts'
+import { type BriefRun, countPushesIn, listNewestRuns } from './activity-store.ts'
+import { BriefCommit, toBriefCommit } from './brief-commits.ts'
+import type { BrowseParts } from './browse-parts.ts'
+
+const weekMs = 7 * 24 * 60 * 60 * 1000
+const weeks = 13
+const shownRuns = 13
+const maxLimit = 50
+/** How long commits are read; what is missing then is known later. */
+const commitsMs = 150
+const maxConcurrentReads = 4
+
+type Dependencies = Pick<BrowseParts, 'pool' | 'commits' | 'clock'> & {
+  db: Db
+  repositories: Pick<Repositories, 'open' | 'listByPush'>
+}
+
+/** The route of what happens in repositories. */
+export function activityRoutes({ db, repositories, pool, commits, clock }: Dependencies) {
+  async function newestCommit(principal: Principal, name: string) {
+    const { path } = await repositories.open(principal, name, 'repo:read')
+    const ref = branchPrefix + (await readDefaultBranch(path))
+    const id = (await readRefs(path, [ref])).get(ref)
+    const commit = id === undefined ? undefined : await commits(pool.of(path), id)
+    return id !== undefined && commit ? toBriefCommit(id, commit) : undefined
+  }
+
+  /** The newest commits of repositories, as far as they are known soon. */
+  async function newestCommits(principal: Principal, names: readonly string[]) {
+    const found = new Map<string, Static<typeof BriefCommit>>()
+    const deadline = performance.now() + commitsMs
+    const reading = forEachConcurrently(maxConcurrentReads, names, async (name) => {
+      if (performance.now() > deadline) return
+      // One that is empty, damaged or has just been deleted must not hide the others.
+      const commit = await newestCommit(principal, name).catch(() => undefined)
+      if (commit) found.set(name, commit)
+    })
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, commitsMs)
+    })
+    await Promise.race([reading, late])
+    clearTimeout(timer)
+    return new Map(found)
+  }
+
+  return [
+    route('GET', '/activity', {
+      operationId: 'listActivity',
+      tag: 'repositories',
+      summary: 'List repositories with their activity',
+      description:
+        'Lists the repositories that the token can see, those with the last push first, each with its pushes and its newest runs.',
+      permission: 'repo:read',
+      allowsLimited: true,
+      query: Type.Object(
+        {
+          filter: Type.Optional(
+            Type.String({
+              description: 'a part of the name or the description, in upper or lower case',
+              maxLength: 200,
+            }),
+          ),
+          limit: Type.Optional(
+            Type.Integer({
+              description: `the page size, 1 to ${maxLimit}, which is also the default`,
+              minimum: 1,
+              maximum: maxLimit,
+            }),
+          ),
+          cursor: Type.Optional(
+            Type.String({
+              description: 'the cursor in the `Link` header of the previous page',
+              pattern: '^\\d{1,16}\\.[0-9a-hjkmnp-tv-z]{26}$',
+              maxLength: 50,
+            }),
+          ),
+        },
+        closed,
+      ),
+      reply: { 200: Type.Array(RepositoryActivity) },
+      handle: async ({ principal, query, url, setHeader }) => {
+        const { filter, limit = maxLimit, cursor } = query
+        const rows = await repositories.listByPush(principal, { filter, cursor, limit: limit + 1 })
+        const page = rows.slice(0, limit)
+        const last = page.at(-1)
+        if (rows.length > limit && last) {
+          const at = last.pushedAt ?? last.createdAt
+          setHeader('link', linkToNext(url, { limit, cursor: `${at}.${last.id}` }))
+        }
+        const ids = page.map(({ id }) => id)
+        const now = clock.now()
+        const starts = Array.from({ length: weeks }, (_, week) => now - (weeks - week) * weekMs)
+        const undescribed = page.filter(
+          ({ description, pushedAt, state }) =>
+            description === '' && pushedAt !== null && state === 'ready',
+        )
+        const [pushes, runs, lastCommits] = await Promise.all([
+          countPushesIn(db, ids, starts),
+          holds(principal, 'workflow:read')
+            ? listNewestRuns(db, ids, shownRuns)
+            : (undefined as Map<string, BriefRun[]> | undefined),
+          newestCommits(
+            principal,
+            undescribed.map(({ name }) => name),
+          ),
+        ])
+        return page.map(
+          ({ id, name, description, createdAt, pushedAt, state, protectedBranches }) => ({
+            ...{ id, name, description, createdAt, pushedAt, state, protectedBranches },
+            lastCommit: lastCommits.get(name) ?? null,
+            pushes: pushes.get(id) ?? starts.map(() => 0),
+            runs: runs === undefined ? null : (runs.get(id) ?? []),
+          }),
+        )
+      },
+    }),
+  ]
+}
+
+/** A repository with its activity. */
+export const RepositoryActivity = named(
+  'RepositoryActivity',
+  Type.Object({
+    id: Type.String({ description: 'Opaque id, which a rename does not change' }),
+    name: Type.String({ description: 'Unique name' }),
+    description: Type.String({ description: 'What it is about; may be empty' }),
+    createdAt: Type.Integer({
+      description: 'When it was created, in milliseconds since the Unix epoch',
+    }),
+    pushedAt: Type.Union([Type.Integer(), Type.Null()], {
+      description:
+        'When the last push was received, in milliseconds since the Unix epoch; null when there was none',
+    }),
+    state: Type.Enum(['ready', 'importing', 'failed'], {
+      description: '`importing` during an import, then `ready`',
+    }),
+    protectedBranches: Type.Array(Type.String(), {
+      description: 'Protected branches and patterns',
+    }),
+    lastCommit: Type.Union([BriefCommit, Type.Null()], {
+      description:
+        'The newest commit of the default branch of a repository without a description; null when it is not known yet',
+    }),
+    pushes: Type.Array(Type.Integer(), {
+      description: `Number of pushes in each of the last ${weeks} weeks, oldest first`,
+    }),
+    runs: Type.Union(
+      [
+        Type.Array(
+          Type.Object({
+            number: Type.Integer({ description: 'Number of the run in its repository' }),
+            status: Type.Enum(['queued', 'running', 'completed'], {
+              description: '`queued`, `running` or `completed`',
+            }),
+            conclusion: Type.Union(
+              [Type.Enum(['success', 'failure', 'cancelled', 'timed_out', 'skipped']), Type.Null()],
+              { description: 'How it ended; null until it has completed' },
+            ),
+          }),
+        ),
+        Type.Null(),
+      ],
+      {
+        description: `The newest ${shownRuns} runs, oldest first; null without the permission workflow:read`,
+      },
+    ),
+  }),
+)
