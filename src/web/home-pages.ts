@@ -1,34 +1,164 @@
-import { html } from '../render/html.ts'
+import { type Html, html } from '../render/html.ts'
+import { renderSentence, toSentence } from './event-sentences.ts'
 import { icon } from './icons.ts'
-import { page } from './page.ts'
+import { type PageContext, page, type View } from './page.ts'
+import type { OperationValues } from './read-operations.ts'
 import { age } from './time.ts'
 
+type Activity = OperationValues['listActivity'][number]
+type LoggedEvents = OperationValues['listEvents']
+
+const pageSize = 50
+const shownEvents = 8
+const readEvents = 60
+const shownRuns = 13
+
 export const homePages = [
-  page('/', ['listRepositories'], {
-    weight: 'light',
-    audience: 'code',
-    async show({ read, query, to, now, session }) {
-      const all = await read('listRepositories')
-      const wanted = query.get('q')?.toLowerCase() ?? ''
-      const shown = all
-        .filter(({ name, description }) => `${name} ${description}`.toLowerCase().includes(wanted))
-        .sort((one, other) => (other.pushedAt ?? other.createdAt) - (one.pushedAt ?? one.createdAt))
-        .slice(0, 50)
-      return {
-        title: 'Repositories · svc',
-        json: '/repos',
-        body: html`<div class="page-head"><h1>Repositories <span class="count">${shown.length}</span></h1>
-${session && html`<a class="button primary" href="${to.own('new')}">${icon('plus')}New</a>`}</div>
-<ul class="card rows">
-${shown.map(
-  ({ name, description, pushedAt, protectedBranches }) => html`<li class="row">
-<div class="grow"><h2 class="row-title"><a href="${to.repository(name)}">${name}</a>${protectedBranches.length > 0 && icon('lock', 'soft')}</h2>
-<p class="soft cut">${description}</p></div>
-<span class="soft">${pushedAt === null ? 'never pushed' : age(pushedAt, now)}</span>
-</li>`,
-)}
-</ul>`,
-      }
-    },
-  }),
+  page('/', ['listActivity', 'listEvents'], { weight: 'light', audience: 'code', show: homeView }),
 ]
+
+async function homeView(context: PageContext): Promise<View> {
+  const { readPage, query, to, session } = context
+  const q = query.get('q')?.slice(0, 200) ?? ''
+  const cursor = query.get('cursor') ?? undefined
+  const [{ value: repositories, next }, lately] = await Promise.all([
+    readPage('listActivity', {
+      query: { limit: pageSize, cursor, ...(q !== '' && { filter: q }) },
+    }),
+    session && latelyList(context),
+  ])
+  const isWhole = next === undefined && cursor === undefined
+  const json = q === '' ? '/activity' : `/activity?${new URLSearchParams({ filter: q })}`
+  if (repositories.length === 0 && q === '' && cursor === undefined) return emptyView(context)
+  const more =
+    next && `${to.home()}?${new URLSearchParams({ ...(q !== '' && { q }), cursor: next })}`
+  return {
+    title: 'Repositories · svc',
+    json,
+    body: html`<div${lately && html` class="with-side"`}><div>
+<div class="page-head"><h1>Repositories${isWhole && html` <span class="count">${repositories.length}</span>`}</h1>
+${session && html`<a class="button primary" href="${to.own('new')}">${icon('plus')}New</a>`}</div>
+${q !== '' && html`<p class="help">With <b>${q}</b> in their name or description. <a href="${to.home()}">Show all</a></p>`}
+${
+  repositories.length === 0
+    ? html`<p class="card empty soft">No repository matches.</p>`
+    : html`<table class="card repositories"><caption class="hidden">Repositories, the last pushed first</caption>
+<thead><tr><th scope="col">Name</th><th scope="col">13 weeks</th><th scope="col">Last runs</th><th scope="col">Pushed</th></tr></thead>
+<tbody>${repositories.map((repository) => repositoryRow(context, repository))}</tbody></table>`
+}
+${more && html`<p class="pager"><a class="button" href="${more}">More repositories</a></p>`}
+</div>${lately}</div>`,
+  }
+}
+
+function repositoryRow({ to, now }: PageContext, repository: Activity): Html {
+  const { name, description, lastCommit, pushedAt, state, protectedBranches } = repository
+  const about = state === 'ready' ? description || (lastCommit?.summary ?? '') : stateText[state]
+  return html`<tr><td><h2><a href="${to.repository(name)}">${name}</a>${
+    protectedBranches.length > 0 &&
+    html`<span title="Has protected branches">${icon('lock', 'soft')}<span class="hidden">has protected branches</span></span>`
+  }</h2><p class="soft cut">${about}</p></td>
+<td>${pushLine(repository.pushes)}</td>
+<td>${repository.runs && runTicks(repository.runs)}</td>
+<td class="soft">${pushedAt === null ? 'never' : age(pushedAt, now)}</td></tr>`
+}
+
+const stateText = { importing: 'Being imported', failed: 'The import has failed' }
+
+const [lineWidth, lineHeight] = [104, 24]
+
+/** Numbers of pushes as a line, with a text that says the same. */
+export function pushLine(counts: readonly number[]): Html {
+  const total = counts.reduce((sum, count) => sum + count, 0)
+  const text = `${total.toLocaleString('en-US')} ${total === 1 ? 'push' : 'pushes'} in 13 weeks`
+  if (total === 0) return html`<span class="hidden">${text}</span>`
+  const top = Math.max(4, ...counts)
+  const points = counts.map((count, index) => {
+    const x = (index * lineWidth) / (counts.length - 1)
+    const y = lineHeight - 2 - (count / top) * (lineHeight - 4)
+    return `${x.toFixed(1)},${y.toFixed(1)}`
+  })
+  return html`<svg class="line" role="img" aria-label="${text}" viewBox="0 0 ${lineWidth} ${lineHeight}"><title>${text}</title><polygon points="0,${lineHeight} ${points.join(' ')} ${lineWidth},${lineHeight}"/><polyline points="${points.join(' ')}"/></svg>`
+}
+
+type BriefRuns = NonNullable<Activity['runs']>
+
+/** The newest runs as ticks: those that failed are taller as well as red. A text says the same. */
+export function runTicks(runs: BriefRuns): Html {
+  const missing = shownRuns - runs.length
+  const text = runsText(runs)
+  return html`<svg class="ticks" role="img" aria-label="${text}" viewBox="0 0 90 20"><title>${text}</title>${Array.from(
+    { length: missing },
+    (_, index) => html`<circle cx="${index * 7 + 2}" cy="10" r="1.2"/>`,
+  )}${runs.map((run, index) => {
+    const x = (missing + index) * 7
+    const tone = toneOf(run)
+    const [y, height] = tone === 'bad' ? [1, 18] : [3, 14]
+    return html`<rect class="${tone}" x="${x}" y="${y}" width="4" height="${height}" rx="1.5"/>`
+  })}</svg>`
+}
+
+function toneOf({ status, conclusion }: BriefRuns[number]): string {
+  if (status !== 'completed') return 'busy'
+  if (conclusion === 'success') return 'good'
+  return conclusion === 'failure' || conclusion === 'timed_out' ? 'bad' : 'none'
+}
+
+function runsText(runs: BriefRuns): string {
+  if (runs.length === 0) return 'No runs'
+  const count = (tone: string, words: string) => {
+    const found = runs.filter((run) => toneOf(run) === tone).length
+    return found === 0 ? [] : [`${found} ${words}`]
+  }
+  const parts = [
+    ...count('good', 'succeeded'),
+    ...count('bad', 'failed'),
+    ...count('busy', 'in progress'),
+    ...count('none', 'cancelled or skipped'),
+  ]
+  return `Last ${runs.length === 1 ? 'run' : `${runs.length} runs`}: ${parts.join(', ')}`
+}
+
+/** The newest events as sentences; of the events of a push or a run, only the last. */
+async function latelyList({ tryRead, to, now }: PageContext): Promise<Html | undefined> {
+  const events = await tryRead('listEvents', { query: { before: 'latest', limit: readEvents } })
+  const shown = events && withoutRepeated(events).slice(0, shownEvents)
+  if (!shown || shown.length === 0) return undefined
+  return html`<aside class="lately" aria-labelledby="lately"><h2 id="lately">Lately</h2><ol>${shown.map(
+    (event) => {
+      const sentence = toSentence(event, to)
+      return html`<li><span class="event ${sentence.tone}">${icon(sentence.icon)}</span><div><p>${renderSentence(sentence)}</p><span class="soft">${age(event.createdAt, now)}</span></div></li>`
+    },
+  )}</ol></aside>`
+}
+
+/** Leaves out events that say less than a newer one: earlier states of a run, and all refs of a push but one. */
+export function withoutRepeated(events: LoggedEvents): LoggedEvents {
+  const seen = new Set<unknown>()
+  return events.filter(({ kind, data }) => {
+    const subject = kind === 'workflow' ? data.runId : kind === 'push' ? data.pushId : undefined
+    if (subject === undefined) return true
+    const isNew = !seen.has(subject)
+    seen.add(subject)
+    return isNew
+  })
+}
+
+function emptyView({ to, session, caller, baseUrl }: PageContext): View {
+  const mayCreate = caller.permissions.has('repo:write') || caller.permissions.has('admin')
+  return {
+    title: 'Repositories · svc',
+    json: '/activity',
+    body: html`<section class="empty">${icon('mark', 'large')}
+<h1>${session ? 'No repositories yet' : 'There are no repositories'}</h1>
+${
+  session && mayCreate
+    ? html`<p class="soft">Create one, or import one that exists elsewhere with its whole history.</p>
+<p class="actions"><a class="button primary" href="${to.own('new')}">${icon('plus')}New repository</a></p>
+<p class="soft">Or from a terminal, in a Git project:</p>
+<pre class="card pad" tabindex="0"><code>svc login ${baseUrl}
+svc repos create</code></pre>`
+    : html`<p class="soft">Those that you may see will be listed here.</p>`
+}</section>`,
+  }
+}

@@ -38,7 +38,7 @@ export async function folderView(context: PageContext, folder: Folder): Promise<
 ${isRoot && description !== '' && html`<p class="soft about">${description}</p>`}
 ${bar}
 <div class="card" id="entries"${tree.lastCommitsComplete === false && html` data-again="1000"`}>${commit && commitRow(context, name, commit, runs?.[0])}
-<table class="files"><caption class="hidden">Files</caption><tbody>
+<table class="files"><caption class="hidden">Files</caption><colgroup><col><col><col></colgroup><tbody>
 ${!isRoot && isFirstPage && parentRow(context, name, rev, path)}${tree.entries.map((entry) => entryRow(context, { name, rev }, entry))}
 </tbody></table></div>
 ${tree.limits.map((limit) => html`<p class="help">${limit}</p>`)}
