@@ -52,7 +52,7 @@ export function runLogRoutes({ open, runs, logs }: Dependencies) {
         states: Type.Optional(
           Type.Boolean({
             description:
-              'in a stream, `true` for events `output` with `{"step": …, "text": …}`, and events `state` with the states of the jobs and steps whenever they change',
+              'in a stream, `true` for events `output` with `{"step": …, "prefix": …, "text": …}`, and events `state` with the states of the jobs and steps whenever they change',
           }),
         ),
       }),

@@ -99,9 +99,9 @@ export function createLogReader({ db, changes }: { db: Database; changes: Notifi
     let offset = from
     for (;;) {
       const some = await listLog(db, { ...log, from: offset, limit: piecesPerQuery })
-      for (const { start, size, step, text } of some) {
+      for (const { start, size, step, prefix, text } of some) {
         offset = Number(start) + Number(size)
-        yield { id: offset, event: 'output', data: JSON.stringify({ step, text }) }
+        yield { id: offset, event: 'output', data: JSON.stringify({ step, prefix, text }) }
       }
       if (some.length < piecesPerQuery) return
     }

@@ -120,7 +120,7 @@ test('a log that is followed with states names the step of each output', async (
   const state = await next()
   assert.deepEqual([state.name, state.steps[0].status], ['state', 'running'])
   await held.report(wrote('after\n'))
-  assert.deepEqual(await next(), { name: 'output', step: 0, text: 'after\n' })
+  assert.deepEqual(await next(), { name: 'output', step: 0, prefix: '', text: 'after\n' })
   await held.report(...jobEnded('failure'))
   const events = [await next(), await next()]
   assert.deepEqual(

@@ -1,10 +1,9 @@
 import type { Readable } from 'node:stream'
-import { eventStreamType } from '../../http/server-sent-events.ts'
 import { type Html, html } from '../../render/html.ts'
-import { createLogReader, renderSegments, toLines } from '../../render/log-lines.ts'
+import { createLogReader, type LogLine, renderSegments, toLines } from '../../render/log-lines.ts'
 import { readEventStream } from '../live/read-event-stream.ts'
 import { page, RawResponse } from '../page.ts'
-import { describeState, stateBadge } from './run-states.ts'
+import { describeState, type ShownRun, stateBadge } from './run-states.ts'
 
 export const runLogPages = [
   page('/r/:name/runs/:number/log', ['getRun', 'getRunLog'], {
@@ -17,8 +16,7 @@ export const runLogPages = [
       const isFollowed = step === undefined && !query.has('plain')
       const { value } = await call('getRunLog', {
         params: { id: number },
-        query: { attempt, step, follow: isFollowed },
-        ...(isFollowed && { accept: eventStreamType }),
+        query: { attempt, step, follow: isFollowed, states: isFollowed },
       })
       if (query.has('plain')) return new RawResponse('text/plain; charset=utf-8', value as Readable)
       const steps = run.steps ?? run.result?.steps ?? []
@@ -51,27 +49,28 @@ ${isFollowed && run.status !== 'completed' && html`<p class="soft log-note">This
 
 /** The lines of a log as they come, and how it ended. */
 async function* growing(source: Readable, isFollowed: boolean): AsyncGenerator<Html> {
-  const read = createLogReader()
+  const readers = new Map<number, (line: string) => LogLine>()
   let number = 1
-  const toItems = (text: string) =>
-    html`${toLines(text).map((line) => {
-      const shown = read(line)
-      const content =
-        shown.kind === 'end-group'
-          ? ''
-          : shown.kind === 'group'
-            ? html`<b>${renderSegments(shown.segments)}</b>`
-            : renderSegments(shown.segments)
-      return html`<li id="L${number++}">${content}</li>`
+
+  function toItems({ step, prefix, text }: Output): Html {
+    const read = readers.get(step ?? -1) ?? createLogReader()
+    // Lines between steps are of the server, and have no colours that go on.
+    if (step !== null) readers.set(step, read)
+    return html`${toLines(text).map((line) => {
+      const content = contentOf(read(line))
+      return html`<li id="L${number++}">${prefix !== '' && html`<span class="soft">${prefix}</span>`}${step === null ? html`<b>${content}</b>` : content}</li>`
     })}`
+  }
+
   let end = html``
   if (isFollowed) {
     for await (const { event, data } of readEventStream(source)) {
-      if (event === 'end') {
-        const { conclusion } = JSON.parse(data)
-        const { word } = describeState({ status: 'completed', conclusion })
-        end = html`<p class="log-note" id="end">${word}.</p>`
-      } else if (data !== '') yield toItems(data)
+      // The server's own events.
+      if (event === 'output') yield toItems(JSON.parse(data) as Output)
+      if (event !== 'end') continue
+      const { conclusion } = JSON.parse(data) as Pick<ShownRun, 'conclusion'>
+      const { word } = describeState({ status: 'completed', conclusion })
+      end = html`<p class="log-note" id="end">${word}.</p>`
     }
   } else {
     // Pieces need not end with a line.
@@ -80,9 +79,17 @@ async function* growing(source: Readable, isFollowed: boolean): AsyncGenerator<H
       const text = rest + String(chunk)
       const lineEnd = text.lastIndexOf('\n') + 1
       rest = text.slice(lineEnd)
-      yield toItems(text.slice(0, lineEnd))
+      yield toItems({ step: 0, prefix: '', text: text.slice(0, lineEnd) })
     }
-    yield toItems(rest)
+    yield toItems({ step: 0, prefix: '', text: rest })
   }
   yield html`</ol></div>${end}`
+}
+
+type Output = { step: number | null; prefix: string; text: string }
+
+function contentOf(line: LogLine): Html | string {
+  if (line.kind === 'end-group') return ''
+  const content = renderSegments(line.segments)
+  return line.kind === 'group' ? html`<b>${content}</b>` : content
 }
