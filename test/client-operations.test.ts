@@ -79,6 +79,7 @@ type ApiOperation = {
 
 /** Fields whose option has another word, or that a command fills in itself. */
 const renamed: Record<string, string> = {
+  counts: 'no-counts',
   secret: 'with-secret',
   enabled: 'enable',
   jobs: 'failed',

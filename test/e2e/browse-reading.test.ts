@@ -69,6 +69,8 @@ test('branches are listed with their distance from a base, page by page', async 
   ])
   assert.equal(body[1].id, await project.git('rev-parse', 'side'))
   assert.equal(body[1].commit.summary, 'Add two')
+  const uncounted = await owner.get('/repos/site/branches?counts=false')
+  assert.deepEqual([uncounted.body[1].ahead, uncounted.body[1].behind], [null, null])
   const ofSide = await owner.get('/repos/site/branches?base=side&limit=1')
   assert.deepEqual([ofSide.body[0].ahead, ofSide.body[0].behind], [1, 2])
   const [, next = ''] = /^<([^>]+)>; rel="next"$/.exec(ofSide.headers.get('link') ?? '') ?? []

@@ -70,7 +70,7 @@ test('the log is that of a path, of an author, or of a commit', async () => {
   assert.match(odd, /Change 3 .*first/)
   assert.doesNotMatch(odd, /Change 4 /)
   assert.match(await textOf('/r/site/log/topic/one'), /Change 56 /)
-  assert.match(await textOf('/r/site/log/main?author=nobody'), /No commits of an author like/)
+  assert.match(await textOf('/r/site/log/main?author=absent'), /No commits of an author like/)
 })
 
 test('the log of an empty repository says so, and unknown revisions are not found', async () => {

@@ -39,12 +39,13 @@ export const browseOperations: ClientOperation[] = [
         flags: '--base <rev>',
         description: 'what branches are compared with (default: the default branch)',
       },
+      { flags: '--no-counts', description: 'leave out the comparison' },
       { flags: '--limit <number>', description: 'at most this many (default: 30)' },
     ],
-    request: ({ argument, option }) => ({
+    request: ({ argument, option, flag }) => ({
       method: 'GET',
       path: path`/repos/${argument('repository')}/branches`,
-      query: { base: option('base') },
+      query: { base: option('base'), counts: flag('counts') === false ? false : undefined },
     }),
     show: {
       kind: 'table',
