@@ -12,6 +12,7 @@ import { clientCores, countsCpu, moveToClientCores, serverCores } from './isolat
 import { measureLoad } from './load.ts'
 import { measureMemory } from './memory.ts'
 import { measureNodes } from './nodes.ts'
+import { measurePages } from './pages.ts'
 import { print, printRows } from './print.ts'
 import { type Row, verdictOf } from './rows.ts'
 import { measureSsh } from './ssh.ts'
@@ -41,6 +42,7 @@ const complete = {
     seconds: 60,
   },
   browse: { size: 'large' as HistorySize, rounds: 9, requests: 8, commits: 30, seconds: 45 },
+  pages: { size: 'large' as HistorySize, rounds: 9, requests: 8, seconds: 30 },
   start: { starts: 9 },
   memory: { hasHugePush: true },
   against: { wire: { rounds: 15, ms: 1000 }, commands: 60, bigPushes: 9, starts: 15, seconds: 90 },
@@ -69,6 +71,7 @@ const quick: Efforts = {
     seconds: 20,
   },
   browse: { size: 'small', rounds: 3, requests: 4, commits: 8, seconds: 10 },
+  pages: { size: 'small', rounds: 3, requests: 4, seconds: 10 },
   start: { starts: 3 },
   memory: { hasHugePush: false },
   against: { wire: { rounds: 7, ms: 500 }, commands: 20, bigPushes: 3, starts: 5, seconds: 20 },
@@ -102,6 +105,7 @@ const parts = {
   nodes: async ({ workspace, fixtures, efforts }: Bench) =>
     measureNodes(workspace, await fixtures(), efforts.nodes),
   browse: ({ workspace, efforts }: Bench) => measureBrowsing(workspace, efforts.browse),
+  pages: ({ workspace, efforts }: Bench) => measurePages(workspace, efforts.pages),
   start: ({ workspace, efforts }: Bench) => measureStart(workspace, efforts.start),
   memory: ({ workspace, efforts }: Bench) => measureMemory(workspace, efforts.memory),
 }

@@ -9,6 +9,7 @@ import { serverCores } from './isolation.ts'
 export type Target = {
   url: string
   authorization?: string | undefined
+  cookie?: string | undefined
   /** Returns the CPU time of the server so far, in ms. */
   cpuMs: () => number
 }
@@ -59,7 +60,10 @@ export function cloneRequest(commit: string, depth?: number): Request {
 }
 
 /** The bytes of a request, in Latin-1. */
-export function toText({ url, authorization }: Omit<Target, 'cpuMs'>, request: Request): string {
+export function toText(
+  { url, authorization, cookie }: Omit<Target, 'cpuMs'>,
+  request: Request,
+): string {
   const { host, pathname } = new URL(url)
   const { method, path, body, isV2 } = request
   const [, service = ''] = /(git-[a-z]+-pack)/.exec(path) ?? []
@@ -69,6 +73,7 @@ export function toText({ url, authorization }: Omit<Target, 'cpuMs'>, request: R
     'User-Agent: git/2.39.5',
     'Accept: */*',
     ...(authorization ? [`Authorization: ${authorization}`] : []),
+    ...(cookie ? [`Cookie: ${cookie}`] : []),
     ...(isV2 ? ['Git-Protocol: version=2'] : []),
     ...(body
       ? [`Content-Type: application/x-${service}-request`, `Content-Length: ${body.length}`]
