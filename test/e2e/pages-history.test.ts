@@ -33,6 +33,7 @@ before(async () => {
   await site.git('tag', 'v1', first)
   await site.push('--all')
   await site.push('--tags')
+  await site.admin.put('/repos/site/protections/branches/topic/*', { owners: 'fast-forward' })
   await site.admin.post('/repos', { name: 'empty' })
 })
 
@@ -133,7 +134,10 @@ test('archives are downloads with the name of their revision', async () => {
 
 test('branches show how far they are from the default one', async () => {
   const text = await textOf('/r/site/branches')
-  assert.match(text, /topic\/one.*Change 56.*3 behind 0 ahead/)
+  assert.match(
+    text,
+    /topic\/one protected by topic\/\*, owners: fast-forward only.*Change 56.*3 behind 0 ahead/,
+  )
   assert.match(text, /main default/)
 })
 
