@@ -95,6 +95,7 @@ const elsewhere: Record<string, string> = {
   value: 'standard input or a prompt',
   contents: 'svc run --check',
   follow: 'runs watch, events --follow',
+  states: 'for programs that show the steps of a run apart',
   changes: 'commit --add, --delete, --move',
 }
 

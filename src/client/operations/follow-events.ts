@@ -22,7 +22,8 @@ export async function runEvents({ client, input, terminal, json }: Work): Promis
   }
   if (!flag('follow')) {
     const limit = wholeOf(option('limit'), '--limit') ?? defaultLimit
-    const rows = await client.json({ ...request, query: { ...request.query, limit } })
+    const query = { ...request.query, before: option('before'), limit }
+    const rows = await client.json({ ...request, query })
     const events = Array.isArray(rows) ? rows : []
     return terminal.out(json ? toSafeJson(events) : events.map(toLine).join(''))
   }

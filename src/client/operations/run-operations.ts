@@ -75,8 +75,13 @@ export const runOperations: ClientOperation[] = [
     operations: ['getRun'],
     summary: 'show a workflow run, and why it failed',
     arguments: ['repository', '[run]'],
+    options: [{ flags: '--attempt <number>', description: 'as of this earlier attempt' }],
     notes: idNote,
-    request: (input) => ({ method: 'GET', path: runPath(input) }),
+    request: (input) => ({
+      method: 'GET',
+      path: runPath(input),
+      query: { attempt: input.option('attempt') },
+    }),
     show: {
       kind: 'fields',
       columns: {

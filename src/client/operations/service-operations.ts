@@ -57,6 +57,10 @@ export const serviceOperations: ClientOperation[] = [
     options: [
       { flags: '--follow', description: 'print new events as they happen' },
       { flags: '--after <number>', description: 'start after this sequence number' },
+      {
+        flags: '--before <number>',
+        description: 'the newest first, before this sequence number or latest',
+      },
       { flags: '--limit <number>', description: 'at most this many (default: 100)' },
       { flags: '--repository <name>', description: 'only those of this repository' },
       { flags: '--kind <kind...>', description: 'only these kinds, such as push' },

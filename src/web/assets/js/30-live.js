@@ -77,23 +77,12 @@
 
   const announce = (parts) => {
     const notice = document.getElementById('live-notice') ?? document.createElement('div')
-    notice.id = 'live-notice'
-    notice.className = 'notice'
-    notice.role = 'status'
+    Object.assign(notice, { id: 'live-notice', className: 'notice', role: 'status' })
     const text = document.createElement('p')
-    for (const part of parts) {
-      const node = part.text === undefined ? part : document.createElement('b')
-      if (part.text !== undefined) node.textContent = part.text
-      text.append(node)
-    }
-    const link = document.createElement('a')
-    link.href = location.href
-    link.textContent = 'reload'
-    link.onclick = (event) => {
-      event.preventDefault()
-      location.reload()
-    }
-    text.append(' just now · ', link)
+    // The address without its fragment, to which a link would only scroll.
+    const href = location.pathname + location.search
+    const link = Object.assign(document.createElement('a'), { href, textContent: 'reload' })
+    text.append(...parts.map((part) => part.text ?? part), ' just now · ', link)
     notice.replaceChildren(text)
     main.prepend(notice)
   }
@@ -130,25 +119,13 @@
   }
 
   // Durations of what runs go on.
-  const toDuration = (seconds) => {
-    const units = [
-      [86400, 'd'],
-      [3600, 'h'],
-      [60, 'min'],
-      [1, 's'],
-    ]
-    const first = Math.max(
-      0,
-      units.findIndex(([size]) => seconds >= size),
-    )
-    const [[size, unit], next] = [units[first], units[first + 1]]
-    const rest = next ? Math.floor((seconds % size) / next[0]) : 0
-    return `${Math.floor(seconds / size)} ${unit}${rest ? ` ${rest} ${next[1]}` : ''}`
-  }
   setInterval(() => {
     for (const node of document.querySelectorAll('[data-since]')) {
       const seconds = Math.round((Date.now() - node.dataset.since) / 1000)
-      if (seconds > 0) node.textContent = toDuration(seconds)
+      const [size, unit, less] = seconds < 3600 ? [60, 'min', 's'] : [3600, 'h', 'min']
+      const rest = Math.floor((seconds % size) / (size / 60))
+      const words = [Math.floor(seconds / size), unit, rest, less].join(' ')
+      if (seconds > 0) node.textContent = words.replace(/^0 \w+ | 0 \w+$/g, '')
     }
   }, 1000)
 }
