@@ -3,6 +3,7 @@ import type { Log } from '../base/log.ts'
 import type { PlainSettings } from '../config/settings.ts'
 import type { ObjectPool } from '../git/objects/object-pool.ts'
 import type { Git } from '../git/process/git-process.ts'
+import type { ReusedProcesses } from '../git/process/reused-processes.ts'
 import type { RefCache } from '../git/refs/ref-cache.ts'
 import type { FindRequest } from '../http/route.ts'
 import type { Protections } from '../repositories/protections.ts'
@@ -20,6 +21,7 @@ export type BrowseParts = {
   protections: Pick<Protections, 'list'>
   pool: ObjectPool
   refCache: RefCache
+  reused: ReusedProcesses
   tasks: GitTasks
   /** For archives, apart from all other processes. */
   archives: GitTasks

@@ -5,6 +5,7 @@ import type { PlainSettings } from '../config/settings.ts'
 import type { Db } from '../database/schema.ts'
 import type { ObjectPool } from '../git/objects/object-pool.ts'
 import type { Git } from '../git/process/git-process.ts'
+import { createReusedProcesses } from '../git/process/reused-processes.ts'
 import { createRefCache } from '../git/refs/ref-cache.ts'
 import type { Route } from '../http/route.ts'
 import { isThere } from '../repositories/deleted-directories.ts'
@@ -58,6 +59,7 @@ function archiveSettingsOf({ maxConcurrentArchives }: PlainSettings) {
 export function createBrowse(dependencies: Dependencies): Browse {
   const { git, settings, directories, log } = dependencies
   const trees = createTrees()
+  const reused = createReusedProcesses({ git })
   const files = createLastCommitFiles({
     dataDir: settings.dataDir,
     isInPlace: (id) => isThere(directories.pathOf(id)),
@@ -66,8 +68,13 @@ export function createBrowse(dependencies: Dependencies): Browse {
   const parts: BrowseParts = {
     ...dependencies,
     refCache: createRefCache({ git, maxBytes: refCacheBytes }),
-    tasks: createGitTasks({ git, settings }),
-    archives: createGitTasks({ git, settings: { ...settings, ...archiveSettingsOf(settings) } }),
+    tasks: createGitTasks({ git, reused, settings }),
+    archives: createGitTasks({
+      git,
+      reused,
+      settings: { ...settings, ...archiveSettingsOf(settings) },
+    }),
+    reused,
     cached: createCachedResponses({ maxBytes: settings.browseCacheBytes }),
     commits: createCommitsById(),
     trees,
@@ -86,6 +93,9 @@ export function createBrowse(dependencies: Dependencies): Browse {
       ...archiveRoutes(parts),
     ]),
     prune: files.prune,
-    [Symbol.asyncDispose]: () => lastCommits[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      await lastCommits[Symbol.asyncDispose]()
+      await reused[Symbol.asyncDispose]()
+    },
   }
 }

@@ -119,7 +119,9 @@ export function commitRoutes(parts: BrowseParts) {
           if (!withDiff) return toCommit(id, commit)
           const [base = null] = commit.parents
           const asker = { principal, repository: found, signal }
-          const diff = await readDiff(tasks, asker, { before: base ?? emptyTree, after: id, path })
+          const ends = base === null ? [emptyTree, commit.tree] : [base, id]
+          const [before = '', after = ''] = ends
+          const diff = await readDiff(tasks, asker, { before, after, path })
           return { ...toCommit(id, commit), diff: toDiff(base, diff) }
         })
       },

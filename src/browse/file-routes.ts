@@ -24,9 +24,9 @@ type FoundFile = { commit: string; path: RawPath; mode: string; id: string; size
 
 /** The route of files. */
 export function fileRoutes(parts: BrowseParts) {
-  const { git, settings, pool, cached, commits, trees } = parts
+  const { git, reused, settings, pool, cached, commits, trees } = parts
   // Downloads of slow clients do not take the permits of other requests.
-  const tasks = createGitTasks({ git, settings })
+  const tasks = createGitTasks({ git, reused, settings })
   const streamBlob = createBlobStreams({ tasks, stallMs: settings.gitStallSeconds * 1000 })
 
   async function findFile(

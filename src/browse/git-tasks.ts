@@ -5,6 +5,7 @@ import { Problem } from '../base/problem.ts'
 import { createFairLimiter } from '../concurrency/fair-limiter.ts'
 import type { PlainSettings } from '../config/settings.ts'
 import { type Git, GitError } from '../git/process/git-process.ts'
+import type { ReusedProcesses } from '../git/process/reused-processes.ts'
 import type { Repository } from '../repositories/repositories.ts'
 
 /** Who asks for a response that a git process computes, until when. */
@@ -20,6 +21,8 @@ type Task<T> = {
   memoryMaxBytes?: number
   /** No limit of time, for streams to the client. */
   isStream?: boolean
+  /** Whether the process can serve later requests: it responds to input, and repeats lines that it does not understand. */
+  isReusable?: boolean
   /** Consumes the output. The process is killed when it returns before the end. */
   read: (output: AsyncIterable<Buffer>) => Promise<T>
 }
@@ -31,18 +34,21 @@ export type GitTasks = {
   counts: () => { running: number; waiting: number }
 }
 
+type Limits = { memoryMaxBytes: number; signal: AbortSignal }
+
 const processesPerCore = 2
 const perKey = 2
 
 type Options = {
   git: Git
+  reused: ReusedProcesses
   settings: Pick<
     PlainSettings,
     'maxConcurrentBrowses' | 'browseSeconds' | 'gitWaiting' | 'gitWaitSeconds' | 'gitMemoryMaxBytes'
   >
 }
 
-export function createGitTasks({ git, settings }: Options): GitTasks {
+export function createGitTasks({ git, reused, settings }: Options): GitTasks {
   const limiter = createFairLimiter({
     overall: settings.maxConcurrentBrowses ?? processesPerCore * availableParallelism(),
     perKey,
@@ -50,30 +56,53 @@ export function createGitTasks({ git, settings }: Options): GitTasks {
     waitMs: settings.gitWaitSeconds * 1000,
   })
 
+  async function runAlone<T>(task: Task<T>, { memoryMaxBytes, signal }: Limits): Promise<T> {
+    const { command, input, accepts = [], read } = task
+    await using child = await git.start(command, { limits: { memoryMaxBytes } })
+    child.stdin.end(input)
+    let isAtEnd = false
+    async function* output() {
+      yield* chunksOf(child.stdout, signal)
+      isAtEnd = true
+    }
+    const result = await read(output())
+    if (!isAtEnd) return result
+    const ended = await child.ended
+    if (ended.exitCode === 0 || accepts.includes(ended.exitCode ?? -1)) return result
+    throw ended.exceeded ?? new GitError(nameOf(command), ended)
+  }
+
+  async function runReused<T>(
+    task: Task<T>,
+    { memoryMaxBytes, signal }: Limits,
+    isNew = false,
+  ): Promise<T> {
+    const { command, input = '', read } = task
+    {
+      await using child = await reused.acquire(command, { memoryMaxBytes, isNew })
+      try {
+        return await read(child.respond(input, signal))
+      } catch (error) {
+        // It may have been killed, or have reached a limit by the requests before.
+        if (signal.aborted || !child.hasWornOut()) throw error
+      }
+    }
+    return runReused(task, { memoryMaxBytes, signal }, true)
+  }
+
   return {
     async run({ principal, repository, signal }, task) {
-      const { command, input, accepts = [], isStream = false, read } = task
       const memoryMaxBytes = Math.min(
         task.memoryMaxBytes ?? Number.POSITIVE_INFINITY,
         settings.gitMemoryMaxBytes,
       )
       const keys = [principal.username || principal.id, repository.id]
       using _permit = await limiter.acquire(keys, signal)
-      const timeout = isStream ? undefined : AbortSignal.timeout(settings.browseSeconds * 1000)
+      const timeout = task.isStream ? undefined : AbortSignal.timeout(settings.browseSeconds * 1000)
       const ending = timeout ? AbortSignal.any([signal, timeout]) : signal
-      await using child = await git.start(command, { limits: { memoryMaxBytes } })
-      child.stdin.end(input)
-      let isAtEnd = false
-      async function* output() {
-        yield* chunksOf(child.stdout, ending)
-        isAtEnd = true
-      }
+      const run = task.isReusable ? runReused : runAlone
       try {
-        const result = await read(output())
-        if (!isAtEnd) return result
-        const ended = await child.ended
-        if (ended.exitCode === 0 || accepts.includes(ended.exitCode ?? -1)) return result
-        throw ended.exceeded ?? new GitError(nameOf(command), ended)
+        return await run(task, { memoryMaxBytes, signal: ending })
       } catch (error) {
         if (timeout?.aborted && !signal.aborted)
           throw tookTooLong(settings.browseSeconds, timeout.reason)

@@ -9,7 +9,7 @@ import type { Asker, GitTasks } from './git-tasks.ts'
 export const emptyTree = '4b825dc642cb6eb9a060e54bf8d69288fbee4904'
 
 type Range = {
-  /** Ids of commits or trees. */
+  /** Ids of two commits, or of the empty tree and a tree. */
   before: string
   after: string
   /** The file or folder that is wanted; empty for all. */
@@ -72,16 +72,23 @@ type Options = {
 function run(
   tasks: GitTasks,
   asker: Asker,
-  { before, after }: Range,
+  range: Range,
   { paths, limits, isList = false }: Options,
 ): Promise<ParsedDiff> {
   const directory = asker.repository.path
+  const { before, after } = range
+  const isOfAll = paths.length === 0
   return tasks.run(asker, {
-    command: gitCommands.diffTrees(directory, before, after, ...paths.map(toWord)),
+    command: isOfAll
+      ? gitCommands.diffEach(directory)
+      : gitCommands.diffTrees(directory, before, after, ...paths.map(toWord)),
+    isReusable: isOfAll,
+    input: isOfAll ? inputOf(range) : '',
     async read(output) {
       const parser = createDiffParser(limits)
+      const diff = isOfAll ? withoutStart(output, startOf(range)) : output
       try {
-        for await (const chunk of output) {
+        for await (const chunk of diff) {
           if (!parser.push(chunk) || (isList && parser.isListed())) return parser.end('scan')
         }
         return parser.end()
@@ -93,6 +100,33 @@ function run(
       }
     },
   })
+}
+
+// Git would compare a commit without another one with those that it was compared with before.
+const inputOf = ({ before, after }: Range) =>
+  before === emptyTree ? `${before} ${after}\n` : `${after} ${before}\n`
+
+const startOf = ({ before, after }: Range) =>
+  before === emptyTree ? `${before} ${after}\n` : `${after}\0`
+
+/** Output without its start. Throws when it is another one: git prints nothing when it cannot read an object. */
+async function* withoutStart(
+  output: AsyncIterable<Buffer>,
+  start: string,
+): AsyncGenerator<Buffer, void, undefined> {
+  let first: Buffer | undefined = Buffer.alloc(0)
+  for await (const chunk of output) {
+    if (!first) {
+      yield chunk
+      continue
+    }
+    first = Buffer.concat([first, chunk])
+    if (first.length < start.length) continue
+    if (first.toString('latin1', 0, start.length) !== start) break
+    yield first.subarray(start.length)
+    first = undefined
+  }
+  if (first) throw new Error('git diff-tree cannot read an object')
 }
 
 function isTimeout(error: unknown): boolean {

@@ -20,6 +20,8 @@ type NewBlob = NewObject & { path: string[] }
 const maxDepth = 100
 const maxDirectories = 10_000
 const submodule = '160000'
+const symbolicLink = '120000'
+const emptyBlob = 'e69de29bb2d1d6434b8b29ae775ad8c2e48c5391'
 
 /**
  * Applies the changes of a commit to a tree: first removes what is deleted or moved away, then adds the rest. Returns the
@@ -85,6 +87,8 @@ async function itemOf(
     }
     if ((mode === submodule) !== (former.mode === submodule))
       throw invalidAt(index, 'mode', 'takes a content, too, when a submodule is added or replaced.')
+    if (mode === symbolicLink && former.id === emptyBlob)
+      throw invalidAt(index, 'mode', 'cannot be that of a symbolic link for an empty file.')
     return { ...former, mode }
   }
   if (mode === submodule) {
@@ -92,6 +96,9 @@ async function itemOf(
     if (/^[0-9a-f]{40}$/.test(id)) return { mode, id }
     throw invalidAt(index, 'content', 'must be the id of a commit, for a submodule.')
   }
+  // A clone could not check it out: symlink(2).
+  if (mode === symbolicLink && (content.length === 0 || content.includes(0)))
+    throw invalidAt(index, 'content', 'must be a target for a symbolic link: not empty, without NUL.')
   const blob = toObject('blob', content)
   blobs.push({ ...blob, path })
   return { mode, id: blob.id }

@@ -1,21 +1,17 @@
 /** The rows of the table of commands that read history and compare commits. */
 export const historyCommands = {
-  // The files that differ between two trees, then their patches. Paths limit it: all of them without one.
+  // The files that differ between two trees, then their patches, limited to paths.
   diffTrees: (directory: string, before: string, after: string, ...paths: string[]) => [
     ...diffOf(directory),
-    '--patch',
-    '--unified=3',
-    '--src-prefix=a/',
-    '--dst-prefix=b/',
-    '--submodule=short',
-    '--no-color',
-    '--no-textconv',
     '--end-of-options',
     before,
     after,
     '--',
     ...paths,
   ],
+  // The same for each line of standard input, without a limit: a commit and the one that it is compared with, or the old
+  // and the new tree. Before it come the id of the commit and a NUL, or the line.
+  diffEach: (directory: string) => [...diffOf(directory), '--always', '--stdin'],
   // The ids of commits, newest first, after skipping some. An empty author or time does not limit them; an author is a
   // fixed string, without regard to case. A time is in the form of a commit: `1700000000 +0000`.
   listHistory: (
@@ -105,5 +101,12 @@ function diffOf(directory: string): string[] {
     '--no-relative',
     '--no-ext-diff',
     '--ignore-submodules=none',
+    '--patch',
+    '--unified=3',
+    '--src-prefix=a/',
+    '--dst-prefix=b/',
+    '--submodule=short',
+    '--no-color',
+    '--no-textconv',
   ]
 }

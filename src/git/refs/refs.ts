@@ -30,15 +30,24 @@ const noRefs: ReadonlyMap<string, string> = new Map()
 
 /** Follows symbolic refs to the ref that a write to `ref` would change: gitglossary, "symref". */
 export async function resolveSymbolicRef(directory: string, ref: string): Promise<string> {
+  return (await readThrough(directory, ref)).name
+}
+
+/** Follows symbolic refs; returns the last ref, and the content of its file, empty if there is none. */
+async function readThrough(
+  directory: string,
+  ref: string,
+): Promise<{ name: string; content: string }> {
   let name = ref
+  let content = await readLoose(directory, name)
   for (let depth = 0; depth < symbolicDepth; depth++) {
-    const target = symbolicTarget(await readLoose(directory, name))
-    if (target === undefined) return name
+    const target = symbolicTarget(content)
     // Security: in a repository of unknown origin, this may be any path on the server, or a pipe.
-    if (!isRefName(target)) return name
+    if (target === undefined || !isRefName(target)) break
     name = target
+    content = await readLoose(directory, name)
   }
-  return name
+  return { name, content }
 }
 
 /** Resolves many refs at once. */
@@ -58,8 +67,8 @@ export async function readRefs(directory: string, refs: string[]): Promise<Map<s
   const values = new Map<string, string>()
   const rest = new Map<string, string>()
   await forEachConcurrently(maxConcurrentReads, refs, async (ref) => {
-    const name = await resolveSymbolicRef(directory, ref)
-    const loose = (await readLoose(directory, name)).trim()
+    const { name, content } = await readThrough(directory, ref)
+    const loose = content.trim()
     if (loose !== '') values.set(ref, loose)
     else rest.set(ref, name)
   })
@@ -125,8 +134,8 @@ export async function readAllRefs(directory: string): Promise<Map<string, string
   // Loose before packed, so that a ref that is being packed meanwhile is not missed.
   const loose = await Promise.all(
     names.map(async (name) => {
-      const target = await resolveSymbolicRef(directory, name)
-      return { name, target, id: (await readLoose(directory, target)).trim() }
+      const { name: target, content } = await readThrough(directory, name)
+      return { name, target, id: content.trim() }
     }),
   )
   const packed = await readPacked(directory, () => true, Number.POSITIVE_INFINITY)

@@ -14,14 +14,19 @@ type Source = {
 const tagPrefix = 'refs/tags/'
 
 /**
- * Resolves a revision that a client names: the full name of a ref, a branch, a tag, or an id or its first 7 or more
- * digits, in this order. Never an expression such as `main~1`. Hidden refs do not exist. An annotated tag is not peeled.
+ * Resolves a revision that a client names: a whole id, the full name of a ref, a branch, a tag, or the first 7 or more
+ * digits of an id, in this order. Never an expression such as `main~1`. Hidden refs do not exist. An annotated tag is not peeled.
  * Undefined when there is none. Throws an AmbiguousObjectError when several ids begin with the digits.
  */
 export async function resolveRevision(
   { readRefs, objects }: Source,
   revision: string,
 ): Promise<Revision | undefined> {
+  // As for Git, a whole id is no name, and no ref that is pushed may have it.
+  const whole = /^[0-9a-f]{40}$/i.test(revision)
+    ? await objects.find(revision.toLowerCase())
+    : undefined
+  if (whole) return { id: whole.id, type: whole.type, ref: undefined }
   const names = namesOf(revision)
   const values = names.length > 0 ? await readRefs(names) : new Map<string, string>()
   const ref = names.find((name) => (values.get(name) ?? zeroId) !== zeroId)
