@@ -59,12 +59,13 @@ function archiveSettingsOf({ maxConcurrentArchives }: PlainSettings) {
 export function createBrowse(dependencies: Dependencies): Browse {
   const { git, settings, directories, log } = dependencies
   const trees = createTrees()
+  const commits = createCommitsById()
   const reused = createReusedProcesses({ git })
   const files = createLastCommitFiles({
     dataDir: settings.dataDir,
     isInPlace: (id) => isThere(directories.pathOf(id)),
   })
-  const lastCommits = createLastCommits({ git, trees, files, log })
+  const lastCommits = createLastCommits({ git, trees, commits, files, log })
   const parts: BrowseParts = {
     ...dependencies,
     refCache: createRefCache({ git, maxBytes: refCacheBytes }),
@@ -76,7 +77,7 @@ export function createBrowse(dependencies: Dependencies): Browse {
     }),
     reused,
     cached: createCachedResponses({ maxBytes: settings.browseCacheBytes }),
-    commits: createCommitsById(),
+    commits,
     trees,
     lastCommits,
   }

@@ -7,7 +7,7 @@ import type { RawPath } from './api-path.ts'
 import type { BrowseParts } from './browse-parts.ts'
 import type { CommitsById } from './commits-by-id.ts'
 import type { Asker } from './git-tasks.ts'
-import { commitUnreadable } from './revisions.ts'
+import { type ListedCommit, mustRead, walkByDate } from './walk-by-date.ts'
 
 export type HistoryRange = {
   /** The commit whose history it is. */
@@ -21,12 +21,8 @@ export type HistoryRange = {
   limit: number
 }
 
-type ListedCommit = { id: string; commit: CommitObject }
-
 /** Up to this many commits, reading them one by one is faster than starting git. */
 const walkMaxCommits = 100
-/** With more branches of history than this at a time, git is faster. */
-const walkMaxWaiting = 500
 /** A page ends before its commits are larger than this. */
 const pageMaxLength = 1024 * 1024
 /** Fewer are read at first, so that of large commits few are in memory at a time. */
@@ -76,46 +72,25 @@ export async function readCommits(
   return page
 }
 
-async function mustRead(objects: ObjectReader, commits: CommitsById, id: string) {
-  const commit = await commits(objects, id)
-  if (!commit) throw commitUnreadable(id)
-  return { id, commit }
-}
-
 function lengthOf({ message, parents, author, committer }: CommitObject): number {
   const names = [author, committer].map(({ name, email }) => name.length + email.length)
   return message.length + 41 * parents.length + (names[0] ?? 0) + (names[1] ?? 0)
 }
 
-/**
- * The first ids of a history in the order of git-log(1): by date of commit, of equal ones in the order of their children.
- * Undefined for a history with too many branches at a time.
- */
+/** The first ids of a history; undefined for one with too many branches at a time. */
 async function walk(
   objects: ObjectReader,
   commits: CommitsById,
   { tip, count }: { tip: string; count: number },
 ): Promise<string[] | undefined> {
-  const seen = new Set([tip])
-  const waiting = [await mustRead(objects, commits, tip)]
   const ids: string[] = []
-  for (let next = waiting.shift(); next && ids.length < count; next = waiting.shift()) {
-    ids.push(next.id)
+  for await (const one of walkByDate(objects, commits, tip)) {
+    if (!one) return undefined
+    ids.push(one.id)
     if (ids.length === count) break
-    if (waiting.length + next.commit.parents.length > walkMaxWaiting) return undefined
-    // A commit may name a parent several times.
-    const parents = [...new Set(next.commit.parents)].filter((id) => !seen.has(id))
-    for (const id of parents) seen.add(id)
-    const found = await Promise.all(parents.map((id) => mustRead(objects, commits, id)))
-    for (const one of found) {
-      const later = waiting.findIndex(({ commit }) => dateOf(commit) < dateOf(one.commit))
-      waiting.splice(later === -1 ? waiting.length : later, 0, one)
-    }
   }
   return ids
 }
-
-const dateOf = ({ committer }: CommitObject) => committer.at
 
 function listIds(
   tasks: BrowseParts['tasks'],

@@ -14,6 +14,7 @@ import { newId } from '../base/ids.ts'
 import { createLog } from '../base/log.ts'
 import { createObjectPool } from '../git/objects/object-pool.ts'
 import { createGit } from '../git/process/git-process.ts'
+import { createCommitsById } from './commits-by-id.ts'
 import { createLastCommitFiles } from './last-commit-files.ts'
 import { createLastCommits } from './last-commits.ts'
 import { createTrees } from './trees.ts'
@@ -37,7 +38,8 @@ async function openSite(directory: string, options: { savedFrom?: number; dataDi
       return git.start(command, started)
     },
   }
-  const parts = { git: counting, trees, files, log, savedFrom }
+  const commits = createCommitsById()
+  const parts = { git: counting, trees, commits, files, log, savedFrom }
   const lastCommits = createLastCommits({ ...parts, waitMs: longMs, searchMs: longMs })
   const objects = pool.of(directory)
   return {
@@ -187,7 +189,8 @@ test('a search that takes too long is given up, and says so', async () => {
       return { ...child, stdout: new PassThrough() }
     },
   }
-  const parts = { git: silent, trees, files, log, waitMs: 1, searchMs: 1 }
+  const commits = createCommitsById()
+  const parts = { git: silent, trees, commits, files, log, waitMs: 1, searchMs: 1, maxNearby: 0 }
   await using lastCommits = createLastCommits(parts)
   const commit = await project.git('rev-parse', 'main')
   const tree = await project.git('rev-parse', 'main^{tree}')

@@ -9,9 +9,11 @@ import { entryAt, entryCount } from '../git/objects/tree-buffer.ts'
 import type { Git } from '../git/process/git-process.ts'
 import type { Repository } from '../repositories/repositories.ts'
 import type { RawPath } from './api-path.ts'
+import type { CommitsById } from './commits-by-id.ts'
 import type { LastCommitFiles } from './last-commit-files.ts'
 import { type LastCommitsByName, walkLastCommits } from './last-commit-walk.ts'
 import { type Trees, treeMode } from './trees.ts'
+import { walkByDate } from './walk-by-date.ts'
 import { readAhead, walkCommits } from './walked-commits.ts'
 
 /** A folder in a commit. */
@@ -38,6 +40,7 @@ export type LastCommits = AsyncDisposable & {
 type Options = {
   git: Git
   trees: Trees
+  commits: CommitsById
   files: Pick<LastCommitFiles, 'load' | 'save'>
   log: Log
   /** How long a call waits. */
@@ -46,6 +49,8 @@ type Options = {
   searchMs?: number
   /** Answers that took fewer commits to find are not written to files. */
   savedFrom?: number
+  /** How many commits are looked at before git is started: mostly one of them has known answers. */
+  maxNearby?: number
 }
 
 /** What is known about a folder in a commit; final when no more can be found out. */
@@ -61,16 +66,19 @@ const maxSearchesPerRepository = 4
 const commitsAhead = 64
 const maxFoldersKnown = 4096
 const preparedMaxBytes = 64 * 1024
+const maxParentsAhead = 2
 const maxLoaded = 10_000
 
 export function createLastCommits({
   git,
   trees,
+  commits: commitsById,
   files,
   log,
   waitMs = 150,
   searchMs = 30_000,
   savedFrom = 256,
+  maxNearby = 40,
 }: Options): LastCommits {
   const known = new LRUCache<string, Answers>({
     maxSize: answersMaxBytes,
@@ -143,6 +151,18 @@ export function createLastCommits({
     const visited: string[] = []
     let first: string | undefined
     let count = 0
+    async function* nearby() {
+      let left = maxNearby
+      for await (const one of walkByDate(objects, commitsById, commit)) {
+        if (!one || left === 0) return
+        signal.throwIfAborted()
+        const { tree: root, parents } = one.commit
+        if (path === '') isKnown(one.id, root)
+        for (const id of [one.id, ...parents.slice(0, maxParentsAhead)]) void folderIn(id)
+        yield { id: one.id, parents }
+        left -= 1
+      }
+    }
     async function* commits() {
       const walked = walkCommits(git, { directory: repository.path, commit, path, signal })
       const ahead = readAhead(walked, commitsAhead, (one) => {
@@ -159,15 +179,15 @@ export function createLastCommits({
       }
     }
     const source = {
-      commits: commits(),
       folderIn,
       open: (id: string) => trees.open(objects, id),
       known: (id: string) => known.get(keyOf(folder, id)),
     }
     try {
-      const unanswered = await walkLastCommits(names, source, (name, id) => {
-        answers.byName.set(name, id)
-      })
+      const onAnswer = (name: string, id: string) => void answers.byName.set(name, id)
+      let unanswered = await walkLastCommits(names, { ...source, commits: nearby() }, onAnswer)
+      if (unanswered.size > 0)
+        unanswered = await walkLastCommits(unanswered, { ...source, commits: commits() }, onAnswer)
       answers.isComplete = unanswered.size === 0
     } catch (error) {
       if (!timeout.aborted) throw error

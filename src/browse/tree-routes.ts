@@ -16,6 +16,7 @@ import { objectId } from './commit-schemas.ts'
 import { searchedMaxEntries } from './last-commits.ts'
 import { type ListedEntry, listedPathMaxBytes, listTree, type Position } from './list-tree.ts'
 import { commitUnreadable, findCommit, RevisionQuery, revisionProblems } from './revisions.ts'
+import { createSizesById } from './sizes-by-id.ts'
 import { treeMode } from './trees.ts'
 
 const defaultLimit = 1000
@@ -32,6 +33,7 @@ type Listed = {
 /** The route of folders. */
 export function treeRoutes(parts: BrowseParts) {
   const { pool, cached, commits, trees, lastCommits } = parts
+  const sizes = createSizesById()
 
   /** The last commits of entries, by name. */
   async function lastCommitsOf(objects: ObjectReader, listed: Listed, tree: string) {
@@ -80,8 +82,8 @@ export function treeRoutes(parts: BrowseParts) {
     const type = typeOf(mode)
     const hasSize = type === 'file' || type === 'symlink'
     const lastId = lastIds?.get(name)
-    const [blob, last] = await Promise.all([
-      hasSize ? objects.find(id) : undefined,
+    const [size, last] = await Promise.all([
+      hasSize ? sizes(objects, id) : undefined,
       lastId === undefined ? undefined : commits(objects, lastId),
     ])
     return {
@@ -90,7 +92,7 @@ export function treeRoutes(parts: BrowseParts) {
       mode: mode.padStart(6, '0'),
       type,
       id,
-      size: blob?.bytes ?? null,
+      size: size ?? null,
       lastCommit: lastId !== undefined && last ? toBriefCommit(lastId, last) : null,
     }
   }

@@ -98,7 +98,11 @@ async function itemOf(
   }
   // A clone could not check it out: symlink(2).
   if (mode === symbolicLink && (content.length === 0 || content.includes(0)))
-    throw invalidAt(index, 'content', 'must be a target for a symbolic link: not empty, without NUL.')
+    throw invalidAt(
+      index,
+      'content',
+      'must be a target for a symbolic link: not empty, without NUL.',
+    )
   const blob = toObject('blob', content)
   blobs.push({ ...blob, path })
   return { mode, id: blob.id }

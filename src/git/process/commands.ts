@@ -90,8 +90,13 @@ export const gitCommands = {
     `--strict=${harmlessFaults.map((fault) => `${fault}=ignore`).join()}`,
     `--max-input-size=${maxBytes}`,
   ],
-  // Reads `info` and `contents` commands from standard input.
-  readObjects: (directory: string) => [`--git-dir=${directory}`, 'cat-file', '--batch-command'],
+  // Reads `info` and `contents` commands from standard input, and performs them at the next `flush`.
+  readObjects: (directory: string) => [
+    `--git-dir=${directory}`,
+    'cat-file',
+    '--batch-command',
+    '--buffer',
+  ],
   // Standard input has one commit, marked as shallow.
   packCommit: (directory: string) => [
     `--git-dir=${directory}`,

@@ -41,7 +41,7 @@ test('git processes are children of the spawn helper, have pipes to this process
   const gits = () => familyOf(onlyHelper()).filter((pid) => /^git .*cat-file/.test(commandOf(pid)))
   await until('git runs', () => gits().length === 1)
   assert.equal(site.git.count(), 1)
-  reader.stdin.write('info HEAD\n')
+  reader.stdin.write('info HEAD\nflush\n')
   for await (const answer of reader.stdout) {
     assert.equal(String(answer), 'HEAD missing\n')
     break
