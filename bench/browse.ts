@@ -47,7 +47,7 @@ export async function measureBrowsing(
   print('Starting cgit and gitweb behind nginx and fcgiwrap; svc')
   const programs = await installPeer('browse')
   await using svc = await startSvc({ dataDir: join(workspace.folder, 'data-browse') })
-  await svc.host.copy(name, history.path)
+  await svc.copyAndMaintain(name, history.path)
   await using peers = await startBrowsePeers(workspace, {
     programs,
     repository: history.path,

@@ -1,5 +1,5 @@
 import { cp } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import type { SshKey } from '../test/support/openssh.ts'
 import { killTree } from '../test/support/processes.ts'
 import { launcher, startService } from '../test/support/service.ts'
@@ -39,6 +39,19 @@ export async function startSvc({ dataDir, env, program = launcher }: SvcOptions)
     return body
   }
 
+  async function copyFiles(name: string, source: string, isLeftOut = (_: string) => false) {
+    const { id } = await call(admin.post('/repos', { name }))
+    const path = join(dataDir, 'repositories', id.slice(-2), `${id}.git`)
+    const filter = (file: string) => !isLeftOut(basename(file))
+    await cp(join(source, 'objects'), join(path, 'objects'), { recursive: true, filter })
+    await cp(join(source, 'packed-refs'), join(path, 'packed-refs'))
+  }
+
+  async function maintain(name: string): Promise<void> {
+    const env = { PATH: process.env.PATH, SVC_DATA_DIR: dataDir }
+    await run(launcher, ['repos', 'maintain', name], { env })
+  }
+
   const host: Host = {
     async create(name) {
       await call(admin.post('/repos', { name }))
@@ -46,10 +59,7 @@ export async function startSvc({ dataDir, env, program = launcher }: SvcOptions)
     },
     // With packed refs, as after a restore: in an import git writes a file per ref, which takes minutes.
     async copy(name, source) {
-      const { id } = await call(admin.post('/repos', { name }))
-      const path = join(dataDir, 'repositories', id.slice(-2), `${id}.git`)
-      await cp(join(source, 'objects'), join(path, 'objects'), { recursive: true })
-      await cp(join(source, 'packed-refs'), join(path, 'packed-refs'))
+      await copyFiles(name, source)
       return admin.remote(name)
     },
     remove: (name) => call(admin.delete(`/repos/${name}`)),
@@ -93,9 +103,12 @@ export async function startSvc({ dataDir, env, program = launcher }: SvcOptions)
       cpuMs,
     }),
     /** Maintains a repository with `svc repos maintain`. */
-    async maintain(name: string): Promise<void> {
-      const env = { PATH: process.env.PATH, SVC_DATA_DIR: dataDir }
-      await run(launcher, ['repos', 'maintain', name], { env })
+    maintain,
+
+    /** Copies a repository without the graph of its commits, which svc then writes as after an import. */
+    async copyAndMaintain(name: string, source: string): Promise<void> {
+      await copyFiles(name, source, (file) => file === 'commit-graph')
+      await maintain(name)
     },
 
     /** Calls the API as an admin, and returns the response. */

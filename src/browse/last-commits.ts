@@ -109,7 +109,8 @@ export function createLastCommits({
   function createFolderIn(folder: Folder) {
     const { objects, path } = folder
     const found = new LRUCache<string, Promise<string | undefined>>({
-      max: maxFoldersKnown,
+      maxSize: maxFoldersKnown,
+      sizeCalculation: () => 1,
     })
     const find = async (commit: string) => {
       if (isPlain(path)) {

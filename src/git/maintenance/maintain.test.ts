@@ -49,7 +49,17 @@ test('the graph has filters of changed paths, also of commits that an older one 
   // Every commit is skipped by its filter.
   assert.match(events, /"filter_not_present":0,/)
   assert.match(events, /"definitely_not":[1-9]/)
+  assert.equal(await bitsPerPath(site.path), 64)
 })
+
+/** A setting of the filters of a graph: gitformat-commit-graph(5). */
+async function bitsPerPath(path: string): Promise<number | undefined> {
+  const folder = join(path, 'objects/info/commit-graphs')
+  const [name = ''] = (await readdir(folder)).filter((one) => one.endsWith('.graph'))
+  const graph = await readFile(join(folder, name))
+  const data = graph.readUIntBE(graph.indexOf('BDAT') + 6, 6)
+  return graph.readUInt32BE(data + 8)
+}
 
 /** The trace of a log of a path: its last event has statistics of filters. */
 async function filterEvents(path: string, name: string): Promise<string> {
