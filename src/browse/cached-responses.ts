@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { SerializedJson } from '../http/route.ts'
 
-/** A result that is not complete yet: it is not cached, and has an entity tag of its own. */
+/** A result that may be more complete later: it is not cached, and has an entity tag of its own. */
 export class ProvisionalJson extends SerializedJson {
   readonly entityTag: string
 

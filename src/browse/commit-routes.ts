@@ -4,7 +4,7 @@ import { closed, route } from '../http/route.ts'
 import { PathQuery, toRawPath } from './api-path.ts'
 import { pageQuery } from './browse-pages.ts'
 import { type BrowseParts, missingRepository, openToRead } from './browse-parts.ts'
-import { keyOf, ListPage } from './cached-responses.ts'
+import { keyOf, ListPage, ProvisionalJson } from './cached-responses.ts'
 import { Commit, CommitDetails, toCommit } from './commit-schemas.ts'
 import { toDiff } from './diff-schemas.ts'
 import { readHistory } from './history.ts'
@@ -113,7 +113,7 @@ export function commitRoutes(parts: BrowseParts) {
         const { id } = await findCommit(objects, found, params.id)
         const key = keyOf(['commit', found.id, id, withDiff, path])
         if (notModified(key)) return undefined
-        return cached(key, clientSignal(), async (signal) => {
+        const response = await cached(key, clientSignal(), async (signal) => {
           const commit = await commits(objects, id)
           if (!commit) throw commitUnreadable(id)
           if (!withDiff) return toCommit(id, commit)
@@ -122,11 +122,18 @@ export function commitRoutes(parts: BrowseParts) {
           const ends = base === null ? [emptyTree, commit.tree] : [base, id]
           const [before = '', after = ''] = ends
           const diff = await readDiff(tasks, asker, { before, after, path })
-          return { ...toCommit(id, commit), diff: toDiff(base, diff) }
+          return toResponse({ ...toCommit(id, commit), diff: toDiff(base, diff) })
         })
+        const isProvisional = response instanceof ProvisionalJson
+        return isProvisional && notModified(response.entityTag) ? undefined : response
       },
     }),
   ]
+}
+
+/** A diff that the time limit cut depends on more than the request. */
+export function toResponse<T extends { diff: { limitsReached: string[] } }>(value: T) {
+  return value.diff.limitsReached.includes('time') ? new ProvisionalJson(value) : value
 }
 
 const DiffQuery = {

@@ -4,8 +4,8 @@ import { closed, route } from '../http/route.ts'
 import { toRawPath } from './api-path.ts'
 import { pageQuery } from './browse-pages.ts'
 import { type BrowseParts, missingRepository, openToRead } from './browse-parts.ts'
-import { keyOf } from './cached-responses.ts'
-import { DiffPathQuery, taskProblems } from './commit-routes.ts'
+import { keyOf, ProvisionalJson } from './cached-responses.ts'
+import { DiffPathQuery, taskProblems, toResponse } from './commit-routes.ts'
 import { Commit, objectId, toCommit } from './commit-schemas.ts'
 import { type Comparison, compareCommits } from './compare.ts'
 import { Diff, toDiff } from './diff-schemas.ts'
@@ -51,7 +51,7 @@ export function compareRoutes(parts: BrowseParts) {
         ])
         const key = keyOf(['compare', found.id, base, head, limit, path])
         if (notModified(key)) return undefined
-        return cached(key, clientSignal(), async (signal) => {
+        const response = await cached(key, clientSignal(), async (signal) => {
           const asker = { principal, repository: found, signal }
           const compared = await compareCommits(tasks, asker, { base, head, limit })
           const { mergeBase, ahead, behind, ids } = compared
@@ -60,7 +60,7 @@ export function compareRoutes(parts: BrowseParts) {
             readCommits(objects, commits, ids),
             readDiff(tasks, asker, { before, after: head, path }),
           ])
-          return {
+          const value: Static<typeof ComparedCommits> = {
             base,
             head,
             mergeBase: mergeBase ?? null,
@@ -69,8 +69,11 @@ export function compareRoutes(parts: BrowseParts) {
             behind,
             commits: listed.map(({ id, commit }) => toCommit(id, commit)),
             diff: toDiff(before, diff),
-          } satisfies Static<typeof ComparedCommits>
+          }
+          return toResponse(value)
         })
+        const isProvisional = response instanceof ProvisionalJson
+        return isProvisional && notModified(response.entityTag) ? undefined : response
       },
     }),
   ]

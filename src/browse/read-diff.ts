@@ -41,6 +41,9 @@ const limitsOfList: DiffLimits = {
   maxPathBytes: 32 * mib,
 }
 
+/** After so long, the lines of files that are not in the list are no longer counted. */
+const countingMs = 500
+
 /**
  * Compares two trees. What exceeds a limit is left out, and the limit is in the result. Throws as GitTasks do, also when
  * git takes too long to list the files.
@@ -85,11 +88,14 @@ function run(
     isReusable: isOfAll,
     input: isOfAll ? inputOf(range) : '',
     async read(output) {
+      const startedAt = performance.now()
       const parser = createDiffParser(limits)
       const diff = isOfAll ? withoutStart(output, startOf(range)) : output
       try {
         for await (const chunk of diff) {
           if (!parser.push(chunk) || (isList && parser.isListed())) return parser.end('scan')
+          if (parser.isShown() && performance.now() - startedAt > countingMs)
+            return parser.end('time')
         }
         return parser.end()
       } catch (error) {

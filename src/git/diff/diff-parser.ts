@@ -9,6 +9,8 @@ export type DiffParser = {
   push: (chunk: Buffer) => boolean
   /** Whether all files were listed. */
   isListed: () => boolean
+  /** Whether only lines of files that are not listed are left, which are counted. */
+  isShown: () => boolean
   /** The diff, as far as it was parsed. `limit` is the one that ended the output, if it is not whole. */
   end: (limit?: DiffLimit) => ParsedDiff
 }
@@ -110,6 +112,7 @@ export function createDiffParser(limits: DiffLimits): DiffParser {
     },
 
     isListed: () => isListed,
+    isShown: () => files.length < fileCount && current === files.length,
 
     end(limit) {
       const ended = scannedBytes > limits.maxScanBytes ? 'scan' : limit
