@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { type Static, Type } from 'typebox'
 import { Problem } from '../base/problem.ts'
+import { prefersType } from '../http/accept.ts'
 import { named } from '../http/named-schemas.ts'
 import { closed, jsonContentType, route } from '../http/route.ts'
 import type { Repository } from '../repositories/repositories.ts'
@@ -17,7 +18,8 @@ import { treeMode } from './trees.ts'
 const mib = 1024 * 1024
 const contentMaxBytes = mib
 
-const textType = 'text/plain; charset=utf-8'
+const plainType = 'text/plain'
+const textType = `${plainType}; charset=utf-8`
 const bytesType = 'application/octet-stream'
 
 type FoundFile = { commit: string; path: RawPath; mode: string; id: string; size: number }
@@ -99,7 +101,7 @@ export function fileRoutes(parts: BrowseParts) {
         const { notModified, clientSignal } = context
         const file = await findFile(found, query.rev, toRawPath(query))
         const { commit, path, mode, id, size } = file
-        if (/\bapplication\/json\b/i.test(header('accept') ?? '')) {
+        if (prefersType(header('accept') ?? '', jsonContentType, [plainType, bytesType])) {
           setType(jsonContentType)
           const key = keyOf(['file', found.id, commit, path])
           if (notModified(key)) return undefined

@@ -256,6 +256,9 @@ const refused: [string, object[], string][] = [
   ['invalid_request', [{ path: 's', content: 'main', mode: '160000' }], 'id of a commit'],
   ['invalid_request', [{ path: 'a', mode: '160000' }], 'takes a content'],
   ['invalid_request', [{ path: 's', content: '', mode: '040000' }], 'mode'],
+  ['invalid_request', [{ path: 's', content: '', mode: '120000' }], 'a target for a symbolic link'],
+  ['invalid_request', [{ path: 's', content: 'a\0b', mode: '120000' }], 'without NUL'],
+  ['invalid_request', [{ path: 'empty', mode: '120000' }], 'for an empty file'],
   ...[
     '.git/config',
     '.GIT/x',
@@ -279,7 +282,10 @@ const refused: [string, object[], string][] = [
 
 test('invalid changes are refused with a reason, and nothing changes', async () => {
   await create('refused')
-  const changes = ['a', 'dir/x'].map((path) => ({ path, content: path }))
+  const changes = ['a', 'dir/x', 'empty'].map((path) => ({
+    path,
+    content: path === 'empty' ? '' : path,
+  }))
   const { id } = await committed('refused', { changes })
   for (const [code, wrong, words] of refused) {
     const answer = await commit('refused', { changes: wrong as object[] })
