@@ -5,6 +5,7 @@ import { after, before, test } from 'node:test'
 import fc from 'fast-check'
 import { newTokenString } from '../../src/base/token-string.ts'
 import { git, temporaryFolder } from '../support/git.ts'
+import { assertFrugal } from '../support/memory.ts'
 import { toRounds } from '../support/rounds.ts'
 import {
   type Answer,
@@ -14,6 +15,7 @@ import {
   startService,
 } from '../support/service.ts'
 
+const mib = 1024 * 1024
 const none = '0'.repeat(40)
 const author = { name: 'Grace', email: 'grace@example.com', date: '2026-01-02T03:04:05+01:30' }
 const date = '2026-02-03T04:05:06-08:00'
@@ -447,4 +449,29 @@ test('a body may be larger than others, up to a limit, and has at most 1000 chan
   await clone.git('pull', '--quiet')
   assert.equal(await clone.git('rev-parse', 'HEAD'), id)
   assert.equal((await clone.git('ls-files')).split('\n').length, 1001)
+})
+
+test('eight bodies of 16 MiB at a time are read within a bound of memory', async () => {
+  const content = 'x'.repeat(16 * mib - 1000)
+  const writers = await Promise.all(
+    Array.from({ length: 8 }, async (_, number) => {
+      const username = `writer-${number}`
+      const client = await service.client({ username, permissions: ['repo:read', 'repo:write'] })
+      const { status } = await client.post('/repos', { name: `bodies-${number}` })
+      assert.equal(status, 201)
+      return client
+    }),
+  )
+  await assertFrugal(
+    service,
+    async () => {
+      const changes = [{ path: 'large', content }]
+      const answers = await Promise.all(
+        writers.map((client, number) => commit(`bodies-${number}`, { changes }, client)),
+      )
+      for (const { status, text } of answers) assert.equal(status, 201, text)
+    },
+    // Of four at a time, each as bytes, as text, and as the content of an object.
+    400 * mib,
+  )
 })

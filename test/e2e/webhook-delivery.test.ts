@@ -69,6 +69,30 @@ test('a successful delivery can be retried, with the same id and bytes', async (
   assert.equal(body.body, first?.body.toString())
 })
 
+test('a commit by the API is delivered like a push, and its event says so', async () => {
+  await using receiver = await startReceiver()
+  await using site = await startWebhookSite()
+  const webhookId = await site.subscribe(receiver.url)
+  const changes = [{ path: 'a.txt', content: 'a' }]
+  const body = { branch: 'main', message: 'Begin', changes }
+  const { body: made } = await site.admin().post('/repos/site/commits', body)
+  const [delivery] = await site.untilDelivered(webhookId)
+  const [received, ...others] = receiver.received
+  assert.deepEqual(others, [])
+  assert.deepEqual([received?.json.ref, received?.json.after], ['refs/heads/main', made.id])
+  assert.deepEqual(
+    [received?.json.head_commit.id, received?.json.head_commit.added],
+    [made.id, ['a.txt']],
+  )
+  const { body: events } = await site.admin().get(`/events?after=${delivery.seq - 1}&limit=1`)
+  assert.deepEqual(
+    events.map(({ kind, data }: { kind: string; data: { via: string; after: string } }) => ({
+      ...{ kind, via: data.via, after: data.after },
+    })),
+    [{ kind: 'push', via: 'api', after: made.id }],
+  )
+})
+
 async function assertDelivered(env: Record<string, string>): Promise<void> {
   await using receiver = await startReceiver((_received, response) =>
     response.writeHead(200, { 'set-cookie': 'session=1', 'x-served-by': 'me' }).end('thanks'),
