@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import type { createCommitPool } from './commit-pool.ts'
 import { git } from './git.ts'
 import type { createLedger, RefChange } from './ledger.ts'
@@ -35,8 +36,29 @@ const pushers = [0, 1, 2]
 const rivals = [3, 4]
 const landlords = [5, 6]
 const importers = [7, 8]
+const committers = [9]
 const ownRefs = ['heads/one', 'heads/deep/er/two', 'tags/three', 'notes/four'] as const
 const maxRepositories = 3
+
+const commitDate = '2026-01-01T00:00:00Z'
+const commitFile = 'file.txt'
+
+/** The id of a commit by the API whose tree has one file, as all commits of the pool have it. */
+function commitId({ parent, content }: { parent: string; content: string }): string {
+  const blob = objectId('blob', Buffer.from(content))
+  const entry = Buffer.concat([Buffer.from(`100644 ${commitFile}\0`), Buffer.from(blob, 'hex')])
+  const seconds = Date.parse(commitDate) / 1000
+  const person = `admin <admin@users.noreply.localhost> ${seconds} +0000`
+  const head = `tree ${objectId('tree', entry)}\nparent ${parent}`
+  return objectId(
+    'commit',
+    Buffer.from(`${head}\nauthor ${person}\ncommitter ${person}\n\nChange\n`),
+  )
+}
+
+function objectId(type: string, content: Buffer): string {
+  return createHash('sha1').update(`${type} ${content.length}\0`).update(content).digest('hex')
+}
 
 /** Clients that push, create, import, rename and delete concurrently, and record the responses. */
 export function createLoad({ random, ledger, commits, sshCommand, source }: Dependencies) {
@@ -160,6 +182,46 @@ export function createLoad({ random, ledger, commits, sshCommand, source }: Depe
     },
   }
 
+  /** Commits by the API, with an id that is known before. `heads` are those of this session, by repository. */
+  async function commit(session: Session, client: number, heads: Map<string, string>) {
+    const { id: repositoryId, names } = pickShared()
+    const [name] = names
+    const branch = `api/client-${client}`
+    const ref = `refs/heads/${branch}`
+    const { admin } = session.service
+    const head = heads.get(repositoryId) ?? (await headOf(session, name, ref))
+    if (head === undefined) {
+      const first = commits.next()
+      await push(session, { id: repositoryId, names, owner: undefined, mayBeGone: false }, [
+        { ref, after: first },
+      ])
+      heads.set(repositoryId, first)
+      return
+    }
+    const content = `${random.below(1_000_000)}\n`
+    const id = commitId({ parent: head, content })
+    const asked = ledger.ask(repositoryId, [{ ref, after: id }])
+    const changes = [{ path: commitFile, content }]
+    const { status, body, text } = await admin.post(`/repos/${name}/commits`, {
+      ...{ branch, expectedHead: head, message: 'Change', date: commitDate, changes },
+      // The same content may come twice.
+      allowEmpty: true,
+    })
+    assert.equal(status, 201, text)
+    assert.equal(body.id, id)
+    asked.acknowledge()
+    heads.set(repositoryId, id)
+    session.answers += 1
+  }
+
+  async function headOf({ service }: Session, name: string, ref: string) {
+    const query = `rev=${encodeURIComponent(ref)}&limit=1`
+    const { status, body, text } = await service.admin.get(`/repos/${name}/commits?${query}`)
+    if (status === 404) return undefined
+    assert.equal(status, 200, text)
+    return String(body[0].id)
+  }
+
   async function importOrRemove(session: Session, client: number): Promise<void> {
     const own = ownedBy(client)
     const [first, ...others] = own
@@ -186,7 +248,9 @@ export function createLoad({ random, ledger, commits, sshCommand, source }: Depe
 
     /** Lets all clients work until the session is dying. */
     async run(session: Session): Promise<void> {
+      const heads = new Map<string, string>()
       await Promise.all([
+        ...committers.map((client) => work(session, () => commit(session, client, heads))),
         ...pushers.map((client) => work(session, () => stepOf.pusher(session, client))),
         ...rivals.map(() => work(session, () => stepOf.rival(session))),
         ...landlords.map((client) => work(session, () => stepOf.landlord(session, client))),
