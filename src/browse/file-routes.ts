@@ -18,6 +18,7 @@ import { treeMode } from './trees.ts'
 const mib = 1024 * 1024
 const contentMaxBytes = mib
 
+const jsonType = 'application/json'
 const plainType = 'text/plain'
 const textType = `${plainType}; charset=utf-8`
 const bytesType = 'application/octet-stream'
@@ -101,7 +102,7 @@ export function fileRoutes(parts: BrowseParts) {
         const { notModified, clientSignal } = context
         const file = await findFile(found, query.rev, toRawPath(query))
         const { commit, path, mode, id, size } = file
-        if (prefersType(header('accept') ?? '', jsonContentType, [plainType, bytesType])) {
+        if (prefersType(header('accept') ?? '', jsonType, [plainType, bytesType])) {
           setType(jsonContentType)
           const key = keyOf(['file', found.id, commit, path])
           if (notModified(key)) return undefined

@@ -253,6 +253,9 @@ test('binary and large files are bytes, streamed with their length, and JSON say
   // More than there are permits: those of HEAD were given back.
   for (let count = 0; count < 20; count++)
     assert.equal((await send('/repos/large/file?path=large', {}, 'HEAD')).status, 200)
+  const plain = await send('/repos/large/file?path=large', { accept: 'application/json;q=0, */*' })
+  assert.equal(plain.headers.get('content-type'), raw.headers.get('content-type'))
+  await plain.arrayBuffer()
   const asJson = await send('/repos/large/file?path=large', { accept: 'application/json' })
   const body = (await asJson.json()) as Record<string, unknown>
   assert.deepEqual([body.size, body.content, body.isBinary], [size, null, null])

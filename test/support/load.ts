@@ -36,10 +36,12 @@ const pushers = [0, 1, 2]
 const rivals = [3, 4]
 const landlords = [5, 6]
 const importers = [7, 8]
-const committers = [9]
+const committers = [9, 10]
 const ownRefs = ['heads/one', 'heads/deep/er/two', 'tags/three', 'notes/four'] as const
 const maxRepositories = 3
 
+const branchPrefix = 'refs/heads/'
+const apiBranch = (client: number) => `api/client-${client}`
 const commitDate = '2026-01-01T00:00:00Z'
 const commitFile = 'file.txt'
 
@@ -186,21 +188,12 @@ export function createLoad({ random, ledger, commits, sshCommand, source }: Depe
   async function commit(session: Session, client: number, heads: Map<string, string>) {
     const { id: repositoryId, names } = pickShared()
     const [name] = names
-    const branch = `api/client-${client}`
-    const ref = `refs/heads/${branch}`
+    const branch = apiBranch(client)
     const { admin } = session.service
-    const head = heads.get(repositoryId) ?? (await headOf(session, name, ref))
-    if (head === undefined) {
-      const first = commits.next()
-      await push(session, { id: repositoryId, names, owner: undefined, mayBeGone: false }, [
-        { ref, after: first },
-      ])
-      heads.set(repositoryId, first)
-      return
-    }
+    const head = heads.get(repositoryId) ?? (await headOf(session, name, branch))
     const content = `${random.below(1_000_000)}\n`
     const id = commitId({ parent: head, content })
-    const asked = ledger.ask(repositoryId, [{ ref, after: id }])
+    const asked = ledger.ask(repositoryId, [{ ref: branchPrefix + branch, after: id }])
     const changes = [{ path: commitFile, content }]
     const { status, body, text } = await admin.post(`/repos/${name}/commits`, {
       ...{ branch, expectedHead: head, message: 'Change', date: commitDate, changes },
@@ -214,12 +207,11 @@ export function createLoad({ random, ledger, commits, sshCommand, source }: Depe
     session.answers += 1
   }
 
-  async function headOf({ service }: Session, name: string, ref: string) {
-    const query = `rev=${encodeURIComponent(ref)}&limit=1`
+  async function headOf({ service }: Session, name: string, branch: string): Promise<string> {
+    const query = `rev=${encodeURIComponent(branch)}&limit=1`
     const { status, body, text } = await service.admin.get(`/repos/${name}/commits?${query}`)
-    if (status === 404) return undefined
     assert.equal(status, 200, text)
-    return String(body[0].id)
+    return body[0].id
   }
 
   async function importOrRemove(session: Session, client: number): Promise<void> {
@@ -241,9 +233,14 @@ export function createLoad({ random, ledger, commits, sshCommand, source }: Depe
   }
 
   return {
-    /** Makes the repositories that all clients share. */
+    /** Makes the repositories that all clients share, with the branches of commits by the API. */
     async prepare(session: Session, count: number): Promise<void> {
       for (let number = 0; number < count; number++) await create(session, undefined)
+      for (const repository of ownedBy(undefined)) {
+        const refs = committers.map((client) => branchPrefix + apiBranch(client))
+        const changes = refs.map((ref) => ({ ref, after: commits.next() }))
+        await push(session, repository, changes)
+      }
     },
 
     /** Lets all clients work until the session is dying. */
