@@ -121,6 +121,7 @@ const entryPoints: Record<string, string[]> = {
     'history-commands',
     'orphans',
     'preforked-process',
+    'reused-processes',
     'spawn-helper',
     'spawn-messages',
     'version',
