@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { renderMarkdown } from './markdown.ts'
+
+const place = { src: '/r/x/src/main', raw: '/r/x/raw/main', folder: 'docs' }
+const render = (text: string) => renderMarkdown(text, place).trim()
+
+/** Asserts that a browser finds only the elements and attributes of documents in HTML. */
+function assertHarmless(html: string): void {
+  const tags = html.match(/<[^>]*>/g) ?? []
+  for (const tag of tags) {
+    assert.match(tag, /^<\/?[a-z][a-z0-9]*( [a-z]+(="[^"<>]*")?)*>$/, tag)
+    assert.doesNotMatch(
+      tag,
+      /^<\/?(script|style|svg|math|iframe|object|embed|form|input|meta|link|base|template|textarea|noscript|title)\b/,
+    )
+    assert.doesNotMatch(tag, / (on[a-z]+|style|srcset|formaction|target)\b=?/)
+    const [, address] = / (?:href|src)="([^"]*)"/.exec(tag) ?? []
+    if (address !== undefined) assert.match(address, /^(\/r\/x\/|https?:\/\/|mailto:|#u-|#L\d)/)
+  }
+  assert.doesNotMatch(html.replace(/<[^>]*>/g, ''), /</)
+}
+
+const hostile = [
+  '<script>alert(1)</script>',
+  '<img src=x onerror=alert(1)>',
+  '<a href="javascript:alert(1)">x</a>',
+  '<a href="jav&#x09;ascript:alert(1)">x</a>',
+  '<a href="java\nscript:alert(1)">x</a>',
+  '<a href="&Tab;javascript&colon;alert(1)">x</a>',
+  '[x](javascript:alert(1))',
+  '[x](vbscript:x) ![x](data:text/html,x)',
+  '<svg><script>alert(1)</script></svg>',
+  '<math><mtext><table><mglyph><style><img src=x onerror=alert(1)>',
+  '<iframe srcdoc="<script>alert(1)</script>"></iframe>',
+  '<meta http-equiv=refresh content="0;url=https://evil.example">',
+  '<base href="https://evil.example/">',
+  '<form action="https://evil.example"><input name=q><button>x</button></form>',
+  '<style>*{display:none}</style><link rel=stylesheet href=//evil>',
+  '<details open ontoggle=alert(1)><summary>x</summary></details>',
+  '<img src="x"onerror="alert(1)">',
+  '<img/src="x"/onerror=alert(1)>',
+  '<p title="</p><script>alert(1)</script>">x</p>',
+  "<p title='\"><script>alert(1)</script>'>x</p>",
+  '<noscript><p title="</noscript><img src=x onerror=alert(1)>">',
+  '<textarea><img title="</textarea><img src=x onerror=alert(1)>"></textarea>',
+  '<!--><img src=x onerror=alert(1)>-->',
+  '<a id="x" name="content">x</a><p id=content>',
+  '<<script>script>alert(1)<</script>/script>',
+  '```"><script>\n</script>\n```',
+  '[x]: javascript:alert(1)\n\n[x]',
+  '<a href="//evil.example/x">x</a>',
+  '<img src="\\\\evil.example\\x">',
+  '<div style="position:fixed;inset:0" class="menu-list">x</div>',
+]
+
+test('nothing of a hostile document runs or leaves', () => {
+  for (const text of hostile) assertHarmless(render(text))
+  assertHarmless(render(hostile.join('\n\n')))
+})
+
+test('no text becomes more than a document', () => {
+  const part = fc.oneof(
+    fc.constantFrom(...hostile),
+    fc.string(),
+    fc.constantFrom('<', '>', '"', "'", '`', '&', '</', '<!--', ']]>', '[', '](', '\n', '=', '/'),
+  )
+  fc.assert(
+    fc.property(fc.array(part, { maxLength: 12 }), (parts) =>
+      assertHarmless(render(parts.join(''))),
+    ),
+    { numRuns: 400 },
+  )
+})
+
+test('elements are balanced, so nothing is outside of the document', () => {
+  assert.equal(render('</div></main>x'), 'x')
+  assert.equal(render('<div><b>x'), '<div><b>x</b></div>')
+})
+
+test('links and images lead to pages of the same revision', () => {
+  assert.match(render('[x](../src/a%20b.ts#L3)'), /href="\/r\/x\/src\/main:src\/a%20b.ts#L3"/)
+  assert.match(render('[x](/README.md#Top)'), /href="\/r\/x\/src\/main:README.md#u-Top"/)
+  assert.match(render('![x](logo.png)'), /<img src="\/r\/x\/raw\/main:docs\/logo.png"/)
+  assert.match(render('[x](../../../etc/passwd)'), /<a>x<\/a>/)
+  assert.match(render('[x](?a=1&b=2)'), /href="\/r\/x\/src\/main:docs"/)
+})
+
+test('images of other hosts are links', () => {
+  const html = render('![build](https://img.example/a?b=1&c=2)')
+  assert.doesNotMatch(html, /<img/)
+  assert.match(
+    html,
+    /<a href="https:\/\/img.example\/a\?b=1&amp;c=2" rel="nofollow noreferrer">build \(image at img.example\)<\/a>/,
+  )
+  assert.doesNotMatch(render('[![b](https://i.example/x)](https://l.example)'), /<a[^>]*><a/)
+})
+
+test('headings begin below that of the page, and skip no level', () => {
+  const levels = [...render('# a\n\n#### b\n\n## c\n\n<h6>d</h6>').matchAll(/<h(\d)/g)]
+  assert.deepEqual(
+    levels.map(([, level]) => level),
+    ['2', '3', '3', '4'],
+  )
+  assert.match(render('# A & b\n\n# A & b'), /id="u-a--b"[\s\S]*id="u-a--b-1"/)
+})
+
+test('tables keep their alignment, and tasks their boxes', () => {
+  assert.match(render('|a|\n|-:|\n|1|'), /<td align="right">1<\/td>/)
+  assert.match(render('- [ ] a\n- [x] b'), /☐ a[\s\S]*☑ b/)
+})
+
+test('characters that hide something are shown', () => {
+  assert.match(render('a\u202eb'), /a<span class="unseen">U\+202E<\/span>b/)
+})

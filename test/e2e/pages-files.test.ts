@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict'
+import { symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { createProject, type Project } from '../support/git.ts'
+import { logIn, type PageClient } from '../support/page-client.ts'
+import { type Service, startService } from '../support/service.ts'
+
+let service: Service
+let client: PageClient
+let project: Project
+
+const mib = 1024 * 1024
+
+before(async () => {
+  service = await startService()
+  client = await logIn(service.url, service.adminToken)
+  await service.admin.post('/repos', { name: 'site' })
+  project = await createProject()
+  const files: Record<string, string | Buffer> = {
+    'code.ts': 'let a = 1\nlet b = "\u202e<b>"\n',
+    'slow.c': 'a'.repeat(900).concat('\n').repeat(44),
+    'long.js': `let x = "${'y'.repeat(2000)}"\n`,
+    'page.html': '<script>alert(1)</script>\n',
+    'picture.svg': '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>',
+    'picture.png': Buffer.from('89504e470d0a1a0a00', 'hex'),
+    'data.bin': Buffer.from([0, 1, 2, 255]),
+    'latin.txt': Buffer.from('caf\xe9\n', 'latin1'),
+    'large.txt': 'x'
+      .repeat(99)
+      .concat('\n')
+      .repeat(Math.ceil(mib / 100) + 100),
+    'lines.txt': '\n'.repeat(20_001),
+    'empty.txt': '',
+    'notes.md': '# Notes\n\n<script>alert(1)</script>\n',
+  }
+  for (const [name, content] of Object.entries(files))
+    await writeFile(join(project.path, name), content)
+  await symlink('code.ts', join(project.path, 'inside'))
+  await symlink('/etc/passwd', join(project.path, 'outside'))
+  await project.git('add', '-A')
+  await project.git('commit', '-qm', 'Add files')
+  await project.git('push', '-q', service.admin.remote('site'), 'HEAD:main')
+})
+
+after(async () => {
+  await project[Symbol.asyncDispose]()
+  await service[Symbol.asyncDispose]()
+})
+
+const page = async (name: string) => {
+  const { status, text } = await client.get(`/r/site/src/main:${name}`)
+  assert.equal(status, 200, name)
+  return text
+}
+
+test('code is highlighted, in numbered lines, and what hides shows', async () => {
+  const text = await page('code.ts')
+  assert.match(text, /<span id="L1"><span class="h-keyword">let<\/span>/)
+  assert.match(text, /<span class="unseen">U\+202E<\/span>&lt;b&gt;/)
+  assert.match(text, /2 lines · \d+ bytes/)
+  const commit = await project.git('rev-parse', 'HEAD')
+  assert.match(text, new RegExp(`/r/site/src/${commit}:code.ts`))
+})
+
+test('what is slow or long is text', async () => {
+  assert.doesNotMatch(await page('slow.c'), /class="h-/)
+  assert.doesNotMatch(await page('long.js'), /class="h-/)
+})
+
+test('documents are read, and their source with ?plain', async () => {
+  assert.match(await page('notes.md'), /<h2 id="u-notes">Notes<\/h2>/)
+  assert.match(await page("notes.md?plain"), /<span id="L3">.*&lt;.*script/)
+})
+
+test('what cannot be shown says why, and is downloaded', async () => {
+  assert.match(await page('data.bin'), /This is a binary file/)
+  assert.match(await page('latin.txt'), /This file is not text|This is a binary file/)
+  assert.match(await page('large.txt'), /too large to show/)
+  assert.match(await page('lines.txt'), /too many lines/)
+  assert.match(await page('empty.txt'), /This file is empty/)
+  assert.match(await page('picture.png'), /<img src="\/r\/site\/raw\/main:picture.png"/)
+})
+
+test('a symbolic link leads to files of the repository alone', async () => {
+  assert.match(await page('inside'), /Symbolic link to <a href="\/r\/site\/src\/main:code.ts">/)
+  assert.match(await page('outside'), /Symbolic link to <code>\/etc\/passwd<\/code>/)
+})
+
+test('raw files are never HTML, and can do nothing', async () => {
+  const types: [string, string, RegExp][] = [
+    ['code.ts', 'text/plain; charset=utf-8', /^inline$/],
+    ['page.html', 'text/plain; charset=utf-8', /^inline$/],
+    ['picture.svg', 'image/svg+xml', /^inline$/],
+    ['picture.png', 'image/png', /^inline$/],
+    ['data.bin', 'application/octet-stream', /^attachment; filename\*=UTF-8''data.bin$/],
+    ['large.txt', 'text/plain; charset=utf-8', /^inline$/],
+  ]
+  for (const [name, type, disposition] of types) {
+    const { status, headers } = await client.get(`/r/site/raw/main:${name}`)
+    assert.equal(status, 200, name)
+    assert.equal(headers.get('content-type'), type)
+    assert.match(headers.get('content-disposition') ?? '', disposition)
+    assert.match(headers.get('content-security-policy') ?? '', /default-src 'none'.*sandbox/)
+    assert.equal(headers.get('x-content-type-options'), 'nosniff')
+  }
+})
+
+test('a large raw file has all its bytes', async () => {
+  const { text, headers } = await client.get('/r/site/raw/main:large.txt')
+  assert.equal(text.length, (Math.ceil(mib / 100) + 100) * 100)
+  assert.equal(headers.get('content-length'), String(text.length))
+})
