@@ -13,7 +13,7 @@ const colors = { success: 'tick-good', failed: 'tick-bad', pending: 'tick-busy' 
 export function deliveryTicks(newestFirst: readonly Listed[], slots: number): Html {
   const shown = newestFirst.slice(0, slots).toReversed()
   const free = slots - shown.length
-  return html`<svg class="ticks" viewBox="0 0 ${slots * step} ${height + 4}" width="${slots * step}" height="${height + 4}" role="img" aria-label="${deliveryWords(newestFirst.slice(0, slots))}">${Array.from(
+  return html`<svg class="delivery-ticks" viewBox="0 0 ${slots * step} ${height + 4}" width="${slots * step}" height="${height + 4}" preserveAspectRatio="xMaxYMid slice" role="img" aria-label="${deliveryWords(newestFirst.slice(0, slots))}">${Array.from(
     { length: free },
     (_, index) =>
       html`<circle class="tick-none" cx="${index * step + 2}" cy="${height - 2}" r="1"/>`,
