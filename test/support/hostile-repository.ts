@@ -151,9 +151,6 @@ async function runHostile(client: Client, runner: Client, name: string): Promise
     ...jobEnded('failure', { outputs: { [payloads[0] ?? '']: allPayloads } }),
     runEnded('failure', allPayloads),
   )
-  // The page of a log ends with its run.
-  const { body: queued } = await client.get(`/repos/${name}/workflows?status=queued`)
-  for (const { id } of queued) await client.post(`/repos/${name}/workflows/${id}/cancel`)
 }
 
 /** Makes a repository in which everything that a user can name is a payload, and its owner. */

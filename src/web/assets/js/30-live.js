@@ -116,6 +116,9 @@
   if (main) {
     open()
     document.addEventListener('visibilitychange', () => (document.hidden ? close() : open()))
+    // A page that waits behind the back button has no stream either.
+    addEventListener('pagehide', close)
+    addEventListener('pageshow', open)
   }
 
   // Durations of what runs go on.
