@@ -127,7 +127,7 @@ async function latelyList({ tryRead, to, now }: PageContext): Promise<Html | und
   return html`<aside class="lately" aria-labelledby="lately"><h2 id="lately">Lately</h2><ol>${shown.map(
     (event) => {
       const sentence = toSentence(event, to)
-      return html`<li><span class="event ${sentence.tone}">${icon(sentence.icon)}</span><div><p>${renderSentence(sentence)}</p><span class="soft">${age(event.createdAt, now)}</span></div></li>`
+      return html`<li><span class="lately-dot ${sentence.tone}">${icon(sentence.icon)}</span><div><p>${renderSentence(sentence)}</p><span class="soft">${age(event.createdAt, now)}</span></div></li>`
     },
   )}</ol></aside>`
 }
