@@ -1,3 +1,4 @@
+import { trimEndOf } from '../../base/trim-end.ts'
 import { type Html, html } from '../../render/html.ts'
 import { visibleText } from '../../render/visible-text.ts'
 import { icon } from '../icons.ts'
@@ -47,7 +48,7 @@ export function linkedText(text: string, commits: ReadonlyMap<string, string>): 
   const parts: Html[] = []
   let from = 0
   for (const { 0: match, index } of text.matchAll(linkPattern)) {
-    const target = match.startsWith('http') ? match.replace(/[.,;:!?)\]}]+$/, '') : match
+    const target = match.startsWith('http') ? trimEndOf(match, '.,;:!?)]}') : match
     const href = target.startsWith('http') ? target : commits.get(target)
     if (href === undefined) continue
     parts.push(visibleText(text.slice(from, index)))
