@@ -67,7 +67,7 @@ const wholeList = { after: '', limit: undefined }
 
 onEachDatabase((fresh) => {
   test('two servers that start concurrently migrate once', async () => {
-    await using database = await fresh()
+    await using database = await fresh({ isEmpty: true })
     const opened = await Promise.all(Array.from({ length: 4 }, () => database.open()))
     for (const db of opened) assert.deepEqual(await listTokens(db, wholeList), [])
   })

@@ -121,7 +121,7 @@ test('a restore into PostgreSQL killed before its rows are committed leaves the 
 }, async () => {
   await using site = await createBackupSite()
   await site.backUp()
-  const { url, drop } = await createPostgresDatabase()
+  const { url, drop } = await createPostgresDatabase({ isEmpty: true })
   const dataDir = join(site.folder, 'moved')
   const env = { SVC_DATA_DIR: dataDir, SVC_DATABASE_URL: url }
   for (const step of ['restore.marked', 'restore.copied']) {

@@ -434,7 +434,7 @@ test(
     await using site = await createBackupSite()
     await site.backUp()
     const before = await site.refs()
-    const { url, drop } = await createPostgresDatabase()
+    const { url, drop } = await createPostgresDatabase({ isEmpty: true })
     {
       const dataDir = join(site.folder, 'moved')
       const env = { SVC_DATA_DIR: dataDir, SVC_DATABASE_URL: url }

@@ -348,7 +348,7 @@ describe('svc doctor on PostgreSQL', { skip: without('postgres') }, () => {
   })
 
   test('creates no tables in an empty database', async () => {
-    await using database = await createDatabase()
+    await using database = await createDatabase({ isEmpty: true })
     const { dataDir } = await patient.copy()
     const { of } = await examine({ dataDir, env: { SVC_DATABASE_URL: database.url } })
     assert.match(of('database')[0]?.found ?? '', /empty; the next start creates its tables/)
@@ -368,8 +368,8 @@ describe('svc doctor on PostgreSQL', { skip: without('postgres') }, () => {
   })
 })
 
-async function createDatabase() {
-  const { url, drop } = await createPostgresDatabase()
+async function createDatabase(options?: { isEmpty: boolean }) {
+  const { url, drop } = await createPostgresDatabase(options)
   const client = new pg.Client(url)
   await client.connect()
   return {

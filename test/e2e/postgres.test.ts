@@ -12,7 +12,7 @@ const execute = promisify(execFile)
 const needed = { skip: without('postgres') }
 
 test('PostgreSQL behaves like SQLite', needed, async () => {
-  const { url, drop } = await createPostgresDatabase()
+  const { url, drop } = await createPostgresDatabase({ isEmpty: true })
   {
     await using service = await startService({ env: { SVC_DATABASE_URL: url } })
     await using project = await createProject()

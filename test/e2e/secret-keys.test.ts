@@ -334,7 +334,7 @@ test('secrets move from SQLite to PostgreSQL and back', { skip: without('postgre
   await site.service.admin.put('/repos/site/secrets/TOKEN', { value: 'hush' })
   await site.backUp('--with-keys')
   const key = (await readFile(join(site.service.dataDir, 'encryption.key'), 'utf8')).trim()
-  const { url, drop } = await createPostgresDatabase()
+  const { url, drop } = await createPostgresDatabase({ isEmpty: true })
   try {
     const there = { SVC_DATA_DIR: join(site.folder, 'there'), SVC_DATABASE_URL: url }
     await mustRun(['restore', site.backup], there)

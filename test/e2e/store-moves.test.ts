@@ -151,7 +151,7 @@ describe('repositories move into a shared store, and out of it', {
     assert.deepEqual(await refsOf(service), refs)
     await assertRestorable(service)
 
-    const database = await createPostgresDatabase()
+    const database = await createPostgresDatabase({ isEmpty: true })
     resources.defer(database.drop)
     const elsewhere = {
       ...common,

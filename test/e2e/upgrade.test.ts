@@ -61,7 +61,7 @@ function onEachEngine(name: string, run: (dataDir: string, engine: Engine) => Pr
   })
   test(`${name}, on PostgreSQL`, { skip: skip || without('postgres') }, async () => {
     await using folder = await temporaryFolder()
-    const { url, drop } = await createPostgresDatabase()
+    const { url, drop } = await createPostgresDatabase({ isEmpty: true })
     await using _dropped = { [Symbol.asyncDispose]: drop }
     await run(join(folder.path, 'data'), {
       env: { SVC_DATABASE_URL: url },

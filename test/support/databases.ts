@@ -12,11 +12,14 @@ import { without } from './programs.ts'
 /** A new, empty database that can be opened several times, and goes away when disposed of. */
 export type Fresh = { open: () => Promise<Database> } & AsyncDisposable
 
+/** A database that is not empty has the tables of the newest version, as copied from a template. */
+type DatabaseOptions = { isEmpty?: boolean }
+
 const log = createLog({ level: 'silent', output: process.stderr })
 
 /** Declares the same tests for SQLite and for PostgreSQL. */
 export function onEachDatabase(
-  declare: (fresh: () => Promise<Fresh>, engine: Engine) => void,
+  declare: (fresh: (options?: DatabaseOptions) => Promise<Fresh>, engine: Engine) => void,
 ): void {
   describe('on SQLite', () => declare(freshSqlite, 'sqlite'))
   describe('on PostgreSQL', { skip: without('postgres') }, () => declare(freshPostgres, 'postgres'))
@@ -31,20 +34,37 @@ async function freshSqlite(): Promise<Fresh> {
 }
 
 /** The URL of a new database on the PostgreSQL of the tests. */
-export async function createPostgresDatabase(): Promise<{
+export async function createPostgresDatabase({ isEmpty = false }: DatabaseOptions = {}): Promise<{
   url: string
   drop: () => Promise<void>
 }> {
   const server = process.env.SVC_TEST_DATABASE_URL ?? ''
+  const template = process.env.SVC_TEST_DATABASE_TEMPLATE
   const name = `svc_${randomBytes(8).toString('hex')}`
-  await execute(server, `create database ${name}`)
-  const url = new URL(server)
-  url.pathname = `/${name}`
-  return { url: url.href, drop: () => execute(server, `drop database ${name} with (force)`) }
+  const from = isEmpty || template === undefined ? '' : ` template ${template}`
+  await execute(server, `create database ${name}${from}`)
+  return {
+    url: databaseUrl(server, name),
+    drop: () => execute(server, `drop database ${name} with (force)`),
+  }
 }
 
-async function freshPostgres(): Promise<Fresh> {
-  const { url, drop } = await createPostgresDatabase()
+/** Creates the database that others are copied from, so that their tables are created only once; its name. */
+export async function createTemplate(server: string): Promise<string> {
+  const name = 'svc_template'
+  await execute(server, `create database ${name}`)
+  await (await openDatabase({ dataDir: '', url: databaseUrl(server, name), log })).destroy()
+  return name
+}
+
+function databaseUrl(server: string, name: string): string {
+  const url = new URL(server)
+  url.pathname = `/${name}`
+  return url.href
+}
+
+async function freshPostgres(options?: DatabaseOptions): Promise<Fresh> {
+  const { url, drop } = await createPostgresDatabase(options)
   return tracked(() => openDatabase({ dataDir: '', url, log }), drop)
 }
 

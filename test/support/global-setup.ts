@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { createTemplate } from './databases.ts'
 import { offerCeph, sharedCeph } from './object-store.ts'
 import { type Postgres, startPostgres } from './postgres.ts'
 import { mayNotSkip, missingPrograms } from './programs.ts'
@@ -25,7 +26,10 @@ export async function globalSetup(): Promise<void> {
   process.env.NODE_COMPILE_CACHE = `${root}node_modules/.cache/svc-test`
   const [started] = await Promise.all([startPostgres(), build()])
   postgres = started
-  if (postgres) process.env.SVC_TEST_DATABASE_URL = postgres.url
+  if (postgres) {
+    process.env.SVC_TEST_DATABASE_URL = postgres.url
+    process.env.SVC_TEST_DATABASE_TEMPLATE = await createTemplate(postgres.url)
+  }
   if (process.env.SVC_TEST_STORE === 'shared') await shareStores()
 }
 
@@ -33,7 +37,12 @@ export async function globalSetup(): Promise<void> {
 async function shareStores(): Promise<void> {
   if (!postgres) throw new Error('A shared store needs PostgreSQL.')
   const bucket = process.env.SVC_TEST_S3 ?? (await sharedCeph())
-  sharedLauncher = writeSharedLauncher({ postgres: postgres.url, bucket, program: launcher })
+  sharedLauncher = writeSharedLauncher({
+    postgres: postgres.url,
+    template: process.env.SVC_TEST_DATABASE_TEMPLATE ?? '',
+    bucket,
+    program: launcher,
+  })
   process.env.SVC_TEST_LAUNCHER = sharedLauncher.launcher
 }
 

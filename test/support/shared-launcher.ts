@@ -7,6 +7,8 @@ import { programs } from './programs.ts'
 type Engines = {
   /** The address of a PostgreSQL whose databases need not be removed. */
   postgres: string
+  /** Which of its databases the others are copied from. */
+  template: string
   /** The address of a bucket with credentials, in the form of SVC_TEST_S3. */
   bucket: string
   /** The program to start. */
@@ -17,7 +19,7 @@ type Engines = {
  * Writes a launcher that gives each data directory, or each database that a test names, a shared store of its own, so
  * that tests which know nothing of stores run over one.
  */
-export function writeSharedLauncher({ postgres, bucket, program }: Engines) {
+export function writeSharedLauncher({ postgres, template, bucket, program }: Engines) {
   const folder = mkdtempSync(join(tmpdir(), 'svc-launcher-'))
   const launcher = join(folder, 'svc')
   const hostKey = join(folder, 'host-key')
@@ -36,7 +38,7 @@ if [[ -z $SVC_STORE ]]; then
   id=$(printf %s "$place" | /usr/bin/md5sum)
   id=svc_\${id%% *}
   if [[ -z $SVC_DATABASE_URL ]]; then
-    '${psql}' -X -q '${postgres}' -c "create database $id" 2>/dev/null
+    '${psql}' -X -q '${postgres}' -c "create database $id template ${template}" 2>/dev/null
     export SVC_DATABASE_URL="${server}$id"
   fi
   export SVC_STORE="${before}$id${after}"
