@@ -73,35 +73,35 @@ function recordsEach(start: () => Promise<Service>): void {
       3,
     )
   })
-
-  test('a push of many refs is one entry', async () => {
-    await using service = await start()
-    await using project = await createProject()
-    const ada = await service.client({ username: 'ada' })
-    await ada.post('/repos', { name: 'site' })
-    const specs = Array.from({ length: 150 }, (_, index) => `main:refs/heads/b${index}`)
-    await project.git('push', '--quiet', ada.remote('site'), ...specs)
-    const [entry, ...others] = await audit(service.admin, 'action=push')
-    assert.deepEqual([others.length, entry?.data.refCount], [0, 150])
-    const { refs = [] } = (entry?.data ?? {}) as { refs?: object[] }
-    assert.equal(refs.length, 100)
-  })
-
-  test('only admins read it', async () => {
-    await using service = await start()
-    const ada = await service.client({ username: 'ada' })
-    assert.equal((await ada.get('/audit')).body.code, 'permission_missing')
-    for (const [query, status] of [
-      ['action=nonsense', 400],
-      ['limit=0', 400],
-      ['cursor=x', 400],
-      ['cursor=0', 400],
-      ['via=pigeon', 400],
-      ['repository=gone', 404],
-    ] as const)
-      assert.equal((await service.admin.get(`/audit?${query}`)).status, status, query)
-  })
 }
+
+test('a push of many refs is one entry', async () => {
+  await using service = await startService()
+  await using project = await createProject()
+  const ada = await service.client({ username: 'ada' })
+  await ada.post('/repos', { name: 'site' })
+  const specs = Array.from({ length: 150 }, (_, index) => `main:refs/heads/b${index}`)
+  await project.git('push', '--quiet', ada.remote('site'), ...specs)
+  const [entry, ...others] = await audit(service.admin, 'action=push')
+  assert.deepEqual([others.length, entry?.data.refCount], [0, 150])
+  const { refs = [] } = (entry?.data ?? {}) as { refs?: object[] }
+  assert.equal(refs.length, 100)
+})
+
+test('only admins read it', async () => {
+  await using service = await startService()
+  const ada = await service.client({ username: 'ada' })
+  assert.equal((await ada.get('/audit')).body.code, 'permission_missing')
+  for (const [query, status] of [
+    ['action=nonsense', 400],
+    ['limit=0', 400],
+    ['cursor=x', 400],
+    ['cursor=0', 400],
+    ['via=pigeon', 400],
+    ['repository=gone', 404],
+  ] as const)
+    assert.equal((await service.admin.get(`/audit?${query}`)).status, status, query)
+})
 
 describe('on SQLite', () => recordsEach(() => startServiceWithSsh()))
 

@@ -15,14 +15,15 @@ import { startReceiver } from '../support/receiver.ts'
 import { type Client, type Service, startService } from '../support/service.ts'
 import { oneStep, pushFiles } from '../support/workflow-site.ts'
 
+const retries = { SVC_WEBHOOK_RETRY_SCHEDULE: '0,1,1,1,1,1,1,1,1,1' }
+
 /** Declares the same tests for SQLite and for PostgreSQL. */
 function onEachDatabase(declare: (start: () => Promise<Service>) => void): void {
-  const env = { SVC_WEBHOOK_RETRY_SCHEDULE: '0,1,1,1,1,1,1,1,1,1' }
-  describe('on SQLite', () => declare(() => startService({ env })))
+  describe('on SQLite', () => declare(() => startService({ env: retries })))
   describe('on PostgreSQL', { skip: onlyLocal || without('postgres') }, () =>
     declare(async () => {
       const { url, drop } = await createPostgresDatabase()
-      const service = await startService({ env: { ...env, SVC_DATABASE_URL: url } })
+      const service = await startService({ env: { ...retries, SVC_DATABASE_URL: url } })
       const dispose = service[Symbol.asyncDispose]
       return {
         ...service,
@@ -130,41 +131,6 @@ onEachDatabase((start) => {
     )
   })
 
-  test('to others a deleted repository does not exist', async () => {
-    await using service = await start()
-    const owner = await service.client({ username: 'ada', permissions: everything })
-    const collaborator = await service.client({ username: 'grace', permissions: everything })
-    await owner.post('/repos', { name: 'site' })
-    await owner.post('/repos/site/collaborators', { username: 'grace' })
-    // A collaborator may delete, and only the owner undo that.
-    const { body: site } = await owner.get('/repos/site')
-    assert.equal((await collaborator.delete('/repos/site')).status, 204)
-    assert.deepEqual(await deletedOf(collaborator), [])
-    const calls = [
-      (client: Client, id: string) => client.post(`/deleted-repos/${id}/restore`),
-      (client: Client, id: string) => client.delete(`/deleted-repos/${id}`),
-    ]
-    const unknown = site.id.replace(/^./, '7')
-    for (const call of calls) {
-      const there = await call(collaborator, site.id)
-      const absent = await call(collaborator, unknown)
-      assert.deepEqual([there.status, there.body.code], [404, 'repository_not_found'])
-      assert.equal(there.text.replaceAll(site.id, unknown), absent.text)
-    }
-    // Its other events are hidden from the collaborator again, and those of others never appear.
-    const { body: seen } = await collaborator.get('/events')
-    assert.deepEqual(seen, [])
-    const colleague = await service.client({ username: 'ada', permissions: ['repo:delete'] })
-    assert.equal((await colleague.get('/deleted-repos')).status, 403)
-    assert.equal((await colleague.post(`/deleted-repos/${site.id}/restore`)).status, 200)
-    assert.equal((await collaborator.get('/repos/site')).status, 200)
-    assert.equal((await service.admin.delete('/repos/site')).status, 204)
-    assert.deepEqual(
-      (await deletedOf(service.admin)).map(({ id }) => id),
-      [site.id],
-    )
-  })
-
   test('a purged repository is gone, with its files and its rows', async () => {
     await using service = await start()
     const { admin } = service
@@ -197,30 +163,65 @@ onEachDatabase((start) => {
       { name: 'one', ownerUsername: 'admin' },
     ])
   })
+})
 
-  test('a webhook delivers nothing while its repository is deleted, and everything afterwards', async () => {
-    await using service = await start()
-    const { admin } = service
-    await using project = await createProject()
-    await using receiver = await startReceiver((_, response) => response.writeHead(500).end())
-    await admin.post('/repos', { name: 'site' })
-    const { body: site } = await admin.get('/repos/site')
-    const hook = { url: receiver.url, events: ['push'] }
-    const { body: webhook } = await admin.post('/repos/site/webhooks', hook)
-    await project.git('push', '--quiet', admin.remote('site'), 'main')
-    await receiver.untilReceived(2)
-    await admin.delete('/repos/site')
-    const before = receiver.received.length
-    // Longer than the time between two attempts.
-    await new Promise((resolve) => setTimeout(resolve, 2500))
-    assert.equal(receiver.received.length, before)
-    receiver.answerWith((_, response) => response.writeHead(204).end())
-    await admin.post(`/deleted-repos/${site.id}/restore`)
-    await receiver.untilReceived(before + 1)
-    await until('it is delivered', async () => {
-      const { body } = await admin.get(`/repos/site/webhooks/${webhook.id}/deliveries`)
-      return body.length === 1 && body[0].status === 'success'
-    })
+test('to others a deleted repository does not exist', async () => {
+  await using service = await startService()
+  const owner = await service.client({ username: 'ada', permissions: everything })
+  const collaborator = await service.client({ username: 'grace', permissions: everything })
+  await owner.post('/repos', { name: 'site' })
+  await owner.post('/repos/site/collaborators', { username: 'grace' })
+  // A collaborator may delete, and only the owner undo that.
+  const { body: site } = await owner.get('/repos/site')
+  assert.equal((await collaborator.delete('/repos/site')).status, 204)
+  assert.deepEqual(await deletedOf(collaborator), [])
+  const calls = [
+    (client: Client, id: string) => client.post(`/deleted-repos/${id}/restore`),
+    (client: Client, id: string) => client.delete(`/deleted-repos/${id}`),
+  ]
+  const unknown = site.id.replace(/^./, '7')
+  for (const call of calls) {
+    const there = await call(collaborator, site.id)
+    const absent = await call(collaborator, unknown)
+    assert.deepEqual([there.status, there.body.code], [404, 'repository_not_found'])
+    assert.equal(there.text.replaceAll(site.id, unknown), absent.text)
+  }
+  // Its other events are hidden from the collaborator again, and those of others never appear.
+  const { body: seen } = await collaborator.get('/events')
+  assert.deepEqual(seen, [])
+  const colleague = await service.client({ username: 'ada', permissions: ['repo:delete'] })
+  assert.equal((await colleague.get('/deleted-repos')).status, 403)
+  assert.equal((await colleague.post(`/deleted-repos/${site.id}/restore`)).status, 200)
+  assert.equal((await collaborator.get('/repos/site')).status, 200)
+  assert.equal((await service.admin.delete('/repos/site')).status, 204)
+  assert.deepEqual(
+    (await deletedOf(service.admin)).map(({ id }) => id),
+    [site.id],
+  )
+})
+
+test('a webhook delivers nothing while its repository is deleted, and everything afterwards', async () => {
+  await using service = await startService({ env: retries })
+  const { admin } = service
+  await using project = await createProject()
+  await using receiver = await startReceiver((_, response) => response.writeHead(500).end())
+  await admin.post('/repos', { name: 'site' })
+  const { body: site } = await admin.get('/repos/site')
+  const hook = { url: receiver.url, events: ['push'] }
+  const { body: webhook } = await admin.post('/repos/site/webhooks', hook)
+  await project.git('push', '--quiet', admin.remote('site'), 'main')
+  await receiver.untilReceived(2)
+  await admin.delete('/repos/site')
+  const before = receiver.received.length
+  // Longer than the time between two attempts.
+  await new Promise((resolve) => setTimeout(resolve, 2500))
+  assert.equal(receiver.received.length, before)
+  receiver.answerWith((_, response) => response.writeHead(204).end())
+  await admin.post(`/deleted-repos/${site.id}/restore`)
+  await receiver.untilReceived(before + 1)
+  await until('it is delivered', async () => {
+    const { body } = await admin.get(`/repos/site/webhooks/${webhook.id}/deliveries`)
+    return body.length === 1 && body[0].status === 'success'
   })
 })
 

@@ -220,7 +220,8 @@ async function createCallers({ admin, client, url }: Service): Promise<Caller[]>
   return callers
 }
 
-function declare(start: () => Promise<Service>): void {
+/** The tests of what is the same on each database. */
+function declareOnce(start: () => Promise<Service>): void {
   test('each caller may do what the table says, and the check says the same', async () => {
     await using service = await start()
     const { body: document } = await toAnswer(await fetch(`${service.url}/openapi.json`))
@@ -252,7 +253,10 @@ function declare(start: () => Promise<Service>): void {
       }
     }
   })
+}
 
+/** The test of what each caller is to the database. */
+function declareOnEach(start: () => Promise<Service>): void {
   test('each caller may fetch and push what the table says, over HTTP', async () => {
     await using service = await start()
     for (const caller of await createCallers(service)) {
@@ -275,7 +279,9 @@ function declare(start: () => Promise<Service>): void {
       }
     }
   })
+}
 
+function declareOverSsh(start: () => Promise<Service>): void {
   test('each key may fetch and push what the table says, over SSH', async () => {
     await using service = await start()
     const owner = await service.client({ username: 'ada', permissions: everything })
@@ -298,10 +304,13 @@ function declare(start: () => Promise<Service>): void {
   })
 }
 
-describe('on SQLite', () => declare(() => startServiceWithSsh()))
+describe('on SQLite', () => {
+  for (const declare of [declareOnce, declareOnEach, declareOverSsh])
+    declare(() => startServiceWithSsh())
+})
 
 describe('on PostgreSQL', { skip: onlyLocal || without('postgres') }, () => {
-  declare(async () => {
+  declareOnEach(async () => {
     const { url, drop } = await createPostgresDatabase()
     const service = await startServiceWithSsh({ env: { SVC_DATABASE_URL: url } })
     const dispose = service[Symbol.asyncDispose]
