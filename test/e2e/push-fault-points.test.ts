@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { faultSteps } from '../../src/base/fault-points.ts'
@@ -15,11 +16,13 @@ import { type Service, startService } from '../support/service.ts'
 const ofPushes = faultSteps.filter((step) => step.startsWith('push.'))
 const ofUndo = faultSteps.filter((step) => step.startsWith('undo.'))
 const main = 'refs/heads/main'
+const env = { SVC_ADMIN_TOKEN: newTokenString() }
 
 let project: Project
 let first: string
 let second: string
 let third: string
+let prepared: Awaited<ReturnType<typeof temporaryFolder>>
 
 before(async () => {
   project = await createProject()
@@ -27,9 +30,15 @@ before(async () => {
   await project.git('commit', '--quiet', '--amend', '-m', 'Another one')
   second = await project.git('rev-parse', 'main')
   third = await datedCommit(project, first)
+  prepared = await temporaryFolder()
+  await prepare([first])
+  await prepare([first, second])
 })
 
-after(() => project[Symbol.asyncDispose]())
+after(async () => {
+  await prepared[Symbol.asyncDispose]()
+  await project[Symbol.asyncDispose]()
+})
 
 /** What the server is killed at, after pushes of some values; and what the journal and the branch are then. */
 type Scenario = {
@@ -80,18 +89,13 @@ describe('a server that is killed', { concurrency: 2 }, () => {
   }
 })
 
-type Place = { dataDir: string; env: Record<string, string> }
-
 async function crash(step: string, scenario: Scenario): Promise<void> {
   await using folder = await temporaryFolder()
-  const place = {
-    dataDir: join(folder.path, 'data'),
-    env: { SVC_ADMIN_TOKEN: newTokenString() },
-  }
-  await prepare(place, scenario)
-  await dieAt(step, place, scenario)
+  const dataDir = join(folder.path, 'data')
+  await cp(preparedPath(scenario.pushed), dataDir, { recursive: true, preserveTimestamps: true })
+  await dieAt(step, dataDir, scenario)
 
-  await using service = await startService(place)
+  await using service = await startService({ dataDir, env })
   const { admin } = service
   const { body: pushes } = await admin.get('/repos/site/pushes')
   const transports = pushes.map(({ via }: ListedPush) => via)
@@ -103,17 +107,20 @@ async function crash(step: string, scenario: Scenario): Promise<void> {
   assert.equal(stdout, `${scenario.value === first ? second : first}\t${main}`)
 }
 
-async function prepare(place: Place, { pushed }: Scenario): Promise<void> {
-  await using service = await startService(place)
+/** A data directory to copy, after as many pushes. */
+const preparedPath = (pushed: string[]) => join(prepared.path, String(pushed.length))
+
+async function prepare(pushed: string[]): Promise<void> {
+  await using service = await startService({ dataDir: preparedPath(pushed), env })
   await service.admin.post('/repos', { name: 'site' })
   for (const value of pushed) await send(service.admin.remote('site'), value)
   assert.equal(await service.end('SIGTERM'), 0)
 }
 
-async function dieAt(step: string, place: Place, { act }: Scenario): Promise<void> {
+async function dieAt(step: string, dataDir: string, { act }: Scenario): Promise<void> {
   await using service = await startService({
-    ...place,
-    env: { ...place.env, SVC_FAULT_POINT: step },
+    dataDir,
+    env: { ...env, SVC_FAULT_POINT: step },
   })
   await act(service)
   await until('it was killed', () => service.hasEnded())
