@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { after, before, test } from 'node:test'
 import { git, spawnGit, temporaryFolder } from '../support/git.ts'
+import { toRounds } from '../support/rounds.ts'
 import { type Service, startService } from '../support/service.ts'
 
 let service: Service
@@ -47,12 +48,14 @@ function assertLimited(status: number, body: { code?: string; detail?: string })
 }
 
 test('a file of many lines and commits is blamed in pieces', async () => {
+  const commits = toRounds(8)
   const lines = Array.from({ length: 100_000 }, (_, index) => `line ${index}\n`)
   await push(
     'lines',
     (function* () {
-      for (let index = 0; index < 60; index++) {
-        for (let line = index; line < lines.length; line += 60) lines[line] = `${index} ${line}\n`
+      for (let index = 0; index < commits; index++) {
+        for (let line = index; line < lines.length; line += commits)
+          lines[line] = `${index} ${line}\n`
         yield commit(index, { 'a.txt': lines.join('') })
       }
     })(),
@@ -69,12 +72,12 @@ test('a file of many lines and commits is blamed in pieces', async () => {
   assertLimited(piece.status, piece.body)
 })
 
-test('a line by each of ten thousand commits is blamed, or the limit is said', async () => {
+test('a line by each of many commits is blamed, or the limit is said', async () => {
   const lines: string[] = []
   await push(
     'commits',
     (function* () {
-      for (let index = 0; index < 10_000; index++) {
+      for (let index = 0; index < toRounds(1000); index++) {
         lines.push(`${index}\n`)
         yield commit(index, { 'a.txt': lines.slice(-500).join('') })
       }
@@ -88,7 +91,7 @@ test('a line by each of ten thousand commits is blamed, or the limit is said', a
 test('large files and lines meet limits that are said', async () => {
   const line = 'z'.repeat(12_000_000)
   await push('large', [
-    commit(0, { 'huge.txt': 'some text\n'.repeat(4_000_000), 'line.txt': line, 'a.txt': 'text\n' }),
+    commit(0, { 'huge.txt': 'some text\n'.repeat(1_700_000), 'line.txt': line, 'a.txt': 'text\n' }),
   ])
   const huge = await get('large', 'blame', { path: 'huge.txt' })
   assert.deepEqual([huge.status, huge.body.code], [422, 'git_limit_exceeded'])
@@ -103,13 +106,14 @@ test('large files and lines meet limits that are said', async () => {
   assert.ok(found.body.limits.length > 0)
 })
 
-test('a hundred thousand files are searched, or the limit is said', async () => {
-  const files = Array.from({ length: 100_000 }, (_, index): [string, string] => [
+test('very many files are searched, or the limit is said', async () => {
+  const count = toRounds(8000)
+  const files = Array.from({ length: count }, (_, index): [string, string] => [
     `folder-${index % 300}/file-${index}.txt`,
-    `number ${index}\n`,
+    `number ${index}.\n`,
   ])
   await push('files', [commit(0, Object.fromEntries(files))])
-  const { status, body } = await get('files', 'search', { q: 'number 99999' })
+  const { status, body } = await get('files', 'search', { q: `number ${count - 1}.` })
   assert.equal(status, 200)
   assert.equal(body.isComplete, body.limits.length === 0)
   if (body.isComplete) assert.equal(body.matches.length, 1)
