@@ -212,7 +212,7 @@ const httpCases: HttpCase[] = [
       smart(response).setHeader('content-encoding', 'gzip')
       const lines = packet(`${id} refs/heads/${'x'.repeat(99)}\n`)
         .toString()
-        .repeat(1_200_000)
+        .repeat(500_000)
       response.end(gzipSync(Buffer.concat([smartStart, Buffer.from(lines)]), { level: 1 }))
     },
   },

@@ -20,7 +20,8 @@ let head: string
 before(async () => {
   if (skip) return
   site = await startSshSite({ env: { SVC_GIT_STALL_SECONDS: '10' } })
-  await using project = await createLargeProject(64 * mib)
+  // More than the buffers of the system and of a frugal server hold.
+  await using project = await createLargeProject(24 * mib)
   head = await project.git('rev-parse', 'HEAD')
   await project.git('push', '--quiet', site.service.admin.remote('site'), 'HEAD:main')
   // What the server takes for its first clients it would take anyway.

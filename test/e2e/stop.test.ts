@@ -6,12 +6,12 @@ import { readFile } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { test } from 'node:test'
+import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { newTokenString } from '../../src/base/token-string.ts'
 import { until } from '../support/condition.ts'
-import { createProject, temporaryFolder } from '../support/git.ts'
+import { createProject, type Project, temporaryFolder } from '../support/git.ts'
 import { processesIn, signal } from '../support/processes.ts'
 import { cloneBody, gitHeaders, pushBody } from '../support/raw-git.ts'
 import { connectRaw } from '../support/raw-http.ts'
@@ -21,6 +21,17 @@ const execute = promisify(execFile)
 const mib = 1024 * 1024
 // A stop that would have to wait for its time limit never ends within the test.
 const patient = { SVC_STOP_SECONDS: '3600' }
+
+/** Its clone is larger than what the sockets hold. */
+let large: Project
+
+before(async () => {
+  large = await createProject()
+  await large.git('config', 'core.compression', '0')
+  await large.commit('large.bin', randomBytes(16 * mib).toString('hex'))
+})
+
+after(() => large[Symbol.asyncDispose]())
 
 test('SIGTERM lets a running clone and push finish, and nothing new start', async () => {
   await using service = await startService({ env: patient })
@@ -159,14 +170,11 @@ test('a port in use stops the start with one line, and the first admin token is 
   assert.match(await readFile(join(dataDir, 'admin-token'), 'utf8'), /^svc_\w{36}\n$/)
 })
 
-/** Begins a clone that is larger than what the sockets hold, and stops reading it. */
+/** Begins a clone of the large project, and stops reading it. */
 async function startClone(service: Service) {
-  await using project = await createProject()
-  await project.git('config', 'core.compression', '0')
-  await project.commit('large.bin', randomBytes(16 * mib).toString('hex'))
   await service.admin.post('/repos', { name: 'site' })
-  await project.git('push', service.admin.remote('site'), 'HEAD:main')
-  const body = cloneBody(await project.git('rev-parse', 'HEAD'))
+  await large.git('push', service.admin.remote('site'), 'HEAD:main')
+  const body = cloneBody(await large.git('rev-parse', 'HEAD'))
   const connection = await connectRaw(service.url)
   const headers = gitHeaders('git-upload-pack', service.adminToken, body.length)
   connection.request('POST /repos/site.git/git-upload-pack', headers)
