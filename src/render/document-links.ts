@@ -42,7 +42,12 @@ export function hostOf(href: string): string {
 
 /** As browsers do, before they look at an address: URL Standard, section 4.4. */
 function withoutControls(address: string): string {
-  return address.replace(/^[\0-\x20]+|[\0-\x20]+$/g, '').replace(/[\t\n\r]/g, '')
+  let end = address.length
+  while (end > 0 && address.charCodeAt(end - 1) <= 0x20) end--
+  return address
+    .slice(0, end)
+    .replace(/^[\0-\x20]+/, '')
+    .replace(/[\t\n\r]/g, '')
 }
 
 /** The scheme of an address in lower case; undefined for a relative one. */

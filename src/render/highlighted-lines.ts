@@ -15,7 +15,7 @@ export function closeInLines(lines: readonly string[]): string[] {
   const open: string[] = []
   return lines.map((line) => {
     const before = open.join('')
-    for (const [tag] of line.matchAll(/<span[^>]*>|<\/span>/g)) {
+    for (const [tag] of line.matchAll(/<span[^<>]*>|<\/span>/g)) {
       if (tag === '</span>') open.pop()
       else open.push(tag)
     }

@@ -2,7 +2,7 @@ import type { TextRange } from './changed-words.ts'
 import { type Html, trusted } from './html.ts'
 
 // A shown hidden character, which is one character of the text; another tag; an entity; any other character.
-const tokens = /<span class="unseen">[^<]*<\/span>|<[^>]*>|&[#\w]+;|[^<&]/gu
+const tokens = /<span class="unseen">[^<]*<\/span>|<[^<>]*>|&[#\w]+;|[^<&]/gu
 
 /**
  * Puts ranges of a text into an element, in HTML that this folder made of the text. The element ends before each tag and

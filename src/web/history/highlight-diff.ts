@@ -56,10 +56,16 @@ async function highlightSide(
   return sign === '+' ? lines : lines.filter((_, index) => wanted[index]?.startsWith('-'))
 }
 
-/** Splits numbered lines. */
+const lineEnd = '\n</span>'
+
+/** Splits numbered lines, each of which the renderer has as `<span id="L1">…` and a line feed. */
 function linesIn(code: Html | undefined): string[] | undefined {
   if (code === undefined) return undefined
-  return [...code.text.matchAll(/<span id="L\d+">([^\n]*)\n<\/span>/g)].map(([, line = '']) => line)
+  const parts = code.text.split(lineEnd).slice(0, -1)
+  return parts.map((part) => {
+    const start = part.indexOf('<span id="L')
+    return part.slice(part.indexOf('>', start) + 1)
+  })
 }
 
 function lengthOf(lines: readonly string[]): number {
