@@ -265,7 +265,7 @@ export const mcpTools: McpTool[] = [
     operationId: 'getRunLog',
     effect: 'reads',
     pathArguments: { name: repository, id: run },
-    omitted: ['follow'],
+    omitted: ['follow', 'states'],
   },
   {
     name: 'cancel_run',
