@@ -1,3 +1,4 @@
+import type { Role } from '../access/roles.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Database } from '../database/database.ts'
 import type { ImportRow, LeakGuardState, LiveState } from '../database/schema.ts'
@@ -25,6 +26,8 @@ export type RepositoryFields = {
   readonly state: LiveState | 'failed'
   /** Whether pushes are scanned for credentials. */
   readonly leakGuard: LeakGuardState
+  /** The role of the caller; absent when it has just created or restored the repository. */
+  readonly role?: Role | undefined
 }
 
 /** A repository in a list. */
@@ -35,6 +38,8 @@ export type ListedRepository = Omit<RepositoryFields, 'leakGuard'> & {
 
 /** A repository as the API describes it. */
 export type RepositoryDescription = ListedRepository & {
+  /** The role of the caller; `admin` for the owner and for admins. */
+  role: Role
   defaultBranch: string
   /** Whether it has no refs. */
   empty: boolean
@@ -66,14 +71,21 @@ export async function describeRepository(
   { db, store, clock, baseUrl, sshUrl }: Dependencies,
   repository: RepositoryFields,
 ): Promise<RepositoryDescription> {
-  const { id, name } = repository
+  // Only owners and admins create and restore repositories.
+  const { id, name, role = 'admin' } = repository
   let { path } = repository
   const ssh = sshUrl()
   const cloneUrls = { http: `${baseUrl()}/repos/${name}.git`, ssh: ssh && `${ssh}/${name}.git` }
   if (repository.state !== 'ready') {
     const row = await findImport(db, id)
     if (row)
-      return { ...toListed(repository, []), ...emptyDetails, cloneUrls, import: toImport(row) }
+      return {
+        ...toListed(repository, []),
+        role,
+        ...emptyDetails,
+        cloneUrls,
+        import: toImport(row),
+      }
     // It has become ready since it was opened, or was deleted.
     if ((await stateOf(db, id)) !== 'ready') throw repositoryGone({ name })
     path = await store.open(id)
@@ -88,6 +100,7 @@ export async function describeRepository(
   ])
   return {
     ...toListed({ ...repository, state: 'ready' }, protectedBranchesIn(protections)),
+    role,
     defaultBranch,
     empty: !isUsed,
     sizeBytes,

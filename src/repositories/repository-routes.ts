@@ -96,10 +96,8 @@ export function repositoryRoutes(dependencies: Dependencies) {
         repositories.find(principal, params.name.replace(/\.git$/, ''), permission),
       reply: { 200: DescribedRepository },
       problems: ['repository_not_found'],
-      handle: async ({ found, publicOrigin }) => ({
-        ...atOrigin(await repositories.describe(found), publicOrigin()),
-        role: found.role,
-      }),
+      handle: async ({ found, publicOrigin }) =>
+        atOrigin(await repositories.describe(found), publicOrigin()),
     }),
     route('PATCH', '/repos/:name', {
       operationId: 'updateRepository',

@@ -32,12 +32,9 @@ export const DescribedRepository = named(
   'Repository',
   Type.Object({
     ...summary,
-    role: Type.Optional(
-      Type.Enum(roles, {
-        description:
-          'Role of the caller, `admin` for the owner and for admins; only in responses of `GET /repos/:name`',
-      }),
-    ),
+    role: Type.Enum(roles, {
+      description: 'Role of the caller; `admin` for the owner and for admins',
+    }),
     defaultBranch: Type.String({ description: 'Branch that a clone checks out' }),
     empty: Type.Boolean({ description: 'Whether the repository has no refs' }),
     sizeBytes: Type.Integer({ description: 'Size of its packs in bytes' }),

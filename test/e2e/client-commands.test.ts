@@ -83,6 +83,7 @@ for (const place of ['in a pipe', 'on a terminal'] as const)
         'Changed page.\n',
       )
       assert.match(await svc('repos', 'list'), /^page .* All about it$/m)
+      assert.match(await svc('repos', 'activity'), /^page\b/m)
       assert.equal(await svc('repos', 'rename', 'page', 'leaf'), 'Renamed to leaf.\n')
       const refused = await home.run(['repos', 'delete', 'leaf'])
       assert.deepEqual([refused.code, refused.out], [2, ''])

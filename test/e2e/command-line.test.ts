@@ -179,7 +179,7 @@ test('invalid arguments exit with 2', async () => {
       () => assert.fail(`${args} worked`),
       (fault) => fault,
     )
-    assert.match(error.stderr, /^error: /)
+    assert.match(error.stderr, /^(error|svc): /)
     assert.deepEqual([error.code, error.stdout], [2, ''], args.join(' '))
   }
 })

@@ -112,8 +112,7 @@ onEachDatabase((start) => {
 
     const restored = await owner.post(`/deleted-repos/${site.id}/restore`, { name: 'back' })
     assert.equal(restored.status, 200, restored.text)
-    const { role: _, ...kept } = site
-    assert.deepEqual(restored.body, { ...kept, ...restored.body, defaultBranch: 'trunk' })
+    assert.deepEqual(restored.body, { ...site, ...restored.body, defaultBranch: 'trunk' })
     assert.deepEqual([restored.body.name, restored.body.path], ['back', created.path])
     assert.deepEqual(await contentOf(owner, 'back', webhook.id), before)
     assert.deepEqual(await deletedOf(owner), [])
