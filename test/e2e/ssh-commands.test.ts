@@ -67,7 +67,7 @@ describe('commands over SSH', { skip: without('openssh') }, () => {
 
   test('help lists every command, for people and as JSON', async () => {
     const names = [
-      ...['repos', 'info', 'whoami', 'help'],
+      ...['repos', 'info', 'whoami', 'login', 'help'],
       ...['git-upload-pack', 'git-receive-pack', 'git-upload-archive'],
     ]
     const { stdout } = await ada.ssh('help')
