@@ -51,8 +51,8 @@ test(`acknowledged pushes survive kill -9 (SVC_CRASH_SEED=${seed})`, async (t) =
     await check(service)
     const session: Session = { service, isDying: false, answers: 0 }
     if (round === 0) {
-      await load.prepare(session, sharedRepositories)
       if (key) await service.admin.post('/keys', { name: 'load', publicKey: key.publicKey })
+      await load.prepare(session, sharedRepositories)
     }
     const moment = moments[round % moments.length] ?? afterSomeAnswers
     try {

@@ -184,7 +184,7 @@ export function createLoad({ random, ledger, commits, sshCommand, source }: Depe
     },
   }
 
-  /** Commits by the API, with an id that is known before. `heads` are those of this session, by repository. */
+  /** Commits by the API, with an id that is known before. `heads` are those of this client and session, by repository. */
   async function commit(session: Session, client: number, heads: Map<string, string>) {
     const { id: repositoryId, names } = pickShared()
     const [name] = names
@@ -245,9 +245,11 @@ export function createLoad({ random, ledger, commits, sshCommand, source }: Depe
 
     /** Lets all clients work until the session is dying. */
     async run(session: Session): Promise<void> {
-      const heads = new Map<string, string>()
       await Promise.all([
-        ...committers.map((client) => work(session, () => commit(session, client, heads))),
+        ...committers.map((client) => {
+          const heads = new Map<string, string>()
+          return work(session, () => commit(session, client, heads))
+        }),
         ...pushers.map((client) => work(session, () => stepOf.pusher(session, client))),
         ...rivals.map(() => work(session, () => stepOf.rival(session))),
         ...landlords.map((client) => work(session, () => stepOf.landlord(session, client))),
