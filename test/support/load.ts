@@ -184,7 +184,7 @@ export function createLoad({ random, ledger, commits, sshCommand, source }: Depe
     },
   }
 
-  /** Commits by the API, with an id that is known before. `heads` are those of this client and session, by repository. */
+  /** Commits by the API, with an id that is known before. `heads` are its own, by repository. */
   async function commit(session: Session, client: number, heads: Map<string, string>) {
     const { id: repositoryId, names } = pickShared()
     const [name] = names
