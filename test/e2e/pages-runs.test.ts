@@ -156,6 +156,8 @@ test('the pages of runs are accessible and quiet in every view', {
   const browser = await startBrowser()
   try {
     for (const eyes of allEyes) {
+      // Renews the lease of the run.
+      await held.report(wrote('busy\n'))
       const { context, page, faults } = await openWindow(browser, {
         ...eyes,
         url: service.url,

@@ -154,6 +154,11 @@ test('responses for runs with very many steps, outputs and summaries are limited
       .insertInto('runLogs')
       .values({ ...logs, runId: id, step: n, start: 1e6 + n * 60_001 })
       .execute()
+  await db
+    .updateTable('runs')
+    .set({ logBytes: 1e6 + 400 * 60_001 })
+    .where('id', '=', id)
+    .execute()
   const list = await admin.get('/repos/huge/workflows?limit=3')
   assert.deepEqual(
     list.body.map((run: { id: string }) => run.id),
