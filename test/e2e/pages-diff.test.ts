@@ -213,7 +213,7 @@ test('lines are unfolded in place, and copied without their numbers', {
     for (const query of ['', '&split']) {
       await page.goto(`/r/site/commit/${ids.change}?file=code.ts${query}`)
       await page.click('.fold a')
-      await page.waitForFunction('document.querySelector("td[data-n=\\"1\\"]") !== null')
+      await page.waitForSelector('td[data-n="1"]')
       const numbers = await page.$$eval('.diff-lines tr td:nth-last-child(2)', (cells) =>
         cells.map((cell) => (cell as unknown as { dataset: { n?: string } }).dataset.n),
       )
