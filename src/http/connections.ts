@@ -72,6 +72,19 @@ export function discardArrived(request: IncomingMessage): void {
   request.read()
 }
 
+/** Prepares a response that is sent before all of the request's body was read. */
+export function endUnread(
+  request: IncomingMessage,
+  response: ServerResponse,
+  status: number,
+): void {
+  if (!isUnread(request)) return
+  discardArrived(request)
+  if (!mustClose(request, status)) return
+  response.setHeader('connection', 'close')
+  closeAfterReading(request)
+}
+
 /**
  * Discards the rest of a body after its response, within limits. A sender that is cut off at once would lose the
  * response; one that is read without a limit could send for ever.

@@ -3,16 +3,10 @@ import type { Principal } from '../access/principal.ts'
 import { newId } from '../base/ids.ts'
 import type { Problem } from '../base/problem.ts'
 import type { Authenticate, Caller, CountInvalid } from './admission.ts'
-import {
-  closeAfterReading,
-  discardArrived,
-  discardRest,
-  isUnread,
-  mustClose,
-  type OpenRequests,
-} from './connections.ts'
+import { discardRest, type OpenRequests } from './connections.ts'
 import type { Forwarded } from './forwarded.ts'
 import type { RequestLog } from './request-log.ts'
+import { splitTarget } from './request-target.ts'
 import type { OperationInput, OperationResult } from './route.ts'
 import type { createSubcalls } from './subcalls.ts'
 
@@ -136,13 +130,9 @@ export function createPageRequests(dependencies: Dependencies) {
   }
 
   return (request: IncomingMessage, response: ServerResponse): boolean => {
-    const { url: target = '' } = request
-    // The target may be an absolute URL: RFC 9112, section 3.2.2.
-    const url = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?]*/i, '')
-    const end = url.indexOf('?')
-    const path = end === -1 ? url : url.slice(0, end)
+    const { path, query: text } = splitTarget(request)
     if (!(isOn ? pagePath : assetPath).test(path)) return false
-    const query = new URLSearchParams(end === -1 ? '' : url.slice(end + 1))
+    const query = new URLSearchParams(text)
     serve({ request, response, path, query }).catch(async (error) => {
       // A page that cannot be shown at all, since showing a problem is a page, too.
       await requestLog.problemOf(error, 'page')
@@ -150,17 +140,4 @@ export function createPageRequests(dependencies: Dependencies) {
     })
     return true
   }
-}
-
-/** Ends a response whose request may have a body that was not read. */
-export function endUnread(
-  request: IncomingMessage,
-  response: ServerResponse,
-  status: number,
-): void {
-  if (!isUnread(request)) return
-  discardArrived(request)
-  if (!mustClose(request, status)) return
-  response.setHeader('connection', 'close')
-  closeAfterReading(request)
 }

@@ -4,18 +4,12 @@ import { newId } from '../base/ids.ts'
 import { Problem } from '../base/problem.ts'
 import type { Admit, Caller } from './admission.ts'
 import { challenge } from './authentication.ts'
-import {
-  closeAfterReading,
-  discardArrived,
-  discardRest,
-  expectsContinue,
-  mustClose,
-  type OpenRequests,
-} from './connections.ts'
+import { discardRest, endUnread, expectsContinue, type OpenRequests } from './connections.ts'
 import type { Forwarded } from './forwarded.ts'
 import { commonHeaders } from './headers.ts'
 import { lfsContentType, problemHeaders, statusOf, toLfsError } from './problem-response.ts'
 import type { RequestLog } from './request-log.ts'
+import { splitTarget } from './request-target.ts'
 import type { Route, StreamRoute } from './route.ts'
 import { patternOf } from './route-pattern.ts'
 import { assertParameters } from './validation.ts'
@@ -40,15 +34,13 @@ export function createStreams(dependencies: Dependencies) {
   const { routes, admit, clientAddress, openRequests, accessWatch, requestLog } = dependencies
   const streams = routes.filter((route) => route.kind === 'stream')
 
-  function match({ method, url: target = '' }: IncomingMessage): Matched | undefined {
-    // The target may be an absolute URL: RFC 9112, section 3.2.2.
-    const url = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?]*/i, '')
-    const end = url.indexOf('?')
-    const path = end === -1 ? url : url.slice(0, end)
+  function match(request: IncomingMessage): Matched | undefined {
+    const { method } = request
+    const { path, query: text } = splitTarget(request)
     for (const route of streams) {
       const params = route.method === method && patternOf(route.path).exec(path)?.groups
       if (!params) continue
-      const query = new URLSearchParams(end === -1 ? '' : url.slice(end + 1))
+      const query = new URLSearchParams(text)
       return path.includes('%') ? decoded({ route, params, query }) : { route, params, query }
     }
     return undefined
@@ -99,11 +91,7 @@ export function createStreams(dependencies: Dependencies) {
       return
     }
     const status = statusOf(problem)
-    discardArrived(request)
-    if (mustClose(request, status)) {
-      response.setHeader('connection', 'close')
-      closeAfterReading(request)
-    }
+    endUnread(request, response, status)
     if (status === 401) response.setHeader('www-authenticate', challenge('basic-or-bearer'))
     for (const [name, value] of Object.entries(problemHeaders(problem)))
       response.setHeader(name, value)

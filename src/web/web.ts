@@ -6,8 +6,9 @@ import { networkOf } from '../base/network.ts'
 import { Problem } from '../base/problem.ts'
 import { createRateLimiter } from '../concurrency/rate-limiter.ts'
 import type { PlainSettings } from '../config/settings.ts'
+import { endUnread } from '../http/connections.ts'
 import { collectBody } from '../http/json-body.ts'
-import { endUnread, type PageExchange, type ServePage } from '../http/page-requests.ts'
+import type { PageExchange, ServePage } from '../http/page-requests.ts'
 import { problemHeaders, statusOf } from '../http/problem-response.ts'
 import { eventStreamType } from '../http/server-sent-events.ts'
 import { html } from '../render/html.ts'
@@ -155,7 +156,7 @@ export function createWeb({
       return typeof next === 'string' ? new Redirect(next) : next
     } catch (error) {
       const problem = await exchange.problemOf(error)
-      const page = pages.find(({ kind, path }) => kind === 'page' && path === route.of)
+      const page = pages.find((one) => one.kind === 'page' && one.path === route.of)
       if (page?.kind !== 'page' || statusOf(problem) >= 500) throw problem
       const view = await page.show({ ...filled, problem })
       if (view instanceof RawResponse || view instanceof Redirect) throw problem
@@ -203,8 +204,7 @@ export function createWeb({
     } catch (error) {
       const problem = await exchange.problemOf(error)
       const form = pages.find(
-        ({ kind, path, ...other }) =>
-          kind === 'session' && path === route.path && 'method' in other && other.method === 'GET',
+        (one) => one.kind === 'session' && one.path === route.path && one.method === 'GET',
       )
       if (form?.kind !== 'session' || statusOf(problem) >= 500) throw problem
       const view = await form.serve({ ...context, fields, problem }, parts)
@@ -261,21 +261,15 @@ export function createWeb({
         await send(exchange, undefined, redirect)
         return '/r/:name/info/refs'
       }
-      visit = await openVisit(exchange, {})
       if (path === '/robots.txt' && (request.method === 'GET' || request.method === 'HEAD')) {
-        await send(exchange, visit, robotsText(settings.webAnonymousRead, visit.to.prefix))
+        await send(exchange, undefined, robotsText(settings.webAnonymousRead, prefix))
         return path
       }
       const match = matchPage(pages, request.method ?? '', path)
+      template = match?.route.path ?? template
+      visit = await openVisit(exchange, match?.params ?? {})
       if (match === undefined) throw new Problem('route_not_found', 'There is no such page.')
-      template = match.route.path
-      const { params } = match
-      const opened: Visit = {
-        ...visit,
-        context: createContext(exchange, { ...visit.context, ...visit, params }),
-      }
-      visit = opened
-      await send(exchange, opened, await answer(exchange, match.route, opened))
+      await send(exchange, visit, await answer(exchange, match.route, visit))
     } catch (error) {
       const problem = await exchange.problemOf(error)
       if (response.headersSent || response.destroyed) {
@@ -285,6 +279,8 @@ export function createWeb({
       for (const [name, value] of Object.entries(problemHeaders(problem)))
         response.setHeader(name, value)
       endUnread(request, response, statusOf(problem))
+      // Of a request that was refused before, and without the database there is none.
+      visit ??= await openVisit(exchange, {}).catch(() => undefined)
       if (visit) await send(exchange, visit, problemView(problem, visit.context))
       else
         response
