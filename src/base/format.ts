@@ -47,3 +47,8 @@ export function printable(text: string): string {
 export function printableLine(text: string): string {
   return text.split('\t').map(printable).join('\t')
 }
+
+/** Begins a text with a capital letter. */
+export function capitalized(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1)
+}

@@ -1,3 +1,4 @@
+import { capitalized } from '../base/format.ts'
 import { anchorOf } from './docs-anchor.ts'
 import type { Route } from './route.ts'
 
@@ -47,8 +48,4 @@ function section(title: string, routes: Route[], origin: string): string {
     return `- [${route.method} ${path}](${origin}/docs#${anchorOf(route)}): ${route.summary}\n`
   })
   return `## ${title}\n\n${lines.join('')}`
-}
-
-function capitalized(text: string): string {
-  return text.slice(0, 1).toUpperCase() + text.slice(1)
 }

@@ -83,6 +83,13 @@ const bodyProblems: ProblemCode[] = [
   'storage_full',
 ]
 
+/** The problems that nearly every request can have. */
+export const usualProblems: ReadonlySet<ProblemCode> = new Set([
+  ...securedProblems,
+  'too_many_requests',
+  ...bodyProblems,
+])
+
 const otherDescriptions: Record<number, string> = {
   201: 'Created.',
   202: 'Accepted; the work continues after this response.',

@@ -1,6 +1,7 @@
+import { capitalized } from '../../base/format.ts'
 import { type ProblemCode, problems } from '../../base/problem.ts'
 import { anchorOf } from '../../http/docs-anchor.ts'
-import { problemsOf } from '../../http/openapi.ts'
+import { problemsOf, usualProblems } from '../../http/openapi.ts'
 import { statuses } from '../../http/problem-response.ts'
 import type { Route } from '../../http/route.ts'
 import { type Html, html } from '../../render/html.ts'
@@ -122,21 +123,6 @@ ${own.slice(0, 2).map((command) => example('svc', commandExample(command)))}
 </article>`
 }
 
-/** The problems of nearly all requests. */
-const usualProblems = new Set<ProblemCode>([
-  'token_required',
-  'token_invalid',
-  'permission_missing',
-  'too_many_bad_tokens',
-  'too_many_requests',
-  'malformed_request',
-  'invalid_request',
-  'unsupported_media_type',
-  'body_too_large',
-  'request_timed_out',
-  'storage_full',
-])
-
 function problemList(route: Route): Html {
   const all = problemsOf(route)
   const own = all.filter((code) => !usualProblems.has(code))
@@ -215,10 +201,6 @@ function templateOf(path: string): string {
 
 function groupId(tag: string): string {
   return `resource-${tag.toLowerCase().replace(/[^a-z]+/g, '-')}`
-}
-
-function capitalized(text: string): string {
-  return text.slice(0, 1).toUpperCase() + text.slice(1)
 }
 
 /** Text with code between backquotes. */
