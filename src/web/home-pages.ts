@@ -1,4 +1,5 @@
 import { type Html, html } from '../render/html.ts'
+import { counted } from './display-text.ts'
 import { renderSentence, toSentence } from './event-sentences.ts'
 import { icon } from './icons.ts'
 import { type PageContext, page, type View } from './page.ts'
@@ -70,7 +71,7 @@ const [lineWidth, lineHeight] = [104, 24]
 /** Numbers of pushes as a line, with a text that says the same. */
 export function pushLine(counts: readonly number[]): Html {
   const total = counts.reduce((sum, count) => sum + count, 0)
-  const text = `${total.toLocaleString('en-US')} ${total === 1 ? 'push' : 'pushes'} in 13 weeks`
+  const text = `${counted(total, 'push', 'pushes')} in 13 weeks`
   if (total === 0) return html`<span class="hidden">${text}</span>`
   const top = Math.max(4, ...counts)
   const points = counts.map((count, index) => {

@@ -1,5 +1,6 @@
 import { Problem } from '../../base/problem.ts'
 import type { ApiPath } from '../../browse/api-path.ts'
+import { shortId } from '../display-text.ts'
 import { type PageTarget, parseTarget } from '../links.ts'
 
 /** The revision and path of the address of a page. Throws `route_not_found`. */
@@ -39,7 +40,7 @@ export function isShortId(rev: string, commit: string): boolean {
 
 /** A revision for people: ids are shortened. */
 export function toShort(rev: string): string {
-  return /^[0-9a-f]{40}$/.test(rev) ? rev.slice(0, 7) : rev
+  return /^[0-9a-f]{40}$/.test(rev) ? shortId(rev) : rev
 }
 
 /** A path whose characters are bytes. */

@@ -1,5 +1,6 @@
 import { toSize } from '../../base/format.ts'
 import { type Html, html } from '../../render/html.ts'
+import { counted } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import type { PageContext, View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
@@ -42,7 +43,7 @@ function facts({ mode, size, content, encoding }: ShownFile['file']): string {
   const parts = [toSize(size)]
   if (encoding === 'utf-8') {
     const { lines } = measure(content ?? '')
-    parts.unshift(`${lines.toLocaleString('en-US')} ${lines === 1 ? 'line' : 'lines'}`)
+    parts.unshift(counted(lines, 'line'))
   }
   if (mode === '100755') parts.push('executable')
   return parts.join(' · ')

@@ -1,4 +1,5 @@
 import { html } from '../../render/html.ts'
+import { counted, grouped } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import type { PageContext, View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
@@ -27,7 +28,7 @@ export async function findView({ params, query, readPage, to }: PageContext): Pr
   const matching = filterPaths(files, q)
   const shown = matching.slice(0, shownPaths)
   const isPartial = shown.length < matching.length
-  const entries = (maxPages * pageSize).toLocaleString('en-US')
+  const entries = grouped(maxPages * pageSize)
   return {
     title: `Find a file at ${toShort(rev)} · ${name} · svc`,
     repository: name,
@@ -38,7 +39,7 @@ export async function findView({ params, query, readPage, to }: PageContext): Pr
     body: html`<h1 class="hidden">Find a file at ${toShort(rev)}</h1>
 <form class="find" role="search"><a href="${to.src(name, rev)}"><code>${toShort(rev)}</code></a><span class="soft">/</span>
 <input type="search" name="q" value="${q}" aria-label="Part of a path" placeholder="Part of a path" maxlength="200" autocomplete="off" spellcheck="false" autofocus${!isPartial && q === '' && html` data-filter="#paths li"`}><button>Find</button></form>
-<p class="help">${matching.length.toLocaleString('en-US')} ${matching.length === 1 ? 'file' : 'files'}${isPartial && `, of which the first ${shownPaths.toLocaleString('en-US')} are listed`}${cursor !== undefined && `; only the first ${entries} entries were searched`}</p>
+<p class="help">${counted(matching.length, 'file')}${isPartial && `, of which the first ${grouped(shownPaths)} are listed`}${cursor !== undefined && `; only the first ${entries} entries were searched`}</p>
 <ul class="card paths" id="paths">
 ${shown.map((entry) => html`<li>${icon('file', 'soft')}<a href="${to.src(name, rev, entry)}">${entry.path}</a></li>`)}
 </ul>`,

@@ -1,5 +1,6 @@
 import type { ApiPath } from '../../browse/api-path.ts'
 import { type Html, html } from '../../render/html.ts'
+import { shortId } from '../display-text.ts'
 import { type IconName, icon } from '../icons.ts'
 import type { PageContext, View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
@@ -81,7 +82,7 @@ function entryRow(
   const { type, lastCommit, id } = entry
   const shown =
     type === 'submodule'
-      ? html`${entry.name} <code class="soft" title="${id}">@ ${id.slice(0, 7)}</code>`
+      ? html`${entry.name} <code class="soft" title="${id}">@ ${shortId(id)}</code>`
       : html`<a href="${to.src(name, rev, entry)}">${entry.name}</a>`
   return html`<tr><td>${icon(icons[type], type)}${kinds[type] !== undefined && html`<span class="hidden">${kinds[type]} </span>`}${shown}</td><td class="soft cut">${lastCommit && html`<a href="${to.commit(name, lastCommit.id)}">${lastCommit.summary}</a>`}</td><td class="soft">${lastCommit && age(lastCommit.at, now)}</td></tr>
 `

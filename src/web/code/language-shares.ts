@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { type Html, html } from '../../render/html.ts'
+import { grouped } from '../display-text.ts'
 import type { PageContext } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 
@@ -39,7 +40,7 @@ export async function languageBar(
     ({ language, percent }, index) =>
       html`<li><svg class="dot" viewBox="0 0 8 8" aria-hidden="true"><circle class="${tones[index]}" cx="4" cy="4" r="4"/></svg><span>${language} <span class="soft">${percent.toFixed(1)}%</span></span></li>`,
   )}</ul>
-${!isWhole && html`<p class="help">Of the first ${(maxPages * pageSize).toLocaleString('en-US')} files and folders.</p>`}</section>`
+${!isWhole && html`<p class="help">Of the first ${grouped(maxPages * pageSize)} files and folders.</p>`}</section>`
 }
 
 async function count({ readPage }: PageContext, { commit }: CountedTree): Promise<Counted> {

@@ -3,11 +3,11 @@ import { type Html, html } from '../../render/html.ts'
 import { icon } from '../icons.ts'
 import type { PageContext } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
+import { describeState, type RunInList, toneBeside } from '../runs/run-states.ts'
 import { age } from '../time.ts'
 import { encodeRevision } from './code-bar.ts'
 import { toShort } from './code-target.ts'
 import { languageBar } from './language-shares.ts'
-import { runState } from './last-commit-row.ts'
 
 type DescribedHere = OperationValues['getRepository']
 
@@ -67,12 +67,9 @@ async function stateOf(
   ])
   const run = runs?.[0]
   const push = pushes?.[0]
-  const state = run && runState(run)
   const others = collaborators?.collaborators ?? []
   const items: (Html | false | undefined)[] = [
-    run &&
-      state &&
-      html`<li class="${state.tone}">${icon(state.icon)}<a href="${to.of(name, `runs/${run.number}`)}">Run ${run.number} ${state.words}</a></li>`,
+    run && runItem(run, to.of(name, `runs/${run.number}`)),
     pushedAt !== null &&
       html`<li>${icon('push')}<span>Pushed ${age(push?.pushedAt ?? pushedAt, now)}${push && ` by ${push.actor.username}`}</span></li>`,
     protectedBranches.length > 0 &&
@@ -81,6 +78,11 @@ async function stateOf(
     html`<li>${icon('database')}<span>${toSize(sizeBytes)} in packs</span></li>`,
   ]
   return items.filter((item) => item instanceof Object)
+}
+
+function runItem(run: RunInList, href: string): Html {
+  const { shape, predicate } = describeState(run)
+  return html`<li class="${toneBeside(run)}">${icon(shape)}<a href="${href}">Run ${run.number} ${predicate}</a></li>`
 }
 
 /** `a, b and c`; of many, the first and how many more. */

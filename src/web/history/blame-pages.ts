@@ -1,12 +1,13 @@
 import { Problem } from '../../base/problem.ts'
 import { type Html, html } from '../../render/html.ts'
 import { visibleText } from '../../render/visible-text.ts'
+import { grouped } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { type PageTarget, parseTarget } from '../links.ts'
 import { type PageContext, page, type View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { age } from '../time.ts'
-import { commitLink, grouped } from './commit-parts.ts'
+import { commitLink } from './commit-parts.ts'
 import { pathQuery } from './path-query.ts'
 
 const pageLines = 1000

@@ -1,9 +1,9 @@
 import { type Html, html } from '../../render/html.ts'
 import { markedText, visibleText } from '../../render/visible-text.ts'
+import { counted, grouped } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { type PageContext, page, type View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
-import { counted, grouped } from './commit-parts.ts'
 
 const maxMatches = 200
 

@@ -1,16 +1,16 @@
 import { type Html, html } from '../../render/html.ts'
 import { visibleText } from '../../render/visible-text.ts'
+import { shortId } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { type PageContext, page, Redirect, type View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
+import { runMark } from '../runs/run-states.ts'
 import { age } from '../time.ts'
 import {
   commitLink,
   findLinkedCommits,
   linkedText,
   recentRuns,
-  runMark,
-  shortId,
   splitMessage,
 } from './commit-parts.ts'
 import { fileOf, isFileLonger, linesOfFile, pageAddress } from './diff-query.ts'

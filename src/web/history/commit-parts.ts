@@ -1,7 +1,7 @@
 import { trimEndOf } from '../../base/trim-end.ts'
 import { type Html, html } from '../../render/html.ts'
 import { visibleText } from '../../render/visible-text.ts'
-import { icon } from '../icons.ts'
+import { shortId } from '../display-text.ts'
 import type { Links } from '../links.ts'
 import type { PageContext } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
@@ -16,21 +16,9 @@ export function splitMessage(message: string): { subject: string; body: string }
   return { subject: text.slice(0, end).trimEnd(), body: text.slice(end + 1).trim() }
 }
 
-export function shortId(id: string): string {
-  return id.slice(0, 7)
-}
-
 /** A link to a commit by its short id. */
 export function commitLink(to: Links, name: string, id: string): Html {
   return html`<a class="mono" href="${to.commit(name, id)}" title="${id}">${shortId(id)}</a>`
-}
-
-export function counted(count: number, one: string, many = `${one}s`): string {
-  return `${grouped(count)} ${count === 1 ? one : many}`
-}
-
-export function grouped(count: number): string {
-  return count.toLocaleString('en-US')
 }
 
 const linkPattern = /https?:\/\/[^\s<>"'`]{1,2000}|\b[0-9a-f]{7,40}\b/g
@@ -93,24 +81,4 @@ export async function recentRuns({ tryRead, session }: PageContext): Promise<Run
   const byCommit = new Map<string, ListedRuns[number]>()
   for (const run of runs ?? []) if (!byCommit.has(run.commit)) byCommit.set(run.commit, run)
   return byCommit
-}
-
-/** The state of a run as a shape and a word, with a link to it. */
-export function runMark(
-  to: Links,
-  name: string,
-  run: ListedRuns[number] | undefined,
-): Html | false {
-  if (run === undefined) return false
-  const [shape, tone, word] = stateOf(run)
-  return html`<a class="run-mark ${tone}" href="${to.of(name, `runs/${run.number}`)}" title="Run ${run.number} ${word}">${icon(shape)}<span class="hidden">Run ${run.number} ${word}</span></a>`
-}
-
-function stateOf({ status, conclusion }: ListedRuns[number]) {
-  if (status === 'queued') return ['waiting', 'busy', 'is queued'] as const
-  if (status === 'running') return ['running', 'busy', 'is running'] as const
-  if (conclusion === 'success') return ['check', 'good', 'succeeded'] as const
-  if (conclusion === 'skipped') return ['dash', 'soft', 'was skipped'] as const
-  if (conclusion === 'cancelled') return ['stop', 'soft', 'was cancelled'] as const
-  return ['cross', 'bad', conclusion === 'timed_out' ? 'timed out' : 'failed'] as const
 }

@@ -2,14 +2,9 @@ import { type Html, html } from '../../render/html.ts'
 import { visibleText } from '../../render/visible-text.ts'
 import { icon } from '../icons.ts'
 import type { PageContext } from '../page.ts'
+import { runMark } from '../runs/run-states.ts'
 import { age } from '../time.ts'
-import {
-  commitLink,
-  type RunsByCommit,
-  runMark,
-  type ShownCommit,
-  splitMessage,
-} from './commit-parts.ts'
+import { commitLink, type RunsByCommit, type ShownCommit, splitMessage } from './commit-parts.ts'
 import type { RefsById } from './refs-by-id.ts'
 
 type RowContext = Pick<PageContext, 'to' | 'now'> & {

@@ -1,7 +1,7 @@
 import { type Html, html } from '../../render/html.ts'
 import { visibleText } from '../../render/visible-text.ts'
+import { grouped, shortId } from '../display-text.ts'
 import { icon } from '../icons.ts'
-import { grouped, shortId } from './commit-parts.ts'
 import { type DiffContext, fileQuery, type ShownFile } from './diff-context.ts'
 import { hunkRows } from './diff-lines.ts'
 

@@ -3,7 +3,7 @@ import { type DiffLine, hiddenBefore, numberLines, toSplitRows } from '../../ren
 import { type Html, html } from '../../render/html.ts'
 import { markHtml } from '../../render/mark-html.ts'
 import { markedText, visibleText } from '../../render/visible-text.ts'
-import { counted, grouped } from './commit-parts.ts'
+import { counted, grouped } from '../display-text.ts'
 import { type DiffContext, fileQuery, type ShownFile } from './diff-context.ts'
 
 /** The rows of the hunks of a file, with what is folded between them. */

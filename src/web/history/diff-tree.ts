@@ -1,6 +1,6 @@
 import { type Html, html } from '../../render/html.ts'
 import { visibleText } from '../../render/visible-text.ts'
-import { grouped } from './commit-parts.ts'
+import { grouped } from '../display-text.ts'
 import { type DiffContext, fileQuery, type ShownFile } from './diff-context.ts'
 
 type Folder = {

@@ -1,11 +1,13 @@
 import { type Html, html } from '../../render/html.ts'
 import { visibleText } from '../../render/visible-text.ts'
+import { grouped, shortId } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
 import { createForm, otherProblem } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
+import { runMark } from '../runs/run-states.ts'
 import { age } from '../time.ts'
-import { commitLink, grouped, recentRuns, runMark, shortId, splitMessage } from './commit-parts.ts'
+import { commitLink, recentRuns, splitMessage } from './commit-parts.ts'
 import { canWrite, deletionMenu, refPager, ruleBadge, rulesOf } from './ref-parts.ts'
 
 const pageSize = 50

@@ -1,5 +1,5 @@
 import { type Html, html } from '../../render/html.ts'
-import { shortId } from '../history/commit-parts.ts'
+import { shortId } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import type { Links } from '../links.ts'
 import { toDuration } from '../time.ts'

@@ -1,5 +1,6 @@
 import { type Html, html } from '../../render/html.ts'
 import { type IconName, icon } from '../icons.ts'
+import type { Links } from '../links.ts'
 import type { OperationValues } from '../read-operations.ts'
 
 export type ShownRun = OperationValues['getRun']
@@ -8,26 +9,46 @@ export type ShownStep = NonNullable<ShownRun['steps']>[number]
 
 type State = Pick<ShownRun, 'status' | 'conclusion'>
 
-/** A state as a shape, a tone and a word. */
-export function describeState({ status, conclusion }: State): {
+type DescribedState = {
   shape: IconName
   tone: '' | 'good' | 'bad' | 'busy'
   word: string
-} {
-  if (status === 'queued') return { shape: 'waiting', tone: '', word: 'Queued' }
-  if (status === 'running') return { shape: 'running', tone: 'busy', word: 'Running' }
-  switch (conclusion) {
-    case 'success':
-      return { shape: 'check', tone: 'good', word: 'Succeeded' }
-    case 'failure':
-      return { shape: 'cross', tone: 'bad', word: 'Failed' }
-    case 'timed_out':
-      return { shape: 'cross', tone: 'bad', word: 'Timed out' }
-    case 'cancelled':
-      return { shape: 'stop', tone: '', word: 'Cancelled' }
-    default:
-      return { shape: 'dash', tone: '', word: 'Skipped' }
-  }
+  /** What follows `Run 12`. */
+  predicate: string
+}
+
+const queued = { shape: 'waiting', tone: '', word: 'Queued', predicate: 'is queued' } as const
+const running = {
+  shape: 'running',
+  tone: 'busy',
+  word: 'Running',
+  predicate: 'is running',
+} as const
+const completed: Record<NonNullable<State['conclusion']>, DescribedState> = {
+  success: { shape: 'check', tone: 'good', word: 'Succeeded', predicate: 'succeeded' },
+  failure: { shape: 'cross', tone: 'bad', word: 'Failed', predicate: 'failed' },
+  timed_out: { shape: 'cross', tone: 'bad', word: 'Timed out', predicate: 'timed out' },
+  cancelled: { shape: 'stop', tone: '', word: 'Cancelled', predicate: 'was cancelled' },
+  skipped: { shape: 'dash', tone: '', word: 'Skipped', predicate: 'was skipped' },
+}
+
+/** A state as a shape, a tone and words. */
+export function describeState({ status, conclusion }: State): DescribedState {
+  if (status === 'queued') return queued
+  return status === 'running' ? running : completed[conclusion ?? 'skipped']
+}
+
+/** The state of a run among other things, with a link to it. */
+export function runMark(to: Links, name: string, run: RunInList | undefined): Html | false {
+  if (run === undefined) return false
+  const { shape, predicate } = describeState(run)
+  const words = `Run ${run.number} ${predicate}`
+  return html`<a class="run-mark ${toneBeside(run)}" href="${to.of(name, `runs/${run.number}`)}" title="${words}">${icon(shape)}<span class="hidden">${words}</span></a>`
+}
+
+/** The tone of a run among other things, where one that is queued is as busy as one that is running. */
+export function toneBeside(run: State): 'good' | 'bad' | 'busy' | 'soft' {
+  return run.status === 'queued' ? 'busy' : describeState(run).tone || 'soft'
 }
 
 /** The shape of a state, with its word for those who do not see it. */
