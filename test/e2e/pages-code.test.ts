@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { allEyes, assertAccessible, openWindow, startBrowser } from '../support/browser.ts'
+import { assertAccessibleInEveryView } from '../support/browser.ts'
 import { createProject, type Project } from '../support/git.ts'
 import { createPageClient, logIn, type PageClient } from '../support/page-client.ts'
 import { without } from '../support/programs.ts'
@@ -143,24 +143,10 @@ test('the address for Git says nothing about a repository', async () => {
 test('repositories and folders are accessible and quiet in every view', {
   skip: without('chromium'),
 }, async () => {
-  const browser = await startBrowser()
-  try {
-    for (const eyes of allEyes) {
-      const view = { ...eyes, url: service.url, token: service.adminToken }
-      const { context, page, faults } = await openWindow(browser, view)
-      for (const path of [
-        '/',
-        '/r/site',
-        '/r/site/src/main:docs/guide.md',
-        '/r/site/src/main:src/main.sh',
-      ]) {
-        await page.goto(path)
-        await assertAccessible(page)
-      }
-      assert.deepEqual(faults, [])
-      await context.close()
-    }
-  } finally {
-    await browser.close()
-  }
+  await assertAccessibleInEveryView(service, [
+    '/',
+    '/r/site',
+    '/r/site/src/main:docs/guide.md',
+    '/r/site/src/main:src/main.sh',
+  ])
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { after, before, beforeEach, test } from 'node:test'
 import { quoteForImport, startBrowseSite } from '../support/browse-site.ts'
-import { allEyes, assertAccessible, openWindow, startBrowser } from '../support/browser.ts'
+import { assertAccessibleInEveryView, openWindow, startBrowser } from '../support/browser.ts'
 import { spawnGit } from '../support/git.ts'
 import { logIn, type PageClient } from '../support/page-client.ts'
 import { without } from '../support/programs.ts'
@@ -238,26 +238,9 @@ test('lines are unfolded in place, and copied without their numbers', {
 test('commits and comparisons are accessible and quiet in every view', {
   skip: without('chromium'),
 }, async () => {
-  const browser = await startBrowser()
-  try {
-    for (const eyes of allEyes) {
-      const { context, page, faults } = await openWindow(browser, {
-        ...eyes,
-        url: site.service.url,
-        token: site.service.adminToken,
-      })
-      for (const path of [
-        `commit/${ids.change}?file=code.ts`,
-        `commit/${ids.change}?file=code.ts&split`,
-        'compare/main...side',
-      ]) {
-        await page.goto(`/r/site/${path}`)
-        await assertAccessible(page)
-        assert.deepEqual(faults, [], path)
-      }
-      await context.close()
-    }
-  } finally {
-    await browser.close()
-  }
+  await assertAccessibleInEveryView(site.service, [
+    `/r/site/commit/${ids.change}?file=code.ts`,
+    `/r/site/commit/${ids.change}?file=code.ts&split`,
+    '/r/site/compare/main...side',
+  ])
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
 import { quoteForImport, startBrowseSite } from '../support/browse-site.ts'
-import { allEyes, assertAccessible, openWindow, startBrowser } from '../support/browser.ts'
+import { assertAccessibleInEveryView } from '../support/browser.ts'
 import { logIn, type PageClient } from '../support/page-client.ts'
 import { without } from '../support/programs.ts'
 
@@ -209,22 +209,9 @@ test('a reader sees no forms, and pages of invisible repositories are as those o
 test('the pages of history are accessible and quiet in every view', {
   skip: without('chromium'),
 }, async () => {
-  const browser = await startBrowser()
-  try {
-    for (const eyes of allEyes) {
-      const { context, page, faults } = await openWindow(browser, {
-        ...eyes,
-        url: site.service.url,
-        token: site.service.adminToken,
-      })
-      for (const path of ['log', 'branches', 'tags', 'blame/main:file.txt', 'search?q=needle']) {
-        await page.goto(`/r/site/${path}`)
-        await assertAccessible(page)
-        assert.deepEqual(faults, [], path)
-      }
-      await context.close()
-    }
-  } finally {
-    await browser.close()
-  }
+  const pages = ['log', 'branches', 'tags', 'blame/main:file.txt', 'search?q=needle']
+  await assertAccessibleInEveryView(
+    site.service,
+    pages.map((path) => `/r/site/${path}`),
+  )
 })

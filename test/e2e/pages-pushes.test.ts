@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { allEyes, assertAccessible, openWindow, startBrowser } from '../support/browser.ts'
+import { assertAccessibleInEveryView } from '../support/browser.ts'
 import { createProject, type Project } from '../support/git.ts'
 import { logIn, type PageClient } from '../support/page-client.ts'
 import { without } from '../support/programs.ts'
@@ -108,23 +108,9 @@ test('events are sentences with links, filtered, newest first', async () => {
 test('the pages of pushes and events are accessible and quiet in every view', {
   skip: without('chromium'),
 }, async () => {
-  const browser = await startBrowser()
-  const id = await newest()
-  try {
-    for (const eyes of allEyes) {
-      const { context, page, faults } = await openWindow(browser, {
-        ...eyes,
-        url: service.url,
-        token: service.adminToken,
-      })
-      for (const path of ['/r/site/pushes', `/r/site/pushes/${id}`, '/-/events']) {
-        await page.goto(path)
-        await assertAccessible(page)
-      }
-      assert.deepEqual(faults, [])
-      await context.close()
-    }
-  } finally {
-    await browser.close()
-  }
+  await assertAccessibleInEveryView(service, [
+    '/r/site/pushes',
+    `/r/site/pushes/${await newest()}`,
+    '/-/events',
+  ])
 })

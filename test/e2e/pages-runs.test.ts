@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { allEyes, assertAccessible, openWindow, startBrowser } from '../support/browser.ts'
+import { assertAccessible, inEveryView } from '../support/browser.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'
 import { logIn, type PageClient } from '../support/page-client.ts'
 import { without } from '../support/programs.ts'
@@ -153,25 +153,16 @@ test('the pages of runs are accessible and quiet in every view', {
   const number = await endedRun('failure', output)
   const { number: running, held } = await startRun()
   await held.report(...begun(), wrote('busy\n'))
-  const browser = await startBrowser()
   try {
-    for (const eyes of allEyes) {
+    await inEveryView({ url: service.url, token: service.adminToken }, async (page) => {
       // Renews the lease of the run.
       await held.report(wrote('busy\n'))
-      const { context, page, faults } = await openWindow(browser, {
-        ...eyes,
-        url: service.url,
-        token: service.adminToken,
-      })
       for (const path of ['runs', `runs/${number}`, `runs/${running}`, `runs/${number}/log`]) {
         await page.goto(`/r/site/${path}`)
         await assertAccessible(page)
       }
-      assert.deepEqual(faults, [])
-      await context.close()
-    }
+    })
   } finally {
-    await browser.close()
     await held.report(...jobEnded(), runEnded())
   }
 })

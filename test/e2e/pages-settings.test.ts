@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { allEyes, assertAccessible, openWindow, startBrowser } from '../support/browser.ts'
+import { assertAccessible, inEveryView } from '../support/browser.ts'
 import { logIn, type PageClient } from '../support/page-client.ts'
 import { without } from '../support/programs.ts'
 import { type Service, startService } from '../support/service.ts'
@@ -120,28 +120,11 @@ test('a repository is deleted only when its name is typed', async () => {
 })
 
 test('the settings are accessible in every view', { skip: without('chromium') }, async () => {
-  const browser = await startBrowser()
   await client.post(`${page}/branches`, { pattern: 'main', owners: 'any' })
-  try {
-    for (const eyes of allEyes) {
-      const {
-        context,
-        page: shown,
-        faults,
-      } = await openWindow(browser, {
-        ...eyes,
-        url: service.url,
-        token: service.adminToken,
-      })
-      await shown.goto(page)
-      await assertAccessible(shown)
-      for (const summary of await shown.locator('details.add > summary').all())
-        await summary.click()
-      await assertAccessible(shown)
-      assert.deepEqual(faults, [])
-      await context.close()
-    }
-  } finally {
-    await browser.close()
-  }
+  await inEveryView({ url: service.url, token: service.adminToken }, async (shown) => {
+    await shown.goto(page)
+    await assertAccessible(shown)
+    for (const summary of await shown.locator('details.add > summary').all()) await summary.click()
+    await assertAccessible(shown)
+  })
 })

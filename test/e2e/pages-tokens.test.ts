@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { allEyes, assertAccessible, openWindow, startBrowser } from '../support/browser.ts'
+import { assertAccessibleInEveryView } from '../support/browser.ts'
 import { until } from '../support/condition.ts'
 import { logIn } from '../support/page-client.ts'
 import { without } from '../support/programs.ts'
@@ -161,22 +161,5 @@ test('an import that fails says why on the page of the repository, and is dismis
 test('the pages of tokens, keys, sessions and the log are accessible in every view', {
   skip: without('chromium'),
 }, async () => {
-  const browser = await startBrowser()
-  try {
-    for (const eyes of allEyes) {
-      const { context, page, faults } = await openWindow(browser, {
-        ...eyes,
-        url: service.url,
-        token: service.adminToken,
-      })
-      for (const path of ['new', 'tokens/new', 'sessions', 'audit']) {
-        await page.goto(`/-/${path}`)
-        await assertAccessible(page)
-      }
-      assert.deepEqual(faults, [])
-      await context.close()
-    }
-  } finally {
-    await browser.close()
-  }
+  await assertAccessibleInEveryView(service, ['/-/new', '/-/tokens/new', '/-/sessions', '/-/audit'])
 })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { allEyes, assertAccessible, openWindow, startBrowser } from '../support/browser.ts'
+import { assertAccessible, inEveryView } from '../support/browser.ts'
 import { until } from '../support/condition.ts'
 import { logIn, type PageClient } from '../support/page-client.ts'
 import { without } from '../support/programs.ts'
@@ -136,25 +136,13 @@ test('webhooks and deliveries are accessible in every view', {
 }, async () => {
   const webhook = await add({ secret: 'hush' })
   const delivery = await ping(webhook)
-  const browser = await startBrowser()
-  try {
-    for (const eyes of allEyes) {
-      const { context, page, faults } = await openWindow(browser, {
-        ...eyes,
-        url: service.url,
-        token: service.adminToken,
-      })
-      await page.goto('/r/site/webhooks')
-      await assertAccessible(page)
-      await page.goto(webhook)
-      for (const summary of await page.locator('.folded summary').all()) await summary.click()
-      await assertAccessible(page)
-      await page.goto(delivery)
-      await assertAccessible(page)
-      assert.deepEqual(faults, [])
-      await context.close()
-    }
-  } finally {
-    await browser.close()
-  }
+  await inEveryView({ url: service.url, token: service.adminToken }, async (page) => {
+    await page.goto('/r/site/webhooks')
+    await assertAccessible(page)
+    await page.goto(webhook)
+    for (const summary of await page.locator('.folded summary').all()) await summary.click()
+    await assertAccessible(page)
+    await page.goto(delivery)
+    await assertAccessible(page)
+  })
 })

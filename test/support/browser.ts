@@ -49,6 +49,37 @@ export async function openWindow(
   return { context, page, faults }
 }
 
+/** Opens a window in each view, logged in with the token; nothing may reach the console. */
+export async function inEveryView(
+  { url, token }: { url: string; token: string },
+  walk: (page: Page) => Promise<void>,
+): Promise<void> {
+  const browser = await startBrowser()
+  try {
+    for (const eyes of allEyes) {
+      const { context, page, faults } = await openWindow(browser, { ...eyes, url, token })
+      await walk(page)
+      assert.deepEqual(faults, [], page.url())
+      await context.close()
+    }
+  } finally {
+    await browser.close()
+  }
+}
+
+/** Asserts that pages are accessible in every view, and write nothing to the console. */
+export function assertAccessibleInEveryView(
+  service: { url: string; adminToken: string },
+  paths: readonly string[],
+): Promise<void> {
+  return inEveryView({ url: service.url, token: service.adminToken }, async (page) => {
+    for (const path of paths) {
+      await page.goto(path)
+      await assertAccessible(page)
+    }
+  })
+}
+
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 /** Asserts that axe finds nothing on the page that is open, and that it has no horizontal scroll. */
