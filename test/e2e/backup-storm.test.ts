@@ -5,6 +5,7 @@ import { type TestContext, test } from 'node:test'
 import pg from 'pg'
 import { newTokenString } from '../../src/base/token-string.ts'
 import { assertAgrees, assertWhole, mustRun, refsIn } from '../support/backups.ts'
+import { startSvc } from '../support/command.ts'
 import { createCommitPool } from '../support/commit-pool.ts'
 import { until } from '../support/condition.ts'
 import { createPostgresDatabase } from '../support/databases.ts'
@@ -74,9 +75,10 @@ async function storm(t: TestContext, { folder, env, events }: Storm): Promise<vo
     running.catch(() => {}) // Awaited below.
     await until('clients got answers', () => session.answers >= 10)
     const before = (await events()).length
-    const summary = JSON.parse(
-      await mustRun(['backup', to, '--json'], { SVC_DATA_DIR: dataDir, ...env }),
-    )
+    // In a process of its own: in this one it would compete with the clients.
+    const backup = await startSvc(['backup', to, '--json'], { SVC_DATA_DIR: dataDir, ...env }).ended
+    assert.equal(backup.code, 0, backup.err)
+    const summary = JSON.parse(backup.out)
     session.isDying = true
     await running
     t.diagnostic(`${session.answers} answers, ${before} events, ${JSON.stringify(summary)}`)
