@@ -232,7 +232,7 @@ async function openServedApp(options: Options, starting: AsyncDisposableStack): 
 }
 
 /** Loads the pages when the first is requested: a server whose pages are not used spends no memory on them. */
-async function loadPages(app: App, { settings, version }: Options): Promise<ServePage> {
+async function loadPages(app: App, { settings, version, log }: Options): Promise<ServePage> {
   const { createWeb } = await import('./web/web.ts')
   const { sessions, clock, address } = app
   return createWeb({
@@ -242,6 +242,7 @@ async function loadPages(app: App, { settings, version }: Options): Promise<Serv
     sshUrl: () => address.ssh,
     version,
     clock,
+    log,
   })
 }
 

@@ -25,7 +25,11 @@ export function createWorkerThread({ program, timeoutMs, limits }: Options) {
       if (worker === started) worker = undefined
     })
     worker = started
-    await receive(started, (signal) => sleep(startTimeoutMs, undefined, { signal }))
+    try {
+      await receive(started, (signal) => sleep(startTimeoutMs, undefined, { signal }))
+    } catch (error) {
+      throw new WorkerStartError('did not start', { cause: error })
+    }
     return started
   }
 
@@ -102,5 +106,10 @@ async function untilWorked(worker: Worker, { before, timeoutMs, signal }: Work):
 
 /** Why a request was not answered; the message continues a sentence about it: "took too long". */
 export class WorkerThreadError extends Error {
-  override readonly name = 'WorkerThreadError'
+  override readonly name: string = 'WorkerThreadError'
+}
+
+/** The thread is not there for any request: its program cannot be loaded, or the machine has no memory for it. */
+export class WorkerStartError extends WorkerThreadError {
+  override readonly name = 'WorkerStartError'
 }

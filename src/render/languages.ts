@@ -56,6 +56,9 @@ const grammars = {
   ...{ protobuf, python, r, ruby, rust, scala, scss, sql, swift, typescript, vim, xml, yaml },
 }
 
+/** The names of all languages, each of which is also an extension of file names. */
+export const languageNames = Object.keys(grammars)
+
 for (const [name, grammar] of Object.entries(grammars)) hljs.registerLanguage(name, grammar)
 hljs.configure({ classPrefix: 'h-' })
 

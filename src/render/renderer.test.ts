@@ -1,81 +1,91 @@
 import assert from 'node:assert/strict'
-import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { test } from 'node:test'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { after, test } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Worker } from 'node:worker_threads'
+import { decode, readPage } from '../../test/support/page-markup.ts'
+import { sampleOf } from '../../test/support/rounds.ts'
+import { slowDocuments, slowFiles } from '../../test/support/slow-inputs.ts'
 import { createRenderer } from './renderer.ts'
 
 const place = { src: '/r/x/src/main', raw: '/r/x/raw/main', folder: '' }
-const fileOf = (pattern: string) => pattern.repeat(Math.ceil(40_000 / pattern.length))
+const small = { kind: 'code', text: 'int x;', fileName: 'x.c' } as const
+const document = { kind: 'markdown', text: '*x*', place } as const
+/** The time for it grows with the square of its length: seconds for the one, hours for the other. */
+const slow = { kind: 'code', text: 'a'.repeat(100_000), fileName: 'x.c' } as const
+const endless = { kind: 'code', text: 'a'.repeat(10_000_000), fileName: 'x.c' } as const
 
-test('a slow file is shown as text, is remembered, and delays no other work', async () => {
-  await using renderer = createRenderer()
-  // Loads the thread.
-  await renderer.render('warm', { kind: 'code', text: 'x', fileName: 'x.c' })
-  const delay = monitorEventLoopDelay({ resolution: 5 })
-  delay.enable()
-  const slow = { kind: 'code', text: fileOf('a'), fileName: 'x.c' } as const
-  assert.equal(await renderer.render('slow', slow), undefined)
-  delay.disable()
-  // The thread was busy for longer than that.
-  assert.ok(delay.percentile(90) / 1e6 < 100, `${delay.percentile(90) / 1e6} ms`)
-  const startedAt = performance.now()
-  assert.equal(await renderer.render('slow', slow), undefined)
-  assert.ok(performance.now() - startedAt < 100)
-  const after = await renderer.render('next', { kind: 'code', text: 'int x;', fileName: 'x.c' })
-  assert.match(after?.text ?? '', /h-type/)
+const logged: unknown[] = []
+const log = { error: (...entry: unknown[]) => logged.push(entry) }
+
+/** The threads that this process has started. */
+const threads: Worker[] = []
+const onThread = (message: unknown) => threads.push((message as { worker: Worker }).worker)
+subscribe('worker_threads', onThread)
+after(() => unsubscribe('worker_threads', onThread))
+
+test('while the thread is busy the event loop goes on, and the thread ends when it is not wanted', async () => {
+  const renderer = createRenderer({ log, timeoutMs: 3_600_000 })
+  await renderer.render('small', small)
+  let isAnswered = false
+  const answer = renderer.render('endless', endless).finally(() => {
+    isAnswered = true
+  })
+  for (let turn = 0; turn < 1000; turn += 1) await nextTurn()
+  assert.equal(isAnswered, false)
+  await renderer[Symbol.asyncDispose]()
+  assert.equal(await answer, undefined)
+  assert.equal(threads.at(-1)?.threadId, -1)
 })
 
-test('no pattern of characters keeps the thread for longer than its limit', async () => {
-  await using renderer = createRenderer({ maxWaiting: 1000 })
-  const patterns = [
-    'a',
-    '(',
-    '"',
-    '<a ',
-    '/*',
-    '[',
-    '\\',
-    'a.',
-    '{{',
-    '$(',
-    "'''",
-    '- ',
-    '> ',
-    '*a',
-    '`',
-    '![',
-  ]
-  const files = [
-    'x.c',
-    'x.js',
-    'x.ts',
-    'x.java',
-    'x.php',
-    'x.md',
-    'x.rb',
-    'x.sql',
-    'x.html',
-    'x.pl',
-  ]
-  let answered = 0
-  for (const pattern of patterns) {
-    const text = fileOf(pattern)
-    await renderer.render(`md ${pattern}`, { kind: 'markdown', text, place })
-    for (const fileName of files.slice(answered % 3, (answered % 3) + 3))
-      await renderer.render(`${fileName} ${pattern}`, { kind: 'code', text, fileName })
-    answered += 1
+test('a slow file is shown as text, its thread is ended, and it is not rendered again', async () => {
+  await using renderer = createRenderer({ log })
+  await renderer.render('small', small)
+  const used = threads.length
+  assert.equal(await renderer.render('slow', slow), undefined)
+  // Node sets it when a thread has ended.
+  assert.equal(threads.at(-1)?.threadId, -1)
+  assert.equal(await renderer.render('slow', slow), undefined)
+  assert.equal(threads.length, used)
+  assert.match((await renderer.render('next', document))?.text ?? '', /<em>x/)
+  assert.equal(threads.length, used + 1)
+})
+
+test('files in all languages that are slow for some are shown whole, or as text', async () => {
+  await using renderer = createRenderer({ log })
+  for (const { name, fileName, text } of sampleOf(slowFiles, 24)) {
+    const rendered = await renderer.render(name, { kind: 'code', text, fileName })
+    if (rendered) assert.equal(decode(rendered.text.replace(/<[^<>]*>/g, '')), `${text}\n`, name)
   }
-  const html = await renderer.render('last', { kind: 'markdown', text: '*x*', place })
-  assert.equal(html?.text.trim(), '<p><em>x</em></p>')
+  assert.match((await renderer.render('small', small))?.text ?? '', /h-type/)
+})
+
+test('documents that are slow for some are shown with our markup alone, or as text', async () => {
+  await using renderer = createRenderer({ log })
+  for (const { name, text } of sampleOf(slowDocuments, 12)) {
+    const rendered = await renderer.render(name, { kind: 'markdown', text, place })
+    assert.deepEqual(readPage(rendered?.text ?? '').faults, [], name)
+  }
+  assert.match((await renderer.render('last', document))?.text ?? '', /<em>x/)
 })
 
 test('when many files wait, the next is shown as text at once, and nothing is remembered', async () => {
-  await using renderer = createRenderer({ maxWaiting: 1 })
-  const request = { kind: 'code', text: 'int x;', fileName: 'x.c' } as const
+  await using renderer = createRenderer({ log, maxWaiting: 1 })
   const [first, second] = await Promise.all([
-    renderer.render('a', request),
-    renderer.render('b', request),
+    renderer.render('a', small),
+    renderer.render('b', small),
   ])
   assert.ok(first)
   assert.equal(second, undefined)
-  assert.ok(await renderer.render('b', request))
+  assert.ok(await renderer.render('b', small))
+})
+
+test('a thread that cannot be loaded is logged each time, and no file is remembered for it', async () => {
+  const program = new URL('./missing-worker.ts', import.meta.url)
+  await using renderer = createRenderer({ log, program })
+  for (const times of [1, 2]) {
+    assert.equal(await renderer.render('small', small), undefined)
+    assert.equal(logged.length, times)
+  }
+  assert.match(JSON.stringify(logged), /render thread not started/)
 })

@@ -1,8 +1,13 @@
 import { extname } from 'node:path'
 import { LRUCache } from 'lru-cache'
+import type { Log } from '../base/log.ts'
 import { createKeyedMutex } from '../concurrency/keyed-mutex.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
-import { createWorkerThread, WorkerThreadError } from '../concurrency/worker-thread.ts'
+import {
+  createWorkerThread,
+  WorkerStartError,
+  WorkerThreadError,
+} from '../concurrency/worker-thread.ts'
 import { type Html, trusted } from './html.ts'
 import type { RenderRequest, RenderResponse } from './render-worker.ts'
 
@@ -12,10 +17,18 @@ export type Renderer = AsyncDisposable & {
   render: (key: string, request: RenderRequest) => Promise<Html | undefined>
 }
 
-const program = new URL(`./render-worker${extname(import.meta.url)}`, import.meta.url)
+const renderProgram = new URL(`./render-worker${extname(import.meta.url)}`, import.meta.url)
 const limits = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 }
 const mib = 1024 * 1024
 const cacheMaxLength = 8 * mib
+type Options = {
+  log: Pick<Log, 'error'>
+  program?: URL
+  timeoutMs?: number
+  idleMs?: number
+  maxWaiting?: number
+}
+
 /** Of a result that is only known to be none. */
 const noneLength = 100
 
@@ -24,10 +37,12 @@ const noneLength = 100
  * what took too long is remembered. It starts with the first file, and ends when there was none for a while.
  */
 export function createRenderer({
+  log,
+  program = renderProgram,
   timeoutMs = 200,
   idleMs = 2 * 60_000,
   maxWaiting = 32,
-} = {}): Renderer {
+}: Options): Renderer {
   const thread = createWorkerThread({ program, timeoutMs, limits })
   const results = new LRUCache<string, { html: Html | undefined }>({
     maxSize: cacheMaxLength,
@@ -49,7 +64,10 @@ export function createRenderer({
       return html
     } catch (error) {
       if (!(error instanceof WorkerThreadError)) throw error
-      if (!isClosed) results.set(key, { html: undefined })
+      if (isClosed) return undefined
+      // Not the fault of the file, so nothing is remembered of it.
+      if (error instanceof WorkerStartError) log.error({ err: error }, 'render thread not started')
+      else results.set(key, { html: undefined })
       return undefined
     }
   }

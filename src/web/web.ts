@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { anonymousFrom, type Principal } from '../access/principal.ts'
 import type { Clock } from '../base/clock.ts'
 import { newId } from '../base/ids.ts'
+import type { Log } from '../base/log.ts'
 import { networkOf } from '../base/network.ts'
 import { Problem } from '../base/problem.ts'
 import { createRateLimiter } from '../concurrency/rate-limiter.ts'
@@ -52,6 +53,7 @@ type Dependencies = {
   sshUrl: () => string | null
   version: string
   clock: Clock
+  log: Log
 }
 
 const weights: Record<Weight, number> = { light: 1, git: 5, heavy: 20 }
@@ -67,10 +69,11 @@ export function createWeb({
   sshUrl,
   version,
   clock,
+  log,
 }: Dependencies): ServePage {
   const assets = createAssets()
   const sessionWatch = createSessionWatch(sessions)
-  const { render } = createRenderer()
+  const { render } = createRenderer({ log })
   const rates = createRateLimiter({ perSecond: weightPerSecond, burst: weightBurst, clock })
 
   function limitRate(key: string, weight: Weight): void {
