@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict'
+import { type Permission, permissions } from '../../src/access/permissions.ts'
+import type { Page, PageAction } from '../../src/web/page.ts'
+import { pages } from '../../src/web/page-list.ts'
+import { type InProcess, startInProcess } from './in-process.ts'
+import { logIn } from './page-client.ts'
+import { finishedPushes } from './pushes.ts'
+import { oneStep, pushFiles } from './workflow-site.ts'
+
+export type PageSite = InProcess & { values: Record<string, string> }
+
+/**
+ * The address of each page, by the path of its route, for the repository `site`; values for `{…}` are those of
+ * `openPageSite`. A new page needs a line here.
+ */
+const addresses: Record<string, string> = {
+  '/': '/',
+  '/-/new': '/-/new',
+  '/-/keys': '/-/keys',
+  '/-/tokens': '/-/tokens',
+  '/-/tokens/new': '/-/tokens/new',
+  '/-/tokens/delegate': '/-/tokens/delegate',
+  '/-/deleted': '/-/deleted',
+  '/-/audit': '/-/audit',
+  '/-/events': '/-/events',
+  '/-/events/stream': '/-/events/stream',
+  '/r/:name': '/r/site',
+  '/r/:name/settings': '/r/site/settings',
+  '/r/:name/webhooks': '/r/site/webhooks',
+  '/r/:name/webhooks/:id': '/r/site/webhooks/{webhook}',
+  '/r/:name/webhooks/:id/deliveries/:delivery': '/r/site/webhooks/{webhook}/deliveries/{delivery}',
+  '/r/:name/src/:target*': '/r/site/src/main',
+  '/r/:name/raw/:target*': '/r/site/raw/main:.svc/workflows/ci.yml',
+  '/r/:name/find/:target*': '/r/site/find/main',
+  '/r/:name/log': '/r/site/log',
+  '/r/:name/log/:target*': '/r/site/log/main',
+  '/r/:name/commit/:id': '/r/site/commit/{commit}',
+  '/r/:name/compare': '/r/site/compare',
+  '/r/:name/compare/:range*': '/r/site/compare/main...main',
+  '/r/:name/blame/:target*': '/r/site/blame/main:.svc/workflows/ci.yml',
+  '/r/:name/branches': '/r/site/branches',
+  '/r/:name/tags': '/r/site/tags',
+  '/r/:name/search': '/r/site/search?q=Only',
+  '/r/:name/archive/:target*': '/r/site/archive/main.tar.gz',
+  '/r/:name/runs': '/r/site/runs',
+  '/r/:name/runs/:number': '/r/site/runs/1',
+  '/r/:name/runs/:number/log': '/r/site/runs/1/log',
+  '/r/:name/runs/:number/live': '/r/site/runs/1/live',
+  '/r/:name/pushes': '/r/site/pushes',
+  '/r/:name/pushes/:id': '/r/site/pushes/{push}',
+}
+
+export const shown = pages.filter((route): route is Page => route.kind === 'page')
+export const actions = pages.filter((route): route is PageAction => route.kind === 'action')
+
+/** A service with one of everything that a page shows. */
+export async function openPageSite(env: Record<string, string> = {}): Promise<PageSite> {
+  const service = await startInProcess(env)
+  const { admin } = service
+  const commit = await pushFiles(admin, 'site', oneStep('true'))
+  const webhook = (
+    await admin.post('/repos/site/webhooks', { url: 'http://127.0.0.1:9/', events: ['push'] })
+  ).body.id
+  const delivery = (await admin.post(`/repos/site/webhooks/${webhook}/ping`)).body.id
+  await admin.post('/repos/site/workflows', {})
+  const [push] = await finishedPushes(service, admin, 'site')
+  return { ...service, values: { commit, webhook, delivery, push: push?.id ?? '' } }
+}
+
+/** The address of a page of a site. */
+export function addressOf({ path }: Page, { values }: PageSite, name = 'site'): string {
+  const address = addresses[path]
+  assert.ok(address, `${path} needs an address in the table at the top of this file`)
+  return address
+    .replace(/\{(\w+)\}/g, (_, key) => values[key] ?? '')
+    .replace('/r/site', `/r/${name}`)
+}
+
+/** The cookie of a new session with a new token. */
+export async function newCookie(
+  site: PageSite,
+  who: { username: string; permissions?: readonly Permission[] },
+) {
+  const { token } = await site.client({
+    username: who.username,
+    ...(who.permissions && { permissions: [...who.permissions] }),
+  })
+  return (await logIn(site.url, token)).cookie()
+}
+
+/** Those that tokens of users have. */
+export const allPermissions = permissions.filter(
+  (permission) => permission !== 'admin' && permission !== 'runner',
+)
