@@ -1,6 +1,7 @@
 import { type Problem, problems } from '../base/problem.ts'
 import { statusOf } from '../http/problem-response.ts'
 import { html } from '../render/html.ts'
+import { counted } from './display-text.ts'
 import { icon } from './icons.ts'
 import type { PageContext, View } from './page.ts'
 
@@ -16,20 +17,27 @@ export function problemView(problem: Problem, { to, session }: PageContext): Vie
 ${icon('warning', 'large')}
 <h1>${title}</h1>
 <p>${problem.message}</p>
-<p class="soft">${adviceFor(status)}</p>
+<p class="soft">${adviceFor(problem)}</p>
 <p class="actions"><a class="button" href="${to.home()}">Repositories</a>
 ${!session && html`<a class="button primary" href="${to.own('login')}">Log in</a>`}</p>
 </section>`,
   }
 }
 
-function adviceFor(status: number): string {
+function adviceFor(problem: Problem): string {
+  const { code, retryAfterSeconds } = problem
+  const status = statusOf(problem)
   if (status === 404)
     return 'It may have been renamed or deleted, or your token does not give access to it.'
   if (status === 403) return 'Log in with a token that has this permission, or ask the owner.'
-  if (status === 429 || status === 503) return 'Try again in a moment.'
+  if (status === 429 || status === 503)
+    return retryAfterSeconds === undefined
+      ? 'Try again in a moment.'
+      : `Try again in ${counted(Math.ceil(retryAfterSeconds), 'second')}.`
   if (status >= 500)
     return 'The administrator finds the reason in the log, by the time of this page.'
+  if (code === 'git_limit_exceeded')
+    return 'Go back and open a smaller part: a folder, a file, or fewer commits.'
   return 'Go back and try again.'
 }
 

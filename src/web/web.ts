@@ -87,12 +87,16 @@ export function createWeb({
     return { address, prefix: address.pathname.replace(/\/$/, '') }
   }
 
-  /** What all responses to a request share. */
-  async function openVisit(exchange: PageExchange, params: Record<string, string>) {
+  /** What all responses to a request share; `openSession` returns the session of the secret of its cookie. */
+  async function openVisit(
+    exchange: PageExchange,
+    params: Record<string, string>,
+    openSession: (secret: string) => Promise<OpenSession | undefined> = sessions.open,
+  ) {
     const { address, prefix } = publicAddress(exchange)
     const cookie = createSessionCookie({ isHttps: address.protocol === 'https:', prefix })
     const secret = cookie.read(exchange.request.headers)
-    const open = secret === undefined ? undefined : await sessions.open(secret)
+    const open = secret === undefined ? undefined : await openSession(secret)
     const caller = withOrigin(open?.principal ?? anonymousFrom(exchange.address), exchange.address)
     if (open) exchange.identify(caller)
     const to = createLinks(prefix)
@@ -161,8 +165,10 @@ export function createWeb({
       const problem = await exchange.problemOf(error)
       const page = pages.find((one) => one.kind === 'page' && one.path === route.of)
       if (page?.kind !== 'page' || statusOf(problem) >= 500) throw problem
-      const view = await page.show({ ...filled, problem })
-      if (view instanceof RawResponse || view instanceof Redirect) throw problem
+      // A page that cannot be shown does not hide why the form was refused.
+      const view = await page.show({ ...filled, problem }).catch(() => undefined)
+      if (!view || view instanceof RawResponse || view instanceof Redirect) throw problem
+      setProblemHeaders(exchange, problem)
       return { ...view, status: statusOf(problem) }
     }
   }
@@ -211,6 +217,7 @@ export function createWeb({
       )
       if (form?.kind !== 'session' || statusOf(problem) >= 500) throw problem
       const view = await form.serve({ ...context, fields, problem }, parts)
+      setProblemHeaders(exchange, problem)
       return view instanceof Redirect ? view : { ...view, status: statusOf(problem) }
     }
   }
@@ -279,19 +286,21 @@ export function createWeb({
         response.destroy()
         return template
       }
-      for (const [name, value] of Object.entries(problemHeaders(problem)))
-        response.setHeader(name, value)
+      setProblemHeaders(exchange, problem)
       endUnread(request, response, statusOf(problem))
-      // Of a request that was refused before, and without the database there is none.
-      visit ??= await openVisit(exchange, {}).catch(() => undefined)
-      if (visit) await send(exchange, visit, problemView(problem, visit.context))
-      else
-        response
-          .writeHead(statusOf(problem), { 'content-type': 'text/plain' })
-          .end(`${problem.message}\n`)
+      // Of a request that was refused before; without the database there is no session.
+      visit ??= await openVisit(exchange, {}).catch(() =>
+        openVisit(exchange, {}, async () => undefined),
+      )
+      await send(exchange, visit, problemView(problem, visit.context))
     }
     return template
   }
+}
+
+function setProblemHeaders({ response }: PageExchange, problem: Problem): void {
+  for (const [name, value] of Object.entries(problemHeaders(problem)))
+    response.setHeader(name, value)
 }
 
 function withOrigin(principal: Principal, address: string): Principal {
