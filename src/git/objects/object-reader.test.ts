@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
+import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { createProject, spawnGit } from '../../../test/support/git.ts'
@@ -53,6 +54,27 @@ test('an object beyond the limit, and the first digits of several ids, are error
   const shared = digits.find((one, index) => digits.indexOf(one) !== index) ?? ''
   await assert.rejects(objects.find(shared), AmbiguousObjectError)
   assert.equal((await objects.find(head.slice(0, 12)))?.id, head)
+})
+
+test('an object that was found by its id is found again without git', async () => {
+  await using project = await createProject()
+  let sent = () => 0
+  const counting: typeof git = {
+    ...git,
+    async start(command, options) {
+      const child = await git.start(command, options)
+      sent = () => (child.stdin as Socket).bytesWritten
+      return child
+    },
+  }
+  await using objects = await openObjects(counting, join(project.path, '.git'))
+  const head = await project.git('rev-parse', 'HEAD')
+  const found = await objects.find(head)
+  const before = sent()
+  assert.deepEqual(await objects.find(head), found)
+  assert.equal(sent(), before)
+  await objects.find('HEAD')
+  assert.ok(sent() > before)
 })
 
 test('a pool starts one process for a repository, and another one when it was killed', async () => {

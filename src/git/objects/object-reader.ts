@@ -39,6 +39,9 @@ export class AmbiguousObjectError extends Error {
 
 const newline = 0x0a
 const idBytes = 20
+/** Limits of the remembered objects: they never change, but are removed some time after the last ref to them. */
+const maxRemembered = 2000
+const rememberedMs = 60_000
 
 /** A command whose response is awaited. */
 type Pending = {
@@ -56,6 +59,9 @@ export async function openObjects(git: Git, directory: string): Promise<OpenedOb
   const pending: Pending[] = []
   let commands: string[] = []
   let isOpen = true
+  // A repeated request for a cached response needs no git.
+  const remembered = new Map<string, ObjectSummary>()
+  let rememberedSince = 0
 
   const ended = child.ended.then(
     (status) => close(status.exceeded ?? new GitError('cat-file', status)),
@@ -92,8 +98,22 @@ export async function openObjects(git: Git, directory: string): Promise<OpenedOb
   }
 
   async function find(name: string): Promise<ObjectSummary | undefined> {
+    if (performance.now() - rememberedSince > rememberedMs) forget()
+    const before = remembered.get(name)
+    if (before) return before
     const found = await request('info', name)
-    return found && { id: found.id, type: found.type, bytes: found.bytes }
+    if (!found) return undefined
+    const summary = { id: found.id, type: found.type, bytes: found.bytes }
+    if (found.id === name) {
+      if (remembered.size >= maxRemembered) forget()
+      remembered.set(name, summary)
+    }
+    return summary
+  }
+
+  function forget(): void {
+    remembered.clear()
+    rememberedSince = performance.now()
   }
 
   return {
