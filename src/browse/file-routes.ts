@@ -6,6 +6,7 @@ import { named } from '../http/named-schemas.ts'
 import { closed, jsonContentType, route } from '../http/route.ts'
 import type { Repository } from '../repositories/repositories.ts'
 import { PathQuery, pathProperties, type RawPath, toApiPath, toRawPath } from './api-path.ts'
+import { createBlobsById } from './blobs-by-id.ts'
 import { type BrowseParts, missingRepository, openToRead } from './browse-parts.ts'
 import { keyOf } from './cached-responses.ts'
 import { objectId } from './commit-schemas.ts'
@@ -30,6 +31,7 @@ export function fileRoutes(parts: BrowseParts) {
   const { git, reused, settings, pool, cached, commits, trees } = parts
   // Downloads of slow clients do not take the permits of other requests.
   const tasks = createGitTasks({ git, reused, settings })
+  const blobs = createBlobsById()
   const streamBlob = createBlobStreams({ tasks, stallMs: settings.gitStallSeconds * 1000 })
 
   async function findFile(
@@ -69,9 +71,9 @@ export function fileRoutes(parts: BrowseParts) {
   }
 
   async function readBlob({ path }: Repository, id: string): Promise<Buffer> {
-    const found = await pool.of(path).read(id, contentMaxBytes)
-    if (!found) throw damaged(id)
-    return found.content
+    const content = await blobs(pool.of(path), id, contentMaxBytes)
+    if (!content) throw damaged(id)
+    return content
   }
 
   return [
