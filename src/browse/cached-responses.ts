@@ -6,8 +6,8 @@ import { SerializedJson } from '../http/route.ts'
 export class ProvisionalJson extends SerializedJson {
   readonly entityTag: string
 
-  constructor(value: unknown) {
-    super(toJson(value))
+  constructor(value: unknown, nextCursor?: string) {
+    super(toJson(value), nextCursor)
     this.entityTag = keyOf(['provisional', this.bytes.toString('latin1')])
   }
 }
@@ -22,13 +22,13 @@ export type CachedResponses = (
   work: (signal: AbortSignal) => Promise<unknown>,
 ) => Promise<SerializedJson>
 
-/** A page of a list, for a response with a link to the next one. */
-export class ListPage {
-  readonly rows: unknown[]
+/** A response with a link to the next page, if there is one. */
+export class LinkedPage {
+  readonly body: unknown
   readonly nextCursor: string | undefined
 
-  constructor(rows: unknown[], nextCursor: string | undefined) {
-    this.rows = rows
+  constructor(body: unknown, nextCursor: string | undefined) {
+    this.body = body
     this.nextCursor = nextCursor
   }
 }
@@ -50,9 +50,9 @@ export function createCachedResponses({ maxBytes }: { maxBytes: number }): Cache
     const controller = new AbortController()
     const result = work(controller.signal).then((value) => {
       if (value instanceof ProvisionalJson) return value
-      const isPage = value instanceof ListPage
-      const cursor = isPage ? value.nextCursor : undefined
-      const serialized = new SerializedJson(toJson(isPage ? value.rows : value), cursor)
+      const { body, nextCursor } =
+        value instanceof LinkedPage ? value : new LinkedPage(value, undefined)
+      const serialized = new SerializedJson(toJson(body), nextCursor)
       results.set(key, serialized)
       return serialized
     })

@@ -4,7 +4,7 @@ import { closed, route } from '../http/route.ts'
 import { PathQuery, toRawPath } from './api-path.ts'
 import { pageQuery } from './browse-pages.ts'
 import { type BrowseParts, missingRepository, openToRead } from './browse-parts.ts'
-import { keyOf, ListPage, ProvisionalJson } from './cached-responses.ts'
+import { keyOf, LinkedPage, ProvisionalJson } from './cached-responses.ts'
 import { Commit, CommitDetails, toCommit } from './commit-schemas.ts'
 import { toDiff } from './diff-schemas.ts'
 import { readHistory } from './history.ts'
@@ -86,7 +86,7 @@ export function commitRoutes(parts: BrowseParts) {
           const { commits: listed, nextSkip } = await readHistory(parts, asker, range)
           const rows = listed.map(({ id, commit }) => toCommit(id, commit))
           // The tip, so that the pages stay on it when the branch moves.
-          return new ListPage(rows, nextSkip === undefined ? undefined : `${tip}.${nextSkip}`)
+          return new LinkedPage(rows, nextSkip === undefined ? undefined : `${tip}.${nextSkip}`)
         })
         if (page.nextCursor !== undefined)
           setHeader('link', linkToNext(url, { rev: tip, limit, cursor: page.nextCursor }))

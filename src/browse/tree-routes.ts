@@ -11,7 +11,7 @@ import { PathQuery, pathProperties, type RawPath, toApiPath, toRawPath } from '.
 import { BriefCommit, toBriefCommit } from './brief-commits.ts'
 import { pageQuery } from './browse-pages.ts'
 import { type BrowseParts, missingRepository, openToRead } from './browse-parts.ts'
-import { keyOf, ProvisionalJson } from './cached-responses.ts'
+import { keyOf, LinkedPage, ProvisionalJson } from './cached-responses.ts'
 import { objectId } from './commit-schemas.ts'
 import { searchedMaxEntries } from './last-commits.ts'
 import { type ListedEntry, listedPathMaxBytes, listTree, type Position } from './list-tree.ts'
@@ -62,6 +62,7 @@ export function treeRoutes(parts: BrowseParts) {
       ...(page.hasOmitted ? [omittedPaths] : []),
       ...(last === 'limit' ? [unsearchedFolder] : []),
     ]
+    const nextCursor = page.next ? toCursor(commit, page.next) : undefined
     const value: Static<typeof Tree> = {
       commit,
       ...toApiPath(path),
@@ -69,9 +70,11 @@ export function treeRoutes(parts: BrowseParts) {
       entries: await Promise.all(entries),
       lastCommitsComplete: isRecursive ? null : found?.isComplete === true,
       limits,
-      nextCursor: page.next ? toCursor(commit, page.next) : null,
+      nextCursor: nextCursor ?? null,
     }
-    return found?.isComplete === false ? new ProvisionalJson(value) : value
+    return found?.isComplete === false
+      ? new ProvisionalJson(value, nextCursor)
+      : new LinkedPage(value, nextCursor)
   }
 
   async function toEntry(
@@ -137,8 +140,8 @@ export function treeRoutes(parts: BrowseParts) {
         if (notModified(key)) return undefined
         const listed = { repository: found, commit, path, isRecursive, from, limit }
         const page = await cached(key, clientSignal(), () => listFolder(listed))
-        const next = nextCursorIn(page.bytes)
-        if (next !== undefined) setHeader('link', linkToNext(url, { limit, cursor: next }))
+        if (page.nextCursor !== undefined)
+          setHeader('link', linkToNext(url, { limit, cursor: page.nextCursor }))
         if (page instanceof ProvisionalJson && notModified(page.entityTag)) return undefined
         return page
       },
@@ -162,12 +165,6 @@ function typeOf(mode: string): 'file' | 'folder' | 'symlink' | 'submodule' {
 /** The commit, so that all pages are of one, and the position. */
 function toCursor(commit: string, position: Position): string {
   return `${commit}-${position.join('.')}`
-}
-
-/** The cursor at the end of a serialized page. */
-function nextCursorIn(page: Buffer): string | undefined {
-  const start = page.lastIndexOf('"nextCursor":"')
-  return start === -1 ? undefined : page.toString('latin1', start).split('"')[3]
 }
 
 /** Throws `invalid_request`. */
