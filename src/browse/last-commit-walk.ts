@@ -4,6 +4,9 @@ import { changedNames, type TreeBuffer } from '../git/objects/tree-buffer.ts'
 /** A commit with its parents, as `git rev-list --parents` lists it. */
 export type WalkedCommit = { id: string; parents: readonly string[] }
 
+/** Entries without an answer yet, by the commit that has them as they are. */
+export type WaitingEntries = Map<string, Set<string>>
+
 /** Last commits of entries by raw name. */
 export type LastCommitsByName = ReadonlyMap<string, string>
 
@@ -21,29 +24,28 @@ export type WalkSource = {
  * Finds the commit that last changed each entry of a folder, as `git log -1 -- <entry>` does with its default history
  * simplification: an entry is passed on to the first parent, in order, that has it with the same mode and id, and a
  * commit without such a parent is the answer. So each entry is in one commit at a time, and all entries of a commit are
- * compared at once. Returns the names without an answer.
+ * compared at once. Begins with names in the first commit, or with entries that wait from a walk before. When the commits
+ * end with an error, `waiting` has what a later walk can go on with. Returns the names without an answer.
  */
 export async function walkLastCommits(
   names: Iterable<string>,
-  source: WalkSource,
+  source: WalkSource & { waiting?: WaitingEntries },
   onAnswer: (name: string, commit: string) => void,
 ): Promise<Set<string>> {
-  const { commits, folderIn, open, known } = source
+  const { commits, folderIn, open, known, waiting = new Map<string, Set<string>>() } = source
   const slices = createTimeSlices()
-  /** The entries without an answer, by the commit that has them. */
-  const active = new Map<string, Set<string>>()
   const unanswered = new Set<string>()
   let start: Set<string> | undefined = new Set(names)
 
   function passOn(to: string, passed: Set<string>): void {
-    const there = active.get(to)
+    const there = waiting.get(to)
     if (!there) {
-      if (passed.size > 0) active.set(to, passed)
+      if (passed.size > 0) waiting.set(to, passed)
       return
     }
     const [larger, smaller] = there.size < passed.size ? [passed, there] : [there, passed]
     for (const name of smaller) larger.add(name)
-    active.set(to, larger)
+    waiting.set(to, larger)
   }
 
   /** Removes the entries with a known answer. */
@@ -60,9 +62,9 @@ export async function walkLastCommits(
   }
 
   for await (const { id, parents } of commits) {
-    const entries = start ?? active.get(id)
+    const entries = start?.size ? start : waiting.get(id)
     start = undefined
-    active.delete(id)
+    waiting.delete(id)
     await slices.rest()
     if (entries) {
       inherit(id, entries)
@@ -84,9 +86,9 @@ export async function walkLastCommits(
       }
       for (const name of left) onAnswer(name, id)
     }
-    if (active.size === 0) break
+    if (waiting.size === 0) break
   }
-  for (const entries of [start ?? [], ...active.values()])
+  for (const entries of [start ?? [], ...waiting.values()])
     for (const name of entries) unanswered.add(name)
   return unanswered
 }

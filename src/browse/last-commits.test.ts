@@ -23,10 +23,35 @@ const git = createGit({ settings: gitLimits, owner: 'test', path: process.env.PA
 const log = createLog({ level: 'silent', output: process.stderr })
 const longMs = 600_000
 
+type SiteOptions = {
+  savedFrom?: number
+  dataDir?: string
+  /** The number of trees after which the time of a search is over; those of 64 commits are read ahead. */
+  treesUntilDeadline?: number
+}
+
+const treesUntilDeadline = 80
+
 /** Last commits of a repository, each time with nothing in memory, and files in a folder. */
-async function openSite(directory: string, options: { savedFrom?: number; dataDir?: string } = {}) {
+async function openSite(directory: string, options: SiteOptions = {}) {
   const pool = createObjectPool({ git })
-  const trees = createTrees()
+  const { treesUntilDeadline: maxTrees = Number.POSITIVE_INFINITY } = options
+  let deadline = new AbortController()
+  let opened = 0
+  const startDeadline = () => {
+    deadline = new AbortController()
+    opened = 0
+    return deadline.signal
+  }
+  const allTrees = createTrees()
+  const trees: typeof allTrees = {
+    ...allTrees,
+    open(objects, id) {
+      opened += 1
+      if (opened === maxTrees) deadline.abort(new DOMException('over', 'TimeoutError'))
+      return allTrees.open(objects, id)
+    },
+  }
   const dataDir = options.dataDir ?? join(directory, 'data')
   const files = createLastCommitFiles({ dataDir, isInPlace: async () => true })
   const { savedFrom = 0 } = options
@@ -39,8 +64,9 @@ async function openSite(directory: string, options: { savedFrom?: number; dataDi
     },
   }
   const commits = createCommitsById()
-  const parts = { git: counting, trees, commits, files, log, savedFrom }
-  const lastCommits = createLastCommits({ ...parts, waitMs: longMs, searchMs: longMs })
+  const parts = { git: counting, trees, commits, files, log, savedFrom, startDeadline }
+  const nearby = maxTrees === Number.POSITIVE_INFINITY ? {} : { maxNearby: 0 }
+  const lastCommits = createLastCommits({ ...parts, ...nearby, waitMs: longMs })
   const objects = pool.of(directory)
   return {
     lastCommits,
@@ -51,11 +77,11 @@ async function openSite(directory: string, options: { savedFrom?: number; dataDi
       const found = await trees.find(objects, root?.id ?? '', path).catch(() => undefined)
       if (found?.mode !== '40000') return undefined
       const repository = { id: repositoryId, path: directory }
-      const { byName, isComplete } = await lastCommits.of({
-        ...{ repository, objects, commit, path, tree: found.id },
-      })
-      assert.ok(isComplete)
-      return new Map([...byName].sort())
+      const folder = { repository, objects, commit, path, tree: found.id }
+      let last = await lastCommits.of(folder)
+      for (let turn = 0; turn < 100 && !last.isComplete; turn++) last = await lastCommits.of(folder)
+      assert.ok(last.isComplete)
+      return new Map([...last.byName].sort())
     },
     async [Symbol.asyncDispose]() {
       await lastCommits[Symbol.asyncDispose]()
@@ -103,7 +129,9 @@ test('last commits are those of git log -1, fresh and inherited, in odd random h
     // Each is asked for by one that knows what was asked before; some also by one that knows nothing.
     const isCompared = index % 12 === 11
     if (!isCompared && random.below(2) === 0) continue
-    await using fresh = await openSite(directory, { dataDir: join(project.path, `none-${index}`) })
+    const dataDir = join(project.path, `none-${index}`)
+    await using fresh = await openSite(directory, { dataDir })
+    await using slow = await openSite(directory, { dataDir: `${dataDir}-slow`, treesUntilDeadline })
     for (const folder of foldersOf(commit)) {
       const inherited = await inheriting.of(commit.id, folder)
       if (!isCompared) continue
@@ -115,6 +143,7 @@ test('last commits are those of git log -1, fresh and inherited, in odd random h
       compared += expected.length
       assert.deepEqual(inherited, new Map(expected), `${commit.id} ${JSON.stringify(folder)}`)
       assert.deepEqual(await fresh.of(commit.id, folder), new Map(expected), folder)
+      assert.deepEqual(await slow.of(commit.id, folder), new Map(expected), folder)
     }
   }
   assert.ok(compared > 0)
@@ -190,7 +219,8 @@ test('a search that takes too long is given up, and says so', async () => {
     },
   }
   const commits = createCommitsById()
-  const parts = { git: silent, trees, commits, files, log, waitMs: 1, searchMs: 1, maxNearby: 0 }
+  const startDeadline = () => AbortSignal.timeout(1)
+  const parts = { git: silent, trees, commits, files, log, waitMs: 1, startDeadline, maxNearby: 0 }
   await using lastCommits = createLastCommits(parts)
   const commit = await project.git('rev-parse', 'main')
   const tree = await project.git('rev-parse', 'main^{tree}')
@@ -200,4 +230,17 @@ test('a search that takes too long is given up, and says so', async () => {
   await lastCommits.idle()
   assert.equal((await lastCommits.of(folder)).isComplete, false)
   assert.equal(started, 1)
+})
+
+test('a search that takes too long goes on from there with the next call', async () => {
+  await using project = await temporaryFolder()
+  const directory = join(project.path, 'site.git')
+  await runGit(project.path, ['init', '--quiet', '--bare', directory])
+  await importHistory(directory, { commits: 600 })
+  const commit = (await runGit(directory, ['rev-parse', 'main'])).stdout
+  await using site = await openSite(directory, { treesUntilDeadline })
+  const answers = await site.of(commit, '')
+  assert.ok(site.walks() > 3, String(site.walks()))
+  assert.equal(answers?.size, 50)
+  for (const [name, id] of answers) assert.equal(id, logOf(directory, commit, name))
 })

@@ -11,7 +11,7 @@ import type { Repository } from '../repositories/repositories.ts'
 import type { RawPath } from './api-path.ts'
 import type { CommitsById } from './commits-by-id.ts'
 import type { LastCommitFiles } from './last-commit-files.ts'
-import { type LastCommitsByName, walkLastCommits } from './last-commit-walk.ts'
+import { type LastCommitsByName, type WaitingEntries, walkLastCommits } from './last-commit-walk.ts'
 import { type Trees, treeMode } from './trees.ts'
 import { walkByDate } from './walk-by-date.ts'
 import { readAhead, walkCommits } from './walked-commits.ts'
@@ -30,7 +30,7 @@ type Folder = {
 export type LastCommits = AsyncDisposable & {
   /**
    * Returns the answers for the entries of a folder. What is not known within a moment is missing; the search goes on, so
-   * that a later call knows more.
+   * that a later call knows more. One that takes too long ends, and goes on from there with a later call.
    */
   of: (folder: Folder) => Promise<{ byName: LastCommitsByName; isComplete: boolean }>
   /** Fulfilled when no search is running or waiting. */
@@ -45,8 +45,8 @@ type Options = {
   log: Log
   /** How long a call waits. */
   waitMs?: number
-  /** How long a search takes at most. */
-  searchMs?: number
+  /** Starts the time after which a search ends. */
+  startDeadline?: () => AbortSignal
   /** Answers that took fewer commits to find are not written to files. */
   savedFrom?: number
   /** How many commits are looked at before git is started: mostly one of them has known answers. */
@@ -54,12 +54,19 @@ type Options = {
 }
 
 /** What is known about a folder in a commit; final when no more can be found out. */
-type Answers = { byName: Map<string, string>; isComplete: boolean; isFinal: boolean }
+type Answers = {
+  byName: Map<string, string>
+  isComplete: boolean
+  isFinal: boolean
+  /** What a search goes on with, after one that ended too early. */
+  waiting: WaitingEntries
+}
 
 type Search = { answers: Answers; done: Promise<void> }
 
 /** Of larger folders no last commits are searched. */
 export const searchedMaxEntries = 10_000
+const searchMaxMs = 30_000
 const answersMaxBytes = 32 * 1024 * 1024
 const answerBytes = 100
 const maxSearchesPerRepository = 4
@@ -76,13 +83,13 @@ export function createLastCommits({
   files,
   log,
   waitMs = 150,
-  searchMs = 30_000,
+  startDeadline = () => AbortSignal.timeout(searchMaxMs),
   savedFrom = 256,
   maxNearby = 40,
 }: Options): LastCommits {
   const known = new LRUCache<string, Answers>({
     maxSize: answersMaxBytes,
-    sizeCalculation: ({ byName }, key) => 500 + key.length + answerBytes * byName.size,
+    sizeCalculation: (answers, key) => 500 + key.length + answerBytes * nameCount(answers),
   })
   /** Folders whose files were read. */
   const loaded = new LRUCache<string, true>({ maxSize: maxLoaded, sizeCalculation: () => 1 })
@@ -101,7 +108,12 @@ export function createLastCommits({
     loaded.set(key, true)
     const stored = await files.load(repository.id, path)
     if (!stored) return
-    const answers = { byName: new Map(stored.byName), isComplete: true, isFinal: true }
+    const answers = {
+      ...noAnswers(),
+      byName: new Map(stored.byName),
+      isComplete: true,
+      isFinal: true,
+    }
     for (const commit of stored.commits) known.set(keyOf(folder, commit), answers)
   }
 
@@ -138,8 +150,8 @@ export function createLastCommits({
   async function search(folder: Folder, answers: Answers): Promise<void> {
     const { repository, objects, commit, path, tree } = folder
     using _permit = await permits.acquire(stopping.signal)
-    const timeout = AbortSignal.timeout(searchMs)
-    const signal = AbortSignal.any([stopping.signal, timeout])
+    const deadline = startDeadline()
+    const signal = AbortSignal.any([stopping.signal, deadline])
     await load(folder)
     const top = await trees.open(objects, tree)
     const names = Array.from({ length: entryCount(top) }, (_, index) => entryAt(top, index).name)
@@ -164,8 +176,8 @@ export function createLastCommits({
         left -= 1
       }
     }
-    async function* commits() {
-      const walked = walkCommits(git, { directory: repository.path, commit, path, signal })
+    async function* commits(from: Iterable<string>) {
+      const walked = walkCommits(git, { directory: repository.path, from, path, signal })
       const ahead = readAhead(walked, commitsAhead, (one) => {
         if (path === '') isKnown(one.id, one.tree)
         prepare(one.id).catch(() => {})
@@ -184,20 +196,32 @@ export function createLastCommits({
       open: (id: string) => trees.open(objects, id),
       known: (id: string) => known.get(keyOf(folder, id)),
     }
+    const onAnswer = (name: string, id: string) => void answers.byName.set(name, id)
+    const isResumed = answers.waiting.size > 0
+    // A copy, since what is left after a failure is of no use.
+    const waiting: WaitingEntries = new Map(
+      [...answers.waiting].map(([id, entries]) => [id, new Set(entries)]),
+    )
     try {
-      const onAnswer = (name: string, id: string) => void answers.byName.set(name, id)
-      let unanswered = await walkLastCommits(names, { ...source, commits: nearby() }, onAnswer)
-      if (unanswered.size > 0)
-        unanswered = await walkLastCommits(unanswered, { ...source, commits: commits() }, onAnswer)
-      answers.isComplete = unanswered.size === 0
+      let left = isResumed
+        ? new Set<string>()
+        : await walkLastCommits(names, { ...source, commits: nearby() }, onAnswer)
+      if (isResumed || left.size > 0) {
+        const from = isResumed ? [...waiting.keys()] : [commit]
+        left = await walkLastCommits(left, { ...source, waiting, commits: commits(from) }, onAnswer)
+      }
+      answers.isComplete = left.size === 0
+      answers.isFinal = true
     } catch (error) {
-      if (!timeout.aborted) throw error
+      if (error !== deadline.reason) throw error
+      // One that did not get anywhere would not do so again.
+      answers.isFinal = count === 0
     }
-    answers.isFinal = true
+    answers.waiting = answers.isFinal ? new Map() : waiting
     // The first commit has the same folder: those between do not change it.
-    visited.push(...new Set([commit, first ?? commit]))
+    visited.push(...new Set([commit, (isResumed ? undefined : first) ?? commit]))
     for (const id of visited) known.set(keyOf(folder, id), answers)
-    if (answers.isComplete && count >= savedFrom)
+    if (answers.isComplete && (isResumed || count >= savedFrom))
       await files.save(repository.id, path, { commits: visited, byName: answers.byName })
   }
 
@@ -209,7 +233,7 @@ export function createLastCommits({
     if (joined || ofRepository.size >= maxSearchesPerRepository || stopping.signal.aborted)
       return joined
     const before = [...ofRepository.values()].at(-1)?.done ?? Promise.resolve()
-    const answers = { byName: new Map<string, string>(), isComplete: false, isFinal: false }
+    const answers = known.get(key) ?? noAnswers()
     const done = before
       .then(() => search(folder, answers))
       .catch((error) => {
@@ -255,6 +279,14 @@ export function createLastCommits({
       await idle()
     },
   }
+}
+
+function noAnswers(): Answers {
+  return { byName: new Map(), isComplete: false, isFinal: false, waiting: new Map() }
+}
+
+function nameCount({ byName, waiting }: Answers): number {
+  return byName.size + waiting.values().reduce((sum, { size }) => sum + size, 0)
 }
 
 /** Whether git takes a path in `<commit>:<path>` on a line of its input. */

@@ -6,23 +6,23 @@ import type { WalkedCommit } from './last-commit-walk.ts'
 
 type Walked = WalkedCommit & { tree: string }
 
-type Options = { directory: string; commit: string; path: RawPath; signal: AbortSignal }
+type Options = { directory: string; from: Iterable<string>; path: RawPath; signal: AbortSignal }
 
 /**
- * Walks history from a commit, each commit after those that reach it. Commits that do not change the path are left out
+ * Walks history from some commits, each commit after those that reach it. Commits that do not change the path are left out
  * where that is possible. Throws the signal's reason, and GitErrors.
  */
 export async function* walkCommits(
   git: Git,
-  { directory, commit, path, signal }: Options,
+  { directory, from, path, signal }: Options,
 ): AsyncGenerator<Walked, void, undefined> {
   const name = toPathspec(path)
   const command =
     name === undefined
-      ? gitCommands.walkTrees(directory, commit)
-      : gitCommands.walkTreesOfPath(directory, commit, name)
+      ? gitCommands.walkTrees(directory)
+      : gitCommands.walkTreesOfPath(directory, name)
   await using child = await git.start(command)
-  child.stdin.end()
+  child.stdin.end([...from].map((id) => `${id}\n`).join(''))
   let rest = ''
   for await (const chunk of chunksOf(child.stdout, signal)) {
     const lines = (rest + chunk.toString('latin1')).split('\n')

@@ -17,19 +17,13 @@ export const browseCommands = {
     '--end-of-options',
     prefix,
   ],
-  // Each commit that is reachable from one after those that reach it, with its parents and its tree.
-  walkTrees: (directory: string, commit: string) => [
-    ...walkOf(directory),
-    '--end-of-options',
-    commit,
-    '--',
-  ],
+  // Each commit that is reachable from standard input after those that reach it, with its parents and its tree.
+  walkTrees: (directory: string) => [...walkOf(directory), '--end-of-options', '--'],
   // The same for commits that differ in a path from a parent, and merges; parents are the nearest of these.
-  walkTreesOfPath: (directory: string, commit: string, path: string) => [
+  walkTreesOfPath: (directory: string, path: string) => [
     ...walkOf(directory),
     '--full-history',
     '--end-of-options',
-    commit,
     '--',
     path,
   ],
@@ -56,5 +50,6 @@ function walkOf(directory: string): string[] {
     '--date-order',
     '--parents',
     '--format=%T',
+    '--stdin',
   ]
 }

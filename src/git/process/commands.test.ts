@@ -113,8 +113,8 @@ test('git knows every command and its options', () => {
       listSizes: [other, withFile, 'one.txt'],
       archiveCommit: [other, 'tar.gz', 'one/', withFile, 'one.txt'],
       countAheadBehind: [other, `${commit}...${commit}`],
-      walkTrees: [other, commit],
-      walkTreesOfPath: [other, commit, 'folder'],
+      walkTrees: [other],
+      walkTreesOfPath: [other, 'folder'],
       printBlob: [other, blob],
     }
     const args = command(...(values[name] ?? [directory, directory]))
