@@ -61,6 +61,7 @@ async function storm(t: TestContext, { folder, env, events }: Storm): Promise<vo
     commits,
     sshCommand: undefined,
     source: source.path,
+    mayRecordLater: true,
   })
   const dataDir = join(folder, 'data')
   await using service = await startService({
