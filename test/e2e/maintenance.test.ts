@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdir, readdir, rm, utimes, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { cp, mkdir, readdir, rm, utimes, writeFile } from 'node:fs/promises'
+import { join, relative } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -11,6 +11,7 @@ import { faultSteps } from '../../src/base/fault-points.ts'
 import { newTokenString } from '../../src/base/token-string.ts'
 import { maintain } from '../../src/git/maintenance/maintain.ts'
 import { createGit } from '../../src/git/process/git-process.ts'
+import { runSvc } from '../support/command.ts'
 import { until } from '../support/condition.ts'
 import { createProject, git, type Project, spawnGit, temporaryFolder } from '../support/git.ts'
 import { gitLimits } from '../support/git-limits.ts'
@@ -82,29 +83,38 @@ test('a repository is maintained automatically after a number of pushes, also af
   )
 })
 
-for (const step of faultSteps.filter((name) => name.startsWith('maintenance.'))) {
-  test(`a maintenance killed at ${step} leaves a valid repository, and continues after the next start`, async () => {
-    await using folder = await temporaryFolder()
-    const kept = keepIn(folder.path)
-    await using service = await startService(kept)
-    await using project = await createProject()
-    const site = await pushSome(service, project, 4)
-    await addOldObject(site.path)
-    await service.end('SIGTERM')
-    const killed = svc(service, 'repos', 'maintain', 'site', '--full', { SVC_FAULT_POINT: step })
-    await assert.rejects(killed, (error: Error & { signal?: string }) => error.signal === 'SIGKILL')
+test('a maintenance killed at any step leaves a valid repository, and continues after the next start', async (t) => {
+  await using folder = await temporaryFolder()
+  await using project = await createProject()
+  const prepared = keepIn(join(folder.path, 'prepared'))
+  await using service = await startService(prepared)
+  const site = await pushSome(service, project, 4)
+  await addOldObject(site.path)
+  await service.end('SIGTERM')
+  for (const step of faultSteps.filter((name) => name.startsWith('maintenance.'))) {
+    await t.test(step, async () => {
+      const kept = { ...prepared, dataDir: join(folder.path, step) }
+      await cp(prepared.dataDir, kept.dataDir, { recursive: true, preserveTimestamps: true })
+      const env = { SVC_FAULT_POINT: step }
+      const killed = svc(kept, 'repos', 'maintain', 'site', '--full', env)
+      await assert.rejects(
+        killed,
+        (error: Error & { signal?: string }) => error.signal === 'SIGKILL',
+      )
 
-    await using again = await startService(kept)
-    await site.check(again)
-    const finished = JSON.parse(await svc(again, 'repos', 'maintain', 'site', '--full', '--json'))
-    assert.deepEqual([finished.report.extent, finished.report.packsAfter], ['full', 1])
-    await untilTidy(again.dataDir)
-    await site.check(again)
-    const change = await project.commit('after')
-    await project.git('push', '--quiet', again.admin.remote('site'), 'HEAD:main')
-    assert.match(await site.refs(), new RegExp(change))
-  })
-}
+      await using again = await startService(kept)
+      const copy = site.in(kept.dataDir)
+      await copy.check(again)
+      const finished = JSON.parse(await svc(again, 'repos', 'maintain', 'site', '--full', '--json'))
+      assert.deepEqual([finished.report.extent, finished.report.packsAfter], ['full', 1])
+      await untilTidy(again.dataDir)
+      await copy.check(again)
+      const change = await project.commit(step)
+      await project.git('push', '--quiet', '--force', again.admin.remote('site'), 'HEAD:main')
+      assert.match(await copy.refs(), new RegExp(change))
+    })
+  }
+})
 
 test('a command continues the maintenance of a killed server', async () => {
   await using folder = await temporaryFolder()
@@ -311,25 +321,32 @@ async function pushSome(service: Service, project: Project, pushes: number) {
     await project.git('commit', '--quiet', '--allow-empty', '-m', `Push ${number}`)
     await project.git('push', '--quiet', service.admin.remote('site'), `HEAD:push-${number}`)
   }
-  const refs = async () => (await gitIn(path, 'for-each-ref')).stdout
-  const fsck = () => gitIn(path, 'fsck', '--full', '--strict')
-  const expected = await refs()
-  return {
-    path,
-    refs,
-    fsck,
-    /** Fails unless all is there that was pushed; a server gives it to who clones, too. */
-    async check(server?: Service): Promise<void> {
-      assert.equal(await refs(), expected)
-      const { stderr } = await fsck()
-      assert.doesNotMatch(stderr, /error|missing|broken/)
-      if (!server) return
-      await using folder = await temporaryFolder()
-      const copy = join(folder.path, 'copy')
-      await git('/', ['clone', '--quiet', '--mirror', server.admin.remote('site'), copy])
-      assert.equal((await git(copy, ['for-each-ref'])).stdout, expected)
-      await git(copy, ['fsck', '--full', '--strict'])
-    },
+  const { dataDir } = service
+  const expected = (await gitIn(path, 'for-each-ref')).stdout
+  return siteAt(path)
+
+  function siteAt(path: string) {
+    const refs = async () => (await gitIn(path, 'for-each-ref')).stdout
+    const fsck = () => gitIn(path, 'fsck', '--full', '--strict')
+    return {
+      path,
+      refs,
+      fsck,
+      /** The same in a copy of the data directory. */
+      in: (copy: string) => siteAt(join(copy, relative(dataDir, path))),
+      /** Fails unless all is there that was pushed; a server gives it to who clones, too. */
+      async check(server?: Service): Promise<void> {
+        assert.equal(await refs(), expected)
+        const { stderr } = await fsck()
+        assert.doesNotMatch(stderr, /error|missing|broken/)
+        if (!server) return
+        await using folder = await temporaryFolder()
+        const copy = join(folder.path, 'copy')
+        await git('/', ['clone', '--quiet', '--mirror', server.admin.remote('site'), copy])
+        assert.equal((await git(copy, ['for-each-ref'])).stdout, expected)
+        await git(copy, ['fsck', '--full', '--strict'])
+      },
+    }
   }
 }
 
@@ -351,16 +368,20 @@ function gitsOf({ dataDir }: Service, command: string): number[] {
   return processesIn(dataDir).filter((pid) => commandOf(pid).includes(command))
 }
 
-function environment({ dataDir }: Service): Record<string, string> {
+type Place = { dataDir: string }
+
+function environment({ dataDir }: Place): Record<string, string> {
   return { PATH: process.env.PATH ?? '', SVC_DATA_DIR: dataDir, SVC_FREE_SPACE_MIN: '0' }
 }
 
 /** Runs a command beside a server; what it printed. */
-async function svc(service: Service, ...words: (string | Record<string, string>)[]) {
+async function svc(service: Place, ...words: (string | Record<string, string>)[]) {
   const args = words.filter((word) => typeof word === 'string')
   const env = Object.assign(
     environment(service),
     ...words.filter((word) => typeof word !== 'string'),
   )
-  return (await execute(launcher, args, { env })).stdout
+  const { code, signal, out, err } = await runSvc(args, env)
+  if (code !== 0) throw Object.assign(new Error(err), { stdout: out, stderr: err, signal })
+  return out
 }
