@@ -24,7 +24,7 @@ let daemon: Awaited<ReturnType<typeof startGitDaemon>>
 
 before(async () => {
   folder = await temporaryFolder()
-  project = await createNoisyProject({ files: 24, bytes: mib })
+  project = await createNoisyProject({ files: 12, bytes: mib })
   await project.git('clone', '--quiet', '--bare', '.', join(folder.path, 'large.git'))
   daemon = await startGitDaemon(folder.path)
 })
@@ -38,16 +38,16 @@ after(async () => {
 test('a source larger than the disk fails without leftovers, and is imported once there is space', {
   skip,
 }, async () => {
-  await using disk = await smallDisk('96m')
+  await using disk = await smallDisk('48m')
   await using service = await start(disk.path, '0')
-  await disk.fill(12 * mib)
+  await disk.fill(6 * mib)
   for (const source of [join(folder.path, 'large.git'), `${daemon.url}/large.git`]) {
     const refused = await service.admin.post('/repos/import', { source })
     await assertRefused(service, refused, /no space left; nothing was changed/)
   }
   // A copy fits, but not together with the pack that git creates.
   await disk.empty()
-  await disk.fill(36 * mib)
+  await disk.fill(18 * mib)
   const source = join(folder.path, 'large.git')
   const refused = await service.admin.post('/repos/import', { source })
   await assertRefused(service, refused, /no space left; nothing was changed/)
@@ -57,17 +57,17 @@ test('a source larger than the disk fails without leftovers, and is imported onc
 })
 
 test('an import respects the minimum of free space', { skip }, async () => {
-  await using disk = await smallDisk('96m')
-  await using service = await start(disk.path, '16MiB')
-  using gate = await startGate(daemon.port, 20 * mib)
-  await disk.fill(32 * mib)
+  await using disk = await smallDisk('48m')
+  await using service = await start(disk.path, '8MiB')
+  using gate = await startGate(daemon.port, 10 * mib)
+  await disk.fill(16 * mib)
   const source = `git://127.0.0.1:${gate.port}/large.git`
   const refused = await service.admin.post('/repos/import', { source })
   await assertRefused(service, refused, /not have enough free disk space for this import/)
   await untilHealthIs(service, 'ok')
 
   await disk.empty()
-  await disk.fill(8 * mib)
+  await disk.fill(4 * mib)
   await untilHealthIs(service, 'storage_full')
   const atOnce = await service.admin.post('/repos/import', { source })
   await assertRefused(service, atOnce, /too little space left to write; nothing was changed/)
@@ -77,9 +77,9 @@ test('an import respects the minimum of free space', { skip }, async () => {
 })
 
 test('an import ends when the disk is filled by another process', { skip }, async () => {
-  await using disk = await smallDisk('96m')
+  await using disk = await smallDisk('48m')
   await using service = await start(disk.path, '0')
-  using gate = await startGate(daemon.port, 4 * mib)
+  using gate = await startGate(daemon.port, 2 * mib)
   const source = `git://127.0.0.1:${gate.port}/large.git`
   const waited = requestImport(service.url, service.admin, { source })
   await gate.untilHeld()
@@ -93,9 +93,9 @@ test('an import ends when the disk is filled by another process', { skip }, asyn
 test('on a full disk a new import is rejected, and a running one is reported as failed', {
   skip,
 }, async () => {
-  await using disk = await smallDisk('96m')
+  await using disk = await smallDisk('48m')
   await using service = await start(disk.path, '0')
-  using gate = await startGate(daemon.port, 4 * mib)
+  using gate = await startGate(daemon.port, 2 * mib)
   const source = `git://127.0.0.1:${gate.port}/large.git`
   await importAsync(service.admin, { source, name: 'unwatched' })
   await gate.untilHeld()

@@ -151,7 +151,7 @@ test('a damaged pack is rejected with the message of git', options, async () => 
 
 test('large packs are transferred intact with every cipher', options, async () => {
   await using site = await startSshSite()
-  await using project = await createLargeProject(48 * mib)
+  await using project = await createLargeProject(12 * mib)
   const head = await project.git('rev-parse', 'HEAD')
   const ciphers = [
     ...['chacha20-poly1305@openssh.com', 'aes128-gcm@openssh.com'],

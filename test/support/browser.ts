@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 import { programs } from './programs.ts'
+import { isSoak } from './rounds.ts'
 
 /** Starts Debian's Chromium. */
 export function startBrowser(): Promise<Browser> {
@@ -14,12 +15,19 @@ export function startBrowser(): Promise<Browser> {
 /** How a person may see a page. */
 export type Eyes = { width: number; scheme: 'light' | 'dark'; hasScripts: boolean }
 
-/** The combinations in which every page must be whole. */
-export const allEyes: Eyes[] = [1360, 320].flatMap((width) =>
+const eight: Eyes[] = [1360, 320].flatMap((width) =>
   (['light', 'dark'] as const).flatMap((scheme) =>
     [true, false].map((hasScripts) => ({ width, scheme, hasScripts })),
   ),
 )
+
+/** Four of them, in which each pair of settings occurs. */
+const four = eight.filter(
+  ({ width, scheme, hasScripts }) => ((width === 320) === (scheme === 'dark')) === hasScripts,
+)
+
+/** The combinations in which every page must be whole; without a soak, those that cover every pair. */
+export const allEyes = isSoak ? eight : four
 
 /** Opens a window, logged in with a token if one is given. */
 export async function openWindow(
