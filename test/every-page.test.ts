@@ -78,23 +78,6 @@ test('without a session a page is shown or leads to the login, as its audience s
   }
 })
 
-test('a repository that is invisible and one that does not exist are byte-equal', async () => {
-  const [one, other] = [
-    await newCookie(site, { username: 'stranger', permissions: allPermissions }),
-    await newCookie(site, { username: 'stranger', permissions: allPermissions }),
-  ]
-  for (const page of shown.filter(({ path }) => path.startsWith('/r/'))) {
-    const fetched = async (name: string, cookie: string) => {
-      const path = addressOf(page, site, name)
-      const response = await fetch(site.url + path, { headers: { cookie }, redirect: 'manual' })
-      return { status: response.status, text: (await response.text()).replaceAll(name, 'NAME') }
-    }
-    const [hidden, unknown] = [await fetched('site', one), await fetched('nope', other)]
-    assert.equal(hidden.status, 404, page.path)
-    assert.deepEqual(hidden, unknown, page.path)
-  }
-})
-
 test('a token without the permission of the first operation gets 403', async () => {
   for (const page of shown) {
     const needed = permissionOf(page)

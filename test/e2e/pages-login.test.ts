@@ -86,14 +86,6 @@ test('API and Git never look at cookies, and pages never at tokens', async () =>
   assert.equal((await createPageClient(service.url).request('/', { headers })).status, 303)
 })
 
-test('pages that do not exist and those of invisible repositories are byte-equal', async () => {
-  const { token } = await service.client({ username: 'stranger' })
-  const client = await logIn(service.url, token)
-  const [hidden, unknown] = [await client.get('/r/site'), await client.get('/r/nope')]
-  assert.deepEqual([hidden.status, unknown.status], [404, 404])
-  assert.equal(hidden.text.replaceAll('site', 'NAME'), unknown.text.replaceAll('nope', 'NAME'))
-})
-
 test('the login is accessible and quiet in every view', {
   skip: without('chromium'),
 }, async () => {

@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict'
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { after, before, test } from 'node:test'
+import type { JsonRoute } from '../src/http/route.ts'
+import { logIn } from './support/page-client.ts'
+import {
+  actions,
+  addressOf,
+  allPermissions,
+  openPageSite,
+  type PageSite,
+  shown,
+} from './support/page-site.ts'
+
+/** A repository of another user, one that was deleted, and one that never was; each of the same length. */
+const names = ['site', 'gone', 'nope'] as const
+
+let site: PageSite
+
+/** The work for a request: statements without their values, and operations that went beyond finding their repository. */
+type Work = { statements: string[]; handled: string[] }
+
+const work = new AsyncLocalStorage<Work>()
+let last: Work = { statements: [], handled: [] }
+const onRequest = () => {
+  last = { statements: [], handled: [] }
+  work.enterWith(last)
+}
+const onQuery = (message: unknown) => {
+  const { sql } = message as { sql: string }
+  work.getStore()?.statements.push(sql.replace(/'(?:[^']|'')*'|\b\d+(?:\.\d+)?\b/g, '?'))
+}
+
+before(async () => {
+  site = await openPageSite()
+  for (const name of ['own', 'gone']) await site.admin.post('/repos', { name })
+  assert.equal((await site.admin.delete('/repos/gone')).status, 204)
+  for (const route of site.routes) if (route.kind === 'json') note(route)
+  subscribe('http.server.request.start', onRequest)
+  subscribe('sqlite.db.query', onQuery)
+})
+
+after(async () => {
+  unsubscribe('http.server.request.start', onRequest)
+  unsubscribe('sqlite.db.query', onQuery)
+  await site[Symbol.asyncDispose]()
+})
+
+/** Notes each call of the handler of a route. */
+function note(route: JsonRoute): void {
+  const { handle, operationId } = route
+  route.handle = (context) => {
+    work.getStore()?.handled.push(operationId)
+    return handle(context)
+  }
+}
+
+// Metrics are of all repositories.
+const permissions = allPermissions.filter((permission) => permission !== 'metrics:read')
+
+/** Cookies of callers who see none of the repositories; one for each name, for as many pages as a token may open. */
+async function cookiesOf(kind: 'stranger' | 'limited token of the owner') {
+  const limits =
+    kind === 'stranger' ? { username: 'stranger' } : { username: 'admin', repositories: ['own'] }
+  const body = { name: 'x', permissions, ...limits }
+  const open = async () => {
+    const { status, body: made } = await site.admin.post('/tokens', body)
+    assert.equal(status, 201, made.detail)
+    const { token } = made
+    return (await logIn(site.url, token)).cookie()
+  }
+  return { site: await open(), gone: await open(), nope: await open() }
+}
+
+type Cookies = Awaited<ReturnType<typeof cookiesOf>>
+
+const pagesOfToken = 4
+const pagesOfRepositories = shown.filter(({ path }) => path.startsWith('/r/'))
+const formsOfRepositories = actions.filter(({ path }) => path.startsWith('/r/'))
+const kinds = ['stranger', 'limited token of the owner'] as const
+
+/** The whole answer, and what was done for it, without the name that was asked for and the hash of a text with it. */
+async function answerTo(path: string, name: string, init: RequestInit) {
+  const response = await fetch(site.url + path, { ...init, redirect: 'manual' })
+  const { status, headers } = response
+  const text = await response.text()
+  const [without, done] = [(value: string) => value.replaceAll(name, 'NAME'), last]
+  return {
+    status,
+    headers: [...headers]
+      .filter(([key]) => !['date', 'etag', 'x-request-id'].includes(key))
+      .map(([key, value]) => [key, without(value)]),
+    text: without(text),
+    ...done,
+  }
+}
+
+/** Fails unless all names get the same answer by the same work, the first and the second time. */
+async function assertAlike(
+  cookies: Cookies,
+  template: string,
+  pathOf: (name: string) => string,
+  init: (name: string) => RequestInit = () => ({}),
+) {
+  for (const time of ['first', 'second']) {
+    const answers = []
+    for (const name of names) {
+      const cookie = cookies[name]
+      const headers = { cookie, 'sec-fetch-site': 'same-origin' }
+      answers.push(await answerTo(pathOf(name), name, { ...init(name), headers }))
+    }
+    const [hidden, ...others] = answers
+    for (const other of others) assert.deepEqual(hidden, other, `${template}, ${time} time`)
+    assert.notEqual(hidden?.statements.length, 0, template)
+    if (!template.startsWith('/r/')) continue
+    assert.equal(hidden?.status, 404, template)
+    assert.deepEqual(hidden.handled, [], template)
+  }
+}
+
+for (const kind of kinds) {
+  test(`pages of a repository that is invisible, deleted or absent are alike in bytes and work: ${kind}`, async () => {
+    let cookies = await cookiesOf(kind)
+    for (const [index, page] of pagesOfRepositories.entries()) {
+      if (index % pagesOfToken === 0) cookies = await cookiesOf(kind)
+      await assertAlike(cookies, page.path, (name) => addressOf(page, site, name))
+    }
+    for (const path of ['/?q=', '/-/events?repository=', '/-/new?name='])
+      await assertAlike(cookies, path, (name) => path + name)
+  })
+
+  test(`forms of a repository that is invisible, deleted or absent are alike in bytes and work: ${kind}`, async () => {
+    const { commit = '' } = site.values
+    const fields = {
+      ...{ name: 'x', url: 'http://127.0.0.1:9/', events: 'push', pattern: 'x' },
+      ...{ ref: 'refs/heads/x', expected: commit, target: commit, username: 'x', value: 'x' },
+    }
+    let cookies = await cookiesOf(kind)
+    for (const [index, { path }] of formsOfRepositories.entries()) {
+      if (index % pagesOfToken === 0) cookies = await cookiesOf(kind)
+      const address = path.replaceAll(/(?<!r\/):\w+\*?/g, '1')
+      const pathOf = (name: string) => address.replace(':name', name)
+      await assertAlike(cookies, path, pathOf, (name) => ({
+        method: 'POST',
+        body: new URLSearchParams({ ...fields, confirm: name }),
+      }))
+    }
+  })
+}
