@@ -1,4 +1,5 @@
 import type { Setting } from './setting.ts'
+import { gib, size } from './setting-values.ts'
 
 /** Settings of the web pages. */
 export const pageSettings = {
@@ -9,6 +10,13 @@ export const pageSettings = {
     fallback: 'on',
     parse: (text) => (text === 'on' ? true : text === 'off' ? false : undefined),
   } satisfies Setting<boolean>,
+  pagesCacheBytes: {
+    variable: 'SVC_PAGES_CACHE',
+    description:
+      'Memory for pages of code and history that were made before, by what they show. With 0 none is kept.',
+    fallback: '64MiB',
+    ...size(0, 1024 * gib),
+  } satisfies Setting<number>,
   webAnonymousRead: {
     variable: 'SVC_WEB_ANONYMOUS_READ',
     description:

@@ -67,6 +67,8 @@ export type OperationInput = {
   accept?: string
   /** The preferences of the caller: RFC 7240. */
   prefer?: string
+  /** Entity tags of responses that the caller has: RFC 9110, section 13.1.2. Status 304 and no value for one of them. */
+  ifNoneMatch?: string
 }
 
 /** JSON that was serialized before, in UTF-8; of a page of a list, with the cursor of the next one if there is one. */

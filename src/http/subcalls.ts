@@ -28,7 +28,7 @@ export function createSubcalls({ routes, requestLog, perform }: Dependencies) {
   return async (
     outer: OuterCall,
     operationId: string,
-    { params, query, body, accept = 'application/json', prefer }: OperationInput,
+    { params, query, body, accept = 'application/json', prefer, ifNoneMatch }: OperationInput,
   ): Promise<OperationResult> => {
     const route = operations.get(operationId)
     if (route?.kind !== 'json') throw new Error(`${operationId} is not an operation with JSON`)
@@ -62,6 +62,7 @@ export function createSubcalls({ routes, requestLog, perform }: Dependencies) {
         headers: {
           accept,
           ...(prefer !== undefined && { prefer }),
+          ...(ifNoneMatch !== undefined && { 'if-none-match': ifNoneMatch }),
           ...(authorization !== undefined && { authorization }),
         },
         pageCaller,

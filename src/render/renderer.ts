@@ -13,8 +13,8 @@ import type { RenderRequest, RenderResponse } from './render-worker.ts'
 
 /** Renders files in a thread. Undefined where there is no renderer for a file, or it took too long: show it as text. */
 export type Renderer = AsyncDisposable & {
-  /** The key names the file and everything else that the result depends on. */
-  render: (key: string, request: RenderRequest) => Promise<Html | undefined>
+  /** The key names the file and everything else that the result depends on. `onBusy` is called if it is none only this time. */
+  render: (key: string, request: RenderRequest, onBusy?: () => void) => Promise<Html | undefined>
 }
 
 const renderProgram = new URL(`./render-worker${extname(import.meta.url)}`, import.meta.url)
@@ -87,9 +87,12 @@ export function createRenderer({
   }
 
   return {
-    async render(key, request) {
+    async render(key, request, onBusy) {
       const known = results.get(key)
-      return known ? known.html : share(key, () => queue(key, request))
+      if (known) return known.html
+      const html = await share(key, () => queue(key, request))
+      if (html === undefined && !results.has(key)) onBusy?.()
+      return html
     },
 
     async [Symbol.asyncDispose]() {

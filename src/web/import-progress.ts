@@ -1,13 +1,13 @@
 import { type Html, html } from '../render/html.ts'
 import { icon } from './icons.ts'
-import type { PageContext } from './page.ts'
+import type { SharedContext } from './page.ts'
 import { formButton, otherProblem } from './page-forms.ts'
 import type { OperationValues } from './read-operations.ts'
 
 type Described = Pick<OperationValues['getRepository'], 'name' | 'import'>
 
 /** What the page of a repository shows while it is imported, and when the import has failed; undefined otherwise. */
-export function importProgress(repository: Described, context: PageContext): Html | undefined {
+export function importProgress(repository: Described, context: SharedContext): Html | undefined {
   const { name, import: running } = repository
   if (running === null) return undefined
   const { to } = context

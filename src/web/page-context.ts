@@ -4,7 +4,11 @@ import { statusOf } from '../http/problem-response.ts'
 import type { OperationResult } from '../http/route.ts'
 import type { OpenSession } from '../sessions/sessions.ts'
 import type { PageContext } from './page.ts'
+import { PageTime } from './page-time.ts'
 import type { OperationValues, ReadOperation } from './read-operations.ts'
+
+export type PageCall = PageContext['call']
+export type PageInput = NonNullable<Parameters<PageCall>[1]>
 
 /** Creates what a page is made from, for a request. */
 export function createContext(
@@ -20,23 +24,42 @@ export function createContext(
   const { caller, params } = rest
   const { request, query, signal } = exchange
 
-  const call: PageContext['call'] = (operation, input = {}) => {
-    const { query: wanted = {}, body, accept, prefer } = input
+  const call: PageCall = (operation, input = {}) => {
+    const { query: wanted = {}, body, ...options } = input
     const parameters = Object.entries(wanted)
       .filter(([, value]) => value !== undefined)
       .map(([name, value]): [string, string] => [name, String(value)])
     return exchange.call(caller, operation, {
+      ...options,
       params: { ...params, ...input.params },
       query: new URLSearchParams(parameters),
       body,
-      ...(accept !== undefined && { accept }),
-      ...(prefer !== undefined && { prefer }),
     })
   }
 
+  return {
+    ...rest,
+    session: open?.session,
+    isLoggedIn: open !== undefined,
+    time: new PageTime(rest.now),
+    markProvisional() {},
+    query,
+    url: request.url ?? '',
+    lastEventId: request.headers['last-event-id']?.toString(),
+    problem: undefined,
+    fields: new URLSearchParams(),
+    signal,
+    ...createReaders(call),
+  }
+}
+
+/** The ways to read by operations of the API. */
+export function createReaders(
+  call: PageCall,
+): Pick<PageContext, 'call' | 'read' | 'tryRead' | 'readPage'> {
   async function read<O extends ReadOperation>(
     operation: O,
-    input?: Parameters<PageContext['call']>[1],
+    input?: PageInput,
   ): Promise<OperationValues[O]> {
     const { value } = await call(operation, input)
     // The server's own response, whose schema is that of the operation.
@@ -44,14 +67,6 @@ export function createContext(
   }
 
   return {
-    ...rest,
-    session: open?.session,
-    query,
-    url: request.url ?? '',
-    lastEventId: request.headers['last-event-id']?.toString(),
-    problem: undefined,
-    fields: new URLSearchParams(),
-    signal,
     call,
     read,
     tryRead: (operation, input) => read(operation, input).catch(ignoreAbsent),

@@ -165,7 +165,10 @@ export function formButton(
 type FormButton = { className?: string; hidden?: Record<string, string>; label?: string }
 
 /** The problem of what was just sent, unless one of these forms shows it. */
-export function otherProblem(context: PageContext, forms: PageForm[] = []): Html | undefined {
+export function otherProblem(
+  context: Pick<PageContext, 'problem'>,
+  forms: PageForm[] = [],
+): Html | undefined {
   return forms.some(({ isSent }) => isSent) ? undefined : problemNotice(context)
 }
 

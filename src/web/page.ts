@@ -6,6 +6,7 @@ import type { Renderer } from '../render/renderer.ts'
 import type { Session, Sessions } from '../sessions/sessions.ts'
 import type { SessionCookie } from './cookies.ts'
 import type { Links } from './links.ts'
+import type { PageTime } from './page-time.ts'
 import type { OperationValues, ReadOperation } from './read-operations.ts'
 
 /** How much a page costs: rates are limited by it, and anonymous readers may be kept to `light` ones. */
@@ -16,21 +17,22 @@ type Audience = 'code' | 'all' | 'members'
 
 type Params = Record<string, string>
 
-type Input = Partial<Pick<OperationInput, 'params' | 'body' | 'accept' | 'prefer'>> & {
+type Input = Partial<Omit<OperationInput, 'query'>> & {
   query?: Record<string, string | number | boolean | undefined>
 }
 
-/** What a page is made from. It reads only by operations of the API, with the rights of its caller. */
-export type PageContext = {
-  caller: Principal
-  /** Undefined for anonymous readers. */
-  session: Session | undefined
+/**
+ * What a page is made from that is kept for all its readers. It reads only by operations of the API, with the rights of its
+ * caller, and knows nothing else of who that is.
+ */
+export type SharedContext = {
+  isLoggedIn: boolean
   params: Params
   query: URLSearchParams
   /** The address of the page, with its query, below the prefix of the service. */
   url: string
   to: Links
-  now: number
+  time: PageTime
   version: string
   /** The public address of the service. */
   baseUrl: string
@@ -39,6 +41,8 @@ export type PageContext = {
   fields: URLSearchParams
   /** Renders code and documents. */
   render: Renderer['render']
+  /** Says that the page lacks something that a later view has, so it is not kept. */
+  markProvisional: () => void
   /** The id from which a client resumes a stream of events. */
   lastEventId: string | undefined
   /** Aborted when the client disconnects. */
@@ -57,6 +61,14 @@ export type PageContext = {
     operation: O,
     input?: Input,
   ) => Promise<{ value: OperationValues[O]; next: string | undefined }>
+}
+
+/** What a page is made from that is its caller's own. */
+export type PageContext = SharedContext & {
+  caller: Principal
+  /** Undefined for anonymous readers. */
+  session: Session | undefined
+  now: number
 }
 
 /** The tabs of a repository. */
@@ -127,6 +139,8 @@ export type Page = {
   audience: Audience
   /** The operations that it may call. The first decides who may see it: its problem is that of the page. */
   reads: ReadOperation[]
+  /** Whether its body is kept in memory, for all who read the same. */
+  isKept: boolean
   show: (context: PageContext) => Promise<View | RawResponse | Redirect>
 }
 
@@ -176,7 +190,18 @@ export function page(
   reads: [ReadOperation, ...ReadOperation[]] | [],
   rest: Pick<Page, 'weight' | 'audience' | 'show'>,
 ): Page {
-  return { kind: 'page', path, reads, ...rest }
+  return { kind: 'page', path, reads, isKept: false, ...rest }
+}
+
+/** The same for a page that is kept. Its type leaves nothing of its caller that could get into what others see. */
+export function keptPage(
+  path: string,
+  reads: [ReadOperation, ...ReadOperation[]],
+  rest: Pick<Page, 'weight' | 'audience'> & {
+    show: (context: SharedContext) => Promise<View | RawResponse | Redirect>
+  },
+): Page {
+  return { ...page(path, reads, rest), isKept: true }
 }
 
 type Usual = 'isSensitive' | 'secretFields' | 'weight'

@@ -42,7 +42,7 @@ function adviceFor(problem: Problem): string {
 }
 
 /** A notice of the problem of a form, above it. */
-export function problemNotice({ problem }: PageContext) {
+export function problemNotice({ problem }: Pick<PageContext, 'problem'>) {
   return (
     problem &&
     html`<div class="notice bad" role="alert">${icon('warning')}<p>${problem.message}</p></div>`

@@ -1,14 +1,17 @@
 import { hash } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { promisify } from 'node:util'
-import { gzip } from 'node:zlib'
+import { crc32 } from 'node:zlib'
 import type { PageExchange } from '../http/page-requests.ts'
 import type { Html } from '../render/html.ts'
 import type { RawResponse, Redirect } from './page.ts'
+import { deflateEnd, deflatePart, type PageBody } from './page-body.ts'
 
 const compressFromBytes = 4096
-const compress = promisify(gzip)
+
+/** A page: its body between both parts of the frame. */
+export type FramedBody = { start: string; body: PageBody; end: string }
 
 /** Sends a redirection. */
 export function sendRedirect(
@@ -43,11 +46,11 @@ export async function sendRaw(
   await pipeline(content, response, { signal: signal() })
 }
 
-/** Sends a page that grows while it is being sent: what follows comes after a mark in it. */
+/** Sends a page that grows while it is being sent: what follows comes after its body. */
 export async function sendGrowing(
   { request, response, signal }: PageExchange,
-  page: Html,
-  { mark, more }: { mark: string; more: AsyncIterable<Html> },
+  { start, body, end }: FramedBody,
+  more: AsyncIterable<Html>,
 ): Promise<void> {
   response.writeHead(200, {
     'content-type': 'text/html; charset=utf-8',
@@ -59,9 +62,8 @@ export async function sendGrowing(
     response.end()
     return
   }
-  const [start = '', end = ''] = page.text.split(mark)
   async function* parts() {
-    yield start
+    yield Buffer.concat([Buffer.from(start), body.bytes])
     for await (const { text } of more) if (text !== '') yield text
     yield end
   }
@@ -71,29 +73,54 @@ export async function sendGrowing(
 /** Sends a page, compressed where the client accepts it; 304 if the client has it. */
 export async function sendHtml(
   { request, response }: PageExchange,
-  page: Html,
+  { start, body, end }: FramedBody,
   status: number,
 ): Promise<void> {
-  const bytes = Buffer.from(page.text)
-  const entityTag = `W/"${hash('sha256', bytes, 'base64url').slice(0, 22)}"`
   const isForm = request.method === 'POST'
   // Rights can end at any moment, so browsers check each view again. Responses to forms may have secrets: a new token.
   response.setHeader('cache-control', isForm ? 'no-store' : 'private, no-cache')
   response.setHeader('vary', 'cookie, accept-encoding')
-  const isCacheable = status === 200 && !isForm
-  if (isCacheable) response.setHeader('etag', entityTag)
-  const known = (request.headers['if-none-match'] ?? '').split(',').map((tag) => tag.trim())
-  if (isCacheable && known.includes(entityTag)) {
-    response.writeHead(304).end()
-    return
-  }
+  if (status === 200 && !isForm && isKnown(request, response, [start, body.tag, end])) return
+  const parts = [Buffer.from(start), body.bytes, Buffer.from(end)] as const
+  const length = parts.reduce((sum, part) => sum + part.length, 0)
   response.setHeader('content-type', 'text/html; charset=utf-8')
-  const isCompressed =
-    bytes.length >= compressFromBytes &&
-    /\bgzip\b/.test(String(request.headers['accept-encoding'] ?? ''))
-  const content = isCompressed ? await compress(bytes, { level: 5 }) : bytes
+  const isCompressed = length >= compressFromBytes && acceptsGzip(request)
+  const content = isCompressed ? await compress(parts, body) : Buffer.concat(parts, length)
   if (isCompressed) response.setHeader('content-encoding', 'gzip')
   response.setHeader('content-length', content.length)
   response.writeHead(status)
   response.end(request.method === 'HEAD' ? undefined : content)
+}
+
+/** Sets the entity tag of a response by what it depends on, and sends 304 to a client that has it. Returns whether it has. */
+function isKnown(
+  request: IncomingMessage,
+  response: ServerResponse,
+  parts: readonly string[],
+): boolean {
+  const entityTag = `W/"${hash('sha256', JSON.stringify(parts), 'base64url').slice(0, 22)}"`
+  response.setHeader('etag', entityTag)
+  const known = (request.headers['if-none-match'] ?? '').split(',').map((tag) => tag.trim())
+  if (!known.includes(entityTag)) return false
+  response.writeHead(304).end()
+  return true
+}
+
+function acceptsGzip({ headers }: IncomingMessage): boolean {
+  return /\bgzip\b/.test(String(headers['accept-encoding'] ?? ''))
+}
+
+// No name, no time, no flags: RFC 1952, section 2.3.
+const gzipHeader = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255])
+
+/** Compresses a page, of which the body may be compressed already. */
+async function compress(
+  [start, middle, end]: readonly [Buffer, Buffer, Buffer],
+  body: PageBody,
+): Promise<Buffer> {
+  const parts = await Promise.all([deflatePart(start), body.deflated(), deflateEnd(end)])
+  const trailer = Buffer.alloc(8)
+  trailer.writeUInt32LE(crc32(end, crc32(middle, crc32(start))))
+  trailer.writeUInt32LE((start.length + middle.length + end.length) % 2 ** 32, 4)
+  return Buffer.concat([gzipHeader, ...parts, trailer])
 }

@@ -10,15 +10,30 @@ const steps: [limitSeconds: number, unitSeconds: number, unit: string][] = [
   [Number.POSITIVE_INFINITY, 365.25 * 86_400, 'year'],
 ]
 
+const justNowSeconds = 10
+
 /** Says how long ago a time is, in words: `3 hours ago`. */
 function toAge(at: number, now: number): string {
   const seconds = (now - at) / 1000
   const distance = Math.abs(seconds)
-  if (distance < 10) return seconds >= 0 ? 'just now' : 'in a moment'
-  const [, unitSeconds, unit] = steps.find(([limit]) => distance < limit) ?? [0, 1, 'second']
-  const count = Math.max(1, Math.floor(distance / unitSeconds))
+  if (distance < justNowSeconds) return seconds >= 0 ? 'just now' : 'in a moment'
+  const { count, unit } = countUnits(distance)
   const words = `${count} ${unit}${count === 1 ? '' : 's'}`
   return seconds >= 0 ? `${words} ago` : `in ${words}`
+}
+
+function countUnits(seconds: number) {
+  const [limit, unitSeconds, unit] = steps.find(([end]) => seconds < end) ?? [0, 1, 'second']
+  return { count: Math.max(1, Math.floor(seconds / unitSeconds)), limit, unitSeconds, unit }
+}
+
+/** Returns until when the age of a time stays the same in words. That of a time to come may change at once. */
+export function ageEnd(at: number, now: number): number {
+  const seconds = (now - at) / 1000
+  if (seconds < 0) return now
+  if (seconds < justNowSeconds) return at + justNowSeconds * 1000
+  const { count, limit, unitSeconds } = countUnits(seconds)
+  return at + Math.min(limit, (count + 1) * unitSeconds) * 1000
 }
 
 /** A time as its age, with the exact time for machines and as a tooltip. */

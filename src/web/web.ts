@@ -12,7 +12,7 @@ import { collectBody } from '../http/json-body.ts'
 import type { PageExchange, ServePage } from '../http/page-requests.ts'
 import { problemHeaders, statusOf } from '../http/problem-response.ts'
 import { eventStreamType } from '../http/server-sent-events.ts'
-import { html } from '../render/html.ts'
+import { trusted } from '../render/html.ts'
 import { createRenderer } from '../render/renderer.ts'
 import { loginCodeIn } from '../sessions/login-links.ts'
 import { type OpenSession, type Sessions, unlockedMs } from '../sessions/sessions.ts'
@@ -21,6 +21,7 @@ import { isOpenToAnonymous, namesCommit } from './audience.ts'
 import { createSessionCookie } from './cookies.ts'
 import { renderFrame } from './frame.ts'
 import { gitRedirect } from './git-redirect.ts'
+import { createKeptPages, type KeptView } from './kept-pages.ts'
 import { createLinks } from './links.ts'
 import { matchPage, type PageRoute } from './match.ts'
 import {
@@ -33,6 +34,7 @@ import {
   type View,
   type Weight,
 } from './page.ts'
+import { PageBody } from './page-body.ts'
 import { createContext } from './page-context.ts'
 import { pageHeaders } from './page-headers.ts'
 import { pages } from './page-list.ts'
@@ -46,7 +48,7 @@ import { unlockedForMs } from './unlock.ts'
 
 type Dependencies = {
   sessions: Sessions
-  settings: Pick<PlainSettings, 'baseUrl' | 'webAnonymousRead' | 'bodySeconds'>
+  settings: Pick<PlainSettings, 'baseUrl' | 'webAnonymousRead' | 'bodySeconds' | 'pagesCacheBytes'>
   /** The public address of the service. */
   baseUrl: () => string
   /** The public address of SSH; null when it is off. */
@@ -60,6 +62,8 @@ const weights: Record<Weight, number> = { light: 1, git: 5, heavy: 20 }
 const weightPerSecond = 20
 const weightBurst = 200
 const formMaxBytes = 64 * 1024
+/** Where the body is in the frame. Random, so that no text of a page contains it. */
+const bodyMark = trusted(newId())
 
 /** Creates the server of pages. */
 export function createWeb({
@@ -74,6 +78,7 @@ export function createWeb({
   const assets = createAssets()
   const sessionWatch = createSessionWatch(sessions)
   const { render } = createRenderer({ log })
+  const showKept = createKeptPages({ maxBytes: settings.pagesCacheBytes })
   const rates = createRateLimiter({ perSecond: weightPerSecond, burst: weightBurst, clock })
 
   function limitRate(key: string, weight: Weight): void {
@@ -138,7 +143,7 @@ export function createWeb({
       return toLogin(exchange, to)
     }
     limitRate(open ? caller.id : `anonymous ${networkOf(exchange.address)}`, route.weight)
-    return route.show(context)
+    return route.isKept ? showKept(route, context) : route.show(context)
   }
 
   async function perform(exchange: PageExchange, route: PageAction, visit: Visit) {
@@ -235,7 +240,7 @@ export function createWeb({
   async function send(
     exchange: PageExchange,
     visit: Visit | undefined,
-    result: View | RawResponse | Redirect,
+    result: View | KeptView | RawResponse | Redirect,
   ): Promise<void> {
     const { response } = exchange
     for (const [name, value] of Object.entries(pageHeaders)) response.setHeader(name, value)
@@ -248,15 +253,14 @@ export function createWeb({
     if (!visit) throw new Error('a page needs a visit')
     const { to, caller, context } = visit
     const asset = (name: string) => assets.addressOf(to, name)
+    const body = result.body instanceof PageBody ? result.body : new PageBody(result.body)
+    const frame = renderFrame({ ...result, body: bodyMark }, { ...context, caller, asset })
+    const [start = '', end = ''] = frame.text.split(bodyMark.text)
     if (result.more) {
-      const mark = newId()
-      const body = html`${result.body}${mark}`
       watchSession(visit, response)
-      const frame = renderFrame({ ...result, body }, { ...context, caller, asset })
-      return sendGrowing(exchange, frame, { mark, more: result.more })
+      return sendGrowing(exchange, { start, body, end }, result.more)
     }
-    const frame = renderFrame(result, { ...context, caller, asset })
-    await sendHtml(exchange, frame, result.status ?? 200)
+    await sendHtml(exchange, { start, body, end }, result.status ?? 200)
   }
 
   return async (exchange) => {

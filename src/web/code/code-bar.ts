@@ -1,7 +1,7 @@
 import type { ApiPath } from '../../browse/api-path.ts'
 import { type Html, html } from '../../render/html.ts'
 import { icon } from '../icons.ts'
-import type { PageContext, View } from '../page.ts'
+import type { SharedContext, View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { foldersAbove, lastNameOf, toQuery, toShort } from './code-target.ts'
 import { protectedMark, refPicker } from './ref-picker.ts'
@@ -15,7 +15,7 @@ export type CodePlace = {
 
 /** The bar above files: the revision, and what there is besides. */
 export async function codeBar(
-  context: PageContext,
+  context: SharedContext,
   { repository, rev, path }: CodePlace,
   buttons?: Html,
 ): Promise<Html> {
@@ -28,7 +28,7 @@ export async function codeBar(
 
 /** The parts of the page of a folder or file besides its body. */
 export function codeFrame(
-  { to }: PageContext,
+  { to }: SharedContext,
   { repository: { name }, rev, path }: CodePlace,
   operation: 'tree' | 'file',
 ): Omit<View, 'body'> {

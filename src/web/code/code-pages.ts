@@ -1,6 +1,6 @@
 import { Problem } from '../../base/problem.ts'
 import { importProgress } from '../import-progress.ts'
-import { type PageContext, page, Redirect, type View } from '../page.ts'
+import { keptPage, page, Redirect, type SharedContext, type View } from '../page.ts'
 import type { ReadOperation } from '../read-operations.ts'
 import { isShortId, toQuery, toTarget } from './code-target.ts'
 import { emptyRepositoryView } from './empty-repository.ts'
@@ -23,13 +23,17 @@ const reads: [ReadOperation, ...ReadOperation[]] = [
 
 /** The pages of files and folders. */
 export const codePages = [
-  page('/r/:name', reads, { weight: 'git', audience: 'code', show: repositoryView }),
-  page('/r/:name/src/:target*', reads, { weight: 'git', audience: 'code', show: sourceView }),
+  keptPage('/r/:name', reads, { weight: 'git', audience: 'code', show: repositoryView }),
+  keptPage('/r/:name/src/:target*', reads, { weight: 'git', audience: 'code', show: sourceView }),
   page('/r/:name/raw/:target*', ['getFile'], { weight: 'git', audience: 'code', show: rawFile }),
-  page('/r/:name/find/:target*', ['getTree'], { weight: 'git', audience: 'code', show: findView }),
+  keptPage('/r/:name/find/:target*', ['getTree'], {
+    weight: 'git',
+    audience: 'code',
+    show: findView,
+  }),
 ]
 
-async function repositoryView(context: PageContext): Promise<View | Redirect> {
+async function repositoryView(context: SharedContext): Promise<View | Redirect> {
   const { read, readPage, params, to } = context
   const repository = await read('getRepository')
   const { name, defaultBranch: rev } = repository
@@ -41,7 +45,7 @@ async function repositoryView(context: PageContext): Promise<View | Redirect> {
   return folderView(context, { repository, rev, tree, next })
 }
 
-async function sourceView(context: PageContext): Promise<View | Redirect> {
+async function sourceView(context: SharedContext): Promise<View | Redirect> {
   const { read, readPage, params, to, query } = context
   const { rev, path } = toTarget(params.target)
   const repository = await read('getRepository')

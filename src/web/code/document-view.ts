@@ -1,7 +1,7 @@
 import type { DocumentPlace } from '../../render/document-links.ts'
 import { type Html, html, trusted } from '../../render/html.ts'
 import { renderPlainText } from '../../render/numbered-lines.ts'
-import type { PageContext } from '../page.ts'
+import type { SharedContext } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 
 type ReadFile = OperationValues['getFile']
@@ -18,7 +18,7 @@ export function isMarkdown(name: string): boolean {
 
 /** Where the links of a document lead. */
 export function documentPlace(
-  { to }: PageContext,
+  { to }: SharedContext,
   name: string,
   rev: string,
   folder: string,
@@ -28,7 +28,7 @@ export function documentPlace(
 
 /** A document as people read it; undefined if it is too large or took too long. */
 export async function renderDocument(
-  { render }: PageContext,
+  { render }: SharedContext,
   { id, content, encoding, size }: ReadFile,
   place: DocumentPlace,
 ): Promise<Html | undefined> {
@@ -40,7 +40,7 @@ export async function renderDocument(
 
 /** The text of a file as numbered lines, highlighted if that is quick. Undefined if there are too many. */
 export async function renderLines(
-  { render }: PageContext,
+  { render }: SharedContext,
   { id, content, size }: Pick<ReadFile, 'id' | 'content' | 'size'>,
   fileName: string,
 ): Promise<Html | undefined> {

@@ -1,11 +1,11 @@
 import { html } from '../../render/html.ts'
-import type { PageContext, View } from '../page.ts'
+import type { SharedContext, View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { cloneFields, pageUrl } from './repository-side.ts'
 
 /** The page of a repository without commits: how to push the first ones. */
 export function emptyRepositoryView(
-  context: PageContext,
+  context: SharedContext,
   repository: OperationValues['getRepository'],
 ): View {
   const { name, defaultBranch, description } = repository

@@ -2,7 +2,7 @@ import { toSize } from '../../base/format.ts'
 import { type Html, html } from '../../render/html.ts'
 import { counted } from '../display-text.ts'
 import { icon } from '../icons.ts'
-import type { PageContext, View } from '../page.ts'
+import type { SharedContext, View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type CodePlace, codeBar, codeFrame } from './code-bar.ts'
 import { foldersAbove, lastNameOf, toQuery } from './code-target.ts'
@@ -13,7 +13,7 @@ import { imageTypeOf } from './raw-files.ts'
 type ShownFile = CodePlace & { file: OperationValues['getFile'] }
 
 /** The page of a file: its text with numbered lines, a document, or an image. */
-export async function fileView(context: PageContext, shown: ShownFile): Promise<View> {
+export async function fileView(context: SharedContext, shown: ShownFile): Promise<View> {
   const { tryRead, to, query } = context
   const { repository, rev, path, file } = shown
   const { name } = repository
@@ -49,7 +49,7 @@ function facts({ mode, size, content, encoding }: ShownFile['file']): string {
   return parts.join(' · ')
 }
 
-async function contentOf(context: PageContext, shown: ShownFile): Promise<Html> {
+async function contentOf(context: SharedContext, shown: ShownFile): Promise<Html> {
   const { to, query } = context
   const { repository, rev, path, file } = shown
   const { name } = repository
@@ -72,13 +72,13 @@ async function contentOf(context: PageContext, shown: ShownFile): Promise<Html> 
   return lines ?? download(context, shown, 'This file has too many lines to show.')
 }
 
-function download({ to }: PageContext, { repository, rev, path }: ShownFile, why: string): Html {
+function download({ to }: SharedContext, { repository, rev, path }: ShownFile, why: string): Html {
   return html`<div class="empty">${icon('file', 'large')}<p>${why}</p>
 <p class="actions"><a class="button" href="${to.raw(repository.name, rev, path)}" rel="nofollow">${icon('download')}Download</a></p></div>`
 }
 
 /** Where a symbolic link leads: a link if that is within the repository. */
-function linkTarget({ to }: PageContext, { repository, rev, path, file }: ShownFile): Html {
+function linkTarget({ to }: SharedContext, { repository, rev, path, file }: ShownFile): Html {
   const target = file.content ?? ''
   const parts = foldersAbove(path).map((folder) => folder.name)
   const isInside = target.split('/').every((part) => {

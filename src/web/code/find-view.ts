@@ -1,7 +1,7 @@
 import { html } from '../../render/html.ts'
 import { counted, grouped } from '../display-text.ts'
 import { icon } from '../icons.ts'
-import type { PageContext, View } from '../page.ts'
+import type { SharedContext, View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { toShort, toTarget } from './code-target.ts'
 
@@ -12,7 +12,7 @@ const pageSize = 1000
 const shownPaths = 2000
 
 /** All paths of a revision, filtered by the words of `?q=`. */
-export async function findView({ params, query, readPage, to }: PageContext): Promise<View> {
+export async function findView({ params, query, readPage, to }: SharedContext): Promise<View> {
   const { rev } = toTarget(params.target)
   const name = params.name ?? ''
   const files: FoundEntry[] = []

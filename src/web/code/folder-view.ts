@@ -2,9 +2,8 @@ import type { ApiPath } from '../../browse/api-path.ts'
 import { type Html, html } from '../../render/html.ts'
 import { shortId } from '../display-text.ts'
 import { type IconName, icon } from '../icons.ts'
-import type { PageContext, View } from '../page.ts'
+import type { SharedContext, View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
-import { age } from '../time.ts'
 import { type CodePlace, codeBar, codeFrame } from './code-bar.ts'
 import { foldersAbove, toQuery } from './code-target.ts'
 import { documentPlace, isMarkdown, renderDocument, renderLines } from './document-view.ts'
@@ -18,7 +17,7 @@ type Folder = Omit<CodePlace, 'path'> & { tree: Tree; next: string | undefined }
 const readmeMaxBytes = 512 * 1024
 
 /** The page of a folder: its entries with the commits that last changed them, and its README. */
-export async function folderView(context: PageContext, folder: Folder): Promise<View> {
+export async function folderView(context: SharedContext, folder: Folder): Promise<View> {
   const { tryRead, to, query } = context
   const { repository, rev, tree, next } = folder
   const { name, description } = repository
@@ -56,7 +55,7 @@ function pathOf({ path, pathBase64 }: Tree): ApiPath {
   return pathBase64 === undefined ? { path } : { path, pathBase64 }
 }
 
-function parentRow({ to }: PageContext, name: string, rev: string, path: ApiPath): Html {
+function parentRow({ to }: SharedContext, name: string, rev: string, path: ApiPath): Html {
   const parent = foldersAbove(path).at(-1)
   return html`<tr><td>${icon('folder', 'folder')}<a href="${to.src(name, rev, parent)}" aria-label="Parent folder">..</a></td><td></td><td></td></tr>`
 }
@@ -75,7 +74,7 @@ const kinds: Partial<Record<Entry['type'], string>> = {
 }
 
 function entryRow(
-  { to, now }: PageContext,
+  { to, time }: SharedContext,
   { name, rev }: { name: string; rev: string },
   entry: Entry,
 ): Html {
@@ -84,11 +83,11 @@ function entryRow(
     type === 'submodule'
       ? html`${entry.name} <code class="soft" title="${id}">@ ${shortId(id)}</code>`
       : html`<a href="${to.src(name, rev, entry)}">${entry.name}</a>`
-  return html`<tr><td>${icon(icons[type], type)}${kinds[type] !== undefined && html`<span class="hidden">${kinds[type]} </span>`}${shown}</td><td class="soft cut">${lastCommit && html`<a href="${to.commit(name, lastCommit.id)}">${lastCommit.summary}</a>`}</td><td class="soft">${lastCommit && age(lastCommit.at, now)}</td></tr>
+  return html`<tr><td>${icon(icons[type], type)}${kinds[type] !== undefined && html`<span class="hidden">${kinds[type]} </span>`}${shown}</td><td class="soft cut">${lastCommit && html`<a href="${to.commit(name, lastCommit.id)}">${lastCommit.summary}</a>`}</td><td class="soft">${lastCommit && time.age(lastCommit.at)}</td></tr>
 `
 }
 
-async function readmeOf(context: PageContext, { repository, rev, tree }: Folder) {
+async function readmeOf(context: SharedContext, { repository, rev, tree }: Folder) {
   const entry = findReadme(tree.entries)
   if (!entry) return undefined
   const { name } = repository

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { type Html, html } from '../../render/html.ts'
 import { grouped } from '../display-text.ts'
-import type { PageContext } from '../page.ts'
+import type { SharedContext } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 
 type CountedTree = Pick<OperationValues['getTree'], 'commit' | 'id'>
@@ -18,7 +18,7 @@ const known = new LRUCache<string, Counted>({ max: 1000 })
 
 /** The languages of a tree as a bar, by the bytes of its files. */
 export async function languageBar(
-  context: PageContext,
+  context: SharedContext,
   tree: CountedTree,
 ): Promise<Html | undefined> {
   const counted = known.get(tree.id) ?? (await count(context, tree))
@@ -43,7 +43,7 @@ export async function languageBar(
 ${!isWhole && html`<p class="help">Of the first ${grouped(maxPages * pageSize)} files and folders.</p>`}</section>`
 }
 
-async function count({ readPage }: PageContext, { commit }: CountedTree): Promise<Counted> {
+async function count({ readPage }: SharedContext, { commit }: CountedTree): Promise<Counted> {
   const bytes = new Map<string, number>()
   let cursor: string | undefined
   for (let pages = 0; pages < maxPages; pages++) {

@@ -1,5 +1,5 @@
 import type { ApiPath } from '../../browse/api-path.ts'
-import { type PageContext, RawResponse } from '../page.ts'
+import { RawResponse, type SharedContext } from '../page.ts'
 import { lastNameOf, toQuery, toTarget } from './code-target.ts'
 
 const imageTypes = new Map([
@@ -22,7 +22,7 @@ const sandbox = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 const bytesType = 'application/octet-stream'
 
 /** The bytes of a file. Never HTML: images and text are shown, everything else is downloaded. */
-export async function rawFile(context: PageContext): Promise<RawResponse> {
+export async function rawFile(context: SharedContext): Promise<RawResponse> {
   const { rev, path } = toTarget(context.params.target)
   const { value, headers } = await context.call('getFile', {
     query: toQuery(rev, path),

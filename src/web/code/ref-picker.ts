@@ -2,14 +2,14 @@ import { matchesPattern } from '../../base/text-pattern.ts'
 import type { ApiPath } from '../../browse/api-path.ts'
 import { type Html, html } from '../../render/html.ts'
 import { icon } from '../icons.ts'
-import type { PageContext } from '../page.ts'
+import type { SharedContext } from '../page.ts'
 import { toShort } from './code-target.ts'
 
 const shownRefs = 100
 
 /** A menu of branches and tags, which lead to the same path. */
 export async function refPicker(
-  { readPage, to }: PageContext,
+  { readPage, to }: SharedContext,
   { name, rev, path }: { name: string; rev: string; path: ApiPath },
 ): Promise<Html> {
   const [branches, tags] = await Promise.all([

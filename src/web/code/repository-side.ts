@@ -1,10 +1,9 @@
 import { toSize } from '../../base/format.ts'
 import { type Html, html } from '../../render/html.ts'
 import { icon } from '../icons.ts'
-import type { PageContext } from '../page.ts'
+import type { SharedContext } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { describeState, type RunInList, toneBeside } from '../runs/run-states.ts'
-import { age } from '../time.ts'
 import { encodeRevision } from './code-bar.ts'
 import { toShort } from './code-target.ts'
 import { languageBar } from './language-shares.ts'
@@ -21,7 +20,7 @@ type Shown = {
 
 /** What stands beside the files of a repository: how to clone it, its state, its languages, and downloads. */
 export async function repositorySide(
-  context: PageContext,
+  context: SharedContext,
   { repository, rev, tree }: Shown,
 ): Promise<Html> {
   const { to } = context
@@ -41,7 +40,7 @@ ${languages}
 }
 
 /** The addresses to clone a repository from. That of its page is one, too. */
-export function cloneFields(context: PageContext, repository: DescribedHere): Html {
+export function cloneFields(context: SharedContext, repository: DescribedHere): Html {
   const { ssh } = repository.cloneUrls
   const urls = [pageUrl(context, repository), ...(ssh === null ? [] : [ssh])]
   return html`<div class="card">${urls.map(
@@ -51,12 +50,12 @@ export function cloneFields(context: PageContext, repository: DescribedHere): Ht
 }
 
 /** The address of the page of a repository, with its host. */
-export function pageUrl({ baseUrl, to }: PageContext, { name }: { name: string }): string {
+export function pageUrl({ baseUrl, to }: SharedContext, { name }: { name: string }): string {
   return new URL(to.repository(name), baseUrl).href
 }
 
 async function stateOf(
-  { tryRead, to, now }: PageContext,
+  { tryRead, to, time }: SharedContext,
   repository: DescribedHere,
 ): Promise<Html[]> {
   const { name, protectedBranches, ownerUsername, sizeBytes, pushedAt } = repository
@@ -71,7 +70,7 @@ async function stateOf(
   const items: (Html | false | undefined)[] = [
     run && runItem(run, to.of(name, `runs/${run.number}`)),
     pushedAt !== null &&
-      html`<li>${icon('push')}<span>Pushed ${age(push?.pushedAt ?? pushedAt, now)}${push && ` by ${push.actor.username}`}</span></li>`,
+      html`<li>${icon('push')}<span>Pushed ${time.age(push?.pushedAt ?? pushedAt)}${push && ` by ${push.actor.username}`}</span></li>`,
     protectedBranches.length > 0 &&
       html`<li>${icon('shield')}<span>${toList(protectedBranches)} protected</span></li>`,
     html`<li>${icon('person')}<span>${ownerUsername}${others.length > 0 && `, with ${toList(others)}`}</span></li>`,

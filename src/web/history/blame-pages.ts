@@ -4,16 +4,15 @@ import { visibleText } from '../../render/visible-text.ts'
 import { grouped } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { type PageTarget, parseTarget } from '../links.ts'
-import { type PageContext, page, type View } from '../page.ts'
+import { keptPage, type SharedContext, type View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
-import { age } from '../time.ts'
 import { commitLink } from './commit-parts.ts'
 import { pathQuery } from './path-query.ts'
 
 const pageLines = 1000
 
 export const blamePages = [
-  page('/r/:name/blame/:target*', ['getBlame'], {
+  keptPage('/r/:name/blame/:target*', ['getBlame'], {
     weight: 'heavy',
     audience: 'all',
     async show(context) {
@@ -34,12 +33,12 @@ type Blame = OperationValues['getBlame']
 type BlamedRange = Blame['ranges'][number]
 
 function blameView(
-  context: PageContext,
+  context: SharedContext,
   { rev, path }: PageTarget,
   from: number,
   blame: Blame,
 ): View {
-  const { to, params, now } = context
+  const { to, params, time } = context
   const name = params.name ?? ''
   const { totalLines, ranges, next } = blame
   const last = (next ?? totalLines + 1) - 1
@@ -67,7 +66,7 @@ ${
   totalLines === 0
     ? html`<p class="card pad soft">The file is empty.</p>`
     : html`<div class="card blame" tabindex="0" role="region" aria-label="Lines with their commits"><table><caption class="hidden">Lines of ${path.path} with the commits that they are from</caption>
-${ranges.map((range) => rangeRows(range, { to, name, now, commit: commits.get(range.commit) }))}
+${ranges.map((range) => rangeRows(range, { to, name, time, commit: commits.get(range.commit) }))}
 </table></div>`
 }
 ${
@@ -79,20 +78,20 @@ ${after !== undefined && html`<a class="button" href="${here(after)}">Lines afte
   }
 }
 
-type RangeContext = Pick<PageContext, 'to' | 'now'> & {
+type RangeContext = Pick<SharedContext, 'to' | 'time'> & {
   name: string
   commit: Blame['commits'][number] | undefined
 }
 
 /** The lines of one commit: who and when once, beside them. */
-function rangeRows(range: BlamedRange, { to, name, now, commit }: RangeContext): Html {
+function rangeRows(range: BlamedRange, { to, name, time, commit }: RangeContext): Html {
   const { start, lines, cutLines = [], previous } = range
   const at = commit?.committer?.at
-  const step = at === undefined ? ageSteps.length : stepOf(now - at)
+  const step = at === undefined ? ageSteps.length : 1 + time.stepOf(at, ageLimits)
   const author = commit?.author?.name ?? ''
   const about = html`<td class="blame-commit age-${step}" rowspan="${lines.length}"><div>
 <a class="cut" href="${to.commit(name, range.commit)}" title="${commit?.summary} (${author})">${visibleText(commit?.summary || range.commit)}</a>
-<span class="soft">${at !== undefined && age(at, now)}</span>${
+<span class="soft">${at !== undefined && time.age(at)}</span>${
     previous
       ? html`<a class="before" href="${to.blame(name, previous.commit, previous)}#L${range.originalStart}" title="Blame before this commit">${icon('history')}<span class="hidden">Blame before this commit</span></a>`
       : html`<span class="before"></span>`
@@ -117,10 +116,7 @@ const ageSteps: [limitMs: number, text: string][] = [
   [Number.POSITIVE_INFINITY, 'older'],
 ]
 
-/** The step of an age, from 1 for the newest. */
-function stepOf(ageMs: number): number {
-  return 1 + ageSteps.findIndex(([limit]) => ageMs < limit)
-}
+const ageLimits = ageSteps.map(([limit]) => limit)
 
 function legend(): Html {
   return html`<span class="blame-legend">${ageSteps.map(

@@ -2,13 +2,13 @@ import { type Html, html } from '../../render/html.ts'
 import { markedText, visibleText } from '../../render/visible-text.ts'
 import { counted, grouped } from '../display-text.ts'
 import { icon } from '../icons.ts'
-import { type PageContext, page, type View } from '../page.ts'
+import { keptPage, type SharedContext, type View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 
 const maxMatches = 200
 
 export const codeSearchPages = [
-  page('/r/:name/search', ['getRepository', 'searchCode'], {
+  keptPage('/r/:name/search', ['getRepository', 'searchCode'], {
     weight: 'heavy',
     audience: 'all',
     async show(context) {
@@ -36,7 +36,11 @@ type Search = { q: string; rev: string; path: string; hasAnyCase: boolean }
 type Result = OperationValues['searchCode']
 type Match = Result['matches'][number]
 
-function searchView({ params, to }: PageContext, search: Search, result: Result | undefined): View {
+function searchView(
+  { params, to }: SharedContext,
+  search: Search,
+  result: Result | undefined,
+): View {
   const name = params.name ?? ''
   const { q, rev, path, hasAnyCase } = search
   const files = byFile(result?.matches ?? [])
@@ -99,7 +103,7 @@ function byFile(matches: readonly Match[]): Match[][] {
 
 function fileMatches(
   matches: readonly Match[],
-  { name, rev, to }: { name: string; rev: string } & Pick<PageContext, 'to'>,
+  { name, rev, to }: { name: string; rev: string } & Pick<SharedContext, 'to'>,
 ): Html {
   const [first] = matches
   if (!first) return html``

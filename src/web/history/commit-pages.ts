@@ -2,10 +2,9 @@ import { type Html, html } from '../../render/html.ts'
 import { visibleText } from '../../render/visible-text.ts'
 import { shortId } from '../display-text.ts'
 import { icon } from '../icons.ts'
-import { type PageContext, page, Redirect, type View } from '../page.ts'
+import { keptPage, Redirect, type SharedContext, type View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { runMark } from '../runs/run-states.ts'
-import { age } from '../time.ts'
 import {
   commitLink,
   findLinkedCommits,
@@ -20,27 +19,31 @@ import { type PatchFormat, patchResponse } from './patch-response.ts'
 import { refsById } from './refs-by-id.ts'
 
 export const commitPages = [
-  page('/r/:name/commit/:id', ['getCommit', 'getFile', 'listBranches', 'listTags', 'listRuns'], {
-    weight: 'git',
-    // Its parents lead on to all of history.
-    audience: 'all',
-    async show(context) {
-      const { to, params, query, read } = context
-      const { name = '' } = params
-      const { id, format } = splitFormat(params.id ?? '')
-      const file = fileOf(query)
-      const commit = await read('getCommit', {
-        params: { id },
-        query: { diff: true, ...file },
-      })
-      if (commit.id !== id) {
-        const search = query.size > 0 ? `?${query}` : ''
-        return new Redirect(to.commit(name, commit.id) + format + search)
-      }
-      if (format !== '') return patchResponse(commit, format)
-      return commitView(context, commit)
+  keptPage(
+    '/r/:name/commit/:id',
+    ['getCommit', 'getFile', 'listBranches', 'listTags', 'listRuns'],
+    {
+      weight: 'git',
+      // Its parents lead on to all of history.
+      audience: 'all',
+      async show(context) {
+        const { to, params, query, read } = context
+        const { name = '' } = params
+        const { id, format } = splitFormat(params.id ?? '')
+        const file = fileOf(query)
+        const commit = await read('getCommit', {
+          params: { id },
+          query: { diff: true, ...file },
+        })
+        if (commit.id !== id) {
+          const search = query.size > 0 ? `?${query}` : ''
+          return new Redirect(to.commit(name, commit.id) + format + search)
+        }
+        if (format !== '') return patchResponse(commit, format)
+        return commitView(context, commit)
+      },
     },
-  }),
+  ),
 ]
 
 /** The id of a commit, and whether it is wanted as text: `.diff` or `.patch`. */
@@ -51,7 +54,7 @@ function splitFormat(text: string): { id: string; format: '' | PatchFormat } {
 
 type Details = OperationValues['getCommit']
 
-async function commitView(context: PageContext, commit: Details): Promise<View> {
+async function commitView(context: SharedContext, commit: Details): Promise<View> {
   const { to, params, query } = context
   const { name = '' } = params
   const { id, message, diff } = commit
@@ -107,16 +110,16 @@ function commitPatches(address: string): Html {
   return html`<a class="button quiet small wide-only" href="${address}.diff">.diff</a><a class="button quiet small wide-only" href="${address}.patch">.patch</a>`
 }
 
-function people({ now }: PageContext, { author, committer }: Details): Html {
+function people({ time }: SharedContext, { author, committer }: Details): Html {
   const isSame = author.name === committer.name && author.email === committer.email
   return html`<p class="commit-people"><b title="${author.email}">${author.name}</b> ${
     isSame
-      ? html`committed ${age(committer.at, now)}`
-      : html`authored ${age(author.at, now)}, <b title="${committer.email}">${committer.name}</b> committed ${age(committer.at, now)}`
+      ? html`committed ${time.age(committer.at)}`
+      : html`authored ${time.age(author.at)}, <b title="${committer.email}">${committer.name}</b> committed ${time.age(committer.at)}`
   }</p>`
 }
 
-function parents({ to, params }: PageContext, { parents: ids }: Details): Html {
+function parents({ to, params }: SharedContext, { parents: ids }: Details): Html {
   const name = params.name ?? ''
   if (ids.length === 0) return html`<span class="soft">no parents</span>`
   const list = ids.map((id) => html` ${commitLink(to, name, id)}`)

@@ -3,7 +3,7 @@ import { type Html, html } from '../../render/html.ts'
 import { visibleText } from '../../render/visible-text.ts'
 import { shortId } from '../display-text.ts'
 import type { Links } from '../links.ts'
-import type { PageContext } from '../page.ts'
+import type { SharedContext } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 
 export type ShownCommit = OperationValues['listCommits'][number]
@@ -54,7 +54,7 @@ const maxLinkedIds = 10
 
 /** The addresses of the commits whose ids are in a message. */
 export async function findLinkedCommits(
-  { tryRead, to, params }: PageContext,
+  { tryRead, to, params }: SharedContext,
   message: string,
 ): Promise<Map<string, string>> {
   const ids = idsIn(message).slice(0, maxLinkedIds)
@@ -75,9 +75,8 @@ type ListedRuns = OperationValues['listRuns']
 export type RunsByCommit = ReadonlyMap<string, ListedRuns[number]>
 
 /** The newest run of each commit, among the last ones; empty for those who may not see runs. */
-export async function recentRuns({ tryRead, session }: PageContext): Promise<RunsByCommit> {
-  const runs =
-    session === undefined ? undefined : await tryRead('listRuns', { query: { limit: 100 } })
+export async function recentRuns({ tryRead, isLoggedIn }: SharedContext): Promise<RunsByCommit> {
+  const runs = isLoggedIn ? await tryRead('listRuns', { query: { limit: 100 } }) : undefined
   const byCommit = new Map<string, ListedRuns[number]>()
   for (const run of runs ?? []) if (!byCommit.has(run.commit)) byCommit.set(run.commit, run)
   return byCommit

@@ -1,13 +1,12 @@
 import { type Html, html } from '../../render/html.ts'
 import { visibleText } from '../../render/visible-text.ts'
 import { icon } from '../icons.ts'
-import type { PageContext } from '../page.ts'
+import type { SharedContext } from '../page.ts'
 import { runMark } from '../runs/run-states.ts'
-import { age } from '../time.ts'
 import { commitLink, type RunsByCommit, type ShownCommit, splitMessage } from './commit-parts.ts'
 import type { RefsById } from './refs-by-id.ts'
 
-type RowContext = Pick<PageContext, 'to' | 'now'> & {
+type RowContext = Pick<SharedContext, 'to' | 'time'> & {
   name: string
   refs: RefsById
   runs: RunsByCommit
@@ -17,7 +16,7 @@ type RowContext = Pick<PageContext, 'to' | 'now'> & {
 /** A commit in a list. */
 export function commitRow(
   { id, message, author, committer, parents }: ShownCommit,
-  { name, to, now, refs, runs, here }: RowContext,
+  { name, to, time, refs, runs, here }: RowContext,
 ): Html {
   const { subject, body } = splitMessage(message)
   const own = refs.get(id) ?? []
@@ -28,7 +27,7 @@ export function commitRow(
     here
       ? html`<a href="${here({ author: author.email || author.name })}">${author.name}</a>`
       : author.name
-  }${isOther && `, committed by ${committer.name}`} · ${age(committer.at, now)}${
+  }${isOther && `, committed by ${committer.name}`} · ${time.age(committer.at)}${
     parents.length > 1 && ' · merge'
   }${own.map(({ kind, text, href }) => html` <a class="badge" href="${href}">${icon(kind)}${text}</a>`)}</p>
 ${body !== '' && html`<details><summary>Message</summary><pre>${visibleText(body)}</pre></details>`}</div>

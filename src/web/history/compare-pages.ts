@@ -2,7 +2,7 @@ import { Problem } from '../../base/problem.ts'
 import { type Html, html } from '../../render/html.ts'
 import { counted, grouped } from '../display-text.ts'
 import { icon } from '../icons.ts'
-import { type PageContext, page, Redirect, type View } from '../page.ts'
+import { keptPage, Redirect, type SharedContext, type View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { commitLink, recentRuns } from './commit-parts.ts'
 import { commitRow } from './commit-row.ts'
@@ -15,7 +15,7 @@ import { refsById } from './refs-by-id.ts'
 const maxCommits = 100
 
 export const comparePages = [
-  page('/r/:name/compare', ['getRepository', 'listBranches', 'listTags'], {
+  keptPage('/r/:name/compare', ['getRepository', 'listBranches', 'listTags'], {
     weight: 'git',
     audience: 'all',
     async show(context) {
@@ -26,7 +26,7 @@ export const comparePages = [
       return formView(context, { base: base || defaultBranch, head })
     },
   }),
-  page(
+  keptPage(
     '/r/:name/compare/:range*',
     ['compareCommits', 'getFile', 'listBranches', 'listTags', 'listRuns'],
     {
@@ -64,7 +64,7 @@ function decode(text: string): string | undefined {
   }
 }
 
-async function formView(context: PageContext, range: Range): Promise<View> {
+async function formView(context: SharedContext, range: Range): Promise<View> {
   const name = context.params.name ?? ''
   return {
     title: `Compare · ${name}`,
@@ -78,7 +78,7 @@ ${await rangeForm(context, range)}
 }
 
 async function rangeForm(
-  { tryRead, to, params }: PageContext,
+  { tryRead, to, params }: SharedContext,
   { base, head }: Range,
 ): Promise<Html> {
   const name = params.name ?? ''
@@ -98,8 +98,12 @@ ${head !== '' && html`<a class="button quiet" href="${to.compare(name, head, bas
 
 type Compared = OperationValues['compareCommits']
 
-async function compareView(context: PageContext, range: Range, compared: Compared): Promise<View> {
-  const { to, params, query, now } = context
+async function compareView(
+  context: SharedContext,
+  range: Range,
+  compared: Compared,
+): Promise<View> {
+  const { to, params, query, time } = context
   const name = params.name ?? ''
   const { base, head } = range
   const { commits, diff, mergeBase } = compared
@@ -130,7 +134,7 @@ ${form}
 ${
   commits.length > 0 &&
   html`<details class="compare-commits"${commits.length <= 10 && html` open`}><summary>${counted(compared.ahead, 'commit')}</summary>
-<ol class="card">${commits.map((commit) => commitRow(commit, { name, to, now, refs, runs }))}</ol>
+<ol class="card">${commits.map((commit) => commitRow(commit, { name, to, time, refs, runs }))}</ol>
 ${
   commits.length < compared.ahead &&
   html`<p class="soft">Only the newest ${grouped(commits.length)} of ${grouped(compared.ahead)} are listed. <a href="${to.log(name, head)}">All commits of ${head}</a></p>`

@@ -1,4 +1,4 @@
-import type { PageContext } from '../page.ts'
+import type { SharedContext } from '../page.ts'
 import type { ShownFile } from './diff-context.ts'
 
 /** The file that a page of a diff shows alone, as the API takes it. */
@@ -33,7 +33,7 @@ export function pageAddress(path: string, query: URLSearchParams) {
 
 /** The lines of a file, if the API has it as text. */
 export async function linesOfFile(
-  { tryRead }: PageContext,
+  { tryRead }: SharedContext,
   rev: string,
   file: ShownFile | undefined,
 ): Promise<string[] | undefined> {

@@ -1,5 +1,5 @@
 import type { Html } from '../../render/html.ts'
-import type { PageContext } from '../page.ts'
+import type { SharedContext } from '../page.ts'
 import type { DiffHighlights, ShownDiff, ShownFile } from './diff-context.ts'
 
 const maxLength = 256 * 1024
@@ -9,7 +9,7 @@ const timeoutMs = 120
 
 /** Highlights the changed lines of a diff, as far as that is quick: each side of a file by itself. */
 export async function highlightDiff(
-  { render, signal }: Pick<PageContext, 'render' | 'signal'>,
+  { render, signal, markProvisional }: Pick<SharedContext, 'render' | 'signal' | 'markProvisional'>,
   { files }: ShownDiff,
 ): Promise<DiffHighlights> {
   const highlights = new Map<ShownFile['hunks'][number], (string | undefined)[]>()
@@ -18,7 +18,11 @@ export async function highlightDiff(
   for (const file of files) {
     const length = file.hunks.reduce((sum, { lines }) => sum + lengthOf(lines), 0)
     left -= length
-    if (left < 0 || performance.now() > end || signal().aborted) break
+    if (left < 0) break
+    if (performance.now() > end || signal().aborted) {
+      markProvisional()
+      break
+    }
     if (length === 0 || file.status === 'type-changed') continue
     const [old, new_] = await Promise.all([
       highlightSide(render, file, '-'),
@@ -36,7 +40,7 @@ export async function highlightDiff(
 
 /** The lines of one side; unchanged ones are taken from the new one. */
 async function highlightSide(
-  render: PageContext['render'],
+  render: SharedContext['render'],
   { path, hunks, oldId, newId, truncated }: ShownFile,
   sign: '-' | '+',
 ): Promise<string[] | undefined> {
@@ -74,7 +78,7 @@ function lengthOf(lines: readonly string[]): number {
 
 /** Highlights a whole file, whose lines are given. */
 export async function highlightWhole(
-  { render }: Pick<PageContext, 'render'>,
+  { render }: Pick<SharedContext, 'render'>,
   file: ShownFile | undefined,
   lines: readonly string[] | undefined,
 ): Promise<string[] | undefined> {

@@ -1,13 +1,13 @@
 import { escapeHtml } from '../../render/html.ts'
 import type { PageTarget } from '../links.ts'
-import { type PageContext, RawResponse } from '../page.ts'
+import { RawResponse, type SharedContext } from '../page.ts'
 import { splitMessage } from './commit-parts.ts'
 
 const entries = 50
 
 /** The newest commits as an Atom feed: RFC 4287. */
 export async function commitFeed(
-  { read, params, to, baseUrl }: PageContext,
+  { read, params, to, baseUrl }: SharedContext,
   { rev }: PageTarget,
 ): Promise<RawResponse> {
   const name = params.name ?? ''

@@ -2,7 +2,7 @@ import { Problem } from '../../base/problem.ts'
 import { html } from '../../render/html.ts'
 import { icon } from '../icons.ts'
 import { type PageTarget, parseTarget } from '../links.ts'
-import { type PageContext, page, type View } from '../page.ts'
+import { keptPage, type SharedContext, type View } from '../page.ts'
 import { recentRuns, type ShownCommit } from './commit-parts.ts'
 import { commitRow } from './commit-row.ts'
 import { commitFeed } from './log-feed.ts'
@@ -12,19 +12,23 @@ import { refsById } from './refs-by-id.ts'
 const pageSize = 50
 
 export const logPages = [
-  page('/r/:name/log', ['getRepository', 'listCommits', 'listBranches', 'listTags', 'listRuns'], {
-    weight: 'git',
-    audience: 'code',
-    async show(context) {
-      const { defaultBranch } = await context.read('getRepository')
-      return logView(context, { rev: defaultBranch, path: { path: '' } }).catch((error) => {
-        const isEmpty = error instanceof Problem && error.code === 'revision_not_found'
-        if (!isEmpty) throw error
-        return emptyView(context, error.message)
-      })
+  keptPage(
+    '/r/:name/log',
+    ['getRepository', 'listCommits', 'listBranches', 'listTags', 'listRuns'],
+    {
+      weight: 'git',
+      audience: 'code',
+      async show(context) {
+        const { defaultBranch } = await context.read('getRepository')
+        return logView(context, { rev: defaultBranch, path: { path: '' } }).catch((error) => {
+          const isEmpty = error instanceof Problem && error.code === 'revision_not_found'
+          if (!isEmpty) throw error
+          return emptyView(context, error.message)
+        })
+      },
     },
-  }),
-  page('/r/:name/log/:target*', ['listCommits', 'listBranches', 'listTags', 'listRuns'], {
+  ),
+  keptPage('/r/:name/log/:target*', ['listCommits', 'listBranches', 'listTags', 'listRuns'], {
     weight: 'git',
     audience: 'code',
     async show(context) {
@@ -37,8 +41,8 @@ export const logPages = [
   }),
 ]
 
-async function logView(context: PageContext, target: PageTarget): Promise<View> {
-  const { readPage, params, query, to, now } = context
+async function logView(context: SharedContext, target: PageTarget): Promise<View> {
+  const { readPage, params, query, to, time } = context
   const name = params.name ?? ''
   const { rev, path } = target
   const author = query.get('author')?.trim() ?? ''
@@ -85,7 +89,7 @@ ${commits.length === 0 && html`<p class="card pad soft">No commits${author !== '
 ${byDay(commits).map(
   ({ day, list }) => html`<section class="log-day"><h2>${day}</h2>
 <ol class="card">
-${list.map((commit) => commitRow(commit, { name, to, now, refs, runs, here }))}
+${list.map((commit) => commitRow(commit, { name, to, time, refs, runs, here }))}
 </ol></section>`,
 )}
 ${
@@ -98,7 +102,7 @@ ${next !== undefined && html`<a class="button" href="${here({ cursor: next })}" 
   }
 }
 
-function crumbsOf({ to, params }: PageContext, { rev, path }: PageTarget) {
+function crumbsOf({ to, params }: SharedContext, { rev, path }: PageTarget) {
   if (path.path === '') return []
   const name = params.name ?? ''
   return [
@@ -132,7 +136,7 @@ function dayOf(at: number): string {
   return dayFormat.format(Math.max(-8.64e15, Math.min(8.64e15, at)))
 }
 
-function emptyView({ params }: PageContext, message: string): View {
+function emptyView({ params }: SharedContext, message: string): View {
   const name = params.name ?? ''
   return {
     title: `Commits · ${name}`,

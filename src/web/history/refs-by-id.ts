@@ -1,4 +1,4 @@
-import type { PageContext } from '../page.ts'
+import type { SharedContext } from '../page.ts'
 
 type ShownRef = { kind: 'branch' | 'tag'; text: string; href: string }
 
@@ -7,7 +7,7 @@ export type RefsById = ReadonlyMap<string, readonly ShownRef[]>
 const limit = 1000
 
 /** The branches and tags of each commit, among the first 1,000 of each by name. */
-export async function refsById({ tryRead, to, params }: PageContext): Promise<RefsById> {
+export async function refsById({ tryRead, to, params }: SharedContext): Promise<RefsById> {
   const name = params.name ?? ''
   const [branches = [], tags = []] = await Promise.all([
     tryRead('listBranches', { query: { limit, counts: false } }),
