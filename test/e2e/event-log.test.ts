@@ -284,7 +284,7 @@ test('a slow reader gets everything', async () => {
   await until('the stream has begun', () => text.includes('the events follow'))
   const [, from] = /\nid: (\d+)/.exec(text) ?? []
   socket.pause()
-  const rounds = 30
+  const rounds = 15
   const perRound = 1000
   for (let round = 0; round < rounds; round++) await publishMany(perRound, id)
   socket.resume()

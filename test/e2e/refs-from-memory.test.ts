@@ -11,13 +11,14 @@ import { sshCommand } from '../support/openssh.ts'
 import { without } from '../support/programs.ts'
 import { createRandom } from '../support/random.ts'
 import { gitHeaders } from '../support/raw-git.ts'
+import { toRounds } from '../support/rounds.ts'
 import { type SshSite, startSshSite } from '../support/ssh-site.ts'
 
 const skip = without('openssh')
 const zeroId = '0'.repeat(40)
 const seed = Number(process.env.SVC_FUZZ_SEED ?? Date.now() % 1_000_000)
-const pushes = Number(process.env.SVC_REF_PUSHES ?? 400)
-const packEvery = 40
+const pushes = toRounds(120)
+const packEvery = 20
 const listRequest = Buffer.concat([
   packet('command=ls-refs\n'),
   packet('object-format=sha1\n'),
@@ -29,7 +30,7 @@ const listRequest = Buffer.concat([
 test('a push is visible to all later readers, over either transport, while refs are packed', {
   skip: skip || onlyLocal,
 }, async (t) => {
-  t.diagnostic(`SVC_FUZZ_SEED=${seed}, ${pushes} pushes (SVC_REF_PUSHES)`)
+  t.diagnostic(`SVC_FUZZ_SEED=${seed}, ${pushes} pushes`)
   const random = createRandom(seed)
   await using site = await startSshSite()
   await using project = await createProject()

@@ -14,6 +14,7 @@ import { fuzzing } from '../support/fuzz.ts'
 import { temporaryFolder } from '../support/git.ts'
 import { without } from '../support/programs.ts'
 import { createRandom } from '../support/random.ts'
+import { sampleOf, toRounds } from '../support/rounds.ts'
 import { pathWithoutBubblewrap, runningIn, systemPath, until } from '../support/sandbox.ts'
 import { testAsUnprivilegedUser, withoutUnprivilegedUser } from '../support/unprivileged-user.ts'
 
@@ -37,7 +38,7 @@ test(
   options,
   async () => {
     await using folder = await temporaryFolder()
-    for (const waitMs of [0, 2, 4, 6, 8, 10, 12, 15, 18, 22]) {
+    for (const waitMs of sampleOf([0, 2, 4, 6, 8, 10, 12, 15, 18, 22], 4)) {
       const { runner, outside } = await startRunner(folder.path, systemPath)
       await sleep(waitMs)
       runner.kill('SIGKILL')
@@ -50,7 +51,7 @@ test(
 test('a runner killed at any moment of a start leaves no process', options, async () => {
   const random = createRandom(fuzzing().seed)
   await using folder = await temporaryFolder()
-  const rounds = 20
+  const rounds = toRounds(6)
   for (let round = 0; round < rounds; round++) {
     const { runner, outside } = await startRunner(folder.path, systemPath)
     await sleep(random.below(30))
