@@ -33,8 +33,13 @@ test('other pages are open with all, and those of members never', () => {
 })
 
 test('pages by commit id are not for search engines', () => {
-  for (const params of [{ target: `${id}:a` }, { target: `${id}.atom` }, { id: `${id}.patch` }]) {
+  for (const params of [
+    { target: `${id}:a` },
+    { target: `${id}.atom` },
+    { id: `${id}.patch` },
+    { range: `main...${id}` },
+  ]) {
     assert.ok(namesCommit({ params }), JSON.stringify(params))
   }
-  assert.ok(!namesCommit({ params: { target: 'main:deadbeef', id: '12' } }))
+  assert.ok(!namesCommit({ params: { target: 'main:deadbeef', id: '12', range: 'a...b' } }))
 })

@@ -20,7 +20,7 @@ export function isOpenToAnonymous(
 
 /** Whether a page shows a commit by its id: search engines are to keep what a branch has now. */
 export function namesCommit({ params }: Pick<Visited, 'params'>): boolean {
-  return isId(params.target) || isId(params.id)
+  return isId(params.target) || isId(params.id) || (params.range ?? '').split('...').some(isId)
 }
 
 /** Whether the revision of an address, before a path if there is one, is an id or the beginning of one. */

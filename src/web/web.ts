@@ -40,7 +40,7 @@ import { pageHeaders } from './page-headers.ts'
 import { pages } from './page-list.ts'
 import { problemView } from './problem-page.ts'
 import { sendGrowing, sendHtml, sendRaw, sendRedirect } from './responses.ts'
-import { robotsText } from './robots.ts'
+import { robotsText, withNofollow } from './robots.ts'
 import { assertSameOrigin } from './same-origin.ts'
 import { unlockView } from './session-pages.ts'
 import { createSessionWatch } from './session-watch.ts'
@@ -143,7 +143,8 @@ export function createWeb({
       return toLogin(exchange, to)
     }
     limitRate(open ? caller.id : `anonymous ${networkOf(exchange.address)}`, route.weight)
-    return route.isKept ? showKept(route, context) : route.show(context)
+    const shown = open ? route : forSearchEngines(route, to.prefix)
+    return route.isKept ? showKept(shown, context) : shown.show(context)
   }
 
   async function perform(exchange: PageExchange, route: PageAction, visit: Visit) {
@@ -254,7 +255,8 @@ export function createWeb({
     const { to, caller, context } = visit
     const asset = (name: string) => assets.addressOf(to, name)
     const body = result.body instanceof PageBody ? result.body : new PageBody(result.body)
-    const frame = renderFrame({ ...result, body: bodyMark }, { ...context, caller, asset })
+    const plain = renderFrame({ ...result, body: bodyMark }, { ...context, caller, asset })
+    const frame = visit.open ? plain : withNofollow(plain, to.prefix)
     const [start = '', end = ''] = frame.text.split(bodyMark.text)
     if (result.more) {
       watchSession(visit, response)
@@ -299,6 +301,18 @@ export function createWeb({
       await send(exchange, visit, problemView(problem, visit.context))
     }
     return template
+  }
+}
+
+/** A page as it is shown without a session, such as to a search engine. */
+function forSearchEngines(page: Page, prefix: string): Page {
+  return {
+    ...page,
+    async show(context) {
+      const result = await page.show(context)
+      if (result instanceof RawResponse || result instanceof Redirect) return result
+      return { ...result, body: withNofollow(result.body, prefix) }
+    },
   }
 }
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { matchPage } from '../../src/web/match.ts'
 import { pages } from '../../src/web/page-list.ts'
 import { startBrowser } from '../support/browser.ts'
 import {
@@ -27,7 +28,8 @@ before(async () => {
   receiver = await startReceiver((_received, response) =>
     response.writeHead(500, hostileAnswer.headers).end(hostileAnswer.body),
   )
-  service = await startService({ env: { SVC_REQUEST_BURST: '10000' } })
+  const env = { SVC_WEB_ANONYMOUS_READ: 'all', SVC_TRUSTED_PROXIES: '127.0.0.1' }
+  service = await startService({ env: { SVC_REQUEST_BURST: '10000', ...env } })
   const site = { name, receiver: receiver.url }
   ;({ owner } = await createHostileRepository(service, site))
   await receiver.untilReceived(1)
@@ -133,6 +135,36 @@ test('forms that are refused show what was typed as text', async () => {
     assert.ok(status < 500, `${path}: ${status}`)
     if (!headers.get('content-type')?.startsWith('text/html')) continue
     assert.deepEqual(readPage(text).faults, [], path)
+  }
+})
+
+test('search engines are led to what branches have now, and keep no page of a commit', async () => {
+  // Those of a network are limited together.
+  const clients = Array.from({ length: 30 }, (_, index) => {
+    const client = createPageClient(service.url)
+    const headers = { 'x-forwarded-for': `192.0.2.${index}` }
+    return { ...client, get: (path: string) => client.request(path, { headers }) }
+  })
+  const found = await crawl({ clients, from: ['/', `/r/${name}/log/main`], mostOfEach: 6 })
+  assert.deepEqual(found.faults, [])
+  for (const { path, answer } of [...found.crawled, ...crawled]) {
+    const isOfCommit = /^\/r\/[^/]+\/\w+\/[^?:]*[0-9a-f]{40}/.test(path)
+    // Those of raw files have their own.
+    if (isOfCommit || !path.includes('/raw/'))
+      assert.equal(answer.headers.get('x-robots-tag') === 'noindex', isOfCommit, path)
+  }
+  const links = found.crawled.flatMap(({ tags }) => tags.filter((tag) => tag.name === 'a'))
+  assert.ok(links.length > 100)
+  for (const { attributes } of links) {
+    const address = attributes.get('href') ?? ''
+    const isFollowed = !/\bnofollow\b/.test(attributes.get('rel') ?? '')
+    const [path = '', query] = address.split('#', 1)[0]?.split('?') ?? []
+    const route = path.startsWith('/') ? matchPage(pages, 'GET', path)?.route : undefined
+    const isCostly = query !== undefined || (route?.kind === 'page' && route.weight !== 'light')
+    const isOfBranch =
+      /^\/r\/[^/]+(?:\/src\/.*)?$/.test(path) && query === undefined && !/\/[0-9a-f]{40}/.test(path)
+    if (isFollowed) assert.ok(!isCostly || isOfBranch, address)
+    if (isOfBranch) assert.ok(isFollowed, address)
   }
 })
 
