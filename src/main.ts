@@ -124,7 +124,7 @@ async function serve(): Promise<void> {
     process.stderr.write(toWelcome({ baseUrl, sshUrl, token, loginUrl: login?.url }))
   } else if (login) {
     const { toLoginLine } = await import('./commands/welcome.ts')
-    process.stderr.write(toLoginLine(login.url))
+    process.stderr.write(`${toLoginLine(login.url)}\n`)
   }
   dropStartupGarbage()
   const { http, ssh } = service

@@ -39,7 +39,7 @@ The API is described at ${baseUrl}/docs
 
 /** The first line of each start on a terminal, and a part of the welcome. */
 export function toLoginLine(loginUrl: string): string {
-  return `\nTo see it in a browser, open this address within ten minutes. It logs in once, as the administrator:\n\n    ${loginUrl}\n\n`
+  return `\nTo see it in a browser, open this address within ten minutes. It logs in once, as the administrator:\n\n    ${loginUrl}\n`
 }
 
 function announce(token: Token): string {
