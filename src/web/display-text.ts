@@ -8,7 +8,12 @@ export function counted(count: number, one: string, many = `${one}s`): string {
   return `${grouped(count)} ${count === 1 ? one : many}`
 }
 
-/** The id of an object as people know it. */
+/** The first seven digits of the id of an object. */
 export function shortId(id: string): string {
   return id.slice(0, 7)
+}
+
+/** The name of a ref as people write it: `main`, `v1.0`, else in full. */
+export function shortRef(ref: string): string {
+  return ref.replace(/^refs\/(?:heads|tags)\//, '')
 }

@@ -2,9 +2,9 @@ import type { Static } from 'typebox'
 import type { LoggedEvent } from '../event-log/event-routes.ts'
 import type { EventData } from '../events/events.ts'
 import { type Html, html } from '../render/html.ts'
+import { counted, shortRef } from './display-text.ts'
 import type { IconName } from './icons.ts'
 import type { Links } from './links.ts'
-import { shortRef } from './ref-names.ts'
 
 type Logged = Static<typeof LoggedEvent>
 
@@ -64,7 +64,7 @@ const sentences: { [K in keyof EventData]: Describe<K> } = {
     parts: [
       who,
       ' pushed ',
-      link(count(findings.length, 'allowed credential'), of(`pushes/${pushId}`)),
+      link(counted(findings.length, 'allowed credential'), of(`pushes/${pushId}`)),
       ' to ',
       repository,
     ],
@@ -220,10 +220,6 @@ function protectedRef({ branch, tag }: { branch: string | null; tag: string | nu
 function nameIn({ name, repositoryName }: Record<string, unknown>): string {
   const given = repositoryName ?? name
   return typeof given === 'string' ? given : 'a deleted repository'
-}
-
-function count(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? '' : 's'}`
 }
 
 function isZero(id: string): boolean {

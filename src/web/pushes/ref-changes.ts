@@ -1,9 +1,8 @@
 import { type Html, html } from '../../render/html.ts'
-import { shortId } from '../display-text.ts'
+import { shortId, shortRef } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import type { Links } from '../links.ts'
 import type { OperationValues } from '../read-operations.ts'
-import { shortRef } from '../ref-names.ts'
 
 export type ShownPush = OperationValues['listPushes'][number]
 type RefChange = ShownPush['refs'][number]
