@@ -1,4 +1,5 @@
 import { type Html, html } from '../../render/html.ts'
+import { grouped } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { type PageContext, page, type View } from '../page.ts'
 import { formButton, otherProblem } from '../page-forms.ts'
@@ -39,7 +40,7 @@ function deliveryView(context: PageContext, delivery: Shown): View {
       { text: `${event}${seq === null ? '' : ` ${seq}`}` },
     ],
     json: `/repos/${name}/webhooks/${webhookId}/deliveries/${id}`,
-    body: html`<div class="page-head"><h1>${event}${seq !== null && html` <span class="soft">${seq.toLocaleString('en')}</span>`}</h1>
+    body: html`<div class="page-head"><h1>${event}${seq !== null && html` <span class="soft">${grouped(seq)}</span>`}</h1>
 <div class="actions">${status === 'pending' && html`<a class="button" href="${address}">${icon('again')}Refresh</a>`}
 ${mayChangeWebhooks(context) && formButton(`${address}/retry`, html`${icon('again')}Send again`, { className: '' })}</div>
 <p class="soft inline">${statusBadge(status)} to <code>${url}</code></p></div>
@@ -48,15 +49,15 @@ ${otherProblem(context)}
 <section><h2 class="gap">Attempts</h2>
 ${history.length === 0 && html`<p class="card pad soft">There was none yet.</p>`}
 ${history.toReversed().map((attempt, index) => attemptView(attempt, { isOpen: index === 0, now }))}
-${history.length < attempts && html`<p class="help">The last ${history.length} of ${attempts.toLocaleString('en')} attempts.</p>`}</section>
+${history.length < attempts && html`<p class="help">The last ${history.length} of ${grouped(attempts)} attempts.</p>`}</section>
 <section><h2 class="gap">Request body</h2>${bodyView(delivery.body)}</section>
 </div>
 <aside class="side" aria-label="About the delivery"><section><h2>About</h2><ul>
 <li>${icon('history')}<span>created ${age(delivery.createdAt, now)}</span></li>
-<li>${icon('again')}${attempts.toLocaleString('en')} of ${maxAttempts} attempts</li>
+<li>${icon('again')}${grouped(attempts)} of ${maxAttempts} attempts</li>
 ${delivery.nextAttemptAt !== null && html`<li>${icon('waiting')}<span>next ${age(delivery.nextAttemptAt, now)}</span></li>`}
 ${delivery.completedAt !== null && html`<li>${icon(status === 'success' ? 'check' : 'cross')}<span>ended ${age(delivery.completedAt, now)}</span></li>`}
-${delivery.previousSeq !== null && html`<li>${icon('link')}${delivery.previousSeq === 0 ? 'the first event' : `after event ${delivery.previousSeq.toLocaleString('en')}`}</li>`}
+${delivery.previousSeq !== null && html`<li>${icon('link')}${delivery.previousSeq === 0 ? 'the first event' : `after event ${grouped(delivery.previousSeq)}`}</li>`}
 </ul><p class="help">Id <code>${id}</code></p></section></aside></div>`,
   }
 }
@@ -87,7 +88,7 @@ function bodyView(body: string | null): Html {
   const text = indent(body)
   const shown = text.slice(0, bodyMaxLength)
   return html`<pre class="card pad body" tabindex="0" aria-label="Request body">${shown}</pre>
-${shown.length < text.length && html`<p class="help">The first ${bodyMaxLength.toLocaleString('en')} of ${text.length.toLocaleString('en')} characters; the API has all of it.</p>`}`
+${shown.length < text.length && html`<p class="help">The first ${grouped(bodyMaxLength)} of ${grouped(text.length)} characters; the API has all of it.</p>`}`
 }
 
 function indent(json: string): string {

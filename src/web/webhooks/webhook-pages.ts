@@ -1,5 +1,6 @@
 import { type Html, html } from '../../render/html.ts'
 import { pager } from '../admin/pager.ts'
+import { grouped } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { type PageContext, page, type View } from '../page.ts'
 import { createForm, formButton, otherProblem, textOf } from '../page-forms.ts'
@@ -80,7 +81,7 @@ ${
   html`<ul class="card rows">${rows.map(
     ({ webhook, deliveries }) => html`<li class="row">
 <div class="grow"><h2 class="row-title"><a href="${to.of(name, `webhooks/${webhook.id}`)}">${webhook.url}</a></h2>
-<p class="soft">${webhook.events.join(', ')}${webhook.hasSecret && ', signed'}${webhook.pending > 0 && `, ${webhook.pending.toLocaleString('en')} pending`}</p>
+<p class="soft">${webhook.events.join(', ')}${webhook.hasSecret && ', signed'}${webhook.pending > 0 && `, ${grouped(webhook.pending)} pending`}</p>
 ${webhook.health !== 'healthy' && html`<p class="soft">${healthReason(webhook, now)}</p>`}</div>
 ${deliveryTicks(deliveries, ticksInList)}
 ${healthBadge(webhook)}
@@ -139,7 +140,7 @@ ${pager(context, listed.next, { first: 'Newest', next: 'Older' })}</section>
 <li>${icon(webhook.hasSecret ? 'lock' : 'warning')}${webhook.hasSecret ? 'signed' : 'not signed'}</li>
 ${webhook.secretExpiresAt !== null && html`<li>${icon('key')}<span>previous secret until ${age(webhook.secretExpiresAt, now)}</span></li>`}
 <li>${icon('history')}<span>created ${age(webhook.createdAt, now)}</span></li>
-${webhook.pending > 0 && html`<li>${icon('waiting')}${webhook.pending.toLocaleString('en')} pending</li>`}
+${webhook.pending > 0 && html`<li>${icon('waiting')}${grouped(webhook.pending)} pending</li>`}
 </ul></section>
 ${
   mayChange &&
@@ -172,7 +173,7 @@ ${
 <thead><tr><th scope="col">Event</th><th scope="col">State</th><th scope="col">Response</th><th scope="col">Attempts</th><th scope="col">Took</th><th scope="col" class="end">Created</th></tr></thead>
 <tbody>${listed.value.map(
         (one) => html`<tr>
-<td><a class="linked" href="${to.of(one.repoName, `webhooks/${one.webhookId}/deliveries/${one.id}`)}">${one.event}${one.seq !== null && ` ${one.seq.toLocaleString('en')}`}</a></td>
+<td><a class="linked" href="${to.of(one.repoName, `webhooks/${one.webhookId}/deliveries/${one.id}`)}">${one.event}${one.seq !== null && ` ${grouped(one.seq)}`}</a></td>
 <td>${statusBadge(one.status)}</td>
 <td>${one.responseStatus ?? (one.error === null ? '' : html`<span class="soft">${one.error}</span>`)}</td>
 <td class="soft nowrap">${one.attempts} of ${one.maxAttempts}</td>
@@ -201,7 +202,7 @@ function replayNotice({ query }: PageContext, address: string): Html | false {
   const hidden = Object.fromEntries(
     ['since', 'until', 'onlyFailed', 'after'].map((name) => [name, query.get(name) ?? '']),
   )
-  return html`<div class="notice good" role="status">${icon('check')}<p>${replayed.toLocaleString('en')} deliveries are sent again, and ${created.toLocaleString('en')} for the first time.</p>${query.has('after') && formButton(`${address}/replay`, 'Go on with the rest', { hidden })}</div>`
+  return html`<div class="notice good" role="status">${icon('check')}<p>${grouped(replayed)} deliveries are sent again, and ${grouped(created)} for the first time.</p>${query.has('after') && formButton(`${address}/replay`, 'Go on with the rest', { hidden })}</div>`
 }
 
 function hostOf(url: string): string {
