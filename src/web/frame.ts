@@ -1,3 +1,4 @@
+import { holds, isAdmin } from '../access/may.ts'
 import { type Html, html } from '../render/html.ts'
 import { renderDocument } from './document.ts'
 import { icon } from './icons.ts'
@@ -86,7 +87,7 @@ function userMenu({ to, caller }: FrameContext): Html {
 <li><a href="${to.own('sessions')}">Sessions</a></li>
 <li><a href="${to.own('events')}">Events</a></li>
 <li><a href="${to.own('deleted')}">Deleted repositories</a></li>
-${caller.permissions.has('admin') && html`<li><a href="${to.own('audit')}">Audit log</a></li>`}
+${isAdmin(caller) && html`<li><a href="${to.own('audit')}">Audit log</a></li>`}
 </ul>
 <form method="post" action="${to.own('logout')}"><button>Log out</button></form>
 </div></details>`
@@ -116,9 +117,7 @@ function tabs(
 ): Html {
   const visible = tabList.filter(
     ({ permission, isForMembers }) =>
-      (permission === undefined ||
-        caller.permissions.has(permission) ||
-        caller.permissions.has('admin')) &&
+      (permission === undefined || holds(caller, permission)) &&
       (!isForMembers || session !== undefined),
   )
   return html`<nav class="tabs" aria-label="Repository"><div class="frame"><ul>

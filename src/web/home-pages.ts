@@ -1,3 +1,4 @@
+import { holds } from '../access/may.ts'
 import { type Html, html } from '../render/html.ts'
 import { counted } from './display-text.ts'
 import { renderSentence, toSentence } from './event-sentences.ts'
@@ -146,7 +147,7 @@ export function withoutRepeated(events: LoggedEvents): LoggedEvents {
 }
 
 function emptyView({ to, session, caller, baseUrl }: PageContext): View {
-  const mayCreate = caller.permissions.has('repo:write') || caller.permissions.has('admin')
+  const mayCreate = holds(caller, 'repo:write')
   return {
     title: 'Repositories · svc',
     json: '/activity',

@@ -1,3 +1,4 @@
+import { holds } from '../../access/may.ts'
 import { html } from '../../render/html.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
 import { createForm, otherProblem, requireTyped, textOf } from '../page-forms.ts'
@@ -36,7 +37,7 @@ export const deletedPages = [
 
 function deletedView(context: PageContext, deleted: Deleted[], next: string | undefined): View {
   const { to, caller, now } = context
-  const mayChange = caller.permissions.has('repo:delete') || caller.permissions.has('admin')
+  const mayChange = holds(caller, 'repo:delete')
   const rows = deleted.map((one) => ({
     ...one,
     restore: createForm(context, to.own(`deleted/${one.id}/restore`)),

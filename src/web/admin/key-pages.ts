@@ -1,3 +1,4 @@
+import { holds, isAdmin } from '../../access/may.ts'
 import { html } from '../../render/html.ts'
 import { icon } from '../icons.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
@@ -54,19 +55,17 @@ function commentOf(publicKey: string): string {
 
 function keysView(context: PageContext, keys: Key[], next: string | undefined): View {
   const { to, caller, query } = context
-  const isAdmin = caller.permissions.has('admin')
+  const isForAdmin = isAdmin(caller)
   const username = textOf(query, 'username') ?? caller.username
   const form = createForm(context, to.own('keys'))
-  const held = (['repo:read', 'repo:write'] as const).filter(
-    (one) => isAdmin || caller.permissions.has(one),
-  )
+  const held = (['repo:read', 'repo:write'] as const).filter((one) => holds(caller, one))
   return {
     title: 'SSH keys · svc',
     crumbs: [{ text: 'SSH keys' }],
     json: '/keys',
     body: html`<div class="page-head"><h1>SSH keys <span class="count">${keys.length}</span></h1>
 ${
-  isAdmin &&
+  isForAdmin &&
   html`<form class="inline" action="${to.own('keys')}"><label for="of">User</label><input id="of" name="username" value="${username}" maxlength="64" size="16"><button>Show</button></form>`
 }
 <p class="soft">With a key Git reads and pushes over SSH as <b>${username}</b>, as far as its permissions go.</p></div>
@@ -81,8 +80,8 @@ ${pager(context, next)}
 <h2>Add a key</h2>
 ${form.render(html`${form.area({ name: 'publicKey', label: 'Public key', isRequired: true, placeholder: 'ssh-ed25519 AAAA… ada@laptop', help: 'The line of a .pub file, such as ~/.ssh/id_ed25519.pub.' })}
 <div class="columns">${form.text({ name: 'name', label: 'Name', maxLength: 100, help: 'The comment of the key if empty.' })}
-${form.select({ name: 'expires', label: 'Expires', options: expiryChoices('With the token of this session', { never: isAdmin }) })}
-${isAdmin && form.text({ name: 'username', label: 'User', maxLength: 64, value: username })}</div>
+${form.select({ name: 'expires', label: 'Expires', options: expiryChoices('With the token of this session', { never: isForAdmin }) })}
+${isForAdmin && form.text({ name: 'username', label: 'User', maxLength: 64, value: username })}</div>
 ${form.checks({ name: 'permissions', label: 'Permissions', choices: held.map((value) => ({ value, text: value, isChecked: true })) })}
 ${form.token()}
 <button class="primary">Add key</button>`)}

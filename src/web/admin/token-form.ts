@@ -1,3 +1,4 @@
+import { holds } from '../../access/may.ts'
 import type { Permission } from '../../access/permissions.ts'
 import { type Html, html } from '../../render/html.ts'
 import type { PageContext } from '../page.ts'
@@ -71,12 +72,10 @@ export function tokenForm(context: PageContext, kind: 'new' | 'delegate'): Html 
   const { to, caller } = context
   const isDelegated = kind === 'delegate'
   const form = createForm(context, to.own(`tokens/${kind}`))
-  const isHeld = (permission: Permission) =>
-    caller.permissions.has('admin') || caller.permissions.has(permission)
   const shown = groups.map(({ name, permissions }) => ({
     name,
     choices: permissions
-      .filter(([permission]) => isHeld(permission))
+      .filter(([permission]) => holds(caller, permission))
       .map(([value, help]) => ({ value, text: value, help, isChecked: preset.has(value) })),
   }))
   const expires = isDelegated

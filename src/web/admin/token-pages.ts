@@ -1,3 +1,4 @@
+import { isAdmin } from '../../access/may.ts'
 import { type Html, html } from '../../render/html.ts'
 import { icon } from '../icons.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
@@ -18,9 +19,8 @@ export const tokenPages = [
     audience: 'members',
     async show(context) {
       const page = { query: { limit: 100, cursor: textOf(context.query, 'cursor') } }
-      const isAdmin = context.caller.permissions.has('admin')
       const { value, next } = await context.readPage(
-        isAdmin ? 'listTokens' : 'listDelegatedTokens',
+        isAdmin(context.caller) ? 'listTokens' : 'listDelegatedTokens',
         page,
       )
       return tokensView(context, value, next)
@@ -83,17 +83,17 @@ export const tokenPages = [
 
 function tokensView(context: PageContext, tokens: Token[], next: string | undefined): View {
   const { to, caller } = context
-  const isAdmin = caller.permissions.has('admin')
+  const isForAdmin = isAdmin(caller)
   return {
     title: 'Tokens · svc',
     crumbs: [{ text: 'Tokens' }],
-    json: isAdmin ? '/tokens' : '/tokens/delegated',
+    json: isForAdmin ? '/tokens' : '/tokens/delegated',
     body: html`<div class="page-head"><h1>Tokens <span class="count">${tokens.length}</span></h1>
 <div class="actions"><a class="button" href="${to.own('tokens/delegate')}">Delegate</a>
-${isAdmin && html`<a class="button primary" href="${to.own('tokens/new')}">${icon('plus')}New token</a>`}</div>
-<p class="soft">${isAdmin ? 'All tokens of this service.' : 'The tokens that were delegated from the one of this session.'} Programs use them for the API and for Git over HTTP.</p></div>
+${isForAdmin && html`<a class="button primary" href="${to.own('tokens/new')}">${icon('plus')}New token</a>`}</div>
+<p class="soft">${isForAdmin ? 'All tokens of this service.' : 'The tokens that were delegated from the one of this session.'} Programs use them for the API and for Git over HTTP.</p></div>
 ${otherProblem(context)}
-${!isAdmin && ownFacts(context)}
+${!isForAdmin && ownFacts(context)}
 ${
   tokens.length === 0
     ? html`<p class="card pad soft">None was delegated yet.</p>`
@@ -116,11 +116,11 @@ function ownFacts({ caller, session, now }: PageContext): Html {
 
 function tokenRow({ to, now, caller, session }: PageContext, token: Token): Html {
   const { id, name, username, permissions, repositories, refs, delegatedFrom } = token
-  const isAdmin = caller.permissions.has('admin')
-  const path = isAdmin ? `tokens/${id}/delete` : `tokens/delegated/${id}/delete`
+  const isForAdmin = isAdmin(caller)
+  const path = isForAdmin ? `tokens/${id}/delete` : `tokens/delegated/${id}/delete`
   return html`<li class="row">
-<div class="grow"><h2 class="row-title">${name}${delegatedFrom !== null && isAdmin && html`<span class="badge">delegated</span>`}${session?.tokenId === id && html`<span class="badge accent">this session</span>`}</h2>
-<p class="soft">${isAdmin && html`of <b>${username}</b>, `}${lifeOf(token, now)}</p>
+<div class="grow"><h2 class="row-title">${name}${delegatedFrom !== null && isForAdmin && html`<span class="badge">delegated</span>`}${session?.tokenId === id && html`<span class="badge accent">this session</span>`}</h2>
+<p class="soft">${isForAdmin && html`of <b>${username}</b>, `}${lifeOf(token, now)}</p>
 <p class="badges">${permissions.map((one) => html`<span class="badge ${one === 'admin' ? 'accent' : ''}">${one}</span>`)}</p>
 ${repositories !== null && html`<p class="soft">Only ${repositories.map((one, index) => html`${index > 0 && ', '}<a href="${to.repository(one)}">${one}</a>`)}${repositories.length === 0 && 'repositories that are gone'}</p>`}
 ${refs !== null && html`<p class="soft">Pushes only ${refs.map((ref) => html`<code>${ref}</code> `)}</p>`}

@@ -1,3 +1,4 @@
+import { holds } from '../../access/may.ts'
 import { matchesPattern } from '../../base/text-pattern.ts'
 import { type Html, html } from '../../render/html.ts'
 import { icon } from '../icons.ts'
@@ -35,12 +36,8 @@ export function canWrite(
   { caller, session }: PageContext,
   { role }: OperationValues['getRepository'],
 ): boolean {
-  const { permissions } = caller
   return (
-    session !== undefined &&
-    (permissions.has('repo:write') || permissions.has('admin')) &&
-    role !== undefined &&
-    role !== 'read'
+    session !== undefined && holds(caller, 'repo:write') && role !== undefined && role !== 'read'
   )
 }
 
