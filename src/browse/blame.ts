@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { Problem } from '../base/problem.ts'
+import { createTimeSlices } from '../base/time-slices.ts'
 import type { CommitObject } from '../git/objects/commit-object.ts'
 import { type ObjectReader, ObjectTooLargeError } from '../git/objects/object-reader.ts'
 import { gitCommands } from '../git/process/commands.ts'
@@ -63,15 +64,21 @@ export function createBlame({ pool, tasks, trees, commits }: BrowseParts) {
         },
       })
     }
-    const ranges = joinRanges(found)
-    const ids = [...new Set(ranges.map((range) => range.commit))]
+    const slices = createTimeSlices()
+    const joined = joinRanges(found)
+    const ids = [...new Set(joined.map((range) => range.commit))]
+    const ranges: Static<typeof BlamedLines>[] = []
+    for (const range of joined) {
+      await slices.rest()
+      ranges.push(toRange(range, { content, lines, start }))
+    }
     return {
       commit: commit.id,
       ...toApiPath(path),
       id: entry.id,
       totalLines: lines.totalLines,
       ...(last < lines.totalLines && (end === undefined || last < end) && { next: last + 1 }),
-      ranges: ranges.map((range) => toRange(range, { content, lines, start })),
+      ranges,
       commits: await Promise.all(ids.map(async (id) => toBlameCommit(id, await known.get(id)))),
     }
   }
