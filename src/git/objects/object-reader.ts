@@ -39,6 +39,7 @@ export class AmbiguousObjectError extends Error {
 
 const newline = 0x0a
 const idBytes = 20
+const copiedMaxBytes = 1024 * 1024
 /** Limits of the remembered objects: they never change, but are removed some time after the last ref to them. */
 const maxRemembered = 2000
 const rememberedMs = 60_000
@@ -186,8 +187,9 @@ function firstResponse(
   const start = lineEnd + 1
   const end = start + summary.bytes + 1
   if (end > bytes.length) return { end }
+  const part = bytes.subarray(start, end - 1)
   // A copy, so that a small object does not keep the buffer of many others in memory.
-  const content = Buffer.from(bytes.subarray(start, end - 1))
+  const content = part.length > copiedMaxBytes ? part : Buffer.from(part)
   return { end, found: { ...summary, content } }
 }
 
