@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { measureHealth } from './browse-health.ts'
 import {
   type BrowsedHistory,
   browsedFolder,
@@ -71,7 +72,7 @@ export async function measureBrowsing(
   }
   rows.push(...(await measureCommits(workspace, svc, { ...effort, rounds: commits })))
   await svc.stop()
-  return rows
+  return [...rows, ...(await measureHealth(workspace))]
 }
 
 /** `count` is the number of indexes that are requested. */

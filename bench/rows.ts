@@ -147,6 +147,14 @@ export const limits = {
   'browse: search': { bound: atMost(1, 'gitweb'), target: atMost(0.5, 'gitweb') },
   'browse: search, again': { bound: atMost(0.5, 'gitweb'), target: atMost(0.1, 'gitweb') },
   'browse: commit by a request': { bound: atMost(1, 'push'), target: atMost(0.7, 'push') },
+  'browse: GET /health during hostile reads, p99': {
+    bound: atMost(25, 'idle', 50),
+    target: atMost(5, 'idle', 50),
+  },
+  'browse: GET /health during hostile reads, longest': {
+    bound: atMost(25, 'idle', 250),
+    target: atMost(5, 'idle', 50),
+  },
 
   'pages: tree of the root': { bound: atMost(6, 'cgit'), target: atMost(1 / 3, 'cgit') },
   'pages: tree of the root, again': { bound: atMost(1.5, 'cgit'), target: atMost(0.1, 'cgit') },
