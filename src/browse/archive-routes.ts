@@ -15,7 +15,7 @@ import { commitUnreadable, findCommit, RevisionQuery, revisionProblems } from '.
 
 /** The route of archives. */
 export function archiveRoutes(parts: BrowseParts) {
-  const { pool, commits, trees, archives, settings } = parts
+  const { pool, commits, trees, archives, settings, revisions } = parts
 
   return [
     route('GET', '/repos/:name/archive', {
@@ -57,7 +57,7 @@ export function archiveRoutes(parts: BrowseParts) {
         const { format = 'tar.gz' } = query
         const path = toRawPath(query)
         const objects = pool.of(found.path)
-        const { id, ref } = await findCommit(objects, found, query.rev)
+        const { id, ref } = await findCommit(revisions, found, query.rev)
         const name = archiveNameOf(found.name, ref?.replace(/^refs\/(heads|tags)\//, '') ?? id)
         if (notModified(keyOf(['archive', found.id, id, path, format, name]))) return undefined
         const commit = await commits(objects, id)

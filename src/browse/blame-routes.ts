@@ -22,7 +22,7 @@ const BlameQuery = Type.Object(
 
 /** The route that finds which commit each line of a file is from. */
 export function blameRoutes(parts: BrowseParts) {
-  const { pool, cached, commits } = parts
+  const { pool, cached, commits, revisions } = parts
   const blame = createBlame(parts)
 
   return [
@@ -50,7 +50,7 @@ export function blameRoutes(parts: BrowseParts) {
         const { start = 1, end } = checkRange(query)
         const path = toRawPath(query)
         const objects = pool.of(found.path)
-        const { id } = await findCommit(objects, found, query.rev)
+        const { id } = await findCommit(revisions, found, query.rev)
         const key = keyOf(['blame', found.id, id, path, start, end ?? 0])
         if (notModified(key)) return undefined
         return cached(key, clientSignal(), async (signal) => {

@@ -8,6 +8,7 @@ import type { RefCache } from '../git/refs/ref-cache.ts'
 import type { FindRequest } from '../http/route.ts'
 import type { Protections } from '../repositories/protections.ts'
 import type { Repositories, Repository } from '../repositories/repositories.ts'
+import type { RevisionFinder } from '../repositories/revision-finder.ts'
 import type { CachedResponses } from './cached-responses.ts'
 import type { CommitsById } from './commits-by-id.ts'
 import type { GitTasks } from './git-tasks.ts'
@@ -20,6 +21,7 @@ export type BrowseParts = {
   repositories: Pick<Repositories, 'open'>
   protections: Pick<Protections, 'list'>
   pool: ObjectPool
+  revisions: RevisionFinder
   refCache: RefCache
   reused: ReusedProcesses
   tasks: GitTasks

@@ -13,6 +13,7 @@ import type { Directories } from '../repositories/directories.ts'
 import type { Protections } from '../repositories/protections.ts'
 import { recheckAccess } from '../repositories/recheck-access.ts'
 import type { Repositories } from '../repositories/repositories.ts'
+import { createRevisionFinder } from '../repositories/revision-finder.ts'
 import { activityRoutes } from './activity-routes.ts'
 import { archiveRoutes } from './archive-routes.ts'
 import { blameRoutes } from './blame-routes.ts'
@@ -68,6 +69,7 @@ export function createBrowse(dependencies: Dependencies): Browse {
   const lastCommits = createLastCommits({ git, trees, commits, files, log })
   const parts: BrowseParts = {
     ...dependencies,
+    revisions: createRevisionFinder(dependencies),
     refCache: createRefCache({ git, maxBytes: refCacheBytes }),
     tasks: createGitTasks({ git, reused, settings }),
     archives: createGitTasks({

@@ -54,7 +54,7 @@ const HistoryQuery = Type.Object(
 
 /** The routes of commits. */
 export function commitRoutes(parts: BrowseParts) {
-  const { pool, cached, commits, tasks } = parts
+  const { pool, cached, commits, tasks, revisions } = parts
 
   return [
     route('GET', '/repos/:name/commits', {
@@ -73,7 +73,7 @@ export function commitRoutes(parts: BrowseParts) {
         const { author = '', since, until, limit = defaultLimit } = query
         const path = toRawPath(query)
         const [rev, skip = '0'] = query.cursor?.split('.') ?? [query.rev]
-        const { id: tip } = await findCommit(pool.of(found.path), found, rev)
+        const { id: tip } = await findCommit(revisions, found, rev)
         const range = { tip, path, author, since, until, skip: Number(skip), limit }
         const key = keyOf([
           'commits',
@@ -110,7 +110,7 @@ export function commitRoutes(parts: BrowseParts) {
         const path = toRawPath(query)
         const withDiff = query.diff === true || path !== ''
         const objects = pool.of(found.path)
-        const { id } = await findCommit(objects, found, params.id)
+        const { id } = await findCommit(revisions, found, params.id)
         const key = keyOf(['commit', found.id, id, withDiff, path])
         if (notModified(key)) return undefined
         const response = await cached(key, clientSignal(), async (signal) => {

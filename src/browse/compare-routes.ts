@@ -18,7 +18,7 @@ const { limit: LimitQuery } = pageQuery(defaultLimit)
 
 /** The route that compares two revisions. */
 export function compareRoutes(parts: BrowseParts) {
-  const { pool, cached, commits, tasks } = parts
+  const { pool, cached, commits, tasks, revisions } = parts
 
   return [
     route('GET', '/repos/:name/compare', {
@@ -46,8 +46,8 @@ export function compareRoutes(parts: BrowseParts) {
         const { limit = defaultLimit } = query
         const objects = pool.of(found.path)
         const [{ id: base }, { id: head }] = await Promise.all([
-          findCommit(objects, found, query.base),
-          findCommit(objects, found, query.head),
+          findCommit(revisions, found, query.base),
+          findCommit(revisions, found, query.head),
         ])
         const key = keyOf(['compare', found.id, base, head, limit, path])
         if (notModified(key)) return undefined

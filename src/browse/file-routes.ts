@@ -28,7 +28,7 @@ type FoundFile = { commit: string; path: RawPath; mode: string; id: string; size
 
 /** The route of files. */
 export function fileRoutes(parts: BrowseParts) {
-  const { git, reused, settings, pool, cached, commits, trees } = parts
+  const { git, reused, settings, pool, cached, commits, trees, revisions } = parts
   // Downloads of slow clients do not take the permits of other requests.
   const tasks = createGitTasks({ git, reused, settings })
   const blobs = createBlobsById()
@@ -40,7 +40,7 @@ export function fileRoutes(parts: BrowseParts) {
     path: RawPath,
   ): Promise<FoundFile> {
     const objects = pool.of(repository.path)
-    const { id: commit } = await findCommit(objects, repository, rev)
+    const { id: commit } = await findCommit(revisions, repository, rev)
     const tree = (await commits(objects, commit))?.tree
     if (tree === undefined) throw commitUnreadable(commit)
     const { mode, id } = await trees.find(objects, tree, path)

@@ -20,13 +20,13 @@ const tagPrefix = 'refs/tags/'
 
 /** The routes of branches and tags. */
 export function refRoutes(parts: BrowseParts) {
-  const { pool, tasks, commits, protections } = parts
+  const { pool, tasks, commits, protections, revisions } = parts
   const refPages = createRefPages(parts)
   const compareWithBase = createAheadBehind({ tasks })
   const tags = createTagsById()
 
   async function baseOf(repository: Repository, base: string | undefined) {
-    if (base !== undefined) return (await findCommit(pool.of(repository.path), repository, base)).id
+    if (base !== undefined) return (await findCommit(revisions, repository, base)).id
     const ref = branchPrefix + (await readDefaultBranch(repository.path))
     const id = (await readRefs(repository.path, [ref])).get(ref)
     return id === zeroId ? undefined : id

@@ -14,7 +14,7 @@ const maxLimit = 1000
 
 /** The route that searches files. */
 export function searchRoutes(parts: BrowseParts) {
-  const { pool, cached, commits, trees } = parts
+  const { pool, cached, commits, trees, revisions } = parts
   const search = createSearch(parts)
 
   return [
@@ -66,7 +66,7 @@ export function searchRoutes(parts: BrowseParts) {
           throw invalid([{ pointer: '/q', detail: 'must not have a line feed or a NUL.' }])
         const path = toRawPath(query)
         const objects = pool.of(found.path)
-        const { id } = await findCommit(objects, found, query.rev)
+        const { id } = await findCommit(revisions, found, query.rev)
         const key = keyOf(['search', found.id, id, path, text, ignoreCase, limit])
         if (notModified(key)) return undefined
         const result = await cached(key, clientSignal(), async (signal) => {

@@ -32,7 +32,7 @@ type Listed = {
 
 /** The route of folders. */
 export function treeRoutes(parts: BrowseParts) {
-  const { pool, cached, commits, trees, lastCommits } = parts
+  const { pool, cached, commits, trees, lastCommits, revisions } = parts
   const sizes = createSizesById()
 
   /** The last commits of entries, by name. */
@@ -135,7 +135,7 @@ export function treeRoutes(parts: BrowseParts) {
         const path = toRawPath(query)
         const { cursor, limit = defaultLimit, recursive: isRecursive = false } = query
         const { commit: rev = query.rev, from } = fromCursor(cursor)
-        const { id: commit } = await findCommit(pool.of(found.path), found, rev)
+        const { id: commit } = await findCommit(revisions, found, rev)
         const key = keyOf(['tree', found.id, commit, path, isRecursive, limit, ...from])
         if (notModified(key)) return undefined
         const listed = { repository: found, commit, path, isRecursive, from, limit }

@@ -10,6 +10,7 @@ import type { Directories } from '../../repositories/directories.ts'
 import { recheckAccess } from '../../repositories/recheck-access.ts'
 import type { Repositories } from '../../repositories/repositories.ts'
 import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
+import { createRevisionFinder } from '../../repositories/revision-finder.ts'
 import type { PushAuthority } from '../receive-pack/receive-pack.ts'
 import type { GitLimiters } from '../requests/git-limiters.ts'
 import { keysOf } from '../requests/git-request.ts'
@@ -42,7 +43,7 @@ type Dependencies = {
 export function createApiWrites(dependencies: Dependencies): { routes: Route[] } {
   const { repositories, settings } = dependencies
   const push = createPushFromApi(dependencies)
-  const parts = { ...dependencies, push }
+  const parts = { ...dependencies, push, revisions: createRevisionFinder(dependencies) }
   const limit = createLimit(settings)
   const createCommit = createCreateCommit(parts)
   const mergeBranch = createMergeBranch(parts)

@@ -1,6 +1,5 @@
 import type { Static } from 'typebox'
 import { Problem } from '../../base/problem.ts'
-import type { ObjectPool } from '../../git/objects/object-pool.ts'
 import { writePack } from '../../git/objects/write-pack.ts'
 import type { Git } from '../../git/process/git-process.ts'
 import { isAncestor } from '../../git/refs/ancestry.ts'
@@ -9,6 +8,7 @@ import { branchPrefix } from '../../git/refs/refs.ts'
 import type { Revision } from '../../git/refs/resolve-revision.ts'
 import { invalid } from '../../http/validation.ts'
 import type { Repositories } from '../../repositories/repositories.ts'
+import type { RevisionFinder } from '../../repositories/revision-finder.ts'
 import type { ApiWrite, PushFromApi } from './api-push.ts'
 import { refMoved } from './refusals.ts'
 import { presentValueOf, requireCommit, requireRevision } from './required-revision.ts'
@@ -27,12 +27,12 @@ export type ChangeRef = {
 
 type Dependencies = {
   git: Git
-  pool: Pick<ObjectPool, 'of'>
+  revisions: RevisionFinder
   push: PushFromApi
   repositories: Pick<Repositories, 'reopen'>
 }
 
-export function createChangeRef({ git, pool, push, repositories }: Dependencies): ChangeRef {
+export function createChangeRef({ git, revisions, push, repositories }: Dependencies): ChangeRef {
   async function set(write: ApiWrite, ref: string, request: Static<typeof RefBody>) {
     const { repository } = write
     const { target, expected, force = false } = request
@@ -61,7 +61,7 @@ export function createChangeRef({ git, pool, push, repositories }: Dependencies)
 
   function findTarget({ repository }: ApiWrite, ref: string, target: string): Promise<Revision> {
     const find = ref.startsWith(branchPrefix) ? requireCommit : requireRevision
-    return find(repository, pool.of(repository.path), target)
+    return find(revisions, repository, target)
   }
 
   async function remove(write: ApiWrite, ref: string, expected: string | undefined): Promise<void> {

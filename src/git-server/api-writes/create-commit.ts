@@ -11,6 +11,7 @@ import { isAncestor } from '../../git/refs/ancestry.ts'
 import { zeroId } from '../../git/refs/ref-name.ts'
 import { hasRefs } from '../../git/refs/refs.ts'
 import type { Repositories } from '../../repositories/repositories.ts'
+import type { RevisionFinder } from '../../repositories/revision-finder.ts'
 import type { ApiWrite, PushFromApi } from './api-push.ts'
 import { applyChanges, shown } from './apply-changes.ts'
 import { assertMessage, toMessage } from './commit-message.ts'
@@ -32,6 +33,7 @@ export type CreateCommit = (
 type Dependencies = {
   git: Git
   pool: Pick<ObjectPool, 'of'>
+  revisions: RevisionFinder
   push: PushFromApi
   repositories: Pick<Repositories, 'reopen'>
   clock: Clock
@@ -50,17 +52,16 @@ type Draft = {
 const emptyTreeId = '4b825dc642cb6eb9a060e54bf8d69288fbee4904'
 
 export function createCreateCommit(dependencies: Dependencies): CreateCommit {
-  const { git, pool, push, repositories, clock, baseUrl } = dependencies
+  const { git, pool, revisions, push, repositories, clock, baseUrl } = dependencies
 
   /** The commit that the request builds on; undefined for the first one of a repository. */
   async function baseOf(
     { repository }: ApiWrite,
-    objects: ObjectReader,
     { branch, start }: CommitRequest,
     head: string,
   ): Promise<string | undefined> {
     if (head !== zeroId) return head
-    if (start !== undefined) return (await requireCommit(repository, objects, start)).id
+    if (start !== undefined) return (await requireCommit(revisions, repository, start)).id
     if (!(await hasRefs(repository.path, 'visible'))) return undefined
     const detail = `There is no branch "${branch}". To create it, say where it starts: \`start\` takes a branch, a tag or an id.`
     throw new Problem('ref_not_found', detail)
@@ -116,7 +117,7 @@ export function createCreateCommit(dependencies: Dependencies): CreateCommit {
 
     if (expectedHead !== undefined && expectedHead !== head) {
       if (date !== undefined && head !== zeroId && (await isCommit(objects, expectedHead))) {
-        const base = await baseOf(write, objects, request, expectedHead)
+        const base = await baseOf(write, request, expectedHead)
         const made = await draft(objects, request, base, identities)
         if (await isAncestor(git, repository.path, made.commit.id, head))
           return { commit: toResult(made, expectedHead, null), isRepeated: true }
@@ -124,7 +125,7 @@ export function createCreateCommit(dependencies: Dependencies): CreateCommit {
       throw refMoved(ref, head)
     }
     if (head !== zeroId && start !== undefined) throw refMoved(ref, head)
-    const base = await baseOf(write, objects, request, head)
+    const base = await baseOf(write, request, head)
     const made = await draft(objects, request, base, identities)
     const update = { ref, before: head, after: made.commit.id }
     const pack = writePack(made.objects.length, made.objects)

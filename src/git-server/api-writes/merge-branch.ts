@@ -3,7 +3,6 @@ import type { Clock } from '../../base/clock.ts'
 import { type FieldError, Problem } from '../../base/problem.ts'
 import { mergeTrees } from '../../git/objects/merge-trees.ts'
 import { type NewObject, toCommitObject, toIdentityLine } from '../../git/objects/new-objects.ts'
-import type { ObjectPool } from '../../git/objects/object-pool.ts'
 import { type ObjectReader, openObjects } from '../../git/objects/object-reader.ts'
 import { writePack } from '../../git/objects/write-pack.ts'
 import type { Git } from '../../git/process/git-process.ts'
@@ -14,6 +13,7 @@ import type { Revision } from '../../git/refs/resolve-revision.ts'
 import { invalid } from '../../http/validation.ts'
 import type { Directories } from '../../repositories/directories.ts'
 import type { Repositories } from '../../repositories/repositories.ts'
+import type { RevisionFinder } from '../../repositories/revision-finder.ts'
 import type { ApiWrite, PushFromApi } from './api-push.ts'
 import { assertMessage, toMessage } from './commit-message.ts'
 import { identitiesOf } from './identities.ts'
@@ -37,7 +37,7 @@ export type MergeBranch = (
 
 type Dependencies = {
   git: Git
-  pool: Pick<ObjectPool, 'of'>
+  revisions: RevisionFinder
   push: PushFromApi
   repositories: Pick<Repositories, 'reopen'>
   directories: Pick<Directories, 'scratchOf' | 'removeScratch'>
@@ -61,7 +61,7 @@ type Merging = {
 type Merged = { id: string; commits: NewObject[]; pack: Body }
 
 export function createMergeBranch(dependencies: Dependencies): MergeBranch {
-  const { git, pool, push, repositories, clock, baseUrl } = dependencies
+  const { git, revisions, push, repositories, clock, baseUrl } = dependencies
 
   /** Runs a merge with a temporary object directory, which is removed when its objects are pushed. */
   async function withScratch<T>(
@@ -126,7 +126,7 @@ export function createMergeBranch(dependencies: Dependencies): MergeBranch {
     const { author, committer } = identitiesOf(principal, request, { now, baseUrl: baseUrl() })
     const before = await presentValueOf(repository, ref)
     if (before === zeroId) throw new Problem('ref_not_found', `There is no branch "${branch}".`)
-    const head = await requireCommit(repository, pool.of(repository.path), request.head)
+    const head = await requireCommit(revisions, repository, request.head)
     const toResult = (
       made: { id: string; commits: NewObject[] } | undefined,
       pushId: string | null,

@@ -1,10 +1,10 @@
 import { Problem } from '../../base/problem.ts'
-import { AmbiguousObjectError, type ObjectReader } from '../../git/objects/object-reader.ts'
 import { isRefName, refNameFault, zeroId } from '../../git/refs/ref-name.ts'
 import { branchPrefix, readRefs } from '../../git/refs/refs.ts'
-import { type Revision, resolveRevision } from '../../git/refs/resolve-revision.ts'
+import type { Revision } from '../../git/refs/resolve-revision.ts'
 import { invalid } from '../../http/validation.ts'
 import type { Repository } from '../../repositories/repositories.ts'
+import type { RevisionFinder } from '../../repositories/revision-finder.ts'
 
 /** The full name of a branch. Throws `invalid_request` and `ref_name_refused`. */
 export function branchRefOf(branch: string, pointer: string): string {
@@ -22,33 +22,30 @@ export async function presentValueOf({ path }: Repository, ref: string): Promise
   return (await readRefs(path, [ref])).get(ref) ?? zeroId
 }
 
-/** Resolves a revision of a request. Throws `ref_not_found` and `revision_ambiguous`. */
+/** Finds what a revision of a request names. Throws `ref_not_found` and `revision_ambiguous`. */
 export async function requireRevision(
-  { path }: Repository,
-  objects: ObjectReader,
+  revisions: RevisionFinder,
+  repository: Repository,
   revision: string,
 ): Promise<Revision> {
-  const source = { readRefs: (names: string[]) => readRefs(path, names), objects }
-  const found = await resolveRevision(source, revision).catch((error) => {
-    if (!(error instanceof AmbiguousObjectError)) throw error
-    const detail = `"${revision}" could be several things; give more digits of the id, or the full name of the ref.`
-    throw new Problem('revision_ambiguous', detail)
-  })
-  if (found) return found
-  throw new Problem(
-    'ref_not_found',
-    `There is no "${revision}": it takes a branch, a tag, the full name of a ref, or an id or its first 7 digits.`,
-  )
+  return found(revision, await revisions.find(repository, revision))
 }
 
-/** Resolves a revision to a commit. Throws `ref_not_found` and `revision_ambiguous`. */
+/** Finds the commit that a revision names, or that its tag leads to. Throws as `requireRevision` does. */
 export async function requireCommit(
+  revisions: RevisionFinder,
   repository: Repository,
-  objects: ObjectReader,
   revision: string,
 ): Promise<Revision> {
-  const found = await requireRevision(repository, objects, revision)
-  const commit = await objects.find(`${found.id}^{commit}`)
-  if (commit) return { ...found, id: commit.id, type: 'commit' }
-  throw new Problem('ref_not_found', `"${revision}" is a ${found.type}, not a commit.`)
+  const commit = found(revision, await revisions.findPeeled(repository, revision))
+  if (commit.type === 'commit') return commit
+  throw new Problem('ref_not_found', `"${revision}" is a ${commit.type}, not a commit.`)
+}
+
+function found(revision: string, one: Revision | undefined): Revision {
+  if (one) return one
+  throw new Problem(
+    'ref_not_found',
+    `There is no "${revision}": it takes a branch, a tag, the full name of a ref, an id, or the first 7 digits of that of a commit that a branch or tag leads to.`,
+  )
 }

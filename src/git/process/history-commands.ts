@@ -72,6 +72,13 @@ export const historyCommands = {
     before,
     after,
   ],
+  // All commits that visible refs lead to, newest first.
+  listVisibleCommits: (directory: string) => [
+    `--git-dir=${directory}`,
+    'rev-list',
+    '--exclude=refs/svc/*',
+    '--all',
+  ],
   // The newest commits reachable from standard input, each after its descendants, with their parents.
   listParents: (directory: string) => [
     `--git-dir=${directory}`,

@@ -24,6 +24,28 @@ export async function findMergeBase(
   return output?.trim()
 }
 
+/**
+ * Whether a ref that clients see leads to a commit. All commits are listed until it is found: with `--not`, git relies on
+ * the clocks of those who made them.
+ */
+export async function isReachable(
+  git: Pick<Git, 'start'>,
+  directory: string,
+  id: string,
+): Promise<boolean> {
+  await using child = await git.start(gitCommands.listVisibleCommits(directory))
+  child.stdin.end()
+  let rest = ''
+  for await (const chunk of child.stdout) {
+    const lines: string = rest + chunk.toString('latin1')
+    if (lines.includes(id)) return true
+    rest = lines.slice(-id.length)
+  }
+  const ended = await child.ended
+  if (ended.exitCode !== 0) throw ended.exceeded ?? new GitError('rev-list', ended)
+  return false
+}
+
 async function unlessRefused(output: Promise<string>): Promise<string | undefined> {
   try {
     return await output

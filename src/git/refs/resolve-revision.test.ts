@@ -6,6 +6,7 @@ import { createProject, type Project } from '../../../test/support/git.ts'
 import { gitLimits } from '../../../test/support/git-limits.ts'
 import { AmbiguousObjectError, openObjects } from '../objects/object-reader.ts'
 import { createGit } from '../process/git-process.ts'
+import { isReachable } from './ancestry.ts'
 import { readRefs } from './refs.ts'
 import { resolveRevision } from './resolve-revision.ts'
 
@@ -60,13 +61,36 @@ test('the start of several ids is ambiguous, and so is one that Git takes as a r
   await assert.rejects(resolve('65ba8ca'), AmbiguousObjectError)
 })
 
+test('the first digits of an id find only commits that visible refs lead to', async () => {
+  await using project = await createProject()
+  const blob = await project.git('rev-parse', 'HEAD:readme.txt')
+  const first = await project.git('rev-parse', 'HEAD')
+  const lost = await project.commit('lost.txt')
+  await project.git('update-ref', 'refs/svc/kept/lost', lost)
+  await project.git('reset', '--hard', '--quiet', first)
+  const tagged = await project.commit('tagged.txt')
+  await project.git('tag', '-a', '-m', 'note', 'noted')
+  await project.git('reset', '--hard', '--quiet', first)
+  const resolve = resolverOf(project)
+  for (const id of [first, tagged]) assert.equal((await resolve(id.slice(0, 9)))?.id, id)
+  for (const id of [lost, blob]) {
+    assert.equal((await resolve(id))?.id, id)
+    assert.equal(await resolve(id.slice(0, 9)), undefined)
+    assert.equal(await resolve(id.slice(0, 39)), undefined)
+  }
+})
+
 function resolverOf(project: Project) {
   const git = createGit({ settings: gitLimits, owner: 'test', path: process.env.PATH ?? '' })
   const directory = join(project.path, '.git')
   return async (revision: string) => {
     await using objects = await openObjects(git, directory)
     return await resolveRevision(
-      { readRefs: (names) => readRefs(directory, names), objects },
+      {
+        readRefs: (names) => readRefs(directory, names),
+        objects,
+        isReachable: (id) => isReachable(git, directory, id),
+      },
       revision,
     )
   }

@@ -9,17 +9,20 @@ type Source = {
   /** Reads refs by full name; all zeros, or nothing, for those that do not exist. */
   readRefs: (names: string[]) => Promise<ReadonlyMap<string, string>>
   objects: Pick<ObjectReader, 'find'>
+  /** Whether a visible ref leads to a commit. */
+  isReachable: (id: string) => Promise<boolean>
 }
 
 const tagPrefix = 'refs/tags/'
 
 /**
  * Resolves a revision that a client names: a whole id, the full name of a ref, a branch, a tag, or the first 7 or more
- * digits of an id, in this order. Never an expression such as `main~1`. Hidden refs do not exist. An annotated tag is not peeled.
- * Undefined when there is none. Throws an AmbiguousObjectError when several ids begin with the digits.
+ * digits of the id of a commit, in this order. Never an expression such as `main~1`. Hidden refs do not exist. An annotated
+ * tag is not peeled. A whole id finds every object, but its first digits can be guessed: they find only commits that visible
+ * refs lead to. Undefined when there is none. Throws an AmbiguousObjectError when several ids begin with the digits.
  */
 export async function resolveRevision(
-  { readRefs, objects }: Source,
+  { readRefs, objects, isReachable }: Source,
   revision: string,
 ): Promise<Revision | undefined> {
   // As for Git, a whole id is no name, and no ref that is pushed may have it.
@@ -36,7 +39,8 @@ export async function resolveRevision(
   if (!found) return undefined
   // Git prefers some refs, such as refs/remotes/abc1234, to abbreviated ids.
   if (!found.id.startsWith(id)) throw new AmbiguousObjectError(`${id} is also the name of a ref`)
-  return { id: found.id, type: found.type, ref }
+  const isFound = ref !== undefined || (found.type === 'commit' && (await isReachable(found.id)))
+  return isFound ? { id: found.id, type: found.type, ref } : undefined
 }
 
 /** The full names of the refs that a revision may be. */
