@@ -13,6 +13,7 @@ import http from 'node:http'
 import { join, relative, resolve, sep } from 'node:path'
 import { type Plugin, rolldown } from 'rolldown'
 import { fontFiles } from '../src/web/fonts.ts'
+import { minifyAssets } from './minify.ts'
 
 // Bundles src/ and the packages it imports into dist/: a bundle starts in half the time and takes less memory
 // than a thousand files, and an installed svc depends on no package but Node.
@@ -54,6 +55,7 @@ try {
     comments: { legal: true, annotation: false, jsdoc: false },
   })
   for (const path of assets) cpSync(join(root, 'src', path), join(built, path), { recursive: true })
+  minifyAssets(join(built, 'web/assets'))
   mkdirSync(join(built, 'web/assets/fonts'))
   for (const [name, path] of Object.entries(fontFiles))
     cpSync(join(root, 'node_modules', path), join(built, 'web/assets/fonts', name))

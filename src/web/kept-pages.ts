@@ -134,7 +134,7 @@ async function make(page: Page, context: PageContext): Promise<Made> {
   }
 
   const time = new PageTime(context.now)
-  const { caller: _caller, session: _session, now, ...shared } = context
+  const { caller: _caller, session: _session, ifNoneMatch: _tags, now, ...shared } = context
   // A kept page takes what is shared, as its type says: see `keptPage`.
   const recording = {
     ...shared,

@@ -45,6 +45,7 @@ export function createContext(
     markProvisional() {},
     query,
     url: request.url ?? '',
+    ifNoneMatch: request.headers['if-none-match'],
     lastEventId: request.headers['last-event-id']?.toString(),
     problem: undefined,
     fields: new URLSearchParams(),

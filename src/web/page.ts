@@ -69,6 +69,8 @@ export type PageContext = SharedContext & {
   /** Undefined for anonymous readers. */
   session: Session | undefined
   now: number
+  /** The entity tags of the responses that the client has. */
+  ifNoneMatch: string | undefined
 }
 
 /** The tabs of a repository. */
@@ -107,16 +109,39 @@ export class RawResponse {
   readonly type: string
   readonly content: Buffer | string | NodeJS.ReadableStream
   readonly headers: Record<string, string>
+  /** 304 if the client has it, by an entity tag in `headers`. */
+  readonly status: 200 | 304
 
   constructor(
     type: string,
     content: Buffer | string | NodeJS.ReadableStream,
     headers: Record<string, string> = {},
+    status: 200 | 304 = 200,
   ) {
     this.type = type
     this.content = content
     this.headers = headers
+    this.status = status
   }
+}
+
+/** The response of an operation to a conditional request, to which other headers are added. */
+export function toRawResponse(
+  type: string,
+  { status, headers, value }: OperationResult,
+  others: Record<string, string>,
+): RawResponse {
+  const { etag, 'content-length': length } = headers
+  const kept = {
+    // Weak, since it is that of the compressed response, too.
+    ...(etag !== undefined && { etag: `W/${etag}` }),
+    ...(length !== undefined && { 'content-length': length }),
+  }
+  // Operations with other types than JSON answer with bytes.
+  const content = value as Buffer | NodeJS.ReadableStream
+  return status === 304
+    ? new RawResponse(type, '', kept, status)
+    : new RawResponse(type, content, { ...others, ...kept })
 }
 
 /** A redirection to another page, given by its path. */

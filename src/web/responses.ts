@@ -1,14 +1,17 @@
-import { hash } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { crc32 } from 'node:zlib'
+import { promisify } from 'node:util'
+import { crc32, gzip } from 'node:zlib'
 import type { PageExchange } from '../http/page-requests.ts'
 import type { Html } from '../render/html.ts'
 import type { RawResponse, Redirect } from './page.ts'
 import { deflateEnd, deflatePart, type PageBody } from './page-body.ts'
 
 const compressFromBytes = 4096
+const compressibleType = /^(text\/|image\/svg|application\/atom)/
+const zip = promisify(gzip)
 
 /** A page: its body between both parts of the frame. */
 export type FramedBody = { start: string; body: PageBody; end: string }
@@ -26,21 +29,31 @@ export function sendRedirect(
 /** Sends what is no page. */
 export async function sendRaw(
   { request, response, signal }: PageExchange,
-  { type, content, headers }: RawResponse,
+  { type, content, headers, status }: RawResponse,
 ): Promise<void> {
+  const isWhole = typeof content === 'string' || Buffer.isBuffer(content)
   response.setHeader('cache-control', 'private, no-cache')
-  response.setHeader('vary', 'cookie')
-  response.setHeader('content-type', type)
+  response.setHeader('vary', 'cookie, accept-encoding')
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
+  if (status === 304) {
+    response.writeHead(304).end()
+    return
+  }
+  if (isWhole && headers.etag === undefined && isKnown(request, response, [content])) return
+  response.setHeader('content-type', type)
   if (request.method === 'HEAD') {
     if (content instanceof Readable) content.destroy()
     response.end()
     return
   }
-  if (typeof content === 'string' || Buffer.isBuffer(content)) {
+  if (isWhole) {
     const bytes = Buffer.from(content)
-    response.setHeader('content-length', bytes.length)
-    response.end(bytes)
+    const isCompressed =
+      bytes.length >= compressFromBytes && compressibleType.test(type) && acceptsGzip(request)
+    const sent = isCompressed ? await zip(bytes) : bytes
+    if (isCompressed) response.setHeader('content-encoding', 'gzip')
+    response.setHeader('content-length', sent.length)
+    response.end(sent)
     return
   }
   await pipeline(content, response, { signal: signal() })
@@ -96,9 +109,11 @@ export async function sendHtml(
 function isKnown(
   request: IncomingMessage,
   response: ServerResponse,
-  parts: readonly string[],
+  parts: readonly (string | Buffer)[],
 ): boolean {
-  const entityTag = `W/"${hash('sha256', JSON.stringify(parts), 'base64url').slice(0, 22)}"`
+  const sum = createHash('sha256')
+  for (const part of parts) sum.update(part).update('\0')
+  const entityTag = `W/"${sum.digest('base64url').slice(0, 22)}"`
   response.setHeader('etag', entityTag)
   const known = (request.headers['if-none-match'] ?? '').split(',').map((tag) => tag.trim())
   if (!known.includes(entityTag)) return false

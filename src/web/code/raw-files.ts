@@ -1,5 +1,5 @@
 import type { ApiPath } from '../../browse/api-path.ts'
-import { RawResponse, type SharedContext } from '../page.ts'
+import { type PageContext, type RawResponse, toRawResponse } from '../page.ts'
 import { lastNameOf, toQuery, toTarget } from './code-target.ts'
 
 const imageTypes = new Map([
@@ -22,21 +22,18 @@ const sandbox = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 const bytesType = 'application/octet-stream'
 
 /** The bytes of a file. Never HTML: images and text are shown, everything else is downloaded. */
-export async function rawFile(context: SharedContext): Promise<RawResponse> {
-  const { rev, path } = toTarget(context.params.target)
-  const { value, headers } = await context.call('getFile', {
+export async function rawFile({ params, call, ifNoneMatch }: PageContext): Promise<RawResponse> {
+  const { rev, path } = toTarget(params.target)
+  const result = await call('getFile', {
     query: toQuery(rev, path),
     accept: '*/*',
+    ...(ifNoneMatch !== undefined && { ifNoneMatch }),
   })
-  // The operation answers with bytes where JSON is not requested.
-  const content = value as Buffer | NodeJS.ReadableStream
-  const length = headers['content-length']
-  const type = imageTypeOf(path.path) ?? headers['content-type'] ?? bytesType
-  return new RawResponse(type, content, {
+  const type = imageTypeOf(path.path) ?? result.headers['content-type'] ?? bytesType
+  return toRawResponse(type, result, {
     'content-security-policy': sandbox,
     'content-disposition': type === bytesType ? attachment(path) : 'inline',
     'x-robots-tag': 'noindex',
-    ...(length !== undefined && { 'content-length': length }),
   })
 }
 

@@ -1,7 +1,6 @@
-import { Readable } from 'node:stream'
 import { Problem } from '../../base/problem.ts'
 import { parseTarget } from '../links.ts'
-import { page, RawResponse } from '../page.ts'
+import { page, toRawResponse } from '../page.ts'
 
 const types: Record<string, string> = {
   'tar.gz': 'application/gzip',
@@ -12,7 +11,7 @@ export const archivePages = [
   page('/r/:name/archive/:target*', ['getArchive'], {
     weight: 'heavy',
     audience: 'all',
-    async show({ params, call }) {
+    async show({ params, call, ifNoneMatch }) {
       const [, given = '', format = ''] = /^(.+)\.(tar\.gz|zip)$/.exec(params.target ?? '') ?? []
       const target = parseTarget(given)
       const type = types[format]
@@ -21,10 +20,12 @@ export const archivePages = [
           'route_not_found',
           'Archives are at <revision>.tar.gz and <revision>.zip.',
         )
-      const { value, headers } = await call('getArchive', { query: { rev: target.rev, format } })
-      if (!(value instanceof Readable)) throw new Error('an archive is a stream')
-      const disposition = headers['content-disposition']
-      return new RawResponse(type, value, disposition ? { 'content-disposition': disposition } : {})
+      const result = await call('getArchive', {
+        query: { rev: target.rev, format },
+        ...(ifNoneMatch !== undefined && { ifNoneMatch }),
+      })
+      const disposition = result.headers['content-disposition']
+      return toRawResponse(type, result, disposition ? { 'content-disposition': disposition } : {})
     },
   }),
 ]
