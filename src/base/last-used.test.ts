@@ -5,7 +5,7 @@ import { createLastUsed } from './last-used.ts'
 
 test('a use is recorded every 30 s, one write at a time, in the background', async () => {
   const written: [string, number][] = []
-  const faults: string[] = []
+  const errors: string[] = []
   let answer = Promise.withResolvers<void>()
   let now = 100_000
   const note = createLastUsed({
@@ -14,7 +14,7 @@ test('a use is recorded every 30 s, one write at a time, in the background', asy
       written.push([id, at])
       return answer.promise
     },
-    onFault: (error, id) => faults.push(`${id}: ${(error as Error).message}`),
+    onError: (error, id) => errors.push(`${id}: ${(error as Error).message}`),
   })
   note({ id: 'a', lastUsedAt: null })
   note({ id: 'a', lastUsedAt: null })
@@ -26,7 +26,7 @@ test('a use is recorded every 30 s, one write at a time, in the background', asy
   ])
   answer.reject(new Error('full'))
   await turn()
-  assert.deepEqual(faults, ['a: full', 'b: full'])
+  assert.deepEqual(errors, ['a: full', 'b: full'])
   answer = Promise.withResolvers()
   now = 100_001
   note({ id: 'a', lastUsedAt: null })

@@ -16,14 +16,14 @@ export function findSessionByHash(db: Db, secretHash: string): Promise<SessionRo
 /** Lists the sessions of a username that have not ended, newest first. */
 export function listSessionsOf(
   db: Db,
-  { username, now, unseenMs }: { username: string; now: number; unseenMs: number },
+  { username, now, idleTimeoutMs }: { username: string; now: number; idleTimeoutMs: number },
 ): Promise<SessionRow[]> {
   return db
     .selectFrom('sessions')
     .selectAll()
     .where('username', '=', username)
     .where('expiresAt', '>', now)
-    .where('seenAt', '>', now - unseenMs)
+    .where('seenAt', '>', now - idleTimeoutMs)
     .orderBy('id', 'desc')
     .limit(100)
     .execute()
@@ -52,14 +52,14 @@ export async function deleteOtherSessions(db: Db, id: string, username: string):
   await db.deleteFrom('sessions').where('id', '!=', id).where('username', '=', username).execute()
 }
 
-/** Deletes sessions that have expired or were not seen for long, and expired codes. */
+/** Deletes sessions that have expired or were idle for too long, and expired codes. */
 export async function deleteEndedSessions(
   db: Db,
-  { now, unseenMs }: { now: number; unseenMs: number },
+  { now, idleTimeoutMs }: { now: number; idleTimeoutMs: number },
 ): Promise<void> {
   await db
     .deleteFrom('sessions')
-    .where((is) => is.or([is('expiresAt', '<=', now), is('seenAt', '<=', now - unseenMs)]))
+    .where((is) => is.or([is('expiresAt', '<=', now), is('seenAt', '<=', now - idleTimeoutMs)]))
     .execute()
   await db.deleteFrom('loginCodes').where('expiresAt', '<=', now).execute()
 }

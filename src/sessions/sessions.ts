@@ -60,18 +60,20 @@ type Dependencies = {
   refresh: (principal: Principal) => Promise<Principal | undefined>
 }
 
-const sessionMs = 30 * dayMs
-const unseenMs = 7 * dayMs
+const sessionLifetimeMs = 30 * dayMs
+const idleTimeoutMs = 7 * dayMs
+/** For how long a session can make changes after the login, or after its token was given again. */
 export const unlockedMs = 60 * 60 * 1000
-const codeMs = 60_000
+const codeLifetimeMs = 60_000
 const userAgentMaxLength = 300
 const secretShape = /^[\w-]{43}$/
 
+/** Creates the sessions of a database. Only hashes of secrets and codes are stored. */
 export function createSessions({ db, clock, log, refresh }: Dependencies): Sessions {
   const noteSeen = createLastUsed({
     clock,
     write: (id, at) => updateSession(db, id, { seenAt: at }),
-    onFault: (err, sessionId) => log.warn({ err, sessionId }, 'last use of a session not recorded'),
+    onError: (err, sessionId) => log.warn({ err, sessionId }, 'last use of a session not recorded'),
   })
 
   /** The current principal of a token or key. */
@@ -99,7 +101,10 @@ export function createSessions({ db, clock, log, refresh }: Dependencies): Sessi
         userAgent: userAgent.slice(0, userAgentMaxLength),
         createdAt: now,
         seenAt: now,
-        expiresAt: Math.min(now + sessionMs, principal.expiresAt ?? Number.POSITIVE_INFINITY),
+        expiresAt: Math.min(
+          now + sessionLifetimeMs,
+          principal.expiresAt ?? Number.POSITIVE_INFINITY,
+        ),
         unlockedUntil: now + unlockedMs,
       }
       await insertSession(db, { ...session, secretHash: hashSecret(secret) })
@@ -110,7 +115,7 @@ export function createSessions({ db, clock, log, refresh }: Dependencies): Sessi
       if (!secretShape.test(secret)) return undefined
       const row = await findSessionByHash(db, hashSecret(secret))
       const now = clock.now()
-      if (!row || row.expiresAt <= now || row.seenAt + unseenMs <= now) return undefined
+      if (!row || row.expiresAt <= now || row.seenAt + idleTimeoutMs <= now) return undefined
       const principal = await principalOf(row)
       if (!principal) return undefined
       noteSeen({ id: row.id, lastUsedAt: row.seenAt })
@@ -124,7 +129,7 @@ export function createSessions({ db, clock, log, refresh }: Dependencies): Sessi
 
     async list({ username }) {
       const now = clock.now()
-      const rows = await listSessionsOf(db, { username, now, unseenMs })
+      const rows = await listSessionsOf(db, { username, now, idleTimeoutMs })
       return rows.map(({ secretHash: _, ...session }) => session)
     },
 
@@ -132,7 +137,7 @@ export function createSessions({ db, clock, log, refresh }: Dependencies): Sessi
 
     endOthers: ({ id, username }) => deleteOtherSessions(db, id, username),
 
-    async createCode(principal, lifetimeMs = codeMs) {
+    async createCode(principal, lifetimeMs = codeLifetimeMs) {
       const code = newSecret()
       const expiresAt = clock.now() + lifetimeMs
       const holder = holderColumns(principal)
@@ -152,7 +157,7 @@ export function createSessions({ db, clock, log, refresh }: Dependencies): Sessi
         : undefined
     },
 
-    prune: () => deleteEndedSessions(db, { now: clock.now(), unseenMs }),
+    prune: () => deleteEndedSessions(db, { now: clock.now(), idleTimeoutMs }),
   }
 }
 

@@ -86,7 +86,7 @@ export function createSshKeys({ db, publish, clock, log }: Dependencies): SshKey
   const noteUse = createLastUsed({
     clock,
     write: (id, at) => updateLastUsed(db, id, at),
-    onFault: (err, keyId) => log.warn({ err, keyId }, 'last use of an SSH key not recorded'),
+    onError: (err, keyId) => log.warn({ err, keyId }, 'last use of an SSH key not recorded'),
   })
 
   function live(row: SshKeyRow | undefined): SshKeyRow | undefined {

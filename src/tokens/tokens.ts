@@ -85,7 +85,7 @@ export function createTokens({ db, publish, clock, log, repositories }: Dependen
   const noteUse = createLastUsed({
     clock,
     write: (id, at) => updateLastUsed(db, id, at),
-    onFault: (err, tokenId) => log.warn({ err, tokenId }, 'last use of a token not recorded'),
+    onError: (err, tokenId) => log.warn({ err, tokenId }, 'last use of a token not recorded'),
   })
 
   async function insert({ row, token }: ReturnType<typeof newTokenRow>, actor: Actor) {
