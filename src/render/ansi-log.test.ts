@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { createAnsiReader } from './ansi-log.ts'
-import { renderLogLines, toLines } from './log-lines.ts'
+import { outputLines, renderLogLines } from './log-lines.ts'
 
 const read = (line: string) => createAnsiReader()(line)
 const rendered = (text: string) =>
-  renderLogLines(toLines(text), { idPrefix: 'L', firstNumber: 1 }).text
+  renderLogLines(outputLines(text), { idPrefix: 'L', firstNumber: 1 }).text
 
 test('colours and decorations become classes, and go on in the next line', () => {
   const reader = createAnsiReader()

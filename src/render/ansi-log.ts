@@ -1,5 +1,5 @@
 import Anser from 'anser'
-import { toSeen } from './visible-text.ts'
+import { splitHidden } from './visible-text.ts'
 
 /** A part of a line of a log: its classes, separated by spaces, and its text. */
 export type LogSegment = [classes: string, text: string]
@@ -35,10 +35,10 @@ export function createAnsiReader(): (line: string) => LogSegment[] {
   return (line) => {
     const segments: LogSegment[] = []
     const add = (piece: string) => {
-      for (const [shown, isUnseen] of toSeen(piece)) {
-        const own = isUnseen ? 'unseen' : classes
+      for (const [shown, isHidden] of splitHidden(piece)) {
+        const own = isHidden ? 'unseen' : classes
         const last = segments.at(-1)
-        if (last && !isUnseen && last[0] === own) last[1] += shown
+        if (last && !isHidden && last[0] === own) last[1] += shown
         else segments.push([own, shown])
       }
     }
@@ -59,14 +59,14 @@ export function createAnsiReader(): (line: string) => LogSegment[] {
 function classesOf({ fg, bg, fg_truecolor, bg_truecolor, decorations }: Anser.AnserJsonEntry) {
   const isReversed = decorations.includes('reverse')
   const [front, back] = [hueOf(fg, fg_truecolor), hueOf(bg, bg_truecolor)]
-  const [text, ground] = isReversed ? [back, front || 'gray'] : [front, back]
+  const [text, background] = isReversed ? [back, front || 'gray'] : [front, back]
   const names = [...new Set(decorations)].map((name) => decorationClasses[name] ?? '')
-  return [text && `ansi-${text}`, ground && `ansi-on-${ground}`, ...names]
+  return [text && `ansi-${text}`, background && `ansi-on-${background}`, ...names]
     .filter((name) => name !== '')
     .join(' ')
 }
 
-/** One of seven colours that can be read on light and dark ground; empty for black and white, which are the text's own. */
+/** One of seven colours that can be read on light and dark backgrounds; empty for black and white, which are the text's own. */
 function hueOf(name: string | null, trueColor: string | null): string {
   if (!name) return ''
   const [, number] = /^ansi-palette-(\d+)$/.exec(name) ?? []

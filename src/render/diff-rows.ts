@@ -102,7 +102,7 @@ function blocksOf(lines: readonly DiffLine[]): Block[] {
 function pairLines(deleted: readonly DiffLine[], added: readonly DiffLine[]): void {
   if (deleted.length * added.length > maxPairings) {
     if (deleted.length === added.length)
-      for (const [index, line] of deleted.entries()) join(line, added[index])
+      for (const [index, line] of deleted.entries()) pair(line, added[index])
     return
   }
   const width = added.length + 1
@@ -122,13 +122,13 @@ function pairLines(deleted: readonly DiffLine[], added: readonly DiffLine[]): vo
     const gain = gains[row * width + column] ?? 0
     if (gain > 0 && gain + at(row + 1, column + 1) >= at(row, column)) {
       const line = deleted[row++]
-      if (line) join(line, added[column++])
+      if (line) pair(line, added[column++])
     } else if (at(row + 1, column) >= at(row, column + 1)) row++
     else column++
   }
 }
 
-function join(deleted: DiffLine, added: DiffLine | undefined): void {
+function pair(deleted: DiffLine, added: DiffLine | undefined): void {
   if (!added) return
   deleted.counterpart = added
   added.counterpart = deleted

@@ -11,7 +11,7 @@ export class Html {
   }
 }
 
-/** What can stand in a template: text is escaped, false and nothing are left out, and lists are joined. */
+/** A value in a template: text is escaped, lists are joined; false, null and undefined are left out. */
 export type Content = Html | string | number | false | null | undefined | Content[]
 
 /** Creates HTML from a template whose values are escaped, in text and in quoted attributes. */
@@ -45,6 +45,7 @@ const escapes: Record<string, string> = {
   "'": '&#39;',
 }
 
+/** Escapes text for HTML, in text and in quoted attributes. */
 export function escapeHtml(text: string): string {
   // Fast path: most values need no escaping.
   return /[&<>"']/.test(text)

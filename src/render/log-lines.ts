@@ -24,6 +24,7 @@ export function createLogReader(): (line: string) => LogLine {
   }
 }
 
+/** Renders the parts of a line, each in an element with its classes. */
 export function renderSegments(segments: readonly LogSegment[]): Html {
   return html`${segments.map(([classes, text]) =>
     classes === '' ? text : html`<span class="${classes}">${text}</span>`,
@@ -67,7 +68,7 @@ export function renderLogLines(lines: readonly string[], options: Options): Html
   return html`${parts}`
 }
 
-/** Splits output into its lines. */
-export function toLines(output: string): string[] {
+/** Splits output into its lines, without their ends. */
+export function outputLines(output: string): string[] {
   return output === '' ? [] : output.replace(/\n$/, '').split('\n')
 }

@@ -56,7 +56,7 @@ function nameOf(inline: Token, names: Map<string, number>): string {
   return before === 0 ? name : `${name}-${before}`
 }
 
-/** Makes the `[ ]` at the start of a list item a box. */
+/** Replaces `[ ]` or `[x]` at the start of a list item by a box. */
 function markTask(inline: Token | undefined): void {
   const [first] = inline?.children ?? []
   if (inline?.type !== 'inline' || first?.type !== 'text') return

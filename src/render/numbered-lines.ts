@@ -13,14 +13,14 @@ export function renderPlainText(text: string): string {
   return toNumberedLines(toLines(showHidden(escapeHtml(normalizeLineEnds(text)))))
 }
 
-/** Lines without their ends; what follows the last end is a line only if it is not empty. */
+/** Splits text into its lines, without their ends. Empty text is one empty line. */
 export function toLines(text: string): string[] {
   const lines = text.split('\n')
   if (lines.length > 1 && lines.at(-1) === '') lines.pop()
   return lines
 }
 
-/** Text without a byte order mark, whose lines end in a line feed alone. */
+/** Removes a byte order mark, and makes CR LF a line feed and lone surrogates U+FFFD. */
 export function normalizeLineEnds(text: string): string {
   return text
     .replace(/^\ufeff/, '')

@@ -51,14 +51,26 @@ const elements: Record<string, readonly string[]> = {
   ...Object.fromEntries(['b', 'i', 's', 'u', 'small', 'mark', 'tt', 'strike'].map((n) => [n, []])),
   ...Object.fromEntries([1, 2, 3, 4, 5, 6].map((level) => [`h${level}`, ['align']])),
 }
-const empty = new Set(['br', 'hr', 'img'])
-const withoutContent = ['script', 'style', 'textarea', 'title', 'iframe', 'object', 'svg', 'math']
+/** HTML, section 13.1.2: elements without content and closing tag. */
+const voidElements = new Set(['br', 'hr', 'img'])
+/** Left out with their content; of all other unknown elements the content stays. */
+const removedWithContent = [
+  'script',
+  'style',
+  'textarea',
+  'title',
+  'iframe',
+  'object',
+  'svg',
+  'math',
+]
 const attribute = /([^\s"'<>/=]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+)))?/g
 const tagMaxLength = 10_000
-/** Beyond it, elements are left out: browsers do not nest deeper either. */
+/** Elements nested deeper are left out: browsers do not nest deeper either. */
 const maxDepth = 200
 
-const values: Record<string, RegExp> = {
+/** The accepted values of attributes. */
+const valuePatterns: Record<string, RegExp> = {
   align: /^(left|right|center)$/i,
   class: /^(h-[\w-]+( [\w-]+)*|language-[\w+#.-]{1,40}|unseen)$/,
   colspan: /^\d{1,3}$/,
@@ -89,12 +101,13 @@ export function sanitize(html: string, { place, decode }: Options): string {
     openByTag.set(tag, (openByTag.get(tag) ?? 0) + change)
   }
 
-  function enter(tag: string, close: string): void {
+  function openElement(tag: string, close: string): void {
     open.push({ tag, close })
     count(tag, 1)
   }
 
-  function leave(tag: string): string {
+  /** Closes an element and all within it; empty if none is open. */
+  function closeElement(tag: string): string {
     if (!openByTag.get(tag)) return ''
     let closed = ''
     for (let last = open.pop(); last; last = open.pop()) {
@@ -127,7 +140,7 @@ export function sanitize(html: string, { place, decode }: Options): string {
     for (const [name, value] of attributes) {
       if (name === 'title' || name === 'alt') text += ` ${name}="${escapeHtml(value)}"`
       else if (name === 'open') text += ' open'
-      else if (values[name]?.test(value)) text += ` ${name}="${escapeHtml(value)}"`
+      else if (valuePatterns[name]?.test(value)) text += ` ${name}="${escapeHtml(value)}"`
     }
     return text
   }
@@ -148,16 +161,16 @@ export function sanitize(html: string, { place, decode }: Options): string {
   function toOpening(tag: string, attributes: Map<string, string>): string {
     switch (tag) {
       case 'a': {
-        const closed = leave('a')
+        const closed = closeElement('a')
         const target = resolveLink(attributes.get('href') ?? '', place)
-        enter('a', '</a>')
+        openElement('a', '</a>')
         return `${closed}${target ? toLink(target, toAttributes(attributes)) : `<a${toAttributes(attributes)}>`}`
       }
       case 'pre':
-        enter('pre', '</pre>')
+        openElement('pre', '</pre>')
         return `<pre tabindex="0"${toAttributes(attributes)}>`
       case 'table':
-        enter('table', '</table></div>')
+        openElement('table', '</table></div>')
         return `<div class="scroll" tabindex="0"><table${toAttributes(attributes)}>`
       case 'h1':
       case 'h2':
@@ -166,10 +179,10 @@ export function sanitize(html: string, { place, decode }: Options): string {
       case 'h5':
       case 'h6':
         level = Math.min(Number(tag[1]) + 1, level + 1, 6)
-        enter(tag, `</h${level}>`)
+        openElement(tag, `</h${level}>`)
         return `<h${level}${toAttributes(attributes)}>`
       default:
-        enter(tag, `</${tag}>`)
+        openElement(tag, `</${tag}>`)
         return `<${tag}${toAttributes(attributes)}>`
     }
   }
@@ -178,13 +191,13 @@ export function sanitize(html: string, { place, decode }: Options): string {
     whiteList: {},
     css: false,
     stripIgnoreTag: true,
-    stripIgnoreTagBody: withoutContent,
+    stripIgnoreTagBody: removedWithContent,
     onTag(tag, source, { isClosing }) {
       if (!Object.hasOwn(elements, tag)) return undefined
-      if (isClosing) return empty.has(tag) ? '' : leave(tag)
+      if (isClosing) return voidElements.has(tag) ? '' : closeElement(tag)
       const attributes = attributesOf(tag, source)
       if (tag === 'img') return toImage(attributes)
-      if (empty.has(tag)) return `<${tag}>`
+      if (voidElements.has(tag)) return `<${tag}>`
       return open.length >= maxDepth ? '' : toOpening(tag, attributes)
     },
   })

@@ -5,12 +5,12 @@ import { escapeHtml, type Html, trusted } from './html.ts'
 const hiddenCharacters =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]/g
 
-/** Text of a file or message, in which characters that cannot be seen are shown by their code points. */
+/** Text of a file or message as HTML, with hidden characters shown by their code points. */
 export function visibleText(text: string): Html {
   return trusted(toVisible(text))
 }
 
-/** The same with some ranges in an element, such as `ins`. */
+/** The same with some ranges, which are sorted and do not overlap, in an element such as `ins`. */
 export function markedText(text: string, ranges: readonly TextRange[], element: string): Html {
   let marked = ''
   let from = 0
@@ -22,8 +22,8 @@ export function markedText(text: string, ranges: readonly TextRange[], element: 
   return trusted(marked + toVisible(text.slice(from)))
 }
 
-/** Splits text into what can be seen, and the code points of what cannot. */
-export function* toSeen(text: string): Generator<[text: string, isUnseen: boolean]> {
+/** Splits text into visible parts and, for each hidden character, its code point: `U+200B`. */
+export function* splitHidden(text: string): Generator<[text: string, isHidden: boolean]> {
   let from = 0
   const given = text.toWellFormed()
   for (const { 0: character, index } of given.matchAll(hiddenCharacters)) {
@@ -38,7 +38,7 @@ function toVisible(text: string): string {
   return showHidden(escapeHtml(text.toWellFormed()))
 }
 
-/** Shows characters that cannot be seen in HTML whose tags have none. */
+/** Shows hidden characters in HTML whose tags have none. */
 export function showHidden(html: string): string {
   return html.replace(
     hiddenCharacters,

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { eventStreamType } from '../../http/server-sent-events.ts'
-import { createLogReader, type LogLine, toLines } from '../../render/log-lines.ts'
+import { createLogReader, type LogLine, outputLines } from '../../render/log-lines.ts'
 import { toSentence } from '../event-sentences.ts'
 import { type PageContext, page, RawResponse } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
@@ -78,7 +78,7 @@ async function* outputOf(source: Readable) {
       }
       const read = readers.get(step) ?? createLogReader()
       readers.set(step, read)
-      const lines = toLines(text).map((line) => segmentsOf(read(line)))
+      const lines = outputLines(text).map((line) => segmentsOf(read(line)))
       yield toPageEvent('output', id, { step, lines })
     }
   }

@@ -1,6 +1,11 @@
 import type { Readable } from 'node:stream'
 import { type Html, html } from '../../render/html.ts'
-import { createLogReader, type LogLine, renderSegments, toLines } from '../../render/log-lines.ts'
+import {
+  createLogReader,
+  type LogLine,
+  outputLines,
+  renderSegments,
+} from '../../render/log-lines.ts'
 import { readEventStream } from '../live/read-event-stream.ts'
 import { page, RawResponse } from '../page.ts'
 import { describeState, type ShownRun, stateBadge } from './run-states.ts'
@@ -56,7 +61,7 @@ async function* growing(source: Readable, isFollowed: boolean): AsyncGenerator<H
     const read = readers.get(step ?? -1) ?? createLogReader()
     // Lines between steps are of the server, and have no colours that go on.
     if (step !== null) readers.set(step, read)
-    return html`${toLines(text).map((line) => {
+    return html`${outputLines(text).map((line) => {
       const content = contentOf(read(line))
       return html`<li id="L${number++}">${prefix !== '' && html`<span class="soft">${prefix}</span>`}${step === null ? html`<b>${content}</b>` : content}</li>`
     })}`

@@ -1,5 +1,5 @@
 import { type Html, html } from '../../render/html.ts'
-import { renderLogLines, toLines } from '../../render/log-lines.ts'
+import { outputLines, renderLogLines } from '../../render/log-lines.ts'
 import { counted, grouped } from '../display-text.ts'
 import type { ShownStep } from './run-states.ts'
 
@@ -18,7 +18,7 @@ export function stepLog(
   step: ShownStep,
   { logHref, isOpen, budget }: { logHref: string; isOpen: boolean; budget: LogBudget },
 ): Html {
-  const all = toLines(step.output)
+  const all = outputLines(step.output)
   const limit = Math.min(budget.lines, isOpen ? maxLinesOfOpen : maxLinesOfFolded)
   const lines = limit === 0 ? [] : all.slice(-limit)
   budget.lines -= lines.length

@@ -1,7 +1,7 @@
 import { holds } from '../../access/may.ts'
 import type { LogSegment } from '../../render/ansi-log.ts'
 import { type Html, html } from '../../render/html.ts'
-import { createLogReader, renderSegments, toLines } from '../../render/log-lines.ts'
+import { createLogReader, outputLines, renderSegments } from '../../render/log-lines.ts'
 import { counted } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
@@ -171,7 +171,7 @@ ${digestLog(failed)}</section>`
 /** The last lines of a failed step that say something. */
 function digestLog({ output }: ShownStep): Html | false {
   const read = createLogReader()
-  const shown = toLines(output)
+  const shown = outputLines(output)
     .slice(-200)
     .map(read)
     .flatMap((line) => (line.kind === 'text' ? [line.segments] : []))
