@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { Permission } from '../src/access/permissions.ts'
 import type { Page } from '../src/web/page.ts'
+import { createPostgresDatabase } from './support/databases.ts'
 import { createPageClient, logIn } from './support/page-client.ts'
 import {
   actions,
@@ -12,6 +13,7 @@ import {
   type PageSite,
   shown,
 } from './support/page-site.ts'
+import { without } from './support/programs.ts'
 
 let site: PageSite
 
@@ -53,16 +55,28 @@ test('every page has a weight, an audience and operations that exist', () => {
   }
 })
 
-test('an owner sees every page', async () => {
-  const cookie = (await logIn(site.url, site.adminToken)).cookie()
+test('an owner sees every page', () => assertSeesAll(site))
+
+test('an owner sees every page on PostgreSQL', { skip: without('postgres') }, async () => {
+  const { url, drop } = await createPostgresDatabase()
+  try {
+    await using here = await openPageSite({ SVC_DATABASE_URL: url })
+    await assertSeesAll(here)
+  } finally {
+    await drop()
+  }
+})
+
+async function assertSeesAll(here: PageSite): Promise<void> {
+  const cookie = (await logIn(here.url, here.adminToken)).cookie()
   for (const page of shown) {
-    const { status, location } = await visit(site, addressOf(page, site), cookie)
+    const { status, location } = await visit(here, addressOf(page, here), cookie)
     assert.ok(
       status === 200 || (status === 303 && !location.includes('login')),
       `${page.path}: ${status}`,
     )
   }
-})
+}
 
 test('without a session a page is shown or leads to the login, as its audience says', async () => {
   const open = { off: [], code: ['code'], all: ['code', 'all'] } as const
