@@ -1,6 +1,6 @@
 import { holds, isAdmin } from '../access/may.ts'
 import { type Html, html } from '../render/html.ts'
-import { renderDocument } from './document.ts'
+import { renderHtmlDocument } from './html-document.ts'
 import { icon } from './icons.ts'
 import type { PageContext, Tab, View } from './page.ts'
 
@@ -37,7 +37,7 @@ ${session && html`<a href="${to.own('events')}">Events</a> <a href="${to.own('ke
 </nav>
 </div>
 </footer>`
-  return renderDocument({ title, isNoIndex, to, asset, content })
+  return renderHtmlDocument({ title, isNoIndex, to, asset, content })
 }
 
 function loginAddress({ to, url }: FrameContext): string {

@@ -6,7 +6,7 @@ import { statuses } from '../../http/problem-response.ts'
 import type { Route } from '../../http/route.ts'
 import { type Html, html } from '../../render/html.ts'
 import { createAssets } from '../assets.ts'
-import { renderDocument } from '../document.ts'
+import { renderHtmlDocument } from '../html-document.ts'
 import { icon } from '../icons.ts'
 import { createLinks } from '../links.ts'
 import { commandExample, curlExample, type DocumentedCommand } from './examples.ts'
@@ -20,7 +20,7 @@ type Options = {
   commands: readonly DocumentedCommand[]
 }
 
-/** What the resources are, by the tags of their routes. */
+/** Descriptions of the resources, by the tags of their routes, in the order of the page. */
 const resources: Record<string, string> = {
   service: 'Health, and the descriptions of this API.',
   repositories: 'Create, import, change, delete and restore repositories.',
@@ -93,7 +93,7 @@ ${problemSection()}
 </main>
 </div>`
   const asset = (name: string) => assets.addressOf(to, name)
-  return renderDocument({ title: 'API · svc', to, asset, content }).text
+  return renderHtmlDocument({ title: 'API · svc', to, asset, content }).text
 }
 
 function rankOf(tag: string): number {
@@ -190,7 +190,7 @@ ${Object.entries(problems).map(
 </section>`
 }
 
-/** What the search looks at. */
+/** The text of an operation that the search matches, in lower case. */
 function entryText({ method, path, summary, operationId, tag }: Route): string {
   return `${method} ${templateOf(path)} ${summary} ${operationId} ${tag}`.toLowerCase()
 }

@@ -1,7 +1,7 @@
 import { type Html, html } from '../render/html.ts'
 import type { Links } from './links.ts'
 
-type Document = {
+type HtmlDocument = {
   title: string
   isNoIndex?: boolean
   to: Links
@@ -11,7 +11,13 @@ type Document = {
 }
 
 /** An HTML document with the styles and the script of all pages. */
-export function renderDocument({ title, isNoIndex = false, to, asset, content }: Document): Html {
+export function renderHtmlDocument({
+  title,
+  isNoIndex = false,
+  to,
+  asset,
+  content,
+}: HtmlDocument): Html {
   return html`<!doctype html>
 <html lang="en">
 <head>
