@@ -40,7 +40,8 @@ function target(rev: string, path: Path | undefined): string {
   return text === '' ? encodeRevision(rev) : `${encodeRevision(rev)}:${text}`
 }
 
-function encodeRevision(rev: string): string {
+/** Encodes a revision or path for an address; its slashes stay. */
+export function encodeRevision(rev: string): string {
   return rev.split('/').map(encodeURIComponent).join('/')
 }
 

@@ -1,3 +1,4 @@
+import { zeroId } from '../../git/refs/ref-name.ts'
 import { type Html, html } from '../../render/html.ts'
 import { visibleText } from '../../render/visible-text.ts'
 import { grouped } from '../display-text.ts'
@@ -11,7 +12,6 @@ import { commitLink, recentRuns } from './commit-parts.ts'
 import { canWrite, deletionMenu, refPager, ruleBadge, rulesOf } from './ref-parts.ts'
 
 const pageSize = 50
-const zeroId = '0'.repeat(40)
 
 export const branchPages = [
   page(
@@ -119,7 +119,7 @@ function aheadBehind({ ahead, behind }: Branch, base: string): Html {
   return html`<span class="two-sides" title="${grouped(behind)} behind and ${grouped(ahead)} ahead of ${base}"><span>${grouped(behind)}<span class="hidden"> behind</span></span><svg viewBox="-50 0 100 8" width="100" height="8" aria-hidden="true"><rect class="bar-behind" x="${-lengthOf(behind)}" width="${lengthOf(behind)}" height="8" rx="2"/><rect class="bar-ahead" width="${lengthOf(ahead)}" height="8" rx="2"/><path d="M0 -2v12"/></svg><span>${grouped(ahead)}<span class="hidden"> ahead</span></span></span>`
 }
 
-/** Of 50 at most; by the logarithm, since branches differ by few commits or by thousands. */
+/** The length of a bar, at most 50: logarithmic, since branches differ by few commits or by thousands. */
 function lengthOf(count: number): number {
   return count === 0 ? 0 : Math.min(50, Math.round(4 + Math.log2(count) * 4.5))
 }

@@ -1,7 +1,9 @@
+import { zeroId } from '../../git/refs/ref-name.ts'
 import { type Html, html } from '../../render/html.ts'
 import { visibleText } from '../../render/visible-text.ts'
 import { grouped, shortId } from '../display-text.ts'
 import { icon } from '../icons.ts'
+import { encodeRevision } from '../links.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
 import { createForm, otherProblem } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
@@ -11,7 +13,6 @@ import { commitLink, recentRuns, splitMessage } from './commit-parts.ts'
 import { canWrite, deletionMenu, refPager, ruleBadge, rulesOf } from './ref-parts.ts'
 
 const pageSize = 50
-const zeroId = '0'.repeat(40)
 
 export const tagPages = [
   page('/r/:name/tags', ['getRepository', 'listTags', 'listTagProtections', 'listRuns'], {
@@ -66,7 +67,7 @@ ${body !== '' && html`<details><summary>Message</summary><pre>${visibleText(body
 ${tag.commit !== null && runMark(to, name, runs.get(tag.commit))}
 <div class="ref-actions">${
       rev !== undefined &&
-      html`<a class="button quiet small" href="${to.of(name, `archive/${encode(rev)}.tar.gz`)}" aria-label="Download ${tag.name} as tar.gz" rel="nofollow">${icon('download')}tar.gz</a><a class="button quiet small" href="${to.of(name, `archive/${encode(rev)}.zip`)}" aria-label="Download ${tag.name} as zip" rel="nofollow">zip</a>`
+      html`<a class="button quiet small" href="${to.of(name, `archive/${encodeRevision(rev)}.tar.gz`)}" aria-label="Download ${tag.name} as tar.gz" rel="nofollow">${icon('download')}tar.gz</a><a class="button quiet small" href="${to.of(name, `archive/${encodeRevision(rev)}.zip`)}" aria-label="Download ${tag.name} as zip" rel="nofollow">zip</a>`
     }${
       isWriter &&
       tag.nameBase64 === undefined &&
@@ -103,7 +104,7 @@ ${form.text({ name: 'target', label: 'Of', value: defaultBranch, isRequired: tru
 ${form.render(fields, 'card pad creation-form')}</details>`
 }
 
-/** What a tag is a name of. Trees and blobs have no page: they are not part of any commit. */
+/** The object that a tag names, with a link to a commit. Trees and blobs have no page: they are not part of any commit. */
 function targetOf({ type, commit, id }: Tag, name: string, to: PageContext['to']): Html {
   if (commit !== null) return html`${icon('commit')} ${commitLink(to, name, commit)}`
   const kinds: Record<string, string> = {
@@ -117,8 +118,4 @@ function targetOf({ type, commit, id }: Tag, name: string, to: PageContext['to']
 function revisionOf({ commit, name, nameBase64 }: Tag): string | undefined {
   if (commit === null) return undefined
   return nameBase64 === undefined ? name : commit
-}
-
-function encode(rev: string): string {
-  return rev.split('/').map(encodeURIComponent).join('/')
 }
