@@ -7,10 +7,10 @@ import { diffTree } from './diff-tree.ts'
 
 const maxFiles = 300
 const maxLines = 10_000
-/** With fewer files a list of them has nothing new. */
+/** With fewer files, a tree of them would add nothing. */
 const minTreeFiles = 2
 
-/** What a commit, or several, changed: a summary, the tree of files, and the lines of each. */
+/** The changes of one or more commits: a summary, the tree of files, and the changed lines of each. */
 export function diffView(diff: ShownDiff, context: DiffContext): Html {
   const { files } = diff
   const { isAlone, isSplit, here } = context

@@ -7,7 +7,7 @@ import type { OperationValues } from '../read-operations.ts'
 export type ShownPush = OperationValues['listPushes'][number]
 type RefChange = ShownPush['refs'][number]
 
-/** What a push did to a ref, with links to its commits. */
+/** The change of a ref by a push, with links to its commits. */
 export function refChange(change: RefChange, name: string, to: Links): Html {
   const { ref, before, after, forced, created, deleted } = change
   const isTag = ref.startsWith('refs/tags/')
@@ -26,15 +26,15 @@ export function refChange(change: RefChange, name: string, to: Links): Html {
 }
 
 /** The first changes of a push, and how many there are besides. */
-export function refChanges({ refs }: ShownPush, name: string, to: Links, most: number): Html {
+export function refChanges({ refs }: ShownPush, name: string, to: Links, maxShown: number): Html {
   return html`<ul class="ref-changes">${refs
-    .slice(0, most)
+    .slice(0, maxShown)
     .map(
       (change) => html`<li>${refChange(change, name, to)}</li>`,
-    )}${refs.length > most && html`<li class="soft">and ${refs.length - most} more</li>`}</ul>`
+    )}${refs.length > maxShown && html`<li class="soft">and ${refs.length - maxShown} more</li>`}</ul>`
 }
 
-/** What an undo would do. */
+/** The changes that an undo of a push would make, as list items. */
 export function undoSteps({ refs }: ShownPush): Html {
   return html`${refs.map(({ ref, before, after, created, deleted }) => {
     const name = html`<b>${shortRef(ref)}</b>`

@@ -7,8 +7,10 @@ const maxLinesOfOpen = 2000
 const maxLinesOfFolded = 200
 const maxLinesOfPage = 6000
 
+/** The lines of logs that a page may still show; counted down by each step. */
 export type LogBudget = { lines: number }
 
+/** The budget of a page. */
 export function newLogBudget(): LogBudget {
   return { lines: maxLinesOfPage }
 }

@@ -139,7 +139,7 @@ function sideList(run: ShownRun, steps: readonly ShownStep[], now: number): Html
   })}</ul>`
 }
 
-/** What failed, with the end of its output, and what has changed since it last succeeded. */
+/** The step that failed, with the end of its output, and the commits since the last success. */
 function digest(
   run: ShownRun,
   steps: readonly ShownStep[],
@@ -168,7 +168,7 @@ function digest(
 ${digestLog(failed)}</section>`
 }
 
-/** The last lines of a failed step that say something. */
+/** The last lines of a failed step that are not empty, from the first that looks like an error. */
 function digestLog({ output }: ShownStep): Html | false {
   const read = createLogReader()
   const shown = outputLines(output)
@@ -177,7 +177,7 @@ function digestLog({ output }: ShownStep): Html | false {
     .flatMap((line) => (line.kind === 'text' ? [line.segments] : []))
     .filter((segments) => segments.some(([, text]) => text.trim() !== ''))
   const lines = shown.slice(-digestLines)
-  const first = lines.findIndex(isComplaint)
+  const first = lines.findIndex(isLikelyError)
   const chosen = first === -1 ? lines : lines.slice(first)
   return (
     chosen.length > 0 &&
@@ -186,7 +186,7 @@ function digestLog({ output }: ShownStep): Html | false {
 }
 
 /** Whether a line is likely to say what went wrong. */
-function isComplaint(segments: readonly LogSegment[]): boolean {
+function isLikelyError(segments: readonly LogSegment[]): boolean {
   return segments.some(
     ([classes, text]) =>
       /\b(?:ansi-red|bad)\b/.test(classes) ||
@@ -194,7 +194,7 @@ function isComplaint(segments: readonly LogSegment[]): boolean {
   )
 }
 
-/** What steps wrote to their summary, as text. */
+/** The summaries that steps wrote, as text. */
 function summaries(steps: readonly ShownStep[]): Html {
   return html`${steps.map(
     ({ summary, name }) =>

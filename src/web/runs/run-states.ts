@@ -13,7 +13,7 @@ type DescribedState = {
   shape: IconName
   tone: '' | 'good' | 'bad' | 'busy'
   word: string
-  /** What follows `Run 12`. */
+  /** The rest of a sentence that begins with `Run 12`. */
   predicate: string
 }
 
@@ -57,6 +57,7 @@ export function stateMark(state: State): Html {
   return html`<span class="mark ${tone || 'soft'}" title="${word}">${icon(shape, shape === 'running' ? 'turning' : '')}<span class="hidden">${word}</span></span>`
 }
 
+/** A state as a badge, with its word. */
 export function stateBadge(state: State): Html {
   const { shape, tone, word } = describeState(state)
   return html`<span class="badge ${tone}">${icon(shape, shape === 'running' ? 'turning' : '')}${word}</span>`

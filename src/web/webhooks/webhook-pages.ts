@@ -195,7 +195,7 @@ ${form.checks({ name: 'onlyFailed', label: 'Which', choices: [{ value: 'true', t
   }
 }
 
-/** What a replay has done, with a button for the rest of it. */
+/** The result of a replay, with a button for the rest of it. */
 function replayNotice({ query }: PageContext, address: string): Html | false {
   const [replayed = 0, created = 0] = ['replayed', 'created'].map((name) => Number(query.get(name)))
   if (!query.has('replayed') || !Number.isSafeInteger(replayed + created)) return false
