@@ -133,7 +133,6 @@ test('compressed and not, pages and files are the same', async () => {
     '/r/demo/src/main:long.ts',
     `/r/demo/commit/${commit}`,
     '/r/demo/raw/main:long.ts',
-    '/docs',
   ]) {
     const [plain, first, again] = [
       await request(path, { 'accept-encoding': 'identity' }),
