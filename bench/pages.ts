@@ -153,6 +153,15 @@ function comparedPages(commitOf: (index: number) => string): ComparedPage[] {
       }),
     },
     {
+      row: 'pages: long file',
+      again: 'pages: long file, again',
+      isSlow: true,
+      paths: (index) => ({
+        svc: `/src/${at(index, longFile)}`,
+        cgit: `/tree/${longFile}?id=${commitOf(index)}`,
+      }),
+    },
+    {
       row: 'pages: blame of a long file',
       again: 'pages: blame of a long file, again',
       isSlow: true,
