@@ -1,14 +1,13 @@
 import type { Setting } from './setting.ts'
-import { gib, size } from './setting-values.ts'
+import { gib, onOrOff, size } from './setting-values.ts'
 
 /** Settings of the web pages. */
 export const pageSettings = {
   pages: {
     variable: 'SVC_PAGES',
     description: 'Whether the service has web pages.',
-    accepts: 'on or off',
+    ...onOrOff,
     fallback: 'on',
-    parse: (text) => (text === 'on' ? true : text === 'off' ? false : undefined),
   } satisfies Setting<boolean>,
   pagesCacheBytes: {
     variable: 'SVC_PAGES_CACHE',

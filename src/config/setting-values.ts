@@ -7,6 +7,15 @@ export const mib = 1024 * kib
 export const gib = 1024 * mib
 const units: Record<string, number> = { '': 1, KiB: kib, MiB: mib, GiB: gib }
 
+/** What a switch accepts: also the words of SVC_SSH_ANONYMOUS_READ, which is open only when it is `true`. */
+export const onOrOff = {
+  accepts: 'on or off, or true or false',
+  parse: (text: string): boolean | undefined => {
+    if (text === 'on' || text === 'true') return true
+    return text === 'off' || text === 'false' ? false : undefined
+  },
+}
+
 /** Returns a parser for decimal integers from `min` to `max`. */
 export function wholeNumber(min: number, max: number) {
   return (text: string): number | undefined => {

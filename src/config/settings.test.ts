@@ -86,3 +86,16 @@ test('an address with a user, a query or another scheme is not a base URL', () =
     assert.throws(() => readSettings({ SVC_BASE_URL: url }), SettingsError, url)
   }
 })
+
+test('switches take on and off, and true and false', () => {
+  for (const [variable, key] of [
+    ['SVC_PAGES', 'pages'],
+    ['SVC_RUNNER', 'runner'],
+  ] as const) {
+    for (const [text, value] of Object.entries({ on: true, true: true, off: false, false: false }))
+      assert.equal(readSettings({ [variable]: text })[key], value, `${variable}=${text}`)
+    for (const text of ['toString', '__proto__', 'ON'])
+      assert.throws(() => readSettings({ [variable]: text }), SettingsError, text)
+  }
+  assert.throws(() => readSettings({ SVC_SSH_ANONYMOUS_READ: 'on' }), SettingsError)
+})

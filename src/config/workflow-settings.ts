@@ -1,5 +1,5 @@
 import type { Setting } from './setting.ts'
-import { gib, kib, mib, parsePaths, size, wholeNumber } from './setting-values.ts'
+import { gib, kib, mib, onOrOff, parsePaths, size, wholeNumber } from './setting-values.ts'
 
 /** Settings of workflow runs: runner, sandbox and limits. */
 export const workflowSettings = {
@@ -7,9 +7,8 @@ export const workflowSettings = {
     variable: 'SVC_RUNNER',
     description:
       'Whether the service starts its own runner for workflow runs. Other runners are started with `svc runner`.',
-    accepts: 'on or off',
+    ...onOrOff,
     fallback: 'on',
-    parse: (text) => (text === 'on' ? true : text === 'off' ? false : undefined),
   } satisfies Setting<boolean>,
   runnerJobs: {
     variable: 'SVC_RUNNER_JOBS',
