@@ -5,6 +5,8 @@ import type { Sessions } from './sessions.ts'
 /** An address that logs a browser in once, until `expiresAt`. */
 export type LoginLink = { url: string; expiresAt: number }
 
+export const invalidLoginLink = 'The login link is mistyped, expired or was used.'
+
 type Wanted = {
   /** The origin that the client called, where it is not the public address of the service. */
   origin?: string | undefined

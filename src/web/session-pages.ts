@@ -1,6 +1,7 @@
 import type { Principal } from '../access/principal.ts'
 import { Problem } from '../base/problem.ts'
 import { html } from '../render/html.ts'
+import { invalidLoginLink } from '../sessions/login-links.ts'
 import { icon } from './icons.ts'
 import {
   type LoginParts,
@@ -103,7 +104,7 @@ ${session && html`<p class="soft">This ends the session of <b>${caller.username}
 }
 
 function invalidCodeView({ to }: PageContext, { countInvalid, sshUrl }: LoginParts): View {
-  const problem = countInvalid('The login link is mistyped, expired or was used.')
+  const problem = countInvalid(invalidLoginLink)
   if (problem.code !== 'token_invalid') throw problem
   return {
     title: 'Login link not valid · svc',

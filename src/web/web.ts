@@ -14,7 +14,7 @@ import { problemHeaders, statusOf } from '../http/problem-response.ts'
 import { eventStreamType } from '../http/server-sent-events.ts'
 import { trusted } from '../render/html.ts'
 import { createRenderer } from '../render/renderer.ts'
-import { loginCodeIn } from '../sessions/login-links.ts'
+import { invalidLoginLink, loginCodeIn } from '../sessions/login-links.ts'
 import { type OpenSession, type Sessions, unlockedMs } from '../sessions/sessions.ts'
 import { createAssets } from './assets.ts'
 import { isOpenToAnonymous, namesCommit } from './audience.ts'
@@ -140,7 +140,7 @@ export function createWeb({
 
   async function show(exchange: PageExchange, route: Page, { open, caller, context, to }: Visit) {
     if (!open && !isOpenToAnonymous(route, settings.webAnonymousRead, context)) {
-      return toLogin(exchange, to)
+      return toLogin(to, exchange.request.method === 'GET' ? context.url : '/')
     }
     limitRate(open ? caller.id : `anonymous ${networkOf(exchange.address)}`, route.weight)
     const shown = open ? route : forSearchEngines(route, to.prefix)
@@ -151,7 +151,8 @@ export function createWeb({
     const { open, caller, context, to } = visit
     assertSameOrigin(exchange.request, context.baseUrl)
     const fields = await readForm(exchange)
-    if (!open) return toLogin(exchange, to)
+    // What was typed is lost, but not where.
+    if (!open) return toLogin(to, addressOf(route.of, context.params))
     limitRate(caller.id, route.weight)
     const token = fields.get('_token')
     fields.delete('_token')
@@ -188,7 +189,7 @@ export function createWeb({
     try {
       const code = loginCodeIn(given)
       const holder = code ? await sessions.redeemCode(code) : await authenticate(given.trim())
-      if (!holder) return countInvalid('The login link is mistyped, expired or was used.')
+      if (!holder) return countInvalid(invalidLoginLink)
       if (holder.id !== principal.id) {
         return new Problem('token_invalid', 'This is of another token or key than this session.')
       }
@@ -325,8 +326,15 @@ function withOrigin(principal: Principal, address: string): Principal {
   return { ...principal, origin: { via: 'api', address } }
 }
 
-function toLogin({ request }: PageExchange, to: PageContext['to']): Redirect {
-  const { url = '', method } = request
-  const next = method === 'GET' && url !== '/' ? `?${new URLSearchParams({ next: url })}` : ''
-  return new Redirect(`${to.own('login')}${next}`)
+/** Leads to the login, and from there to a page. */
+function toLogin(to: PageContext['to'], next: string): Redirect {
+  const query = next === '/' ? '' : `?${new URLSearchParams({ next })}`
+  return new Redirect(`${to.own('login')}${query}`)
+}
+
+/** The address of a page by the parameters of its form; those for the rest of a path are still encoded. */
+function addressOf(path: string, params: Record<string, string>): string {
+  return path.replace(/:(\w+)(\*?)/g, (_, name, isRest) =>
+    isRest ? (params[name] ?? '') : encodeURIComponent(params[name] ?? ''),
+  )
 }

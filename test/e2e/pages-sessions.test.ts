@@ -86,6 +86,8 @@ test('after an hour a change asks for the token, and goes on from there', async 
   }
   const { status } = await client.post('/-/new', { name: 'later', _token: service.adminToken })
   assert.equal(status, 303)
+  const { body: created } = await service.admin.get('/audit?action=repository.created')
+  assert.equal(created.length, 1)
   // A login link of the same token does the same.
   age('unlocked_until = ?', Date.now())
   const link = await service.admin.post('/login-codes')
