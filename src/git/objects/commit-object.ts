@@ -12,21 +12,33 @@ export type CommitPerson = { name: string; email: string; at: number; timeZone: 
 
 /** Parses the content of a commit object. What is malformed becomes empty, 0 or `+0000`. */
 export function parseCommit(content: Buffer): CommitObject {
-  const end = content.indexOf('\n\n')
-  const head = content.toString('latin1', 0, end === -1 ? content.length : end)
-  const lines = head.split('\n')
-  const lineOf = (key: string) => lines.find((line) => line.startsWith(`${key} `)) ?? ''
-  const encoding = lineOf('encoding').slice('encoding '.length)
-  const decode = decoderOf(encoding)
-  const personOf = (key: string) => parsePerson(lineOf(key).slice(key.length + 1), decode)
+  const { headerOf, parents, message } = splitCommit(content)
+  const decode = decoderOf(headerOf('encoding') ?? '')
+  const personOf = (key: string) => parsePerson(headerOf(key) ?? '', decode)
   return {
-    tree: lineOf('tree').slice('tree '.length),
+    tree: headerOf('tree') ?? '',
+    parents,
+    author: personOf('author'),
+    committer: personOf('committer'),
+    message: decode(message),
+  }
+}
+
+/** The headers of a commit object, as bytes (latin1), and its message. */
+export function splitCommit(content: Buffer): {
+  /** The first header with a key. */
+  headerOf: (key: string) => string | undefined
+  parents: string[]
+  message: Buffer
+} {
+  const end = content.indexOf('\n\n')
+  const lines = content.toString('latin1', 0, end === -1 ? content.length : end).split('\n')
+  return {
+    headerOf: (key) => lines.find((line) => line.startsWith(`${key} `))?.slice(key.length + 1),
     parents: lines
       .filter((line) => line.startsWith('parent '))
       .map((line) => line.slice('parent '.length)),
-    author: personOf('author'),
-    committer: personOf('committer'),
-    message: end === -1 ? '' : decode(content.subarray(end + 2)),
+    message: end === -1 ? Buffer.alloc(0) : content.subarray(end + 2),
   }
 }
 

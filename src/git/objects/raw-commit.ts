@@ -1,23 +1,16 @@
+import { splitCommit } from './commit-object.ts'
+
 /** A commit that is made again. Author and message are bytes, in UTF-8 if their encoding was known. */
 export type RawCommit = { tree: string; parents: string[]; author: Buffer; message: Buffer }
 
-const end = Buffer.from('\n\n')
-
 /** Parses a commit object: https://git-scm.com/docs/gitformat-commit. Signatures and other headers are left out. */
 export function parseRawCommit(content: Buffer): RawCommit {
-  const at = content.indexOf(end)
-  const head = at === -1 ? content : content.subarray(0, at)
-  const lines = head.toString('latin1').split('\n')
-  const valuesOf = (key: string) =>
-    lines.filter((line) => line.startsWith(`${key} `)).map((line) => line.slice(key.length + 1))
-  const [encoding = 'utf-8'] = valuesOf('encoding')
-  const [author = ''] = valuesOf('author')
-  const convert = converterOf(encoding)
-  const message = at === -1 ? Buffer.alloc(0) : content.subarray(at + end.length)
+  const { headerOf, parents, message } = splitCommit(content)
+  const convert = converterOf(headerOf('encoding') ?? 'utf-8')
   return {
-    tree: valuesOf('tree')[0] ?? '',
-    parents: valuesOf('parent'),
-    author: convert(Buffer.from(author, 'latin1')),
+    tree: headerOf('tree') ?? '',
+    parents,
+    author: convert(Buffer.from(headerOf('author') ?? '', 'latin1')),
     message: withoutBlankStart(convert(message)),
   }
 }
