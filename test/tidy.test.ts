@@ -126,7 +126,7 @@ const entryPoints: Record<string, string[]> = {
     'spawn-messages',
     'version',
   ],
-  'git/diff': ['diff-parser', 'parsed-diff', 'part-scanner', 'patch-text'],
+  'git/diff': ['diff-parser', 'parsed-diff', 'part-scanner', 'quote-path'],
   'git/objects': [
     'commit-object',
     'commit-summary',

@@ -6,7 +6,7 @@ import { pathProperties, toApiPath } from './api-path.ts'
 
 const limitNames = ['files', 'lines', 'bytes', 'line', 'response', 'scan', 'time'] as const
 
-const Hunk = Type.Object({
+export const Hunk = Type.Object({
   oldStart: Type.Integer({ description: 'First line in the old file; 0 if there is none' }),
   oldLines: Type.Integer({ description: 'Number of lines in the old file' }),
   newStart: Type.Integer({ description: 'First line in the new file; 0 if there is none' }),
@@ -26,7 +26,7 @@ const Hunk = Type.Object({
   ),
 })
 
-const ChangedFile = Type.Object({
+export const ChangedFile = Type.Object({
   ...pathProperties,
   oldPath: Type.Optional(Type.String({ description: 'Path before it was renamed' })),
   oldPathBase64: Type.Optional(

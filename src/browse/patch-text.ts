@@ -1,39 +1,10 @@
-import { printableLine } from '../../base/format.ts'
-import type { Json } from '../../base/json.ts'
-import { quotePath } from './quote-path.ts'
+import type { Static } from 'typebox'
+import { printableLine } from '../base/format.ts'
+import { quotePath } from '../git/diff/quote-path.ts'
+import type { ChangedFile, Diff, Hunk } from './diff-schemas.ts'
 
-/** A diff as the API describes it: the schema Diff. */
-type DiffBody = {
-  fileCount: number | null
-  limitsReached: string[]
-  files: FileBody[]
-}
-
-type FileBody = {
-  path: string
-  pathBase64?: string
-  oldPath?: string
-  oldPathBase64?: string
-  status: string
-  oldMode: string | null
-  newMode: string | null
-  oldId: string | null
-  newId: string | null
-  similarity?: number
-  isBinary: boolean
-  hunks: HunkBody[]
-  truncated: string | null
-}
-
-type HunkBody = {
-  oldStart: number
-  oldLines: number
-  newStart: number
-  newLines: number
-  section: string
-  lines: string[]
-  rawLines?: { index: number; base64: string }[]
-}
+type FileBody = Static<typeof ChangedFile>
+type HunkBody = Static<typeof Hunk>
 
 const zeroId = '0'.repeat(40)
 
@@ -42,11 +13,9 @@ const zeroId = '0'.repeat(40)
  * programs, such as git-apply(1), there are only files that can be applied, with the bytes that they have.
  */
 export function toPatch(
-  diff: Json,
+  { files, fileCount, limitsReached }: Static<typeof Diff>,
   { forPeople }: { forPeople: boolean },
 ): { patch: Buffer; omitted: string[] } {
-  // The server responds with this type: see its OpenAPI document.
-  const { files, fileCount, limitsReached } = diff as unknown as DiffBody
   const omitted: string[] = []
   const parts: Buffer[] = []
   for (const file of files) {

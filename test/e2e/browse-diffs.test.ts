@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { toPatch } from '../../src/git/diff/patch-text.ts'
+import { toPatch } from '../../src/browse/patch-text.ts'
 import { randomHistory, startBrowseSite } from '../support/browse-site.ts'
 import { git } from '../support/git.ts'
 

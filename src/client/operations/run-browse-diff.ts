@@ -1,6 +1,8 @@
+import type { Static } from 'typebox'
 import { printable, printableLine, toDate } from '../../base/format.ts'
 import type { Json } from '../../base/json.ts'
-import { toPatch } from '../../git/diff/patch-text.ts'
+import type { Diff } from '../../browse/diff-schemas.ts'
+import { toPatch } from '../../browse/patch-text.ts'
 import { at, dateOf, shortOf, textAt, toFields, toFittedTable, toSafeJson } from '../display.ts'
 import { path } from '../http-client.ts'
 import type { Work } from '../operation.ts'
@@ -88,7 +90,9 @@ function toHeader(body: Json): string {
 
 // A pipe gets what git-apply(1) takes.
 function showPatch({ terminal, columns }: Work, diff: Json): void {
-  const { patch, omitted } = toPatch(diff, { forPeople: columns !== undefined })
+  // The server responds with this type: see its OpenAPI document.
+  const shown = diff as unknown as Static<typeof Diff>
+  const { patch, omitted } = toPatch(shown, { forPeople: columns !== undefined })
   terminal.out(patch)
   for (const text of omitted)
     terminal.err(

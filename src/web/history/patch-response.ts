@@ -1,5 +1,5 @@
 import { printableLine } from '../../base/format.ts'
-import { toPatch } from '../../git/diff/patch-text.ts'
+import { toPatch } from '../../browse/patch-text.ts'
 import { RawResponse } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import type { ShownDiff } from './diff-context.ts'
@@ -22,7 +22,7 @@ export function diffResponse(diff: ShownDiff): RawResponse {
 }
 
 function toResponse(diff: ShownDiff, header: string): RawResponse {
-  const { patch, omitted } = toPatch(JSON.parse(JSON.stringify(diff)), { forPeople: false })
+  const { patch, omitted } = toPatch(diff, { forPeople: false })
   // Git skips lines before the first file.
   const notes = omitted.map((text) => `# Not in this patch: ${printableLine(text)}\n`).join('')
   const content = Buffer.concat([Buffer.from(header + notes), patch])
