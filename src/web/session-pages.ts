@@ -186,12 +186,12 @@ ${plain.map(([name, value]) => html`<input type="hidden" name="${name}" value="$
 ${secrets.map(
   ([name, label]) => html`<label for="again-${name}">${label}</label>
 <textarea id="again-${name}" name="${name}" required autocomplete="off" spellcheck="false" rows="3"></textarea>
-<p class="help">Once more, since secrets are kept in no page.</p>`,
+<p class="help">Enter it again: pages never contain secrets.</p>`,
 )}
 <label for="token">${isKey ? 'Login link' : 'Token'}</label>
 <input id="token" name="_token" type="password" autocomplete="${isKey ? 'off' : 'current-password'}" required autofocus spellcheck="false">
 ${isKey && sshUrl !== null && html`<p class="help">The address that <code>ssh ${sshUrl} login</code> prints, with the same key.</p>`}
-<button class="primary">Go on</button>
+<button class="primary">Continue</button>
 </form>
 </section>`,
   }

@@ -37,7 +37,7 @@ test('runs are listed with their state, commit and cause, and filtered', async (
   assert.match(text, /class="hidden">Failed</)
   assert.match(text, /<b>admin<\/b> started it/)
   assert.match(text, /aria-label="Last runs, oldest first: [^"]*failed/)
-  assert.match((await client.get('/r/site/runs?status=queued')).text, /No runs like that/)
+  assert.match((await client.get('/r/site/runs?status=queued')).text, /No matching runs/)
   assert.match((await client.get('/r/site/runs?branch=main')).text, /Failed/)
   assert.equal((await client.get('/r/site/runs?cursor=x')).status, 400)
 })

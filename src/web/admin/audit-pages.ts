@@ -22,7 +22,7 @@ export const auditPages = [
   }),
 ]
 
-/** A page of entries; none, and why, if the filter cannot be used. */
+/** A page of entries; with an invalid filter none, and its problem. */
 async function find({ readPage, query }: PageContext): Promise<Found> {
   const given = filters.map((name): [string, string | undefined] => [name, textOf(query, name)])
   const cursor = textOf(query, 'cursor')
@@ -56,7 +56,7 @@ function auditView(context: PageContext, { value: entries, next, problem }: Foun
 <input name="username" aria-label="User" placeholder="User" value="${value('username')}" maxlength="64">
 <input name="repository" aria-label="Repository" placeholder="Repository" value="${value('repository')}" maxlength="100">
 ${choice('action', 'Action', auditActions)}
-${choice('via', 'Way', origins)}
+${choice('via', 'Via', origins)}
 <input name="address" aria-label="Address" placeholder="Address" value="${value('address')}" maxlength="45">
 <input name="credential" aria-label="Id of a token or key" placeholder="Id of a token or key" value="${value('credential')}" maxlength="26">
 <button>Filter</button>

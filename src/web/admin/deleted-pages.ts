@@ -53,7 +53,7 @@ ${otherProblem(
   context,
   rows.flatMap(({ restore, purge }) => [restore, purge]),
 )}
-${deleted.length === 0 && html`<p class="card pad soft">There is none.</p>`}
+${deleted.length === 0 && html`<p class="card pad soft">There are no deleted repositories.</p>`}
 ${
   deleted.length > 0 &&
   html`<ul class="card rows">${rows.map(

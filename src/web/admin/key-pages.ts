@@ -68,18 +68,18 @@ ${
   isForAdmin &&
   html`<form class="inline" action="${to.own('keys')}"><label for="of">User</label><input id="of" name="username" value="${username}" maxlength="64" size="16"><button>Show</button></form>`
 }
-<p class="soft">With a key Git reads and pushes over SSH as <b>${username}</b>, as far as its permissions go.</p></div>
+<p class="soft">Git uses a key to fetch and push over SSH as <b>${username}</b>, within the permissions of the key.</p></div>
 ${otherProblem(context, [form])}
 ${
   keys.length === 0
-    ? html`<p class="card pad soft">There is no key yet.</p>`
+    ? html`<p class="card pad soft">There are no keys yet.</p>`
     : html`<ul class="card rows">${keys.map((key) => keyRow(context, key))}</ul>`
 }
 ${pager(context, next)}
 <section class="card pad">
 <h2>Add a key</h2>
 ${form.render(html`${form.area({ name: 'publicKey', label: 'Public key', isRequired: true, placeholder: 'ssh-ed25519 AAAA… ada@laptop', help: 'The line of a .pub file, such as ~/.ssh/id_ed25519.pub.' })}
-<div class="columns">${form.text({ name: 'name', label: 'Name', maxLength: 100, help: 'The comment of the key if empty.' })}
+<div class="columns">${form.text({ name: 'name', label: 'Name', maxLength: 100, help: 'If empty, the comment of the key.' })}
 ${form.select({ name: 'expires', label: 'Expires', options: expiryChoices('With the token of this session', { never: isForAdmin }) })}
 ${isForAdmin && form.text({ name: 'username', label: 'User', maxLength: 64, value: username })}</div>
 ${form.checks({ name: 'permissions', label: 'Permissions', choices: held.map((value) => ({ value, text: value, isChecked: true })) })}

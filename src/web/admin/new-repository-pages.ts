@@ -62,7 +62,7 @@ ${create.text({ name: 'defaultBranch', label: 'Default branch', placeholder: 'ma
 <section class="card pad">
 <h2>Import an existing one</h2>
 ${copy.render(html`${copy.text({ name: 'source', label: 'Address', isRequired: true, maxLength: 2048, ...(source !== undefined && { value: source }), placeholder: 'https://github.com/owner/name.git', help: 'An https, ssh or git address. A user and password in it are used once and not stored.', withoutSecret: withoutPassword, hasFocus: source !== undefined })}
-${copy.text({ name: 'name', label: 'Name', maxLength: 100, value: query.get('name'), help: 'That of the source if empty.' })}
+${copy.text({ name: 'name', label: 'Name', maxLength: 100, value: query.get('name'), help: 'If empty, the name in the address.' })}
 <button class="primary">Import</button>`)}
 </section>
 </div>`,

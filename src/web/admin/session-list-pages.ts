@@ -62,7 +62,7 @@ ${sorted.map(({ id, userAgent, seenAt, createdAt, expiresAt, unlockedUntil, sshK
   return html`<li class="row">
 <div class="grow"><h2 class="row-title">${device}${isOwn && html`<span class="badge accent">this session</span>`}</h2>
 <p class="soft">seen ${age(isOwn ? now : seenAt, now)}, logged in ${age(createdAt, now)} with ${sshKeyId === null ? 'a token' : 'an SSH key'}, ends ${age(expiresAt, now)}</p></div>
-<span class="soft nowrap">${icon(unlockedUntil > now ? 'key' : 'lock')} ${unlockedUntil > now ? html`can change things, locks ${age(unlockedUntil, now)}` : 'can only look'}</span>
+<span class="soft nowrap">${icon(unlockedUntil > now ? 'key' : 'lock')} ${unlockedUntil > now ? html`can make changes, locks ${age(unlockedUntil, now)}` : 'read-only'}</span>
 ${isOwn ? formButton(to.own('logout'), 'Log out') : formButton(to.own(`sessions/${id}/end`), 'End', { label: `End the session of ${device}`, className: 'small danger' })}
 </li>`
 })}

@@ -48,7 +48,7 @@ const groups: { name: string; permissions: [Permission, string][] }[] = [
     permissions: [
       ['runner', 'execute runs'],
       ['metrics:read', 'read metrics'],
-      ['admin', 'everything, for everybody'],
+      ['admin', 'everything, in all repositories'],
     ],
   },
 ]
@@ -80,10 +80,10 @@ export function tokenForm(context: PageContext, kind: 'new' | 'delegate'): Html 
   }))
   const expires = isDelegated
     ? expiryChoices('With the token of this session', { hour: true })
-    : expiryChoices('Usual: 365 days', { hour: true, never: true })
+    : expiryChoices('Default: 365 days', { hour: true, never: true })
   return form.render(html`<div class="columns">
 ${form.text({ name: 'name', label: 'Name', isRequired: true, maxLength: 100, hasFocus: true, help: 'Where it is used, such as “laptop” or “release agent”.' })}
-${!isDelegated && form.text({ name: 'username', label: 'User', maxLength: 64, value: caller.username, help: 'Whose repositories it owns.' })}
+${!isDelegated && form.text({ name: 'username', label: 'User', maxLength: 64, value: caller.username, help: 'The user that it acts as.' })}
 ${form.select({ name: 'expires', label: 'Expires', options: expires })}
 </div>
 <fieldset class="field"><legend>Permissions</legend>
@@ -98,8 +98,8 @@ ${form.select({ name: 'expires', label: 'Expires', options: expires })}
       }),
     )}</div></fieldset>
 <div class="columns">
-${form.area({ name: 'repositories', label: 'Only these repositories', placeholder: 'all', help: 'Names, one a line.' })}
-${form.area({ name: 'refs', label: 'Push only these refs', placeholder: 'all', help: html`Patterns, one a line, such as <code>refs/heads/agents/*</code>.` })}
+${form.area({ name: 'repositories', label: 'Only these repositories', placeholder: 'all', help: 'Names, one per line.' })}
+${form.area({ name: 'refs', label: 'Push only these refs', placeholder: 'all', help: html`Patterns, one per line, such as <code>refs/heads/agents/*</code>.` })}
 </div>
 ${form.token()}
 <div class="actions"><button class="primary">${isDelegated ? 'Delegate' : 'Create token'}</button><a class="button quiet" href="${to.own('tokens')}">Back</a></div>`)

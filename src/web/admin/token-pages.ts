@@ -96,7 +96,7 @@ ${otherProblem(context)}
 ${!isForAdmin && ownFacts(context)}
 ${
   tokens.length === 0
-    ? html`<p class="card pad soft">None was delegated yet.</p>`
+    ? html`<p class="card pad soft">No tokens have been delegated yet.</p>`
     : html`<ul class="card rows">${tokens.map((token) => tokenRow(context, token))}</ul>`
 }
 ${pager(context, next)}`,
@@ -140,7 +140,7 @@ function createdView(context: PageContext, value: unknown): View {
     crumbs: [crumb(to), { text: name }],
     body: html`<section class="narrow wide">
 <h1>Token created</h1>
-<p>Copy it now: it is shown only this once.</p>
+<p>Copy it now: it is shown only once.</p>
 <div class="card copy-field"><code>${token}</code><button class="copy needs-js" aria-label="Copy" type="button">${icon('copy')}</button></div>
 <dl class="facts"><dt>Name</dt><dd>${name}</dd><dt>User</dt><dd>${username}</dd>
 <dt>Permissions</dt><dd class="badges">${permissions.map((one) => html`<span class="badge">${one}</span>`)}</dd>

@@ -56,7 +56,7 @@ ${await startForm(context)}
 </form>
 <div id="runs" data-part>${
       runs.length === 0
-        ? html`<div class="card empty"><h2>No runs${isFiltered && ' like that'}</h2><p class="soft">A push runs the workflows of ${html`<code>.svc/workflows/</code>`} whose triggers match it.</p></div>`
+        ? html`<div class="card empty"><h2>No${isFiltered && ' matching'} runs</h2><p class="soft">A push runs the workflows of ${html`<code>.svc/workflows/</code>`} whose triggers match it.</p></div>`
         : html`<ul class="card runs">${runs.map((run) => runRow(run, { context, name, now, subject: subjects.get(run.commit) ?? '' }))}</ul>`
     }</div>
 ${next !== undefined && html`<nav class="pager" aria-label="Pages"><a class="button" rel="next" href="?${withCursor(query, next)}">Older runs</a></nav>`}`,

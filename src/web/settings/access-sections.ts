@@ -53,7 +53,7 @@ export function secretSection(
     'Secrets',
     'Values for the steps of workflows. They can be replaced, and never read back.',
     html`<div class="card">
-${secrets.length === 0 && html`<p class="pad soft">There is none.</p>`}
+${secrets.length === 0 && html`<p class="pad soft">There are no secrets.</p>`}
 ${
   secrets.length > 0 &&
   html`<ul>${secrets.map(
@@ -66,7 +66,7 @@ ${mayChange && formButton(address('secrets/remove'), 'Delete', { hidden: { secre
 }
 ${
   mayChange &&
-  html`<details class="add"${form.isSent && html` open`}><summary>${icon('plus')}Set a secret</summary><div class="pad">${form.render(html`${form.text({ name: 'secret', label: 'Name', isRequired: true, maxLength: 100, isMono: true, pointer: 'secretName', placeholder: 'DEPLOY_KEY', help: 'One that exists is replaced.' })}
+  html`<details class="add"${form.isSent && html` open`}><summary>${icon('plus')}Set a secret</summary><div class="pad">${form.render(html`${form.text({ name: 'secret', label: 'Name', isRequired: true, maxLength: 100, isMono: true, pointer: 'secretName', placeholder: 'DEPLOY_KEY', help: 'An existing secret of this name is replaced.' })}
 ${form.area({ name: 'value', label: 'Value', isSecret: true, isRequired: true })}
 ${form.token()}
 <button class="primary">Save</button>`)}</div></details>`

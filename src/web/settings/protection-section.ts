@@ -25,7 +25,7 @@ export function protectionSection(
       ? 'Only owners push to them, and only within these rules.'
       : 'Only owners create, move or delete them, and only within these rules.',
     html`<div class="card">
-${rules.length === 0 && html`<p class="pad soft">There is none.</p>`}
+${rules.length === 0 && html`<p class="pad soft">No ${kind} are protected.</p>`}
 ${
   rules.length > 0 &&
   html`<ul>${rules.map(
@@ -40,7 +40,7 @@ ${mayChange && formButton(address(`${kind}/remove`), 'Remove', { hidden: { patte
 }
 ${
   mayChange &&
-  html`<details class="add"${form.isSent && html` open`}><summary>${icon('plus')}Protect ${isBranches ? 'a branch' : 'a tag'}</summary><div class="pad">${form.render(html`${form.text({ name: 'pattern', label: 'Name or pattern', isRequired: true, isMono: true, placeholder: isBranches ? 'release/*' : 'v*', pointer: isBranches ? 'branch' : 'tag', help: 'An asterisk stands for any characters. A name that is protected already gets these rules.' })}
+  html`<details class="add"${form.isSent && html` open`}><summary>${icon('plus')}Protect ${isBranches ? 'a branch' : 'a tag'}</summary><div class="pad">${form.render(html`${form.text({ name: 'pattern', label: 'Name or pattern', isRequired: true, isMono: true, placeholder: isBranches ? 'release/*' : 'v*', pointer: isBranches ? 'branch' : 'tag', help: 'An asterisk stands for any characters. An existing rule for the same name is replaced.' })}
 ${form.select({
   name: 'owners',
   label: 'Owners',
@@ -50,7 +50,7 @@ ${form.select({
     { value: 'none', text: 'May do nothing' },
   ],
 })}
-${form.area({ name: 'requires', label: 'Required workflows', placeholder: 'ci.yml', help: 'Files, one a line. A pushed commit must have a successful run of each.' })}
+${form.area({ name: 'requires', label: 'Required workflows', placeholder: 'ci.yml', help: 'Files, one per line. A pushed commit must have a successful run of each.' })}
 <button class="primary">Protect</button>`)}</div></details>`
 }</div>`,
   )

@@ -47,7 +47,7 @@ ${mayChangeWebhooks(context) && formButton(`${address}/retry`, html`${icon('agai
 ${otherProblem(context)}
 <div class="with-side"><div>
 <section><h2 class="gap">Attempts</h2>
-${history.length === 0 && html`<p class="card pad soft">There was none yet.</p>`}
+${history.length === 0 && html`<p class="card pad soft">No attempts yet.</p>`}
 ${history.toReversed().map((attempt, index) => attemptView(attempt, { isOpen: index === 0, now }))}
 ${history.length < attempts && html`<p class="help">The last ${history.length} of ${grouped(attempts)} attempts.</p>`}</section>
 <section><h2 class="gap">Request body</h2>${bodyView(delivery.body)}</section>
@@ -84,7 +84,7 @@ function headersView(title: string, headers: Record<string, string>): Html | fal
 
 /** The body as indented JSON. */
 function bodyView(body: string | null): Html {
-  if (body === null) return html`<p class="card pad soft">It is not composed yet.</p>`
+  if (body === null) return html`<p class="card pad soft">The body has not been created yet.</p>`
   const text = indent(body)
   const shown = text.slice(0, bodyMaxLength)
   return html`<pre class="card pad body" tabindex="0" aria-label="Request body">${shown}</pre>

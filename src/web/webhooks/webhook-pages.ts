@@ -92,7 +92,7 @@ ${
   mayChangeWebhooks(context) &&
   html`<section class="card pad form-card"><h2>Add a webhook</h2>${form.html}</section>`
 }
-${!mayChangeWebhooks(context) && rows.length === 0 && html`<p class="card pad soft">There is none.</p>`}`,
+${!mayChangeWebhooks(context) && rows.length === 0 && html`<p class="card pad soft">There are no webhooks.</p>`}`,
   }
 }
 
@@ -147,7 +147,7 @@ ${
   html`<section class="folded">
 <details class="fold"${edit.isSent && html` open`}><summary>Edit</summary>${edit.html}</details>
 <details class="fold"${replay.form.isSent && html` open`}><summary>Replay a period</summary>${replay.html}</details>
-<details class="fold"><summary>Delete</summary><p class="soft">Its deliveries go, too. This cannot be undone.</p>${formButton(`${address}/delete`, 'Delete webhook', { className: 'danger' })}</details>
+<details class="fold"><summary>Delete</summary><p class="soft">Its deliveries are deleted, too. This cannot be undone.</p>${formButton(`${address}/delete`, 'Delete webhook', { className: 'danger' })}</details>
 </section>`
 }
 </aside></div>`,
@@ -189,8 +189,8 @@ function replayForm(context: PageContext, address: string) {
   return {
     form,
     html: form.render(html`${form.text({ name: 'since', label: 'From (UTC)', type: 'datetime-local', isRequired: true, value: day })}
-${form.text({ name: 'until', label: 'To (UTC)', type: 'datetime-local', help: 'Now if empty.' })}
-${form.checks({ name: 'onlyFailed', label: 'Which', choices: [{ value: 'true', text: 'Only what did not arrive', isChecked: true }] })}
+${form.text({ name: 'until', label: 'To (UTC)', type: 'datetime-local', help: 'Until now if empty.' })}
+${form.checks({ name: 'onlyFailed', label: 'Which', choices: [{ value: 'true', text: 'Only deliveries that did not arrive', isChecked: true }] })}
 <button class="primary">Replay</button>`),
   }
 }
@@ -202,7 +202,7 @@ function replayNotice({ query }: PageContext, address: string): Html | false {
   const hidden = Object.fromEntries(
     ['since', 'until', 'onlyFailed', 'after'].map((name) => [name, query.get(name) ?? '']),
   )
-  return html`<div class="notice good" role="status">${icon('check')}<p>${grouped(replayed)} deliveries are sent again, and ${grouped(created)} for the first time.</p>${query.has('after') && formButton(`${address}/replay`, 'Go on with the rest', { hidden })}</div>`
+  return html`<div class="notice good" role="status">${icon('check')}<p>${grouped(replayed)} deliveries are sent again, and ${grouped(created)} for the first time.</p>${query.has('after') && formButton(`${address}/replay`, 'Replay the rest', { hidden })}</div>`
 }
 
 function hostOf(url: string): string {

@@ -55,7 +55,7 @@ ${
     options: [
       { value: '86400', text: 'for a day' },
       { value: '3600', text: 'for an hour' },
-      { value: '0', text: 'not any more' },
+      { value: '0', text: 'no longer' },
     ],
   })}
 ${form.checks({ name: 'unsigned', label: 'Signatures', choices: [{ value: 'true', text: 'Stop signing' }] })}</div>`
@@ -66,6 +66,6 @@ ${form.token()}
 }
 
 function secretHelp(webhook: ShownWebhook | undefined): string {
-  if (webhook?.hasSecret) return 'Empty to keep the present one, which is never shown.'
+  if (webhook?.hasSecret) return 'Leave empty to keep the current secret, which is never shown.'
   return 'Signs deliveries, so that the receiver knows where they come from. Optional, and never shown again.'
 }
