@@ -15,6 +15,7 @@ import { measureNodes } from './nodes.ts'
 import { measurePages } from './pages.ts'
 import { print, printRows } from './print.ts'
 import { type Row, verdictOf } from './rows.ts'
+import { measureSlowPages } from './slow-pages.ts'
 import { measureSsh } from './ssh.ts'
 import { measureStart } from './start.ts'
 import { measureWebhooks } from './webhooks.ts'
@@ -105,7 +106,10 @@ const parts = {
   nodes: async ({ workspace, fixtures, efforts }: Bench) =>
     measureNodes(workspace, await fixtures(), efforts.nodes),
   browse: ({ workspace, efforts }: Bench) => measureBrowsing(workspace, efforts.browse),
-  pages: ({ workspace, efforts }: Bench) => measurePages(workspace, efforts.pages),
+  pages: async ({ workspace, efforts }: Bench) => [
+    ...(await measurePages(workspace, efforts.pages)),
+    ...(await measureSlowPages(workspace)),
+  ],
   start: ({ workspace, efforts }: Bench) => measureStart(workspace, efforts.start),
   memory: ({ workspace, efforts }: Bench) => measureMemory(workspace, efforts.memory),
 }

@@ -175,6 +175,10 @@ export const limits = {
     bound: atMost(0.1, 'cgit'),
     target: atMost(1 / 20, 'cgit'),
   },
+  'pages: GET /health while slow files are opened, p99': {
+    bound: atMost(25, 'idle', 50),
+    target: atMost(5, 'idle', 50),
+  },
   'pages: weight of the list of repositories': { bound: atMost(12_000, 'svc') },
   'pages: weight of a tree': { bound: atMost(15_000, 'svc') },
   'pages: weight of a log': { bound: atMost(15_000, 'svc') },
