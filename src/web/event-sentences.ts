@@ -5,6 +5,7 @@ import { type Html, html } from '../render/html.ts'
 import { counted, shortRef } from './display-text.ts'
 import type { IconName } from './icons.ts'
 import type { Links } from './links.ts'
+import { describeState } from './runs/run-states.ts'
 
 type Logged = Static<typeof LoggedEvent>
 
@@ -147,13 +148,9 @@ const sentences: { [K in keyof EventData]: Describe<K> } = {
   workflow: ({ action, number, attempt, conclusion, name }, { repository, of }) => {
     const run = link(`Run ${number}`, of(`runs/${number}`))
     const ofAttempt = attempt > 1 ? `, attempt ${attempt},` : ''
-    const [icon, tone, words] =
-      action === 'completed'
-        ? (conclusionWords[conclusion ?? ''] ?? neutral)
-        : action === 'running'
-          ? (['running', 'busy', 'is running'] as const)
-          : (['waiting', '', 'is queued'] as const)
-    return { icon, tone, parts: [run, ' of ', repository, `${ofAttempt} ${words}: ${name}`] }
+    const { shape, tone, predicate } = describeState({ status: action, conclusion })
+    const rest = `${ofAttempt} ${predicate}: ${name}`
+    return { icon: shape, tone, parts: [run, ' of ', repository, rest] }
   },
   'webhook.created': ({ webhookId }, { who, repository, of }) => ({
     icon: 'webhook',
@@ -197,15 +194,6 @@ const sentences: { [K in keyof EventData]: Describe<K> } = {
     icon: 'key',
     parts: [who, ' deleted an SSH key of ', { text: username }],
   }),
-}
-
-const neutral = ['dash', '', 'ended'] as const
-const conclusionWords: Record<string, readonly [IconName, EventSentence['tone'], string]> = {
-  success: ['check', 'good', 'succeeded'],
-  failure: ['cross', 'bad', 'failed'],
-  timed_out: ['cross', 'bad', 'timed out'],
-  cancelled: ['stop', '', 'was cancelled'],
-  skipped: ['dash', '', 'was skipped'],
 }
 
 function link(text: string, href: string | undefined): SentencePart {
