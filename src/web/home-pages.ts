@@ -27,7 +27,7 @@ async function homeView(context: PageContext): Promise<View> {
     readPage('listActivity', {
       query: { limit: pageSize, cursor, ...(q !== '' && { filter: q }) },
     }),
-    session && latelyList(context),
+    session && recentEvents(context),
   ])
   const isWhole = next === undefined && cursor === undefined
   const json = q === '' ? '/activity' : `/activity?${new URLSearchParams({ filter: q })}`
@@ -61,7 +61,7 @@ function repositoryRow({ to, now }: PageContext, repository: Activity): Html {
     html`<span title="Has protected branches">${icon('lock', 'soft')}<span class="hidden">has protected branches</span></span>`
   }</h2><p class="soft cut">${about}</p></td>
 <td>${pushLine(repository.pushes)}</td>
-<td>${repository.runs && runTicks(repository.runs)}</td>
+<td>${repository.runs && activityTicks(repository.runs)}</td>
 <td class="soft">${pushedAt === null ? 'never' : age(pushedAt, now)}</td></tr>`
 }
 
@@ -86,7 +86,7 @@ export function pushLine(counts: readonly number[]): Html {
 type BriefRuns = NonNullable<Activity['runs']>
 
 /** The newest runs as ticks: those that failed are taller as well as red. A text says the same. */
-export function runTicks(runs: BriefRuns): Html {
+export function activityTicks(runs: BriefRuns): Html {
   const missing = shownRuns - runs.length
   const text = runsText(runs)
   return html`<svg class="ticks" role="img" aria-label="${text}" viewBox="0 0 90 20"><title>${text}</title>${Array.from(
@@ -122,7 +122,7 @@ function runsText(runs: BriefRuns): string {
 }
 
 /** The newest events as sentences; of the events of a push or a run, only the last. */
-async function latelyList({ tryRead, to, now }: PageContext): Promise<Html | undefined> {
+async function recentEvents({ tryRead, to, now }: PageContext): Promise<Html | undefined> {
   const events = await tryRead('listEvents', { query: { before: 'latest', limit: readEvents } })
   const shown = events && withoutRepeated(events).slice(0, shownEvents)
   if (!shown || shown.length === 0) return undefined

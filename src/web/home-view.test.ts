@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { pushLine, runTicks, withoutRepeated } from './home-pages.ts'
+import { activityTicks, pushLine, withoutRepeated } from './home-pages.ts'
 
 test('pushes are a line with a text, and nothing where there are none', () => {
   assert.match(pushLine([0, 0, 1200]).text, /aria-label="1,200 pushes in 13 weeks"/)
@@ -13,10 +13,10 @@ test('runs are ticks whose text has the same numbers', () => {
     status: conclusion === null ? ('running' as const) : ('completed' as const),
     conclusion,
   })
-  const { text } = runTicks([run(1, 'success'), run(2, 'failure'), run(3, null)])
+  const { text } = activityTicks([run(1, 'success'), run(2, 'failure'), run(3, null)])
   assert.match(text, /aria-label="Last 3 runs: 1 succeeded, 1 failed, 1 in progress"/)
   assert.equal(text.match(/<circle/g)?.length, 10)
-  assert.match(runTicks([]).text, /aria-label="No runs"/)
+  assert.match(activityTicks([]).text, /aria-label="No runs"/)
 })
 
 test('of a push and of a run only the newest event is listed', () => {
