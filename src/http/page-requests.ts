@@ -39,6 +39,7 @@ export type PageExchange = {
 /** Serves a page, writes its response, and returns the path template of its route for the log. Never throws. */
 export type ServePage = (exchange: PageExchange) => Promise<string>
 
+/** Loads the server of pages; called once, for the first request. */
 export type LoadPages = () => Promise<ServePage>
 
 type Dependencies = {
@@ -59,7 +60,7 @@ const pagePath = /^\/(?:$|r\/|-\/|robots\.txt$|favicon\.svg$)/
 /** Styles and scripts, which the documentation needs where there are no other pages. */
 const assetPath = /^\/(?:-\/assets\/|favicon\.svg$)/
 
-// Logged without the code, which works once.
+// Login codes are not logged: they are credentials.
 const loginCode = /(\/-\/login\/)[^/?]+/
 
 /** Passes requests for pages to their server before Fastify. Returns whether a request is for a page. */
@@ -69,6 +70,7 @@ export function createPageRequests(dependencies: Dependencies) {
 
   let loaded: Promise<ServePage> | undefined
 
+  /** Serves a page and logs its request. Rejects only if no response could be made. */
   async function serve({
     request,
     response,

@@ -1,6 +1,7 @@
 // Pages are whole without this script: it only makes them quicker to use.
 document.documentElement.classList.add('js')
 
+// Keeps ages current, in the words of `time.ts` of the pages.
 {
   const steps = [
     [60, 1, 'second'],
