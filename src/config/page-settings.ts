@@ -11,8 +11,7 @@ export const pageSettings = {
   } satisfies Setting<boolean>,
   pagesCacheBytes: {
     variable: 'SVC_PAGES_CACHE',
-    description:
-      'Memory for pages of code and history that were made before, by what they show. With 0 none is kept.',
+    description: 'Memory for the cache of pages of code and history. 0 disables it.',
     fallback: '64MiB',
     ...size(0, 1024 * gib),
   } satisfies Setting<number>,

@@ -22,7 +22,7 @@ type Input = Partial<Omit<OperationInput, 'query'>> & {
 }
 
 /**
- * What a page is made from that is kept for all its readers. It reads only by operations of the API, with the rights of its
+ * What a page that is cached for all its readers is made from. It reads only by operations of the API, with the rights of its
  * caller, and knows nothing else of who that is.
  */
 export type SharedContext = {
@@ -41,7 +41,7 @@ export type SharedContext = {
   fields: URLSearchParams
   /** Renders code and documents. */
   render: Renderer['render']
-  /** Says that the page lacks something that a later view has, so it is not kept. */
+  /** Says that the page lacks something that a later view has, so it is not cached. */
   markProvisional: () => void
   /** The id from which a client resumes a stream of events. */
   lastEventId: string | undefined
@@ -132,7 +132,7 @@ export function toRawResponse(
   others: Record<string, string>,
 ): RawResponse {
   const { etag, 'content-length': length } = headers
-  const kept = {
+  const own = {
     // Weak, since it is that of the compressed response, too.
     ...(etag !== undefined && { etag: `W/${etag}` }),
     ...(length !== undefined && { 'content-length': length }),
@@ -140,8 +140,8 @@ export function toRawResponse(
   // Operations with other types than JSON answer with bytes.
   const content = value as Buffer | NodeJS.ReadableStream
   return status === 304
-    ? new RawResponse(type, '', kept, status)
-    : new RawResponse(type, content, { ...others, ...kept })
+    ? new RawResponse(type, '', own, status)
+    : new RawResponse(type, content, { ...others, ...own })
 }
 
 /** A redirection to another page, given by its path. */
@@ -164,8 +164,8 @@ export type Page = {
   audience: Audience
   /** The operations that it may call. The first decides who may see it: its problem is that of the page. */
   reads: ReadOperation[]
-  /** Whether its body is kept in memory, for all who read the same. */
-  isKept: boolean
+  /** Whether the page cache stores its body, for all readers with the same results. */
+  isCached: boolean
   show: (context: PageContext) => Promise<View | RawResponse | Redirect>
 }
 
@@ -215,18 +215,18 @@ export function page(
   reads: [ReadOperation, ...ReadOperation[]] | [],
   rest: Pick<Page, 'weight' | 'audience' | 'show'>,
 ): Page {
-  return { kind: 'page', path, reads, isKept: false, ...rest }
+  return { kind: 'page', path, reads, isCached: false, ...rest }
 }
 
-/** The same for a page that is kept. Its type leaves nothing of its caller that could get into what others see. */
-export function keptPage(
+/** The same for a page that is cached. Its type leaves nothing of its caller that could get into what others see. */
+export function cachedPage(
   path: string,
   reads: [ReadOperation, ...ReadOperation[]],
   rest: Pick<Page, 'weight' | 'audience'> & {
     show: (context: SharedContext) => Promise<View | RawResponse | Redirect>
   },
 ): Page {
-  return { ...page(path, reads, rest), isKept: true }
+  return { ...page(path, reads, rest), isCached: true }
 }
 
 type Usual = 'isSensitive' | 'secretFields' | 'weight'

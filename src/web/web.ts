@@ -21,7 +21,6 @@ import { isOpenToAnonymous, namesCommit } from './audience.ts'
 import { createSessionCookie } from './cookies.ts'
 import { renderFrame } from './frame.ts'
 import { gitRedirect } from './git-redirect.ts'
-import { createKeptPages, type KeptView } from './kept-pages.ts'
 import { createLinks } from './links.ts'
 import { matchPage, type PageRoute } from './match.ts'
 import {
@@ -35,6 +34,7 @@ import {
   type Weight,
 } from './page.ts'
 import { PageBody } from './page-body.ts'
+import { type CachedView, createPageCache } from './page-cache.ts'
 import { createContext } from './page-context.ts'
 import { pageHeaders } from './page-headers.ts'
 import { pages } from './page-list.ts'
@@ -78,7 +78,7 @@ export function createWeb({
   const assets = createAssets()
   const sessionWatch = createSessionWatch(sessions)
   const { render } = createRenderer({ log })
-  const showKept = createKeptPages({ maxBytes: settings.pagesCacheBytes })
+  const showCached = createPageCache({ maxBytes: settings.pagesCacheBytes })
   const rates = createRateLimiter({ perSecond: weightPerSecond, burst: weightBurst, clock })
 
   function limitRate(key: string, weight: Weight): void {
@@ -144,7 +144,7 @@ export function createWeb({
     }
     limitRate(open ? caller.id : `anonymous ${networkOf(exchange.address)}`, route.weight)
     const shown = open ? route : forSearchEngines(route, to.prefix)
-    return route.isKept ? showKept(shown, context) : shown.show(context)
+    return route.isCached ? showCached(shown, context) : shown.show(context)
   }
 
   async function perform(exchange: PageExchange, route: PageAction, visit: Visit) {
@@ -242,7 +242,7 @@ export function createWeb({
   async function send(
     exchange: PageExchange,
     visit: Visit | undefined,
-    result: View | KeptView | RawResponse | Redirect,
+    result: View | CachedView | RawResponse | Redirect,
   ): Promise<void> {
     const { response } = exchange
     for (const [name, value] of Object.entries(pageHeaders)) response.setHeader(name, value)

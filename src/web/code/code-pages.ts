@@ -1,6 +1,6 @@
 import { Problem } from '../../base/problem.ts'
 import { importProgress } from '../import-progress.ts'
-import { keptPage, page, Redirect, type SharedContext, type View } from '../page.ts'
+import { cachedPage, page, Redirect, type SharedContext, type View } from '../page.ts'
 import type { ReadOperation } from '../read-operations.ts'
 import { isShortId, toQuery, toTarget } from './code-target.ts'
 import { emptyRepositoryView } from './empty-repository.ts'
@@ -23,10 +23,10 @@ const reads: [ReadOperation, ...ReadOperation[]] = [
 
 /** The pages of files and folders. */
 export const codePages = [
-  keptPage('/r/:name', reads, { weight: 'git', audience: 'code', show: repositoryView }),
-  keptPage('/r/:name/src/:target*', reads, { weight: 'git', audience: 'code', show: sourceView }),
+  cachedPage('/r/:name', reads, { weight: 'git', audience: 'code', show: repositoryView }),
+  cachedPage('/r/:name/src/:target*', reads, { weight: 'git', audience: 'code', show: sourceView }),
   page('/r/:name/raw/:target*', ['getFile'], { weight: 'git', audience: 'code', show: rawFile }),
-  keptPage('/r/:name/find/:target*', ['getTree'], {
+  cachedPage('/r/:name/find/:target*', ['getTree'], {
     weight: 'git',
     audience: 'code',
     show: findView,

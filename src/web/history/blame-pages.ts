@@ -4,7 +4,7 @@ import { visibleText } from '../../render/visible-text.ts'
 import { grouped } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { type PageTarget, parseTarget } from '../links.ts'
-import { keptPage, type SharedContext, type View } from '../page.ts'
+import { cachedPage, type SharedContext, type View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { commitLink } from './commit-parts.ts'
 import { pathQuery } from './path-query.ts'
@@ -12,7 +12,7 @@ import { pathQuery } from './path-query.ts'
 const pageLines = 1000
 
 export const blamePages = [
-  keptPage('/r/:name/blame/:target*', ['getBlame'], {
+  cachedPage('/r/:name/blame/:target*', ['getBlame'], {
     weight: 'heavy',
     audience: 'all',
     async show(context) {

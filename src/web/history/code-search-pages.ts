@@ -2,13 +2,13 @@ import { type Html, html } from '../../render/html.ts'
 import { markedText, visibleText } from '../../render/visible-text.ts'
 import { counted, grouped } from '../display-text.ts'
 import { icon } from '../icons.ts'
-import { keptPage, type SharedContext, type View } from '../page.ts'
+import { cachedPage, type SharedContext, type View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 
 const maxMatches = 200
 
 export const codeSearchPages = [
-  keptPage('/r/:name/search', ['getRepository', 'searchCode'], {
+  cachedPage('/r/:name/search', ['getRepository', 'searchCode'], {
     weight: 'heavy',
     audience: 'all',
     async show(context) {

@@ -2,7 +2,7 @@ import { type Html, html } from '../../render/html.ts'
 import { visibleText } from '../../render/visible-text.ts'
 import { shortId } from '../display-text.ts'
 import { icon } from '../icons.ts'
-import { keptPage, Redirect, type SharedContext, type View } from '../page.ts'
+import { cachedPage, Redirect, type SharedContext, type View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { runMark } from '../runs/run-states.ts'
 import {
@@ -19,7 +19,7 @@ import { type PatchFormat, patchResponse } from './patch-response.ts'
 import { refsById } from './refs-by-id.ts'
 
 export const commitPages = [
-  keptPage(
+  cachedPage(
     '/r/:name/commit/:id',
     ['getCommit', 'getFile', 'listBranches', 'listTags', 'listRuns'],
     {

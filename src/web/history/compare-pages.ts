@@ -2,7 +2,7 @@ import { Problem } from '../../base/problem.ts'
 import { type Html, html } from '../../render/html.ts'
 import { counted, grouped } from '../display-text.ts'
 import { icon } from '../icons.ts'
-import { keptPage, Redirect, type SharedContext, type View } from '../page.ts'
+import { cachedPage, Redirect, type SharedContext, type View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { commitLink, recentRuns } from './commit-parts.ts'
 import { commitRow } from './commit-row.ts'
@@ -15,7 +15,7 @@ import { refsById } from './refs-by-id.ts'
 const maxCommits = 100
 
 export const comparePages = [
-  keptPage('/r/:name/compare', ['getRepository', 'listBranches', 'listTags'], {
+  cachedPage('/r/:name/compare', ['getRepository', 'listBranches', 'listTags'], {
     weight: 'git',
     audience: 'all',
     async show(context) {
@@ -26,7 +26,7 @@ export const comparePages = [
       return formView(context, { base: base || defaultBranch, head })
     },
   }),
-  keptPage(
+  cachedPage(
     '/r/:name/compare/:range*',
     ['compareCommits', 'getFile', 'listBranches', 'listTags', 'listRuns'],
     {

@@ -2,7 +2,7 @@ import { Problem } from '../../base/problem.ts'
 import { html } from '../../render/html.ts'
 import { icon } from '../icons.ts'
 import { type PageTarget, parseTarget } from '../links.ts'
-import { keptPage, type SharedContext, type View } from '../page.ts'
+import { cachedPage, type SharedContext, type View } from '../page.ts'
 import { recentRuns, type ShownCommit } from './commit-parts.ts'
 import { commitRow } from './commit-row.ts'
 import { commitFeed } from './log-feed.ts'
@@ -12,7 +12,7 @@ import { refsById } from './refs-by-id.ts'
 const pageSize = 50
 
 export const logPages = [
-  keptPage(
+  cachedPage(
     '/r/:name/log',
     ['getRepository', 'listCommits', 'listBranches', 'listTags', 'listRuns'],
     {
@@ -28,7 +28,7 @@ export const logPages = [
       },
     },
   ),
-  keptPage('/r/:name/log/:target*', ['listCommits', 'listBranches', 'listTags', 'listRuns'], {
+  cachedPage('/r/:name/log/:target*', ['listCommits', 'listBranches', 'listTags', 'listRuns'], {
     weight: 'git',
     audience: 'code',
     async show(context) {

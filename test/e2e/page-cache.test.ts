@@ -8,7 +8,7 @@ import { pushFiles } from '../support/workflow-site.ts'
 
 let service: PageSite
 
-const keptPages = shown.filter(({ isKept }) => isKept)
+const cachedPages = shown.filter(({ isCached }) => isCached)
 
 before(async () => {
   service = await openPageSite()
@@ -18,9 +18,9 @@ before(async () => {
 
 after(() => service[Symbol.asyncDispose]())
 
-/** The addresses of kept pages: one of each route, and more of those whose parts differ. */
+/** The addresses of cached pages: one of each route, and more of those whose parts differ. */
 function addressesOf(name: string): string[] {
-  const routes = keptPages.map((page) => addressOf(page, service, name))
+  const routes = cachedPages.map((page) => addressOf(page, service, name))
   const more = [
     'src/main:src',
     'src/main:src/a.ts',
@@ -50,7 +50,7 @@ async function openReader(username: string) {
 
 let round = 0
 
-/** Compares kept pages with pages that are made anew, since no other request had their address. */
+/** Compares cached pages with new ones, since no other request had their address. */
 async function assertCurrent(about: string, name = 'site') {
   round += 1
   for (const username of Object.keys(people)) {
@@ -68,7 +68,7 @@ async function assertCurrent(about: string, name = 'site') {
   }
 }
 
-test('no page shows less or more than one that is made anew, after any change', async () => {
+test('no page shows less or more than a new one, after any change', async () => {
   const { admin } = service
   await using folder = await temporaryFolder()
   const run = (...args: string[]) => git(folder.path, args)

@@ -2,47 +2,47 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Problem } from '../base/problem.ts'
 import { html } from '../render/html.ts'
-import { createKeptPages } from './kept-pages.ts'
-import { keptPage, type PageContext } from './page.ts'
+import { cachedPage, type PageContext } from './page.ts'
+import { createPageCache } from './page-cache.ts'
 import { createReaders, type PageCall } from './page-context.ts'
 import { PageTime } from './page-time.ts'
 import type { ReadOperation } from './read-operations.ts'
 
 const minute = 60_000
 
-/** A page that reads some operations, and calls of them whose answers can be changed. */
+/** A page that reads some operations, and calls of them whose results can be changed. */
 function startPage({ reads = ['getTree'], age = 5 * minute, maxBytes = 1e6 } = {}) {
-  const answers: Record<string, unknown> = { getTree: 'tree', listRuns: 'runs' }
-  const made: string[] = []
-  const asked: string[] = []
+  const results: Record<string, unknown> = { getTree: 'tree', listRuns: 'runs' }
+  const created: string[] = []
+  const calls: string[] = []
   let isProvisional = false
-  const page = keptPage('/r/:name', ['getTree'], {
+  const page = cachedPage('/r/:name', ['getTree'], {
     weight: 'git',
     audience: 'code',
     async show({ read, tryRead, time, markProvisional, url }) {
       const [first = 'getTree', ...others] = reads as ReadOperation[]
       const values = [await read(first), ...(await Promise.all(others.map((one) => tryRead(one))))]
       if (isProvisional) markProvisional()
-      made.push(url)
+      created.push(url)
       return { title: 'Page', body: html`${JSON.stringify(values)} ${time.age(10 * minute - age)}` }
     },
   })
-  const show = createKeptPages({ maxBytes })
+  const show = createPageCache({ maxBytes })
   return {
-    answers,
-    made,
-    asked,
+    results,
+    created,
+    calls,
     markProvisional() {
       isProvisional = true
     },
     /** The text of the page, without tags. */
-    async read({ url = '/r/a', now = 10 * minute, isLoggedIn = true, own = answers } = {}) {
+    async read({ url = '/r/a', now = 10 * minute, isLoggedIn = true, own = results } = {}) {
       const call: PageCall = async (operation, input) => {
         const value = own[operation]
         if (value instanceof Error) throw value
         const etag = `"${value}"`
         const isKnown = input?.ifNoneMatch?.includes(etag) === true
-        asked.push(isKnown ? `${operation} 304` : operation)
+        calls.push(isKnown ? `${operation} 304` : operation)
         return {
           status: isKnown ? 304 : 200,
           headers: { etag },
@@ -62,55 +62,55 @@ function startPage({ reads = ['getTree'], age = 5 * minute, maxBytes = 1e6 } = {
   }
 }
 
-test('a page is made once as long as its operations answer the same', async () => {
-  const { read, made, asked, answers } = startPage()
+test('a page is created once as long as the results of its operations are the same', async () => {
+  const { read, created, calls, results } = startPage()
   assert.equal(await read(), '[tree] 5 minutes ago')
   assert.equal(await read(), '[tree] 5 minutes ago')
-  assert.deepEqual([made.length, asked], [1, ['getTree', 'getTree 304']])
-  answers.getTree = 'other'
+  assert.deepEqual([created.length, calls], [1, ['getTree', 'getTree 304']])
+  results.getTree = 'other'
   assert.equal(await read(), '[other] 5 minutes ago')
-  assert.equal(made.length, 2)
+  assert.equal(created.length, 2)
 })
 
 test('pages of other addresses, and of readers without a session, are others', async () => {
-  const { read, made } = startPage()
+  const { read, created } = startPage()
   await read()
   await read({ url: '/r/a?x' })
   await read({ isLoggedIn: false })
-  assert.equal(made.length, 3)
+  assert.equal(created.length, 3)
 })
 
 test('readers with different rights have pages of their own, which do not replace one another', async () => {
-  const { read, made, answers } = startPage({ reads: ['getTree', 'listRuns'] })
+  const { read, created, results } = startPage({ reads: ['getTree', 'listRuns'] })
   const denied = new Problem('permission_missing', 'It requires workflow:read.')
-  const stranger = { ...answers, getTree: new Problem('repository_not_found', 'There is none.') }
-  const reader = { ...answers, listRuns: denied }
+  const stranger = { ...results, getTree: new Problem('repository_not_found', 'There is none.') }
+  const reader = { ...results, listRuns: denied }
   for (let round = 0; round < 3; round++) {
     assert.equal(await read(), '[tree,runs] 5 minutes ago')
     assert.equal(await read({ own: reader }), '[tree,null] 5 minutes ago')
     await assert.rejects(read({ own: stranger }), { code: 'repository_not_found' })
   }
-  assert.equal(made.length, 2)
+  assert.equal(created.length, 2)
 })
 
-test('a page is made again once one of its ages has other words', async () => {
-  const { read, made } = startPage()
+test('a page is created again when one of its ages has other words', async () => {
+  const { read, created } = startPage()
   await read()
   await read({ now: 11 * minute - 1 })
-  assert.equal(made.length, 1)
+  assert.equal(created.length, 1)
   assert.equal(await read({ now: 11 * minute }), '[tree] 6 minutes ago')
   // A clock that was set back.
   assert.equal(await read({ now: 10 * minute }), '[tree] 5 minutes ago')
-  assert.equal(made.length, 3)
+  assert.equal(created.length, 3)
 })
 
-test('nothing is kept that would be more complete later, or without memory', async () => {
+test('nothing is cached that would be more complete later, or without memory', async () => {
   const provisional = startPage()
   provisional.markProvisional()
   const small = startPage({ maxBytes: 0 })
-  for (const { read, made } of [provisional, small]) {
+  for (const { read, created } of [provisional, small]) {
     await read()
     await read()
-    assert.equal(made.length, 2)
+    assert.equal(created.length, 2)
   }
 })
