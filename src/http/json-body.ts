@@ -20,7 +20,6 @@ export async function readJsonBody(request: IncomingMessage, limits: BodyLimits)
   if (request.headers['content-encoding'] !== undefined) {
     throw new Problem('unsupported_media_type', 'Send the body without a Content-Encoding.')
   }
-  assertDeclared(request, limits)
   const bytes = await collectBody(request, limits)
   return bytes.length === 0 ? undefined : parse(bytes)
 }
@@ -30,8 +29,9 @@ export function assertDeclared({ headers }: IncomingMessage, limits: BodyLimits)
   if (Number(headers['content-length'] ?? 0) > limits.maxBytes) throw tooLarge(limits)
 }
 
-/** Reads a body. Throws a Problem when it is too large or too slow. */
-export function collectBody(request: IncomingMessage, limits: BodyLimits): Promise<Buffer> {
+/** Reads a body. Throws a Problem when it is too large or too slow; one that is declared as too large is not waited for. */
+export async function collectBody(request: IncomingMessage, limits: BodyLimits): Promise<Buffer> {
+  assertDeclared(request, limits)
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
