@@ -3,6 +3,7 @@ import { Problem } from '../base/problem.ts'
 import { html } from '../render/html.ts'
 import { invalidLoginLink } from '../sessions/login-links.ts'
 import { icon } from './icons.ts'
+import { toNextPath } from './next-path.ts'
 import {
   type LoginParts,
   type PageAction,
@@ -127,8 +128,8 @@ function newLinkHelp(sshUrl: string | null) {
 
 /** Where to go after the login: a path of this service, and never another host. */
 function nextOf({ fields, query, to }: PageContext): string {
-  const next = fields.get('next') ?? query.get('next') ?? ''
-  return /^\/(?![/\\])[\x21-\x7e]*$/.test(next) ? to.prefix + next : to.home()
+  const next = toNextPath(fields.get('next') ?? query.get('next') ?? '')
+  return next === undefined ? to.home() : to.prefix + next
 }
 
 function loginView(

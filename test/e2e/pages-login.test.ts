@@ -27,7 +27,16 @@ test('without a session every page leads to the login, and back after it', async
 })
 
 test('the login goes on to no other host', async () => {
-  for (const next of ['//evil.example', '/\\evil.example', 'https://evil.example/', '/a b', '']) {
+  for (const next of [
+    '//evil.example',
+    '/.//evil.example',
+    '/./\\evil.example',
+    '/\\evil.example',
+    'https://evil.example/',
+    '/a b',
+    '/repos',
+    '',
+  ]) {
     const client = createPageClient(service.url)
     const { location } = await client.post('/-/login', { token: service.adminToken, next })
     assert.equal(location, '/', next)
