@@ -93,7 +93,7 @@ export const problems = {
   outbound_forbidden: { kind: 'impossible', title: 'Connections to this host are not allowed' },
   outbound_unresolved: { kind: 'impossible', title: 'Host name cannot be resolved' },
   too_many_bad_tokens: { kind: 'too-many', title: 'Too many invalid tokens from this address' },
-  too_many_requests: { kind: 'too-many', title: 'Too many requests with this token' },
+  too_many_requests: { kind: 'too-many', title: 'Too many requests' },
   too_many_followers: { kind: 'too-many', title: 'Too many requests are waiting for events' },
   repository_damaged: { kind: 'internal', title: 'Repository is damaged' },
   secret_unreadable: { kind: 'internal', title: 'Secret cannot be decrypted' },

@@ -63,6 +63,10 @@ const assetPath = /^\/(?:-\/assets\/|favicon\.svg$)/
 // Login codes are not logged: they are credentials.
 const loginCode = /(\/-\/login\/)[^/?]+/
 
+export function isPagePath(path: string): boolean {
+  return pagePath.test(path)
+}
+
 /** Passes requests for pages to their server before Fastify. Returns whether a request is for a page. */
 export function createPageRequests(dependencies: Dependencies) {
   const { load, isOn, call, authenticate, countInvalid, forwarded } = dependencies
@@ -70,14 +74,24 @@ export function createPageRequests(dependencies: Dependencies) {
 
   let loaded: Promise<ServePage> | undefined
 
+  /** A failure is that of one request: the next one tries again. */
+  function loadOnce(): Promise<ServePage> {
+    loaded ??= load().catch((error) => {
+      loaded = undefined
+      throw error
+    })
+    return loaded
+  }
+
   /** Serves a page and logs its request. Rejects only if no response could be made. */
   async function serve({
     request,
     response,
+    requestId,
     path,
     query,
-  }: Pick<PageExchange, 'request' | 'response' | 'path' | 'query'>) {
-    const [requestId, startedAt] = [newId(), performance.now()]
+  }: Pick<PageExchange, 'request' | 'response' | 'requestId' | 'path' | 'query'>) {
+    const startedAt = performance.now()
     const caller: Caller = { address: forwarded.addressOf(request), principal: undefined }
     let route = 'page'
     let abortController: AbortController | undefined
@@ -102,8 +116,7 @@ export function createPageRequests(dependencies: Dependencies) {
       })
     })
     const publicOrigin = () => publicOriginOf(request)
-    loaded ??= load()
-    const servePage = await loaded
+    const servePage = await loadOnce()
     route = await servePage({
       request,
       response,
@@ -135,9 +148,10 @@ export function createPageRequests(dependencies: Dependencies) {
     const { path, query: text } = splitTarget(request)
     if (!(isOn ? pagePath : assetPath).test(path)) return false
     const query = new URLSearchParams(text)
-    serve({ request, response, path, query }).catch(async (error) => {
+    const requestId = newId()
+    serve({ request, response, requestId, path, query }).catch(async (error) => {
       // A page that cannot be shown at all, since showing a problem is a page, too.
-      await requestLog.problemOf(error, 'page')
+      await requestLog.problemOf(error, requestId)
       response.destroy()
     })
     return true

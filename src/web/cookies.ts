@@ -2,12 +2,15 @@ import type { IncomingHttpHeaders } from 'node:http'
 
 /** The cookie of sessions: its name and scope depend on the address of the service. */
 export type SessionCookie = {
-  /** The secret in the headers of a request; undefined if there is none, or more than one. */
-  read: (headers: IncomingHttpHeaders) => string | undefined
+  /** The secrets in the headers of a request: others who can set cookies for the host can add some of the same name. */
+  read: (headers: IncomingHttpHeaders) => string[]
   /** The value of `Set-Cookie`: RFC 6265, section 4.1. */
   set: (secret: string, maxAgeSeconds: number) => string
   clear: () => string
 }
+
+// Each takes a query of the database.
+const maxSecrets = 4
 
 type Address = { isHttps: boolean; prefix: string }
 
@@ -17,11 +20,12 @@ export function createSessionCookie({ isHttps, prefix }: Address): SessionCookie
   const scope = `Path=${prefix}/; HttpOnly; SameSite=Lax${isHttps ? '; Secure' : ''}`
   return {
     read({ cookie = '' }) {
-      const values = cookie
+      const secrets = cookie
         .split(';')
         .map((pair) => pair.trim())
         .filter((pair) => pair.startsWith(`${name}=`))
-      return values.length === 1 ? values[0]?.slice(name.length + 1) : undefined
+        .map((pair) => pair.slice(name.length + 1))
+      return [...new Set(secrets)].slice(0, maxSecrets)
     },
     set: (secret, maxAgeSeconds) => `${name}=${secret}; Max-Age=${maxAgeSeconds}; ${scope}`,
     clear: () => `${name}=; Max-Age=0; ${scope}`,

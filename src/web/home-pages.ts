@@ -126,7 +126,7 @@ async function recentEvents({ tryRead, to, now }: PageContext): Promise<Html | u
   const events = await tryRead('listEvents', { query: { before: 'latest', limit: readEvents } })
   const shown = events && withoutRepeated(events).slice(0, shownEvents)
   if (!shown || shown.length === 0) return undefined
-  return html`<aside class="lately" aria-labelledby="lately"><h2 id="lately">Lately</h2><ol>${shown.map(
+  return html`<aside class="lately" aria-labelledby="lately"><h2 id="lately">Recent activity</h2><ol>${shown.map(
     (event) => {
       const sentence = toSentence(event, to)
       return html`<li><span class="lately-dot ${sentence.tone}">${icon(sentence.icon)}</span><div><p>${renderSentence(sentence)}</p><span class="soft">${age(event.createdAt, now)}</span></div></li>`

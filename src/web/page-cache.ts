@@ -143,7 +143,14 @@ async function create(page: Page, context: PageContext): Promise<Created> {
   }
 
   const time = new PageTime(context.now)
-  const { caller: _caller, session: _session, ifNoneMatch: _tags, now, ...shared } = context
+  const {
+    caller: _caller,
+    session: _session,
+    ifNoneMatch: _tags,
+    requestId: _id,
+    now,
+    ...shared
+  } = context
   // A cached page takes what is shared, as its type says: see `cachedPage`.
   const recording = {
     ...shared,

@@ -22,7 +22,7 @@ export function createContext(
 ): PageContext {
   const { open, ...rest } = visit
   const { caller, params } = rest
-  const { request, query, signal } = exchange
+  const { request, requestId, query, signal } = exchange
 
   const call: PageCall = (operation, input = {}) => {
     const { query: wanted = {}, body, ...options } = input
@@ -39,6 +39,7 @@ export function createContext(
 
   return {
     ...rest,
+    requestId,
     session: open?.session,
     isLoggedIn: open !== undefined,
     time: new PageTime(rest.now),

@@ -44,7 +44,8 @@ export function createForm(context: PageContext, action: string) {
     const found = isSent && problem.errors?.find((error) => topOf(error.pointer) === pointer)
     if (!found) return undefined
     shown.add(found.pointer)
-    return `${label} ${found.detail}`
+    // Of the API they continue the name of the field; those of pages are sentences of their own.
+    return /^[A-Z]/.test(found.detail) ? found.detail : `${label} ${found.detail}`
   }
 
   /** A field with its label, help and problem; `input` makes the control with these attributes. */
@@ -187,7 +188,7 @@ export function linesOf(fields: URLSearchParams, name: string): string[] | undef
 /** Throws unless a text was typed to confirm what cannot be undone. */
 export function requireTyped(fields: URLSearchParams, name: string, expected: string): void {
   if (textOf(fields, name) === expected) return
-  throw invalid([{ pointer: `/${name}`, detail: 'is something else; nothing was done.' }])
+  throw invalid([{ pointer: `/${name}`, detail: 'The name does not match; nothing was deleted.' }])
 }
 
 /** A number in a field; any other text as it is, for the API to refuse. Undefined if it is empty. */

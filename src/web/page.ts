@@ -69,6 +69,8 @@ export type PageContext = SharedContext & {
   /** Undefined for anonymous readers. */
   session: Session | undefined
   now: number
+  /** The id of the request in the log. */
+  requestId: string
   /** The entity tags of the responses that the client has. */
   ifNoneMatch: string | undefined
 }

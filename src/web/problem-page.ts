@@ -6,7 +6,7 @@ import { icon } from './icons.ts'
 import type { PageContext, View } from './page.ts'
 
 /** The page of a problem: what happened, and how to go on. */
-export function problemView(problem: Problem, { to, session }: PageContext): View {
+export function problemView(problem: Problem, { to, session, requestId }: PageContext): View {
   const status = statusOf(problem)
   const { title } = problems[problem.code]
   return {
@@ -17,14 +17,14 @@ export function problemView(problem: Problem, { to, session }: PageContext): Vie
 ${icon('warning', 'large')}
 <h1>${title}</h1>
 <p>${problem.message}</p>
-<p class="soft">${adviceFor(problem)}</p>
+<p class="soft">${adviceFor(problem, requestId)}</p>
 <p class="actions"><a class="button" href="${to.home()}">Repositories</a>
 ${!session && html`<a class="button primary" href="${to.own('login')}">Log in</a>`}</p>
 </section>`,
   }
 }
 
-function adviceFor(problem: Problem): string {
+function adviceFor(problem: Problem, requestId: string): string {
   const { code, retryAfterSeconds } = problem
   const status = statusOf(problem)
   if (status === 404)
@@ -35,7 +35,7 @@ function adviceFor(problem: Problem): string {
       ? 'Try again in a moment.'
       : `Try again in ${counted(Math.ceil(retryAfterSeconds), 'second')}.`
   if (status >= 500)
-    return 'The administrator finds the reason in the log, by the time of this page.'
+    return `The administrator finds the reason in the log by the id of this request, ${requestId}.`
   if (code === 'git_limit_exceeded')
     return 'Go back and open a smaller part: a folder, a file, or fewer commits.'
   return 'Go back and try again.'

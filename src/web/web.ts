@@ -61,6 +61,8 @@ type Dependencies = {
 const weights: Record<Weight, number> = { light: 1, git: 5, heavy: 20 }
 const weightPerSecond = 20
 const weightBurst = 200
+const otherHolder =
+  'This token or login link does not belong to this session; use the one that you logged in with.'
 const formMaxBytes = 64 * 1024
 /** Where the body is in the frame. Random, so that no text of a page contains it. */
 const bodyMark = trusted(newId())
@@ -81,10 +83,15 @@ export function createWeb({
   const showCached = createPageCache({ maxBytes: settings.pagesCacheBytes })
   const rates = createRateLimiter({ perSecond: weightPerSecond, burst: weightBurst, clock })
 
-  function limitRate(key: string, weight: Weight): void {
+  /** Limits the rate of a token or key, or without a session of a network. */
+  function limitRate({ open }: Visit, { address }: PageExchange, weight: Weight): void {
+    const key = open?.principal.id ?? `anonymous ${networkOf(address)}`
     const retryAfterSeconds = rates.acquire(key, weights[weight])
     if (retryAfterSeconds <= 0) return
-    throw new Problem('too_many_requests', 'Too many pages at once.', { retryAfterSeconds })
+    const from = open ? 'in this session' : 'from this address'
+    throw new Problem('too_many_requests', `Too many requests for pages ${from}.`, {
+      retryAfterSeconds,
+    })
   }
 
   function publicAddress({ publicOrigin }: PageExchange): { address: URL; prefix: string } {
@@ -96,12 +103,11 @@ export function createWeb({
   async function openVisit(
     exchange: PageExchange,
     params: Record<string, string>,
-    openSession: (secret: string) => Promise<OpenSession | undefined> = sessions.open,
+    openSession: OpenOne = sessions.open,
   ) {
     const { address, prefix } = publicAddress(exchange)
     const cookie = createSessionCookie({ isHttps: address.protocol === 'https:', prefix })
-    const secret = cookie.read(exchange.request.headers)
-    const open = secret === undefined ? undefined : await openSession(secret)
+    const { open, secret } = await openFirst(cookie.read(exchange.request.headers), openSession)
     const caller = withOrigin(open?.principal ?? anonymousFrom(exchange.address), exchange.address)
     if (open) exchange.identify(caller)
     const to = createLinks(prefix)
@@ -138,22 +144,23 @@ export function createWeb({
     }
   }
 
-  async function show(exchange: PageExchange, route: Page, { open, caller, context, to }: Visit) {
+  async function show(exchange: PageExchange, route: Page, visit: Visit) {
+    const { open, context, to } = visit
     if (!open && !isOpenToAnonymous(route, settings.webAnonymousRead, context)) {
       return toLogin(to, exchange.request.method === 'GET' ? context.url : '/')
     }
-    limitRate(open ? caller.id : `anonymous ${networkOf(exchange.address)}`, route.weight)
+    limitRate(visit, exchange, route.weight)
     const shown = open ? route : forSearchEngines(route, to.prefix)
     return route.isCached ? showCached(shown, context) : shown.show(context)
   }
 
   async function perform(exchange: PageExchange, route: PageAction, visit: Visit) {
-    const { open, caller, context, to } = visit
+    const { open, context, to } = visit
     assertSameOrigin(exchange.request, context.baseUrl)
     const fields = await readForm(exchange)
     // What was typed is lost, but not where.
     if (!open) return toLogin(to, addressOf(route.of, context.params))
-    limitRate(caller.id, route.weight)
+    limitRate(visit, exchange, route.weight)
     const token = fields.get('_token')
     fields.delete('_token')
     const filled = { ...context, fields }
@@ -191,7 +198,7 @@ export function createWeb({
       const holder = code ? await sessions.redeemCode(code) : await authenticate(given.trim())
       if (!holder) return countInvalid(invalidLoginLink)
       if (holder.id !== principal.id) {
-        return new Problem('token_invalid', 'This is of another token or key than this session.')
+        return new Problem('token_invalid', otherHolder)
       }
       await sessions.unlock(session)
       return undefined
@@ -211,7 +218,7 @@ export function createWeb({
       sshUrl: sshUrl(),
       userAgent: request.headers['user-agent'] ?? '',
     }
-    limitRate(visit.open?.principal.id ?? networkOf(exchange.address), 'light')
+    limitRate(visit, exchange, 'light')
     if (route.method === 'GET') return route.serve(context, parts)
     assertSameOrigin(request, context.baseUrl)
     const fields = await readForm(exchange)
@@ -303,6 +310,20 @@ export function createWeb({
     }
     return template
   }
+}
+
+type OpenOne = (secret: string) => Promise<OpenSession | undefined>
+
+/** The first session of some secrets that is open. */
+async function openFirst(
+  secrets: string[],
+  openSession: OpenOne,
+): Promise<{ open?: OpenSession; secret?: string }> {
+  for (const secret of secrets) {
+    const open = await openSession(secret)
+    if (open) return { open, secret }
+  }
+  return {}
 }
 
 /** A page as it is shown without a session, such as to a search engine. */

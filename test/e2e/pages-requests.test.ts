@@ -94,14 +94,17 @@ test('methods that a page does not take are named', async () => {
   }
 })
 
-test('a session is that of the one cookie of its name', async () => {
+test('a session is that of the first of a few cookies of its name that has one', async () => {
   const cookie = client.cookie()
   const [name, secret = ''] = cookie.split('=')
+  const unknown = 'a'.repeat(secret.length)
   const statuses: [string, number][] = [
     [cookie, 200],
     [`a=b; ${cookie}; c="d"`, 200],
-    [`${cookie}; ${cookie}`, 303],
-    [`${cookie}; ${name}=other`, 303],
+    [`${cookie}; ${cookie}`, 200],
+    [`${cookie}; ${name}=other`, 200],
+    [`${name}=x; ${name}=x; ${name}=${unknown}; ${name}=; ${cookie}`, 200],
+    [`${Array.from('abcd', (one) => `${name}=${one}`).join('; ')}; ${cookie}`, 303],
     [`${name}=`, 303],
     [`${name}="${secret}"`, 303],
     [`${name}=${secret}x`, 303],
@@ -169,6 +172,14 @@ test('a form that does not arrive ends, and others are served meanwhile', async 
   connection.socket.write('name=')
   assert.equal((await client.get('/')).status, 200)
   assert.equal((await connection.answer()).status, 408)
+})
+
+test('a form that is declared as too large is refused before its body', async () => {
+  for (const path of ['/-/new', '/-/login', '/r/demo/settings/name']) {
+    const head = await send(`POST ${path}`, { ...form, 'content-length': '10000000' })
+    assert.equal(statusIn(head), 413, path)
+    assert.match(head, /^connection: close$/im, path)
+  }
 })
 
 test('of fields that are there twice, or have the names of prototypes, none does harm', async () => {

@@ -114,6 +114,7 @@ test('a repository is deleted only when its name is typed', async () => {
   const refused = await client.post(address, { confirm: 'short' })
   assert.equal(refused.status, 400)
   assert.match(refused.text, /aria-invalid="true" value="short"/)
+  assert.match(refused.text, /> The name does not match; nothing was deleted\.</)
   const deleted = await client.post(address, { confirm: 'short-lived' })
   assert.deepEqual([deleted.status, deleted.location], [303, '/-/deleted'])
   assert.equal((await client.get('/r/short-lived/settings')).status, 404)
