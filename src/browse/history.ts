@@ -7,6 +7,7 @@ import type { RawPath } from './api-path.ts'
 import type { BrowseParts } from './browse-parts.ts'
 import type { CommitsById } from './commits-by-id.ts'
 import type { Asker } from './git-tasks.ts'
+import { findNewest } from './newest-commit.ts'
 import { type ListedCommit, mustRead, walkByDate } from './walk-by-date.ts'
 
 export type HistoryRange = {
@@ -33,18 +34,24 @@ const maxReadAtOnce = 32
  * none.
  */
 export async function readHistory(
-  { tasks, pool, commits }: Pick<BrowseParts, 'tasks' | 'pool' | 'commits'>,
+  parts: Pick<BrowseParts, 'tasks' | 'pool' | 'commits' | 'trees' | 'lastCommits'>,
   asker: Asker,
   range: HistoryRange,
 ): Promise<{ commits: ListedCommit[]; nextSkip: number | undefined }> {
-  const { skip, limit } = range
-  const objects = pool.of(asker.repository.path)
-  const isPlain =
-    range.path === '' && range.author === '' && (range.since ?? range.until) === undefined
+  const { tasks, pool, commits } = parts
+  const { tip, path, skip, limit } = range
+  const { repository } = asker
+  const objects = pool.of(repository.path)
+  const isUnfiltered = range.author === '' && (range.since ?? range.until) === undefined
+  if (isUnfiltered && path !== '' && skip === 0 && limit === 1) {
+    const newest = await findNewest(parts, { repository, objects, tip, path })
+    if (newest) return { commits: [newest.commit], nextSkip: newest.hasOlder ? 1 : undefined }
+  }
+  const isPlain = isUnfiltered && path === ''
   // One more shows whether there are more.
   const walked =
     isPlain && skip + limit <= walkMaxCommits
-      ? await walk(objects, commits, { tip: range.tip, count: skip + limit + 1 })
+      ? await walk(objects, commits, { tip, count: skip + limit + 1 })
       : undefined
   const ids = walked?.slice(skip) ?? (await listIds(tasks, asker, { ...range, limit: limit + 1 }))
   const page = await readCommits(objects, commits, ids.slice(0, limit))

@@ -83,6 +83,22 @@ async function openSite(directory: string, options: SiteOptions = {}) {
       assert.ok(last.isComplete)
       return new Map([...last.byName].sort())
     },
+    /** The last commits of the entries of a folder, as far as each is found alone. */
+    async ofEach(commit: string, path: string, names: string[]) {
+      const root = await objects.find(`${commit}^{tree}`)
+      const { id: tree } = await trees.find(objects, root?.id ?? '', path)
+      const folder = {
+        repository: { id: repositoryId, path: directory },
+        objects,
+        commit,
+        path,
+        tree,
+      }
+      const found = names.map(async (name): Promise<[string, string | undefined]> => {
+        return [name, await lastCommits.ofEntry(folder, name)]
+      })
+      return new Map(await Promise.all(found))
+    },
     async [Symbol.asyncDispose]() {
       await lastCommits[Symbol.asyncDispose]()
       await pool[Symbol.asyncDispose]()
@@ -124,7 +140,7 @@ test('last commits are those of git log -1, fresh and inherited, in odd random h
   const directory = join(project.path, '.git')
   const commits = await writeOddTrees(project.path, random, { commits: 60 })
   await using inheriting = await openSite(directory)
-  let compared = 0
+  let [compared, alone] = [0, 0]
   for (const [index, commit] of commits.entries()) {
     // Each is asked for by one that knows what was asked before; some also by one that knows nothing.
     const isCompared = index % 12 === 11
@@ -141,12 +157,20 @@ test('last commits are those of git log -1, fresh and inherited, in odd random h
         return [entry, logOf(directory, commit.id, path)]
       })
       compared += expected.length
+      await using unsearched = await openSite(directory, { dataDir: `${dataDir}-unsearched` })
+      const each = await unsearched.ofEach(commit.id, folder, entries)
+      assert.equal(unsearched.walks(), 0)
+      const found = expected.filter(([entry]) => each.get(entry) !== undefined)
+      alone += found.length
+      for (const [entry, id] of found) assert.equal(each.get(entry), id, `${folder}/${entry}`)
       assert.deepEqual(inherited, new Map(expected), `${commit.id} ${JSON.stringify(folder)}`)
+      assert.deepEqual(await inheriting.ofEach(commit.id, folder, entries), inherited)
       assert.deepEqual(await fresh.of(commit.id, folder), new Map(expected), folder)
       assert.deepEqual(await slow.of(commit.id, folder), new Map(expected), folder)
     }
   }
   assert.ok(compared > 0)
+  assert.ok(alone > 0)
 })
 
 test('a search ends at a commit whose answers are known, from memory or a file', async () => {
@@ -167,7 +191,9 @@ test('a search ends at a commit whose answers are known, from memory or a file',
 
   // One that has the file alone does not walk.
   await using second = await openSite(directory, { savedFrom: 20 })
+  assert.deepEqual(await second.ofEach(head, '', [...(answers?.keys() ?? [])]), answers)
   assert.deepEqual(await second.of(head, ''), answers)
+  assert.equal(second.walks(), 0)
 
   // A damaged file is ignored.
   const damaged = join(project.path, 'damaged')

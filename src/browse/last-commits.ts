@@ -11,7 +11,12 @@ import type { Repository } from '../repositories/repositories.ts'
 import type { RawPath } from './api-path.ts'
 import type { CommitsById } from './commits-by-id.ts'
 import type { LastCommitFiles } from './last-commit-files.ts'
-import { type LastCommitsByName, type WaitingEntries, walkLastCommits } from './last-commit-walk.ts'
+import {
+  type LastCommitsByName,
+  type WaitingEntries,
+  type WalkedCommit,
+  walkLastCommits,
+} from './last-commit-walk.ts'
 import { type Trees, treeMode } from './trees.ts'
 import { walkByDate } from './walk-by-date.ts'
 import { readAhead, walkCommits } from './walked-commits.ts'
@@ -33,6 +38,11 @@ export type LastCommits = AsyncDisposable & {
    * that a later call knows more. One that takes too long ends, and goes on from there with a later call.
    */
   of: (folder: Folder) => Promise<{ byName: LastCommitsByName; isComplete: boolean }>
+  /**
+   * Returns the answer for one entry, if it is known or within a few commits; otherwise undefined, since git then finds it
+   * sooner. Starts no search.
+   */
+  ofEntry: (folder: Folder, name: string) => Promise<string | undefined>
   /** Fulfilled when no search is running or waiting. */
   idle: () => Promise<void>
 }
@@ -51,6 +61,8 @@ type Options = {
   savedFrom?: number
   /** How many commits are looked at before git is started: mostly one of them has known answers. */
   maxNearby?: number
+  /** The same for a single entry, for which git needs less time. */
+  maxNearbyOfEntry?: number
 }
 
 /** What is known about a folder in a commit; final when no more can be found out. */
@@ -86,6 +98,7 @@ export function createLastCommits({
   startDeadline = () => AbortSignal.timeout(searchMaxMs),
   savedFrom = 256,
   maxNearby = 40,
+  maxNearbyOfEntry = 10,
 }: Options): LastCommits {
   const known = new LRUCache<string, Answers>({
     maxSize: answersMaxBytes,
@@ -147,6 +160,32 @@ export function createLastCommits({
     return { folderIn, isKnown }
   }
 
+  /** The newest commits of a history. */
+  async function* nearbyCommits(
+    { objects, commit, path }: Folder,
+    { folderIn, isKnown }: ReturnType<typeof createFolderIn>,
+    { max, signal }: { max: number; signal: AbortSignal },
+  ): AsyncGenerator<WalkedCommit, void, undefined> {
+    let left = max
+    for await (const one of walkByDate(objects, commitsById, commit)) {
+      if (!one || left === 0) return
+      signal.throwIfAborted()
+      const { tree: root, parents } = one.commit
+      if (path === '') isKnown(one.id, root)
+      for (const id of [one.id, ...parents.slice(0, maxParentsAhead)]) void folderIn(id)
+      yield { id: one.id, parents }
+      left -= 1
+    }
+  }
+
+  function sourceOf(folder: Folder, { folderIn }: ReturnType<typeof createFolderIn>) {
+    return {
+      folderIn,
+      open: (id: string) => trees.open(folder.objects, id),
+      known: (id: string) => known.get(keyOf(folder, id)),
+    }
+  }
+
   async function search(folder: Folder, answers: Answers): Promise<void> {
     const { repository, objects, commit, path, tree } = folder
     using _permit = await permits.acquire(stopping.signal)
@@ -155,7 +194,8 @@ export function createLastCommits({
     await load(folder)
     const top = await trees.open(objects, tree)
     const names = Array.from({ length: entryCount(top) }, (_, index) => entryAt(top, index).name)
-    const { folderIn, isKnown } = createFolderIn(folder)
+    const folders = createFolderIn(folder)
+    const { folderIn, isKnown } = folders
     const isPrepared = top.content.length <= preparedMaxBytes
     const prepare = async (id: string) => {
       const wanted = await folderIn(id)
@@ -164,18 +204,7 @@ export function createLastCommits({
     const visited: string[] = []
     let first: string | undefined
     let count = 0
-    async function* nearby() {
-      let left = maxNearby
-      for await (const one of walkByDate(objects, commitsById, commit)) {
-        if (!one || left === 0) return
-        signal.throwIfAborted()
-        const { tree: root, parents } = one.commit
-        if (path === '') isKnown(one.id, root)
-        for (const id of [one.id, ...parents.slice(0, maxParentsAhead)]) void folderIn(id)
-        yield { id: one.id, parents }
-        left -= 1
-      }
-    }
+    const nearby = nearbyCommits(folder, folders, { max: maxNearby, signal })
     async function* commits(from: Iterable<string>) {
       const walked = walkCommits(git, { directory: repository.path, from, path, signal })
       const ahead = readAhead(walked, commitsAhead, (one) => {
@@ -191,11 +220,7 @@ export function createLastCommits({
         yield one
       }
     }
-    const source = {
-      folderIn,
-      open: (id: string) => trees.open(objects, id),
-      known: (id: string) => known.get(keyOf(folder, id)),
-    }
+    const source = sourceOf(folder, folders)
     const onAnswer = (name: string, id: string) => void answers.byName.set(name, id)
     const isResumed = answers.waiting.size > 0
     // A copy, since what is left after a failure is of no use.
@@ -205,7 +230,7 @@ export function createLastCommits({
     try {
       let left = isResumed
         ? new Set<string>()
-        : await walkLastCommits(names, { ...source, commits: nearby() }, onAnswer)
+        : await walkLastCommits(names, { ...source, commits: nearby }, onAnswer)
       if (isResumed || left.size > 0) {
         const from = isResumed ? [...waiting.keys()] : [commit]
         left = await walkLastCommits(left, { ...source, waiting, commits: commits(from) }, onAnswer)
@@ -270,6 +295,24 @@ export function createLastCommits({
       ])
       ended.abort()
       return joined.answers
+    },
+
+    async ofEntry(folder, name) {
+      const before = known.get(keyOf(folder, folder.commit))
+      const answer = before?.byName.get(name)
+      if (answer !== undefined || before?.isFinal) return answer
+      const { objects, tree } = folder
+      // Large trees are many bytes to read for each commit.
+      if ((await trees.open(objects, tree)).content.length > preparedMaxBytes) return undefined
+      await load(folder)
+      const folders = createFolderIn(folder)
+      const limits = { max: maxNearbyOfEntry, signal: stopping.signal }
+      const commits = nearbyCommits(folder, folders, limits)
+      let found: string | undefined
+      await walkLastCommits([name], { ...sourceOf(folder, folders), commits }, (_, id) => {
+        found = id
+      })
+      return found
     },
 
     idle,

@@ -23,6 +23,8 @@ async function logOf(args: string[], path?: string): Promise<string[]> {
   return output.stdout.split('\n').filter((line) => line !== '')
 }
 
+const isText = (name: string) => Buffer.from(name, 'latin1').toString('utf8') === name
+
 const idsOf = (rows: { id: string }[]) => rows.map(({ id }) => id)
 const listed = async (query: string) =>
   idsOf((await readPages(site.admin, `/repos/site/commits?${query}`)).rows)
@@ -55,6 +57,21 @@ test('history of a path is that of git log, for any name', async () => {
     assert.ok(found.length > 0, name)
   }
   assert.deepEqual(await listed('path=no/such'), [])
+})
+
+test('the newest commit of a path is that of git log, and says whether there are older ones', async () => {
+  let alone = 0
+  const revs = (await logOf(['--reverse', 'main'])).filter((_, index) => index % 16 === 0)
+  for (const rev of revs)
+    for (const path of [...oddNames.filter(isText), 'folder', 'folder/deep', 'no/such']) {
+      const [newest, ...older] = await logOf(['--max-count=2', rev], path)
+      const query = new URLSearchParams({ rev, path, limit: '1' })
+      const { body, headers } = await site.admin.get(`/repos/site/commits?${query}`)
+      assert.deepEqual(idsOf(body), newest === undefined ? [] : [newest], `${rev} ${path}`)
+      assert.equal(headers.has('link'), older.length > 0, `${rev} ${path}`)
+      if (newest !== undefined && older.length === 0) alone += 1
+    }
+  assert.ok(alone > 0)
 })
 
 test('an author is a fixed string, without regard to case', async () => {
