@@ -1,5 +1,5 @@
 import Anser from 'anser'
-import { splitHidden } from './visible-text.ts'
+import { splitHidden } from './hidden-characters.ts'
 
 /** A part of a line of a log: its classes, separated by spaces, and its text. */
 export type LogSegment = [classes: string, text: string]

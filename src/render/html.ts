@@ -1,3 +1,5 @@
+import { isSpecial, referToHidden, replaceHidden, showHidden } from './hidden-characters.ts'
+
 /** Text that is HTML already. Only `html` and `trusted` make one, so everything else is escaped. */
 export class Html {
   readonly text: string
@@ -14,10 +16,14 @@ export class Html {
 /** A value in a template: text is escaped, lists are joined; false, null and undefined are left out. */
 export type Content = Html | string | number | false | null | undefined | Content[]
 
-/** Creates HTML from a template whose values are escaped, in text and in quoted attributes. */
+/**
+ * Creates HTML from a template whose values are escaped, in text and in quoted attributes. Hidden characters are shown by
+ * their code points in text, and become U+FFFD in names for people; other attributes keep their values.
+ */
 export function html(strings: TemplateStringsArray, ...values: Content[]): Html {
   let text = strings[0] ?? ''
-  for (const [index, value] of values.entries()) text += toText(value) + strings[index + 1]
+  for (const [index, value] of values.entries())
+    text += toText(value, strings, index) + strings[index + 1]
   return new Html(text)
 }
 
@@ -26,15 +32,43 @@ export function trusted(text: string): Html {
   return new Html(text)
 }
 
-function toText(value: Content): string {
-  if (typeof value === 'string') return escapeHtml(value)
+function toText(value: Content, strings: readonly string[], index: number): string {
+  // Fast path: most values are plain.
+  if (typeof value === 'string')
+    return isSpecial(value) ? toSafe[placeOf(strings, index)](escapeHtml(value)) : value
   if (value instanceof Html) return value.text
   if (Array.isArray(value)) {
     let text = ''
-    for (const part of value) text += toText(part)
+    for (const part of value) text += toText(part, strings, index)
     return text
   }
   return value === false || value === null || value === undefined ? '' : String(value)
+}
+
+type Place = 'text' | 'label' | 'value'
+
+const toSafe: Record<Place, (escaped: string) => string> = {
+  text: (escaped) => showHidden(escaped.toWellFormed()),
+  label: replaceHidden,
+  value: referToHidden,
+}
+
+const marks = /([\w-]+)="|"|<(\/?)(title|textarea)\b/g
+const labels = new Set(['title', 'aria-label', 'alt', 'placeholder', 'label', 'content'])
+
+/** Where a value stands: in text, in an attribute for people or a title, which have no elements, or in any other attribute. */
+function placeOf(strings: readonly string[], index: number): Place {
+  let attribute: string | undefined
+  let element: string | undefined
+  for (let at = 0; at <= index; at += 1) {
+    for (const [, name, slash, raw] of (strings[at] ?? '').matchAll(marks)) {
+      if (attribute !== undefined) attribute = undefined
+      else if (name !== undefined) attribute = name
+      else if (raw !== undefined) element = slash === '' ? raw : undefined
+    }
+  }
+  if (attribute !== undefined) return labels.has(attribute) ? 'label' : 'value'
+  return element === undefined ? 'text' : element === 'textarea' ? 'value' : 'label'
 }
 
 const escapes: Record<string, string> = {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { markHtml } from './mark-html.ts'
-import { markedText } from './visible-text.ts'
+import { markedText } from './marked-text.ts'
 
 test('marks ranges across elements', () => {
   const text = '<span class="h-keyword">const</span> a &lt; <span class="h-title">b</span>'
@@ -31,8 +31,9 @@ test('marks plain text as it is marked before it is HTML', () => {
   fc.assert(
     fc.property(text, fc.nat(20), fc.nat(20), (line, one, other) => {
       const [start, end] = [Math.min(one, other), Math.max(one, other)]
-      // Ranges are those of whole words, and so of whole characters.
-      const isWhole = (at: number) => !/[\udc00-\udfff]/.test(line[at] ?? '')
+      // Ranges are those of whole words, and so of whole characters; runs of hidden ones are marked as one.
+      const isWhole = (at: number) =>
+        !/[\udc00-\udfff]/.test(line[at] ?? '') && !/[\u202e\r]{2}/.test(line.slice(at - 1, at + 1))
       if (start >= end || end > line.length || !isWhole(start) || !isWhole(end)) return
       const plain = markedText(line, [], 'ins').text
       assert.equal(

@@ -1,8 +1,9 @@
 import type { TextRange } from './changed-words.ts'
+import { lengthOfRun } from './hidden-characters.ts'
 import { type Html, trusted } from './html.ts'
 
-// A shown hidden character, which is one character of the text; another tag; an entity; any other character.
-const tokens = /<span class="unseen">[^<]*<\/span>|<[^<>]*>|&[#\w]+;|[^<&]/gu
+// A shown run of hidden characters; another tag; an entity; any other character.
+const tokens = /<span class="unseen">([^<]*)<\/span>|<[^<>]*>|&[#\w]+;|[^<&]/gu
 
 /**
  * Puts ranges of a text into an element, in HTML that this folder made of the text. The element ends before each tag and
@@ -18,22 +19,29 @@ export function markHtml(text: string, ranges: readonly TextRange[], element: st
     if (isOpen) marked += `</${element}>`
     isOpen = false
   }
-  for (const [token] of text.matchAll(tokens)) {
-    if (token.startsWith('<') && !token.startsWith('<span class="unseen">')) {
+  for (const [token, run] of text.matchAll(tokens)) {
+    if (token.startsWith('<') && run === undefined) {
       close()
       marked += token
       continue
     }
+    const length = lengthOf(token, run)
     while ((ranges[next]?.[1] ?? Number.POSITIVE_INFINITY) <= at) next += 1
-    const isMarked = (ranges[next]?.[0] ?? Number.POSITIVE_INFINITY) <= at
+    const isMarked = (ranges[next]?.[0] ?? Number.POSITIVE_INFINITY) < at + length
     if (!isMarked) close()
     else if (!isOpen) {
       marked += `<${element}>`
       isOpen = true
     }
     marked += token
-    at += token.startsWith('<') || token.startsWith('&') ? 1 : token.length
+    at += length
   }
   close()
   return trusted(marked)
+}
+
+/** The length of the text of a token. */
+function lengthOf(token: string, run: string | undefined): number {
+  if (run !== undefined) return lengthOfRun(run)
+  return token.startsWith('&') ? 1 : token.length
 }

@@ -1,3 +1,14 @@
+const hidden =
+  /[\u0000-\u0008\u000b-\u001f\u007f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]/g
+
+/** The characters of a page that nobody sees, or that change the order of others. */
+export function hiddenIn(html: string): string[] {
+  return [...html.matchAll(hidden)].map(
+    ({ 0: character, index }) =>
+      `U+${character.charCodeAt(0).toString(16)} after ${JSON.stringify(html.slice(Math.max(0, index - 80), index))}`,
+  )
+}
+
 /** A start tag of a page, with its attributes decoded. */
 export type PageTag = { name: string; attributes: Map<string, string> }
 
@@ -29,7 +40,7 @@ const attributeForm = /([a-zA-Z_:][\w:.-]*)(?:="([^"<]*)")?/g
  */
 export function readPage(html: string): { tags: PageTag[]; faults: string[] } {
   const tags: PageTag[] = []
-  const faults: string[] = []
+  const faults = hiddenIn(html)
   for (let at = html.indexOf('<'); at !== -1; at = html.indexOf('<', at)) {
     tagForm.lastIndex = at
     const found = tagForm.exec(html)

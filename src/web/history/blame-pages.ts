@@ -1,6 +1,5 @@
 import { Problem } from '../../base/problem.ts'
 import { type Html, html } from '../../render/html.ts'
-import { visibleText } from '../../render/visible-text.ts'
 import { grouped } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { type PageTarget, parseTarget } from '../links.ts'
@@ -54,7 +53,7 @@ function blameView(
     crumbs: [{ text: 'blame' }, { text: path.path, href: to.src(name, rev, path) }],
     json: `/repos/${encodeURIComponent(name)}/blame?${new URLSearchParams({ rev, ...pathQuery(path) })}`,
     isNoIndex: true,
-    body: html`<div class="page-head"><h1>Blame <span class="mono soft">${visibleText(path.path)}</span></h1>
+    body: html`<div class="page-head"><h1>Blame <span class="mono soft">${path.path}</span></h1>
 <div class="actions"><a class="button" href="${to.src(name, rev, path)}">${icon('file')}File</a>
 <a class="button" href="${to.log(name, rev, path)}">${icon('history')}History</a></div>
 <p class="soft blame-about">${icon('branch')} <a href="${to.src(name, rev)}">${rev}</a> · ${
@@ -90,7 +89,7 @@ function rangeRows(range: BlamedRange, { to, name, time, commit }: RangeContext)
   const step = at === undefined ? ageSteps.length : 1 + time.stepOf(at, ageLimits)
   const author = commit?.author?.name ?? ''
   const about = html`<td class="blame-commit age-${step}" rowspan="${lines.length}"><div>
-<a class="cut" href="${to.commit(name, range.commit)}" title="${commit?.summary} (${author})">${visibleText(commit?.summary || range.commit)}</a>
+<a class="cut" href="${to.commit(name, range.commit)}" title="${commit?.summary} (${author})">${commit?.summary || range.commit}</a>
 <span class="soft">${at !== undefined && time.age(at)}</span>${
     previous
       ? html`<a class="before" href="${to.blame(name, previous.commit, previous)}#L${range.originalStart}" title="Blame before this commit">${icon('history')}<span class="hidden">Blame before this commit</span></a>`
@@ -98,7 +97,7 @@ function rangeRows(range: BlamedRange, { to, name, time, commit }: RangeContext)
   }</div>${lines.length > 1 && html`<div class="soft"><span class="cut">${author}</span>${commitLink(to, name, range.commit)}</div>`}`
   return html`<tbody>${lines.map(
     (line, index) =>
-      html`<tr id="L${start + index}">${index === 0 && about}<td data-n="${start + index}"><td>${visibleText(line.replace(/\r$/, ''))}${
+      html`<tr id="L${start + index}">${index === 0 && about}<td data-n="${start + index}"><td>${line.replace(/\r$/, '')}${
         cutLines.includes(start + index) && html`<span class="unseen">cut</span>`
       }`,
   )}</tbody>`

@@ -1,6 +1,5 @@
 import { zeroId } from '../../git/refs/ref-name.ts'
 import { type Html, html } from '../../render/html.ts'
-import { visibleText } from '../../render/visible-text.ts'
 import { grouped } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
@@ -55,12 +54,12 @@ async function branchesView(context: PageContext): Promise<View> {
   const isWriter = canWrite(context, repository)
   const form = createForm(context, to.of(name, 'branches'))
   const row = (branch: Branch) => html`<tr>
-<td><div class="ref-name">${icon('branch', 'soft')}<a href="${to.src(name, revisionOf(branch))}">${visibleText(branch.name)}</a>${
+<td><div class="ref-name">${icon('branch', 'soft')}<a href="${to.src(name, revisionOf(branch))}">${branch.name}</a>${
     branch.isDefault && html`<span class="badge accent">default</span>`
   }${branch.isProtected && ruleBadge(branch.name, rules)}</div></td>
 <td class="ref-commit">${
     branch.commit
-      ? html`<div class="cut"><a href="${to.commit(name, branch.id)}">${visibleText(branch.commit.summary)}</a></div><span class="soft">${branch.commit.author.name} · ${age(branch.commit.at, context.now)}</span>`
+      ? html`<div class="cut"><a href="${to.commit(name, branch.id)}">${branch.commit.summary}</a></div><span class="soft">${branch.commit.author.name} · ${age(branch.commit.at, context.now)}</span>`
       : html`<span class="soft">unreadable</span> ${commitLink(to, name, branch.id)}`
   }</td>
 <td>${!branch.isDefault && aheadBehind(branch, repository.defaultBranch)}</td>

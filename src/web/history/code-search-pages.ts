@@ -1,5 +1,5 @@
 import { type Html, html } from '../../render/html.ts'
-import { markedText, visibleText } from '../../render/visible-text.ts'
+import { markedText } from '../../render/marked-text.ts'
 import { counted, grouped } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { cachedPage, type SharedContext, type View } from '../page.ts'
@@ -72,7 +72,7 @@ function summaryOf(
   { q, rev }: Search,
 ): Html {
   if (matches.length === 0 && isComplete)
-    return html`<section class="empty">${icon('search', 'large')}<h2>No file has “${visibleText(q)}”</h2>
+    return html`<section class="empty">${icon('search', 'large')}<h2>No file has “${q}”</h2>
 <p class="soft">Searched at ${rev}. Binary files and submodules are not searched.</p></section>`
   const reasons = limits.map((limit) => limitTexts[limit] ?? limit)
   return html`<p class="soft search-count">${counted(matches.length, 'line')} in ${counted(files, 'file')}${reasons.length > 0 && html`. Not everything: ${reasons.join('; ')}`}${
@@ -108,7 +108,7 @@ function fileMatches(
   const [first] = matches
   if (!first) return html``
   const href = to.src(name, rev, first)
-  return html`<section class="card hits"><header><h2 class="mono"><a href="${href}">${visibleText(first.path)}</a></h2><span class="soft">${matches.length}</span></header>
+  return html`<section class="card hits"><header><h2 class="mono"><a href="${href}">${first.path}</a></h2><span class="soft">${matches.length}</span></header>
 <table class="diff-lines"><caption class="hidden">Lines of ${first.path} with the text</caption><colgroup><col class="numbers"><col></colgroup><tbody>
 ${matches.map((match) => {
   const { line, text, matchStart, matchLength, isCut } = match

@@ -1,5 +1,4 @@
 import { type Html, html } from '../../render/html.ts'
-import { visibleText } from '../../render/visible-text.ts'
 import { shortId } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { cachedPage, Redirect, type SharedContext, type View } from '../page.ts'
@@ -78,7 +77,7 @@ async function commitView(context: SharedContext, commit: Details): Promise<View
     json: `/repos/${encodeURIComponent(name)}/commits/${id}?diff=true`,
     isNoIndex: true,
     body: html`<header class="commit-head">
-<div class="page-head"><h1>${visibleText(subject)}</h1>
+<div class="page-head"><h1>${subject}</h1>
 <div class="actions"><a class="button" href="${to.src(name, id)}">${icon('folder')}Files</a></div></div>
 ${body !== '' && html`<pre class="message">${linkedText(body, links)}</pre>`}
 ${people(context, commit)}

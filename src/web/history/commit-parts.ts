@@ -1,6 +1,5 @@
 import { trimEndOf } from '../../base/trim-end.ts'
-import { type Html, html } from '../../render/html.ts'
-import { visibleText } from '../../render/visible-text.ts'
+import { type Content, type Html, html } from '../../render/html.ts'
 import { shortId } from '../display-text.ts'
 import type { Links } from '../links.ts'
 import type { SharedContext } from '../page.ts'
@@ -33,21 +32,21 @@ function idsIn(message: string): string[] {
 
 /** A message with links to addresses, and to commits by their ids. */
 export function linkedText(text: string, commits: ReadonlyMap<string, string>): Html {
-  const parts: Html[] = []
+  const parts: Content[] = []
   let from = 0
   for (const { 0: match, index } of text.matchAll(linkPattern)) {
     const target = match.startsWith('http') ? trimEndOf(match, '.,;:!?)]}') : match
     const href = target.startsWith('http') ? target : commits.get(target)
     if (href === undefined) continue
-    parts.push(visibleText(text.slice(from, index)))
+    parts.push(text.slice(from, index))
     parts.push(
       target.startsWith('http')
-        ? html`<a class="linked" href="${href}" rel="nofollow noreferrer">${visibleText(target)}</a>`
+        ? html`<a class="linked" href="${href}" rel="nofollow noreferrer">${target}</a>`
         : html`<a class="linked mono" href="${href}">${target}</a>`,
     )
     from = index + target.length
   }
-  return html`${parts}${visibleText(text.slice(from))}`
+  return html`${parts}${text.slice(from)}`
 }
 
 const maxLinkedIds = 10

@@ -1,5 +1,4 @@
 import { type Html, html } from '../../render/html.ts'
-import { visibleText } from '../../render/visible-text.ts'
 import { icon } from '../icons.ts'
 import type { SharedContext } from '../page.ts'
 import { runMark } from '../runs/run-states.ts'
@@ -22,7 +21,7 @@ export function commitRow(
   const own = refs.get(id) ?? []
   const isOther = author.name !== committer.name
   return html`<li class="row commit-row"><div class="grow">
-<h3><a href="${to.commit(name, id)}">${visibleText(subject)}</a></h3>
+<h3><a href="${to.commit(name, id)}">${subject}</a></h3>
 <div class="commit-meta"><p class="soft">${
     here
       ? html`<a href="${here({ author: author.email || author.name })}">${author.name}</a>`
@@ -30,7 +29,7 @@ export function commitRow(
   }${isOther && `, committed by ${committer.name}`} · ${time.age(committer.at)}${
     parents.length > 1 && ' · merge'
   }${own.map(({ kind, text, href }) => html` <a class="badge" href="${href}">${icon(kind)}${text}</a>`)}</p>
-${body !== '' && html`<details><summary>Message</summary><pre>${visibleText(body)}</pre></details>`}</div>
+${body !== '' && html`<details><summary>Message</summary><pre>${body}</pre></details>`}</div>
 </div>
 ${runMark(to, name, runs.get(id))}
 ${commitLink(to, name, id)}

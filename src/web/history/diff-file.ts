@@ -1,5 +1,4 @@
 import { type Html, html } from '../../render/html.ts'
-import { visibleText } from '../../render/visible-text.ts'
 import { grouped, shortId } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { type DiffContext, fileQuery, type ShownFile } from './diff-context.ts'
@@ -32,8 +31,8 @@ ${before !== null && status !== 'added' && html`<a class="button quiet small wid
 </div>
 <details${options.isOpen && html` open`}>
 <summary>${icon('right')}<h3 class="mono">${
-    file.oldPath !== undefined && html`<span class="soft">${visibleText(file.oldPath)} → </span>`
-  }${visibleText(path)}</h3>
+    file.oldPath !== undefined && html`<span class="soft">${file.oldPath} → </span>`
+  }${path}</h3>
 <span class="counts">${additions !== null && html`<span class="good">+${grouped(additions)}</span>`} ${deletions !== null && html`<span class="bad">−${grouped(deletions)}</span>`}</span></summary>
 ${facts.length > 0 && html`<p class="file-facts">${facts.join(' · ')}</p>`}
 ${content(file, id, context, options)}

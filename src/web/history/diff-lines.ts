@@ -2,7 +2,7 @@ import { type ChangedWords, changedWords } from '../../render/changed-words.ts'
 import { type DiffLine, hiddenBefore, numberLines, toSplitRows } from '../../render/diff-rows.ts'
 import { type Html, html } from '../../render/html.ts'
 import { markHtml } from '../../render/mark-html.ts'
-import { markedText, visibleText } from '../../render/visible-text.ts'
+import { markedText } from '../../render/marked-text.ts'
 import { counted, grouped } from '../display-text.ts'
 import { type DiffContext, fileQuery, type ShownFile } from './diff-context.ts'
 
@@ -76,7 +76,7 @@ export function hunkRows(
     const href = `${context.here({ ...fileQuery(file), lines: 'all' })}#f1R${newStart}`
     return html`<tr class="fold"><td colspan="${isSplit ? 4 : 3}">${
       canExpand ? html`<a href="${href}" title="Show them">↕ ${text}</a>` : text
-    }${section !== '' && html` <span class="mono">${visibleText(section)}</span>`}`
+    }${section !== '' && html` <span class="mono">${section}</span>`}`
   }
 
   function noteRow(text: string): Html {

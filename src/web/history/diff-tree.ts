@@ -1,5 +1,4 @@
 import { type Html, html } from '../../render/html.ts'
-import { visibleText } from '../../render/visible-text.ts'
 import { grouped } from '../display-text.ts'
 import { type DiffContext, fileQuery, type ShownFile } from './diff-context.ts'
 
@@ -32,7 +31,7 @@ export function diffTree(
   function contents(folder: Folder): Html {
     return html`<ul>${[...folder.folders.values()].map((inner) => {
       const joined = joinSingle(inner)
-      return html`<li><span class="folder">${visibleText(joined.name)}</span>${contents(joined)}</li>`
+      return html`<li><span class="folder">${joined.name}</span>${contents(joined)}</li>`
     })}${folder.files.map(({ name, index }) => entry(name, index))}</ul>`
   }
 
@@ -41,7 +40,7 @@ export function diffTree(
     if (file === undefined) return html``
     const { additions, deletions, status } = file
     const href = index < maxShown ? `#f${index + 1}` : here(fileQuery(file))
-    return html`<li><a href="${href}"><span class="cut ${status}">${visibleText(name)}</span>
+    return html`<li><a href="${href}"><span class="cut ${status}">${name}</span>
 ${additions !== null && deletions !== null && html`<span class="counts">${additions > 0 && html`<span class="good">+${grouped(additions)}</span>`} ${deletions > 0 && html`<span class="bad">−${grouped(deletions)}</span>`}</span>`}</a></li>`
   }
 

@@ -1,6 +1,5 @@
 import { zeroId } from '../../git/refs/ref-name.ts'
 import { type Html, html } from '../../render/html.ts'
-import { visibleText } from '../../render/visible-text.ts'
 import { grouped, shortId } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { encodeRevision } from '../links.ts'
@@ -57,13 +56,13 @@ async function tagsView(context: PageContext): Promise<View> {
     return html`<li class="row tag-row"><div class="grow">
 <h2 class="ref-name">${icon('tag', 'soft')}${
       rev === undefined
-        ? html`<span>${visibleText(tag.name)}</span>`
-        : html`<a href="${to.src(name, rev)}">${visibleText(tag.name)}</a>`
+        ? html`<span>${tag.name}</span>`
+        : html`<a href="${to.src(name, rev)}">${tag.name}</a>`
     }${tag.isProtected && ruleBadge(tag.name, rules)}</h2>
 <div class="commit-meta"><p class="soft">${targetOf(tag, name, to)}${
       tag.tagger && html` · ${tag.tagger.name} tagged ${age(tag.tagger.at, now)}`
-    }${tag.message !== null && html` · ${visibleText(subject)}`}</p>
-${body !== '' && html`<details><summary>Message</summary><pre>${visibleText(body)}</pre></details>`}</div></div>
+    }${tag.message !== null && html` · ${subject}`}</p>
+${body !== '' && html`<details><summary>Message</summary><pre>${body}</pre></details>`}</div></div>
 ${tag.commit !== null && runMark(to, name, runs.get(tag.commit))}
 <div class="ref-actions">${
       rev !== undefined &&
