@@ -1,13 +1,14 @@
+import { maxRunsOfFile, showHidden } from './hidden-characters.ts'
 import { highlight, languageOf } from './languages.ts'
-import { normalizeLineEnds, toLines, toNumberedLines } from './numbered-lines.ts'
-import { showHidden } from './visible-text.ts'
+import { maxFileLength, normalizeLineEnds, toLines, toNumberedLines } from './numbered-lines.ts'
 
-/** Highlights a file as numbered lines; undefined if there is no language for its name. */
+/** Highlights a file as numbered lines; undefined if there is no language for its name, or they are too long. */
 export function renderCode(text: string, fileName: string): string | undefined {
   const language = languageOf(fileName)
   if (language === undefined) return undefined
-  const html = showHidden(highlight(normalizeLineEnds(text), language))
-  return toNumberedLines(closeInLines(toLines(html)))
+  const html = showHidden(highlight(normalizeLineEnds(text), language), maxRunsOfFile)
+  const numbered = toNumberedLines(closeInLines(toLines(html)))
+  return numbered.length > maxFileLength ? undefined : numbered
 }
 
 /** Closes elements that span lines at the end of each line, and opens them again in the next. */

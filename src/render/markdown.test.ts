@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { renderMarkdown } from './markdown.ts'
 
 const place = { src: '/r/x/src/main', raw: '/r/x/raw/main', folder: 'docs' }
-const render = (text: string) => renderMarkdown(text, place).trim()
+const render = (text: string) => renderMarkdown(text, place)?.trim() ?? ''
 
 /** Asserts that a browser finds only the elements and attributes of documents in HTML. */
 function assertHarmless(html: string): void {

@@ -1,19 +1,24 @@
 import MarkdownIt from 'markdown-it'
 import type { DocumentPlace } from './document-links.ts'
+import { maxRunsOfFile, showHidden } from './hidden-characters.ts'
 import { escapeHtml } from './html.ts'
 import { highlight, knownLanguage } from './languages.ts'
-import { normalizeLineEnds } from './numbered-lines.ts'
+import { maxFileLength, normalizeLineEnds } from './numbered-lines.ts'
 import { sanitize } from './sanitize.ts'
-import { showHidden } from './visible-text.ts'
 
 const markdown = createMarkdown()
 const fenceMaxLength = 64 * 1024
 const fenceMaxLineLength = 1000
 
-/** Renders a document in Markdown: CommonMark with tables, strikethrough and task lists, and the HTML that is allowed. */
-export function renderMarkdown(text: string, place: DocumentPlace): string {
+/**
+ * Renders a document in Markdown: CommonMark with tables, strikethrough and task lists, and the HTML that is allowed.
+ * Undefined if the HTML is too long.
+ */
+export function renderMarkdown(text: string, place: DocumentPlace): string | undefined {
   const html = markdown.render(normalizeLineEnds(text))
-  return showHidden(sanitize(html, { place, decode }))
+  if (html.length > maxFileLength) return undefined
+  const shown = showHidden(sanitize(html, { place, decode }), maxRunsOfFile)
+  return shown.length > maxFileLength ? undefined : shown
 }
 
 /** Decodes character references; backslashes are themselves. */

@@ -1,5 +1,8 @@
+import { maxRunsOfFile, showHidden } from './hidden-characters.ts'
 import { escapeHtml } from './html.ts'
-import { showHidden } from './visible-text.ts'
+
+/** The longest HTML of one file, in characters. */
+export const maxFileLength = 4 * 1024 * 1024
 
 /** Converts lines of HTML to numbered lines, which addresses name as `#L12`. */
 export function toNumberedLines(lines: readonly string[]): string {
@@ -8,9 +11,12 @@ export function toNumberedLines(lines: readonly string[]): string {
   return html
 }
 
-/** Text as numbered lines without highlighting. */
-export function renderPlainText(text: string): string {
-  return toNumberedLines(toLines(showHidden(escapeHtml(normalizeLineEnds(text)))))
+/** Text as numbered lines without highlighting; undefined if they are too long. */
+export function renderPlainText(text: string): string | undefined {
+  const escaped = escapeHtml(normalizeLineEnds(text))
+  if (escaped.length > maxFileLength) return undefined
+  const numbered = toNumberedLines(toLines(showHidden(escaped, maxRunsOfFile)))
+  return numbered.length > maxFileLength ? undefined : numbered
 }
 
 /** Splits text into its lines, without their ends. Empty text is one empty line. */

@@ -8,7 +8,7 @@ export type RenderRequest =
   | { kind: 'code'; text: string; fileName: string }
   | { kind: 'markdown'; text: string; place: DocumentPlace }
 
-/** HTML; undefined if there is no renderer for the file. */
+/** HTML; undefined if there is no renderer for the file, or its HTML is too long. */
 export type RenderResponse = string | undefined
 
 parentPort?.on('message', (request: RenderRequest) => {

@@ -31,6 +31,11 @@ before(async () => {
       .concat('\n')
       .repeat(Math.ceil(mib / 100) + 100),
     'lines.txt': '\n'.repeat(20_001),
+    'hidden.txt': '\u001b\u0001'.repeat(200_000),
+    'overrides.ts': `let a = "${'\u202e'.repeat(100_000)}"\n`,
+    'mixed.txt': 'a\u0001'.repeat(200_000),
+    'mixed.md': 'a\u202e'.repeat(50_000),
+    'quotes.txt': '"'.repeat(mib - 1),
     'empty.txt': '',
     'notes.md': '# Notes\n\n<script>alert(1)</script>\n',
   }
@@ -73,11 +78,25 @@ test('documents are read, and their source with ?plain', async () => {
   assert.match(await page('notes.md?plain'), /<span id="L3">.*&lt;.*script/)
 })
 
+test('the page of a file is in proportion to it, whatever its characters are', async () => {
+  const names = ['hidden.txt', 'overrides.ts', 'mixed.txt', 'mixed.md', 'mixed.md?plain']
+  for (const name of names) {
+    const text = await page(name)
+    assert.ok(text.length < 1_200_000, `${name}: ${text.length}`)
+    assert.match(text, /<span class="unseen">U\+/, name)
+    assert.equal(/at the first 5,000 places/.test(text), name.startsWith('mixed'), name)
+  }
+  assert.match(await page('hidden.txt'), /U\+001B U\+0001 U\+001B U\+0001 and 399996 more/)
+  const quotes = await page('quotes.txt')
+  assert.match(quotes, /too much text to show/)
+  assert.match(quotes, /href="\/r\/site\/raw\/main:quotes.txt"/)
+})
+
 test('what cannot be shown says why, and is downloaded', async () => {
   assert.match(await page('data.bin'), /This is a binary file/)
   assert.match(await page('latin.txt'), /This file is not text|This is a binary file/)
   assert.match(await page('large.txt'), /too large to show/)
-  assert.match(await page('lines.txt'), /too many lines/)
+  assert.match(await page('lines.txt'), /too much text to show/)
   assert.match(await page('empty.txt'), /This file is empty/)
   assert.match(await page('picture.png'), /<img src="\/r\/site\/raw\/main:picture.png"/)
 })

@@ -1,6 +1,8 @@
 import type { DocumentPlace } from '../../render/document-links.ts'
+import { hasMoreRuns, maxRunsOfFile } from '../../render/hidden-characters.ts'
 import { type Html, html, trusted } from '../../render/html.ts'
 import { renderPlainText } from '../../render/numbered-lines.ts'
+import { grouped } from '../display-text.ts'
 import type { SharedContext } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 
@@ -35,10 +37,10 @@ export async function renderDocument(
   if (content === null || encoding !== 'utf-8' || size > renderedMaxBytes) return undefined
   const key = ['markdown', id, place.src, place.folder].join('\n')
   const rendered = await render(key, { kind: 'markdown', text: content, place })
-  return rendered && html`<div class="prose">${rendered}</div>`
+  return rendered && html`${hiddenNote(content)}<div class="prose">${rendered}</div>`
 }
 
-/** The text of a file as numbered lines, highlighted if that is quick. Undefined if there are too many. */
+/** The text of a file as numbered lines, highlighted if that is quick. Undefined if there are too many, or they are too long. */
 export async function renderLines(
   { render }: SharedContext,
   { id, content, size }: Pick<ReadFile, 'id' | 'content' | 'size'>,
@@ -52,7 +54,17 @@ export async function renderLines(
   const rendered = isHighlighted
     ? await render(['code', id, fileName].join('\n'), { kind: 'code', text, fileName })
     : undefined
-  return html`<pre class="code" tabindex="0" aria-label="${fileName}"><code>${rendered ?? trusted(renderPlainText(text))}</code></pre>`
+  const plain = rendered === undefined ? renderPlainText(text) : undefined
+  if (rendered === undefined && plain === undefined) return undefined
+  return html`${hiddenNote(text)}<pre class="code" tabindex="0" aria-label="${fileName}"><code>${rendered ?? trusted(plain ?? '')}</code></pre>`
+}
+
+/** Says that not all hidden characters of a file are shown by their code points. */
+function hiddenNote(text: string): Html | false {
+  return (
+    hasMoreRuns(text, maxRunsOfFile) &&
+    html`<p class="file-note">Hidden characters are shown by their code points at the first ${grouped(maxRunsOfFile)} places, and as \ufffd after them. The raw file has them all.</p>`
+  )
 }
 
 /** The number of lines of a text, and the length of the longest. */

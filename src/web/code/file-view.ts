@@ -69,7 +69,7 @@ async function contentOf(context: SharedContext, shown: ShownFile): Promise<Html
     if (document) return document
   }
   const lines = await renderLines(context, file, lastNameOf(path))
-  return lines ?? download(context, shown, 'This file has too many lines to show.')
+  return lines ?? download(context, shown, 'This file has too much text to show.')
 }
 
 function download({ to }: SharedContext, { repository, rev, path }: ShownFile, why: string): Html {
