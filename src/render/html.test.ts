@@ -52,7 +52,7 @@ test('hidden characters are shown in text, replaced in labels, and kept in the v
   assert.equal(html`<textarea>${value}</textarea>`.text, '<textarea>&#x202e;&#x1b;</textarea>')
 })
 
-test('a text becomes HTML in proportion, whatever hidden characters it has', () => {
+test('a text becomes HTML in proportion to its length', () => {
   const texts = [
     '\u001b\u0001'.repeat(100_000),
     '\u202e'.repeat(100_000),

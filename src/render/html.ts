@@ -53,7 +53,7 @@ const toSafe: Record<Place, (escaped: string) => string> = {
   value: referToHidden,
 }
 
-const marks = /([\w-]+)="|"|<(\/?)(title|textarea)\b/g
+const marks = /\s([\w-]{1,40})="|"|<(\/?)(title|textarea)\b/g
 const labels = new Set(['title', 'aria-label', 'alt', 'placeholder', 'label', 'content'])
 
 /** Where a value stands: in text, in an attribute for people or a title, which have no elements, or in any other attribute. */

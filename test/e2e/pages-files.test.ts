@@ -78,7 +78,7 @@ test('documents are read, and their source with ?plain', async () => {
   assert.match(await page('notes.md?plain'), /<span id="L3">.*&lt;.*script/)
 })
 
-test('the page of a file is in proportion to it, whatever its characters are', async () => {
+test('the page of a file is in proportion to it', async () => {
   const names = ['hidden.txt', 'overrides.ts', 'mixed.txt', 'mixed.md', 'mixed.md?plain']
   for (const name of names) {
     const text = await page(name)

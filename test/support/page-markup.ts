@@ -1,7 +1,7 @@
 const hidden =
   /[\u0000-\u0008\u000b-\u001f\u007f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]/g
 
-/** The characters of a page that nobody sees, or that change the order of others. */
+/** The characters of a page that are not visible, or change the order of others. */
 export function hiddenIn(html: string): string[] {
   return [...html.matchAll(hidden)].map(
     ({ 0: character, index }) =>
