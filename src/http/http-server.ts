@@ -40,6 +40,7 @@ import {
   toProblemDocument,
 } from './problem-response.ts'
 import { type CompletedRequest, createRequestLog } from './request-log.ts'
+import { createRightsCheck } from './rights-check.ts'
 import type { JsonRoute, PublicRoute, Route } from './route.ts'
 import { patternOf, precedes } from './route-pattern.ts'
 import { createStreams } from './streams.ts'
@@ -97,6 +98,7 @@ export function createHttpServer(options: Options) {
     load: options.loadPages,
     isOn: settings.pages,
     call: createSubcalls({ routes, requestLog, perform }),
+    may: createRightsCheck({ routes, admit }),
     authenticate: identify,
     countInvalid,
     forwarded,

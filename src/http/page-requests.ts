@@ -7,6 +7,7 @@ import { discardRest, type OpenRequests } from './connections.ts'
 import type { Forwarded } from './forwarded.ts'
 import type { RequestLog } from './request-log.ts'
 import { splitTarget } from './request-target.ts'
+import type { createRightsCheck } from './rights-check.ts'
 import type { OperationInput, OperationResult } from './route.ts'
 import type { createSubcalls } from './subcalls.ts'
 
@@ -28,6 +29,8 @@ export type PageExchange = {
   identify: (principal: Principal) => void
   /** Performs an operation of the API for the caller of the page. Throws Problems. */
   call: (caller: Principal, operationId: string, input: OperationInput) => Promise<OperationResult>
+  /** Whether the caller of the page may perform an operation: decided by the operation itself. */
+  may: (caller: Principal, operationId: string, params: Record<string, string>) => Promise<boolean>
   /** Returns the principal of a token that was typed in. Throws `token_invalid` and `too_many_bad_tokens`. */
   authenticate: (token: string) => Promise<Principal>
   /** Counts an invalid login code of the client like an invalid token; returns the Problem. */
@@ -47,6 +50,7 @@ type Dependencies = {
   /** Whether there are pages besides the documentation. */
   isOn: boolean
   call: ReturnType<typeof createSubcalls>
+  may: ReturnType<typeof createRightsCheck>
   authenticate: Authenticate
   countInvalid: CountInvalid
   forwarded: Forwarded
@@ -69,7 +73,7 @@ export function isPagePath(path: string): boolean {
 
 /** Passes requests for pages to their server before Fastify. Returns whether a request is for a page. */
 export function createPageRequests(dependencies: Dependencies) {
-  const { load, isOn, call, authenticate, countInvalid, forwarded } = dependencies
+  const { load, isOn, call, may, authenticate, countInvalid, forwarded } = dependencies
   const { publicOriginOf, openRequests, requestLog } = dependencies
 
   let loaded: Promise<ServePage> | undefined
@@ -138,6 +142,7 @@ export function createPageRequests(dependencies: Dependencies) {
           operationId,
           input,
         ),
+      may,
       authenticate: (token) => authenticate(token, caller.address),
       countInvalid: (detail) => countInvalid(caller.address, detail),
       problemOf: (error) => requestLog.problemOf(error, requestId),

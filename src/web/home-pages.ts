@@ -1,4 +1,3 @@
-import { holds } from '../access/may.ts'
 import { type Html, html } from '../render/html.ts'
 import { counted } from './display-text.ts'
 import { renderSentence, toSentence } from './event-sentences.ts'
@@ -20,18 +19,20 @@ export const homePages = [
 ]
 
 async function homeView(context: PageContext): Promise<View> {
-  const { readPage, query, to, session } = context
+  const { readPage, query, to, session, may } = context
   const q = query.get('q')?.slice(0, 200) ?? ''
   const cursor = query.get('cursor') ?? undefined
-  const [{ value: repositories, next }, lately] = await Promise.all([
+  const [{ value: repositories, next }, lately, mayCreate] = await Promise.all([
     readPage('listActivity', {
       query: { limit: pageSize, cursor, ...(q !== '' && { filter: q }) },
     }),
     session && recentEvents(context),
+    may('createRepository'),
   ])
   const isWhole = next === undefined && cursor === undefined
   const json = q === '' ? '/activity' : `/activity?${new URLSearchParams({ filter: q })}`
-  if (repositories.length === 0 && q === '' && cursor === undefined) return emptyView(context)
+  if (repositories.length === 0 && q === '' && cursor === undefined)
+    return emptyView(context, mayCreate)
   const more =
     next && `${to.home()}?${new URLSearchParams({ ...(q !== '' && { q }), cursor: next })}`
   return {
@@ -39,7 +40,7 @@ async function homeView(context: PageContext): Promise<View> {
     json,
     body: html`<div${lately && html` class="with-side"`}><div>
 <div class="page-head"><h1>Repositories${isWhole && html` <span class="count">${repositories.length}</span>`}</h1>
-${session && html`<a class="button primary" href="${to.own('new')}">${icon('plus')}New</a>`}</div>
+${session && mayCreate && html`<a class="button primary" href="${to.own('new')}">${icon('plus')}New</a>`}</div>
 ${q !== '' && html`<p class="help">With <b>${q}</b> in their name or description. <a href="${to.home()}">Show all</a></p>`}
 ${
   repositories.length === 0
@@ -146,8 +147,7 @@ export function withoutRepeated(events: LoggedEvents): LoggedEvents {
   })
 }
 
-function emptyView({ to, session, caller, baseUrl }: PageContext): View {
-  const mayCreate = holds(caller, 'repo:write')
+function emptyView({ to, session, baseUrl }: PageContext, mayCreate: boolean): View {
   return {
     title: 'Repositories · svc',
     json: '/activity',

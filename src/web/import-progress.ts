@@ -7,12 +7,17 @@ import type { OperationValues } from './read-operations.ts'
 type Described = Pick<OperationValues['getRepository'], 'name' | 'import'>
 
 /** What the page of a repository shows while it is imported, and when the import has failed; undefined otherwise. */
-export function importProgress(repository: Described, context: SharedContext): Html | undefined {
+export async function importProgress(
+  repository: Described,
+  context: SharedContext,
+): Promise<Html | undefined> {
   const { name, import: running } = repository
   if (running === null) return undefined
   const { to } = context
   const { source, phase, progress, fault } = running
-  const cancel = (text: string) => formButton(to.of(name, 'cancel-import'), text, { className: '' })
+  const mayCancel = await context.may('deleteRepository')
+  const cancel = (text: string) =>
+    mayCancel && formButton(to.of(name, 'cancel-import'), text, { className: '' })
   if (fault !== null) {
     const again = `${to.own('new')}?${new URLSearchParams({ source, name })}`
     return html`${otherProblem(context)}<section class="empty">${icon('warning', 'large')}

@@ -155,6 +155,11 @@ async function create(page: Page, context: PageContext): Promise<Created> {
   const recording = {
     ...shared,
     ...createReaders(call),
+    // Rights are the caller's own.
+    may(operation, params) {
+      markProvisional()
+      return context.may(operation, params)
+    },
     render: (key, request) => context.render(key, request, markProvisional),
     time,
     markProvisional,

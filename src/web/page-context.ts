@@ -47,6 +47,7 @@ export function createContext(
     query,
     url: request.url ?? '',
     ifNoneMatch: request.headers['if-none-match'],
+    may: (operation, own) => exchange.may(caller, operation, { ...params, ...own }),
     lastEventId: request.headers['last-event-id']?.toString(),
     problem: undefined,
     fields: new URLSearchParams(),

@@ -47,6 +47,11 @@ export type SharedContext = {
   lastEventId: string | undefined
   /** Aborted when the client disconnects. */
   signal: () => AbortSignal
+  /**
+   * Whether the caller may perform an operation, with the parameters of the page and these, which decides whether its form
+   * is shown. It does not depend on what the form contains.
+   */
+  may: (operation: string, params?: Params) => Promise<boolean>
   /** Performs an operation of the API. Throws Problems. */
   call: (operation: string, input?: Input) => Promise<OperationResult>
   /** The value of an operation that reads JSON. Throws Problems. */

@@ -38,7 +38,7 @@ async function repositoryView(context: SharedContext): Promise<View | Redirect> 
   const repository = await read('getRepository')
   const { name, defaultBranch: rev } = repository
   if (name !== params.name) return new Redirect(to.repository(name))
-  const progress = importProgress(repository, context)
+  const progress = await importProgress(repository, context)
   if (progress) return { title: `${name} · svc`, repository: name, tab: 'code', body: progress }
   if (repository.empty) return emptyRepositoryView(context, repository)
   const { value: tree, next } = await readPage('getTree', { query: { rev } })

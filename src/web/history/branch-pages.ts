@@ -8,7 +8,7 @@ import type { OperationValues } from '../read-operations.ts'
 import { runMark } from '../runs/run-states.ts'
 import { age } from '../time.ts'
 import { commitLink, recentRuns } from './commit-parts.ts'
-import { canWrite, deletionMenu, refPager, ruleBadge, rulesOf } from './ref-parts.ts'
+import { deletionMenu, refPager, ruleBadge, rulesOf } from './ref-parts.ts'
 
 const pageSize = 50
 
@@ -51,7 +51,7 @@ async function branchesView(context: PageContext): Promise<View> {
     rulesOf(context, 'listBranchProtections'),
     recentRuns(context),
   ])
-  const isWriter = canWrite(context, repository)
+  const isWriter = await context.may('setRef')
   const form = createForm(context, to.of(name, 'branches'))
   const row = (branch: Branch) => html`<tr>
 <td><div class="ref-name">${icon('branch', 'soft')}<a href="${to.src(name, revisionOf(branch))}">${branch.name}</a>${

@@ -1,4 +1,3 @@
-import { holds } from '../../access/may.ts'
 import { matchesPattern } from '../../base/text-pattern.ts'
 import { type Html, html } from '../../render/html.ts'
 import { icon } from '../icons.ts'
@@ -29,16 +28,6 @@ export function ruleBadge(name: string, rules: Rules): Html {
   })
   const about = texts.filter((text) => text !== '').join('; ')
   return html`<span class="badge">${icon('lock')}protected${about !== '' && html`<span class="rule"> ${about}</span>`}</span>`
-}
-
-/** Whether to show forms that change refs. The API decides when one is sent. */
-export function canWrite(
-  { caller, session }: PageContext,
-  { role }: OperationValues['getRepository'],
-): boolean {
-  return (
-    session !== undefined && holds(caller, 'repo:write') && role !== undefined && role !== 'read'
-  )
 }
 
 type Deletion = { action: string; ref: string; expected: string; label: string }

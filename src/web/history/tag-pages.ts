@@ -9,7 +9,7 @@ import type { OperationValues } from '../read-operations.ts'
 import { runMark } from '../runs/run-states.ts'
 import { age } from '../time.ts'
 import { commitLink, recentRuns, splitMessage } from './commit-parts.ts'
-import { canWrite, deletionMenu, refPager, ruleBadge, rulesOf } from './ref-parts.ts'
+import { deletionMenu, refPager, ruleBadge, rulesOf } from './ref-parts.ts'
 
 const pageSize = 50
 
@@ -48,7 +48,7 @@ async function tagsView(context: PageContext): Promise<View> {
     rulesOf(context, 'listTagProtections'),
     recentRuns(context),
   ])
-  const isWriter = canWrite(context, repository)
+  const isWriter = await context.may('setRef')
   const form = createForm(context, to.of(name, 'tags'))
   const row = (tag: Tag) => {
     const rev = revisionOf(tag)

@@ -1,4 +1,3 @@
-import { holds } from '../../access/may.ts'
 import { type Html, html } from '../../render/html.ts'
 import { icon } from '../icons.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
@@ -73,12 +72,12 @@ function pushTitle({ actor, via, refs }: ShownPush, href: string): Html {
 }
 
 async function showPush(context: PageContext): Promise<View> {
-  const { params, to, now, read, caller } = context
+  const { params, to, now, read } = context
   const { name = '', id = '' } = params
   const push = await read('getPush')
   const undoneBy = await findUndo(context, push)
   const leaks = await findLeaks(context, push)
-  const mayUndo = holds(caller, 'repo:write')
+  const mayUndo = await context.may('undoPush')
   return {
     title: `Push of ${push.actor.username} · ${name} · svc`,
     repository: name,

@@ -1,4 +1,3 @@
-import { holds } from '../../access/may.ts'
 import { Problem } from '../../base/problem.ts'
 import { type Html, html } from '../../render/html.ts'
 import { splitMessage } from '../history/commit-parts.ts'
@@ -90,8 +89,8 @@ async function subjectsOf({ tryRead }: PageContext, runs: RunInList[]) {
 }
 
 async function startForm(context: PageContext): Promise<Html | false> {
-  const { caller, params, tryRead, problem, fields } = context
-  if (!holds(caller, 'workflow:trigger')) return false
+  const { may, params, tryRead, problem, fields } = context
+  if (!(await may('createRun'))) return false
   const repository = await tryRead('getRepository')
   if (!repository || repository.empty) return problemNotice(context) ?? false
   const branch = fields.get('branch') ?? repository.defaultBranch

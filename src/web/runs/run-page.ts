@@ -1,4 +1,3 @@
-import { holds } from '../../access/may.ts'
 import type { LogSegment } from '../../render/ansi-log.ts'
 import { type Html, html } from '../../render/html.ts'
 import { createLogReader, outputLines, renderSegments } from '../../render/log-lines.ts'
@@ -53,6 +52,7 @@ async function showRun(context: PageContext): Promise<View> {
   const stream = `${to.of(name, `runs/${run.number}/live`)}?${new URLSearchParams({ after: String(run.logBytes ?? 0) })}`
   const budget = newLogBudget()
   const opened = openSteps(steps)
+  const head = await runHead(run, context)
   return {
     title: `${run.name} ${run.number} · ${name} · svc`,
     repository: name,
@@ -61,7 +61,7 @@ async function showRun(context: PageContext): Promise<View> {
     json: `/repos/${encodeURIComponent(name)}/workflows/${run.id}`,
     live: isRunning && attempt === undefined ? stream : '',
     body: html`${problemNotice(context)}
-<div id="run-head" data-part>${runHead(run, context)}</div>
+<div id="run-head" data-part>${head}</div>
 <div class="run-layout">
 <nav class="run-side" id="run-side" data-part aria-label="Jobs and steps">${sideList(run, steps, now)}
 <p class="run-links"><a href="${logHref}">Whole log</a> · <a href="${logHref}${ofAttempt ? '&' : '?'}plain">as text</a></p></nav>
@@ -90,13 +90,13 @@ function openSteps(steps: readonly ShownStep[]): Set<number> {
   return new Set(important.length > 0 ? important : of(({ output }) => output !== '').slice(-1))
 }
 
-function runHead(run: ShownRun, context: PageContext): Html {
-  const { to, params, now, caller, query } = context
+async function runHead(run: ShownRun, context: PageContext): Promise<Html> {
+  const { to, params, now, may, query } = context
   const name = params.name ?? ''
   const self = to.of(name, `runs/${run.number}`)
   const isFormer = query.has('attempt')
-  const mayTrigger = holds(caller, 'workflow:trigger') && !isFormer
   const isRunning = run.status !== 'completed'
+  const mayTrigger = !isFormer && (await may(isRunning ? 'cancelRun' : 'rerunRun'))
   const hasFailed = run.conclusion !== 'success'
   const started =
     run.startedAt === null

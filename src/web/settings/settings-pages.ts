@@ -1,4 +1,3 @@
-import { holds } from '../../access/may.ts'
 import { includesRole } from '../../access/roles.ts'
 import { type Html, html } from '../../render/html.ts'
 import { type PageContext, page, type View } from '../page.ts'
@@ -26,18 +25,39 @@ export const settingsPages = [
       audience: 'members',
       async show(context) {
         const repository = await context.read('getRepository')
-        const [branches, tags, people, secrets] = await Promise.all([
+        const [branches, tags, people, secrets, may] = await Promise.all([
           context.read('listBranchProtections'),
           context.read('listTagProtections'),
           context.tryRead('listCollaborators'),
           context.tryRead('listSecrets'),
+          rightsOf(context),
         ])
-        return settingsView(context, repository, { branches, tags, people, secrets })
+        return settingsView(context, repository, { branches, tags, people, secrets }, may)
       },
     },
   ),
   ...settingsActions,
 ]
+
+/** The operations that decide about sections; those that remove something need the same rights as those that add it. */
+const changes = [
+  'updateRepository',
+  'addBranchProtection',
+  'addTagProtection',
+  'addCollaborator',
+  'putSecret',
+  'deleteRepository',
+] as const
+
+async function rightsOf({ may }: PageContext): Promise<Rights> {
+  const allowed = await Promise.all(changes.map((operation) => may(operation)))
+  // One for each of them.
+  return Object.fromEntries(
+    changes.map((operation, index) => [operation, allowed[index]]),
+  ) as Rights
+}
+
+type Rights = Record<(typeof changes)[number], boolean>
 
 function settingsView(
   context: PageContext,
@@ -48,9 +68,10 @@ function settingsView(
     people: OperationValues['listCollaborators'] | undefined
     secrets: OperationValues['listSecrets'] | undefined
   },
+  may: Rights,
 ): View {
   const { to, caller } = context
-  const { name, role = 'read' } = repository
+  const { name } = repository
   const forms: PageForm[] = []
   const parts: SectionParts = {
     context,
@@ -61,18 +82,12 @@ function settingsView(
       return form
     },
   }
-  const hasAllRefs = caller.refs === undefined
-  const mayWrite = holds(caller, 'repo:write') && hasAllRefs && includesRole(role, 'write')
-  const mayMaintain = mayWrite && includesRole(role, 'maintain')
-  const isOwner = role === 'admin'
-  const mayPerson = holds(caller, 'collaborator:write') && hasAllRefs && includesRole(role, 'write')
-  const maySecret = holds(caller, 'secrets:write') && hasAllRefs && includesRole(role, 'write')
-  const body = html`${mayWrite && generalSection(parts, repository, { mayMaintain, isOwner: mayWrite && isOwner })}
-${protectionSection(parts, { kind: 'branches', rules: lists.branches.rules, mayChange: mayMaintain })}
-${protectionSection(parts, { kind: 'tags', rules: lists.tags.rules, mayChange: mayMaintain })}
-${lists.people && peopleSection(parts, { owner: repository.ownerUsername, people: lists.people, mayChange: mayPerson })}
-${lists.secrets && secretSection(parts, { secrets: lists.secrets, mayChange: maySecret })}
-${holds(caller, 'repo:delete') && isOwner && deleteSection(parts, name)}`
+  const body = html`${may.updateRepository && generalSection(parts, repository)}
+${protectionSection(parts, { kind: 'branches', rules: lists.branches.rules, mayChange: may.addBranchProtection })}
+${protectionSection(parts, { kind: 'tags', rules: lists.tags.rules, mayChange: may.addTagProtection })}
+${lists.people && peopleSection(parts, { owner: repository.ownerUsername, people: lists.people, mayChange: may.addCollaborator })}
+${lists.secrets && secretSection(parts, { secrets: lists.secrets, mayChange: may.putSecret })}
+${may.deleteRepository && deleteSection(parts, name)}`
   return {
     title: `Settings · ${name} · svc`,
     repository: name,
@@ -91,12 +106,10 @@ function roleWords({ ownerUsername, role = 'read' }: Described, username: string
   return html`<b>${ownerUsername}</b> owns this repository; your role is <b>${role}</b>.`
 }
 
-function generalSection(
-  parts: SectionParts,
-  repository: Described,
-  { mayMaintain, isOwner }: { mayMaintain: boolean; isOwner: boolean },
-): Html {
+/** Of the fields that the operation takes, some need a role or a token for all repositories. */
+function generalSection(parts: SectionParts, repository: Described): Html {
   const { caller } = parts.context
+  const { role = 'read' } = repository
   const rename = parts.form('name')
   const describe = parts.form('description')
   const branch = parts.form('default-branch')
@@ -108,9 +121,9 @@ function generalSection(
     html`<div class="card pad settings-forms">
 ${caller.repositories === undefined && rename.render(html`${rename.text({ name: 'name', label: 'Name', value: repository.name, isRequired: true, maxLength: 100, help: 'The old name is free at once: clones need the new address.' })}<button>Rename</button>`, 'one-field')}
 ${describe.render(html`${describe.text({ name: 'description', label: 'Description', value: repository.description, maxLength: 350 })}${save}`, 'one-field')}
-${isOwner && branch.render(html`${branch.text({ name: 'defaultBranch', label: 'Default branch', value: repository.defaultBranch, isRequired: true, maxLength: 300 })}${save}`, 'one-field')}
+${role === 'admin' && branch.render(html`${branch.text({ name: 'defaultBranch', label: 'Default branch', value: repository.defaultBranch, isRequired: true, maxLength: 300 })}${save}`, 'one-field')}
 ${
-  mayMaintain &&
+  includesRole(role, 'maintain') &&
   guard.render(
     html`${guard.select({
       name: 'leakGuard',

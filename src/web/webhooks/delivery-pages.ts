@@ -6,7 +6,7 @@ import { formButton, otherProblem } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { age } from '../time.ts'
 import { toShortTime } from './delivery-ticks.ts'
-import { mayChangeWebhooks, statusBadge } from './webhook-parts.ts'
+import { statusBadge } from './webhook-parts.ts'
 
 type Shown = OperationValues['getDelivery']
 type Attempt = Shown['history'][number]
@@ -19,12 +19,13 @@ export const deliveryPages = [
     audience: 'members',
     async show(context) {
       const deliveryId = context.params.delivery ?? ''
-      return deliveryView(context, await context.read('getDelivery', { params: { deliveryId } }))
+      const delivery = await context.read('getDelivery', { params: { deliveryId } })
+      return deliveryView(context, delivery, await context.may('retryDelivery', { deliveryId }))
     },
   }),
 ]
 
-function deliveryView(context: PageContext, delivery: Shown): View {
+function deliveryView(context: PageContext, delivery: Shown, mayRetry: boolean): View {
   const { to, now } = context
   const name = context.params.name ?? ''
   const { id, webhookId, event, seq, status, url, attempts, maxAttempts, history } = delivery
@@ -42,7 +43,7 @@ function deliveryView(context: PageContext, delivery: Shown): View {
     json: `/repos/${name}/webhooks/${webhookId}/deliveries/${id}`,
     body: html`<div class="page-head"><h1>${event}${seq !== null && html` <span class="soft">${grouped(seq)}</span>`}</h1>
 <div class="actions">${status === 'pending' && html`<a class="button" href="${address}">${icon('again')}Refresh</a>`}
-${mayChangeWebhooks(context) && formButton(`${address}/retry`, html`${icon('again')}Send again`, { className: '' })}</div>
+${mayRetry && formButton(`${address}/retry`, html`${icon('again')}Send again`, { className: '' })}</div>
 <p class="soft inline">${statusBadge(status)} to <code>${url}</code></p></div>
 ${otherProblem(context)}
 <div class="with-side"><div>

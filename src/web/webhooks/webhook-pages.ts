@@ -10,7 +10,6 @@ import { deliveryTicks, deliveryWords, toShortTime } from './delivery-ticks.ts'
 import {
   healthBadge,
   healthReason,
-  mayChangeWebhooks,
   type ShownWebhook,
   statusBadge,
   webhookForm,
@@ -28,6 +27,7 @@ export const webhookPages = [
     audience: 'members',
     async show(context) {
       const webhooks = await context.read('listWebhooks')
+      const mayCreate = await context.may('createWebhook')
       const rows = await Promise.all(
         webhooks.map(async (webhook) => ({
           webhook,
@@ -38,7 +38,7 @@ export const webhookPages = [
             })) ?? [],
         })),
       )
-      return listView(context, rows)
+      return listView(context, rows, mayCreate)
     },
   }),
   page('/r/:name/webhooks/:id', ['getWebhook', 'listDeliveries'], {
@@ -49,13 +49,15 @@ export const webhookPages = [
       const webhook = await context.read('getWebhook')
       const wanted = textOf(query, 'status')
       const status = statuses.includes(wanted ?? '') ? wanted : undefined
-      const [newest, listed] = await Promise.all([
+      const [newest, listed, mayChange] = await Promise.all([
         context.read('listDeliveries', { query: { limit: ticksOnPage } }),
         context.readPage('listDeliveries', {
           query: { limit: 50, status, cursor: textOf(query, 'cursor') },
         }),
+        // All of its forms need the same rights.
+        context.may('updateWebhook'),
       ])
-      return webhookView(context, { webhook, newest, listed, status })
+      return webhookView(context, { webhook, newest, listed, status, mayChange })
     },
   }),
 ]
@@ -63,6 +65,7 @@ export const webhookPages = [
 function listView(
   context: PageContext,
   rows: { webhook: ShownWebhook; deliveries: Listed[] }[],
+  mayCreate: boolean,
 ): View {
   const { to, now } = context
   const name = context.params.name ?? ''
@@ -89,10 +92,10 @@ ${healthBadge(webhook)}
   )}</ul>`
 }
 ${
-  mayChangeWebhooks(context) &&
+  mayCreate &&
   html`<section class="card pad form-card"><h2>Add a webhook</h2>${form.html}</section>`
 }
-${!mayChangeWebhooks(context) && rows.length === 0 && html`<p class="card pad soft">There are no webhooks.</p>`}`,
+${!mayCreate && rows.length === 0 && html`<p class="card pad soft">There are no webhooks.</p>`}`,
   }
 }
 
@@ -103,13 +106,13 @@ function webhookView(
     newest: Listed[]
     listed: { value: Listed[]; next: string | undefined }
     status: string | undefined
+    mayChange: boolean
   },
 ): View {
   const { to, now } = context
-  const { webhook, newest, listed } = shown
+  const { webhook, newest, listed, mayChange } = shown
   const name = context.params.name ?? ''
   const address = to.of(name, `webhooks/${webhook.id}`)
-  const mayChange = mayChangeWebhooks(context)
   const edit = webhookForm(context, `${address}/edit`, webhook)
   const replay = replayForm(context, address)
   const reason = healthReason(webhook, now)

@@ -1,4 +1,3 @@
-import { holds } from '../../access/may.ts'
 import { type Html, html } from '../../render/html.ts'
 import { subscribableKinds } from '../../webhooks/subscribable-kinds.ts'
 import { icon } from '../icons.ts'
@@ -9,11 +8,6 @@ import { age } from '../time.ts'
 
 export type ShownWebhook = OperationValues['getWebhook']
 type Status = OperationValues['listDeliveries'][number]['status']
-
-/** Whether buttons that change webhooks are shown. */
-export function mayChangeWebhooks({ caller }: PageContext): boolean {
-  return holds(caller, 'webhook:write') && caller.refs === undefined
-}
 
 /** The state of a webhook in a word. */
 export function healthBadge({ health }: ShownWebhook): Html {
