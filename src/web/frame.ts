@@ -63,7 +63,7 @@ ${all.map(
   ({ text, href }, index) =>
     html`<li>${
       href === undefined
-        ? html`<span aria-current="page">${text}</span>`
+        ? html`<span${index === all.length - 1 && html` aria-current="page"`}>${text}</span>`
         : html`<a href="${href}"${index === all.length - 1 && html` aria-current="page"`}>${text}</a>`
     }</li>`,
 )}

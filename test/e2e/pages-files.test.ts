@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { symlink, writeFile } from 'node:fs/promises'
+import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { createProject, type Project } from '../support/git.ts'
@@ -10,6 +10,7 @@ let service: Service
 let client: PageClient
 let project: Project
 
+const deep = 'd/'.repeat(1000)
 const mib = 1024 * 1024
 
 before(async () => {
@@ -41,6 +42,8 @@ before(async () => {
   }
   for (const [name, content] of Object.entries(files))
     await writeFile(join(project.path, name), content)
+  await mkdir(join(project.path, deep), { recursive: true })
+  await writeFile(join(project.path, deep, 'file.txt'), 'x\n')
   await symlink('code.ts', join(project.path, 'inside'))
   await symlink('/etc/passwd', join(project.path, 'outside'))
   await project.git('add', '-A')
@@ -90,6 +93,14 @@ test('the page of a file is in proportion to it', async () => {
   const quotes = await page('quotes.txt')
   assert.match(quotes, /too much text to show/)
   assert.match(quotes, /href="\/r\/site\/raw\/main:quotes.txt"/)
+})
+
+test('a path of many folders has its first and last ones above the page', async () => {
+  for (const path of [`${deep}file.txt`, deep.slice(0, -1)]) {
+    const text = await page(path)
+    assert.match(text, /<span>… 98[78] folders …<\/span>/)
+    assert.ok(text.length < 120_000, `${text.length}`)
+  }
 })
 
 test('what cannot be shown says why, and is downloaded', async () => {

@@ -1,10 +1,15 @@
 import type { ApiPath } from '../../browse/api-path.ts'
 import { type Html, html } from '../../render/html.ts'
+import { counted } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import type { SharedContext, View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { foldersAbove, lastNameOf, toQuery, toShort } from './code-target.ts'
 import { protectedMark, refPicker } from './ref-picker.ts'
+
+const maxFolders = 20
+const firstFolders = 4
+const lastFolders = 8
 
 /** What a page of a folder or file is about. */
 export type CodePlace = {
@@ -32,10 +37,10 @@ export function codeFrame(
   { repository: { name }, rev, path }: CodePlace,
   operation: 'tree' | 'file',
 ): Omit<View, 'body'> {
-  const folders = foldersAbove(path).map((folder) => ({
-    text: folder.name,
-    href: to.src(name, rev, folder),
-  }))
+  const { first, hidden, last } = foldMiddle(foldersAbove(path))
+  const toCrumb = (folder: PathFolder) => ({ text: folder.name, href: to.src(name, rev, folder) })
+  const fold = hidden > 0 ? [{ text: `… ${counted(hidden, 'folder')} …` }] : []
+  const folders = [...first.map(toCrumb), ...fold, ...last.map(toCrumb)]
   const isRoot = path.path === ''
   const query = new URLSearchParams(toQuery(rev, path))
   return {
@@ -45,6 +50,15 @@ export function codeFrame(
     crumbs: isRoot ? [] : [...folders, { text: lastNameOf(path) }],
     json: `/repos/${encodeURIComponent(name)}/${operation}?${query}`,
   }
+}
+
+type PathFolder = ReturnType<typeof foldersAbove>[number]
+
+/** The first and last of many, and how many are between them: the addresses of all would grow with the square. */
+export function foldMiddle<T>(all: readonly T[]): { first: T[]; hidden: number; last: T[] } {
+  if (all.length <= maxFolders) return { first: [...all], hidden: 0, last: [] }
+  const hidden = all.length - firstFolders - lastFolders
+  return { first: all.slice(0, firstFolders), hidden, last: all.slice(-lastFolders) }
 }
 
 export function encodeRevision(rev: string): string {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { foldMiddle } from './code-bar.ts'
 import { foldersAbove, isShortId, toTarget } from './code-target.ts'
 import { measure } from './document-view.ts'
 import { filterPaths } from './find-view.ts'
@@ -22,6 +23,14 @@ test('a path has the folders above it, also where it is not UTF-8', () => {
       pathBase64: Buffer.from('a\xff', 'latin1').toString('base64'),
     },
   ])
+})
+
+test('of many folders the middle is folded', () => {
+  const folders = Array.from({ length: 1000 }, (_, index) => index)
+  const { first, hidden, last } = foldMiddle(folders)
+  assert.deepEqual([first, hidden], [[0, 1, 2, 3], 988])
+  assert.deepEqual(last, folders.slice(-8))
+  assert.deepEqual(foldMiddle(folders.slice(0, 20)).first.length, 20)
 })
 
 test('an address names a revision and a path', () => {
