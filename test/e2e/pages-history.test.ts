@@ -149,6 +149,19 @@ test('tags of trees and blobs are listed without links', async () => {
   )
 })
 
+test('the menus of revisions lead to the same page of each branch, and of each tag of a commit', async () => {
+  for (const kind of ['log', 'src']) {
+    const { text } = await client.get(`/r/site/${kind}/main:file.txt`)
+    const menu = text.slice(
+      text.indexOf('class="menu picker"'),
+      text.indexOf('</details>', text.indexOf('class="menu picker"')),
+    )
+    const refs = [...menu.matchAll(/href="\/r\/site\/(\w+\/[^"]+)"/g)].map(([, ref]) => ref)
+    const expected = ['7777777', 'main', 'topic/one', 'v1'].map((ref) => `${kind}/${ref}:file.txt`)
+    assert.deepEqual(refs, expected)
+  }
+})
+
 test('branches and tags are created and deleted by forms', async () => {
   const form = { name: 'new/topic', target: 'main' }
   const created = await client.post('/r/site/branches', form)

@@ -7,31 +7,33 @@ import { toShort } from './code-target.ts'
 
 const shownRefs = 100
 
-/** A menu of branches and tags, which lead to the same path. */
+/** A menu of branches and tags, which lead to the same path. Tags of trees and blobs have no pages. */
 export async function refPicker(
   { readPage, to }: SharedContext,
   { name, rev, path }: { name: string; rev: string; path: ApiPath },
+  kind: 'src' | 'log' = 'src',
 ): Promise<Html> {
   const [branches, tags] = await Promise.all([
     readPage('listBranches', { query: { limit: shownRefs, counts: false } }),
     readPage('listTags', { query: { limit: shownRefs } }),
   ])
   const branchNames = new Set(branches.value.map((branch) => branch.name))
-  const isTag = !branchNames.has(rev) && tags.value.some((tag) => tag.name === rev)
-  const kind = isTag ? 'tag' : toShort(rev) === rev ? 'branch' : 'commit'
+  const ofCommits = tags.value.filter(({ commit }) => commit !== null)
+  const isTag = !branchNames.has(rev) && ofCommits.some((tag) => tag.name === rev)
+  const shape = isTag ? 'tag' : toShort(rev) === rev ? 'branch' : 'commit'
   const item = (shown: string, target: string) =>
-    html`<li><a href="${to.src(name, target, path)}"${target === rev && html` aria-current="true"`}>${shown}</a></li>`
+    html`<li><a href="${to[kind](name, target, path)}"${target === rev && html` aria-current="true"`}>${shown}</a></li>`
   const more = (next: string | undefined, page: string) =>
     next !== undefined && html`<li><a href="${to.of(name, page)}">All ${page}</a></li>`
-  return html`<details class="menu picker"><summary class="button">${icon(kind)}<span class="hidden">Revision </span><code class="cut">${toShort(rev)}</code>${icon('down')}</summary>
+  return html`<details class="menu picker"><summary class="button">${icon(shape)}<span class="hidden">Revision </span><code class="cut">${toShort(rev)}</code>${icon('down')}</summary>
 <div class="menu-list">
 <input type="search" class="needs-js" aria-label="Filter branches and tags" placeholder="Filter" data-filter="li">
 <p>Branches</p>
 <ul>${branches.value.map((branch) => item(branch.name, branch.name))}${more(branches.next, 'branches')}</ul>
 ${
-  tags.value.length > 0 &&
+  ofCommits.length > 0 &&
   html`<p>Tags</p>
-<ul>${tags.value.map((tag) => item(tag.name, branchNames.has(tag.name) ? `refs/tags/${tag.name}` : tag.name))}${more(tags.next, 'tags')}</ul>`
+<ul>${ofCommits.map((tag) => item(tag.name, branchNames.has(tag.name) ? `refs/tags/${tag.name}` : tag.name))}${more(tags.next, 'tags')}</ul>`
 }
 </div></details>`
 }

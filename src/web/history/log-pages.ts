@@ -1,5 +1,6 @@
 import { Problem } from '../../base/problem.ts'
 import { html } from '../../render/html.ts'
+import { refPicker } from '../code/ref-picker.ts'
 import { icon } from '../icons.ts'
 import { type PageTarget, parseTarget } from '../links.ts'
 import { cachedPage, type SharedContext, type View } from '../page.ts'
@@ -56,7 +57,11 @@ async function logView(context: SharedContext, target: PageTarget): Promise<View
       limit: pageSize,
     },
   })
-  const [refs, runs] = await Promise.all([refsById(context), recentRuns(context)])
+  const [refs, runs, picker] = await Promise.all([
+    refsById(context),
+    recentRuns(context),
+    refPicker(context, { name, rev, path }, 'log'),
+  ])
   const here = (changes: Record<string, string | undefined>) => {
     const wanted = Object.entries({ author, ...changes }).filter(([, value]) => value)
     const search = new URLSearchParams(wanted as [string, string][])
@@ -80,10 +85,10 @@ async function logView(context: SharedContext, target: PageTarget): Promise<View
 ${author !== '' && html`<a class="button quiet" href="${here({ author: undefined })}">All authors</a>`}
 <a class="button quiet" href="${to.log(name, `${rev}.atom`)}">Feed</a>
 </form>
-<p class="soft log-of">${icon('branch')} <a href="${to.src(name, rev, path)}">${rev}</a>${
+<div class="soft log-of">${picker}<a href="${to.src(name, rev, path)}">${path.path === '' ? 'Files' : 'This version'}</a>${
       path.path !== '' &&
-      html` · <a href="${to.log(name, rev)}">all files</a>. Renames are not followed.`
-    }</p>
+      html`<a href="${to.log(name, rev)}">All files</a><span>Renames are not followed.</span>`
+    }</div>
 </div>
 ${commits.length === 0 && html`<p class="card pad soft">No commits${author !== '' && ` of an author like “${author}”`}.</p>`}
 ${byDay(commits).map(
