@@ -22,6 +22,7 @@ before(async () => {
   await write('docs/guide.md', 'Back to the [README](../README.md#hello).\n')
   await write('src/a "b"\t<script>.ts', 'const a = "<b>"\n')
   await write('src/main.sh', 'echo\n')
+  await write(`src/${'long'.repeat(40)}.txt`, 'x\n')
   await project.git('add', '-A')
   await project.git('commit', '-qm', 'Add <i>files</i>')
   await project.git('push', '-q', service.admin.remote('site'), 'HEAD:main', 'HEAD:refs/heads/a/b')
@@ -148,5 +149,6 @@ test('repositories and folders are accessible and quiet in every view', {
     '/r/site',
     '/r/site/src/main:docs/guide.md',
     '/r/site/src/main:src/main.sh',
+    '/r/site/find/main',
   ])
 })

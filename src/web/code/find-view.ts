@@ -37,7 +37,7 @@ export async function findView({ params, query, readPage, to }: SharedContext): 
     isNoIndex: true,
     json: `/repos/${encodeURIComponent(name)}/tree?${new URLSearchParams({ rev, recursive: 'true' })}`,
     body: html`<h1 class="hidden">Find a file at ${toShort(rev)}</h1>
-<form class="find" role="search"><a href="${to.src(name, rev)}"><code>${toShort(rev)}</code></a><span class="soft">/</span>
+<form class="find" role="search" aria-label="Files"><a href="${to.src(name, rev)}"><code>${toShort(rev)}</code></a><span class="soft">/</span>
 <input type="search" name="q" value="${q}" aria-label="Part of a path" placeholder="Part of a path" maxlength="200" autocomplete="off" spellcheck="false" autofocus${!isPartial && q === '' && html` data-filter="#paths li"`}><button>Find</button></form>
 <p class="help">${counted(matching.length, 'file')}${isPartial && `, of which the first ${grouped(shownPaths)} are listed`}${cursor !== undefined && `; only the first ${entries} entries were searched`}</p>
 <ul class="card paths" id="paths">
