@@ -1,7 +1,7 @@
 import { type Html, html } from '../render/html.ts'
 import { icon } from './icons.ts'
 import type { SharedContext } from './page.ts'
-import { formButton, otherProblem } from './page-forms.ts'
+import { formButton } from './page-forms.ts'
 import type { OperationValues } from './read-operations.ts'
 
 type Described = Pick<OperationValues['getRepository'], 'name' | 'import'>
@@ -20,14 +20,14 @@ export async function importProgress(
     mayCancel && formButton(to.of(name, 'cancel-import'), text, { className: '' })
   if (fault !== null) {
     const again = `${to.own('new')}?${new URLSearchParams({ source, name })}`
-    return html`${otherProblem(context)}<section class="empty">${icon('warning', 'large')}
+    return html`<section class="empty">${icon('warning', 'large')}
 <h1>The import has failed</h1>
 <p>${fault.detail}</p>
 <p class="soft">From <code>${source}</code>. Nothing of it was kept.</p>
 <div class="actions"><a class="button primary" href="${again}">Try again</a>${cancel('Dismiss')}</div></section>`
   }
   const text = phases[phase] ?? phase
-  return html`${otherProblem(context)}<section class="importing">
+  return html`<section class="importing">
 <h1>Importing ${name}</h1>
 <p class="soft">From <code>${source}</code></p>
 <progress max="100" value="${progress}" data-follow="${text}" aria-label="Import" aria-describedby="import-phase"></progress>

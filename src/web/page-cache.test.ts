@@ -9,6 +9,10 @@ import { PageTime } from './page-time.ts'
 import type { ReadOperation } from './read-operations.ts'
 
 const minute = 60_000
+const caller = { username: 'ada' }
+const problem = new Problem('invalid_request', 'A field needs another value.')
+/** What of a request is its caller's own. */
+const ownNames = ['caller', 'session', 'now', 'problem', 'fields', 'ifNoneMatch', 'requestId']
 
 /** A page that reads some operations, and calls of them whose results can be changed. */
 function startPage({ reads = ['getTree'], age = 5 * minute, maxBytes = 1e6 } = {}) {
@@ -19,7 +23,9 @@ function startPage({ reads = ['getTree'], age = 5 * minute, maxBytes = 1e6 } = {
   const page = cachedPage('/r/:name', ['getTree'], {
     weight: 'git',
     audience: 'code',
-    async show({ read, tryRead, time, markProvisional, url }) {
+    async show(context) {
+      const { read, tryRead, time, markProvisional, url } = context
+      for (const name of ownNames) assert.ok(!(name in context), name)
       const [first = 'getTree', ...others] = reads as ReadOperation[]
       const values = [await read(first), ...(await Promise.all(others.map((one) => tryRead(one))))]
       if (isProvisional) markProvisional()
@@ -52,6 +58,14 @@ function startPage({ reads = ['getTree'], age = 5 * minute, maxBytes = 1e6 } = {
       const context = {
         ...createReaders(call),
         ...{ baseUrl: 'http://a', url, isLoggedIn, now, time: new PageTime(now) },
+        ...{
+          caller,
+          session: undefined,
+          problem,
+          fields: new URLSearchParams(),
+          ifNoneMatch: '*',
+          requestId: '1',
+        },
       }
       // The page uses no more of it.
       const view = await show(page, context as unknown as PageContext)

@@ -4,7 +4,7 @@ import { Problem } from '../base/problem.ts'
 import { statusOf } from '../http/problem-response.ts'
 import type { OperationResult } from '../http/route.ts'
 import {
-  type Page,
+  type CachedPage,
   type PageContext,
   RawResponse,
   Redirect,
@@ -46,7 +46,7 @@ export function createPageCache({ maxBytes }: { maxBytes: number }) {
   })
 
   return async (
-    page: Page,
+    page: CachedPage,
     context: PageContext,
   ): Promise<CachedView | View | RawResponse | Redirect> => {
     const key = [context.baseUrl, context.isLoggedIn, context.url].join('\n')
@@ -117,7 +117,7 @@ function createRevalidation({ call }: PageContext, variants: readonly Variant[])
 type Created = { variant: Variant } | { result: View | RawResponse | Redirect }
 
 /** Creates a page, and records what it reads. */
-async function create(page: Page, context: PageContext): Promise<Created> {
+async function create(page: CachedPage, context: PageContext): Promise<Created> {
   const reads = new Map<string, Read>()
   let isProvisional = false
   const markProvisional = () => {
@@ -142,17 +142,9 @@ async function create(page: Page, context: PageContext): Promise<Created> {
     }
   }
 
-  const time = new PageTime(context.now)
-  const {
-    caller: _caller,
-    session: _session,
-    ifNoneMatch: _tags,
-    requestId: _id,
-    now,
-    ...shared
-  } = context
-  // A cached page takes what is shared, as its type says: see `cachedPage`.
-  const recording = {
+  const { caller, session, now, problem, fields, ifNoneMatch, requestId, ...shared } = context
+  const time = new PageTime(now)
+  const recording: SharedContext = {
     ...shared,
     ...createReaders(call),
     // Rights are the caller's own.
@@ -163,7 +155,7 @@ async function create(page: Page, context: PageContext): Promise<Created> {
     render: (key, request) => context.render(key, request, markProvisional),
     time,
     markProvisional,
-  } satisfies SharedContext as PageContext
+  }
   const result = await page.show(recording)
   if (result instanceof RawResponse || result instanceof Redirect) return { result }
   if (isProvisional || result.more || result.status !== undefined) return { result }

@@ -36,9 +36,6 @@ export type SharedContext = {
   version: string
   /** The public address of the service. */
   baseUrl: string
-  /** The problem of a form of this page that was just sent, and its fields. */
-  problem: Problem | undefined
-  fields: URLSearchParams
   /** Renders code and documents. */
   render: Renderer['render']
   /** Says that the page lacks something that a later view has, so it is not cached. */
@@ -76,6 +73,9 @@ export type PageContext = SharedContext & {
   now: number
   /** The id of the request in the log. */
   requestId: string
+  /** The problem of a form of this page that was just sent, and its fields. */
+  problem: Problem | undefined
+  fields: URLSearchParams
   /** The entity tags of the responses that the client has. */
   ifNoneMatch: string | undefined
 }
@@ -164,16 +164,26 @@ export class Redirect {
   }
 }
 
-export type Page = {
+export type Page = UncachedPage | CachedPage
+
+type CommonPage = {
   kind: 'page'
   path: string
   weight: Weight
   audience: Audience
   /** The operations that it may call. The first decides who may see it: its problem is that of the page. */
   reads: ReadOperation[]
-  /** Whether the page cache stores its body, for all readers with the same results. */
-  isCached: boolean
+}
+
+export type UncachedPage = CommonPage & {
+  isCached: false
   show: (context: PageContext) => Promise<View | RawResponse | Redirect>
+}
+
+/** A page whose body is in the page cache, for all readers with the same results. */
+export type CachedPage = CommonPage & {
+  isCached: true
+  show: (context: SharedContext) => Promise<View | RawResponse | Redirect>
 }
 
 /** A button or form: it calls an operation of the API, and goes on to a page. */
@@ -220,8 +230,8 @@ export type LoginParts = {
 export function page(
   path: string,
   reads: [ReadOperation, ...ReadOperation[]] | [],
-  rest: Pick<Page, 'weight' | 'audience' | 'show'>,
-): Page {
+  rest: Pick<UncachedPage, 'weight' | 'audience' | 'show'>,
+): UncachedPage {
   return { kind: 'page', path, reads, isCached: false, ...rest }
 }
 
@@ -229,11 +239,9 @@ export function page(
 export function cachedPage(
   path: string,
   reads: [ReadOperation, ...ReadOperation[]],
-  rest: Pick<Page, 'weight' | 'audience'> & {
-    show: (context: SharedContext) => Promise<View | RawResponse | Redirect>
-  },
-): Page {
-  return { ...page(path, reads, rest), isCached: true }
+  rest: Pick<CachedPage, 'weight' | 'audience' | 'show'>,
+): CachedPage {
+  return { kind: 'page', path, reads, isCached: true, ...rest }
 }
 
 type Usual = 'isSensitive' | 'secretFields' | 'weight'

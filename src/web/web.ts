@@ -12,7 +12,7 @@ import { collectBody } from '../http/json-body.ts'
 import type { PageExchange, ServePage } from '../http/page-requests.ts'
 import { problemHeaders, statusOf } from '../http/problem-response.ts'
 import { eventStreamType } from '../http/server-sent-events.ts'
-import { trusted } from '../render/html.ts'
+import { html, trusted } from '../render/html.ts'
 import { createRenderer } from '../render/renderer.ts'
 import { invalidLoginLink, loginCodeIn } from '../sessions/login-links.ts'
 import { type OpenSession, type Sessions, unlockedMs } from '../sessions/sessions.ts'
@@ -38,7 +38,7 @@ import { type CachedView, createPageCache } from './page-cache.ts'
 import { createContext } from './page-context.ts'
 import { pageHeaders } from './page-headers.ts'
 import { pages } from './page-list.ts'
-import { problemView } from './problem-page.ts'
+import { problemNotice, problemView } from './problem-page.ts'
 import { sendGrowing, sendHtml, sendRaw, sendRedirect } from './responses.ts'
 import { robotsText, withNofollow } from './robots.ts'
 import { assertSameOrigin } from './same-origin.ts'
@@ -151,7 +151,7 @@ export function createWeb({
     }
     limitRate(visit, exchange, route.weight)
     const shown = open ? route : forSearchEngines(route, to.prefix)
-    return route.isCached ? showCached(shown, context) : shown.show(context)
+    return shown.isCached ? showCached(shown, context) : shown.show(context)
   }
 
   async function perform(exchange: PageExchange, route: PageAction, visit: Visit) {
@@ -183,7 +183,9 @@ export function createWeb({
       const view = await page.show({ ...filled, problem }).catch(() => undefined)
       if (!view || view instanceof RawResponse || view instanceof Redirect) throw problem
       setProblemHeaders(exchange, problem)
-      return { ...view, status: statusOf(problem) }
+      // A cached page knows nothing of forms.
+      const body = page.isCached ? html`${problemNotice({ problem })}${view.body}` : view.body
+      return { ...view, body, status: statusOf(problem) }
     }
   }
 
@@ -328,14 +330,14 @@ async function openFirst(
 
 /** A page as it is shown without a session, such as to a search engine. */
 function forSearchEngines(page: Page, prefix: string): Page {
-  return {
-    ...page,
-    async show(context) {
-      const result = await page.show(context)
+  const limit =
+    <C>(show: (context: C) => Promise<View | RawResponse | Redirect>) =>
+    async (context: C) => {
+      const result = await show(context)
       if (result instanceof RawResponse || result instanceof Redirect) return result
       return { ...result, body: withNofollow(result.body, prefix) }
-    },
-  }
+    }
+  return page.isCached ? { ...page, show: limit(page.show) } : { ...page, show: limit(page.show) }
 }
 
 function setProblemHeaders({ response }: PageExchange, problem: Problem): void {
