@@ -70,6 +70,22 @@ function fail(operations: readonly string[], { error }: Failure): Disposable {
   }
 }
 
+/** Records the operations that are called, until disposed of. */
+function recordCalls(called: string[]): Disposable {
+  const routes = site.routes.filter((route): route is JsonRoute => route.kind === 'json')
+  const former = routes.map(({ handle }) => handle)
+  for (const [index, route] of routes.entries())
+    route.handle = (request) => {
+      called.push(route.operationId)
+      return (former[index] as JsonRoute['handle'])(request)
+    }
+  return {
+    [Symbol.dispose]: () => {
+      for (const [index, route] of routes.entries()) Object.assign(route, { handle: former[index] })
+    },
+  }
+}
+
 /** Pages are limited by token, so each has one of its own. */
 const openCookie = () => newCookie(site, { username: 'admin', permissions: ['admin'] })
 
@@ -102,16 +118,29 @@ test('a page whose operations fail says so, and what to do', async () => {
   for (const page of shown) {
     const cookie = await openCookie()
     for (const failure of failures) {
-      using _ = fail(page.reads, failure)
+      using _ = fail(page.operations, failure)
       assertProblemPage(await visit(addressOf(page, site), cookie), failure, page.path)
     }
+  }
+})
+
+test('a page calls only the operations that it lists', async () => {
+  for (const page of shown) {
+    const cookie = await openCookie()
+    const called: string[] = []
+    using _ = recordCalls(called)
+    await visit(addressOf(page, site), cookie)
+    const unlisted = called.filter(
+      (operation) => !(page.operations as string[]).includes(operation),
+    )
+    assert.deepEqual(unlisted, [], page.path)
   }
 })
 
 test('a page with an operation that fails is shown without it, or says so', async () => {
   for (const page of shown) {
     const cookie = await openCookie()
-    for (const [index, operation] of page.reads.entries()) {
+    for (const [index, operation] of page.operations.entries()) {
       const failure = failures[index % failures.length] as Failure
       using _ = fail([operation], failure)
       const answer = await visit(addressOf(page, site), cookie)
@@ -123,11 +152,11 @@ test('a page with an operation that fails is shown without it, or says so', asyn
 test('a form whose operation fails says so, and nothing has changed', async () => {
   const cookies = await Promise.all(actions.map(openCookie))
   const before = (await site.admin.get('/audit?limit=1')).body
-  for (const [index, { path, does }] of actions.entries()) {
+  for (const [index, { path, operation }] of actions.entries()) {
     const cookie = cookies[index] ?? ''
     const address = path.replace(':name', 'site').replaceAll(/:\w+\*?/g, '1')
     for (const failure of failures) {
-      using _ = fail([does], failure)
+      using _ = fail([operation], failure)
       const headers = { 'sec-fetch-site': 'same-origin' }
       const body = new URLSearchParams({ confirm: 'site', name: 'site' })
       const answer = await visit(address, cookie, { method: 'POST', headers, body })

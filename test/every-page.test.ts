@@ -32,7 +32,7 @@ async function visit({ url }: PageSite, path: string, cookie = '') {
 }
 
 /** The permission of the operation that decides who may see a page. */
-function permissionOf({ path, reads: [first] }: Page): Permission | undefined {
+function permissionOf({ path, operations: [first] }: Page): Permission | undefined {
   const route = site.routes.find(({ operationId }) => operationId === first)
   assert.equal(route?.kind, 'json', `${path} reads ${first}, which is no operation`)
   const { permission } = route
@@ -44,10 +44,10 @@ test('every page has a weight, an audience and operations that exist', () => {
     assert.ok(['light', 'git', 'heavy'].includes(page.weight), page.path)
     assert.ok(['code', 'all', 'members'].includes(page.audience), page.path)
     assert.ok(
-      page.reads.length > 0,
+      page.operations.length > 0,
       `${page.path} reads no operation, so nothing decides who sees it`,
     )
-    for (const read of page.reads)
+    for (const read of page.operations)
       assert.ok(
         site.routes.some(({ operationId }) => operationId === read),
         `${page.path} reads ${read}`,
@@ -104,13 +104,13 @@ test('a token without the permission of the first operation gets 403', async () 
 })
 
 test('every form performs an operation, and has a page that shows its problem', () => {
-  for (const { path, does, of } of actions) {
-    const route = site.routes.find(({ operationId }) => operationId === does)
-    assert.equal(route?.kind, 'json', `${path} performs ${does}`)
-    assert.notEqual(route.method, 'GET', `${path} performs ${does}, which changes nothing`)
+  for (const { path, operation, formPage } of actions) {
+    const route = site.routes.find(({ operationId }) => operationId === operation)
+    assert.equal(route?.kind, 'json', `${path} performs ${operation}`)
+    assert.notEqual(route.method, 'GET', `${path} performs ${operation}, which changes nothing`)
     assert.ok(
-      shown.some((page) => page.path === of),
-      `${path} is on ${of}, which is no page`,
+      shown.some((page) => page.path === formPage),
+      `${path} is on ${formPage}, which is no page`,
     )
   }
 })
@@ -118,8 +118,8 @@ test('every form performs an operation, and has a page that shows its problem', 
 test('every form is refused from another site, and leads to the login without a session', async () => {
   const client = await logIn(site.url, site.adminToken)
   const before = (await site.admin.get('/audit?limit=1')).body
-  for (const { path, of } of actions) {
-    const [address, form] = [path, of].map((one) =>
+  for (const { path, formPage } of actions) {
+    const [address, form] = [path, formPage].map((one) =>
       one.replace(':name', 'site').replaceAll(/:\w+\*?/g, 'x'),
     ) as [string, string]
     const foreign = await client.post(address, {}, { 'sec-fetch-site': 'cross-site' })

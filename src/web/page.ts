@@ -9,7 +9,7 @@ import type { Links } from './links.ts'
 import type { PageTime } from './page-time.ts'
 import type { OperationValues, ReadOperation } from './read-operations.ts'
 
-/** How much a page costs: rates are limited by it, and anonymous readers may be kept to `light` ones. */
+/** How much a page costs: rates are limited by it. */
 export type Weight = 'light' | 'git' | 'heavy'
 
 /** Who can open a page: anonymous readers of the current code, or of everything; else only people who have logged in. */
@@ -171,8 +171,8 @@ type CommonPage = {
   path: string
   weight: Weight
   audience: Audience
-  /** The operations that it may call. The first decides who may see it: its problem is that of the page. */
-  reads: ReadOperation[]
+  /** The operations that it calls (a test checks this). The first decides who may see it: its problem is that of the page. */
+  operations: ReadOperation[]
 }
 
 export type UncachedPage = CommonPage & {
@@ -190,10 +190,10 @@ export type CachedPage = CommonPage & {
 export type PageAction = {
   kind: 'action'
   path: string
-  /** The operation. */
-  does: string
+  /** The operation of the API. */
+  operation: string
   /** The path of the page with its form, which shows its problem. */
-  of: string
+  formPage: string
   weight: Weight
   /** Whether the token must have been given moments ago. */
   isSensitive: boolean
@@ -201,8 +201,8 @@ export type PageAction = {
   secretFields: Record<string, string>
   /** Converts the fields of the form to the input of the operation. */
   input: (context: PageContext) => Input
-  /** Where to go on. A page may be shown at once instead, if it is the only chance to see something. */
-  next: (context: PageContext, value: unknown) => string | View
+  /** The address of the page that follows. A page may be shown at once instead, if it is the only chance to see something. */
+  redirectTo: (context: PageContext, value: unknown) => string | View
 }
 
 /** A page about sessions, which is shown without one. */
@@ -229,19 +229,19 @@ export type LoginParts = {
 /** Declares a page as data. */
 export function page(
   path: string,
-  reads: [ReadOperation, ...ReadOperation[]] | [],
+  operations: [ReadOperation, ...ReadOperation[]] | [],
   rest: Pick<UncachedPage, 'weight' | 'audience' | 'show'>,
 ): UncachedPage {
-  return { kind: 'page', path, reads, isCached: false, ...rest }
+  return { kind: 'page', path, operations, isCached: false, ...rest }
 }
 
 /** The same for a page that is cached. Its type leaves nothing of its caller that could get into what others see. */
 export function cachedPage(
   path: string,
-  reads: [ReadOperation, ...ReadOperation[]],
+  operations: [ReadOperation, ...ReadOperation[]],
   rest: Pick<CachedPage, 'weight' | 'audience' | 'show'>,
 ): CachedPage {
-  return { kind: 'page', path, reads, isCached: true, ...rest }
+  return { kind: 'page', path, operations, isCached: true, ...rest }
 }
 
 type Usual = 'isSensitive' | 'secretFields' | 'weight'
@@ -249,13 +249,13 @@ type Usual = 'isSensitive' | 'secretFields' | 'weight'
 /** Declares a form as data. */
 export function action(
   path: string,
-  does: string,
-  rest: Omit<PageAction, 'kind' | 'path' | 'does' | Usual> & Partial<Pick<PageAction, Usual>>,
+  operation: string,
+  rest: Omit<PageAction, 'kind' | 'path' | 'operation' | Usual> & Partial<Pick<PageAction, Usual>>,
 ): PageAction {
   return {
     kind: 'action',
     path,
-    does,
+    operation,
     isSensitive: false,
     secretFields: {},
     weight: 'git',

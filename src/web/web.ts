@@ -159,7 +159,7 @@ export function createWeb({
     assertSameOrigin(exchange.request, context.baseUrl)
     const fields = await readForm(exchange)
     // What was typed is lost, but not where.
-    if (!open) return toLogin(to, addressOf(route.of, context.params))
+    if (!open) return toLogin(to, addressOf(route.formPage, context.params))
     limitRate(visit, exchange, route.weight)
     const token = fields.get('_token')
     fields.delete('_token')
@@ -172,12 +172,12 @@ export function createWeb({
       return unlockView(filled, route, { problem: undefined, sshUrl: sshUrl() })
     }
     try {
-      const { value } = await context.call(route.does, route.input(filled))
-      const next = route.next(filled, value)
+      const { value } = await context.call(route.operation, route.input(filled))
+      const next = route.redirectTo(filled, value)
       return typeof next === 'string' ? new Redirect(next) : next
     } catch (error) {
       const problem = await exchange.problemOf(error)
-      const page = pages.find((one) => one.kind === 'page' && one.path === route.of)
+      const page = pages.find((one) => one.kind === 'page' && one.path === route.formPage)
       if (page?.kind !== 'page' || statusOf(problem) >= 500) throw problem
       // A page that cannot be shown does not hide why the form was refused.
       const view = await page.show({ ...filled, problem }).catch(() => undefined)

@@ -20,18 +20,18 @@ export const deletedPages = [
     },
   }),
   action('/-/deleted/:id/restore', 'restoreRepository', {
-    of: '/-/deleted',
+    formPage: '/-/deleted',
     input: ({ fields }) => ({ body: { name: textOf(fields, 'name') } }),
-    next: ({ to }, value) => to.repository(String(Object(value).name)),
+    redirectTo: ({ to }, value) => to.repository(String(Object(value).name)),
   }),
   action('/-/deleted/:id/purge', 'purgeRepository', {
-    of: '/-/deleted',
+    formPage: '/-/deleted',
     isSensitive: true,
     input({ fields }) {
       requireTyped(fields, 'confirm', fields.get('name') ?? '')
       return {}
     },
-    next: ({ to }) => to.own('deleted'),
+    redirectTo: ({ to }) => to.own('deleted'),
   }),
 ]
 

@@ -23,7 +23,7 @@ export const keyPages = [
     },
   }),
   action('/-/keys', 'createSshKey', {
-    of: '/-/keys',
+    formPage: '/-/keys',
     isSensitive: true,
     input({ fields }) {
       const publicKey = textOf(fields, 'publicKey') ?? ''
@@ -38,13 +38,13 @@ export const keyPages = [
         },
       }
     },
-    next: ({ to }) => to.own('keys'),
+    redirectTo: ({ to }) => to.own('keys'),
   }),
   action('/-/keys/:id/delete', 'deleteSshKey', {
-    of: '/-/keys',
+    formPage: '/-/keys',
     isSensitive: true,
     input: () => ({}),
-    next: ({ to }) => to.own('keys'),
+    redirectTo: ({ to }) => to.own('keys'),
   }),
 ]
 

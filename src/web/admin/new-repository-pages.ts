@@ -12,27 +12,27 @@ export const newRepositoryPages = [
     },
   }),
   action('/-/new', 'createRepository', {
-    of: '/-/new',
+    formPage: '/-/new',
     input: ({ fields }) => ({
       body: { name: textOf(fields, 'name') ?? '', defaultBranch: textOf(fields, 'defaultBranch') },
     }),
-    next: ({ to, fields }) => to.repository(textOf(fields, 'name') ?? ''),
+    redirectTo: ({ to, fields }) => to.repository(textOf(fields, 'name') ?? ''),
   }),
   action('/-/new/import', 'importRepository', {
-    of: '/-/new',
+    formPage: '/-/new',
     // An import may take hours: the page of the repository shows how far it is.
     input: ({ fields }) => ({
       body: { source: textOf(fields, 'source') ?? '', name: textOf(fields, 'name') },
       prefer: 'respond-async',
     }),
     // Without a name in the form it is that of the source.
-    next: ({ to }, value) => to.repository(String(Object(value).name)),
+    redirectTo: ({ to }, value) => to.repository(String(Object(value).name)),
   }),
   action('/r/:name/cancel-import', 'deleteRepository', {
-    of: '/r/:name',
+    formPage: '/r/:name',
     isSensitive: true,
     input: () => ({}),
-    next: ({ to }) => to.home(),
+    redirectTo: ({ to }) => to.home(),
   }),
 ]
 

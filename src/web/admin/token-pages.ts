@@ -54,30 +54,30 @@ export const tokenPages = [
     },
   }),
   action('/-/tokens/new', 'createToken', {
-    of: '/-/tokens/new',
+    formPage: '/-/tokens/new',
     isSensitive: true,
     input: ({ fields }) => ({
       body: { ...newTokenOf(fields), username: textOf(fields, 'username') },
     }),
-    next: createdView,
+    redirectTo: createdView,
   }),
   action('/-/tokens/delegate', 'delegateToken', {
-    of: '/-/tokens/delegate',
+    formPage: '/-/tokens/delegate',
     isSensitive: true,
     input: ({ fields }) => ({ body: newTokenOf(fields) }),
-    next: createdView,
+    redirectTo: createdView,
   }),
   action('/-/tokens/:id/delete', 'deleteToken', {
-    of: '/-/tokens',
+    formPage: '/-/tokens',
     isSensitive: true,
     input: () => ({}),
-    next: ({ to }) => to.own('tokens'),
+    redirectTo: ({ to }) => to.own('tokens'),
   }),
   action('/-/tokens/delegated/:id/delete', 'deleteDelegatedToken', {
-    of: '/-/tokens',
+    formPage: '/-/tokens',
     isSensitive: true,
     input: () => ({}),
-    next: ({ to }) => to.own('tokens'),
+    redirectTo: ({ to }) => to.own('tokens'),
   }),
 ]
 

@@ -9,7 +9,7 @@ import { findView } from './find-view.ts'
 import { folderView } from './folder-view.ts'
 import { rawFile } from './raw-files.ts'
 
-const reads: [ReadOperation, ...ReadOperation[]] = [
+const operations: [ReadOperation, ...ReadOperation[]] = [
   'getRepository',
   'getTree',
   'getFile',
@@ -23,8 +23,12 @@ const reads: [ReadOperation, ...ReadOperation[]] = [
 
 /** The pages of files and folders. */
 export const codePages = [
-  cachedPage('/r/:name', reads, { weight: 'git', audience: 'code', show: repositoryView }),
-  cachedPage('/r/:name/src/:target*', reads, { weight: 'git', audience: 'code', show: sourceView }),
+  cachedPage('/r/:name', operations, { weight: 'git', audience: 'code', show: repositoryView }),
+  cachedPage('/r/:name/src/:target*', operations, {
+    weight: 'git',
+    audience: 'code',
+    show: sourceView,
+  }),
   page('/r/:name/raw/:target*', ['getFile'], { weight: 'git', audience: 'code', show: rawFile }),
   cachedPage('/r/:name/find/:target*', ['getTree'], {
     weight: 'git',

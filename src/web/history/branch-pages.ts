@@ -23,19 +23,20 @@ export const branchPages = [
     },
   ),
   action('/r/:name/branches', 'setRef', {
-    of: '/r/:name/branches',
+    formPage: '/r/:name/branches',
     input: ({ fields }) => ({
       query: { ref: `refs/heads/${fields.get('name')?.trim() ?? ''}` },
       body: { target: fields.get('target')?.trim() ?? '', expected: zeroId },
     }),
-    next: ({ to, params, fields }) => to.src(params.name ?? '', fields.get('name')?.trim() ?? ''),
+    redirectTo: ({ to, params, fields }) =>
+      to.src(params.name ?? '', fields.get('name')?.trim() ?? ''),
   }),
   action('/r/:name/branches/delete', 'deleteRef', {
-    of: '/r/:name/branches',
+    formPage: '/r/:name/branches',
     input: ({ fields }) => ({
       query: { ref: fields.get('ref') ?? '', expected: fields.get('expected') ?? '' },
     }),
-    next: ({ to, params }) => to.of(params.name ?? '', 'branches'),
+    redirectTo: ({ to, params }) => to.of(params.name ?? '', 'branches'),
   }),
 ]
 

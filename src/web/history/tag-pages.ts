@@ -20,19 +20,19 @@ export const tagPages = [
     show: tagsView,
   }),
   action('/r/:name/tags', 'setRef', {
-    of: '/r/:name/tags',
+    formPage: '/r/:name/tags',
     input: ({ fields }) => ({
       query: { ref: `refs/tags/${fields.get('name')?.trim() ?? ''}` },
       body: { target: fields.get('target')?.trim() ?? '', expected: zeroId },
     }),
-    next: ({ to, params }) => to.of(params.name ?? '', 'tags'),
+    redirectTo: ({ to, params }) => to.of(params.name ?? '', 'tags'),
   }),
   action('/r/:name/tags/delete', 'deleteRef', {
-    of: '/r/:name/tags',
+    formPage: '/r/:name/tags',
     input: ({ fields }) => ({
       query: { ref: fields.get('ref') ?? '', expected: fields.get('expected') ?? '' },
     }),
-    next: ({ to, params }) => to.of(params.name ?? '', 'tags'),
+    redirectTo: ({ to, params }) => to.of(params.name ?? '', 'tags'),
   }),
 ]
 

@@ -58,9 +58,9 @@ ${next !== undefined && html`<nav class="pager" aria-label="Pages"><a class="but
     show: showPush,
   }),
   action(`${path}/undo`, 'undoPush', {
-    of: path,
+    formPage: path,
     input: () => ({}),
-    next: ({ to, params }, value) =>
+    redirectTo: ({ to, params }, value) =>
       // The server's own response, whose schema is that of the operation.
       to.of(params.name ?? '', `pushes/${(value as ShownPush).id}`),
   }),

@@ -20,9 +20,9 @@ export const runListPages = [
     show: showRuns,
   }),
   action('/r/:name/runs', 'createRun', {
-    of: '/r/:name/runs',
+    formPage: '/r/:name/runs',
     input: ({ fields }) => ({ body: toNewRun(fields) }),
-    next: ({ to, params }, value) => to.of(params.name ?? '', `runs/${numberOf(value)}`),
+    redirectTo: ({ to, params }, value) => to.of(params.name ?? '', `runs/${numberOf(value)}`),
   }),
 ]
 

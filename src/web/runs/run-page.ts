@@ -25,17 +25,17 @@ const toRunPage = ({ to, params }: PageContext) => to.of(params.name ?? '', `run
 export const runPages = [
   page(path, ['getRun'], { weight: 'git', audience: 'members', show: showRun }),
   action(`${path}/rerun`, 'rerunRun', {
-    of: path,
+    formPage: path,
     input: ({ params, fields }) => ({
       params: { id: params.number ?? '' },
       body: { jobs: fields.get('jobs') === 'failed' ? 'failed' : 'all' },
     }),
-    next: toRunPage,
+    redirectTo: toRunPage,
   }),
   action(`${path}/cancel`, 'cancelRun', {
-    of: path,
+    formPage: path,
     input: ({ params }) => ({ params: { id: params.number ?? '' } }),
-    next: toRunPage,
+    redirectTo: toRunPage,
   }),
 ]
 

@@ -8,9 +8,10 @@ const back = ({ to, params }: PageContext) => to.of(params.name ?? '', 'settings
 /** A form for one field of the repository. */
 function change(path: string, body: (fields: URLSearchParams) => object) {
   return action(`${of}/${path}`, 'updateRepository', {
-    of,
+    formPage: of,
     input: ({ fields }) => ({ body: body(fields) }),
-    next: ({ to, params }, value) => to.of(String(Object(value).name ?? params.name), 'settings'),
+    redirectTo: ({ to, params }, value) =>
+      to.of(String(Object(value).name ?? params.name), 'settings'),
   })
 }
 
@@ -23,7 +24,7 @@ function protect(kind: 'branches' | 'tags') {
   const params = ({ fields }: PageContext) => ({ [parameter]: textOf(fields, 'pattern') ?? '' })
   return [
     action(`${of}/${kind}`, put, {
-      of,
+      formPage: of,
       input: (context) => ({
         params: params(context),
         body: {
@@ -31,12 +32,12 @@ function protect(kind: 'branches' | 'tags') {
           requires: linesOf(context.fields, 'requires') ?? [],
         },
       }),
-      next: back,
+      redirectTo: back,
     }),
     action(`${of}/${kind}/remove`, remove, {
-      of,
+      formPage: of,
       input: (context) => ({ params: params(context) }),
-      next: back,
+      redirectTo: back,
     }),
   ]
 }
@@ -49,19 +50,19 @@ export const settingsActions = [
   ...protect('branches'),
   ...protect('tags'),
   action(`${of}/collaborators`, 'addCollaborator', {
-    of,
+    formPage: of,
     input: ({ fields }) => ({
       body: { username: textOf(fields, 'username') ?? '', role: textOf(fields, 'role') },
     }),
-    next: back,
+    redirectTo: back,
   }),
   action(`${of}/collaborators/remove`, 'removeCollaborator', {
-    of,
+    formPage: of,
     input: ({ fields }) => ({ params: { username: fields.get('username') ?? '' } }),
-    next: back,
+    redirectTo: back,
   }),
   action(`${of}/secrets`, 'putSecret', {
-    of,
+    formPage: of,
     isSensitive: true,
     secretFields: { value: 'Value' },
     input: ({ fields }) => ({
@@ -69,21 +70,21 @@ export const settingsActions = [
       // Browsers send line breaks as CR LF, which private keys and the like do not have.
       body: { value: (fields.get('value') ?? '').replaceAll('\r\n', '\n') },
     }),
-    next: back,
+    redirectTo: back,
   }),
   action(`${of}/secrets/remove`, 'deleteSecret', {
-    of,
+    formPage: of,
     isSensitive: true,
     input: ({ fields }) => ({ params: { secretName: fields.get('secret') ?? '' } }),
-    next: back,
+    redirectTo: back,
   }),
   action(`${of}/delete`, 'deleteRepository', {
-    of,
+    formPage: of,
     isSensitive: true,
     input({ fields, params }) {
       requireTyped(fields, 'confirm', params.name ?? '')
       return {}
     },
-    next: ({ to }) => to.own('deleted'),
+    redirectTo: ({ to }) => to.own('deleted'),
   }),
 ]

@@ -9,7 +9,7 @@ const addressOf = ({ to, params }: PageContext) => to.of(params.name ?? '', `web
 
 export const webhookActions = [
   action(list, 'createWebhook', {
-    of: list,
+    formPage: list,
     isSensitive: true,
     secretFields,
     input: ({ fields }) => ({
@@ -19,11 +19,11 @@ export const webhookActions = [
         secret: fields.get('secret') || undefined,
       },
     }),
-    next: ({ to, params }, value) =>
+    redirectTo: ({ to, params }, value) =>
       to.of(params.name ?? '', `webhooks/${String(Object(value).id)}`),
   }),
   action(`${one}/edit`, 'updateWebhook', {
-    of: one,
+    formPage: one,
     isSensitive: true,
     secretFields,
     input({ fields }) {
@@ -39,38 +39,38 @@ export const webhookActions = [
         },
       }
     },
-    next: addressOf,
+    redirectTo: addressOf,
   }),
   action(`${one}/enable`, 'updateWebhook', {
-    of: one,
+    formPage: one,
     input: () => ({ body: { enabled: true } }),
-    next: addressOf,
+    redirectTo: addressOf,
   }),
   action(`${one}/disable`, 'updateWebhook', {
-    of: one,
+    formPage: one,
     input: () => ({ body: { enabled: false } }),
-    next: addressOf,
+    redirectTo: addressOf,
   }),
   action(`${one}/delete`, 'deleteWebhook', {
-    of: one,
+    formPage: one,
     isSensitive: true,
     input: () => ({}),
-    next: ({ to, params }) => to.of(params.name ?? '', 'webhooks'),
+    redirectTo: ({ to, params }) => to.of(params.name ?? '', 'webhooks'),
   }),
   action(`${one}/ping`, 'pingWebhook', {
-    of: one,
+    formPage: one,
     input: () => ({}),
-    next: (context, value) => `${addressOf(context)}/deliveries/${String(Object(value).id)}`,
+    redirectTo: (context, value) => `${addressOf(context)}/deliveries/${String(Object(value).id)}`,
   }),
   action(`${one}/replay`, 'replayDeliveries', {
-    of: one,
+    formPage: one,
     input: ({ fields }) => ({ body: replayOf(fields) }),
-    next: replayed,
+    redirectTo: replayed,
   }),
   action(`${one}/deliveries/:delivery/retry`, 'retryDelivery', {
-    of: `${one}/deliveries/:delivery`,
+    formPage: `${one}/deliveries/:delivery`,
     input: ({ params }) => ({ params: { deliveryId: params.delivery ?? '' } }),
-    next: (context) => `${addressOf(context)}/deliveries/${context.params.delivery}`,
+    redirectTo: (context) => `${addressOf(context)}/deliveries/${context.params.delivery}`,
   }),
 ]
 
