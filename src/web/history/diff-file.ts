@@ -54,7 +54,7 @@ function content(
       : html`<p class="file-note">Binary files are not compared line by line.</p>`
   if (file.newMode === submodule || file.oldMode === submodule) return submoduleChange(file)
   if (!isShown)
-    return html`<p class="file-note">Not shown: the page has its limit of ${grouped(maxLines)} lines. <a href="${alone}">Show this file</a></p>`
+    return html`<p class="file-note">Not shown: the page has its limit of ${grouped(maxLines)} lines, or of length. <a href="${alone}">Show this file</a></p>`
   if (file.hunks.length === 0 && file.truncated === null)
     return html`<p class="file-note">${file.status === 'added' || file.status === 'deleted' ? 'The file is empty.' : 'No lines changed.'}</p>`
   return html`${isImage(file.path) && images(file, context)}

@@ -7,6 +7,8 @@ import { diffTree } from './diff-tree.ts'
 
 const maxFiles = 300
 const maxLines = 10_000
+/** The length of the HTML after which no more files are shown, in characters. */
+const maxLength = 4 * 1024 * 1024
 /** With fewer files, a tree of them would add nothing. */
 const minTreeFiles = 2
 
@@ -15,15 +17,18 @@ export function diffView(diff: ShownDiff, context: DiffContext): Html {
   const { files } = diff
   const { isAlone, isSplit, here } = context
   let left = maxLines
+  let length = 0
   const cards = files.slice(0, maxFiles).map((file, index) => {
     const lines = file.hunks.reduce((sum, hunk) => sum + hunk.lines.length, 0)
-    const isShown = lines <= left || (isAlone && index === 0)
+    const isShown = (lines <= left && length < maxLength) || (isAlone && index === 0)
     if (isShown) left -= lines
-    return fileCard(file, index, context, {
+    const card = fileCard(file, index, context, {
       isShown,
       maxLines,
       isOpen: isAlone || !isLockFile(file),
     })
+    length += card.text.length
+    return card
   })
   const hasTree = !isAlone && files.length >= minTreeFiles
   return html`<section class="diff${isSplit && ' split'}" aria-label="Changes">
