@@ -119,6 +119,30 @@ test('the path of a file is found by its parts', async () => {
   assert.doesNotMatch(text, /main.sh/)
 })
 
+test('languages are those of all folders, and follow each change', async () => {
+  await service.admin.post('/repos', { name: 'languages' })
+  await using changed = await createProject()
+  async function sharesAfter(files: Record<string, number>) {
+    for (const [name, bytes] of Object.entries(files)) {
+      await mkdir(dirname(join(changed.path, name)), { recursive: true })
+      await writeFile(join(changed.path, name), 'x'.repeat(bytes))
+    }
+    await changed.git('add', '-A')
+    await changed.git('commit', '-qm', 'Change')
+    await changed.git('push', '-q', service.admin.remote('languages'), 'HEAD:main')
+    const { text } = await client.get('/r/languages')
+    const found = text.matchAll(/<span>([^<]+) <span class="soft">([\d.]+)%<\/span>/g)
+    return Object.fromEntries([...found].map(([, language, percent]) => [language, percent]))
+  }
+  const first = await sharesAfter({ 'a.ts': 50, 'b/c/d.sh': 50 })
+  assert.deepEqual(first, { TypeScript: '50.0', Shell: '50.0' })
+  const second = await sharesAfter({ 'b/e.go': 300 })
+  assert.deepEqual(second, { Go: '75.0', TypeScript: '12.5', Shell: '12.5' })
+  // A folder that is like another one counts twice.
+  const third = await sharesAfter({ 'f/d.sh': 50, 'b/e.go': 50 })
+  assert.deepEqual(third, { Shell: '50.0', TypeScript: '25.0', Go: '25.0' })
+})
+
 test('Git clones and pushes by the address of a page', async () => {
   const url = service.admin.remote('site').replace(/\/repos\/site\.git$/, '/r/site')
   const clone = await createProject()

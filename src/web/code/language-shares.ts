@@ -3,18 +3,24 @@ import { type Html, html } from '../../render/html.ts'
 import { grouped } from '../display-text.ts'
 import type { SharedContext } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
+import { toQuery } from './code-target.ts'
 
-type CountedTree = Pick<OperationValues['getTree'], 'commit' | 'id'>
+type CountedTree = Pick<OperationValues['getTree'], 'commit' | 'id' | 'entries' | 'nextCursor'>
+type Entry = CountedTree['entries'][number]
+/** The bytes of the files of a folder by language, and how many files and folders are in it. */
+type Count = { bytes: ReadonlyMap<string, number>; entries: number; isWhole: boolean }
 type Share = { language: string; percent: number }
 type Counted = { shares: Share[]; isWhole: boolean }
 
-const maxPages = 5
+const maxEntries = 5000
 const pageSize = 1000
 const shownLanguages = 5
 const shownPercent = 0.1
 const other = 'Other'
 // By the id of a tree, on which alone they depend.
 const known = new LRUCache<string, Counted>({ max: 1000 })
+// The same of the folders of a root, few of which change with a commit.
+const knownFolders = new LRUCache<string, Count>({ max: 10_000 })
 
 /** The languages of a tree as a bar, by the bytes of its files. */
 export async function languageBar(
@@ -40,23 +46,71 @@ export async function languageBar(
     ({ language, percent }, index) =>
       html`<li><svg class="dot" viewBox="0 0 8 8" aria-hidden="true"><circle class="${tones[index]}" cx="4" cy="4" r="4"/></svg><span>${language} <span class="soft">${percent.toFixed(1)}%</span></span></li>`,
   )}</ul>
-${!isWhole && html`<p class="help">Of the first ${grouped(maxPages * pageSize)} files and folders.</p>`}</section>`
+${!isWhole && html`<p class="help">Of the first ${grouped(maxEntries)} files and folders.</p>`}</section>`
 }
 
-async function count({ readPage }: SharedContext, { commit }: CountedTree): Promise<Counted> {
+async function count(context: SharedContext, tree: CountedTree): Promise<Counted> {
+  const { commit, entries, nextCursor } = tree
+  const isListed = nextCursor === null && !context.query.has('cursor')
+  const { bytes, isWhole } = isListed
+    ? await countRoot(context, commit, entries)
+    : await countBelow(context, toQuery(commit, { path: '' }), maxEntries)
+  return { shares: toShares(bytes), isWhole }
+}
+
+/** Counts the entries of a root, which are listed, and what is in its folders. */
+async function countRoot(
+  context: SharedContext,
+  commit: string,
+  listed: readonly Entry[],
+): Promise<Count> {
   const bytes = new Map<string, number>()
-  let cursor: string | undefined
-  for (let pages = 0; pages < maxPages; pages++) {
-    const query = { rev: commit, recursive: true, limit: pageSize, cursor }
-    const { value, next } = await readPage('getTree', { query })
-    for (const { name, type, size } of value.entries) {
-      const language = type === 'file' ? languageNamed(name) : undefined
-      if (language !== undefined) bytes.set(language, (bytes.get(language) ?? 0) + (size ?? 0))
-    }
-    cursor = next
-    if (cursor === undefined) break
+  let entries = 0
+  for (const entry of listed) {
+    entries += 1
+    if (entries > maxEntries) return { bytes, entries, isWhole: false }
+    add(bytes, entry)
+    if (entry.type !== 'folder') continue
+    const left = maxEntries - entries
+    const cached = knownFolders.get(entry.id)
+    const folder =
+      cached && cached.entries <= left
+        ? cached
+        : await countBelow(context, toQuery(commit, entry), left)
+    for (const [language, size] of folder.bytes)
+      bytes.set(language, (bytes.get(language) ?? 0) + size)
+    entries += folder.entries
+    if (!folder.isWhole) return { bytes, entries, isWhole: false }
+    knownFolders.set(entry.id, folder)
   }
-  return { shares: toShares(bytes), isWhole: cursor === undefined }
+  return { bytes, entries, isWhole: true }
+}
+
+/** Counts what is in a folder and below it, up to a number of entries. */
+async function countBelow(
+  { readPage }: SharedContext,
+  folder: Record<string, string>,
+  max: number,
+): Promise<Count> {
+  const bytes = new Map<string, number>()
+  let entries = 0
+  let cursor: string | undefined
+  do {
+    const limit = Math.min(pageSize, max - entries)
+    if (limit === 0) return { bytes, entries, isWhole: false }
+    const { value, next } = await readPage('getTree', {
+      query: { ...folder, recursive: true, limit, cursor },
+    })
+    for (const entry of value.entries) add(bytes, entry)
+    entries += value.entries.length
+    cursor = next
+  } while (cursor !== undefined)
+  return { bytes, entries, isWhole: true }
+}
+
+function add(bytes: Map<string, number>, { name, type, size }: Entry): void {
+  const language = type === 'file' ? languageNamed(name) : undefined
+  if (language !== undefined) bytes.set(language, (bytes.get(language) ?? 0) + (size ?? 0))
 }
 
 /** The largest languages in percent of all bytes, and the rest as one. */

@@ -15,7 +15,7 @@ const shownNames = 4
 type Shown = {
   repository: DescribedHere
   rev: string
-  tree: Pick<OperationValues['getTree'], 'commit' | 'id'>
+  tree: OperationValues['getTree']
 }
 
 /** What stands beside the files of a repository: how to clone it, its state, its languages, and downloads. */
