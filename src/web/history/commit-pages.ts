@@ -8,6 +8,7 @@ import {
   commitLink,
   findLinkedCommits,
   linkedText,
+  type RunsByCommit,
   recentRuns,
   splitMessage,
 } from './commit-parts.ts'
@@ -15,7 +16,7 @@ import { fileOf, isFileLonger, linesOfFile, pageAddress } from './diff-query.ts'
 import { diffView } from './diff-view.ts'
 import { highlightDiff, highlightWhole } from './highlight-diff.ts'
 import { type PatchFormat, patchResponse } from './patch-response.ts'
-import { refsById } from './refs-by-id.ts'
+import { type RefsById, refsById } from './refs-by-id.ts'
 
 export const commitPages = [
   cachedPage(
@@ -30,16 +31,18 @@ export const commitPages = [
         const { name = '' } = params
         const { id, format } = splitFormat(params.id ?? '')
         const file = fileOf(query)
-        const commit = await read('getCommit', {
-          params: { id },
-          query: { diff: true, ...file },
-        })
+        const isPage = format === ''
+        const [commit, refs, runs] = await Promise.all([
+          read('getCommit', { params: { id }, query: { diff: true, ...file } }),
+          isPage ? refsById(context) : undefined,
+          isPage ? recentRuns(context) : undefined,
+        ])
         if (commit.id !== id) {
           const search = query.size > 0 ? `?${query}` : ''
           return new Redirect(to.commit(name, commit.id) + format + search)
         }
         if (format !== '') return patchResponse(commit, format)
-        return commitView(context, commit)
+        return commitView(context, commit, { refs, runs })
       },
     },
   ),
@@ -53,22 +56,24 @@ function splitFormat(text: string): { id: string; format: '' | PatchFormat } {
 
 type Details = OperationValues['getCommit']
 
-async function commitView(context: SharedContext, commit: Details): Promise<View> {
+type Around = { refs: RefsById | undefined; runs: RunsByCommit | undefined }
+
+async function commitView(
+  context: SharedContext,
+  commit: Details,
+  { refs, runs }: Around,
+): Promise<View> {
   const { to, params, query } = context
   const { name = '' } = params
   const { id, message, diff } = commit
   const { subject, body } = splitMessage(message)
   const file = fileOf(query)
-  const [links, refs, runs, wholeFile] = await Promise.all([
+  const [links, wholeFile, highlights] = await Promise.all([
     findLinkedCommits(context, message),
-    refsById(context),
-    recentRuns(context),
     isFileLonger(query) ? linesOfFile(context, id, diff?.files[0]) : undefined,
-  ])
-  const [highlights, wholeHighlights] = await Promise.all([
     diff ? highlightDiff(context, diff) : new Map(),
-    highlightWhole(context, diff?.files[0], wholeFile),
   ])
+  const wholeHighlights = await highlightWhole(context, diff?.files[0], wholeFile)
   return {
     title: `${subject} · ${name}`,
     repository: name,
@@ -83,8 +88,8 @@ ${body !== '' && html`<pre class="message">${linkedText(body, links)}</pre>`}
 ${people(context, commit)}
 <p class="commit-facts">${icon('commit')}<code>${id}</code><button type="button" class="copy needs-js" data-copy="${id}" aria-label="Copy">${icon('copy')}</button>
 ${parents(context, commit)}
-${runMark(to, name, runs.get(id))}
-${(refs.get(id) ?? []).map(({ kind, text, href }) => html`<a class="badge" href="${href}">${icon(kind)}${text}</a>`)}</p>
+${runMark(to, name, runs?.get(id))}
+${(refs?.get(id) ?? []).map(({ kind, text, href }) => html`<a class="badge" href="${href}">${icon(kind)}${text}</a>`)}</p>
 </header>
 ${
   diff &&

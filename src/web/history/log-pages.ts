@@ -48,7 +48,7 @@ async function logView(context: SharedContext, target: PageTarget): Promise<View
   const { rev, path } = target
   const author = query.get('author')?.trim() ?? ''
   const cursor = query.get('cursor') ?? undefined
-  const { value: commits, next } = await readPage('listCommits', {
+  const listed = readPage('listCommits', {
     query: {
       rev,
       ...pathQuery(path),
@@ -57,7 +57,8 @@ async function logView(context: SharedContext, target: PageTarget): Promise<View
       limit: pageSize,
     },
   })
-  const [refs, runs, picker] = await Promise.all([
+  const [{ value: commits, next }, refs, runs, picker] = await Promise.all([
+    listed,
     refsById(context),
     recentRuns(context),
     refPicker(context, { name, rev, path }, 'log'),
