@@ -82,7 +82,7 @@ async function formsOf(client: PageClient, address: string): Promise<Set<string>
 
 test('a form is shown to all whom the API allows what it does, and to no others', async () => {
   const withForms = shown.filter(({ path }) =>
-    actions.some(({ of }) => of === path && path.startsWith('/r/:name')),
+    actions.some(({ formPage }) => formPage === path && path.startsWith('/r/:name')),
   )
   const compared = new Set<string>()
   for (const [about, token] of Object.entries(tokens)) {
@@ -93,9 +93,9 @@ test('a form is shown to all whom the API allows what it does, and to no others'
       const address = addressOf(page, site)
       const [all, own] = [await formsOf(owner, address), await formsOf(client, address)]
       if (!own) continue
-      for (const { path, does } of actions.filter(({ of }) => of === page.path)) {
+      for (const { path, operation } of actions.filter(({ formPage }) => formPage === page.path)) {
         if (!all?.has(path)) continue
-        const check = await api.post('/repos/site/check', { action: does })
+        const check = await api.post('/repos/site/check', { action: operation })
         assert.equal(check.status, 200, check.body.detail)
         compared.add(path)
         const isExpected = check.body.allowed
@@ -105,7 +105,9 @@ test('a form is shown to all whom the API allows what it does, and to no others'
     }
   }
   // Those of runs that have ended, and of imports, are not on these pages.
-  const rest = actions.filter(({ of, path }) => of.startsWith('/r/:name') && !compared.has(path))
+  const rest = actions.filter(
+    ({ formPage, path }) => formPage.startsWith('/r/:name') && !compared.has(path),
+  )
   assert.deepEqual(rest.map(({ path }) => path.replace('/r/:name/', '')).sort(), [
     'cancel-import',
     'runs/:number/rerun',
