@@ -18,7 +18,7 @@ import { createGitServer, type GitServer } from './git-server/git-server.ts'
 import { sshOwner, sshUser, toSshUrl } from './git-server/ssh/ssh-process.ts'
 import { createHealthCheck } from './http/health.ts'
 import { createHttpServer } from './http/http-server.ts'
-import type { ServePage } from './http/page-requests.ts'
+import type { PageServer } from './http/page-requests.ts'
 import type { Route } from './http/route.ts'
 import { createMaintenance } from './maintenance/maintenance.ts'
 import { startMaintenanceLoop } from './maintenance/maintenance-loop.ts'
@@ -232,10 +232,12 @@ async function openServedApp(options: Options, starting: AsyncDisposableStack): 
 }
 
 /** Loads the pages when the first is requested: a server whose pages are not used spends no memory on them. */
-async function loadPages(app: App, { settings, version, log }: Options): Promise<ServePage> {
+async function loadPages(app: App, { settings, version, log }: Options): Promise<PageServer> {
   const { createWeb } = await import('./web/web.ts')
+  const { pages } = await import('./web/page-list.ts')
+  const { pageMethodProblem } = await import('./web/match.ts')
   const { sessions, clock, address } = app
-  return createWeb({
+  const serve = createWeb({
     sessions,
     settings,
     baseUrl: () => address.http,
@@ -244,6 +246,7 @@ async function loadPages(app: App, { settings, version, log }: Options): Promise
     clock,
     log,
   })
+  return { serve, methodProblem: (path) => pageMethodProblem(pages, path) }
 }
 
 function createRequireParts({ db, directories }: Pick<App, 'db' | 'directories'>) {

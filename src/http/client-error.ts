@@ -1,30 +1,42 @@
-import type { IncomingMessage } from 'node:http'
+import { type IncomingMessage, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { Problem } from '../base/problem.ts'
-import { methodProblem } from './methods.ts'
+import { Problem, toProblem } from '../base/problem.ts'
+import { commonHeaders } from './headers.ts'
 import {
   problemContentType,
   problemHeaders,
   statusOf,
   toProblemDocument,
 } from './problem-response.ts'
-import type { Route } from './route.ts'
 
 export const headersMaxBytes = 16 * 1024
 
 type ClientError = Error & { code?: string; rawPacket?: unknown; bytesParsed?: number }
 
+/** The Problem of a request to an unknown address, or with a method that the address does not support. */
+type MethodProblem = (url: string) => Promise<Problem>
+
 /** Responds to requests that Node passes to no handler: writes the response to the socket, and closes it. */
-export function createConnectionErrors(routes: Route[]) {
+export function createConnectionErrors(methodProblem: MethodProblem) {
   function respond(socket: Duplex, problem: Problem): void {
     const content = JSON.stringify(toProblemDocument(problem))
     const headers = Object.entries({
       'Content-Type': problemContentType,
       'Content-Length': Buffer.byteLength(content),
       Connection: 'close',
+      ...Object.fromEntries(commonHeaders),
       ...problemHeaders(problem),
     }).map((pair) => `${pair.join(': ')}\r\n`)
-    socket.end(`HTTP/1.1 ${statusOf(problem)} ${problem.code}\r\n${headers.join('')}\r\n${content}`)
+    const status = statusOf(problem)
+    const statusLine = `HTTP/1.1 ${status} ${STATUS_CODES[status]}`
+    socket.end(`${statusLine}\r\n${headers.join('')}\r\n${content}`)
+  }
+
+  function respondLater(socket: Duplex, problem: Promise<Problem>): void {
+    problem.then(
+      (made) => respond(socket, made),
+      (error) => respond(socket, toProblem(error)),
+    )
   }
 
   return {
@@ -38,18 +50,18 @@ export function createConnectionErrors(routes: Route[]) {
     /** Responds to requests that Node's parser rejects. */
     onClientError(error: ClientError, socket: Duplex): void {
       if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
-      else respond(socket, toClientProblem(error, routes))
+      else respondLater(socket, toClientProblem(error, methodProblem))
     },
 
     /** Rejects CONNECT (RFC 9110, section 9.3.6). */
     onConnect({ url = '' }: IncomingMessage, socket: Duplex): void {
       socket.on('error', () => socket.destroy())
-      respond(socket, methodProblem(routes, url))
+      respondLater(socket, methodProblem(url))
     },
   }
 }
 
-function toClientProblem(error: ClientError, routes: Route[]): Problem {
+async function toClientProblem(error: ClientError, methodProblem: MethodProblem): Promise<Problem> {
   if (error.code === 'HPE_HEADER_OVERFLOW') {
     return new Problem('headers_too_large', `Headers may have at most ${headersMaxBytes} bytes.`)
   }
@@ -57,7 +69,7 @@ function toClientProblem(error: ClientError, routes: Route[]): Problem {
     return new Problem('request_timed_out', 'The request headers did not arrive in time.')
   }
   const target = error.code === 'HPE_INVALID_METHOD' ? targetOf(error) : undefined
-  if (target !== undefined) return methodProblem(routes, target)
+  if (target !== undefined) return methodProblem(target)
   return new Problem('malformed_request', 'The request is not HTTP/1.1.')
 }
 

@@ -81,7 +81,6 @@ export function createHttpServer(options: Options) {
   const openRequests = createOpenRequests()
   const stopping = new AbortController()
   const requestLog = createRequestLog(options)
-  const connectionErrors = createConnectionErrors(routes)
   const forwarded = createForwarded(settings.trustedProxies)
   const callers = new WeakMap<IncomingMessage, Caller>()
   const perform = createJsonCalls({
@@ -94,7 +93,7 @@ export function createHttpServer(options: Options) {
     stopping: stopping.signal,
   })
   const serveJson = createJsonRoutes({ settings, openRequests, perform })
-  const servePage = createPageRequests({
+  const pageRequests = createPageRequests({
     load: options.loadPages,
     isOn: settings.pages,
     call: createSubcalls({ routes, requestLog, perform }),
@@ -106,6 +105,9 @@ export function createHttpServer(options: Options) {
     openRequests,
     requestLog,
   })
+  const connectionErrors = createConnectionErrors(
+    async (url) => (await pageRequests.methodProblem(url)) ?? methodProblem(routes, url),
+  )
   const serveStream = createStreams({
     routes,
     admit,
@@ -120,7 +122,7 @@ export function createHttpServer(options: Options) {
       toServer(
         inSequence((request, response) => {
           if (connectionErrors.rejectsHost(request)) return
-          if (serveStream(request, response) || servePage(request, response)) return
+          if (serveStream(request, response) || pageRequests.serve(request, response)) return
           listener(request, response)
         }),
       ).on('connect', connectionErrors.onConnect),
@@ -133,8 +135,7 @@ export function createHttpServer(options: Options) {
   })
 
   app.addHook('onRequest', async (request, reply) => {
-    reply.header('x-request-id', request.id)
-    for (const [name, value] of commonHeaders) reply.header(name, value)
+    setCommonHeaders(request, reply)
     // Before Fastify checks methods and content types itself.
     if (request.is404) return respondToUnknown(request, reply)
   })
@@ -215,6 +216,8 @@ export function createHttpServer(options: Options) {
   }
 
   async function sendProblem(request: FastifyRequest, reply: FastifyReply, error: unknown) {
+    // Not set for addresses that the router rejects.
+    setCommonHeaders(request, reply)
     const problem = await requestLog.problemOf(error, request.id)
     const status = statusOf(problem)
     if (reply.raw.headersSent || reply.raw.destroyed) {
@@ -285,6 +288,11 @@ function toServer(listener: RequestListener): Server {
   }
   // Unknown expectations may be ignored: RFC 9110, section 10.1.1.
   return server.on('checkContinue', handle).on('checkExpectation', handle)
+}
+
+function setCommonHeaders(request: FastifyRequest, reply: FastifyReply): void {
+  reply.header('x-request-id', request.id)
+  for (const [name, value] of commonHeaders) reply.header(name, value)
 }
 
 function routeOf(request: FastifyRequest): Route | undefined {

@@ -42,8 +42,14 @@ export type PageExchange = {
 /** Serves a page, writes its response, and returns the path template of its route for the log. Never throws. */
 export type ServePage = (exchange: PageExchange) => Promise<string>
 
-/** Loads the server of pages; called once, for the first request. */
-export type LoadPages = () => Promise<ServePage>
+export type PageServer = {
+  serve: ServePage
+  /** The Problem of a method that the page at a path does not take; undefined if there is no page. */
+  methodProblem: (path: string) => Problem | undefined
+}
+
+/** Loads the server of pages; called for the first request. */
+export type LoadPages = () => Promise<PageServer>
 
 type Dependencies = {
   load: LoadPages
@@ -71,15 +77,15 @@ export function isPagePath(path: string): boolean {
   return pagePath.test(path)
 }
 
-/** Passes requests for pages to their server before Fastify. Returns whether a request is for a page. */
+/** Passes requests for pages to their server before Fastify. */
 export function createPageRequests(dependencies: Dependencies) {
   const { load, isOn, call, may, authenticate, countInvalid, forwarded } = dependencies
   const { publicOriginOf, openRequests, requestLog } = dependencies
 
-  let loaded: Promise<ServePage> | undefined
+  let loaded: Promise<PageServer> | undefined
 
   /** A failure is that of one request: the next one tries again. */
-  function loadOnce(): Promise<ServePage> {
+  function loadOnce(): Promise<PageServer> {
     loaded ??= load().catch((error) => {
       loaded = undefined
       throw error
@@ -120,8 +126,8 @@ export function createPageRequests(dependencies: Dependencies) {
       })
     })
     const publicOrigin = () => publicOriginOf(request)
-    const servePage = await loadOnce()
-    route = await servePage({
+    const server = await loadOnce()
+    route = await server.serve({
       request,
       response,
       requestId,
@@ -149,16 +155,31 @@ export function createPageRequests(dependencies: Dependencies) {
     })
   }
 
-  return (request: IncomingMessage, response: ServerResponse): boolean => {
-    const { path, query: text } = splitTarget(request)
-    if (!(isOn ? pagePath : assetPath).test(path)) return false
-    const query = new URLSearchParams(text)
-    const requestId = newId()
-    serve({ request, response, requestId, path, query }).catch(async (error) => {
-      // A page that cannot be shown at all, since showing a problem is a page, too.
-      await requestLog.problemOf(error, requestId)
-      response.destroy()
-    })
-    return true
+  const isOfPages = (path: string) => (isOn ? pagePath : assetPath).test(path)
+
+  return {
+    /** Returns whether a request is for a page. */
+    serve(request: IncomingMessage, response: ServerResponse): boolean {
+      const { path, query: text } = splitTarget(request)
+      if (!isOfPages(path)) return false
+      const query = new URLSearchParams(text)
+      const requestId = newId()
+      serve({ request, response, requestId, path, query }).catch(async (error) => {
+        // A page that cannot be shown at all, since showing a problem is a page, too.
+        await requestLog.problemOf(error, requestId)
+        response.destroy()
+      })
+      return true
+    },
+
+    /** The Problem of a method that Node does not know, at a page; undefined at other addresses. */
+    async methodProblem(url: string): Promise<Problem | undefined> {
+      const { path } = splitTarget({ url })
+      if (!isOfPages(path)) return undefined
+      return loadOnce().then(
+        ({ methodProblem }) => methodProblem(path),
+        () => undefined,
+      )
+    },
   }
 }

@@ -15,19 +15,22 @@ export function matchPage(
   path: string,
 ): Match | undefined {
   const wanted = method === 'HEAD' ? 'GET' : method
-  const allow = new Set<string>()
   for (const route of routes) {
-    const params = paramsIn(route.path, path)
-    if (params === undefined) continue
-    const own = methodOf(route)
-    if (own === wanted) return { route, params }
-    allow.add(own)
+    const params = methodOf(route) === wanted ? paramsIn(route.path, path) : undefined
+    if (params !== undefined) return { route, params }
   }
-  if (allow.size === 0) return undefined
-  const methods = [...allow, ...(allow.has('GET') ? ['HEAD'] : [])].sort()
-  throw new Problem('method_not_allowed', `This page takes ${methods.join(', ')}.`, {
-    allow: methods,
-  })
+  const problem = pageMethodProblem(routes, path)
+  if (problem) throw problem
+  return undefined
+}
+
+/** The Problem of a method that the page at a path does not take; undefined if there is no page. */
+export function pageMethodProblem(routes: readonly PageRoute[], path: string): Problem | undefined {
+  const here = routes.filter((route) => paramsIn(route.path, path) !== undefined)
+  if (here.length === 0) return undefined
+  const own = here.map(methodOf)
+  const allow = [...new Set([...own, ...(own.includes('GET') ? ['HEAD'] : [])])].sort()
+  return new Problem('method_not_allowed', `This page takes ${allow.join(', ')}.`, { allow })
 }
 
 function methodOf(route: PageRoute): 'GET' | 'POST' {
