@@ -4,7 +4,7 @@ import { action, type PageContext, page, type View } from '../page.ts'
 import { createForm, otherProblem, requireTyped, textOf } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { age } from '../time.ts'
-import { pager } from './pager.ts'
+import { pager, wholeCount } from './pager.ts'
 
 type Deleted = OperationValues['listDeletedRepositories'][number]
 
@@ -47,7 +47,7 @@ function deletedView(context: PageContext, deleted: Deleted[], next: string | un
     title: 'Deleted repositories · svc',
     crumbs: [{ text: 'Deleted repositories' }],
     json: '/deleted-repos',
-    body: html`<div class="page-head"><h1>Deleted repositories <span class="count">${deleted.length}</span></h1>
+    body: html`<div class="page-head"><h1>Deleted repositories${wholeCount(context, deleted, next)}</h1>
 <p class="soft">They can be restored with everything that belonged to them until they are removed for good.</p></div>
 ${otherProblem(
   context,

@@ -5,7 +5,7 @@ import { action, type PageContext, page, type View } from '../page.ts'
 import { createForm, formButton, otherProblem, textOf } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { expiryChoices, expiryOf, lifeOf } from './expiry.ts'
-import { pager } from './pager.ts'
+import { pager, wholeCount } from './pager.ts'
 
 type Key = OperationValues['listSshKeys'][number]
 
@@ -63,7 +63,7 @@ function keysView(context: PageContext, keys: Key[], next: string | undefined): 
     title: 'SSH keys · svc',
     crumbs: [{ text: 'SSH keys' }],
     json: '/keys',
-    body: html`<div class="page-head"><h1>SSH keys <span class="count">${keys.length}</span></h1>
+    body: html`<div class="page-head"><h1>SSH keys${wholeCount(context, keys, next)}</h1>
 ${
   isForAdmin &&
   html`<form class="inline" action="${to.own('keys')}"><label for="of">User</label><input id="of" name="username" value="${username}" maxlength="64" size="16"><button>Show</button></form>`

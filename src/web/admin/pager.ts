@@ -19,3 +19,13 @@ ${!isFirst && html`<a class="button" href="${to.api(first)}">${words.first}</a>`
 ${next !== undefined && html`<a class="button" rel="next" href="${to.api(`${path}?${query}`)}">${words.next}</a>`}
 </nav>`
 }
+
+/** How many a list has, beside its heading; nothing if there are other pages of it. */
+export function wholeCount(
+  { query }: Pick<PageContext, 'query'>,
+  listed: readonly unknown[],
+  next: string | undefined,
+): Html | false {
+  const isWhole = next === undefined && !query.has('cursor')
+  return isWhole && html` <span class="count">${listed.length}</span>`
+}

@@ -6,7 +6,7 @@ import { formButton, otherProblem, textOf } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { age } from '../time.ts'
 import { lifeOf } from './expiry.ts'
-import { pager } from './pager.ts'
+import { pager, wholeCount } from './pager.ts'
 import { newTokenOf, tokenForm } from './token-form.ts'
 
 type Token = OperationValues['listTokens'][number]
@@ -88,7 +88,7 @@ function tokensView(context: PageContext, tokens: Token[], next: string | undefi
     title: 'Tokens · svc',
     crumbs: [{ text: 'Tokens' }],
     json: isForAdmin ? '/tokens' : '/tokens/delegated',
-    body: html`<div class="page-head"><h1>Tokens <span class="count">${tokens.length}</span></h1>
+    body: html`<div class="page-head"><h1>Tokens${wholeCount(context, tokens, next)}</h1>
 <div class="actions"><a class="button" href="${to.own('tokens/delegate')}">Delegate</a>
 ${isForAdmin && html`<a class="button primary" href="${to.own('tokens/new')}">${icon('plus')}New token</a>`}</div>
 <p class="soft">${isForAdmin ? 'All tokens of this service.' : 'The tokens that were delegated from the one of this session.'} Programs use them for the API and for Git over HTTP.</p></div>
