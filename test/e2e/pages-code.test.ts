@@ -3,6 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { assertAccessibleInEveryView } from '../support/browser.ts'
+import { until } from '../support/condition.ts'
 import { createProject, type Project } from '../support/git.ts'
 import { createPageClient, logIn, type PageClient } from '../support/page-client.ts'
 import { without } from '../support/programs.ts'
@@ -38,8 +39,12 @@ async function write(name: string, content: string): Promise<void> {
 after(() => service[Symbol.asyncDispose]())
 
 test('the repositories are listed by their last push, and found by a part of their name', async () => {
-  const { status, text } = await client.get('/')
-  assert.equal(status, 200)
+  // Commits that are not read within milliseconds are left out until the next view.
+  const text = await until('the last commit is shown', async () => {
+    const { status, text } = await client.get('/')
+    assert.equal(status, 200)
+    return text.includes('Add &lt;i&gt;files') && text
+  })
   assert.ok(text.indexOf('href="/r/empty"') > 0 && text.indexOf('href="/r/site"') > 0)
   assert.match(text, /Add &lt;i&gt;files&lt;\/i&gt;/)
   assert.match(text, /\d push(es)? in 13 weeks/)
