@@ -155,7 +155,7 @@ test('requests during the deletion of their repository are answered as after it'
   assert.equal((await service.admin.delete('/repos/leaving')).status, 204)
   for (const { status, body, text } of await Promise.all(requests)) {
     if (status === 404) assert.equal(body.code, 'repository_not_found')
-    // Of so many writers at once, one may lose each of its attempts.
+    // Of twelve writers at once, one may lose each of its attempts.
     else if (status === 409) assert.equal(body.code, 'ref_moved')
     else assert.ok(status < 300, text)
   }
