@@ -2,6 +2,7 @@ import type { ApiPath } from '../../browse/api-path.ts'
 import { type Html, html } from '../../render/html.ts'
 import { counted } from '../display-text.ts'
 import { icon } from '../icons.ts'
+import { encodeRevision } from '../links.ts'
 import type { SharedContext, View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { foldersAbove, lastNameOf, toQuery, toShort } from './code-target.ts'
@@ -59,8 +60,4 @@ export function foldMiddle<T>(all: readonly T[]): { first: T[]; hidden: number; 
   if (all.length <= maxFolders) return { first: [...all], hidden: 0, last: [] }
   const hidden = all.length - firstFolders - lastFolders
   return { first: all.slice(0, firstFolders), hidden, last: all.slice(-lastFolders) }
-}
-
-export function encodeRevision(rev: string): string {
-  return rev.split('/').map(encodeURIComponent).join('/')
 }

@@ -1,10 +1,10 @@
 import { toSize } from '../../base/format.ts'
 import { type Html, html } from '../../render/html.ts'
 import { icon } from '../icons.ts'
+import { encodeRevision } from '../links.ts'
 import type { SharedContext } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { describeState, type RunInList, toneBeside } from '../runs/run-states.ts'
-import { encodeRevision } from './code-bar.ts'
 import { toShort } from './code-target.ts'
 import { languageBar } from './language-shares.ts'
 

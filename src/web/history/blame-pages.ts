@@ -1,12 +1,12 @@
 import { Problem } from '../../base/problem.ts'
 import { type Html, html } from '../../render/html.ts'
+import { toQuery } from '../code/code-target.ts'
 import { grouped } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { type PageTarget, parseTarget } from '../links.ts'
 import { cachedPage, type SharedContext, type View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { commitLink } from './commit-parts.ts'
-import { pathQuery } from './path-query.ts'
 
 const pageLines = 1000
 
@@ -22,7 +22,7 @@ export const blamePages = [
         Math.min(1e7, Number.parseInt(context.query.get('from') ?? '', 10) || 1),
       )
       const { rev, path } = target
-      const query = { rev, ...pathQuery(path), start: from, end: from + pageLines - 1 }
+      const query = { ...toQuery(rev, path), start: from, end: from + pageLines - 1 }
       return blameView(context, target, from, await context.read('getBlame', { query }))
     },
   }),
@@ -51,7 +51,7 @@ function blameView(
     repository: name,
     tab: 'code',
     crumbs: [{ text: 'blame' }, { text: path.path, href: to.src(name, rev, path) }],
-    json: `/repos/${encodeURIComponent(name)}/blame?${new URLSearchParams({ rev, ...pathQuery(path) })}`,
+    json: `/repos/${encodeURIComponent(name)}/blame?${new URLSearchParams(toQuery(rev, path))}`,
     isNoIndex: true,
     body: html`<div class="page-head"><h1>Blame <span class="mono soft">${path.path}</span></h1>
 <div class="actions"><a class="button" href="${to.src(name, rev, path)}">${icon('file')}File</a>

@@ -1,5 +1,6 @@
 import { Problem } from '../../base/problem.ts'
 import { html } from '../../render/html.ts'
+import { toQuery } from '../code/code-target.ts'
 import { refPicker } from '../code/ref-picker.ts'
 import { icon } from '../icons.ts'
 import { type PageTarget, parseTarget } from '../links.ts'
@@ -7,7 +8,6 @@ import { cachedPage, type SharedContext, type View } from '../page.ts'
 import { recentRuns, type ShownCommit } from './commit-parts.ts'
 import { commitRow } from './commit-row.ts'
 import { commitFeed } from './log-feed.ts'
-import { pathQuery } from './path-query.ts'
 import { refsById } from './refs-by-id.ts'
 
 const pageSize = 50
@@ -50,8 +50,7 @@ async function logView(context: SharedContext, target: PageTarget): Promise<View
   const cursor = query.get('cursor') ?? undefined
   const listed = readPage('listCommits', {
     query: {
-      rev,
-      ...pathQuery(path),
+      ...toQuery(rev, path),
       ...(author !== '' && { author }),
       cursor,
       limit: pageSize,
