@@ -1,3 +1,5 @@
+import type { IncomingMessage } from 'node:http'
+
 /**
  * Whether an `Accept` header names a media type, and weights none of others above it: RFC 9110, section 12.5.1. A range such
  * as `*\/*` does not name it.
@@ -26,4 +28,9 @@ function weightOf(ranges: readonly Range[], type: string): number {
     if (found) return found.weight
   }
   return 0
+}
+
+/** Whether a client takes responses that are compressed by gzip. */
+export function acceptsGzip({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+  return /\bgzip\b/.test(String(headers['accept-encoding'] ?? ''))
 }

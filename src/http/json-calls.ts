@@ -1,4 +1,5 @@
 import type { Access } from '../access/access-watch.ts'
+import { matchesTag } from './entity-tag.ts'
 import type { JsonCall, JsonCallParts, PerformCall } from './json-call.ts'
 import type { JsonRoute, OperationInput } from './route.ts'
 import { createSubcalls } from './subcalls.ts'
@@ -85,15 +86,6 @@ export function createJsonCalls(parts: JsonCallParts): PerformCall {
   }
 
   return perform
-}
-
-/**
- * Whether an `If-None-Match` header has an entity tag: RFC 9110, section 13.1.2. Not for `*`, since the tag is known before
- * it is known whether there is a response.
- */
-function matchesTag(header: string | undefined, entityTag: string): boolean {
-  const tags = (header ?? '').split(',').map((tag) => tag.trim())
-  return tags.some((tag) => tag === entityTag || tag === `W/${entityTag}`)
 }
 
 // Clients check again before each use, since rights can end at any moment.

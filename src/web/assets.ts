@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
+import { acceptsGzip } from '../http/accept.ts'
 import type { PageExchange } from '../http/page-requests.ts'
 import { fontFiles } from './fonts.ts'
 import type { Links } from './links.ts'
@@ -39,9 +40,7 @@ export function createAssets() {
       const isNamed = given !== undefined && asset?.hash === given
       if (!asset || !(isNamed || path === '/favicon.svg')) return false
       if (request.method !== 'GET' && request.method !== 'HEAD') return false
-      const isCompressed =
-        asset.compressed !== undefined &&
-        /\bgzip\b/.test(String(request.headers['accept-encoding']))
+      const isCompressed = asset.compressed !== undefined && acceptsGzip(request)
       const content = (isCompressed && asset.compressed) || asset.bytes
       response.writeHead(200, {
         'content-type': asset.type,

@@ -4,6 +4,8 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import { crc32, gzip } from 'node:zlib'
+import { acceptsGzip } from '../http/accept.ts'
+import { matchesTag } from '../http/entity-tag.ts'
 import type { PageExchange } from '../http/page-requests.ts'
 import type { Html } from '../render/html.ts'
 import type { RawResponse, Redirect } from './page.ts'
@@ -115,14 +117,9 @@ function isKnown(
   for (const part of parts) sum.update(part).update('\0')
   const entityTag = `W/"${sum.digest('base64url').slice(0, 22)}"`
   response.setHeader('etag', entityTag)
-  const known = (request.headers['if-none-match'] ?? '').split(',').map((tag) => tag.trim())
-  if (!known.includes(entityTag)) return false
+  if (!matchesTag(request.headers['if-none-match'], entityTag)) return false
   response.writeHead(304).end()
   return true
-}
-
-function acceptsGzip({ headers }: IncomingMessage): boolean {
-  return /\bgzip\b/.test(String(headers['accept-encoding'] ?? ''))
 }
 
 // No name, no time, no flags: RFC 1952, section 2.3.
