@@ -104,8 +104,11 @@ export function createLastCommits({
     maxSize: answersMaxBytes,
     sizeCalculation: (answers, key) => 500 + key.length + answerBytes * nameCount(answers),
   })
-  /** Folders whose files were read. */
-  const loaded = new LRUCache<string, true>({ maxSize: maxLoaded, sizeCalculation: () => 1 })
+  /** Folders whose files were read, or are being read. */
+  const loaded = new LRUCache<string, Promise<void>>({
+    maxSize: maxLoaded,
+    sizeCalculation: () => 1,
+  })
   /** The searches that run or wait, by repository and key. One of a repository runs at a time. */
   const searches = new Map<string, Map<string, Search>>()
   const permits = createSemaphore(Math.max(2, availableParallelism()))
@@ -114,11 +117,19 @@ export function createLastCommits({
   const keyOf = ({ repository, path }: Folder, commit: string) =>
     `${repository.id} ${commit} ${path}`
 
-  async function load(folder: Folder): Promise<void> {
+  function load(folder: Folder): Promise<void> {
+    const key = `${folder.repository.id} ${folder.path}`
+    const before = loaded.get(key)
+    if (before) return before
+    const loading = readFile(folder)
+    loaded.set(key, loading)
+    // A file that cannot be read is one that is not there for later calls.
+    loading.catch(() => loaded.set(key, Promise.resolve()))
+    return loading
+  }
+
+  async function readFile(folder: Folder): Promise<void> {
     const { repository, path } = folder
-    const key = `${repository.id} ${path}`
-    if (loaded.has(key)) return
-    loaded.set(key, true)
     const stored = await files.load(repository.id, path)
     if (!stored) return
     const answers = {
