@@ -212,7 +212,6 @@ export function createLastCommits({
       const wanted = await folderIn(id)
       if (isPrepared && wanted !== undefined) await trees.open(objects, wanted)
     }
-    const visited: string[] = []
     let first: string | undefined
     let count = 0
     const nearby = nearbyCommits(folder, folders, { max: maxNearby, signal })
@@ -255,7 +254,7 @@ export function createLastCommits({
     }
     answers.waiting = answers.isFinal ? new Map() : waiting
     // The first commit has the same folder: those between do not change it.
-    visited.push(...new Set([commit, (isResumed ? undefined : first) ?? commit]))
+    const visited = [...new Set([commit, (isResumed ? undefined : first) ?? commit])]
     for (const id of visited) known.set(keyOf(folder, id), answers)
     if (answers.isComplete && (isResumed || count >= savedFrom))
       await files.save(repository.id, path, { commits: visited, byName: answers.byName })

@@ -1,8 +1,6 @@
 // Control characters other than tabs, and those that change the direction of text: CVE-2021-42574.
 const runs =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]+/g
-const characters =
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]/g
 const special =
   /[&<>"'\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]/
 
@@ -51,7 +49,7 @@ export function* splitHidden(text: string): Generator<[text: string, isHidden: b
 
 /** Replaces hidden characters by U+FFFD, where no element can show them. */
 export function replaceHidden(text: string): string {
-  return text.replace(characters, '\ufffd')
+  return text.replace(runs, (run) => '\ufffd'.repeat(run.length))
 }
 
 /** Refers to hidden characters by number, so that an attribute keeps its value. HTML has no reference for U+0080 to U+009F. */
