@@ -108,6 +108,14 @@ async function openSite(directory: string, options: SiteOptions = {}) {
 
 const repositoryId = newId()
 
+/** A bare repository with 600 commits in a folder; its path. */
+async function importLongHistory(folder: string): Promise<string> {
+  const directory = join(folder, 'site.git')
+  await runGit(folder, ['init', '--quiet', '--bare', directory])
+  await importHistory(directory, { commits: 600 })
+  return directory
+}
+
 function foldersOf({ files }: OddCommit): string[] {
   const folders = new Set([''])
   for (const name of files.keys()) {
@@ -175,9 +183,7 @@ test('last commits are those of git log -1, fresh and inherited, in odd random h
 
 test('a search ends at a commit whose answers are known, from memory or a file', async () => {
   await using project = await temporaryFolder()
-  const directory = join(project.path, 'site.git')
-  await runGit(project.path, ['init', '--quiet', '--bare', directory])
-  await importHistory(directory, { commits: 600 })
+  const directory = await importLongHistory(project.path)
   const head = (await runGit(directory, ['rev-parse', 'main'])).stdout
   await using first = await openSite(directory, { savedFrom: 20 })
   const answers = await first.of(head, '')
@@ -260,9 +266,7 @@ test('a search that takes too long is given up, and says so', async () => {
 
 test('a search that takes too long goes on from there with the next call', async () => {
   await using project = await temporaryFolder()
-  const directory = join(project.path, 'site.git')
-  await runGit(project.path, ['init', '--quiet', '--bare', directory])
-  await importHistory(directory, { commits: 600 })
+  const directory = await importLongHistory(project.path)
   const commit = (await runGit(directory, ['rev-parse', 'main'])).stdout
   await using site = await openSite(directory, { treesUntilDeadline })
   const answers = await site.of(commit, '')
