@@ -1,7 +1,6 @@
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
+import { measureHealthDuring } from './health-latencies.ts'
 import { hostileReads, makeHostileHistory } from './hostile-history.ts'
-import { startWatcher } from './load-watcher.ts'
 import { percentile } from './measure.ts'
 import { print } from './print.ts'
 import { type Row, type RowName, timeRow } from './rows.ts'
@@ -30,9 +29,7 @@ export async function measureHealth(workspace: Workspace): Promise<Row[]> {
   ]
 }
 
-async function measureLatencies({ signal }: Workspace, svc: Svc) {
-  await using watcher = startWatcher(`${svc.url}/health`, svc.adminToken, signal)
-  const idle = await watcher.during([pause(idleMs, undefined, { signal })])
+function measureLatencies({ signal }: Workspace, svc: Svc) {
   const { url, authorization = '' } = svc.apiTarget(`/repos/${name}`)
   const rest = [...hostileReads]
   async function readAll(): Promise<void> {
@@ -42,6 +39,7 @@ async function measureLatencies({ signal }: Workspace, svc: Svc) {
       if (response.status >= 500) throw new Error(`${read} failed: ${response.status}`)
     }
   }
-  const all = Promise.all(Array.from({ length: readers }, readAll))
-  return { idle, busy: await watcher.during([all]) }
+  return measureHealthDuring(svc, { idleMs, signal }, () =>
+    Promise.all(Array.from({ length: readers }, readAll)),
+  )
 }

@@ -1,9 +1,5 @@
-import { existsSync } from 'node:fs'
-import { mkdir, rename, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { createRandom, line, toData } from './generators.ts'
-import { print } from './print.ts'
+import { keptHistory } from './kept-history.ts'
 import type { Workspace } from './workspace.ts'
 
 /** A history as large as git's own, or a small one with the same shape. */
@@ -41,25 +37,17 @@ export async function makeBrowsedHistory(
   { git }: Workspace,
   size: HistorySize,
 ): Promise<BrowsedHistory> {
-  const folder = join(tmpdir(), 'svc-bench-histories')
-  const path = join(folder, `browse-${size}-${version}.git`)
-  if (!existsSync(path)) {
-    const { commits } = historySizes[size]
-    print(`Creating a history of ${commits} commits in ${path}, which is kept for the next run`)
-    const unfinished = join(folder, `unfinished-${process.pid}.git`)
-    await mkdir(folder, { recursive: true })
-    try {
-      await git(['init', '--quiet', '--bare', '--initial-branch=main', unfinished])
-      const inIt = ['-C', unfinished]
+  const path = await keptHistory(`browse-${size}-${version}`, {
+    what: `a history of ${historySizes[size].commits} commits`,
+    async make(path) {
+      await git(['init', '--quiet', '--bare', '--initial-branch=main', path])
+      const inIt = ['-C', path]
       await git([...inIt, 'fast-import', '--quiet', '--date-format=raw'], { input: history(size) })
       await git([...inIt, 'repack', '-adfq', '--depth=50', '--window=10'])
       await git([...inIt, 'pack-refs', '--all'])
       await git([...inIt, 'commit-graph', 'write', '--reachable', '--changed-paths'])
-      await rename(unfinished, path)
-    } finally {
-      await rm(unfinished, { recursive: true, force: true })
-    }
-  }
+    },
+  })
   const { output } = await git(['-C', path, 'rev-list', '--reverse', '--first-parent', 'main'])
   return { path, commits: output.split('\n') }
 }

@@ -1,9 +1,5 @@
-import { existsSync } from 'node:fs'
-import { mkdir, rename, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { toData } from './generators.ts'
-import { print } from './print.ts'
+import { keptHistory } from './kept-history.ts'
 import type { Workspace } from './workspace.ts'
 
 const mib = 1024 * 1024
@@ -21,21 +17,14 @@ const version = 1
 
 /** Makes a repository whose branches are hard to read, each in its way, once: it is kept like that of `browse`. */
 export async function makeHostileHistory({ git }: Workspace): Promise<string> {
-  const folder = join(tmpdir(), 'svc-bench-histories')
-  const path = join(folder, `hostile-${version}.git`)
-  if (existsSync(path)) return path
-  print(`Creating a hostile history in ${path}, which is kept for the next run`)
-  const unfinished = join(folder, `unfinished-${process.pid}.git`)
-  await mkdir(folder, { recursive: true })
-  try {
-    await git(['init', '--quiet', '--bare', '--initial-branch=blob', unfinished])
-    await git(['-C', unfinished, 'fast-import', '--quiet'], { input: history() })
-    await git(['-C', unfinished, 'pack-refs', '--all'])
-    await rename(unfinished, path)
-  } finally {
-    await rm(unfinished, { recursive: true, force: true })
-  }
-  return path
+  return keptHistory(`hostile-${version}`, {
+    what: 'a hostile history',
+    async make(path) {
+      await git(['init', '--quiet', '--bare', '--initial-branch=blob', path])
+      await git(['-C', path, 'fast-import', '--quiet'], { input: history() })
+      await git(['-C', path, 'pack-refs', '--all'])
+    },
+  })
 }
 
 /** What is requested of it: the addresses below that of the repository. */

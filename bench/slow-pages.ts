@@ -1,10 +1,9 @@
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import { logIn } from '../test/support/page-client.ts'
 import { slowDocuments, slowFiles } from '../test/support/slow-inputs.ts'
 import { makeProject } from './fixtures.ts'
 import { publish } from './git-commands.ts'
-import { startWatcher } from './load-watcher.ts'
+import { measureHealthDuring } from './health-latencies.ts'
 import { percentile } from './measure.ts'
 import { print } from './print.ts'
 import { type Row, timeRow } from './rows.ts'
@@ -41,13 +40,7 @@ export async function measureSlowPages(workspace: Workspace): Promise<Row[]> {
     }
   }
 
-  async function watch(): Promise<{ idle: number[]; busy: number[] }> {
-    await using watcher = startWatcher(`${svc.url}/health`, svc.adminToken, signal)
-    const idle = await watcher.during([pause(idleMs, undefined, { signal })])
-    return { idle, busy: await watcher.during([openAll()]) }
-  }
-
-  const { idle, busy } = await watch()
+  const { idle, busy } = await measureHealthDuring(svc, { idleMs, signal }, openAll)
   await svc.stop()
   const values = { svc: percentile(busy, 0.99), idle: percentile(idle, 0.99) }
   return [timeRow('pages: GET /health while slow files are opened, p99', { values, rounds: 1 })]
