@@ -4,7 +4,6 @@ import { renderSentence, toSentence } from './event-sentences.ts'
 import { icon } from './icons.ts'
 import { type PageContext, page, type View } from './page.ts'
 import type { OperationValues } from './read-operations.ts'
-import { age } from './time.ts'
 
 type Activity = OperationValues['listActivity'][number]
 type LoggedEvents = OperationValues['listEvents']
@@ -54,7 +53,7 @@ ${more && html`<p class="pager"><a class="button" href="${more}">More repositori
   }
 }
 
-function repositoryRow({ to, now }: PageContext, repository: Activity): Html {
+function repositoryRow({ to, time }: PageContext, repository: Activity): Html {
   const { name, description, lastCommit, pushedAt, state, protectedBranches } = repository
   const about = state === 'ready' ? description || (lastCommit?.summary ?? '') : stateText[state]
   return html`<tr><td><h2><a href="${to.repository(name)}">${name}</a>${
@@ -63,7 +62,7 @@ function repositoryRow({ to, now }: PageContext, repository: Activity): Html {
   }</h2><p class="soft cut">${about}</p></td>
 <td>${pushLine(repository.pushes)}</td>
 <td>${repository.runs && activityTicks(repository.runs)}</td>
-<td class="soft">${pushedAt === null ? 'never' : age(pushedAt, now)}</td></tr>`
+<td class="soft">${pushedAt === null ? 'never' : time.age(pushedAt)}</td></tr>`
 }
 
 const stateText = { importing: 'Being imported', failed: 'The import has failed' }
@@ -123,14 +122,14 @@ function runsText(runs: BriefRuns): string {
 }
 
 /** The newest events as sentences; of the events of a push or a run, only the last. */
-async function recentEvents({ tryRead, to, now }: PageContext): Promise<Html | undefined> {
+async function recentEvents({ tryRead, to, time }: PageContext): Promise<Html | undefined> {
   const events = await tryRead('listEvents', { query: { before: 'latest', limit: readEvents } })
   const shown = events && withoutRepeated(events).slice(0, shownEvents)
   if (!shown || shown.length === 0) return undefined
   return html`<aside class="lately" aria-labelledby="lately"><h2 id="lately">Recent activity</h2><ol>${shown.map(
     (event) => {
       const sentence = toSentence(event, to)
-      return html`<li><span class="lately-dot ${sentence.tone}">${icon(sentence.icon)}</span><div><p>${renderSentence(sentence)}</p><span class="soft">${age(event.createdAt, now)}</span></div></li>`
+      return html`<li><span class="lately-dot ${sentence.tone}">${icon(sentence.icon)}</span><div><p>${renderSentence(sentence)}</p><span class="soft">${time.age(event.createdAt)}</span></div></li>`
     },
   )}</ol></aside>`
 }

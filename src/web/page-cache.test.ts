@@ -57,7 +57,7 @@ function startPage({ reads = ['getTree'], age = 5 * minute, maxBytes = 1e6 } = {
       }
       const context = {
         ...createReaders(call),
-        ...{ baseUrl: 'http://a', url, isLoggedIn, now, time: new PageTime(now) },
+        ...{ baseUrl: 'http://a', url, isLoggedIn, time: new PageTime(now) },
         ...{
           caller,
           session: undefined,

@@ -50,14 +50,14 @@ export function createPageCache({ maxBytes }: { maxBytes: number }) {
     context: PageContext,
   ): Promise<CachedView | View | RawResponse | Redirect> => {
     const key = [context.baseUrl, context.isLoggedIn, context.url].join('\n')
-    const variants = (pages.get(key) ?? []).filter((one) => isValidAt(one, context.now))
+    const variants = (pages.get(key) ?? []).filter((one) => isValidAt(one, context.time.at))
     const revalidate = createRevalidation(context, variants)
     for (const variant of variants) if (await isCurrent(variant, revalidate)) return variant.view
     const created = await create(page, context)
     if (!('variant' in created)) return created.result
     const { variant } = created
     const others = (pages.get(key) ?? []).filter(
-      (one) => isValidAt(one, context.now) && one.view.body.tag !== variant.view.body.tag,
+      (one) => isValidAt(one, context.time.at) && one.view.body.tag !== variant.view.body.tag,
     )
     pages.set(key, [variant, ...others].slice(0, maxVariants))
     return variant.view
@@ -142,8 +142,8 @@ async function create(page: CachedPage, context: PageContext): Promise<Created> 
     }
   }
 
-  const { caller, session, now, problem, fields, ifNoneMatch, requestId, ...shared } = context
-  const time = new PageTime(now)
+  const { caller, session, problem, fields, ifNoneMatch, requestId, ...shared } = context
+  const time = new PageTime(context.time.at)
   const recording: SharedContext = {
     ...shared,
     ...createReaders(call),
@@ -161,7 +161,7 @@ async function create(page: CachedPage, context: PageContext): Promise<Created> 
   if (isProvisional || result.more || result.status !== undefined) return { result }
   const view = { ...result, body: new PageBody(result.body) }
   const checks = checksOf([...reads.values()])
-  return { variant: { view, checks, createdAt: now, validUntil: time.validUntil } }
+  return { variant: { view, checks, createdAt: time.at, validUntil: time.validUntil } }
 }
 
 function keyOf(operation: string, { params, query, accept }: PageInput): string {

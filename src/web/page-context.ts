@@ -4,7 +4,6 @@ import { statusOf } from '../http/problem-response.ts'
 import type { OperationResult } from '../http/route.ts'
 import type { OpenSession } from '../sessions/sessions.ts'
 import type { PageContext } from './page.ts'
-import { PageTime } from './page-time.ts'
 import type { OperationValues, ReadOperation } from './read-operations.ts'
 
 export type PageCall = PageContext['call']
@@ -15,7 +14,7 @@ export function createContext(
   exchange: PageExchange,
   visit: Pick<
     PageContext,
-    'params' | 'to' | 'caller' | 'baseUrl' | 'now' | 'version' | 'render'
+    'params' | 'to' | 'caller' | 'baseUrl' | 'time' | 'version' | 'render'
   > & {
     open: OpenSession | undefined
   },
@@ -42,7 +41,6 @@ export function createContext(
     requestId,
     session: open?.session,
     isLoggedIn: open !== undefined,
-    time: new PageTime(rest.now),
     markProvisional() {},
     query,
     url: request.url ?? '',

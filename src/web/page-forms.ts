@@ -127,8 +127,8 @@ ${fault !== undefined && html`<p class="field-problem">${icon('warning')} ${faul
 
     /** The token or a login link, where the session must be unlocked: so nothing that was typed has to be typed again. */
     token(): Html | false {
-      const { session, now } = context
-      if (!session || unlockedForMs(session, true, now) > 60_000) return false
+      const { session, time } = context
+      if (!session || unlockedForMs(session, true, time.at) > 60_000) return false
       const id = `${prefix}-token`
       const isKey = session.sshKeyId !== null
       return html`<div class="field"><label for="${id}">${isKey ? 'New login link' : 'Your token'}</label>

@@ -70,7 +70,6 @@ export type PageContext = SharedContext & {
   caller: Principal
   /** Undefined for anonymous readers. */
   session: Session | undefined
-  now: number
   /** The id of the request in the log. */
   requestId: string
   /** The problem of a form of this page that was just sent, and its fields. */

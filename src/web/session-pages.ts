@@ -69,13 +69,13 @@ async function logIn(context: PageContext, parts: LoginParts, token: string): Pr
 
 /** Begins a session, in place of the one that the browser has. */
 async function startSession(
-  { session: former, caller, now }: PageContext,
+  { session: former, caller, time }: PageContext,
   { sessions, cookie, userAgent }: LoginParts,
   { principal, next }: { principal: Principal; next: string },
 ): Promise<Redirect> {
   const { secret, session } = await sessions.create(principal, userAgent)
   if (former) await sessions.end(caller, former.id)
-  const seconds = Math.max(0, Math.floor((session.expiresAt - now) / 1000))
+  const seconds = Math.max(0, Math.floor((session.expiresAt - time.at) / 1000))
   return new Redirect(next, 303, { 'set-cookie': cookie.set(secret, seconds) })
 }
 

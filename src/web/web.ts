@@ -38,6 +38,7 @@ import { type CachedView, createPageCache } from './page-cache.ts'
 import { createContext } from './page-context.ts'
 import { pageHeaders } from './page-headers.ts'
 import { pages } from './page-list.ts'
+import { PageTime } from './page-time.ts'
 import { problemNotice, problemView } from './problem-page.ts'
 import { sendGrowing, sendHtml, sendRaw, sendRedirect } from './responses.ts'
 import { robotsText, withNofollow } from './robots.ts'
@@ -112,14 +113,13 @@ export function createWeb({
     if (open) exchange.identify(caller)
     const to = createLinks(prefix)
     const base = address.href.replace(/\/$/, '')
-    const now = clock.now()
     const context = createContext(exchange, {
       open,
       caller,
       params,
       to,
       baseUrl: base,
-      now,
+      time: new PageTime(clock.now()),
       version,
       render,
     })

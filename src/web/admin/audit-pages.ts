@@ -6,7 +6,6 @@ import { type PageContext, page, type View } from '../page.ts'
 import { textOf } from '../page-forms.ts'
 import { problemNotice } from '../problem-page.ts'
 import type { OperationValues } from '../read-operations.ts'
-import { age } from '../time.ts'
 import { pager } from './pager.ts'
 
 type Entry = OperationValues['listAuditEntries'][number]
@@ -40,7 +39,7 @@ async function find({ readPage, query }: PageContext): Promise<Found> {
 }
 
 function auditView(context: PageContext, { value: entries, next, problem }: Found): View {
-  const { to, query, now } = context
+  const { to, query, time } = context
   const value = (name: string) => query.get(name) ?? ''
   const choice = (name: string, label: string, options: readonly string[]) =>
     html`<select name="${name}" aria-label="${label}"><option value="">${label}: any</option>${options.map(
@@ -85,7 +84,7 @@ ${
 <td>${repoName === null ? repositoryId !== null && html`<span class="soft" title="${repositoryId}">gone</span>` : html`<a class="linked" href="${to.repository(repoName)}">${repoName}</a>`}</td>
 <td class="soft">${via}${address !== null && html` <span class="nowrap">${address}</span>`}</td>
 <td class="details">${details(data)}</td>
-<td class="end soft">${age(createdAt, now)}</td></tr>`,
+<td class="end soft">${time.age(createdAt)}</td></tr>`,
   )}</tbody></table>`
 }
 ${pager(context, next, { first: 'Newest', next: 'Older' })}`,

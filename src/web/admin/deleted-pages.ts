@@ -3,7 +3,6 @@ import { html } from '../../render/html.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
 import { createForm, otherProblem, requireTyped, textOf } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
-import { age } from '../time.ts'
 import { pager, wholeCount } from './pager.ts'
 
 type Deleted = OperationValues['listDeletedRepositories'][number]
@@ -36,7 +35,7 @@ export const deletedPages = [
 ]
 
 function deletedView(context: PageContext, deleted: Deleted[], next: string | undefined): View {
-  const { to, caller, now } = context
+  const { to, caller, time } = context
   const mayChange = holds(caller, 'repo:delete')
   const rows = deleted.map((one) => ({
     ...one,
@@ -59,7 +58,7 @@ ${
   html`<ul class="card rows">${rows.map(
     ({ name, ownerUsername, deletedAt, purgeAt, restore, purge }) => html`<li class="row">
 <div class="grow"><h2 class="row-title">${name}</h2>
-<p class="soft">of <b>${ownerUsername}</b>, deleted ${age(deletedAt, now)}, removed for good ${age(purgeAt, now)}</p>
+<p class="soft">of <b>${ownerUsername}</b>, deleted ${time.age(deletedAt)}, removed for good ${time.age(purgeAt)}</p>
 ${
   mayChange &&
   html`<div class="folds"><details class="fold"${restore.isSent && html` open`}><summary>Restore</summary>${restore.render(html`${restore.text({ name: 'name', label: 'Name', value: name, maxLength: 100, help: 'Another one if the old one is taken.' })}<button class="primary">Restore</button>`)}</details>

@@ -1,6 +1,6 @@
 import type { Content } from '../../render/html.ts'
 import { numberOf, textOf } from '../page-forms.ts'
-import { age } from '../time.ts'
+import type { PageTime } from '../page-time.ts'
 
 const hour = { value: '1h', text: '1 hour' }
 const days = [1, 7, 30, 90, 365].map((count) => ({
@@ -30,15 +30,15 @@ export function expiryOf(fields: URLSearchParams) {
 /** When a token or key was created and used, and when it ends. */
 export function lifeOf(
   one: { createdAt: number; lastUsedAt: number | null; expiresAt: number | null },
-  now: number,
+  time: PageTime,
 ): Content[] {
   const { createdAt, lastUsedAt, expiresAt } = one
   return [
     'created ',
-    age(createdAt, now),
+    time.age(createdAt),
     ', ',
-    ...(lastUsedAt === null ? ['never used'] : ['used ', age(lastUsedAt, now)]),
+    ...(lastUsedAt === null ? ['never used'] : ['used ', time.age(lastUsedAt)]),
     ', ',
-    ...(expiresAt === null ? ['never expires'] : ['expires ', age(expiresAt, now)]),
+    ...(expiresAt === null ? ['never expires'] : ['expires ', time.age(expiresAt)]),
   ]
 }

@@ -89,13 +89,13 @@ ${form.token()}
   }
 }
 
-function keyRow({ to, now }: PageContext, key: Key) {
+function keyRow({ to, time }: PageContext, key: Key) {
   const { id, name, fingerprint, keyType, permissions } = key
   return html`<li class="row">
 ${icon('key', 'soft')}
 <div class="grow"><h2 class="row-title">${name}</h2>
 <p class="soft"><code>${fingerprint}</code> ${keyType}</p>
-<p class="soft">${lifeOf(key, now)}</p></div>
+<p class="soft">${lifeOf(key, time)}</p></div>
 <span class="badges">${permissions.map((one) => html`<span class="badge">${one}</span>`)}</span>
 ${formButton(to.own(`keys/${id}/delete`), 'Delete', { className: 'small danger', label: `Delete ${name}` })}
 </li>`

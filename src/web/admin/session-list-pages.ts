@@ -3,7 +3,6 @@ import type { Session } from '../../sessions/sessions.ts'
 import { icon } from '../icons.ts'
 import { type PageContext, Redirect, type SessionPage, type View } from '../page.ts'
 import { formButton } from '../page-forms.ts'
-import { age } from '../time.ts'
 import { deviceOf } from './user-agent.ts'
 
 // Ending a session never asks for the token: a session that is not one's own must be ended at once.
@@ -44,7 +43,7 @@ function toLogin({ to }: PageContext): Redirect {
 }
 
 function sessionsView(context: PageContext, own: Session, sessions: Session[]): View {
-  const { to, now, caller } = context
+  const { to, time, caller } = context
   const sorted = [...sessions].sort(
     (one, other) =>
       Number(other.id === own.id) - Number(one.id === own.id) || other.seenAt - one.seenAt,
@@ -61,8 +60,8 @@ ${sorted.map(({ id, userAgent, seenAt, createdAt, expiresAt, unlockedUntil, sshK
   const isOwn = id === own.id
   return html`<li class="row">
 <div class="grow"><h2 class="row-title">${device}${isOwn && html`<span class="badge accent">this session</span>`}</h2>
-<p class="soft">seen ${age(isOwn ? now : seenAt, now)}, logged in ${age(createdAt, now)} with ${sshKeyId === null ? 'a token' : 'an SSH key'}, ends ${age(expiresAt, now)}</p></div>
-<span class="soft nowrap">${icon(unlockedUntil > now ? 'key' : 'lock')} ${unlockedUntil > now ? html`can make changes, locks ${age(unlockedUntil, now)}` : 'read-only'}</span>
+<p class="soft">seen ${time.age(isOwn ? time.at : seenAt)}, logged in ${time.age(createdAt)} with ${sshKeyId === null ? 'a token' : 'an SSH key'}, ends ${time.age(expiresAt)}</p></div>
+<span class="soft nowrap">${icon(unlockedUntil > time.at ? 'key' : 'lock')} ${unlockedUntil > time.at ? html`can make changes, locks ${time.age(unlockedUntil)}` : 'read-only'}</span>
 ${isOwn ? formButton(to.own('logout'), 'Log out') : formButton(to.own(`sessions/${id}/end`), 'End', { label: `End the session of ${device}`, className: 'small danger' })}
 </li>`
 })}

@@ -4,7 +4,6 @@ import { icon } from '../icons.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
 import { formButton, otherProblem, textOf } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
-import { age } from '../time.ts'
 import { lifeOf } from './expiry.ts'
 import { pager, wholeCount } from './pager.ts'
 import { newTokenOf, tokenForm } from './token-form.ts'
@@ -104,23 +103,23 @@ ${pager(context, next)}`,
 }
 
 /** The token of the session, which its own user cannot list. */
-function ownFacts({ caller, session, now }: PageContext): Html {
+function ownFacts({ caller, session, time }: PageContext): Html {
   const { permissions, repositories, refs, expiresAt } = caller
   return html`<section class="card pad own-token"><h2>This session</h2>
 <dl class="facts"><dt>User</dt><dd>${caller.username}</dd>
 <dt>Permissions</dt><dd class="badges">${[...permissions].map((one) => html`<span class="badge">${one}</span>`)}</dd>
 <dt>Repositories</dt><dd>${repositories === undefined ? 'all that the user can see' : `${repositories.size} of them`}</dd>
 <dt>Refs</dt><dd>${refs === undefined ? 'all' : refs.map((ref) => html`<code>${ref}</code> `)}</dd>
-<dt>Expires</dt><dd>${expiresAt ? age(expiresAt, now) : 'never'}${session && html`, the session ${age(session.expiresAt, now)}`}</dd></dl></section>`
+<dt>Expires</dt><dd>${expiresAt ? time.age(expiresAt) : 'never'}${session && html`, the session ${time.age(session.expiresAt)}`}</dd></dl></section>`
 }
 
-function tokenRow({ to, now, caller, session }: PageContext, token: Token): Html {
+function tokenRow({ to, time, caller, session }: PageContext, token: Token): Html {
   const { id, name, username, permissions, repositories, refs, delegatedFrom } = token
   const isForAdmin = isAdmin(caller)
   const path = isForAdmin ? `tokens/${id}/delete` : `tokens/delegated/${id}/delete`
   return html`<li class="row">
 <div class="grow"><h2 class="row-title">${name}${delegatedFrom !== null && isForAdmin && html`<span class="badge">delegated</span>`}${session?.tokenId === id && html`<span class="badge accent">this session</span>`}</h2>
-<p class="soft">${isForAdmin && html`of <b>${username}</b>, `}${lifeOf(token, now)}</p>
+<p class="soft">${isForAdmin && html`of <b>${username}</b>, `}${lifeOf(token, time)}</p>
 <p class="badges">${permissions.map((one) => html`<span class="badge ${one === 'admin' ? 'accent' : ''}">${one}</span>`)}</p>
 ${repositories !== null && html`<p class="soft">Only ${repositories.map((one, index) => html`${index > 0 && ', '}<a href="${to.repository(one)}">${one}</a>`)}${repositories.length === 0 && 'repositories that are gone'}</p>`}
 ${refs !== null && html`<p class="soft">Pushes only ${refs.map((ref) => html`<code>${ref}</code> `)}</p>`}
@@ -133,7 +132,7 @@ ${session?.tokenId !== id && formButton(to.own(path), 'Delete', { className: 'sm
 function createdView(context: PageContext, value: unknown): View {
   // The response of the operation.
   const { name, username, token, permissions, expiresAt } = value as Token & { token: string }
-  const { to, now } = context
+  const { to, time } = context
   return {
     title: 'Token created · svc',
     isNoIndex: true,
@@ -144,7 +143,7 @@ function createdView(context: PageContext, value: unknown): View {
 <div class="card copy-field"><code>${token}</code><button class="copy needs-js" aria-label="Copy" type="button">${icon('copy')}</button></div>
 <dl class="facts"><dt>Name</dt><dd>${name}</dd><dt>User</dt><dd>${username}</dd>
 <dt>Permissions</dt><dd class="badges">${permissions.map((one) => html`<span class="badge">${one}</span>`)}</dd>
-<dt>Expires</dt><dd>${expiresAt === null ? 'never' : age(expiresAt, now)}</dd></dl>
+<dt>Expires</dt><dd>${expiresAt === null ? 'never' : time.age(expiresAt)}</dd></dl>
 <a class="button primary" href="${to.own('tokens')}">Done</a>
 </section>`,
   }

@@ -6,7 +6,6 @@ import { action, type PageContext, page, type View } from '../page.ts'
 import { createForm, otherProblem } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { runMark } from '../runs/run-states.ts'
-import { age } from '../time.ts'
 import { commitLink, recentRuns } from './commit-parts.ts'
 import { deletionMenu, refPager, ruleBadge, rulesOf } from './ref-parts.ts'
 
@@ -60,7 +59,7 @@ async function branchesView(context: PageContext): Promise<View> {
   }${branch.isProtected && ruleBadge(branch.name, rules)}</div></td>
 <td class="ref-commit">${
     branch.commit
-      ? html`<div class="cut"><a href="${to.commit(name, branch.id)}">${branch.commit.summary}</a></div><span class="soft">${branch.commit.author.name} · ${age(branch.commit.at, context.now)}</span>`
+      ? html`<div class="cut"><a href="${to.commit(name, branch.id)}">${branch.commit.summary}</a></div><span class="soft">${branch.commit.author.name} · ${context.time.age(branch.commit.at)}</span>`
       : html`<span class="soft">unreadable</span> ${commitLink(to, name, branch.id)}`
   }</td>
 <td>${!branch.isDefault && aheadBehind(branch, repository.defaultBranch)}</td>

@@ -7,7 +7,6 @@ import { action, type PageContext, page, type View } from '../page.ts'
 import { createForm, otherProblem } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { runMark } from '../runs/run-states.ts'
-import { age } from '../time.ts'
 import { commitLink, recentRuns, splitMessage } from './commit-parts.ts'
 import { deletionMenu, refPager, ruleBadge, rulesOf } from './ref-parts.ts'
 
@@ -39,7 +38,7 @@ export const tagPages = [
 type Tag = OperationValues['listTags'][number]
 
 async function tagsView(context: PageContext): Promise<View> {
-  const { read, readPage, query, params, to, now } = context
+  const { read, readPage, query, params, to, time } = context
   const name = params.name ?? ''
   const repository = await read('getRepository')
   const cursor = query.get('cursor') ?? undefined
@@ -60,7 +59,7 @@ async function tagsView(context: PageContext): Promise<View> {
         : html`<a href="${to.src(name, rev)}">${tag.name}</a>`
     }${tag.isProtected && ruleBadge(tag.name, rules)}</h2>
 <div class="commit-meta"><p class="soft">${targetOf(tag, name, to)}${
-      tag.tagger && html` · ${tag.tagger.name} tagged ${age(tag.tagger.at, now)}`
+      tag.tagger && html` · ${tag.tagger.name} tagged ${time.age(tag.tagger.at)}`
     }${tag.message !== null && html` · ${subject}`}</p>
 ${body !== '' && html`<details><summary>Message</summary><pre>${body}</pre></details>`}</div></div>
 ${tag.commit !== null && runMark(to, name, runs.get(tag.commit))}

@@ -4,9 +4,9 @@ import { renderSentence, toSentence } from '../event-sentences.ts'
 import { icon } from '../icons.ts'
 import type { Links } from '../links.ts'
 import { type PageContext, page } from '../page.ts'
+import type { PageTime } from '../page-time.ts'
 import { problemNotice } from '../problem-page.ts'
 import type { OperationValues } from '../read-operations.ts'
-import { age } from '../time.ts'
 import { filtersOf } from './live-pages.ts'
 
 type ShownEvent = OperationValues['listEvents'][number]
@@ -20,7 +20,7 @@ export const eventPages = [
     weight: 'git',
     audience: 'members',
     async show(context) {
-      const { query, to, now } = context
+      const { query, to, time } = context
       const { repository, kind } = filtersOf(query)
       const before = query.get('before') || 'latest'
       const { events, next } = await readBack(context, before)
@@ -43,7 +43,7 @@ ${problemNotice(context)}
 <div id="events" data-part>${
           events.length === 0
             ? html`<div class="card empty"><h2>No events</h2><p class="soft">${next === undefined ? 'The log has none that you can see.' : 'There are none in this part of the log.'}</p></div>`
-            : html`<ol class="card events">${events.map((event) => eventRow(event, to, now))}</ol>`
+            : html`<ol class="card events">${events.map((event) => eventRow(event, to, time))}</ol>`
         }</div>
 ${next !== undefined && html`<nav class="pager" aria-label="Pages"><a class="button" rel="next" href="?${withBefore(query, next)}">Older events</a></nav>`}`,
       }
@@ -51,10 +51,10 @@ ${next !== undefined && html`<nav class="pager" aria-label="Pages"><a class="but
   }),
 ]
 
-function eventRow(event: ShownEvent, to: Links, now: number): Html {
+function eventRow(event: ShownEvent, to: Links, time: PageTime): Html {
   const sentence = toSentence(event, to)
   return html`<li class="event" id="e${event.seq}"><span class="event-icon ${sentence.tone}">${icon(sentence.icon)}</span>
-<p class="grow">${renderSentence(sentence)}</p><span class="soft">${age(event.createdAt, now)}</span></li>`
+<p class="grow">${renderSentence(sentence)}</p><span class="soft">${time.age(event.createdAt)}</span></li>`
 }
 
 async function readBack({ call, query }: PageContext, from: string) {

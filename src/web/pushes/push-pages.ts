@@ -2,7 +2,6 @@ import { type Html, html } from '../../render/html.ts'
 import { icon } from '../icons.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
 import { problemNotice } from '../problem-page.ts'
-import { age } from '../time.ts'
 import { refChange, refChanges, type ShownPush, undoSteps } from './ref-changes.ts'
 
 const pageSize = 50
@@ -19,7 +18,7 @@ export const pushPages = [
   page('/r/:name/pushes', ['listPushes'], {
     weight: 'light',
     audience: 'members',
-    async show({ params, query, to, now, readPage }) {
+    async show({ params, query, to, time, readPage }) {
       const name = params.name ?? ''
       const [ref, cursor] = [query.get('ref') || undefined, query.get('cursor') || undefined]
       const { value: pushes, next } = await readPage('listPushes', {
@@ -45,7 +44,7 @@ ${ref !== undefined && html`<p class="filters">Only those that changed <code>${r
                 ) => html`<li class="row push-row">${icon(push.via === 'undo' ? 'undo' : 'push', 'soft')}
 <div class="grow"><p>${pushTitle(push, to.of(name, `pushes/${push.id}`))}${undone.has(push.id) && html` <span class="badge">${icon('undo')}undone</span>`}</p>
 ${refChanges(push, name, to, 4)}</div>
-<span class="soft">${age(push.pushedAt, now)}</span></li>`,
+<span class="soft">${time.age(push.pushedAt)}</span></li>`,
               )}</ul>`
         }</div>
 ${next !== undefined && html`<nav class="pager" aria-label="Pages"><a class="button" rel="next" href="?${String(nextQuery)}">Older pushes</a></nav>`}`,
@@ -72,7 +71,7 @@ function pushTitle({ actor, via, refs }: ShownPush, href: string): Html {
 }
 
 async function showPush(context: PageContext): Promise<View> {
-  const { params, to, now, read } = context
+  const { params, to, time, read } = context
   const { name = '', id = '' } = params
   const push = await read('getPush')
   const undoneBy = await findUndo(context, push)
@@ -87,7 +86,7 @@ async function showPush(context: PageContext): Promise<View> {
     body: html`<div class="page-head"><h1>${push.via === 'undo' ? 'Undo' : 'Push'} by ${push.actor.username}</h1></div>
 ${problemNotice(context)}
 <dl class="facts">
-<dt>When</dt><dd>${age(push.pushedAt, now)}</dd>
+<dt>When</dt><dd>${time.age(push.pushedAt)}</dd>
 <dt>How</dt><dd>${transports[push.via] ?? push.via}</dd>
 <dt>Credential</dt><dd><code>${push.actor.id}</code></dd>
 ${push.undoes !== null && html`<dt>Undid</dt><dd><a class="linked" href="${to.of(name, `pushes/${push.undoes}`)}">an earlier push</a></dd>`}
@@ -101,7 +100,7 @@ ${
 <section><h2>Refs</h2><ul class="card">${push.refs.map((ref) => html`<li class="row">${refChange(ref, name, to)}</li>`)}</ul></section>
 <section class="undo"><h2>Undo</h2>${
       undoneBy
-        ? html`<p>${icon('undo')} Undone by <b>${undoneBy.actor.username}</b>, ${age(undoneBy.pushedAt, now)}: <a href="${to.of(name, `pushes/${undoneBy.id}`)}">see that push</a>.</p>`
+        ? html`<p>${icon('undo')} Undone by <b>${undoneBy.actor.username}</b>, ${time.age(undoneBy.pushedAt)}: <a href="${to.of(name, `pushes/${undoneBy.id}`)}">see that push</a>.</p>`
         : push.undoable
           ? html`<p>Undoing this push would, all at once:</p><ul class="undo-steps">${undoSteps(push)}</ul>
 ${

@@ -4,7 +4,6 @@ import { splitMessage } from '../history/commit-parts.ts'
 import { icon } from '../icons.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
 import { problemNotice } from '../problem-page.ts'
-import { age } from '../time.ts'
 import { causeOf, durationOf, sourceOf } from './run-facts.ts'
 import { type RunInList, stateMark } from './run-states.ts'
 import { runTicks } from './run-ticks.ts'
@@ -27,7 +26,7 @@ export const runListPages = [
 ]
 
 async function showRuns(context: PageContext): Promise<View> {
-  const { params, query, to, now, readPage } = context
+  const { params, query, to, readPage } = context
   const name = params.name ?? ''
   const branch = query.get('branch') || undefined
   const status = statuses.find((one) => one === query.get('status'))
@@ -56,7 +55,7 @@ ${await startForm(context)}
 <div id="runs" data-part>${
       runs.length === 0
         ? html`<div class="card empty"><h2>No${isFiltered && ' matching'} runs</h2><p class="soft">A push runs the workflows of ${html`<code>.svc/workflows/</code>`} whose triggers match it.</p></div>`
-        : html`<ul class="card runs">${runs.map((run) => runRow(run, { context, name, now, subject: subjects.get(run.commit) ?? '' }))}</ul>`
+        : html`<ul class="card runs">${runs.map((run) => runRow(run, { context, name, subject: subjects.get(run.commit) ?? '' }))}</ul>`
     }</div>
 ${next !== undefined && html`<nav class="pager" aria-label="Pages"><a class="button" rel="next" href="?${withCursor(query, next)}">Older runs</a></nav>`}`,
   }
@@ -64,17 +63,12 @@ ${next !== undefined && html`<nav class="pager" aria-label="Pages"><a class="but
 
 function runRow(
   run: RunInList,
-  {
-    context: { to },
-    name,
-    now,
-    subject,
-  }: { context: PageContext; name: string; now: number; subject: string },
+  { context: { to, time }, name, subject }: { context: PageContext; name: string; subject: string },
 ): Html {
   return html`<li class="row run-row">${stateMark(run)}
 <div class="grow"><p class="cut"><a class="title" href="${to.of(name, `runs/${run.number}`)}">${subject || run.name}</a></p>
 <p class="run-facts soft"><span>${run.name} <span class="nowrap">#${run.number}</span></span> ${causeOf(run)} ${sourceOf(to, name, run)}</p></div>
-<span class="end soft run-times">${durationOf(run, now)} <span>${age(run.createdAt, now)}</span></span></li>`
+<span class="end soft run-times">${durationOf(run, time.at)} <span>${time.age(run.createdAt)}</span></span></li>`
 }
 
 /** The subjects of the commits of runs; empty for those who may not read the code. */

@@ -5,7 +5,7 @@ import { counted } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
 import { problemNotice } from '../problem-page.ts'
-import { age, toDuration } from '../time.ts'
+import { toDuration } from '../time.ts'
 import { causeOf, durationOf, sourceOf } from './run-facts.ts'
 import { newLogBudget, stepLog } from './run-log-view.ts'
 import {
@@ -40,7 +40,7 @@ export const runPages = [
 ]
 
 async function showRun(context: PageContext): Promise<View> {
-  const { params, query, to, now, read } = context
+  const { params, query, to, time, read } = context
   const { name = '', number = '' } = params
   const attempt = query.get('attempt') || undefined
   const run = await read('getRun', { params: { id: number }, query: { attempt } })
@@ -63,15 +63,15 @@ async function showRun(context: PageContext): Promise<View> {
     body: html`${problemNotice(context)}
 <div id="run-head" data-part>${head}</div>
 <div class="run-layout">
-<nav class="run-side" id="run-side" data-part aria-label="Jobs and steps">${sideList(run, steps, now)}
+<nav class="run-side" id="run-side" data-part aria-label="Jobs and steps">${sideList(run, steps, time.at)}
 <p class="run-links"><a href="${logHref}">Whole log</a> · <a href="${logHref}${ofAttempt ? '&' : '?'}plain">as text</a></p></nav>
 <div class="run-main">
 <div id="run-digest" data-part>${digest(run, steps, context)}</div>
-<div id="run-timeline" data-part>${runTimeline(run, steps, now)}</div>
+<div id="run-timeline" data-part>${runTimeline(run, steps, time.at)}</div>
 <div id="run-steps">${steps.map((step) => {
       const isOpen = opened.has(step.number)
       return html`<details class="card step" id="step-${step.number}" data-part="new"${isOpen && html` open`}>
-<summary id="summary-${step.number}" data-part class="${step.status}">${icon('right', 'chevron')}${stateMark(step)}<h2>${run.jobs.length > 1 && html`<span class="soft">${step.job} › </span>`}${step.name}</h2>${durationOf(step, now)}</summary>
+<summary id="summary-${step.number}" data-part class="${step.status}">${icon('right', 'chevron')}${stateMark(step)}<h2>${run.jobs.length > 1 && html`<span class="soft">${step.job} › </span>`}${step.name}</h2>${durationOf(step, time.at)}</summary>
 ${stepLog(isStateOnly ? { ...step, output: '' } : step, { logHref: `${logHref}${ofAttempt ? '&' : '?'}step=${step.number}`, isOpen, budget })}
 ${step.fault && html`<p class="log-note bad">${step.fault}</p>`}</details>`
     })}</div>
@@ -91,7 +91,7 @@ function openSteps(steps: readonly ShownStep[]): Set<number> {
 }
 
 async function runHead(run: ShownRun, context: PageContext): Promise<Html> {
-  const { to, params, now, may, query } = context
+  const { to, params, time, may, query } = context
   const name = params.name ?? ''
   const self = to.of(name, `runs/${run.number}`)
   const isFormer = query.has('attempt')
@@ -100,8 +100,8 @@ async function runHead(run: ShownRun, context: PageContext): Promise<Html> {
   const hasFailed = run.conclusion !== 'success'
   const started =
     run.startedAt === null
-      ? html`queued ${age(run.queuedAt, now)}`
-      : html`started ${age(run.startedAt, now)}`
+      ? html`queued ${time.age(run.queuedAt)}`
+      : html`started ${time.age(run.startedAt)}`
   const attempts = [
     ...run.attempts.map(({ attempt }) => attempt),
     ...(isFormer ? [] : [run.attempt]),
@@ -117,7 +117,7 @@ ${
   }</div>`
 }</div>
 <p class="run-facts">${stateBadge(run)} ${causeOf(run)} ${sourceOf(to, name, run)}
-<span class="fact">${icon('history')}<span>${started}${run.startedAt !== null && html`, ${isRunning ? 'running for' : 'took'} ${durationOf(run, now)}`}</span></span>
+<span class="fact">${icon('history')}<span>${started}${run.startedAt !== null && html`, ${isRunning ? 'running for' : 'took'} ${durationOf(run, time.at)}`}</span></span>
 ${run.isolation !== null && html`<span class="fact" title="${run.isolation}">${icon('shield')}${run.isolation.split(':', 1)}</span>`}</p>
 ${
   (attempts.length > 1 || isFormer) &&

@@ -3,7 +3,6 @@ import { type Html, html } from '../../render/html.ts'
 import { icon } from '../icons.ts'
 import { formButton } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
-import { age } from '../time.ts'
 import { type SectionParts, section } from './section.ts'
 
 const roleWords: Record<string, string> = {
@@ -60,7 +59,7 @@ ${
     ({
       name: secret,
       updatedAt,
-    }) => html`<li class="row">${icon('lock', 'soft')}<b class="grow mono">${secret}</b><span class="soft">set ${age(updatedAt, context.now)}</span>
+    }) => html`<li class="row">${icon('lock', 'soft')}<b class="grow mono">${secret}</b><span class="soft">set ${context.time.age(updatedAt)}</span>
 ${mayChange && formButton(address('secrets/remove'), 'Delete', { hidden: { secret }, className: 'small danger', label: `Delete ${secret}` })}</li>`,
   )}</ul>`
 }

@@ -3,8 +3,8 @@ import { grouped } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { type PageContext, page, type View } from '../page.ts'
 import { formButton, otherProblem } from '../page-forms.ts'
+import type { PageTime } from '../page-time.ts'
 import type { OperationValues } from '../read-operations.ts'
-import { age } from '../time.ts'
 import { toShortTime } from './delivery-ticks.ts'
 import { statusBadge } from './webhook-parts.ts'
 
@@ -26,7 +26,7 @@ export const deliveryPages = [
 ]
 
 function deliveryView(context: PageContext, delivery: Shown, mayRetry: boolean): View {
-  const { to, now } = context
+  const { to, time } = context
   const name = context.params.name ?? ''
   const { id, webhookId, event, seq, status, url, attempts, maxAttempts, history } = delivery
   const webhook = to.of(name, `webhooks/${webhookId}`)
@@ -49,26 +49,29 @@ ${otherProblem(context)}
 <div class="with-side"><div>
 <section><h2 class="gap">Attempts</h2>
 ${history.length === 0 && html`<p class="card pad soft">No attempts yet.</p>`}
-${history.toReversed().map((attempt, index) => attemptView(attempt, { isOpen: index === 0, now }))}
+${history.toReversed().map((attempt, index) => attemptView(attempt, { isOpen: index === 0, time }))}
 ${history.length < attempts && html`<p class="help">The last ${history.length} of ${grouped(attempts)} attempts.</p>`}</section>
 <section><h2 class="gap">Request body</h2>${bodyView(delivery.body)}</section>
 </div>
 <aside class="side" aria-label="About the delivery"><section><h2>About</h2><ul>
-<li>${icon('history')}<span>created ${age(delivery.createdAt, now)}</span></li>
+<li>${icon('history')}<span>created ${time.age(delivery.createdAt)}</span></li>
 <li>${icon('again')}${grouped(attempts)} of ${maxAttempts} attempts</li>
-${delivery.nextAttemptAt !== null && html`<li>${icon('waiting')}<span>next ${age(delivery.nextAttemptAt, now)}</span></li>`}
-${delivery.completedAt !== null && html`<li>${icon(status === 'success' ? 'check' : 'cross')}<span>ended ${age(delivery.completedAt, now)}</span></li>`}
+${delivery.nextAttemptAt !== null && html`<li>${icon('waiting')}<span>next ${time.age(delivery.nextAttemptAt)}</span></li>`}
+${delivery.completedAt !== null && html`<li>${icon(status === 'success' ? 'check' : 'cross')}<span>ended ${time.age(delivery.completedAt)}</span></li>`}
 ${delivery.previousSeq !== null && html`<li>${icon('link')}${delivery.previousSeq === 0 ? 'the first event' : `after event ${grouped(delivery.previousSeq)}`}</li>`}
 </ul><p class="help">Id <code>${id}</code></p></section></aside></div>`,
   }
 }
 
-function attemptView(attempt: Attempt, { isOpen, now }: { isOpen: boolean; now: number }): Html {
+function attemptView(
+  attempt: Attempt,
+  { isOpen, time }: { isOpen: boolean; time: PageTime },
+): Html {
   const { attempt: number, trigger, startedAt, duration, responseStatus, error } = attempt
   const { requestHeaders, responseHeaders, responseBody } = attempt
   const isGood = error === null
   return html`<details class="card attempt"${isOpen && html` open`}>
-<summary><span class="${isGood ? 'good' : 'bad'}">${icon(isGood ? 'check' : 'cross')}</span> <b>Attempt ${number}</b> <span class="soft">${responseStatus === null ? 'no response' : `status ${responseStatus}`}${trigger === 'manual' && ', by hand'}</span> <span class="soft time">${toShortTime(duration)}, ${age(startedAt, now)}</span></summary>
+<summary><span class="${isGood ? 'good' : 'bad'}">${icon(isGood ? 'check' : 'cross')}</span> <b>Attempt ${number}</b> <span class="soft">${responseStatus === null ? 'no response' : `status ${responseStatus}`}${trigger === 'manual' && ', by hand'}</span> <span class="soft time">${toShortTime(duration)}, ${time.age(startedAt)}</span></summary>
 <div class="pad">
 ${error !== null && html`<p class="bad">${error}</p>`}
 ${headersView('Request headers', requestHeaders)}

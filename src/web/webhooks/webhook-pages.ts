@@ -5,7 +5,6 @@ import { icon } from '../icons.ts'
 import { type PageContext, page, type View } from '../page.ts'
 import { createForm, formButton, otherProblem, textOf } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
-import { age } from '../time.ts'
 import { deliveryTicks, deliveryWords, toShortTime } from './delivery-ticks.ts'
 import {
   healthBadge,
@@ -67,7 +66,7 @@ function listView(
   rows: { webhook: ShownWebhook; deliveries: Listed[] }[],
   mayCreate: boolean,
 ): View {
-  const { to, now } = context
+  const { to, time } = context
   const name = context.params.name ?? ''
   const form = webhookForm(context, to.of(name, 'webhooks'))
   return {
@@ -85,7 +84,7 @@ ${
     ({ webhook, deliveries }) => html`<li class="row">
 <div class="grow"><h2 class="row-title"><a href="${to.of(name, `webhooks/${webhook.id}`)}">${webhook.url}</a></h2>
 <p class="soft">${webhook.events.join(', ')}${webhook.hasSecret && ', signed'}${webhook.pending > 0 && `, ${grouped(webhook.pending)} pending`}</p>
-${webhook.health !== 'healthy' && html`<p class="soft">${healthReason(webhook, now)}</p>`}</div>
+${webhook.health !== 'healthy' && html`<p class="soft">${healthReason(webhook, time)}</p>`}</div>
 ${deliveryTicks(deliveries, ticksInList)}
 ${healthBadge(webhook)}
 </li>`,
@@ -109,13 +108,13 @@ function webhookView(
     mayChange: boolean
   },
 ): View {
-  const { to, now } = context
+  const { to, time } = context
   const { webhook, newest, listed, mayChange } = shown
   const name = context.params.name ?? ''
   const address = to.of(name, `webhooks/${webhook.id}`)
   const edit = webhookForm(context, `${address}/edit`, webhook)
   const replay = replayForm(context, address)
-  const reason = healthReason(webhook, now)
+  const reason = healthReason(webhook, time)
   return {
     title: `Webhook · ${name} · svc`,
     repository: name,
@@ -141,8 +140,8 @@ ${pager(context, listed.next, { first: 'Newest', next: 'Older' })}</section>
 <section><h2>About</h2><ul>
 <li>${icon('webhook')}${webhook.events.join(', ')}</li>
 <li>${icon(webhook.hasSecret ? 'lock' : 'warning')}${webhook.hasSecret ? 'signed' : 'not signed'}</li>
-${webhook.secretExpiresAt !== null && html`<li>${icon('key')}<span>previous secret until ${age(webhook.secretExpiresAt, now)}</span></li>`}
-<li>${icon('history')}<span>created ${age(webhook.createdAt, now)}</span></li>
+${webhook.secretExpiresAt !== null && html`<li>${icon('key')}<span>previous secret until ${time.age(webhook.secretExpiresAt)}</span></li>`}
+<li>${icon('history')}<span>created ${time.age(webhook.createdAt)}</span></li>
 ${webhook.pending > 0 && html`<li>${icon('waiting')}${grouped(webhook.pending)} pending</li>`}
 </ul></section>
 ${
@@ -158,7 +157,7 @@ ${
 }
 
 function deliveriesTable(
-  { to, now }: PageContext,
+  { to, time }: PageContext,
   address: string,
   {
     listed,
@@ -181,14 +180,14 @@ ${
 <td>${one.responseStatus ?? (one.error === null ? '' : html`<span class="soft">${one.error}</span>`)}</td>
 <td class="soft nowrap">${one.attempts} of ${one.maxAttempts}</td>
 <td class="soft nowrap">${one.duration !== null && toShortTime(one.duration)}</td>
-<td class="end soft">${age(one.createdAt, now)}</td></tr>`,
+<td class="end soft">${time.age(one.createdAt)}</td></tr>`,
       )}</tbody></table>`
 }`
 }
 
 function replayForm(context: PageContext, address: string) {
   const form = createForm(context, `${address}/replay`)
-  const day = new Date(context.now - 86_400_000).toISOString().slice(0, 16)
+  const day = new Date(context.time.at - 86_400_000).toISOString().slice(0, 16)
   return {
     form,
     html: form.render(html`${form.text({ name: 'since', label: 'From (UTC)', type: 'datetime-local', isRequired: true, value: day })}

@@ -3,8 +3,8 @@ import { subscribableKinds } from '../../webhooks/subscribable-kinds.ts'
 import { icon } from '../icons.ts'
 import type { PageContext } from '../page.ts'
 import { createForm } from '../page-forms.ts'
+import type { PageTime } from '../page-time.ts'
 import type { OperationValues } from '../read-operations.ts'
-import { age } from '../time.ts'
 
 export type ShownWebhook = OperationValues['getWebhook']
 type Status = OperationValues['listDeliveries'][number]['status']
@@ -17,12 +17,12 @@ export function healthBadge({ health }: ShownWebhook): Html {
 }
 
 /** Why it is in this state. */
-export function healthReason(webhook: ShownWebhook, now: number): Html | false {
+export function healthReason(webhook: ShownWebhook, time: PageTime): Html | false {
   const { health, failingSince, disabledAt, disabledReason } = webhook
   if (health === 'failing' && failingSince !== null)
-    return html`Attempts have failed since ${age(failingSince, now)}.`
+    return html`Attempts have failed since ${time.age(failingSince)}.`
   if (health === 'disabled' && disabledAt !== null)
-    return html`Disabled ${age(disabledAt, now)}: ${disabledReason}`
+    return html`Disabled ${time.age(disabledAt)}: ${disabledReason}`
   return false
 }
 
