@@ -35,7 +35,9 @@ The first SIGTERM or Ctrl-C returns the runs to the queue, the second one exits
 at once.`
 
 export const runHelp = `
-Without files, all workflows in .svc/workflows run. Each job gets a copy of your
+Without files, all workflows in .svc/workflows run, or if there are none, those
+in .github/workflows. --check accepts files anywhere, also outside a repository,
+and notes what is valid but has no effect. Each job gets a copy of your
 working tree with uncommitted changes, but without ignored files; steps do not
 change your own tree. The settings of the sandbox and its limits, from
 SVC_SANDBOX on in svc serve --help, are environment variables. Ctrl-C cancels
@@ -44,6 +46,7 @@ without success, 2 for invalid files and invalid arguments, such as an unknown
 job, 130 when interrupted.
 
   svc run --check                                   check all files
+  svc run --check .github/workflows/ci.yml          check a file where it is
   svc run ci.yml --job test                         run one job of one file
   svc run deploy.yml --input level=debug --secret API_KEY`
 

@@ -131,7 +131,7 @@ function addWorkflowCommands(program: Command, { runner, run }: Options): void {
   program
     .command('run [files...]')
     .description('run workflow files of the current repository on this machine')
-    .option('--check', 'only check the files for errors')
+    .option('--check', 'only check the files, wherever they are, for errors')
     .option('--job <id>', 'run only this job and the jobs that it needs; repeatable', collect)
     .addOption(
       new Option(

@@ -13,13 +13,16 @@ import type { Workspace } from '../sandbox/sandbox.ts'
 import { executeRun } from '../workflow-engine/execute-run.ts'
 import type { Conclusion, Plan, TriggerKind } from '../workflow-engine/plan.ts'
 import { createLogRenderer, renderPiece } from '../workflow-engine/render-log.ts'
-import { formatFault } from '../workflow-parser/fault-list.ts'
+import { formatFaults } from '../workflow-parser/fault-list.ts'
 import { openCommit } from '../workflows/commit-files.ts'
+import { type Sources, withoutCallees } from '../workflows/workflow-sources.ts'
+import { checkWorkflows } from './check-workflows.ts'
 import { copyTree } from './copy-tree.ts'
-import { type LocalFiles, readLocalFiles } from './local-files.ts'
+import { readLocalFiles } from './local-files.ts'
+import { locateWorkflows } from './locate-workflows.ts'
+import { assertJobs } from './requested-jobs.ts'
 import { createRunSummary } from './run-summary.ts'
 import { toInputs, toSecrets } from './run-values.ts'
-import { secretsAdvice } from './secrets-advice.ts'
 import type { Terminal } from './terminal.ts'
 import { UsageError } from './usage-error.ts'
 import { findWorkingTree, listFiles, type WorkingTree, writePack } from './working-tree.ts'
@@ -56,20 +59,24 @@ export async function runWorkflows(
   options: Options,
 ): Promise<number> {
   const { settings, path, folder, terminal } = options
+  const { event, job: jobs = [] } = flags
+  if (flags.check) return checkWorkflows({ names, jobs, event, folder, terminal })
   const git = createGit({ settings, owner: folder, path })
   const tree = await findWorkingTree(git, folder)
-  const { event } = flags
-  const found = await readLocalFiles(tree.folder, { names, from: folder, event })
+  const located = await locateWorkflows(tree.folder, { names, from: folder })
+  const areNamed = names.length > 0
+  const read = await readLocalFiles(located, areNamed ? undefined : event)
+  const found = withoutCallees(read, areNamed)
   if (found.faults.length > 0) {
-    terminal.err(found.faults.map((fault) => `${formatFault(fault)}\n`).join(''))
+    terminal.err(
+      formatFaults(found.faults)
+        .map((line) => `${line}\n`)
+        .join(''),
+    )
     return 2
   }
-  assertJobs(flags.job ?? [], found)
-  if (flags.check) {
-    terminal.out(`${found.files.map((file) => `${file.path}: fine\n`).join('')}`)
-    terminal.err(secretsAdvice(found.workflows, found.files).join(''))
-    return 0
-  }
+  if (found.files.length === 0) throw new UsageError('All workflow files are only for calls.')
+  assertJobs(jobs, found.workflows)
   const plan = await toPlan(git, tree, found, flags, options)
   const workFolder = await mkdtemp(join(tmpdir(), 'svc-run-'))
   try {
@@ -160,7 +167,7 @@ async function emptyWorkspace(
 async function toPlan(
   git: Git,
   tree: WorkingTree,
-  { files, actions, workflows }: LocalFiles,
+  { files, actions, called, workflows }: Sources,
   flags: RunOptions,
   { settings, environment, folder }: Options,
 ): Promise<Plan> {
@@ -211,6 +218,7 @@ async function toPlan(
     payload: await payload[event](),
     files,
     actions,
+    called,
     secrets,
     kept: [],
     limits: {
@@ -228,11 +236,4 @@ async function readHead(git: Git, { gitFolder, commit }: WorkingTree) {
   const last = await openCommit(objects, commit)
   const parent = await openCommit(objects, `${commit}^`)
   return { head: last.commit, before: parent.commit?.id ?? noCommit }
-}
-
-function assertJobs(requested: string[], { workflows }: LocalFiles): void {
-  const ids = workflows.flatMap(({ jobs }) => jobs.map(({ id }) => id))
-  for (const id of requested) {
-    if (!ids.includes(id)) throw new UsageError(`--job ${id}: the jobs are ${ids.join(', ')}.`)
-  }
 }

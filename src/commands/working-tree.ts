@@ -52,7 +52,8 @@ export async function writePack(
   if (exitCode !== 0) throw new Error(`The commit cannot be read: ${errorOutput.trim()}`)
 }
 
-function findTop(from: string): string | undefined {
+/** Finds the top of the repository that contains a folder. */
+export function findTop(from: string): string | undefined {
   if (existsSync(join(from, '.git'))) return from
   const parent = dirname(from)
   return parent === from ? undefined : findTop(parent)

@@ -22,14 +22,16 @@ export function workflowContexts(plan: Plan, workflow: Workflow): Contexts {
     github: githubContext(plan, workflow),
     inputs: { ...plan.inputs },
     vars: {},
-    secrets: allowedSecrets(plan, workflow),
+    secrets: allowedSecrets(plan.secrets, workflow),
   }
 }
 
-/** The secrets for the steps of a file: those that it names, or all when they cannot be determined. */
-export function allowedSecrets(plan: Plan, workflow: Workflow): Record<string, string> {
-  const { secrets } = workflow
-  const entries = Object.entries(plan.secrets)
+/** The secrets for the steps of a file: of those given, the ones that it names, or else all. */
+export function allowedSecrets(
+  given: Record<string, string>,
+  { secrets }: Workflow,
+): Record<string, string> {
+  const entries = Object.entries(given)
   return Object.fromEntries(secrets ? entries.filter(([name]) => secrets.includes(name)) : entries)
 }
 

@@ -268,9 +268,9 @@ on: push
 jobs:
   a: { runs-on: [self-hosted, "${label}"], steps: [{ run: true }] }
 `
-  const result = await engine.run({ workflows: jobs('windows-latest'), labels: ['gpu'] })
+  const result = await engine.run({ workflows: jobs('tpu'), labels: ['gpu'] })
   assert.equal(result.conclusion, 'failure')
-  assert.match(result.jobs[0]?.fault ?? '', /does not have the label windows-latest; it has gpu/)
+  assert.match(result.jobs[0]?.fault ?? '', /does not have the label tpu; it has gpu/)
   const fine = await engine.run({ workflows: jobs('GPU'), labels: ['gpu'] })
   assert.equal(fine.conclusion, 'success', fine.log)
 })

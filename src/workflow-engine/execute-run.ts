@@ -1,9 +1,9 @@
 import type { Semaphore } from '../concurrency/semaphore.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import { createMasker } from '../secret-masking/masker.ts'
-import { formatFault } from '../workflow-parser/fault-list.ts'
+import { formatFaults } from '../workflow-parser/fault-list.ts'
 import { parseAction, parseWorkflow } from '../workflow-parser/parse.ts'
-import type { Action, Fault, Workflow } from '../workflow-parser/workflow.ts'
+import type { Action, Fault, SourceFile, Workflow } from '../workflow-parser/workflow.ts'
 import { afterTime, type Cancellation, createCancellation, onAbort } from './cancellation.ts'
 import type { RunnerContext } from './contexts.ts'
 import { createEntryEmitter } from './entry-emitter.ts'
@@ -11,6 +11,7 @@ import { concludeRun } from './job-graph.ts'
 import type { Conclusion, Plan, RunEntry } from './plan.ts'
 import { runFile } from './run-file.ts'
 import type { CheckOut, RunState } from './run-state.ts'
+import { openFile } from './running-workflow.ts'
 import { toDuration } from './step-end.ts'
 import { toFault } from './to-fault.ts'
 
@@ -61,19 +62,21 @@ export async function executeRun(options: Options): Promise<void> {
 
   const { kind: isolation, description } = sandbox.isolation
   await emit({ kind: 'isolation', isolation, description })
-  const { workflows, actions, faults } = read(plan)
+  const { files, workflows, actions, faults } = read(plan)
   const end =
     faults.length > 0
-      ? ({ conclusion: 'failure', fault: faults.map(formatFault).join('\n') } as const)
-      : await runAll({ ...options, cancellation, masker, emit, actions, now }, workflows)
+      ? ({ conclusion: 'failure', fault: formatFaults(faults).join('\n') } as const)
+      : await runAll({ ...options, cancellation, masker, emit, actions, workflows, now }, files)
   await emit({ kind: 'run-ended', at: now(), ...end })
   if (reportFailure) throw reportFailure.error
 }
 
 type RunParts = Options &
-  Pick<RunState, 'masker' | 'emit' | 'actions' | 'now'> & { cancellation: Cancellation }
+  Pick<RunState, 'masker' | 'emit' | 'actions' | 'workflows' | 'now'> & {
+    cancellation: Cancellation
+  }
 
-async function runAll(parts: RunParts, workflows: Workflow[]) {
+async function runAll(parts: RunParts, files: Workflow[]) {
   let [jobs, steps] = [0, 0]
   const run: RunState = {
     ...parts,
@@ -86,32 +89,38 @@ async function runAll(parts: RunParts, workflows: Workflow[]) {
   }
   const faults: string[] = []
   const conclusions = await Promise.all(
-    workflows.map((workflow) =>
-      runFile(run, withJobs(workflow, parts.jobs)).catch((error): Conclusion[] => {
-        faults.push(`${workflow.path}: ${toFault(error)}`)
+    files.map(async (file): Promise<Conclusion[]> => {
+      try {
+        const end = await runFile(run, openFile(run.plan, withJobs(file, parts.jobs)))
+        return end.conclusions
+      } catch (error) {
+        faults.push(`${file.path}: ${toFault(error)}`)
         return ['failure']
-      }),
-    ),
+      }
+    }),
   )
   const why = parts.cancellation.why()
   if (why) return { conclusion: why.conclusion, fault: why.text }
   return { conclusion: concludeRun(conclusions.flat()), fault: faults.join('\n') }
 }
 
-function read({ files, actions }: Plan) {
+function read({ files, actions, called }: Plan) {
   const faults: Fault[] = []
-  const workflows = files.flatMap((file) => {
+  const parse = (file: SourceFile) => {
     const { workflow, faults: found } = parseWorkflow(file)
     faults.push(...found)
-    return workflow ? [workflow] : []
-  })
+    return workflow ?? []
+  }
+  const started = files.flatMap(parse)
+  const all = [...started, ...called.flatMap(parse)]
   const byFolder = new Map<string, Action>()
   for (const file of actions) {
     const { action, faults: found } = parseAction(file)
     faults.push(...found)
     if (action) byFolder.set(action.path, action)
   }
-  return { workflows, actions: byFolder, faults }
+  const workflows = new Map(all.map((workflow) => [workflow.path, workflow]))
+  return { files: started, workflows, actions: byFolder, faults }
 }
 
 function withJobs(workflow: Workflow, requestedIds: readonly string[] | undefined): Workflow {

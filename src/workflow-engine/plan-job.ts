@@ -2,13 +2,14 @@ import type { Json } from '../base/json.ts'
 import { maskAndShorten } from '../secret-masking/mask-and-shorten.ts'
 import { evaluateText, evaluateTree, evaluateValue } from '../workflow-parser/evaluate.ts'
 import type { Scope } from '../workflow-parser/scope.ts'
-import type { Job, Matrix, Workflow } from '../workflow-parser/workflow.ts'
+import type { Job, Matrix } from '../workflow-parser/workflow.ts'
 import { type Contexts, scopeOf } from './contexts.ts'
 import { evaluateBoolean, evaluateNumber } from './evaluate-settings.ts'
 import { type Combination, expandMatrix, MatrixError } from './matrix.ts'
 import type { ReusedJob } from './plan.ts'
 import { type PlannedStep, planSteps } from './plan-steps.ts'
 import type { RunState } from './run-state.ts'
+import { jobIdIn, jobNameIn, type RunningWorkflow } from './running-workflow.ts'
 
 /** A job as it is reported: one for each combination of a matrix. */
 export type PlannedJob = {
@@ -31,16 +32,13 @@ export function isPlannedLater({ name, strategy }: Job): boolean {
   return /\bneeds\b/i.test(JSON.stringify([name, strategy]))
 }
 
-/**
- * Plans and reports the jobs of a definition. Throws, without reporting any, when an expression fails, the matrix
- * cannot be expanded, or the run would exceed its limits.
- */
-export function planJobs(
-  run: RunState,
-  workflow: Workflow,
-  job: Job,
-  contexts: Contexts,
-): PlannedJobs {
+/** The jobs of a definition before they are reported. */
+export type ExpandedJobs = { drafts: Draft[]; failFast: boolean; maxParallel: number }
+
+type Draft = { contexts: Contexts; name: string; matrix: string }
+
+/** Evaluates the matrix and the names of a definition. Throws when an expression fails or the matrix cannot be expanded. */
+export function expandJob(run: RunState, job: Job, contexts: Contexts): ExpandedJobs {
   const scope = scopeOf(contexts)
   const combinations = combinationsOf(job.strategy.matrix, scope)
   const total = combinations?.length ?? 1
@@ -61,56 +59,63 @@ export function planJobs(
     const name = nameOf(run, job, combination, scopeOf(own))
     return { contexts: own, name, matrix: textOf(combination) }
   })
+  return { drafts, failFast, maxParallel }
+}
+
+/** Plans and reports the jobs of a definition. Throws, without reporting any, when the run would exceed its limits, too. */
+export function planJobs(
+  run: RunState,
+  owner: RunningWorkflow,
+  job: Job,
+  contexts: Contexts,
+): PlannedJobs {
+  const { drafts, failFast, maxParallel } = expandJob(run, job, contexts)
   let steps = 0
   planSteps(job.steps, {
     actions: run.actions,
-    scope,
+    scope: scopeOf(contexts),
     masker: run.masker,
     announce: () => steps++,
   })
-  run.assertWithinLimits(total, total * steps)
-  const jobs = drafts.map((draft) => announceJob({ run, workflow, job, draft }))
+  run.assertWithinLimits(drafts.length, drafts.length * steps)
+  const jobs = drafts.map((draft) => announceJob({ run, owner, job, draft }))
   return { jobs, failFast, maxParallel }
 }
 
 /** Reports a job that is not expanded, by its literal name or its id. */
-export function planUnexpanded(run: RunState, workflow: Workflow, job: Job): PlannedJob {
+export function planUnexpanded(run: RunState, owner: RunningWorkflow, job: Job): PlannedJob {
   const number = run.nextJob()
   const { id } = job
-  const name = job.name && !job.name.text.includes('${{') ? job.name.text : id
+  const own = job.name && !job.name.text.includes('${{') ? job.name.text : id
+  const name = jobNameIn(owner, own)
   void run.emit({
     kind: 'job-planned',
     job: number,
-    file: workflow.path,
-    workflow: workflow.name,
-    id,
+    file: owner.file.path,
+    workflow: owner.file.name,
+    id: jobIdIn(owner, id),
     name,
     matrix: '',
   })
   return { number, name, contexts: {}, steps: [], kept: undefined }
 }
 
-type Draft = { contexts: Contexts; name: string; matrix: string }
+type Announced = { run: RunState; owner: RunningWorkflow; job: Job; draft: Draft }
 
-type Announced = { run: RunState; workflow: Workflow; job: Job; draft: Draft }
-
-function announceJob({ run, workflow, job, draft }: Announced): PlannedJob {
-  const { contexts, name, matrix } = draft
+function announceJob({ run, owner, job, draft }: Announced): PlannedJob {
+  const { contexts, matrix } = draft
   const number = run.nextJob()
+  const name = jobNameIn(owner, draft.name)
   void run.emit({
     kind: 'job-planned',
     job: number,
-    file: workflow.path,
-    workflow: workflow.name,
-    id: job.id,
+    file: owner.file.path,
+    workflow: owner.file.name,
+    id: jobIdIn(owner, job.id),
     name,
     matrix,
   })
-  // The reused job was masked when it was reported.
-  const kept = run.plan.kept.find(
-    (one) =>
-      one.file === workflow.path && one.id === job.id && one.matrix === run.masker.mask(matrix),
-  )
+  const kept = keptJob(run, owner, { id: job.id, name, matrix })
   if (kept) return { number, name, contexts, steps: [], kept }
   const steps = planSteps(job.steps, {
     actions: run.actions,
@@ -123,6 +128,22 @@ function announceJob({ run, workflow, job, draft }: Announced): PlannedJob {
     },
   })
   return { number, name, contexts, steps, kept }
+}
+
+/** The job of the previous attempt that is reused; it was masked when it was reported. */
+function keptJob(
+  { plan, masker: { mask } }: RunState,
+  owner: RunningWorkflow,
+  { id, name, matrix }: { id: string; name: string; matrix: string },
+): ReusedJob | undefined {
+  const same = plan.kept.filter(
+    (one) =>
+      one.file === owner.file.path && one.id === jobIdIn(owner, id) && one.matrix === mask(matrix),
+  )
+  if (owner.callers.length === 0) return same[0]
+  // Jobs of a workflow that a matrix calls differ in their names alone, if at all.
+  const named = same.filter((one) => one.name === mask(name))
+  return named.length === 1 ? named[0] : undefined
 }
 
 // In the format of toJSON().

@@ -8,6 +8,7 @@ import type {
   Action,
   ActionStep,
   CheckoutStep,
+  OmittedStep,
   RunStep,
   Step,
   Template,
@@ -17,7 +18,7 @@ import type {
 export type PlannedStep = PlannedCommand | PlannedAction
 export type PlannedCommand = {
   kind: 'command'
-  step: RunStep | CheckoutStep
+  step: RunStep | CheckoutStep | OmittedStep
   number: number
   /** As it was reported. */
   name: string
@@ -94,6 +95,7 @@ export function nameOf(step: Step, scope: Scope, { mask }: Masker): string {
   const own = step.name ? resolve(step.name, scope) : ''
   if (own.trim() !== '') return mask(own)
   if (step.kind === 'checkout') return 'Run actions/checkout'
+  if (step.kind === 'omitted') return `Run ${step.action}`
   if (step.kind === 'action') return `Run ./${step.path}`
   const script = resolve(step.run, scope)
   return `Run ${maskAndShorten(script, { mask: (text) => firstLine(mask(text)), maxLength: nameMaxLength })}`

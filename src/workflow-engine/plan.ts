@@ -20,9 +20,10 @@ export type Plan = {
   inputs: Record<string, string | number | boolean>
   /** GitHub's payload of the event: `github.event`, and the file at GITHUB_EVENT_PATH. */
   payload: { [key: string]: Json }
-  /** The workflow files, in order, and the action files that they use. */
+  /** The workflow files, in order, and the action files and other workflows that they use. */
   files: SourceFile[]
   actions: SourceFile[]
+  called: SourceFile[]
   secrets: Record<string, string>
   /** Jobs of the previous attempt that are reused. */
   kept: ReusedJob[]

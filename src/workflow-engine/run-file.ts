@@ -1,14 +1,10 @@
 import type { Json } from '../base/json.ts'
-import { createSemaphore } from '../concurrency/semaphore.ts'
 import { createTaskGroup } from '../concurrency/task-group.ts'
 import { evaluateCondition } from '../workflow-parser/evaluate.ts'
-import type { Job, Workflow } from '../workflow-parser/workflow.ts'
-import type { Cancellation } from './cancellation.ts'
-import { type Contexts, scopeOf, workflowContexts } from './contexts.ts'
-import { emitEnds } from './emit-steps.ts'
-import { evaluateBoolean } from './evaluate-settings.ts'
+import type { Job } from '../workflow-parser/workflow.ts'
+import { type Contexts, scopeOf } from './contexts.ts'
 import { combineResults, createJobGraph, resultOf } from './job-graph.ts'
-import type { Conclusion, ReusedJob } from './plan.ts'
+import type { Conclusion } from './plan.ts'
 import {
   isPlannedLater,
   type PlannedJob,
@@ -16,31 +12,32 @@ import {
   planJobs,
   planUnexpanded,
 } from './plan-job.ts'
-import { createJobCancellation, type JobEnd, runJob } from './run-job.ts'
+import { type CallEnd, runCalls, type WorkflowEnd } from './run-calls.ts'
+import { type EndedJob, runPlannedJobs } from './run-planned-jobs.ts'
 import type { RunState } from './run-state.ts'
-import { ended } from './step-end.ts'
+import { jobIdIn, type RunningWorkflow } from './running-workflow.ts'
 import { toFault } from './to-fault.ts'
-
-/** The end of a job that does not run. */
-type Unrun = { conclusion: Conclusion; fault: string }
+import { emitUnrunJob, type Holds, type Unrun, whyUnrun } from './unrun-jobs.ts'
 
 type Planning = PlannedJobs | { unexpanded: PlannedJob; unrun: Unrun }
 
-/** Runs the jobs of a file, each after those that it needs. Returns the conclusions that count for the run. */
-export async function runFile(run: RunState, workflow: Workflow): Promise<Conclusion[]> {
+/** Runs the jobs of a workflow, each after those that it needs. */
+export async function runFile(run: RunState, owner: RunningWorkflow): Promise<WorkflowEnd> {
+  const { workflow } = owner
   const graph = createJobGraph(workflow.jobs)
-  const base = workflowContexts(run.plan, workflow)
   const outputs = new Map<string, Record<string, string>>()
   const plannings = new Map<string, Planning>()
   const conclusions: Conclusion[] = []
   const failures: unknown[] = []
 
+  const endOf = (id: string) => ({
+    result: graph.resultOf(id) ?? 'skipped',
+    outputs: outputs.get(id) ?? {},
+  })
+
   function contextsOf({ needs }: Job): Contexts {
-    const entries = needs.map((id): [string, Json] => [
-      id,
-      { result: graph.resultOf(id) ?? 'skipped', outputs: outputs.get(id) ?? {} },
-    ])
-    return { ...base, needs: Object.fromEntries(entries) }
+    const entries = needs.map((id): [string, Json] => [id, endOf(id)])
+    return { ...owner.contexts, needs: Object.fromEntries(entries) }
   }
 
   function holdsOf(job: Job): Holds {
@@ -50,22 +47,22 @@ export async function runFile(run: RunState, workflow: Workflow): Promise<Conclu
 
   // The matrix and name of a skipped job may depend on missing outputs, so, like GitHub, they are not evaluated.
   function plan(job: Job): Planning {
-    const isKept = run.plan.kept.some(({ file, id }) => file === workflow.path && id === job.id)
-    const unrun = isKept ? undefined : whyUnrun(run, holdsOf(job))
-    if (unrun) return { unexpanded: planUnexpanded(run, workflow, job), unrun }
+    const unrun = isKept(run, owner, job) ? undefined : whyUnrun(run, holdsOf(job))
+    if (unrun) return { unexpanded: planUnexpanded(run, owner, job), unrun }
     try {
-      return planJobs(run, workflow, job, contextsOf(job))
+      return planJobs(run, owner, job, contextsOf(job))
     } catch (error) {
       const failed = { conclusion: 'failure', fault: toFault(error) } as const
-      return { unexpanded: planUnexpanded(run, workflow, job), unrun: failed }
+      return { unexpanded: planUnexpanded(run, owner, job), unrun: failed }
     }
   }
 
   // Jobs are reported as early as possible.
   function planEarly(job: Job): Planning | undefined {
+    if (job.call) return undefined
     if (job.strategy.matrix === undefined && !isPlannedLater(job)) {
       try {
-        return planJobs(run, workflow, job, base)
+        return planJobs(run, owner, job, owner.contexts)
       } catch {
         // Reported later, when it is known whether the job runs at all.
       }
@@ -73,21 +70,28 @@ export async function runFile(run: RunState, workflow: Workflow): Promise<Conclu
     return job.needs.length === 0 ? plan(job) : undefined
   }
 
-  async function runDefinition(job: Job): Promise<void> {
+  async function runJobs(job: Job): Promise<CallEnd[]> {
     const planning = plannings.get(job.id) ?? plan(job)
-    const holds = holdsOf(job)
-    if ('jobs' in planning) {
-      for (const { contexts } of planning.jobs) Object.assign(contexts, contextsOf(job))
+    if ('unexpanded' in planning) {
+      const end = await emitUnrunJob(run, planning.unexpanded, planning.unrun)
+      return [toEnd({ end, continuesOnError: false })]
     }
-    const ends = await runPlanned({ run, workflow, job, planning, holds })
-    for (const { end, continuesOnError } of ends) {
-      if (!continuesOnError || end.conclusion === 'success') conclusions.push(end.conclusion)
+    for (const { contexts } of planning.jobs) Object.assign(contexts, contextsOf(job))
+    const ends = await runPlannedJobs({ run, owner, job, planning, holds: holdsOf(job) })
+    return ends.map(toEnd)
+  }
+
+  async function runDefinition(job: Job): Promise<void> {
+    const { call } = job
+    const parts = { run, owner, job, contexts: contextsOf(job), holds: holdsOf(job) }
+    const ends = call
+      ? await runCalls({ ...parts, call, isKept: isKept(run, owner, job), runWorkflow: runFile })
+      : await runJobs(job)
+    for (const end of ends) {
+      conclusions.push(...end.conclusions)
       outputs.set(job.id, { ...outputs.get(job.id), ...nonEmpty(end.outputs) })
     }
-    const results = ends.map(({ end, continuesOnError }) =>
-      resultOf(end.conclusion, continuesOnError),
-    )
-    graph.end(job.id, combineResults(results))
+    graph.end(job.id, combineResults(ends.map(({ result }) => result)))
   }
 
   for (const job of workflow.jobs) {
@@ -109,160 +113,26 @@ export async function runFile(run: RunState, workflow: Workflow): Promise<Conclu
   }
   // These are internal errors. The other jobs have ended by now.
   if (failures.length > 0) throw failures[0]
-  return conclusions
+  const jobs = Object.fromEntries(workflow.jobs.map(({ id }) => [id, endOf(id)]))
+  return { conclusions, jobs }
 }
 
-type Ended = { end: JobEnd; continuesOnError: boolean }
-
-type RunOptions = {
-  run: RunState
-  workflow: Workflow
-  job: Job
-  planning: Planning
-  holds: Holds
-}
-
-/** Whether the `if` of a job holds, depending on whether the run is cancelled. */
-type Holds = (cancelled: boolean) => boolean
-
-async function runPlanned({ run, workflow, job, planning, holds }: RunOptions): Promise<Ended[]> {
-  if ('unexpanded' in planning) {
-    const { unexpanded, unrun } = planning
-    const end = await emitUnrunJob(run, unexpanded, unrun.conclusion, unrun.fault)
-    return [{ end, continuesOnError: false }]
-  }
-  const { jobs, failFast, maxParallel } = planning
-  const unrun = whyUnrun(run, holds)
-  const parallelLimit = createSemaphore(maxParallel)
-  const cancellations = new Set<Cancellation>()
-  return Promise.all(
-    jobs.map(async (planned): Promise<Ended> => {
-      if (planned.kept) return reuseJob(run, job, planned, planned.kept)
-      if (unrun) {
-        const end = await emitUnrunJob(run, planned, unrun.conclusion, unrun.fault)
-        return { end, continuesOnError: false }
-      }
-      using cancellation = createJobCancellation(run, () => holdsSafely(holds))
-      cancellations.add(cancellation)
-      const ended = await runPlannedJob({
-        run,
-        workflow,
-        job,
-        planned,
-        cancellation,
-        parallelLimit,
-      })
-      cancellations.delete(cancellation)
-      const { conclusion } = ended.end
-      const isFailed = conclusion === 'failure' || conclusion === 'timed_out'
-      if (failFast && isFailed && !ended.continuesOnError) {
-        const text = `${planned.name} failed, and the matrix has fail-fast.`
-        for (const other of cancellations) other.cancel({ conclusion: 'cancelled', text })
-      }
-      return ended
-    }),
+/** Whether a job of the previous attempt is reused, or one of the workflow that it calls. */
+function isKept({ plan }: RunState, owner: RunningWorkflow, job: Job): boolean {
+  const id = jobIdIn(owner, job.id)
+  return plan.kept.some(
+    (one) =>
+      one.file === owner.file.path && (job.call ? one.id.startsWith(`${id}/`) : one.id === id),
   )
 }
 
-type JobOptions = {
-  run: RunState
-  workflow: Workflow
-  job: Job
-  planned: PlannedJob
-  cancellation: Cancellation
-  parallelLimit: ReturnType<typeof createSemaphore>
-}
-
-async function runPlannedJob({
-  run,
-  workflow,
-  job,
-  planned,
-  cancellation,
-  parallelLimit,
-}: JobOptions): Promise<Ended> {
-  let continuesOnError: boolean
-  try {
-    continuesOnError = evaluateBoolean(job.continueOnError, scopeOf(planned.contexts))
-  } catch (error) {
-    return {
-      end: await emitUnrunJob(run, planned, 'failure', toFault(error)),
-      continuesOnError: false,
-    }
-  }
-  // A job that starts after the cancellation does so by its `if`; only a kill ends it.
-  const abortSignal = cancellation.cancelSignal.aborted
-    ? cancellation.killSignal
-    : cancellation.cancelSignal
-  try {
-    using _parallelPermit = await parallelLimit.acquire(abortSignal)
-    using _jobPermit = await run.jobLimit.acquire(abortSignal)
-    await run.emit({ kind: 'job-started', job: planned.number, at: run.now() })
-    const end = await runJob({ run, workflow, job, planned, cancellation })
-    await emitJobEnd(run, planned, end)
-    return { end, continuesOnError }
-  } catch (error) {
-    if (!abortSignal.aborted) throw error
-    const { conclusion = 'cancelled', text = '' } = cancellation.why() ?? {}
-    return { end: await emitUnrunJob(run, planned, conclusion, text), continuesOnError }
-  }
-}
-
-async function reuseJob(
-  run: RunState,
-  job: Job,
-  planned: PlannedJob,
-  { conclusion, outputs }: ReusedJob,
-): Promise<Ended> {
-  const end = { conclusion, outputs, fault: '' }
-  await emitJobEnd(run, planned, end)
-  try {
-    return {
-      end,
-      continuesOnError: evaluateBoolean(job.continueOnError, scopeOf(planned.contexts)),
-    }
-  } catch {
-    // The previous attempt failed for the same reason.
-    return { end, continuesOnError: false }
-  }
-}
-
-/** Reports a job that does not run. */
-async function emitUnrunJob(
-  run: RunState,
-  planned: PlannedJob,
-  conclusion: Conclusion,
-  fault: string,
-): Promise<JobEnd> {
-  for (const step of planned.steps) await emitEnds({ run }, step, ended('skipped'))
-  const end = { conclusion, outputs: {}, fault }
-  await emitJobEnd(run, planned, end)
-  return end
-}
-
-async function emitJobEnd(run: RunState, { number: job }: PlannedJob, end: JobEnd): Promise<void> {
-  await run.emit({ kind: 'job-ended', job, at: run.now(), ...end })
-}
-
-/** Why a job does not run; undefined when it does. */
-function whyUnrun({ cancellation }: RunState, holds: Holds): Unrun | undefined {
-  try {
-    const isRunCancelled = cancellation.cancelSignal.aborted
-    if (holds(isRunCancelled)) return undefined
-    const isCancelled = isRunCancelled && holds(false)
-    return isCancelled
-      ? { conclusion: 'cancelled', fault: cancellation.why()?.text ?? '' }
-      : { conclusion: 'skipped', fault: '' }
-  } catch (error) {
-    return { conclusion: 'failure', fault: toFault(error) }
-  }
-}
-
-function holdsSafely(holds: Holds): boolean {
-  try {
-    return holds(true)
-  } catch {
-    return false
+function toEnd({ end, continuesOnError }: EndedJob): CallEnd {
+  const { conclusion, outputs } = end
+  const isTolerated = continuesOnError && conclusion !== 'success'
+  return {
+    result: resultOf(conclusion, continuesOnError),
+    conclusions: isTolerated ? [] : [conclusion],
+    outputs,
   }
 }
 

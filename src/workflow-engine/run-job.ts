@@ -2,9 +2,10 @@ import type { Json } from '../base/json.ts'
 import type { Workspace } from '../sandbox/sandbox.ts'
 import { writeFresh } from '../sandbox/workspace-files.ts'
 import { evaluateText, evaluateTree } from '../workflow-parser/evaluate.ts'
-import type { Job, Workflow } from '../workflow-parser/workflow.ts'
+import { isBuiltInLabel } from '../workflow-parser/runner-labels.ts'
+import type { Job } from '../workflow-parser/workflow.ts'
 import { afterTime, type Cancellation, createCancellation, onAbort } from './cancellation.ts'
-import { allowedSecrets, type Contexts, runnerContext, scopeOf } from './contexts.ts'
+import { type Contexts, runnerContext, scopeOf } from './contexts.ts'
 import { evaluateEnvironment, evaluateNumber } from './evaluate-settings.ts'
 import { createHashFiles } from './hash-files.ts'
 import type { Conclusion } from './plan.ts'
@@ -12,12 +13,13 @@ import type { PlannedJob } from './plan-job.ts'
 import type { RunState } from './run-state.ts'
 import { runSteps } from './run-steps.ts'
 import type { RunningJob, StepList } from './running-job.ts'
+import type { RunningWorkflow } from './running-workflow.ts'
 import { toDuration } from './step-end.ts'
 import { toFault } from './to-fault.ts'
 
 type RunOptions = {
   run: RunState
-  workflow: Workflow
+  owner: RunningWorkflow
   job: Job
   planned: PlannedJob
   cancellation: Cancellation
@@ -30,7 +32,6 @@ const minuteMs = 60_000
 const stepStateMaxLength = 8 * 1024 ** 2
 /** Bytes of all outputs of a job as JSON: they must fit into one report. */
 const outputsMaxBytes = 256 * 1024
-const builtInLabels = /^(ubuntu-.+|linux|self-hosted|x64|arm64|default)$/i
 
 /** Runs a job in its own workspace. Never rejects: every error becomes a conclusion. */
 export async function runJob(options: RunOptions): Promise<JobEnd> {
@@ -59,9 +60,10 @@ export async function runJob(options: RunOptions): Promise<JobEnd> {
 }
 
 async function runInWorkspace(
-  { run, workflow, job, planned, cancellation }: RunOptions,
+  { run, owner, job, planned, cancellation }: RunOptions,
   workspace: Workspace,
 ): Promise<JobEnd> {
+  const { workflow, secrets } = owner
   const contexts: Contexts = { ...planned.contexts, runner: runnerContext(run.runner, workspace) }
   const workflowEnv = evaluateEnvironment(workflow.env, scopeOf(contexts))
   const jobEnv = evaluateEnvironment(job.env, scopeOf({ ...contexts, env: workflowEnv }))
@@ -75,7 +77,7 @@ async function runInWorkspace(
     contexts,
     env: { ...workflowEnv, ...jobEnv },
     addedPath: [],
-    secrets: allowedSecrets(run.plan, workflow),
+    secrets,
     lengthLeft: stepStateMaxLength,
     hashFiles: createHashFiles(workspace),
   }
@@ -160,10 +162,7 @@ function assertLabels({ id }: Job, runsOn: Json, labels: readonly string[]): voi
   const required = (Array.isArray(runsOn) ? runsOn : [runsOn]).filter((label) => label !== null)
   for (const label of required) {
     const name = String(label)
-    if (
-      builtInLabels.test(name) ||
-      labels.some((one) => one.toLowerCase() === name.toLowerCase())
-    ) {
+    if (isBuiltInLabel(name) || labels.some((one) => one.toLowerCase() === name.toLowerCase())) {
       continue
     }
     const known = labels.length > 0 ? `has ${labels.join(', ')}` : 'has no other labels'

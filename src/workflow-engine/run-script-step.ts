@@ -2,6 +2,7 @@ import { posix } from 'node:path'
 import { evaluateText } from '../workflow-parser/evaluate.ts'
 import type { Scope } from '../workflow-parser/scope.ts'
 import type { RunStep } from '../workflow-parser/workflow.ts'
+import { assertCheckedOut } from './check-out-step.ts'
 import { applyContinueOnError } from './emit-steps.ts'
 import { evaluateNumber } from './evaluate-settings.ts'
 import { createHashFiles } from './hash-files.ts'
@@ -60,7 +61,12 @@ async function execute(
   const { run, workspace } = running
   const { step, number } = planned
   if (step.kind === 'checkout') {
+    assertCheckedOut(step, run.plan, scope)
     await output.push(Buffer.from(`${run.plan.commit} is already checked out.\n`))
+    return ended('success')
+  }
+  if (step.kind === 'omitted') {
+    await output.push(Buffer.from(`${step.action} does nothing here: ${step.why}\n`))
     return ended('success')
   }
   const setting = (key: 'shell' | 'workingDirectory') => settingOf(step, list, scope, key)

@@ -1,7 +1,7 @@
 import type { Semaphore } from '../concurrency/semaphore.ts'
 import type { Sandbox, Workspace } from '../sandbox/sandbox.ts'
 import type { Masker } from '../secret-masking/masker.ts'
-import type { Action } from '../workflow-parser/workflow.ts'
+import type { Action, Workflow } from '../workflow-parser/workflow.ts'
 import type { Cancellation } from './cancellation.ts'
 import type { RunnerContext } from './contexts.ts'
 import type { Emit } from './entry-emitter.ts'
@@ -21,6 +21,8 @@ export type RunState = {
   emit: Emit
   /** Keyed by folder. */
   actions: ReadonlyMap<string, Action>
+  /** Those that jobs can call, keyed by path. */
+  workflows: ReadonlyMap<string, Workflow>
   cancellation: Cancellation
   /** Throws when the run would have too many jobs or steps. */
   assertWithinLimits: (jobs: number, steps: number) => void

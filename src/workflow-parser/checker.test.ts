@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createChecker, missingActionFaults } from './checker.ts'
+import { createChecker, missingFaults } from './checker.ts'
 import { formatFault } from './fault-list.ts'
 
 // Guards against a check that never ends; a machine that is busy takes longer than the server allows.
@@ -19,7 +19,7 @@ test('files are checked together, and missing actions are listed', async () => {
   assert.match(first.workflows[1]?.faults[0]?.message ?? '', /Unexpected key "stepz"/)
   const second = await checker.check([workflow], [action('a', ['./b']), action('b', [])])
   assert.deepEqual(second.missingActions, ['gone'])
-  assert.deepEqual(missingActionFaults(second).map(formatFault), [
+  assert.deepEqual(missingFaults(second).map(formatFault), [
     'ci.yml:3:5: There is no file action.yml in "./gone". Instead: Add one to the commit, or name the folder that has one.',
   ])
 })
@@ -162,3 +162,65 @@ const bombs: Record<string, string> = {
   patterns: `on: { push: { branches: [${fill("'!**a',", 30_000)}] } }\nsteps: [{ run: x }]`,
   unknownKeys: `jobs:\n a:\n${Array.from({ length: 5000 }, (_, at) => `  stepz${at}: 1\n`).join('')}`,
 }
+
+const calling = (job: string) => ({
+  path: '.svc/workflows/ci.yml',
+  text: `on: push\njobs:\n  call:\n    uses: ./.github/workflows/a.yml\n${job}`,
+})
+const callee = (name: string, on: string, jobs = '  a: { steps: [{ run: x }] }') => ({
+  path: `.github/workflows/${name}.yml`,
+  text: `on: ${on}\njobs:\n${jobs}\n`,
+})
+
+test('calls are checked against the workflow that they call', async () => {
+  await using checker = createChecker(patient)
+  const target = callee(
+    'a',
+    '{ workflow_call: { inputs: { n: { type: number, required: true }, s: { type: string } }, secrets: { KEY: { required: true } } } }',
+  )
+  const faultsOf = async (job: string, called = [target]) => {
+    const checked = await checker.check([calling(job)], [], called)
+    const all = [...checked.workflows, ...checked.called].flatMap(({ faults }) => faults)
+    return [...all, ...missingFaults(checked)].map(formatFault)
+  }
+  const at = '.svc/workflows/ci.yml:4:11:'
+  assert.deepEqual(await faultsOf('    with: { n: 3, s: true }\n    secrets: inherit'), [])
+  assert.deepEqual(
+    await faultsOf('    with: { n: "${{ github.x }}" }\n    secrets: { KEY: x }'),
+    [],
+  )
+  assert.deepEqual(await faultsOf('    with: { n: x, t: 1 }\n    secrets: { KAY: x }'), [
+    `${at} The workflow has no input "t". (.github/workflows/a.yml) Instead: Its inputs are n and s.`,
+    `${at} "n" must be a number. (.github/workflows/a.yml) Instead: Its inputs are n and s.`,
+    `${at} The workflow ./.github/workflows/a.yml has no secret "KAY". Instead: Write "KEY".`,
+    `${at} The workflow ./.github/workflows/a.yml requires the secret "KEY". Instead: Write "secrets: inherit", or KEY: \${{ secrets.KEY }}.`,
+  ])
+  assert.match((await faultsOf('', [callee('a', 'push')]))[0] ?? '', /has no "on: workflow_call"/)
+  assert.match(
+    (await faultsOf('', []))[0] ?? '',
+    /There is no file "\.\/\.github\/workflows\/a\.yml"/,
+  )
+})
+
+test('calls in a circle, or with too many levels, are faults', async () => {
+  await using checker = createChecker(patient)
+  const to = (name: string) => `  next: { uses: ./.github/workflows/${name}.yml }`
+  const faultsOf = async (called: { path: string; text: string }[]) => {
+    const checked = await checker.check([calling('')], [], called)
+    return [...checked.workflows, ...checked.called].flatMap(({ faults }) =>
+      faults.map(formatFault),
+    )
+  }
+  const chain = ['a', 'b', 'c', 'd'].map((name, at, all) =>
+    callee(name, 'workflow_call', at < all.length - 1 ? to(all[at + 1] ?? '') : undefined),
+  )
+  const [first, second, third] = chain
+  assert.ok(first && second && third)
+  assert.deepEqual(await faultsOf([first, second, callee('c', 'workflow_call')]), [])
+  assert.deepEqual(await faultsOf(chain), [
+    '.github/workflows/c.yml:3:17: Workflows that call each other have more than 4 levels. Instead: Put the jobs of the last one into the file that calls it.',
+  ])
+  assert.deepEqual(await faultsOf([first, callee('b', 'workflow_call', to('a'))]), [
+    '.github/workflows/b.yml:3:17: The workflow "./.github/workflows/a.yml" calls itself, directly or not. Instead: Remove the job.',
+  ])
+})

@@ -1,17 +1,28 @@
 import { createKeyedMutex } from '../concurrency/keyed-mutex.ts'
 import { actionGraphFaults, actionSteps, folderOfAction, missingFolders } from './action-graph.ts'
+import { callGraphFaults, missingWorkflowFaults, missingWorkflows } from './call-graph.ts'
 import { CheckError, createCheckThread } from './check-thread.ts'
 import type { CheckRequest, CheckResponse } from './check-worker.ts'
 import { quoted } from './fault-list.ts'
 import { fileMaxBytes } from './source-text.ts'
-import type { Action, Fault, SourceFile, Workflow } from './workflow.ts'
+import type { Action, Fault, Note, SourceFile, Workflow } from './workflow.ts'
 
-/** Parsed files, or their faults. */
+/** Parsed files, or their faults; and their notes. */
 export type Checked = {
-  workflows: { path: string; workflow: Workflow | undefined; faults: Fault[] }[]
-  actions: { path: string; action: Action | undefined; faults: Fault[] }[]
-  /** Folders of actions that are used and were not passed in. */
+  workflows: CheckedWorkflow[]
+  /** Workflows that are called, directly or not. */
+  called: CheckedWorkflow[]
+  actions: { path: string; action: Action | undefined; faults: Fault[]; notes: Note[] }[]
+  /** Folders of actions, and paths of workflows, that are used and were not passed in. */
   missingActions: string[]
+  missingWorkflows: string[]
+}
+
+type CheckedWorkflow = {
+  path: string
+  workflow: Workflow | undefined
+  faults: Fault[]
+  notes: Note[]
 }
 
 export type Checker = ReturnType<typeof createChecker>
@@ -59,28 +70,14 @@ export function createChecker({ timeoutMs = 1000, idleMs = 5 * 60_000 } = {}) {
       return await thread.check({ kind, file: { path: file.path, text } })
     } catch (failure) {
       if (!(failure instanceof CheckError)) throw failure
-      return { result: undefined, faults: [toFault(file, failure)] }
+      return { result: undefined, faults: [toFault(file, failure)], notes: [] }
     }
   }
 
   return {
     /** Throws CheckerBusyError when too many checks are waiting. */
-    check: (files: SourceFile[], actions: SourceFile[]): Promise<Checked> =>
-      serialize(async () => {
-        const checked: Checked = { workflows: [], actions: [], missingActions: [] }
-        for (const file of files) {
-          const { result, faults } = await check('workflow', file)
-          // The thread responds to a workflow with a workflow.
-          const workflow = result as Workflow | undefined
-          checked.workflows.push({ path: file.path, workflow, faults })
-        }
-        for (const file of actions) {
-          const { result, faults } = await check('action', file)
-          const action = result as Action | undefined
-          checked.actions.push({ path: file.path, action, faults })
-        }
-        return withGraph(checked)
-      }),
+    check: (files: SourceFile[], actions: SourceFile[], called: SourceFile[] = []) =>
+      serialize(() => checkFiles(check, { files, actions, called })),
 
     async [Symbol.asyncDispose](): Promise<void> {
       isClosed = true
@@ -90,36 +87,67 @@ export function createChecker({ timeoutMs = 1000, idleMs = 5 * 60_000 } = {}) {
   }
 }
 
-/** Creates faults for steps whose action does not exist in the commit. */
-export function missingActionFaults({ workflows, actions, missingActions }: Checked): Fault[] {
-  const users = [
-    ...workflows.map(({ workflow }) => workflow),
-    ...actions.map(({ action }) => action),
-  ]
-  return users
-    .flatMap((user) => (user ? actionSteps(user) : []))
+/** Checks files one after the other, each by `checkFile`, and what concerns several of them. */
+export async function checkFiles(
+  checkFile: (kind: CheckRequest['kind'], file: SourceFile) => Promise<CheckResponse>,
+  { files, actions, called }: { files: SourceFile[]; actions: SourceFile[]; called: SourceFile[] },
+): Promise<Checked> {
+  const checkWorkflow = async (file: SourceFile): Promise<CheckedWorkflow> => {
+    const { result, ...found } = await checkFile('workflow', file)
+    // The response to a workflow is a workflow.
+    return { path: file.path, workflow: result as Workflow | undefined, ...found }
+  }
+  const checked: Checked = {
+    workflows: [],
+    called: [],
+    actions: [],
+    missingActions: [],
+    missingWorkflows: [],
+  }
+  for (const file of files) checked.workflows.push(await checkWorkflow(file))
+  for (const file of called) checked.called.push(await checkWorkflow(file))
+  for (const file of actions) {
+    const { result, ...found } = await checkFile('action', file)
+    checked.actions.push({ path: file.path, action: result as Action | undefined, ...found })
+  }
+  return withGraph(checked)
+}
+
+/** Creates faults for steps and jobs whose action or workflow does not exist in the commit. */
+export function missingFaults(checked: Checked): Fault[] {
+  const { workflows, called, actions, missingActions } = checked
+  const parsed = [...workflows, ...called].flatMap(({ workflow }) => workflow ?? [])
+  const users = [...parsed, ...actions.flatMap(({ action }) => action ?? [])]
+  const ofActions = users
+    .flatMap(actionSteps)
     .filter(({ path }) => missingActions.includes(path))
     .map(({ path, position }) => ({
       ...position,
       message: `There is no file action.yml in ${quoted(`./${path}`)}.`,
       instead: 'Add one to the commit, or name the folder that has one.',
     }))
+  return [...ofActions, ...missingWorkflowFaults(parsed, checked.missingWorkflows)]
 }
 
 /** Adds the faults that concern several files. */
 function withGraph(checked: Checked): Checked {
-  const workflows = checked.workflows.flatMap(({ workflow }) => workflow ?? [])
+  const roots = checked.workflows.flatMap(({ workflow }) => workflow ?? [])
+  const workflows = [...roots, ...checked.called.flatMap(({ workflow }) => workflow ?? [])]
+  const byPath = new Map(workflows.map((workflow) => [workflow.path, workflow]))
   const actions = checked.actions.flatMap(({ action }) => action ?? [])
   const given = checked.actions.map(({ path }) => folderOfAction(path))
-  const found = actionGraphFaults(workflows, actions)
-  const of = (path: string) => found.filter(({ file }) => file === path)
+  const found = [...actionGraphFaults(workflows, actions), ...callGraphFaults(roots, byPath)]
+  const withFound = <T extends { path: string; faults: Fault[] }>(one: T): T => ({
+    ...one,
+    faults: [...one.faults, ...found.filter(({ file }) => file === one.path)],
+  })
+  const paths = [...checked.workflows, ...checked.called].map(({ path }) => path)
   return {
-    workflows: checked.workflows.map((one) => ({
-      ...one,
-      faults: [...one.faults, ...of(one.path)],
-    })),
-    actions: checked.actions.map((one) => ({ ...one, faults: [...one.faults, ...of(one.path)] })),
+    workflows: checked.workflows.map(withFound),
+    called: checked.called.map(withFound),
+    actions: checked.actions.map(withFound),
     missingActions: missingFolders([...workflows, ...actions], given),
+    missingWorkflows: missingWorkflows(workflows, paths),
   }
 }
 

@@ -82,7 +82,7 @@ export const messages = {
 
 const hints: Partial<Record<string, string>> = {
   secrets: 'Set a variable to the secret in the `env` of the job, and use env.NAME.',
-  jobs: 'It belongs to reusable workflows, which are not supported; the results of jobs are in needs.NAME.',
+  jobs: 'It can be used in an output of `workflow_call`; elsewhere, the results of jobs are in needs.NAME.',
 }
 
 const arities: Partial<Record<string, string>> = {

@@ -1,41 +1,83 @@
-import type { Fault, SourceFile, SourcePosition } from './workflow.ts'
+import type { Fault, Note, SourceFile, SourcePosition } from './workflow.ts'
 
-/** Collects the faults of a file. */
+/** Collects the faults and notes of a file. */
 export type FaultList = {
   add: (position: SourcePosition, message: string, instead: string) => void
   addAll: (faults: Fault[]) => void
+  /** Notes what is accepted without its effect. */
+  note: (position: SourcePosition, message: string) => void
   /** The number of faults so far. */
   count: () => number
   /** In the order of the file, each once, at most 50, all within the file. */
   all: () => Fault[]
+  /** The notes, ordered and limited in the same way. */
+  notes: () => Note[]
 }
 
 const maxFaults = 50
+const maxShownLines = 20
 
 export function createFaultList({ text }: SourceFile): FaultList {
   const found: Fault[] = []
+  const noted: Note[] = []
   return {
     add: (position, message, instead) => void found.push({ ...position, message, instead }),
     addAll: (faults) => void found.push(...faults),
+    note: (position, message) => void noted.push({ ...position, message }),
     count: () => found.length,
-    all() {
-      const lines = text.split('\n')
-      const inOrder = found
-        .map((fault) => withinFile(fault, lines))
-        .sort((one, other) => one.line - other.line || one.column - other.column)
-      return withoutRepeats(inOrder).slice(0, maxFaults)
-    },
+    all: () => inOrder(found, text),
+    notes: () => inOrder(noted, text),
   }
 }
 
+function inOrder<T extends Note>(found: T[], text: string): T[] {
+  const lines = text.split('\n')
+  const ordered = found
+    .map((one) => withinFile(one, lines))
+    .sort((one, other) => one.line - other.line || one.column - other.column)
+  return withoutRepeats(ordered).slice(0, maxFaults)
+}
+
 /** Formats a fault as one line: `path:line:column: message Instead: advice`. */
-export function formatFault({ file, line, column, message, instead }: Fault): string {
-  const advice = instead === '' ? '' : ` Instead: ${instead}`
-  // A file name may contain line feeds and terminal escape sequences.
-  return `${file}:${line}:${column}: ${message}${advice}`.replace(
-    /[\p{Cc}\p{Zl}\p{Zp}]/gu,
-    '\ufffd',
+export function formatFault(fault: Fault): string {
+  return atPosition(fault, textOf(fault))
+}
+
+/** Formats faults as one line per cause: further places of the same fault in a file are listed at its end. */
+export function formatFaults(faults: readonly Fault[]): string[] {
+  return byCause(faults, textOf)
+}
+
+/** Formats notes in the same way: `path:line:column: note: message`. */
+export function formatNotes(notes: readonly Note[]): string[] {
+  return byCause(notes, ({ message }) => `note: ${message}`)
+}
+
+function textOf({ message, instead }: Fault): string {
+  return instead === '' ? message : `${message} Instead: ${instead}`
+}
+
+function byCause<T extends Note>(found: readonly T[], format: (one: T) => string): string[] {
+  const groups = Map.groupBy(found, (one) => JSON.stringify([one.file, format(one)]))
+  return [...groups.values()].flatMap(([first, ...others]) =>
+    first ? atPosition(first, `${format(first)}${alsoIn(first, others)}`) : [],
   )
+}
+
+function alsoIn({ line: first }: SourcePosition, others: readonly SourcePosition[]): string {
+  const lines = [...new Set(others.map(({ line }) => line))].filter((line) => line !== first)
+  if (lines.length === 0) return ''
+  const more = lines.length > maxShownLines ? ', …' : ''
+  return ` (also line${lines.length > 1 ? 's' : ''} ${lines.slice(0, maxShownLines).join(', ')}${more})`
+}
+
+function atPosition({ file, line, column }: SourcePosition, text: string): string {
+  return printable(`${file}:${line}:${column}: ${text}`)
+}
+
+// A file name may contain line feeds and terminal escape sequences.
+function printable(text: string): string {
+  return text.replace(/[\p{Cc}\p{Zl}\p{Zp}]/gu, '\ufffd')
 }
 
 /** Quotes and shortens a text of a file for a message. */
@@ -50,14 +92,14 @@ export function listed(words: readonly string[], last = 'or'): string {
 }
 
 // Positions of expressions in folded texts are approximate.
-function withinFile(fault: Fault, lines: string[]): Fault {
+function withinFile<T extends Note>(fault: T, lines: string[]): T {
   const line = Math.min(Math.max(fault.line, 1), lines.length)
   const columns = (lines[line - 1] ?? '').length + 1
   return { ...fault, line, column: Math.min(Math.max(fault.column, 1), columns) }
 }
 
 // An alias repeats the faults of its anchor.
-function withoutRepeats(faults: Fault[]): Fault[] {
+function withoutRepeats<T extends Note>(faults: T[]): T[] {
   const seen = new Set<string>()
   return faults.filter(({ line, column, message }) => {
     const key = `${line}:${column}:${message}`

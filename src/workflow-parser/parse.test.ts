@@ -163,7 +163,12 @@ test('"on" has a form for one event, for several, and for none', () => {
   assert.deepEqual(triggers('on: push').push, allPushes)
   assert.deepEqual(triggers('on: [push, workflow_dispatch]').dispatch, { inputs: {} })
   assert.deepEqual(triggers('on: { push: , workflow_dispatch: { inputs: } }').push, allPushes)
-  assert.deepEqual(triggers(''), { push: undefined, dispatch: undefined, schedule: [] })
+  assert.deepEqual(triggers(''), {
+    push: undefined,
+    dispatch: undefined,
+    schedule: [],
+    call: undefined,
+  })
 })
 
 test('texts have the position of their first character', () => {

@@ -3,30 +3,40 @@ import { readAction } from './read-action.ts'
 import { readSource } from './read-source.ts'
 import { readWorkflow } from './read-workflow.ts'
 import type { SourceNode } from './source-node.ts'
-import type { Action, Fault, SourceFile, Workflow } from './workflow.ts'
+import type { Action, Fault, Note, SourceFile, Workflow } from './workflow.ts'
 
-/** Parses a workflow file and lists its faults; `workflow` is undefined if there are any. */
+/** Parses a workflow file and lists its faults and notes; `workflow` is undefined if there are faults. */
 export function parseWorkflow(file: SourceFile): {
   workflow: Workflow | undefined
   faults: Fault[]
+  notes: Note[]
 } {
-  const { result: workflow, faults } = parse(file, readWorkflow)
-  return { workflow, faults }
+  const { result: workflow, faults, notes } = parse(file, readWorkflow)
+  return { workflow, faults, notes }
 }
 
 /** Parses the action.yml of a composite action in the same way. */
-export function parseAction(file: SourceFile): { action: Action | undefined; faults: Fault[] } {
-  const { result: action, faults } = parse(file, readAction)
-  return { action, faults }
+export function parseAction(file: SourceFile): {
+  action: Action | undefined
+  faults: Fault[]
+  notes: Note[]
+} {
+  const { result: action, faults, notes } = parse(file, readAction)
+  return { action, faults, notes }
+}
+
+/** Parses a file of either kind. */
+export function parseFile(kind: 'workflow' | 'action', file: SourceFile) {
+  return kind === 'workflow' ? parse(file, readWorkflow) : parse(file, readAction)
 }
 
 function parse<Result>(
   file: SourceFile,
   read: (path: string, root: SourceNode, faults: FaultList) => Result | undefined,
-): { result: Result | undefined; faults: Fault[] } {
+): { result: Result | undefined; faults: Fault[]; notes: Note[] } {
   const list = createFaultList(file)
   const root = readSource(file, list)
   const result = root && read(file.path, root, list)
   const faults = list.all()
-  return { result: faults.length === 0 ? result : undefined, faults }
+  return { result: faults.length === 0 ? result : undefined, faults, notes: list.notes() }
 }

@@ -1,9 +1,11 @@
 import { checkNeeds, type JobNeeds } from './check-needs.ts'
 import { checkPermissions } from './check-permissions.ts'
 import type { FaultList } from './fault-list.ts'
-import { type Field, kindOf, type NamedField, openFields } from './fields.ts'
+import { type Field, type Fields, type NamedField, openFields } from './fields.ts'
 import { openIdentified } from './identifiers.ts'
+import { readCalledWorkflow } from './read-called-workflow.ts'
 import { readDefaults } from './read-defaults.ts'
+import { checkRunsOn, readRunsOn } from './read-runs-on.ts'
 import { readSteps } from './read-steps.ts'
 import { readStrategy } from './read-strategy.ts'
 import { unsupportedInJob } from './unsupported-keys.ts'
@@ -15,12 +17,13 @@ import {
   readTemplate,
   readTemplates,
   readTexts,
-  readTree,
 } from './values.ts'
-import type { Job, TemplateTree } from './workflow.ts'
+import type { Job } from './workflow.ts'
 
 const maxJobs = 64
 const maxSteps = 100
+
+type JobKey = (typeof shape.keys)[number]
 
 const shape = {
   name: 'a job',
@@ -37,6 +40,11 @@ const shape = {
     'continue-on-error',
     'permissions',
     'steps',
+    'uses',
+    'with',
+    'secrets',
+    'concurrency',
+    'environment',
   ] as const,
   unsupported: unsupportedInJob,
 }
@@ -60,6 +68,10 @@ export function readJobs(field: Field, faults: FaultList): Job[] {
     jobs.map(({ job }) => job),
     faults,
   )
+  checkRunsOn(
+    jobs.map(({ job }) => job),
+    faults,
+  )
   return jobs.map(({ job }) => job)
 }
 
@@ -78,6 +90,7 @@ export function shortJob(steps: Field, faults: FaultList): Job {
     timeoutMinutes: undefined,
     continueOnError: false,
     steps: readSteps(steps, 'workflow', faults),
+    call: undefined,
     position: steps.keyPosition,
   }
   checkNumberOfSteps([job], faults)
@@ -89,10 +102,8 @@ function readJob(entry: NamedField, faults: FaultList): JobNeeds | undefined {
   if (!fields) return undefined
   const needsField = fields.get('needs')
   const needs = needsField ? readTexts(needsField, faults) : []
-  const steps = fields.get('steps')
-  if (!steps) {
-    faults.add(entry.keyPosition, `The job ${entry.label} has no steps.`, 'Write "steps:" in it.')
-  }
+  const work = readWork(entry, fields, faults)
+  noteUnapplied(fields, faults)
   checkPermissions(fields.get('permissions'), faults)
   const job: Job = {
     id: entry.name,
@@ -109,38 +120,71 @@ function readJob(entry: NamedField, faults: FaultList): JobNeeds | undefined {
     }),
     continueOnError:
       readFlag(fields.get('continue-on-error'), 'job.continue-on-error', faults) ?? false,
-    steps: steps ? readSteps(steps, 'workflow', faults) : [],
+    ...work,
     position: entry.keyPosition,
   }
   return { job, needs }
 }
 
+/** Keys of a job with steps that a job with `uses` cannot have. */
+const keysBesideSteps = [
+  'runs-on',
+  'env',
+  'defaults',
+  'outputs',
+  'timeout-minutes',
+  'continue-on-error',
+  'environment',
+  'steps',
+] as const
+
+/** Reads the steps of a job, or the workflow that it calls. */
+function readWork(
+  { label, keyPosition }: NamedField,
+  fields: Fields<JobKey>,
+  faults: FaultList,
+): Pick<Job, 'steps' | 'call'> {
+  const [uses, steps] = [fields.get('uses'), fields.get('steps')]
+  const [inputs, secrets] = [fields.get('with'), fields.get('secrets')]
+  if (uses) {
+    for (const field of keysBesideSteps.map((key) => fields.get(key))) {
+      const message = `A job with "uses" has no ${field?.label}.`
+      if (field) faults.add(field.keyPosition, message, 'Write it in the workflow that is called.')
+    }
+    return { steps: [], call: readCalledWorkflow({ uses, with: inputs, secrets }, faults) }
+  }
+  if (inputs) {
+    const message = '"with" belongs to a job or a step with "uses".'
+    faults.add(inputs.keyPosition, message, 'Write it in the step, or use "env".')
+  }
+  if (secrets) {
+    const message = '"secrets" belongs to a job with "uses".'
+    const instead =
+      'Write "secrets: [NAME, …]" at the top level of the file; steps get the secrets as variables and as ${{ secrets.NAME }}.'
+    faults.add(secrets.keyPosition, message, instead)
+  }
+  if (!steps) faults.add(keyPosition, `The job ${label} has no steps.`, 'Write "steps:" in it.')
+  return { steps: steps ? readSteps(steps, 'workflow', faults) : [], call: undefined }
+}
+
+function noteUnapplied(fields: Fields<JobKey>, faults: FaultList): void {
+  const concurrency = fields.get('concurrency')
+  const environment = fields.get('environment')
+  if (concurrency) {
+    const message =
+      '"concurrency" of a job has no effect; at the top level of the file it applies to whole runs.'
+    faults.note(concurrency.keyPosition, message)
+  }
+  if (environment) {
+    const message =
+      '"environment" has no effect: the job waits for no approval, and has the secrets of the repository.'
+    faults.note(environment.keyPosition, message)
+  }
+}
+
 function readOutputs(field: Field | undefined, faults: FaultList): Job['outputs'] {
   if (field) openIdentified(field, faults, 'Write "name: ${{ steps.<id>.outputs.<name> }}" lines.')
   return field?.node.kind === 'map' ? readTemplates(field, 'job.outputs', faults) : {}
-}
-
-function readRunsOn(field: Field | undefined, faults: FaultList): TemplateTree | undefined {
-  if (!field) return undefined
-  const { node } = field
-  if (node.kind === 'map') {
-    const instead = 'Write one label, or a list of labels.'
-    return void faults.add(
-      node.position,
-      '"runs-on" is a mapping; runner groups are not supported.',
-      instead,
-    )
-  }
-  const items = node.kind === 'list' ? node.items : [node]
-  for (const item of items) {
-    if (item.kind === 'scalar' && typeof item.value === 'string' && item.value !== '') continue
-    const message = `A label of "runs-on" is ${kindOf(item)}.`
-    faults.add(item.position, message, 'Write a label, such as ubuntu-latest, or omit it.')
-  }
-  if (node.kind === 'list' && items.length === 0) {
-    faults.add(node.position, '"runs-on" is an empty list.', 'Remove it.')
-  }
-  return readTree(node, 'job.runs-on', faults)
 }
 
 function checkNumberOfSteps(jobs: Job[], faults: FaultList): void {

@@ -1,37 +1,73 @@
 import { cronFault } from './cron.ts'
-import { type FaultList, quoted } from './fault-list.ts'
+import { type FaultList, listed, quoted } from './fault-list.ts'
 import { type Field, itemsOf, kindOf, openFields, openList } from './fields.ts'
+import { foreignEvent } from './foreign-events.ts'
 import { readDispatchInputs } from './read-dispatch.ts'
 import { readPushFilter } from './read-push-filter.ts'
+import { readWorkflowCall } from './read-workflow-call.ts'
 import type { SourceNode } from './source-node.ts'
 import { suggest } from './suggest.ts'
-import { unsupportedEvents } from './unsupported-keys.ts'
 import { readText } from './values.ts'
 import type { SourcePosition, WorkflowTriggers } from './workflow.ts'
 
-const events = ['push', 'workflow_dispatch', 'schedule'] as const
+const events = ['push', 'workflow_dispatch', 'schedule', 'workflow_call'] as const
 type Event = (typeof events)[number]
 
 const maxSchedules = 20
 
-/** Reads `on` in all its forms: an event, a list of events, or events with details. */
+type NamedEvent = { name: string; details: Field | undefined; position: SourcePosition }
+
+/** The triggers of a file without `on`. */
+export const noTriggers: WorkflowTriggers = {
+  push: undefined,
+  dispatch: undefined,
+  schedule: [],
+  call: undefined,
+}
+
+/**
+ * Reads `on` in all its forms: an event, a list of events, or events with details. Events of GitHub that never happen
+ * here are noted beside one that does, and otherwise a fault.
+ */
 export function readTriggers(field: Field, faults: FaultList): WorkflowTriggers {
-  const triggers: WorkflowTriggers = { push: undefined, dispatch: undefined, schedule: [] }
-  for (const { event, details, position } of eventsOf(field, faults)) {
+  const triggers = { ...noTriggers }
+  const named = eventsOf(field, faults)
+  checkForeign(named, faults)
+  for (const { name, details, position } of named) {
+    const event = toEvent(name, position, faults)
     if (event === 'push') triggers.push = readPushFilter(details, faults)
     if (event === 'workflow_dispatch') {
       triggers.dispatch = { inputs: readDispatchInputs(details, faults) }
     }
+    if (event === 'workflow_call') triggers.call = readWorkflowCall(details, faults)
     if (event === 'schedule') triggers.schedule = readSchedules(details, position, faults)
   }
   return triggers
 }
 
+function checkForeign(named: NamedEvent[], faults: FaultList): void {
+  const foreign = named.flatMap(({ name, position }) => {
+    const why = foreignEvent(name)
+    return why ? [{ name, position, why }] : []
+  })
+  const [first] = foreign
+  if (foreign.length < named.length) {
+    for (const { name, position, why } of foreign) {
+      faults.note(position, `${quoted(name)} starts no runs: ${lowerFirst(why[0])}`)
+    }
+  } else if (first) {
+    const names = foreign.map(({ name }) => quoted(name))
+    const several = `None of the events ${listed(names, 'and')} happens here.`
+    faults.add(first.position, foreign.length === 1 ? first.why[0] : several, first.why[1])
+  }
+}
+
+function lowerFirst(text: string): string {
+  return text.charAt(0).toLowerCase() + text.slice(1)
+}
+
 /** The events with their `details`, if any. */
-function eventsOf(
-  field: Field,
-  faults: FaultList,
-): { event: Event; details: Field | undefined; position: SourcePosition }[] {
+function eventsOf(field: Field, faults: FaultList): NamedEvent[] {
   const { node } = field
   if (isEmpty(node)) {
     const instead = 'Write "push", "workflow_dispatch", "schedule" or a list of them, or omit "on".'
@@ -39,17 +75,15 @@ function eventsOf(
     return []
   }
   if (node.kind === 'map') {
-    return node.entries.flatMap(({ key, keyPosition, value }) => {
-      const event = toEvent(key, keyPosition, faults)
+    return node.entries.map(({ key, keyPosition, value }) => {
       const isAlone = value.kind === 'scalar' && value.value === null
       const details = isAlone ? undefined : { label: quoted(key), node: value, keyPosition }
-      return event ? [{ event, details, position: keyPosition }] : []
+      return { name: key, details, position: keyPosition }
     })
   }
   return itemsOf(field).flatMap((item) => {
     const name = readText(item, faults)
-    const event = name === undefined ? undefined : toEvent(name, item.node.position, faults)
-    return event ? [{ event, details: undefined, position: item.node.position }] : []
+    return name === undefined ? [] : [{ name, details: undefined, position: item.node.position }]
   })
 }
 
@@ -61,16 +95,12 @@ function isEmpty(node: SourceNode): boolean {
 
 function toEvent(name: string, position: SourcePosition, faults: FaultList): Event | undefined {
   const event = events.find((candidate) => candidate === name)
-  if (event) return event
-  const known = Object.hasOwn(unsupportedEvents, name) ? unsupportedEvents[name] : undefined
+  if (event || foreignEvent(name)) return event
   const similar = suggest(name, events)
   const instead = similar
     ? `Write ${quoted(similar)}.`
     : 'Use "push", "workflow_dispatch" or "schedule".'
-  faults.add(
-    position,
-    ...(known ?? ([`${quoted(name)} is not a supported event.`, instead] as const)),
-  )
+  faults.add(position, `${quoted(name)} is not a supported event.`, instead)
   return undefined
 }
 

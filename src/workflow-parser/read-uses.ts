@@ -1,10 +1,15 @@
-import { type FaultList, listed, quoted } from './fault-list.ts'
-import { type Field, type FieldMessage, openNamed } from './fields.ts'
+import { type FaultList, quoted } from './fault-list.ts'
+import type { Field, FieldMessage } from './fields.ts'
+import { replacementOf, whyOmitted } from './foreign-actions.ts'
+import { readCheckout } from './read-checkout.ts'
 import { readTemplates, readText } from './values.ts'
-import type { ActionStep, CheckoutStep } from './workflow.ts'
+import type { ActionStep, AnyStep, CheckoutStep, OmittedStep } from './workflow.ts'
 import type { WorkflowKey } from './workflow-keys.ts'
 
-type Use = Pick<ActionStep, 'kind' | 'path' | 'with'> | Pick<CheckoutStep, 'kind'>
+type Use =
+  | Pick<ActionStep, 'kind' | 'path' | 'with'>
+  | Omit<CheckoutStep, keyof AnyStep>
+  | Omit<OmittedStep, keyof AnyStep>
 
 /** Reads `uses`: a composite action of the repository, or the checkout, which has already happened. */
 export function readUses(
@@ -16,13 +21,26 @@ export function readUses(
   const uses = readText(field, faults)
   if (uses === undefined) return undefined
   if (/^actions\/checkout(@|$)/i.test(uses)) {
-    if (withField) checkCheckout(withField, faults)
-    return { kind: 'checkout' }
+    return readCheckout(withField, workflowKey, faults)
   }
+  const omitted = readOmitted(field, uses, faults)
+  if (omitted) return omitted
   const unsupported = describeUnsupported(uses)
   if (unsupported) return void faults.add(field.node.position, ...unsupported)
   const inputs = readTemplates(withField, workflowKey, faults)
   return { kind: 'action', path: folderOf(uses), with: inputs }
+}
+
+function readOmitted(
+  { node }: Field,
+  uses: string,
+  faults: FaultList,
+): Omit<OmittedStep, keyof AnyStep> | undefined {
+  const [action = ''] = uses.split('@')
+  const why = whyOmitted(action)
+  if (why === undefined) return undefined
+  faults.note(node.position, `${action} does nothing here: ${why}`)
+  return { kind: 'omitted', action, why }
 }
 
 /** Normalizes a folder of the repository: `./a//b/` is `a/b`. */
@@ -42,6 +60,8 @@ function describeUnsupported(uses: string): FieldMessage | undefined {
   }
   if (/^\.{0,2}\//.test(uses) || uses === '.' || uses === '..') return checkPath(uses)
   const [action = ''] = uses.split('@')
+  const replacement = replacementOf(action)
+  if (replacement !== undefined) return [`${quoted(uses)} cannot be used here.`, replacement]
   const known = unsupportedActions.find(([pattern]) => pattern.test(action))
   if (known) return [`${quoted(uses)} cannot be used here.`, known[1]]
   if (!/^[\w.-]+\/[\w.-]+/.test(action)) {
@@ -85,17 +105,4 @@ function checkPath(uses: string): FieldMessage | undefined {
       : ['A step cannot use a workflow.', inRepository]
   }
   return undefined
-}
-
-// Inputs without effect when the commit is already checked out.
-const harmless = ['persist-credentials', 'clean', 'show-progress', 'set-safe-directory']
-
-function checkCheckout(field: Field, faults: FaultList): void {
-  for (const { name, keyPosition, node } of openNamed(field, faults, 'Remove "with".')) {
-    const isShallow = name === 'fetch-depth' && node.kind === 'scalar' && String(node.value) === '1'
-    if (isShallow || harmless.includes(name)) continue
-    const message = `${quoted(name)} has no effect: the one commit of the run is already checked out, without history and other repositories.`
-    const instead = `Remove it; only fetch-depth: 1, ${listed(harmless, 'and')} are accepted.`
-    faults.add(keyPosition, message, instead)
-  }
 }

@@ -4,11 +4,11 @@ import { type Field, type Fields, openFields } from './fields.ts'
 import { isSecretName } from './identifiers.ts'
 import { readDefaults } from './read-defaults.ts'
 import { readJobs, shortJob } from './read-jobs.ts'
-import { readTriggers } from './read-triggers.ts'
+import { noTriggers, readTriggers } from './read-triggers.ts'
 import type { SourceNode } from './source-node.ts'
 import { unsupportedInWorkflow } from './unsupported-keys.ts'
 import { readEnvironment, readFlag, readTemplate, readText, readTexts } from './values.ts'
-import type { Concurrency, Job, Workflow, WorkflowTriggers } from './workflow.ts'
+import type { Concurrency, Job, Workflow } from './workflow.ts'
 
 const keys = [
   'name',
@@ -51,8 +51,6 @@ export function readWorkflow(
     jobs: readEitherForm(fields, root, faults),
   }
 }
-
-const noTriggers: WorkflowTriggers = { push: undefined, dispatch: undefined, schedule: [] }
 
 function readEitherForm(
   fields: Fields<'jobs' | 'steps'>,

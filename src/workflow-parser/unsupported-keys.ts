@@ -1,31 +1,6 @@
 import type { FieldMessage } from './fields.ts'
 
-// Keys and events of GitHub Actions and other services that are not supported, with alternatives.
-
-const events =
-  'Use "push", "workflow_dispatch" or "schedule"; "on: push" runs for every branch that is pushed.'
-
-/** Unsupported events of GitHub, with the closest alternative. */
-export const unsupportedEvents: Readonly<Record<string, FieldMessage>> = {
-  pull_request: ['Pull requests are not supported.', events],
-  pull_request_target: ['Pull requests are not supported.', events],
-  merge_group: ['Merge queues are not supported.', events],
-  workflow_call: [
-    'Workflows cannot call each other.',
-    'Make a composite action of the repository, and write "uses: ./its/folder" in a step.',
-  ],
-  workflow_run: [
-    'Workflows do not start each other.',
-    'Put the jobs into one workflow, and order them with "needs".',
-  ],
-  repository_dispatch: [
-    '"repository_dispatch" is not supported.',
-    'Use "workflow_dispatch", with inputs.',
-  ],
-  release: ['Releases are not supported.', 'Use "on: push" with "tags".'],
-  create: ['The event "create" is not supported.', 'Use "on: push" with "branches" or "tags".'],
-  delete: ['The event "delete" is not supported.', events],
-}
+// Keys of GitHub Actions and other services that are not supported, with alternatives.
 
 export const unsupportedInWorkflow: Readonly<Record<string, FieldMessage>> = {
   true: ['Unexpected key "true" in a workflow.', 'Write "on".'],
@@ -48,15 +23,6 @@ export const unsupportedInJob: Readonly<Record<string, FieldMessage>> = {
   container: [
     'Jobs do not run in containers.',
     'Remove it: steps run in a sandbox with the tools of the runner on PATH.',
-  ],
-  uses: [
-    'A job cannot be a reusable workflow.',
-    'Write the steps here, or make a composite action of the repository and write "uses: ./its/folder" in a step.',
-  ],
-  with: ['"with" belongs to a job with "uses", which is not supported.', 'Write it in a step.'],
-  secrets: [
-    'Unexpected key "secrets" in a job.',
-    'Write "secrets: [NAME, …]" at the top level of the file; steps get the secrets as variables and as ${{ secrets.NAME }}.',
   ],
   environment: [
     'Deployment environments are not supported.',

@@ -72,6 +72,18 @@ const table = {
   'job.timeout-minutes': { label: "a job's `timeout-minutes`", contexts: job, functions: [] },
   'job.continue-on-error': { label: "a job's `continue-on-error`", contexts: job, functions: [] },
   'job.defaults': { label: "a job's `defaults`", contexts: [...job, 'env'], functions: [] },
+  'job.with': { label: "a job's `with`", contexts: job, functions: [] },
+  'job.secrets': { label: "a job's `secrets`", contexts: [...job, 'secrets'], functions: [] },
+  'call.input-default': {
+    label: 'the `default` of an input of `workflow_call`',
+    contexts: run,
+    functions: [],
+  },
+  'call.output': {
+    label: 'an output of `workflow_call`',
+    contexts: [...run, 'jobs'],
+    functions: [],
+  },
   'step.if': { label: "a step's `if`", contexts: condition, functions: [...ofSteps, hashFiles] },
   'step.env': { label: "a step's `env`", contexts: step, functions: [hashFiles] },
   'step.name': { label: "a step's `name`", contexts: step, functions: [hashFiles] },

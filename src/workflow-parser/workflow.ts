@@ -7,6 +7,9 @@ export type SourcePosition = { file: string; line: number; column: number }
 /** A fault in a file, and what to write instead. */
 export type Fault = SourcePosition & { message: string; instead: string }
 
+/** A key or value that is accepted although it has no effect, or not GitHub's. */
+export type Note = SourcePosition & { message: string }
+
 /** A text of a workflow that may contain expressions, `${{ … }}`, and its position. */
 export type Template = { text: string; position: SourcePosition }
 
@@ -47,6 +50,20 @@ export type WorkflowTriggers = {
   push: PushFilter | undefined
   dispatch: { inputs: Record<string, Input> } | undefined
   schedule: { cron: string; timezone: string | undefined; position: SourcePosition }[]
+  call: CallInterface | undefined
+}
+
+/** What a workflow takes from the jobs that call it, and what it gives them. */
+export type CallInterface = {
+  inputs: Record<string, CallInput>
+  outputs: Record<string, Template>
+  secrets: Record<string, { required: boolean }>
+}
+
+export type CallInput = {
+  type: 'string' | 'boolean' | 'number'
+  required: boolean
+  default: Template | number | boolean | undefined
 }
 
 /** Patterns of GitHub's filters; undefined where none are given. */
@@ -82,7 +99,18 @@ export type Job = {
   strategy: Strategy
   timeoutMinutes: Template | number | undefined
   continueOnError: Template | boolean
+  /** Empty for a job that calls a workflow. */
   steps: Step[]
+  call: WorkflowCall | undefined
+  position: SourcePosition
+}
+
+/** The call of another workflow of the repository, in place of steps. */
+export type WorkflowCall = {
+  /** From the top of the repository, `.github/workflows/build.yml`. */
+  path: string
+  with: Record<string, TemplateTree>
+  secrets: Record<string, Template> | 'inherit'
   position: SourcePosition
 }
 
@@ -102,7 +130,7 @@ export type Matrix =
       exclude: TemplateTree | undefined
     }
 
-type AnyStep = {
+export type AnyStep = {
   id: string | undefined
   name: Template | undefined
   if: Template | undefined
@@ -127,10 +155,17 @@ export type ActionStep = AnyStep & {
   with: Record<string, Template>
 }
 
-/** `actions/checkout`, which the runner has already done. */
-export type CheckoutStep = AnyStep & { kind: 'checkout' }
+/** `actions/checkout`, which the runner has already done: of the run's commit and no other. */
+export type CheckoutStep = AnyStep & {
+  kind: 'checkout'
+  repository: Template | undefined
+  ref: Template | undefined
+}
 
-export type Step = RunStep | ActionStep | CheckoutStep
+/** An action of another repository that does nothing here, because the run is right without it. */
+export type OmittedStep = AnyStep & { kind: 'omitted'; action: string; why: string }
+
+export type Step = RunStep | ActionStep | CheckoutStep | OmittedStep
 
 /** A parsed composite action; all its run steps name a shell. */
 export type Action = {

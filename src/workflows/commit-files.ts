@@ -13,8 +13,8 @@ type FoundFile = { path: string } & ({ text: string } | { fault: string })
 export type CommitFiles = {
   /** Undefined when the commit does not exist. */
   commit: CommitSummary | undefined
-  /** Lists the workflow files directly in the workflows folder, by name. */
-  listWorkflows: () => Promise<string[]>
+  /** Lists the workflow files directly in a folder, by name; of the workflows folder unless it is named. */
+  listWorkflows: (folder?: string) => Promise<string[]>
   /** Reads a regular file; undefined when there is none. Symbolic links and submodules are never followed. */
   read: (path: string) => Promise<FoundFile | undefined>
 }
@@ -29,8 +29,8 @@ const fileModes = new Set(['100644', '100755'])
 /** Opens the files of a commit, reading its trees and blobs without a checkout. */
 export async function openCommit(objects: ObjectReader, id: string): Promise<CommitFiles> {
   const trees = new Map<string, TreeEntry[] | undefined>()
-  const found = await objects.read(`${id}^{commit}`, commitMaxBytes)
-  const text = found?.content.toString('utf8') ?? ''
+  const object = await objects.read(`${id}^{commit}`, commitMaxBytes)
+  const text = object?.content.toString('utf8') ?? ''
   const [, root = ''] = /^tree ([0-9a-f]{40})$/m.exec(text) ?? []
 
   async function readTree(treeId: string): Promise<TreeEntry[] | undefined> {
@@ -53,15 +53,15 @@ export async function openCommit(objects: ObjectReader, id: string): Promise<Com
   }
 
   return {
-    commit: found && toSummary(found.id, root, text),
+    commit: object && toSummary(object.id, root, text),
 
-    async listWorkflows() {
-      const folder = await entryAt(workflowsFolder)
-      const entries = folder?.mode === '40000' ? await readTree(folder.id) : undefined
+    async listWorkflows(folder = workflowsFolder) {
+      const found = await entryAt(folder)
+      const entries = found?.mode === '40000' ? await readTree(found.id) : undefined
       return (entries ?? [])
         .filter(({ mode, name }) => mode !== '40000' && isWorkflowName(name))
         .slice(0, listedFilesLimit)
-        .map(({ name }) => `${workflowsFolder}/${name}`)
+        .map(({ name }) => `${folder}/${name}`)
         .sort()
     },
 

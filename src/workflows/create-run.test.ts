@@ -26,7 +26,10 @@ jobs: { a: { steps: [{ run: x }]${label} } }
         const { workflow, faults } = parseWorkflow({ path: 'ci.yml', text })
         assert.ok(workflow, JSON.stringify(faults))
         const workflows = [workflow]
-        const mask = await createNameMask(async () => ({ KEY: secret }), 'r1', workflows)
+        const mask = await createNameMask(async () => ({ KEY: secret }), 'r1', {
+          workflows,
+          calledWorkflows: [],
+        })
         const draft = await createRun(
           {
             repository: { id: 'r1', name: 'site', owner: 'ada' },
@@ -36,7 +39,15 @@ jobs: { a: { steps: [{ run: x }]${label} } }
             commit: 'c'.repeat(40),
             inputs: { value: `${'~'.repeat(length)}${secret}` },
             payload: {},
-            sources: { files: [{ path: 'ci.yml', text }], actions: [], workflows, faults: [] },
+            sources: {
+              files: [{ path: 'ci.yml', text }],
+              actions: [],
+              called: [],
+              workflows,
+              calledWorkflows: [],
+              faults: [],
+              notes: [],
+            },
             mask,
           },
           1,

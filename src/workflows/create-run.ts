@@ -3,6 +3,7 @@ import { newId } from '../base/ids.ts'
 import type { Json } from '../base/json.ts'
 import { maskAndShorten } from '../secret-masking/mask-and-shorten.ts'
 import type { TriggerKind } from '../workflow-engine/plan.ts'
+import { isBuiltInLabel, isForeignLabel } from '../workflow-parser/runner-labels.ts'
 import type { Scope } from '../workflow-parser/scope.ts'
 import type { Workflow } from '../workflow-parser/workflow.ts'
 import type { RunNames } from './run-names.ts'
@@ -28,14 +29,13 @@ export type RunSpec = {
 export type NewQueuedRun = { run: NewRun; groups: string[]; cancels: string[] }
 
 const nameMaxLength = 250
-const defaultLabels = /^(ubuntu-.*|linux|self-hosted|x64|arm64|default)$/i
 
 /** Creates the row of a run. Throws an ExpressionError when its name or its groups cannot be evaluated. */
 export async function createRun(spec: RunSpec, now: number, number: number): Promise<NewQueuedRun> {
   const { sources, repository, actor } = spec
   const { workflows } = sources
   const scope = scopeOf(spec, number)
-  const { names, groups, cancels, labels } = await evaluateNames(workflows, scope, spec.mask)
+  const { names, groups, cancels, labels } = await evaluateNames(sources, scope, spec.mask)
   return {
     run: {
       ...initialState,
@@ -50,8 +50,12 @@ export async function createRun(spec: RunSpec, now: number, number: number): Pro
       payload: JSON.stringify(spec.payload),
       inputs: JSON.stringify(spec.inputs),
       files: JSON.stringify(sources.files.map(({ path }) => path)),
-      sources: JSON.stringify({ files: sources.files, actions: sources.actions }),
-      labels: JSON.stringify(labels.filter((label) => !defaultLabels.test(label))),
+      sources: JSON.stringify({
+        files: sources.files,
+        actions: sources.actions,
+        called: sources.called,
+      }),
+      labels: JSON.stringify(labels.filter(isSpecificLabel)),
       secretNames: secretNamesOf(workflows),
       actorId: actor.id,
       actorUsername: actor.username,
@@ -65,17 +69,18 @@ export async function createRun(spec: RunSpec, now: number, number: number): Pro
 }
 
 async function evaluateNames(
-  workflows: Workflow[],
+  sources: Sources,
   scope: Scope,
   mask: RunSpec['mask'],
 ): Promise<RunNames> {
-  const isPlain = workflows.every(
+  const { workflows, calledWorkflows } = sources
+  const isPlain = [...workflows, ...calledWorkflows].every(
     ({ runName, concurrency, jobs }) =>
       !runName && !concurrency && jobs.every(({ runsOn }) => runsOn === undefined),
   )
   if (!isPlain) {
     // Imported lazily: the evaluator costs memory and start-up time.
-    return (await import('./run-names.ts')).evaluateRunNames(workflows, scope, mask)
+    return (await import('./run-names.ts')).evaluateRunNames(sources, scope, mask)
   }
   return { names: workflows.map(({ name }) => name), groups: [], cancels: [], labels: [] }
 }
@@ -95,7 +100,15 @@ export async function createFailedRunRow(
   now: number,
   number: number,
 ): Promise<NewRun> {
-  const sources: Sources = { files: [], actions: [], workflows: [], faults: [] }
+  const sources: Sources = {
+    files: [],
+    actions: [],
+    called: [],
+    workflows: [],
+    calledWorkflows: [],
+    faults: [],
+    notes: [],
+  }
   const { run } = await createRun({ ...spec, sources, mask: identity }, now, number)
   return {
     ...run,
@@ -111,6 +124,11 @@ export async function createFailedRunRow(
 
 function shortName(name: string, mask: RunSpec['mask']): string {
   return maskAndShorten(name, { mask: (text) => storable(mask(text)), maxLength: nameMaxLength })
+}
+
+// Jobs with labels of other systems are skipped, so no runner needs them.
+function isSpecificLabel(label: string): boolean {
+  return !isBuiltInLabel(label) && !isForeignLabel(label)
 }
 
 const identity = (text: string) => text

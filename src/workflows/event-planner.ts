@@ -94,7 +94,7 @@ export function createEventPlanner(dependencies: Dependencies) {
       }
       if (isDefault) schedules.push(...toSchedules(repository, workflow, actor))
       if (isSkipped || !(await isStarted(workflow, update, changed))) continue
-      const mask = await createNameMask(openSecrets, repository.id, sources.workflows)
+      const mask = await createNameMask(openSecrets, repository.id, sources)
       planned.push({ start: { ...fields, event: 'push', payload, sources, mask } })
     }
     return isDefault

@@ -1,4 +1,4 @@
-import type { Workflow } from '../workflow-parser/workflow.ts'
+import type { Sources } from './workflow-sources.ts'
 
 type OpenSecrets = (repositoryId: string) => Promise<Record<string, string>>
 
@@ -9,9 +9,9 @@ type OpenSecrets = (repositoryId: string) => Promise<Record<string, string>>
 export async function createNameMask(
   openSecrets: OpenSecrets,
   repositoryId: string,
-  workflows: Workflow[],
+  { workflows, calledWorkflows }: Pick<Sources, 'workflows' | 'calledWorkflows'>,
 ): Promise<(text: string) => string> {
-  const texts = workflows.map((one) => [
+  const texts = [...workflows, ...calledWorkflows].map((one) => [
     one.runName,
     one.concurrency,
     one.jobs.map((job) => job.runsOn),

@@ -26,11 +26,27 @@ test('jobs that succeeded are reused, unless one that they need failed, directly
   ])
 })
 
-async function reusedOf(conclusions: Record<string, RunJobRow['conclusion']>) {
+test('a call is run again as a whole, and so are the jobs that need it', async () => {
+  const calls = `
+jobs:
+  build: { uses: ./.github/workflows/x.yml }
+  test: { needs: build, if: always(), steps: [{ run: x }] }
+  other: { uses: ./.github/workflows/x.yml }
+`
+  const conclusions = {
+    'build/a': 'success',
+    'build/b': 'failure',
+    'other/a': 'success',
+    test: 'success',
+  } as const
+  assert.deepEqual(await reusedOf(conclusions, calls), ['other/a'])
+})
+
+async function reusedOf(conclusions: Record<string, RunJobRow['conclusion']>, file = text) {
   const rows = Object.entries(conclusions).map(([jobId, conclusion]) => ({
     ...{ file: 'ci.yml', jobId, name: jobId, matrix: null, conclusion, outputs: '{}' },
   }))
   // Only the columns that the decision reads.
-  const jobs = await reusedJobs([{ path: 'ci.yml', text }], rows as unknown as RunJobRow[])
+  const jobs = await reusedJobs([{ path: 'ci.yml', text: file }], rows as unknown as RunJobRow[])
   return jobs.map(({ id }) => id)
 }

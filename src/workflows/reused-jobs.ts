@@ -13,12 +13,15 @@ export async function reusedJobs(files: SourceFile[], jobs: RunJobRow[]): Promis
   const failed = new Set(
     jobs
       .filter(({ conclusion }) => conclusion !== 'success' && conclusion !== 'skipped')
-      .map(({ file, jobId }) => keyOf(file, jobId)),
+      .map(({ file, jobId }) => keyOf(file, topOf(jobId))),
   )
 
   function isBehindFailure({ file, jobId }: RunJobRow): boolean {
+    const top = topOf(jobId)
+    // A call is run again as a whole.
+    if (top !== jobId && failed.has(keyOf(file, top))) return true
     const seen = new Set<string>()
-    const open = [...(needs.get(file)?.get(jobId) ?? [])]
+    const open = [...(needs.get(file)?.get(top) ?? [])]
     for (let id = open.pop(); id !== undefined; id = open.pop()) {
       if (failed.has(keyOf(file, id))) return true
       if (seen.has(id)) continue
@@ -38,6 +41,11 @@ export async function reusedJobs(files: SourceFile[], jobs: RunJobRow[]): Promis
       conclusion: 'success' as const,
       outputs: JSON.parse(outputs),
     }))
+}
+
+/** The job of the file: of `caller/job`, which a called workflow has, the caller. */
+function topOf(jobId: string): string {
+  return jobId.split('/', 1)[0] ?? jobId
 }
 
 /** The `needs` of each job, by file. */

@@ -3,7 +3,8 @@ import { maskAndShorten } from '../secret-masking/mask-and-shorten.ts'
 import { evaluateText, evaluateTree } from '../workflow-parser/evaluate.ts'
 import { ExpressionError } from '../workflow-parser/expression-error.ts'
 import type { Scope } from '../workflow-parser/scope.ts'
-import type { Template, TemplateTree, Workflow } from '../workflow-parser/workflow.ts'
+import type { Template, TemplateTree } from '../workflow-parser/workflow.ts'
+import type { Sources } from './workflow-sources.ts'
 
 /**
  * The names that workflows give a run, its concurrency groups, those of them with `cancel-in-progress`, and the labels
@@ -18,7 +19,7 @@ const groupMaxLength = 400
  * names are not masked: the caller masks them joined. Throws an ExpressionError.
  */
 export function evaluateRunNames(
-  workflows: Workflow[],
+  { workflows, calledWorkflows }: Pick<Sources, 'workflows' | 'calledWorkflows'>,
   scope: Scope,
   mask: (text: string) => string,
 ): RunNames {
@@ -42,7 +43,7 @@ export function evaluateRunNames(
       .map(({ name }) => name),
     labels: [
       ...new Set(
-        workflows.flatMap(({ jobs }) =>
+        [...workflows, ...calledWorkflows].flatMap(({ jobs }) =>
           jobs.flatMap((job) => labelsOf(job.runsOn, scope).map(mask)),
         ),
       ),

@@ -161,6 +161,17 @@ export const Run = named(
   }),
 )
 
+/** A note on a workflow file. */
+export const NoteSchema = named(
+  'WorkflowNote',
+  Type.Object({
+    file: text,
+    line: Type.Integer(),
+    column: Type.Integer(),
+    message: Type.String({ description: 'what is accepted without its effect, and why' }),
+  }),
+)
+
 /** A fault in a workflow file. */
 export const FaultSchema = named(
   'WorkflowFault',

@@ -54,7 +54,9 @@ export function createRunnerService(dependencies: Dependencies): RunnerService {
     const [first] = await listAttempts(db, run.id)
     const names: string[] | undefined =
       run.secretNames === null ? undefined : JSON.parse(run.secretNames)
-    const { files, actions }: Pick<Plan, 'files' | 'actions'> = JSON.parse(whole.sources)
+    // Runs of earlier versions have no called workflows.
+    const sources: Partial<Plan> & Pick<Plan, 'files' | 'actions'> = JSON.parse(whole.sources)
+    const { files, actions, called = [] } = sources
     return {
       runId: run.id,
       attempt: run.attempt,
@@ -74,6 +76,7 @@ export function createRunnerService(dependencies: Dependencies): RunnerService {
       payload: JSON.parse(whole.payload),
       files,
       actions,
+      called,
       secrets: await openSecrets(run.repositoryId, names),
       kept: JSON.parse(run.kept),
       limits,

@@ -16,8 +16,8 @@ import { readPayloadContext } from '../repositories/payload-context.ts'
 import type { Repository } from '../repositories/repositories.ts'
 import type { Checker } from '../workflow-parser/checker.ts'
 import { readInputs } from '../workflow-parser/dispatch-inputs.ts'
-import type { Fault, SourceFile } from '../workflow-parser/workflow.ts'
-import { openCommit } from './commit-files.ts'
+import type { SourceFile } from '../workflow-parser/workflow.ts'
+import { type CommitFiles, openCommit } from './commit-files.ts'
 import { branchOf, type RunSpec } from './create-run.ts'
 import { completeQueued, enqueueRun } from './enqueue-run.ts'
 import { createNameMask } from './name-mask.ts'
@@ -34,8 +34,20 @@ import {
   updateRun,
 } from './run-store.ts'
 import { reactedName } from './workflow-loop.ts'
-import { toGivenFiles, toWorkflowPaths, workflowsFolder } from './workflow-paths.ts'
-import { checkSources, invalid, readSources } from './workflow-sources.ts'
+import {
+  checkedFolders,
+  toCheckedPaths,
+  toGivenFiles,
+  toWorkflowPaths,
+  workflowsFolder,
+} from './workflow-paths.ts'
+import {
+  checkSources,
+  invalid,
+  readSources,
+  type Sources,
+  withoutCallees,
+} from './workflow-sources.ts'
 
 /** Starts, lists, cancels and reruns workflow runs. */
 export type Runs = {
@@ -75,7 +87,7 @@ export type Runs = {
       files?: string[] | undefined
       contents?: SourceFile[] | undefined
     },
-  ) => Promise<Fault[]>
+  ) => Promise<Pick<Sources, 'faults' | 'notes'>>
   /** Ends all runs of a repository before its deletion, and waits until their processes have exited. */
   endAll: (repositoryId: string) => Promise<void>
 }
@@ -135,19 +147,20 @@ export function createRuns(dependencies: Dependencies): Runs {
       if (!commit.commit) throw new Problem('ref_not_found', `${ref} does not point to a commit.`)
       const commitId = commit.commit.id
       const paths = named ?? (await commit.listWorkflows())
-      if (paths.length === 0) {
+      const read = await readSources(checker, commit, paths)
+      const sources = withoutCallees(read, named !== undefined)
+      if (sources.faults.length > 0) throw invalid(sources.faults)
+      if (sources.files.length === 0) {
         const where = `The commit ${commitId} of ${branchOf(ref)}`
         throw new Problem('workflow_not_found', `${where} has no workflow in ${workflowsFolder}/.`)
       }
-      const sources = await readSources(checker, commit, paths)
-      if (sources.faults.length > 0) throw invalid(sources.faults)
       const declared = Object.assign({}, ...sources.workflows.map(({ on }) => on.dispatch?.inputs))
       const inputs = valuesOf(readInputs(declared, request.inputs ?? {}))
       if (JSON.stringify(inputs).length > inputsMaxLength) {
         const detail = `The inputs must have at most ${inputsMaxLength} characters in total.`
         throw new Problem('invalid_request', detail, { errors: [{ pointer: '/inputs', detail }] })
       }
-      const mask = await createNameMask(openSecrets, repository.id, sources.workflows)
+      const mask = await createNameMask(openSecrets, repository.id, sources)
       const { id: repositoryId, name, ownerUsername: owner, path: directory } = repository
       const from = { directory, sender: actor.username, baseUrl: baseUrl() }
       const about = await readPayloadContext(repository, from)
@@ -228,19 +241,18 @@ export function createRuns(dependencies: Dependencies): Runs {
     },
 
     async validate(repository, request) {
-      const paths = toWorkflowPaths(request.files ?? [])
+      const paths = toCheckedPaths(request.files ?? [])
       const given = toGivenFiles(request.contents ?? [])
       const at = await resolve(repository, request.branch).catch((error) => {
         // Contents can be checked even when the repository has no commit.
         if (given.length > 0 && request.branch === undefined) return undefined
         throw error
       })
-      if (!at) return (await checkSources(checker, given, async () => undefined)).faults
+      if (!at) return checkSources(checker, given, async () => undefined)
       await using objects = await openObjects(git, repository.path)
       const commit = await openCommit(objects, at.target)
-      if (given.length > 0) return (await checkSources(checker, given, commit.read)).faults
-      const named = paths.length > 0 ? paths : await commit.listWorkflows()
-      return (await readSources(checker, commit, named)).faults
+      if (given.length > 0) return await checkSources(checker, given, commit.read)
+      return await readSources(checker, commit, await pathsToCheck(commit, paths))
     },
 
     async endAll(repositoryId) {
@@ -289,4 +301,14 @@ function valuesOf(read: ReturnType<typeof readInputs>) {
     detail: message,
   }))
   throw new Problem('invalid_request', 'The inputs do not match those of the workflow.', { errors })
+}
+
+/** The named files, or else those of the first folder that has any. */
+async function pathsToCheck(commit: CommitFiles, named: string[]): Promise<string[]> {
+  if (named.length > 0) return named
+  for (const folder of checkedFolders) {
+    const paths = await commit.listWorkflows(folder)
+    if (paths.length > 0) return paths
+  }
+  return []
 }

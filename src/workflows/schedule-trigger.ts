@@ -93,7 +93,7 @@ export function createScheduleTrigger(dependencies: Dependencies) {
       const { fault } = sources
       return { failed: { ...fields, event: 'schedule', payload, files: [schedule.file], fault } }
     }
-    const mask = await createNameMask(openSecrets, repository.id, sources.workflows)
+    const mask = await createNameMask(openSecrets, repository.id, sources)
     return { start: { ...fields, event: 'schedule', payload, sources, mask } }
   }
 

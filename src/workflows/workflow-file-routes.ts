@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { named } from '../http/named-schemas.ts'
 import { closed, route } from '../http/route.ts'
 import { Branch, FilePath, Files, type OpenRepository } from './run-requests.ts'
-import { FaultSchema } from './run-schemas.ts'
+import { FaultSchema, NoteSchema } from './run-schemas.ts'
 import type { Runs } from './runs.ts'
 
 type Dependencies = { open: OpenRepository; runs: Pick<Runs, 'validate'> }
@@ -15,8 +15,9 @@ export function workflowFileRoutes({ open, runs }: Dependencies) {
       tag: 'workflow runs',
       summary: 'Validate workflow files',
       description:
-        'Checks the files in `contents`, or else those of the branch. Actions of the repository that the files use ' +
-        'are read from the branch. Nothing is run.',
+        'Checks the files in `contents`, or else those of the branch: the named `files`, or all of .svc/workflows, or ' +
+        'if it has none, of .github/workflows. Actions of the repository that the files use are read from the ' +
+        'branch. Nothing is run.',
       permission: 'workflow:read',
       find: open,
       body: Type.Object(
@@ -41,6 +42,7 @@ export function workflowFileRoutes({ open, runs }: Dependencies) {
           Type.Object({
             valid: Type.Boolean(),
             faults: Type.Array(FaultSchema),
+            notes: Type.Array(NoteSchema, { description: 'what is valid, but has no effect' }),
           }),
         ),
       },
@@ -52,8 +54,8 @@ export function workflowFileRoutes({ open, runs }: Dependencies) {
         'checks_busy',
       ],
       handle: async ({ found, body }) => {
-        const faults = await runs.validate(found, body)
-        return { valid: faults.length === 0, faults }
+        const { faults, notes } = await runs.validate(found, body)
+        return { valid: faults.length === 0, faults, notes }
       },
     }),
   ]

@@ -1,13 +1,21 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Problem } from '../base/problem.ts'
-import { toGivenFiles, toWorkflowPaths } from './workflow-paths.ts'
+import { toCheckedPaths, toGivenFiles, toWorkflowPaths } from './workflow-paths.ts'
 
 test('names are resolved in the workflows folder, once each', () => {
   assert.deepEqual(toWorkflowPaths(['ci.yml', '.svc/workflows/ci.yml', 'deploy/site.yaml']), [
     '.svc/workflows/ci.yml',
     '.svc/workflows/deploy/site.yaml',
   ])
+})
+
+test("files of GitHub's folder can be checked, but not run", () => {
+  const file = '.github/workflows/ci.yml'
+  assert.deepEqual(toCheckedPaths([file, 'ci.yml']), [file, '.svc/workflows/ci.yml'])
+  assert.deepEqual(toGivenFiles([{ path: file, text: '' }]), [{ path: file, text: '' }])
+  assert.deepEqual(toWorkflowPaths([file]), [`.svc/workflows/${file}`])
+  assert.throws(() => toCheckedPaths(['.github/workflows/../ci.yml']), Problem)
 })
 
 test('a path outside the folder, or not of a YAML file, is rejected at its pointer', () => {

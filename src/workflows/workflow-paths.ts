@@ -4,6 +4,9 @@ import type { SourceFile } from '../workflow-parser/workflow.ts'
 /** The folder of workflow files in a repository. */
 export const workflowsFolder = '.svc/workflows'
 
+/** The folders whose files can be checked, the preferred one first; those of GitHub's do not run. */
+export const checkedFolders = [workflowsFolder, '.github/workflows'] as const
+
 export function isWorkflowName(name: string): boolean {
   return /\.ya?ml$/.test(name)
 }
@@ -11,7 +14,13 @@ export function isWorkflowName(name: string): boolean {
 /** Normalizes paths such as `ci.yml` or `.svc/workflows/ci.yml`. Throws `invalid_request` for a path outside the folder. */
 export function toWorkflowPaths(files: string[], field = 'files'): string[] {
   assertInside(files, (index) => `/${field}/${index}`)
-  return [...new Set(files.map(toPath))]
+  return [...new Set(files.map((file) => toPath(file)))]
+}
+
+/** Normalizes paths of files to check, which may also be in GitHub's folder. Throws in the same way. */
+export function toCheckedPaths(files: string[]): string[] {
+  assertInside(files, (index) => `/files/${index}`)
+  return [...new Set(files.map((file) => toPath(file, checkedFolders)))]
 }
 
 /** Normalizes the paths of files whose contents are in the request. Throws `invalid_request` for duplicates, too. */
@@ -21,7 +30,7 @@ export function toGivenFiles(contents: SourceFile[]): SourceFile[] {
     contents.map(({ path }) => path),
     pointer,
   )
-  const given = contents.map(({ path, text }) => ({ path: toPath(path), text }))
+  const given = contents.map(({ path, text }) => ({ path: toPath(path, checkedFolders), text }))
   const again = given.findIndex(({ path }, index) =>
     given.some((one, at) => at < index && one.path === path),
   )
@@ -53,6 +62,7 @@ function faultOf(file: string): string | undefined {
   return isWorkflowName(file) ? undefined : 'must end in .yml or .yaml'
 }
 
-function toPath(file: string): string {
-  return file.startsWith(`${workflowsFolder}/`) ? file : `${workflowsFolder}/${file}`
+function toPath(file: string, folders: readonly string[] = [workflowsFolder]): string {
+  const isWhole = folders.some((folder) => file.startsWith(`${folder}/`))
+  return isWhole ? file : `${workflowsFolder}/${file}`
 }

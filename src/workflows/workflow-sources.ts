@@ -1,20 +1,24 @@
 import type { FieldError } from '../base/problem.ts'
 import { Problem } from '../base/problem.ts'
-import { type Checker, CheckerBusyError, missingActionFaults } from '../workflow-parser/checker.ts'
-import { formatFault } from '../workflow-parser/fault-list.ts'
-import type { Fault, SourceFile, Workflow } from '../workflow-parser/workflow.ts'
+import { type Checker, CheckerBusyError, missingFaults } from '../workflow-parser/checker.ts'
+import { formatFault, formatFaults } from '../workflow-parser/fault-list.ts'
+import type { Fault, Note, SourceFile, Workflow } from '../workflow-parser/workflow.ts'
 import type { CommitFiles } from './commit-files.ts'
 
-/** Workflow files of a commit, the actions that they use, and the parsed workflows. */
+/** Workflow files of a commit, the actions and workflows that they use, and all parsed workflows. */
 export type Sources = {
   files: SourceFile[]
   actions: SourceFile[]
+  /** Workflows that the files call, directly or not, unless they are among the files. */
+  called: SourceFile[]
   workflows: Workflow[]
+  calledWorkflows: Workflow[]
   /** If empty, each file has its entry in `workflows`. */
   faults: Fault[]
+  notes: Note[]
 }
 
-const maxActions = 50
+const maxUsed = 50
 const shownFaultsLimit = 20
 
 /** Reads and checks workflow files of a commit. Throws `workflow_not_found` for a missing file. */
@@ -37,30 +41,69 @@ export async function readSources(
 
 type ReadFile = (path: string) => Promise<Awaited<ReturnType<CommitFiles['read']>>>
 
-/** Checks workflow files; `read` loads the actions that they use. */
+/** Checks workflow files; `read` loads the actions and workflows that they use. */
 export async function checkSources(
-  checker: Checker,
+  checker: Pick<Checker, 'check'>,
   files: SourceFile[],
   read: ReadFile,
 ): Promise<Sources> {
   const actions: SourceFile[] = []
+  const called: SourceFile[] = []
   const faults: Fault[] = []
   const requested = new Set<string>()
+  const take = (found: Awaited<ReturnType<ReadFile>>, into: SourceFile[]) => {
+    if (found && 'text' in found) into.push(found)
+    else if (found) faults.push(unreadable(found.path, found.fault))
+  }
   for (;;) {
-    const checked = await checker.check(files, actions).catch(toProblem)
-    const missing = checked.missingActions.filter((folder) => !requested.has(folder))
-    if (missing.length === 0 || requested.size >= maxActions) {
-      const all = [...checked.workflows, ...checked.actions].flatMap((one) => one.faults)
-      const workflows = checked.workflows.flatMap(({ workflow }) => (workflow ? [workflow] : []))
-      const notFound = missingActionFaults(checked)
-      return { files, actions, workflows, faults: [...all, ...notFound, ...faults] }
+    const checked = await checker.check(files, actions, called).catch(toProblem)
+    const isNew = (path: string) => !requested.has(path)
+    const newActions = checked.missingActions.filter(isNew)
+    const newWorkflows = checked.missingWorkflows.filter(isNew)
+    const isDone = newActions.length === 0 && newWorkflows.length === 0
+    if (isDone || requested.size >= maxUsed) {
+      const parsed = [...checked.workflows, ...checked.called, ...checked.actions]
+      return {
+        files,
+        actions,
+        called,
+        workflows: checked.workflows.flatMap(({ workflow }) => workflow ?? []),
+        calledWorkflows: checked.called.flatMap(({ workflow }) => workflow ?? []),
+        faults: [...parsed.flatMap((one) => one.faults), ...missingFaults(checked), ...faults],
+        notes: parsed.flatMap((one) => one.notes),
+      }
     }
-    for (const folder of missing) {
-      requested.add(folder)
-      const found = await readAction(read, folder)
-      if (found && 'text' in found) actions.push(found)
-      else if (found) faults.push(unreadable(found.path, found.fault))
-    }
+    for (const path of [...newActions, ...newWorkflows]) requested.add(path)
+    for (const folder of newActions) take(await readAction(read, folder), actions)
+    for (const path of newWorkflows) take(await read(path), called)
+  }
+}
+
+/**
+ * Leaves out the files that only other workflows start; when they were named, that is a fault. They remain available to
+ * those that call them.
+ */
+export function withoutCallees(sources: Sources, areNamed: boolean): Sources {
+  const callees = sources.workflows.filter(({ on }) => {
+    const starts = on.push ?? on.dispatch ?? on.schedule[0]
+    return on.call !== undefined && starts === undefined
+  })
+  if (callees.length === 0) return sources
+  const paths = callees.map(({ path }) => path)
+  const faults = callees.map(({ path: file }) => ({
+    file,
+    line: 1,
+    column: 1,
+    message: 'Only a job of another workflow starts this one: its "on" is "workflow_call".',
+    instead: 'Run the workflow that calls it, or add "workflow_dispatch:" to its "on".',
+  }))
+  return {
+    ...sources,
+    files: sources.files.filter(({ path }) => !paths.includes(path)),
+    workflows: sources.workflows.filter(({ path }) => !paths.includes(path)),
+    called: [...sources.called, ...sources.files.filter(({ path }) => paths.includes(path))],
+    calledWorkflows: [...sources.calledWorkflows, ...callees],
+    faults: areNamed ? [...sources.faults, ...faults] : sources.faults,
   }
 }
 
@@ -81,10 +124,11 @@ function unreadable(file: string, fault: string): Fault {
   return { file, line: 1, column: 1, message: `The file ${fault}.`, instead: '' }
 }
 
-/** Formats faults one per line, for the failed run that they cause. */
+/** Formats faults, one line per cause, for the failed run that they cause. */
 export function describeFaults(faults: Fault[]): string {
-  const lines = faults.slice(0, shownFaultsLimit).map(formatFault)
-  const more = faults.length - lines.length
+  const all = formatFaults(faults)
+  const lines = all.slice(0, shownFaultsLimit)
+  const more = all.length - lines.length
   return [...lines, ...(more > 0 ? [`And ${more} more.`] : [])].join('\n')
 }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { createProject, git, type Project, temporaryFolder } from '../support/git.ts'
@@ -119,6 +119,46 @@ test('a check recommends listing the secrets of a workflow', async () => {
   const { code, err } = await svc(project.path, ['run', '--check'])
   assert.equal(code, 0, err)
   assert.match(err, /^\.svc\/workflows\/all\.yml: .*"secrets: \[A_KEY, B_KEY\]".*\n$/)
+})
+
+test('a file is checked where it is, also of GitHub, of another repository and of none', async () => {
+  await using elsewhere = await temporaryFolder()
+  const folder = join(elsewhere.path, '.github', 'workflows')
+  await mkdir(join(elsewhere.path, 'tool'))
+  await mkdir(folder, { recursive: true })
+  await writeFile(join(folder, 'ci.yml'), 'on: [push, release]\nsteps: [{ uses: ./tool }]\n')
+  const action = 'runs: { using: composite, steps: [{ run: x, shell: sh }] }'
+  await writeFile(join(elsewhere.path, 'tool', 'action.yml'), action)
+  const fine = await svc(elsewhere.path, ['run', '--check', '.github/workflows/ci.yml'])
+  assert.deepEqual([fine.code, fine.out], [0, '.github/workflows/ci.yml: fine\n'])
+  assert.match(fine.err, /^\.github\/workflows\/ci\.yml:1:12: note: "release" starts no runs/)
+
+  await using project = await projectWith({ 'ci.yml': ci })
+  const path = relative(project.path, join(folder, 'ci.yml'))
+  const both = await svc(project.path, ['run', '--check', path, 'ci.yml'])
+  assert.deepEqual([both.code, both.out], [0, `${path}: fine\n.svc/workflows/ci.yml: fine\n`])
+  const run = await svc(project.path, ['run', path])
+  assert.equal(run.code, 2)
+  assert.match(run.err, /not in this repository; --check checks it/)
+
+  const unnamed = await svc(elsewhere.path, ['run', '--check'])
+  assert.equal(unnamed.code, 2)
+  assert.match(unnamed.err, /name the files/)
+})
+
+test("without workflow files of its own, a repository has GitHub's", async () => {
+  await using project = await projectWith({ 'ci.yml': ci })
+  await rm(join(project.path, '.svc'), { recursive: true })
+  const folder = join(project.path, '.github', 'workflows')
+  await mkdir(folder, { recursive: true })
+  await writeFile(join(folder, 'ci.yml'), 'on: [push, fork]\nsteps: [{ run: echo its own }]\n')
+  await writeFile(join(folder, 'pr.yml'), 'on: pull_request\nsteps: [{ run: x }]\n')
+  const checked = await svc(project.path, ['run', '--check'])
+  assert.equal(checked.code, 2)
+  assert.match(checked.err, /^\.github\/workflows\/pr\.yml:1:5: Pull requests .* Instead: /m)
+  const ran = await svc(project.path, ['run', '.github/workflows/ci.yml'])
+  assert.equal(ran.code, 0, ran.err)
+  assert.match(ran.out, /its own/)
 })
 
 test('a valid file is confirmed, and a missing one reported', async () => {

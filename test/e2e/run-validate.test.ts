@@ -31,7 +31,8 @@ test('the files of a branch are checked, all or some, and nothing runs', async (
   assert.deepEqual([fault.file, fault.line, fault.column], ['.svc/workflows/bad.yml', 4, 5])
   assert.match(fault.message, /shel/)
   assert.match(fault.instead, /shell/)
-  assert.deepEqual((await validate({ files: ['good.yml'] })).body, { valid: true, faults: [] })
+  const good = await validate({ files: ['good.yml'] })
+  assert.deepEqual(good.body, { valid: true, faults: [], notes: [] })
   const events = (await service.admin.get('/repos/site/workflows')).body
   assert.ok(events.every(({ event }: { event: string }) => event === 'push'))
 })
@@ -49,6 +50,28 @@ test('files of the request are checked, and may use actions of the branch', asyn
     ['.svc/workflows/x.yaml', 2],
   )
   assert.notEqual(other.body.faults[0].instead, '')
+})
+
+test("files of GitHub's folder are checked, unless there are others, and foreign events noted", async () => {
+  await pushFiles(service.admin, 'moved', {
+    '.github/workflows/ci.yml': 'on: [push, pull_request]\nsteps: [{ run: true }]',
+    '.github/workflows/pr.yml': 'on: pull_request\nsteps: [{ run: true }]',
+  })
+  const { body } = await validate({}, 'moved')
+  assert.deepEqual([body.valid, body.faults[0].file], [false, '.github/workflows/pr.yml'])
+  const note = {
+    file: '.github/workflows/ci.yml',
+    line: 1,
+    column: 12,
+    message: '"pull_request" starts no runs: pull requests are not supported.',
+  }
+  assert.deepEqual(body.notes, [note])
+  const named = await validate({ files: ['.github/workflows/ci.yml'] }, 'moved')
+  assert.deepEqual(named.body, { valid: true, faults: [], notes: [note] })
+  const text = 'on: [push, fork]\nsteps: [{ run: true }]'
+  const contents = await validate(given(text, '.github/workflows/x.yml'))
+  assert.equal(contents.body.notes[0].file, '.github/workflows/x.yml')
+  assert.equal((await validate({}, 'site')).body.faults[0].file, '.svc/workflows/bad.yml')
 })
 
 test('files can be checked in a repository without commits', async () => {

@@ -116,6 +116,7 @@ function toPlan(
       text,
     })),
     actions: Object.entries(actions).map(([name, text]) => ({ path: `${name}/action.yml`, text })),
+    called: [],
     secrets: {},
     kept: [],
     ...plan,

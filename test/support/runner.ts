@@ -70,6 +70,7 @@ export async function planFor(project: Project, text: string, changes: Partial<P
     payload: {},
     files: [{ path: '.svc/workflows/ci.yml', text }],
     actions: [],
+    called: [],
     secrets: {},
     kept: [],
     limits: { runTimeoutMs: 600_000, stepTimeoutMs: 600_000, outputMaxBytes: 1024 * 1024 },

@@ -10,12 +10,22 @@ export async function runValidate({ client, input, json, terminal }: Work): Prom
     path: path`/repos/${input.argument('repository')}/workflows/validate`,
     body: { branch: input.option('branch'), files: input.list('file') },
   })
-  const faults = at(body, 'faults')
-  const lines = (Array.isArray(faults) ? faults : []).map((fault) => {
-    const position = ['file', 'line', 'column'].map((name) => textAt(fault, name)).join(':')
-    return `${printable(`${position}: ${textAt(fault, 'message')} ${textAt(fault, 'instead')}`)}\n`
+  const isValid = at(body, 'valid') === true
+  const lines = [
+    ...linesOf(at(body, 'faults'), ({ message, instead }) => `${message} ${instead}`),
+    ...linesOf(at(body, 'notes'), ({ message }) => `note: ${message}`),
+    ...(isValid ? ['The workflow files are valid.\n'] : []),
+  ]
+  terminal.out(json ? toSafeJson(body) : lines.join(''))
+  return isValid ? 0 : 1
+}
+
+type Finding = { message: string; instead: string }
+
+function linesOf(found: unknown, format: (finding: Finding) => string): string[] {
+  return (Array.isArray(found) ? found : []).map((one) => {
+    const position = ['file', 'line', 'column'].map((name) => textAt(one, name)).join(':')
+    const text = format({ message: textAt(one, 'message'), instead: textAt(one, 'instead') })
+    return `${printable(`${position}: ${text}`)}\n`
   })
-  if (json) terminal.out(toSafeJson(body))
-  else terminal.out(lines.length === 0 ? 'The workflow files are valid.\n' : lines.join(''))
-  return at(body, 'valid') === true ? 0 : 1
 }

@@ -1,0 +1,50 @@
+import { join, relative } from 'node:path'
+import type { TriggerKind } from '../workflow-engine/plan.ts'
+import { formatFaults, formatNotes } from '../workflow-parser/fault-list.ts'
+import { readLocalFiles } from './local-files.ts'
+import { type LocatedFiles, locateAnywhere } from './locate-workflows.ts'
+import { assertJobs } from './requested-jobs.ts'
+import { secretsAdvice } from './secrets-advice.ts'
+import type { Terminal } from './terminal.ts'
+
+type Options = {
+  names: string[]
+  jobs: string[]
+  event: TriggerKind | undefined
+  /** The current directory, which paths of messages are relative to. */
+  folder: string
+  terminal: Pick<Terminal, 'out' | 'err'>
+}
+
+/** `svc run --check`: checks workflow files where they are. Returns the exit code, 2 for invalid files. */
+export async function checkWorkflows(options: Options): Promise<number> {
+  const { names, jobs, event, folder, terminal } = options
+  const located = await locateAnywhere(names, folder)
+  const found = await Promise.all(
+    located.map((files) => readRelative(files, names.length > 0 ? undefined : event, folder)),
+  )
+  const faults = found.flatMap((one) => one.faults)
+  const notes = formatNotes(found.flatMap((one) => one.notes)).map((line) => `${line}\n`)
+  if (faults.length > 0) {
+    terminal.err([...formatFaults(faults).map((line) => `${line}\n`), ...notes].join(''))
+    return 2
+  }
+  const workflows = found.flatMap((one) => one.workflows)
+  assertJobs(jobs, workflows)
+  const files = found.flatMap((one) => one.files)
+  terminal.out(files.map(({ path }) => `${path}: fine\n`).join(''))
+  terminal.err([...notes, ...secretsAdvice(workflows, files)].join(''))
+  return 0
+}
+
+/** Reads files of a repository, with their paths relative to a folder. */
+async function readRelative(files: LocatedFiles, event: TriggerKind | undefined, folder: string) {
+  const found = await readLocalFiles(files, event)
+  const toRelative = (path: string) => relative(folder, join(files.top, path))
+  return {
+    files: found.files.map((one) => ({ ...one, path: toRelative(one.path) })),
+    workflows: found.workflows.map((one) => ({ ...one, path: toRelative(one.path) })),
+    faults: found.faults.map((one) => ({ ...one, file: toRelative(one.file) })),
+    notes: found.notes.map((one) => ({ ...one, file: toRelative(one.file) })),
+  }
+}

@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { type Engine, startEngine } from '../../test/support/engine.ts'
+
+let engine: Engine
+
+before(async () => {
+  engine = await startEngine()
+})
+
+after(() => engine[Symbol.asyncDispose]())
+
+test('steps whose action does nothing here succeed and say so', async () => {
+  const result = await engine.run({
+    workflows: `
+on: push
+steps:
+  - { id: cache, uses: Swatinem/rust-cache@v2 }
+  - { uses: codecov/codecov-action@v5, if: false }
+  - name: after
+    run: echo "<\${{ steps.cache.outcome }} \${{ steps.cache.outputs.cache-hit }}>"
+`,
+  })
+  assert.equal(result.conclusion, 'success', result.log)
+  assert.match(result.outputOf('Run Swatinem/rust-cache'), /does nothing here: it only caches/)
+  assert.equal(result.stepConclusions['Run codecov/codecov-action'], 'skipped')
+  assert.equal(result.outputOf('after'), '<success >\n')
+})
+
+test('a checkout of another commit or repository fails when the expression is known', async () => {
+  const run = async (inputs: string) => {
+    const step = `{ uses: actions/checkout@v4, with: { ${inputs} } }`
+    return engine.run({ workflows: `on: push\nsteps:\n  - ${step}` })
+  }
+  const fine = [
+    'ref: "${{ github.sha }}"',
+    'ref: "${{ github.ref }}"',
+    'ref: "${{ github.ref_name }}"',
+    'ref: "${{ github.event.pull_request.head.sha }}"',
+    'repository: "${{ github.repository }}"',
+    'repository: "${{ github.event.pull_request.head.repo.full_name }}"',
+  ]
+  for (const inputs of fine) {
+    const { conclusion, log } = await run(inputs)
+    assert.equal(conclusion, 'success', log)
+  }
+  const other = await run('ref: "${{ github.ref_name }}-old"')
+  assert.equal(other.conclusion, 'failure')
+  assert.match(
+    other.log,
+    /The workspace has the commit c+ of refs\/heads\/main only, not main-old\./,
+  )
+  const elsewhere = await run('repository: "${{ github.actor }}/tools"')
+  assert.match(elsewhere.log, /The workspace has the repository ada\/site only, not ada\/tools\./)
+})

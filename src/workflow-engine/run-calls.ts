@@ -1,0 +1,203 @@
+import { createSemaphore, type Semaphore } from '../concurrency/semaphore.ts'
+import { readCallInputs } from '../workflow-parser/call-inputs.ts'
+import { evaluateText, evaluateTree } from '../workflow-parser/evaluate.ts'
+import type { CallInput, Job, Workflow, WorkflowCall } from '../workflow-parser/workflow.ts'
+import type { Cancellation } from './cancellation.ts'
+import { allowedSecrets, type Contexts, scopeOf } from './contexts.ts'
+import { evaluateBoolean, evaluateNumber } from './evaluate-settings.ts'
+import { combineResults, type JobResult } from './job-graph.ts'
+import type { Conclusion } from './plan.ts'
+import { type ExpandedJobs, expandJob, planUnexpanded } from './plan-job.ts'
+import { createJobCancellation } from './run-job.ts'
+import type { RunState } from './run-state.ts'
+import type { RunningWorkflow } from './running-workflow.ts'
+import { toFault } from './to-fault.ts'
+import { emitUnrunJob, type Holds, holdsSafely, type Unrun, whyUnrun } from './unrun-jobs.ts'
+
+/** The end of the jobs of a workflow, by id. */
+export type WorkflowEnd = {
+  /** The conclusions that count for the run. */
+  conclusions: Conclusion[]
+  jobs: Record<string, { result: JobResult; outputs: Record<string, string> }>
+}
+
+export type CallEnd = {
+  result: JobResult
+  conclusions: Conclusion[]
+  outputs: Record<string, string>
+}
+
+type Options = {
+  run: RunState
+  owner: RunningWorkflow
+  job: Job
+  call: WorkflowCall
+  contexts: Contexts
+  holds: Holds
+  /** Whether jobs of an earlier attempt are reused, so that its `if` has held. */
+  isKept: boolean
+  runWorkflow: (run: RunState, workflow: RunningWorkflow) => Promise<WorkflowEnd>
+}
+
+/** A call that cannot start; the message says why. */
+class CallError extends Error {
+  override readonly name = 'CallError'
+}
+
+const maxLevels = 4
+const outputsMaxBytes = 256 * 1024
+
+/** Runs the workflow that a job calls, once for each combination of its matrix. */
+export async function runCalls(options: Options): Promise<CallEnd[]> {
+  const { run, job, contexts, holds, isKept } = options
+  const unrun = isKept ? undefined : whyUnrun(run, holds)
+  if (unrun) return [await endUnrun(options, unrun)]
+  let expanded: ExpandedJobs
+  try {
+    expanded = expandJob(run, job, contexts)
+  } catch (error) {
+    return [await endUnrun(options, { conclusion: 'failure', fault: toFault(error) })]
+  }
+  const { drafts, failFast, maxParallel } = expanded
+  const parallelLimit = createSemaphore(maxParallel)
+  const cancellations = new Set<Cancellation>()
+  return Promise.all(
+    drafts.map(async (draft) => {
+      using cancellation = createJobCancellation(run, () => holdsSafely(holds))
+      cancellations.add(cancellation)
+      const end = await runWhenFree(
+        { ...options, run: { ...run, cancellation } },
+        draft,
+        parallelLimit,
+      )
+      cancellations.delete(cancellation)
+      if (failFast && end.result === 'failure') {
+        const text = `${draft.name} failed, and the matrix has fail-fast.`
+        for (const other of cancellations) other.cancel({ conclusion: 'cancelled', text })
+      }
+      return end
+    }),
+  )
+}
+
+type Draft = ExpandedJobs['drafts'][number]
+
+async function runWhenFree(
+  options: Options,
+  draft: Draft,
+  parallelLimit: Semaphore,
+): Promise<CallEnd> {
+  const { cancellation } = options.run
+  try {
+    using _permit = await parallelLimit.acquire(cancellation.killSignal)
+    return await runCall(options, draft)
+  } catch (error) {
+    if (!cancellation.killSignal.aborted) throw error
+    const { conclusion = 'cancelled', text: fault = '' } = cancellation.why() ?? {}
+    return endUnrun(options, { conclusion, fault })
+  }
+}
+
+async function runCall(options: Options, { contexts, name }: Draft): Promise<CallEnd> {
+  const { run, owner, job, call } = options
+  let callee: RunningWorkflow
+  try {
+    const workflow = run.workflows.get(call.path)
+    if (!workflow?.on.call) throw new CallError(`There is no workflow for calls in ./${call.path}.`)
+    const callers = [...owner.callers, { id: job.id, name }]
+    if (callers.length >= maxLevels) {
+      throw new CallError(`Workflows that call each other have more than ${maxLevels} levels.`)
+    }
+    callee = { ...owner, ...open(options, workflow, contexts), callers }
+  } catch (error) {
+    return endUnrun(options, { conclusion: 'failure', fault: toFault(error) })
+  }
+  const { conclusions, jobs } = await options.runWorkflow(run, callee)
+  const result = combineResults(Object.values(jobs).map((one) => one.result))
+  try {
+    const outputs = await outputsOf(run, callee, jobs)
+    return { result, conclusions, outputs }
+  } catch (error) {
+    const text = `${name}: ${toFault(error)}\n`
+    await run.emit({ kind: 'output', step: null, text })
+    return { result: 'failure', conclusions: [...conclusions, 'failure'], outputs: {} }
+  }
+}
+
+/** Evaluates what the call passes on. */
+function open(
+  { run, owner, call }: Options,
+  workflow: Workflow,
+  contexts: Contexts,
+): Pick<RunningWorkflow, 'workflow' | 'contexts' | 'secrets'> {
+  const { github = null, vars = null } = owner.contexts
+  const scope = scopeOf(contexts)
+  const declared = Object.entries(workflow.on.call?.inputs ?? {}).map(
+    ([id, input]) => [id, { ...input, default: defaultOf(input, { github, vars }) }] as const,
+  )
+  const given = Object.entries(call.with).map(
+    ([id, value]) => [id, evaluateTree(value, scope)] as const,
+  )
+  const read = readCallInputs(Object.fromEntries(declared), Object.fromEntries(given))
+  if ('faults' in read) {
+    throw new CallError(read.faults.map(({ message }) => message).join(' '))
+  }
+  const secrets = allowedSecrets(secretsOf(run, owner, call, contexts), workflow)
+  return { workflow, secrets, contexts: { github, vars, inputs: read.values, secrets } }
+}
+
+function defaultOf(
+  { type, default: given }: CallInput,
+  contexts: Contexts,
+): string | number | boolean | undefined {
+  if (given === undefined || typeof given !== 'object') return given
+  const scope = scopeOf(contexts)
+  if (type === 'string') return evaluateText(given, scope)
+  return type === 'number' ? evaluateNumber(given, scope) : evaluateBoolean(given, scope)
+}
+
+function secretsOf(
+  { masker }: RunState,
+  { secrets: own }: RunningWorkflow,
+  { secrets }: WorkflowCall,
+  contexts: Contexts,
+): Record<string, string> {
+  if (secrets === 'inherit') return own
+  const scope = scopeOf({ ...contexts, secrets: own })
+  const entries = Object.entries(secrets).map(([id, template]) => {
+    const value = evaluateText(template, scope)
+    if (template.text.includes('${{') && value !== '') masker.add(value)
+    return [id, value] as const
+  })
+  return Object.fromEntries(entries)
+}
+
+async function outputsOf(
+  run: RunState,
+  { workflow, contexts, callers }: RunningWorkflow,
+  jobs: WorkflowEnd['jobs'],
+): Promise<Record<string, string>> {
+  const { github = null, vars = null, inputs = null } = contexts
+  const scope = scopeOf({ github, vars, inputs, jobs })
+  const outputs: Record<string, string> = {}
+  for (const [id, template] of Object.entries(workflow.on.call?.outputs ?? {})) {
+    const value = evaluateText(template, scope)
+    if (!run.masker.finds(value)) {
+      outputs[id] = value
+      continue
+    }
+    const text = `${callers.at(-1)?.name}: the output ${id} is omitted because it contains a secret.\n`
+    await run.emit({ kind: 'output', step: null, text })
+  }
+  if (Buffer.byteLength(JSON.stringify(outputs)) > outputsMaxBytes) {
+    throw new CallError(`The outputs of the workflow exceed ${outputsMaxBytes} bytes.`)
+  }
+  return outputs
+}
+
+/** Reports a call that does not run as one job. */
+async function endUnrun({ run, owner, job }: Options, unrun: Unrun): Promise<CallEnd> {
+  const { conclusion } = await emitUnrunJob(run, planUnexpanded(run, owner, job), unrun)
+  const result = conclusion === 'timed_out' ? 'failure' : conclusion
+  return { result, conclusions: [conclusion], outputs: {} }
+}

@@ -1,0 +1,56 @@
+import { emitEnds } from './emit-steps.ts'
+import type { Conclusion } from './plan.ts'
+import type { PlannedJob } from './plan-job.ts'
+import type { JobEnd } from './run-job.ts'
+import type { RunState } from './run-state.ts'
+import { ended } from './step-end.ts'
+import { toFault } from './to-fault.ts'
+
+/** Whether the `if` of a job holds, depending on whether the run is cancelled. */
+export type Holds = (cancelled: boolean) => boolean
+
+/** The end of a job that does not run. */
+export type Unrun = { conclusion: Conclusion; fault: string }
+
+/** Why a job does not run; undefined when it does. */
+export function whyUnrun({ cancellation }: RunState, holds: Holds): Unrun | undefined {
+  try {
+    const isRunCancelled = cancellation.cancelSignal.aborted
+    if (holds(isRunCancelled)) return undefined
+    const isCancelled = isRunCancelled && holds(false)
+    return isCancelled
+      ? { conclusion: 'cancelled', fault: cancellation.why()?.text ?? '' }
+      : { conclusion: 'skipped', fault: '' }
+  } catch (error) {
+    return { conclusion: 'failure', fault: toFault(error) }
+  }
+}
+
+/** Whether the `if` of a job holds in spite of a cancellation. */
+export function holdsSafely(holds: Holds): boolean {
+  try {
+    return holds(true)
+  } catch {
+    return false
+  }
+}
+
+/** Reports a job that does not run. */
+export async function emitUnrunJob(
+  run: RunState,
+  planned: PlannedJob,
+  { conclusion, fault }: Unrun,
+): Promise<JobEnd> {
+  for (const step of planned.steps) await emitEnds({ run }, step, ended('skipped'))
+  const end = { conclusion, outputs: {}, fault }
+  await emitJobEnd(run, planned, end)
+  return end
+}
+
+export async function emitJobEnd(
+  run: RunState,
+  { number: job }: PlannedJob,
+  end: JobEnd,
+): Promise<void> {
+  await run.emit({ kind: 'job-ended', job, at: run.now(), ...end })
+}

@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { formatFaults, formatNotes } from './fault-list.ts'
+import { foreignEvent } from './foreign-events.ts'
+import { parseWorkflow } from './parse.ts'
+
+const steps = 'steps: [{ run: x }]\n'
+
+function parsed(text: string) {
+  return parseWorkflow({ path: 'ci.yml', text })
+}
+
+test('an event that never happens here is noted beside one that does', () => {
+  const text = `on:\n  push: { branches: [main] }\n  pull_request:\n    types: [opened]\n${steps}`
+  const { workflow, faults, notes } = parsed(text)
+  assert.deepEqual(faults, [])
+  assert.deepEqual(formatNotes(notes), [
+    'ci.yml:3:3: note: "pull_request" starts no runs: pull requests are not supported.',
+  ])
+  assert.deepEqual(workflow?.on.push?.branches, ['main'])
+})
+
+test('in each form of "on", foreign events are noted', () => {
+  const linesOf = (text: string) => parsed(text + steps).notes.map(({ line }) => line)
+  assert.deepEqual(linesOf('on: [push, merge_group, release]\n'), [1, 1])
+  assert.deepEqual(linesOf('on:\n  - push\n  - create\n  - workflow_run\n'), [3, 4])
+  assert.deepEqual(linesOf('on:\n  workflow_dispatch:\n  watch: { types: [started] }\n'), [3])
+})
+
+test('without an event that happens here, a file is refused once', () => {
+  const faultsOf = (on: string) =>
+    parsed(`on: ${on}\n${steps}`).faults.map(({ message }) => message)
+  assert.deepEqual(faultsOf('pull_request'), ['Pull requests are not supported.'])
+  assert.deepEqual(faultsOf('[issues, fork, watch]'), [
+    'None of the events "issues", "fork" and "watch" happens here.',
+  ])
+  assert.deepEqual(parsed(`on: [issues, fork]\n${steps}`).notes, [])
+})
+
+test('an unknown event is a fault, also beside foreign and supported ones', () => {
+  const { faults, notes } = parsed(`on: [push, pusch, issues]\n${steps}`)
+  assert.deepEqual(
+    faults.map(({ column, instead }) => [column, instead]),
+    [[12, 'Write "push".']],
+  )
+  assert.equal(notes.length, 1)
+})
+
+test('names of objects are not events', () => {
+  for (const name of ['constructor', '__proto__', 'toString']) {
+    assert.equal(foreignEvent(name), undefined)
+  }
+})
+
+test('a cause that occurs several times in a file is one line', () => {
+  const fault = { file: 'a.yml', column: 5, message: 'No.', instead: 'Yes.' }
+  const at = (line: number, more = {}) => ({ ...fault, line, ...more })
+  assert.deepEqual(
+    formatFaults([at(1), at(1, { column: 9 }), at(2, { message: 'Other.' }), at(4), at(9)]),
+    ['a.yml:1:5: No. Instead: Yes. (also lines 4, 9)', 'a.yml:2:5: Other. Instead: Yes.'],
+  )
+  assert.deepEqual(formatFaults([at(1), at(2), at(2, { file: 'b.yml' })]), [
+    'a.yml:1:5: No. Instead: Yes. (also line 2)',
+    'b.yml:2:5: No. Instead: Yes.',
+  ])
+  const [line = ''] = formatFaults(Array.from({ length: 50 }, (_, index) => at(index + 1)))
+  assert.match(line, /\(also lines 2, 3, .*, 21, …\)$/)
+})
+
+test('keys of jobs and inputs of the checkout without effect are noted', () => {
+  const { faults, notes } = parsed(`on: push
+jobs:
+  deploy:
+    concurrency: { group: deploy }
+    environment: { name: production, url: "\${{ steps.x.outputs.url }}" }
+    steps:
+      - uses: actions/checkout@v4
+        with:
+          fetch-depth: 0
+          ref: \${{ github.ref }}
+          repository: \${{ github.repository }}
+          token: \${{ secrets.TOKEN }}
+          submodules: false
+          lfs: false
+          persist-credentials: false
+`)
+  assert.deepEqual(faults, [])
+  assert.deepEqual(formatNotes(notes), [
+    'ci.yml:4:5: note: "concurrency" of a job has no effect; at the top level of the file it applies to whole runs.',
+    'ci.yml:5:5: note: "environment" has no effect: the job waits for no approval, and has the secrets of the repository.',
+    'ci.yml:9:11: note: "fetch-depth" has no effect: the workspace has this one commit: commands fail that need its history or tags.',
+    'ci.yml:12:11: note: "token" has no effect: the commit is already checked out, and steps have no credentials.',
+  ])
+})
+
+test('jobs for other systems are noted, also in a matrix', () => {
+  const { faults, notes } = parsed(`on: push
+jobs:
+  a:
+    strategy:
+      matrix:
+        os: [ubuntu-latest, windows-latest]
+        include:
+          - { os: macos-14, extra: true }
+          - { os: "\${{ vars.OS }}" }
+    runs-on: \${{ matrix.os }}
+    steps: [{ run: x }]
+  b: { runs-on: [self-hosted, windows-latest], steps: [{ run: x }] }
+  c: { runs-on: "\${{ matrix.os }}", steps: [{ run: x }] }
+`)
+  assert.deepEqual(faults, [])
+  assert.deepEqual(
+    notes.map(({ line, message }) => [line, message.split(' are ')[0]]),
+    [
+      [6, 'Jobs that run on windows-latest'],
+      [8, 'Jobs that run on macos-14'],
+      [12, 'Jobs that run on windows-latest'],
+    ],
+  )
+})
+
+test('actions without which a run is right are noted, and others refused with a replacement', () => {
+  const uses = (action: string) => parsed(`steps:\n  - { uses: ${action}, with: { a: 1 } }`)
+  for (const action of ['Swatinem/rust-cache@v2', 'codecov/codecov-action@0123abc']) {
+    const { faults, notes } = uses(action)
+    assert.deepEqual(faults, [])
+    assert.match(notes[0]?.message ?? '', /^[\w-]+\/[\w-]+ does nothing here: it only /)
+  }
+  const [fault] = uses('pre-commit/action@v3').faults
+  assert.equal(fault?.instead, 'Write "run: pre-commit run --all-files".')
+  for (const action of ['constructor/x@v1', '__proto__/x@v1']) {
+    assert.equal(uses(action).faults.length, 1)
+  }
+})

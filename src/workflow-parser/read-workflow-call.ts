@@ -1,0 +1,93 @@
+import { type FaultList, listed, quoted } from './fault-list.ts'
+import { type Field, type NamedField, openFields } from './fields.ts'
+import { openIdentified } from './identifiers.ts'
+import { readBoolean, readExpression, readTemplate, readText } from './values.ts'
+import type { CallInput, CallInterface, Template } from './workflow.ts'
+
+const types = ['string', 'boolean', 'number'] as const
+
+const shape = { name: '"workflow_call"', keys: ['inputs', 'outputs', 'secrets'] as const }
+
+const inputShape = {
+  name: 'an input',
+  keys: ['type', 'description', 'required', 'default', 'deprecationMessage'] as const,
+  unsupported: {
+    options: ['Inputs of "workflow_call" have no options.', 'Remove "options".'],
+  } as const,
+}
+const outputShape = { name: 'an output', keys: ['description', 'value'] as const }
+const secretShape = { name: 'a secret', keys: ['description', 'required'] as const }
+
+/** Reads `on.workflow_call`. */
+export function readWorkflowCall(field: Field | undefined, faults: FaultList): CallInterface {
+  const fields = field && openFields(field, shape, faults)
+  return {
+    inputs: readEach(fields?.get('inputs'), faults, readInput),
+    outputs: readEach(fields?.get('outputs'), faults, readOutput),
+    secrets: readEach(fields?.get('secrets'), faults, readSecret),
+  }
+}
+
+function readEach<T>(
+  field: Field | undefined,
+  faults: FaultList,
+  read: (entry: NamedField, faults: FaultList) => T,
+): Record<string, T> {
+  if (!field || isNothing(field)) return {}
+  const entries = openIdentified(field, faults, 'Write "name:" and its keys.')
+  return Object.fromEntries(entries.map((entry) => [entry.name, read(entry, faults)]))
+}
+
+function readInput(entry: NamedField, faults: FaultList): CallInput {
+  const fields = isNothing(entry) ? undefined : openFields(entry, inputShape, faults)
+  const named = fields?.get('type')
+  const name = readText(named, faults)
+  const type = types.find((one) => one === name)
+  if (!type && (named === undefined || name !== undefined)) {
+    const message = named
+      ? `${quoted(name ?? '')} is not a valid input type of "workflow_call".`
+      : `The input ${entry.label} has no "type".`
+    faults.add(named?.node.position ?? entry.keyPosition, message, `Use ${listed(types)}.`)
+  }
+  return {
+    type: type ?? 'string',
+    required: readBoolean(fields?.get('required'), faults) ?? false,
+    default: readDefault(fields?.get('default'), type ?? 'string', faults),
+  }
+}
+
+function readDefault(
+  field: Field | undefined,
+  type: CallInput['type'],
+  faults: FaultList,
+): CallInput['default'] {
+  if (!field || isNothing(field)) return undefined
+  if (type === 'string') return readTemplate(field, 'call.input-default', faults)
+  const { node } = field
+  const value = node.kind === 'scalar' ? node.value : undefined
+  if ((typeof value === 'boolean' || typeof value === 'number') && typeof value === type) {
+    return value
+  }
+  const instead = `Write a default that fits the type ${type}.`
+  return readExpression(field, 'call.input-default', faults, instead)
+}
+
+function readOutput(entry: NamedField, faults: FaultList): Template {
+  const fields = openFields(entry, outputShape, faults)
+  const value = fields?.get('value')
+  if (fields && !value) {
+    const instead = 'Write "value: ${{ jobs.<id>.outputs.<name> }}".'
+    faults.add(entry.keyPosition, `The output ${entry.label} has no value.`, instead)
+  }
+  const nothing = { text: '', position: entry.keyPosition }
+  return readTemplate(value, 'call.output', faults) ?? nothing
+}
+
+function readSecret(entry: NamedField, faults: FaultList): { required: boolean } {
+  const fields = isNothing(entry) ? undefined : openFields(entry, secretShape, faults)
+  return { required: readBoolean(fields?.get('required'), faults) ?? false }
+}
+
+function isNothing({ node }: Field): boolean {
+  return node.kind === 'scalar' && node.value === null
+}
