@@ -15,7 +15,7 @@ import { createLedger } from '../support/ledger.ts'
 import { createLoad, type Session } from '../support/load.ts'
 import { without } from '../support/programs.ts'
 import { createRandom } from '../support/random.ts'
-import { toRounds } from '../support/rounds.ts'
+import { onlyInSoak, toRounds } from '../support/rounds.ts'
 import { startService } from '../support/service.ts'
 
 const seed = Number(process.env.SVC_CRASH_SEED ?? Date.now() % 1_000_000)
@@ -33,7 +33,7 @@ test(`a backup under a storm of pushes is a consistent snapshot (SVC_CRASH_SEED=
 })
 
 test(`a backup of PostgreSQL under a storm of pushes is a consistent snapshot (SVC_CRASH_SEED=${seed})`, {
-  skip: without('postgres'),
+  skip: without('postgres') || onlyInSoak.skip,
 }, async (t) => {
   await using folder = await temporaryFolder()
   const { url, drop } = await createPostgresDatabase()

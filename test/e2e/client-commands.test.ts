@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import { operations } from '../../src/client/client-commands.ts'
 import { type ClientHome, loggedIn } from '../support/client-home.ts'
 import { startReceiver } from '../support/receiver.ts'
+import { onlyInSoak } from '../support/rounds.ts'
 import { type Service, startService } from '../support/service.ts'
 import { newKeyLine } from '../support/ssh-keys.ts'
 
@@ -15,7 +16,7 @@ const workflow = 'on: [push, workflow_dispatch]\nsteps:\n  - run: echo "sum $((4
 
 // As a program runs them, though mostly in this process, and as a person types them.
 for (const place of ['in a pipe', 'on a terminal'] as const)
-  describe(`commands ${place}`, () => {
+  describe(`commands ${place}`, place === 'in a pipe' ? {} : onlyInSoak, () => {
     let service: Service
     let home: ClientHome
     /** A clone of the repository `tour`. */

@@ -7,6 +7,7 @@ import { newTokenString } from '../../src/base/token-string.ts'
 import { until } from '../support/condition.ts'
 import { createProject, git, type Project, temporaryFolder } from '../support/git.ts'
 import { openPushRecords } from '../support/push-records.ts'
+import { sampleOf } from '../support/rounds.ts'
 import { type Client, type Service, startService } from '../support/service.ts'
 import { type SshSite, startSshSite } from '../support/ssh-site.ts'
 import { openTables } from '../support/tables.ts'
@@ -218,7 +219,7 @@ const scenarios: Record<string, (service: Service) => Promise<unknown>> = {
 }
 
 describe('a server that is killed', { concurrency: 2 }, () => {
-  for (const step of [...steps, 'push.moved', 'push.published']) {
+  for (const step of sampleOf([...steps, 'push.moved', 'push.published'], 2)) {
     for (const [name, act] of Object.entries(scenarios)) {
       if (step.startsWith('push.') && act !== push) continue
       test(`at ${step} of ${name} has changed the default branch once after its restart`, () =>

@@ -16,7 +16,7 @@ import { assertSameContent, assertSound, createOddSource } from '../support/impo
 import { repositoryFolders, untilTidy } from '../support/leftovers.ts'
 import { orphansOf } from '../support/processes.ts'
 import { without } from '../support/programs.ts'
-import { onlyInSoak } from '../support/rounds.ts'
+import { onlyInSoak, sampleOf } from '../support/rounds.ts'
 import { type Answer, launcher, type Service, startService } from '../support/service.ts'
 import { openTables } from '../support/tables.ts'
 
@@ -186,21 +186,18 @@ test('every fault point is reached by a test', () => {
 })
 
 describe('killed at a fault point', { concurrency: 3 }, () => {
-  for (const [step, scenario] of Object.entries(scenarios)) {
+  for (const [step, scenario] of sampleOf(Object.entries(scenarios), 6)) {
     test(`a server killed at ${step} leaves everything done or undone`, () =>
       crash(step, scenario, 'server'))
     if (!scenario.command) continue
-    // A command runs the same code as the server: a sample is enough.
-    const isUsual = ['create.placed', 'import.copied', 'delete.marked'].includes(step)
-    const options = isUsual ? {} : onlyInSoak
-    test(`a command killed at ${step} leaves everything done or undone`, options, () =>
+    test(`a command killed at ${step} leaves everything done or undone`, onlyInSoak, () =>
       crash(step, scenario, 'command'),
     )
   }
 })
 
 describe('on PostgreSQL', { skip: without('postgres') }, () => {
-  for (const step of [
+  const steps = [
     'create.placed',
     'import.placed',
     'import.recorded',
@@ -209,7 +206,8 @@ describe('on PostgreSQL', { skip: without('postgres') }, () => {
     'undelete.moved',
     'undelete.recorded',
     'purge.begun',
-  ] as const) {
+  ] as const
+  for (const step of sampleOf(steps, 2)) {
     test(`a server killed at ${step} leaves everything done or undone`, async () => {
       const database = await createPostgresDatabase()
       const scenario = scenarios[step]

@@ -16,7 +16,7 @@ import { openPushRecords } from '../support/push-records.ts'
 import { cloneBody, gitHeaders, pushBody } from '../support/raw-git.ts'
 import { connectRaw } from '../support/raw-http.ts'
 import { toRounds } from '../support/rounds.ts'
-import { type Service, startServiceWithSsh } from '../support/service.ts'
+import { type Service, startService } from '../support/service.ts'
 import { startSshSite } from '../support/ssh-site.ts'
 
 const fetchPath = '/repos/site.git/git-upload-pack'
@@ -455,7 +455,7 @@ test('a push in chunks works in every version of the protocol', async () => {
 })
 
 async function startSite(env: Record<string, string> = {}) {
-  const service = await startServiceWithSsh({ env })
+  const service = await startService({ env })
   await service.admin.post('/repos', { name: 'site' })
   return service
 }

@@ -15,7 +15,7 @@ import { toRounds } from '../support/rounds.ts'
 import type { Service } from '../support/service.ts'
 
 const seed = Number(process.env.SVC_CRASH_SEED ?? Date.now() % 1_000_000)
-const wantedKills = Number(process.env.SVC_KILLS ?? toRounds(4))
+const wantedKills = Number(process.env.SVC_KILLS ?? toRounds(2))
 const commitsPerKill = 60
 const clients = 5
 // The doctor would warn, but nothing may depend on it.

@@ -11,6 +11,7 @@ import { createProject, git, type Project, temporaryFolder } from '../support/gi
 import { openPushRecords } from '../support/push-records.ts'
 import type { ListedPush } from '../support/pushes.ts'
 import { keptFaults, partRefs } from '../support/retained-commits.ts'
+import { sampleOf } from '../support/rounds.ts'
 import { type Service, startService } from '../support/service.ts'
 
 const ofPushes = faultSteps.filter((step) => step.startsWith('push.'))
@@ -75,15 +76,15 @@ const committing = (): Scenario => ({
 })
 
 describe('a server that is killed', { concurrency: 2 }, () => {
-  for (const step of ofPushes) {
+  for (const step of sampleOf(ofPushes, 2)) {
     test(`at ${step} during a commit of the API has one event for it, and it can be undone`, () =>
       crash(step, committing()))
   }
-  for (const step of ofPushes) {
+  for (const step of sampleOf(ofPushes, 3)) {
     test(`at ${step} has one event for the push, and retains the overwritten commits`, () =>
       crash(step, pushing()))
   }
-  for (const step of [...ofUndo, ...ofPushes]) {
+  for (const step of sampleOf([...ofUndo, ...ofPushes], 3)) {
     test(`at ${step} during an undo has one event for it, and it can be undone`, () =>
       crash(step, undoing()))
   }

@@ -19,6 +19,7 @@ import { createPostgresDatabase } from '../support/databases.ts'
 import { temporaryFolder } from '../support/git.ts'
 import { without } from '../support/programs.ts'
 import { publish } from '../support/publish.ts'
+import { sampleOf } from '../support/rounds.ts'
 import { launcher, startService } from '../support/service.ts'
 
 const newKey = () => randomBytes(32).toString('base64')
@@ -182,7 +183,7 @@ test('a rotation beside a running server keeps concurrent changes', async () => 
 describe('a rotation that is killed', () => {
   const steps = faultSteps.filter((step) => step.startsWith('secrets.'))
   const kill = async (env: Record<string, string>) => {
-    for (const step of steps) {
+    for (const step of sampleOf(steps, 1)) {
       await using site = await createSite({ SVC_ENCRYPTION_KEY: old, ...env })
       const [id = ''] = Object.values(env)
       const both = { SVC_ENCRYPTION_KEY: `${next},${old}`, ...env }
