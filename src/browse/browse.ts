@@ -51,14 +51,21 @@ type Dependencies = {
 }
 
 const refCacheBytes = 16 * 1024 * 1024
+/** What reads for browsers and dashboards yields the processor to the server itself, to fetches and to pushes. */
+const niceness = 5
 
 /** Archives have limits of their own: each lasts as long as its client needs to read it. */
 function archiveSettingsOf({ maxConcurrentArchives }: PlainSettings) {
   return { maxConcurrentBrowses: maxConcurrentArchives ?? availableParallelism() }
 }
 
+function withNiceness(git: Git): Git {
+  return { ...git, start: (command, options) => git.start(command, { niceness, ...options }) }
+}
+
 export function createBrowse(dependencies: Dependencies): Browse {
-  const { git, settings, directories, log } = dependencies
+  const { settings, directories, log } = dependencies
+  const git = withNiceness(dependencies.git)
   const trees = createTrees()
   const commits = createCommitsById()
   const reused = createReusedProcesses({ git })

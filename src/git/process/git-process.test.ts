@@ -10,11 +10,11 @@ import { createGit } from './git-process.ts'
 const commands: [string, (...values: string[]) => string[]][] = Object.entries(gitCommands)
 const mib = 1024 * 1024
 
-/** A git whose program prints the limits under which it was started. */
-async function createSite() {
+/** A git whose program prints the limits under which it was started, or the output of another command. */
+async function createSite(command = 'echo "$(ulimit -d) $(ulimit -t)"') {
   const folder = await temporaryFolder()
   const program = join(folder.path, 'git')
-  await writeFile(program, '#!/bin/sh\necho "$(ulimit -d) $(ulimit -t)"\n')
+  await writeFile(program, `#!/bin/sh\n${command}\n`)
   await chmod(program, 0o700)
   const limits = { gitMemoryMaxBytes: 300 * mib, gitCpuMaxSeconds: 70 }
   const git = createGit({
@@ -43,4 +43,10 @@ test('a limit of a command replaces only the common one of its kind', async () =
   let said = ''
   for await (const text of push.stdout.setEncoding('utf8')) said += text
   assert.equal(said, `${1024 * 1024} 70\n`)
+})
+
+test('a git that is to yield has its niceness', async () => {
+  await using site = await createSite('nice')
+  assert.equal(await site.git.run(gitCommands.version(), { niceness: 5 }), '5\n')
+  assert.equal(await site.git.run(gitCommands.version()), '0\n')
 })

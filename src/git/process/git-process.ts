@@ -1,3 +1,4 @@
+import { setPriority } from 'node:os'
 import type { Duplex, Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import type { Problem } from '../../base/problem.ts'
@@ -127,6 +128,8 @@ type StartOptions = {
   limits?: Partial<Limits>
   /** Whether it runs at idle priority, for both processor and disk. */
   isIdle?: boolean
+  /** How far it yields the processor to others, 0 to 19: nice(2). */
+  niceness?: number
   /** Standard input: a file descriptor or another git's output. There is no `stdin` then. */
   reads?: number | Readable
   /** Called with each line of `--progress`, which then does not count as an error message. */
@@ -165,7 +168,7 @@ export function createGit({ owner, settings, path, spawnHelper }: Options): Git 
     command: readonly string[],
     options: StartOptions = {},
   ): Promise<GitProcess> {
-    const { protocol = '', config, variables, reads, limits, isIdle } = options
+    const { protocol = '', config, variables, reads, limits, isIdle, niceness } = options
     const allLimits = { ...commonLimits, ...limits }
     const order = toOrder({
       command: ['git', ...command],
@@ -182,6 +185,7 @@ export function createGit({ owner, settings, path, spawnHelper }: Options): Git 
       reads === undefined
         ? await preforker.take()
         : openPreforkedProcess({ variables: environment, reads })
+    if (niceness !== undefined) setNiceness(preforked.pid, niceness)
     preforked.channel.write(order)
     return toProcess(preforked, allLimits, options.onProgress)
   }
@@ -261,6 +265,15 @@ export function createGit({ owner, settings, path, spawnHelper }: Options): Git 
     killAll() {
       for (const pid of running) killGroup(pid, 'SIGKILL')
     },
+  }
+}
+
+function setNiceness(pid: number | undefined, niceness: number): void {
+  if (pid === undefined) return
+  try {
+    setPriority(pid, niceness)
+  } catch {
+    // It has ended, which is noticed where its end is awaited.
   }
 }
 
