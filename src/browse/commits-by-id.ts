@@ -8,7 +8,6 @@ export type CommitsById = (
   id: string,
 ) => Promise<CommitObject | undefined>
 
-const maxCommits = 20_000
 const maxLength = 16 * 1024 * 1024
 const commitMaxBytes = 1024 * 1024
 const messageMaxLength = 16 * 1024
@@ -17,7 +16,7 @@ const objectBytes = 300
 
 /** Caches parsed commits, which never change. */
 export function createCommitsById(): CommitsById {
-  const known = new LRUCache<string, CommitObject>({ max: maxCommits, maxSize: maxLength })
+  const known = new LRUCache<string, CommitObject>({ maxSize: maxLength })
 
   return async (objects, id) => {
     const cached = known.get(id)

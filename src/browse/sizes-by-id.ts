@@ -11,7 +11,8 @@ const maxSizes = 50_000
 
 /** Caches the sizes of objects: between two versions of a folder, few of its files change. */
 export function createSizesById(): SizesById {
-  const known = new LRUCache<string, number>({ max: maxSizes })
+  // By size, because `max` would allocate all at once.
+  const known = new LRUCache<string, number>({ maxSize: maxSizes, sizeCalculation: () => 1 })
 
   async function find(objects: Pick<ObjectReader, 'find'>, id: string) {
     const found = await objects.find(id)

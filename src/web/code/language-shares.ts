@@ -20,7 +20,7 @@ const other = 'Other'
 // By the id of a tree, on which alone they depend.
 const known = new LRUCache<string, Counted>({ max: 1000 })
 // The same of the folders of a root, few of which change with a commit.
-const knownFolders = new LRUCache<string, Count>({ max: 10_000 })
+const knownFolders = new LRUCache<string, Count>({ maxSize: 10_000, sizeCalculation: () => 1 })
 
 /** The languages of a tree as a bar, by the bytes of its files. */
 export async function languageBar(
