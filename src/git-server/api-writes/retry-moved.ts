@@ -1,9 +1,12 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { Problem } from '../../base/problem.ts'
 import type { Repositories } from '../../repositories/repositories.ts'
 import type { ApiWrite } from './api-push.ts'
 
 // A ref that moves again each time is left to the client.
-const maxAttempts = 5
+const maxAttempts = 8
+/** The longest pause before the second attempt; each further one may be twice as long, so that writers take turns. */
+const firstPauseMs = 10
 
 /** Attempts a change again when its ref has moved meanwhile, if the client did not say what the ref must be. */
 export async function retryMoved<T>(
@@ -19,6 +22,8 @@ export async function retryMoved<T>(
     } catch (error) {
       const isMoved = error instanceof Problem && error.code === 'ref_moved'
       if (!isMoved || !mayRetry || number === maxAttempts) throw error
+      const pauseMs = Math.random() * firstPauseMs * 2 ** (number - 1)
+      await pause(pauseMs, undefined, { signal: write.signal })
       const { principal, repository } = write
       current = {
         ...write,

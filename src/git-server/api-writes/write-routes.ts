@@ -62,7 +62,8 @@ export function writeRoutes(dependencies: Dependencies): Route[] {
         'protections, leak guard, journal, events and undo. Permission: also `repo:read`.\n\n' +
         'With `expectedHead`, the commit is made only on top of that one; 409 with `ref_moved` has the present one as ' +
         '`head`. With `expectedHead` and `date`, the request can be repeated: when the branch has the commit already, ' +
-        'the response is 200 with that commit.',
+        'the response is 200 with that commit. When the branch moves meanwhile, a request without ' +
+        '`expectedHead` is tried up to eight times.',
       permission: 'repo:write',
       find: open,
       body: CommitBody,
@@ -85,7 +86,8 @@ export function writeRoutes(dependencies: Dependencies): Route[] {
         'Merges a branch, a tag or a commit into a branch, without a clone. It is a push, with `via: "api"`. ' +
         'Permission: also `repo:read`.\n\n' +
         'A merge with conflicts changes nothing: 409 with `merge_conflict` has the files, with conflict markers. A ' +
-        'branch that has all commits already is left as it is: the response is 200 with `merged: false`, otherwise 201.',
+        'branch that has all commits already is left as it is: the response is 200 with `merged: false`, otherwise ' +
+        '201. When the branch moves meanwhile, a request without `expectedHead` is tried up to eight times.',
       permission: 'repo:write',
       find: open,
       body: MergeBody,
