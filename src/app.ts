@@ -203,6 +203,7 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
     repositories,
     openSecrets: secrets.open,
     directoryOf: store.open,
+    lentPacks: store.shared?.lentPacks,
     baseUrl: () => address.http,
     settings,
     clock,

@@ -100,6 +100,7 @@ export async function startService(options: Options): Promise<RunningService> {
       repositoryHolds,
       protections: app.protections,
       hasSuccessfulRun: app.workflows.hasSuccessfulRun,
+      runAwaited: app.workflows.runAwaited,
       sshKeys: app.sshKeys,
       createLoginLink,
       freeSpace: app.freeSpace,
@@ -193,6 +194,7 @@ export async function startService(options: Options): Promise<RunningService> {
 
     async stop() {
       const timeoutMs = settings.stopSeconds * 1000
+      gitServer.endWaits()
       // First, while the server still accepts the runs that the runner hands back.
       await work.runner.stop(timeoutMs * shareOfRunner)
       await Promise.all([

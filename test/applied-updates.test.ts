@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { newId } from '../src/base/ids.ts'
 import type { Database } from '../src/database/database.ts'
-import type { PushRow } from '../src/database/schema.ts'
+import type { PushRow } from '../src/database/push-schema.ts'
 import { findApplied, type IntendedUpdate } from '../src/git-server/receive-pack/applied-updates.ts'
 import { insertPush } from '../src/git-server/receive-pack/push-store.ts'
 import { insertRepository } from '../src/repositories/repository-store.ts'
@@ -145,6 +145,7 @@ function row(push: Other, id: string): PushRow {
     version: null,
     address: null,
     allowedLeaks: null,
+    runOptions: null,
   }
 }
 

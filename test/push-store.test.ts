@@ -5,7 +5,7 @@ import { dayMs } from '../src/base/clock.ts'
 import { newId } from '../src/base/ids.ts'
 import { createLog } from '../src/base/log.ts'
 import type { Database } from '../src/database/database.ts'
-import type { PushRow } from '../src/database/schema.ts'
+import type { PushRow } from '../src/database/push-schema.ts'
 import { createGit } from '../src/git/process/git-process.ts'
 import type { PushedUpdate } from '../src/git/refs/refs.ts'
 import { createPushJournal } from '../src/git-server/receive-pack/push-journal.ts'
@@ -142,6 +142,7 @@ async function insert(db: Database, repositoryId: string, updates: PushedUpdate[
     version: null,
     address: null,
     allowedLeaks: null,
+    runOptions: null,
   }
   await insertPush(db, push)
   return push

@@ -368,6 +368,7 @@ onEachDatabase((fresh) => {
       version: null,
       address: null,
       allowedLeaks: null,
+      runOptions: null,
     } as const
     await insertPush(db, push)
     assert.deepEqual(await listUnfinished(db, push.repositoryId), [push])

@@ -26,6 +26,7 @@ import {
   wholeNumber,
 } from './setting-values.ts'
 import { storeSettings } from './store-settings.ts'
+import { waitingPushSettings } from './waiting-push-settings.ts'
 import { workflowSettings } from './workflow-settings.ts'
 
 /** All settings of the program. */
@@ -209,6 +210,7 @@ export const settings = {
     fallback: '20',
     parse: wholeNumber(1, 10_000),
   } satisfies Setting<number>,
+  ...waitingPushSettings,
   gitWaiting: {
     variable: 'SVC_GIT_WAITING',
     description:

@@ -1,5 +1,6 @@
 import type { Generated, Insertable, Kysely, Selectable, Transaction } from 'kysely'
 import type { Role } from '../access/roles.ts'
+import type { PushTable } from './push-schema.ts'
 import type { LoginCodeRow, SessionRow } from './session-schema.ts'
 import type { NodeRow, PackRow, RefRow, UploadRow } from './shared-store-schema.ts'
 import type {
@@ -171,40 +172,6 @@ export type SecretRow = {
   updatedAt: number
 }
 
-/** The ways to change refs. */
-export type Via = 'http' | 'ssh' | 'api' | 'undo'
-
-/** The journal of pushes: the updates that were authorized and, once finalized, those that took effect. */
-export type PushRow = Selectable<PushTable>
-export type NewPush = Insertable<PushTable>
-
-type PushTable = {
-  id: string
-  repositoryId: string
-  actorId: string
-  actorUsername: string
-  /** JSON of IntendedUpdate[]; once the push is finalized, of the updates that took effect, as PushedUpdate[]. */
-  updates: string
-  judgedAt: number
-  finishedAt: number | null
-  /** Its transport; empty for a default branch that was set through the API, and for rows from before it was recorded. */
-  via: Via | ''
-  /** Until when the commits that it overwrote are retained; null when there are none. */
-  keptUntil: number | null
-  /** The push that was undone by this one. */
-  undoes: string | null
-  /** The previous default branch; null when it does not change. */
-  formerDefaultBranch: string | null
-  /** The new default branch; null when it does not change. */
-  defaultBranch: string | null
-  /** In a shared store: the version of the repository that it made. */
-  version: Generated<number | null>
-  /** The client's address. */
-  address: Generated<string | null>
-  /** JSON of AllowedLeak[]; null when there are none. */
-  allowedLeaks: Generated<string | null>
-}
-
 type EventRow = {
   seq: number
   kind: string
@@ -300,6 +267,10 @@ type RunTable = {
   /** Why it was cancelled; null when it was not. */
   cancelReason: string | null
   cancelledAt: number | null
+  /** The server on which a push waits for it, whose objects are not in the repository yet; null when none does. */
+  awaitedBy: Generated<string | null>
+  /** JSON of LentPack: with a shared store, its commit until then. */
+  awaitedPack: Generated<string | null>
   /** The runner that has the lease, when the lease ends, and the SHA-256 of its token. */
   runner: Generated<string>
   leaseUntil: Generated<number>

@@ -103,6 +103,7 @@ export const tables: readonly Table[] = [
       ...byMetrics,
       ...forActivity,
       backup: 'finds refs that change during a backup',
+      workflows: 'reads what a push says about its runs',
     },
   },
   {

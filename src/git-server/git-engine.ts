@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { FreeSpace } from '../config/free-space.ts'
 import type { PlainSettings } from '../config/settings.ts'
-import type { Via } from '../database/schema.ts'
+import type { Via } from '../database/push-schema.ts'
 import type { Git } from '../git/process/git-process.ts'
 import type { RepositoryHolds } from '../repositories/repository-holds.ts'
 import {

@@ -22,6 +22,7 @@ import { createApiWrites } from './api-writes/api-writes.ts'
 import { createGitEngine, type GitCounts } from './git-engine.ts'
 import { gitRoutes } from './http/git-routes.ts'
 import { createPushes, type Pushes } from './receive-pack/pushes.ts'
+import type { RunAwaited } from './receive-pack/receive-pack.ts'
 import { createGitLimiters, type LimiterKind } from './requests/git-limiters.ts'
 import type { FetchSource, Operation } from './requests/operations.ts'
 import { type SshProcess, startSshProcess } from './ssh/ssh-process.ts'
@@ -40,6 +41,8 @@ export type GitServer = Disposable & {
   sweeps: Record<string, () => Promise<void>>
   /** The git processes and the caches of this process, and the fetches and pushes of both processes. */
   count: () => GitCounts & { limiters: Record<LimiterKind, { running: number; waiting: number }> }
+  /** Refuses the pushes that wait for their runs: the server is about to stop. */
+  endWaits: () => void
   /** Waits until all pushes are finalized. */
   drain: () => Promise<void>
 }
@@ -63,6 +66,8 @@ type Dependencies = {
   protections: Protections
   /** Whether a workflow file has a successful run at a commit. */
   hasSuccessfulRun: (repositoryId: string, commit: string, file: string) => Promise<boolean>
+  /** Runs workflows at commits that are not in the repository yet. */
+  runAwaited: RunAwaited
   sshKeys: SshKeys
   createLoginLink: CreateLoginLink
   freeSpace: FreeSpace
@@ -86,7 +91,8 @@ type Dependencies = {
 
 export function createGitServer(dependencies: Dependencies): GitServer {
   const { db, publish, git, directories, store, leakGuard, repositories } = dependencies
-  const { repositoryHolds, protections, hasSuccessfulRun, sshKeys, createLoginLink } = dependencies
+  const { repositoryHolds, protections, hasSuccessfulRun, runAwaited, sshKeys } = dependencies
+  const { createLoginLink } = dependencies
   const { freeSpace, settings, clock, faultPoint, log } = dependencies
   const { refresh, recheckAccess, requireParts, onOperation, onFetch } = dependencies
   const limiters = createGitLimiters(settings)
@@ -98,6 +104,7 @@ export function createGitServer(dependencies: Dependencies): GitServer {
     repositories,
     protections,
     hasSuccessfulRun,
+    runAwaited,
     directories,
     store,
     leakGuard,
@@ -167,6 +174,7 @@ export function createGitServer(dependencies: Dependencies): GitServer {
       limiters: { fetch: limiters.fetch.counts(), push: limiters.push.counts() },
     }),
 
+    endWaits: pushes.endWaits,
     drain: pushes.drain,
 
     [Symbol.dispose]: () => engine[Symbol.dispose](),

@@ -10,6 +10,7 @@ import { evict } from './cache-eviction.ts'
 import { collect } from './collector.ts'
 import { commitChange, PrunedError } from './commit-change.ts'
 import { storePacks } from './durable-packs.ts'
+import { lendPack, openLentPack, takeBackPacks } from './lent-packs.ts'
 import { releasePacks } from './pack-store.ts'
 import { beginGeneration } from './publish-generation.ts'
 import { firstHead } from './ref-store.ts'
@@ -87,6 +88,11 @@ export function createSharedStore(dependencies: Dependencies): Store {
       show: cache.advance,
       copyPacks: cache.copyPacks,
       takeUnindexed: cache.takeUnindexed,
+      lentPacks: {
+        lend: (repositoryId, chunks) => lendPack(dependencies, repositoryId, chunks),
+        open: (pack) => openLentPack(dependencies, pack),
+        takeBack: (packs) => takeBackPacks(db, packs),
+      },
 
       async adoptDirectory(id, directory) {
         const record = await adoptDraft(dependencies, { id, directory })

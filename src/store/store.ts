@@ -1,6 +1,7 @@
 import type { Database } from '../database/database.ts'
 import type { Db } from '../database/schema.ts'
 import type { Change, ChangeOutcome, CommittedChange } from './commit-change.ts'
+import type { LentPack } from './lent-packs.ts'
 import type { Generation } from './publish-generation.ts'
 
 /**
@@ -44,8 +45,17 @@ export type SharedChanges = {
   copyPacks: (snapshot: Db, id: string, folder: string) => Promise<boolean>
   /** Begins the maintenance of a repository, whose result is durable once it is published. */
   beginGeneration: (id: string) => Promise<Generation>
+  /** Packs that belong to no repository, for the other nodes. */
+  lentPacks: LentPacks
   /** Returns a repository with large packs in whose directory they have no common index, once. */
   takeUnindexed: () => string | undefined
+}
+
+/** Packs that nodes lend to each other for at most an hour. */
+export type LentPacks = {
+  lend: (repositoryId: string, chunks: AsyncIterable<Buffer>) => Promise<LentPack>
+  open: (pack: LentPack) => Promise<AsyncIterable<Buffer>>
+  takeBack: (packs: LentPack[]) => Promise<void>
 }
 
 /** The directory of a repository, and the prune epoch in which objects are looked for there. */

@@ -21,6 +21,8 @@ export type RunSpec = {
   inputs: Record<string, string | number | boolean>
   payload: { [key: string]: Json }
   sources: Sources
+  /** The server on which a push waits for the run, and the pack of its commit; undefined when none does. */
+  awaited?: { by: string; pack: object | undefined }
   /** Masks secrets in the name, the labels and the concurrency groups. */
   mask: (text: string) => string
 }
@@ -62,6 +64,8 @@ export async function createRun(spec: RunSpec, now: number, number: number): Pro
       status: 'queued',
       createdAt: now,
       queuedAt: now,
+      awaitedBy: spec.awaited?.by ?? null,
+      awaitedPack: spec.awaited?.pack ? JSON.stringify(spec.awaited.pack) : null,
     },
     groups: groups.map(storable),
     cancels: cancels.map(storable),

@@ -36,6 +36,8 @@ const unstarted = {
   losses: 0,
   entries: 0,
   logBytes: 0,
+  awaitedBy: null,
+  awaitedPack: null,
 } as const
 
 /** Returns a function that queues a completed run as its next attempt, with all jobs or only those that did not succeed. */

@@ -16,7 +16,8 @@ const listed = [
   ...(['inputs', 'files', 'labels', 'secretNames', 'actorId', 'actorUsername', 'status'] as const),
   ...(['conclusion', 'fault', 'attempt', 'createdAt', 'queuedAt', 'startedAt'] as const),
   ...(['completedAt', 'isolation', 'cancelReason', 'cancelledAt', 'runner', 'leaseUntil'] as const),
-  ...(['tokenHash', 'losses', 'entries', 'logBytes', 'kept'] as const),
+  ...(['tokenHash', 'losses', 'entries', 'logBytes', 'kept', 'awaitedBy'] as const),
+  ...(['awaitedPack'] as const),
 ]
 
 /** Takes the next run number of a repository. The counter stays locked until the transaction ends. Throws `repository_not_found`. */
@@ -167,6 +168,17 @@ export function listUnfinished(db: Db, repositoryId?: string): Promise<Unfinishe
   return (
     repositoryId === undefined ? query : query.where('repositoryId', '=', repositoryId)
   ).execute()
+}
+
+/** Lists the queued and running runs that a push waits for, except cancelled ones. */
+export function listAwaited(db: Db): Promise<Pick<RunRow, 'id' | 'awaitedBy'>[]> {
+  return db
+    .selectFrom('runs')
+    .select(['id', 'awaitedBy'])
+    .where('status', 'in', unfinished)
+    .where('awaitedBy', 'is not', null)
+    .where('cancelReason', 'is', null)
+    .execute()
 }
 
 /** Lists the ids of a repository's runs with a status in any of the concurrency groups. */

@@ -1,13 +1,15 @@
 import { Problem } from '../base/problem.ts'
 import type { Notifier } from '../concurrency/notifier.ts'
 import type { Database } from '../database/database.ts'
-import { gitCommands } from '../git/process/commands.ts'
 import type { Git } from '../git/process/git-process.ts'
 import { readDefaultBranch } from '../git/refs/refs.ts'
 import { findRepositorySummary } from '../repositories/repository-summary-store.ts'
 import type { Claim, ClaimBody, Orders, ReleaseBody, Reported } from '../runner-api/runner-api.ts'
+import type { LentPacks } from '../store/store.ts'
 import type { Plan, PlanLimits, RunEntry } from '../workflow-engine/plan.ts'
+import type { AwaitedRuns } from './awaited-runs.ts'
 import type { Claimant } from './claim-run.ts'
+import { packCommit } from './commit-pack.ts'
 import type { Reports } from './reports.ts'
 import { leaseSeconds, type Queue } from './run-queue.ts'
 import { findWholeRun, type ListedRun, listAttempts } from './run-store.ts'
@@ -36,13 +38,16 @@ type Dependencies = {
     names: string[] | undefined,
   ) => Promise<Record<string, string>>
   directoryOf: (repositoryId: string) => Promise<string>
+  awaitedRuns: Pick<AwaitedRuns, 'gitFor'>
+  /** In a shared store: the commits of pushes that wait on other servers. */
+  lentPacks: Pick<LentPacks, 'open'> | undefined
   baseUrl: () => string
   limits: PlanLimits
 }
 
 export function createRunnerService(dependencies: Dependencies): RunnerService {
-  const { db, git, queue, reports, changes, openSecrets, directoryOf, baseUrl, limits } =
-    dependencies
+  const { db, git, queue, reports, changes, openSecrets, directoryOf } = dependencies
+  const { awaitedRuns, lentPacks, baseUrl, limits } = dependencies
 
   async function toPlan(run: ListedRun): Promise<Plan> {
     const [repository, whole] = [
@@ -103,31 +108,12 @@ export function createRunnerService(dependencies: Dependencies): RunnerService {
     },
 
     async source(by, signal) {
-      const { repositoryId, commitId } = await queue.held(by)
-      const child = await git.start(gitCommands.packCommit(await directoryOf(repositoryId)))
-      signal.addEventListener('abort', () => void child[Symbol.asyncDispose]())
-      if (signal.aborted) await child[Symbol.asyncDispose]()
-      child.stdin.end(`--shallow ${commitId}\n${commitId}\n`)
-      const chunks: AsyncIterator<Buffer> = child.stdout[Symbol.asyncIterator]()
-      const first = await chunks.next()
-      if (first.done) {
-        const { errorOutput } = await child.ended
-        await child[Symbol.asyncDispose]()
-        const gone = /bad object|not a valid object|bad revision|unable to/i.test(errorOutput)
-        if (!gone) throw new Error(`git pack-objects: ${errorOutput}`)
-        throw new Problem('ref_not_found', `The commit ${commitId} is no longer in the repository.`)
-      }
-      return (async function* () {
-        try {
-          yield first.value
-          for (let next = await chunks.next(); !next.done; next = await chunks.next())
-            yield next.value
-          const { exitCode, errorOutput } = await child.ended
-          if (exitCode !== 0) throw new Error(`git pack-objects: ${errorOutput}`)
-        } finally {
-          await child[Symbol.asyncDispose]()
-        }
-      })()
+      const { repositoryId, commitId: commit, awaitedPack } = await queue.held(by)
+      const ofPush = awaitedRuns.gitFor(by.id)
+      if (!ofPush && awaitedPack !== null && lentPacks)
+        return lentPacks.open(JSON.parse(awaitedPack))
+      const directory = await directoryOf(repositoryId)
+      return packCommit(ofPush ?? git, { directory, commit, signal })
     },
 
     report: (by, body) => reports.take(by, body),

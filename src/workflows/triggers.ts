@@ -9,6 +9,7 @@ import type { Git } from '../git/process/git-process.ts'
 import { lockRepositorySummary } from '../repositories/repository-summary-store.ts'
 import type { Checker } from '../workflow-parser/checker.ts'
 import { createEventPlanner, type Reaction, type TriggerEvent } from './event-planner.ts'
+import type { PlanPush } from './plan-push.ts'
 import { type CreatedRuns, createPlanned, isTransient } from './planned-runs.ts'
 import type { PublishRuns } from './run-events.ts'
 import { replaceSchedules } from './schedule-store.ts'
@@ -27,6 +28,7 @@ type Dependencies = {
   publishRuns: PublishRuns
   git: Git
   checker: Checker
+  planPush: PlanPush
   changes: Notifier
   directoryOf: (repositoryId: string) => Promise<string>
   /** Opens the secrets of a repository. */

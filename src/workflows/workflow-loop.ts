@@ -4,6 +4,7 @@ import type { Log } from '../base/log.ts'
 import type { Notifier } from '../concurrency/notifier.ts'
 import { createPoller, type Poller } from '../concurrency/poller.ts'
 import type { Database } from '../database/database.ts'
+import type { AwaitedRuns } from './awaited-runs.ts'
 import type { Queue } from './run-queue.ts'
 import { deleteOldRuns } from './run-store.ts'
 import type { TriggerService } from './triggers.ts'
@@ -12,6 +13,7 @@ type Options = {
   db: Database
   triggers: TriggerService
   queue: Queue
+  awaitedRuns: Pick<AwaitedRuns, 'sweep'>
   changes: Notifier
   keptDays: number
   clock: Clock
@@ -28,7 +30,7 @@ const pruneBatchSize = 500
 
 /** Starts the background loop: handles pushes, starts due schedules, takes back lost runs, and prunes old runs. */
 export function startWorkflowLoop(options: Options): Poller {
-  const { db, triggers, queue, changes, keptDays, clock, log } = options
+  const { db, triggers, queue, awaitedRuns, changes, keptDays, clock, log } = options
   let nextScheduleAt = 0
   let nextPruneAt = 0
 
@@ -47,6 +49,7 @@ export function startWorkflowLoop(options: Options): Poller {
     if (now < nextScheduleAt) return
     nextScheduleAt = now + scheduleIntervalMs
     await attempt('starting due schedules failed', triggers.startDue)
+    await attempt('cancelling runs of refused pushes failed', awaitedRuns.sweep)
     await attempt('taking back lost runs failed', () => queue.sweep())
     if (now < nextPruneAt) return
     nextPruneAt = now + pruneIntervalMs

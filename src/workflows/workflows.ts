@@ -15,8 +15,12 @@ import type { JsonRoute } from '../http/route.ts'
 import type { Nodes } from '../nodes/nodes.ts'
 import { createSharedNotifier } from '../nodes/shared-notifier.ts'
 import type { Repositories } from '../repositories/repositories.ts'
+import type { LentPacks } from '../store/store.ts'
 import { createChecker } from '../workflow-parser/checker.ts'
+import { type AwaitedRuns, createAwaitedRuns } from './awaited-runs.ts'
 import { isRunToken } from './claim-run.ts'
+import { createFollowRun } from './follow-run.ts'
+import { createPlanPush } from './plan-push.ts'
 import { createReports } from './reports.ts'
 import { createPublishRuns } from './run-events.ts'
 import { createLogReader } from './run-logs.ts'
@@ -46,6 +50,8 @@ export type Workflows = {
   describeRun: (run: RunAtEvent) => Promise<RunSummary>
   /** Whether a workflow file, given by its path, has a successful run at a commit. */
   hasSuccessfulRun: (repositoryId: string, commit: string, file: string) => Promise<boolean>
+  /** Runs workflows at commits of a push that is not accepted unless the runs succeed. */
+  runAwaited: AwaitedRuns['run']
   /** Ends the runs of a repository that is about to be deleted. */
   endRuns: (repositoryId: string) => Promise<void>
   /** Whether a run is queued. */
@@ -68,6 +74,8 @@ type Dependencies = {
   openSecrets: (repositoryId: string, names?: readonly string[]) => Promise<Record<string, string>>
   /** The directory of a repository. */
   directoryOf: (repositoryId: string) => Promise<string>
+  /** Undefined without a shared store. */
+  lentPacks: LentPacks | undefined
   baseUrl: () => string
   settings: Settings
   clock: Clock
@@ -79,7 +87,7 @@ type Dependencies = {
 export function createWorkflows(dependencies: Dependencies): Workflows {
   const { db, publish, git, notifier, repositories, openSecrets, directoryOf, baseUrl } =
     dependencies
-  const { settings, clock, faultPoint, log, nodes } = dependencies
+  const { settings, lentPacks, clock, faultPoint, log, nodes } = dependencies
   const changes = createSharedNotifier(nodes, 'workflows')
   const checker = createChecker()
   const { runSeconds } = settings
@@ -98,11 +106,26 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
     openSecrets,
     baseUrl,
   })
+  const planPush = createPlanPush({ checker, openSecrets, baseUrl })
+  const views = createRunViews({ db, git })
+  const followRun = createFollowRun({ db, changes, views, hasPages: settings.pages, baseUrl })
+  const awaitedRuns = createAwaitedRuns({
+    db,
+    publishRuns,
+    planPush,
+    followRun,
+    changes,
+    nodes,
+    lentPacks,
+    clock,
+    log,
+  })
   const triggers = createTriggers({
     db,
     publishRuns,
     git,
     checker,
+    planPush,
     changes,
     directoryOf,
     openSecrets,
@@ -118,6 +141,8 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
     changes,
     openSecrets,
     directoryOf,
+    awaitedRuns,
+    lentPacks,
     baseUrl,
     limits: {
       runTimeoutMs: runSeconds * 1000,
@@ -125,7 +150,6 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
       outputMaxBytes: settings.stepOutputMaxBytes,
     },
   })
-  const views = createRunViews({ db, git })
   const logs = createLogReader({ db, changes })
   const secret = new Sensitive(`${runnerPrefix}${randomBytes(24).toString('base64url')}`)
   // Each server has its own runner, and may take back only the runs of that one.
@@ -156,19 +180,25 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
     hasSuccessfulRun: (repositoryId, commit, file) =>
       hasSuccessfulRun(db, { repositoryId, commit, file }),
 
+    runAwaited: awaitedRuns.run,
+
     endRuns: runs.endAll,
 
     hasWork: async () => (await countUnfinished(db)).some(({ status }) => status === 'queued'),
 
     count: () => countUnfinished(db),
 
-    recover: () => queue.sweep(ownRunner),
+    async recover() {
+      await awaitedRuns.sweep()
+      await queue.sweep(ownRunner)
+    },
 
     start(runner) {
       const started = startWorkflowLoop({
         db,
         triggers,
         queue,
+        awaitedRuns,
         changes,
         keptDays: settings.runsKeptDays,
         clock,

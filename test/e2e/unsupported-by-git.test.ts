@@ -37,7 +37,7 @@ const tryGit = (cwd: string, ...args: string[]): Promise<Ended> =>
 describe('unknown push options', () => {
   for (const transport of ['http', 'ssh'] as const) {
     test(`each is named on the client's terminal over ${transport}, and the push succeeds`, async () => {
-      const wanted = ['ci.skip', 'merge_request.title=Ä "quoted"', '', 'leak.allow=all']
+      const wanted = ['ci.skipped', 'merge_request.title=Ä "quoted"', '', 'leak.allow=all']
       const options = wanted.flatMap((option) => ['-o', option])
       const { exitCode, stderr } = await tryGit(
         project.path,
@@ -51,7 +51,7 @@ describe('unknown push options', () => {
         named,
         wanted.map(
           (option) =>
-            `The push option "${option}" has no effect: the only option is leak.allow with the id of a finding.`,
+            `The push option "${option}" has no effect. The options are wait, ci.skip, ci.input.NAME=value, and leak.allow with the id of a finding.`,
         ),
       )
       const refs = await tryGit('/', 'ls-remote', remotes.http, `options-${transport}`)

@@ -33,6 +33,11 @@ export function spawnGit(cwd: string, args: string[]) {
   return spawn('git', args, { cwd, env: environment })
 }
 
+/** The same, in a process group of its own: a terminal sends the signal of Ctrl-C to all of it. */
+export function spawnGitGroup(cwd: string, args: string[], env: Record<string, string> = {}) {
+  return spawn('git', args, { cwd, env: { ...environment, ...env }, detached: true })
+}
+
 /** A folder that goes away with its test. */
 export async function temporaryFolder() {
   const path = await mkdtemp(join(tmpdir(), 'svc-test-'))

@@ -22,6 +22,7 @@ import { protectionRules } from './0021-protection-rules.ts'
 import { auditTable } from './0022-audit.ts'
 import { leakGuard } from './0023-leak-guard.ts'
 import { sessionsTables } from './0024-sessions.ts'
+import { pushRuns } from './0025-push-runs.ts'
 import type { Migration } from './migration.ts'
 
 /** All migrations. The version of a database is the number of migrations that were applied. */
@@ -50,4 +51,5 @@ export const migrations: Migration[] = [
   auditTable,
   leakGuard,
   sessionsTables,
+  pushRuns,
 ]

@@ -75,6 +75,7 @@ export function createPushFromApi(dependencies: Dependencies): PushFromApi {
 
   function watched(decided: Decided): PushAuthority {
     return {
+      awaitRuns: pushes.awaitRuns,
       async authorize(push, updates) {
         decided.push = push
         try {

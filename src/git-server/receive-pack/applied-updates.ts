@@ -1,4 +1,5 @@
-import type { Db, PushRow } from '../../database/schema.ts'
+import type { PushRow } from '../../database/push-schema.ts'
+import type { Db } from '../../database/schema.ts'
 import { findObjects } from '../../git/objects/find-objects.ts'
 import type { Git } from '../../git/process/git-process.ts'
 import { zeroId } from '../../git/refs/ref-name.ts'

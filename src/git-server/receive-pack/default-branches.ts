@@ -2,7 +2,7 @@ import type { Clock } from '../../base/clock.ts'
 import { newId } from '../../base/ids.ts'
 import { Problem } from '../../base/problem.ts'
 import type { Database } from '../../database/database.ts'
-import type { PushRow } from '../../database/schema.ts'
+import type { PushRow } from '../../database/push-schema.ts'
 import type { Actor } from '../../events/events.ts'
 import { zeroId } from '../../git/refs/ref-name.ts'
 import {
@@ -73,6 +73,7 @@ export function createDefaultBranches(dependencies: Dependencies): DefaultBranch
           version: null,
           address: actor.origin?.address ?? null,
           allowedLeaks: null,
+          runOptions: null,
         })
       })
     },

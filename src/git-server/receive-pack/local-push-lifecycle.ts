@@ -7,7 +7,7 @@ import type { Log } from '../../base/log.ts'
 import { createKeyedMutex } from '../../concurrency/keyed-mutex.ts'
 import type { PlainSettings } from '../../config/settings.ts'
 import type { Database } from '../../database/database.ts'
-import type { PushRow } from '../../database/schema.ts'
+import type { PushRow } from '../../database/push-schema.ts'
 import type { Publish } from '../../events/events.ts'
 import type { Git } from '../../git/process/git-process.ts'
 import type { PushResult } from '../../git/protocol/hook-channel.ts'
@@ -114,6 +114,7 @@ export function createLocalPushLifecycle(dependencies: Dependencies): PushLifecy
       defaultBranch: null,
       address: principal.origin?.address ?? null,
       allowedLeaks: toAllowedColumn(allowed),
+      runOptions: push.runOptions ? JSON.stringify(push.runOptions) : null,
     })
   }
 

@@ -26,18 +26,44 @@ export async function refuseProtected(
   updates: RefUpdate[],
   targets: ReadonlyMap<string, string>,
 ): Promise<void> {
-  const all = await dependencies.protections.list(repository)
-  if (all.length === 0) return
-  const guarded = updates.flatMap((update) =>
-    [...new Set([update.ref, targets.get(update.ref) ?? update.ref])].flatMap((ref) =>
-      protectionsOf(ref, all).map((rule) => ({ update, ref, rule })),
-    ),
-  )
+  const guarded = await findGuarded(dependencies, repository, updates, targets)
   const [first] = guarded
   if (!first) return
   if (!repository.asOwner)
     throw refusal(first, 'only the owner of the repository or an admin may change it.')
   await refuseOwner(dependencies, history, repository, guarded)
+}
+
+/** The workflow files that the protections of updated refs require, by the ref of the update. */
+export async function findRequired(
+  dependencies: Pick<Dependencies, 'protections'>,
+  repository: Repository,
+  updates: RefUpdate[],
+  targets: ReadonlyMap<string, string>,
+): Promise<Map<string, Set<string>>> {
+  const guarded = await findGuarded(dependencies, repository, updates, targets)
+  const required = new Map<string, Set<string>>()
+  for (const { update, rule } of guarded) {
+    if (rule.requires.length === 0) continue
+    const files = required.get(update.ref) ?? new Set()
+    required.set(update.ref, new Set([...files, ...rule.requires]))
+  }
+  return required
+}
+
+async function findGuarded(
+  { protections }: Pick<Dependencies, 'protections'>,
+  repository: Repository,
+  updates: RefUpdate[],
+  targets: ReadonlyMap<string, string>,
+): Promise<Guarded[]> {
+  const all = await protections.list(repository)
+  if (all.length === 0) return []
+  return updates.flatMap((update) =>
+    [...new Set([update.ref, targets.get(update.ref) ?? update.ref])].flatMap((ref) =>
+      protectionsOf(ref, all).map((rule) => ({ update, ref, rule })),
+    ),
+  )
 }
 
 async function refuseOwner(
@@ -83,7 +109,7 @@ function refusal(one: Guarded, why: string): Problem {
 function runRequired(one: Guarded, commit: string, file: string): Problem {
   return new Problem(
     'run_required',
-    `${describe(one)}: the commit ${commit} needs a successful run of ${file} first. Push it to another branch, and ` +
-      'push it here when its run has succeeded.',
+    `${describe(one)}: the commit ${commit} needs a successful run of ${file} first. Push it with ` +
+      '`git push -o wait`, which runs it, or push it to another branch and here when its run has succeeded.',
   )
 }

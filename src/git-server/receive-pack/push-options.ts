@@ -1,19 +1,43 @@
 import { printable } from '../../base/format.ts'
 
-const leakOption = 'leak.allow='
+/** What the options of a push ask for: `git push -o`. */
+export type PushOptions = {
+  /** `leak.allow=ID`: findings of the leak guard that the push may contain. */
+  allowedLeaks: string[]
+  /** `wait`: the push waits for its runs, and is refused when one does not succeed. */
+  isWaiting: boolean
+  /** `ci.skip`: the push starts no runs. */
+  skipsRuns: boolean
+  /** `ci.input.NAME=value`: inputs for the runs that the push starts. */
+  inputs: Record<string, string>
+  /** Options that have no effect. */
+  unknown: string[]
+}
+
 const shownMaxLength = 100
 
-/** Reads push options: `leak.allow` with the id of a finding, once for each. All others have no effect. */
-export function readPushOptions(options: readonly string[]): {
-  allowedLeaks: string[]
-  unknown: string[]
-} {
-  const isKnown = (option: string) =>
-    option.startsWith(leakOption) && /^[0-9a-f]{12}$/.test(option.slice(leakOption.length))
-  const allowed = options.filter(isKnown).map((option) => option.slice(leakOption.length))
+/** Reads the options of a push. One with an unknown name or a malformed value has no effect. */
+export function readPushOptions(options: readonly string[]): PushOptions {
+  const allowed = new Set<string>()
+  const inputs = new Map<string, string>()
+  const unknown: string[] = []
+  let isWaiting = false
+  let skipsRuns = false
+  for (const option of options) {
+    const [, leak] = /^leak\.allow=([0-9a-f]{12})$/.exec(option) ?? []
+    const [, input, value = ''] = /^ci\.input\.([A-Za-z_][\w-]{0,99})=(.*)$/s.exec(option) ?? []
+    if (option === 'wait') isWaiting = true
+    else if (option === 'ci.skip') skipsRuns = true
+    else if (leak !== undefined) allowed.add(leak)
+    else if (input !== undefined) inputs.set(input, value)
+    else unknown.push(option)
+  }
   return {
-    allowedLeaks: [...new Set(allowed)],
-    unknown: options.filter((option) => !isKnown(option)),
+    allowedLeaks: [...allowed],
+    isWaiting,
+    skipsRuns,
+    inputs: Object.fromEntries(inputs),
+    unknown,
   }
 }
 
@@ -22,5 +46,8 @@ export function unknownOption(option: string): string {
   const characters = Array.from(printable(option))
   const start = characters.slice(0, shownMaxLength).join('')
   const shown = characters.length > shownMaxLength ? `${start}…` : start
-  return `The push option "${shown}" has no effect: the only option is leak.allow with the id of a finding.`
+  return (
+    `The push option "${shown}" has no effect. The options are wait, ci.skip, ci.input.NAME=value, and leak.allow with ` +
+    'the id of a finding.'
+  )
 }

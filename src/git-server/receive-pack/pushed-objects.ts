@@ -69,6 +69,7 @@ export function withPushLimits(
     ...git,
     start: (command, options) => git.start(command, { ...options, limits }),
     run: (command, options) => git.run(command, { ...options, limits }),
+    runUpTo: (maxBytes, command, options) => git.runUpTo(maxBytes, command, { ...options, limits }),
   }
 }
 
@@ -81,6 +82,8 @@ function withObjects(git: Git, quarantine: string, alternates: string): Git {
     ...git,
     start: (command, options) => git.start(command, { ...options, variables }),
     run: (command, options) => git.run(command, { ...options, variables }),
+    runUpTo: (maxBytes, command, options) =>
+      git.runUpTo(maxBytes, command, { ...options, variables }),
   }
 }
 

@@ -14,12 +14,13 @@ import type { Repositories } from '../../repositories/repositories.ts'
 import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
 import type { Store } from '../../store/store.ts'
 import type { GitLimiters } from '../requests/git-limiters.ts'
+import { createWaitingPushes } from './await-runs.ts'
 import { type CheckPush, createCheckPush } from './check-push.ts'
 import type { DefaultBranches } from './default-branches.ts'
 import { createLocalPushLifecycle } from './local-push-lifecycle.ts'
 import { createPushJournal } from './push-journal.ts'
 import { pushRoutes } from './push-routes.ts'
-import type { PushAuthority } from './receive-pack.ts'
+import type { PushAuthority, RunAwaited } from './receive-pack.ts'
 import { createSharedPushLifecycle } from './shared-push-lifecycle.ts'
 import { createUndo } from './undo.ts'
 
@@ -35,6 +36,8 @@ export type Pushes = PushAuthority & {
   expire: () => Promise<void>
   /** Deletes pushes older than the retention period from the journal. */
   prune: () => Promise<void>
+  /** Refuses the pushes that wait for their runs: the server is about to stop. */
+  endWaits: () => void
   /** Waits until all pushes are finalized; one that fails is left to the next start of the server. */
   drain: () => Promise<void>
 }
@@ -49,12 +52,16 @@ type Dependencies = {
   protections: Protections
   /** Whether a workflow file has a successful run at a commit. */
   hasSuccessfulRun: (repositoryId: string, commit: string, file: string) => Promise<boolean>
+  runAwaited: RunAwaited
   directories: Directories
   store: Store
   leakGuard: LeakGuard
   repositoryHolds: Pick<RepositoryHolds, 'acquire'>
   limiters: Pick<GitLimiters, 'push'>
-  settings: Pick<PlainSettings, 'eventsKeptDays' | 'undoDays' | 'pushMemoryMaxBytes'>
+  settings: Pick<
+    PlainSettings,
+    'eventsKeptDays' | 'undoDays' | 'pushMemoryMaxBytes' | 'pushWaitSeconds' | 'maxWaitingPushes'
+  >
   clock: Clock
   faultPoint: FaultPoint
   log: Log
@@ -69,7 +76,10 @@ export function createPushes(dependencies: Dependencies): Pushes {
     ? createSharedPushLifecycle({ ...common, shared })
     : createLocalPushLifecycle(common)
   const undo = createUndo({ db, git, pushes: lifecycle, pushJournal: journal, limiters })
+  const waiting = createWaitingPushes(dependencies)
   return {
+    awaitRuns: waiting.awaitRuns,
+    endWaits: waiting.stop,
     authorize: lifecycle.authorize,
     finalize: lifecycle.finalize,
     routes: pushRoutes({ repositories, pushJournal: journal, undo }),

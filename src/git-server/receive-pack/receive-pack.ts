@@ -1,18 +1,20 @@
 import type { Principal } from '../../access/principal.ts'
 import type { Log } from '../../base/log.ts'
-import type { Problem } from '../../base/problem.ts'
-import { within } from '../../base/timeouts.ts'
+import { Problem } from '../../base/problem.ts'
 import type { FreeSpace } from '../../config/free-space.ts'
 import type { PlainSettings } from '../../config/settings.ts'
-import type { Via } from '../../database/schema.ts'
+import type { AwaitedRun, PushRunOptions, Via } from '../../database/push-schema.ts'
 import type { Git, GitProcess } from '../../git/process/git-process.ts'
-import { answerHook, type PushResult } from '../../git/protocol/hook-channel.ts'
-import type { ReportHold } from '../../git/protocol/pipe-process.ts'
+import {
+  type Authorize,
+  answerHook,
+  type OnProgress,
+  type PushResult,
+} from '../../git/protocol/hook-channel.ts'
 import { flushPacket, packet } from '../../git/protocol/pkt-line.ts'
 import { type PushRequest, readPushRequest } from '../../git/protocol/push-commands.ts'
-import { splitReport } from '../../git/protocol/push-report.ts'
 import { type Body, limited } from '../../git/protocol/request-body.ts'
-import type { RefUpdate } from '../../git/refs/refs.ts'
+import type { PushedUpdate, RefUpdate } from '../../git/refs/refs.ts'
 import type { Repository } from '../../repositories/repositories.ts'
 import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
 import type { GitLimiters } from '../requests/git-limiters.ts'
@@ -23,7 +25,9 @@ import {
   respondEmpty,
 } from '../requests/git-request.ts'
 import { respond, type WatchedRequest, watchRequest } from '../requests/respond.ts'
-import { readPushOptions, unknownOption } from './push-options.ts'
+import { createPausablePermit, type PausablePermit } from './pausable-permit.ts'
+import { type PushOptions, readPushOptions } from './push-options.ts'
+import { holdReport } from './report-hold.ts'
 import { connectivityShortcut } from './small-packs/connectivity-shortcut.ts'
 import { watchFastForward } from './small-packs/fast-forward.ts'
 
@@ -44,10 +48,18 @@ export type Push = {
   quarantine?: string | undefined
   /** Ids of findings of the leak guard that it may contain: its push options `leak.allow`. */
   allowedLeaks?: string[] | undefined
+  /** For the runs that it starts; undefined when it says nothing about them. */
+  runOptions?: PushRunOptions | undefined
 }
 
 /** Decides about pushes and records them: the main process, also for pushes over SSH. */
 export type PushAuthority = {
+  /**
+   * Runs the required workflows of a push, or else those that it would start, and waits for them while its objects are
+   * in quarantine; the runs are recorded in its `runOptions`. Throws `run_required` unless all succeed, and the other
+   * Problems of the push.
+   */
+  awaitRuns: (push: Push, updates: RefUpdate[], wait: Wait) => Promise<void>
   /**
    * Authorizes a push by the current permissions and branch protections, and records its intent. With a shared store,
    * this makes the push, and returns what became of it.
@@ -59,6 +71,27 @@ export type PushAuthority = {
    */
   finalize: (push: Push) => Promise<boolean>
 }
+
+/** The client of a push that waits for its runs. */
+export type Wait = {
+  onProgress: OnProgress
+  /** Aborted when the push has ended, for instance because its client disconnected. */
+  signal: AbortSignal
+}
+
+/** Runs workflows at commits that are not in the repository yet. Throws `run_required` unless all runs succeed. */
+export type RunAwaited = (
+  request: Wait & {
+    repository: Repository
+    actor: Principal
+    /** Sees the objects of the push. */
+    git: Git
+    /** The updates, each with the files to run; undefined for those that its push would start. */
+    wanted: { update: PushedUpdate; files: string[] | undefined }[]
+    options: PushRunOptions
+    timeoutMs: number
+  },
+) => Promise<AwaitedRun[]>
 
 /**
  * Serves a push: authorized when git's hook runs, and finalized before the client gets git's report. With `mayBeEmpty`
@@ -82,10 +115,6 @@ type Dependencies = {
   log: Log
 }
 
-// Half of the minute without a byte after which proxies give up.
-const finishMaxMs = 30_000
-const finishedLater =
-  'The push is stored. Its events and deliveries follow when the database is available again.'
 // With a shared store, the server moves the refs, and a directory is a cache that need not survive a power failure.
 const sharedStoreConfig = { 'receive.procReceiveRefs': 'refs', 'core.fsync': 'none' }
 
@@ -97,6 +126,7 @@ export function createReceivePack(dependencies: Dependencies): ReceivePack {
   async function runGit(
     watched: WatchedRequest,
     pushRequest: PushRequest,
+    permit: PausablePermit,
   ): Promise<RequestOutcome> {
     const { repository, principal, response } = watched
     const { whole, config } = await connectivityShortcut(repository.path, pushRequest)
@@ -105,13 +135,22 @@ export function createReceivePack(dependencies: Dependencies): ReceivePack {
     const { protocol } = watched
     await using child = await git.startPush(repository.path, { protocol, config: pushConfig })
     hold.watch(child.ended)
-    const { allowedLeaks } = readPushOptions(pushRequest.options)
+    const options = readPushOptions(pushRequest.options)
+    const { allowedLeaks } = options
     const isAtomic = pushRequest.capabilities.has('atomic')
-    const push: Push = { principal, repository, via, isAtomic, allowedLeaks }
-    const hookAnswered = answerHook(child.channel, pushRequest.updates, (given, quarantine) => {
+    const runOptions = toRunOptions(options)
+    const push: Push = { principal, repository, via, isAtomic, allowedLeaks, runOptions }
+    const authorize: Authorize = async (given, quarantine, onProgress) => {
       push.quarantine = quarantine
+      if (options.isWaiting) {
+        const wait = { onProgress, signal: endOf(child) }
+        await permit.pause(() => pushes.awaitRuns(push, given, wait), watched.signal)
+      }
       return pushes.authorize(push, given)
-    }).catch((error) => log.error({ err: error }, 'push authorization failed'))
+    }
+    const hookAnswered = answerHook(child.channel, pushRequest.updates, authorize).catch((error) =>
+      log.error({ err: error }, 'push authorization failed'),
+    )
     // Known before the hook runs: git has read the whole pack by then.
     const input = watchFastForward(whole, pushRequest, () => {
       push.isFastForward = true
@@ -136,7 +175,7 @@ export function createReceivePack(dependencies: Dependencies): ReceivePack {
   return async (request, body, mayBeEmpty) => {
     await freeSpace.require()
     using watched = watchRequest(request, stallMs)
-    using _permit = await limiters.push.acquire(keysOf(request), watched.signal)
+    using permit = await createPausablePermit(limiters.push, keysOf(request), watched.signal)
     const input = limited(body, { ...watched, maxBytes: settings.pushMaxBytes })
     // The body of a refused push is not read to its end here; the transport discards the rest.
     using _input = { [Symbol.dispose]: () => void input.return().catch(() => {}) }
@@ -144,34 +183,27 @@ export function createReceivePack(dependencies: Dependencies): ReceivePack {
     const { updates, refusal } = pushRequest
     if (refusal) return refuse(request, { ...pushRequest, refusal })
     if (mayBeEmpty && updates.length === 0) return respondEmpty(request.response)
-    return await runGit(watched, pushRequest)
+    return await runGit(watched, pushRequest, permit)
   }
 }
 
-/** Holds git's report back until the push is finalized: a client that sees a push succeed must find its events. */
-function holdReport(
-  child: GitProcess,
-  { capabilities, options }: PushRequest,
-  finalize: () => Promise<boolean>,
-): ReportHold {
-  const hasSideBands = capabilities.has('side-band-64k')
-  const splitter = splitReport(hasSideBands)
-  return {
-    splitter,
-    async release() {
-      // Git reports after it has moved the refs; without a report, only its exit shows that.
-      if (!splitter.hasBegun()) await child.ended
-      const isFinished = await within(finishMaxMs, finalize()).catch(() => false)
-      if (!hasSideBands) return Buffer.alloc(0)
-      const lines = readPushOptions(options).unknown.map(unknownOption)
-      return Buffer.concat([...lines, ...(isFinished ? [] : [finishedLater])].map(notice))
-    },
-  }
+function toRunOptions({ skipsRuns, inputs }: PushOptions): PushRunOptions | undefined {
+  const hasInputs = Object.keys(inputs).length > 0
+  if (!skipsRuns && !hasInputs) return undefined
+  return { ...(skipsRuns && { isSkipped: true }), ...(hasInputs && { inputs }) }
 }
 
-/** A line on the client's terminal: band 2 of "side-band". */
-function notice(line: string): Buffer {
-  return packet(`\x02${line}\n`)
+/** Why the runs of a waiting push are cancelled. */
+export function pushEnded(): Problem {
+  return new Problem('run_required', 'Its client disconnected.')
+}
+
+/** A signal that is aborted when a git process has ended. */
+function endOf(child: GitProcess): AbortSignal {
+  const end = new AbortController()
+  const onEnd = () => end.abort(pushEnded())
+  child.ended.then(onEnd, onEnd)
+  return end.signal
 }
 
 // Sent as a fatal error of Git (pack-protocol, "side-band"), which clients show; clients without side-band get the status.

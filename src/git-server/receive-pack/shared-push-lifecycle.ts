@@ -149,6 +149,7 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
       version: change.version,
       address: principal.origin?.address ?? null,
       allowedLeaks: toAllowedColumn(allowed),
+      runOptions: push.runOptions ? JSON.stringify(push.runOptions) : null,
     })
     const { name } = change
     const about = { actor: principal, repositoryId: repository.id }

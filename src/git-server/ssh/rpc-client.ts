@@ -1,14 +1,17 @@
+import type { OnProgress } from '../../git/protocol/hook-channel.ts'
 import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
-import type { PushAuthority } from '../receive-pack/receive-pack.ts'
+import type { Push, PushAuthority } from '../receive-pack/receive-pack.ts'
 import type { GitLimiters, LimiterKind } from '../requests/git-limiters.ts'
 import type { FetchSource, Operation } from '../requests/operations.ts'
-import type { SshRpcServer } from './rpc-server.ts'
+import type { SshPush, SshRpcServer } from './rpc-server.ts'
 
 /** The parts of the Git engine in the SSH process that call the main process. */
 type SshRpcClient = {
   limiters: GitLimiters
   repositoryHolds: Pick<RepositoryHolds, 'acquire'>
   pushes: PushAuthority
+  /** Shows a line to the client of a waiting push. */
+  showProgress: (wait: number, line: string) => void
   onOperation: (operation: Operation) => void
   onFetch: (source: FetchSource) => void
 }
@@ -52,11 +55,25 @@ export function createSshRpcClient(backend: SshRpcServer): SshRpcClient {
     },
   }
 
+  const waits = new Map<number, OnProgress>()
+
   const pushes: PushAuthority = {
+    async awaitRuns(push, updates, { onProgress, signal }) {
+      signal.throwIfAborted()
+      lastId += 1
+      const wait = lastId
+      waits.set(wait, onProgress)
+      const end = () => void backend.endWait(wait).catch(() => {})
+      signal.addEventListener('abort', end)
+      try {
+        push.runOptions = await backend.awaitRuns(wait, toSshPush(push), updates)
+      } finally {
+        signal.removeEventListener('abort', end)
+        waits.delete(wait)
+      }
+    },
     async authorize(push, updates) {
-      const { principal, repository, isFastForward, isAtomic, quarantine, allowedLeaks } = push
-      const about = { principal, repository, isFastForward, isAtomic, quarantine, allowedLeaks }
-      const { id, result } = await backend.authorize(about, updates)
+      const { id, result } = await backend.authorize(toSshPush(push), updates)
       if (id !== undefined) push.id = id
       return result
     },
@@ -68,5 +85,20 @@ export function createSshRpcClient(backend: SshRpcServer): SshRpcClient {
   const onFetch = (source: FetchSource) => void backend.observeFetch(source).catch(() => {})
 
   const limiters = { fetch: limiterFor('fetch'), push: limiterFor('push') }
-  return { limiters, repositoryHolds, pushes, onOperation, onFetch }
+  const showProgress = (wait: number, line: string) => waits.get(wait)?.(line)
+  return { limiters, repositoryHolds, pushes, showProgress, onOperation, onFetch }
+}
+
+function toSshPush(push: Push): SshPush {
+  const { principal, repository, isFastForward, isAtomic } = push
+  const { quarantine, allowedLeaks, runOptions } = push
+  return {
+    principal,
+    repository,
+    isFastForward,
+    isAtomic,
+    quarantine,
+    allowedLeaks,
+    runOptions,
+  }
 }

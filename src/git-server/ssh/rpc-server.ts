@@ -2,13 +2,14 @@ import type { Access } from '../../access/access-watch.ts'
 import type { Permission } from '../../access/permissions.ts'
 import type { Principal } from '../../access/principal.ts'
 import { createTaskGroup } from '../../concurrency/task-group.ts'
+import type { PushRunOptions } from '../../database/push-schema.ts'
 import type { PushResult } from '../../git/protocol/hook-channel.ts'
 import type { RefUpdate } from '../../git/refs/refs.ts'
 import type { Repositories, Repository } from '../../repositories/repositories.ts'
 import type { Hold, RepositoryHolds } from '../../repositories/repository-holds.ts'
 import type { CreateLoginLink, LoginLink } from '../../sessions/login-links.ts'
 import type { SshKeys } from '../../ssh-keys/ssh-keys.ts'
-import type { Push, PushAuthority } from '../receive-pack/receive-pack.ts'
+import { type Push, type PushAuthority, pushEnded } from '../receive-pack/receive-pack.ts'
 import type { GitLimiters, LimiterKind } from '../requests/git-limiters.ts'
 import type { FetchSource, Operation } from '../requests/operations.ts'
 
@@ -31,16 +32,33 @@ export type SshRpcServer = {
   releaseHold: (id: number, exitCode: number | null | undefined) => Promise<void>
   /** Authorizes a push; returns the id of its record, and what became of it with a shared store. */
   authorize: (
-    push: Pick<
-      Push,
-      'principal' | 'repository' | 'isFastForward' | 'isAtomic' | 'quarantine' | 'allowedLeaks'
-    >,
+    push: SshPush,
     updates: RefUpdate[],
   ) => Promise<{ id: string | undefined; result: PushResult | undefined }>
+  /** Waits for the runs of a push, and shows their progress under the number of the wait; returns its run options. */
+  awaitRuns: (
+    wait: number,
+    push: SshPush,
+    updates: RefUpdate[],
+  ) => Promise<PushRunOptions | undefined>
+  /** Ends a wait, because the push has ended. */
+  endWait: (wait: number) => Promise<void>
   finalize: (pushId: string) => Promise<boolean>
   observe: (operation: Operation) => Promise<void>
   observeFetch: (source: FetchSource) => Promise<void>
 }
+
+/** A push over SSH. */
+export type SshPush = Pick<
+  Push,
+  | 'principal'
+  | 'repository'
+  | 'isFastForward'
+  | 'isAtomic'
+  | 'quarantine'
+  | 'allowedLeaks'
+  | 'runOptions'
+>
 
 /** The main process's side for one SSH process, which identifies its permits and holds by its own numbers. */
 export type SshRpcSide = {
@@ -67,13 +85,18 @@ export type SshRpcParts = {
 
 type Permit = { end: AbortController; held?: Disposable }
 
-export function createSshRpcServer(parts: SshRpcParts): SshRpcSide {
+/** `showProgress` shows a line to the client of a waiting push. */
+export function createSshRpcServer(
+  parts: SshRpcParts,
+  showProgress: (wait: number, line: string) => void,
+): SshRpcSide {
   const { sshKeys, repositories, recheckAccess, requireParts, pushes, repositoryHolds, limiters } =
     parts
   const { onOperation, onFetch } = parts
   const permits = new Map<number, Permit>()
   const holds = new Map<number, Hold>()
   const openPushes = new Map<string, Push>()
+  const waits = new Map<number, AbortController>()
   // Pending calls that may still give the SSH process a permit, a hold or a push.
   const calls = createTaskGroup()
 
@@ -132,6 +155,21 @@ export function createSshRpcServer(parts: SshRpcParts): SshRpcSide {
       return { id: push.id, result }
     },
 
+    async awaitRuns(wait, about, updates) {
+      const push: Push = { ...about, via: 'ssh' }
+      const end = new AbortController()
+      waits.set(wait, end)
+      const onProgress = (line: string) => showProgress(wait, line)
+      try {
+        await pushes.awaitRuns(push, updates, { onProgress, signal: end.signal })
+        return push.runOptions
+      } finally {
+        waits.delete(wait)
+      }
+    },
+
+    endWait: async (wait) => waits.get(wait)?.abort(pushEnded()),
+
     observe: async (operation) => onOperation(operation),
     observeFetch: async (source) => onFetch(source),
 
@@ -152,10 +190,12 @@ export function createSshRpcServer(parts: SshRpcParts): SshRpcSide {
       acquirePermit: tracked(functions.acquirePermit),
       acquireHold: tracked(functions.acquireHold),
       authorize: tracked(functions.authorize),
+      awaitRuns: tracked(functions.awaitRuns),
     },
 
     async abandon() {
       await Promise.all([...permits.keys()].map(functions.releasePermit))
+      await Promise.all([...waits.keys()].map(functions.endWait))
       await calls.settled()
       await Promise.all([
         ...[...holds.keys()].map((id) => functions.releaseHold(id, null)),

@@ -19,6 +19,8 @@ export type SshProcessFunctions = {
   /** Waits for running commands to end; those that exceed the timeout are cut off. */
   stop: (timeoutMs: number) => Promise<void>
   ping: () => Promise<GitCounts>
+  /** Shows a line to the client of a waiting push. */
+  showProgress: (wait: number, line: string) => Promise<void>
 }
 
 export type SshProcessOptions = { settings: PlainSettings; port: number; path: string }
@@ -91,7 +93,10 @@ export async function startSshProcess(options: Options): Promise<SshProcess> {
       serialization: 'advanced',
       detached: true,
     })
-    const side = createSshRpcServer(parts)
+    const side = createSshRpcServer(parts, (wait, line) => {
+      // Fails only when the process has gone.
+      void remote.theirs.showProgress(wait, line).catch(() => {})
+    })
     const remote = connectRpc<SshProcessFunctions>({
       wire: wireTo(child),
       ours: side.functions,

@@ -24,7 +24,12 @@ type Options = {
   onListening: () => void
 }
 
-type Running = { git: Git; engine: GitEngine; stop: (timeoutMs: number) => Promise<void> }
+type Running = {
+  git: Git
+  engine: GitEngine
+  showProgress: (wait: number, line: string) => void
+  stop: (timeoutMs: number) => Promise<void>
+}
 
 /** The part of the SSH process that serves Git over SSH, once the main process starts it over the wire. */
 export function createSshProgram(options: Options): { killAll: () => void } {
@@ -35,6 +40,7 @@ export function createSshProgram(options: Options): { killAll: () => void } {
     start: (given) => start(given).catch((error: Error) => ({ fault: error.message })),
     stop: async (timeoutMs) => running?.stop(timeoutMs),
     ping: async () => running?.engine.count() ?? notRunning,
+    showProgress: async (wait, line) => running?.showProgress(wait, line),
   }
   const { theirs: backend } = connectRpc<SshRpcServer>({
     wire,
@@ -87,6 +93,7 @@ export function createSshProgram(options: Options): { killAll: () => void } {
     running = {
       git,
       engine,
+      showProgress: client.showProgress,
       async stop(timeoutMs) {
         await server.stop(timeoutMs)
         await gitOverSsh.drain()

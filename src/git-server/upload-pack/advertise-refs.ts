@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Log } from '../../base/log.ts'
 import { createSingleFlight } from '../../concurrency/single-flight.ts'
 import type { FreeSpace } from '../../config/free-space.ts'
-import type { Via } from '../../database/schema.ts'
+import type { Via } from '../../database/push-schema.ts'
 import { gitCommands } from '../../git/process/commands.ts'
 import type { Git } from '../../git/process/git-process.ts'
 import {

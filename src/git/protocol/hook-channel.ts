@@ -14,7 +14,11 @@ import { flushPacket, packet } from './pkt-line.ts'
 export type Authorize = (
   updates: RefUpdate[],
   quarantine: string | undefined,
+  onProgress: OnProgress,
 ) => Promise<PushResult | undefined>
+
+/** Shows a line on the client's terminal at once. */
+export type OnProgress = (line: string) => void
 
 /** What became of a push. */
 export type PushResult = {
@@ -61,20 +65,26 @@ export async function answerHook(
   try {
     const byRef = new Map(requested.map((update) => [update.ref, update]))
     const updates = question.lines.map((line) => toUpdate(line, byRef))
-    result = await authorize(updates, question.quarantine || undefined)
+    const onProgress: OnProgress = (line) => channel.write(toNotice(line))
+    result = await authorize(updates, question.quarantine || undefined, onProgress)
   } catch (error) {
     refuse(channel, toProblem(error).message)
     if (!(error instanceof Problem)) throw error
     return
   }
   if (result?.isDeclined) return refuse(channel, toReasons(result))
-  const warnings = result?.warnings.map((line) => `! warning: ${line}\n`) ?? []
+  const warnings = result?.warnings.map((line) => toNotice(`warning: ${line}`)) ?? []
   channel.write(`${warnings.join('')}ok\n`)
   if (result?.results) await report(channel, result.results)
 }
 
 function refuse(channel: Duplex, reason: string): void {
-  channel.write(`${reason.replace(/^/gm, '! ')}\nno\n`)
+  channel.write(`${toNotice(reason)}no\n`)
+}
+
+/** Lines that the hook shows on the client's terminal. */
+function toNotice(text: string): string {
+  return `${text.replace(/^/gm, '! ')}\n`
 }
 
 function toReasons({ results = [] }: PushResult): string {

@@ -1,0 +1,143 @@
+import type { Principal } from '../../access/principal.ts'
+import { Problem } from '../../base/problem.ts'
+import { createPoller } from '../../concurrency/poller.ts'
+import { createQuota } from '../../concurrency/quota.ts'
+import type { PlainSettings } from '../../config/settings.ts'
+import type { Git } from '../../git/process/git-process.ts'
+import { zeroId } from '../../git/refs/ref-name.ts'
+import { type RefUpdate, readRefs } from '../../git/refs/refs.ts'
+import type { LeakGuard } from '../../leak-guard/leak-guard.ts'
+import type { Protections } from '../../repositories/protections.ts'
+import type { Repositories, Repository } from '../../repositories/repositories.ts'
+import { authorizeGuarded } from './authorize-guarded.ts'
+import { authorizePush, type RefTargets } from './authorize-push.ts'
+import { findRequired } from './protected-refs.ts'
+import { historyOf } from './pushed-history.ts'
+import { openQuarantine, withPushLimits } from './pushed-objects.ts'
+import type { Push, PushAuthority, RunAwaited, Wait } from './receive-pack.ts'
+
+type Dependencies = {
+  git: Git
+  refresh: (principal: Principal) => Promise<Principal | undefined>
+  repositories: Pick<Repositories, 'reopen'>
+  protections: Pick<Protections, 'list'>
+  hasSuccessfulRun: (repositoryId: string, commit: string, file: string) => Promise<boolean>
+  runAwaited: RunAwaited
+  leakGuard: LeakGuard
+  settings: Pick<PlainSettings, 'pushMemoryMaxBytes' | 'pushWaitSeconds' | 'maxWaitingPushes'>
+}
+
+/** Lets pushes wait for their runs. */
+type WaitingPushes = Pick<PushAuthority, 'awaitRuns'> & {
+  /** Refuses the pushes that wait, and all later ones that would: the server is about to stop. */
+  stop: () => void
+}
+
+type Wanted = Parameters<RunAwaited>[0]['wanted']
+
+// A waiting push keeps a connection, a git process and a directory in quarantine.
+const maxWaitingPerKey = 4
+const recheckIntervalMs = 10_000
+
+export function createWaitingPushes(dependencies: Dependencies): WaitingPushes {
+  const { git, hasSuccessfulRun, runAwaited, settings } = dependencies
+  const users = createQuota({ overall: settings.maxWaitingPushes, perKey: maxWaitingPerKey })
+  const busy = createQuota({ overall: settings.maxWaitingPushes, perKey: maxWaitingPerKey })
+  const stopping = new AbortController()
+  // Only the runs show whether they succeed.
+  const beforeRuns = { ...dependencies, hasSuccessfulRun: async () => true }
+
+  /** The files to run for each update: those that protections require, or else those that the push would start. */
+  async function findWanted(
+    push: Push,
+    { repository, targets }: { repository: Repository; targets: RefTargets },
+    updates: RefUpdate[],
+  ): Promise<Wanted> {
+    const present = updates.filter(({ after }) => after !== zeroId)
+    const required = await findRequired(dependencies, repository, present, targets)
+    const history = historyOf(git, push)
+    const forced = await history.findForced(present)
+    const pushed = present.map((update, index) => ({ ...update, forced: forced[index] ?? false }))
+    if (required.size === 0) return pushed.map((update) => ({ update, files: undefined }))
+    const commits = await history.commitsOf(present.map(({ after }) => after))
+    const wanted: Wanted = []
+    for (const update of pushed) {
+      const commit = commits.get(update.after) ?? update.after
+      const files: string[] = []
+      for (const file of required.get(update.ref) ?? [])
+        if (!(await hasSuccessfulRun(repository.id, commit, file))) files.push(file)
+      if (files.length > 0) wanted.push({ update, files })
+    }
+    return wanted
+  }
+
+  /** A signal that is aborted when the push is no longer allowed. */
+  function watchRights(
+    push: Push,
+    updates: RefUpdate[],
+  ): AsyncDisposable & { signal: AbortSignal } {
+    const lost = new AbortController()
+    const poller = createPoller({
+      intervalMs: recheckIntervalMs,
+      run: async () => void (await authorizePush(beforeRuns, push, updates)),
+      onError(error) {
+        if (error instanceof Problem) lost.abort(error)
+      },
+    })
+    return { signal: lost.signal, [Symbol.asyncDispose]: () => poller[Symbol.asyncDispose]() }
+  }
+
+  async function awaitRuns(
+    push: Push,
+    updates: RefUpdate[],
+    { onProgress, signal }: Wait,
+  ): Promise<void> {
+    const { username, id } = push.principal
+    using _user = acquire(users, username || id, 'user')
+    using _repository = acquire(busy, push.repository.id, 'repository')
+    const { principal, repository, targets } = await authorizeGuarded(beforeRuns, push, updates)
+    await refuseMoved(repository, updates)
+    const wanted = await findWanted(push, { repository, targets }, updates)
+    await using rights = watchRights(push, updates)
+    const awaited = await runAwaited({
+      repository,
+      actor: principal,
+      git: await openQuarantine(withPushLimits(git, settings), push),
+      wanted,
+      options: push.runOptions ?? {},
+      timeoutMs: settings.pushWaitSeconds * 1000,
+      onProgress,
+      signal: AbortSignal.any([signal, stopping.signal, rights.signal]),
+    })
+    push.runOptions = { ...push.runOptions, awaited }
+    const after = await authorizePush(beforeRuns, push, updates)
+    await refuseMoved(after.repository, updates)
+  }
+
+  return {
+    awaitRuns,
+    stop: () => stopping.abort(new Problem('run_required', 'The server is stopping. Push again.')),
+  }
+}
+
+function acquire(quota: ReturnType<typeof createQuota>, key: string, of: string): Disposable {
+  const place = quota.acquire(key)
+  if (typeof place === 'object') return place
+  const whose = place === 'per-key' ? `of this ${of}` : 'of this server'
+  throw new Problem('git_busy', `Too many pushes ${whose} wait for their runs; try again later.`)
+}
+
+/** Git compares the values only when it moves the refs. Throws `ref_moved`. */
+async function refuseMoved({ path }: Repository, updates: RefUpdate[]): Promise<void> {
+  const written = updates.filter(({ after }) => after !== zeroId)
+  const values = await readRefs(
+    path,
+    written.map(({ ref }) => ref),
+  )
+  const moved = written.find(({ ref, before }) => (values.get(ref) ?? zeroId) !== before)
+  if (!moved) return
+  throw new Problem(
+    'ref_moved',
+    `The ref "${moved.ref}" was changed by another push in the meantime. Fetch it, and push again.`,
+  )
+}

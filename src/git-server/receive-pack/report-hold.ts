@@ -1,0 +1,38 @@
+import { within } from '../../base/timeouts.ts'
+import type { GitProcess } from '../../git/process/git-process.ts'
+import type { ReportHold } from '../../git/protocol/pipe-process.ts'
+import { packet } from '../../git/protocol/pkt-line.ts'
+import type { PushRequest } from '../../git/protocol/push-commands.ts'
+import { splitReport } from '../../git/protocol/push-report.ts'
+import { readPushOptions, unknownOption } from './push-options.ts'
+
+// Half of the minute without a byte after which proxies give up.
+const finishMaxMs = 30_000
+const finishedLater =
+  'The push is stored. Its events and deliveries follow when the database is available again.'
+
+/** Holds git's report back until the push is finalized: a client that sees a push succeed must find its events. */
+export function holdReport(
+  child: GitProcess,
+  { capabilities, options }: PushRequest,
+  finalize: () => Promise<boolean>,
+): ReportHold {
+  const hasSideBands = capabilities.has('side-band-64k')
+  const splitter = splitReport(hasSideBands)
+  return {
+    splitter,
+    async release() {
+      // Git reports after it has moved the refs; without a report, only its exit shows that.
+      if (!splitter.hasBegun()) await child.ended
+      const isFinished = await within(finishMaxMs, finalize()).catch(() => false)
+      if (!hasSideBands) return Buffer.alloc(0)
+      const lines = readPushOptions(options).unknown.map(unknownOption)
+      return Buffer.concat([...lines, ...(isFinished ? [] : [finishedLater])].map(notice))
+    },
+  }
+}
+
+/** A line on the client's terminal: band 2 of "side-band". */
+function notice(line: string): Buffer {
+  return packet(`\x02${line}\n`)
+}

@@ -1,0 +1,149 @@
+import { once } from '../base/once.ts'
+import type { PushRunOptions } from '../database/push-schema.ts'
+import type { ObjectReader } from '../git/objects/object-reader.ts'
+import { gitCommands } from '../git/process/commands.ts'
+import { type Git, GitError } from '../git/process/git-process.ts'
+import { zeroId } from '../git/refs/ref-name.ts'
+import type { PushedUpdate, RefUpdate } from '../git/refs/refs.ts'
+import { pushPayload } from '../github-payloads/push-payload.ts'
+import { readPayloadContext } from '../repositories/payload-context.ts'
+import type { RepositorySummary } from '../repositories/repository-summary-store.ts'
+import type { Checker } from '../workflow-parser/checker.ts'
+import { readInputs } from '../workflow-parser/dispatch-inputs.ts'
+import { matchesPush } from '../workflow-parser/match-triggers.ts'
+import type { Workflow } from '../workflow-parser/workflow.ts'
+import { openCommit } from './commit-files.ts'
+import type { RunSpec } from './create-run.ts'
+import { createNameMask } from './name-mask.ts'
+import { type PlannedRun, toStartFields } from './planned-runs.ts'
+import { describeFaults, readSources } from './workflow-sources.ts'
+
+/** A pushed ref, to plan its runs. */
+type PushedRef = {
+  repository: RepositorySummary
+  directory: string
+  /** Sees the objects of the push, as `objects` does. */
+  git: Git
+  objects: ObjectReader
+  update: PushedUpdate
+  actor: RunSpec['actor']
+  options: PushRunOptions
+  /** The files to run, also those that are not for pushes; by default, those that the push starts. */
+  files?: string[] | undefined
+}
+
+/** The runs of a pushed ref, and the valid workflows of its commit. */
+type PlannedPush = { planned: PlannedRun[]; workflows: Workflow[]; isDefault: boolean }
+
+/** Plans the runs of a pushed ref; undefined when it does not point to a commit. Throws `workflow_not_found`. */
+export type PlanPush = (pushed: PushedRef) => Promise<PlannedPush | undefined>
+
+type Dependencies = {
+  checker: Checker
+  /** Opens the secrets of a repository. */
+  openSecrets: (repositoryId: string) => Promise<Record<string, string>>
+  baseUrl: () => string
+}
+
+type Paths = string[] | 'unknown'
+
+const changesMaxBytes = 4 * 1024 * 1024
+// A small tree can contain itself many times.
+const changesLimits = { memoryMaxBytes: 512 * 1024 * 1024, fileMaxBytes: 2 ** 40 }
+// As on GitHub.
+const skipPattern = /\[(skip ci|ci skip|no ci|skip actions|actions skip)\]/i
+const inputsMaxLength = 65_535
+
+export function createPlanPush({ checker, openSecrets, baseUrl }: Dependencies): PlanPush {
+  return async (pushed) => {
+    const { repository, directory, git, objects, update, actor, options, files } = pushed
+    const commit = await openCommit(objects, update.after)
+    // A tag may point to something other than a commit.
+    const head = commit.commit
+    if (!head) return undefined
+    const context = await readPayloadContext(repository, {
+      directory,
+      sender: actor.username,
+      baseUrl: baseUrl(),
+    })
+    const fields = {
+      ...toStartFields(repository, update.ref, head.id, actor),
+      event: 'push' as const,
+      payload: pushPayload(update, { commits: [head], head }, context),
+    }
+    const isSkipped = options.isSkipped === true || skipPattern.test(head.message)
+    const changed = once(() => changedPaths(git, directory, update))
+    const mayStart = (file: string) =>
+      files !== undefined || (!isSkipped && !wasAwaited(options, update.ref, file))
+    const planned: PlannedRun[] = []
+    const workflows: Workflow[] = []
+    for (const path of files ?? (await commit.listWorkflows())) {
+      const sources = await readSources(checker, commit, [path])
+      const [workflow] = sources.workflows
+      const fail = (fault: string) => planned.push({ failed: { ...fields, files: [path], fault } })
+      if (sources.faults.length > 0 || !workflow) {
+        if (mayStart(path)) fail(describeFaults(sources.faults))
+        continue
+      }
+      workflows.push(workflow)
+      if (!mayStart(path)) continue
+      if (files === undefined && !(await isStarted(workflow, update, changed))) continue
+      const inputs = inputsFor(workflow, options.inputs ?? {})
+      if ('fault' in inputs) {
+        fail(inputs.fault)
+        continue
+      }
+      const mask = await createNameMask(openSecrets, repository.id, sources)
+      planned.push({ start: { ...fields, inputs: inputs.values, sources, mask } })
+    }
+    const isDefault = update.ref === `refs/heads/${context.repository.defaultBranch}`
+    return { planned, workflows, isDefault }
+  }
+}
+
+function wasAwaited({ awaited = [] }: PushRunOptions, ref: string, file: string): boolean {
+  return awaited.some((run) => run.ref === ref && run.file === file)
+}
+
+async function isStarted(
+  { on: { push } }: Workflow,
+  { ref, before }: RefUpdate,
+  changed: () => Promise<Paths>,
+) {
+  if (!push) return false
+  const isNew = before === zeroId
+  const needsPaths = (push.paths || push.pathsIgnore) && !isNew && ref.startsWith('refs/heads/')
+  return matchesPush(push, { ref, isNew, changedPaths: needsPaths ? await changed() : 'unknown' })
+}
+
+// The previous commits may have been pruned. A push with too many changed files counts as one of all files.
+async function changedPaths(
+  git: Git,
+  directory: string,
+  { before, after }: RefUpdate,
+): Promise<Paths> {
+  const command = gitCommands.listChanges(directory, before, after)
+  const text = await git
+    .runUpTo(changesMaxBytes, command, { limits: changesLimits })
+    .catch((error) => {
+      if (error instanceof GitError) return undefined
+      throw error
+    })
+  if (text === undefined) return 'unknown'
+  return text.split('\0').filter((path) => path !== '')
+}
+
+/** The inputs of a push that a workflow declares, with the defaults of its others; none when it declares none of them. */
+function inputsFor(
+  { path, on }: Workflow,
+  given: Record<string, string>,
+): { values: RunSpec['inputs'] } | { fault: string } {
+  const declared = on.dispatch?.inputs ?? {}
+  const own = Object.entries(given).filter(([name]) => Object.hasOwn(declared, name))
+  if (own.length === 0) return { values: {} }
+  const read = readInputs(declared, Object.fromEntries(own))
+  if ('faults' in read)
+    return { fault: `${path}: ${read.faults.map(({ message }) => message).join(' ')}` }
+  if (JSON.stringify(read.values).length <= inputsMaxLength) return read
+  return { fault: `${path}: The inputs must have at most ${inputsMaxLength} characters in total.` }
+}
