@@ -273,6 +273,10 @@ const examples: Record<string, Example> = {
     path: '/repos/site/workflows/validate',
     body: { contents: [{ path: 'ci.yml', text: 'steps: []' }] },
   },
+  'GET /repos/:name/annotations': {
+    path: `/repos/site/annotations?commit=${'c'.repeat(40)}`,
+    prepare: makeRun,
+  },
   'GET /repos/:name/workflows/:id': { path: '/repos/site/workflows/{id}', prepare: makeRun },
   'GET /repos/:name/workflows/:id/logs': {
     path: '/repos/site/workflows/{id}/logs',

@@ -1,6 +1,7 @@
 import type { Generated, Insertable, Kysely, Selectable, Transaction } from 'kysely'
 import type { Role } from '../access/roles.ts'
 import type { PushTable } from './push-schema.ts'
+import type { RunAnnotationRow } from './run-annotation-schema.ts'
 import type { LoginCodeRow, SessionRow } from './session-schema.ts'
 import type { NodeRow, PackRow, RefRow, UploadRow } from './shared-store-schema.ts'
 import type {
@@ -38,6 +39,7 @@ export type Schema = {
   runAttempts: RunAttemptRow
   runJobs: RunJobRow
   runSteps: RunStepRow
+  runAnnotations: RunAnnotationRow
   runLogs: RunLogRow
   schedules: ScheduleRow
   webhooks: WebhookTable

@@ -81,6 +81,7 @@ export const tables: readonly Table[] = [
   { name: 'run_attempts', key: ['run_id', 'attempt'], owner: 'workflows' },
   { name: 'run_jobs', key: ['run_id', 'attempt', 'job'], owner: 'workflows' },
   { name: 'run_steps', key: ['run_id', 'attempt', 'step'], owner: 'workflows' },
+  { name: 'run_annotations', key: ['run_id', 'attempt', 'number'], owner: 'workflows' },
   { name: 'run_logs', key: ['run_id', 'attempt', 'start'], owner: 'workflows' },
   { name: 'schedules', key: ['repository_id', 'file', 'cron', 'timezone'], owner: 'workflows' },
   { name: 'webhooks', key: ['id'], owner: 'webhooks', readers: { ...byDoctor, ...byMetrics } },

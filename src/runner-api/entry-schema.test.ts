@@ -20,6 +20,18 @@ const entries: RunEntry[] = [
   { kind: 'step-planned', job: 0, step: 0, name: 'Run true' },
   { kind: 'step-started', step: 0, at: 2 },
   { kind: 'step-started', step: 1, at: 2, name: 'Release 1.2' },
+  {
+    kind: 'annotation',
+    step: 0,
+    level: 'warning',
+    file: 'src/a.ts',
+    line: 3,
+    endLine: 4,
+    column: 1,
+    endColumn: null,
+    title: 'Unused',
+    message: 'It is never read.',
+  },
   { kind: 'output', step: 0, text: 'hello\n' },
   { kind: 'output', step: null, text: 'a word of its own\n' },
   {
@@ -53,6 +65,8 @@ test('an invalid entry is rejected', () => {
     { kind: 'other' },
     { kind: 'run-ended', at: 5, conclusion: 'skipped', fault: '' },
     { kind: 'output', step: -1, text: '' },
+    { ...entries.find(({ kind }) => kind === 'annotation'), line: 0 },
+    { ...entries.find(({ kind }) => kind === 'annotation'), level: 'failure' },
     null,
   ]) {
     assert.throws(() => checkBody(ReportBody, { first: 0, entries: [entry] }), /entries\/0/)

@@ -1,5 +1,5 @@
 import { type Static, type TSchema, Type } from 'typebox'
-import type { Conclusion, RunEntry } from '../workflow-engine/plan.ts'
+import type { Annotation, Conclusion, RunEntry } from '../workflow-engine/plan.ts'
 
 const closed = { additionalProperties: false } as const
 
@@ -9,6 +9,11 @@ const text = Type.String()
 const number = Type.Integer({ minimum: 0, maximum: 99_999 })
 const time = Type.Integer({ minimum: 0, maximum: 2 ** 45 })
 const conclusion = Type.Unsafe<Conclusion>({ type: 'string', enum: conclusions })
+const position = Type.Unsafe<number | null>({
+  type: ['integer', 'null'],
+  minimum: 1,
+  maximum: 999_999_999,
+})
 
 const byKind = {
   isolation: Type.Object(
@@ -60,6 +65,24 @@ const byKind = {
       }),
       fault: text,
       summary: text,
+    },
+    closed,
+  ),
+  annotation: Type.Object(
+    {
+      kind: Type.Literal('annotation'),
+      step: number,
+      level: Type.Unsafe<Annotation['level']>({
+        type: 'string',
+        enum: ['error', 'warning', 'notice'],
+      }),
+      file: text,
+      line: position,
+      endLine: position,
+      column: position,
+      endColumn: position,
+      title: text,
+      message: text,
     },
     closed,
   ),

@@ -8,6 +8,7 @@ const bubble = {
   directory: '/workspaces/1',
   system: ['--ro-bind', '/usr', '/usr'],
   readOnlyPaths: ['/tools'],
+  node: '/usr/lib/node',
   env: { TOKEN: 'secret' },
   cwd: '/workspace',
 } as const

@@ -1,3 +1,4 @@
+import { insideNode } from './runner-node.ts'
 import type { Folders } from './sandbox.ts'
 import { watchdogScript } from './watchdog.ts'
 
@@ -21,13 +22,15 @@ type BubblewrapOptions = {
   /** Arguments from `systemMounts` and `hidingMounts`. */
   system: readonly string[]
   readOnlyPaths: readonly string[]
+  /** The Node.js of the runner, which steps see at `insideNode`. */
+  node: string | undefined
   env: Record<string, string>
   cwd: string
 }
 
 /** Arguments that bubblewrap reads from a pipe (bwrap(1), `--args`): other users can read its command line. */
 export function bubblewrapArguments(options: BubblewrapOptions): string[] {
-  const { hasOwnIpc, network, directory, system, readOnlyPaths, env, cwd } = options
+  const { hasOwnIpc, network, directory, system, readOnlyPaths, node, env, cwd } = options
   return [
     // Not --unshare-all, which tolerates a missing user namespace.
     ...['--unshare-user', '--disable-userns', '--unshare-pid', '--unshare-uts'],
@@ -54,6 +57,7 @@ export function bubblewrapArguments(options: BubblewrapOptions): string[] {
     ]),
     ...['--bind', `${directory}/temp`, '/var/tmp'],
     ...readOnlyPaths.flatMap((path) => ['--ro-bind', path, path]),
+    ...(node === undefined ? [] : ['--ro-bind', node, insideNode]),
     ...['--remount-ro', '/', '--chdir', cwd],
     ...Object.entries(env).flatMap(([name, value]) => ['--setenv', name, value]),
   ]

@@ -35,6 +35,7 @@ export type BubblewrapSetup = {
   /** Arguments from `systemMounts` and `hidingMounts`. */
   system: readonly string[]
   readOnlyPaths: readonly string[]
+  node: string | undefined
   /** A directory that every user may search; workspaces are mounted there when bubblewrap runs as another user. */
   mountPoint: string
 }

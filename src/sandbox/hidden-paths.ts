@@ -60,7 +60,7 @@ function cover(inside: string, covered: string): string[] {
 }
 
 /** The outermost directory between a root and a path that other users cannot search. */
-function firstClosed(path: string, root: string): string | undefined {
+export function firstClosed(path: string, root: string): string | undefined {
   const parent = path === root ? undefined : firstClosed(dirname(path), root)
   if (parent !== undefined) return parent
   const stat = statSync(path)

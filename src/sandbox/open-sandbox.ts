@@ -12,6 +12,7 @@ import { type Choice, chooseIsolation, describeIsolation, type SandboxMode } fro
 import type { MemoryController } from './memory-group.ts'
 import { type MemoryTrial, tryMemory } from './memory-trial.ts'
 import { removeTree } from './remove-tree.ts'
+import { findNode, insideNode } from './runner-node.ts'
 import type { Isolation, Sandbox, SandboxLimits, Workspace } from './sandbox.ts'
 import { systemMounts } from './system-mounts.ts'
 import { findTools } from './tools.ts'
@@ -51,9 +52,14 @@ export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
   })
   const { isolation, choice } = await probeIsolation(options, memory)
   const withController = { ...options, controller: memory.controller }
-  if (choice === 'bubblewrap') return { isolation, openWorkspace: bubblewrapOpener(withController) }
-  if (choice === 'refused') return { isolation, openWorkspace: rejectWith(isolation.description) }
-  return { isolation, openWorkspace: await workingUnsandboxedOpener(withController) }
+  const own = findNode({ isOther: isRoot() })
+  if (choice === 'bubblewrap') {
+    const node = own && { ...own, path: insideNode }
+    return { isolation, node, openWorkspace: bubblewrapOpener(withController) }
+  }
+  if (choice === 'refused')
+    return { isolation, node: own, openWorkspace: rejectWith(isolation.description) }
+  return { isolation, node: own, openWorkspace: await workingUnsandboxedOpener(withController) }
 }
 
 /** The isolation of steps; `fault` says why bubblewrap does not work. */
@@ -95,14 +101,19 @@ function bubblewrapOpener(options: OpenerOptions): OpenWorkspace {
   const memory = controller && { controller, maxBytes: limits.memoryMaxBytes }
   const tools = findTools(path)
   const { args, shown } = systemMounts(network)
-  const mountPoint = findMountPoint([folder, ...readOnlyPaths])
+  const node = findNode({ isOther: isRoot() })?.path
+  const mountPoint = findMountPoint([
+    folder,
+    ...readOnlyPaths,
+    ...(node === undefined ? [] : [node]),
+  ])
   return async () => {
     const bwrap = findProgram('bwrap', path)
     if (!bwrap) throw new Error('bubblewrap is not installed: apt-get install bubblewrap')
     // Computed for each workspace, because some paths are created later.
     const hiding = hidingMounts(hiddenPaths, { shown, isOther: isRoot() })
     const system = [...args, ...hiding]
-    const setup = { tools, bwrap, network, limits, system, readOnlyPaths, mountPoint }
+    const setup = { tools, bwrap, network, limits, system, readOnlyPaths, node, mountPoint }
     const directory = await createWorkspaceFolder(folder, { ownUser: isRoot(), tools, memory })
     const start = startBubblewrapped.bind(undefined, setup)
     return createWorkspace({ directory, inside: insideFolders, limits, tools, start })

@@ -24,8 +24,13 @@ export type SandboxLimits = {
 
 export type Sandbox = {
   isolation: Isolation
+  /** Undefined when steps cannot execute the Node.js of the runner. */
+  node: RunnerNode | undefined
   openWorkspace: () => Promise<Workspace>
 }
+
+/** The Node.js of the runner, by its path as steps see it. */
+export type RunnerNode = { path: string; version: string }
 
 /**
  * The directories of one job: the working directory, a home and temporary files, which last from step to step, and the

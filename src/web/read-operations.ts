@@ -18,7 +18,7 @@ import type { Secret } from '../secrets/secret-routes.ts'
 import type { SshKey } from '../ssh-keys/ssh-key-routes.ts'
 import type { Token } from '../tokens/token-routes.ts'
 import type { Delivery, Webhook, WholeDelivery } from '../webhooks/webhook-schemas.ts'
-import type { ListedRun, Run } from '../workflows/run-schemas.ts'
+import type { CommitAnnotation, ListedRun, Run } from '../workflows/run-schemas.ts'
 
 /** The operations that pages read, and the types of their values. */
 export type OperationValues = {
@@ -35,6 +35,7 @@ export type OperationValues = {
   getTree: Static<typeof Tree>
   getWebhook: Static<typeof Webhook>
   listActivity: List<typeof RepositoryActivity>
+  listAnnotations: List<typeof CommitAnnotation>
   listAuditEntries: List<typeof AuditEntrySchema>
   listBranchProtections: Static<typeof Branches>
   listBranches: List<typeof Branch>

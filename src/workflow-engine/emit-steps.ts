@@ -1,5 +1,5 @@
 import type { Conclusion } from './plan.ts'
-import { commandsOf, type PlannedStep } from './plan-steps.ts'
+import { numberedSteps, type PlannedStep } from './plan-steps.ts'
 import type { RunState } from './run-state.ts'
 import { ended, type StepEnd } from './step-end.ts'
 
@@ -21,7 +21,7 @@ export async function emitFailure(
   fault: string,
   continuesOnError: boolean,
 ): Promise<void> {
-  const [first, ...others] = commandsOf(planned)
+  const [first, ...others] = numberedSteps(planned)
   if (!first) {
     await run.emit({ kind: 'output', step: null, text: `${fault}\n` })
     return
@@ -45,10 +45,17 @@ export async function emitFailure(
 export async function emitEnds(
   { run }: EmitContext,
   planned: PlannedStep,
+  end: StepEnd,
+): Promise<void> {
+  for (const { number } of numberedSteps(planned)) await emitEnd(run, number, end)
+}
+
+/** Reports the end of a step that does not run. */
+export async function emitEnd(
+  run: RunState,
+  step: number,
   { conclusion, fault }: StepEnd,
 ): Promise<void> {
-  for (const { number: step } of commandsOf(planned)) {
-    const at = run.now()
-    await run.emit({ kind: 'step-ended', step, at, conclusion, exitCode: null, fault, summary: '' })
-  }
+  const at = run.now()
+  await run.emit({ kind: 'step-ended', step, at, conclusion, exitCode: null, fault, summary: '' })
 }

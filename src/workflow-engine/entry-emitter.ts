@@ -39,6 +39,13 @@ export function createEntryEmitter({ report, masker, onFailure }: Options): Emit
         return { ...entry, fault: fault(entry.fault), outputs: maskValues(entry.outputs, masker) }
       case 'step-ended':
         return { ...entry, fault: fault(entry.fault), summary: masker.mask(entry.summary) }
+      case 'annotation':
+        return {
+          ...entry,
+          file: masker.finds(entry.file) ? '' : entry.file,
+          title: name(entry.title),
+          message: fault(entry.message),
+        }
       case 'output':
         return entry.step === null ? { ...entry, text: masker.mask(entry.text) } : entry
       case 'run-ended':

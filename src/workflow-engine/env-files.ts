@@ -1,5 +1,10 @@
 /** The environment files through which a step sets variables, outputs, PATH folders and its summary. */
-export type EnvFileName = 'GITHUB_ENV' | 'GITHUB_OUTPUT' | 'GITHUB_PATH' | 'GITHUB_STEP_SUMMARY'
+export type EnvFileName =
+  | 'GITHUB_ENV'
+  | 'GITHUB_OUTPUT'
+  | 'GITHUB_PATH'
+  | 'GITHUB_STATE'
+  | 'GITHUB_STEP_SUMMARY'
 
 /** The maximum size of each file, in bytes. */
 export const envFileMaxBytes = 1024 * 1024

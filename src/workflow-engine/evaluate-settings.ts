@@ -1,6 +1,7 @@
 import { evaluateText, evaluateValue } from '../workflow-parser/evaluate.ts'
 import type { Scope } from '../workflow-parser/scope.ts'
 import type { Environment, Template } from '../workflow-parser/workflow.ts'
+import type { PlanLimits } from './plan.ts'
 
 /** A setting whose expression has a value of the wrong type. */
 class SettingError extends Error {
@@ -26,6 +27,18 @@ export function evaluateNumber(
   const number = Number(value)
   if (number > 0 && Number.isFinite(number)) return number
   throw new SettingError(`${at(setting)}: the value of the expression is not a number above 0.`)
+}
+
+const minuteMs = 60_000
+
+/** Evaluates the time limit of a step. */
+export function evaluateTimeout(
+  minutes: Template | number | undefined,
+  scope: Scope,
+  { stepTimeoutMs }: PlanLimits,
+): number {
+  const ownMinutes = evaluateNumber(minutes, scope) ?? Number.POSITIVE_INFINITY
+  return Math.min(ownMinutes * minuteMs, stepTimeoutMs)
 }
 
 export function evaluateEnvironment(env: Environment, scope: Scope): Record<string, string> {

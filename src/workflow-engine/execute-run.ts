@@ -4,8 +4,10 @@ import { createMasker } from '../secret-masking/masker.ts'
 import { formatFaults } from '../workflow-parser/fault-list.ts'
 import { parseAction, parseWorkflow } from '../workflow-parser/parse.ts'
 import type { Action, Fault, SourceFile, Workflow } from '../workflow-parser/workflow.ts'
+import { createAnnotationLimits } from './annotations.ts'
 import { afterTime, type Cancellation, createCancellation, onAbort } from './cancellation.ts'
 import type { RunnerContext } from './contexts.ts'
+import { secretValues } from './debugging.ts'
 import { createEntryEmitter } from './entry-emitter.ts'
 import { concludeRun } from './job-graph.ts'
 import type { Conclusion, Plan, RunEntry } from './plan.ts'
@@ -42,7 +44,7 @@ export async function executeRun(options: Options): Promise<void> {
   const { plan, sandbox, report, signal, kill, now = Date.now } = options
   using cancellation = createCancellation()
   let reportFailure: { error: unknown } | undefined
-  const masker = createMasker(Object.values(plan.secrets))
+  const masker = createMasker(secretValues(plan))
   const emit = createEntryEmitter({
     report,
     masker,
@@ -84,6 +86,7 @@ async function runAll(parts: RunParts, files: Workflow[]) {
       if (jobs + moreJobs <= maxJobs && steps + moreSteps <= maxSteps) return
       throw new Error(`A run can have at most ${maxJobs} jobs and ${maxSteps} steps in total.`)
     },
+    annotationLimits: createAnnotationLimits(),
     nextJob: () => jobs++,
     nextStep: () => steps++,
   }

@@ -14,20 +14,32 @@ test('add-mask unescapes its value', () => {
   ])
 })
 
+test('save-state has a name and a value, both escaped', () => {
+  assert.deepEqual(read('::save-state name=a%2Cb::1%0A2\n'), [
+    { kind: 'save-state', name: 'a,b', value: '1\n2' },
+  ])
+})
+
 test('commands that GitHub has removed do nothing and name the replacement', () => {
   const [output, env] = read('::set-output name=a::1\n', '::set-env name=A::1\n')
   assert.match(JSON.stringify(output), /disabled.*\$GITHUB_OUTPUT/)
   assert.match(JSON.stringify(env), /disabled.*\$GITHUB_ENV/)
 })
 
+test('errors, warnings and notices have properties', () => {
+  assert.deepEqual(read('::error file=a.js,line=1,title=a%3Ab::no%0A\n', '::notice::x\n'), [
+    {
+      kind: 'annotation',
+      level: 'error',
+      properties: { file: 'a.js', line: '1', title: 'a:b' },
+      message: 'no\n',
+    },
+    { kind: 'annotation', level: 'notice', properties: {}, message: 'x' },
+  ])
+})
+
 test('lines that only resemble commands are ordinary lines', () => {
-  const lines = [
-    '::group::Tests\n',
-    '::error file=a.js,line=1::no\n',
-    'std::vector::x\n',
-    '::\n',
-    '::::\n',
-  ]
+  const lines = ['::group::Tests\n', 'std::vector::x\n', '::\n', '::::\n']
   assert.deepEqual(
     read(...lines),
     lines.map(() => undefined),

@@ -6,6 +6,7 @@ import type { Scope } from '../workflow-parser/scope.ts'
 import { splitTemplate } from '../workflow-parser/template-parts.ts'
 import type {
   Action,
+  ActionProgram,
   ActionStep,
   CheckoutStep,
   OmittedStep,
@@ -15,7 +16,7 @@ import type {
 } from '../workflow-parser/workflow.ts'
 
 /** A step of a job with its number in the run; a step that uses a composite action has the action's steps instead. */
-export type PlannedStep = PlannedCommand | PlannedAction
+export type PlannedStep = PlannedCommand | PlannedProgram | PlannedAction
 export type PlannedCommand = {
   kind: 'command'
   step: RunStep | CheckoutStep | OmittedStep
@@ -23,6 +24,19 @@ export type PlannedCommand = {
   /** As it was reported. */
   name: string
 }
+/** A step that uses an action for Node.js. */
+export type PlannedProgram = {
+  kind: 'program'
+  step: ActionStep
+  action: Action
+  program: ActionProgram
+  /** What the action does before the steps of the job. */
+  pre: ReportedStep | undefined
+  number: number
+  name: string
+}
+/** A step as it was reported: its number in the run and its name. */
+export type ReportedStep = { number: number; name: string }
 export type PlannedAction = {
   kind: 'action'
   step: ActionStep
@@ -53,7 +67,7 @@ export function planSteps(
   steps: readonly Step[],
   { actions, scope, masker, announce }: Options,
 ): PlannedStep[] {
-  let count = 0
+  const numbered: (PlannedCommand | PlannedProgram)[] = []
 
   // An action does not see the workflow's inputs, and its own are only known when it starts.
   const { inputs: _, ...contexts } = scope.contexts
@@ -61,17 +75,13 @@ export function planSteps(
 
   function plan(step: Step, outer: readonly string[], depth: number): PlannedStep {
     const names = [...outer, nameOf(step, depth === 0 ? scope : innerScope, masker)]
-    if (step.kind !== 'action') {
-      if (++count > maxSteps) {
-        throw new StepError(
-          `The job has more than ${maxSteps} steps, including those of its actions.`,
-        )
-      }
-      const name = joinNames(names)
-      return { kind: 'command', step, number: announce(name), name }
-    }
+    const unnumbered = { number: -1, name: joinNames(names) }
+    if (step.kind !== 'action') return count({ kind: 'command', step, ...unnumbered })
     const action = actions.get(step.path)
-    if (!action) throw new StepError(`There is no composite action in ./${step.path}.`)
+    if (!action) throw new StepError(`There is no action in ./${step.path}.`)
+    const { program } = action
+    if (program)
+      return count({ kind: 'program', step, action, program, pre: undefined, ...unnumbered })
     if (depth === maxDepth) {
       throw new StepError(`./${step.path} is nested more than ${maxDepth} actions deep.`)
     }
@@ -79,12 +89,34 @@ export function planSteps(
     return { kind: 'action', step, action, steps: inner }
   }
 
-  return steps.map((step) => plan(step, [], 0))
+  function count<Planned extends PlannedCommand | PlannedProgram>(planned: Planned): Planned {
+    if (numbered.push(planned) <= maxSteps) return planned
+    throw new StepError(`The job has more than ${maxSteps} steps, including those of its actions.`)
+  }
+
+  const planned = steps.map((step) => plan(step, [], 0))
+  for (const one of numbered) {
+    if (one.kind === 'command' || !one.program.pre) continue
+    const name = `Pre ${one.name}`
+    one.pre = { number: announce(name), name }
+  }
+  for (const one of numbered) one.number = announce(one.name)
+  return planned
 }
 
-/** Lists the commands of a step: itself, or those of its action. */
-export function commandsOf(planned: PlannedStep): PlannedCommand[] {
-  return planned.kind === 'command' ? [planned] : planned.steps.flatMap(commandsOf)
+/** Lists the steps with numbers: a step itself, or those of its composite action. */
+export function numberedSteps(planned: PlannedStep): (PlannedCommand | PlannedProgram)[] {
+  return planned.kind === 'action' ? planned.steps.flatMap(numberedSteps) : [planned]
+}
+
+/** Lists the steps that run before the steps of the job. */
+export function preStepsOf(
+  steps: readonly PlannedStep[],
+): { planned: PlannedProgram; pre: ReportedStep }[] {
+  return steps.flatMap(numberedSteps).flatMap((planned) => {
+    const pre = planned.kind === 'program' ? planned.pre : undefined
+    return planned.kind === 'program' && pre ? [{ planned, pre }] : []
+  })
 }
 
 /**

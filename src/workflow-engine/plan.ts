@@ -97,6 +97,23 @@ export type RunEntry =
       /** The content of $GITHUB_STEP_SUMMARY: Markdown. */
       summary: string
     }
+  /** An error, a warning or a notice of a step. */
+  | ({ kind: 'annotation'; step: number } & Annotation)
   /** Whole lines of a step's output, or lines of the run itself when `step` is null. */
   | { kind: 'output'; step: number | null; text: string }
   | { kind: 'run-ended'; at: number; conclusion: Exclude<Conclusion, 'skipped'>; fault: string }
+
+/** What a step says about a file of the commit, or in general. */
+export type Annotation = {
+  level: 'error' | 'warning' | 'notice'
+  /** From the top of the repository; empty for none. */
+  file: string
+  /** From 1. The last line is set together with the first. */
+  line: number | null
+  endLine: number | null
+  /** From 1. */
+  column: number | null
+  endColumn: number | null
+  title: string
+  message: string
+}

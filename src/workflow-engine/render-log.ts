@@ -29,6 +29,7 @@ export function createLogRenderer(): (entry: RunEntry) => LogPiece {
         names.steps.set(entry.step, { job: entry.job, name: printable(entry.name) })
         return plain('')
       case 'job-started':
+      case 'annotation':
         return plain('')
       case 'step-started': {
         const { job = 0, name: planned = '' } = names.steps.get(entry.step) ?? {}

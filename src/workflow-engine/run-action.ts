@@ -1,6 +1,6 @@
 import { posix } from 'node:path'
-import { evaluateText } from '../workflow-parser/evaluate.ts'
 import type { Scope } from '../workflow-parser/scope.ts'
+import { actionInputs, inputVariables } from './action-inputs.ts'
 import { afterTime, type CancelReason, onAbort } from './cancellation.ts'
 import { emitFailure } from './emit-steps.ts'
 import { evaluateEnvironment, evaluateNumber } from './evaluate-settings.ts'
@@ -28,7 +28,7 @@ export async function runAction(options: RunOptions): Promise<StepEnd> {
   let inputs: Record<string, string>
   let timeoutMs: number | undefined
   try {
-    inputs = inputsOf(planned, scope)
+    inputs = actionInputs(planned, scope)
     const minutes = evaluateNumber(step.timeoutMinutes, scope)
     timeoutMs = minutes === undefined ? undefined : minutes * 60_000
   } catch (error) {
@@ -76,28 +76,6 @@ export async function runAction(options: RunOptions): Promise<StepEnd> {
     await running.run.emit({ kind: 'output', step: null, text })
     return ended('failure', { fault })
   }
-}
-
-// A missing input has its default, or is empty. Like GitHub, this does not enforce `required`.
-function inputsOf({ step, action }: PlannedAction, scope: Scope): Record<string, string> {
-  const given = evaluateEnvironment(step.with, scope)
-  const names = Object.keys(given)
-  return Object.fromEntries(
-    Object.entries(action.inputs).map(([name, input]) => {
-      const key = names.find((one) => one.toLowerCase() === name.toLowerCase())
-      if (key !== undefined) return [name, given[key] ?? '']
-      return [name, input.default ? evaluateText(input.default, scope) : '']
-    }),
-  )
-}
-
-function inputVariables(inputs: Record<string, string>): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(inputs).map(([name, value]) => [
-      `INPUT_${name.replaceAll(' ', '_').toUpperCase()}`,
-      value,
-    ]),
-  )
 }
 
 function outputsOf(

@@ -10,6 +10,8 @@ import { evaluateEnvironment, evaluateNumber } from './evaluate-settings.ts'
 import { createHashFiles } from './hash-files.ts'
 import type { Conclusion } from './plan.ts'
 import type { PlannedJob } from './plan-job.ts'
+import { runPostSteps } from './post-steps.ts'
+import { runPreSteps } from './pre-steps.ts'
 import type { RunState } from './run-state.ts'
 import { runSteps } from './run-steps.ts'
 import type { RunningJob, StepList } from './running-job.ts'
@@ -80,6 +82,8 @@ async function runInWorkspace(
     secrets,
     lengthLeft: stepStateMaxLength,
     hashFiles: createHashFiles(workspace),
+    states: new Map(),
+    postSteps: [],
   }
   const list: StepList = {
     names: [],
@@ -95,7 +99,9 @@ async function runInWorkspace(
   }
   writeFresh(`${workspace.outside.files}/event.json`, Buffer.from(JSON.stringify(run.plan.payload)))
   await run.checkOut(workspace, cancellation.cancelSignal)
+  await runPreSteps(running, list, planned.steps)
   await runSteps(running, list, planned.steps)
+  await runPostSteps(running, list)
   const why = cancellation.why()
   const conclusion = why?.conclusion ?? list.failed ?? 'success'
   const outputs = await outputsOf(running, list)

@@ -3,17 +3,14 @@ import { evaluateText } from '../workflow-parser/evaluate.ts'
 import type { Scope } from '../workflow-parser/scope.ts'
 import type { RunStep } from '../workflow-parser/workflow.ts'
 import { assertCheckedOut } from './check-out-step.ts'
-import { applyContinueOnError } from './emit-steps.ts'
-import { evaluateNumber } from './evaluate-settings.ts'
-import { createHashFiles } from './hash-files.ts'
+import { evaluateTimeout } from './evaluate-settings.ts'
 import { joinNames, nameOf, type PlannedCommand } from './plan-steps.ts'
+import { reportStep } from './report-step.ts'
+import { runStepCommand } from './run-step-command.ts'
 import { githubOf, type RunningJob, type StepList } from './running-job.ts'
 import { commandOf, shellOf } from './shells.ts'
-import { ended, type StepEnd, stepEndOf } from './step-end.ts'
-import { openStepFiles } from './step-files.ts'
-import { createStepOutput } from './step-output.ts'
-import { toFault } from './to-fault.ts'
-import { stepVariables } from './variables.ts'
+import { ended, type StepEnd } from './step-end.ts'
+import type { StepOutput } from './step-output.ts'
 
 type RunOptions = {
   running: RunningJob
@@ -26,37 +23,29 @@ type RunOptions = {
   continuesOnError: boolean
 }
 
-const minuteMs = 60_000
 /** Linux, PATH_MAX. */
 const pathMaxBytes = 4096
 
 /** Runs the script of a step, and reports its start, output and end. */
-export async function runScriptStep(options: RunOptions): Promise<StepEnd> {
+export function runScriptStep(options: RunOptions): Promise<StepEnd> {
   const { running, list, planned, continuesOnError } = options
   const { run } = running
-  const { number: step } = planned
   const name = joinNames([...list.names, nameOf(planned.step, options.scope, run.masker)])
-  const renamed = name === planned.name ? {} : { name }
-  await run.emit({ kind: 'step-started', step, at: run.now(), ...renamed })
-  const output = createStepOutput({
-    masker: run.masker,
-    outputMaxBytes: run.plan.limits.outputMaxBytes,
-    emit: (text) => run.emit({ kind: 'output', step, text }),
-  })
-  const end = await execute(options, output).catch((error) =>
-    ended('failure', { fault: toFault(error) }),
+  return reportStep(
+    {
+      running,
+      step: planned.number,
+      plannedName: planned.name,
+      name,
+      isTolerated: continuesOnError || list.continuesOnError,
+    },
+    (output) => execute(options, output),
   )
-  await output.end()
-  const conclusion = applyContinueOnError(end.conclusion, continuesOnError || list.continuesOnError)
-  const { exitCode, fault, summary } = end
-  const at = run.now()
-  await run.emit({ kind: 'step-ended', step, at, conclusion, exitCode, fault, summary })
-  return end
 }
 
 async function execute(
   { running, list, planned, env, scope, signal }: RunOptions,
-  output: ReturnType<typeof createStepOutput>,
+  output: StepOutput,
 ): Promise<StepEnd> {
   const { run, workspace } = running
   const { step, number } = planned
@@ -76,40 +65,18 @@ async function execute(
   if (Buffer.byteLength(cwd) >= pathMaxBytes) {
     throw new Error(`working-directory must be shorter than ${pathMaxBytes} bytes.`)
   }
-  const minutes = evaluateNumber(step.timeoutMinutes, scope) ?? Number.POSITIVE_INFINITY
-  const timeoutMs = Math.min(minutes * minuteMs, run.plan.limits.stepTimeoutMs)
-  const script = evaluateText(step.run, scope)
-  const files = openStepFiles(workspace, number, `script${shell.extension}`, script)
-  const commandEnd = await workspace.run({
-    command: commandOf(shell, files.script),
-    env: stepVariables({
-      plan: run.plan,
-      github: { ...githubOf(running, list, step), ...files.github },
-      // It is always an object in the contexts of a running job.
-      runner: running.contexts.runner as Parameters<typeof stepVariables>[0]['runner'],
-      secrets: running.secrets,
-      env: { ...running.env, ...env },
-      home: workspace.inside.home,
-      path: run.runner.path,
-      addedPath: running.addedPath,
-    }),
+  return runStepCommand({
+    running,
+    number,
+    script: { name: `script${shell.extension}`, text: evaluateText(step.run, scope) },
+    command: (files) => commandOf(shell, files.script),
     cwd,
-    timeoutMs,
+    env,
+    github: githubOf(running, list, step),
+    timeoutMs: evaluateTimeout(step.timeoutMinutes, scope, run.plan.limits),
     signal,
-    onOutput: (bytes) => output.push(bytes),
+    output,
   })
-  running.hashFiles = createHashFiles(workspace)
-  const end = stepEndOf(commandEnd, { timeoutMs, stop: signal.aborted ? signal.reason : undefined })
-  const left = await files.read(run.masker)
-  running.lengthLeft -= JSON.stringify([left.env, left.path, left.outputs]).length
-  if (running.lengthLeft < 0)
-    throw new Error('The steps of the job set too many variables and outputs.')
-  Object.assign(running.env, left.env)
-  running.addedPath.unshift(...left.path)
-  for (const note of left.notes) await output.note(`${note}\n`)
-  const { outputs, summary } = left
-  if (left.fault === undefined || end.conclusion !== 'success') return { ...end, outputs, summary }
-  return { ...end, conclusion: 'failure', fault: left.fault, outputs, summary }
 }
 
 function settingOf(

@@ -2,6 +2,7 @@ import type { Semaphore } from '../concurrency/semaphore.ts'
 import type { Sandbox, Workspace } from '../sandbox/sandbox.ts'
 import type { Masker } from '../secret-masking/masker.ts'
 import type { Action, Workflow } from '../workflow-parser/workflow.ts'
+import type { AnnotationLimits } from './annotations.ts'
 import type { Cancellation } from './cancellation.ts'
 import type { RunnerContext } from './contexts.ts'
 import type { Emit } from './entry-emitter.ts'
@@ -26,6 +27,7 @@ export type RunState = {
   cancellation: Cancellation
   /** Throws when the run would have too many jobs or steps. */
   assertWithinLimits: (jobs: number, steps: number) => void
+  annotationLimits: AnnotationLimits
   nextJob: () => number
   nextStep: () => number
   now: () => number

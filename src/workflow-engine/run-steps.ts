@@ -1,13 +1,14 @@
 import { evaluateCondition } from '../workflow-parser/evaluate.ts'
 import type { Scope } from '../workflow-parser/scope.ts'
-import { onAbort } from './cancellation.ts'
 import { applyContinueOnError, emitEnds, emitFailure } from './emit-steps.ts'
 import { evaluateBoolean, evaluateEnvironment } from './evaluate-settings.ts'
 import type { Conclusion } from './plan.ts'
 import type { PlannedStep } from './plan-steps.ts'
 import { runAction } from './run-action.ts'
+import { runProgram } from './run-program.ts'
 import { runScriptStep } from './run-script-step.ts'
 import { type RunningJob, type StepList, stepScope } from './running-job.ts'
+import { followCancellation } from './step-cancellation.ts'
 import { ended, type StepEnd, toContextConclusion } from './step-end.ts'
 import { toFault } from './to-fault.ts'
 
@@ -54,31 +55,22 @@ async function runStep(
     return await failBeforeStart(running, list, planned, toFault(error))
   }
 
-  const cancellation = new AbortController()
-  const abortWith = (signal: AbortSignal) => () => cancellation.abort(signal.reason)
-  using _killListener = onAbort(list.killSignal, abortWith(list.killSignal))
-  // A step whose condition holds in spite of a cancellation keeps running, like one that starts after it.
-  using _cancelListener = list.cancelSignal.aborted
-    ? undefined
-    : onAbort(list.cancelSignal, () => {
-        if (!holdsWhenCancelled(running, planned, scope))
-          cancellation.abort(list.cancelSignal.reason)
-      })
-  const options = { running, list, env, scope, signal: cancellation.signal }
-  const end =
-    planned.kind === 'action'
-      ? await runAction({ ...options, planned, continuesOnError, runSteps })
-      : await runScriptStep({ ...options, planned, continuesOnError })
+  using following = followCancellation(running, list, { condition: step.if, scope })
+  const options = { running, list, env, scope, signal: following.signal, continuesOnError }
+  const end = await runPlanned(options, planned)
   return { end, conclusion: applyContinueOnError(end.conclusion, continuesOnError) }
 }
 
-function holdsWhenCancelled(running: RunningJob, { step }: PlannedStep, scope: Scope): boolean {
-  if (running.cancellation.killSignal.aborted) return false
-  try {
-    const status = { success: false, failure: false, cancelled: true }
-    return evaluateCondition(step.if, { ...scope, status })
-  } catch {
-    return false
+type RunOptions = Omit<Parameters<typeof runScriptStep>[0], 'planned'>
+
+function runPlanned(options: RunOptions, planned: PlannedStep): Promise<StepEnd> {
+  switch (planned.kind) {
+    case 'action':
+      return runAction({ ...options, planned, runSteps })
+    case 'program':
+      return runProgram({ ...options, planned })
+    case 'command':
+      return runScriptStep({ ...options, planned })
   }
 }
 

@@ -1,11 +1,14 @@
 import type { Json } from '../base/json.ts'
 import type { Workspace } from '../sandbox/sandbox.ts'
 import type { Scope } from '../workflow-parser/scope.ts'
-import type { Defaults, Job, Step, Workflow } from '../workflow-parser/workflow.ts'
+import type { Defaults, Job, Step, Template, Workflow } from '../workflow-parser/workflow.ts'
 import type { Cancellation } from './cancellation.ts'
 import type { Contexts } from './contexts.ts'
 import type { PlannedJob } from './plan-job.ts'
+import type { PlannedStep, ReportedStep } from './plan-steps.ts'
 import type { RunState } from './run-state.ts'
+import type { StepEnd } from './step-end.ts'
+import type { StepOutput } from './step-output.ts'
 
 /** A running job, with the state that its steps leave for the following ones. */
 export type RunningJob = {
@@ -25,6 +28,10 @@ export type RunningJob = {
   /** Characters that steps may still set in variables, PATH folders and outputs. */
   lengthLeft: number
   hashFiles: Scope['hashFiles']
+  /** What the programs of an action have saved for one another. */
+  states: Map<PlannedStep, Record<string, string>>
+  /** In the order in which they were added. */
+  postSteps: PostStep[]
 }
 
 /** The steps of a job or of a composite action, which share the `steps` context. */
@@ -49,6 +56,28 @@ export type StepList = {
   /** Whether an outer step has `continue-on-error`, so that failures count as success in the run. */
   continuesOnError: boolean
 }
+
+/** A step before or after the steps of a job, on behalf of one of them. */
+export type HookStep = {
+  step: Step
+  /** The steps among which the step is. */
+  list: StepList
+  condition: Template | 'always'
+  run: (options: HookOptions) => Promise<StepEnd>
+}
+
+type HookOptions = {
+  running: RunningJob
+  list: StepList
+  number: number
+  env: Record<string, string>
+  scope: Scope
+  signal: AbortSignal
+  output: StepOutput
+}
+
+/** A step for the end of the job. Of several with the same key, the last one counts. */
+export type PostStep = HookStep & { key: unknown; reported: ReportedStep }
 
 /** The scope of a step's expressions. `env` includes the variables of the step once they are evaluated. */
 export function stepScope(

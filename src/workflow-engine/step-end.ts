@@ -9,10 +9,12 @@ export type StepEnd = {
   fault: string
   summary: string
   outputs: Record<string, string>
+  /** What it has saved for the end of the job. */
+  state: Record<string, string>
 }
 
 export function ended(conclusion: Conclusion, more: Partial<StepEnd> = {}): StepEnd {
-  return { conclusion, exitCode: null, fault: '', summary: '', outputs: {}, ...more }
+  return { conclusion, exitCode: null, fault: '', summary: '', outputs: {}, state: {}, ...more }
 }
 
 /** Translates the end of a command into the end of its step. */

@@ -16,6 +16,7 @@ import { isFixed } from './variables.ts'
 type StepFileContents = {
   env: Record<string, string>
   outputs: Record<string, string>
+  state: Record<string, string>
   path: string[]
   summary: string
   /** Lines for the log. */
@@ -35,15 +36,17 @@ const names = {
 const summaryMaxBytes = 256 * 1024
 const quoteMaxLength = 100
 
-/** Writes the files of a step: its script, and empty environment files. */
+export type StepFiles = ReturnType<typeof openStepFiles>
+
+/** Writes the files of a step: its script, if it has one, and empty environment files. */
 export function openStepFiles(
   workspace: Workspace,
   number: number,
-  scriptName: string,
-  script: string,
+  script: { name: string; text: string } | undefined,
 ) {
   const nameOf = (name: string) => `${number}-${name}`
-  writeFresh(`${workspace.outside.files}/${nameOf(scriptName)}`, Buffer.from(script))
+  const scriptName = nameOf(script?.name ?? '')
+  if (script) writeFresh(`${workspace.outside.files}/${scriptName}`, Buffer.from(script.text))
   for (const name of Object.values(names)) {
     writeFresh(`${workspace.outside.files}/${nameOf(name)}`, Buffer.alloc(0))
   }
@@ -60,7 +63,7 @@ export function openStepFiles(
 
   return {
     /** The path of the script, as the step sees it. */
-    script: `${workspace.inside.files}/${nameOf(scriptName)}`,
+    script: `${workspace.inside.files}/${scriptName}`,
     /** The properties of `github` with the paths of the files. */
     github: Object.fromEntries(
       Object.entries(names).map(([key, name]) => [
@@ -72,6 +75,7 @@ export function openStepFiles(
       const contents: StepFileContents = {
         env: {},
         outputs: {},
+        state: {},
         path: [],
         summary: '',
         notes: [],
@@ -88,6 +92,10 @@ export function openStepFiles(
         const output = await readText('GITHUB_OUTPUT', names.output)
         contents.outputs = Object.fromEntries(
           parseAssignments('GITHUB_OUTPUT', output, quoteFrom(output, masker)),
+        )
+        const state = await readText('GITHUB_STATE', names.state)
+        contents.state = Object.fromEntries(
+          parseAssignments('GITHUB_STATE', state, quoteFrom(state, masker)),
         )
         contents.summary = await readText('GITHUB_STEP_SUMMARY', names.step_summary)
         if (Buffer.byteLength(JSON.stringify(contents.summary)) > summaryMaxBytes) {

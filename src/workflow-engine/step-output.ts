@@ -1,28 +1,46 @@
 import type { MaskedStream, Masker } from '../secret-masking/masker.ts'
 import { createHeadAndTail } from './head-and-tail.ts'
-import { createCommandReader } from './line-commands.ts'
+import { createCommandReader, type LineCommand } from './line-commands.ts'
 
 /** The maximum bytes of a line; a longer one continues on the next. */
 const lineMaxBytes = 65_535
 /** The maximum bytes of an `::add-mask::` line: more than the masker accepts, so no part of a value is cut off and shown. */
 const maskLineMaxBytes = 1024 * 1024
 
+/** Characters that a step may save with `::save-state::`. */
+const stateMaxLength = 1024 * 1024
+
+export type StepOutput = ReturnType<typeof createStepOutput>
+
 type Options = {
   masker: Masker
   outputMaxBytes: number
   /** Receives whole lines, at most 64 KiB of UTF-8 at a time. */
   emit: (text: string) => Promise<void>
+  onAnnotation: (command: LineCommand & { kind: 'annotation' }) => Promise<void>
+  /** Whether the log has the lines of `::debug::`. */
+  showsDebug: boolean
 }
+
+const nothing = Buffer.alloc(0)
 
 /**
  * Processes the output of a step: executes workflow commands, masks secrets, and limits the output to its head and
  * tail.
  */
-export function createStepOutput({ masker, outputMaxBytes, emit }: Options) {
+export function createStepOutput({
+  masker,
+  outputMaxBytes,
+  emit,
+  onAnnotation,
+  showsDebug,
+}: Options) {
   const readCommand = createCommandReader()
   const limited = createHeadAndTail({ maxBytes: outputMaxBytes, emit })
   const stream: MaskedStream = masker.stream()
   const shownAdvice = new Set<string>()
+  const state: Record<string, string> = {}
+  let stateLength = 0
   let pieces: Buffer[] = []
   let pieceBytes = 0
   /** The maximum bytes of the current line. */
@@ -33,23 +51,45 @@ export function createStepOutput({ masker, outputMaxBytes, emit }: Options) {
     // Fast path: most output has no `::`, and the search is cheap.
     for (const [start, end] of linesWithColons(lines)) {
       const command = readCommand(lines.toString('utf8', start, end))
-      if (command?.kind === 'add-mask') {
-        masker.add(command.value)
-        await limited.push(stream.push(lines.subarray(from, start)))
-        // The line may contain the value in an escaped form, which is not masked.
-        await limited.push(stream.push(Buffer.from('::add-mask::***\n')))
-        from = end
-      }
-      if (command?.kind !== 'disabled' || shownAdvice.has(command.advice)) continue
-      shownAdvice.add(command.advice)
-      await limited.push(stream.push(lines.subarray(from, end)))
-      await limited.push(stream.push(Buffer.from(`${command.advice}\n`)))
+      const replacement = command && (await execute(command, lines.subarray(start, end)))
+      if (replacement === undefined) continue
+      await limited.push(stream.push(lines.subarray(from, start)))
+      await limited.push(stream.push(replacement))
       from = end
     }
     await limited.push(stream.push(lines.subarray(from)))
   }
 
+  /** Executes a command; returns what the log shows instead of its line, if not the line. */
+  async function execute(command: LineCommand, line: Buffer): Promise<Buffer | undefined> {
+    switch (command.kind) {
+      case 'add-mask':
+        masker.add(command.value)
+        // The line may contain the value in an escaped form, which is not masked.
+        return Buffer.from('::add-mask::***\n')
+      case 'save-state':
+        saveState(command.name, command.value)
+        return nothing
+      case 'annotation':
+        await onAnnotation(command)
+        return undefined
+      case 'debug':
+        return showsDebug ? undefined : nothing
+      case 'disabled':
+        if (shownAdvice.has(command.advice)) return undefined
+        shownAdvice.add(command.advice)
+        return Buffer.concat([line, Buffer.from(`${command.advice}\n`)])
+    }
+  }
+
+  function saveState(name: string, value: string): void {
+    stateLength += name.length + value.length
+    if (name !== '' && stateLength <= stateMaxLength) state[name] = value
+  }
+
   return {
+    /** What the step has saved with `::save-state::`. */
+    state,
     /** Takes output; the caller must wait for the promise before the next call. */
     async push(bytes: Buffer): Promise<void> {
       const end = bytes.lastIndexOf(0x0a) + 1

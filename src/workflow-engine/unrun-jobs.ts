@@ -1,6 +1,7 @@
-import { emitEnds } from './emit-steps.ts'
+import { emitEnd, emitEnds } from './emit-steps.ts'
 import type { Conclusion } from './plan.ts'
 import type { PlannedJob } from './plan-job.ts'
+import { preStepsOf } from './plan-steps.ts'
 import type { JobEnd } from './run-job.ts'
 import type { RunState } from './run-state.ts'
 import { ended } from './step-end.ts'
@@ -41,7 +42,9 @@ export async function emitUnrunJob(
   planned: PlannedJob,
   { conclusion, fault }: Unrun,
 ): Promise<JobEnd> {
-  for (const step of planned.steps) await emitEnds({ run }, step, ended('skipped'))
+  const skipped = ended('skipped')
+  for (const { pre } of preStepsOf(planned.steps)) await emitEnd(run, pre.number, skipped)
+  for (const step of planned.steps) await emitEnds({ run }, step, skipped)
   const end = { conclusion, outputs: {}, fault }
   await emitJobEnd(run, planned, end)
   return end

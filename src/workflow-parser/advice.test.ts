@@ -43,5 +43,7 @@ test('the advice for a context that an action lacks is to pass it as an input', 
     assert.match(advice, /^Pass it to the action as an input.* use inputs\.NAME\.$/)
     assert.deepEqual(more, [])
   }
-  assert.deepEqual(adviceOn('success()'), ["It can be used in the `if` of an action's step."])
+  assert.deepEqual(adviceOn('success()'), [
+    "It can be used in the `if` of an action's step and a `pre-if` or `post-if`.",
+  ])
 })

@@ -343,10 +343,25 @@ const workflows: Case[] = [
 const actions: Case[] = [
   ['name: x', '1:1 The action has no "runs".'],
   ['runs: {}', '1:1 "runs" has no "using".', '1:1 "runs" has no steps.'],
+  ['runs: { using: node20 }', '1:1 "runs" has no "main".'],
+  ['runs: { using: node24, main: /x.js }', '1:30 "main" is not a relative path.'],
   [
-    'runs: { using: node20, main: x.js }',
-    '1:16 Actions that use "node20" are not supported.',
-    '1:24 Only composite actions can be used.',
+    'runs: { using: node24, main: x.js, steps: [], post-if: always() }',
+    '1:36 "steps" belongs to a composite action.',
+    '1:47 "post-if" has no "post".',
+  ],
+  [
+    'runs: { using: node24, main: x.js, post: y.js, post-if: secrets.A }',
+    '1:57 The context `secrets` cannot be used in a `pre-if` or `post-if`.',
+  ],
+  [
+    'runs: { using: docker, image: Dockerfile }',
+    '1:16 Actions that use "docker" are not supported.',
+    '1:24 Actions do not run in containers.',
+  ],
+  [
+    'runs: { using: composite, main: x.js, steps: [{ run: x, shell: sh }] }',
+    '1:27 "main" belongs to an action for Node.js, not to a composite one.',
   ],
   ['runs: { using: composite }', '1:1 "runs" has no steps.'],
   [

@@ -288,6 +288,27 @@ runs:
   assert.deepEqual(usedActions(action), ['.github/actions/other'])
 })
 
+test('an action for Node.js has programs with conditions', () => {
+  const { action, faults } = parseAction({
+    path: 'tools/greet/action.yml',
+    text: `
+outputs: { said: { description: what it said } }
+runs:
+  using: node20
+  main: dist/main.js
+  post: dist/post.js
+  post-if: success()
+`,
+  })
+  assert.deepEqual(faults, [])
+  assert.deepEqual(action?.steps, [])
+  assert.equal(action?.program?.main, 'dist/main.js')
+  assert.equal(action?.program?.using, 'node20')
+  assert.equal(action?.program?.pre, undefined)
+  assert.equal(action?.program?.post?.file, 'dist/post.js')
+  assert.equal(action?.program?.post?.if?.text, 'success()')
+})
+
 function parsed(text: string): Workflow {
   const { workflow, faults } = parseWorkflow({ path: 'ci.yml', text })
   assert.deepEqual(faults, [])

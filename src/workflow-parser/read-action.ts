@@ -1,11 +1,12 @@
 import { type FaultList, quoted } from './fault-list.ts'
 import { type Field, openFields } from './fields.ts'
 import { openIdentified } from './identifiers.ts'
+import { isNodeVersion, readProgram, rejectProgramKeys } from './read-program.ts'
 import { readSteps } from './read-steps.ts'
 import type { SourceNode } from './source-node.ts'
 import { unsupportedInAction, unsupportedInRuns } from './unsupported-keys.ts'
 import { readBoolean, readTemplate, readText } from './values.ts'
-import type { Action, Step, Template } from './workflow.ts'
+import type { Action, Template } from './workflow.ts'
 
 const shape = {
   name: 'an action',
@@ -15,7 +16,7 @@ const shape = {
 
 const runsShape = {
   name: '"runs"',
-  keys: ['using', 'steps'] as const,
+  keys: ['using', 'steps', 'main', 'pre', 'pre-if', 'post', 'post-if'] as const,
   unsupported: unsupportedInRuns,
 }
 
@@ -29,7 +30,7 @@ const inputShape = {
 
 const outputShape = { name: 'an output', keys: ['description', 'value'] as const }
 
-/** Reads the composite action of an action.yml; complete only if there are no faults. */
+/** Reads the action of an action.yml; complete only if there are no faults. */
 export function readAction(path: string, root: SourceNode, faults: FaultList): Action | undefined {
   const fields = openFields(
     { label: 'The file', node: root, keyPosition: root.position },
@@ -43,32 +44,42 @@ export function readAction(path: string, root: SourceNode, faults: FaultList): A
     const instead = 'Write "runs:" with "using: composite" and "steps".'
     faults.add(root.position, 'The action has no "runs".', instead)
   }
+  const { steps, program } = runs ? readRuns(runs, faults) : nothing
   return {
     path: folder,
     name: readText(fields.get('name'), faults, 200) ?? folder,
     inputs: readInputs(fields.get('inputs'), faults),
-    outputs: readOutputs(fields.get('outputs'), faults),
-    steps: runs ? readRuns(runs, faults) : [],
+    outputs: program ? {} : readOutputs(fields.get('outputs'), faults),
+    steps,
+    program,
   }
 }
 
-function readRuns(field: Field, faults: FaultList): Step[] {
+type Runs = Pick<Action, 'steps' | 'program'>
+
+const nothing: Runs = { steps: [], program: undefined }
+
+function readRuns(field: Field, faults: FaultList): Runs {
   const fields = openFields(field, runsShape, faults)
-  if (!fields) return []
+  if (!fields) return nothing
   const using = fields.get('using')
   const kind = readText(using, faults)
   if (!using) {
-    faults.add(field.keyPosition, '"runs" has no "using".', 'Add "using: composite".')
+    const instead = 'Add "using: composite", or "using: node24" with "main".'
+    faults.add(field.keyPosition, '"runs" has no "using".', instead)
+  } else if (kind !== undefined && isNodeVersion(kind)) {
+    return { steps: [], program: readProgram(kind, field, fields, faults) }
   } else if (kind !== undefined && kind !== 'composite') {
     const message = `Actions that use ${quoted(kind)} are not supported.`
     const instead = 'Write "using: composite" and the commands as "run" steps.'
     faults.add(using.node.position, message, instead)
-    return []
+    return nothing
   }
+  rejectProgramKeys(fields, faults)
   const steps = fields.get('steps')
-  if (steps) return readSteps(steps, 'action', faults)
+  if (steps) return { steps: readSteps(steps, 'action', faults), program: undefined }
   faults.add(field.keyPosition, '"runs" has no steps.', 'Write "steps:" in it.')
-  return []
+  return nothing
 }
 
 function readInputs(field: Field | undefined, faults: FaultList): Action['inputs'] {

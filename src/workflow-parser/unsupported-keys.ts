@@ -63,8 +63,5 @@ export const unsupportedInAction: Readonly<Record<string, FieldMessage>> = {
 }
 
 export const unsupportedInRuns: Readonly<Record<string, FieldMessage>> = {
-  main: ['Only composite actions can be used.', 'Write "using: composite" and "steps".'],
-  pre: ['Only composite actions can be used.', 'Write "using: composite" and "steps".'],
-  post: ['Only composite actions can be used.', 'Write "using: composite" and "steps".'],
-  image: ['Only composite actions can be used.', 'Write "using: composite" and "steps".'],
+  image: ['Actions do not run in containers.', 'Write "using: composite" and "steps".'],
 }

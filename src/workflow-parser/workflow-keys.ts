@@ -125,6 +125,11 @@ const table = {
     contexts: actionStep,
     functions: [...ofSteps, hashFiles],
   },
+  'action.hook-if': {
+    label: 'a `pre-if` or `post-if`',
+    contexts: actionStep,
+    functions: [...ofSteps, hashFiles],
+  },
 } as const satisfies Record<string, Availability>
 
 /** A key of a workflow or an action whose value may contain expressions; GitHub calls it a workflow key. */

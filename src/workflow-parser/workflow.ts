@@ -147,7 +147,7 @@ export type RunStep = AnyStep & {
   workingDirectory: Template | undefined
 }
 
-/** A composite action of the repository itself. */
+/** An action of the repository itself. */
 export type ActionStep = AnyStep & {
   kind: 'action'
   /** Its folder from the top of the repository, `.github/actions/build`. */
@@ -167,12 +167,29 @@ export type OmittedStep = AnyStep & { kind: 'omitted'; action: string; why: stri
 
 export type Step = RunStep | ActionStep | CheckoutStep | OmittedStep
 
-/** A parsed composite action; all its run steps name a shell. */
+/** A parsed action: composite, with run steps that all name a shell, or a program for Node.js. */
 export type Action = {
   /** Its folder from the top of the repository. */
   path: string
   name: string
   inputs: Record<string, { required: boolean; default: Template | undefined }>
+  /** Of a composite action; a program sets its outputs itself. */
   outputs: Record<string, Template>
+  /** Of a composite action. */
   steps: Step[]
+  program: ActionProgram | undefined
 }
+
+/** The files of an action for Node.js, relative to its folder. */
+export type ActionProgram = {
+  /** The version that the action names, such as `node24`. */
+  using: string
+  main: string
+  /** Before the steps of the job. */
+  pre: ActionHook | undefined
+  /** After the steps of the job. */
+  post: ActionHook | undefined
+}
+
+/** A part of an action that runs before or after the steps of the job; without a condition it always does. */
+export type ActionHook = { file: string; if: Template | undefined }

@@ -9,6 +9,8 @@ import type { RunEntry } from '../workflow-engine/plan.ts'
 import { createLogRenderer } from '../workflow-engine/render-log.ts'
 import type { Claimant } from './claim-run.ts'
 import { reuseSteps } from './reused-steps.ts'
+import { insertAnnotation } from './run-annotation-store.ts'
+import { toAnnotationRow } from './run-annotations.ts'
 import type { PublishRuns } from './run-events.ts'
 import {
   endJobsAndSteps,
@@ -69,18 +71,28 @@ export function createReports({
       logBytes = await addLog(tx, { ...run, logBytes }, pieces)
       pieces = []
     }
-    for (const entry of entries) {
+    for (const [index, entry] of entries.entries()) {
       const step = entry.kind === 'output' ? entry.step : null
       known.check(entry)
       pieces.push({ step, ...known.render(entry) })
       if (entry.kind === 'output') continue
+      if (entry.kind === 'annotation') {
+        // The number of the entry in the report, which no other annotation of the attempt has.
+        const number = run.entries - entries.length + index
+        await insertAnnotation(tx, toAnnotationRow({ ...attempt, number }, entry))
+        continue
+      }
       if (entry.kind === 'step-ended' || entry.kind === 'run-ended') await flush()
       await applyOne(tx, run, entry)
     }
     await flush()
   }
 
-  async function applyOne(tx: Db, run: ListedRun, entry: Exclude<RunEntry, { kind: 'output' }>) {
+  async function applyOne(
+    tx: Db,
+    run: ListedRun,
+    entry: Exclude<RunEntry, { kind: 'output' | 'annotation' }>,
+  ) {
     const of = { runId: run.id, attempt: run.attempt }
     switch (entry.kind) {
       case 'isolation': {

@@ -1,6 +1,7 @@
 import type { Db, RunRow } from '../database/schema.ts'
 import type { ReusedJob } from '../workflow-engine/plan.ts'
-import { insertStep, listJobs, listSteps, updateJob } from './run-job-store.ts'
+import { insertAnnotation, listAnnotations } from './run-annotation-store.ts'
+import { insertStep, listJobs, listNamedSteps, listSteps, updateJob } from './run-job-store.ts'
 
 // Above all step numbers that a runner assigns.
 const firstReusedNumber = 50_000
@@ -29,9 +30,18 @@ export async function reuseSteps(
   if (!same) return
   const { startedAt, completedAt } = same
   await updateJob(tx, { ...of, job }, { startedAt, completedAt })
+  const annotations = await listAnnotations(tx, before)
+  // Other reused jobs may have steps of several earlier attempts, so numbers are given anew.
+  const taken = (await listNamedSteps(tx, of)).map(({ step }) => step)
+  let number = Math.max(firstReusedNumber - 1, ...taken)
   for (const step of await listSteps(tx, [before], whole)) {
     if (step.job !== same.job) continue
-    const number = step.step < firstReusedNumber ? firstReusedNumber + step.step : step.step
+    number += 1
     await insertStep(tx, { ...step, attempt: run.attempt, job, step: number })
+    for (const one of annotations.filter((annotation) => annotation.step === step.step)) {
+      // Negative, because a reported one has the number of its entry.
+      const place = { attempt: run.attempt, number: -1 - annotations.indexOf(one), step: number }
+      await insertAnnotation(tx, { ...one, ...place })
+    }
   }
 }

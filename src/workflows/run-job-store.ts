@@ -57,8 +57,9 @@ export async function endJobsAndSteps(
   }
 }
 
+/** Deletes the jobs and steps of an attempt, with the annotations of the steps. */
 export async function deleteJobsAndSteps(tx: Db, { runId, attempt }: OfAttempt): Promise<void> {
-  for (const table of ['runJobs', 'runSteps'] as const) {
+  for (const table of ['runJobs', 'runSteps', 'runAnnotations'] as const) {
     await tx.deleteFrom(table).where('runId', '=', runId).where('attempt', '=', attempt).execute()
   }
 }

@@ -2,6 +2,7 @@ import { Type } from 'typebox'
 import { linkToNext, PageQuery } from '../http/pages.ts'
 import { closed, route } from '../http/route.ts'
 import type { Repositories } from '../repositories/repositories.ts'
+import { runAnnotationRoutes } from './run-annotation-routes.ts'
 import { runLogRoutes } from './run-log-routes.ts'
 import type { LogReader } from './run-logs.ts'
 import { NewRun, type OpenRepository, QueuedRun } from './run-requests.ts'
@@ -89,6 +90,7 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
       },
     }),
     ...workflowFileRoutes({ open, runs }),
+    ...runAnnotationRoutes({ open, views }),
     route('GET', '/repos/:name/workflows/:id', {
       operationId: 'getRun',
       tag: 'workflow runs',

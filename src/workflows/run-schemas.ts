@@ -95,6 +95,33 @@ export const RunState = named(
   }),
 )
 
+const position = orNull(Type.Integer({ description: 'counted from 1; null if not given' }))
+
+const annotation = {
+  step: Type.Integer({ description: 'the number of the step that reported it' }),
+  level: Type.Enum(['error', 'warning', 'notice'], {
+    description: '`error`, `warning` or `notice`',
+  }),
+  file: Type.String({ description: 'the path in the repository; empty if not given' }),
+  line: position,
+  endLine: position,
+  column: position,
+  endColumn: position,
+  title: Type.String({ description: 'empty if not given' }),
+  message: text,
+} satisfies TProperties
+
+const Annotation = named('Annotation', Type.Object(annotation))
+
+/** An annotation with the run that reported it. */
+export const CommitAnnotation = named(
+  'CommitAnnotation',
+  Type.Object({
+    ...annotation,
+    run: Type.Object({ id: text, number: run.number, name: run.name }),
+  }),
+)
+
 /** A run in a list. */
 export const ListedRun = named('RunSummary', Type.Object(run))
 
@@ -127,6 +154,10 @@ export const Run = named(
       }),
       { description: 'the earlier attempts; their logs are at `…/logs?attempt=`' },
     ),
+    annotations: Type.Array(Annotation, {
+      description:
+        'errors, warnings and notices of the steps (`::error file=a.js,line=1::message`), at most 10 of each level a step and 200 a run',
+    }),
     logBytes: orNull(
       Type.Integer({
         description:
@@ -142,6 +173,9 @@ export const Run = named(
           exitCode: orNull(Type.Integer()),
           reason: orNull(text),
           lastLines: Type.Array(text, { description: 'the last 50 lines of the step' }),
+          annotations: Type.Array(Annotation, {
+            description: 'the errors that the step reported (`::error::`), at most 10',
+          }),
           lastGreenRun: orNull(
             Type.Object({
               id: text,

@@ -5,6 +5,8 @@ import type { EventData } from '../events/events.ts'
 import { gitCommands } from '../git/process/commands.ts'
 import type { Git } from '../git/process/git-process.ts'
 import type { RunSummary } from '../github-payloads/reported-run.ts'
+import { listAnnotations, listAnnotationsOfCommit } from './run-annotation-store.ts'
+import { toShownAnnotation } from './run-annotations.ts'
 import { listJobs, listNamedJobs, listSteps, measureSteps, type NamedJob } from './run-job-store.ts'
 import { readOutputs } from './run-outputs.ts'
 import { findLastGreen, findRun, type ListedRun, listAttempts } from './run-store.ts'
@@ -26,6 +28,8 @@ const listedInputsMaxLength = 8 * 1024 * 1024
 const eventOutputsMaxLength = 256 * 1024
 const maxFailureLines = 50
 const maxCommits = 50
+/** Of a commit. */
+const annotationLimits = { runs: 20, annotations: 1000 }
 
 /** Creates the views of runs in the API and in webhook payloads. */
 export function createRunViews({ db, git }: Dependencies) {
@@ -42,7 +46,11 @@ export function createRunViews({ db, git }: Dependencies) {
     return listSteps(db, [of], { tailLength: tailLengthFor(Number(steps)), summaryLength })
   }
 
-  async function failureOf(run: ListedRun, repository: RepositoryPath, steps: StepSummary[]) {
+  async function failureOf(
+    run: ListedRun,
+    repository: RepositoryPath,
+    { steps, annotations }: { steps: StepSummary[]; annotations: ShownAnnotation[] },
+  ) {
     if (run.conclusion !== 'failure' && run.conclusion !== 'timed_out') return null
     const failed = steps.find(
       ({ conclusion }) => conclusion === 'failure' || conclusion === 'timed_out',
@@ -55,6 +63,9 @@ export function createRunViews({ db, git }: Dependencies) {
       exitCode: failed?.exitCode ?? null,
       reason: failed?.fault || run.fault || null,
       lastLines: lastLinesOf(failed?.output ?? ''),
+      annotations: annotations.filter(
+        ({ step, level }) => level === 'error' && step === failed?.number,
+      ),
       lastGreenRun: green
         ? {
             id: green.id,
@@ -137,27 +148,40 @@ export function createRunViews({ db, git }: Dependencies) {
       return toRun(run, { name: repositoryName }, toSteps(run, jobs, rows, undefined))
     },
 
+    /** Lists what the newest runs of a commit say about it. */
+    async annotationsOf(repositoryId: string, commitId: string) {
+      const of = { repositoryId, commitId }
+      const rows = await listAnnotationsOfCommit(db, of, annotationLimits)
+      return rows.map(({ runNumber: number, runName: name, ...row }) => ({
+        ...toShownAnnotation(row),
+        run: { id: row.runId, number, name },
+      }))
+    },
+
     /** Describes a single run, with the whole output of its steps. */
     async one(latest: ListedRun, repository: RepositoryPath, attempt = latest.attempt) {
       const [attempts, logBytes] = [await listAttempts(db, latest.id), Number(latest.logBytes)]
       const isLatest = attempt === latest.attempt
       const run = isLatest ? latest : toFormer(latest, attempts, attempt)
       const of = attemptOf(run)
-      const [jobs, rows, outputs] = await Promise.all([
+      const [jobs, rows, annotationRows, outputs] = await Promise.all([
         listJobs(db, of),
         wholeSteps(of),
+        listAnnotations(db, of),
         readOutputs(db, of, {
           maxLength: outputsMaxLength,
           logBytes: isLatest ? logBytes : Number.POSITIVE_INFINITY,
         }),
       ])
       const steps = toSteps(run, jobs, rows, outputs)
+      const annotations = annotationRows.map(toShownAnnotation)
       return {
         ...toRun(run, repository, steps),
         jobs: inOrder(run, jobs).map(toJob),
         attempts: attempts.map(toAttempt),
+        annotations,
         logBytes: isLatest ? logBytes : null,
-        failure: await failureOf(run, repository, steps),
+        failure: await failureOf(run, repository, { steps, annotations }),
       }
     },
   }
@@ -192,6 +216,7 @@ function lastLinesOf(output: string): string[] {
   return output === '' ? [] : output.replace(/\n$/, '').split('\n').slice(-maxFailureLines)
 }
 
+type ShownAnnotation = ReturnType<typeof toShownAnnotation>
 type StepSummary = ReturnType<typeof toStep>
 
 /** The part of a run for principals who may trigger runs, but perhaps not read them. */

@@ -51,6 +51,7 @@ const table: Record<string, Row> = {
   'GET /repos/{name}/secrets': { takes: 'secrets:read' },
   'PUT /repos/{name}/secrets/{secretName}': { takes: 'secrets:write' },
   'DELETE /repos/{name}/secrets/{secretName}': { takes: 'secrets:write' },
+  'GET /repos/{name}/annotations': { takes: 'workflow:read' },
   'GET /repos/{name}/workflows': { takes: 'workflow:read' },
   'POST /repos/{name}/workflows': { takes: 'workflow:trigger' },
   'POST /repos/{name}/workflows/validate': { takes: 'workflow:read' },

@@ -31,10 +31,10 @@ type Options = {
 export type Engine = Awaited<ReturnType<typeof startEngine>>
 
 /** The engine with the real sandbox of this machine. */
-export async function startEngine() {
+export async function startEngine({ memoryMaxBytes = 512 * 1024 ** 2 } = {}) {
   const folder = await temporaryFolder()
   const limits = {
-    memoryMaxBytes: 512 * 1024 ** 2,
+    memoryMaxBytes,
     processesMax: 128,
     fileMaxBytes: 64 * 1024 ** 2,
     freeSpaceMinBytes: 0,

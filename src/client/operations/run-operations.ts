@@ -106,6 +106,28 @@ export const runOperations: ClientOperation[] = [
     },
   },
   {
+    command: 'runs annotations',
+    operations: ['listAnnotations'],
+    summary: 'list the errors, warnings and notices of runs about a commit',
+    arguments: ['repository', 'commit'],
+    request: (input) => ({
+      method: 'GET',
+      path: path`/repos/${input.argument('repository')}/annotations`,
+      query: { commit: input.argument('commit') },
+    }),
+    show: {
+      kind: 'table',
+      columns: {
+        LEVEL: 'level',
+        FILE: 'file',
+        LINE: 'line',
+        RUN: 'run.number',
+        TITLE: 'title',
+        MESSAGE: 'message',
+      },
+    },
+  },
+  {
     command: 'runs watch',
     operations: ['getRunLog', 'getRun'],
     summary: 'print the log of a run while it grows; the exit code is 1 if it fails',

@@ -23,6 +23,7 @@ import { auditTable } from './0022-audit.ts'
 import { leakGuard } from './0023-leak-guard.ts'
 import { sessionsTables } from './0024-sessions.ts'
 import { pushRuns } from './0025-push-runs.ts'
+import { runAnnotations } from './0026-run-annotations.ts'
 import type { Migration } from './migration.ts'
 
 /** All migrations. The version of a database is the number of migrations that were applied. */
@@ -52,4 +53,5 @@ export const migrations: Migration[] = [
   leakGuard,
   sessionsTables,
   pushRuns,
+  runAnnotations,
 ]

@@ -4,6 +4,7 @@ import { icon } from '../icons.ts'
 import { cachedPage, Redirect, type SharedContext, type View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { runMark } from '../runs/run-states.ts'
+import { annotationList, annotationsByLine, readAnnotations } from './annotation-view.ts'
 import {
   commitLink,
   findLinkedCommits,
@@ -21,7 +22,7 @@ import { type RefsById, refsById } from './refs-by-id.ts'
 export const commitPages = [
   cachedPage(
     '/r/:name/commit/:id',
-    ['getCommit', 'getFile', 'listBranches', 'listTags', 'listRuns'],
+    ['getCommit', 'getFile', 'listBranches', 'listTags', 'listRuns', 'listAnnotations'],
     {
       weight: 'git',
       // Its parents lead on to all of history.
@@ -32,17 +33,18 @@ export const commitPages = [
         const { id, format } = splitFormat(params.id ?? '')
         const file = fileOf(query)
         const isPage = format === ''
-        const [commit, refs, runs] = await Promise.all([
+        const [commit, refs, runs, annotations] = await Promise.all([
           read('getCommit', { params: { id }, query: { diff: true, ...file } }),
           isPage ? refsById(context) : undefined,
           isPage ? recentRuns(context) : undefined,
+          isPage ? readAnnotations(context, id) : [],
         ])
         if (commit.id !== id) {
           const search = query.size > 0 ? `?${query}` : ''
           return new Redirect(to.commit(name, commit.id) + format + search)
         }
         if (format !== '') return patchResponse(commit, format)
-        return commitView(context, commit, { refs, runs })
+        return commitView(context, commit, { refs, runs, annotations })
       },
     },
   ),
@@ -56,12 +58,16 @@ function splitFormat(text: string): { id: string; format: '' | PatchFormat } {
 
 type Details = OperationValues['getCommit']
 
-type Around = { refs: RefsById | undefined; runs: RunsByCommit | undefined }
+type Around = {
+  refs: RefsById | undefined
+  runs: RunsByCommit | undefined
+  annotations: Awaited<ReturnType<typeof readAnnotations>>
+}
 
 async function commitView(
   context: SharedContext,
   commit: Details,
-  { refs, runs }: Around,
+  { refs, runs, annotations }: Around,
 ): Promise<View> {
   const { to, params, query } = context
   const { name = '' } = params
@@ -91,6 +97,7 @@ ${parents(context, commit)}
 ${runMark(to, name, runs?.get(id))}
 ${(refs?.get(id) ?? []).map(({ kind, text, href }) => html`<a class="badge" href="${href}">${icon(kind)}${text}</a>`)}</p>
 </header>
+${annotationList(annotations, { to, name, commit: id })}
 ${
   diff &&
   diffView(diff, {
@@ -104,6 +111,7 @@ ${
     isAlone: file !== undefined,
     wholeFile,
     highlights,
+    annotations: annotationsByLine(annotations),
     wholeHighlights,
   })
 }`,

@@ -4,6 +4,7 @@ import { counted, grouped } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { cachedPage, Redirect, type SharedContext, type View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
+import { annotationsByLine, readAnnotations } from './annotation-view.ts'
 import { commitLink, recentRuns } from './commit-parts.ts'
 import { commitRow } from './commit-row.ts'
 import { fileOf, isFileLonger, linesOfFile, pageAddress } from './diff-query.ts'
@@ -28,7 +29,7 @@ export const comparePages = [
   }),
   cachedPage(
     '/r/:name/compare/:range*',
-    ['compareCommits', 'getFile', 'listBranches', 'listTags', 'listRuns'],
+    ['compareCommits', 'getFile', 'listBranches', 'listTags', 'listRuns', 'listAnnotations'],
     {
       weight: 'heavy',
       audience: 'all',
@@ -107,9 +108,10 @@ async function compareView(
   const name = params.name ?? ''
   const { base, head } = range
   const { commits, diff, mergeBase } = compared
-  const [refs, runs, form, wholeFile] = await Promise.all([
+  const [refs, runs, annotations, form, wholeFile] = await Promise.all([
     refsById(context),
     recentRuns(context),
+    readAnnotations(context, compared.head),
     rangeForm(context, range),
     isFileLonger(query) ? linesOfFile(context, compared.head, diff.files[0]) : undefined,
   ])
@@ -150,6 +152,7 @@ ${diffView(diff, {
   isAlone: fileOf(query) !== undefined,
   wholeFile,
   highlights,
+  annotations: annotationsByLine(annotations),
   wholeHighlights,
   patches: html`<a class="button quiet small wide-only" href="${to.compare(name, base, head)}.diff">.diff</a>`,
 })}`,

@@ -1,6 +1,7 @@
 import type { Html } from '../../render/html.ts'
 import type { Links } from '../links.ts'
 import type { OperationValues } from '../read-operations.ts'
+import type { AnnotationsByLine } from './annotation-view.ts'
 
 export type ShownDiff = NonNullable<OperationValues['getCommit']['diff']>
 export type ShownFile = ShownDiff['files'][number]
@@ -27,6 +28,8 @@ export type DiffContext = {
   /** The same, highlighted. */
   wholeHighlights?: readonly string[] | undefined
   highlights: DiffHighlights
+  /** What runs say about lines of the new side. */
+  annotations: AnnotationsByLine
   /** Whether it is the only file of the page. */
   isAlone: boolean
 }

@@ -4,6 +4,7 @@ import { type Html, html } from '../../render/html.ts'
 import { markHtml } from '../../render/mark-html.ts'
 import { markedText } from '../../render/marked-text.ts'
 import { counted, grouped } from '../display-text.ts'
+import { annotationRows } from './annotation-view.ts'
 import { type DiffContext, fileQuery, type ShownFile } from './diff-context.ts'
 
 /** The rows of the hunks of a file, with what is folded between them. */
@@ -14,6 +15,7 @@ export function hunkRows(
   maxLines: number,
 ): Html[] {
   const { isSplit, wholeFile } = context
+  const ofFile = context.annotations.get(file.path)
   const rows: Html[] = []
   let left = maxLines
   let previous: ShownFile['hunks'][number] | undefined
@@ -27,8 +29,11 @@ export function hunkRows(
     left -= hunk.lines.length
     rows.push(
       ...(isSplit
-        ? toSplitRows(lines).map((row) => splitRow(row, id, cut))
-        : lines.map((line) => unifiedRow(line, id, cut))),
+        ? toSplitRows(lines).flatMap((row) => [
+            splitRow(row, id, cut),
+            ...annotationsAt(row.right?.new),
+          ])
+        : lines.flatMap((line) => [unifiedRow(line, id, cut), ...annotationsAt(line.new)])),
     )
     previous = hunk
     if (left < 0) {
@@ -64,9 +69,15 @@ export function hunkRows(
       }
       shown.push(
         isSplit ? splitRow({ left: line, right: line }, id, none) : unifiedRow(line, id, none),
+        ...annotationsAt(number),
       )
     }
     return shown
+  }
+
+  function annotationsAt(number: number | undefined): Html[] {
+    const found = number === undefined ? undefined : ofFile?.get(number)
+    return found ? annotationRows(found, isSplit ? 4 : 3) : []
   }
 
   function foldRow(hidden: number, { section, newStart }: ShownFile['hunks'][number]): Html {

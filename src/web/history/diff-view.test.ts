@@ -38,6 +38,7 @@ test('a diff ends when its HTML is long, and links to each file that is not show
     patches: html``,
     here: ({ file = '' }) => `?file=${file}`,
     highlights: new Map(),
+    annotations: new Map(),
     isAlone: false,
   }
   const { text } = diffView(diff, context)

@@ -2,6 +2,7 @@ import type { LogSegment } from '../../render/ansi-log.ts'
 import { type Html, html } from '../../render/html.ts'
 import { createLogReader, outputLines, renderSegments } from '../../render/log-lines.ts'
 import { counted } from '../display-text.ts'
+import { annotationList } from '../history/annotation-view.ts'
 import { icon } from '../icons.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
 import { problemNotice } from '../problem-page.ts'
@@ -67,6 +68,7 @@ async function showRun(context: PageContext): Promise<View> {
 <p class="run-links"><a href="${logHref}">Whole log</a> · <a href="${logHref}${ofAttempt ? '&' : '?'}plain">as text</a></p></nav>
 <div class="run-main">
 <div id="run-digest" data-part>${digest(run, steps, context)}</div>
+<div id="run-annotations" data-part>${annotationList(run.annotations, { to, name, commit: run.commit })}</div>
 <div id="run-timeline" data-part>${runTimeline(run, steps, time.at)}</div>
 <div id="run-steps">${steps.map((step) => {
       const isOpen = opened.has(step.number)
@@ -165,6 +167,7 @@ function digest(
       ? html`It last succeeded in <a href="${to.of(name, `runs/${green.number}`)}">run ${green.number}</a>${since > 0 && html`, <a href="${lastCommit}">${counted(since, 'commit')}</a> ago`}.`
       : failure && 'It has not succeeded on this branch.'
   }</p>
+${(failure?.annotations ?? []).map(({ file, line, message }) => html`<p class="bad">${file !== '' && html`<span class="mono">${file}${line !== null && `:${line}`}</span> `}${message}</p>`)}
 ${digestLog(failed)}</section>`
 }
 

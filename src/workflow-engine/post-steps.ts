@@ -1,0 +1,82 @@
+import { evaluateCondition } from '../workflow-parser/evaluate.ts'
+import type { Scope } from '../workflow-parser/scope.ts'
+import { emitEnd } from './emit-steps.ts'
+import { evaluateBoolean, evaluateEnvironment } from './evaluate-settings.ts'
+import type { ReportedStep } from './plan-steps.ts'
+import { reportStep } from './report-step.ts'
+import {
+  type HookStep,
+  type PostStep,
+  type RunningJob,
+  type StepList,
+  stepScope,
+} from './running-job.ts'
+import { followCancellation } from './step-cancellation.ts'
+import { ended, type StepEnd } from './step-end.ts'
+import { toFault } from './to-fault.ts'
+
+/** Adds a step to the end of the job, and reports that it is planned. */
+export async function addPostStep(
+  running: RunningJob,
+  { name, ...post }: Omit<PostStep, 'reported'> & { name: string },
+): Promise<void> {
+  const known = running.postSteps.find(({ key }) => key === post.key)
+  if (known) return void Object.assign(known, post)
+  const { run, planned } = running
+  const number = run.nextStep()
+  running.postSteps.push({ ...post, reported: { number, name } })
+  await run.emit({ kind: 'step-planned', job: planned.number, step: number, name })
+}
+
+/** Runs the steps for the end of the job, the last added first. Their failures are failures of the job. */
+export async function runPostSteps(running: RunningJob, jobList: StepList): Promise<void> {
+  for (let post = running.postSteps.pop(); post; post = running.postSteps.pop()) {
+    const { failed, cancelSignal, killSignal } = jobList
+    // The state of the job counts, not that of an action that has ended.
+    const list = { ...post.list, failed, cancelSignal, killSignal }
+    const conclusion = await runHook(running, post.reported, { ...post, list })
+    if (conclusion === 'failure' || conclusion === 'timed_out') jobList.failed ??= conclusion
+  }
+}
+
+/** Runs a hook if its condition holds. Returns its conclusion after `continue-on-error`. */
+export async function runHook(
+  running: RunningJob,
+  { number, name }: ReportedStep,
+  hook: HookStep,
+): Promise<StepEnd['conclusion']> {
+  const { run } = running
+  const { step, list, condition } = hook
+  const skip = async () => {
+    await emitEnd(run, number, ended('skipped'))
+    return 'skipped' as const
+  }
+  if (list.killSignal.aborted) return skip()
+  const outerEnv = { ...running.env, ...list.env }
+  let prepared: { env: Record<string, string>; scope: Scope; continuesOnError: boolean }
+  try {
+    const ownEnv = evaluateEnvironment(step.env, stepScope(running, list, step, outerEnv))
+    const scope = stepScope(running, list, step, { ...outerEnv, ...ownEnv })
+    if (condition !== 'always' && !evaluateCondition(condition, scope)) return skip()
+    const continuesOnError = evaluateBoolean(step.continueOnError, scope) || list.continuesOnError
+    prepared = { env: { ...list.env, ...ownEnv }, scope, continuesOnError }
+  } catch (error) {
+    await reportStep(
+      { running, step: number, plannedName: name, name, isTolerated: false },
+      async () => ended('failure', { fault: toFault(error) }),
+    )
+    return 'failure'
+  }
+  const { env, scope, continuesOnError } = prepared
+  using following = followCancellation(
+    running,
+    list,
+    condition === 'always' ? condition : { condition, scope },
+  )
+  const { signal } = following
+  const end = await reportStep(
+    { running, step: number, plannedName: name, name, isTolerated: continuesOnError },
+    (output) => hook.run({ running, list, number, env, scope, signal, output }),
+  )
+  return continuesOnError ? 'success' : end.conclusion
+}

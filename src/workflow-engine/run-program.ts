@@ -1,0 +1,100 @@
+import { posix } from 'node:path'
+import type { Scope } from '../workflow-parser/scope.ts'
+import { actionInputs, inputVariables } from './action-inputs.ts'
+import { evaluateEnvironment, evaluateTimeout } from './evaluate-settings.ts'
+import { joinNames, nameOf, type PlannedProgram } from './plan-steps.ts'
+import { addPostStep } from './post-steps.ts'
+import { reportStep } from './report-step.ts'
+import { runStepCommand } from './run-step-command.ts'
+import { githubOf, type RunningJob, type StepList } from './running-job.ts'
+import type { StepEnd } from './step-end.ts'
+import type { StepOutput } from './step-output.ts'
+
+type RunOptions = {
+  running: RunningJob
+  list: StepList
+  planned: PlannedProgram
+  env: Record<string, string>
+  scope: Scope
+  signal: AbortSignal
+  continuesOnError: boolean
+}
+
+/** Runs the main program of an action for Node.js; its `post` then runs after the steps of the job. */
+export async function runProgram(options: RunOptions): Promise<StepEnd> {
+  const { running, list, planned, scope, continuesOnError } = options
+  const { run } = running
+  const name = joinNames([...list.names, nameOf(planned.step, scope, run.masker)])
+  await registerPost(options, name)
+  return reportStep(
+    {
+      running,
+      step: planned.number,
+      plannedName: planned.name,
+      name,
+      isTolerated: continuesOnError || list.continuesOnError,
+    },
+    (output) => runPart({ ...options, number: planned.number, file: planned.program.main, output }),
+  )
+}
+
+type PartOptions = Omit<RunOptions, 'continuesOnError'> & {
+  number: number
+  /** Relative to the folder of the action. */
+  file: string
+  output: StepOutput
+}
+
+/** Runs one of the programs of an action; they share what they save. */
+export async function runPart(options: PartOptions): Promise<StepEnd> {
+  const { running, list, planned, number, file, env, scope, signal, output } = options
+  const { run, workspace } = running
+  const { step, action, program } = planned
+  const state = stateOf(running, planned)
+  // The programs of an action also get inputs that it does not declare.
+  const inputs = { ...evaluateEnvironment(step.with, scope), ...actionInputs(planned, scope) }
+  const saved = Object.entries(state).map(([name, value]) => [`STATE_${name}`, value])
+  const { node } = run.sandbox
+  await output.note(
+    node
+      ? `Node.js ${node.version} runs this action, which names ${program.using}.\n`
+      : `The \`node\` of PATH runs this action, which names ${program.using}.\n`,
+  )
+  const path = posix.join(workspace.inside.workspace, action.path, file)
+  const end = await runStepCommand({
+    running,
+    number,
+    command: () => [node?.path ?? 'node', path],
+    cwd: workspace.inside.workspace,
+    env: { ...env, ...inputVariables(inputs), ...Object.fromEntries(saved) },
+    github: githubOf(running, list, step),
+    timeoutMs: evaluateTimeout(step.timeoutMinutes, scope, run.plan.limits),
+    signal,
+    output,
+  })
+  Object.assign(state, output.state, end.state)
+  return end
+}
+
+function stateOf({ states }: RunningJob, planned: PlannedProgram): Record<string, string> {
+  const state = states.get(planned) ?? {}
+  states.set(planned, state)
+  return state
+}
+
+/** Adds the `post` of an action to the end of the job; `name` is that of the step. */
+export async function registerPost(
+  { running, list, planned }: Pick<RunOptions, 'running' | 'list' | 'planned'>,
+  name: string,
+): Promise<void> {
+  const { post } = planned.program
+  if (!post) return
+  await addPostStep(running, {
+    key: planned,
+    name: `Post ${name}`,
+    step: planned.step,
+    list,
+    condition: post.if ?? 'always',
+    run: (options) => runPart({ ...options, planned, file: post.file }),
+  })
+}

@@ -1,0 +1,62 @@
+import type { Json } from '../base/json.ts'
+import { createHashFiles } from './hash-files.ts'
+import type { RunningJob } from './running-job.ts'
+import { type StepEnd, stepEndOf } from './step-end.ts'
+import { openStepFiles, type StepFiles } from './step-files.ts'
+import type { StepOutput } from './step-output.ts'
+import { stepVariables } from './variables.ts'
+
+type Options = {
+  running: RunningJob
+  /** The number of the step. */
+  number: number
+  /** The name of the step's script in the folder of its files, and its text. */
+  script?: { name: string; text: string }
+  command: (files: StepFiles) => [string, ...string[]]
+  cwd: string
+  /** The environment of the step and of the actions around it. */
+  env: Record<string, string>
+  /** The `github` context. */
+  github: Record<string, Json>
+  timeoutMs: number
+  signal: AbortSignal
+  output: StepOutput
+}
+
+/** Runs the program of a step, and applies what it has left in its environment files to the job. */
+export async function runStepCommand(options: Options): Promise<StepEnd> {
+  const { running, number, script, command, cwd, env, github, timeoutMs, signal, output } = options
+  const { run, workspace } = running
+  const files = openStepFiles(workspace, number, script)
+  const commandEnd = await workspace.run({
+    command: command(files),
+    env: stepVariables({
+      plan: run.plan,
+      github: { ...github, ...files.github },
+      // It is always an object in the contexts of a running job.
+      runner: running.contexts.runner as Parameters<typeof stepVariables>[0]['runner'],
+      secrets: running.secrets,
+      env: { ...running.env, ...env },
+      home: workspace.inside.home,
+      path: run.runner.path,
+      addedPath: running.addedPath,
+    }),
+    cwd,
+    timeoutMs,
+    signal,
+    onOutput: (bytes) => output.push(bytes),
+  })
+  running.hashFiles = createHashFiles(workspace)
+  const end = stepEndOf(commandEnd, { timeoutMs, stop: signal.aborted ? signal.reason : undefined })
+  const left = await files.read(run.masker)
+  const { outputs, summary, state } = left
+  running.lengthLeft -= JSON.stringify([left.env, left.path, outputs, state]).length
+  if (running.lengthLeft < 0)
+    throw new Error('The steps of the job set too many variables and outputs.')
+  Object.assign(running.env, left.env)
+  running.addedPath.unshift(...left.path)
+  for (const note of left.notes) await output.note(`${note}\n`)
+  const result = { ...end, outputs, summary, state }
+  if (left.fault === undefined || end.conclusion !== 'success') return result
+  return { ...result, conclusion: 'failure', fault: left.fault }
+}
