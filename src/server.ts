@@ -283,6 +283,7 @@ async function recover({ app, gitServer, settings, log }: Recovery): Promise<voi
   await assertSameStore(db, isShared)
   await gitServer.finalizePushes()
   await imports.sweep()
+  await workflows.prepareFiles()
   await workflows.recover()
   const { quarantined, missing } = await repositories.reconcile()
   if (quarantined.length > 0) log.error({ quarantined }, 'repositories missing from the database')
@@ -380,6 +381,7 @@ async function startWork(parts: WorkParts) {
     'deleted webhook clean-up': webhooks.purge,
     'delivery pruning': () => webhooks.prune(signal),
     'store clean-up': store.sweep,
+    'artifact and cache clean-up': app.workflows.sweepFiles,
     'trash clean-up': directories.emptyTrash,
     'audit log pruning': () => pruneAudit({ db, clock, keptDays: settings.auditKeptDays, signal }),
     'session pruning': app.sessions.prune,

@@ -748,6 +748,32 @@ const examples: Record<string, Example[]> = {
       fix: /log .*restart the service/,
     },
   ],
+  'run-files': [
+    {
+      when: 'the content of an artifact is missing',
+      arrange: ({ database }) =>
+        query(
+          database,
+          "insert into run_files values ('01m0000000000000000000000a', 'r', 'n', 'kept', 5, '', 1)",
+        ),
+      level: 'fault',
+      found: /^The content 01m0000000000000000000000a of an artifact or cache is missing\.$/,
+      fix: /svc artifacts delete/,
+    },
+    {
+      when: 'a file is unknown',
+      async arrange({ dataDir }) {
+        const folder = join(dataDir, 'run-files', '0b')
+        await mkdir(folder, { recursive: true })
+        await writeFile(join(folder, '01m0000000000000000000000b'), 'stray')
+        return undefined
+      },
+      level: 'warning',
+      found: /^The database does not know \S+run-files\/0b\/01m0000000000000000000000b\.$/,
+      fix: /^rm \S+0b$/,
+      isMended: true,
+    },
+  ],
   webhooks: [
     {
       when: 'a webhook was disabled as its receiver took nothing',

@@ -10,7 +10,9 @@ import { after, before, describe, test } from 'node:test'
 import { until } from './support/condition.ts'
 import { type InProcess, startInProcess } from './support/in-process.ts'
 import { cloneBody, gitHeaders } from './support/raw-git.ts'
+import { connectRaw, parseAnswer } from './support/raw-http.ts'
 import { mustClaim } from './support/run-by-hand.ts'
+import { put } from './support/run-files.ts'
 import type { Client } from './support/service.ts'
 import { oneStep, pushFiles } from './support/workflow-site.ts'
 
@@ -190,6 +192,53 @@ const cases: Record<string, Case[]> = {
       open: ({ run }) => readSlowly(`${run?.path}/source`, { token: run?.own.token ?? '' }),
     },
   ],
+  'PUT /runner/runs/:id/artifacts': [
+    {
+      losses: ofRun,
+      hasRun: true,
+      open: ({ run }) => sendSlowly(run, 'artifacts?name=a'),
+    },
+  ],
+  'GET /runner/runs/:id/artifacts/content': [
+    {
+      losses: ofRun,
+      hasRun: true,
+      async open({ run }) {
+        await storeNoise(run, 'artifacts?name=a')
+        const token = run?.own.token ?? ''
+        return readSlowly(`${run?.path}/artifacts/content?name=a`, { token })
+      },
+    },
+  ],
+  'PUT /runner/runs/:id/caches': [
+    {
+      losses: ofRun,
+      hasRun: true,
+      open: ({ run }) => sendSlowly(run, 'caches?key=k&version=v'),
+    },
+  ],
+  'GET /runner/runs/:id/caches': [
+    {
+      losses: ofRun,
+      hasRun: true,
+      async open({ run }) {
+        await storeNoise(run, 'caches?key=k&version=v')
+        const token = run?.own.token ?? ''
+        return readSlowly(`${run?.path}/caches?keys=k&version=v`, { token })
+      },
+    },
+  ],
+  'GET /repos/:name/workflows/:id/artifacts/:artifact': [
+    {
+      losses: ofRepository,
+      hasRun: true,
+      async open({ run, name, member }) {
+        await storeNoise(run, 'artifacts?name=a')
+        const path = `/repos/${name}/workflows/${run?.plan.runId}/artifacts/a?format=tar.zst`
+        return readSlowly(path, { token: member.token })
+      },
+    },
+  ],
   'GET /repos/:repository/info/refs': [
     {
       losses: ofRepository,
@@ -358,6 +407,33 @@ async function readSlowly(path: string, { token, headers, body }: Sent) {
       else response.once('close', () => resolve())
     })
     assert.equal(isComplete, false)
+  }
+}
+
+async function storeNoise(run: Scene['run'], path: string): Promise<void> {
+  assert.ok(run)
+  assert.equal((await put(run, path, randomBytes(largeBytes))).status, 201)
+}
+
+/** Sends the beginning of a content, and waits for the answer. */
+async function sendSlowly(run: Scene['run'], path: string) {
+  assert.ok(run)
+  const connection = await connectRaw(service.url)
+  connection.request(`PUT ${run.path}/${path}`, {
+    authorization: `Bearer ${run.own.token}`,
+    'content-type': 'application/zstd',
+    'content-length': 1000,
+    connection: 'close',
+  })
+  connection.socket.write(randomBytes(999))
+  const isOpen = async () =>
+    (await service.db.selectFrom('runFiles').select('id').where('state', '=', 'open').execute())
+      .length > 0
+  await until('it is being received', isOpen)
+  return async () => {
+    const answer = parseAnswer(await connection.end())
+    assert.equal(answer?.status, 401)
+    await until('nothing of it stays', async () => !(await isOpen()))
   }
 }
 

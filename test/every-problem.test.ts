@@ -19,6 +19,8 @@ import { type InProcess, startInProcess } from './support/in-process.ts'
 import { publish } from './support/publish.ts'
 import { finishedPushes } from './support/pushes.ts'
 import { cloneBody, gitHeaders } from './support/raw-git.ts'
+import { mustClaim } from './support/run-by-hand.ts'
+import { archiveOf, put } from './support/run-files.ts'
 import { type Answer, type Client, createClient, toAnswer } from './support/service.ts'
 import { newKeyLine } from './support/ssh-keys.ts'
 import { oneStep, pushFiles } from './support/workflow-site.ts'
@@ -29,7 +31,11 @@ let member: Client
 let admin: Client
 
 before(async () => {
-  service = await startInProcess({ SVC_PUSH_MAX_REFS: '3', SVC_JSON_BODY_SECONDS: '1' })
+  service = await startInProcess({
+    SVC_PUSH_MAX_REFS: '3',
+    SVC_JSON_BODY_SECONDS: '1',
+    SVC_ARTIFACTS_REPOSITORY_MAX: '4KiB',
+  })
   project = await createProject()
   admin = createClient(service.url, service.adminToken)
   member = await service.client({ username: 'member', permissions: ['repo:read', 'repo:write'] })
@@ -53,6 +59,15 @@ async function cancelledRun(): Promise<{ id: string }> {
   const { body } = await admin.post('/repos/small/workflows', {})
   await admin.post(`/repos/small/workflows/${body.id}/cancel`)
   return body
+}
+
+async function runnersRun() {
+  await pushFiles(admin, 'small', oneStep('true'))
+  const { body } = await admin.post('/repos/small/workflows', {})
+  for (;;) {
+    const run = await mustClaim(admin)
+    if (run.plan.runId === body.id) return run
+  }
 }
 
 // The service writes in this process: a connection that waited would wait for itself.
@@ -280,6 +295,23 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
     return admin.get('/events?after=1')
   },
   run_not_found: () => admin.get('/repos/site/workflows/nothing'),
+  artifact_not_found: async () => {
+    const { id } = await cancelledRun()
+    return admin.get(`/repos/small/workflows/${id}/artifacts/nothing`)
+  },
+  cache_not_found: () => admin.delete('/repos/site/caches/nothing'),
+  artifact_unreadable: async () => {
+    const run = await runnersRun()
+    await put(run, 'artifacts?name=a', randomBytes(100))
+    return admin.get(`/repos/small/workflows/${run.plan.runId}/artifacts/a`)
+  },
+  artifact_exists: async () => {
+    const run = await runnersRun()
+    await put(run, 'artifacts?name=a', archiveOf('a', 'a'))
+    return put(run, 'artifacts?name=a', archiveOf('a', 'a'))
+  },
+  artifact_quota_exceeded: async () =>
+    put(await runnersRun(), 'artifacts?name=a', randomBytes(5000)),
   run_completed: async () => {
     const { id } = await cancelledRun()
     return admin.post(`/repos/small/workflows/${id}/cancel`)

@@ -132,7 +132,7 @@ for (const isChunked of [false, true]) {
   test(`a body ${framing} beyond every limit gets a response at once, and is not read to its end`, async () => {
     for (const route of routes) {
       const type =
-        route.kind === 'stream' ? (route.consumes ?? 'application/json') : 'application/json'
+        route.kind === 'public' ? 'application/json' : (route.consumes ?? 'application/json')
       for (const fill of ['[', '00000009done\n']) {
         const body = {
           headers: `content-type: ${type}\r\n`,

@@ -10,6 +10,8 @@ type ActionData = {
   'run.started': { runId: string; number: number; files: string[]; ref: string; commit: string }
   'run.rerun': { runId: string; jobs: 'all' | 'failed' }
   'run.cancelled': { runId: string }
+  'artifact.deleted': { runId: string; name: string }
+  'cache.deleted': { key: string | null; ref: string | null; count: number }
   'webhook.pinged': { webhookId: string; deliveryId: string }
   'delivery.retried': { webhookId: string; deliveryId: string }
   'deliveries.replayed': {
@@ -29,6 +31,8 @@ const otherActions = [
   'run.started',
   'run.rerun',
   'run.cancelled',
+  'artifact.deleted',
+  'cache.deleted',
   'webhook.pinged',
   'delivery.retried',
   'deliveries.replayed',

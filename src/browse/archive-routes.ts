@@ -1,14 +1,9 @@
 import { Readable } from 'node:stream'
 import { Type } from 'typebox'
+import { toContentDisposition } from '../http/content-disposition.ts'
 import { closed, route } from '../http/route.ts'
 import { PathQuery, toRawPath } from './api-path.ts'
-import {
-  type ArchiveFormat,
-  archiveNameOf,
-  archiveTypes,
-  openArchive,
-  toContentDisposition,
-} from './archive.ts'
+import { type ArchiveFormat, archiveNameOf, archiveTypes, openArchive } from './archive.ts'
 import { type BrowseParts, missingRepository, openToRead } from './browse-parts.ts'
 import { keyOf } from './cached-responses.ts'
 import { commitUnreadable, findCommit, RevisionQuery, revisionProblems } from './revisions.ts'

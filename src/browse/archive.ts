@@ -79,14 +79,3 @@ export function archiveNameOf(repository: string, revision: string): string {
   const name = `${repository}-${revision}`.replace(/[^\p{L}\p{N}._-]+/gu, '-')
   return [...name].slice(0, nameMaxLength).join('')
 }
-
-/** A Content-Disposition header: RFC 6266, with the encoding of RFC 8187. */
-export function toContentDisposition(fileName: string): string {
-  const plain = fileName.replace(/[^\w.-]/g, '_')
-  if (plain === fileName) return `attachment; filename="${plain}"`
-  const encoded = encodeURIComponent(fileName).replace(
-    /['()*]/g,
-    (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`,
-  )
-  return `attachment; filename="${plain}"; filename*=UTF-8''${encoded}`
-}

@@ -6,6 +6,7 @@ import { auditOperations } from './operations/audit-operations.ts'
 import { browseOperations } from './operations/browse-operations.ts'
 import { protectionOperations } from './operations/protection-operations.ts'
 import { repositoryOperations } from './operations/repository-operations.ts'
+import { runFileOperations } from './operations/run-file-operations.ts'
 import { pushOperations, runOperations } from './operations/run-operations.ts'
 import { serviceOperations } from './operations/service-operations.ts'
 import { webhookOperations } from './operations/webhook-operations.ts'
@@ -19,6 +20,7 @@ export const operations: ClientOperation[] = [
   ...serviceOperations,
   ...auditOperations,
   ...runOperations,
+  ...runFileOperations,
   ...pushOperations,
   ...browseOperations,
   ...writeOperations,
@@ -34,6 +36,8 @@ const groups: Record<string, string> = {
   keys: 'manage SSH keys',
   secrets: 'manage secrets of repositories',
   runs: 'start, watch and repeat workflow runs',
+  artifacts: 'list and download artifacts of workflow runs',
+  caches: 'list and delete caches of workflow runs',
   pushes: 'list pushes, and undo them',
   browse: 'read files and history without a clone',
   refs: 'create, move and delete branches and tags',

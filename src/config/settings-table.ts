@@ -14,6 +14,7 @@ import { gitLimitSettings } from './git-limit-settings.ts'
 import { httpSettings } from './http-settings.ts'
 import { importSettings } from './import-settings.ts'
 import { pageSettings } from './page-settings.ts'
+import { runFileSettings } from './run-file-settings.ts'
 import type { Setting } from './setting.ts'
 import {
   encryptionKeyForm,
@@ -332,6 +333,7 @@ export const settings = {
     fault: allowedFault,
   } satisfies Setting<Allowed>,
   ...workflowSettings,
+  ...runFileSettings,
   ...eventSettings,
   maintenancePushes: {
     variable: 'SVC_MAINTENANCE_PUSHES',

@@ -2,6 +2,7 @@ import type { Generated, Insertable, Kysely, Selectable, Transaction } from 'kys
 import type { Role } from '../access/roles.ts'
 import type { PushTable } from './push-schema.ts'
 import type { RunAnnotationRow } from './run-annotation-schema.ts'
+import type { ArtifactRow, RunCacheRow, RunFileRow } from './run-file-schema.ts'
 import type { LoginCodeRow, SessionRow } from './session-schema.ts'
 import type { NodeRow, PackRow, RefRow, UploadRow } from './shared-store-schema.ts'
 import type {
@@ -42,6 +43,9 @@ export type Schema = {
   runAnnotations: RunAnnotationRow
   runLogs: RunLogRow
   schedules: ScheduleRow
+  runFiles: RunFileRow
+  artifacts: ArtifactRow
+  runCaches: RunCacheRow
   webhooks: WebhookTable
   webhookSecrets: WebhookSecretRow
   deliveries: DeliveryTable

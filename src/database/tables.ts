@@ -84,6 +84,15 @@ export const tables: readonly Table[] = [
   { name: 'run_annotations', key: ['run_id', 'attempt', 'number'], owner: 'workflows' },
   { name: 'run_logs', key: ['run_id', 'attempt', 'start'], owner: 'workflows' },
   { name: 'schedules', key: ['repository_id', 'file', 'cron', 'timezone'], owner: 'workflows' },
+  {
+    name: 'run_files',
+    key: ['id'],
+    owner: 'run-files',
+    readers: byDoctor,
+    isTransient: true,
+  },
+  { name: 'artifacts', key: ['id'], owner: 'run-files', isTransient: true },
+  { name: 'run_caches', key: ['id'], owner: 'run-files', isTransient: true },
   { name: 'webhooks', key: ['id'], owner: 'webhooks', readers: { ...byDoctor, ...byMetrics } },
   {
     name: 'webhook_secrets',

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { databaseNow } from '../database/database-clock.ts'
 import { migrations } from '../database/migrations/migrations.ts'
+import type { RunFileRow } from '../database/run-file-schema.ts'
 import type { AuditRow, Db } from '../database/schema.ts'
 
 /** The schema version of this svc: its number of migrations. */
@@ -129,9 +130,9 @@ export async function findOldestDue(db: Db): Promise<number | null> {
   return row.dueAt === null ? null : Number(row.dueAt)
 }
 
-/** Files of packs in the bucket of a shared store, by their keys. */
+/** Files in the bucket of a shared store, by their keys. */
 export type StoredFiles = {
-  /** Those that repositories need. */
+  /** Those that repositories and their runs need. */
   live: Map<string, { bytes: number; repository: string }>
   /** Those that are being uploaded, or will be deleted. */
   others: Set<string>
@@ -157,7 +158,23 @@ export async function listStoredFiles(db: Db): Promise<StoredFiles> {
       else others.add(`${key}.${type}`)
     }
   }
+  for (const { id, repositoryId, state, size } of await listRunFiles(db)) {
+    const key = `run-files/${repositoryId}/${id}`
+    if (state === 'kept') live.set(key, { bytes: size, repository: repositoryId })
+    else others.add(key)
+  }
   return { live, others }
+}
+
+/** Lists the contents of artifacts and caches. */
+export function listRunFiles(
+  db: Db,
+): Promise<Pick<RunFileRow, 'id' | 'repositoryId' | 'state' | 'size'>[]> {
+  return db
+    .selectFrom('runFiles')
+    .select(['id', 'repositoryId', 'state', 'size'])
+    .orderBy('id')
+    .execute()
 }
 
 const auditBatchSize = 2000

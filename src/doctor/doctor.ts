@@ -12,6 +12,7 @@ import { objectsCheck } from './objects-check.ts'
 import { httpPortCheck, sshPortCheck } from './port-checks.ts'
 import { programCheck } from './program-check.ts'
 import { pushesCheck, repositoriesCheck, repositoryFilesCheck } from './repository-checks.ts'
+import { runFilesCheck } from './run-files-check.ts'
 import { sandboxCheck } from './sandbox-check.ts'
 import { secretsCheck } from './secrets-check.ts'
 import { settingsCheck } from './settings-check.ts'
@@ -40,6 +41,7 @@ export const checks: Check[] = [
   repositoriesCheck,
   repositoryFilesCheck,
   pushesCheck,
+  runFilesCheck,
   webhooksCheck,
   auditCheck,
   leftoversCheck,

@@ -8,10 +8,10 @@ const retryMs = 2000
 // The collector needs an hour, and a stopped service collects nothing.
 const strayAfterMs = 24 * 60 * 60 * 1000
 
-/** Checks that the bucket of a shared store has every pack, and nothing else. */
+/** Checks that the bucket of a shared store has every pack and every content of runs, and nothing else. */
 export const storeCheck: Check = {
   id: 'store',
-  title: 'packs against the bucket',
+  title: 'packs, artifacts and caches against the bucket',
   isLong: true,
   async run(context) {
     if (!context.setting('store')) return [ok('Repositories are in the data directory.')]
@@ -32,7 +32,7 @@ export const storeCheck: Check = {
       ...firstOf(missingFrom(listed, before, after)),
       ...firstOf(straysIn(listed, before, after)),
     ]
-    return orOk(findings, `${counted(after.live.size, 'file')} of packs, all in the bucket.`)
+    return orOk(findings, `${counted(after.live.size, 'file')}, all in the bucket.`)
   },
 }
 

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Readable } from 'node:stream'
 import type { AccessWatch } from '../access/access-watch.ts'
 import type { Principal } from '../access/principal.ts'
 import type { Admit, Caller } from './admission.ts'
@@ -35,6 +36,8 @@ export type JsonCall = PublicOrigin & {
   params: Record<string, string>
   query: URLSearchParams
   readBody: () => Promise<unknown>
+  /** Opens a body of another content type than JSON. Throws `unsupported_media_type`. */
+  openBody: (contentType: string) => Readable
   setStatus: (status: number) => void
   setType: (type: string) => void
   setHeader: (name: string, value: string) => void

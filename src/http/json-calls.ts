@@ -1,7 +1,7 @@
 import type { Access } from '../access/access-watch.ts'
 import { matchesTag } from './entity-tag.ts'
 import type { JsonCall, JsonCallParts, PerformCall } from './json-call.ts'
-import type { JsonRoute, OperationInput } from './route.ts'
+import type { BodyStream, JsonRoute, OperationInput } from './route.ts'
 import { createSubcalls } from './subcalls.ts'
 import { checkBody, checkQuery } from './validation.ts'
 import { ResponseWatch } from './watch-response.ts'
@@ -32,7 +32,8 @@ export function createJsonCalls(parts: JsonCallParts): PerformCall {
     if (writing.has(route.method) && permission !== 'run' && !route.isServedWhenFull)
       await requireSpace()
     const query = checkQuery(route.query, call.query)
-    const body = checkBody(route.body, await call.readBody())
+    const body =
+      route.consumes === undefined ? checkBody(route.body, await call.readBody()) : undefined
     setStatus(route.status)
     setType(route.produces)
     let created: AbortController | undefined
@@ -60,6 +61,7 @@ export function createJsonCalls(parts: JsonCallParts): PerformCall {
       publicOrigin,
       isHead: call.isHead,
       header: (name: string) => headers[name]?.toString(),
+      bodyStream: toBodyStream(route, call),
       setHeader,
       setStatus,
       setType,
@@ -86,6 +88,17 @@ export function createJsonCalls(parts: JsonCallParts): PerformCall {
   }
 
   return perform
+}
+
+function toBodyStream({ path, consumes }: JsonRoute, { headers, openBody }: JsonCall): BodyStream {
+  const { 'content-length': length } = headers
+  return {
+    declaredBytes: length === undefined ? undefined : Number(length),
+    open() {
+      if (consumes === undefined) throw new Error(`${path} takes a JSON body`)
+      return openBody(consumes)
+    },
+  }
 }
 
 // Clients check again before each use, since rights can end at any moment.

@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Problem } from '../base/problem.ts'
 import { createFairLimiter } from '../concurrency/fair-limiter.ts'
 import type { PlainSettings } from '../config/settings.ts'
 import type { Caller } from './admission.ts'
@@ -59,6 +60,7 @@ export function createJsonRoutes({ settings, openRequests, perform }: Dependenci
       params: paramsOf(route, request),
       query: queryOf(request),
       readBody: () => readBody(route, exchange, permits),
+      openBody: (contentType) => openBody(contentType, exchange),
       setStatus: (status) => void reply.status(status),
       setType: (type) => void reply.type(type),
       setHeader: (name, value) => void reply.header(name, value),
@@ -66,6 +68,16 @@ export function createJsonRoutes({ settings, openRequests, perform }: Dependenci
     if (result instanceof Readable) assertLongLived(route)
     return sendResult(route, { request, reply, result })
   }
+}
+
+function openBody(contentType: string, { request, reply }: Exchange): Readable {
+  if (request.headers['content-type'] !== contentType)
+    throw new Problem(
+      'unsupported_media_type',
+      `Send the body as \`Content-Type: ${contentType}\`.`,
+    )
+  if (expectsContinue(request.raw)) reply.raw.writeContinue()
+  return request.raw
 }
 
 function mayExceed({ headers }: FastifyRequest['raw'], maxBytes: number): boolean {

@@ -221,7 +221,7 @@ function requestBodyOf(route: Route): object {
       requestBody: { required: true, content: { 'application/json': { schema: route.body } } },
     }
   }
-  if (route.kind === 'stream' && route.consumes) {
+  if (route.kind !== 'public' && route.consumes) {
     return { requestBody: { required: true, content: { [route.consumes]: {} } } }
   }
   return {}

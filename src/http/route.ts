@@ -89,6 +89,14 @@ export type OperationResult = {
   value: unknown
 }
 
+/** A body that is read as it arrives. */
+export type BodyStream = {
+  /** Its size by its Content-Length; undefined when it is sent in chunks. */
+  declaredBytes: number | undefined
+  /** Starts reading it; a client with `Expect: 100-continue` sends it from then on. Throws `unsupported_media_type`. */
+  open: () => Readable
+}
+
 type Context = PublicOrigin & {
   principal: Principal
   params: AnyParams
@@ -101,6 +109,8 @@ type Context = PublicOrigin & {
   isHead: boolean
   /** Returns a header of the request by its lower-case name. */
   header: (name: string) => string | undefined
+  /** The body of a route that `consumes` another content type than JSON. */
+  bodyStream: BodyStream
   setHeader: (name: string, value: string) => void
   /** Sets one of the other success statuses. */
   setStatus: (status: number) => void
@@ -136,6 +146,8 @@ export type JsonRoute = Common &
     body: TSchema | undefined
     /** The maximum size of the body, if it is not that of all others. */
     bodyMaxBytes: number | undefined
+    /** The content type of a body that the handler streams; undefined if it is JSON. */
+    consumes: string | undefined
     status: number
     /** Further success statuses, with the same body schema. */
     otherStatuses: number[]
@@ -211,6 +223,8 @@ type Definition<P, Q extends TSchema, B extends TSchema, R extends TSchema, Foun
   body?: B
   /** The maximum size of the body in bytes, where more than SVC_JSON_BODY_MAX is useful. */
   bodyMaxBytes?: number
+  /** The content type of a body that is not JSON: the handler streams it, and limits its size. */
+  consumes?: string
   /** The content type, if not JSON. */
   produces?: string
   otherTypes?: string[]
@@ -236,6 +250,7 @@ type Definition<P, Q extends TSchema, B extends TSchema, R extends TSchema, Foun
       | 'publicOrigin'
       | 'isHead'
       | 'header'
+      | 'bodyStream'
       | 'setHeader'
       | 'setStatus'
       | 'setType'
@@ -285,6 +300,7 @@ export function route<
     query,
     body,
     bodyMaxBytes: definition.bodyMaxBytes,
+    consumes: definition.consumes,
     status,
     otherStatuses: statuses.filter((other) => other !== status),
     produces,

@@ -73,6 +73,9 @@ export function createSubcalls({ routes, requestLog, perform }: Dependencies) {
         params,
         query,
         readBody: async () => body,
+        openBody() {
+          throw new Error(`${operationId} takes a body that is not JSON`)
+        },
         setStatus: (set) => {
           status = set
         },

@@ -19,6 +19,7 @@ type Effect = 'reads' | 'adds' | 'changes'
 const repository = { name: 'repository', description: 'name of the repository' }
 const run = { name: 'run', description: 'id of the run' }
 const commit = { name: 'commit', description: 'id of the commit, or a branch or tag' }
+const cache = { name: 'cache', description: 'id of the cache' }
 const push = { name: 'push', description: 'id of the push' }
 const webhook = { name: 'webhook', description: 'id of the webhook' }
 
@@ -283,6 +284,44 @@ export const mcpTools: McpTool[] = [
     operationId: 'rerunRun',
     effect: 'adds',
     pathArguments: { name: repository, id: run },
+  },
+  {
+    name: 'list_artifacts',
+    title: 'List the artifacts of a run',
+    description:
+      'Lists the files that a workflow run has kept, as archives, with their sizes. svc artifacts get downloads one.',
+    operationId: 'listArtifacts',
+    effect: 'reads',
+    pathArguments: { name: repository, id: run },
+  },
+  {
+    name: 'delete_artifact',
+    title: 'Delete an artifact of a run',
+    description: 'Deletes an artifact of a workflow run, by its id or name.',
+    operationId: 'deleteArtifact',
+    effect: 'changes',
+    pathArguments: {
+      name: repository,
+      id: run,
+      artifact: { name: 'artifact', description: 'id or name of the artifact' },
+    },
+  },
+  {
+    name: 'list_caches',
+    title: 'List the caches of workflow runs',
+    description: 'Lists what workflow runs of a repository keep for later runs, oldest first.',
+    operationId: 'listCaches',
+    effect: 'reads',
+    pathArguments: { name: repository },
+    defaults: page,
+  },
+  {
+    name: 'delete_cache',
+    title: 'Delete a cache of workflow runs',
+    description: 'Deletes a cache, by its id. Later runs make it again.',
+    operationId: 'deleteCache',
+    effect: 'changes',
+    pathArguments: { name: repository, id: cache },
   },
   {
     name: 'create_delegated_token',

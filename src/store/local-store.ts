@@ -27,6 +27,7 @@ export function createLocalStore({ pathOf, create, place, remove }: Dependencies
     release: async () => {},
     remove,
     sweep: async () => {},
+    bucket: undefined,
     shared: undefined,
     [Symbol.asyncDispose]: async () => {},
   }

@@ -83,6 +83,8 @@ export function createSharedStore(dependencies: Dependencies): Store {
       await collect(dependencies)
     },
 
+    bucket: storage,
+
     shared: {
       db,
       show: cache.advance,

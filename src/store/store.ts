@@ -3,6 +3,7 @@ import type { Db } from '../database/schema.ts'
 import type { Change, ChangeOutcome, CommittedChange } from './commit-change.ts'
 import type { LentPack } from './lent-packs.ts'
 import type { Generation } from './publish-generation.ts'
+import type { S3 } from './s3.ts'
 
 /**
  * Where repositories are durable, and how their files are reached. With a local store a repository is a directory of
@@ -25,6 +26,8 @@ export type Store = AsyncDisposable & {
   remove: (id: string) => Promise<void>
   /** Deletes what no repository needs any more. */
   sweep: () => Promise<void>
+  /** The object storage of a shared store, also for other content than packs; undefined for a local one. */
+  bucket: S3 | undefined
   /** Changes refs in the store itself; undefined for a local one, where git changes its files. */
   shared: SharedChanges | undefined
 }

@@ -6,6 +6,7 @@ import { eventPages } from './live/event-pages.ts'
 import { livePages } from './live/live-pages.ts'
 import type { PageRoute } from './match.ts'
 import { pushPages } from './pushes/push-pages.ts'
+import { artifactPages } from './runs/run-artifacts.ts'
 import { runListPages } from './runs/run-list-page.ts'
 import { runLogPages } from './runs/run-log-pages.ts'
 import { runPages } from './runs/run-page.ts'
@@ -28,6 +29,7 @@ export const pages: readonly PageRoute[] = [
   ...historyPages,
   ...runListPages,
   ...runPages,
+  ...artifactPages,
   ...runLogPages,
   ...pushPages,
   ...eventPages,

@@ -14,6 +14,7 @@ import type { CollaboratorList } from '../repositories/collaborator-routes.ts'
 import type { DeletedRepository } from '../repositories/deleted-repository-routes.ts'
 import type { Branches, Tags } from '../repositories/protection-routes.ts'
 import type { DescribedRepository, Repository } from '../repositories/repository-schemas.ts'
+import type { Artifact, Cache } from '../run-files/run-file-schemas.ts'
 import type { Secret } from '../secrets/secret-routes.ts'
 import type { SshKey } from '../ssh-keys/ssh-key-routes.ts'
 import type { Token } from '../tokens/token-routes.ts'
@@ -24,6 +25,7 @@ import type { CommitAnnotation, ListedRun, Run } from '../workflows/run-schemas.
 export type OperationValues = {
   compareCommits: Static<typeof ComparedCommits>
   getArchive: unknown
+  getArtifact: unknown
   getBlame: Static<typeof Blame>
   getCommit: Static<typeof CommitDetails>
   getDelivery: Static<typeof WholeDelivery>
@@ -34,6 +36,8 @@ export type OperationValues = {
   getRunLog: unknown
   getTree: Static<typeof Tree>
   getWebhook: Static<typeof Webhook>
+  listArtifacts: List<typeof Artifact>
+  listCaches: List<typeof Cache>
   listActivity: List<typeof RepositoryActivity>
   listAnnotations: List<typeof CommitAnnotation>
   listAuditEntries: List<typeof AuditEntrySchema>

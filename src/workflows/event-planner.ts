@@ -10,6 +10,7 @@ import {
   findRepositorySummary,
   type RepositorySummary,
 } from '../repositories/repository-summary-store.ts'
+import { hasCaches } from '../run-files/run-cache-store.ts'
 import type { Checker } from '../workflow-parser/checker.ts'
 import { nextTime } from '../workflow-parser/cron.ts'
 import type { Workflow } from '../workflow-parser/workflow.ts'
@@ -26,6 +27,8 @@ export type TriggerEvent = Awaited<ReturnType<typeof listEventsAfter>>[number]
 export type Reaction = {
   planned: PlannedRun[]
   schedules?: { repositoryId: string; rows: ScheduleRow[] }
+  /** A branch or tag that was deleted, and whose caches go with it. */
+  deletedRef?: { repositoryId: string; ref: string }
 }
 
 type Dependencies = {
@@ -46,10 +49,15 @@ export function createEventPlanner(dependencies: Dependencies) {
     objects: KeptObjects,
   ): Promise<Reaction> {
     const update: PushedUpdate & { pushId?: string } = JSON.parse(data)
-    const isWanted = /^refs\/(heads|tags)\//.test(update.ref) && update.after !== zeroId
     const repository =
       repositoryId === null ? undefined : await findRepositorySummary(db, repositoryId)
-    if (!isWanted || !repository) return { planned: [] }
+    if (!/^refs\/(heads|tags)\//.test(update.ref) || !repository) return { planned: [] }
+    if (update.after === zeroId) {
+      const deletedRef = { repositoryId: repository.id, ref: update.ref }
+      return (await hasCaches(db, repository.id, update.ref))
+        ? { planned: [], deletedRef }
+        : { planned: [] }
+    }
     const directory = await directoryOf(repository.id)
     const actor = { id: actorId, username: actorUsername }
     const plan = await planPush({

@@ -5,6 +5,7 @@ import { Problem } from '../base/problem.ts'
 import type { Notifier } from '../concurrency/notifier.ts'
 import type { Database } from '../database/database.ts'
 import type { RunConclusion } from '../database/schema.ts'
+import { deleteArtifactsOf } from '../run-files/artifact-store.ts'
 import {
   type Claimant,
   type Claimed,
@@ -103,6 +104,7 @@ export function createQueue(dependencies: Dependencies): Queue {
       if (!queued) return
       const attempt = { runId: run.id, attempt: run.attempt }
       await deleteJobsAndSteps(tx, attempt)
+      await deleteArtifactsOf(tx, attempt)
       await detachLog(tx, attempt)
       await addLog(tx, queued, [
         { step: null, prefix: '', text: `${reason} The run is queued again.\n` },

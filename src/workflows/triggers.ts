@@ -7,6 +7,7 @@ import { listEventsAfter } from '../events/event-store.ts'
 import { type KeptObjects, keepObjects } from '../git/objects/object-reader.ts'
 import type { Git } from '../git/process/git-process.ts'
 import { lockRepositorySummary } from '../repositories/repository-summary-store.ts'
+import { deleteCaches } from '../run-files/run-cache-store.ts'
 import type { Checker } from '../workflow-parser/checker.ts'
 import { createEventPlanner, type Reaction, type TriggerEvent } from './event-planner.ts'
 import type { PlanPush } from './plan-push.ts'
@@ -71,11 +72,16 @@ export function createTriggers(dependencies: Dependencies): TriggerService {
   }
 
   // The cursor moves in the transaction that creates the runs, so an event creates them once, even with several servers.
-  async function record(from: number, to: number, { planned, schedules }: Reaction): Promise<void> {
+  async function record(
+    from: number,
+    to: number,
+    { planned, schedules, deletedRef }: Reaction,
+  ): Promise<void> {
     const changed = await db.transaction().execute(async (tx) => {
       if ((await lockCursor(tx, 'workflows')) !== from) return []
       if (schedules && (await lockRepositorySummary(tx, schedules.repositoryId)))
         await replaceSchedules(tx, schedules.repositoryId, schedules.rows)
+      if (deletedRef) await deleteCaches(tx, deletedRef.repositoryId, { ref: deletedRef.ref })
       const created: CreatedRuns[] = []
       for (const one of planned) created.push(await createPlanned(tx, clock, one))
       await updateCursor(tx, 'workflows', to)
@@ -97,7 +103,8 @@ export function createTriggers(dependencies: Dependencies): TriggerService {
   ): Promise<boolean> {
     try {
       const reaction = await planner.plan(event, objects)
-      if (reaction.planned.length === 0 && !reaction.schedules) return false
+      const { planned, schedules, deletedRef } = reaction
+      if (planned.length === 0 && !schedules && !deletedRef) return false
       await record(from, event.seq, reaction)
     } catch (error) {
       failing = { seq: event.seq, tries: failing.seq === event.seq ? failing.tries + 1 : 1 }

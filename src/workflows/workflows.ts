@@ -3,8 +3,10 @@ import type { Principal } from '../access/principal.ts'
 import type { Clock } from '../base/clock.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
 import type { Log } from '../base/log.ts'
+import { Problem } from '../base/problem.ts'
 import { Sensitive } from '../base/sensitive.ts'
 import { hashToken } from '../base/token-string.ts'
+import type { FreeSpace } from '../config/free-space.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Database } from '../database/database.ts'
 import type { EventNotifier } from '../events/event-notifier.ts'
@@ -15,7 +17,8 @@ import type { JsonRoute } from '../http/route.ts'
 import type { Nodes } from '../nodes/nodes.ts'
 import { createSharedNotifier } from '../nodes/shared-notifier.ts'
 import type { Repositories } from '../repositories/repositories.ts'
-import type { LentPacks } from '../store/store.ts'
+import { createRunFiles } from '../run-files/run-files.ts'
+import type { Store } from '../store/store.ts'
 import { createChecker } from '../workflow-parser/checker.ts'
 import { type AwaitedRuns, createAwaitedRuns } from './awaited-runs.ts'
 import { isRunToken } from './claim-run.ts'
@@ -40,6 +43,10 @@ const runnerPrefix = 'svcrunner_'
 /** Workflows: their routes, their triggers, and the queue for runners. */
 export type Workflows = {
   routes: JsonRoute[]
+  /** Prepares the files of artifacts and caches for a server that starts. */
+  prepareFiles: () => Promise<void>
+  /** Deletes artifacts and caches that are over, unused, or beyond the limits. */
+  sweepFiles: () => Promise<void>
   /** Authenticates the server's own runner. */
   runnerSecret: Sensitive<string>
   /** Returns the principal of the server's own runner or of a run; undefined for any other token. */
@@ -72,10 +79,8 @@ type Dependencies = {
   repositories: Repositories
   /** Opens all or some secrets of a repository for a run. */
   openSecrets: (repositoryId: string, names?: readonly string[]) => Promise<Record<string, string>>
-  /** The directory of a repository. */
-  directoryOf: (repositoryId: string) => Promise<string>
-  /** Undefined without a shared store. */
-  lentPacks: LentPacks | undefined
+  store: Pick<Store, 'open' | 'bucket' | 'shared'>
+  freeSpace: FreeSpace
   baseUrl: () => string
   settings: Settings
   clock: Clock
@@ -85,9 +90,10 @@ type Dependencies = {
 }
 
 export function createWorkflows(dependencies: Dependencies): Workflows {
-  const { db, publish, git, notifier, repositories, openSecrets, directoryOf, baseUrl } =
-    dependencies
-  const { settings, lentPacks, clock, faultPoint, log, nodes } = dependencies
+  const { db, publish, git, notifier, repositories, openSecrets, store, baseUrl } = dependencies
+  const { settings, clock, faultPoint, log, nodes } = dependencies
+  const directoryOf = store.open
+  const lentPacks = store.shared?.lentPacks
   const changes = createSharedNotifier(nodes, 'workflows')
   const checker = createChecker()
   const { runSeconds } = settings
@@ -151,6 +157,16 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
     },
   })
   const logs = createLogReader({ db, changes })
+  const runFiles = createRunFiles({
+    ...dependencies,
+    node: nodes.own,
+    findRun: runs.find,
+    async heldRun({ id: ownId, claim: tokenHash = '' }, id) {
+      if (ownId !== id) throw new Problem('run_not_found', 'This token belongs to another run.')
+      return { ...(await queue.held({ id, tokenHash })), tokenHash }
+    },
+    isHeld: async (tx, { tokenHash }) => (await findRunByToken(tx, tokenHash)) !== undefined,
+  })
   const secret = new Sensitive(`${runnerPrefix}${randomBytes(24).toString('base64url')}`)
   // Each server has its own runner, and may take back only the runs of that one.
   const ownRunner = `local-${createHash('sha256').update(nodes.own).digest('hex').slice(0, 8)}`
@@ -159,8 +175,12 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
   return {
     routes: [
       ...runRoutes({ repositories, runs, views, logs }),
+      ...runFiles.routes,
       ...runnerRoutes(runnerService, ownRunner),
     ],
+
+    prepareFiles: runFiles.prepare,
+    sweepFiles: runFiles.sweep,
 
     runnerSecret: secret,
 

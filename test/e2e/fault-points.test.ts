@@ -34,6 +34,7 @@ const walkers: Record<string, string> = {
   restore: 'backup-crash.test.ts',
   secrets: 'secret-keys.test.ts',
   run: 'workflow-fault-points.test.ts',
+  'run-file': 'run-file-crash.test.ts',
   push: 'push-fault-points.test.ts',
   'shared-push': 'shared-push-fault-points.test.ts',
   undo: 'push-fault-points.test.ts',

@@ -20,6 +20,8 @@ import {
   transports,
 } from '../support/mcp.ts'
 import { without } from '../support/programs.ts'
+import { mustClaim } from '../support/run-by-hand.ts'
+import { archiveOf, put } from '../support/run-files.ts'
 import { type Client, type Service, startService } from '../support/service.ts'
 import { oneStep, pushFiles } from '../support/workflow-site.ts'
 
@@ -32,6 +34,17 @@ type Trial = {
   succeed: (scene: Scene) => Promise<unknown>
   refuse: (scene: Scene) => Promise<string>
   code: string
+}
+
+/** Makes a run that has an artifact and a cache; its id. */
+async function makeFiles(scene: Scene): Promise<string> {
+  const id = await startRun(scene)
+  const { owner } = scene
+  let run = await mustClaim(owner)
+  while (run.plan.runId !== id) run = await mustClaim(owner)
+  for (const path of ['artifacts?name=build', 'caches?key=deps&version=v1'])
+    assert.ok((await put(run, path, archiveOf('a', 'a'))).status < 300)
+  return id
 }
 
 async function startRun({ agent, name }: Scene): Promise<string> {
@@ -271,6 +284,48 @@ const trials: Record<string, Trial> = {
       return scene.agent.refusal('rerun_run', given)
     },
     code: 'run_not_completed',
+  },
+  list_artifacts: {
+    async succeed(scene) {
+      const run = await makeFiles(scene)
+      const [artifact] = await scene.agent.use('list_artifacts', { repository: scene.name, run })
+      assert.equal(artifact.name, 'build')
+    },
+    refuse: ({ agent, name }) => agent.refusal('list_artifacts', { repository: name, run: 'none' }),
+    code: 'run_not_found',
+  },
+  delete_artifact: {
+    async succeed(scene) {
+      const given = { repository: scene.name, run: await makeFiles(scene) }
+      const deleted = await scene.agent.call('delete_artifact', { ...given, artifact: 'build' })
+      assert.equal(deleted.text, 'Done.')
+      assert.deepEqual(await scene.agent.use('list_artifacts', given), [])
+    },
+    async refuse(scene) {
+      const given = { repository: scene.name, run: await startRun(scene), artifact: 'none' }
+      return scene.agent.refusal('delete_artifact', given)
+    },
+    code: 'artifact_not_found',
+  },
+  list_caches: {
+    async succeed(scene) {
+      await makeFiles(scene)
+      const [cache] = await scene.agent.use('list_caches', { repository: scene.name })
+      assert.equal(cache.key, 'deps')
+    },
+    refuse: ({ stranger, name }) => stranger.refusal('list_caches', { repository: name }),
+    code: hidden,
+  },
+  delete_cache: {
+    async succeed(scene) {
+      await makeFiles(scene)
+      const [{ id }] = await scene.agent.use('list_caches', { repository: scene.name })
+      const deleted = await scene.agent.call('delete_cache', { repository: scene.name, cache: id })
+      assert.equal(deleted.text, 'Done.')
+      assert.deepEqual(await scene.agent.use('list_caches', { repository: scene.name }), [])
+    },
+    refuse: ({ agent, name }) => agent.refusal('delete_cache', { repository: name, cache: 'none' }),
+    code: 'cache_not_found',
   },
   create_delegated_token: {
     async succeed({ agent, name }) {

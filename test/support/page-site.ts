@@ -5,6 +5,8 @@ import { pages } from '../../src/web/page-list.ts'
 import { type InProcess, startInProcess } from './in-process.ts'
 import { logIn } from './page-client.ts'
 import { finishedPushes } from './pushes.ts'
+import { mustClaim } from './run-by-hand.ts'
+import { archiveOf, put } from './run-files.ts'
 import { oneStep, pushFiles } from './workflow-site.ts'
 
 export type PageSite = InProcess & { values: Record<string, string> }
@@ -44,6 +46,7 @@ const addresses: Record<string, string> = {
   '/r/:name/archive/:target*': '/r/site/archive/main.tar.gz',
   '/r/:name/runs': '/r/site/runs',
   '/r/:name/runs/:number': '/r/site/runs/1',
+  '/r/:name/runs/:number/artifacts/:artifact': '/r/site/runs/1/artifacts/build',
   '/r/:name/runs/:number/log': '/r/site/runs/1/log',
   '/r/:name/runs/:number/live': '/r/site/runs/1/live',
   '/r/:name/pushes': '/r/site/pushes',
@@ -63,8 +66,18 @@ export async function openPageSite(env: Record<string, string> = {}): Promise<Pa
   ).body.id
   const delivery = (await admin.post(`/repos/site/webhooks/${webhook}/ping`)).body.id
   await admin.post('/repos/site/workflows', {})
+  await addFiles(service)
   const [push] = await finishedPushes(service, admin, 'site')
   return { ...service, values: { commit, webhook, delivery, push: push?.id ?? '' } }
+}
+
+/** Gives the run that waits an artifact, and the repository caches, as a run has made them. */
+async function addFiles({ admin, db }: InProcess): Promise<void> {
+  const run = await mustClaim(admin)
+  for (const path of ['artifacts?name=build', 'caches?key=a&version=v', 'caches?key=b&version=v'])
+    assert.equal((await put(run, path, archiveOf('a', 'a'))).status, 201)
+  const waiting = { status: 'queued', tokenHash: null, startedAt: null, runner: '' } as const
+  await db.updateTable('runs').set(waiting).where('id', '=', run.plan.runId).execute()
 }
 
 /** The address of a page of a site. */

@@ -38,6 +38,9 @@ export async function startStoreSite(more: Record<string, string> = {}) {
     service,
     folder: folder.path,
 
+    /** The bucket, as every node has it. */
+    connectBucket: () => objects.connect(),
+
     /** The store as a node has it that is no server. */
     async openStore(dataDir: string, cacheMaxBytes?: number): Promise<Store> {
       const tools = {

@@ -2,40 +2,46 @@ import { createWriteStream } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { UsageError } from '../../commands/usage-error.ts'
-import { path } from '../http-client.ts'
+import { type ApiRequest, path } from '../http-client.ts'
 import type { Work } from '../operation.ts'
 
 /** The content types of archives. */
 const types: Record<string, string> = {
   'tar.gz': 'application/gzip',
+  'tar.zst': 'application/zstd',
   zip: 'application/zip',
   tar: 'application/x-tar',
 }
 
 /** `svc browse archive` */
-export async function downloadArchive({ client, input, terminal, columns }: Work): Promise<void> {
-  const { argument, option } = input
-  const output = option('output')
+export function downloadArchive(work: Work): Promise<void> {
+  const { argument, option } = work.input
+  const query = { rev: option('rev'), path: option('path'), pathBase64: option('pathBase64') }
+  const at = path`/repos/${argument('repository')}/archive`
+  return download(work, { method: 'GET', path: at, query })
+}
+
+/** `svc artifacts get` */
+export function downloadArtifact(work: Work): Promise<void> {
+  const { argument } = work.input
+  const run = path`/repos/${argument('repository')}/workflows/${argument('run')}`
+  return download(work, { method: 'GET', path: run + path`/artifacts/${argument('artifact')}` })
+}
+
+/** Downloads an archive to a file or to standard output, in the format of the options or of the file's name. */
+async function download({ client, input, terminal, columns }: Work, request: ApiRequest) {
+  const output = input.option('output')
   if (output === undefined && columns !== undefined)
     throw new UsageError('An archive is not for a terminal: give --output FILE, or use a pipe.')
-  const format = option('format') ?? formatOf(output ?? '')
-  const request = {
-    method: 'GET',
-    path: path`/repos/${argument('repository')}/archive`,
-    query: {
-      rev: option('rev'),
-      path: option('path'),
-      pathBase64: option('pathBase64'),
-      format,
-    },
-  }
-  const body = await client.stream(request, types[format] ?? '')
+  const format = input.option('format') ?? formatOf(output ?? '')
+  const query = { ...request.query, format }
+  const body = await client.stream({ ...request, query }, types[format] ?? '')
   if (output !== undefined) return save(body, output)
   for await (const chunk of body) await terminal.write(chunk)
 }
 
 function formatOf(file: string): string {
-  const [, ending = 'tar.gz'] = /\.(zip|tar)$/.exec(file) ?? []
+  const [, ending = 'tar.gz'] = /\.(zip|tar|tar\.zst)$/.exec(file) ?? []
   return ending
 }
 

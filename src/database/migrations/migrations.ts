@@ -24,6 +24,7 @@ import { leakGuard } from './0023-leak-guard.ts'
 import { sessionsTables } from './0024-sessions.ts'
 import { pushRuns } from './0025-push-runs.ts'
 import { runAnnotations } from './0026-run-annotations.ts'
+import { runFilesTables } from './0027-run-files.ts'
 import type { Migration } from './migration.ts'
 
 /** All migrations. The version of a database is the number of migrations that were applied. */
@@ -54,4 +55,5 @@ export const migrations: Migration[] = [
   sessionsTables,
   pushRuns,
   runAnnotations,
+  runFilesTables,
 ]

@@ -7,6 +7,7 @@ import { icon } from '../icons.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
 import { problemNotice } from '../problem-page.ts'
 import { toDuration } from '../time.ts'
+import { artifactSection } from './run-artifacts.ts'
 import { causeOf, durationOf, sourceOf } from './run-facts.ts'
 import { newLogBudget, stepLog } from './run-log-view.ts'
 import {
@@ -24,7 +25,7 @@ const digestLines = 12
 const toRunPage = ({ to, params }: PageContext) => to.of(params.name ?? '', `runs/${params.number}`)
 
 export const runPages = [
-  page(path, ['getRun'], { weight: 'git', audience: 'members', show: showRun }),
+  page(path, ['getRun', 'listArtifacts'], { weight: 'git', audience: 'members', show: showRun }),
   action(`${path}/rerun`, 'rerunRun', {
     formPage: path,
     input: ({ params, fields }) => ({
@@ -45,6 +46,8 @@ async function showRun(context: PageContext): Promise<View> {
   const { name = '', number = '' } = params
   const attempt = query.get('attempt') || undefined
   const run = await read('getRun', { params: { id: number }, query: { attempt } })
+  const artifacts = (await context.tryRead('listArtifacts', { params: { id: number } })) ?? []
+  const mayDelete = artifacts.length > 0 && (await context.may('deleteArtifact'))
   const steps = run.steps ?? run.result?.steps ?? []
   const isStateOnly = query.has('state')
   const isRunning = run.status !== 'completed'
@@ -70,6 +73,7 @@ async function showRun(context: PageContext): Promise<View> {
 <div id="run-digest" data-part>${digest(run, steps, context)}</div>
 <div id="run-annotations" data-part>${annotationList(run.annotations, { to, name, commit: run.commit })}</div>
 <div id="run-timeline" data-part>${runTimeline(run, steps, time.at)}</div>
+<div id="run-artifacts" data-part>${artifactSection(artifacts, context, mayDelete)}</div>
 <div id="run-steps">${steps.map((step) => {
       const isOpen = opened.has(step.number)
       return html`<details class="card step" id="step-${step.number}" data-part="new"${isOpen && html` open`}>

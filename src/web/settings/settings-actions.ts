@@ -78,6 +78,16 @@ export const settingsActions = [
     input: ({ fields }) => ({ params: { secretName: fields.get('secret') ?? '' } }),
     redirectTo: back,
   }),
+  action(`${of}/caches/remove`, 'deleteCache', {
+    formPage: of,
+    input: ({ fields }) => ({ params: { id: fields.get('cache') ?? '' } }),
+    redirectTo: back,
+  }),
+  action(`${of}/caches/clear`, 'deleteCaches', {
+    formPage: of,
+    input: () => ({}),
+    redirectTo: back,
+  }),
   action(`${of}/delete`, 'deleteRepository', {
     formPage: of,
     isSensitive: true,

@@ -4,6 +4,7 @@ import { type PageContext, page, type View } from '../page.ts'
 import { createForm, otherProblem, type PageForm } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { peopleSection, secretSection } from './access-sections.ts'
+import { cacheSection } from './cache-section.ts'
 import { protectionSection } from './protection-section.ts'
 import { type SectionParts, section } from './section.ts'
 import { settingsActions } from './settings-actions.ts'
@@ -19,20 +20,22 @@ export const settingsPages = [
       'listTagProtections',
       'listCollaborators',
       'listSecrets',
+      'listCaches',
     ],
     {
       weight: 'light',
       audience: 'members',
       async show(context) {
         const repository = await context.read('getRepository')
-        const [branches, tags, people, secrets, may] = await Promise.all([
+        const [branches, tags, people, secrets, caches, may] = await Promise.all([
           context.read('listBranchProtections'),
           context.read('listTagProtections'),
           context.tryRead('listCollaborators'),
           context.tryRead('listSecrets'),
+          context.tryRead('listCaches'),
           rightsOf(context),
         ])
-        return settingsView(context, repository, { branches, tags, people, secrets }, may)
+        return settingsView(context, repository, { branches, tags, people, secrets, caches }, may)
       },
     },
   ),
@@ -46,6 +49,7 @@ const changes = [
   'addTagProtection',
   'addCollaborator',
   'putSecret',
+  'deleteCache',
   'deleteRepository',
 ] as const
 
@@ -67,6 +71,7 @@ function settingsView(
     tags: OperationValues['listTagProtections']
     people: OperationValues['listCollaborators'] | undefined
     secrets: OperationValues['listSecrets'] | undefined
+    caches: OperationValues['listCaches'] | undefined
   },
   may: Rights,
 ): View {
@@ -87,6 +92,7 @@ ${protectionSection(parts, { kind: 'branches', rules: lists.branches.rules, mayC
 ${protectionSection(parts, { kind: 'tags', rules: lists.tags.rules, mayChange: may.addTagProtection })}
 ${lists.people && peopleSection(parts, { owner: repository.ownerUsername, people: lists.people, mayChange: may.addCollaborator })}
 ${lists.secrets && secretSection(parts, { secrets: lists.secrets, mayChange: may.putSecret })}
+${lists.caches && cacheSection(parts, { caches: lists.caches, mayDelete: may.deleteCache })}
 ${may.deleteRepository && deleteSection(parts, name)}`
   return {
     title: `Settings · ${name} · svc`,

@@ -1,0 +1,145 @@
+import type { Clock } from '../base/clock.ts'
+import type { FaultPoint } from '../base/fault-points.ts'
+import { newId } from '../base/ids.ts'
+import { Problem } from '../base/problem.ts'
+import { createFairLimiter } from '../concurrency/fair-limiter.ts'
+import type { FreeSpace } from '../config/free-space.ts'
+import type { Database } from '../database/database.ts'
+import type { Db } from '../database/schema.ts'
+import type { BodyStream } from '../http/route.ts'
+import { findRepositorySummary } from '../repositories/repository-summary-store.ts'
+import type { FileStorage } from './file-storage.ts'
+import type { HeldRun } from './held-run.ts'
+import { receiveFile } from './receive-file.ts'
+import {
+  abandonFile,
+  deleteDeadFile,
+  giveUpFilesBefore,
+  giveUpFilesOf,
+  giveUpUnreferenced,
+  insertOpenFile,
+  type KeptFile,
+  keepFile,
+  listDeadFiles,
+} from './run-file-store.ts'
+
+/** The contents of artifacts and caches. */
+export type Contents = {
+  /**
+   * Receives a content, makes it durable, and has `commit` say what it is, in a transaction. Otherwise nothing of it stays.
+   * Throws `run_not_found` when the runner has lost the run meanwhile.
+   */
+  receive: <T>(upload: Upload, commit: (tx: Db, file: KeptFile) => Promise<T>) => Promise<T>
+  open: FileStorage['open']
+  /** Prepares for a server that starts: what it was receiving when it ended is given up. */
+  prepare: () => Promise<void>
+  /** Removes contents that nothing refers to. */
+  collect: () => Promise<void>
+  /** The same, and gives up those that a crash or a deletion has left. */
+  sweep: () => Promise<void>
+}
+
+type Upload = {
+  run: HeldRun
+  body: BodyStream
+  maxBytes: number
+  signal: AbortSignal
+}
+
+type Dependencies = {
+  db: Database
+  storage: FileStorage
+  /** The name of this node. */
+  node: string
+  /** Whether the runner of a run still holds it. */
+  isHeld: (tx: Db, run: HeldRun) => Promise<boolean>
+  freeSpace: Pick<FreeSpace, 'measure' | 'require'>
+  clock: Clock
+  faultPoint: FaultPoint
+}
+
+const stallMs = 60_000
+const uploadLimits = { overall: 256, perKey: 16, waiting: 1000, waitMs: 60_000 }
+const collectedAtOnce = 500
+// Longer than any upload, whose runner must hold its run.
+const abandonedAfterMs = 8 * 24 * 60 * 60_000
+
+export function createContents(dependencies: Dependencies): Contents {
+  const { db, storage, node, isHeld, freeSpace, clock, faultPoint } = dependencies
+  const uploads = createFairLimiter(uploadLimits)
+
+  async function store<T>(
+    id: string,
+    { run, body, maxBytes, signal }: Upload,
+    commit: (tx: Db, file: KeptFile) => Promise<T>,
+  ): Promise<T> {
+    const { repositoryId } = run
+    const path = storage.draftOf(id)
+    const received = await receiveFile({ body, path, maxBytes, freeSpace, stallMs, signal })
+    faultPoint('run-file.received')
+    const file = { id, repositoryId, ...received }
+    await storage.place(file, signal)
+    faultPoint('run-file.placed')
+    const result = await db.transaction().execute(async (tx) => {
+      const isThere = await findRepositorySummary(tx, repositoryId)
+      if (
+        !isThere ||
+        !(await isHeld(tx, run)) ||
+        !(await keepFile(tx, { ...file, now: clock.now() }))
+      )
+        throw new Problem(
+          'run_not_found',
+          `The run ${run.id} is no longer assigned to this runner.`,
+        )
+      return commit(tx, file)
+    })
+    faultPoint('run-file.kept')
+    return result
+  }
+
+  async function collect(): Promise<void> {
+    for (;;) {
+      const dead = await listDeadFiles(db, clock.now() - storage.graceMs, collectedAtOnce)
+      for (const file of dead) {
+        await storage.remove(file)
+        await deleteDeadFile(db, file.id)
+      }
+      if (dead.length < collectedAtOnce) return
+    }
+  }
+
+  async function sweep(): Promise<void> {
+    const now = clock.now()
+    await giveUpFilesBefore(db, now - abandonedAfterMs, now)
+    await giveUpUnreferenced(db, now)
+    await collect()
+  }
+
+  return {
+    async receive(upload, commit) {
+      const { run, signal } = upload
+      using _permit = await uploads.acquire([run.id], signal)
+      const id = newId(clock.now())
+      await insertOpenFile(db, { id, repositoryId: run.repositoryId, node, now: clock.now() })
+      try {
+        return await store(id, upload, commit)
+      } catch (error) {
+        // If this fails, too, or the commit has an unknown outcome, the sweep does it.
+        await abandonFile(db, id, clock.now()).then(collect, () => {})
+        throw error
+      }
+    },
+
+    open: storage.open,
+
+    async prepare() {
+      await storage.prepare()
+      await giveUpFilesOf(db, node, clock.now())
+      // A bucket may not be reachable yet.
+      if (storage.graceMs === 0) await sweep()
+    },
+
+    collect,
+    sweep,
+  }
+}

@@ -1,0 +1,134 @@
+import { createReadStream, open } from 'node:fs'
+import { mkdir, readdir, rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { promisify } from 'node:util'
+import { ignoreAbsence } from '../base/absence.ts'
+import { sync } from '../base/disk.ts'
+import { newId } from '../base/ids.ts'
+import { Problem } from '../base/problem.ts'
+import type { S3 } from '../store/s3.ts'
+import { S3Error } from '../store/s3-error.ts'
+import type { KeptFile } from './run-file-store.ts'
+
+/** Where the contents of artifacts and caches are: in the data directory, or in the bucket of a shared store. */
+export type FileStorage = {
+  /** Creates the folders, and removes what a killed server was receiving. */
+  prepare: () => Promise<void>
+  /** The path at which a content is received, to be synced there. */
+  draftOf: (id: string) => string
+  /** Makes a received content durable, in its place. */
+  place: (file: Omit<KeptFile, 'sha256'>, signal: AbortSignal) => Promise<void>
+  /** Opens a content; undefined when it is missing. It can then be read to its end, even if it is removed. */
+  open: (file: KeptFile, signal: AbortSignal) => Promise<Readable | undefined>
+  /** Removes a content or what there is of it. Idempotent. */
+  remove: (file: Pick<KeptFile, 'id' | 'repositoryId'>) => Promise<void>
+  /** How long a content stays after it was given up, for those who are about to open it. */
+  graceMs: number
+}
+
+type Options = { dataDir: string; bucket: S3 | undefined }
+
+const bucketGraceMs = 10 * 60_000
+
+export function createFileStorage({ dataDir, bucket }: Options): FileStorage {
+  const root = join(dataDir, 'run-files')
+  const incoming = join(root, 'incoming')
+  const draftOf = (id: string) => join(incoming, id)
+  const drafts = {
+    draftOf,
+
+    async prepare() {
+      await mkdir(incoming, { recursive: true, mode: 0o700 })
+      for (const name of await readdir(incoming)) await rm(join(incoming, name), { force: true })
+    },
+  }
+  return bucket
+    ? { ...drafts, ...inBucket(bucket, draftOf) }
+    : { ...drafts, ...inFolder(root, draftOf) }
+}
+
+type Placed = Pick<FileStorage, 'place' | 'open' | 'remove' | 'graceMs'>
+
+/** Files at `run-files/<last 2 of the id>/<id>`. */
+function inFolder(root: string, draftOf: FileStorage['draftOf']): Placed {
+  const folderOf = (id: string) => join(root, id.slice(-2))
+  const pathOf = (id: string) => join(folderOf(id), id)
+
+  return {
+    graceMs: 0,
+
+    async place({ id }) {
+      const isNew = await mkdir(folderOf(id), { recursive: true, mode: 0o700 })
+      await rename(draftOf(id), pathOf(id))
+      await sync(folderOf(id))
+      if (isNew !== undefined) await sync(root)
+    },
+
+    async open({ id }) {
+      return openToRead(pathOf(id)).catch(ignoreAbsence)
+    },
+
+    async remove({ id }) {
+      await rm(draftOf(id), { force: true })
+      await rm(pathOf(id), { force: true })
+    },
+  }
+}
+
+const highWaterMark = 256 * 1024
+const openFile = promisify(open)
+
+/** Opens a file at once, so that it can be read even if it is removed. */
+async function openToRead(path: string): Promise<Readable> {
+  return createReadStream(path, { fd: await openFile(path, 'r'), highWaterMark })
+}
+
+/** Objects `run-files/<repository>/<id>`. They are read into a file first, so that no damaged one is passed on. */
+function inBucket(bucket: S3, draftOf: FileStorage['draftOf']): Placed {
+  const keyOf = ({ id, repositoryId }: Pick<KeptFile, 'id' | 'repositoryId'>) =>
+    `run-files/${repositoryId}/${id}`
+
+  return {
+    graceMs: bucketGraceMs,
+
+    async place(file, signal) {
+      const path = draftOf(file.id)
+      await bucket.put(keyOf(file), { path, bytes: file.size }, { signal }).catch(asUnavailable)
+      await rm(path, { force: true })
+    },
+
+    async open(file, signal) {
+      const path = draftOf(`${newId()}.copy`)
+      try {
+        const found = await bucket
+          .getToFile(keyOf(file), path, file.size, { signal })
+          .catch((error) => {
+            if (error instanceof S3Error && error.code === 'absent') return undefined
+            return asUnavailable(error)
+          })
+        if (!found) return undefined
+        if (found.sha256 !== file.sha256)
+          throw new Problem(
+            'storage_unavailable',
+            `The content ${file.id} is damaged in the store.`,
+          )
+        return await openToRead(path)
+      } finally {
+        await rm(path, { force: true })
+      }
+    },
+
+    async remove(file) {
+      await rm(draftOf(file.id), { force: true })
+      await bucket.delete(keyOf(file)).catch(asUnavailable)
+    },
+  }
+}
+
+function asUnavailable(error: unknown): never {
+  if (!(error instanceof S3Error)) throw error
+  throw new Problem('storage_unavailable', `The object store does not work: ${error.message}`, {
+    cause: error,
+  })
+}

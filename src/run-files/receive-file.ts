@@ -1,0 +1,98 @@
+import { createHash } from 'node:crypto'
+import { type FileHandle, open } from 'node:fs/promises'
+import type { Readable } from 'node:stream'
+import { Problem } from '../base/problem.ts'
+import { orAborted, watchStall } from '../base/timeouts.ts'
+import type { FreeSpace } from '../config/free-space.ts'
+import type { BodyStream } from '../http/route.ts'
+
+type Received = { size: number; sha256: string }
+
+type Options = {
+  body: BodyStream
+  /** A new file. */
+  path: string
+  maxBytes: number
+  freeSpace: Pick<FreeSpace, 'measure' | 'require'>
+  stallMs: number
+  signal: AbortSignal
+}
+
+const mib = 1024 * 1024
+const measuredEveryBytes = 64 * mib
+
+/**
+ * Writes a body to a new file as it arrives, and syncs it. Throws `body_too_large`, `storage_full`, `request_timed_out`
+ * when no data arrives, and `malformed_request` when the client has gone before the end.
+ */
+export async function receiveFile(options: Options): Promise<Received> {
+  const { body, path, maxBytes, freeSpace, stallMs, signal } = options
+  await requireSpaceFor(freeSpace, body.declaredBytes ?? 0)
+  await using file = await open(path, 'wx', 0o600)
+  using stall = watchStall(stallMs, () => true, signal)
+  const hash = createHash('sha256')
+  let [size, measuredAt] = [0, 0]
+  for await (const chunk of chunksOf(body.open(), stall.signal)) {
+    stall.progress()
+    size += chunk.length
+    if (size > maxBytes) throw tooLarge(maxBytes)
+    if (size - measuredAt > measuredEveryBytes) {
+      measuredAt = size
+      await freeSpace.require()
+    }
+    hash.update(chunk)
+    await writeAll(file, chunk)
+    stall.progress()
+  }
+  const { declaredBytes = size } = body
+  if (declaredBytes !== size) throw incomplete()
+  await file.sync()
+  return { size, sha256: hash.digest('hex') }
+}
+
+/** Rejects a body that is declared as too large. */
+export function assertDeclaredSize({ declaredBytes = 0 }: BodyStream, maxBytes: number): void {
+  if (declaredBytes > maxBytes) throw tooLarge(maxBytes)
+}
+
+/** Yields what arrives. The stream stays open after an error, so that its sender gets the response. */
+async function* chunksOf(stream: Readable, signal: AbortSignal): AsyncGenerator<Buffer> {
+  const chunks: AsyncIterator<Buffer> = stream.iterator({ destroyOnReturn: false })
+  try {
+    for (;;) {
+      const next = await orAborted(chunks.next(), signal).catch((error) => {
+        signal.throwIfAborted()
+        throw incomplete(error)
+      })
+      if (next.done) return
+      yield next.value
+    }
+  } finally {
+    // Not awaited: it waits for a chunk that may never come.
+    chunks.return?.().catch(() => {})
+  }
+}
+
+async function writeAll(file: FileHandle, chunk: Buffer): Promise<void> {
+  for (let written = 0; written < chunk.length; )
+    written += (await file.write(chunk, written)).bytesWritten
+}
+
+async function requireSpaceFor(
+  freeSpace: Options['freeSpace'],
+  declaredBytes: number,
+): Promise<void> {
+  await freeSpace.require()
+  const { freeBytes, minFreeBytes } = await freeSpace.measure()
+  if (freeBytes - declaredBytes >= minFreeBytes) return
+  throw new Problem('storage_full', 'The server has too little space left; nothing was stored.')
+}
+
+function tooLarge(maxBytes: number): Problem {
+  return new Problem('body_too_large', `The content may have at most ${maxBytes} bytes.`)
+}
+
+function incomplete(cause?: unknown): Problem {
+  const detail = 'The body ended before it was complete; nothing was stored.'
+  return new Problem('malformed_request', detail, { cause })
+}

@@ -1,0 +1,75 @@
+import type { Principal } from '../access/principal.ts'
+import type { Clock } from '../base/clock.ts'
+import type { FaultPoint } from '../base/fault-points.ts'
+import type { Log } from '../base/log.ts'
+import type { FreeSpace } from '../config/free-space.ts'
+import type { PlainSettings } from '../config/settings.ts'
+import type { Database } from '../database/database.ts'
+import type { Db } from '../database/schema.ts'
+import type { Git } from '../git/process/git-process.ts'
+import type { JsonRoute } from '../http/route.ts'
+import type { Repositories, Repository } from '../repositories/repositories.ts'
+import type { Store } from '../store/store.ts'
+import { artifactRoutes } from './artifact-routes.ts'
+import { createArtifacts } from './artifacts.ts'
+import { createCacheScopes } from './cache-scope.ts'
+import { createContents } from './contents.ts'
+import { createFileStorage } from './file-storage.ts'
+import type { HeldRun } from './held-run.ts'
+import { runCacheRoutes } from './run-cache-routes.ts'
+import { createRunCaches } from './run-caches.ts'
+import { runFileRoutes } from './run-file-routes.ts'
+
+/** Artifacts and caches of workflow runs. */
+export type RunFiles = {
+  routes: JsonRoute[]
+  /** Gives up what this server was receiving when it ended. */
+  prepare: () => Promise<void>
+  /** Deletes what is over, unused, or beyond the limits. */
+  sweep: () => Promise<void>
+}
+
+type Dependencies = {
+  db: Database
+  git: Git
+  repositories: Repositories
+  store: Pick<Store, 'open' | 'bucket'>
+  /** Finds a run by its id or its number. Throws `run_not_found`. */
+  findRun: (repository: Repository, idOrNumber: string) => Promise<{ id: string }>
+  /** The run that the token of a run is for. Throws `run_not_found`. */
+  heldRun: (principal: Principal, id: string) => Promise<HeldRun>
+  isHeld: (tx: Db, run: HeldRun) => Promise<boolean>
+  /** The name of this node. */
+  node: string
+  freeSpace: FreeSpace
+  settings: PlainSettings
+  clock: Clock
+  faultPoint: FaultPoint
+  log: Log
+}
+
+export function createRunFiles(dependencies: Dependencies): RunFiles {
+  const { db, git, repositories, store, findRun, heldRun, settings } = dependencies
+  const storage = createFileStorage({ dataDir: settings.dataDir, bucket: store.bucket })
+  const contents = createContents({ ...dependencies, storage })
+  const scopes = createCacheScopes({ db, git, directoryOf: store.open })
+  const isOnDisk = store.bucket === undefined
+  const caches = createRunCaches({ ...dependencies, contents, scopes, isOnDisk })
+  const artifacts = createArtifacts({ ...dependencies, contents, makeSpace: caches.makeSpace })
+
+  return {
+    routes: [
+      ...artifactRoutes({ repositories, findRun, artifacts, contents }),
+      ...runCacheRoutes({ repositories, caches }),
+      ...runFileRoutes({ heldRun, artifacts, caches, contents }),
+    ],
+
+    prepare: contents.prepare,
+
+    async sweep() {
+      await artifacts.expire()
+      await caches.evict()
+      await contents.sweep()
+    },
+  }
+}

@@ -1,0 +1,49 @@
+import { toSize } from '../../base/format.ts'
+import { type Html, html } from '../../render/html.ts'
+import { icon } from '../icons.ts'
+import { action, type PageContext, page, toRawResponse } from '../page.ts'
+import { formButton } from '../page-forms.ts'
+import type { OperationValues } from '../read-operations.ts'
+
+const path = '/r/:name/runs/:number/artifacts/:artifact'
+
+export const artifactPages = [
+  page(path, ['getArtifact'], {
+    weight: 'heavy',
+    audience: 'members',
+    async show({ params, call }) {
+      const { number: id = '', artifact = '' } = params
+      const result = await call('getArtifact', { params: { id, artifact } })
+      const disposition = result.headers['content-disposition']
+      return toRawResponse(
+        'application/gzip',
+        result,
+        disposition ? { 'content-disposition': disposition } : {},
+      )
+    },
+  }),
+  action(`${path}/delete`, 'deleteArtifact', {
+    formPage: '/r/:name/runs/:number',
+    input: ({ params }) => ({
+      params: { id: params.number ?? '', artifact: params.artifact ?? '' },
+    }),
+    redirectTo: ({ to, params }) => to.of(params.name ?? '', `runs/${params.number}`),
+  }),
+]
+
+/** The artifacts of a run, to be downloaded and deleted. */
+export function artifactSection(
+  artifacts: OperationValues['listArtifacts'],
+  { to, params, time }: PageContext,
+  mayDelete: boolean,
+): Html | false {
+  const { name = '', number = '' } = params
+  if (artifacts.length === 0) return false
+  return html`<section class="card" aria-labelledby="artifacts-title"><h2 class="pad" id="artifacts-title">Artifacts</h2>
+<ul>${artifacts.map((artifact) => {
+    const address = to.of(name, `runs/${number}/artifacts/${artifact.id}`)
+    return html`<li class="row">${icon('file', 'soft')}<a class="grow" href="${address}" download>${artifact.name}</a>
+<span class="soft">${toSize(artifact.size)}, ends ${time.age(artifact.expiresAt)}</span>
+${mayDelete && formButton(`${address}/delete`, 'Delete', { className: 'small danger', label: `Delete ${artifact.name}` })}</li>`
+  })}</ul></section>`
+}
