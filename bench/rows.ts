@@ -92,6 +92,7 @@ export const limits = {
   'workflows: 1 GB of output': {},
   'workflows: 1 GB of output, growth of svc': { bound: atMost(64 * mb, 'svc') },
   'workflows: 100 runs': { bound: atMost(8) },
+  'workflows: restoring a cache of 200 MB': { bound: atMost(1.3) },
 
   'webhooks: response of a push to its delivery': { bound: atMost(50, 'svc') },
   'webhooks: 5,000 deliveries': { bound: atLeast(400, 'svc'), target: atLeast(1000, 'svc') },

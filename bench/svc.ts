@@ -18,7 +18,7 @@ export type SvcOptions = {
 const settings = { SVC_LOG_LEVEL: 'warn', SVC_SSH_PORT: '0', SVC_RUNNER: 'on' }
 
 /** A completed run. */
-type Run = { steps: { startedAt: number | null }[] }
+type Run = { steps: { startedAt: number | null; completedAt: number | null }[] }
 
 export type Svc = Awaited<ReturnType<typeof startSvc>>
 

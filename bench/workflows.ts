@@ -16,7 +16,14 @@ const gigabyte = 1e9
 // The line length of verbose programs.
 const flood = `yes "$(printf '%075d' 0)" | head -c ${gigabyte}`
 
+// About 200 MB in 20,000 files, which compress as little as most packages.
+const cachedFiles =
+  'mkdir deps && head -c 150000000 /dev/urandom | base64 | split -b 10000 -a 5 -d - deps/'
+const cacheInputs = '{ path: deps, key: deps }'
+
 const workflowFiles = {
+  '.svc/workflows/save.yml': `steps:\n  - run: ${cachedFiles}\n  - { uses: actions/cache/save@v4, with: ${cacheInputs} }\n`,
+  '.svc/workflows/restore.yml': `steps: [{ uses: actions/cache/restore@v4, with: ${cacheInputs} }]\n`,
   '.svc/workflows/true.yml': "steps: [{ run: 'true' }]\n",
   '.svc/workflows/flood.yml': `steps:\n  - run: ${flood}\n`,
 }
@@ -29,15 +36,22 @@ const bubblewrap =
 /** Measures workflow runs, beside bubblewrap alone. */
 export async function measureWorkflows(
   workspace: Workspace,
-  effort: { firstSteps: number; queues: number; outputs: number; seconds: number },
+  effort: {
+    firstSteps: number
+    queues: number
+    outputs: number
+    restores: number
+    seconds: number
+  },
 ): Promise<Row[]> {
-  const { firstSteps, queues, outputs, seconds } = effort
+  const { firstSteps, queues, outputs, restores, seconds } = effort
   print('Starting svc with a runner')
   const project = await makeProject(workspace, 'project', workflowFiles)
   const dataDir = join(workspace.folder, 'data-workflows')
   const upTo = (rounds: number) => ({ rounds, seconds })
   await using svc = await startSvc({ dataDir })
   await publish(workspace, svc.host, project)
+  const restored = await compareRestore(workspace, svc, project, upTo(restores))
   const firstStep = await measureFirstStep(svc, project, upTo(firstSteps))
   using watched = watchGrowth(svc.pid)
   const output = await compareOutput(workspace, svc, project, upTo(outputs))
@@ -53,6 +67,7 @@ export async function measureWorkflows(
     bytesRow('workflows: 1 GB of output, growth of svc', growth.own),
     ...largestRows(growth),
     timeRow('workflows: 100 runs', queue),
+    timeRow('workflows: restoring a cache of 200 MB', restored),
   ]
 }
 
@@ -67,6 +82,37 @@ function measureFirstStep(svc: Svc, { name }: Source, effort: Effort): Promise<M
     return startedAt - requestedAt
   }
   return compare('request to first step', { svc: toFirstStep }, effort)
+}
+
+/** Compares a step that restores a cache with tar, which unpacks the same files from an archive that is not compressed. */
+async function compareRestore(
+  { env, folder, signal }: Workspace,
+  svc: Svc,
+  { name }: Source,
+  effort: Effort,
+): Promise<Medians> {
+  await svc.untilEnd(name, await svc.startRun(name, 'save.yml'))
+  const place = join(folder, 'restored')
+  const options = { env, signal }
+  await run(
+    'sh',
+    ['-c', `mkdir "$0" && cd "$0" && ${cachedFiles} && tar -cf all.tar deps`, place],
+    options,
+  )
+  const contestants = {
+    async svc() {
+      const { steps } = await svc.untilEnd(name, await svc.startRun(name, 'restore.yml'))
+      const [step] = steps
+      if (!step || step.startedAt === null || step.completedAt === null)
+        throw new Error('A run ended without a step.')
+      return step.completedAt - step.startedAt
+    },
+    async peer() {
+      await run('rm', ['-rf', join(place, 'deps')], options)
+      return (await run('tar', ['-xf', join(place, 'all.tar'), '-C', place], options)).elapsedMs
+    },
+  }
+  return compare('restoring a cache of 200 MB', contestants, effort)
 }
 
 /** Compares a step that writes 1 GB with the same in bubblewrap. */

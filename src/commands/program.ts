@@ -146,6 +146,7 @@ function addWorkflowCommands(program: Command, { runner, run }: Options): void {
       collect,
     )
     .option('--secrets-file <file>', 'file with secrets as NAME=value lines')
+    .option('--artifacts <directory>', 'where to keep artifacts (default: removed with the run)')
     .addOption(new Option('--network <network>', 'network of the steps').choices(['none', 'full']))
     .addHelpText('after', runHelp)
     .action(run)

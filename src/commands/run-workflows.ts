@@ -1,5 +1,6 @@
+import { createHash } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { arch, availableParallelism, hostname, tmpdir, userInfo } from 'node:os'
+import { arch, availableParallelism, homedir, hostname, tmpdir, userInfo } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import { createSemaphore } from '../concurrency/semaphore.ts'
 import type { Settings } from '../config/settings.ts'
@@ -18,6 +19,7 @@ import { openCommit } from '../workflows/commit-files.ts'
 import { type Sources, withoutCallees } from '../workflows/workflow-sources.ts'
 import { checkWorkflows } from './check-workflows.ts'
 import { copyTree } from './copy-tree.ts'
+import { createFolderStorage } from './folder-storage.ts'
 import { readLocalFiles } from './local-files.ts'
 import { locateWorkflows } from './locate-workflows.ts'
 import { assertJobs } from './requested-jobs.ts'
@@ -36,6 +38,7 @@ export type RunOptions = {
   secret?: string[]
   secretsFile?: string
   network?: 'none' | 'full'
+  artifacts?: string
 }
 
 type Options = {
@@ -50,6 +53,8 @@ type Options = {
   kill: AbortSignal
 }
 
+/** Of each working tree. */
+const cachesMaxBytes = 5 * 1024 ** 3
 const noCommit = '0'.repeat(40)
 
 /** `svc run`: executes workflow files on a copy of the working tree. Returns the exit code, 2 for invalid files. */
@@ -97,7 +102,7 @@ type Execution = {
 }
 
 async function execute({ git, tree, plan, workFolder, flags, options }: Execution) {
-  const { settings, path, terminal, signal, kill } = options
+  const { settings, path, terminal, signal, kill, folder } = options
   const sandbox = await openSandbox({
     folder: await mkdtemp(join(workFolder, 'workspaces-')),
     path,
@@ -131,6 +136,14 @@ async function execute({ git, tree, plan, workFolder, flags, options }: Executio
       }
       await copyTree(tree.folder, files, workspace)
     },
+    storage: createFolderStorage({
+      caches: cacheFolder(options, tree),
+      artifacts:
+        flags.artifacts === undefined
+          ? join(workFolder, 'artifacts')
+          : resolve(folder, flags.artifacts),
+      cachesMaxBytes,
+    }),
     report(entry) {
       summary.take(entry)
       if (entry.kind === 'run-ended') {
@@ -144,6 +157,13 @@ async function execute({ git, tree, plan, workFolder, flags, options }: Executio
     kill,
   })
   return conclusion
+}
+
+/** Where the caches of a working tree are. */
+function cacheFolder({ environment }: Options, { folder }: WorkingTree): string {
+  const root = environment.XDG_CACHE_HOME || join(homedir(), '.cache')
+  const name = createHash('sha256').update(folder).digest('hex').slice(0, 16)
+  return join(root, 'svc', 'runs', name)
 }
 
 // Committed files may be deleted in the working tree.

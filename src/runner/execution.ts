@@ -11,6 +11,7 @@ import type { RunConnection } from './run-connection.ts'
 import { fetchSource } from './run-source.ts'
 import type { RunnerFolder } from './runner-folder.ts'
 import type { ServerClient } from './server-client.ts'
+import { createServerStorage } from './server-storage.ts'
 
 /** What the runner provides to each run. */
 export type RunTools = {
@@ -61,6 +62,7 @@ export async function execute(claim: Claim, tools: RunTools, execution: Executio
       report,
       signal: cancel,
       kill,
+      storage: createServerStorage(connection),
       checkOut: (workspace, signal) =>
         checkOut({ workspace, plan, pack, path: runner.path, signal }),
     })

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import type { Readable } from 'node:stream'
 import { Sensitive } from '../base/sensitive.ts'
 import { createBackoff } from '../concurrency/backoff.ts'
 import type { Claim, ReleaseBody } from '../runner-api/runner-api.ts'
@@ -18,13 +19,18 @@ export class RunLostError extends Error {
   override readonly name = 'RunLostError'
 }
 
-type RunRequest = Pick<ServerRequest, 'method' | 'body' | 'timeoutMs'> & {
+type RunRequest = Pick<
+  ServerRequest,
+  'method' | 'body' | 'content' | 'contentType' | 'timeoutMs'
+> & {
   /** Relative to the URL of the run. */
   path: string
   signal?: AbortSignal
 }
 
 const lostStatuses = new Set([401, 404, 409])
+/** Problems with these statuses that concern something else than the run. */
+const otherCodes = new Set(['artifact_not_found', 'artifact_exists'])
 // For a server that responds with errors, for instance because its disk is full.
 const retryTimeoutMs = 10 * 60_000
 const releaseTimeoutMs = 5000
@@ -58,7 +64,8 @@ export function connectRun({ client, claim }: { client: ServerClient; claim: Cla
     if (
       error instanceof RefusedRequestError &&
       error.isOfService &&
-      lostStatuses.has(error.status)
+      lostStatuses.has(error.status) &&
+      !otherCodes.has(error.code)
     ) {
       lost.abort(new RunLostError(`The server took the run away: ${error.message}`))
       throw lost.signal.reason
@@ -100,6 +107,18 @@ export function connectRun({ client, claim }: { client: ServerClient; claim: Cla
 
     /** Requests a stream, with retries until one begins. */
     open: (request: RunRequest): Promise<IncomingMessage> => withRetries(request, client.open),
+
+    /** Sends a stream, once: it cannot be repeated. */
+    async upload(request: RunRequest & { content: Readable }) {
+      const signal = request.signal ? AbortSignal.any([request.signal, lost.signal]) : lost.signal
+      try {
+        return await client.exchange({ ...request, path: base + request.path, token, signal })
+      } catch (error) {
+        signal.throwIfAborted()
+        assertRetryable(error)
+        throw error
+      }
+    },
 
     /** Returns the run to the queue. Tried once, because the end of the lease has the same effect. */
     async release({ reason, isLoss }: ReleaseBody): Promise<void> {

@@ -1,5 +1,7 @@
 import * as http from 'node:http'
 import * as https from 'node:https'
+import type { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
 import { printable } from '../base/format.ts'
 import { pathlessMessage } from '../base/pathless-message.ts'
 import type { Sensitive } from '../base/sensitive.ts'
@@ -9,11 +11,14 @@ export type ServerClient = ReturnType<typeof createServerClient>
 
 /** A request to the server; `path` is relative to its URL. */
 export type ServerRequest = {
-  method: 'GET' | 'POST'
+  method: 'GET' | 'POST' | 'PUT'
   path: string
   token: Sensitive<string>
   /** Serialized JSON. */
   body?: string
+  /** A body that is sent as it comes, of the type `contentType`. */
+  content?: Readable
+  contentType?: string
   /** For the whole request including the response. */
   timeoutMs: number
   signal: AbortSignal
@@ -26,10 +31,18 @@ export class RefusedRequestError extends Error {
   /** Whether svc sent the response, and not a proxy. */
   readonly isOfService: boolean
   readonly retryAfterMs: number
+  /** The code of the problem; empty if svc did not send it. */
+  readonly code: string
 
-  constructor(status: number, detail: string, isOfService: boolean, retryAfterMs: number) {
+  constructor(
+    status: number,
+    detail: string,
+    isOfService: boolean,
+    { retryAfterMs = 0, code = '' } = {},
+  ) {
     super(detail)
     this.status = status
+    this.code = code
     this.isOfService = isOfService
     this.retryAfterMs = retryAfterMs
   }
@@ -46,6 +59,7 @@ export const requestBackoff = { firstMs: 200, maxMs: 5000 }
 const maxResponseBytes = 64 * 1024 * 1024
 const maxErrorBytes = 16_384
 const errorTimeoutMs = 5000
+const continueTimeoutMs = 2000
 // Limits a server's Retry-After.
 const maxRetryAfterMs = 30_000
 const maxDetailLength = 1000
@@ -61,7 +75,7 @@ export function createServerClient(server: URL) {
   const base = trimEndOf(server.href, '/')
 
   async function send(request: ServerRequest): Promise<http.IncomingMessage> {
-    const { method, path, token, body, signal } = request
+    const { method, path, token, body, content, contentType = '', signal } = request
     const { promise, resolve, reject } = Promise.withResolvers<http.IncomingMessage>()
     const start = isSecure ? https.request : http.request
     const message = start(`${base}${path}`, {
@@ -74,41 +88,72 @@ export function createServerClient(server: URL) {
           'content-type': 'application/json',
           'content-length': Buffer.byteLength(body),
         }),
+        // The server says first whether it wants the content.
+        ...(content && { 'content-type': contentType, expect: '100-continue' }),
       },
     })
     message.on('response', resolve).on('error', reject)
-    message.end(body)
+    if (content) sendContent(message, content, reject)
+    else message.end(body)
     return promise
+  }
+
+  async function exchange(request: ServerRequest): Promise<{ status: number; value: unknown }> {
+    const signal = AbortSignal.any([request.signal, AbortSignal.timeout(request.timeoutMs)])
+    const response = await send({ ...request, signal })
+    const status = response.statusCode ?? 0
+    if (status < 200 || status > 299) throw await toRefusedRequestError(response)
+    const text = await collect(response, maxResponseBytes)
+    if (text === '') return { status, value: undefined }
+    try {
+      return { status, value: JSON.parse(text) }
+    } catch {
+      throw new UnexpectedResponseError('The response is not JSON.')
+    }
   }
 
   return {
     /** Requests JSON; undefined for an empty response. Throws a RefusedRequestError or a network error. */
-    async request(request: ServerRequest): Promise<unknown> {
-      const signal = AbortSignal.any([request.signal, AbortSignal.timeout(request.timeoutMs)])
-      const response = await send({ ...request, signal })
-      const status = response.statusCode ?? 0
-      if (status < 200 || status > 299) throw await toRefusedRequestError(response)
-      const text = await collect(response, maxResponseBytes)
-      if (text === '') return undefined
-      try {
-        return JSON.parse(text)
-      } catch {
-        throw new UnexpectedResponseError('The response is not JSON.')
-      }
-    },
+    request: async (request: ServerRequest): Promise<unknown> => (await exchange(request)).value,
 
-    /** Requests a stream. The timeout covers only the response headers. */
+    /** The same, with the status of the response. */
+    exchange,
+
+    /** Requests a stream; the response may be empty, with the status 204. The timeout covers only its headers. */
     async open(request: ServerRequest): Promise<http.IncomingMessage> {
       const late = new AbortController()
       const timer = setTimeout(() => late.abort(new Error(noResponse)), request.timeoutMs)
       const signal = AbortSignal.any([request.signal, late.signal])
       const response = await send({ ...request, signal }).finally(() => clearTimeout(timer))
-      if (response.statusCode === 200) return response
+      if (response.statusCode === 200 || response.statusCode === 204) return response
       throw await toRefusedRequestError(response)
     },
 
     close: () => agent.destroy(),
   }
+}
+
+/** Sends a body once the server wants it, or says nothing about that for a while, as older proxies do. */
+function sendContent(
+  message: http.ClientRequest,
+  content: Readable,
+  onError: (error: unknown) => void,
+): void {
+  let isDecided = false
+  const begin = () => {
+    if (!isDecided) void pipeline(content, message).catch(onError)
+    isDecided = true
+  }
+  const timer = setTimeout(begin, continueTimeoutMs)
+  message.on('continue', begin)
+  message.on('close', () => clearTimeout(timer))
+  message.on('response', (response: http.IncomingMessage) => {
+    if (!isDecided) content.destroy()
+    isDecided = true
+    // A connection on which a body is incomplete cannot be used again.
+    response.on('end', () => message.writableFinished || message.destroy())
+  })
+  message.flushHeaders()
 }
 
 const noResponse = 'The server does not respond.'
@@ -137,24 +182,24 @@ async function toRefusedRequestError(response: http.IncomingMessage): Promise<Re
   using _timer = setTimeout(() => response.destroy(), errorTimeoutMs)
   const text = await collect(response, maxErrorBytes).catch(() => '')
   const seconds = Number(headers['retry-after'])
+  const problem = isOfService ? problemOf(text) : { detail: '', code: '' }
   const detail =
-    (isOfService && detailOf(text)) ||
+    problem.detail ||
     (headers.location === undefined
       ? `It responds with the status ${status}.`
       : `It redirects to ${headers.location}.`)
-  return new RefusedRequestError(
-    status,
-    printable(detail).slice(0, maxDetailLength),
-    isOfService,
-    seconds > 0 ? Math.min(seconds * 1000, maxRetryAfterMs) : 0,
-  )
+  return new RefusedRequestError(status, printable(detail).slice(0, maxDetailLength), isOfService, {
+    retryAfterMs: seconds > 0 ? Math.min(seconds * 1000, maxRetryAfterMs) : 0,
+    code: problem.code,
+  })
 }
 
-function detailOf(text: string): string {
+function problemOf(text: string): { detail: string; code: string } {
   try {
-    return String(Object(JSON.parse(text)).detail ?? '')
+    const { detail = '', code = '' } = Object(JSON.parse(text))
+    return { detail: String(detail), code: String(code) }
   } catch {
-    return ''
+    return { detail: '', code: '' }
   }
 }
 

@@ -13,6 +13,7 @@ import { concludeRun } from './job-graph.ts'
 import type { Conclusion, Plan, RunEntry } from './plan.ts'
 import { runFile } from './run-file.ts'
 import type { CheckOut, RunState } from './run-state.ts'
+import type { RunStorage } from './run-storage.ts'
 import { openFile } from './running-workflow.ts'
 import { toDuration } from './step-end.ts'
 import { toFault } from './to-fault.ts'
@@ -22,6 +23,7 @@ type Options = {
   sandbox: Sandbox
   runner: RunnerContext
   checkOut: CheckOut
+  storage: RunStorage
   /** Limits the concurrent jobs of all runs of a runner. */
   jobLimit: Semaphore
   /** Receives the entries in order. Its promise is the backpressure on a step's output; a rejection ends the run. */

@@ -12,6 +12,7 @@ import type {
   OmittedStep,
   RunStep,
   Step,
+  StorageStep,
   Template,
 } from '../workflow-parser/workflow.ts'
 
@@ -19,7 +20,7 @@ import type {
 export type PlannedStep = PlannedCommand | PlannedProgram | PlannedAction
 export type PlannedCommand = {
   kind: 'command'
-  step: RunStep | CheckoutStep | OmittedStep
+  step: RunStep | CheckoutStep | OmittedStep | StorageStep
   number: number
   /** As it was reported. */
   name: string
@@ -129,6 +130,7 @@ export function nameOf(step: Step, scope: Scope, { mask }: Masker): string {
   if (step.kind === 'checkout') return 'Run actions/checkout'
   if (step.kind === 'omitted') return `Run ${step.action}`
   if (step.kind === 'action') return `Run ./${step.path}`
+  if (step.kind === 'storage') return `Run actions/${step.action}`
   const script = resolve(step.run, scope)
   return `Run ${maskAndShorten(script, { mask: (text) => firstLine(mask(text)), maxLength: nameMaxLength })}`
 }

@@ -7,6 +7,7 @@ import { evaluateTimeout } from './evaluate-settings.ts'
 import { joinNames, nameOf, type PlannedCommand } from './plan-steps.ts'
 import { reportStep } from './report-step.ts'
 import { runStepCommand } from './run-step-command.ts'
+import { runStorageStep } from './run-storage-step.ts'
 import { githubOf, type RunningJob, type StepList } from './running-job.ts'
 import { commandOf, shellOf } from './shells.ts'
 import { ended, type StepEnd } from './step-end.ts'
@@ -26,7 +27,7 @@ type RunOptions = {
 /** Linux, PATH_MAX. */
 const pathMaxBytes = 4096
 
-/** Runs the script of a step, and reports its start, output and end. */
+/** Runs the script or the built-in action of a step, and reports its start, output and end. */
 export function runScriptStep(options: RunOptions): Promise<StepEnd> {
   const { running, list, planned, continuesOnError } = options
   const { run } = running
@@ -39,12 +40,12 @@ export function runScriptStep(options: RunOptions): Promise<StepEnd> {
       name,
       isTolerated: continuesOnError || list.continuesOnError,
     },
-    (output) => execute(options, output),
+    (output) => execute({ ...options, name }, output),
   )
 }
 
 async function execute(
-  { running, list, planned, env, scope, signal }: RunOptions,
+  { running, list, planned, name, env, scope, signal }: RunOptions & { name: string },
   output: StepOutput,
 ): Promise<StepEnd> {
   const { run, workspace } = running
@@ -58,6 +59,8 @@ async function execute(
     await output.push(Buffer.from(`${step.action} does nothing here: ${step.why}\n`))
     return ended('success')
   }
+  if (step.kind === 'storage')
+    return runStorageStep({ running, list, planned, step, name, scope, signal, output })
   const setting = (key: 'shell' | 'workingDirectory') => settingOf(step, list, scope, key)
   const shell = shellOf(setting('shell'))
   const cwd = posix.resolve(workspace.inside.workspace, setting('workingDirectory') ?? '')

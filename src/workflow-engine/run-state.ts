@@ -7,6 +7,7 @@ import type { Cancellation } from './cancellation.ts'
 import type { RunnerContext } from './contexts.ts'
 import type { Emit } from './entry-emitter.ts'
 import type { Plan } from './plan.ts'
+import type { RunStorage } from './run-storage.ts'
 
 /** Checks out the files of the run's commit into a workspace. Rejects with an error text for users. */
 export type CheckOut = (workspace: Workspace, signal: AbortSignal) => Promise<void>
@@ -18,6 +19,7 @@ export type RunState = {
   runner: RunnerContext
   jobLimit: Semaphore
   checkOut: CheckOut
+  storage: RunStorage
   masker: Masker
   emit: Emit
   /** Keyed by folder. */

@@ -294,7 +294,16 @@ const workflows: Case[] = [
     'steps:\n  - { uses: actions/setup-node@v4 }',
     '2:13 "actions/setup-node@v4" cannot be used here.',
   ],
-  ['steps:\n  - { uses: actions/cache@v4 }', '2:13 "actions/cache@v4" cannot be used here.'],
+  [
+    'steps:\n  - { uses: actions/cache@v4 }',
+    '2:7 The action actions/cache needs the input "path".',
+    '2:7 The action actions/cache needs the input "key".',
+  ],
+  [
+    'steps:\n  - { uses: actions/download-artifact@v4, with: { run-id: 1, x: 2 } }',
+    '2:51 "run-id" is not supported: artifacts are those of this run, by their names.',
+    '2:62 The action actions/download-artifact has no input "x" here.',
+  ],
   [
     'steps:\n  - { uses: a/b@v1 }',
     '2:13 Actions of other repositories, such as "a/b@v1", are not supported.',

@@ -2,16 +2,20 @@ import { type FaultList, quoted } from './fault-list.ts'
 import type { Field, FieldMessage } from './fields.ts'
 import { replacementOf, whyOmitted } from './foreign-actions.ts'
 import { readCheckout } from './read-checkout.ts'
+import { readStorage, storageActionOf } from './read-storage.ts'
 import { readTemplates, readText } from './values.ts'
-import type { ActionStep, AnyStep, CheckoutStep, OmittedStep } from './workflow.ts'
+import type { ActionStep, AnyStep, CheckoutStep, OmittedStep, StorageStep } from './workflow.ts'
 import type { WorkflowKey } from './workflow-keys.ts'
 
 type Use =
   | Pick<ActionStep, 'kind' | 'path' | 'with'>
   | Omit<CheckoutStep, keyof AnyStep>
   | Omit<OmittedStep, keyof AnyStep>
+  | Pick<StorageStep, 'kind' | 'action' | 'with'>
 
-/** Reads `uses`: a composite action of the repository, or the checkout, which has already happened. */
+/**
+ * Reads `uses`: an action of the repository, one that keeps files, or the checkout, which has already happened.
+ */
 export function readUses(
   field: Field,
   withField: Field | undefined,
@@ -23,6 +27,8 @@ export function readUses(
   if (/^actions\/checkout(@|$)/i.test(uses)) {
     return readCheckout(withField, workflowKey, faults)
   }
+  const storageAction = storageActionOf(uses)
+  if (storageAction) return readStorage(storageAction, field, withField, workflowKey, faults)
   const omitted = readOmitted(field, uses, faults)
   if (omitted) return omitted
   const unsupported = describeUnsupported(uses)
@@ -52,7 +58,7 @@ function folderOf(path: string): string {
 }
 
 const inRepository =
-  'Write the commands in a "run" step, or put a composite action into the repository and write "uses: ./its/folder".'
+  'Write the commands in a "run" step, or put an action into the repository and write "uses: ./its/folder".'
 
 function describeUnsupported(uses: string): FieldMessage | undefined {
   if (uses.startsWith('docker://')) {
@@ -81,11 +87,7 @@ const unsupportedActions: [RegExp, string][] = [
     /^[^/]+\/(setup-|install-)/i,
     'Remove the step: the tools of the runner are on PATH. Install others in a "run" step.',
   ],
-  [/^actions\/cache/i, 'Remove the step: nothing is kept between runs.'],
-  [
-    /^actions\/(upload|download)-(pages-)?artifact/i,
-    'Write small results to $GITHUB_OUTPUT and pass them on with "outputs" and "needs", or use a single job.',
-  ],
+  [/^actions\/upload-pages-artifact/i, 'Write "uses: actions/upload-artifact" with "name".'],
   [/^actions\/github-script/i, 'Write "run" with "shell: node {0}" or a script of the repository.'],
 ]
 

@@ -165,7 +165,21 @@ export type CheckoutStep = AnyStep & {
 /** An action of another repository that does nothing here, because the run is right without it. */
 export type OmittedStep = AnyStep & { kind: 'omitted'; action: string; why: string }
 
-export type Step = RunStep | ActionStep | CheckoutStep | OmittedStep
+/** The actions of GitHub that keep files between jobs and runs, which the runner implements. */
+export type StorageAction =
+  | 'cache'
+  | 'cache/restore'
+  | 'cache/save'
+  | 'upload-artifact'
+  | 'download-artifact'
+
+export type StorageStep = AnyStep & {
+  kind: 'storage'
+  action: StorageAction
+  with: Record<string, Template>
+}
+
+export type Step = RunStep | ActionStep | CheckoutStep | OmittedStep | StorageStep
 
 /** A parsed action: composite, with run steps that all name a shell, or a program for Node.js. */
 export type Action = {

@@ -1,6 +1,7 @@
 import { mkdir, mkdtemp, readdir, writeFile } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
 import { copyTree } from '../../src/commands/copy-tree.ts'
+import { createFolderStorage } from '../../src/commands/folder-storage.ts'
 import { createSemaphore } from '../../src/concurrency/semaphore.ts'
 import { openSandbox } from '../../src/sandbox/open-sandbox.ts'
 import { executeRun } from '../../src/workflow-engine/execute-run.ts'
@@ -21,6 +22,8 @@ type Options = {
   project?: string
   plan?: Partial<Plan>
   labels?: string[]
+  /** The folder of the caches; by default all runs share one. */
+  caches?: string
   maxJobs?: number
   signal?: AbortSignal
   kill?: AbortSignal
@@ -60,6 +63,11 @@ export async function startEngine({ memoryMaxBytes = 512 * 1024 ** 2 } = {}) {
         sandbox,
         runner: { name: 'test', labels: options.labels ?? [], arch: 'x64', path },
         jobLimit: createSemaphore(options.maxJobs ?? 4),
+        storage: createFolderStorage({
+          caches: options.caches ?? join(folder.path, 'caches'),
+          artifacts: await mkdtemp(join(folder.path, 'artifacts-')),
+          cachesMaxBytes: 100 * 1024 ** 2,
+        }),
         async checkOut(workspace) {
           const from = project ?? (await filesFolder(folder.path, files))
           await copyTree(from, await filesIn(from), workspace)

@@ -1,0 +1,75 @@
+import { posix } from 'node:path'
+import type { Folders } from '../sandbox/sandbox.ts'
+import { createGlob } from './glob.ts'
+
+/** The paths that an action is given: names, patterns, and patterns of what is left out. */
+export type PathPatterns = {
+  /** Absolute paths below which everything is that may match; none is below another. */
+  starts: string[]
+  /** Whether every match is one of `starts`. */
+  isLiteral: boolean
+  /** Whether an absolute path matches, or is in a folder that does. */
+  matches: (path: string) => boolean
+  /** Patterns of places that steps cannot write to. */
+  elsewhere: string[]
+  /** Characters of all patterns. */
+  length: number
+}
+
+const maxPatterns = 200
+
+/** Reads patterns, one a line, relative to the workspace; `~` is the home. Throws when there are too many. */
+export function readPathPatterns(text: string, inside: Folders): PathPatterns {
+  const lines = text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '' && !line.startsWith('#'))
+  if (lines.length > maxPatterns) throw new Error(`There are more than ${maxPatterns} paths.`)
+  const roots = [inside.workspace, inside.home, inside.temp]
+  const isWithin = (path: string) => roots.some((root) => `${path}/`.startsWith(`${root}/`))
+  const all = lines.map((line) => {
+    const isNegated = line.startsWith('!')
+    const pattern = toAbsolute(isNegated ? line.slice(1).trim() : line, inside)
+    return { line, isNegated, pattern, start: literalStart(pattern) }
+  })
+  const usable = all.filter(({ start, isNegated }) => isNegated || isWithin(start))
+  const chosen = usable.filter(({ isNegated }) => !isNegated)
+  const rules = usable.map(({ isNegated, pattern }) => (isNegated ? `!${pattern}` : pattern))
+  // Absolute patterns are relative to the root.
+  const matchesFromRoot = createGlob(rules, '')
+  return {
+    starts: outermost(chosen.map(({ start }) => start)),
+    isLiteral: usable.every(({ isNegated, pattern, start }) => !isNegated && pattern === start),
+    matches: (path) => matchesFromRoot(path.slice(1)),
+    elsewhere: all.filter((one) => !usable.includes(one)).map(({ line }) => line),
+    length: rules.join().length,
+  }
+}
+
+/** The folder that contains all paths. */
+export function commonFolder(paths: readonly string[]): string {
+  const [first = '/', ...others] = paths
+  const contains = (folder: string) => others.every((path) => `${path}/`.startsWith(`${folder}/`))
+  let folder = first
+  while (folder !== '/' && !contains(folder)) folder = posix.dirname(folder)
+  return folder
+}
+
+function toAbsolute(pattern: string, inside: Folders): string {
+  const path = /^~(\/|$)/.test(pattern) ? inside.home + pattern.slice(1) : pattern
+  const absolute = posix.resolve(inside.workspace, path)
+  return absolute === '/' ? absolute : absolute.replace(/\/$/, '')
+}
+
+function literalStart(pattern: string): string {
+  const segments = pattern.split('/')
+  const glob = segments.findIndex((segment) => /[*?[]/.test(segment))
+  return glob === -1 ? pattern : segments.slice(0, glob).join('/') || '/'
+}
+
+function outermost(paths: readonly string[]): string[] {
+  const unique = [...new Set(paths)]
+  return unique.filter(
+    (path) => !unique.some((other) => other !== path && path.startsWith(`${other}/`)),
+  )
+}
