@@ -1,14 +1,13 @@
 import { lookup } from 'node:dns/promises'
 import { hostname } from 'node:os'
 import type { Access } from './access/access-watch.ts'
-import { requirePermission } from './access/may.ts'
 import type { Principal } from './access/principal.ts'
+import { createAccessCheck, createRefresh } from './access-check/current-access.ts'
 import { type AuditLog, createAuditLog } from './audit/audit-log.ts'
 import { recordEvents } from './audit/record.ts'
 import type { Clock } from './base/clock.ts'
 import { createFaultPoint, type FaultPoint } from './base/fault-points.ts'
 import type { Log } from './base/log.ts'
-import { Problem } from './base/problem.ts'
 import { assertDataDirectory, assertNotServed } from './config/data-directory.ts'
 import { createFreeSpace, type FreeSpace } from './config/free-space.ts'
 import type { Settings } from './config/settings.ts'
@@ -19,6 +18,7 @@ import { createPublish, type Publish } from './events/events.ts'
 import { createGit, type Git } from './git/process/git-process.ts'
 import type { SpawnHelper } from './git/process/spawn-helper.ts'
 import { toSshUrl } from './git-server/ssh/ssh-process.ts'
+import { createIdTokens, type IdTokens } from './id-tokens/id-tokens.ts'
 import { createLeakGuard, type LeakGuard } from './leak-guard/leak-guard.ts'
 import {
   createMaintenanceRequests,
@@ -99,6 +99,7 @@ export type App = AsyncDisposable &
     sessions: Sessions
     secrets: Secrets
     rotation: Rotation
+    idTokens: IdTokens
     workflows: Workflows
     webhooks: Webhooks
     imports: Imports
@@ -194,6 +195,7 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
     faultPoint,
     disableWebhook: createDisableWebhook(publish),
   })
+  const idTokens = createIdTokens({ db, clock, vault, baseUrl: () => address.http })
   const workflows = createWorkflows({
     db,
     publish,
@@ -204,6 +206,7 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
     openSecrets: secrets.open,
     store,
     freeSpace,
+    idTokens,
     baseUrl: () => address.http,
     settings,
     clock,
@@ -231,12 +234,7 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
     leaseOwner,
   })
 
-  const refresh = async (principal: Principal) => {
-    const source = principal.kind === 'ssh-key' ? sshKeys : tokens
-    const refreshed = await source.refresh(principal)
-    return refreshed && { ...refreshed, origin: principal.origin }
-  }
-
+  const refresh = createRefresh({ tokens, sshKeys, workflows })
   const sessions = createSessions({ db, clock, log, refresh })
   const recheckAccess = createAccessCheck({ refresh, workflows, repositories })
   const localRoots = settings.importLocalRoots ?? []
@@ -286,6 +284,7 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
     sessions,
     secrets,
     rotation,
+    idTokens,
     workflows,
     webhooks,
     imports,
@@ -365,31 +364,4 @@ async function openStore({ settings, ...parts }: StoreParts): Promise<Store> {
   // Loaded on demand to save memory and start-up time.
   const { openSharedStore } = await import('./store/open-shared-store.ts')
   return openSharedStore({ ...parts, settings })
-}
-
-type AccessParts = Pick<App, 'refresh' | 'workflows' | 'repositories'>
-
-function createAccessCheck({ refresh, workflows, repositories }: AccessParts) {
-  async function currentPrincipal(principal: Principal): Promise<Principal> {
-    switch (principal.kind) {
-      case 'token':
-      case 'ssh-key': {
-        const current = await refresh(principal)
-        if (current) return current
-        const what = principal.kind === 'token' ? 'token' : 'SSH key'
-        throw new Problem('token_invalid', `The ${what} was deleted or has expired.`)
-      }
-      case 'run':
-        if (await workflows.isRunning(principal)) return principal
-        throw new Problem('token_invalid', "The run's token is no longer valid.")
-      default:
-        return principal
-    }
-  }
-
-  return async ({ principal, permission, repository }: Access): Promise<void> => {
-    const current = await currentPrincipal(principal)
-    if (repository && permission) await repositories.reopen(current, repository, permission)
-    else if (permission) requirePermission(current, permission)
-  }
 }

@@ -54,6 +54,7 @@ export function createRoutes(parts: RouteParts): Route[] {
     ...browse.routes,
     ...secretRoutes({ repositories, secrets }),
     ...app.workflows.routes,
+    ...app.idTokens.routes,
     ...eventRoutes(createEventLog({ db, notifier, repositories, refresh })),
     ...app.webhooks.routes,
     ...tokenRoutes(app.tokens),

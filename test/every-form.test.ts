@@ -67,7 +67,9 @@ const tokens: Record<string, Token> = {
 }
 
 // What they may depends on the fields: see `updateRepository`.
-const ofFields = new Set(['name', 'default-branch', 'leak-guard'].map((one) => `settings/${one}`))
+const ofFields = new Set(
+  ['name', 'default-branch', 'leak-guard', 'run-tokens'].map((one) => `settings/${one}`),
+)
 
 /** The forms of a page that are actions of it, by their paths. */
 async function formsOf(client: PageClient, address: string): Promise<Set<string> | undefined> {

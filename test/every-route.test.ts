@@ -92,6 +92,15 @@ async function makeCache(owner: Client): Promise<Record<string, string>> {
   return { id }
 }
 
+async function claimRunWithIdTokens(owner: Client): Promise<Record<string, string>> {
+  const text = 'permissions: { id-token: write }\nsteps: [{ run: x }]\n'
+  await pushFiles(owner, 'site', { '.svc/workflows/ci.yml': text })
+  await owner.post('/repos/site/workflows', {})
+  const { body } = await owner.post('/runner/claim', claimBody)
+  const { runId, identities } = body.plan
+  return { id: runId, token: identities[0].idTokens.token }
+}
+
 async function delegate(owner: Client): Promise<Record<string, string>> {
   return { id: (await owner.post('/tokens/delegate', { name: 'part' })).body.id }
 }
@@ -407,6 +416,13 @@ const examples: Record<string, Example> = {
     isStream: true,
     prepare: makeFiles,
   },
+  'GET /runner/runs/:id/id-token': {
+    path: '/runner/runs/{id}/id-token?audience=x',
+    isLive: true,
+    prepare: claimRunWithIdTokens,
+  },
+  'GET /.well-known/openid-configuration': { path: '/.well-known/openid-configuration' },
+  'GET /.well-known/jwks': { path: '/.well-known/jwks' },
   'POST /mcp': { path: '/mcp', body: { jsonrpc: '2.0', id: 1, method: 'tools/list' } },
   'GET /metrics': { path: '/metrics', isLive: true },
   'GET /repos/:repository/info/refs': { path: '/repos/site.git/info/refs?service=git-upload-pack' },

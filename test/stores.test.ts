@@ -248,6 +248,7 @@ onEachDatabase((fresh) => {
       description: '',
       pushedAt: null,
       leakGuard: 'on',
+      runTokens: 'read',
       deletedAt: null,
       role: undefined,
     })

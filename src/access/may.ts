@@ -19,13 +19,19 @@ export function holds(principal: Principal, permission: Permission): boolean {
 /** Throws `permission_missing` if a principal lacks a permission. */
 export function requirePermission(principal: Principal, permission: Permission): void {
   if (holds(principal, permission)) return
-  throw new Problem('permission_missing', `This requires the permission ${permission}.`)
+  const why =
+    principal.kind === 'job'
+      ? '; the token of a job has what `permissions` of its workflow asks for and `runTokens` of the repository allows'
+      : ''
+  throw new Problem('permission_missing', `This requires the permission ${permission}${why}.`)
 }
 
 /** The role of a principal in a repository: `admin` for its owner and for admins; undefined when it cannot see it. */
 export function roleOf(principal: Principal, standing: Standing): Role | undefined {
   const { id, ownerUsername, role } = standing
   if (!isWithin(principal, id)) return undefined
+  // Its repository is the only one that it is limited to, and its permissions say what it may do there.
+  if (principal.kind === 'job') return 'write'
   if (isAdmin(principal) || principal.username === ownerUsername) return 'admin'
   return role ?? (maySeeAll(principal) ? 'read' : undefined)
 }
@@ -82,6 +88,12 @@ export function requireAllRefs({ refs }: Principal): void {
   const detail =
     'This token is limited to some refs. It can push them, and changes nothing else of a repository.'
   throw new Problem('token_limited', detail)
+}
+
+/** Throws `token_limited` if a principal is a job: its run would start the next one without end. */
+export function requireNoJob({ kind }: Principal): void {
+  if (kind !== 'job') return
+  throw new Problem('token_limited', 'A run cannot start or repeat runs.')
 }
 
 /**

@@ -43,6 +43,16 @@ export const tokenNameForm: TextForm = {
   maxLength: 100,
 }
 
+/** The username of a run. No token or key can have it: other usernames contain no brackets. */
+export function runUsername(number: number): string {
+  return `run-${number}[bot]`
+}
+
+/** Whether a username is that of a run. */
+export function isRunUsername(username: string): boolean {
+  return /^run-\d+\[bot\]$/.test(username)
+}
+
 export const Username = Type.String(usernameForm)
 export const TokenName = Type.String(tokenNameForm)
 

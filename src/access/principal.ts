@@ -10,13 +10,13 @@ export type Origin = { via: (typeof origins)[number]; address: string | null }
 export type Principal = {
   /**
    * `local` is a user of the command line on the server itself, `runner` the runner beside it, and `run` a runner that
-   * executes a run, for as long as it lasts.
+   * executes a run, for as long as it lasts. `job` is a step of a run, with the token of its job.
    */
-  kind: 'token' | 'ssh-key' | 'anonymous' | 'local' | 'runner' | 'run'
+  kind: 'token' | 'ssh-key' | 'anonymous' | 'local' | 'runner' | 'run' | 'job'
   /** The id of the token, the key or the run; opaque otherwise. */
   id: string
   username: string
-  /** For `run`: the hash of the run's token. Each claim gets a new token. */
+  /** For `run` and `job`: the hash of the token. Each claim of a run gets new tokens. */
   claim?: string
   permissions: ReadonlySet<Permission>
   /** The ids of the repositories that it is limited to; absent for all. */

@@ -46,7 +46,8 @@ export function auditRoutes({ auditLog, repositories }: Dependencies) {
         username: Type.Optional(Username),
         credential: Type.Optional(
           Type.String({
-            description: 'the id of the token or SSH key; `local` for commands on the server',
+            description:
+              'the id of the token, SSH key or workflow run; `local` for commands on the server',
             pattern: withoutNul,
             maxLength: 26,
           }),

@@ -240,6 +240,7 @@ async function toPlan(
     actions,
     called,
     secrets,
+    identities: [],
     kept: [],
     limits: {
       runTimeoutMs: settings.runSeconds * 1000,

@@ -1,5 +1,7 @@
 import type { Generated, Insertable, Kysely, Selectable, Transaction } from 'kysely'
 import type { Role } from '../access/roles.ts'
+import type { JobTokenRow, SigningKeyRow } from './identity-schema.ts'
+import type { MaintenanceRow } from './maintenance-schema.ts'
 import type { PushTable } from './push-schema.ts'
 import type { RunAnnotationRow } from './run-annotation-schema.ts'
 import type { ArtifactRow, RunCacheRow, RunFileRow } from './run-file-schema.ts'
@@ -46,6 +48,8 @@ export type Schema = {
   runFiles: RunFileRow
   artifacts: ArtifactRow
   runCaches: RunCacheRow
+  jobTokens: JobTokenRow
+  signingKeys: SigningKeyRow
   webhooks: WebhookTable
   webhookSecrets: WebhookSecretRow
   deliveries: DeliveryTable
@@ -114,11 +118,15 @@ type RepositoryTable = {
   pushedAt: Generated<number | null>
   /** Whether pushes are scanned for credentials. */
   leakGuard: Generated<LeakGuardState>
+  /** The most that tokens of its runs may do in it. */
+  runTokens: Generated<RunTokenAccess>
   /** When it was deleted, if it can be restored or is being purged. */
   deletedAt: Generated<number | null>
 }
 
 export type LeakGuardState = 'on' | 'off'
+
+export type RunTokenAccess = 'read' | 'write'
 
 /** The state of a repository that was not deleted. */
 export type LiveState = 'importing' | 'ready'
@@ -206,32 +214,6 @@ export type AuditRow = {
   hash: string
 }
 
-/** The state of maintenance of a repository. */
-export type MaintenanceRow = {
-  repositoryId: string
-  /** Pushes since the last maintenance, and when the first of them was counted. */
-  pushes: Generated<number>
-  pushedAt: number | null
-  /** 1 when there may be objects to prune: after a push, and while unreachable objects are too young. */
-  isUnpruned: Generated<number>
-  /** The extent that was requested and has not run yet; empty when there is none. */
-  wanted: Generated<string>
-  wantedAt: Generated<number>
-  /** The lease owner, and when the lease ends. */
-  leaseHolder: string | null
-  leaseUntil: Generated<number>
-  startedAt: Generated<number>
-  /** When the last successful maintenance ended, and the last one that pruned. */
-  finishedAt: number | null
-  prunedAt: Generated<number>
-  /** JSON of the report of the last successful maintenance. */
-  report: string | null
-  /** Failures since the last success, the last error, and when to try again. */
-  failures: Generated<number>
-  fault: string | null
-  notBefore: Generated<number>
-}
-
 type RunStatus = 'queued' | 'running' | 'completed'
 export type RunConclusion = 'success' | 'failure' | 'cancelled' | 'timed_out'
 type RunEvent = 'push' | 'workflow_dispatch' | 'schedule'
@@ -288,6 +270,8 @@ type RunTable = {
   logBytes: Generated<number>
   /** JSON: jobs of the previous attempt whose results are reused. */
   kept: Generated<string>
+  /** JSON: what each job asks for with `permissions`, see workflows/job-grants.ts. */
+  grants: Generated<string>
 }
 
 export type RunRow = Selectable<RunTable>

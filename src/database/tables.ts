@@ -93,6 +93,8 @@ export const tables: readonly Table[] = [
   },
   { name: 'artifacts', key: ['id'], owner: 'run-files', isTransient: true },
   { name: 'run_caches', key: ['id'], owner: 'run-files', isTransient: true },
+  { name: 'job_tokens', key: ['token_hash'], owner: 'workflows', isTransient: true },
+  { name: 'signing_keys', key: ['id'], owner: 'id-tokens', isTransient: true },
   { name: 'webhooks', key: ['id'], owner: 'webhooks', readers: { ...byDoctor, ...byMetrics } },
   {
     name: 'webhook_secrets',

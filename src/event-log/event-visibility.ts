@@ -25,6 +25,7 @@ export const audiences: Record<VisibleEventKind, Audience> = {
   'repository.imported': member('repo:read'),
   'repository.renamed': member('repo:read'),
   'repository.leak_guard': member('repo:read'),
+  'repository.run_tokens': member('repo:read'),
   'repository.description': member('repo:read'),
   'repository.default_branch': member('repo:read'),
   'repository.deleted': member('repo:read'),

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Origin } from '../access/principal.ts'
 import type { Role } from '../access/roles.ts'
-import type { Db, RunRow } from '../database/schema.ts'
+import type { Db, RunRow, RunTokenAccess } from '../database/schema.ts'
 import type { PushedUpdate } from '../git/refs/refs.ts'
 
 /** Every kind of event, with its data. */
@@ -13,6 +13,7 @@ export type EventData = {
   'repository.renamed': { name: string; formerName: string }
   'repository.description': { description: string }
   'repository.leak_guard': { enabled: boolean }
+  'repository.run_tokens': { access: RunTokenAccess }
   'repository.default_branch': { branch: string; formerBranch: string }
   'repository.deleted': { name: string; ownerUsername: string }
   'repository.restored': { name: string; formerName: string }
@@ -101,6 +102,7 @@ export const eventKinds = [
   'repository.renamed',
   'repository.description',
   'repository.leak_guard',
+  'repository.run_tokens',
   'repository.default_branch',
   'repository.deleted',
   'repository.restored',

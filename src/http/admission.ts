@@ -74,8 +74,9 @@ export function createAdmission({ settings, authenticate, clock }: Dependencies)
   })
   const requests = createRateLimiter({ perSecond: requestsPerSecond, burst: requestBurst, clock })
 
-  function limitRate({ id }: Principal): void {
-    const retryAfterSeconds = requests.acquire(id)
+  // The tokens of a run have one id: requests of its steps must not delay the reports of its runner.
+  function limitRate({ id, claim = id }: Principal): void {
+    const retryAfterSeconds = requests.acquire(claim)
     if (retryAfterSeconds <= 0) return
     const detail = `A token may make ${requestsPerSecond} requests a second.`
     throw new Problem('too_many_requests', detail, { retryAfterSeconds })
@@ -92,7 +93,7 @@ export function createAdmission({ settings, authenticate, clock }: Dependencies)
     // Pages are limited as a whole.
     if (isRateLimited && !isPage) limitRate(principal)
     const permission = requirements.permission()
-    if (!isPage) requireKind(principal, permission)
+    if (!isPage) requireKind(principal, permission, find !== undefined)
     if (permission !== undefined && permission !== 'run') requirePermission(principal, permission)
     if (!find && !allowsLimited) requireAllRepositories(principal)
     if (permission === undefined || permission === 'run')
@@ -107,18 +108,21 @@ export function createAdmission({ settings, authenticate, clock }: Dependencies)
   }
 }
 
-// The token of a run is for reports on that run; no other route accepts it.
+// The token of a run is for reports on that run; no other route accepts it. That of a job is for its repository.
 function requireKind(
   { kind }: Principal,
   permission: ReturnType<Requirements['permission']>,
+  isOfRepository: boolean,
 ): void {
-  const isAccepted =
-    permission === 'run' ? kind === 'run' : kind === 'token' || permission === 'runner'
-  if (isAccepted && !(kind === 'run' && permission !== 'run')) return
-  throw new Problem(
-    'permission_missing',
-    permission === 'run'
-      ? 'This requires the token of a run.'
-      : 'The token of a run is valid only for that run.',
-  )
+  if (permission === 'run') {
+    if (kind === 'run') return
+    throw new Problem('permission_missing', 'This requires the token of a run.')
+  }
+  if (kind === 'token' || (kind === 'job' && isOfRepository)) return
+  if (kind === 'runner' && permission === 'runner') return
+  const detail =
+    kind === 'job'
+      ? 'The token of a job is valid only for requests about its repository.'
+      : 'The token of a run is valid only for that run.'
+  throw new Problem('permission_missing', detail)
 }

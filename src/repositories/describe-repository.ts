@@ -1,7 +1,7 @@
 import type { Role } from '../access/roles.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Database } from '../database/database.ts'
-import type { ImportRow, LeakGuardState, LiveState } from '../database/schema.ts'
+import type { ImportRow, LeakGuardState, LiveState, RunTokenAccess } from '../database/schema.ts'
 import { packBytes } from '../git/objects/packs.ts'
 import { assertRepository, hasRefs, readDefaultBranch } from '../git/refs/refs.ts'
 import type { Store } from '../store/store.ts'
@@ -26,6 +26,8 @@ export type RepositoryFields = {
   readonly state: LiveState | 'failed'
   /** Whether pushes are scanned for credentials. */
   readonly leakGuard: LeakGuardState
+  /** The most that tokens of its runs may do in it. */
+  readonly runTokens: RunTokenAccess
   /** The role of the caller; absent when it has just created or restored the repository. */
   readonly role?: Role | undefined
 }
@@ -125,11 +127,11 @@ export function toListed(
   protectedBranches: string[],
 ): ListedRepository {
   const { id, name, description, createdAt, pushedAt, path, state } = repository
-  const { ownerTokenId, ownerUsername } = repository
+  const { ownerTokenId, ownerUsername, runTokens } = repository
   const owner = { ownerTokenId, ownerUsername }
   const leakGuard = repository.leakGuard === 'on'
   const fields = { id, name, description, createdAt, pushedAt, path, ...owner, state }
-  return { ...fields, leakGuard, protectedBranches }
+  return { ...fields, leakGuard, runTokens, protectedBranches }
 }
 
 const emptyDetails = {

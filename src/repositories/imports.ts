@@ -150,6 +150,7 @@ export function createImports(dependencies: Dependencies): Imports {
         ownerUsername: owner.username,
         state: 'importing',
         leakGuard: 'on',
+        runTokens: 'read',
       } as const
       return { name, ended, describe: () => repositories.describe(described) }
     },

@@ -17,7 +17,7 @@ import type { Clock } from '../base/clock.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
 import { Problem } from '../base/problem.ts'
 import type { Database } from '../database/database.ts'
-import type { LeakGuardState, LiveState } from '../database/schema.ts'
+import type { LeakGuardState, LiveState, RunTokenAccess } from '../database/schema.ts'
 import type { Actor, Publish } from '../events/events.ts'
 import type { Store } from '../store/store.ts'
 import type { DeletedRepositories, RepositoryBelongings } from './deleted-repositories.ts'
@@ -91,6 +91,8 @@ export type Repositories = {
   setDescription: (actor: Actor, repository: Repository, description: string) => Promise<void>
   /** Switches the scan of pushes for credentials on or off. Throws `owner_required`. */
   setLeakGuard: (actor: Actor, repository: Repository, state: LeakGuardState) => Promise<void>
+  /** Sets the most that tokens of its runs may do in a repository. */
+  setRunTokens: (actor: Actor, repository: Repository, access: RunTokenAccess) => Promise<void>
   /**
    * Deletes a repository with all that belongs to it. Once its row is deleted, its files cannot be reached. A
    * running import is cancelled; for a failed import, its record is deleted.
@@ -129,6 +131,8 @@ export type Repository = {
   readonly state: LiveState | 'failed'
   /** Whether pushes are scanned for credentials. */
   readonly leakGuard: LeakGuardState
+  /** The most that tokens of its runs may do in it. */
+  readonly runTokens: RunTokenAccess
 }
 
 /**
@@ -194,12 +198,12 @@ export function createRepositories(dependencies: Dependencies): Repositories {
     principal: Principal,
   ): Repository {
     const { id, name, description, path, pruneEpoch, createdAt, pushedAt, state } = row
-    const { ownerTokenId, ownerUsername, leakGuard } = row
+    const { ownerTokenId, ownerUsername, leakGuard, runTokens } = row
     const asOwner = mayOwn(principal, row)
     const role = roleOf(principal, row) ?? 'read'
     const about = { id, name, description, createdAt, pushedAt, ownerTokenId, ownerUsername, state }
     // Access has been checked, so the brand of an opened repository may be asserted here, and only here.
-    return { ...about, path, pruneEpoch, leakGuard, asOwner, role } as Repository
+    return { ...about, path, pruneEpoch, leakGuard, runTokens, asOwner, role } as Repository
   }
 
   async function failedImport(principal: Principal, name: string): Promise<Repository | undefined> {
@@ -221,6 +225,7 @@ export function createRepositories(dependencies: Dependencies): Repositories {
         ownerTokenId,
         state: 'failed',
         leakGuard: 'on',
+        runTokens: 'read',
       },
       principal,
     )
@@ -299,6 +304,8 @@ export function createRepositories(dependencies: Dependencies): Repositories {
     setDescription: lifeCycle.setDescription,
 
     setLeakGuard: lifeCycle.setLeakGuard,
+
+    setRunTokens: lifeCycle.setRunTokens,
 
     remove: lifeCycle.remove,
 

@@ -3,8 +3,8 @@ import type { Clock } from '../base/clock.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
 import { newId } from '../base/ids.ts'
 import type { Database } from '../database/database.ts'
-import type { LeakGuardState } from '../database/schema.ts'
-import type { Actor, Publish } from '../events/events.ts'
+import type { LeakGuardState, RunTokenAccess } from '../database/schema.ts'
+import type { Actor, Event, Publish } from '../events/events.ts'
 import type { Store } from '../store/store.ts'
 import type {
   Deletable,
@@ -19,9 +19,9 @@ import { asTaken, nameTaken, repositoryGone } from './repository-errors.ts'
 import {
   insertRepository,
   isNameTaken,
-  updateDescription,
-  updateLeakGuard,
+  type RepositorySettings,
   updateName,
+  updateSettings,
 } from './repository-store.ts'
 
 type LifeCycle = {
@@ -34,6 +34,11 @@ type LifeCycle = {
   rename: (actor: Actor, repository: RepositoryFields, name: string) => Promise<void>
   setDescription: (actor: Actor, repository: RepositoryFields, description: string) => Promise<void>
   setLeakGuard: (actor: Actor, repository: RepositoryFields, state: LeakGuardState) => Promise<void>
+  setRunTokens: (
+    actor: Actor,
+    repository: RepositoryFields,
+    access: RunTokenAccess,
+  ) => Promise<void>
   /**
    * Deletes a repository with all that belongs to it, for good unless it is retained. A running import is cancelled; for a
    * failed import, its record is deleted.
@@ -56,6 +61,19 @@ type Dependencies = {
 export function createLifeCycle(dependencies: Dependencies): LifeCycle {
   const { db, store, publish, clock, faultPoint, deletedRepositories, belongings } = dependencies
 
+  /** Changes a setting of a repository, with the event that says so. */
+  async function set<K extends keyof RepositorySettings>(
+    repository: RepositoryFields,
+    [key, value]: [K, RepositorySettings[K]],
+    event: Event,
+  ): Promise<void> {
+    await db.transaction().execute(async (tx) => {
+      const former = await updateSettings(tx, repository.id, { [key]: value })
+      if (!former) throw repositoryGone(repository)
+      if (former[key] !== value) await publish(tx, clock.now(), [event])
+    })
+  }
+
   return {
     async create(owner, { name, defaultBranch }) {
       if (await isNameTaken(db, name)) throw nameTaken(name)
@@ -71,6 +89,7 @@ export function createLifeCycle(dependencies: Dependencies): LifeCycle {
         pushedAt: null,
         state: 'ready',
         leakGuard: 'on',
+        runTokens: 'read',
         ...(await store.create(id, defaultBranch)),
       } as const
       try {
@@ -89,24 +108,22 @@ export function createLifeCycle(dependencies: Dependencies): LifeCycle {
       return { ...repository, path }
     },
 
-    async setDescription(actor, repository, description) {
-      await db.transaction().execute(async (tx) => {
-        const former = await updateDescription(tx, repository.id, description)
-        if (former === undefined) throw repositoryGone(repository)
-        if (former === description) return
-        const about = { actor, repositoryId: repository.id, data: { description } }
-        await publish(tx, clock.now(), [{ kind: 'repository.description', ...about }])
-      })
+    setDescription(actor, repository, description) {
+      const about = { actor, repositoryId: repository.id, data: { description } }
+      const event = { kind: 'repository.description', ...about } as const
+      return set(repository, ['description', description], event)
     },
 
-    async setLeakGuard(actor, repository, state) {
-      await db.transaction().execute(async (tx) => {
-        const former = await updateLeakGuard(tx, repository.id, state)
-        if (former === undefined) throw repositoryGone(repository)
-        if (former === state) return
-        const about = { actor, repositoryId: repository.id, data: { enabled: state === 'on' } }
-        await publish(tx, clock.now(), [{ kind: 'repository.leak_guard', ...about }])
-      })
+    setLeakGuard(actor, repository, state) {
+      const about = { actor, repositoryId: repository.id, data: { enabled: state === 'on' } }
+      const event = { kind: 'repository.leak_guard', ...about } as const
+      return set(repository, ['leakGuard', state], event)
+    },
+
+    setRunTokens(actor, repository, access) {
+      const about = { actor, repositoryId: repository.id, data: { access } }
+      const event = { kind: 'repository.run_tokens', ...about } as const
+      return set(repository, ['runTokens', access], event)
     },
 
     async rename(actor, repository, name) {

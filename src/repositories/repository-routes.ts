@@ -102,12 +102,12 @@ export function repositoryRoutes(dependencies: Dependencies) {
     route('PATCH', '/repos/:name', {
       operationId: 'updateRepository',
       tag: 'repositories',
-      summary: 'Change the name, description, default branch or leak guard of a repository',
+      summary: 'Change the name, description and settings of a repository',
       description:
         'A rename keeps everything that belongs to the repository. The old name is free at once and is not redirected. ' +
         'Only the owner and admins can change the default branch: to an existing branch, or to any name while the ' +
         'repository has no branches. Those with the role `maintain` or more can switch the leak guard, which refuses ' +
-        'pushes with credentials.',
+        'pushes with credentials. Only the owner and admins can let tokens of workflow runs write.',
       permission: 'repo:write',
       find: async (request) => {
         const found = await open(request)
@@ -120,6 +120,7 @@ export function repositoryRoutes(dependencies: Dependencies) {
           description: Type.Optional(Description),
           defaultBranch: Type.Optional(DefaultBranch),
           leakGuard: Type.Optional(LeakGuardSwitch),
+          runTokens: Type.Optional(RunTokens),
         },
         { ...closed, minProperties: 1 },
       ),
@@ -138,6 +139,8 @@ export function repositoryRoutes(dependencies: Dependencies) {
         if (body.name !== undefined) requireAllRepositories(principal)
         const leakGuard = body.leakGuard === undefined ? found.leakGuard : toState(body.leakGuard)
         if (body.leakGuard !== undefined) requireMaintainer(found)
+        const { runTokens = found.runTokens } = body
+        if (body.runTokens !== undefined && !found.asOwner) throw runTokensNeedOwner()
         const branch =
           defaultBranch === undefined ? undefined : await requireDefaultBranch(found, defaultBranch)
         // First, because the name may be taken; then nothing is changed.
@@ -146,10 +149,12 @@ export function repositoryRoutes(dependencies: Dependencies) {
           await repositories.setDescription(principal, found, description)
         if (body.leakGuard !== undefined)
           await repositories.setLeakGuard(principal, found, leakGuard)
+        if (body.runTokens !== undefined)
+          await repositories.setRunTokens(principal, found, runTokens)
         if (branch !== undefined)
           await defaultBranches.changeDefaultBranch(principal, found, branch)
-        const described = await repositories.describe({ ...found, name, description, leakGuard })
-        return atOrigin(described, publicOrigin())
+        const changed = { ...found, name, description, leakGuard, runTokens }
+        return atOrigin(await repositories.describe(changed), publicOrigin())
       },
     }),
     route('DELETE', '/repos/:name', {
@@ -180,6 +185,10 @@ const LeakGuardSwitch = Type.Boolean({
   description: 'Whether pushes are scanned for credentials',
 })
 
+const RunTokens = Type.Enum(['read', 'write'], {
+  description: 'The most that tokens of its workflow runs may do in it; `read` by default',
+})
+
 const DefaultBranch = Type.String({
   description: 'Branch that a clone checks out; `main` by default',
   minLength: 1,
@@ -202,6 +211,12 @@ function requireMaintainer({ role }: OpenedRepository): void {
   const detail =
     'Only the owner of the repository, its maintainers or an admin may switch its leak guard.'
   throw new Problem('owner_required', detail)
+}
+
+function runTokensNeedOwner(): Problem {
+  const detail =
+    'Only the owner of the repository or an admin may change what tokens of its runs may do.'
+  return new Problem('owner_required', detail)
 }
 
 function defaultBranchNeedsOwner(): Problem {

@@ -18,6 +18,9 @@ const summary = {
   ownerUsername: Type.String({ description: 'Username of its owner' }),
   protectedBranches: Type.Array(Type.String(), { description: 'Protected branches and patterns' }),
   leakGuard: Type.Boolean({ description: 'Whether pushes are scanned for credentials' }),
+  runTokens: Type.Enum(['read', 'write'], {
+    description: 'The most that tokens of its workflow runs may do in it',
+  }),
   state: Type.Enum(['ready', 'importing', 'failed'], {
     description:
       '`importing` during an import, then `ready`; `failed` for a day after a failed import',

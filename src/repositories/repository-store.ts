@@ -4,7 +4,6 @@ import { prepared } from '../database/prepared.ts'
 import { hasRowLocks } from '../database/row-locks.ts'
 import type {
   Db,
-  LeakGuardState,
   LiveState,
   NewRepository,
   RepositoryRow,
@@ -214,40 +213,24 @@ export async function updateName(db: Db, id: string, name: string): Promise<bool
   return row !== undefined
 }
 
-/** Sets the description of a repository; returns the former one, undefined when the repository was deleted. */
-export async function updateDescription(
-  tx: Db,
-  id: string,
-  description: string,
-): Promise<string | undefined> {
-  const row = await tx
-    .selectFrom('repositories')
-    .select('description')
-    .where('id', '=', id)
-    .where('deletedAt', 'is', null)
-    .$if(hasRowLocks(tx), (rows) => rows.forNoKeyUpdate())
-    .executeTakeFirst()
-  if (row && row.description !== description)
-    await tx.updateTable('repositories').set({ description }).where('id', '=', id).execute()
-  return row?.description
-}
+/** The columns that the settings of a repository change. */
+export type RepositorySettings = Pick<RepositoryRow, 'description' | 'leakGuard' | 'runTokens'>
 
-/** Switches the leak guard of a repository; returns the former state, undefined when the repository was deleted. */
-export async function updateLeakGuard(
+/** Changes settings of a repository; returns the former ones, undefined when the repository was deleted. */
+export async function updateSettings(
   tx: Db,
   id: string,
-  leakGuard: LeakGuardState,
-): Promise<LeakGuardState | undefined> {
-  const row = await tx
+  changes: Partial<RepositorySettings>,
+): Promise<RepositorySettings | undefined> {
+  const former = await tx
     .selectFrom('repositories')
-    .select('leakGuard')
+    .select(['description', 'leakGuard', 'runTokens'])
     .where('id', '=', id)
     .where('deletedAt', 'is', null)
     .$if(hasRowLocks(tx), (rows) => rows.forNoKeyUpdate())
     .executeTakeFirst()
-  if (row && row.leakGuard !== leakGuard)
-    await tx.updateTable('repositories').set({ leakGuard }).where('id', '=', id).execute()
-  return row?.leakGuard
+  if (former) await tx.updateTable('repositories').set(changes).where('id', '=', id).execute()
+  return former
 }
 
 /** Records that a push was received, with the transaction that finalizes it. */

@@ -90,6 +90,16 @@ const sentences: { [K in keyof EventData]: Describe<K> } = {
     icon: 'shield',
     parts: [who, ` switched the leak guard of `, repository, enabled ? ' on' : ' off'],
   }),
+  'repository.run_tokens': ({ access }, { who, repository }) => ({
+    icon: 'shield',
+    parts: [
+      who,
+      ' set the most that tokens of runs may do to ',
+      { text: access },
+      ' in ',
+      repository,
+    ],
+  }),
   'repository.default_branch': ({ branch }, { who, repository }) => ({
     icon: 'branch',
     parts: [who, ' made ', { text: branch }, ' the default branch of ', repository],

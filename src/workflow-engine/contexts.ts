@@ -2,7 +2,7 @@ import type { Json } from '../base/json.ts'
 import type { Workspace } from '../sandbox/sandbox.ts'
 import type { Scope } from '../workflow-parser/scope.ts'
 import type { Workflow } from '../workflow-parser/workflow.ts'
-import type { Plan } from './plan.ts'
+import type { JobIdentity, Plan } from './plan.ts'
 
 /** A runner: its name, its labels, and the PATH in its workspaces. */
 export type RunnerContext = { name: string; labels: readonly string[]; arch: string; path: string }
@@ -24,6 +24,15 @@ export function workflowContexts(plan: Plan, workflow: Workflow): Contexts {
     vars: {},
     secrets: allowedSecrets(plan.secrets, workflow),
   }
+}
+
+/** The shared contexts with the token of a job. Unlike secrets, it is no variable of steps. */
+export function withToken(shared: Contexts, identity: JobIdentity | undefined): Contexts {
+  if (!identity) return shared
+  const { token } = identity
+  // Both are objects.
+  const { github, secrets } = shared as Record<'github' | 'secrets', Record<string, Json>>
+  return { ...shared, github: { ...github, token }, secrets: { ...secrets, GITHUB_TOKEN: token } }
 }
 
 /** The secrets for the steps of a file: of those given, the ones that it names, or else all. */

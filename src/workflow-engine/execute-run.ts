@@ -46,7 +46,7 @@ export async function executeRun(options: Options): Promise<void> {
   const { plan, sandbox, report, signal, kill, now = Date.now } = options
   using cancellation = createCancellation()
   let reportFailure: { error: unknown } | undefined
-  const masker = createMasker(secretValues(plan))
+  const masker = createMasker([...secretValues(plan), ...tokensOf(plan)])
   const emit = createEntryEmitter({
     report,
     masker,
@@ -126,6 +126,10 @@ function read({ files, actions, called }: Plan) {
   }
   const workflows = new Map(all.map((workflow) => [workflow.path, workflow]))
   return { files: started, workflows, actions: byFolder, faults }
+}
+
+function tokensOf({ identities }: Plan): string[] {
+  return identities.flatMap(({ token, idTokens }) => (idTokens ? [token, idTokens.token] : [token]))
 }
 
 function withJobs(workflow: Workflow, requestedIds: readonly string[] | undefined): Workflow {

@@ -1,5 +1,5 @@
 import type { Json } from '../base/json.ts'
-import type { SourceFile } from '../workflow-parser/workflow.ts'
+import type { JobPermissions, SourceFile } from '../workflow-parser/workflow.ts'
 
 /** Everything needed to execute a run, except the files of its commit. */
 export type Plan = {
@@ -25,9 +25,23 @@ export type Plan = {
   actions: SourceFile[]
   called: SourceFile[]
   secrets: Record<string, string>
+  /** The credentials of jobs; none where a run has no server. */
+  identities: JobIdentity[]
   /** Jobs of the previous attempt that are reused. */
   kept: ReusedJob[]
   limits: PlanLimits
+}
+
+/** The credentials of the jobs of a file that have the same permissions. */
+export type JobIdentity = {
+  /** The file of the run, and that of the jobs: another one if it is called. */
+  file: string
+  jobFile: string
+  permissions: JobPermissions
+  /** The token for the API and Git: `github.token`. */
+  token: string
+  /** Where and with which token steps request ID tokens; null without `id-token: write`. */
+  idTokens: { url: string; token: string } | null
 }
 
 export type TriggerKind = 'push' | 'workflow_dispatch' | 'schedule'

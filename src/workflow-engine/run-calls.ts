@@ -1,6 +1,7 @@
 import { createSemaphore, type Semaphore } from '../concurrency/semaphore.ts'
 import { readCallInputs } from '../workflow-parser/call-inputs.ts'
 import { evaluateText, evaluateTree } from '../workflow-parser/evaluate.ts'
+import { permissionsOf } from '../workflow-parser/job-permissions.ts'
 import type { CallInput, Job, Workflow, WorkflowCall } from '../workflow-parser/workflow.ts'
 import type { Cancellation } from './cancellation.ts'
 import { allowedSecrets, type Contexts, scopeOf } from './contexts.ts'
@@ -108,7 +109,8 @@ async function runCall(options: Options, { contexts, name }: Draft): Promise<Cal
     if (callers.length >= maxLevels) {
       throw new CallError(`Workflows that call each other have more than ${maxLevels} levels.`)
     }
-    callee = { ...owner, ...open(options, workflow, contexts), callers }
+    const permissions = permissionsOf(owner.workflow, job, owner.permissions)
+    callee = { ...owner, ...open(options, workflow, contexts), callers, permissions }
   } catch (error) {
     return endUnrun(options, { conclusion: 'failure', fault: toFault(error) })
   }
@@ -163,7 +165,8 @@ function secretsOf(
   contexts: Contexts,
 ): Record<string, string> {
   if (secrets === 'inherit') return own
-  const scope = scopeOf({ ...contexts, secrets: own })
+  // Those of the contexts include the token of the calling job.
+  const scope = scopeOf(contexts)
   const entries = Object.entries(secrets).map(([id, template]) => {
     const value = evaluateText(template, scope)
     if (template.text.includes('${{') && value !== '') masker.add(value)

@@ -2,7 +2,7 @@ import type { Json } from '../base/json.ts'
 import { createTaskGroup } from '../concurrency/task-group.ts'
 import { evaluateCondition } from '../workflow-parser/evaluate.ts'
 import type { Job } from '../workflow-parser/workflow.ts'
-import { type Contexts, scopeOf } from './contexts.ts'
+import { type Contexts, scopeOf, withToken } from './contexts.ts'
 import { combineResults, createJobGraph, resultOf } from './job-graph.ts'
 import type { Conclusion } from './plan.ts'
 import {
@@ -15,7 +15,7 @@ import {
 import { type CallEnd, runCalls, type WorkflowEnd } from './run-calls.ts'
 import { type EndedJob, runPlannedJobs } from './run-planned-jobs.ts'
 import type { RunState } from './run-state.ts'
-import { jobIdIn, type RunningWorkflow } from './running-workflow.ts'
+import { identityOf, jobIdIn, type RunningWorkflow } from './running-workflow.ts'
 import { toFault } from './to-fault.ts'
 import { emitUnrunJob, type Holds, type Unrun, whyUnrun } from './unrun-jobs.ts'
 
@@ -35,9 +35,10 @@ export async function runFile(run: RunState, owner: RunningWorkflow): Promise<Wo
     outputs: outputs.get(id) ?? {},
   })
 
-  function contextsOf({ needs }: Job): Contexts {
-    const entries = needs.map((id): [string, Json] => [id, endOf(id)])
-    return { ...owner.contexts, needs: Object.fromEntries(entries) }
+  function contextsOf(job: Job): Contexts {
+    const entries = job.needs.map((id): [string, Json] => [id, endOf(id)])
+    const own = withToken(owner.contexts, identityOf(run.plan, owner, job))
+    return { ...own, needs: Object.fromEntries(entries) }
   }
 
   function holdsOf(job: Job): Holds {

@@ -15,7 +15,7 @@ import { runPreSteps } from './pre-steps.ts'
 import type { RunState } from './run-state.ts'
 import { runSteps } from './run-steps.ts'
 import type { RunningJob, StepList } from './running-job.ts'
-import type { RunningWorkflow } from './running-workflow.ts'
+import { identityOf, type RunningWorkflow } from './running-workflow.ts'
 import { toDuration } from './step-end.ts'
 import { toFault } from './to-fault.ts'
 
@@ -80,6 +80,7 @@ async function runInWorkspace(
     env: { ...workflowEnv, ...jobEnv },
     addedPath: [],
     secrets,
+    identity: identityOf(run.plan, owner, job),
     lengthLeft: stepStateMaxLength,
     hashFiles: createHashFiles(workspace),
     states: new Map(),

@@ -36,6 +36,7 @@ export async function runStepCommand(options: Options): Promise<StepEnd> {
       // It is always an object in the contexts of a running job.
       runner: running.contexts.runner as Parameters<typeof stepVariables>[0]['runner'],
       secrets: running.secrets,
+      identity: running.identity,
       env: { ...running.env, ...env },
       home: workspace.inside.home,
       path: run.runner.path,

@@ -1,6 +1,7 @@
-import type { Workflow } from '../workflow-parser/workflow.ts'
+import { isSamePermissions, permissionsOf } from '../workflow-parser/job-permissions.ts'
+import type { Job, JobPermissions, Workflow } from '../workflow-parser/workflow.ts'
 import { allowedSecrets, type Contexts, workflowContexts } from './contexts.ts'
-import type { Plan } from './plan.ts'
+import type { JobIdentity, Plan } from './plan.ts'
 
 /** A workflow that runs: a file of the run, or one that a job calls. */
 export type RunningWorkflow = {
@@ -13,6 +14,8 @@ export type RunningWorkflow = {
   contexts: Contexts
   /** The secrets for its steps. */
   secrets: Record<string, string>
+  /** The permissions of the calling job; undefined for a file of the run. */
+  permissions: JobPermissions | undefined
 }
 
 export function openFile(plan: Plan, workflow: Workflow): RunningWorkflow {
@@ -22,7 +25,23 @@ export function openFile(plan: Plan, workflow: Workflow): RunningWorkflow {
     callers: [],
     contexts: workflowContexts(plan, workflow),
     secrets: allowedSecrets(plan.secrets, workflow),
+    permissions: undefined,
   }
+}
+
+/** The credentials of a job; undefined where a run has none. */
+export function identityOf(
+  { identities }: Plan,
+  { file, workflow, permissions }: RunningWorkflow,
+  job: Job,
+): JobIdentity | undefined {
+  const held = permissionsOf(workflow, job, permissions)
+  return identities.find(
+    (one) =>
+      one.file === file.path &&
+      one.jobFile === workflow.path &&
+      isSamePermissions(one.permissions, held),
+  )
 }
 
 /** The id of a job in the run: `caller/job` in a workflow that a job calls. */

@@ -1,6 +1,6 @@
 import type { Json } from '../base/json.ts'
 import { nameOfRef } from './contexts.ts'
-import type { Plan } from './plan.ts'
+import type { JobIdentity, Plan } from './plan.ts'
 
 /** Properties of `github` that are also variables, such as GITHUB_SHA. */
 const githubNames = [
@@ -44,6 +44,8 @@ type Parts = {
   github: Record<string, Json>
   runner: Record<string, Json>
   secrets: Record<string, string>
+  /** The credentials of the job. */
+  identity: JobIdentity | undefined
   /** Set by the workflow files and earlier steps; later ones override earlier ones. */
   env: Record<string, string>
   home: string
@@ -98,9 +100,10 @@ const fixedNames = new Set([
     (name) => `SVC_${name}`,
   ),
   ...['EVENT', 'WORKFLOW', 'JOB', 'URL'].map((name) => `SVC_${name}`),
+  ...['URL', 'TOKEN'].map((name) => `ACTIONS_ID_TOKEN_REQUEST_${name}`),
 ])
 
-function fixedVariables({ plan, github, runner }: Parts): Record<string, string> {
+function fixedVariables({ plan, github, runner, identity }: Parts): Record<string, string> {
   const { type, name } = nameOfRef(plan.ref)
   return {
     GITHUB_ACTIONS: 'true',
@@ -126,6 +129,10 @@ function fixedVariables({ plan, github, runner }: Parts): Record<string, string>
     SVC_WORKFLOW: toText(github.workflow),
     SVC_JOB: toText(github.job),
     SVC_URL: plan.serverUrl,
+    ...(identity?.idTokens && {
+      ACTIONS_ID_TOKEN_REQUEST_URL: identity.idTokens.url,
+      ACTIONS_ID_TOKEN_REQUEST_TOKEN: identity.idTokens.token,
+    }),
   }
 }
 

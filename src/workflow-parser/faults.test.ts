@@ -86,12 +86,16 @@ const workflows: Case[] = [
     '1:46 "cancel-in-progress" is a number.',
   ],
   [
-    'permissions: write-all\nsteps: [{ run: x }]',
-    '1:14 Runs have no token, so write access cannot be granted.',
+    'permissions: write\nsteps: [{ run: x }]',
+    '1:14 "permissions" is a string that is no access level.',
   ],
   [
-    'permissions: { contents: read, id-token: write }\nsteps: [{ run: x }]',
-    '1:42 Runs have no token, so write access cannot be granted.',
+    'permissions: { contents: read, id-token: read }\nsteps: [{ run: x }]',
+    '1:42 This is not an access level of "id-token".',
+  ],
+  [
+    'permissions: { content: read }\nsteps: [{ run: x }]',
+    '1:16 Unexpected key "content" in "permissions".',
   ],
   [
     'secrets: [A, "B-C"]\nsteps: [{ run: x }]',
@@ -253,8 +257,8 @@ const workflows: Case[] = [
     '3:16 "a b" is not a valid identifier.',
   ],
   [
-    'jobs:\n  a:\n    permissions: { x: maybe }\n    steps: [{ run: x }]',
-    '3:23 This is not a valid access level.',
+    'jobs:\n  a:\n    permissions: { checks: maybe }\n    steps: [{ run: x }]',
+    '3:28 This is not an access level of "checks".',
   ],
   ['jobs:\n  a:\n    neds: [x]\n    steps: [{ run: x }]', '3:5 Unexpected key "neds" in a job.'],
   [

@@ -89,7 +89,7 @@ jobs:
     'ci.yml:4:5: note: "concurrency" of a job has no effect; at the top level of the file it applies to whole runs.',
     'ci.yml:5:5: note: "environment" has no effect: the job waits for no approval, and has the secrets of the repository.',
     'ci.yml:9:11: note: "fetch-depth" has no effect: the workspace has this one commit: commands fail that need its history or tags.',
-    'ci.yml:12:11: note: "token" has no effect: the commit is already checked out, and steps have no credentials.',
+    'ci.yml:12:11: note: "token" has no effect: the commit is already checked out, and the workspace has no credentials.',
   ])
 })
 

@@ -7,7 +7,7 @@ import type { WorkflowKey } from './workflow-keys.ts'
 // Inputs without effect when the commit is already checked out.
 const harmless = ['persist-credentials', 'clean', 'show-progress', 'set-safe-directory']
 
-const credentials = 'the commit is already checked out, and steps have no credentials.'
+const credentials = 'the commit is already checked out, and the workspace has no credentials.'
 const wholeTree = 'the workspace has all files of the commit.'
 
 /** Inputs that leave the run right, although they have no effect. */

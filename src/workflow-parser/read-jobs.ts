@@ -1,10 +1,10 @@
 import { checkNeeds, type JobNeeds } from './check-needs.ts'
-import { checkPermissions } from './check-permissions.ts'
 import type { FaultList } from './fault-list.ts'
 import { type Field, type Fields, type NamedField, openFields } from './fields.ts'
 import { openIdentified } from './identifiers.ts'
 import { readCalledWorkflow } from './read-called-workflow.ts'
 import { readDefaults } from './read-defaults.ts'
+import { readPermissions } from './read-permissions.ts'
 import { checkRunsOn, readRunsOn } from './read-runs-on.ts'
 import { readSteps } from './read-steps.ts'
 import { readStrategy } from './read-strategy.ts'
@@ -89,6 +89,7 @@ export function shortJob(steps: Field, faults: FaultList): Job {
     strategy: { matrix: undefined, failFast: true, maxParallel: undefined },
     timeoutMinutes: undefined,
     continueOnError: false,
+    permissions: undefined,
     steps: readSteps(steps, 'workflow', faults),
     call: undefined,
     position: steps.keyPosition,
@@ -104,7 +105,6 @@ function readJob(entry: NamedField, faults: FaultList): JobNeeds | undefined {
   const needs = needsField ? readTexts(needsField, faults) : []
   const work = readWork(entry, fields, faults)
   noteUnapplied(fields, faults)
-  checkPermissions(fields.get('permissions'), faults)
   const job: Job = {
     id: entry.name,
     name: readTemplate(fields.get('name'), 'job.name', faults),
@@ -120,6 +120,7 @@ function readJob(entry: NamedField, faults: FaultList): JobNeeds | undefined {
     }),
     continueOnError:
       readFlag(fields.get('continue-on-error'), 'job.continue-on-error', faults) ?? false,
+    permissions: readPermissions(fields.get('permissions'), faults),
     ...work,
     position: entry.keyPosition,
   }

@@ -1,9 +1,9 @@
-import { checkPermissions } from './check-permissions.ts'
 import type { FaultList } from './fault-list.ts'
 import { type Field, type Fields, openFields } from './fields.ts'
 import { isSecretName } from './identifiers.ts'
 import { readDefaults } from './read-defaults.ts'
 import { readJobs, shortJob } from './read-jobs.ts'
+import { readPermissions } from './read-permissions.ts'
 import { noTriggers, readTriggers } from './read-triggers.ts'
 import type { SourceNode } from './source-node.ts'
 import { unsupportedInWorkflow } from './unsupported-keys.ts'
@@ -38,7 +38,6 @@ export function readWorkflow(
   )
   if (!fields) return undefined
   const on = fields.get('on')
-  checkPermissions(fields.get('permissions'), faults)
   return {
     path,
     name: readText(fields.get('name'), faults, 200) ?? path,
@@ -48,6 +47,7 @@ export function readWorkflow(
     defaults: readDefaults(fields.get('defaults'), faults),
     concurrency: readConcurrency(fields.get('concurrency'), faults),
     secrets: readSecrets(fields.get('secrets'), faults),
+    permissions: readPermissions(fields.get('permissions'), faults),
     jobs: readEitherForm(fields, root, faults),
   }
 }

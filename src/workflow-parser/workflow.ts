@@ -39,9 +39,16 @@ export type Workflow = {
   concurrency: Concurrency | undefined
   /** The names of the secrets for its steps; undefined for all of the repository. */
   secrets: string[] | undefined
+  /** Its `permissions`; undefined when it has none. Those of a job replace them. */
+  permissions: JobPermissions | undefined
   /** In the order of the file; never empty. The short form makes one, with the id `steps`. */
   jobs: Job[]
 }
+
+export type AccessLevel = 'none' | 'read' | 'write'
+
+/** What the token of a job may do, and whether the job may request ID tokens. */
+export type JobPermissions = { contents: AccessLevel; actions: AccessLevel; idToken: boolean }
 
 export type Concurrency = { group: Template; cancelInProgress: Template | boolean }
 
@@ -99,6 +106,7 @@ export type Job = {
   strategy: Strategy
   timeoutMinutes: Template | number | undefined
   continueOnError: Template | boolean
+  permissions: JobPermissions | undefined
   /** Empty for a job that calls a workflow. */
   steps: Step[]
   call: WorkflowCall | undefined

@@ -1,3 +1,4 @@
+import { requireNoJob } from '../access/may.ts'
 import type { Principal } from '../access/principal.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
@@ -43,7 +44,8 @@ type AwaitedPush = {
 export type AwaitedRuns = {
   /**
    * Runs the workflows of a push and waits for them. As soon as one does not succeed, the others are cancelled. Throws
-   * `run_required`, `workflow_invalid`, `workflow_not_found` and `too_many_runs`.
+   * `run_required`, `workflow_invalid`, `workflow_not_found`, `too_many_runs` and, for the push of a run,
+   * `token_limited`.
    */
   run: (push: AwaitedPush) => Promise<AwaitedRun[]>
   /** Returns a git that sees the commit of a run for which a push on this server waits; undefined for other runs. */
@@ -72,6 +74,7 @@ export function createAwaitedRuns(dependencies: Dependencies): AwaitedRuns {
 
   async function plan(push: AwaitedPush): Promise<RunSpec[]> {
     const { repository, actor, git, options } = push
+    requireNoJob(actor)
     const summary = await findRepositorySummary(db, repository.id)
     if (!summary) throw repositoryDeleted()
     await using objects = await openObjects(git, repository.path)

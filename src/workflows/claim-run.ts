@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
 import { hashToken } from '../base/token-string.ts'
@@ -6,6 +5,8 @@ import type { Notifier } from '../concurrency/notifier.ts'
 import type { Database } from '../database/database.ts'
 import type { RunRow } from '../database/schema.ts'
 import { lockRepositorySummary } from '../repositories/repository-summary-store.ts'
+import type { JobIdentity } from '../workflow-engine/plan.ts'
+import { issueJobTokens, newRunToken } from './job-tokens.ts'
 import type { PublishRuns } from './run-events.ts'
 import {
   type ListedRun,
@@ -23,6 +24,7 @@ type Dependencies = {
   changes: Notifier
   clock: Clock
   faultPoint: FaultPoint
+  baseUrl: () => string
 }
 
 // The first lease is short: the response to a claim may be lost when its runner has disconnected.
@@ -34,14 +36,14 @@ export type QueueRunner = { name: string; labels: string[] }
 /** The runner that holds a run, identified by the run's token. Each claim creates a new token. */
 export type Claimant = { id: string; tokenHash: string }
 
-/** A claimed run with its token. */
-export type Claimed = { run: ListedRun; token: string; by: Claimant }
+/** A claimed run with its token, and the credentials of its jobs. */
+export type Claimed = { run: ListedRun; token: string; by: Claimant; identities: JobIdentity[] }
 
 /** Claims the next run for a runner; undefined when there is none for it. */
 export type ClaimRun = (runner: QueueRunner) => Promise<Claimed | undefined>
 
 export function createClaimRun(dependencies: Dependencies): ClaimRun {
-  const { db, publishRuns, changes, clock, faultPoint } = dependencies
+  const { db, publishRuns, changes, clock, faultPoint, baseUrl } = dependencies
 
   // Fair share: repositories with the fewest running runs come first, and the oldest run among those.
   async function candidates({ labels }: QueueRunner): Promise<Unfinished[]> {
@@ -62,7 +64,8 @@ export function createClaimRun(dependencies: Dependencies): ClaimRun {
     runner: QueueRunner,
   ): Promise<Claimed | undefined> {
     const token = newRunToken()
-    const run = await db.transaction().execute(async (tx) => {
+    const tokenHash = hashToken(token)
+    const taken = await db.transaction().execute(async (tx) => {
       const now = clock.now()
       // A crash between its deletion and the end of its runs leaves some.
       if (!(await lockRepositorySummary(tx, repositoryId))) return undefined
@@ -76,7 +79,7 @@ export function createClaimRun(dependencies: Dependencies): ClaimRun {
           status: 'running',
           runner: runner.name,
           leaseUntil: now + firstLeaseMs,
-          tokenHash: hashToken(token),
+          tokenHash,
           startedAt: now,
         },
       )
@@ -87,13 +90,15 @@ export function createClaimRun(dependencies: Dependencies): ClaimRun {
         await updateRun(tx, { id, status: 'running' }, again)
         return undefined
       }
+      const issued = { claim: tokenHash, serverUrl: baseUrl() }
+      const identities = await issueJobTokens(tx, claimed, issued)
       await publishRuns(tx, now, [{ action: 'running', run: claimed }])
-      return claimed
+      return { run: claimed, identities }
     })
-    if (!run) return undefined
+    if (!taken) return undefined
     faultPoint('run.claimed')
     changes.notify(id)
-    return { run, token, by: { id, tokenHash: hashToken(token) } }
+    return { ...taken, token, by: { id, tokenHash } }
   }
 
   return async (runner) => {
@@ -107,17 +112,4 @@ export function createClaimRun(dependencies: Dependencies): ClaimRun {
 
 function labelsOf({ labels }: Pick<RunRow, 'labels'>): string[] {
   return JSON.parse(labels)
-}
-
-const runTokenPrefix = 'svcrun_'
-const runTokenBytes = 24
-
-/** Creates a token that is valid for one claim of one run. */
-function newRunToken(): string {
-  return runTokenPrefix + randomBytes(runTokenBytes).toString('base64url')
-}
-
-/** Whether a token has the form of a run token. */
-export function isRunToken(text: string): boolean {
-  return text.startsWith(runTokenPrefix)
 }

@@ -6,6 +6,7 @@ import type { TriggerKind } from '../workflow-engine/plan.ts'
 import { isBuiltInLabel, isForeignLabel } from '../workflow-parser/runner-labels.ts'
 import type { Scope } from '../workflow-parser/scope.ts'
 import type { Workflow } from '../workflow-parser/workflow.ts'
+import { grantsOf } from './job-grants.ts'
 import type { RunNames } from './run-names.ts'
 import type { NewRun } from './run-store.ts'
 import type { Sources } from './workflow-sources.ts'
@@ -32,7 +33,10 @@ export type NewQueuedRun = { run: NewRun; groups: string[]; cancels: string[] }
 
 const nameMaxLength = 250
 
-/** Creates the row of a run. Throws an ExpressionError when its name or its groups cannot be evaluated. */
+/**
+ * Creates the row of a run. Throws an ExpressionError when its name or its groups cannot be evaluated, and
+ * `workflow_invalid` when its jobs have too many different permissions.
+ */
 export async function createRun(spec: RunSpec, now: number, number: number): Promise<NewQueuedRun> {
   const { sources, repository, actor } = spec
   const { workflows } = sources
@@ -59,6 +63,7 @@ export async function createRun(spec: RunSpec, now: number, number: number): Pro
       }),
       labels: JSON.stringify(labels.filter(isSpecificLabel)),
       secretNames: secretNamesOf(workflows),
+      grants: JSON.stringify(grantsOf(workflows, sources.calledWorkflows)),
       actorId: actor.id,
       actorUsername: actor.username,
       status: 'queued',

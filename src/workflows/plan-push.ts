@@ -1,3 +1,4 @@
+import { isRunUsername } from '../access/names.ts'
 import { once } from '../base/once.ts'
 import type { PushRunOptions } from '../database/push-schema.ts'
 import type { ObjectReader } from '../git/objects/object-reader.ts'
@@ -71,7 +72,9 @@ export function createPlanPush({ checker, openSecrets, baseUrl }: Dependencies):
       event: 'push' as const,
       payload: pushPayload(update, { commits: [head], head }, context),
     }
-    const isSkipped = options.isSkipped === true || skipPattern.test(head.message)
+    // As on GitHub, a run that pushes starts no other one: it would push again.
+    const isSkipped =
+      options.isSkipped === true || isRunUsername(actor.username) || skipPattern.test(head.message)
     const changed = once(() => changedPaths(git, directory, update))
     const mayStart = (file: string) =>
       files !== undefined || (!isSkipped && !wasAwaited(options, update.ref, file))

@@ -49,6 +49,7 @@ type Dependencies = {
   faultPoint: FaultPoint
   /** The longest that a run may take, in seconds. */
   runSeconds: number
+  baseUrl: () => string
 }
 
 /** The duration of a lease, in seconds. */

@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { requireNoJob } from '../access/may.ts'
 import { linkToNext, PageQuery } from '../http/pages.ts'
 import { closed, route } from '../http/route.ts'
 import type { Repositories } from '../repositories/repositories.ts'
@@ -26,6 +27,11 @@ const maxWaitSeconds = 300
 export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
   const open: OpenRepository = ({ principal, permission, params }) =>
     repositories.open(principal, params.name, permission)
+  const openToRun: OpenRepository = async (request) => {
+    const found = await open(request)
+    requireNoJob(request.principal)
+    return found
+  }
   const problems = ['repository_not_found', 'repository_importing'] as const
   const runProblems = [...problems, 'run_not_found'] as const
 
@@ -72,11 +78,12 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
         `Runs all workflow files in ${workflowsFolder}/, or only those in \`files\`, from the latest commit of the ` +
         'branch. The response does not wait for the run; use `GET /repos/:name/workflows/:id?wait=60` for that.',
       permission: 'workflow:trigger',
-      find: open,
+      find: openToRun,
       body: NewRun,
       reply: { 202: QueuedRun },
       problems: [
         ...problems,
+        'token_limited',
         'ref_not_found',
         'workflow_not_found',
         'workflow_invalid',
@@ -149,7 +156,7 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
         'Runs the same files at the same commit, as the next attempt of the run; earlier attempts are kept. With ' +
         '`jobs` set to `failed`, jobs that succeeded are not run again.',
       permission: 'workflow:trigger',
-      find: open,
+      find: openToRun,
       body: Type.Object(
         {
           jobs: Type.Optional(
@@ -159,7 +166,13 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
         closed,
       ),
       reply: { 202: RunState },
-      problems: [...runProblems, 'run_not_completed', 'workflow_invalid', 'too_many_runs'],
+      problems: [
+        ...runProblems,
+        'token_limited',
+        'run_not_completed',
+        'workflow_invalid',
+        'too_many_runs',
+      ],
       handle: async ({ principal, found, params, body }) => {
         const { id } = await runs.find(found, params.id)
         return toState(await runs.rerun(principal, found, id, body.jobs ?? 'all'))

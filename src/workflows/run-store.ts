@@ -17,7 +17,7 @@ const listed = [
   ...(['conclusion', 'fault', 'attempt', 'createdAt', 'queuedAt', 'startedAt'] as const),
   ...(['completedAt', 'isolation', 'cancelReason', 'cancelledAt', 'runner', 'leaseUntil'] as const),
   ...(['tokenHash', 'losses', 'entries', 'logBytes', 'kept', 'awaitedBy'] as const),
-  ...(['awaitedPack'] as const),
+  ...(['awaitedPack', 'grants'] as const),
 ]
 
 /** Takes the next run number of a repository. The counter stays locked until the transaction ends. Throws `repository_not_found`. */

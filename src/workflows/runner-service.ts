@@ -6,7 +6,7 @@ import { readDefaultBranch } from '../git/refs/refs.ts'
 import { findRepositorySummary } from '../repositories/repository-summary-store.ts'
 import type { Claim, ClaimBody, Orders, ReleaseBody, Reported } from '../runner-api/runner-api.ts'
 import type { LentPacks } from '../store/store.ts'
-import type { Plan, PlanLimits, RunEntry } from '../workflow-engine/plan.ts'
+import type { JobIdentity, Plan, PlanLimits, RunEntry } from '../workflow-engine/plan.ts'
 import type { AwaitedRuns } from './awaited-runs.ts'
 import type { Claimant } from './claim-run.ts'
 import { packCommit } from './commit-pack.ts'
@@ -49,7 +49,7 @@ export function createRunnerService(dependencies: Dependencies): RunnerService {
   const { db, git, queue, reports, changes, openSecrets, directoryOf } = dependencies
   const { awaitedRuns, lentPacks, baseUrl, limits } = dependencies
 
-  async function toPlan(run: ListedRun): Promise<Plan> {
+  async function toPlan(run: ListedRun, identities: JobIdentity[]): Promise<Plan> {
     const [repository, whole] = [
       await findRepositorySummary(db, run.repositoryId),
       await findWholeRun(db, run.id),
@@ -83,6 +83,7 @@ export function createRunnerService(dependencies: Dependencies): RunnerService {
       actions,
       called,
       secrets: await openSecrets(run.repositoryId, names),
+      identities,
       kept: JSON.parse(run.kept),
       limits,
     }
@@ -96,7 +97,7 @@ export function createRunnerService(dependencies: Dependencies): RunnerService {
         const claimed = await queue.claim(body, left, signal)
         if (!claimed) return undefined
         try {
-          const plan = await toPlan(claimed.run)
+          const plan = await toPlan(claimed.run, claimed.identities)
           if (!signal.aborted) return { runToken: claimed.token, leaseSeconds, plan }
           await queue.release(claimed.by, { isLoss: false, reason: 'The runner disconnected.' })
           return undefined

@@ -14,6 +14,7 @@ import type { Publish } from '../events/events.ts'
 import type { Git } from '../git/process/git-process.ts'
 import type { RunSummary } from '../github-payloads/reported-run.ts'
 import type { JsonRoute } from '../http/route.ts'
+import type { IdTokens } from '../id-tokens/id-tokens.ts'
 import type { Nodes } from '../nodes/nodes.ts'
 import { createSharedNotifier } from '../nodes/shared-notifier.ts'
 import type { Repositories } from '../repositories/repositories.ts'
@@ -21,8 +22,10 @@ import { createRunFiles } from '../run-files/run-files.ts'
 import type { Store } from '../store/store.ts'
 import { createChecker } from '../workflow-parser/checker.ts'
 import { type AwaitedRuns, createAwaitedRuns } from './awaited-runs.ts'
-import { isRunToken } from './claim-run.ts'
 import { createFollowRun } from './follow-run.ts'
+import { createIssueIdToken } from './id-token-claims.ts'
+import { idTokenRoutes } from './id-token-routes.ts'
+import { isRunToken, principalOfJob } from './job-tokens.ts'
 import { createPlanPush } from './plan-push.ts'
 import { createReports } from './reports.ts'
 import { createPublishRuns } from './run-events.ts'
@@ -49,10 +52,12 @@ export type Workflows = {
   sweepFiles: () => Promise<void>
   /** Authenticates the server's own runner. */
   runnerSecret: Sensitive<string>
-  /** Returns the principal of the server's own runner or of a run; undefined for any other token. */
+  /** Returns the principal of the server's own runner, a run or its jobs; undefined for any other token. */
   authenticate: (token: string) => Promise<Principal | undefined>
   /** Whether the token of a run's principal is still valid. */
   isRunning: (principal: Principal) => Promise<boolean>
+  /** Returns the current state of the principal of a job; undefined when its run has ended. */
+  refreshJob: (principal: Principal) => Promise<Principal | undefined>
   /** Describes a run in the state at the time of an event. */
   describeRun: (run: RunAtEvent) => Promise<RunSummary>
   /** Whether a workflow file, given by its path, has a successful run at a commit. */
@@ -81,6 +86,7 @@ type Dependencies = {
   openSecrets: (repositoryId: string, names?: readonly string[]) => Promise<Record<string, string>>
   store: Pick<Store, 'open' | 'bucket' | 'shared'>
   freeSpace: FreeSpace
+  idTokens: Pick<IdTokens, 'issue'>
   baseUrl: () => string
   settings: Settings
   clock: Clock
@@ -91,14 +97,23 @@ type Dependencies = {
 
 export function createWorkflows(dependencies: Dependencies): Workflows {
   const { db, publish, git, notifier, repositories, openSecrets, store, baseUrl } = dependencies
-  const { settings, clock, faultPoint, log, nodes } = dependencies
+  const { settings, clock, faultPoint, log, nodes, idTokens } = dependencies
   const directoryOf = store.open
   const lentPacks = store.shared?.lentPacks
   const changes = createSharedNotifier(nodes, 'workflows')
   const checker = createChecker()
   const { runSeconds } = settings
   const publishRuns = createPublishRuns(publish)
-  const queue = createQueue({ db, publishRuns, changes, clock, log, faultPoint, runSeconds })
+  const queue = createQueue({
+    db,
+    publishRuns,
+    changes,
+    clock,
+    log,
+    faultPoint,
+    runSeconds,
+    baseUrl,
+  })
   const reports = createReports({ db, publishRuns, queue, changes, clock, faultPoint })
   const runs = createRuns({
     db,
@@ -177,6 +192,7 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
       ...runRoutes({ repositories, runs, views, logs }),
       ...runFiles.routes,
       ...runnerRoutes(runnerService, ownRunner),
+      ...idTokenRoutes(createIssueIdToken({ db, idTokens })),
     ],
 
     prepareFiles: runFiles.prepare,
@@ -188,13 +204,16 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
       if (isRunToken(token)) {
         const claim = hashToken(token)
         const run = await findRunByToken(db, claim)
-        return run && { kind: 'run', id: run.id, claim, username: '', permissions: new Set() }
+        if (!run) return principalOfJob(db, claim)
+        return { kind: 'run', id: run.id, claim, username: '', permissions: new Set() }
       }
       if (!token.startsWith(runnerPrefix) || hashToken(token) !== secretHash) return undefined
       return { kind: 'runner', id: 'runner', username: '', permissions: new Set(['runner']) }
     },
 
     isRunning: async ({ claim = '' }) => (await findRunByToken(db, claim)) !== undefined,
+
+    refreshJob: ({ claim = '' }) => principalOfJob(db, claim),
 
     describeRun: views.atEvent,
     hasSuccessfulRun: (repositoryId, commit, file) =>

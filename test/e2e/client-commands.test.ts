@@ -439,10 +439,12 @@ for (const place of ['in a pipe', 'on a terminal'] as const)
       assert.equal((await svc('audit', '--until', '2020-01-01')).split('\n').length, 2)
     })
 
-    test('the leak guard of a repository is switched', async () => {
+    test('the leak guard and the run tokens of a repository are switched', async () => {
       await svc('repos', 'edit', 'tour', '--leak-guard', 'off')
       assert.match(await svc('repos', 'show', 'tour'), /^Leak guard: off$/m)
-      await svc('repos', 'edit', 'tour', '--leak-guard', 'on')
+      await svc('repos', 'edit', 'tour', '--leak-guard', 'on', '--run-tokens', 'write')
+      assert.match(await svc('repos', 'show', 'tour'), /^Run tokens: write$/m)
+      await svc('repos', 'edit', 'tour', '--run-tokens', 'read')
       assert.match(await svc('repos', 'show', 'tour'), /^Leak guard: on$/m)
     })
 

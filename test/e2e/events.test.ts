@@ -43,6 +43,7 @@ test('every change is an event, numbered in order, with its actor', async () => 
   await owner.post('/repos', { name: 'site' })
   await owner.patch('/repos/site', { description: 'Our site' })
   await owner.patch('/repos/site', { leakGuard: true })
+  await owner.patch('/repos/site', { runTokens: 'write' })
   await owner.patch('/repos/site', { leakGuard: false })
   await owner.patch('/repos/site', { leakGuard: true })
   await owner.put('/repos/site/protections/branches/main')
@@ -83,7 +84,8 @@ test('every change is an event, numbered in order, with its actor', async () => 
     events.map(({ kind }) => kind),
     [
       ...['repository.created', 'repository.description'],
-      ...['repository.leak_guard', 'repository.leak_guard', 'protection.added'],
+      ...['repository.run_tokens', 'repository.leak_guard', 'repository.leak_guard'],
+      'protection.added',
       ...['protection.changed', 'protection.removed', 'collaborator.added'],
       ...['collaborator.changed', 'collaborator.removed', 'secret.saved', 'secret.deleted'],
       ...['webhook.created', 'webhook.updated', 'webhook.disabled', 'webhook.updated'],

@@ -18,17 +18,18 @@ before(async () => {
 
 after(() => service[Symbol.asyncDispose]())
 
-test('name, description, default branch and leak guard are changed one by one', async () => {
+test('name, description, default branch, leak guard and run tokens are changed one by one', async () => {
   const { admin } = service
   await client.post(`${page}/description`, { description: 'About <it>' })
   await client.post(`${page}/default-branch`, { defaultBranch: 'trunk' })
   await client.post(`${page}/leak-guard`, { leakGuard: 'off' })
+  await client.post(`${page}/run-tokens`, { runTokens: 'write' })
   const renamed = await client.post(`${page}/name`, { name: 'other' })
   assert.deepEqual([renamed.status, renamed.location], [303, '/r/other/settings'])
   const { body } = await admin.get('/repos/other')
   assert.deepEqual(
-    [body.description, body.defaultBranch, body.leakGuard, body.role],
-    ['About <it>', 'trunk', false, 'admin'],
+    [body.description, body.defaultBranch, body.leakGuard, body.runTokens, body.role],
+    ['About <it>', 'trunk', false, 'write', 'admin'],
   )
   await admin.post('/repos', { name: 'taken' })
   const taken = await client.post('/r/other/settings/name', { name: 'taken' })

@@ -126,6 +126,7 @@ function toPlan(
     actions: Object.entries(actions).map(([name, text]) => ({ path: `${name}/action.yml`, text })),
     called: [],
     secrets: {},
+    identities: [],
     kept: [],
     ...plan,
     limits: {

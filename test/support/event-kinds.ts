@@ -23,6 +23,7 @@ export const sampleData: EventData = {
   'repository.imported': { name: 'site', source: 'https://example.com/site.git' },
   'repository.renamed': { name: 'site', formerName: 'page' },
   'repository.leak_guard': { enabled: false },
+  'repository.run_tokens': { access: 'write' },
   'repository.description': { description: 'Our site' },
   'repository.default_branch': { branch: 'trunk', formerBranch: 'main' },
   'repository.deleted': { name: 'site', ownerUsername: 'ada' },

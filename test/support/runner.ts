@@ -72,6 +72,7 @@ export async function planFor(project: Project, text: string, changes: Partial<P
     actions: [],
     called: [],
     secrets: {},
+    identities: [],
     kept: [],
     limits: { runTimeoutMs: 600_000, stepTimeoutMs: 600_000, outputMaxBytes: 1024 * 1024 },
     ...changes,

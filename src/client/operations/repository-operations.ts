@@ -14,6 +14,7 @@ const repositoryFields: Record<string, Cell> = {
   Protected: 'protectedBranches',
   State: 'state',
   'Leak guard': (row) => (at(row, 'leakGuard') === false ? 'off' : 'on'),
+  'Run tokens': 'runTokens',
   Created: dateOf('createdAt'),
   Pushed: dateOf('pushedAt'),
   'Size in bytes': 'sizeBytes',
@@ -108,7 +109,7 @@ export const repositoryOperations: ClientOperation[] = [
   {
     command: 'repos edit',
     operations: ['updateRepository'],
-    summary: 'change the name, description, default branch or leak guard',
+    summary: 'change the name, description, default branch and settings',
     arguments: ['repository'],
     options: [
       { flags: '--name <name>', description: 'new name' },
@@ -119,6 +120,11 @@ export const repositoryOperations: ClientOperation[] = [
         description: 'whether pushes with credentials are refused',
         choices: ['on', 'off'],
       },
+      {
+        flags: '--run-tokens <access>',
+        description: 'the most that tokens of workflow runs may do',
+        choices: ['read', 'write'],
+      },
     ],
     request: (input) => ({
       method: 'PATCH',
@@ -128,6 +134,7 @@ export const repositoryOperations: ClientOperation[] = [
         description: input.option('description'),
         defaultBranch: input.option('defaultBranch'),
         leakGuard: switchOf(input.option('leakGuard')),
+        runTokens: input.option('runTokens'),
       },
     }),
     show: { kind: 'sentence', text: (body) => `Changed ${textAt(body, 'name')}.` },

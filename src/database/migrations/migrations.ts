@@ -25,6 +25,7 @@ import { sessionsTables } from './0024-sessions.ts'
 import { pushRuns } from './0025-push-runs.ts'
 import { runAnnotations } from './0026-run-annotations.ts'
 import { runFilesTables } from './0027-run-files.ts'
+import { jobTokens } from './0028-job-tokens.ts'
 import type { Migration } from './migration.ts'
 
 /** All migrations. The version of a database is the number of migrations that were applied. */
@@ -56,4 +57,5 @@ export const migrations: Migration[] = [
   pushRuns,
   runAnnotations,
   runFilesTables,
+  jobTokens,
 ]

@@ -47,6 +47,7 @@ export const settingsActions = [
   change('description', (fields) => ({ description: textOf(fields, 'description') ?? '' })),
   change('default-branch', (fields) => ({ defaultBranch: textOf(fields, 'defaultBranch') ?? '' })),
   change('leak-guard', (fields) => ({ leakGuard: fields.get('leakGuard') === 'on' })),
+  change('run-tokens', (fields) => ({ runTokens: textOf(fields, 'runTokens') ?? '' })),
   ...protect('branches'),
   ...protect('tags'),
   action(`${of}/collaborators`, 'addCollaborator', {

@@ -120,6 +120,7 @@ function generalSection(parts: SectionParts, repository: Described): Html {
   const describe = parts.form('description')
   const branch = parts.form('default-branch')
   const guard = parts.form('leak-guard')
+  const runTokens = parts.form('run-tokens')
   const save = html`<button>Save</button>`
   return section(
     'General',
@@ -138,6 +139,21 @@ ${
       options: [
         { value: 'on', text: 'On: pushes with credentials are refused' },
         { value: 'off', text: 'Off' },
+      ],
+    })}${save}`,
+    'one-field',
+  )
+}
+${
+  role === 'admin' &&
+  runTokens.render(
+    html`${runTokens.select({
+      name: 'runTokens',
+      label: 'Tokens of workflow runs',
+      value: repository.runTokens ?? 'read',
+      options: [
+        { value: 'read', text: 'Read at most, even if a workflow asks for more' },
+        { value: 'write', text: 'Read and write, if a workflow asks for it' },
       ],
     })}${save}`,
     'one-field',

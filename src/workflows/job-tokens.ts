@@ -1,0 +1,103 @@
+import { randomBytes } from 'node:crypto'
+import { runUsername } from '../access/names.ts'
+import { isPermission, type Permission } from '../access/permissions.ts'
+import type { Principal } from '../access/principal.ts'
+import { hashToken } from '../base/token-string.ts'
+import type { Database } from '../database/database.ts'
+import type { JobTokenRow } from '../database/identity-schema.ts'
+import type { Db, RunTokenAccess } from '../database/schema.ts'
+import { findRunTokenAccess } from '../repositories/repository-summary-store.ts'
+import type { JobIdentity } from '../workflow-engine/plan.ts'
+import type { JobPermissions } from '../workflow-parser/workflow.ts'
+import type { JobGrant } from './job-grants.ts'
+import { findJobToken, type LiveJobToken, replaceJobTokens } from './job-token-store.ts'
+import type { ListedRun } from './run-store.ts'
+
+const runTokenPrefix = 'svcrun_'
+const runTokenBytes = 24
+/** The right of the tokens with which steps request ID tokens; they have no other. */
+const idTokenRight = 'id-token'
+// A token with patterns of refs changes no setting of a repository.
+const refsOfJobs = ['refs/*']
+
+/** Creates the token of a claim of a run, or one of its jobs. */
+export function newRunToken(): string {
+  return runTokenPrefix + randomBytes(runTokenBytes).toString('base64url')
+}
+
+/** Whether a token has the form of a run token. */
+export function isRunToken(text: string): boolean {
+  return text.startsWith(runTokenPrefix)
+}
+
+/** Creates the tokens of the jobs of a run for one claim of it; they end with this claim. */
+export async function issueJobTokens(
+  tx: Db,
+  run: Pick<ListedRun, 'id' | 'grants' | 'awaitedBy'>,
+  { claim, serverUrl }: { claim: string; serverUrl: string },
+): Promise<JobIdentity[]> {
+  const rows: JobTokenRow[] = []
+  const create = ({ file, workflow, jobFile }: JobGrant, rights: string) => {
+    const token = newRunToken()
+    const about = { runId: run.id, claim, file, workflow, jobFile, rights }
+    rows.push({ tokenHash: hashToken(token), ...about })
+    return token
+  }
+  // The commit is not on the branch yet, which an ID token would claim, and may never be.
+  const isAwaited = run.awaitedBy !== null
+  const url = `${serverUrl}/runner/runs/${run.id}/id-token?api-version=2.0`
+  const identities = JSON.parse(run.grants).map((grant: JobGrant): JobIdentity => {
+    const { file, jobFile, permissions } = grant
+    const rights = rightsOf(permissions).filter((one) => !isAwaited || one.endsWith(':read'))
+    const token = create(grant, rights.join(' '))
+    const hasIdTokens = permissions.idToken && !isAwaited
+    const idTokens = hasIdTokens ? { url, token: create(grant, idTokenRight) } : null
+    return { file, jobFile, permissions, token, idTokens }
+  })
+  await replaceJobTokens(tx, run.id, rows)
+  return identities
+}
+
+/** Returns the principal of a token of a running run's jobs, by the hash of the token. */
+export async function principalOfJob(db: Database, claim: string): Promise<Principal | undefined> {
+  const found = await findJobToken(db, claim)
+  if (!found) return undefined
+  const { runId: id, repositoryId, number, rights } = found
+  // The holder of a token of a run, which is accepted where ID tokens are issued.
+  if (rights === idTokenRight)
+    return { kind: 'run', id, claim, username: '', permissions: new Set() }
+  const most = await findRunTokenAccess(db, repositoryId)
+  if (!most) return undefined
+  return {
+    kind: 'job',
+    id,
+    claim,
+    username: runUsername(number),
+    permissions: new Set(rights.split(' ').filter(isPermission).filter(allowedBy(most))),
+    repositories: new Set([repositoryId]),
+    refs: refsOfJobs,
+  }
+}
+
+/** Finds a token with which a job may request ID tokens; undefined for any other token. */
+export async function findIdTokenRequester(
+  db: Database,
+  claim: string,
+): Promise<LiveJobToken | undefined> {
+  const found = await findJobToken(db, claim)
+  return found?.rights === idTokenRight ? found : undefined
+}
+
+/** The permissions of a token by the scopes of GitHub. */
+function rightsOf({ contents, actions }: JobPermissions): Permission[] {
+  return [
+    ...(contents === 'none' ? [] : (['repo:read'] as const)),
+    ...(contents === 'write' ? (['repo:write'] as const) : []),
+    ...(actions === 'none' ? [] : (['workflow:read'] as const)),
+    ...(actions === 'write' ? (['workflow:trigger'] as const) : []),
+  ]
+}
+
+function allowedBy(most: RunTokenAccess) {
+  return (permission: Permission) => most === 'write' || permission.endsWith(':read')
+}
