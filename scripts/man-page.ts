@@ -37,6 +37,7 @@ export function manPage(): string {
     withTools: never,
     doctor: never,
     runner: never,
+    runnerDoctor: never,
     run: never,
   })
   const lines = [

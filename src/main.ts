@@ -69,6 +69,7 @@ try {
     withTools,
     doctor,
     runner,
+    runnerDoctor: (options) => doctor({ fsck: false, ...options }, true),
     run,
   }).parseAsync()
 } catch (error) {
@@ -172,7 +173,10 @@ function endOnSignal(git: Pick<App['git'], 'killAll'>): void {
 }
 
 // Without openExistingApp, which requires a healthy data directory and migrates the database.
-async function doctor({ repository, fsck, json = false }: DoctorCommandOptions): Promise<void> {
+async function doctor(
+  { repository, fsck, json = false }: DoctorCommandOptions,
+  ofRunner = false,
+): Promise<void> {
   // Loaded lazily: a server does not need it.
   const { createDoctor } = await import('./doctor/doctor.ts')
   const { runDoctor } = await import('./commands/doctor-command.ts')
@@ -187,6 +191,7 @@ async function doctor({ repository, fsck, json = false }: DoctorCommandOptions):
     version,
     log: createLog({ level: 'silent', output: stderr }),
     objectsOf: repository ?? fsck,
+    ofRunner,
     onProgress: show,
   })
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {

@@ -51,6 +51,7 @@ const rows = [
   ['http', 'database', 'git', 'ssh', 'rpc', 'vault', 'runner', 'render'], // kits: technology, no resources; runner knows only the runner API
   ['runner-api'], // the protocol between runners and the server
   ['workflow-engine'], // execution of a run, and its report
+  ['tool-cache'], // tools by version, of a runner
   ['workflow-parser', 'sandbox', 'secret-masking'],
   ['config', 'access'], // vocabulary: settings, permissions, principals
   ['outbound'], // allowed destinations, which a setting lists

@@ -1,7 +1,9 @@
 import { join, relative } from 'node:path'
+import type { Toolset } from '../tool-cache/toolset.ts'
 import type { TriggerKind } from '../workflow-engine/plan.ts'
 import { formatFaults, formatNotes } from '../workflow-parser/fault-list.ts'
 import { readLocalFiles } from './local-files.ts'
+import { toolNotes } from './local-tools.ts'
 import { type LocatedFiles, locateAnywhere } from './locate-workflows.ts'
 import { assertJobs } from './requested-jobs.ts'
 import { secretsAdvice } from './secrets-advice.ts'
@@ -13,15 +15,19 @@ type Options = {
   event: TriggerKind | undefined
   /** The current directory, which paths of messages are relative to. */
   folder: string
+  /** The tools of this machine. */
+  toolset: Toolset
   terminal: Pick<Terminal, 'out' | 'err'>
 }
 
 /** `svc run --check`: checks workflow files where they are. Returns the exit code, 2 for invalid files. */
 export async function checkWorkflows(options: Options): Promise<number> {
-  const { names, jobs, event, folder, terminal } = options
+  const { names, jobs, event, folder, toolset, terminal } = options
   const located = await locateAnywhere(names, folder)
   const found = await Promise.all(
-    located.map((files) => readRelative(files, names.length > 0 ? undefined : event, folder)),
+    located.map((files) =>
+      readRelative(files, names.length > 0 ? undefined : event, { folder, toolset }),
+    ),
   )
   const faults = found.flatMap((one) => one.faults)
   const notes = formatNotes(found.flatMap((one) => one.notes)).map((line) => `${line}\n`)
@@ -38,13 +44,18 @@ export async function checkWorkflows(options: Options): Promise<number> {
 }
 
 /** Reads files of a repository, with their paths relative to a folder. */
-async function readRelative(files: LocatedFiles, event: TriggerKind | undefined, folder: string) {
+async function readRelative(
+  files: LocatedFiles,
+  event: TriggerKind | undefined,
+  { folder, toolset }: Pick<Options, 'folder' | 'toolset'>,
+) {
   const found = await readLocalFiles(files, event)
+  const notes = [...found.notes, ...(await toolNotes(found.workflows, toolset, files.top))]
   const toRelative = (path: string) => relative(folder, join(files.top, path))
   return {
     files: found.files.map((one) => ({ ...one, path: toRelative(one.path) })),
     workflows: found.workflows.map((one) => ({ ...one, path: toRelative(one.path) })),
     faults: found.faults.map((one) => ({ ...one, file: toRelative(one.file) })),
-    notes: found.notes.map((one) => ({ ...one, file: toRelative(one.file) })),
+    notes: notes.map((one) => ({ ...one, file: toRelative(one.file) })),
   }
 }

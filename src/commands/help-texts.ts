@@ -30,9 +30,15 @@ installed, steps run in a sandbox. Create a token on the server with svc tokens
 create --permission runner, and set it as SVC_RUNNER_TOKEN, or use --token - and
 standard input: all users of the machine can read the command line. The settings
 of the sandbox, from SVC_SANDBOX to SVC_STEP_FILE_MAX in svc serve --help, are
-environment variables here, too. The server sets the limits of output and time.
-The first SIGTERM or Ctrl-C returns the runs to the queue, the second one exits
-at once.`
+environment variables here, too; SVC_TOOLS names folders with tools by version.
+The server sets the limits of output and time. The first SIGTERM or Ctrl-C
+returns the runs to the queue, the second one exits at once.`
+
+export const runnerDoctorHelp = `
+Checks git, the settings, the sandbox with the limit of memory, and the tools in
+the folders of SVC_TOOLS and on the PATH, with their versions. It changes
+nothing and needs no server. Run it as the user that runs the runner, with the
+same settings. Exit code: 0 without faults, also with warnings; 1 with faults.`
 
 export const runHelp = `
 Without files, all workflows in .svc/workflows run, or if there are none, those

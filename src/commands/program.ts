@@ -11,6 +11,7 @@ import {
   programHelp,
   restoreHelp,
   runHelp,
+  runnerDoctorHelp,
   runnerHelp,
   secretsHelp,
   settingsHelp,
@@ -32,6 +33,8 @@ type Options = {
   withApp: (run: (app: App) => Promise<void>) => Promise<void>
   doctor: (options: DoctorCommandOptions) => Promise<void>
   runner: (options: RunnerCommandOptions) => Promise<void>
+  /** Checks this machine for a runner. */
+  runnerDoctor: (options: { json?: boolean }) => Promise<void>
   run: (files: string[], options: RunOptions) => Promise<void>
   /** Runs a command that needs no data directory, or creates one. */
   withTools: (run: (tools: AppTools) => Promise<void>) => Promise<void>
@@ -115,11 +118,13 @@ function addServerCommands(program: Command, { serve, doctor, mcp }: Options): v
     .action(mcp)
 }
 
-function addWorkflowCommands(program: Command, { runner, run }: Options): void {
-  program
+function addWorkflowCommands(program: Command, options: Options): void {
+  const { runner, runnerDoctor, run } = options
+  const ofRunner = program
     .command('runner')
     .description('execute workflow runs of a server, on any machine')
-    .requiredOption('--server <url>', 'address of the service')
+    // Required, but not by `runner doctor`.
+    .option('--server <url>', 'address of the service')
     .option('--token <token>', 'token with the permission runner; - reads standard input')
     .option('--name <name>', 'name of the runner (default: the host name)')
     .option('--label <label...>', 'additional labels for runs-on')
@@ -127,6 +132,13 @@ function addWorkflowCommands(program: Command, { runner, run }: Options): void {
     .option('--folder <folder>', 'working directory (default: ~/.cache/svc-runner)')
     .addHelpText('after', runnerHelp)
     .action(runner)
+
+  ofRunner
+    .command('doctor')
+    .description('check what a runner on this machine gives to steps: isolation, git and tools')
+    .option(...json)
+    .addHelpText('after', runnerDoctorHelp)
+    .action(runnerDoctor)
 
   program
     .command('run [files...]')

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { arch, availableParallelism, homedir, hostname, tmpdir, userInfo } from 'node:os'
+import { availableParallelism, homedir, hostname, tmpdir, userInfo } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import { createSemaphore } from '../concurrency/semaphore.ts'
 import type { Settings } from '../config/settings.ts'
@@ -9,8 +9,10 @@ import { createGit, type Git } from '../git/process/git-process.ts'
 import { pushPayload } from '../github-payloads/push-payload.ts'
 import { dispatchPayload, schedulePayload } from '../github-payloads/started-payloads.ts'
 import { checkOut } from '../runner/check-out.ts'
+import { toSandboxOptions } from '../runner/sandbox-options.ts'
 import { openSandbox } from '../sandbox/open-sandbox.ts'
 import type { Workspace } from '../sandbox/sandbox.ts'
+import { toRunnerArchitecture } from '../workflow-engine/contexts.ts'
 import { executeRun } from '../workflow-engine/execute-run.ts'
 import type { Conclusion, Plan, TriggerKind } from '../workflow-engine/plan.ts'
 import { createLogRenderer, renderPiece } from '../workflow-engine/render-log.ts'
@@ -21,6 +23,7 @@ import { checkWorkflows } from './check-workflows.ts'
 import { copyTree } from './copy-tree.ts'
 import { createFolderStorage } from './folder-storage.ts'
 import { readLocalFiles } from './local-files.ts'
+import { localToolset } from './local-tools.ts'
 import { locateWorkflows } from './locate-workflows.ts'
 import { assertJobs } from './requested-jobs.ts'
 import { createRunSummary } from './run-summary.ts'
@@ -65,7 +68,9 @@ export async function runWorkflows(
 ): Promise<number> {
   const { settings, path, folder, terminal } = options
   const { event, job: jobs = [] } = flags
-  if (flags.check) return checkWorkflows({ names, jobs, event, folder, terminal })
+  if (flags.check) {
+    return checkWorkflows({ names, jobs, event, folder, toolset: localToolset(options), terminal })
+  }
   const git = createGit({ settings, owner: folder, path })
   const tree = await findWorkingTree(git, folder)
   const located = await locateWorkflows(tree.folder, { names, from: folder })
@@ -103,6 +108,7 @@ type Execution = {
 
 async function execute({ git, tree, plan, workFolder, flags, options }: Execution) {
   const { settings, path, terminal, signal, kill, folder } = options
+  const { readOnlyPaths } = toSandboxOptions(settings)
   const sandbox = await openSandbox({
     folder: await mkdtemp(join(workFolder, 'workspaces-')),
     path,
@@ -115,7 +121,7 @@ async function execute({ git, tree, plan, workFolder, flags, options }: Executio
       fileMaxBytes: settings.stepFileMaxBytes,
       freeSpaceMinBytes: settings.freeSpaceMinBytes ?? 0,
     },
-    readOnlyPaths: settings.sandboxPaths ?? [],
+    readOnlyPaths,
     hiddenPaths: [workFolder],
   })
   const pack = join(workFolder, 'commit.pack')
@@ -127,7 +133,13 @@ async function execute({ git, tree, plan, workFolder, flags, options }: Executio
   await executeRun({
     plan,
     sandbox,
-    runner: { name: hostname(), labels: [], arch: arch(), path },
+    runner: {
+      name: hostname(),
+      labels: [],
+      arch: toRunnerArchitecture(),
+      path,
+      tools: localToolset(options),
+    },
     jobLimit: createSemaphore(settings.runnerJobs ?? availableParallelism()),
     async checkOut(workspace, stop) {
       if (tree.commit !== undefined) {

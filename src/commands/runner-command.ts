@@ -8,10 +8,11 @@ import type { Settings } from '../config/settings.ts'
 import { runRunner } from '../runner/runner.ts'
 import { RunnerError } from '../runner/runner-error.ts'
 import { toSandboxOptions } from '../runner/sandbox-options.ts'
+import { UsageError } from './usage-error.ts'
 
 /** The options of the command line. */
 export type RunnerCommandOptions = {
-  server: string
+  server?: string
   token?: string
   name?: string
   label?: string[]
@@ -57,7 +58,8 @@ export async function startRunner(flags: RunnerCommandOptions, options: Options)
   })
 }
 
-function toServer(text: string): URL {
+function toServer(text: string | undefined): URL {
+  if (text === undefined) throw new UsageError('--server: the address of the service is required.')
   const address = parseBaseUrl(text)
   if (address !== undefined) return new URL(address)
   throw new RunnerError(

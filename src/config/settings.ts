@@ -26,6 +26,7 @@ type Unset =
   | 'runnerJobs'
   | 'trustedProxies'
   | 'sandboxPaths'
+  | 'tools'
   | 'faultPoint'
 type ValueOf<K extends keyof Table> = Exclude<ReturnType<Table[K]['parse']>, undefined>
 

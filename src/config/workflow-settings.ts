@@ -40,6 +40,14 @@ export const workflowSettings = {
     fallback: '',
     parse: parsePaths,
   } satisfies Setting<string[]>,
+  tools: {
+    variable: 'SVC_TOOLS',
+    description:
+      "Folders with tools by version, which steps such as actions/setup-node use, laid out as the tool cache of GitHub's runners: <tool>/<version>/<architecture>, with <architecture>.complete beside it. Steps can read them.",
+    accepts: 'absolute paths, separated by colons',
+    fallback: '',
+    parse: parsePaths,
+  } satisfies Setting<string[]>,
   stepMemoryMaxBytes: {
     variable: 'SVC_STEP_MEMORY_MAX',
     description:

@@ -22,6 +22,8 @@ export type DoctorOptions = {
   log: Log
   /** Whose objects are checked: one repository by name, all, or none. */
   objectsOf: string | boolean
+  /** Whether only a runner is checked, of any server. */
+  ofRunner?: boolean
   /** Receives the progress of long checks; undefined when one ends. */
   onProgress: (text: string | undefined) => void
 }
@@ -58,6 +60,10 @@ export function createDoctorContext(options: DoctorOptions) {
 
   return {
     environment,
+
+    /** Whether workflows run on this machine. */
+    hasRunner: () => options.ofRunner === true || setting('runner'),
+
     path,
     version,
     log,

@@ -17,6 +17,7 @@ import { sandboxCheck } from './sandbox-check.ts'
 import { secretsCheck } from './secrets-check.ts'
 import { settingsCheck } from './settings-check.ts'
 import { storeCheck } from './store-check.ts'
+import { toolsCheck } from './tools-check.ts'
 import { webhooksCheck } from './webhooks-check.ts'
 
 /** All checks, in order of execution. */
@@ -26,6 +27,7 @@ export const checks: Check[] = [
   gitCheck,
   sshClientCheck,
   sandboxCheck,
+  toolsCheck,
   limitsCheck,
   dataDirectoryCheck,
   fileSystemCheck,
@@ -48,6 +50,16 @@ export const checks: Check[] = [
   objectsCheck,
 ]
 
+/** The checks of a machine with a runner only. */
+const runnerChecks: Check[] = [
+  programCheck,
+  settingsCheck,
+  gitCheck,
+  sandboxCheck,
+  toolsCheck,
+  limitsCheck,
+]
+
 export type Result = Finding & { check: string; title: string }
 
 const timeoutMs = 30_000
@@ -58,7 +70,7 @@ export function createDoctor(options: DoctorOptions) {
   return {
     /** Runs the checks in order and yields the findings of each. A failing check does not stop the others. */
     async *examine(): AsyncGenerator<Result[]> {
-      for (const check of checks) {
+      for (const check of options.ofRunner ? runnerChecks : checks) {
         const findings = await runCheck(check, context)
         yield findings.map((finding) => ({ check: check.id, title: check.title, ...finding }))
       }

@@ -20,7 +20,7 @@ export const sandboxCheck: Check = {
   id: 'sandbox',
   title: 'the sandbox',
   async run(context) {
-    if (!context.setting('runner')) {
+    if (!context.hasRunner()) {
       return [ok('SVC_RUNNER is off: only other runners execute workflows.')]
     }
     const missing = missingTools(context.path).map((tool) =>
@@ -47,6 +47,7 @@ async function probe({ path, setting }: DoctorContext): Promise<Finding> {
     sandbox: setting('sandbox'),
     sandboxNetwork: setting('sandboxNetwork'),
     sandboxPaths: setting('sandboxPaths'),
+    tools: setting('tools'),
     stepMemoryMaxBytes: setting('stepMemoryMaxBytes'),
     stepProcesses: setting('stepProcesses'),
     stepFileMaxBytes: setting('stepFileMaxBytes'),
@@ -65,6 +66,6 @@ async function probe({ path, setting }: DoctorContext): Promise<Finding> {
     const found = `bubblewrap cannot create a sandbox here: ${fault.replace(/\s+/g, ' ').trim()}`
     return warning(found, namespaces)
   } catch (error) {
-    return warning(messageOf(error), 'Correct SVC_SANDBOX_PATHS.')
+    return warning(messageOf(error), 'Correct SVC_SANDBOX_PATHS or SVC_TOOLS.')
   }
 }

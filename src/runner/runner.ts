@@ -6,6 +6,8 @@ import { createSemaphore } from '../concurrency/semaphore.ts'
 import { createTaskGroup } from '../concurrency/task-group.ts'
 import { readSpace } from '../config/free-space.ts'
 import { openSandbox } from '../sandbox/open-sandbox.ts'
+import { createToolset } from '../tool-cache/toolset.ts'
+import { toRunnerArchitecture } from '../workflow-engine/contexts.ts'
 import { createClaims } from './claims.ts'
 import { executeClaim, StoppingError } from './execute-claim.ts'
 import { acquireRunnerFolder } from './runner-folder.ts'
@@ -63,6 +65,11 @@ export async function runRunner(options: RunnerOptions): Promise<void> {
   const { kind: isolation, memoryLimit, description } = sandbox.isolation
   log[isolation === 'none' ? 'warn' : 'info']({ isolation, memoryLimit }, description)
   const stepPath = toStepPath({ path, isolation, readOnlyPaths })
+  const toolset = createToolset({
+    folders: options.sandbox.toolFolders,
+    path: stepPath,
+    architecture: process.arch,
+  })
   const client = createServerClient(server)
   const runner = { name, version, labels, isolation }
   const claims = createClaims({ client, server, token, runner, log })
@@ -71,7 +78,7 @@ export async function runRunner(options: RunnerOptions): Promise<void> {
     folder,
     sandbox,
     jobLimit: createSemaphore(jobs),
-    runner: { name, labels, arch: toArchitecture(), path: stepPath },
+    runner: { name, labels, arch: toRunnerArchitecture(), path: stepPath, tools: toolset },
     sourceMaxBytes: limits.fileMaxBytes,
     freeSpaceMinBytes,
     log,
@@ -124,10 +131,4 @@ function watchIdleness(idleMs: number | undefined) {
   }
   watch.begin()
   return watch
-}
-
-// In GitHub's spelling.
-function toArchitecture(): string {
-  const names: Record<string, string> = { x64: 'X64', arm64: 'ARM64', arm: 'ARM', ia32: 'X86' }
-  return names[process.arch] ?? process.arch
 }

@@ -6,6 +6,8 @@ import type { SandboxLimits } from '../sandbox/sandbox.ts'
 export type RunnerSandboxOptions = {
   mode: SandboxMode
   network: 'none' | 'full'
+  /** Folders of tools by version, which are also among the readable paths. */
+  toolFolders: string[]
   readOnlyPaths: string[]
   hiddenPaths: string[]
   limits: Omit<SandboxLimits, 'freeSpaceMinBytes'>
@@ -18,6 +20,7 @@ type Needed = Pick<
   | 'sandbox'
   | 'sandboxNetwork'
   | 'sandboxPaths'
+  | 'tools'
   | 'stepMemoryMaxBytes'
   | 'stepProcesses'
   | 'stepFileMaxBytes'
@@ -28,11 +31,12 @@ type Needed = Pick<
 
 /** Derives the sandbox's options from the settings. The data and keys of a server on this machine are hidden. */
 export function toSandboxOptions(settings: Needed): RunnerSandboxOptions {
-  const { dataDir, encryptionKeyFile: keyFile } = settings
+  const { dataDir, encryptionKeyFile: keyFile, tools = [] } = settings
   return {
     mode: settings.sandbox,
     network: settings.sandboxNetwork,
-    readOnlyPaths: settings.sandboxPaths ?? [],
+    toolFolders: tools,
+    readOnlyPaths: [...(settings.sandboxPaths ?? []), ...tools],
     hiddenPaths: [dataDir, ...(keyFile === undefined ? [] : [keyFile])],
     limits: {
       memoryMaxBytes: settings.stepMemoryMaxBytes,

@@ -48,7 +48,7 @@ export function assertHidden(
       (isWithin(hidden, real) || isWithin(real, hidden))
     if (!hiddenPaths.map(realPathOf).some(isShown)) continue
     throw new Error(
-      `SVC_SANDBOX_PATHS must not contain ${path}: steps could read the data directory, the keys or the directory of a runner.`,
+      `SVC_SANDBOX_PATHS and SVC_TOOLS must not contain ${path}: steps could read the data directory, the keys or the directory of a runner.`,
     )
   }
 }

@@ -37,3 +37,50 @@ export function runTool(
     child.on('close', (code) => resolve({ exitCode: code ?? 128, errorOutput: errorOutput.trim() }))
   })
 }
+
+const maxAnswerLength = 4000
+/** The overflow user id of the kernel, user_namespaces(7), which owns nothing. */
+const overflowId = 65_534
+
+/**
+ * Runs a program of the machine, as an unprivileged user where that is possible, and returns the start of its output;
+ * empty when it cannot be started or takes too long.
+ */
+export function askProgram(
+  command: readonly [string, ...string[]],
+  { path, timeoutMs }: { path: string; timeoutMs: number },
+): Promise<string> {
+  const child = launch({
+    command,
+    env: { PATH: path, LC_ALL: 'C', HOME: '/nonexistent' },
+    cwd: '/',
+    stdio: ['ignore', 'pipe', 'pipe'],
+    user: process.getuid?.() === 0 ? overflowId : undefined,
+  })
+  return new Promise((resolve) => {
+    let output = ''
+    const collect = (text: string) => {
+      output = (output + text).slice(0, maxAnswerLength)
+    }
+    child.stdout?.setEncoding('utf8').on('data', collect)
+    child.stderr?.setEncoding('utf8').on('data', collect)
+    // The whole group, because launchers of tools may be scripts.
+    const timer = setTimeout(() => child.pid && killGroup(child.pid), timeoutMs)
+    child.on('error', () => {
+      clearTimeout(timer)
+      resolve('')
+    })
+    child.on('close', (code) => {
+      clearTimeout(timer)
+      resolve(code === 0 ? output : '')
+    })
+  })
+}
+
+function killGroup(pid: number): void {
+  try {
+    process.kill(-pid, 'SIGKILL')
+  } catch {
+    // It has just ended.
+  }
+}

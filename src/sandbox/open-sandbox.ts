@@ -87,7 +87,9 @@ async function probeIsolation(requested: SandboxOptions, memory: MemoryTrial): P
   if (options.mode !== 'none' && fault !== undefined && options.readOnlyPaths.length > 0) {
     // A wrong setting must not silently disable the sandbox.
     const without = await findFault(bubblewrapOpener({ ...options, readOnlyPaths: [] }))
-    if (without === undefined) throw new Error(`SVC_SANDBOX_PATHS cannot be mounted: ${fault}`)
+    if (without === undefined) {
+      throw new Error(`A path of SVC_SANDBOX_PATHS or SVC_TOOLS cannot be mounted: ${fault}`)
+    }
   }
   const found = { ...options, memory, fault, isRoot: isRoot() }
   return { isolation: describeIsolation(found), choice: chooseIsolation(found), fault }

@@ -1,11 +1,19 @@
 import type { Json } from '../base/json.ts'
 import type { Workspace } from '../sandbox/sandbox.ts'
+import type { Toolset } from '../tool-cache/toolset.ts'
 import type { Scope } from '../workflow-parser/scope.ts'
 import type { Workflow } from '../workflow-parser/workflow.ts'
 import type { JobIdentity, Plan } from './plan.ts'
 
-/** A runner: its name, its labels, and the PATH in its workspaces. */
-export type RunnerContext = { name: string; labels: readonly string[]; arch: string; path: string }
+/** A runner: its name, its labels, and the PATH and the tools in its workspaces. */
+export type RunnerContext = {
+  name: string
+  labels: readonly string[]
+  /** `X64` or `ARM64`. */
+  arch: string
+  path: string
+  tools: Toolset
+}
 
 export type Contexts = Record<string, Json>
 
@@ -46,19 +54,25 @@ export function allowedSecrets(
 
 /** The `runner` context of a job. */
 export function runnerContext(
-  { name, arch }: RunnerContext,
+  { name, arch, tools }: RunnerContext,
   workspace: Workspace,
 ): Record<string, Json> {
   const { temp, home } = workspace.inside
   return {
     name,
     os: 'Linux',
-    arch: arch === 'arm64' ? 'ARM64' : 'X64',
+    arch,
     temp,
-    tool_cache: `${home}/tools`,
+    tool_cache: tools.folders[0] ?? `${home}/tools`,
     environment: 'self-hosted',
     debug: '',
   }
+}
+
+/** The architecture of this machine in GitHub's spelling. */
+export function toRunnerArchitecture(): string {
+  const names: Record<string, string> = { x64: 'X64', arm64: 'ARM64', arm: 'ARM', ia32: 'X86' }
+  return names[process.arch] ?? process.arch
 }
 
 /** The short name of a ref: `main` for `refs/heads/main`. */

@@ -154,7 +154,11 @@ function textOf(combination: Combination | undefined): string {
   throw new MatrixError(message)
 }
 
-function combinationsOf(matrix: Matrix | undefined, scope: Scope): Combination[] | undefined {
+/** The combinations of a matrix; undefined without one. */
+export function combinationsOf(
+  matrix: Matrix | undefined,
+  scope: Scope,
+): Combination[] | undefined {
   if (matrix === undefined) return undefined
   if ('text' in matrix) return expandMatrix(evaluateValue(matrix, scope))
   const entries = Object.entries(matrix.vectors)

@@ -11,6 +11,7 @@ import type {
   CheckoutStep,
   OmittedStep,
   RunStep,
+  SetupStep,
   Step,
   StorageStep,
   Template,
@@ -20,7 +21,7 @@ import type {
 export type PlannedStep = PlannedCommand | PlannedProgram | PlannedAction
 export type PlannedCommand = {
   kind: 'command'
-  step: RunStep | CheckoutStep | OmittedStep | StorageStep
+  step: RunStep | CheckoutStep | OmittedStep | StorageStep | SetupStep
   number: number
   /** As it was reported. */
   name: string
@@ -131,6 +132,7 @@ export function nameOf(step: Step, scope: Scope, { mask }: Masker): string {
   if (step.kind === 'omitted') return `Run ${step.action}`
   if (step.kind === 'action') return `Run ./${step.path}`
   if (step.kind === 'storage') return `Run actions/${step.action}`
+  if (step.kind === 'setup') return `Run ${step.action}`
   const script = resolve(step.run, scope)
   return `Run ${maskAndShorten(script, { mask: (text) => firstLine(mask(text)), maxLength: nameMaxLength })}`
 }

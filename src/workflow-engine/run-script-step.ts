@@ -9,6 +9,7 @@ import { reportStep } from './report-step.ts'
 import { runStepCommand } from './run-step-command.ts'
 import { runStorageStep } from './run-storage-step.ts'
 import { githubOf, type RunningJob, type StepList } from './running-job.ts'
+import { setUpTools } from './setup-tools.ts'
 import { commandOf, shellOf } from './shells.ts'
 import { ended, type StepEnd } from './step-end.ts'
 import type { StepOutput } from './step-output.ts'
@@ -61,6 +62,9 @@ async function execute(
   }
   if (step.kind === 'storage')
     return runStorageStep({ running, list, planned, step, name, scope, signal, output })
+  if (step.kind === 'setup') {
+    return setUpTools({ running, list, env, scope, signal, step, number, output })
+  }
   const setting = (key: 'shell' | 'workingDirectory') => settingOf(step, list, scope, key)
   const shell = shellOf(setting('shell'))
   const cwd = posix.resolve(workspace.inside.workspace, setting('workingDirectory') ?? '')

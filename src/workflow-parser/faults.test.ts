@@ -294,9 +294,14 @@ const workflows: Case[] = [
   ['steps:\n  - { uses: ./.svc/workflows/x.yml }', '2:13 A step cannot use a workflow.'],
   ['steps:\n  - { uses: x }', '2:13 "x" is not a valid action reference.'],
   ['steps:\n  - { uses: docker://x }', '2:13 Steps cannot run containers.'],
+  ['steps:\n  - { uses: a/setup-x@v4 }', '2:13 "a/setup-x@v4" cannot be used here.'],
   [
-    'steps:\n  - { uses: actions/setup-node@v4 }',
-    '2:13 "actions/setup-node@v4" cannot be used here.',
+    'steps:\n  - { uses: actions/setup-node@v4, with: { node_version: 20 } }',
+    '2:44 The action actions/setup-node has no input "node_version".',
+  ],
+  [
+    'steps:\n  - { uses: actions/setup-java@v4, with: { java-version: 21 } }',
+    '2:13 The action actions/setup-java requires the input "distribution".',
   ],
   [
     'steps:\n  - { uses: actions/cache@v4 }',

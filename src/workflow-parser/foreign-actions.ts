@@ -20,12 +20,10 @@ const omitted: Readonly<Record<string, string>> = {
 /** What to write instead of an action. */
 const replacements: Readonly<Record<string, string>> = {
   'actions-rs/cargo': 'Write "run: cargo" with its "command" and "args".',
-  'actions-rs/toolchain': 'Write "uses: dtolnay/rust-toolchain" with the version.',
   'golangci/golangci-lint-action': 'Write "run: golangci-lint run".',
   'gradle/actions/setup-gradle': 'Remove the step, and write "run: ./gradlew …".',
   'gradle/actions/wrapper-validation': 'Remove the step, and review changes of the wrapper.',
   'gradle/gradle-build-action': 'Write "run: ./gradlew …".',
-  'pnpm/action-setup': 'Write "run: corepack enable pnpm".',
   'pre-commit/action': 'Write "run: pre-commit run --all-files".',
   're-actors/alls-green':
     'Write "run: ${{ !contains(join(needs.*.result), \'failure\') }}", in a job with "if: always()".',

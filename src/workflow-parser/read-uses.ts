@@ -2,9 +2,17 @@ import { type FaultList, quoted } from './fault-list.ts'
 import type { Field, FieldMessage } from './fields.ts'
 import { replacementOf, whyOmitted } from './foreign-actions.ts'
 import { readCheckout } from './read-checkout.ts'
+import { readSetup } from './read-setup.ts'
 import { readStorage, storageActionOf } from './read-storage.ts'
 import { readTemplates, readText } from './values.ts'
-import type { ActionStep, AnyStep, CheckoutStep, OmittedStep, StorageStep } from './workflow.ts'
+import type {
+  ActionStep,
+  AnyStep,
+  CheckoutStep,
+  OmittedStep,
+  SetupStep,
+  StorageStep,
+} from './workflow.ts'
 import type { WorkflowKey } from './workflow-keys.ts'
 
 type Use =
@@ -12,10 +20,9 @@ type Use =
   | Omit<CheckoutStep, keyof AnyStep>
   | Omit<OmittedStep, keyof AnyStep>
   | Pick<StorageStep, 'kind' | 'action' | 'with'>
+  | Omit<SetupStep, keyof AnyStep>
 
-/**
- * Reads `uses`: an action of the repository, one that keeps files, or the checkout, which has already happened.
- */
+/** Reads `uses`: an action of the repository, or one that is built in. */
 export function readUses(
   field: Field,
   withField: Field | undefined,
@@ -31,6 +38,8 @@ export function readUses(
   if (storageAction) return readStorage(storageAction, field, withField, workflowKey, faults)
   const omitted = readOmitted(field, uses, faults)
   if (omitted) return omitted
+  const setup = readSetup(field, uses, withField, workflowKey, faults)
+  if (setup) return setup
   const unsupported = describeUnsupported(uses)
   if (unsupported) return void faults.add(field.node.position, ...unsupported)
   const inputs = readTemplates(withField, workflowKey, faults)

@@ -1,3 +1,5 @@
+import type { SetupActionName } from './setup-actions.ts'
+
 /** A file of a commit; `path` is relative to the root of the repository. */
 export type SourceFile = { path: string; text: string }
 
@@ -187,7 +189,17 @@ export type StorageStep = AnyStep & {
   with: Record<string, Template>
 }
 
-export type Step = RunStep | ActionStep | CheckoutStep | OmittedStep | StorageStep
+/** An action that sets up a tool, which the runner provides. */
+export type SetupStep = AnyStep & {
+  kind: 'setup'
+  action: SetupActionName
+  /** What follows `@`: the version of the action, or of dtolnay/rust-toolchain's Rust. */
+  ref: string
+  /** Keyed by names in lower case. */
+  with: Record<string, Template>
+}
+
+export type Step = RunStep | ActionStep | CheckoutStep | OmittedStep | StorageStep | SetupStep
 
 /** A parsed action: composite, with run steps that all name a shell, or a program for Node.js. */
 export type Action = {

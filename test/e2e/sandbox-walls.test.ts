@@ -62,7 +62,10 @@ test('readable paths that contain or are in hidden ones are rejected', options, 
   const hiddenPaths = ['/usr/share/doc']
   for (const path of ['/usr', '/usr/share/doc', '/usr/share/doc/bash']) {
     const refused = openTestSandbox({ hiddenPaths, readOnlyPaths: [path] })
-    await assert.rejects(refused, /SVC_SANDBOX_PATHS must not contain .*the data directory/)
+    await assert.rejects(
+      refused,
+      /SVC_SANDBOX_PATHS and SVC_TOOLS must not contain .*the data directory/,
+    )
   }
 })
 
@@ -192,7 +195,7 @@ test(
     assert.equal((await sandbox.run(`ls ${tool} >/dev/null && ! touch ${tool}/x`)).exitCode, 0)
     await mkdir(join(folder.path, 'a'))
     const wrong = openTestSandbox({ readOnlyPaths: [join(folder.path, 'absent')], mode: 'auto' })
-    await assert.rejects(wrong, /SVC_SANDBOX_PATHS cannot be mounted: .*absent/)
+    await assert.rejects(wrong, /SVC_SANDBOX_PATHS or SVC_TOOLS cannot be mounted: .*absent/)
   },
 )
 

@@ -61,6 +61,7 @@ export async function runInProcess(
   const program = createProgram({
     ...{ version, terminal },
     ...{ serve: unsupported, mcp: unsupported, runner: unsupported, run: unsupported },
+    runnerDoctor: unsupported,
     client: {
       ...{ environment: env, folder, launcher },
       columns: undefined,

@@ -4,6 +4,7 @@ import { copyTree } from '../../src/commands/copy-tree.ts'
 import { createFolderStorage } from '../../src/commands/folder-storage.ts'
 import { createSemaphore } from '../../src/concurrency/semaphore.ts'
 import { openSandbox } from '../../src/sandbox/open-sandbox.ts'
+import { createToolset } from '../../src/tool-cache/toolset.ts'
 import { executeRun } from '../../src/workflow-engine/execute-run.ts'
 import type { Conclusion, Plan, RunEntry } from '../../src/workflow-engine/plan.ts'
 import { createLogRenderer, renderPiece } from '../../src/workflow-engine/render-log.ts'
@@ -34,7 +35,13 @@ type Options = {
 export type Engine = Awaited<ReturnType<typeof startEngine>>
 
 /** The engine with the real sandbox of this machine. */
-export async function startEngine({ memoryMaxBytes = 512 * 1024 ** 2 } = {}) {
+export async function startEngine({
+  memoryMaxBytes = 512 * 1024 ** 2,
+  tools = [],
+}: {
+  memoryMaxBytes?: number
+  tools?: string[]
+} = {}) {
   const folder = await temporaryFolder()
   const limits = {
     memoryMaxBytes,
@@ -49,9 +56,10 @@ export async function startEngine({ memoryMaxBytes = 512 * 1024 ** 2 } = {}) {
     mode: 'auto',
     ownUserAllowed: true,
     limits,
-    readOnlyPaths: [],
+    readOnlyPaths: tools,
     hiddenPaths: [],
   })
+  const toolset = createToolset({ folders: tools, path, architecture: 'x64' })
   return {
     folder: folder.path,
     /** Executes workflows; returns the report. */
@@ -61,7 +69,7 @@ export async function startEngine({ memoryMaxBytes = 512 * 1024 ** 2 } = {}) {
       await executeRun({
         plan: toPlan(byName, actions, options.plan),
         sandbox,
-        runner: { name: 'test', labels: options.labels ?? [], arch: 'x64', path },
+        runner: { name: 'test', labels: options.labels ?? [], arch: 'X64', path, tools: toolset },
         jobLimit: createSemaphore(options.maxJobs ?? 4),
         storage: createFolderStorage({
           caches: options.caches ?? join(folder.path, 'caches'),

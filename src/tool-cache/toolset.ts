@@ -1,0 +1,125 @@
+import { dirname } from 'node:path'
+import type { SetupTool } from '../workflow-parser/setup-actions.ts'
+import { type CachedTool, readToolCache } from './read-tool-cache.ts'
+import { selectVersion } from './select-version.ts'
+import { createSystemTools, type SystemTool } from './system-tool.ts'
+import { toolKinds } from './tool-kinds.ts'
+import { newestFirst } from './tool-version.ts'
+
+/** A tool that fits a request. */
+export type FoundTool = {
+  tool: SetupTool
+  version: string
+  /** The folder of the installation. */
+  path: string
+  program: string
+  /** The name of its folder in the tool cache; undefined for a tool of the machine. */
+  name: string | undefined
+}
+
+export type ToolRequest = {
+  tool: SetupTool
+  /** A specification of versions; see `selectVersion`. */
+  spec: string
+  allowsPrereleases?: boolean
+  /** In the spelling of the actions; by default that of the runner. */
+  architecture?: string
+  /** The folders of the tool cache that fit, in order of preference; by default those of the tool. */
+  names?: readonly string[]
+  /** Whether the machine's own tool fits if its version does. */
+  isSystemAllowed?: boolean
+}
+
+/** The tools of a runner. */
+export type Toolset = {
+  /** Folders with the layout of the tool cache of GitHub's runners. */
+  folders: readonly string[]
+  /** Finds the newest tool that fits, first in the folders. Throws a VersionError for a malformed specification. */
+  find: (request: ToolRequest) => Promise<FoundTool | undefined>
+  /** All usable versions of a tool in the folders, by default for the runner's architecture. */
+  cached: (tool: SetupTool, architecture?: string) => Promise<CachedTool[]>
+  /** The machine's own version of a tool. */
+  system: (tool: SetupTool) => Promise<SystemTool | undefined>
+}
+
+type Options = {
+  folders: readonly string[]
+  /** The PATH of steps. */
+  path: string
+  /** As in `process.arch`. */
+  architecture: string
+}
+
+/** Finds tools by version. Tools that are added to a folder later are found without a restart. */
+export function createToolset({ folders, path, architecture }: Options): Toolset {
+  const systemTools = createSystemTools(path)
+
+  async function cached(tool: SetupTool, wanted = architecture): Promise<CachedTool[]> {
+    const names = architectureNames(wanted)
+    const all = await Promise.all(folders.map((folder) => readToolCache(folder, tool)))
+    return all
+      .flat()
+      .filter((one) => isUsable(one) && names.includes(one.architecture.toLowerCase()))
+  }
+
+  return {
+    folders,
+    cached,
+    system: systemTools.find,
+
+    async find(request) {
+      const { tool, names = toolKinds[tool].folders, isSystemAllowed = true } = request
+      const fitting = await cached(tool, request.architecture)
+      for (const name of names) {
+        const named = fitting.filter((one) => one.name === name)
+        const version = selectVersion({ ...request, versions: named.map((one) => one.version) })
+        const found = named.find((one) => one.version === version)
+        if (found) return toFound(found)
+      }
+      const isNative = architectureNames(request.architecture ?? architecture).includes(
+        architecture,
+      )
+      const own = isSystemAllowed && isNative && (await systemTools.find(tool))
+      if (!own || selectVersion({ ...request, versions: [own.version] }) === undefined) {
+        return undefined
+      }
+      const { version, program, realPath } = own
+      return { tool, version, program, path: installationOf(realPath), name: undefined }
+    },
+  }
+}
+
+function isUsable({ isComplete, program }: CachedTool): boolean {
+  return isComplete && program !== undefined
+}
+
+function toFound({ tool, version, path, program = '', name }: CachedTool): FoundTool {
+  return { tool, version, path, program, name }
+}
+
+// `/usr/lib/jvm/java-21` for its `bin/java`.
+function installationOf(program: string): string {
+  const folder = dirname(program)
+  return folder.endsWith('/bin') ? dirname(folder) : folder
+}
+
+/** The names that actions and installers give an architecture, in lower case. */
+function architectureNames(name: string): string[] {
+  const [base = '', ...variant] = name.toLowerCase().split('-')
+  const group = [
+    ['x64', 'amd64', 'x86_64'],
+    ['arm64', 'aarch64'],
+    ['x86', 'ia32', 'i386'],
+  ].find((names) => names.includes(base))
+  return (group ?? [base]).map((one) => [one, ...variant].join('-'))
+}
+
+/** Lists the versions of a tool for messages, the newest first; those of Java by distribution. */
+export function listVersions(tool: SetupTool, cached: readonly CachedTool[]): string[] {
+  const names = [...new Set(cached.map(({ name }) => name))]
+  return names.map((name) => {
+    const versions = cached.filter((one) => one.name === name).map(({ version }) => version)
+    const list = newestFirst([...new Set(versions)]).join(', ')
+    return toolKinds[tool].folders.includes(name) ? list : `${name} ${list}`
+  })
+}
