@@ -53,6 +53,7 @@ const rows = [
   ['workflow-engine'], // execution of a run, and its report
   ['tool-cache'], // tools by version, of a runner
   ['workflow-parser', 'sandbox', 'secret-masking'],
+  ['step-network'], // the proxy through which workflow steps reach hosts
   ['config', 'access'], // vocabulary: settings, permissions, principals
   ['outbound'], // allowed destinations, which a setting lists
   ['concurrency'],

@@ -159,7 +159,10 @@ function addWorkflowCommands(program: Command, options: Options): void {
     )
     .option('--secrets-file <file>', 'file with secrets as NAME=value lines')
     .option('--artifacts <directory>', 'where to keep artifacts (default: removed with the run)')
-    .addOption(new Option('--network <network>', 'network of the steps').choices(['none', 'full']))
+    .option(
+      '--network <network>',
+      'network of the steps: none, full, or hosts as in SVC_STEP_HOSTS',
+    )
     .addHelpText('after', runHelp)
     .action(run)
 }

@@ -8,9 +8,10 @@ import { openObjects } from '../git/objects/object-reader.ts'
 import { createGit, type Git } from '../git/process/git-process.ts'
 import { pushPayload } from '../github-payloads/push-payload.ts'
 import { dispatchPayload, schedulePayload } from '../github-payloads/started-payloads.ts'
+import { listedHostsFault, listedHostsForm, parseListedHosts } from '../outbound/listed-hosts.ts'
 import { checkOut } from '../runner/check-out.ts'
 import { toSandboxOptions } from '../runner/sandbox-options.ts'
-import { openSandbox } from '../sandbox/open-sandbox.ts'
+import { openSandbox, type SandboxOptions } from '../sandbox/open-sandbox.ts'
 import type { Workspace } from '../sandbox/sandbox.ts'
 import { toRunnerArchitecture } from '../workflow-engine/contexts.ts'
 import { executeRun } from '../workflow-engine/execute-run.ts'
@@ -40,7 +41,8 @@ export type RunOptions = {
   input?: string[]
   secret?: string[]
   secretsFile?: string
-  network?: 'none' | 'full'
+  /** `none`, `full`, or a list of hosts. */
+  network?: string
   artifacts?: string
 }
 
@@ -112,7 +114,7 @@ async function execute({ git, tree, plan, workFolder, flags, options }: Executio
   const sandbox = await openSandbox({
     folder: await mkdtemp(join(workFolder, 'workspaces-')),
     path,
-    network: flags.network ?? settings.sandboxNetwork,
+    ...toNetwork(flags.network, settings),
     mode: settings.sandbox,
     ownUserAllowed: true,
     limits: {
@@ -176,6 +178,19 @@ function cacheFolder({ environment }: Options, { folder }: WorkingTree): string 
   const root = environment.XDG_CACHE_HOME || join(homedir(), '.cache')
   const name = createHash('sha256').update(folder).digest('hex').slice(0, 16)
   return join(root, 'svc', 'runs', name)
+}
+
+function toNetwork(
+  flag: string | undefined,
+  { sandboxNetwork, stepHosts }: Pick<Settings, 'sandboxNetwork' | 'stepHosts'>,
+): Pick<SandboxOptions, 'network' | 'hosts'> {
+  if (flag === undefined) return { network: sandboxNetwork, hosts: stepHosts }
+  if (flag === 'none' || flag === 'full') return { network: flag }
+  const hosts = parseListedHosts(flag)
+  if (hosts) return { network: 'none', hosts }
+  throw new UsageError(
+    `--network: ${listedHostsFault(flag)}; it takes full, or ${listedHostsForm}.`,
+  )
 }
 
 // Committed files may be deleted in the working tree.

@@ -33,6 +33,17 @@ test('every setting rejects invalid values by the name of its variable, with the
   }
 })
 
+test('hosts for steps beside the whole network are an error', () => {
+  assert.throws(
+    () => readSettings({ SVC_STEP_HOSTS: '*', SVC_SANDBOX_NETWORK: 'full' }),
+    (error) => error instanceof SettingsError && /^SVC_STEP_HOSTS: .*unset one/.test(error.message),
+  )
+  assert.equal(
+    readSettings({ SVC_STEP_HOSTS: 'none', SVC_SANDBOX_NETWORK: 'full' }).stepHosts,
+    undefined,
+  )
+})
+
 test('all invalid settings are reported at once, one line each', () => {
   assert.throws(
     () => readSettings({ SVC_PORT: '70000', SVC_PUSH_MAX: '2GB', SVC_LOG_LEVEL: 'loud' }),

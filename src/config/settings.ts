@@ -27,6 +27,7 @@ type Unset =
   | 'trustedProxies'
   | 'sandboxPaths'
   | 'tools'
+  | 'stepHosts'
   | 'faultPoint'
 type ValueOf<K extends keyof Table> = Exclude<ReturnType<Table[K]['parse']>, undefined>
 
@@ -79,9 +80,13 @@ export function readSettings(environment: NodeJS.ProcessEnv): Settings {
   // Each parser returns its setting's type, and a value is missing only where the setting can be unset, or has a fault.
   const read = Object.fromEntries(values) as Settings
   faults.push(...storeFaults(read, environment))
+  if (read.stepHosts && read.sandboxNetwork === 'full') faults.push(networkFault)
   if (faults.length > 0) throw new SettingsError(faults.join('\n'))
   return read
 }
+
+const networkFault =
+  'SVC_STEP_HOSTS: steps have the whole network, because SVC_SANDBOX_NETWORK is full; unset one of the two.'
 
 function describeFault(setting: Setting<unknown>, text: string): string {
   const { variable, accepts, sensitive } = setting

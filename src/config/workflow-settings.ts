@@ -1,3 +1,9 @@
+import {
+  type ListedHosts,
+  listedHostsFault,
+  listedHostsForm,
+  parseListedHosts,
+} from '../outbound/listed-hosts.ts'
 import type { Setting } from './setting.ts'
 import { gib, kib, mib, onOrOff, parsePaths, size, wholeNumber } from './setting-values.ts'
 
@@ -28,11 +34,21 @@ export const workflowSettings = {
   sandboxNetwork: {
     variable: 'SVC_SANDBOX_NETWORK',
     description:
-      "Network of workflow steps: none, or full access to the network of the runner's machine, including its loopback addresses.",
+      "Network of workflow steps: none, or full access to the network of the runner's machine, including its loopback addresses. With none, SVC_STEP_HOSTS can allow hosts.",
     accepts: 'none or full',
     fallback: 'none',
     parse: (text) => (text === 'none' || text === 'full' ? text : undefined),
   } satisfies Setting<'none' | 'full'>,
+  stepHosts: {
+    variable: 'SVC_STEP_HOSTS',
+    description:
+      'Hosts that workflow steps may reach, through a proxy of the runner: the most that `network` of a workflow can choose from, and what a workflow without it gets. A host with an inner address is refused unless its address, or the word for it, is listed, too.',
+    accepts: listedHostsForm,
+    fallback: 'none',
+    unset: 'none',
+    parse: parseListedHosts,
+    fault: listedHostsFault,
+  } satisfies Setting<ListedHosts>,
   sandboxPaths: {
     variable: 'SVC_SANDBOX_PATHS',
     description: 'Additional paths that workflow steps may read, for tools outside /usr and /opt.',

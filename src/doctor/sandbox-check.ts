@@ -46,6 +46,7 @@ async function probe({ path, setting }: DoctorContext): Promise<Finding> {
   const sandbox = toSandboxOptions({
     sandbox: setting('sandbox'),
     sandboxNetwork: setting('sandboxNetwork'),
+    stepHosts: setting('stepHosts'),
     sandboxPaths: setting('sandboxPaths'),
     tools: setting('tools'),
     stepMemoryMaxBytes: setting('stepMemoryMaxBytes'),

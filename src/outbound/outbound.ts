@@ -24,6 +24,17 @@ type Dependencies = {
   /** Returns all addresses of a name, in the order in which to try them. */
   lookup: (name: string) => Promise<{ address: string }[]>
   lookupTimeoutMs?: number
+  /** The sentence about a forbidden destination. By default it names SVC_OUTBOUND_ALLOW. */
+  describe?: (forbidden: ForbiddenHost) => string
+}
+
+/** A host that may not be connected to, and why. */
+export type ForbiddenHost = {
+  host: string
+  /** The class of its address in words: `a private address`. */
+  phrase: string
+  /** The entries of a list that would allow it: the word of its class, if it has one, and the host or address. */
+  entries: string[]
 }
 
 // After the timeout, a lookup still blocks a thread of Node until the system's resolver returns.
@@ -48,6 +59,7 @@ export function createOutbound({
   allow,
   lookup,
   lookupTimeoutMs = 10_000,
+  describe = describeForbidden,
 }: Dependencies): Outbound {
   const classes = new Set<AddressClass>(allow.classes)
   const names = new Set(allow.names)
@@ -81,7 +93,7 @@ export function createOutbound({
     if (host.kind === 'address') {
       const ip = ipaddr.process(host.address)
       const fault = findFault(ip)
-      if (fault) throw forbidden(host.address, fault, fault.toString())
+      if (fault) throw forbidden(host.address, fault, fault.toString(), describe)
       return [ip.toString()]
     }
     const { name } = host
@@ -90,7 +102,7 @@ export function createOutbound({
     if (!isNamed && !allowsAddresses) throw forbiddenName(name)
     const found = await lookUp(name)
     const fault = isNamed ? undefined : found.map(findFault).find((ip) => ip !== undefined)
-    if (fault) throw forbidden(name, fault, name)
+    if (fault) throw forbidden(name, fault, name, describe)
     const [first, ...others] = found.slice(0, maxAddresses).map(String)
     if (first === undefined) throw unresolved(`The host "${name}" has no address.`)
     return [first, ...others]
@@ -105,15 +117,26 @@ export function createOutbound({
   }
 }
 
-// Without the address, which would reveal the internal network.
-function forbidden(host: string, fault: Ip, entry: string): Problem {
+function forbidden(
+  host: string,
+  fault: Ip,
+  entry: string,
+  describe: (forbidden: ForbiddenHost) => string,
+): Problem {
   const addressClass = classOf(fault)
   const hasWord = ['external', 'private', 'loopback'].includes(addressClass)
-  const entries = hasWord ? `"${addressClass}" or "${entry}"` : `"${entry}"`
+  const entries = hasWord ? [addressClass, entry] : [entry]
   return new Problem(
     'outbound_forbidden',
-    `The host "${host}" has ${phrases[addressClass]}, to which this server may not connect; ` +
-      `its administrator can add ${entries} to SVC_OUTBOUND_ALLOW.`,
+    describe({ host, phrase: phrases[addressClass], entries }),
+  )
+}
+
+// Without the address, which would reveal the internal network.
+function describeForbidden({ host, phrase, entries }: ForbiddenHost): string {
+  return (
+    `The host "${host}" has ${phrase}, to which this server may not connect; ` +
+    `its administrator can add ${entries.map((entry) => `"${entry}"`).join(' or ')} to SVC_OUTBOUND_ALLOW.`
   )
 }
 

@@ -10,6 +10,8 @@ type Destination = {
   /** The addresses of the host that were checked. */
   addresses: readonly [string, ...string[]]
   timeoutMs: number
+  /** Aborted to give up. */
+  signal?: AbortSignal
 }
 
 /** Connecting took too long. */
@@ -19,7 +21,7 @@ export class ConnectTimeoutError extends Error {
 
 /** Connects to a host at one of the checked addresses. For https, this includes TLS and the check of the certificate. */
 export async function connectPinned(destination: Destination): Promise<Socket> {
-  const { protocol, hostname, port, addresses, timeoutMs } = destination
+  const { protocol, hostname, port, addresses, timeoutMs, signal } = destination
   const [first] = addresses
   const isAddress = isIP(hostname) !== 0
   const where = { host: isAddress ? first : hostname, port, lookup: pinnedLookup(addresses) }
@@ -38,6 +40,9 @@ export async function connectPinned(destination: Destination): Promise<Socket> {
   socket.once(isTls ? 'secureConnect' : 'connect', resolve)
   socket.once('error', reject)
   socket.once('close', () => reject(new Error('The connection was closed.')))
+  const onAbort = () => reject(signal?.reason)
+  if (signal?.aborted) onAbort()
+  signal?.addEventListener('abort', onAbort)
   try {
     await promise
     socket.removeListener('error', reject)
@@ -45,5 +50,7 @@ export async function connectPinned(destination: Destination): Promise<Socket> {
   } catch (error) {
     socket.on('error', () => {}).destroy()
     throw error
+  } finally {
+    signal?.removeEventListener('abort', onAbort)
   }
 }

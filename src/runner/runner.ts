@@ -47,7 +47,7 @@ const recoveryBackoff = { firstMs: 200, maxMs: 60_000 }
 export async function runRunner(options: RunnerOptions): Promise<void> {
   const { server, token, name, labels, jobs, path, version, log, idleMs, signal } = options
   await using folder = await acquireRunnerFolder(options.folder)
-  const { mode, network, readOnlyPaths, hiddenPaths } = options.sandbox
+  const { mode, network, hosts, readOnlyPaths, hiddenPaths } = options.sandbox
   const { minFreeBytes: freeSpaceMinBytes } = await readSpace({
     folder: options.folder,
     minBytes: options.sandbox.freeSpaceMinBytes,
@@ -58,6 +58,7 @@ export async function runRunner(options: RunnerOptions): Promise<void> {
     path,
     mode,
     network,
+    hosts,
     readOnlyPaths,
     hiddenPaths: [...hiddenPaths, options.folder],
     limits,

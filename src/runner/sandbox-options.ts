@@ -1,4 +1,5 @@
 import type { Settings } from '../config/settings.ts'
+import type { ListedHosts } from '../outbound/listed-hosts.ts'
 import type { SandboxMode } from '../sandbox/isolation.ts'
 import type { SandboxLimits } from '../sandbox/sandbox.ts'
 
@@ -8,6 +9,7 @@ export type RunnerSandboxOptions = {
   network: 'none' | 'full'
   /** Folders of tools by version, which are also among the readable paths. */
   toolFolders: string[]
+  hosts: ListedHosts | undefined
   readOnlyPaths: string[]
   hiddenPaths: string[]
   limits: Omit<SandboxLimits, 'freeSpaceMinBytes'>
@@ -19,6 +21,7 @@ type Needed = Pick<
   Settings,
   | 'sandbox'
   | 'sandboxNetwork'
+  | 'stepHosts'
   | 'sandboxPaths'
   | 'tools'
   | 'stepMemoryMaxBytes'
@@ -37,6 +40,7 @@ export function toSandboxOptions(settings: Needed): RunnerSandboxOptions {
     network: settings.sandboxNetwork,
     toolFolders: tools,
     readOnlyPaths: [...(settings.sandboxPaths ?? []), ...tools],
+    hosts: settings.stepHosts,
     hiddenPaths: [dataDir, ...(keyFile === undefined ? [] : [keyFile])],
     limits: {
       memoryMaxBytes: settings.stepMemoryMaxBytes,

@@ -20,6 +20,7 @@ const tools = {
   setpriv: '/bin/setpriv',
   setsid: '/bin/setsid',
   prlimit: '/bin/prlimit',
+  nsenter: '/bin/nsenter',
 }
 const start = { bwrap: '/bin/bwrap', limits: ['--core=0'], command: ['bash', '-e'] }
 
@@ -53,7 +54,9 @@ test('only the directories of the workspace are writable', () => {
 
 test('the environment is passed by a pipe, not on the command line', () => {
   assert.match(bubblewrapArguments(bubble).join(' '), /--setenv TOKEN secret$/)
-  const without = { move: undefined, user: undefined, procsFile: undefined }
+  const without = {
+    ...{ move: undefined, user: undefined, namespaces: undefined, procsFile: undefined },
+  }
   const command = bubblewrapCommand(tools, { ...start, ...without })
   assert.deepEqual(command.slice(0, 2), ['/bin/sh', '-c'])
   assert.equal(
@@ -69,6 +72,7 @@ test('as root, the workspace is mounted at another path and the user is changed 
     ...start,
     move,
     user: 2_000_000_001,
+    namespaces: undefined,
     procsFile: '/group/cgroup.procs',
   })
   assert.deepEqual(command.slice(0, 5), ['/bin/unshare', '--mount', '--ipc', '--', '/bin/sh'])
@@ -77,6 +81,26 @@ test('as root, the workspace is mounted at another path and the user is changed 
     / sh \/group\/cgroup\.procs \/bin\/mount \/workspaces\/1 \/mnt \/bin\/choom /,
   )
   assert.match(command.join(' '), /--reuid=2000000001 --regid=2000000001 --clear-groups/)
+})
+
+test('a network namespace is joined by its owner, and its descriptors are closed', () => {
+  const root = { move: undefined, user: 2_000_000_001, procsFile: undefined }
+  const asRoot = bubblewrapCommand(tools, {
+    ...{ ...start, ...root },
+    namespaces: { net: 6, user: undefined },
+  })
+  assert.deepEqual(asRoot.slice(0, 4), [
+    ...['/bin/nsenter', '--net=/proc/self/fd/6', '--', '/bin/sh'],
+  ])
+  const asUser = bubblewrapCommand(tools, {
+    ...{ ...start, ...root, user: undefined },
+    namespaces: { net: 6, user: 7 },
+  })
+  assert.deepEqual(asUser.slice(1, 5), [
+    ...['--net=/proc/self/fd/6', '--user=/proc/self/fd/7', '--preserve-credentials', '--'],
+  ])
+  for (const command of [asRoot, asUser]) assert.match(command.join(' '), /exec 5<&- 6<&- 7<&-;/)
+  assert.ok(!bubblewrapArguments({ ...bubble, network: 'joined' }).includes('--unshare-net'))
 })
 
 test('an environment that cannot be passed is rejected', () => {

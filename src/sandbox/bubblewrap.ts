@@ -16,7 +16,8 @@ const runnerId = 1001
 type BubblewrapOptions = {
   /** Whether the IPC namespace is already unshared. */
   hasOwnIpc: boolean
-  network: 'none' | 'full'
+  /** `joined`: that of a namespace in which bubblewrap already runs. */
+  network: 'none' | 'joined' | 'full'
   /** The directory of the workspace as bubblewrap sees it when it starts. */
   directory: string
   /** Arguments from `systemMounts` and `hidingMounts`. */
@@ -35,7 +36,7 @@ export function bubblewrapArguments(options: BubblewrapOptions): string[] {
     // Not --unshare-all, which tolerates a missing user namespace.
     ...['--unshare-user', '--disable-userns', '--unshare-pid', '--unshare-uts'],
     ...['--unshare-cgroup-try', ...(hasOwnIpc ? [] : ['--unshare-ipc'])],
-    ...(network === 'full' ? [] : ['--unshare-net']),
+    ...(network === 'none' ? ['--unshare-net'] : []),
     ...['--uid', `${runnerId}`, '--gid', `${runnerId}`, '--hostname', 'svc'],
     // Not --new-session: bubblewrap stays in the process group that the watchdog kills. setsid makes a session inside.
     ...['--die-with-parent', '--cap-drop', 'ALL'],
@@ -94,19 +95,22 @@ export function bubblewrapCommand(
     setpriv: string
     setsid: string
     prlimit: string
+    nsenter: string
   },
   options: {
     bwrap: string
     /** Where to bind the workspace, for a user who may not search the directories above it. */
     move: { from: string; to: string } | undefined
     user: number | undefined
+    /** The descriptors, in this chain, of the namespaces to join. */
+    namespaces: { net: number; user: number | undefined } | undefined
     /** The `cgroup.procs` of the control group to join. */
     procsFile: string | undefined
     limits: readonly string[]
     command: readonly string[]
   },
 ): [string, ...string[]] {
-  const { bwrap, move, user, procsFile, limits, command } = options
+  const { bwrap, move, user, namespaces, procsFile, limits, command } = options
   const mountScript =
     'mount=$1 from=$2 to=$3; shift 3; "$mount" -n --bind -- "$from" "$to" && exec env -i "$@"'
   // After the start of the watchdog, which must not be killed with the control group.
@@ -124,11 +128,12 @@ export function bubblewrapCommand(
     : shell('exec env -i "$@"')
   const identity =
     user === undefined ? [] : [`--reuid=${user}`, `--regid=${user}`, '--clear-groups']
-  // When memory is short, the kernel should kill a step, not the runner: proc(5), oom_score_adj.
-  const [first = tools.sh, ...rest] = withWatchdog
+  const joining = namespaces ? joinNamespaces(tools.nsenter, namespaces) : []
+  const [first = tools.sh, ...rest] = [...joining, ...withWatchdog]
   return [
     first,
     ...rest,
+    // When memory is short, the kernel should kill a step, not the runner: proc(5), oom_score_adj.
     ...[tools.choom, '-n', '1000', '--'],
     // Without capabilities that a server may have for low ports: bubblewrap refuses to start with any.
     ...[tools.setpriv, ...identity, '--inh-caps=-all'],
@@ -136,5 +141,17 @@ export function bubblewrapCommand(
     ...[bwrap, '--args', '3', '--json-status-fd', '4', '--'],
     // Inside the user namespace, so that only processes of this workspace count.
     ...[tools.setsid, tools.prlimit, ...limits, '--', ...command],
+  ]
+}
+
+// As the runner's user, who owns the namespace. The shell that follows closes the descriptors.
+function joinNamespaces(
+  nsenter: string,
+  { net, user }: { net: number; user: number | undefined },
+): string[] {
+  return [
+    ...[nsenter, `--net=/proc/self/fd/${net}`],
+    ...(user === undefined ? [] : [`--user=/proc/self/fd/${user}`, '--preserve-credentials']),
+    '--',
   ]
 }

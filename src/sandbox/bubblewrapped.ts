@@ -21,6 +21,7 @@ import {
   openInput,
   pollUntil,
   type RunningProcess,
+  type StartOptions,
 } from './running-process.ts'
 import type { SandboxLimits, WorkspaceCommand } from './sandbox.ts'
 import type { SandboxTools } from './tools.ts'
@@ -32,8 +33,8 @@ export type BubblewrapSetup = {
   bwrap: string
   network: 'none' | 'full'
   limits: SandboxLimits
-  /** Arguments from `systemMounts` and `hidingMounts`. */
-  system: readonly string[]
+  /** Arguments from `systemMounts` and `hidingMounts`, for a network. */
+  systemFor: (network: 'none' | 'full') => readonly string[]
   readOnlyPaths: readonly string[]
   node: string | undefined
   /** A directory that every user may search; workspaces are mounted there when bubblewrap runs as another user. */
@@ -48,13 +49,17 @@ export function startBubblewrapped(
   setup: BubblewrapSetup,
   { folder, user, pipes, memoryGroup }: WorkspaceFolder,
   command: WorkspaceCommand,
-  writer: number,
+  { writer, namespaces }: StartOptions,
 ): RunningProcess {
   const { tools, bwrap, limits, mountPoint } = setup
+  const own = command.network === undefined ? setup.network : 'none'
   const directory = user === undefined ? folder : mountPoint
   const hasOwnIpc = user !== undefined
   const args = bubblewrapArguments({
-    ...setup,
+    readOnlyPaths: setup.readOnlyPaths,
+    node: setup.node,
+    network: namespaces ? 'joined' : own,
+    system: setup.systemFor(own),
     hasOwnIpc,
     directory,
     env: command.env,
@@ -63,18 +68,20 @@ export function startBubblewrapped(
   const fault = argumentFault([...args, ...command.command])
   if (fault) return notStarted(fault)
   using input = openInput(command, pipes)
+  const joined = Object.values(namespaces ?? {}).filter((one) => one !== undefined)
   const child = launch({
     command: bubblewrapCommand(tools, {
       bwrap,
       move: user === undefined ? undefined : { from: folder, to: mountPoint },
       user,
+      namespaces: namespaces && { net: 6, user: namespaces.user && 7 },
       procsFile: memoryGroup?.procsFile,
       limits: limitArguments(limits),
       command: command.command,
     }),
     env: {},
     cwd: folder,
-    stdio: [input.stdio, writer, writer, 'pipe', 'pipe', 'pipe'],
+    stdio: [input.stdio, writer, writer, 'pipe', 'pipe', 'pipe', ...joined],
   })
   feed(child, command)
   // Node creates the three pipes that `stdio` requests.

@@ -32,13 +32,15 @@ export function chooseIsolation({
 }
 
 type DescriptionInput = IsolationInput & {
-  network: 'none' | 'full'
+  network: Isolation['network']
+  /** Why steps have no network although SVC_STEP_HOSTS lists hosts. */
+  proxyFault?: string | undefined
   limits: Pick<SandboxLimits, 'memoryMaxBytes' | 'processesMax'>
   memory: MemoryTrial
 }
 
 export function describeIsolation(input: DescriptionInput): Isolation {
-  const { mode, fault = '', isRoot, limits, memory } = input
+  const { mode, fault = '', isRoot, limits, memory, proxyFault } = input
   const choice = chooseIsolation(input)
   const kind = choice === 'bubblewrap' ? 'bubblewrap' : 'none'
   const network = choice === 'unsandboxed' ? 'full' : input.network
@@ -52,9 +54,12 @@ export function describeIsolation(input: DescriptionInput): Isolation {
 
   const limitsText = `${Math.floor(limits.memoryMaxBytes / 1_048_576)} MiB of memory, ${limits.processesMax} processes`
   if (choice === 'bubblewrap') {
-    const reach = network === 'full' ? 'the network that the runner has' : 'no network'
+    const missing =
+      proxyFault === undefined
+        ? ''
+        : ` Steps cannot reach the hosts of SVC_STEP_HOSTS: ${toSentence(proxyFault)}`
     return withDescription(
-      `Steps run in bubblewrap with everything unshared, the system read-only, ${reach} and at most ${limitsText}. ${describeMemory(memory)}`,
+      `Steps run in bubblewrap with everything unshared, the system read-only, ${reaches[network]} and at most ${limitsText}. ${describeMemory(memory)}${missing}`,
     )
   }
   const reason =
@@ -71,6 +76,12 @@ export function describeIsolation(input: DescriptionInput): Isolation {
   return withDescription(
     `Steps run without a sandbox, ${identity}, with the whole network and at most ${limitsText}, for ${reason} ${describeMemory(memory)}`,
   )
+}
+
+const reaches: Record<Isolation['network'], string> = {
+  none: 'no network',
+  hosts: 'of the network only the hosts of SVC_STEP_HOSTS through a proxy,',
+  full: 'the network that the runner has',
 }
 
 function toSentence(text: string): string {

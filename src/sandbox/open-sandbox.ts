@@ -4,11 +4,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findProgram } from '../base/find-program.ts'
 import { closeInheritedDescriptors } from '../base/inherited-descriptors.ts'
+import type { ListedHosts } from '../outbound/listed-hosts.ts'
+import type { HostAccess } from '../step-network/proxy-session.ts'
 import { insideFolders } from './bubblewrap.ts'
 import { startBubblewrapped } from './bubblewrapped.ts'
 import { cleanUp, createFolderElsewhere } from './clean-up.ts'
 import { assertHidden, hidingMounts } from './hidden-paths.ts'
 import { type Choice, chooseIsolation, describeIsolation, type SandboxMode } from './isolation.ts'
+import { createJobNetworks, type JobNetwork } from './job-network.ts'
 import type { MemoryController } from './memory-group.ts'
 import { type MemoryTrial, tryMemory } from './memory-trial.ts'
 import { removeTree } from './remove-tree.ts'
@@ -26,6 +29,8 @@ export type SandboxOptions = {
   /** Directories of programs, in the format of PATH. */
   path: string
   network: 'none' | 'full'
+  /** Hosts that steps may reach through a proxy, if the network is `none`. */
+  hosts?: ListedHosts | undefined
   /** With `auto` and `require`, steps run in bubblewrap if it works; otherwise see `chooseIsolation`. */
   mode: SandboxMode
   /** Whether `auto` may run steps as the current user, because they are that user's own. */
@@ -50,16 +55,18 @@ export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
     maxBytes: options.limits.memoryMaxBytes,
     canMoveProcesses: true,
   })
-  const { isolation, choice } = await probeIsolation(options, memory)
-  const withController = { ...options, controller: memory.controller }
+  const openNetwork = createJobNetworks(options)
+  const { isolation, choice } = await probeIsolation({ ...options, openNetwork }, memory)
+  const withController = { ...options, controller: memory.controller, openNetwork }
+  const hosts = isolation.network === 'hosts' ? (options.hosts?.rules ?? []) : []
   const own = findNode({ isOther: isRoot() })
-  if (choice === 'bubblewrap') {
-    const node = own && { ...own, path: insideNode }
-    return { isolation, node, openWorkspace: bubblewrapOpener(withController) }
+  const node = choice === 'bubblewrap' ? own && { ...own, path: insideNode } : own
+  const open = () => {
+    if (choice === 'bubblewrap') return bubblewrapOpener(withController)
+    if (choice === 'refused') return rejectWith(isolation.description)
+    return workingUnsandboxedOpener(withController)
   }
-  if (choice === 'refused')
-    return { isolation, node: own, openWorkspace: rejectWith(isolation.description) }
-  return { isolation, node: own, openWorkspace: await workingUnsandboxedOpener(withController) }
+  return { isolation, hosts, node, openWorkspace: await open() }
 }
 
 /** The isolation of steps; `fault` says why bubblewrap does not work. */
@@ -73,13 +80,16 @@ export async function probeSandbox(options: Omit<SandboxOptions, 'folder'>): Pro
   try {
     const { memoryMaxBytes: maxBytes } = options.limits
     const memory = await tryMemory({ tools, maxBytes, canMoveProcesses: false })
-    return await probeIsolation({ ...options, folder }, memory)
+    const openNetwork = createJobNetworks(options)
+    return await probeIsolation({ ...options, folder, openNetwork }, memory)
   } finally {
     await removeTree(folder, tools)
   }
 }
 
-async function probeIsolation(requested: SandboxOptions, memory: MemoryTrial): Promise<Probed> {
+type ProbeOptions = SandboxOptions & Pick<OpenerOptions, 'openNetwork'>
+
+async function probeIsolation(requested: ProbeOptions, memory: MemoryTrial): Promise<Probed> {
   closeInheritedDescriptors()
   const options = { ...requested, controller: memory.controller }
   const fault =
@@ -91,18 +101,29 @@ async function probeIsolation(requested: SandboxOptions, memory: MemoryTrial): P
       throw new Error(`A path of SVC_SANDBOX_PATHS or SVC_TOOLS cannot be mounted: ${fault}`)
     }
   }
-  const found = { ...options, memory, fault, isRoot: isRoot() }
+  const isProxied = options.hosts !== undefined && options.network === 'none'
+  const proxyFault =
+    isProxied && fault === undefined
+      ? await findFault(bubblewrapOpener(options), { rules: [], log: async () => {} })
+      : undefined
+  const network: Isolation['network'] =
+    isProxied && proxyFault === undefined ? 'hosts' : options.network
+  const found = { ...options, network, proxyFault, memory, fault, isRoot: isRoot() }
   return { isolation: describeIsolation(found), choice: chooseIsolation(found), fault }
 }
 
 type OpenWorkspace = () => Promise<Workspace>
-type OpenerOptions = Omit<SandboxOptions, 'mode'> & { controller: MemoryController | undefined }
+type OpenerOptions = Omit<SandboxOptions, 'mode' | 'hosts'> & {
+  controller: MemoryController | undefined
+  openNetwork: () => JobNetwork
+}
 
 function bubblewrapOpener(options: OpenerOptions): OpenWorkspace {
-  const { folder, path, network, limits, readOnlyPaths, hiddenPaths, controller } = options
+  const { folder, path, network, limits, readOnlyPaths, hiddenPaths, controller, openNetwork } =
+    options
   const memory = controller && { controller, maxBytes: limits.memoryMaxBytes }
   const tools = findTools(path)
-  const { args, shown } = systemMounts(network)
+  const mounts = { none: systemMounts('none'), full: systemMounts('full') }
   const node = findNode({ isOther: isRoot() })?.path
   const mountPoint = findMountPoint([
     folder,
@@ -113,12 +134,14 @@ function bubblewrapOpener(options: OpenerOptions): OpenWorkspace {
     const bwrap = findProgram('bwrap', path)
     if (!bwrap) throw new Error('bubblewrap is not installed: apt-get install bubblewrap')
     // Computed for each workspace, because some paths are created later.
+    const { shown } = mounts[network]
     const hiding = hidingMounts(hiddenPaths, { shown, isOther: isRoot() })
-    const system = [...args, ...hiding]
-    const setup = { tools, bwrap, network, limits, system, readOnlyPaths, node, mountPoint }
+    const systemFor = (kind: keyof typeof mounts) => [...mounts[kind].args, ...hiding]
+    const setup = { tools, bwrap, network, limits, systemFor, readOnlyPaths, node, mountPoint }
     const directory = await createWorkspaceFolder(folder, { ownUser: isRoot(), tools, memory })
     const start = startBubblewrapped.bind(undefined, setup)
-    return createWorkspace({ directory, inside: insideFolders, limits, tools, start })
+    const more = { limits, tools, network: openNetwork(), start }
+    return createWorkspace({ directory, inside: insideFolders, ...more })
   }
 }
 
@@ -128,7 +151,8 @@ function unsandboxedOpener({ folder, path, limits, controller }: OpenerOptions):
   return async () => {
     const directory = await createWorkspaceFolder(folder, { ownUser: isRoot(), tools, memory })
     const start = startUnsandboxed.bind(undefined, { tools, limits })
-    return createWorkspace({ directory, inside: directory.outside, limits, tools, start })
+    const more = { limits, tools, network: undefined, start }
+    return createWorkspace({ directory, inside: directory.outside, ...more })
   }
 }
 
@@ -151,7 +175,10 @@ function rejectWith(reason: string): OpenWorkspace {
 const trialTimeoutMs = 10_000
 
 /** Runs a trial step: why it failed, or undefined. */
-async function findFault(openWorkspace: OpenWorkspace): Promise<string | undefined> {
+async function findFault(
+  openWorkspace: OpenWorkspace,
+  network?: HostAccess,
+): Promise<string | undefined> {
   try {
     await using workspace = await openWorkspace()
     let output = ''
@@ -159,6 +186,7 @@ async function findFault(openWorkspace: OpenWorkspace): Promise<string | undefin
       command: ['/bin/sh', '-c', 'echo works >"$HOME/trial" && cat "$HOME/trial"'],
       env: { PATH: '/usr/bin:/bin', HOME: workspace.inside.home },
       cwd: workspace.inside.workspace,
+      ...(network && { network }),
       timeoutMs: trialTimeoutMs,
       signal: new AbortController().signal,
       onOutput(bytes) {

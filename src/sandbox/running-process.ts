@@ -3,6 +3,7 @@ import { constants } from 'node:os'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LaunchedProcess } from './launch.ts'
+import type { NetworkNamespace } from './network-namespace.ts'
 import type { StepPipes } from './pipes.ts'
 import type { Process } from './processes.ts'
 import type { WorkspaceCommand } from './sandbox.ts'
@@ -17,6 +18,14 @@ export type RunningProcess = {
   memory: (limit: number) => Promise<number>
   /** Kills all its processes, and waits until none is left. */
   endAll: () => Promise<void>
+}
+
+/** The descriptors that a command gets when it starts. */
+export type StartOptions = {
+  /** For its output. */
+  writer: number
+  /** Of the namespaces that it joins, if any. */
+  namespaces: NetworkNamespace['descriptors'] | undefined
 }
 
 /** `fault` says why the command did not start; when it is empty, the output does. */

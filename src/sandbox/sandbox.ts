@@ -1,10 +1,13 @@
 import type { Readable } from 'node:stream'
+import type { HostRule } from '../outbound/host-rules.ts'
+import type { HostAccess } from '../step-network/proxy-session.ts'
 
 /** The isolation that steps really have. */
 export type Isolation = {
   /** `none` where bubblewrap does not work: steps then run as processes like any other. */
   kind: 'bubblewrap' | 'none'
-  network: 'none' | 'full'
+  /** `hosts`: those of `Sandbox.hosts`, through a proxy. */
+  network: 'none' | 'hosts' | 'full'
   /** `watched`: the runner measures it every 100 ms. Otherwise the kernel limits it. */
   memoryLimit: 'cgroup v1' | 'cgroup v2' | 'watched'
   /** A sentence: what steps can reach, which limits hold, or why there is no sandbox. */
@@ -26,6 +29,8 @@ export type Sandbox = {
   isolation: Isolation
   /** Undefined when steps cannot execute the Node.js of the runner. */
   node: RunnerNode | undefined
+  /** The hosts that steps may reach, if the network is `hosts`. */
+  hosts: readonly HostRule[]
   openWorkspace: () => Promise<Workspace>
 }
 
@@ -55,6 +60,11 @@ export type WorkspaceCommand = {
   cwd: string
   /** Standard input; empty when undefined. */
   stdin?: Readable
+  /**
+   * The hosts to reach through the proxy at `proxyUrl`, or `none`; by default the whole network if the isolation has
+   * that, else none. Without bubblewrap it is always the whole network.
+   */
+  network?: HostAccess | 'none'
   timeoutMs: number
   signal: AbortSignal
   /** Gets standard output and standard error, in order. Reading pauses until a returned promise resolves. */

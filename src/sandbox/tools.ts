@@ -10,6 +10,7 @@ const packages = {
   setsid: 'util-linux',
   choom: 'util-linux',
   unshare: 'util-linux',
+  nsenter: 'util-linux',
   mount: 'mount',
 } as const
 

@@ -25,6 +25,7 @@ import {
   openInput,
   pollUntil,
   type RunningProcess,
+  type StartOptions,
 } from './running-process.ts'
 import type { SandboxLimits, WorkspaceCommand } from './sandbox.ts'
 import type { SandboxTools } from './tools.ts'
@@ -37,7 +38,7 @@ export function startUnsandboxed(
   { tools, limits }: UnsandboxedSetup,
   directory: WorkspaceFolder,
   command: WorkspaceCommand,
-  writer: number,
+  { writer }: StartOptions,
 ): RunningProcess {
   const texts = [...Object.entries(command.env).flat(), ...command.command]
   if (texts.some((text) => text.includes('\0')))

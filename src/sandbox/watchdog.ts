@@ -7,7 +7,7 @@ import type { Duplex } from 'node:stream'
  */
 export const watchdogScript =
   '(while read -r _; do while read -r line; do echo "$line"; done </proc/sysvipc/shm; echo; done; kill -9 0)' +
-  ' <&5 >&5 2>/dev/null 3<&- 4<&- 5<&- & exec 5<&-; '
+  ' <&5 >&5 2>/dev/null 3<&- 4<&- 5<&- 6<&- 7<&- & exec 5<&- 6<&- 7<&-; '
 
 /** The runner's end of a watchdog. */
 export type Watchdog = {

@@ -1,7 +1,8 @@
 import { findProgram } from '../base/find-program.ts'
+import type { JobNetwork } from './job-network.ts'
 import { removeTree } from './remove-tree.ts'
 import { runProcess } from './run-process.ts'
-import type { RunningProcess } from './running-process.ts'
+import type { RunningProcess, StartOptions } from './running-process.ts'
 import type { CommandEnd, Folders, SandboxLimits, Workspace, WorkspaceCommand } from './sandbox.ts'
 import type { SandboxTools } from './tools.ts'
 import { endProcesses } from './unsandboxed.ts'
@@ -12,14 +13,21 @@ type Options = {
   inside: Folders
   limits: SandboxLimits
   tools: SandboxTools
-  start: (directory: WorkspaceFolder, command: WorkspaceCommand, writer: number) => RunningProcess
+  /** For commands that may reach hosts; undefined where all commands have the whole network. */
+  network: JobNetwork | undefined
+  start: (
+    directory: WorkspaceFolder,
+    command: WorkspaceCommand,
+    options: StartOptions,
+  ) => RunningProcess
 }
 
 const emptiedDetail =
   "The files of the job were removed because the runner's disk was nearly full; no more steps can run."
 
 /** Creates a workspace in its directory. It runs one command at a time. */
-export function createWorkspace({ directory, inside, limits, tools, start }: Options): Workspace {
+export function createWorkspace(options: Options): Workspace {
+  const { directory, inside, limits, tools, network, start } = options
   const { folder, pipes, outside, memoryGroup } = directory
   const disposing = new AbortController()
   let running: Promise<unknown> | undefined
@@ -28,6 +36,23 @@ export function createWorkspace({ directory, inside, limits, tools, start }: Opt
   async function emptyFiles(): Promise<void> {
     isEmptied = true
     await emptyWorkspaceFolder(directory, tools)
+  }
+
+  async function execute(command: WorkspaceCommand): Promise<CommandEnd> {
+    const { network: access } = command
+    const isProxied = access !== undefined && access !== 'none'
+    // Its connections end with the command.
+    using joined = isProxied ? await network?.begin(access) : undefined
+    const signal = AbortSignal.any([command.signal, disposing.signal])
+    return await runProcess(
+      {
+        ...{ pipe: pipes.output, limits, memoryGroup, disk: folder },
+        start: (writer) => start(directory, command, { writer, namespaces: joined?.descriptors }),
+        onDiskFull: emptyFiles,
+        disposing: disposing.signal,
+      },
+      { ...command, signal },
+    )
   }
 
   return {
@@ -40,16 +65,7 @@ export function createWorkspace({ directory, inside, limits, tools, start }: Opt
       if (isEmptied) return { exitCode: null, reason: 'out-of-disk', detail: emptiedDetail }
       const fault = programFault(command, { inside, outside })
       if (fault) return { exitCode: null, reason: 'not-started', detail: fault }
-      const signal = AbortSignal.any([command.signal, disposing.signal])
-      const execution = runProcess(
-        {
-          ...{ pipe: pipes.output, limits, memoryGroup, disk: folder },
-          start: (writer) => start(directory, command, writer),
-          onDiskFull: emptyFiles,
-          disposing: disposing.signal,
-        },
-        { ...command, signal },
-      )
+      const execution = execute(command)
       running = execution
       return execution.finally(() => {
         running = undefined
@@ -61,6 +77,7 @@ export function createWorkspace({ directory, inside, limits, tools, start }: Opt
       await running?.catch(() => {})
       await endProcesses(directory, tools)
       pipes[Symbol.dispose]()
+      network?.[Symbol.dispose]()
       // Before the directory, whose link leads to the group.
       await memoryGroup?.remove()
       await removeTree(folder, tools)

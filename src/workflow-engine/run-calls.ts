@@ -11,7 +11,7 @@ import type { Conclusion } from './plan.ts'
 import { type ExpandedJobs, expandJob, planUnexpanded } from './plan-job.ts'
 import { createJobCancellation } from './run-job.ts'
 import type { RunState } from './run-state.ts'
-import type { RunningWorkflow } from './running-workflow.ts'
+import { networkOf, type RunningWorkflow } from './running-workflow.ts'
 import { toFault } from './to-fault.ts'
 import { emitUnrunJob, type Holds, holdsSafely, type Unrun, whyUnrun } from './unrun-jobs.ts'
 
@@ -128,10 +128,10 @@ async function runCall(options: Options, { contexts, name }: Draft): Promise<Cal
 
 /** Evaluates what the call passes on. */
 function open(
-  { run, owner, call }: Options,
+  { run, owner, job, call }: Options,
   workflow: Workflow,
   contexts: Contexts,
-): Pick<RunningWorkflow, 'workflow' | 'contexts' | 'secrets'> {
+): Pick<RunningWorkflow, 'workflow' | 'contexts' | 'secrets' | 'callerNetwork'> {
   const { github = null, vars = null } = owner.contexts
   const scope = scopeOf(contexts)
   const declared = Object.entries(workflow.on.call?.inputs ?? {}).map(
@@ -145,7 +145,9 @@ function open(
     throw new CallError(read.faults.map(({ message }) => message).join(' '))
   }
   const secrets = allowedSecrets(secretsOf(run, owner, call, contexts), workflow)
-  return { workflow, secrets, contexts: { github, vars, inputs: read.values, secrets } }
+  const callerNetwork = networkOf(owner, job)
+  const inner = { github, vars, inputs: read.values, secrets }
+  return { workflow, secrets, callerNetwork, contexts: inner }
 }
 
 function defaultOf(

@@ -8,6 +8,7 @@ import { afterTime, type Cancellation, createCancellation, onAbort } from './can
 import { type Contexts, runnerContext, scopeOf } from './contexts.ts'
 import { evaluateEnvironment, evaluateNumber } from './evaluate-settings.ts'
 import { createHashFiles } from './hash-files.ts'
+import { networkAccessOf } from './job-network-access.ts'
 import type { Conclusion } from './plan.ts'
 import type { PlannedJob } from './plan-job.ts'
 import { runPostSteps } from './post-steps.ts'
@@ -15,7 +16,7 @@ import { runPreSteps } from './pre-steps.ts'
 import type { RunState } from './run-state.ts'
 import { runSteps } from './run-steps.ts'
 import type { RunningJob, StepList } from './running-job.ts'
-import { identityOf, type RunningWorkflow } from './running-workflow.ts'
+import { identityOf, networkOf, type RunningWorkflow } from './running-workflow.ts'
 import { toDuration } from './step-end.ts'
 import { toFault } from './to-fault.ts'
 
@@ -81,6 +82,7 @@ async function runInWorkspace(
     addedPath: [],
     secrets,
     identity: identityOf(run.plan, owner, job),
+    network: networkAccessOf(run.sandbox, networkOf(owner, job)),
     lengthLeft: stepStateMaxLength,
     hashFiles: createHashFiles(workspace),
     states: new Map(),

@@ -1,4 +1,5 @@
 import type { Json } from '../base/json.ts'
+import { proxyUrl } from '../sandbox/network-namespace.ts'
 import { createHashFiles } from './hash-files.ts'
 import type { RunningJob } from './running-job.ts'
 import { type StepEnd, stepEndOf } from './step-end.ts'
@@ -27,6 +28,9 @@ type Options = {
 export async function runStepCommand(options: Options): Promise<StepEnd> {
   const { running, number, script, command, cwd, env, github, timeoutMs, signal, output } = options
   const { run, workspace } = running
+  const { hosts, line } = running.network
+  if (line !== undefined) await output.note(`${line}\n`)
+  const isProxied = typeof hosts !== 'string'
   const files = openStepFiles(workspace, number, script)
   const commandEnd = await workspace.run({
     command: command(files),
@@ -37,12 +41,17 @@ export async function runStepCommand(options: Options): Promise<StepEnd> {
       runner: running.contexts.runner as Parameters<typeof stepVariables>[0]['runner'],
       secrets: running.secrets,
       identity: running.identity,
+      proxyUrl: isProxied ? proxyUrl : undefined,
       env: { ...running.env, ...env },
       home: workspace.inside.home,
       path: run.runner.path,
       addedPath: running.addedPath,
     }),
     cwd,
+    ...(isProxied && {
+      network: { rules: hosts, log: (text: string) => output.note(`${text}\n`) },
+    }),
+    ...(hosts === 'none' && { network: hosts }),
     timeoutMs,
     signal,
     onOutput: (bytes) => output.push(bytes),

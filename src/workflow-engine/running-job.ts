@@ -4,6 +4,7 @@ import type { Scope } from '../workflow-parser/scope.ts'
 import type { Defaults, Job, Step, Template, Workflow } from '../workflow-parser/workflow.ts'
 import type { Cancellation } from './cancellation.ts'
 import type { Contexts } from './contexts.ts'
+import type { JobNetworkAccess } from './job-network-access.ts'
 import type { JobIdentity } from './plan.ts'
 import type { PlannedJob } from './plan-job.ts'
 import type { PlannedStep, ReportedStep } from './plan-steps.ts'
@@ -27,6 +28,7 @@ export type RunningJob = {
   addedPath: string[]
   secrets: Record<string, string>
   identity: JobIdentity | undefined
+  network: JobNetworkAccess
   /** Characters that steps may still set in variables, PATH folders and outputs. */
   lengthLeft: number
   hashFiles: Scope['hashFiles']

@@ -1,3 +1,4 @@
+import { type HostRule, intersectRules } from '../outbound/host-rules.ts'
 import { isSamePermissions, permissionsOf } from '../workflow-parser/job-permissions.ts'
 import type { Job, JobPermissions, Workflow } from '../workflow-parser/workflow.ts'
 import { allowedSecrets, type Contexts, workflowContexts } from './contexts.ts'
@@ -16,6 +17,8 @@ export type RunningWorkflow = {
   secrets: Record<string, string>
   /** The permissions of the calling job; undefined for a file of the run. */
   permissions: JobPermissions | undefined
+  /** The hosts to which the jobs that call it are limited, if they are. */
+  callerNetwork: readonly HostRule[] | undefined
 }
 
 export function openFile(plan: Plan, workflow: Workflow): RunningWorkflow {
@@ -26,6 +29,7 @@ export function openFile(plan: Plan, workflow: Workflow): RunningWorkflow {
     contexts: workflowContexts(plan, workflow),
     secrets: allowedSecrets(plan.secrets, workflow),
     permissions: undefined,
+    callerNetwork: undefined,
   }
 }
 
@@ -42,6 +46,15 @@ export function identityOf(
       one.jobFile === workflow.path &&
       isSamePermissions(one.permissions, held),
   )
+}
+
+/** The hosts that a job asks for: a called workflow gets no more than its caller has. Undefined for no limit. */
+export function networkOf(
+  { workflow, callerNetwork }: RunningWorkflow,
+  job: Job,
+): readonly HostRule[] | undefined {
+  const own = job.network ?? workflow.network
+  return own && callerNetwork ? intersectRules(own, callerNetwork) : (own ?? callerNetwork)
 }
 
 /** The id of a job in the run: `caller/job` in a workflow that a job calls. */

@@ -43,8 +43,23 @@ export function createStepOutput({
   let stateLength = 0
   let pieces: Buffer[] = []
   let pieceBytes = 0
+  let isAtLineStart = true
+  let last: Promise<void> = Promise.resolve()
   /** The maximum bytes of the current line. */
   let maxBytes = lineMaxBytes
+
+  async function show(bytes: Buffer): Promise<void> {
+    if (bytes.length === 0) return
+    isAtLineStart = bytes.at(-1) === 0x0a
+    await limited.push(bytes)
+  }
+
+  /** Runs works one after another, each in spite of a failure of the one before. */
+  function inOrder(work: () => Promise<void>): Promise<void> {
+    const result = last.then(work)
+    last = result.catch(() => {})
+    return result
+  }
 
   async function take(lines: Buffer): Promise<void> {
     let from = 0
@@ -53,11 +68,30 @@ export function createStepOutput({
       const command = readCommand(lines.toString('utf8', start, end))
       const replacement = command && (await execute(command, lines.subarray(start, end)))
       if (replacement === undefined) continue
-      await limited.push(stream.push(lines.subarray(from, start)))
-      await limited.push(stream.push(replacement))
+      await show(stream.push(lines.subarray(from, start)))
+      await show(stream.push(replacement))
       from = end
     }
-    await limited.push(stream.push(lines.subarray(from)))
+    await show(stream.push(lines.subarray(from)))
+  }
+
+  async function push(bytes: Buffer): Promise<void> {
+    const end = bytes.lastIndexOf(0x0a) + 1
+    const whole = end > 0 ? Buffer.concat([...pieces, bytes.subarray(0, end)]) : undefined
+    if (whole) [pieces, pieceBytes, maxBytes] = [[], 0, lineMaxBytes]
+    if (end < bytes.length) {
+      pieces.push(bytes.subarray(end))
+      pieceBytes += bytes.length - end
+    }
+    if (whole) await take(whole)
+    if (pieceBytes < maxBytes) return
+    const long = Buffer.concat(pieces)
+    if (pieceBytes < maskLineMaxBytes && isMaskLine(long)) {
+      maxBytes = maskLineMaxBytes
+      return
+    }
+    ;[pieces, pieceBytes, maxBytes] = [[], 0, lineMaxBytes]
+    await take(long)
   }
 
   /** Executes a command; returns what the log shows instead of its line, if not the line. */
@@ -91,34 +125,21 @@ export function createStepOutput({
     /** What the step has saved with `::save-state::`. */
     state,
     /** Takes output; the caller must wait for the promise before the next call. */
-    async push(bytes: Buffer): Promise<void> {
-      const end = bytes.lastIndexOf(0x0a) + 1
-      const whole = end > 0 ? Buffer.concat([...pieces, bytes.subarray(0, end)]) : undefined
-      if (whole) [pieces, pieceBytes, maxBytes] = [[], 0, lineMaxBytes]
-      if (end < bytes.length) {
-        pieces.push(bytes.subarray(end))
-        pieceBytes += bytes.length - end
-      }
-      if (whole) await take(whole)
-      if (pieceBytes < maxBytes) return
-      const long = Buffer.concat(pieces)
-      if (pieceBytes < maskLineMaxBytes && isMaskLine(long)) {
-        maxBytes = maskLineMaxBytes
-        return
-      }
-      ;[pieces, pieceBytes, maxBytes] = [[], 0, lineMaxBytes]
-      await take(long)
-    },
-    /** Adds a line of the runner to the output. */
-    async note(text: string): Promise<void> {
-      await limited.push(Buffer.from(masker.mask(text)))
-    },
+    push: (bytes: Buffer) => inOrder(() => push(bytes)),
+    /** Adds a line of the runner, also while there is output. It never separates the parts of a secret. */
+    note: (text: string) =>
+      inOrder(async () => {
+        // The masker may hold back the rest of a line that is already shown.
+        const start = isAtLineStart ? '' : '\n'
+        await show(Buffer.from(start + masker.mask(text)))
+      }),
     /** Emits the rest. */
-    async end(): Promise<void> {
-      if (pieceBytes > 0) await take(Buffer.concat(pieces))
-      await limited.push(stream.end())
-      await limited.end()
-    },
+    end: () =>
+      inOrder(async () => {
+        if (pieceBytes > 0) await take(Buffer.concat(pieces))
+        await show(stream.end())
+        await limited.end()
+      }),
   }
 }
 

@@ -49,6 +49,8 @@ type Parts = {
   /** Set by the workflow files and earlier steps; later ones override earlier ones. */
   env: Record<string, string>
   home: string
+  /** The address of the proxy through which the step reaches hosts, if it does. */
+  proxyUrl: string | undefined
   /** The PATH, and the folders that steps have put before it. */
   path: string
   addedPath: readonly string[]
@@ -59,7 +61,7 @@ type Parts = {
  * are overridden by everything, so that none can replace PATH. Throws when a variable is too long.
  */
 export function stepVariables(parts: Parts): Record<string, string> {
-  const { secrets, env, home, path, addedPath } = parts
+  const { secrets, env, home, proxyUrl, path, addedPath } = parts
   const variables: Record<string, string> = {
     ...secrets,
     CI: 'true',
@@ -69,6 +71,7 @@ export function stepVariables(parts: Parts): Record<string, string> {
     LOGNAME: 'runner',
     SHELL: '/bin/bash',
     PATH: path,
+    ...(proxyUrl === undefined ? {} : proxyVariables(proxyUrl)),
     ...env,
     ...fixedVariables(parts),
   }
@@ -84,6 +87,16 @@ export function stepVariables(parts: Parts): Record<string, string> {
     ),
   )
 }
+
+// Programs differ in the case that they read. Node's own clients honour these variables only when asked to.
+function proxyVariables(proxyUrl: string): Record<string, string> {
+  const variables = { HTTP_PROXY: proxyUrl, HTTPS_PROXY: proxyUrl, NO_PROXY: ownHosts }
+  const lower = Object.entries(variables).map(([name, value]) => [name.toLowerCase(), value])
+  return { ...variables, ...Object.fromEntries(lower), NODE_USE_ENV_PROXY: '1' }
+}
+
+/** Hosts that are the step itself. */
+const ownHosts = 'localhost,127.0.0.1,::1,svc'
 
 /** Whether a variable identifies the run, so that nothing may change it. */
 export function isFixed(name: string): boolean {

@@ -56,6 +56,18 @@ const workflows: Case[] = [
   ['steps: []', '1:1 There are no steps.'],
   ['steps:', '1:1 "steps" is empty, not a list.'],
   ['name: x', '1:1 The workflow has no jobs or steps.'],
+  [
+    'network: [https://a.b, none, "a b", "c:0", d.e]\nsteps: [{ run: x }]',
+    '1:11 In "network", "https://a.b" is more than a host.',
+    '1:24 In "network", "none" stands in a list.',
+    '1:30 In "network", "a b" is no host.',
+    '1:37 In "network", "c:0" has an invalid port.',
+  ],
+  ['network: { a: b }\nsteps: [{ run: x }]', '1:10 "network" is a mapping, not a string.'],
+  [
+    `network: [${Array(101).fill('a').join()}]\nsteps: [{ run: x }]`,
+    '1:10 "network" has 101 hosts; the maximum is 100.',
+  ],
   ['name: [x]\nsteps: [{ run: x }]', '1:7 "name" is a list, not a string.'],
   ['name: ${{ github.ref }}\nsteps: [{ run: x }]', '1:7 "name" cannot contain expressions.'],
   ['step:\n  - run: x\n', '1:1 Unexpected key "step" in a workflow.'],

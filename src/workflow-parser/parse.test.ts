@@ -35,6 +35,24 @@ steps:
   assert.equal(second.run.text, 'true')
 })
 
+test('`network` is none, a host or a list of hosts, of the file or of a job', () => {
+  const networksOf = (file: string, job: string) => {
+    const { network, jobs } = parsed(`${file}\njobs:\n  a: { ${job}steps: [{ run: x }] }\n`)
+    return [network, jobs[0]?.network]
+  }
+  const all = { pattern: '*', ports: [80, 443] }
+  assert.deepEqual(networksOf('', ''), [undefined, undefined])
+  assert.deepEqual(networksOf('network: none', "network: '*', "), [[], [all]])
+  assert.deepEqual(networksOf('network: []', 'network: none, '), [[], []])
+  assert.deepEqual(networksOf('', "network: ['*.Example.com', 'b.c:22'], "), [
+    undefined,
+    [
+      { pattern: '*.example.com', ports: [80, 443] },
+      { pattern: 'b.c', ports: [22] },
+    ],
+  ])
+})
+
 test('a typical workflow of GitHub is parsed unchanged', () => {
   const workflow = parsed(`
 name: CI

@@ -4,6 +4,7 @@ import { type Field, type Fields, type NamedField, openFields } from './fields.t
 import { openIdentified } from './identifiers.ts'
 import { readCalledWorkflow } from './read-called-workflow.ts'
 import { readDefaults } from './read-defaults.ts'
+import { readNetwork } from './read-network.ts'
 import { readPermissions } from './read-permissions.ts'
 import { checkRunsOn, readRunsOn } from './read-runs-on.ts'
 import { readSteps } from './read-steps.ts'
@@ -39,6 +40,7 @@ const shape = {
     'timeout-minutes',
     'continue-on-error',
     'permissions',
+    'network',
     'steps',
     'uses',
     'with',
@@ -87,6 +89,7 @@ export function shortJob(steps: Field, faults: FaultList): Job {
     defaults: { shell: undefined, workingDirectory: undefined },
     outputs: {},
     strategy: { matrix: undefined, failFast: true, maxParallel: undefined },
+    network: undefined,
     timeoutMinutes: undefined,
     continueOnError: false,
     permissions: undefined,
@@ -115,6 +118,7 @@ function readJob(entry: NamedField, faults: FaultList): JobNeeds | undefined {
     defaults: readDefaults(fields.get('defaults'), faults),
     outputs: readOutputs(fields.get('outputs'), faults),
     strategy: readStrategy(fields.get('strategy'), faults),
+    network: readNetwork(fields.get('network'), faults),
     timeoutMinutes: readPositive(fields.get('timeout-minutes'), 'job.timeout-minutes', faults, {
       isWhole: false,
     }),

@@ -3,6 +3,7 @@ import { type Field, type Fields, openFields } from './fields.ts'
 import { isSecretName } from './identifiers.ts'
 import { readDefaults } from './read-defaults.ts'
 import { readJobs, shortJob } from './read-jobs.ts'
+import { readNetwork } from './read-network.ts'
 import { readPermissions } from './read-permissions.ts'
 import { noTriggers, readTriggers } from './read-triggers.ts'
 import type { SourceNode } from './source-node.ts'
@@ -19,6 +20,7 @@ const keys = [
   'concurrency',
   'permissions',
   'secrets',
+  'network',
   'jobs',
   'steps',
 ] as const
@@ -48,6 +50,7 @@ export function readWorkflow(
     concurrency: readConcurrency(fields.get('concurrency'), faults),
     secrets: readSecrets(fields.get('secrets'), faults),
     permissions: readPermissions(fields.get('permissions'), faults),
+    network: readNetwork(fields.get('network'), faults),
     jobs: readEitherForm(fields, root, faults),
   }
 }

@@ -1,3 +1,4 @@
+import type { HostRule } from '../outbound/host-rules.ts'
 import type { SetupActionName } from './setup-actions.ts'
 
 /** A file of a commit; `path` is relative to the root of the repository. */
@@ -43,6 +44,8 @@ export type Workflow = {
   secrets: string[] | undefined
   /** Its `permissions`; undefined when it has none. Those of a job replace them. */
   permissions: JobPermissions | undefined
+  /** The hosts that its steps may reach, empty for none; undefined for all that the runner allows. */
+  network: HostRule[] | undefined
   /** In the order of the file; never empty. The short form makes one, with the id `steps`. */
   jobs: Job[]
 }
@@ -106,6 +109,8 @@ export type Job = {
   defaults: Defaults
   outputs: Record<string, Template>
   strategy: Strategy
+  /** Instead of the workflow's. */
+  network: HostRule[] | undefined
   timeoutMinutes: Template | number | undefined
   continueOnError: Template | boolean
   permissions: JobPermissions | undefined

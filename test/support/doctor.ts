@@ -128,7 +128,7 @@ export async function createPrograms(scripts: Record<string, string>) {
 
 const needed = [
   ...['sh', 'readlink', 'dirname', 'nice', 'git', 'ssh', 'bwrap'],
-  ...['rm', 'chmod', 'prlimit', 'setpriv', 'setsid', 'choom', 'unshare', 'mount'],
+  ...['rm', 'chmod', 'prlimit', 'setpriv', 'setsid', 'choom', 'unshare', 'nsenter', 'mount'],
 ]
 
 /** A PATH on which there is all that svc needs and uses, but for some programs. */

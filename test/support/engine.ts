@@ -3,7 +3,7 @@ import { dirname, join, relative } from 'node:path'
 import { copyTree } from '../../src/commands/copy-tree.ts'
 import { createFolderStorage } from '../../src/commands/folder-storage.ts'
 import { createSemaphore } from '../../src/concurrency/semaphore.ts'
-import { openSandbox } from '../../src/sandbox/open-sandbox.ts'
+import { openSandbox, type SandboxOptions } from '../../src/sandbox/open-sandbox.ts'
 import { createToolset } from '../../src/tool-cache/toolset.ts'
 import { executeRun } from '../../src/workflow-engine/execute-run.ts'
 import type { Conclusion, Plan, RunEntry } from '../../src/workflow-engine/plan.ts'
@@ -34,14 +34,17 @@ type Options = {
 
 export type Engine = Awaited<ReturnType<typeof startEngine>>
 
-/** The engine with the real sandbox of this machine. */
+type EngineOptions = Partial<Pick<SandboxOptions, 'network' | 'hosts'>> & {
+  memoryMaxBytes?: number
+  tools?: string[]
+}
+
+/** The engine with the real sandbox of this machine, and the network that it gives to steps. */
 export async function startEngine({
   memoryMaxBytes = 512 * 1024 ** 2,
   tools = [],
-}: {
-  memoryMaxBytes?: number
-  tools?: string[]
-} = {}) {
+  ...network
+}: EngineOptions = {}) {
   const folder = await temporaryFolder()
   const limits = {
     memoryMaxBytes,
@@ -55,6 +58,7 @@ export async function startEngine({
     network: 'none',
     mode: 'auto',
     ownUserAllowed: true,
+    ...network,
     limits,
     readOnlyPaths: tools,
     hiddenPaths: [],

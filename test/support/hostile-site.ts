@@ -20,6 +20,8 @@ export async function startHostileSite(env: Record<string, string> = {}, wantedD
     SVC_RUNNER: 'on',
     SVC_SANDBOX: 'require',
     SVC_ADMIN_TOKEN: newTokenString(),
+    // With `npm run test:network`.
+    SVC_STEP_HOSTS: process.env.SVC_TEST_STEP_HOSTS ?? '',
   }
   const begin = (more: Record<string, string>) =>
     startService({ dataDir, env: { ...kept, ...env, ...more } })

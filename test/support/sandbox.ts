@@ -2,6 +2,7 @@ import { chmod, mkdir, readdir, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { findProgram } from '../../src/base/find-program.ts'
+import { parseListedHosts } from '../../src/outbound/listed-hosts.ts'
 import { openSandbox, type SandboxOptions } from '../../src/sandbox/open-sandbox.ts'
 import { processesOfWorkspace } from '../../src/sandbox/processes.ts'
 import type { CommandEnd, Workspace, WorkspaceCommand } from '../../src/sandbox/sandbox.ts'
@@ -15,6 +16,9 @@ const limits = {
   fileMaxBytes: 50 * 1024 ** 2,
   freeSpaceMinBytes: 1024 ** 2,
 }
+
+/** With `npm run test:network`, steps of all tests may reach hosts. */
+const testHosts = parseListedHosts(process.env.SVC_TEST_STEP_HOSTS ?? '')
 
 export type TestSandbox = Awaited<ReturnType<typeof openTestSandbox>>
 
@@ -33,18 +37,23 @@ export async function openTestSandbox(options: Options = {}) {
     mode: 'require',
     readOnlyPaths: [],
     hiddenPaths: [],
+    ...(options.network !== 'full' && { hosts: testHosts }),
     ...options,
     folder: path,
     limits: { ...limits, ...options.limits },
   })
   const workspace = await sandbox.openWorkspace()
+  const network =
+    sandbox.isolation.network === 'hosts'
+      ? { network: { rules: sandbox.hosts, log: async () => {} } }
+      : {}
   return {
     sandbox,
     workspace,
     folder: path,
     /** Runs a bash script in the workspace. */
     run: (script: string, more: Partial<WorkspaceCommand> = {}) =>
-      runScript(workspace, script, more),
+      runScript(workspace, script, { ...network, ...more }),
     /** Removes the workspace; returns what is left of its processes and files. */
     async close(): Promise<{ processes: number[]; files: string[] }> {
       await workspace[Symbol.asyncDispose]()
@@ -93,7 +102,7 @@ export async function pathWithoutBubblewrap(folder: string): Promise<string> {
   // Steps of another user start with these.
   await chmod(folder, 0o755)
   const names = ['sh', 'rm', 'chmod', 'prlimit', 'setpriv', 'setsid', 'choom']
-  const tools = [...names, 'unshare', 'mount']
+  const tools = [...names, 'unshare', 'nsenter', 'mount']
   for (const tool of tools) {
     await symlink(findProgram(tool, systemPath) ?? '', join(folder, tool))
   }
