@@ -1,24 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { assertFaults, type FaultCase } from '../../test/support/faults.ts'
 import { formatFault } from './fault-list.ts'
-import { parseAction, parseWorkflow } from './parse.ts'
-import type { Fault } from './workflow.ts'
-
-/** A file, and each `line:column message` that it must give, in order. */
-type Case = [text: string, ...faults: string[]]
+import { parseWorkflow } from './parse.ts'
 
 test('faults of a workflow file have lines and columns', () => {
   for (const [text, ...expected] of workflows) {
     const { workflow, faults } = parseWorkflow({ path: 'ci.yml', text })
     assert.equal(workflow, undefined, text)
-    assertFaults(text, faults, expected)
-  }
-})
-
-test('faults of an action have lines and columns', () => {
-  for (const [text, ...expected] of actions) {
-    const { action, faults } = parseAction({ path: 'ci.yml', text })
-    assert.equal(action, undefined, text)
     assertFaults(text, faults, expected)
   }
 })
@@ -37,17 +26,7 @@ test('a formatted fault is one line, for any file name', () => {
   assert.equal(formatFault(fault), 'a\ufffd\ufffd[31m.yml:1:2: No. Instead: Yes.')
 })
 
-function assertFaults(text: string, faults: Fault[], expected: string[]): void {
-  const found = faults.map(({ line, column, message }) => `${line}:${column} ${message}`)
-  assert.deepEqual(found, expected, text)
-  for (const fault of faults) {
-    assert.equal(fault.file, 'ci.yml')
-    assert.match(fault.message, /^[A-Z"`=].*\.$/)
-    assert.match(fault.instead, /^[A-Z].*/, fault.message)
-  }
-}
-
-const workflows: Case[] = [
+const workflows: FaultCase[] = [
   ['', '1:1 The file is empty.'],
   ['# nothing\n', '1:1 The file is empty.'],
   ['- run: x', '1:1 The file is a list, not a mapping.'],
@@ -368,50 +347,4 @@ const workflows: Case[] = [
   ['a: �', '1:4 This is not valid UTF-8.'],
   ['env: { A: .inf }\nsteps: [{ run: x }]', '1:11 This number is not finite.'],
   ['steps:\n  - run: |\n      a\n      b ${{ nope.x }}\n', '4:13 Unknown context `nope`.'],
-]
-
-const actions: Case[] = [
-  ['name: x', '1:1 The action has no "runs".'],
-  ['runs: {}', '1:1 "runs" has no "using".', '1:1 "runs" has no steps.'],
-  ['runs: { using: node20 }', '1:1 "runs" has no "main".'],
-  ['runs: { using: node24, main: /x.js }', '1:30 "main" is not a relative path.'],
-  [
-    'runs: { using: node24, main: x.js, steps: [], post-if: always() }',
-    '1:36 "steps" belongs to a composite action.',
-    '1:47 "post-if" has no "post".',
-  ],
-  [
-    'runs: { using: node24, main: x.js, post: y.js, post-if: secrets.A }',
-    '1:57 The context `secrets` cannot be used in a `pre-if` or `post-if`.',
-  ],
-  [
-    'runs: { using: docker, image: Dockerfile }',
-    '1:16 Actions that use "docker" are not supported.',
-    '1:24 Actions do not run in containers.',
-  ],
-  [
-    'runs: { using: composite, main: x.js, steps: [{ run: x, shell: sh }] }',
-    '1:27 "main" belongs to an action for Node.js, not to a composite one.',
-  ],
-  ['runs: { using: composite }', '1:1 "runs" has no steps.'],
-  [
-    'runs: { using: composite, steps: [{ run: x }] }',
-    '1:37 A "run" step of an action requires "shell".',
-  ],
-  [
-    'inputs: { a: { type: string } }\nruns: { using: composite, steps: [{ uses: ./x }] }',
-    '1:16 Inputs of actions are strings.',
-  ],
-  [
-    'outputs: { a: {} }\nruns: { using: composite, steps: [{ uses: ./x }] }',
-    '1:12 The output "a" has no value.',
-  ],
-  [
-    'runs: { using: composite, steps: [{ run: "${{ secrets.A }}", shell: bash }] }',
-    "1:47 The context `secrets` cannot be used in an action's step.",
-  ],
-  [
-    'steps: []\nruns: { using: composite, steps: [{ uses: ./x }] }',
-    '1:1 "steps" is a key of "runs".',
-  ],
 ]
