@@ -27,6 +27,18 @@ steps:
   assert.equal(result.outputOf('after'), '<success >\n')
 })
 
+test('a step that installs programs fails unless the runner has them', async () => {
+  const run = (tool: string) =>
+    engine.run({
+      workflows: `on: push\nsteps:\n  - uses: taiki-e/install-action@v2\n    with: { tool: "${tool}" }\n`,
+    })
+  const fine = await run('sh, tr@1.2')
+  assert.equal(fine.conclusion, 'success', fine.log)
+  const absent = await run('sh,no-such-tool')
+  assert.equal(absent.conclusion, 'failure')
+  assert.match(absent.log, /no-such-tool is not installed on the runner/)
+})
+
 test('a checkout of another commit or repository fails when the expression is known', async () => {
   const run = async (inputs: string) => {
     const step = `{ uses: actions/checkout@v4, with: { ${inputs} } }`

@@ -10,6 +10,7 @@ const omitted: Readonly<Record<string, string>> = {
   'coverallsapp/github-action': reports,
   'dorny/test-reporter': reports,
   'enricomi/publish-unit-test-result-action': reports,
+  'gradle/actions/setup-gradle': caches,
   'jlumbroso/free-disk-space': 'it only frees space on the machines of GitHub.',
   'mikepenz/action-junit-report': reports,
   'mozilla-actions/sccache-action': caches,
@@ -20,20 +21,21 @@ const omitted: Readonly<Record<string, string>> = {
 /** What to write instead of an action. */
 const replacements: Readonly<Record<string, string>> = {
   'actions-rs/cargo': 'Write "run: cargo" with its "command" and "args".',
-  'golangci/golangci-lint-action': 'Write "run: golangci-lint run".',
-  'gradle/actions/setup-gradle': 'Remove the step, and write "run: ./gradlew …".',
   'gradle/actions/wrapper-validation': 'Remove the step, and review changes of the wrapper.',
   'gradle/gradle-build-action': 'Write "run: ./gradlew …".',
-  'pre-commit/action': 'Write "run: pre-commit run --all-files".',
   're-actors/alls-green':
     'Write "run: ${{ !contains(join(needs.*.result), \'failure\') }}", in a job with "if: always()".',
-  'taiki-e/cache-cargo-install-action': 'Write "run: cargo install --locked" with its "tool".',
-  'taiki-e/install-action': 'Write "run: cargo install --locked" with its "tool".',
 }
 
-/** Returns why the steps of an action do nothing; undefined for other actions. */
-export function whyOmitted(action: string): string | undefined {
-  return lookUp(omitted, action)
+/** Inputs with which an action does more. */
+const notOmittedWith: Readonly<Record<string, string[]>> = {
+  'gradle/actions/setup-gradle': ['arguments', 'gradle-version'],
+}
+
+/** Returns why the steps of an action with these inputs do nothing; undefined for other actions. */
+export function whyOmitted(action: string, inputs: readonly string[]): string | undefined {
+  const doesMore = lookUp(notOmittedWith, action)?.some((input) => inputs.includes(input))
+  return doesMore ? undefined : lookUp(omitted, action)
 }
 
 /** Returns what to write instead of an action; undefined for other actions. */
@@ -41,7 +43,7 @@ export function replacementOf(action: string): string | undefined {
   return lookUp(replacements, action)
 }
 
-function lookUp(table: Readonly<Record<string, string>>, action: string): string | undefined {
+function lookUp<Value>(table: Readonly<Record<string, Value>>, action: string): Value | undefined {
   const name = action.toLowerCase()
   return Object.hasOwn(table, name) ? table[name] : undefined
 }

@@ -46,6 +46,14 @@ test('an unknown event is a fault, also beside foreign and supported ones', () =
   assert.equal(notes.length, 1)
 })
 
+test('a filter that matches nothing is noted, for it can exclude all tags', () => {
+  const { faults, notes } = parsed(`on: { push: { branches: ["**"], tags: ["!**"] } }\n${steps}`)
+  assert.deepEqual(faults, [])
+  assert.deepEqual(formatNotes(notes), [
+    'ci.yml:1:33: note: "tags" matches nothing: all its patterns start with "!".',
+  ])
+})
+
 test('names of objects are not events', () => {
   for (const name of ['constructor', '__proto__', 'toString']) {
     assert.equal(foreignEvent(name), undefined)
@@ -119,6 +127,42 @@ jobs:
   )
 })
 
+test('steps of jobs for other systems are not checked', () => {
+  const { workflow, faults, notes } = parsed(`on: push
+jobs:
+  windows:
+    runs-on: windows-latest
+    steps: [{ uses: msys2/setup-msys2@v2 }, { run: x, shell: pwsh }]
+  linux: { steps: [{ run: x }] }
+`)
+  assert.deepEqual(faults, [])
+  assert.equal(notes.length, 1)
+  assert.deepEqual(workflow?.jobs[0]?.steps, [])
+})
+
+test('steps that install or run a program use that of the runner', () => {
+  const { workflow, faults, notes } = parsed(`on: push
+steps:
+  - { uses: taiki-e/install-action@nextest }
+  - { uses: golangci/golangci-lint-action@v8, with: { args: --verbose, version: v2 }, env: { A: 1 } }
+  - { name: Hack, uses: taiki-e/install-action@v2, with: { tool: "cargo-hack,cross@1" } }
+`)
+  assert.deepEqual(faults, [])
+  assert.equal(notes.length, 3)
+  const steps = workflow?.jobs[0]?.steps ?? []
+  assert.deepEqual(
+    steps.map(({ name, env }) => [
+      name?.text,
+      Object.entries(env).map(([variable, { text }]) => `${variable}=${text}`),
+    ]),
+    [
+      ['Run taiki-e/install-action', ['TOOLS=nextest']],
+      ['Run golangci/golangci-lint-action', ['A=1', 'ARGS=--verbose']],
+      ['Hack', ['TOOLS=cargo-hack,cross@1']],
+    ],
+  )
+})
+
 test('actions without which a run is right are noted, and others refused with a replacement', () => {
   const uses = (action: string) => parsed(`steps:\n  - { uses: ${action}, with: { a: 1 } }`)
   for (const action of ['Swatinem/rust-cache@v2', 'codecov/codecov-action@0123abc']) {
@@ -126,8 +170,8 @@ test('actions without which a run is right are noted, and others refused with a 
     assert.deepEqual(faults, [])
     assert.match(notes[0]?.message ?? '', /^[\w-]+\/[\w-]+ does nothing here: it only /)
   }
-  const [fault] = uses('pre-commit/action@v3').faults
-  assert.equal(fault?.instead, 'Write "run: pre-commit run --all-files".')
+  const [fault] = uses('actions-rs/cargo@v1').faults
+  assert.equal(fault?.instead, 'Write "run: cargo" with its "command" and "args".')
   for (const action of ['constructor/x@v1', '__proto__/x@v1']) {
     assert.equal(uses(action).faults.length, 1)
   }

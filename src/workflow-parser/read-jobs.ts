@@ -6,7 +6,7 @@ import { readCalledWorkflow } from './read-called-workflow.ts'
 import { readDefaults } from './read-defaults.ts'
 import { readNetwork } from './read-network.ts'
 import { readPermissions } from './read-permissions.ts'
-import { checkRunsOn, readRunsOn } from './read-runs-on.ts'
+import { checkRunsOn, isForeignRunsOn, readRunsOn } from './read-runs-on.ts'
 import { readSteps } from './read-steps.ts'
 import { readStrategy } from './read-strategy.ts'
 import { unsupportedInJob } from './unsupported-keys.ts'
@@ -169,7 +169,9 @@ function readWork(
     faults.add(secrets.keyPosition, message, instead)
   }
   if (!steps) faults.add(keyPosition, `The job ${label} has no steps.`, 'Write "steps:" in it.')
-  return { steps: steps ? readSteps(steps, 'workflow', faults) : [], call: undefined }
+  // Nothing of a job that is skipped anyway is a fault.
+  const isSkipped = isForeignRunsOn(fields.get('runs-on'))
+  return { steps: steps && !isSkipped ? readSteps(steps, 'workflow', faults) : [], call: undefined }
 }
 
 function noteUnapplied(fields: Fields<JobKey>, faults: FaultList): void {

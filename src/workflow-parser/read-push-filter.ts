@@ -74,8 +74,10 @@ function readPatterns(field: Field, isIgnored: boolean, faults: FaultList): stri
   }
   const texts = patterns.map(({ text }) => text)
   if (!isIgnored && texts.length > 0 && texts.every((text) => text.startsWith('!'))) {
-    const message = `${field.label} matches nothing: all its patterns start with "!".`
-    faults.add(field.keyPosition, message, 'Write "**" as the first pattern.')
+    faults.note(
+      field.keyPosition,
+      `${field.label} matches nothing: all its patterns start with "!".`,
+    )
   }
   return texts
 }

@@ -1,5 +1,5 @@
 import type { FaultList } from './fault-list.ts'
-import { type Field, kindOf } from './fields.ts'
+import { type Field, itemsOf, kindOf } from './fields.ts'
 import { isForeignLabel } from './runner-labels.ts'
 import { readTree } from './values.ts'
 import type { Job, Template, TemplateTree } from './workflow.ts'
@@ -46,6 +46,14 @@ export function checkRunsOn(jobs: Job[], faults: FaultList): void {
     const message = `Jobs that run on ${text} are skipped, and those that need them: all runners have Linux.`
     faults.note(position, message)
   }
+}
+
+/** Whether a literal label names another system, so that the job is skipped in any case. */
+export function isForeignRunsOn(field: Field | undefined): boolean {
+  return (field ? itemsOf(field) : []).some(
+    ({ node }) =>
+      node.kind === 'scalar' && typeof node.value === 'string' && isForeignLabel(node.value),
+  )
 }
 
 /** The literal labels of a job; of a matrix those of all its jobs, when "runs-on" is one of its values. */

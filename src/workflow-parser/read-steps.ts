@@ -75,7 +75,10 @@ function readStep(
   if (uses) {
     rejectBeside(fields, ['shell', 'working-directory'], 'uses', faults)
     const use = readUses(uses, fields.get('with'), workflowKeyOf('with', of), faults)
-    return use && { ...common, ...use }
+    if (!use) return undefined
+    return use.kind === 'run'
+      ? { ...common, ...use, name: common.name ?? use.name, env: { ...common.env, ...use.env } }
+      : { ...common, ...use }
   }
   return void faults.add(
     item.node.position,

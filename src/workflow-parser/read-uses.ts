@@ -1,6 +1,7 @@
 import { type FaultList, quoted } from './fault-list.ts'
 import type { Field, FieldMessage } from './fields.ts'
 import { replacementOf, whyOmitted } from './foreign-actions.ts'
+import { readInstaller } from './installer-actions.ts'
 import { readCheckout } from './read-checkout.ts'
 import { readSetup } from './read-setup.ts'
 import { readStorage, storageActionOf } from './read-storage.ts'
@@ -21,6 +22,7 @@ type Use =
   | Omit<OmittedStep, keyof AnyStep>
   | Pick<StorageStep, 'kind' | 'action' | 'with'>
   | Omit<SetupStep, keyof AnyStep>
+  | NonNullable<ReturnType<typeof readInstaller>>
 
 /** Reads `uses`: an action of the repository, or one that is built in. */
 export function readUses(
@@ -36,7 +38,9 @@ export function readUses(
   }
   const storageAction = storageActionOf(uses)
   if (storageAction) return readStorage(storageAction, field, withField, workflowKey, faults)
-  const omitted = readOmitted(field, uses, faults)
+  const installer = readInstaller(field, uses, withField, workflowKey, faults)
+  if (installer) return installer
+  const omitted = readOmitted(field, uses, withField, faults)
   if (omitted) return omitted
   const setup = readSetup(field, uses, withField, workflowKey, faults)
   if (setup) return setup
@@ -49,10 +53,15 @@ export function readUses(
 function readOmitted(
   { node }: Field,
   uses: string,
+  withField: Field | undefined,
   faults: FaultList,
 ): Omit<OmittedStep, keyof AnyStep> | undefined {
   const [action = ''] = uses.split('@')
-  const why = whyOmitted(action)
+  const entries = withField?.node.kind === 'map' ? withField.node.entries : []
+  const why = whyOmitted(
+    action,
+    entries.map(({ key }) => key),
+  )
   if (why === undefined) return undefined
   faults.note(node.position, `${action} does nothing here: ${why}`)
   return { kind: 'omitted', action, why }
