@@ -67,7 +67,7 @@ try {
     mcp,
     withApp,
     withTools,
-    doctor,
+    doctor: (options) => doctor(options, false),
     runner,
     runnerDoctor: (options) => doctor({ fsck: false, ...options }, true),
     run,

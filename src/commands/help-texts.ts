@@ -55,7 +55,7 @@ job, 130 when interrupted.
   svc run --check .github/workflows/ci.yml          check a file where it is
   svc run ci.yml --job test                         run one job of one file
   svc run deploy.yml --input level=debug --secret API_KEY
-  svc run --network registry.npmjs.org,'*.pypi.org'    let steps reach these hosts`
+  svc run --network registry.npmjs.org,'*.pypi.org' let steps reach these hosts`
 
 export const backupHelp = `
 The first backup copies everything; later backups to the same folder copy only

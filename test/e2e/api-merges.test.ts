@@ -169,7 +169,7 @@ test('random histories merge, squash and rebase as git does', async () => {
   const random = createRandom(7)
   let conflicts = 0
   let clean = 0
-  for (let round = 0; round < toRounds(4); round++) {
+  for (let round = 0; round < toRounds(8); round++) {
     await site.git(['checkout', '--quiet', '--orphan', `root-${round}`])
     await site.git(['rm', '-r', '-f', '--quiet', '--ignore-unmatch', '.'])
     for (const file of ['a/1', 'b/2', 'c\t3', 'ä', 'e/f/g', 'h'])

@@ -173,7 +173,10 @@ test('svc audit lists entries, also of commands', async () => {
   const asJson = await runSvc(['audit', '--json', '--via', 'api', '--limit', '1'], env)
   assert.deepEqual(JSON.parse(asJson.out), await audit(admin, 'via=api&limit=1'))
   for (const [args, message] of [
-    [['--action', 'nonsense'], /There is no action "nonsense"; there are audit\.pruned, /],
+    [
+      ['--action', 'nonsense'],
+      /There is no action "nonsense"; there are artifact\.deleted, audit\.pruned, /,
+    ],
     [['--since', 'yesterday'], /--since takes a time such as /],
     [['--limit', '0'], /--limit takes 1 to 1000000; not "0"\./],
     [['--repository', 'gone'], /gone/],

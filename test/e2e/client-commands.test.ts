@@ -262,6 +262,35 @@ for (const place of ['in a pipe', 'on a terminal'] as const)
       assert.match(watched.out, /^Run \d+: cancelled\n$/m)
     })
 
+    test('artifacts, caches and annotations of runs are listed, downloaded and deleted', async () => {
+      const text = `on: workflow_dispatch
+steps:
+  - run: |
+      echo hello > out.txt
+      echo "::warning file=out.txt,line=1::careful"
+  - uses: actions/cache@v4
+    with: { path: out.txt, key: outputs }
+  - uses: actions/upload-artifact@v4
+    with: { name: out, path: out.txt }
+`
+      await writeFile(join(clone, '.svc/workflows/files.yml'), text)
+      await push('Add a workflow that keeps files', 'files')
+      await inClone('runs', 'start', '--branch', 'files', '--file', 'files.yml')
+      assert.match(await inClone('runs', 'watch'), /^Run \d+: success\n$/m)
+      const [{ id, commit }] = await jsonInClone('runs', 'list', '--limit', '1')
+      assert.match(await inClone('runs', 'annotations', commit), /warning .*careful/)
+      assert.match(await inClone('artifacts', 'list', id), /\bout\b/)
+      const file = join(home.path, 'out.tar.gz')
+      await inClone('artifacts', 'get', id, 'out', '--output', file)
+      const { stdout } = await execute('tar', ['-xzOf', file])
+      assert.equal(stdout, 'hello\n')
+      await inClone('artifacts', 'delete', id, 'out')
+      assert.deepEqual(await jsonInClone('artifacts', 'list', id), [])
+      assert.match(await inClone('caches', 'list'), /\boutputs\b/)
+      await inClone('caches', 'delete', '--all')
+      assert.deepEqual(await jsonInClone('caches', 'list'), [])
+    })
+
     test('files are committed, branches merged, refs set and deleted without a clone', async () => {
       await svc('repos', 'create', 'remote')
       await writeFile(join(home.path, 'page.md'), 'A page\n')

@@ -8,6 +8,7 @@ type AnyRoute = JsonRoute | PublicRoute | StreamRoute
 const samples: Record<string, unknown> = {
   name: 'site',
   branch: 'main',
+  commit: '60e19c2d4f1b7a8e3c5d9f0a1b2c3d4e5f607182',
   defaultBranch: 'main',
   base: 'main',
   head: 'feature',
