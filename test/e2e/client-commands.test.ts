@@ -275,9 +275,9 @@ steps:
 `
       await writeFile(join(clone, '.svc/workflows/files.yml'), text)
       await push('Add a workflow that keeps files', 'files')
-      await inClone('runs', 'start', '--branch', 'files', '--file', 'files.yml')
-      assert.match(await inClone('runs', 'watch'), /^Run \d+: success\n$/m)
-      const [{ id, commit }] = await jsonInClone('runs', 'list', '--limit', '1')
+      const { id } = await jsonInClone('runs', 'start', '--branch', 'files', '--file', 'files.yml')
+      assert.match(await inClone('runs', 'watch', id), /^Run \d+: success\n$/m)
+      const { commit } = await jsonInClone('runs', 'show', id)
       assert.match(await inClone('runs', 'annotations', commit), /warning .*careful/)
       assert.match(await inClone('artifacts', 'list', id), /\bout\b/)
       const file = join(home.path, 'out.tar.gz')
