@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { git, spawnGit, temporaryFolder } from './git.ts'
 import { begun, jobEnded, mustClaim, runEnded, wrote } from './run-by-hand.ts'
+import { archiveOf, put } from './run-files.ts'
 import type { Client, Service } from './service.ts'
 import { newKeyLine } from './ssh-keys.ts'
 
@@ -144,6 +145,15 @@ async function runHostile(client: Client, runner: Client, name: string): Promise
   const { status, body } = await client.post(`/repos/${name}/workflows`, {})
   if (status !== 202) throw new Error(JSON.stringify(body))
   const held = await mustClaim(runner)
+  // Names that are refused are no page's concern.
+  for (const text of ['plain', ...payloads]) {
+    await put(held, `artifacts?${new URLSearchParams({ name: text })}`, archiveOf('a', 'a'))
+    await put(
+      held,
+      `caches?${new URLSearchParams({ key: text, version: 'v' })}`,
+      archiveOf('a', 'a'),
+    )
+  }
   await held.report(
     ...begun({ id: 'x', name: label }),
     wrote(`${payloads.join('\n')}\n\u001b[31mred\u001b[0m \u001b]8;;javascript:ran(1)\u0007x\n`),
