@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer as createHttpServer, type RequestListener } from 'node:http'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
@@ -214,6 +215,31 @@ test(
     assert.deepEqual([place.log, place.web.requests()], [[], 0])
   },
 )
+
+test(
+  'none of many connections that an ended command left in the queue is served to the next one',
+  options,
+  async () => {
+    await using place = await openPlace({ rules: ['site.test:*'] })
+    place.end()
+    const request = `GET http://site.test:${place.web.port}/ HTTP/1.1\r\nHost: x\r\n\r\n`
+    // Meanwhile this process accepts none.
+    execFileSync(process.execPath, ['-e', leaveConnections, String(place.port), request])
+    await place.begin()
+    // The queue is served in order, so this one comes last.
+    assert.match(await place.send(request), /^HTTP\/1\.1 201 /)
+    assert.deepEqual([place.log.length, place.web.requests()], [1, 1])
+  },
+)
+
+/** A program that sends a request on each of 100 connections, and ends. */
+const leaveConnections = `
+const [port, request] = process.argv.slice(1)
+let sent = 0
+for (let number = 0; number < 100; number++) {
+  const socket = require('node:net').connect(Number(port), '127.0.0.1')
+  socket.write(request, () => ++sent === 100 && process.exit())
+}`
 
 type PlaceOptions = {
   rules: string[]

@@ -49,6 +49,8 @@ export function createStepProxy({
   const sessions = new WeakMap<Duplex, ProxySession>()
   let current: ProxySession | undefined
   let hasReportedLimit = false
+  // Connections that came while there was no service.
+  let strays = 0
 
   const server = createServer({
     maxHeaderSize: limits.headersMaxBytes,
@@ -63,11 +65,16 @@ export function createStepProxy({
   server.timeout = idleMs
   server.on('connection', (socket) => {
     socket.on('error', () => {})
-    if (!current) return void socket.destroy()
+    if (!current) {
+      strays += 1
+      socket.destroy()
+      return
+    }
     sessions.set(socket, current)
     current.own(socket)
   })
   server.on('drop', () => {
+    if (!current) strays += 1
     if (hasReportedLimit) return
     hasReportedLimit = true
     const line = `network: more than ${limits.connections} connections at a time; further ones are closed`
@@ -90,10 +97,21 @@ export function createStepProxy({
   server.listen(listener)
   server.unref()
 
+  /**
+   * Closes the connections that an earlier command left in the queue of the listener. A turn of the event loop accepts
+   * only one, and the first turn may already be past that.
+   */
+  async function emptyQueue(): Promise<void> {
+    let before: number
+    do {
+      before = strays
+      for (let turn = 0; turn < 2; turn++) await nextLoop()
+    } while (strays > before)
+  }
+
   return {
     async begin(access) {
-      // Connections that an earlier command left in the queue of the listener are accepted, and closed, before.
-      for (let turn = 0; turn < 2; turn++) await nextLoop()
+      await emptyQueue()
       const session = openSession({ access, outbound, connectTimeoutMs, idleMs })
       current = session
       hasReportedLimit = false
