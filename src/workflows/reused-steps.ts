@@ -38,9 +38,10 @@ export async function reuseSteps(
     if (step.job !== same.job) continue
     number += 1
     await insertStep(tx, { ...step, attempt: run.attempt, job, step: number })
-    for (const one of annotations.filter((annotation) => annotation.step === step.step)) {
+    for (const [index, one] of annotations.entries()) {
+      if (one.step !== step.step) continue
       // Negative, because a reported one has the number of its entry.
-      const place = { attempt: run.attempt, number: -1 - annotations.indexOf(one), step: number }
+      const place = { attempt: run.attempt, number: index - annotations.length, step: number }
       await insertAnnotation(tx, { ...one, ...place })
     }
   }

@@ -141,3 +141,30 @@ test('a job that is reused keeps its annotations, attempt after attempt', async 
   ])
   assert.equal(run.body.result.steps.length, 3)
 })
+
+test('the annotations of a reused job keep their order', async () => {
+  const { body } = await service.admin.post('/repos/site/workflows', {})
+  const first = await mustClaim(service.admin)
+  const second = { job: 1, id: 'second' }
+  const messages = ['one', 'two', 'three']
+  await first.report(
+    ...begun(),
+    ...begun(second),
+    ...messages.map((message) => annotation(0, { message })),
+    ...jobEnded('success'),
+    ...jobEnded('failure', second),
+    runEnded('failure'),
+  )
+  await service.admin.post(`/repos/site/workflows/${body.number}/rerun`, { jobs: 'failed' })
+  const next = await mustClaim(service.admin)
+  const [planned] = begun()
+  const ended = jobEnded('success').at(-1)
+  assert.ok(planned && ended)
+  const failed = [...begun(second), ...jobEnded('failure', second)]
+  await next.report(planned, ended, ...failed, runEnded('failure'))
+  const run = await service.admin.get(`/repos/site/workflows/${body.number}`)
+  assert.deepEqual(
+    run.body.annotations.map((one: Annotation) => one.message),
+    messages,
+  )
+})
