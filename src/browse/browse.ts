@@ -4,7 +4,7 @@ import type { Log } from '../base/log.ts'
 import type { PlainSettings } from '../config/settings.ts'
 import type { Db } from '../database/schema.ts'
 import type { ObjectPool } from '../git/objects/object-pool.ts'
-import type { Git } from '../git/process/git-process.ts'
+import { type Git, withOptions } from '../git/process/git-process.ts'
 import { createReusedProcesses } from '../git/process/reused-processes.ts'
 import { createRefCache } from '../git/refs/ref-cache.ts'
 import type { Route } from '../http/route.ts'
@@ -59,13 +59,9 @@ function archiveSettingsOf({ maxConcurrentArchives }: PlainSettings) {
   return { maxConcurrentBrowses: maxConcurrentArchives ?? availableParallelism() }
 }
 
-function withNiceness(git: Git): Git {
-  return { ...git, start: (command, options) => git.start(command, { niceness, ...options }) }
-}
-
 export function createBrowse(dependencies: Dependencies): Browse {
   const { settings, directories, log } = dependencies
-  const git = withNiceness(dependencies.git)
+  const git = withOptions(dependencies.git, { niceness })
   const trees = createTrees()
   const commits = createCommitsById()
   const reused = createReusedProcesses({ git })

@@ -8,7 +8,7 @@ import {
 } from '../../git/objects/loose-objects.ts'
 import type { NewObject } from '../../git/objects/new-objects.ts'
 import { writePack } from '../../git/objects/write-pack.ts'
-import type { Git } from '../../git/process/git-process.ts'
+import { type Git, withOptions } from '../../git/process/git-process.ts'
 import type { Body } from '../../git/protocol/request-body.ts'
 import type { Directories } from '../../repositories/directories.ts'
 import type { Repository } from '../../repositories/repositories.ts'
@@ -38,11 +38,7 @@ export async function createScratch(
     GIT_ALTERNATE_OBJECT_DIRECTORIES: join(path, 'objects'),
   }
   return {
-    git: {
-      ...git,
-      start: (command, options) => git.start(command, { ...options, variables, config }),
-      run: (command, options) => git.run(command, { ...options, variables, config }),
-    },
+    git: withOptions(git, { variables, config }),
     write: (object) => writeLooseObject(objects, object),
     async packOf(commits, trees) {
       const ids = await reachableLooseObjects(objects, trees)

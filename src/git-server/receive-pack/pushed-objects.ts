@@ -2,7 +2,7 @@ import { realpath } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { PlainSettings } from '../../config/settings.ts'
 import { findObjects } from '../../git/objects/find-objects.ts'
-import type { Git } from '../../git/process/git-process.ts'
+import { type Git, withOptions } from '../../git/process/git-process.ts'
 import { zeroId } from '../../git/refs/ref-name.ts'
 import { branchPrefix, type RefUpdate } from '../../git/refs/refs.ts'
 import type { Push } from './receive-pack.ts'
@@ -64,13 +64,7 @@ export function withPushLimits(
   git: Git,
   { pushMemoryMaxBytes: memoryMaxBytes }: Pick<PlainSettings, 'pushMemoryMaxBytes'>,
 ): Git {
-  const limits = { memoryMaxBytes }
-  return {
-    ...git,
-    start: (command, options) => git.start(command, { ...options, limits }),
-    run: (command, options) => git.run(command, { ...options, limits }),
-    runUpTo: (maxBytes, command, options) => git.runUpTo(maxBytes, command, { ...options, limits }),
-  }
+  return withOptions(git, { limits: { memoryMaxBytes } })
 }
 
 function withObjects(git: Git, quarantine: string, alternates: string): Git {
@@ -78,13 +72,7 @@ function withObjects(git: Git, quarantine: string, alternates: string): Git {
     GIT_OBJECT_DIRECTORY: quarantine,
     GIT_ALTERNATE_OBJECT_DIRECTORIES: alternates,
   }
-  return {
-    ...git,
-    start: (command, options) => git.start(command, { ...options, variables }),
-    run: (command, options) => git.run(command, { ...options, variables }),
-    runUpTo: (maxBytes, command, options) =>
-      git.runUpTo(maxBytes, command, { ...options, variables }),
-  }
+  return withOptions(git, { variables })
 }
 
 /** The SSH process, which passes this directory on, may not have other files stored. */

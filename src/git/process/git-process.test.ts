@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { temporaryFolder } from '../../../test/support/git.ts'
 import { gitLimits } from '../../../test/support/git-limits.ts'
 import { gitCommands } from './commands.ts'
-import { createGit } from './git-process.ts'
+import { createGit, withOptions } from './git-process.ts'
 
 const commands: [string, (...values: string[]) => string[]][] = Object.entries(gitCommands)
 const mib = 1024 * 1024
@@ -49,4 +49,15 @@ test('a git that is to yield has its niceness', async () => {
   await using site = await createSite('nice')
   assert.equal(await site.git.run(gitCommands.version(), { niceness: 5 }), '5\n')
   assert.equal(await site.git.run(gitCommands.version()), '0\n')
+})
+
+test('options of a git hold for each of its commands', async () => {
+  await using site = await createSite('nice')
+  const git = withOptions(site.git, { niceness: 5 })
+  assert.equal(await git.run(gitCommands.version(), { niceness: 1 }), '5\n')
+  assert.equal(await git.runUpTo(100, gitCommands.version()), '5\n')
+  await using child = await git.start(gitCommands.version())
+  let said = ''
+  for await (const text of child.stdout.setEncoding('utf8')) said += text
+  assert.equal(said, '5\n')
 })

@@ -268,6 +268,16 @@ export function createGit({ owner, settings, path, spawnHelper }: Options): Git 
   }
 }
 
+/** Returns a git whose commands, other than pushes, have some options in place of those of the caller. */
+export function withOptions(git: Git, own: StartOptions): Git {
+  return {
+    ...git,
+    start: (command, options) => git.start(command, { ...options, ...own }),
+    run: (command, options) => git.run(command, { ...options, ...own }),
+    runUpTo: (maxBytes, command, options) => git.runUpTo(maxBytes, command, { ...options, ...own }),
+  }
+}
+
 function setNiceness(pid: number | undefined, niceness: number): void {
   if (pid === undefined) return
   try {
