@@ -15,6 +15,7 @@ import { matchesPush } from '../workflow-parser/match-triggers.ts'
 import type { Workflow } from '../workflow-parser/workflow.ts'
 import { openCommit } from './commit-files.ts'
 import type { RunSpec } from './create-run.ts'
+import { inputsFault } from './inputs-limit.ts'
 import { createNameMask } from './name-mask.ts'
 import { type PlannedRun, toStartFields } from './planned-runs.ts'
 import { describeFaults, readSources } from './workflow-sources.ts'
@@ -53,7 +54,6 @@ const changesMaxBytes = 4 * 1024 * 1024
 const changesLimits = { memoryMaxBytes: 512 * 1024 * 1024, fileMaxBytes: 2 ** 40 }
 // As on GitHub.
 const skipPattern = /\[(skip ci|ci skip|no ci|skip actions|actions skip)\]/i
-const inputsMaxLength = 65_535
 
 export function createPlanPush({ checker, openSecrets, baseUrl }: Dependencies): PlanPush {
   return async (pushed) => {
@@ -147,6 +147,6 @@ function inputsFor(
   const read = readInputs(declared, Object.fromEntries(own))
   if ('faults' in read)
     return { fault: `${path}: ${read.faults.map(({ message }) => message).join(' ')}` }
-  if (JSON.stringify(read.values).length <= inputsMaxLength) return read
-  return { fault: `${path}: The inputs must have at most ${inputsMaxLength} characters in total.` }
+  const fault = inputsFault(read.values)
+  return fault ? { fault: `${path}: ${fault}` } : read
 }

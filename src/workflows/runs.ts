@@ -20,6 +20,7 @@ import type { SourceFile } from '../workflow-parser/workflow.ts'
 import { type CommitFiles, openCommit } from './commit-files.ts'
 import { branchOf, type RunSpec } from './create-run.ts'
 import { completeQueued, enqueueRun } from './enqueue-run.ts'
+import { inputsFault } from './inputs-limit.ts'
 import { createNameMask } from './name-mask.ts'
 import { createRerun } from './rerun.ts'
 import type { PublishRuns } from './run-events.ts'
@@ -116,8 +117,6 @@ type RunRequest = {
 const deletionWaitMs = 5_000
 // Checking a push with very many workflow files can take longer.
 const reactionWaitMs = 10_000
-// As on GitHub.
-const inputsMaxLength = 65_535
 
 export function createRuns(dependencies: Dependencies): Runs {
   const { db, publishRuns, git, checker, queue, changes } = dependencies
@@ -156,10 +155,9 @@ export function createRuns(dependencies: Dependencies): Runs {
       }
       const declared = Object.assign({}, ...sources.workflows.map(({ on }) => on.dispatch?.inputs))
       const inputs = valuesOf(readInputs(declared, request.inputs ?? {}))
-      if (JSON.stringify(inputs).length > inputsMaxLength) {
-        const detail = `The inputs must have at most ${inputsMaxLength} characters in total.`
+      const detail = inputsFault(inputs)
+      if (detail)
         throw new Problem('invalid_request', detail, { errors: [{ pointer: '/inputs', detail }] })
-      }
       const mask = await createNameMask(openSecrets, repository.id, sources)
       const { id: repositoryId, name, ownerUsername: owner, path: directory } = repository
       const from = { directory, sender: actor.username, baseUrl: baseUrl() }
