@@ -255,7 +255,7 @@ type RunTable = {
   /** Why it was cancelled; null when it was not. */
   cancelReason: string | null
   cancelledAt: number | null
-  /** The server on which a push waits for it, whose objects are not in the repository yet; null when none does. */
+  /** The server on which a push waits or waited for its first attempt; null when none did, or its commit is on the ref. */
   awaitedBy: Generated<string | null>
   /** JSON of LentPack: with a shared store, its commit until then. */
   awaitedPack: Generated<string | null>

@@ -5,6 +5,10 @@ import { Problem } from '../base/problem.ts'
 import type { Notifier } from '../concurrency/notifier.ts'
 import type { Database } from '../database/database.ts'
 import type { Db } from '../database/schema.ts'
+import type { Git } from '../git/process/git-process.ts'
+import { isAncestor } from '../git/refs/ancestry.ts'
+import { zeroId } from '../git/refs/ref-name.ts'
+import { readRefs } from '../git/refs/refs.ts'
 import type { Repository } from '../repositories/repositories.ts'
 import type { SourceFile } from '../workflow-parser/workflow.ts'
 import { requireQueueSpace, supersede } from './enqueue-run.ts'
@@ -21,7 +25,13 @@ import {
   updateRun,
 } from './run-store.ts'
 
-type Dependencies = { db: Database; publishRuns: PublishRuns; changes: Notifier; clock: Clock }
+type Dependencies = {
+  db: Database
+  publishRuns: PublishRuns
+  git: Git
+  changes: Notifier
+  clock: Clock
+}
 
 const unstarted = {
   conclusion: null,
@@ -36,18 +46,22 @@ const unstarted = {
   losses: 0,
   entries: 0,
   logBytes: 0,
-  awaitedBy: null,
   awaitedPack: null,
 } as const
 
 /** Returns a function that queues a completed run as its next attempt, with all jobs or only those that did not succeed. */
-export function createRerun({ db, publishRuns, changes, clock }: Dependencies) {
+export function createRerun({ db, publishRuns, git, changes, clock }: Dependencies) {
   return async (
     actor: Principal,
     repository: Repository,
     id: string,
     jobs: 'all' | 'failed',
   ): Promise<void> => {
+    const isUnaccepted = await isOfUnacceptedPush(
+      git,
+      repository,
+      await findRun(db, repository.id, id),
+    )
     const changed = await db.transaction().execute(async (tx) => {
       await lockRuns(tx, repository.id)
       const run = await findRun(tx, repository.id, id)
@@ -85,6 +99,7 @@ export function createRerun({ db, publishRuns, changes, clock }: Dependencies) {
         { id, status: 'completed', attempt },
         {
           ...unstarted,
+          ...(!isUnaccepted && { awaitedBy: null }),
           status: 'queued',
           attempt: attempt + 1,
           queuedAt: now,
@@ -107,6 +122,17 @@ export function createRerun({ db, publishRuns, changes, clock }: Dependencies) {
     })
     for (const name of [...changed, id, 'queue']) changes.notify(name)
   }
+}
+
+// Its jobs must not get more rights by a repetition: a push that waits, or was refused, has not put the commit on the ref.
+async function isOfUnacceptedPush(
+  git: Git,
+  { path }: Repository,
+  run: ListedRun | undefined,
+): Promise<boolean> {
+  if (!run || run.awaitedBy === null) return false
+  const tip = (await readRefs(path, [run.ref])).get(run.ref) ?? zeroId
+  return tip === zeroId || !(await isAncestor(git, path, run.commitId, tip))
 }
 
 // A run that failed before it started has no files.

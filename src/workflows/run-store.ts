@@ -170,13 +170,14 @@ export function listUnfinished(db: Db, repositoryId?: string): Promise<Unfinishe
   ).execute()
 }
 
-/** Lists the queued and running runs that a push waits for, except cancelled ones. */
+/** Lists the queued and running runs that a push waits for, except cancelled ones. None waits for a later attempt. */
 export function listAwaited(db: Db): Promise<Pick<RunRow, 'id' | 'awaitedBy'>[]> {
   return db
     .selectFrom('runs')
     .select(['id', 'awaitedBy'])
     .where('status', 'in', unfinished)
     .where('awaitedBy', 'is not', null)
+    .where('attempt', '=', 1)
     .where('cancelReason', 'is', null)
     .execute()
 }

@@ -122,7 +122,7 @@ export function createRuns(dependencies: Dependencies): Runs {
   const { db, publishRuns, git, checker, queue, changes } = dependencies
   const { clock, openSecrets, faultPoint, baseUrl } = dependencies
 
-  const rerun = createRerun({ db, publishRuns, changes, clock })
+  const rerun = createRerun({ db, publishRuns, git, changes, clock })
 
   async function find(repository: Repository, idOrNumber: string): Promise<ListedRun> {
     const isNumber = /^[1-9]\d{0,8}$/.test(idOrNumber)

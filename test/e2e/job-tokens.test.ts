@@ -388,3 +388,35 @@ test('a run for which a push waits can only read, and a run cannot wait for othe
   await assert.rejects(push(later.job), /A run cannot start or repeat runs/)
   await later.report(...wholeRun())
 })
+
+test('a run of a refused push has no more rights when it is run again, until its ref has the commit', async () => {
+  await allow('write')
+  const text = 'on: push\npermissions: write-all\nsteps: [{ run: x }]\n'
+  await pushFiles(service.admin, 'site', { '.svc/workflows/ci.yml': text }, { branch: 'refused' })
+  const [queued] = (await service.admin.get('/repos/site/workflows?limit=1')).body
+  await service.admin.post(`/repos/site/workflows/${queued.id}/cancel`)
+  const remote = service.admin.remote('site')
+  await project.git('fetch', '--quiet', remote, 'refused')
+  const tree = await project.git('rev-parse', 'FETCH_HEAD^{tree}')
+  const next = await project.git('commit-tree', '-p', 'FETCH_HEAD', '-m', 'Next', tree)
+  const pushed = project.git('push', '-o', 'wait', remote, `${next}:refs/heads/refused`)
+  const refused = assert.rejects(pushed, /nothing was pushed/)
+  const run = await mustClaim(service.admin)
+  await run.report(...wholeRun('failure'))
+  await refused
+  const rights = async () => {
+    await service.admin.post(`/repos/site/workflows/${run.plan.runId}/rerun`, {})
+    const again = await mustClaim(service.admin)
+    assert.equal(again.plan.commit, next)
+    const [identity] = again.plan.identities
+    const branch = '/repos/site/refs?ref=refs/heads/again'
+    const { status } = await clientOf(again).put(branch, { target: 'main' })
+    await again.report(...wholeRun('failure'))
+    return [status, typeof identity?.idTokens?.token]
+  }
+  await project.git('push', '-o', 'ci.skip', remote, `${next}:refs/heads/elsewhere`)
+  assert.deepEqual(await rights(), [403, 'undefined'])
+  assert.deepEqual(await rights(), [403, 'undefined'])
+  await project.git('push', '-o', 'ci.skip', remote, `${next}:refs/heads/refused`)
+  assert.deepEqual(await rights(), [201, 'string'])
+})
