@@ -18,7 +18,7 @@ import type { LentPack } from '../store/lent-packs.ts'
 import type { LentPacks } from '../store/store.ts'
 import { packCommit } from './commit-pack.ts'
 import type { RunSpec } from './create-run.ts'
-import { completeQueued, enqueueRun } from './enqueue-run.ts'
+import { completeQueued, enqueueRun, maxQueuedRuns } from './enqueue-run.ts'
 import type { FollowedRun, FollowRun } from './follow-run.ts'
 import type { PlanPush } from './plan-push.ts'
 import type { PublishRuns } from './run-events.ts'
@@ -80,6 +80,7 @@ export function createAwaitedRuns(dependencies: Dependencies): AwaitedRuns {
     await using objects = await openObjects(git, repository.path)
     const starts: RunSpec[] = []
     for (const { update, files } of push.wanted) {
+      push.signal.throwIfAborted()
       if (!/^refs\/(heads|tags)\//.test(update.ref)) continue
       const pushed = { repository: summary, directory: repository.path, git, objects, update }
       const planned = await planPush({ ...pushed, actor, options, files })
@@ -87,6 +88,8 @@ export function createAwaitedRuns(dependencies: Dependencies): AwaitedRuns {
         if ('failed' in one) throw new Problem('workflow_invalid', one.failed.fault)
         starts.push(one.start)
       }
+      // Each has the texts of its files; the queue takes no more.
+      if (starts.length > maxQueuedRuns) throw tooManyRuns()
     }
     return starts
   }
@@ -210,4 +213,9 @@ export function createAwaitedRuns(dependencies: Dependencies): AwaitedRuns {
       }
     },
   }
+}
+
+function tooManyRuns(): Problem {
+  const detail = `The push would wait for more than ${maxQueuedRuns} runs; push fewer refs at a time.`
+  return new Problem('too_many_runs', detail)
 }

@@ -12,7 +12,8 @@ import {
   updateRun,
 } from './run-store.ts'
 
-const maxQueuedRuns = 500
+/** Of a repository. */
+export const maxQueuedRuns = 500
 
 /**
  * Queues a run, in a transaction. At most one run of each concurrency group is queued: a new run cancels the queued

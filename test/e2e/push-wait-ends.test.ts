@@ -105,3 +105,18 @@ test('a push whose token is deleted while it waits is refused', options, async (
   const run = await endOf(service.admin, 'site', '1')
   assert.equal(run.conclusion, 'cancelled')
 })
+
+test(
+  'a push that would wait for too many runs is refused before it has planned all',
+  options,
+  async () => {
+    await using service = await startService()
+    await using site = await startPushSite(service, service.admin, 'site')
+    await commitFiles(site.project, { '.svc/workflows/ci.yml': onPush('true') })
+    const refs = Array.from({ length: 502 }, (_, index) => `HEAD:b${index}`)
+    const { code, text } = await site.push(['wait'], refs).ended
+    assert.equal(code, 1)
+    assert.match(text, /The push would wait for more than 500 runs; push fewer refs at a time\./)
+    assert.deepEqual(await site.runs(), [])
+  },
+)
