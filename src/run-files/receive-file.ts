@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
 import { type FileHandle, open } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
+import { chunksOf } from '../base/chunks.ts'
 import { Problem } from '../base/problem.ts'
-import { orAborted, watchStall } from '../base/timeouts.ts'
+import { watchStall } from '../base/timeouts.ts'
 import type { FreeSpace } from '../config/free-space.ts'
 import type { BodyStream } from '../http/route.ts'
 
@@ -32,7 +33,7 @@ export async function receiveFile(options: Options): Promise<Received> {
   using stall = watchStall(stallMs, () => true, signal)
   const hash = createHash('sha256')
   let [size, measuredAt] = [0, 0]
-  for await (const chunk of chunksOf(body.open(), stall.signal)) {
+  for await (const chunk of bodyChunks(body.open(), stall.signal)) {
     stall.progress()
     size += chunk.length
     if (size > maxBytes) throw tooLarge(maxBytes)
@@ -55,21 +56,13 @@ export function assertDeclaredSize({ declaredBytes = 0 }: BodyStream, maxBytes: 
   if (declaredBytes > maxBytes) throw tooLarge(maxBytes)
 }
 
-/** Yields what arrives. The stream stays open after an error, so that its sender gets the response. */
-async function* chunksOf(stream: Readable, signal: AbortSignal): AsyncGenerator<Buffer> {
-  const chunks: AsyncIterator<Buffer> = stream.iterator({ destroyOnReturn: false })
+async function* bodyChunks(stream: Readable, signal: AbortSignal): AsyncGenerator<Buffer> {
   try {
-    for (;;) {
-      const next = await orAborted(chunks.next(), signal).catch((error) => {
-        signal.throwIfAborted()
-        throw incomplete(error)
-      })
-      if (next.done) return
-      yield next.value
-    }
-  } finally {
-    // Not awaited: it waits for a chunk that may never come.
-    chunks.return?.().catch(() => {})
+    // Leaves the stream open: the response needs its socket.
+    yield* chunksOf(stream, signal)
+  } catch (error) {
+    signal.throwIfAborted()
+    throw incomplete(error)
   }
 }
 
