@@ -1,8 +1,8 @@
 import { type FileHandle, mkdir, open, rename, rm, rmdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { sync } from '../base/disk.ts'
+import { sync, writeAll } from '../base/disk.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
-import { type ByteRange, copyBytes, measureFile, writeAll } from './bytes.ts'
+import { type ByteRange, copyBytes, measureFile } from './bytes.ts'
 import { type BackupFile, type Manifest, manifestFile, sumOf, toText } from './manifest.ts'
 import { readTree, type Tree } from './tree.ts'
 

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { FileHandle } from 'node:fs/promises'
+import { writeAll } from '../base/disk.ts'
 import { openFile } from './tree.ts'
 
 /** Length in bytes, and SHA-256 in hex. */
@@ -25,13 +26,6 @@ export async function copyBytes(
     bytes += bytesRead
   }
   return { bytes, sha256: hash.digest('hex') }
-}
-
-export async function writeAll(to: FileHandle, bytes: Uint8Array): Promise<void> {
-  for (let done = 0; done < bytes.length; ) {
-    const { bytesWritten } = await to.write(bytes, done)
-    done += bytesWritten
-  }
 }
 
 /** Measures a file by reading it. */

@@ -1,4 +1,4 @@
-import { open, readdir } from 'node:fs/promises'
+import { type FileHandle, open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { forEachConcurrently } from './for-each-concurrently.ts'
 
@@ -9,6 +9,15 @@ const maxConcurrency = 4
 export async function sync(path: string): Promise<void> {
   await using handle = await open(path)
   await handle.sync()
+}
+
+/** Writes all bytes at a position of a file, by default where the last write ended. */
+export async function writeAll(file: FileHandle, bytes: Uint8Array, at?: number): Promise<void> {
+  for (let written = 0; written < bytes.length; ) {
+    const position = at === undefined ? null : at + written
+    const rest = bytes.length - written
+    written += (await file.write(bytes, written, rest, position)).bytesWritten
+  }
 }
 
 /** Flushes a directory and everything in it to disk. */

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
-import { type FileHandle, open } from 'node:fs/promises'
+import { open } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
 import { chunksOf } from '../base/chunks.ts'
+import { writeAll } from '../base/disk.ts'
 import { Problem } from '../base/problem.ts'
 import { watchStall } from '../base/timeouts.ts'
 import type { FreeSpace } from '../config/free-space.ts'
@@ -64,11 +65,6 @@ async function* bodyChunks(stream: Readable, signal: AbortSignal): AsyncGenerato
     signal.throwIfAborted()
     throw incomplete(error)
   }
-}
-
-async function writeAll(file: FileHandle, chunk: Buffer): Promise<void> {
-  for (let written = 0; written < chunk.length; )
-    written += (await file.write(chunk, written)).bytesWritten
 }
 
 async function requireSpaceFor(

@@ -1,4 +1,5 @@
 import type { FileHandle } from 'node:fs/promises'
+import { writeAll } from '../../base/disk.ts'
 import type { Spool } from './spool.ts'
 
 /** Some bytes of a response; `done` is called when they are no longer needed. */
@@ -80,13 +81,6 @@ export function createSpooledBytes(spool: Pick<Spool, 'open'>) {
       if (at < piecesAt && file) return readPiece(file, at, piecesAt)
       return { bytes: pieceAt(at), done() {} }
     },
-  }
-}
-
-async function writeAll(file: FileHandle, bytes: Buffer, at: number): Promise<void> {
-  for (let written = 0; written < bytes.length; ) {
-    const rest = bytes.length - written
-    written += (await file.write(bytes, written, rest, at + written)).bytesWritten
   }
 }
 
