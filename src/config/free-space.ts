@@ -6,8 +6,8 @@ export type FreeSpace = {
   measure: () => Promise<{ freeBytes: number; minFreeBytes: number }>
   /** Whether space is short, as of the last measurement: it does not wait for the disk. */
   isShort: () => boolean
-  /** Throws `storage_full` when space is short. */
-  require: () => Promise<void>
+  /** Throws `storage_full` when space is short, or would be after this many bytes more. */
+  require: (bytes?: number) => Promise<void>
 }
 
 type Options = {
@@ -27,11 +27,12 @@ export function createFreeSpace({ folder, minBytes }: Options): FreeSpace {
 
   const measure = () => readSpace({ folder, minBytes })
 
-  async function update(): Promise<boolean> {
+  /** Measures; returns how many bytes are left to use, which is negative when space is short. */
+  async function update(): Promise<number> {
     measuredAt = performance.now()
     const { freeBytes, minFreeBytes } = await measure()
     isShort = freeBytes < minFreeBytes
-    return isShort
+    return freeBytes - minFreeBytes
   }
 
   return {
@@ -42,8 +43,8 @@ export function createFreeSpace({ folder, minBytes }: Options): FreeSpace {
       return isShort
     },
 
-    async require() {
-      if (!(await update())) return
+    async require(bytes = 0) {
+      if ((await update()) >= bytes) return
       throw new Problem(
         'storage_full',
         'The server has too little space left to write; nothing was changed.',

@@ -53,7 +53,7 @@ type Dependencies = {
   node: string
   /** Whether the runner of a run still holds it. */
   isHeld: (tx: Db, run: HeldRun) => Promise<boolean>
-  freeSpace: Pick<FreeSpace, 'measure' | 'require'>
+  freeSpace: Pick<FreeSpace, 'require'>
   clock: Clock
   faultPoint: FaultPoint
 }

@@ -15,7 +15,7 @@ type Options = {
   /** A new file. */
   path: string
   maxBytes: number
-  freeSpace: Pick<FreeSpace, 'measure' | 'require'>
+  freeSpace: Pick<FreeSpace, 'require'>
   stallMs: number
   signal: AbortSignal
 }
@@ -29,7 +29,7 @@ const measuredEveryBytes = 64 * mib
  */
 export async function receiveFile(options: Options): Promise<Received> {
   const { body, path, maxBytes, freeSpace, stallMs, signal } = options
-  await requireSpaceFor(freeSpace, body.declaredBytes ?? 0)
+  await freeSpace.require(body.declaredBytes)
   await using file = await open(path, 'wx', 0o600)
   using stall = watchStall(stallMs, () => true, signal)
   const hash = createHash('sha256')
@@ -65,16 +65,6 @@ async function* bodyChunks(stream: Readable, signal: AbortSignal): AsyncGenerato
     signal.throwIfAborted()
     throw incomplete(error)
   }
-}
-
-async function requireSpaceFor(
-  freeSpace: Options['freeSpace'],
-  declaredBytes: number,
-): Promise<void> {
-  await freeSpace.require()
-  const { freeBytes, minFreeBytes } = await freeSpace.measure()
-  if (freeBytes - declaredBytes >= minFreeBytes) return
-  throw new Problem('storage_full', 'The server has too little space left; nothing was stored.')
 }
 
 function tooLarge(maxBytes: number): Problem {
