@@ -31,48 +31,27 @@ export async function keepFile(
 
 export async function markFilesDead(db: Db, ids: readonly string[], now: number): Promise<void> {
   if (ids.length === 0) return
-  await db
-    .updateTable('runFiles')
-    .set({ state: 'dead', changedAt: now })
-    .where('id', 'in', ids)
-    .execute()
+  await markDead(db, now).where('id', 'in', ids).execute()
 }
 
 /** Gives up a content that was not kept. */
 export async function abandonFile(db: Db, id: string, now: number): Promise<void> {
-  await db
-    .updateTable('runFiles')
-    .set({ state: 'dead', changedAt: now })
-    .where('id', '=', id)
-    .where('state', '=', 'open')
-    .execute()
+  await markDead(db, now).where('id', '=', id).where('state', '=', 'open').execute()
 }
 
 /** Gives up what a server was receiving when it ended. */
 export async function giveUpFilesOf(db: Db, node: string, now: number): Promise<void> {
-  await db
-    .updateTable('runFiles')
-    .set({ state: 'dead', changedAt: now })
-    .where('state', '=', 'open')
-    .where('node', '=', node)
-    .execute()
+  await markDead(db, now).where('state', '=', 'open').where('node', '=', node).execute()
 }
 
 /** Gives up what has been open for long. */
 export async function giveUpFilesBefore(db: Db, before: number, now: number): Promise<void> {
-  await db
-    .updateTable('runFiles')
-    .set({ state: 'dead', changedAt: now })
-    .where('state', '=', 'open')
-    .where('changedAt', '<', before)
-    .execute()
+  await markDead(db, now).where('state', '=', 'open').where('changedAt', '<', before).execute()
 }
 
 /** Gives up contents whose artifact or cache was deleted with its run or repository. */
 export async function giveUpUnreferenced(db: Db, now: number): Promise<void> {
-  await db
-    .updateTable('runFiles')
-    .set({ state: 'dead', changedAt: now })
+  await markDead(db, now)
     .where('state', '=', 'kept')
     .where((is) =>
       is.not(
@@ -111,4 +90,8 @@ export function listDeadFiles(
 /** Deletes the row of a content whose file is removed. */
 export async function deleteDeadFile(db: Db, id: string): Promise<void> {
   await db.deleteFrom('runFiles').where('id', '=', id).where('state', '=', 'dead').execute()
+}
+
+function markDead(db: Db, now: number) {
+  return db.updateTable('runFiles').set({ state: 'dead', changedAt: now })
 }
