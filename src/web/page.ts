@@ -131,17 +131,18 @@ export class RawResponse {
   }
 }
 
-/** The response of an operation to a conditional request, to which other headers are added. */
+/** The response of an operation to a conditional request, with its file name; other headers are added. */
 export function toRawResponse(
   type: string,
   { status, headers, value }: OperationResult,
-  others: Record<string, string>,
+  others: Record<string, string> = {},
 ): RawResponse {
-  const { etag, 'content-length': length } = headers
+  const { etag, 'content-length': length, 'content-disposition': disposition } = headers
   const own = {
     // Weak, since it is that of the compressed response, too.
     ...(etag !== undefined && { etag: `W/${etag}` }),
     ...(length !== undefined && { 'content-length': length }),
+    ...(disposition !== undefined && { 'content-disposition': disposition }),
   }
   // Operations with other types than JSON answer with bytes.
   const content = value as Buffer | NodeJS.ReadableStream

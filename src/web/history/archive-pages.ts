@@ -24,8 +24,7 @@ export const archivePages = [
         query: { rev: target.rev, format },
         ...(ifNoneMatch !== undefined && { ifNoneMatch }),
       })
-      const disposition = result.headers['content-disposition']
-      return toRawResponse(type, result, disposition ? { 'content-disposition': disposition } : {})
+      return toRawResponse(type, result)
     },
   }),
 ]

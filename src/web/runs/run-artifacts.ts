@@ -13,12 +13,9 @@ export const artifactPages = [
     audience: 'members',
     async show({ params, call }) {
       const { number: id = '', artifact = '' } = params
-      const result = await call('getArtifact', { params: { id, artifact } })
-      const disposition = result.headers['content-disposition']
       return toRawResponse(
         'application/gzip',
-        result,
-        disposition ? { 'content-disposition': disposition } : {},
+        await call('getArtifact', { params: { id, artifact } }),
       )
     },
   }),
