@@ -1,3 +1,4 @@
+import { rm } from 'node:fs/promises'
 import type { Clock } from '../base/clock.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
 import { newId } from '../base/ids.ts'
@@ -68,20 +69,33 @@ export function createContents(dependencies: Dependencies): Contents {
   const { db, storage, node, isHeld, freeSpace, clock, faultPoint } = dependencies
   const uploads = createFairLimiter(uploadLimits)
 
+  async function receiveInPlace(
+    id: string,
+    { run: { repositoryId }, body, maxBytes, signal }: Upload,
+  ): Promise<KeptFile> {
+    const path = storage.draftOf(id)
+    try {
+      const received = await receiveFile({ body, path, maxBytes, freeSpace, stallMs, signal })
+      faultPoint('run-file.received')
+      const file = { id, repositoryId, ...received }
+      await storage.place(file, signal)
+      faultPoint('run-file.placed')
+      return file
+    } finally {
+      // Only this server has the draft, and another one may collect the content.
+      await rm(path, { force: true })
+    }
+  }
+
   async function store<T>(
     id: string,
-    { run, body, maxBytes, signal }: Upload,
+    upload: Upload,
     commit: (tx: Db, file: KeptFile) => Promise<T>,
   ): Promise<T> {
-    const { repositoryId } = run
-    const path = storage.draftOf(id)
-    const received = await receiveFile({ body, path, maxBytes, freeSpace, stallMs, signal })
-    faultPoint('run-file.received')
-    const file = { id, repositoryId, ...received }
-    await storage.place(file, signal)
-    faultPoint('run-file.placed')
+    const { run } = upload
+    const file = await receiveInPlace(id, upload)
     const result = await db.transaction().execute(async (tx) => {
-      const isThere = await findRepositorySummary(tx, repositoryId)
+      const isThere = await findRepositorySummary(tx, file.repositoryId)
       if (
         !isThere ||
         !(await isHeld(tx, run)) ||

@@ -15,19 +15,20 @@ import type { KeptFile } from './run-file-store.ts'
 export type FileStorage = {
   /** Creates the folders, and removes what a killed server was receiving. */
   prepare: () => Promise<void>
-  /** The path at which a content is received, to be synced there. */
+  /** The path at which a content is received, to be synced there. The receiver removes what is left of it. */
   draftOf: (id: string) => string
   /** Makes a received content durable, in its place. */
   place: (file: Omit<KeptFile, 'sha256'>, signal: AbortSignal) => Promise<void>
   /** Opens a content; undefined when it is missing. It can then be read to its end, even if it is removed. */
   open: (file: KeptFile, signal: AbortSignal) => Promise<Readable | undefined>
-  /** Removes a content or what there is of it. Idempotent. */
+  /** Removes a content from its place. Idempotent. */
   remove: (file: Pick<KeptFile, 'id' | 'repositoryId'>) => Promise<void>
   /** How long a content stays after it was given up, for those who are about to open it. */
   graceMs: number
 }
 
-type Options = { dataDir: string; bucket: S3 | undefined }
+type Bucket = Pick<S3, 'put' | 'getToFile' | 'delete'>
+type Options = { dataDir: string; bucket: Bucket | undefined }
 
 const bucketGraceMs = 10 * 60_000
 
@@ -70,7 +71,6 @@ function inFolder(root: string, draftOf: FileStorage['draftOf']): Placed {
     },
 
     async remove({ id }) {
-      await rm(draftOf(id), { force: true })
       await rm(pathOf(id), { force: true })
     },
   }
@@ -85,7 +85,7 @@ async function openToRead(path: string): Promise<Readable> {
 }
 
 /** Objects `run-files/<repository>/<id>`. They are read into a file first, so that no damaged one is passed on. */
-function inBucket(bucket: S3, draftOf: FileStorage['draftOf']): Placed {
+function inBucket(bucket: Bucket, draftOf: FileStorage['draftOf']): Placed {
   const keyOf = ({ id, repositoryId }: Pick<KeptFile, 'id' | 'repositoryId'>) =>
     `run-files/${repositoryId}/${id}`
 
@@ -93,9 +93,8 @@ function inBucket(bucket: S3, draftOf: FileStorage['draftOf']): Placed {
     graceMs: bucketGraceMs,
 
     async place(file, signal) {
-      const path = draftOf(file.id)
-      await bucket.put(keyOf(file), { path, bytes: file.size }, { signal }).catch(asUnavailable)
-      await rm(path, { force: true })
+      const source = { path: draftOf(file.id), bytes: file.size }
+      await bucket.put(keyOf(file), source, { signal }).catch(asUnavailable)
     },
 
     async open(file, signal) {
@@ -120,7 +119,6 @@ function inBucket(bucket: S3, draftOf: FileStorage['draftOf']): Placed {
     },
 
     async remove(file) {
-      await rm(draftOf(file.id), { force: true })
       await bucket.delete(keyOf(file)).catch(asUnavailable)
     },
   }

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict'
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { test } from 'node:test'
+import { temporaryFolder } from '../../test/support/git.ts'
+import { createLog } from '../base/log.ts'
+import { Problem } from '../base/problem.ts'
+import { openDatabase } from '../database/database.ts'
+import { S3Error } from '../store/s3-error.ts'
+import { createContents } from './contents.ts'
+import { createFileStorage } from './file-storage.ts'
+
+const run = {
+  ...{ id: 'run', repositoryId: 'r', attempt: 1, ref: 'refs/heads/main', commitId: 'c' },
+  ...{ createdAt: 1, kept: '[]', tokenHash: 'h' },
+}
+
+const isProblem = (code: string) => (error: unknown) =>
+  error instanceof Problem && error.code === code
+
+test('a content that was not stored in the bucket leaves no file on this server', async () => {
+  await using fixture = await createFixture()
+  await assert.rejects(fixture.receive('much', 3), isProblem('body_too_large'))
+  assert.deepEqual(await fixture.drafts(), [])
+  await assert.rejects(fixture.receive('much', 4), isProblem('storage_unavailable'))
+  assert.deepEqual(await fixture.drafts(), [])
+})
+
+/** Contents in a bucket that does not work. */
+async function createFixture() {
+  await using starting = new AsyncDisposableStack()
+  const { path: dataDir } = starting.use(await temporaryFolder())
+  const log = createLog({ level: 'silent', output: process.stderr })
+  const db = await openDatabase({ dataDir, url: undefined, log })
+  starting.defer(() => db.destroy())
+  const fail = () => Promise.reject(new S3Error('unavailable', 'no response'))
+  const contents = createContents({
+    db,
+    storage: createFileStorage({ dataDir, bucket: { put: fail, getToFile: fail, delete: fail } }),
+    node: 'here',
+    isHeld: async () => true,
+    freeSpace: { require: async () => {} },
+    clock: { now: () => Date.now() },
+    faultPoint: () => {},
+  })
+  await contents.prepare()
+  const resources = starting.move()
+  return {
+    db,
+    contents,
+    drafts: () => readdir(join(dataDir, 'run-files', 'incoming')),
+    receive(text: string, maxBytes: number) {
+      const open = () => Readable.from([Buffer.from(text)], { objectMode: false })
+      const body = { declaredBytes: undefined, open }
+      const { signal } = new AbortController()
+      return contents.receive({ run, body, maxBytes, signal }, async () => {})
+    },
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
+  }
+}
