@@ -10,6 +10,7 @@ import { openDatabase } from '../database/database.ts'
 import { S3Error } from '../store/s3-error.ts'
 import { createContents } from './contents.ts'
 import { createFileStorage } from './file-storage.ts'
+import { abandonFile, insertOpenFile } from './run-file-store.ts'
 
 const run = {
   ...{ id: 'run', repositoryId: 'r', attempt: 1, ref: 'refs/heads/main', commitId: 'c' },
@@ -25,6 +26,16 @@ test('a content that was not stored in the bucket leaves no file on this server'
   assert.deepEqual(await fixture.drafts(), [])
   await assert.rejects(fixture.receive('much', 4), isProblem('storage_unavailable'))
   assert.deepEqual(await fixture.drafts(), [])
+})
+
+test('a request does not fail because of contents of others that cannot be removed', async () => {
+  await using fixture = await createFixture()
+  const { db, contents } = fixture
+  await insertOpenFile(db, { id: 'other', repositoryId: 'r', node: 'there', now: 1 })
+  await abandonFile(db, 'other', 1)
+  await assert.rejects(fixture.receive('much', 3), isProblem('body_too_large'))
+  await contents.collect()
+  await assert.rejects(contents.sweep(), isProblem('storage_unavailable'))
 })
 
 /** Contents in a bucket that does not work. */

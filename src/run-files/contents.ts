@@ -34,9 +34,9 @@ export type Contents = {
   open: FileStorage['open']
   /** Prepares for a server that starts: what it was receiving when it ended is given up. */
   prepare: () => Promise<void>
-  /** Removes contents that nothing refers to. */
+  /** Removes contents that were given up; in a bucket they stay for a while, and the sweep removes them. */
   collect: () => Promise<void>
-  /** The same, and gives up those that a crash or a deletion has left. */
+  /** Gives up contents that a crash or a deletion has left, and removes all that were given up. */
   sweep: () => Promise<void>
 }
 
@@ -111,7 +111,7 @@ export function createContents(dependencies: Dependencies): Contents {
     return result
   }
 
-  async function collect(): Promise<void> {
+  async function removeDead(): Promise<void> {
     for (;;) {
       const dead = await listDeadFiles(db, clock.now() - storage.graceMs, collectedAtOnce)
       for (const file of dead) {
@@ -126,7 +126,12 @@ export function createContents(dependencies: Dependencies): Contents {
     const now = clock.now()
     await giveUpFilesBefore(db, now - abandonedAfterMs, now)
     await giveUpUnreferenced(db, now)
-    await collect()
+    await removeDead()
+  }
+
+  // A request does not wait for a bucket because of contents that others have given up.
+  async function collect(): Promise<void> {
+    if (storage.graceMs === 0) await removeDead()
   }
 
   return {
