@@ -19,6 +19,7 @@ import {
   insertCache,
   listCacheSizes,
   listCaches,
+  sumCaches,
   updateCacheUse,
 } from '../src/run-files/run-cache-store.ts'
 import {
@@ -143,13 +144,17 @@ onEachDatabase((fresh) => {
     await addCache(db, one, { key: 'old', usedAt: 1, size: large })
     await addCache(db, two, { key: 'new', usedAt: 3 })
     await addCache(db, one, { key: 'middle', usedAt: 2 })
-    const [first, second, third] = await listCacheSizes(db, undefined)
+    const [first, second, third] = await listCacheSizes(db, undefined, 10)
     assert.equal(first?.size, large)
-    assert.deepEqual(await listCacheSizes(db, one), [first, second])
+    assert.deepEqual(await listCacheSizes(db, undefined, 1), [first])
+    assert.equal(await sumCaches(db, one), large + 1)
+    assert.equal(await sumCaches(db, undefined), large + 2)
+    assert.equal(await sumCaches(db, 'other'), 0)
+    assert.deepEqual(await listCacheSizes(db, one, 10), [first, second])
     await updateCacheUse(db, first?.id ?? '', 9)
-    assert.deepEqual(await listCacheSizes(db, undefined), [second, third, first])
+    assert.deepEqual(await listCacheSizes(db, undefined, 10), [second, third, first])
     await deleteUnusedCaches(db, 3)
-    assert.deepEqual(await listCacheSizes(db, undefined), [third, first])
+    assert.deepEqual(await listCacheSizes(db, undefined, 10), [third, first])
     await giveUpUnreferenced(db, 10)
     assert.deepEqual(await deadIn(db), [second?.id])
   })

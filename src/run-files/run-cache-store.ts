@@ -139,19 +139,29 @@ export async function deleteUnusedCaches(db: Db, before: number): Promise<void> 
   await db.deleteFrom('runCaches').where('usedAt', '<', before).execute()
 }
 
-/** Lists the caches of a repository, or of all, with their sizes, those that were not used for longest first. */
+/** The size of all caches of a repository, or of all repositories. */
+export async function sumCaches(db: Db, repositoryId: string | undefined): Promise<number> {
+  const { bytes } = await filesOfCaches(db, repositoryId)
+    .select((is) => is.fn.sum<number | string | null>('runFiles.size').as('bytes'))
+    .executeTakeFirstOrThrow()
+  return Number(bytes ?? 0)
+}
+
+/** Lists caches of a repository, or of all, with their sizes, those that were not used for longest first. */
 export function listCacheSizes(
   db: Db,
   repositoryId: string | undefined,
+  limit: number,
 ): Promise<{ id: string; size: number }[]> {
-  return db
-    .selectFrom('runCaches')
-    .innerJoin('runFiles', 'runFiles.id', 'runCaches.id')
+  return filesOfCaches(db, repositoryId)
     .select(['runCaches.id', 'runFiles.size'])
-    .$if(repositoryId !== undefined, (rows) =>
-      rows.where('runCaches.repositoryId', '=', repositoryId ?? ''),
-    )
     .orderBy('usedAt')
     .orderBy('runCaches.id')
+    .limit(limit)
     .execute()
+}
+
+function filesOfCaches(db: Db, repositoryId: string | undefined) {
+  const all = db.selectFrom('runCaches').innerJoin('runFiles', 'runFiles.id', 'runCaches.id')
+  return repositoryId === undefined ? all : all.where('runCaches.repositoryId', '=', repositoryId)
 }

@@ -25,6 +25,7 @@ import {
   listCacheSizes,
   listCaches,
   type StoredCache,
+  sumCaches,
   updateCacheUse,
 } from './run-cache-store.ts'
 import { markFilesDead } from './run-file-store.ts'
@@ -97,11 +98,11 @@ export function createRunCaches(dependencies: Dependencies): RunCaches {
     limit: number,
     except?: string,
   ): Promise<void> {
-    const all = await listCacheSizes(tx, repositoryId)
-    let excess = all.reduce((sum, { size }) => sum + size, 0) - limit
+    let excess = (await sumCaches(tx, repositoryId)) - limit
+    if (excess <= 0) return
     const evicted: string[] = []
-    for (const { id, size } of all) {
-      if (excess <= 0 || evicted.length === maxEvictedAtOnce) break
+    for (const { id, size } of await listCacheSizes(tx, repositoryId, maxEvictedAtOnce)) {
+      if (excess <= 0) break
       if (id === except) continue
       evicted.push(id)
       excess -= size
@@ -114,7 +115,7 @@ export function createRunCaches(dependencies: Dependencies): RunCaches {
     while (isOnDisk) {
       const { freeBytes, minFreeBytes } = await freeSpace.measure()
       if (freeBytes >= minFreeBytes) return
-      const [oldest] = await listCacheSizes(db, undefined)
+      const [oldest] = await listCacheSizes(db, undefined, 1)
       if (!oldest) return
       log.warn({ cacheId: oldest.id, freeBytes, minFreeBytes }, 'cache deleted on a full disk')
       await deleteCachesById(db, [oldest.id])
