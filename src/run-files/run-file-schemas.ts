@@ -71,11 +71,12 @@ export function toArtifactOfRun({ name, size, sha256, createdAt }: StoredArtifac
   return { name, size, sha256, createdAt }
 }
 
-export function toArtifact({ id, attempt, expiresAt, ...rest }: StoredArtifact) {
-  return { id, attempt, ...toArtifactOfRun({ id, attempt, expiresAt, ...rest }), expiresAt }
+export function toArtifact(artifact: StoredArtifact) {
+  const { id, attempt, expiresAt } = artifact
+  return { id, attempt, ...toArtifactOfRun(artifact), expiresAt }
 }
 
-export function toCache({ id, key, version, ref, isProtected, size, ...times }: StoredCache) {
-  const { createdAt, usedAt: lastUsedAt } = times
+export function toCache(cache: StoredCache) {
+  const { id, key, version, ref, isProtected, size, createdAt, usedAt: lastUsedAt } = cache
   return { id, key, version, ref, protected: isProtected === 1, size, createdAt, lastUsedAt }
 }
