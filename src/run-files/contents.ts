@@ -1,5 +1,5 @@
 import { rm } from 'node:fs/promises'
-import type { Clock } from '../base/clock.ts'
+import { type Clock, dayMs } from '../base/clock.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
 import { newId } from '../base/ids.ts'
 import { Problem } from '../base/problem.ts'
@@ -27,8 +27,8 @@ import {
 /** The contents of artifacts and caches. */
 export type Contents = {
   /**
-   * Receives a content, makes it durable, and has `commit` say what it is, in a transaction. Otherwise nothing of it stays.
-   * Throws `run_not_found` when the runner has lost the run meanwhile.
+   * Receives a content, makes it durable, and keeps it in the transaction in which `commit` inserts its artifact or cache.
+   * If one of these fails, nothing of it stays. Throws `run_not_found` when the runner has lost the run meanwhile.
    */
   receive: <T>(upload: Upload, commit: (tx: Db, file: KeptFile) => Promise<T>) => Promise<T>
   open: FileStorage['open']
@@ -63,7 +63,7 @@ const stallMs = 60_000
 const uploadLimits = { overall: 256, perKey: 16, waiting: 1000, waitMs: 60_000 }
 const collectedAtOnce = 500
 // Longer than any upload, whose runner must hold its run.
-const abandonedAfterMs = 8 * 24 * 60 * 60_000
+const abandonedAfterMs = 8 * dayMs
 
 export function createContents(dependencies: Dependencies): Contents {
   const { db, storage, node, isHeld, freeSpace, clock, faultPoint } = dependencies

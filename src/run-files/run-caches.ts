@@ -38,7 +38,10 @@ export type RunCaches = {
     wanted: { key: string; version: string },
     content: SentContent,
   ) => Promise<{ isNew: boolean; size: number; sha256: string }>
-  /** Finds the cache for keys: see `find` below. */
+  /**
+   * Finds per ref a cache with the first key, or else the newest whose key begins with one of the keys, in their order. As
+   * https://docs.github.com/actions/reference/workflows-and-actions/dependency-caching says.
+   */
   find: (
     run: HeldRun,
     wanted: { keys: readonly string[]; version: string },
@@ -149,10 +152,6 @@ export function createRunCaches(dependencies: Dependencies): RunCaches {
       return saved
     },
 
-    /**
-     * Per ref: a cache with the first key, or else the newest whose key begins with one of the keys, in their order. As
-     * https://docs.github.com/actions/reference/workflows-and-actions/dependency-caching says.
-     */
     async find(run, { keys, version }) {
       const [first = ''] = keys
       const { refs, isProtectedOnly } = await scopes.toRead(run)
