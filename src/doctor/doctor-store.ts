@@ -166,10 +166,15 @@ export async function listStoredFiles(db: Db): Promise<StoredFiles> {
   return { live, others }
 }
 
+/** The first schema version with artifacts and caches. */
+const runFilesVersion = 27
+
 /** Lists the contents of artifacts and caches. */
-export function listRunFiles(
+export async function listRunFiles(
   db: Db,
 ): Promise<Pick<RunFileRow, 'id' | 'repositoryId' | 'state' | 'size'>[]> {
+  const version = (await readVersion(db)) ?? 0
+  if (version < runFilesVersion) return []
   return db
     .selectFrom('runFiles')
     .select(['id', 'repositoryId', 'state', 'size'])

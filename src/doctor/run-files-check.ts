@@ -3,19 +3,14 @@ import { join } from 'node:path'
 import { codeOf } from '../base/error-code.ts'
 import { shellWord } from '../base/shell-word.ts'
 import type { Check } from './check.ts'
-import { listRunFiles, readVersion } from './doctor-store.ts'
+import { listRunFiles } from './doctor-store.ts'
 import { counted, type Finding, fault, firstOf, ok, orOk, warning } from './finding.ts'
-
-/** The first schema version with artifacts and caches. */
-const runFilesVersion = 27
 
 /** Checks that the data directory has the content of every artifact and cache, and no other. */
 export const runFilesCheck: Check = {
   id: 'run-files',
   title: 'artifacts and caches against their files',
   async run(context) {
-    const version = (await context.read(readVersion)) ?? 0
-    if (version < runFilesVersion) return [ok('There are none.')]
     if (context.setting('store')) return [ok('They are in the bucket of SVC_STORE.')]
     const folder = join(await context.dataDir(), 'run-files')
     const before = await context.read(listRunFiles)
