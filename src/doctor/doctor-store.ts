@@ -3,6 +3,7 @@ import { databaseNow } from '../database/database-clock.ts'
 import { migrations } from '../database/migrations/migrations.ts'
 import type { RunFileRow } from '../database/run-file-schema.ts'
 import type { AuditRow, Db } from '../database/schema.ts'
+import { bucketKeyOf } from '../run-files/file-storage.ts'
 
 /** The schema version of this svc: its number of migrations. */
 export const knownVersion = migrations.length
@@ -158,9 +159,9 @@ export async function listStoredFiles(db: Db): Promise<StoredFiles> {
       else others.add(`${key}.${type}`)
     }
   }
-  for (const { id, repositoryId, state, size } of await listRunFiles(db)) {
-    const key = `run-files/${repositoryId}/${id}`
-    if (state === 'kept') live.set(key, { bytes: size, repository: repositoryId })
+  for (const file of await listRunFiles(db)) {
+    const key = bucketKeyOf(file)
+    if (file.state === 'kept') live.set(key, { bytes: file.size, repository: file.repositoryId })
     else others.add(key)
   }
   return { live, others }

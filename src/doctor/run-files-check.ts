@@ -1,6 +1,6 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { codeOf } from '../base/error-code.ts'
+import { ignoreAbsence } from '../base/absence.ts'
 import { shellWord } from '../base/shell-word.ts'
 import type { Check } from './check.ts'
 import { listRunFiles } from './doctor-store.ts'
@@ -45,15 +45,13 @@ export const runFilesCheck: Check = {
 
 /** The files of contents by their ids. */
 async function listFiles(folder: string): Promise<Map<string, { path: string; bytes: number }>> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch((error) => {
-    if (codeOf(error) === 'ENOENT') return []
-    throw error
-  })
+  const found = readdir(folder, { recursive: true, withFileTypes: true })
+  const entries = (await found.catch(ignoreAbsence)) ?? []
   const files = new Map<string, { path: string; bytes: number }>()
   for (const entry of entries) {
     const path = join(entry.parentPath, entry.name)
-    const found = entry.isFile() ? await stat(path).catch(() => undefined) : undefined
-    if (found) files.set(entry.name, { path, bytes: found.size })
+    const state = entry.isFile() ? await stat(path).catch(() => undefined) : undefined
+    if (state) files.set(entry.name, { path, bytes: state.size })
   }
   return files
 }

@@ -84,24 +84,26 @@ async function openToRead(path: string): Promise<Readable> {
   return createReadStream(path, { fd: await openFile(path, 'r'), highWaterMark })
 }
 
-/** Objects `run-files/<repository>/<id>`. They are read into a file first, so that no damaged one is passed on. */
-function inBucket(bucket: Bucket, draftOf: FileStorage['draftOf']): Placed {
-  const keyOf = ({ id, repositoryId }: Pick<KeptFile, 'id' | 'repositoryId'>) =>
-    `run-files/${repositoryId}/${id}`
+/** The key of a content in the bucket. */
+export function bucketKeyOf({ id, repositoryId }: Pick<KeptFile, 'id' | 'repositoryId'>): string {
+  return `run-files/${repositoryId}/${id}`
+}
 
+/** Objects are read into a file first, so that no damaged one is passed on. */
+function inBucket(bucket: Bucket, draftOf: FileStorage['draftOf']): Placed {
   return {
     graceMs: bucketGraceMs,
 
     async place(file, signal) {
       const source = { path: draftOf(file.id), bytes: file.size }
-      await bucket.put(keyOf(file), source, { signal }).catch(asUnavailable)
+      await bucket.put(bucketKeyOf(file), source, { signal }).catch(asUnavailable)
     },
 
     async open(file, signal) {
       const path = draftOf(`${newId()}.copy`)
       try {
         const found = await bucket
-          .getToFile(keyOf(file), path, file.size, { signal })
+          .getToFile(bucketKeyOf(file), path, file.size, { signal })
           .catch((error) => {
             if (error instanceof S3Error && error.code === 'absent') return undefined
             return asUnavailable(error)
@@ -119,7 +121,7 @@ function inBucket(bucket: Bucket, draftOf: FileStorage['draftOf']): Placed {
     },
 
     async remove(file) {
-      await bucket.delete(keyOf(file)).catch(asUnavailable)
+      await bucket.delete(bucketKeyOf(file)).catch(asUnavailable)
     },
   }
 }
