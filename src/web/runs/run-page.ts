@@ -45,8 +45,10 @@ async function showRun(context: PageContext): Promise<View> {
   const { params, query, to, time, read } = context
   const { name = '', number = '' } = params
   const attempt = query.get('attempt') || undefined
-  const run = await read('getRun', { params: { id: number }, query: { attempt } })
-  const artifacts = (await context.tryRead('listArtifacts', { params: { id: number } })) ?? []
+  const [run, artifacts = []] = await Promise.all([
+    read('getRun', { params: { id: number }, query: { attempt } }),
+    context.tryRead('listArtifacts', { params: { id: number } }),
+  ])
   const mayDelete = artifacts.length > 0 && (await context.may('deleteArtifact'))
   const steps = run.steps ?? run.result?.steps ?? []
   const isStateOnly = query.has('state')
