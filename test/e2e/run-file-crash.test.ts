@@ -27,21 +27,18 @@ for (const step of sampleOf(steps, 2)) {
   test(`a server killed at ${step} has an artifact whole or not at all`, async () => {
     await using folder = await temporaryFolder()
     const dataDir = join(folder.path, 'data')
-    const env = { SVC_ADMIN_TOKEN: '', SVC_FAULT_POINT: step }
-    let port = ''
+    let env: Record<string, string>
     let run: Awaited<ReturnType<typeof mustClaim>>
     {
-      await using doomed = await startService({ dataDir, env: withoutEmpty(env) })
-      env.SVC_ADMIN_TOKEN = doomed.adminToken
-      port = new URL(doomed.url).port
+      await using doomed = await startService({ dataDir, env: { SVC_FAULT_POINT: step } })
+      env = { SVC_ADMIN_TOKEN: doomed.adminToken, SVC_PORT: new URL(doomed.url).port }
       await pushFiles(doomed.admin, 'site', oneStep('true'))
       await doomed.admin.post('/repos/site/workflows', {})
       run = await mustClaim(doomed.admin)
       await put(run, 'artifacts?name=a', content).catch(() => {})
       await until('it was killed', () => doomed.hasEnded())
     }
-    const { SVC_ADMIN_TOKEN } = env
-    await using service = await startService({ dataDir, env: { SVC_ADMIN_TOKEN, SVC_PORT: port } })
+    await using service = await startService({ dataDir, env })
     const path = `/repos/site/workflows/${run.plan.runId}/artifacts`
     const isKept = step === 'run-file.kept'
     const kept = (await service.admin.get(path)).body
@@ -56,10 +53,6 @@ for (const step of sampleOf(steps, 2)) {
     assert.equal(again.status, isKept ? 409 : 201, again.text)
     await run.report(...wholeRun())
   })
-}
-
-function withoutEmpty(env: Record<string, string>): Record<string, string> {
-  return Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''))
 }
 
 test('what is deleted leaves no file, also with its run or repository', async () => {
