@@ -1,6 +1,7 @@
 import { constants, createZstdCompress, zstdCompressSync } from 'node:zlib'
 import type { HeldRun } from './run-by-hand.ts'
 import { type Answer, type Client, toAnswer } from './service.ts'
+import { tarOf as tarOfEntries } from './tar.ts'
 
 export const contentType = 'application/zstd'
 
@@ -43,20 +44,7 @@ export async function hungryArchive(): Promise<Buffer> {
   return Buffer.concat(await compress.toArray())
 }
 
-/** A tar archive (POSIX ustar) with one file. */
+/** A tar archive with one file. */
 export function tarOf(name: string, text: string): Buffer {
-  const header = Buffer.alloc(512)
-  const content = Buffer.from(text)
-  header.write(name, 0)
-  header.write('0000644\0', 100)
-  header.write('0000000\0', 108)
-  header.write('0000000\0', 116)
-  header.write(`${content.length.toString(8).padStart(11, '0')}\0`, 124)
-  header.write('00000000000\0', 136)
-  header.write('        0', 148)
-  header.write('ustar\0'.concat('00'), 257)
-  const sum = header.reduce((total, byte) => total + byte, 0)
-  header.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148)
-  const padding = Buffer.alloc((512 - (content.length % 512)) % 512)
-  return Buffer.concat([header, content, padding, Buffer.alloc(1024)])
+  return Buffer.concat([...tarOfEntries([{ name, content: text }])])
 }
