@@ -6,7 +6,6 @@ import { Problem } from '../base/problem.ts'
 import type { PlainSettings } from '../config/settings.ts'
 import type { Database } from '../database/database.ts'
 import type { Db } from '../database/schema.ts'
-import type { BodyStream } from '../http/route.ts'
 import {
   deleteArtifact,
   deleteExpiredArtifacts,
@@ -15,7 +14,7 @@ import {
   type StoredArtifact,
   sumArtifacts,
 } from './artifact-store.ts'
-import type { Contents } from './contents.ts'
+import type { Contents, SentContent } from './contents.ts'
 import type { HeldRun } from './held-run.ts'
 import { assertDeclaredSize } from './receive-file.ts'
 import { type KeptFile, markFilesDead } from './run-file-store.ts'
@@ -40,9 +39,6 @@ type WantedArtifact = {
   retentionDays: number | undefined
   isOverwriting: boolean
 }
-
-/** A content that is being sent. */
-export type SentContent = { body: BodyStream; signal: AbortSignal }
 
 type Dependencies = {
   db: Database

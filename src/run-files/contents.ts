@@ -40,12 +40,10 @@ export type Contents = {
   sweep: () => Promise<void>
 }
 
-type Upload = {
-  run: HeldRun
-  body: BodyStream
-  maxBytes: number
-  signal: AbortSignal
-}
+/** A content that is being sent. */
+export type SentContent = { body: BodyStream; signal: AbortSignal }
+
+type Upload = SentContent & { run: HeldRun; maxBytes: number }
 
 type Dependencies = {
   db: Database
