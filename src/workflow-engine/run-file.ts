@@ -1,7 +1,7 @@
 import type { Json } from '../base/json.ts'
 import { createTaskGroup } from '../concurrency/task-group.ts'
 import { evaluateCondition } from '../workflow-parser/evaluate.ts'
-import type { Job } from '../workflow-parser/workflow.ts'
+import type { Job, WorkflowCall } from '../workflow-parser/workflow.ts'
 import { type Contexts, scopeOf, withToken } from './contexts.ts'
 import { combineResults, createJobGraph, resultOf } from './job-graph.ts'
 import type { Conclusion } from './plan.ts'
@@ -82,12 +82,21 @@ export async function runFile(run: RunState, owner: RunningWorkflow): Promise<Wo
     return ends.map(toEnd)
   }
 
+  function callWorkflow(job: Job, call: WorkflowCall): Promise<CallEnd[]> {
+    return runCalls({
+      run,
+      owner,
+      job,
+      call,
+      contexts: contextsOf(job),
+      holds: holdsOf(job),
+      isKept: isKept(run, owner, job),
+      runWorkflow: runFile,
+    })
+  }
+
   async function runDefinition(job: Job): Promise<void> {
-    const { call } = job
-    const parts = { run, owner, job, contexts: contextsOf(job), holds: holdsOf(job) }
-    const ends = call
-      ? await runCalls({ ...parts, call, isKept: isKept(run, owner, job), runWorkflow: runFile })
-      : await runJobs(job)
+    const ends = job.call ? await callWorkflow(job, job.call) : await runJobs(job)
     for (const end of ends) {
       conclusions.push(...end.conclusions)
       outputs.set(job.id, { ...outputs.get(job.id), ...nonEmpty(end.outputs) })
