@@ -1,19 +1,17 @@
-import { createSemaphore, type Semaphore } from '../concurrency/semaphore.ts'
 import { readCallInputs } from '../workflow-parser/call-inputs.ts'
 import { evaluateText, evaluateTree } from '../workflow-parser/evaluate.ts'
 import { permissionsOf } from '../workflow-parser/job-permissions.ts'
 import type { CallInput, Job, Workflow, WorkflowCall } from '../workflow-parser/workflow.ts'
-import type { Cancellation } from './cancellation.ts'
 import { allowedSecrets, type Contexts, scopeOf } from './contexts.ts'
 import { evaluateBoolean, evaluateNumber } from './evaluate-settings.ts'
-import { combineResults, type JobResult } from './job-graph.ts'
+import { combineResults, type JobResult, resultOf } from './job-graph.ts'
 import type { Conclusion } from './plan.ts'
 import { type ExpandedJobs, expandJob, planUnexpanded } from './plan-job.ts'
-import { createJobCancellation } from './run-job.ts'
+import { createMatrix, type MatrixPart } from './run-matrix.ts'
 import type { RunState } from './run-state.ts'
 import { networkOf, type RunningWorkflow } from './running-workflow.ts'
 import { toFault } from './to-fault.ts'
-import { emitUnrunJob, type Holds, holdsSafely, type Unrun, whyUnrun } from './unrun-jobs.ts'
+import { emitUnrunJob, type Holds, type Unrun, whyCancelled, whyUnrun } from './unrun-jobs.ts'
 
 /** The end of the jobs of a workflow, by id. */
 export type WorkflowEnd = {
@@ -59,25 +57,16 @@ export async function runCalls(options: Options): Promise<CallEnd[]> {
   } catch (error) {
     return [await endUnrun(options, { conclusion: 'failure', fault: toFault(error) })]
   }
-  const { drafts, failFast, maxParallel } = expanded
-  const parallelLimit = createSemaphore(maxParallel)
-  const cancellations = new Set<Cancellation>()
+  const { drafts, ...strategy } = expanded
+  const runInMatrix = createMatrix({ run, holds, ...strategy })
   return Promise.all(
-    drafts.map(async (draft) => {
-      using cancellation = createJobCancellation(run, () => holdsSafely(holds))
-      cancellations.add(cancellation)
-      const end = await runWhenFree(
-        { ...options, run: { ...run, cancellation } },
-        draft,
-        parallelLimit,
-      )
-      cancellations.delete(cancellation)
-      if (failFast && end.result === 'failure') {
-        const text = `${draft.name} failed, and the matrix has fail-fast.`
-        for (const other of cancellations) other.cancel({ conclusion: 'cancelled', text })
-      }
-      return end
-    }),
+    drafts.map((draft) =>
+      runInMatrix(
+        draft.name,
+        (part) => runWhenFree(options, draft, part),
+        (end) => end.result,
+      ),
+    ),
   )
 }
 
@@ -86,16 +75,15 @@ type Draft = ExpandedJobs['drafts'][number]
 async function runWhenFree(
   options: Options,
   draft: Draft,
-  parallelLimit: Semaphore,
+  { cancellation, parallelLimit }: MatrixPart,
 ): Promise<CallEnd> {
-  const { cancellation } = options.run
+  const own = { ...options, run: { ...options.run, cancellation } }
   try {
     using _permit = await parallelLimit.acquire(cancellation.killSignal)
-    return await runCall(options, draft)
+    return await runCall(own, draft)
   } catch (error) {
     if (!cancellation.killSignal.aborted) throw error
-    const { conclusion = 'cancelled', text: fault = '' } = cancellation.why() ?? {}
-    return endUnrun(options, { conclusion, fault })
+    return endUnrun(own, whyCancelled(cancellation))
   }
 }
 
@@ -203,6 +191,5 @@ async function outputsOf(
 /** Reports a call that does not run as one job. */
 async function endUnrun({ run, owner, job }: Options, unrun: Unrun): Promise<CallEnd> {
   const { conclusion } = await emitUnrunJob(run, planUnexpanded(run, owner, job), unrun)
-  const result = conclusion === 'timed_out' ? 'failure' : conclusion
-  return { result, conclusions: [conclusion], outputs: {} }
+  return { result: resultOf(conclusion, false), conclusions: [conclusion], outputs: {} }
 }

@@ -1,17 +1,17 @@
-import { createSemaphore } from '../concurrency/semaphore.ts'
 import { evaluateTree } from '../workflow-parser/evaluate.ts'
 import { isForeignLabel } from '../workflow-parser/runner-labels.ts'
 import type { Job } from '../workflow-parser/workflow.ts'
-import type { Cancellation } from './cancellation.ts'
 import { scopeOf } from './contexts.ts'
 import { evaluateBoolean } from './evaluate-settings.ts'
+import { resultOf } from './job-graph.ts'
 import type { ReusedJob } from './plan.ts'
 import type { PlannedJob, PlannedJobs } from './plan-job.ts'
-import { createJobCancellation, type JobEnd, runJob } from './run-job.ts'
+import { type JobEnd, runJob } from './run-job.ts'
+import { createMatrix, type MatrixPart } from './run-matrix.ts'
 import type { RunState } from './run-state.ts'
 import type { RunningWorkflow } from './running-workflow.ts'
 import { toFault } from './to-fault.ts'
-import { emitJobEnd, emitUnrunJob, type Holds, holdsSafely, whyUnrun } from './unrun-jobs.ts'
+import { emitJobEnd, emitUnrunJob, type Holds, whyCancelled, whyUnrun } from './unrun-jobs.ts'
 
 export type EndedJob = { end: JobEnd; continuesOnError: boolean }
 
@@ -26,43 +26,27 @@ type RunOptions = {
 /** Runs the jobs of a definition concurrently, as far as its strategy allows. */
 export async function runPlannedJobs(options: RunOptions): Promise<EndedJob[]> {
   const { run, owner, job, planning, holds } = options
-  const { jobs, failFast, maxParallel } = planning
+  const { jobs, ...strategy } = planning
   const unrun = whyUnrun(run, holds)
-  const parallelLimit = createSemaphore(maxParallel)
-  const cancellations = new Set<Cancellation>()
+  const runInMatrix = createMatrix({ run, holds, ...strategy })
   return Promise.all(
     jobs.map(async (planned): Promise<EndedJob> => {
       if (planned.kept) return reuseJob(run, job, planned, planned.kept)
       if (unrun) return { end: await emitUnrunJob(run, planned, unrun), continuesOnError: false }
-      using cancellation = createJobCancellation(run, () => holdsSafely(holds))
-      cancellations.add(cancellation)
-      const ended = await runPlannedJob({
-        run,
-        owner,
-        job,
-        planned,
-        cancellation,
-        parallelLimit,
-      })
-      cancellations.delete(cancellation)
-      const { conclusion } = ended.end
-      const isFailed = conclusion === 'failure' || conclusion === 'timed_out'
-      if (failFast && isFailed && !ended.continuesOnError) {
-        const text = `${planned.name} failed, and the matrix has fail-fast.`
-        for (const other of cancellations) other.cancel({ conclusion: 'cancelled', text })
-      }
-      return ended
+      return runInMatrix(
+        planned.name,
+        (part) => runPlannedJob({ run, owner, job, planned, ...part }),
+        ({ end, continuesOnError }) => resultOf(end.conclusion, continuesOnError),
+      )
     }),
   )
 }
 
-type JobOptions = {
+type JobOptions = MatrixPart & {
   run: RunState
   owner: RunningWorkflow
   job: Job
   planned: PlannedJob
-  cancellation: Cancellation
-  parallelLimit: ReturnType<typeof createSemaphore>
 }
 
 async function runPlannedJob(options: JobOptions): Promise<EndedJob> {
@@ -94,8 +78,8 @@ async function runPlannedJob(options: JobOptions): Promise<EndedJob> {
     return { end, continuesOnError }
   } catch (error) {
     if (!abortSignal.aborted) throw error
-    const { conclusion = 'cancelled', text: fault = '' } = cancellation.why() ?? {}
-    return { end: await emitUnrunJob(run, planned, { conclusion, fault }), continuesOnError }
+    const end = await emitUnrunJob(run, planned, whyCancelled(cancellation))
+    return { end, continuesOnError }
   }
 }
 

@@ -1,3 +1,4 @@
+import type { Cancellation } from './cancellation.ts'
 import { emitEnd, emitEnds } from './emit-steps.ts'
 import type { Conclusion } from './plan.ts'
 import type { PlannedJob } from './plan-job.ts'
@@ -25,6 +26,12 @@ export function whyUnrun({ cancellation }: RunState, holds: Holds): Unrun | unde
   } catch (error) {
     return { conclusion: 'failure', fault: toFault(error) }
   }
+}
+
+/** Why a job ends before it starts: it, or its run, is cancelled. */
+export function whyCancelled({ why }: Cancellation): Unrun {
+  const { conclusion = 'cancelled', text: fault = '' } = why() ?? {}
+  return { conclusion, fault }
 }
 
 /** Whether the `if` of a job holds in spite of a cancellation. */
