@@ -3,6 +3,7 @@ import { evaluateText, evaluateTree } from '../workflow-parser/evaluate.ts'
 import { permissionsOf } from '../workflow-parser/job-permissions.ts'
 import type { CallInput, Job, Workflow, WorkflowCall } from '../workflow-parser/workflow.ts'
 import { allowedSecrets, type Contexts, scopeOf } from './contexts.ts'
+import { evaluateOutputs } from './evaluate-outputs.ts'
 import { evaluateBoolean, evaluateNumber } from './evaluate-settings.ts'
 import { combineResults, type JobResult, resultOf } from './job-graph.ts'
 import type { Conclusion } from './plan.ts'
@@ -44,7 +45,6 @@ class CallError extends Error {
 }
 
 const maxLevels = 4
-const outputsMaxBytes = 256 * 1024
 
 /** Runs the workflow that a job calls, once for each combination of its matrix. */
 export async function runCalls(options: Options): Promise<CallEnd[]> {
@@ -105,7 +105,13 @@ async function runCall(options: Options, { contexts, name }: Draft): Promise<Cal
   const { conclusions, jobs } = await options.runWorkflow(run, callee)
   const result = combineResults(Object.values(jobs).map((one) => one.result))
   try {
-    const outputs = await outputsOf(run, callee, jobs)
+    const { github = null, vars = null, inputs = null } = callee.contexts
+    const outputs = await evaluateOutputs(run, {
+      kind: 'workflow',
+      name,
+      outputs: callee.workflow.on.call?.outputs ?? {},
+      scope: scopeOf({ github, vars, inputs, jobs }),
+    })
     return { result, conclusions, outputs }
   } catch (error) {
     const text = `${name}: ${toFault(error)}\n`
@@ -163,29 +169,6 @@ function secretsOf(
     return [id, value] as const
   })
   return Object.fromEntries(entries)
-}
-
-async function outputsOf(
-  run: RunState,
-  { workflow, contexts, callers }: RunningWorkflow,
-  jobs: WorkflowEnd['jobs'],
-): Promise<Record<string, string>> {
-  const { github = null, vars = null, inputs = null } = contexts
-  const scope = scopeOf({ github, vars, inputs, jobs })
-  const outputs: Record<string, string> = {}
-  for (const [id, template] of Object.entries(workflow.on.call?.outputs ?? {})) {
-    const value = evaluateText(template, scope)
-    if (!run.masker.finds(value)) {
-      outputs[id] = value
-      continue
-    }
-    const text = `${callers.at(-1)?.name}: the output ${id} is omitted because it contains a secret.\n`
-    await run.emit({ kind: 'output', step: null, text })
-  }
-  if (Buffer.byteLength(JSON.stringify(outputs)) > outputsMaxBytes) {
-    throw new CallError(`The outputs of the workflow exceed ${outputsMaxBytes} bytes.`)
-  }
-  return outputs
 }
 
 /** Reports a call that does not run as one job. */

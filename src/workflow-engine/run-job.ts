@@ -1,11 +1,12 @@
 import type { Json } from '../base/json.ts'
 import type { Workspace } from '../sandbox/sandbox.ts'
 import { writeFresh } from '../sandbox/workspace-files.ts'
-import { evaluateText, evaluateTree } from '../workflow-parser/evaluate.ts'
+import { evaluateTree } from '../workflow-parser/evaluate.ts'
 import { isBuiltInLabel } from '../workflow-parser/runner-labels.ts'
 import type { Job } from '../workflow-parser/workflow.ts'
 import { afterTime, type Cancellation, createCancellation, onAbort } from './cancellation.ts'
 import { type Contexts, runnerContext, scopeOf } from './contexts.ts'
+import { evaluateOutputs } from './evaluate-outputs.ts'
 import { evaluateEnvironment, evaluateNumber } from './evaluate-settings.ts'
 import { createHashFiles } from './hash-files.ts'
 import { networkAccessOf } from './job-network-access.ts'
@@ -33,8 +34,6 @@ export type JobEnd = { conclusion: Conclusion; outputs: Record<string, string>; 
 const minuteMs = 60_000
 /** Characters of variables, PATH folders and outputs that the steps of a job may set in total. */
 const stepStateMaxLength = 8 * 1024 ** 2
-/** Bytes of all outputs of a job as JSON: they must fit into one report. */
-const outputsMaxBytes = 256 * 1024
 
 /** Runs a job in its own workspace. Never rejects: every error becomes a conclusion. */
 export async function runJob(options: RunOptions): Promise<JobEnd> {
@@ -107,7 +106,12 @@ async function runInWorkspace(
   await runPostSteps(running, list)
   const why = cancellation.why()
   const conclusion = why?.conclusion ?? list.failed ?? 'success'
-  const outputs = await outputsOf(running, list)
+  const outputs = await evaluateOutputs(run, {
+    kind: 'job',
+    name: planned.name,
+    outputs: job.outputs,
+    scope: scopeOf({ ...contexts, env: running.env, steps: list.results }),
+  })
   return { conclusion, outputs, fault: why?.text ?? '' }
 }
 
@@ -144,27 +148,6 @@ export function createJobCancellation(run: RunState, holds: () => boolean): Canc
       cancellation[Symbol.dispose]()
     },
   }
-}
-
-async function outputsOf(
-  { run, job, planned, contexts, env }: RunningJob,
-  list: StepList,
-): Promise<Record<string, string>> {
-  const scope = scopeOf({ ...contexts, env, steps: list.results })
-  const outputs: Record<string, string> = {}
-  for (const [name, template] of Object.entries(job.outputs)) {
-    const value = evaluateText(template, scope)
-    if (!run.masker.finds(value)) {
-      outputs[name] = value
-      continue
-    }
-    const text = `${planned.name}: the output ${name} is omitted because it contains a secret.\n`
-    await run.emit({ kind: 'output', step: null, text })
-  }
-  if (Buffer.byteLength(JSON.stringify(outputs)) > outputsMaxBytes) {
-    throw new Error(`The outputs of the job exceed ${outputsMaxBytes} bytes; pass on less.`)
-  }
-  return outputs
 }
 
 function assertLabels({ id }: Job, runsOn: Json, labels: readonly string[]): void {
