@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises'
 import { constants, createZstdCompress, createZstdDecompress } from 'node:zlib'
 import type { CommandEnd } from '../sandbox/sandbox.ts'
 import { readSafely, writeFresh } from '../sandbox/workspace-files.ts'
-import type { RunningJob } from './running-job.ts'
+import type { RunningJob, RunningStep } from './running-job.ts'
 
 /** Bytes of the files of an archive. */
 const unpackedMaxBytes = 10 * 1024 ** 3
@@ -16,13 +16,7 @@ const chunkBytes = 512 * 1024
 const errorMaxBytes = 256 * 1024
 
 /** What the commands of a step that keeps files have in common. */
-export type Archiving = {
-  running: RunningJob
-  /** The number of the step. */
-  number: number
-  timeoutMs: number
-  signal: AbortSignal
-}
+export type Archiving = Pick<RunningStep, 'running' | 'number' | 'signal'> & { timeoutMs: number }
 
 /** An archive that could not be packed or unpacked. */
 export class ArchiveError extends Error {

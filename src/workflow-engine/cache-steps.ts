@@ -33,9 +33,9 @@ export async function runCache(context: StorageContext): Promise<StepEnd> {
     step,
     list,
     condition: { text: 'success()', position: step.position },
-    run: ({ number, signal: postSignal, scope, output }) =>
-      withinTime({ ...context, signal: postSignal }, async (signal) => {
-        const post = { ...context, number, signal, scope, output }
+    run: (hook) =>
+      withinTime({ ...context, ...hook }, async (signal) => {
+        const post = { ...context, ...hook, signal }
         const key = inputOf(context, 'key')
         if (found.key !== key) await saveCache(post)
         else await logLine(post, `The cache was restored by its key ${key}: it is not saved again.`)

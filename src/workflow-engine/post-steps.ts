@@ -42,10 +42,11 @@ export async function runPostSteps(running: RunningJob, jobList: StepList): Prom
 /** Runs a hook if its condition holds. Returns its conclusion after `continue-on-error`. */
 export async function runHook(
   running: RunningJob,
-  { number, name }: ReportedStep,
+  planned: ReportedStep,
   hook: HookStep,
 ): Promise<StepEnd['conclusion']> {
   const { run } = running
+  const { number, name } = planned
   const { step, list, condition } = hook
   const skip = async () => {
     await emitEnd(run, number, ended('skipped'))
@@ -61,9 +62,8 @@ export async function runHook(
     const continuesOnError = evaluateBoolean(step.continueOnError, scope) || list.continuesOnError
     prepared = { env: { ...list.env, ...ownEnv }, scope, continuesOnError }
   } catch (error) {
-    await reportStep(
-      { running, step: number, plannedName: name, name, isTolerated: false },
-      async () => ended('failure', { fault: toFault(error) }),
+    await reportStep({ running, planned, name, isTolerated: false }, async () =>
+      ended('failure', { fault: toFault(error) }),
     )
     return 'failure'
   }
@@ -75,7 +75,7 @@ export async function runHook(
   )
   const { signal } = following
   const end = await reportStep(
-    { running, step: number, plannedName: name, name, isTolerated: continuesOnError },
+    { running, planned, name, isTolerated: continuesOnError },
     (output) => hook.run({ running, list, number, env, scope, signal, output }),
   )
   return continuesOnError ? 'success' : end.conclusion

@@ -1,6 +1,6 @@
 import { type PlannedStep, preStepsOf } from './plan-steps.ts'
 import { runHook } from './post-steps.ts'
-import { registerPost, runPart } from './run-program.ts'
+import { registerPost, runProgram } from './run-program.ts'
 import type { RunningJob, StepList } from './running-job.ts'
 
 /** Runs what actions do before the steps of the job. Their inputs cannot refer to the results of steps. */
@@ -20,7 +20,7 @@ export async function runPreSteps(
       condition: hook.if ?? 'always',
       run: async (options) => {
         await registerPost({ running, list: around, planned }, planned.name)
-        return runPart({ ...options, planned, file: hook.file })
+        return runProgram({ ...options, planned, file: hook.file })
       },
     })
     if (conclusion === 'failure' || conclusion === 'timed_out') list.failed ??= conclusion

@@ -1,6 +1,7 @@
 import { createAnnotationCounter, toAnnotation } from './annotations.ts'
 import { isDebugging } from './debugging.ts'
 import { applyContinueOnError } from './emit-steps.ts'
+import type { ReportedStep } from './plan-steps.ts'
 import type { RunningJob } from './running-job.ts'
 import { ended, type StepEnd } from './step-end.ts'
 import { createStepOutput, type StepOutput } from './step-output.ts'
@@ -8,9 +9,9 @@ import { toFault } from './to-fault.ts'
 
 type Options = {
   running: RunningJob
-  step: number
-  /** The name that was reported when the step was planned, and its present one. */
-  plannedName: string
+  /** The step as it was planned. */
+  planned: ReportedStep
+  /** Its present name. */
   name: string
   /** Whether a failure counts as success in the run. */
   isTolerated: boolean
@@ -18,11 +19,12 @@ type Options = {
 
 /** Runs a step, and reports its start, output and end. An error of `work` becomes the fault of the step. */
 export async function reportStep(
-  { running, step, plannedName, name, isTolerated }: Options,
+  { running, planned, name, isTolerated }: Options,
   work: (output: StepOutput) => Promise<StepEnd>,
 ): Promise<StepEnd> {
   const { run, workspace } = running
-  const renamed = name === plannedName ? {} : { name }
+  const { number: step } = planned
+  const renamed = name === planned.name ? {} : { name }
   await run.emit({ kind: 'step-started', step, at: run.now(), ...renamed })
   const mayAnnotate = createAnnotationCounter(run.annotationLimits)
   const output = createStepOutput({

@@ -1,21 +1,15 @@
 import { posix } from 'node:path'
-import type { Scope } from '../workflow-parser/scope.ts'
 import { actionInputs, inputVariables } from './action-inputs.ts'
 import { afterTime, type CancelReason, onAbort } from './cancellation.ts'
 import { emitFailure } from './emit-steps.ts'
 import { evaluateEnvironment, evaluateNumber } from './evaluate-settings.ts'
 import { nameOf, type PlannedAction, type PlannedStep } from './plan-steps.ts'
-import { type RunningJob, type StepList, stepScope } from './running-job.ts'
+import { type RunningJob, type RunningStep, type StepList, stepScope } from './running-job.ts'
 import { ended, type StepEnd, toDuration } from './step-end.ts'
 import { toFault } from './to-fault.ts'
 
-type RunOptions = {
-  running: RunningJob
-  list: StepList
+type RunOptions = Omit<RunningStep, 'number' | 'output'> & {
   planned: PlannedAction
-  env: Record<string, string>
-  scope: Scope
-  signal: AbortSignal
   continuesOnError: boolean
   runSteps: (running: RunningJob, list: StepList, steps: readonly PlannedStep[]) => Promise<void>
 }

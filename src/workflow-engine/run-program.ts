@@ -1,52 +1,20 @@
 import { posix } from 'node:path'
-import type { Scope } from '../workflow-parser/scope.ts'
 import { actionInputs, inputVariables } from './action-inputs.ts'
 import { evaluateEnvironment, evaluateTimeout } from './evaluate-settings.ts'
-import { joinNames, nameOf, type PlannedProgram } from './plan-steps.ts'
+import type { PlannedProgram } from './plan-steps.ts'
 import { addPostStep } from './post-steps.ts'
-import { reportStep } from './report-step.ts'
 import { runStepCommand } from './run-step-command.ts'
-import { githubOf, type RunningJob, type StepList } from './running-job.ts'
+import { githubOf, type RunningJob, type RunningStep } from './running-job.ts'
 import type { StepEnd } from './step-end.ts'
-import type { StepOutput } from './step-output.ts'
 
-type RunOptions = {
-  running: RunningJob
-  list: StepList
+type RunOptions = RunningStep & {
   planned: PlannedProgram
-  env: Record<string, string>
-  scope: Scope
-  signal: AbortSignal
-  continuesOnError: boolean
-}
-
-/** Runs the main program of an action for Node.js; its `post` then runs after the steps of the job. */
-export async function runProgram(options: RunOptions): Promise<StepEnd> {
-  const { running, list, planned, scope, continuesOnError } = options
-  const { run } = running
-  const name = joinNames([...list.names, nameOf(planned.step, scope, run.masker)])
-  await registerPost(options, name)
-  return reportStep(
-    {
-      running,
-      step: planned.number,
-      plannedName: planned.name,
-      name,
-      isTolerated: continuesOnError || list.continuesOnError,
-    },
-    (output) => runPart({ ...options, number: planned.number, file: planned.program.main, output }),
-  )
-}
-
-type PartOptions = Omit<RunOptions, 'continuesOnError'> & {
-  number: number
   /** Relative to the folder of the action. */
   file: string
-  output: StepOutput
 }
 
-/** Runs one of the programs of an action; they share what they save. */
-export async function runPart(options: PartOptions): Promise<StepEnd> {
+/** Runs one of the programs of an action for Node.js; they share what they save. */
+export async function runProgram(options: RunOptions): Promise<StepEnd> {
   const { running, list, planned, number, file, env, scope, signal, output } = options
   const { run, workspace } = running
   const { step, action, program } = planned
@@ -95,6 +63,6 @@ export async function registerPost(
     step: planned.step,
     list,
     condition: post.if ?? 'always',
-    run: (options) => runPart({ ...options, planned, file: post.file }),
+    run: (options) => runProgram({ ...options, planned, file: post.file }),
   })
 }

@@ -4,53 +4,28 @@ import type { Scope } from '../workflow-parser/scope.ts'
 import type { RunStep } from '../workflow-parser/workflow.ts'
 import { assertCheckedOut } from './check-out-step.ts'
 import { evaluateTimeout } from './evaluate-settings.ts'
-import { joinNames, nameOf, type PlannedCommand } from './plan-steps.ts'
-import { reportStep } from './report-step.ts'
+import type { PlannedCommand } from './plan-steps.ts'
 import { runStepCommand } from './run-step-command.ts'
 import { runStorageStep } from './run-storage-step.ts'
-import { githubOf, type RunningJob, type StepList } from './running-job.ts'
+import { githubOf, type RunningStep, type StepList } from './running-job.ts'
 import { setUpTools } from './setup-tools.ts'
 import { commandOf, shellOf } from './shells.ts'
 import { ended, type StepEnd } from './step-end.ts'
-import type { StepOutput } from './step-output.ts'
 
-type RunOptions = {
-  running: RunningJob
-  list: StepList
+type RunOptions = RunningStep & {
   planned: PlannedCommand
-  /** The environment of the step and the actions around it. */
-  env: Record<string, string>
-  scope: Scope
-  signal: AbortSignal
-  continuesOnError: boolean
+  /** Its name, with those around it. */
+  name: string
 }
 
 /** Linux, PATH_MAX. */
 const pathMaxBytes = 4096
 
-/** Runs the script or the built-in action of a step, and reports its start, output and end. */
-export function runScriptStep(options: RunOptions): Promise<StepEnd> {
-  const { running, list, planned, continuesOnError } = options
-  const { run } = running
-  const name = joinNames([...list.names, nameOf(planned.step, options.scope, run.masker)])
-  return reportStep(
-    {
-      running,
-      step: planned.number,
-      plannedName: planned.name,
-      name,
-      isTolerated: continuesOnError || list.continuesOnError,
-    },
-    (output) => execute({ ...options, name }, output),
-  )
-}
-
-async function execute(
-  { running, list, planned, name, env, scope, signal }: RunOptions & { name: string },
-  output: StepOutput,
-): Promise<StepEnd> {
+/** Runs the script or the built-in action of a step. */
+export async function runScriptStep(options: RunOptions): Promise<StepEnd> {
+  const { running, list, planned, number, env, scope, signal, output } = options
   const { run, workspace } = running
-  const { step, number } = planned
+  const { step } = planned
   if (step.kind === 'checkout') {
     assertCheckedOut(step, run.plan, scope)
     await output.push(Buffer.from(`${run.plan.commit} is already checked out.\n`))
@@ -60,11 +35,8 @@ async function execute(
     await output.push(Buffer.from(`${step.action} does nothing here: ${step.why}\n`))
     return ended('success')
   }
-  if (step.kind === 'storage')
-    return runStorageStep({ running, list, planned, step, name, scope, signal, output })
-  if (step.kind === 'setup') {
-    return setUpTools({ running, list, env, scope, signal, step, number, output })
-  }
+  if (step.kind === 'storage') return runStorageStep({ ...options, step })
+  if (step.kind === 'setup') return setUpTools({ ...options, step })
   const setting = (key: 'shell' | 'workingDirectory') => settingOf(step, list, scope, key)
   const shell = shellOf(setting('shell'))
   const cwd = posix.resolve(workspace.inside.workspace, setting('workingDirectory') ?? '')

@@ -3,11 +3,12 @@ import type { Scope } from '../workflow-parser/scope.ts'
 import { applyContinueOnError, emitEnds, emitFailure } from './emit-steps.ts'
 import { evaluateBoolean, evaluateEnvironment } from './evaluate-settings.ts'
 import type { Conclusion } from './plan.ts'
-import type { PlannedStep } from './plan-steps.ts'
+import { joinNames, nameOf, type PlannedStep } from './plan-steps.ts'
+import { reportStep } from './report-step.ts'
 import { runAction } from './run-action.ts'
-import { runProgram } from './run-program.ts'
+import { registerPost, runProgram } from './run-program.ts'
 import { runScriptStep } from './run-script-step.ts'
-import { type RunningJob, type StepList, stepScope } from './running-job.ts'
+import { type RunningJob, type RunningStep, type StepList, stepScope } from './running-job.ts'
 import { followCancellation } from './step-cancellation.ts'
 import { ended, type StepEnd, toContextConclusion } from './step-end.ts'
 import { toFault } from './to-fault.ts'
@@ -61,17 +62,20 @@ async function runStep(
   return { end, conclusion: applyContinueOnError(end.conclusion, continuesOnError) }
 }
 
-type RunOptions = Omit<Parameters<typeof runScriptStep>[0], 'planned'>
+type RunOptions = Omit<RunningStep, 'number' | 'output'> & { continuesOnError: boolean }
 
-function runPlanned(options: RunOptions, planned: PlannedStep): Promise<StepEnd> {
-  switch (planned.kind) {
-    case 'action':
-      return runAction({ ...options, planned, runSteps })
-    case 'program':
-      return runProgram({ ...options, planned })
-    case 'command':
-      return runScriptStep({ ...options, planned })
-  }
+async function runPlanned(options: RunOptions, planned: PlannedStep): Promise<StepEnd> {
+  if (planned.kind === 'action') return runAction({ ...options, planned, runSteps })
+  const { running, list, scope, continuesOnError } = options
+  const name = joinNames([...list.names, nameOf(planned.step, scope, running.run.masker)])
+  if (planned.kind === 'program') await registerPost({ running, list, planned }, name)
+  const isTolerated = continuesOnError || list.continuesOnError
+  return reportStep({ running, planned, name, isTolerated }, (output) => {
+    const step = { ...options, number: planned.number, output }
+    return planned.kind === 'program'
+      ? runProgram({ ...step, planned, file: planned.program.main })
+      : runScriptStep({ ...step, planned, name })
+  })
 }
 
 async function skipStep(running: RunningJob, planned: PlannedStep): Promise<Concluded> {

@@ -1,25 +1,12 @@
-import type { Scope } from '../workflow-parser/scope.ts'
-import type { StorageAction, StorageStep } from '../workflow-parser/workflow.ts'
+import type { StorageAction } from '../workflow-parser/workflow.ts'
 import { runDownloadArtifact, runUploadArtifact } from './artifact-steps.ts'
 import { runCache, runCacheRestore, runCacheSave } from './cache-steps.ts'
 import { evaluateEnvironment, evaluateTimeout } from './evaluate-settings.ts'
 import { createHashFiles } from './hash-files.ts'
-import type { PlannedCommand } from './plan-steps.ts'
-import type { RunningJob, StepList } from './running-job.ts'
 import type { StepEnd } from './step-end.ts'
-import type { StepOutput } from './step-output.ts'
 import { type StorageContext, withinTime } from './storage-step.ts'
 
-type Options = {
-  running: RunningJob
-  list: StepList
-  planned: PlannedCommand
-  step: StorageStep
-  name: string
-  scope: Scope
-  signal: AbortSignal
-  output: StepOutput
-}
+type Options = Omit<StorageContext, 'timeoutMs' | 'inputs' | 'storage'>
 
 const actions: Record<StorageAction, (context: StorageContext) => Promise<StepEnd>> = {
   cache: runCache,
@@ -31,7 +18,7 @@ const actions: Record<StorageAction, (context: StorageContext) => Promise<StepEn
 
 /** Runs a step that keeps files, or gets those that another one kept. */
 export async function runStorageStep(options: Options): Promise<StepEnd> {
-  const { running, planned, step, scope, signal } = options
+  const { running, step, scope, signal } = options
   const { run, workspace } = running
   const timeoutMs = evaluateTimeout(step.timeoutMinutes, scope, run.plan.limits)
   const entries = Object.entries(evaluateEnvironment(step.with, scope))
@@ -40,7 +27,6 @@ export async function runStorageStep(options: Options): Promise<StepEnd> {
       actions[step.action]({
         ...options,
         inputs: new Map(entries.map(([name, value]) => [name.toLowerCase(), value])),
-        number: planned.number,
         timeoutMs,
         signal: limited,
         storage: run.storage,

@@ -61,23 +61,28 @@ export type StepList = {
   continuesOnError: boolean
 }
 
+/** A step that has started. */
+export type RunningStep = {
+  running: RunningJob
+  /** The steps among which it is. */
+  list: StepList
+  /** Its number in the run. */
+  number: number
+  /** Its environment, and that of the actions around it. */
+  env: Record<string, string>
+  scope: Scope
+  /** Ends it. */
+  signal: AbortSignal
+  output: StepOutput
+}
+
 /** A step before or after the steps of a job, on behalf of one of them. */
 export type HookStep = {
   step: Step
   /** The steps among which the step is. */
   list: StepList
   condition: Template | 'always'
-  run: (options: HookOptions) => Promise<StepEnd>
-}
-
-type HookOptions = {
-  running: RunningJob
-  list: StepList
-  number: number
-  env: Record<string, string>
-  scope: Scope
-  signal: AbortSignal
-  output: StepOutput
+  run: (step: RunningStep) => Promise<StepEnd>
 }
 
 /** A step for the end of the job. Of several with the same key, the last one counts. */

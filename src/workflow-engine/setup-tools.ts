@@ -1,27 +1,17 @@
 import { toolOfFolder } from '../tool-cache/tool-kinds.ts'
 import type { FoundTool } from '../tool-cache/toolset.ts'
-import type { Scope } from '../workflow-parser/scope.ts'
 import { type SetupAction, type SetupTool, setupActions } from '../workflow-parser/setup-actions.ts'
 import type { SetupStep } from '../workflow-parser/workflow.ts'
 import { evaluateEnvironment, evaluateTimeout } from './evaluate-settings.ts'
 import { runStepCommand } from './run-step-command.ts'
-import { githubOf, type RunningJob, type StepList } from './running-job.ts'
+import { githubOf, type RunningStep } from './running-job.ts'
 import { shQuote } from './sh-quote.ts'
 import { ended, type StepEnd } from './step-end.ts'
 import type { StepOutput } from './step-output.ts'
 import { environmentOf, type ToolEnvironment } from './tool-environment.ts'
 import { findTool, requestedVersions, type SetupRequest } from './tool-requests.ts'
 
-type SetupRun = {
-  running: RunningJob
-  list: StepList
-  step: SetupStep
-  number: number
-  env: Record<string, string>
-  scope: Scope
-  signal: AbortSignal
-  output: StepOutput
-}
+type SetupRun = RunningStep & { step: SetupStep }
 
 const versionFileMaxBytes = 64 * 1024
 

@@ -1,28 +1,22 @@
-import type { Scope } from '../workflow-parser/scope.ts'
 import type { StorageStep } from '../workflow-parser/workflow.ts'
-import { ArchiveError, type Archiving } from './archives.ts'
+import { ArchiveError } from './archives.ts'
 import { afterTime } from './cancellation.ts'
 import type { PathPatterns } from './path-patterns.ts'
 import type { PlannedCommand } from './plan-steps.ts'
 import type { RunStorage } from './run-storage.ts'
-import type { RunningJob, StepList } from './running-job.ts'
+import type { RunningStep } from './running-job.ts'
 import { ended, type StepEnd, toDuration } from './step-end.ts'
-import type { StepOutput } from './step-output.ts'
 
 /** A running step that keeps files, or gets those that another one kept. */
-export type StorageContext = Archiving & {
-  running: RunningJob
-  list: StepList
+export type StorageContext = RunningStep & {
   planned: PlannedCommand
   step: StorageStep
   /** The name of the step, with those around it. */
   name: string
-  scope: Scope
+  timeoutMs: number
   /** The values of `with` by their names in lower case. */
   inputs: ReadonlyMap<string, string>
   storage: RunStorage
-  output: StepOutput
-  signal: AbortSignal
 }
 
 /** The value of an input without surrounding white space; empty when it is not given. */
