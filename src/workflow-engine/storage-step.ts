@@ -5,7 +5,7 @@ import type { PathPatterns } from './path-patterns.ts'
 import type { PlannedCommand } from './plan-steps.ts'
 import type { RunStorage } from './run-storage.ts'
 import type { RunningStep } from './running-job.ts'
-import { ended, type StepEnd, toDuration } from './step-end.ts'
+import { type StepEnd, stepEndOf } from './step-end.ts'
 
 /** A running step that keeps files, or gets those that another one kept. */
 export type StorageContext = RunningStep & {
@@ -81,11 +81,8 @@ export async function withinTime(
   try {
     return await work(AbortSignal.any([signal, late.signal]))
   } catch (error) {
-    if (signal.aborted) {
-      return ended(signal.reason?.conclusion ?? 'cancelled', { fault: signal.reason?.text ?? '' })
-    }
-    if (!late.signal.aborted) throw error
-    const fault = `The step exceeded its time limit of ${toDuration(timeoutMs)}.`
-    return ended('timed_out', { fault })
+    if (!signal.aborted && !late.signal.aborted) throw error
+    const reason = signal.aborted ? 'cancelled' : 'timed-out'
+    return stepEndOf({ reason, exitCode: null, detail: '' }, { timeoutMs, stop: signal.reason })
   }
 }
