@@ -1,7 +1,7 @@
 import type { Json } from '../base/json.ts'
 import { proxyUrl } from '../sandbox/network-namespace.ts'
 import { createHashFiles } from './hash-files.ts'
-import type { RunningJob } from './running-job.ts'
+import { applyEffects, type RunningJob } from './running-job.ts'
 import { type StepEnd, stepEndOf } from './step-end.ts'
 import { openStepFiles, type StepFiles } from './step-files.ts'
 import type { StepOutput } from './step-output.ts'
@@ -60,11 +60,7 @@ export async function runStepCommand(options: Options): Promise<StepEnd> {
   const end = stepEndOf(commandEnd, { timeoutMs, stop: signal.aborted ? signal.reason : undefined })
   const left = await files.read(run.masker)
   const { outputs, summary, state } = left
-  running.lengthLeft -= JSON.stringify([left.env, left.path, outputs, state]).length
-  if (running.lengthLeft < 0)
-    throw new Error('The steps of the job set too many variables and outputs.')
-  Object.assign(running.env, left.env)
-  running.addedPath.unshift(...left.path)
+  applyEffects(running, { env: left.env, path: left.path, outputs, state })
   for (const note of left.notes) await output.note(`${note}\n`)
   const result = { ...end, outputs, summary, state }
   if (left.fault === undefined || end.conclusion !== 'success') return result

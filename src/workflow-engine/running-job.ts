@@ -88,6 +88,23 @@ export type HookStep = {
 /** A step for the end of the job. Of several with the same key, the last one counts. */
 export type PostStep = HookStep & { key: unknown; reported: ReportedStep }
 
+type Effects = {
+  env: Record<string, string>
+  path: readonly string[]
+  outputs?: Record<string, string>
+  state?: Record<string, string>
+}
+
+/** Applies what a step leaves to the following steps. Throws when those of the job have left too much in total. */
+export function applyEffects(running: RunningJob, effects: Effects): void {
+  running.lengthLeft -= JSON.stringify(Object.values(effects)).length
+  if (running.lengthLeft < 0) {
+    throw new Error('The steps of the job set too many variables and outputs.')
+  }
+  Object.assign(running.env, effects.env)
+  running.addedPath.unshift(...effects.path)
+}
+
 /** The scope of a step's expressions. `env` includes the variables of the step once they are evaluated. */
 export function stepScope(
   running: RunningJob,

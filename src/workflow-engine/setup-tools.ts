@@ -4,11 +4,11 @@ import { type SetupAction, type SetupTool, setupActions } from '../workflow-pars
 import type { SetupStep } from '../workflow-parser/workflow.ts'
 import { evaluateEnvironment, evaluateTimeout } from './evaluate-settings.ts'
 import { runStepCommand } from './run-step-command.ts'
-import { githubOf, type RunningStep } from './running-job.ts'
+import { applyEffects, githubOf, type RunningStep } from './running-job.ts'
 import { shQuote } from './sh-quote.ts'
 import { ended, type StepEnd } from './step-end.ts'
 import type { StepOutput } from './step-output.ts'
-import { environmentOf, type ToolEnvironment } from './tool-environment.ts'
+import { environmentOf } from './tool-environment.ts'
 import { findTool, requestedVersions, type SetupRequest } from './tool-requests.ts'
 
 type SetupRun = RunningStep & { step: SetupStep }
@@ -37,7 +37,7 @@ export async function setUpTools(setup: SetupRun): Promise<StepEnd> {
       env: { ...running.secrets, ...running.env, ...env },
     })
     if (found.name === undefined) uncover(setup, found.tool)
-    takeEffect(setup, own)
+    applyEffects(running, { env: own.env, path: own.path })
     Object.assign(outputs, own.outputs)
     if (own.script.length === 0) continue
     const end = await runCommands(setup, own.script.join('\n'), output)
@@ -101,13 +101,4 @@ function uncover({ running }: SetupRun, tool: SetupTool): void {
       return path.startsWith(`${folder}/`) && toolOfFolder(name) === tool
     })
   running.addedPath = running.addedPath.filter((path) => !isOfTool(path))
-}
-
-function takeEffect({ running }: SetupRun, { env, path }: ToolEnvironment): void {
-  running.lengthLeft -= JSON.stringify([env, path]).length
-  if (running.lengthLeft < 0) {
-    throw new Error('The steps of the job set too many variables and outputs.')
-  }
-  Object.assign(running.env, env)
-  running.addedPath.unshift(...path)
 }
