@@ -58,7 +58,7 @@ export async function runHook(
   try {
     const ownEnv = evaluateEnvironment(step.env, stepScope(running, list, step, outerEnv))
     const scope = stepScope(running, list, step, { ...outerEnv, ...ownEnv })
-    if (condition !== 'always' && !evaluateCondition(condition, scope)) return skip()
+    if (!evaluateCondition(condition, scope)) return skip()
     const continuesOnError = evaluateBoolean(step.continueOnError, scope) || list.continuesOnError
     prepared = { env: { ...list.env, ...ownEnv }, scope, continuesOnError }
   } catch (error) {
@@ -68,11 +68,7 @@ export async function runHook(
     return 'failure'
   }
   const { env, scope, continuesOnError } = prepared
-  using following = followCancellation(
-    running,
-    list,
-    condition === 'always' ? condition : { condition, scope },
-  )
+  using following = followCancellation(running, list, { condition, scope })
   const { signal } = following
   const end = await reportStep(
     { running, planned, name, isTolerated: continuesOnError },

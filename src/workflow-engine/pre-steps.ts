@@ -1,6 +1,6 @@
 import { type PlannedStep, preStepsOf } from './plan-steps.ts'
 import { runHook } from './post-steps.ts'
-import { registerPost, runProgram } from './run-program.ts'
+import { conditionOf, registerPost, runProgram } from './run-program.ts'
 import type { RunningJob, StepList } from './running-job.ts'
 
 /** Runs what actions do before the steps of the job. Their inputs cannot refer to the results of steps. */
@@ -17,7 +17,7 @@ export async function runPreSteps(
     const conclusion = await runHook(running, pre, {
       step: planned.step,
       list: around,
-      condition: hook.if ?? 'always',
+      condition: conditionOf(hook, planned.step),
       run: async (options) => {
         await registerPost({ running, list: around, planned }, planned.name)
         return runProgram({ ...options, planned, file: hook.file })

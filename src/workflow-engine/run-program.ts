@@ -1,4 +1,5 @@
 import { posix } from 'node:path'
+import type { ActionHook, ActionStep, Template } from '../workflow-parser/workflow.ts'
 import { actionInputs, inputVariables } from './action-inputs.ts'
 import { evaluateEnvironment, evaluateTimeout } from './evaluate-settings.ts'
 import type { PlannedProgram } from './plan-steps.ts'
@@ -50,6 +51,11 @@ function stateOf({ states }: RunningJob, planned: PlannedProgram): Record<string
   return state
 }
 
+/** The condition of a `pre` or a `post`: unlike a step, it runs always by default. */
+export function conditionOf(hook: ActionHook, { position }: ActionStep): Template {
+  return hook.if ?? { text: 'always()', position }
+}
+
 /** Adds the `post` of an action to the end of the job; `name` is that of the step. */
 export async function registerPost(
   { running, list, planned }: Pick<RunOptions, 'running' | 'list' | 'planned'>,
@@ -62,7 +68,7 @@ export async function registerPost(
     name: `Post ${name}`,
     step: planned.step,
     list,
-    condition: post.if ?? 'always',
+    condition: conditionOf(post, planned.step),
     run: (options) => runProgram({ ...options, planned, file: post.file }),
   })
 }

@@ -81,7 +81,7 @@ export type HookStep = {
   step: Step
   /** The steps among which the step is. */
   list: StepList
-  condition: Template | 'always'
+  condition: Template
   run: (step: RunningStep) => Promise<StepEnd>
 }
 

@@ -4,7 +4,7 @@ import type { Template } from '../workflow-parser/workflow.ts'
 import { onAbort } from './cancellation.ts'
 import type { RunningJob, StepList } from './running-job.ts'
 
-type Condition = { condition: Template | undefined; scope: Scope }
+type Conditional = { condition: Template | undefined; scope: Scope }
 
 /**
  * A signal for a step that starts now: aborted when its job is killed, or cancelled while the step's condition does not
@@ -13,7 +13,7 @@ type Condition = { condition: Template | undefined; scope: Scope }
 export function followCancellation(
   running: RunningJob,
   list: Pick<StepList, 'cancelSignal' | 'killSignal'>,
-  condition: Condition | 'always',
+  conditional: Conditional,
 ): Disposable & { signal: AbortSignal } {
   const { cancelSignal, killSignal } = list
   const cancellation = new AbortController()
@@ -23,7 +23,7 @@ export function followCancellation(
   const onCancel = cancelSignal.aborted
     ? undefined
     : onAbort(cancelSignal, () => {
-        if (!holdsWhenCancelled(running, condition)) abortWith(cancelSignal)
+        if (!holdsWhenCancelled(running, conditional)) abortWith(cancelSignal)
       })
   return {
     signal: cancellation.signal,
@@ -34,12 +34,11 @@ export function followCancellation(
   }
 }
 
-function holdsWhenCancelled(running: RunningJob, condition: Condition | 'always'): boolean {
+function holdsWhenCancelled(running: RunningJob, { condition, scope }: Conditional): boolean {
   if (running.cancellation.killSignal.aborted) return false
-  if (condition === 'always') return true
   try {
     const status = { success: false, failure: false, cancelled: true }
-    return evaluateCondition(condition.condition, { ...condition.scope, status })
+    return evaluateCondition(condition, { ...scope, status })
   } catch {
     return false
   }
