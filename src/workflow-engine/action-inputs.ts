@@ -1,17 +1,16 @@
 import { evaluateText } from '../workflow-parser/evaluate.ts'
 import type { Scope } from '../workflow-parser/scope.ts'
-import type { Action, ActionStep } from '../workflow-parser/workflow.ts'
-import { evaluateEnvironment } from './evaluate-settings.ts'
+import type { Action } from '../workflow-parser/workflow.ts'
 
 /**
- * Evaluates the declared inputs of an action. A missing one has its default, or is empty: like GitHub, this does not
+ * The declared inputs of an action. One that is not given has its default, or is empty: like GitHub, this does not
  * enforce `required`.
  */
 export function actionInputs(
-  { step, action }: { step: ActionStep; action: Action },
+  action: Action,
+  given: Record<string, string>,
   scope: Scope,
 ): Record<string, string> {
-  const given = evaluateEnvironment(step.with, scope)
   const names = Object.keys(given)
   return Object.fromEntries(
     Object.entries(action.inputs).map(([name, input]) => {

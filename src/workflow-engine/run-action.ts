@@ -22,7 +22,7 @@ export async function runAction(options: RunOptions): Promise<StepEnd> {
   let inputs: Record<string, string>
   let timeoutMs: number | undefined
   try {
-    inputs = actionInputs(planned, scope)
+    inputs = actionInputs(action, evaluateEnvironment(step.with, scope), scope)
     const minutes = evaluateNumber(step.timeoutMinutes, scope)
     timeoutMs = minutes === undefined ? undefined : minutes * 60_000
   } catch (error) {

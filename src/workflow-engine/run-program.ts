@@ -21,7 +21,8 @@ export async function runProgram(options: RunOptions): Promise<StepEnd> {
   const { step, action, program } = planned
   const state = stateOf(running, planned)
   // The programs of an action also get inputs that it does not declare.
-  const inputs = { ...evaluateEnvironment(step.with, scope), ...actionInputs(planned, scope) }
+  const given = evaluateEnvironment(step.with, scope)
+  const inputs = { ...given, ...actionInputs(action, given, scope) }
   const saved = Object.entries(state).map(([name, value]) => [`STATE_${name}`, value])
   const { node } = run.sandbox
   await output.note(
