@@ -2,7 +2,7 @@ import { posix } from 'node:path'
 import { ArchiveError, packFiles, unpackFiles } from './archives.ts'
 import { findFiles } from './find-files.ts'
 import { createGlob } from './glob.ts'
-import { commonFolder, readPathPatterns } from './path-patterns.ts'
+import { commonFolder, readPathPatterns, toAbsolute } from './path-patterns.ts'
 import { ended, type StepEnd } from './step-end.ts'
 import {
   flagOf,
@@ -72,9 +72,7 @@ async function endWithoutFiles(context: StorageContext, withHidden: boolean): Pr
 /** `actions/download-artifact` */
 export async function runDownloadArtifact(context: StorageContext): Promise<StepEnd> {
   const { storage, signal, running } = context
-  const { inside } = running.workspace
-  const path = inputOf(context, 'path').replace(/^~(?=\/|$)/, inside.home)
-  const folder = posix.resolve(inside.workspace, path)
+  const folder = toAbsolute(inputOf(context, 'path'), running.workspace.inside)
   const name = inputOf(context, 'name')
   const merges = flagOf(context, 'merge-multiple')
   const all = await storage.listArtifacts(signal)

@@ -55,10 +55,9 @@ export function commonFolder(paths: readonly string[]): string {
   return folder
 }
 
-function toAbsolute(pattern: string, inside: Folders): string {
-  const path = /^~(\/|$)/.test(pattern) ? inside.home + pattern.slice(1) : pattern
-  const absolute = posix.resolve(inside.workspace, path)
-  return absolute === '/' ? absolute : absolute.replace(/\/$/, '')
+/** The absolute form of a path that is relative to the workspace; `~` is the home. */
+export function toAbsolute(path: string, { workspace, home }: Folders): string {
+  return posix.resolve(workspace, /^~(\/|$)/.test(path) ? home + path.slice(1) : path)
 }
 
 function literalStart(pattern: string): string {
