@@ -58,6 +58,11 @@ export function connectRun({ client, claim }: { client: ServerClient; claim: Cla
     }, restMs)
   }
 
+  function toOwn(request: RunRequest): ServerRequest {
+    const signal = request.signal ? AbortSignal.any([request.signal, lost.signal]) : lost.signal
+    return { ...request, path: base + request.path, token, signal }
+  }
+
   /** Throws errors that a retry cannot solve. */
   function assertRetryable(error: unknown): void {
     lastError = describeError(error)
@@ -80,13 +85,14 @@ export function connectRun({ client, claim }: { client: ServerClient; claim: Cla
     send: (request: ServerRequest) => Promise<T>,
   ): Promise<T> {
     const backoff = createBackoff(requestBackoff)
-    const signal = request.signal ? AbortSignal.any([request.signal, lost.signal]) : lost.signal
+    const own = toOwn(request)
+    const { signal } = own
     const deadline = performance.now() + retryTimeoutMs
     for (;;) {
       signal.throwIfAborted()
       const sentAt = performance.now()
       try {
-        const response = await send({ ...request, path: base + request.path, token, signal })
+        const response = await send(own)
         renew(sentAt)
         return response
       } catch (error) {
@@ -110,11 +116,11 @@ export function connectRun({ client, claim }: { client: ServerClient; claim: Cla
 
     /** Sends a stream, once: it cannot be repeated. */
     async upload(request: RunRequest & { content: Readable }) {
-      const signal = request.signal ? AbortSignal.any([request.signal, lost.signal]) : lost.signal
+      const own = toOwn(request)
       try {
-        return await client.exchange({ ...request, path: base + request.path, token, signal })
+        return await client.exchange(own)
       } catch (error) {
-        signal.throwIfAborted()
+        own.signal.throwIfAborted()
         assertRetryable(error)
         throw error
       }

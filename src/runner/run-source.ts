@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises'
 import { toSize } from '../base/format.ts'
 import { createBackoff } from '../concurrency/backoff.ts'
 import { type RunConnection, RunLostError } from './run-connection.ts'
-import { describeError, RefusedRequestError, requestBackoff } from './server-client.ts'
+import { describeError, limitStall, RefusedRequestError, requestBackoff } from './server-client.ts'
 
 /** The pack of a commit could not be fetched. Readers of the run see the message. */
 class SourceError extends Error {
@@ -61,9 +61,7 @@ export async function fetchSource(options: Options): Promise<string> {
 
 async function store(response: IncomingMessage, options: Options): Promise<void> {
   const { path, maxBytes, freeSpaceMinBytes, signal } = options
-  response.setTimeout(stallTimeoutMs, () =>
-    response.destroy(new Error('The server has stopped sending data.')),
-  )
+  limitStall(response, stallTimeoutMs)
   async function* bounded(chunks: AsyncIterable<Buffer>) {
     let bytes = 0
     let checkedAt = -Infinity

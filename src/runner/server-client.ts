@@ -156,6 +156,13 @@ function sendContent(
   message.flushHeaders()
 }
 
+/** Ends a response with an error when its content stops arriving. */
+export function limitStall(response: http.IncomingMessage, timeoutMs: number): void {
+  response.setTimeout(timeoutMs, () =>
+    response.destroy(new Error('The server has stopped sending data.')),
+  )
+}
+
 const noResponse = 'The server does not respond.'
 
 /** Whether a retry may succeed. */

@@ -1,7 +1,8 @@
+import type { Readable } from 'node:stream'
 import { cacheKeyHeader, runFileContentType } from '../runner-api/runner-api.ts'
 import type { RunStorage, SavedArtifact } from '../workflow-engine/run-storage.ts'
 import type { RunConnection } from './run-connection.ts'
-import { UnexpectedResponseError } from './server-client.ts'
+import { limitStall, UnexpectedResponseError } from './server-client.ts'
 
 const responseTimeoutMs = 60_000
 const stallTimeoutMs = 60_000
@@ -15,17 +16,11 @@ export function createServerStorage(connection: Options): RunStorage {
   async function open(path: string, signal: AbortSignal) {
     const request = { method: 'GET', path, timeoutMs: responseTimeoutMs, signal } as const
     const response = await connection.open(request)
-    response.setTimeout(stallTimeoutMs, () =>
-      response.destroy(new Error('The server has stopped sending data.')),
-    )
+    limitStall(response, stallTimeoutMs)
     return response
   }
 
-  const upload = (
-    path: string,
-    content: Parameters<Options['upload']>[0]['content'],
-    signal: AbortSignal,
-  ) =>
+  const upload = (path: string, content: Readable, signal: AbortSignal) =>
     connection.upload({
       method: 'PUT',
       path,
