@@ -1,3 +1,4 @@
+import { isFailure } from './job-graph.ts'
 import type { Conclusion } from './plan.ts'
 import { numberedSteps, type PlannedStep } from './plan-steps.ts'
 import type { RunState } from './run-state.ts'
@@ -10,8 +11,7 @@ export function applyContinueOnError(
   conclusion: Conclusion,
   continuesOnError: boolean,
 ): Conclusion {
-  const isFailed = conclusion === 'failure' || conclusion === 'timed_out'
-  return isFailed && continuesOnError ? 'success' : conclusion
+  return isFailure(conclusion) && continuesOnError ? 'success' : conclusion
 }
 
 /** Reports that a step failed before it started. */

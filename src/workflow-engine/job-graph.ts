@@ -51,11 +51,13 @@ export function createJobGraph(jobs: readonly Node[]) {
   }
 }
 
+export function isFailure(conclusion: Conclusion): conclusion is 'failure' | 'timed_out' {
+  return conclusion === 'failure' || conclusion === 'timed_out'
+}
+
 /** The result of a job for its dependents: with `continue-on-error`, a failure counts as a success. */
 export function resultOf(conclusion: Conclusion, continueOnError: boolean): JobResult {
-  if (conclusion === 'failure' || conclusion === 'timed_out') {
-    return continueOnError ? 'success' : 'failure'
-  }
+  if (isFailure(conclusion)) return continueOnError ? 'success' : 'failure'
   return conclusion
 }
 

@@ -2,6 +2,7 @@ import { evaluateCondition } from '../workflow-parser/evaluate.ts'
 import type { Scope } from '../workflow-parser/scope.ts'
 import { emitEnd } from './emit-steps.ts'
 import { evaluateBoolean, evaluateEnvironment } from './evaluate-settings.ts'
+import { isFailure } from './job-graph.ts'
 import type { ReportedStep } from './plan-steps.ts'
 import { reportStep } from './report-step.ts'
 import {
@@ -35,7 +36,7 @@ export async function runPostSteps(running: RunningJob, jobList: StepList): Prom
     // The state of the job counts, not that of an action that has ended.
     const list = { ...post.list, failed, cancelSignal, killSignal }
     const conclusion = await runHook(running, post.reported, { ...post, list })
-    if (conclusion === 'failure' || conclusion === 'timed_out') jobList.failed ??= conclusion
+    if (isFailure(conclusion)) jobList.failed ??= conclusion
   }
 }
 

@@ -1,3 +1,4 @@
+import { isFailure } from './job-graph.ts'
 import { type PlannedStep, preStepsOf } from './plan-steps.ts'
 import { runHook } from './post-steps.ts'
 import { conditionOf, registerPost, runProgram } from './run-program.ts'
@@ -23,6 +24,6 @@ export async function runPreSteps(
         return runProgram({ ...options, planned, file: hook.file })
       },
     })
-    if (conclusion === 'failure' || conclusion === 'timed_out') list.failed ??= conclusion
+    if (isFailure(conclusion)) list.failed ??= conclusion
   }
 }

@@ -2,6 +2,7 @@ import { evaluateCondition } from '../workflow-parser/evaluate.ts'
 import type { Scope } from '../workflow-parser/scope.ts'
 import { applyContinueOnError, emitEnds, emitFailure } from './emit-steps.ts'
 import { evaluateBoolean, evaluateEnvironment } from './evaluate-settings.ts'
+import { isFailure } from './job-graph.ts'
 import type { Conclusion } from './plan.ts'
 import { joinNames, nameOf, type PlannedStep } from './plan-steps.ts'
 import { reportStep } from './report-step.ts'
@@ -22,7 +23,7 @@ export async function runSteps(
   for (const planned of steps) {
     const { conclusion, end } = await runStep(running, list, planned)
     const { step } = planned
-    if (conclusion === 'failure' || conclusion === 'timed_out') list.failed ??= conclusion
+    if (isFailure(conclusion)) list.failed ??= conclusion
     if (step.id === undefined) continue
     const { outputs } = end
     list.results[step.id] = {
