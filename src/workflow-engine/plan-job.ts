@@ -136,13 +136,15 @@ function keptJob(
   owner: RunningWorkflow,
   { id, name, matrix }: { id: string; name: string; matrix: string },
 ): ReusedJob | undefined {
+  if (plan.kept.length === 0) return undefined
+  const known = { file: owner.file.path, id: jobIdIn(owner, id), matrix: mask(matrix) }
   const same = plan.kept.filter(
-    (one) =>
-      one.file === owner.file.path && one.id === jobIdIn(owner, id) && one.matrix === mask(matrix),
+    (one) => one.file === known.file && one.id === known.id && one.matrix === known.matrix,
   )
   if (owner.callers.length === 0) return same[0]
   // Jobs of a workflow that a matrix calls differ in their names alone, if at all.
-  const named = same.filter((one) => one.name === mask(name))
+  const maskedName = mask(name)
+  const named = same.filter((one) => one.name === maskedName)
   return named.length === 1 ? named[0] : undefined
 }
 
