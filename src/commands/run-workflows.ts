@@ -110,19 +110,14 @@ type Execution = {
 
 async function execute({ git, tree, plan, workFolder, flags, options }: Execution) {
   const { settings, path, terminal, signal, kill, folder } = options
-  const { readOnlyPaths } = toSandboxOptions(settings)
+  const { mode, limits, readOnlyPaths } = toSandboxOptions(settings)
   const sandbox = await openSandbox({
     folder: await mkdtemp(join(workFolder, 'workspaces-')),
     path,
     ...toNetwork(flags.network, settings),
-    mode: settings.sandbox,
+    mode,
     ownUserAllowed: true,
-    limits: {
-      memoryMaxBytes: settings.stepMemoryMaxBytes,
-      processesMax: settings.stepProcesses,
-      fileMaxBytes: settings.stepFileMaxBytes,
-      freeSpaceMinBytes: settings.freeSpaceMinBytes ?? 0,
-    },
+    limits: { ...limits, freeSpaceMinBytes: settings.freeSpaceMinBytes ?? 0 },
     readOnlyPaths,
     hiddenPaths: [workFolder],
   })
