@@ -1,7 +1,7 @@
 import { pipeline, Readable } from 'node:stream'
 import { constants, createGzip, createZstdDecompress } from 'node:zlib'
 import { Problem } from '../base/problem.ts'
-import { runFileContentType } from '../runner-api/runner-api.ts'
+import { runFileContentType } from '../runner-api/run-file-transfers.ts'
 
 /** The formats in which an artifact can be downloaded, with their content types. */
 export const artifactTypes = {

@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream'
-import { cacheKeyHeader, runFileContentType } from '../runner-api/runner-api.ts'
+import { cacheKeyHeader, runFileContentType } from '../runner-api/run-file-transfers.ts'
 import type { RunStorage, SavedArtifact } from '../workflow-engine/run-storage.ts'
 import type { RunConnection } from './run-connection.ts'
 import { limitStall, UnexpectedResponseError } from './server-client.ts'
