@@ -1,8 +1,8 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
-import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Transform } from 'node:stream'
+import { Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { ignoreAbsence } from '../base/absence.ts'
 import type { NewArtifact, RunStorage } from '../workflow-engine/run-storage.ts'
@@ -73,7 +73,7 @@ export function createFolderStorage({ caches, artifacts, cachesMaxBytes }: Optio
       const path = pathOf(key, version)
       const { size } = await store(path + archiveEnd, content, signal)
       const kept: KeptCache = { key, version, savedAt: Date.now(), size }
-      await writeFile(`${path}.json`, JSON.stringify(kept))
+      await store(`${path}.json`, Readable.from([JSON.stringify(kept)]), signal)
       await prune()
       return 'saved'
     },
