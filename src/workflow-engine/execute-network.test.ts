@@ -46,6 +46,18 @@ test(
 )
 
 test(
+  'the log of a step that reads several files says once which hosts it has',
+  options,
+  async () => {
+    const { steps } = await engine.run({
+      workflows: 'network: none\nsteps: [{ uses: denoland/setup-deno@v2 }]\n',
+    })
+    const lines = steps[0]?.output.match(/^Network: .*$/gm)
+    assert.deepEqual(lines, ['Network: none, as the workflow says.'])
+  },
+)
+
+test(
   'a job narrows the network, `none` included, and overrides the workflow',
   options,
   async () => {

@@ -29,7 +29,7 @@ export async function runStepCommand(options: Options): Promise<StepEnd> {
   const { running, number, script, command, cwd, env, github, timeoutMs, signal, output } = options
   const { run, workspace } = running
   const { hosts, line } = running.network
-  if (line !== undefined) await output.note(`${line}\n`)
+  if (line !== undefined) await output.noteOnce(`${line}\n`)
   const isProxied = typeof hosts !== 'string'
   const files = openStepFiles(workspace, number, script)
   const commandEnd = await workspace.run({

@@ -38,7 +38,7 @@ export function createStepOutput({
   const readCommand = createCommandReader()
   const limited = createHeadAndTail({ maxBytes: outputMaxBytes, emit })
   const stream: MaskedStream = masker.stream()
-  const shownAdvice = new Set<string>()
+  const shownOnce = new Set<string>()
   const state: Record<string, string> = {}
   let stateLength = 0
   let pieces: Buffer[] = []
@@ -110,11 +110,24 @@ export function createStepOutput({
       case 'debug':
         return showsDebug ? undefined : nothing
       case 'disabled':
-        if (shownAdvice.has(command.advice)) return undefined
-        shownAdvice.add(command.advice)
+        if (isRepeated(command.advice)) return undefined
         return Buffer.concat([line, Buffer.from(`${command.advice}\n`)])
     }
   }
+
+  /** Whether a line that is shown once has been shown. */
+  function isRepeated(line: string): boolean {
+    if (shownOnce.has(line)) return true
+    shownOnce.add(line)
+    return false
+  }
+
+  const note = (text: string) =>
+    inOrder(async () => {
+      // The masker may hold back the rest of a line that is already shown.
+      const start = isAtLineStart ? '' : '\n'
+      await show(Buffer.from(start + masker.mask(text)))
+    })
 
   function saveState(name: string, value: string): void {
     stateLength += name.length + value.length
@@ -127,12 +140,11 @@ export function createStepOutput({
     /** Takes output; the caller must wait for the promise before the next call. */
     push: (bytes: Buffer) => inOrder(() => push(bytes)),
     /** Adds a line of the runner, also while there is output. It never separates the parts of a secret. */
-    note: (text: string) =>
-      inOrder(async () => {
-        // The masker may hold back the rest of a line that is already shown.
-        const start = isAtLineStart ? '' : '\n'
-        await show(Buffer.from(start + masker.mask(text)))
-      }),
+    note,
+    /** The same, unless the output has the line. */
+    async noteOnce(text: string): Promise<void> {
+      if (!isRepeated(text)) await note(text)
+    },
     /** Emits the rest. */
     end: () =>
       inOrder(async () => {
