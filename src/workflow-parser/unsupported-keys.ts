@@ -24,14 +24,6 @@ export const unsupportedInJob: Readonly<Record<string, FieldMessage>> = {
     'Jobs do not run in containers.',
     'Remove it: steps run in a sandbox with the tools of the runner on PATH.',
   ],
-  environment: [
-    'Deployment environments are not supported.',
-    'Remove it; use the secrets of the repository, and "if" for conditions.',
-  ],
-  concurrency: [
-    '"concurrency" is for the whole workflow.',
-    'Write it at the top level of the file, beside "jobs".',
-  ],
   snapshot: ['Runner images are not supported.', 'Remove it.'],
   on: ['"on" is for the whole workflow.', 'Write it at the top level of the file, beside "jobs".'],
   run: ['"run" is a key of a step.', 'Write "steps:" with "- run: a command".'],
