@@ -79,6 +79,11 @@ export function itemsOf(field: Field): Field[] {
   }))
 }
 
+/** Whether a value is absent, as in `name:`. */
+export function isNull(node: SourceNode | undefined): boolean {
+  return node?.kind === 'scalar' && node.value === null
+}
+
 /** The kind of a value, for messages. */
 export function kindOf(node: SourceNode): string {
   if (node.kind === 'map') return 'a mapping'

@@ -1,5 +1,5 @@
 import { type FaultList, quoted } from './fault-list.ts'
-import { type Field, openFields } from './fields.ts'
+import { type Field, isNull, openFields } from './fields.ts'
 import { openIdentified } from './identifiers.ts'
 import { isNodeVersion, readProgram, rejectProgramKeys } from './read-program.ts'
 import { readSteps } from './read-steps.ts'
@@ -87,8 +87,7 @@ function readInputs(field: Field | undefined, faults: FaultList): Action['inputs
   const inputs = openIdentified(field, faults, 'Write "name:" and "description" in it.')
   return Object.fromEntries(
     inputs.map((entry) => {
-      const isEmpty = entry.node.kind === 'scalar' && entry.node.value === null
-      const fields = isEmpty ? undefined : openFields(entry, inputShape, faults)
+      const fields = isNull(entry.node) ? undefined : openFields(entry, inputShape, faults)
       const required = readBoolean(fields?.get('required'), faults) ?? false
       return [entry.name, { required, default: readDefault(fields?.get('default'), faults) }]
     }),
@@ -96,8 +95,7 @@ function readInputs(field: Field | undefined, faults: FaultList): Action['inputs
 }
 
 function readDefault(field: Field | undefined, faults: FaultList): Template | undefined {
-  const isEmpty = field?.node.kind === 'scalar' && field.node.value === null
-  return isEmpty ? undefined : readTemplate(field, 'action.input-default', faults)
+  return isNull(field?.node) ? undefined : readTemplate(field, 'action.input-default', faults)
 }
 
 function readOutputs(field: Field | undefined, faults: FaultList): Record<string, Template> {

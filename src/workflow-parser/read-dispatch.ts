@@ -1,6 +1,6 @@
 import { readInputs } from './dispatch-inputs.ts'
 import { type FaultList, listed, quoted } from './fault-list.ts'
-import { type Field, type NamedField, openFields } from './fields.ts'
+import { type Field, isNull, type NamedField, openFields } from './fields.ts'
 import { openIdentified } from './identifiers.ts'
 import { readBoolean, readText, readTexts } from './values.ts'
 import type { Input } from './workflow.ts'
@@ -24,8 +24,9 @@ export function readDispatchInputs(
 ): Record<string, Input> {
   const inputs = field && openFields(field, dispatchShape, faults)?.get('inputs')
   if (!inputs) return {}
-  const isEmpty = inputs.node.kind === 'scalar' && inputs.node.value === null
-  const entries = isEmpty ? [] : openIdentified(inputs, faults, 'Write "name:" and "type" in it.')
+  const entries = isNull(inputs.node)
+    ? []
+    : openIdentified(inputs, faults, 'Write "name:" and "type" in it.')
   const excess = entries[maxInputs]
   if (excess) {
     const message = `There are ${entries.length} inputs; the maximum is ${maxInputs}.`
@@ -35,8 +36,7 @@ export function readDispatchInputs(
 }
 
 function readInput(entry: NamedField, faults: FaultList): Input {
-  const isEmpty = entry.node.kind === 'scalar' && entry.node.value === null
-  const fields = isEmpty ? undefined : openFields(entry, inputShape, faults)
+  const fields = isNull(entry.node) ? undefined : openFields(entry, inputShape, faults)
   const type = readType(fields?.get('type'), faults)
   const optionsField = fields?.get('options')
   const input: Input = {

@@ -1,6 +1,6 @@
 import { cronFault } from './cron.ts'
 import { type FaultList, listed, quoted } from './fault-list.ts'
-import { type Field, itemsOf, kindOf, openFields, openList } from './fields.ts'
+import { type Field, isNull, itemsOf, kindOf, openFields, openList } from './fields.ts'
 import { foreignEvent } from './foreign-events.ts'
 import { readDispatchInputs } from './read-dispatch.ts'
 import { readPushFilter } from './read-push-filter.ts'
@@ -76,8 +76,7 @@ function eventsOf(field: Field, faults: FaultList): NamedEvent[] {
   }
   if (node.kind === 'map') {
     return node.entries.map(({ key, keyPosition, value }) => {
-      const isAlone = value.kind === 'scalar' && value.value === null
-      const details = isAlone ? undefined : { label: quoted(key), node: value, keyPosition }
+      const details = isNull(value) ? undefined : { label: quoted(key), node: value, keyPosition }
       return { name: key, details, position: keyPosition }
     })
   }

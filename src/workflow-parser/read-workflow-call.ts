@@ -1,5 +1,5 @@
 import { type FaultList, listed, quoted } from './fault-list.ts'
-import { type Field, type NamedField, openFields } from './fields.ts'
+import { type Field, isNull, type NamedField, openFields } from './fields.ts'
 import { openIdentified } from './identifiers.ts'
 import { readBoolean, readExpression, readTemplate, readText } from './values.ts'
 import type { CallInput, CallInterface, Template } from './workflow.ts'
@@ -33,13 +33,13 @@ function readEach<T>(
   faults: FaultList,
   read: (entry: NamedField, faults: FaultList) => T,
 ): Record<string, T> {
-  if (!field || isNothing(field)) return {}
+  if (!field || isNull(field.node)) return {}
   const entries = openIdentified(field, faults, 'Write "name:" and its keys.')
   return Object.fromEntries(entries.map((entry) => [entry.name, read(entry, faults)]))
 }
 
 function readInput(entry: NamedField, faults: FaultList): CallInput {
-  const fields = isNothing(entry) ? undefined : openFields(entry, inputShape, faults)
+  const fields = isNull(entry.node) ? undefined : openFields(entry, inputShape, faults)
   const named = fields?.get('type')
   const name = readText(named, faults)
   const type = types.find((one) => one === name)
@@ -61,7 +61,7 @@ function readDefault(
   type: CallInput['type'],
   faults: FaultList,
 ): CallInput['default'] {
-  if (!field || isNothing(field)) return undefined
+  if (!field || isNull(field.node)) return undefined
   if (type === 'string') return readTemplate(field, 'call.input-default', faults)
   const { node } = field
   const value = node.kind === 'scalar' ? node.value : undefined
@@ -84,10 +84,6 @@ function readOutput(entry: NamedField, faults: FaultList): Template {
 }
 
 function readSecret(entry: NamedField, faults: FaultList): { required: boolean } {
-  const fields = isNothing(entry) ? undefined : openFields(entry, secretShape, faults)
+  const fields = isNull(entry.node) ? undefined : openFields(entry, secretShape, faults)
   return { required: readBoolean(fields?.get('required'), faults) ?? false }
-}
-
-function isNothing({ node }: Field): boolean {
-  return node.kind === 'scalar' && node.value === null
 }

@@ -1,6 +1,6 @@
 import { checkCondition, checkTemplate } from './check-expression.ts'
 import { type FaultList, quoted } from './fault-list.ts'
-import { type Field, itemsOf, kindOf, type NamedField, openNamed } from './fields.ts'
+import { type Field, isNull, itemsOf, kindOf, type NamedField, openNamed } from './fields.ts'
 import type { ScalarNode, SourceNode } from './source-node.ts'
 import type { Environment, Template, TemplateTree } from './workflow.ts'
 import type { WorkflowKey } from './workflow-keys.ts'
@@ -142,8 +142,7 @@ export function readTemplates(
   const entries = openNamed(field, faults, 'Write "NAME: value" lines.').flatMap((entry) => {
     checkName(entry)
     const { node } = entry
-    const isNothing = node.kind === 'scalar' && node.value === null
-    const template = isNothing
+    const template = isNull(node)
       ? { text: '', position: node.position }
       : readTemplate(entry, workflowKey, faults)
     return template ? [[entry.name, template] as const] : []
