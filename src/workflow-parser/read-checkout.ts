@@ -1,6 +1,6 @@
 import { type FaultList, quoted } from './fault-list.ts'
 import { type Field, type FieldMessage, type NamedField, openNamed } from './fields.ts'
-import { readTemplate } from './values.ts'
+import { hasExpression, readTemplate } from './values.ts'
 import type { AnyStep, CheckoutStep } from './workflow.ts'
 import type { WorkflowKey } from './workflow-keys.ts'
 
@@ -49,7 +49,7 @@ export function readCheckout(
   for (const entry of field ? openNamed(field, faults, 'Remove "with".') : []) {
     const { name } = entry
     if (name === 'ref' || name === 'repository') {
-      if (isExpression(entry)) step[name] = readTemplate(entry, workflowKey, faults)
+      if (hasExpression(entry.node)) step[name] = readTemplate(entry, workflowKey, faults)
       else if (textOf(entry) !== '') refuseOther(entry, faults)
     } else checkInput(entry, faults)
   }
@@ -82,10 +82,6 @@ function refuseOther({ keyPosition, name }: NamedField, faults: FaultList): void
     'Remove it. A "run" step can clone another repository or commit, if it has the network.'
   const what = name === 'ref' ? 'commit' : 'repository'
   faults.add(keyPosition, `Only the ${what} of the run can be checked out.`, instead)
-}
-
-function isExpression({ node }: Field): boolean {
-  return node.kind === 'scalar' && typeof node.value === 'string' && node.value.includes('${{')
 }
 
 function textOf({ node }: Field): string {

@@ -3,7 +3,7 @@ import { type Field, kindOf, openFields, openMap } from './fields.ts'
 import { checkIdentifier, createUniqueness } from './identifiers.ts'
 import { checkMatrixSize } from './matrix-size.ts'
 import type { MapNode, SourceNode } from './source-node.ts'
-import { readExpression, readFlag, readPositive, readTree } from './values.ts'
+import { hasExpression, readExpression, readFlag, readPositive, readTree } from './values.ts'
 import type { Matrix, Strategy, TemplateTree } from './workflow.ts'
 
 const shape = { name: '"strategy"', keys: ['matrix', 'fail-fast', 'max-parallel'] as const }
@@ -91,9 +91,7 @@ function readCombinations(
 }
 
 function checkCombination(item: SourceNode, key: string, faults: FaultList): void {
-  const isExpression =
-    item.kind === 'scalar' && typeof item.value === 'string' && item.value.includes('${{')
-  if (item.kind === 'map' || isExpression) return
+  if (item.kind === 'map' || hasExpression(item)) return
   const message = `An item of ${quoted(key)} is ${kindOf(item)}, not a mapping.`
   faults.add(item.position, message, 'Write "- name: value".')
 }

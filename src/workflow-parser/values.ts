@@ -105,13 +105,16 @@ export function readExpression(
   faults: FaultList,
   instead: string,
 ): Template | undefined {
-  const isExpression =
-    node.kind === 'scalar' && typeof node.value === 'string' && node.value.includes('${{')
-  if (isExpression) return toTemplate(node, workflowKey, faults)
+  if (hasExpression(node)) return toTemplate(node, workflowKey, faults)
   const what =
     node.kind === 'scalar' && typeof node.value === 'string' ? quoted(node.value) : kindOf(node)
   faults.add(node.position, `${label} is ${what}.`, instead)
   return undefined
+}
+
+/** Whether a value is a text with an expression. */
+export function hasExpression(node: SourceNode): node is ScalarNode & { value: string } {
+  return node.kind === 'scalar' && typeof node.value === 'string' && node.value.includes('${{')
 }
 
 /** Any value, with its texts as templates. */
