@@ -3,26 +3,18 @@ import { readAction } from './read-action.ts'
 import { readSource } from './read-source.ts'
 import { readWorkflow } from './read-workflow.ts'
 import type { SourceNode } from './source-node.ts'
-import type { Action, Fault, Note, SourceFile, Workflow } from './workflow.ts'
+import type { Fault, Note, SourceFile } from './workflow.ts'
 
 /** Parses a workflow file and lists its faults and notes; `workflow` is undefined if there are faults. */
-export function parseWorkflow(file: SourceFile): {
-  workflow: Workflow | undefined
-  faults: Fault[]
-  notes: Note[]
-} {
-  const { result: workflow, faults, notes } = parse(file, readWorkflow)
-  return { workflow, faults, notes }
+export function parseWorkflow(file: SourceFile) {
+  const { result: workflow, ...found } = parse(file, readWorkflow)
+  return { workflow, ...found }
 }
 
-/** Parses the action.yml of a composite action in the same way. */
-export function parseAction(file: SourceFile): {
-  action: Action | undefined
-  faults: Fault[]
-  notes: Note[]
-} {
-  const { result: action, faults, notes } = parse(file, readAction)
-  return { action, faults, notes }
+/** Parses the action.yml of an action in the same way. */
+export function parseAction(file: SourceFile) {
+  const { result: action, ...found } = parse(file, readAction)
+  return { action, ...found }
 }
 
 /** Parses a file of either kind. */
