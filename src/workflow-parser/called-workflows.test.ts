@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { assertFaults, type FaultCase } from '../../test/support/faults.ts'
 import { parseWorkflow } from './parse.ts'
 
-/** A file, and each `line:column message` that it must give, in order. */
-const invalid: [text: string, ...faults: string[]][] = [
+const invalid: FaultCase[] = [
   [
     'jobs:\n  a:\n    uses: a/b/.github/workflows/x.yml@v1\n    steps: [{ run: x }]',
     '3:11 Workflows of other repositories, such as "a/b/.github/workflows/x.yml@v1", cannot be called.',
@@ -45,12 +45,7 @@ const invalid: [text: string, ...faults: string[]][] = [
 test('faults of calls, and of what is called, have lines and columns', () => {
   for (const [text, ...expected] of invalid) {
     const { faults } = parseWorkflow({ path: 'ci.yml', text })
-    assert.deepEqual(
-      faults.map(({ line, column, message }) => `${line}:${column} ${message}`),
-      expected,
-      text,
-    )
-    assert.ok(faults.every(({ instead }) => instead !== ''))
+    assertFaults(text, faults, expected)
   }
 })
 
