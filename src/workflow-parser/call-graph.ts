@@ -1,5 +1,5 @@
 import { readCallInputs } from './call-inputs.ts'
-import { type FaultList, listed, quoted } from './fault-list.ts'
+import { type FaultList, listed, maxFaults, quoted } from './fault-list.ts'
 import { suggest } from './suggest.ts'
 import type {
   CallInterface,
@@ -39,7 +39,7 @@ export function missingWorkflowFaults(
     }))
 }
 
-/** Reports calls that do not fit what is called, circles, and too many levels. */
+/** Reports calls that do not fit what is called, circles, and too many levels; after 50 faults no further calls. */
 export function callGraphFaults(
   roots: readonly Workflow[],
   called: ReadonlyMap<string, Workflow>,
@@ -51,6 +51,8 @@ export function callGraphFaults(
     for (const call of callsOf(caller)) {
       const target = called.get(call.path)
       if (target) checkCall(call, target, add)
+      // This is not in the thread whose time is limited.
+      if (faults.length >= maxFaults) return faults
     }
   }
   for (const root of roots) checkLevels(root, called, add)
@@ -103,9 +105,8 @@ function checkCall(call: WorkflowCall, target: Workflow, add: FaultList['add']):
     add(position, message, 'Add "workflow_call:" to its "on".')
     return
   }
-  for (const message of inputFaults(call, accepted)) {
-    add(position, `${message} (${path})`, `Its inputs are ${namesOf(accepted.inputs)}.`)
-  }
+  const instead = `Its inputs are ${namesOf(accepted.inputs)}.`
+  for (const message of inputFaults(call, accepted)) add(position, `${message} (${path})`, instead)
   checkSecrets(call, accepted, position, add)
 }
 

@@ -202,6 +202,39 @@ test('calls are checked against the workflow that they call', async () => {
   )
 })
 
+test('calls with many names cost the server little', async () => {
+  await using checker = createChecker(patient)
+  const mapping = (count: number, value: string) =>
+    `{ ${Array.from({ length: count }, (_, index) => `n${index}: ${value}`).join(', ')} }`
+  const faultsOf = async (jobs: string, declared: number) => {
+    const on = `{ workflow_call: { inputs: ${mapping(declared, '{ type: string }')}, secrets: ${mapping(declared, '')} } }`
+    const text = `on: push\njobs:\n${jobs}`
+    const files = [{ path: '.svc/workflows/ci.yml', text }]
+    const checked = await checker.check(files, [], [callee('a', on)])
+    return [...checked.workflows, ...checked.called].flatMap(({ faults }) => faults)
+  }
+  const call = (name: string, more: string) =>
+    `  ${name}: { uses: ./.github/workflows/a.yml${more} }\n`
+  const tooMany = call(
+    'a',
+    `, with: ${mapping(1000, 'x').replaceAll('n', 'm')}, secrets: ${mapping(101, 'x')}`,
+  )
+  assert.deepEqual(
+    (await faultsOf(tooMany, 1000)).map(({ message }) => message),
+    [
+      '"with" has 1000 entries; the maximum is 100.',
+      '"secrets" has 101 entries; the maximum is 100.',
+      '"inputs" has 1000 entries; the maximum is 100.',
+      '"secrets" has 1000 entries; the maximum is 100.',
+    ],
+  )
+  const calls = Array.from({ length: 64 }, (_, index) =>
+    call(`job${index}`, `, with: ${mapping(100, 'x').replaceAll('n', 'm')}`),
+  )
+  assert.equal((await faultsOf(calls.join(''), 100)).length, 100)
+  assert.deepEqual(await faultsOf(call('a', `, with: ${mapping(100, 'x')}`), 100), [])
+})
+
 test('calls in a circle, or with too many levels, are faults', async () => {
   await using checker = createChecker(patient)
   const to = (name: string) => `  next: { uses: ./.github/workflows/${name}.yml }`

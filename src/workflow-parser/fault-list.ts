@@ -14,7 +14,7 @@ export type FaultList = {
   notes: () => Note[]
 }
 
-const maxFaults = 50
+export const maxFaults = 50
 const maxShownLines = 20
 
 export function createFaultList({ text }: SourceFile): FaultList {

@@ -62,6 +62,14 @@ export function openNamed(field: Field, faults: FaultList, instead: string): Nam
 
 export type NamedField = Field & { name: string }
 
+/** Reports a mapping with too many entries. */
+export function checkNumberOfEntries(field: Field, max: number, faults: FaultList): void {
+  const { label, node, keyPosition } = field
+  if (node.kind !== 'map' || node.entries.length <= max) return
+  const message = `${label} has ${node.entries.length} entries; the maximum is ${max}.`
+  faults.add(keyPosition, message, 'Combine several values into one string.')
+}
+
 /** Opens a list; otherwise reports a fault and returns undefined. */
 export function openList(field: Field, faults: FaultList, instead: string): Field[] | undefined {
   if (field.node.kind === 'list') return itemsOf(field)

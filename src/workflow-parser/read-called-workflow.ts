@@ -1,5 +1,6 @@
 import { type FaultList, quoted } from './fault-list.ts'
-import { type Field, type FieldMessage, openNamed } from './fields.ts'
+import { checkNumberOfEntries, type Field, type FieldMessage, openNamed } from './fields.ts'
+import { maxCallEntries } from './read-workflow-call.ts'
 import { readTemplates, readText, readTree } from './values.ts'
 import type { TemplateTree, WorkflowCall } from './workflow.ts'
 
@@ -17,6 +18,9 @@ export function readCalledWorkflow(
   if (text === undefined) return undefined
   const fault = faultOf(text)
   if (fault) return void faults.add(uses.node.position, ...fault)
+  for (const field of [inputs, secrets]) {
+    if (field) checkNumberOfEntries(field, maxCallEntries, faults)
+  }
   return {
     path: text.slice('./'.length),
     with: readInputs(inputs, faults),

@@ -1,10 +1,13 @@
 import { type FaultList, listed, quoted } from './fault-list.ts'
-import { type Field, isNull, type NamedField, openFields } from './fields.ts'
+import { checkNumberOfEntries, type Field, isNull, type NamedField, openFields } from './fields.ts'
 import { openIdentified } from './identifiers.ts'
 import { readBoolean, readExpression, readTemplate, readText } from './values.ts'
 import type { CallInput, CallInterface, Template } from './workflow.ts'
 
 const types = ['string', 'boolean', 'number'] as const
+
+/** Inputs, outputs or secrets of a workflow that is called, and those that a call passes. */
+export const maxCallEntries = 100
 
 const shape = { name: '"workflow_call"', keys: ['inputs', 'outputs', 'secrets'] as const }
 
@@ -34,6 +37,7 @@ function readEach<T>(
   read: (entry: NamedField, faults: FaultList) => T,
 ): Record<string, T> {
   if (!field || isNull(field.node)) return {}
+  checkNumberOfEntries(field, maxCallEntries, faults)
   const entries = openIdentified(field, faults, 'Write "name:" and its keys.')
   return Object.fromEntries(entries.map((entry) => [entry.name, read(entry, faults)]))
 }
