@@ -26,7 +26,7 @@ export const runFileSettings = {
   } satisfies Setting<number>,
   artifactMaxDays: {
     variable: 'SVC_ARTIFACT_DAYS_MAX',
-    description: 'Days for which a workflow can keep an artifact at most.',
+    description: 'Maximum number of days for which a workflow can keep an artifact.',
     accepts: days,
     fallback: '90',
     parse: wholeNumber(1, 3650),
@@ -40,14 +40,14 @@ export const runFileSettings = {
   cachesRepositoryMaxBytes: {
     variable: 'SVC_CACHES_REPOSITORY_MAX',
     description:
-      'Maximum size of all caches of a repository; beyond it, those go that were not used for longest.',
+      'Maximum size of all caches of a repository; beyond it, the least recently used are removed.',
     fallback: '5GiB',
     ...size(kib, 1024 * 1024 * gib),
   } satisfies Setting<number>,
   cachesMaxBytes: {
     variable: 'SVC_CACHES_MAX',
     description:
-      'Maximum size of the caches of all repositories; beyond it, those go that were not used for longest.',
+      'Maximum size of the caches of all repositories; beyond it, the least recently used are removed.',
     fallback: '20GiB',
     ...size(kib, 1024 * 1024 * gib),
   } satisfies Setting<number>,

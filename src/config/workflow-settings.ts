@@ -42,7 +42,7 @@ export const workflowSettings = {
   stepHosts: {
     variable: 'SVC_STEP_HOSTS',
     description:
-      'Hosts that workflow steps may reach, through a proxy of the runner: the most that `network` of a workflow can choose from, and what a workflow without it gets. A host with an inner address is refused unless its address, or the word for it, is listed, too.',
+      'Hosts that workflow steps may reach, through a proxy of the runner: the most that `network` of a workflow can choose from, and what a workflow without it gets. A name whose address is not public is refused unless that address, or the word for it (private or loopback), is listed, too.',
     accepts: listedHostsForm,
     fallback: 'none',
     unset: 'none',
