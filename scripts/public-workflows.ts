@@ -137,7 +137,9 @@ const count = (verdict: Row['verdict']) => rows.filter((row) => row.verdict === 
 process.stdout.write(line(['project', 'file', 'commit', 'verdict', 'what the check says']))
 process.stdout.write(line(['---', '---', '---', '---', '---']))
 for (const { cells } of rows) process.stdout.write(line(cells))
+const [unchanged, oneLine] = [count('unchanged'), count('one line')]
 process.stdout.write(
-  `\n${rows.length} files: ${count('unchanged')} unchanged, ${count('one line')} with one changed line, ` +
-    `${count('more lines')} with more, ${count('cannot')} cannot.\n`,
+  `\n${rows.length} files: ${unchanged} unchanged, ${oneLine} with one changed line, ` +
+    `${count('more lines')} with more, ${count('cannot')} cannot: ` +
+    `${Math.round((100 * (unchanged + oneLine)) / rows.length)} % need no change or one line.\n`,
 )
