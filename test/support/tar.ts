@@ -37,7 +37,8 @@ function header({ name, type = '0', mode = 0o644, link = '' }: TarEntry, size: n
   block.write('ustar\x0000', 257)
   block.write('0000001\0', 329)
   block.write('0000003\0', 337)
-  const sum = block.reduce((all, byte) => all + byte, 0)
+  let sum = 0
+  for (const byte of block) sum += byte
   block.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148)
   return block
 }
