@@ -175,7 +175,7 @@ function endOnSignal(git: Pick<App['git'], 'killAll'>): void {
 // Without openExistingApp, which requires a healthy data directory and migrates the database.
 async function doctor(
   { repository, fsck, json = false }: DoctorCommandOptions,
-  ofRunner = false,
+  ofRunner: boolean,
 ): Promise<void> {
   // Loaded lazily: a server does not need it.
   const { createDoctor } = await import('./doctor/doctor.ts')
