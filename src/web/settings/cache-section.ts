@@ -17,7 +17,7 @@ export function cacheSection(
   const bytes = caches.reduce((sum, { size }) => sum + size, 0)
   return section(
     'Caches',
-    'What workflow runs keep for later ones. Those that are not used go by themselves.',
+    'What workflow runs keep for later ones. Those that are not used are deleted automatically.',
     html`<div class="card">
 <p class="pad soft">${caches.length === 0 ? 'There are no caches.' : html`${counted(caches.length, 'cache')}, ${toSize(bytes)}.`}</p>
 ${
