@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { Permission } from '../src/access/permissions.ts'
-import { patternOf } from '../src/http/route-pattern.ts'
+import { matchPage } from '../src/web/match.ts'
 import { logIn, type PageClient } from './support/page-client.ts'
 import {
   actions,
@@ -78,8 +78,8 @@ async function formsOf(client: PageClient, address: string): Promise<Set<string>
   const targets = [...text.matchAll(/<form[^>]* action="([^"]+)"/g)].map(
     ([, target = '']) => target,
   )
-  const found = actions.filter(({ path }) => targets.some((one) => patternOf(path).test(one)))
-  return new Set(found.map(({ path }) => path))
+  const found = targets.map((target) => matchPage(actions, 'POST', target.split('?', 1)[0] ?? ''))
+  return new Set(found.flatMap((match) => (match ? [match.route.path] : [])))
 }
 
 test('a form is shown to all whom the API allows what it does, and to no others', async () => {

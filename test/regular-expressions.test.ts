@@ -15,7 +15,6 @@ const builders = [
   'src/event-log/event-routes.ts',
   'src/git-server/upload-pack/cache-key.ts',
   'src/git/process/limit-exceeded.ts',
-  'src/http/route-pattern.ts',
   'src/workflow-parser/cron.ts',
 ]
 
@@ -37,7 +36,6 @@ test('every composed regular expression takes linear time', async () => {
   const original = globalThis.RegExp
   await using service = await startService()
   const document: unknown = await (await fetch(`${service.url}/openapi.json`)).json()
-  const paths = Object.keys((document as { paths: object }).paths)
   globalThis.RegExp = new Proxy(original, {
     construct(target, [pattern, flags = '']) {
       made.set(String(pattern), String(flags))
@@ -47,13 +45,11 @@ test('every composed regular expression takes linear time', async () => {
   try {
     // Loaded anew, so that what they make as they are loaded is seen.
     for (const path of builders) await import(`../${path}?made`)
-    const { patternOf } = await import('../src/http/route-pattern.ts')
-    for (const path of paths) patternOf(path.replaceAll(/\{(\w+)\}/g, ':$1'))
   } finally {
     globalThis.RegExp = original
   }
   const ofSchemas = patternsIn(document)
-  assert.ok(made.size > paths.length / 2 && ofSchemas.length > 0)
+  assert.ok(made.size > 0 && ofSchemas.length > 0)
   for (const pattern of new Set(ofSchemas)) await assertLinear(pattern, 'u', 'a JSON schema')
   for (const [pattern, flags] of made) await assertLinear(pattern, flags, 'made')
   const found = globSync('src/**/*.ts', { cwd: root })

@@ -40,9 +40,10 @@ import {
   toProblemDocument,
 } from './problem-response.ts'
 import { type CompletedRequest, createRequestLog } from './request-log.ts'
+import { splitTarget } from './request-target.ts'
 import { createRightsCheck } from './rights-check.ts'
 import type { JsonRoute, PublicRoute, Route } from './route.ts'
-import { patternOf, precedes } from './route-pattern.ts'
+import { type Address, createRouteTable } from './route-table.ts'
 import { createStreams } from './streams.ts'
 import { createSubcalls } from './subcalls.ts'
 import { assertParameters, queryOf } from './validation.ts'
@@ -83,6 +84,7 @@ export function createHttpServer(options: Options) {
   const requestLog = createRequestLog(options)
   const forwarded = createForwarded(settings.trustedProxies)
   const callers = new WeakMap<IncomingMessage, Caller>()
+  const served = new WeakMap<FastifyRequest, JsonRoute | PublicRoute>()
   const perform = createJsonCalls({
     routes,
     requestLog,
@@ -93,6 +95,7 @@ export function createHttpServer(options: Options) {
     stopping: stopping.signal,
   })
   const serveJson = createJsonRoutes({ settings, openRequests, perform })
+  const findRoutes = createRouteTable(routes)
   const pageRequests = createPageRequests({
     load: options.loadPages,
     isOn: settings.pages,
@@ -106,10 +109,12 @@ export function createHttpServer(options: Options) {
     requestLog,
   })
   const connectionErrors = createConnectionErrors(
-    async (url) => (await pageRequests.methodProblem(url)) ?? methodProblem(routes, url),
+    async (url) =>
+      (await pageRequests.methodProblem(url)) ??
+      methodProblem(findRoutes(splitTarget({ url }).path)),
   )
   const serveStream = createStreams({
-    routes,
+    findRoutes,
     admit,
     clientAddress: forwarded.addressOf,
     openRequests,
@@ -134,10 +139,23 @@ export function createHttpServer(options: Options) {
     frameworkErrors: (error, request, reply) => sendProblem(request, reply, fromFastify(error)),
   })
 
+  // In a hook, since Fastify would check content types and read the body before a handler: a forbidden caller gets no
+  // validation errors.
   app.addHook('onRequest', async (request, reply) => {
     setCommonHeaders(request, reply)
-    // Before Fastify checks methods and content types itself.
-    if (request.is404) return respondToUnknown(request, reply)
+    const address = findRoutes(splitTarget(request.raw).path)
+    const route = address?.byMethod.get(request.method === 'HEAD' ? 'GET' : request.method)
+    if (!address || !route || route.kind === 'stream')
+      return respondToUnknown(address, request, reply)
+    served.set(request, route)
+    if (route.kind === 'public') return servePublic(route, request, reply)
+    return serveJson(route, {
+      request,
+      reply,
+      params: address.params,
+      caller: callerOf(request),
+      publicOrigin: () => publicOriginOf(request.raw),
+    })
   })
   app.addHook('onSend', async (request, reply) => {
     if (isUnread(request.raw)) {
@@ -153,45 +171,22 @@ export function createHttpServer(options: Options) {
       requestId: request.id,
       url: request.url,
       ...callerOf(request),
-      isPolling: routeOf(request)?.isPolling ?? false,
+      isPolling: served.get(request)?.isPolling ?? false,
       method: request.method,
-      route: routeOf(request)?.path ?? 'other',
+      route: served.get(request)?.path ?? 'other',
       status: reply.statusCode,
       seconds: reply.elapsedTime / 1000,
     })
   })
   app.setErrorHandler((error, request, reply) => sendProblem(request, reply, fromFastify(error)))
 
-  for (const route of routes) {
-    if (route.kind === 'stream') continue
-    app.route({
-      method: route.method,
-      url: toFastifyPath(route.path),
-      exposeHeadRoute: true,
-      config: { route },
-      // Routes run in the first hook, before the body is read: a forbidden caller gets no validation errors.
-      onRequest: handlerOf(route),
-      handler: () => {},
-    })
-  }
-
-  function handlerOf(route: JsonRoute | PublicRoute) {
-    // The router matches the method first, so GET /repos/import would match the repository "import".
-    const others = routes.filter((other) => precedes(other, route))
-    const before = [...new Set(others.map(({ path }) => path))].map(patternOf)
-    return async (request: FastifyRequest, reply: FastifyReply) => {
-      const path = request.url.split('?', 1)[0] ?? ''
-      if (before.some((pattern) => pattern.test(path))) return respondToUnknown(request, reply)
-      return route.kind === 'json'
-        ? serveJson(route, {
-            request,
-            reply,
-            caller: callerOf(request),
-            publicOrigin: () => publicOriginOf(request.raw),
-          })
-        : servePublic(route, request, reply)
-    }
-  }
+  // The hook has responded: see above.
+  app.route({
+    method: [...new Set(routes.map(({ method }) => method))],
+    url: '*',
+    exposeHeadRoute: true,
+    handler: () => {},
+  })
 
   function callerOf({ raw }: FastifyRequest): Caller {
     const known = callers.get(raw)
@@ -232,9 +227,13 @@ export function createHttpServer(options: Options) {
     return reply.type(problemContentType).send(document)
   }
 
-  function respondToUnknown(request: FastifyRequest, reply: FastifyReply) {
-    const allow = methodsAt(routes, request.url)
-    if (allow.length === 0 || request.method !== 'OPTIONS') throw methodProblem(routes, request.url)
+  function respondToUnknown(
+    address: Address<Route> | undefined,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ) {
+    const allow = methodsAt(address)
+    if (allow.length === 0 || request.method !== 'OPTIONS') throw methodProblem(address)
     return reply.status(204).header('allow', allow.join(', ')).send()
   }
 
@@ -293,15 +292,6 @@ function toServer(listener: RequestListener): Server {
 function setCommonHeaders(request: FastifyRequest, reply: FastifyReply): void {
   reply.header('x-request-id', request.id)
   for (const [name, value] of commonHeaders) reply.header(name, value)
-}
-
-function routeOf(request: FastifyRequest): Route | undefined {
-  // Unset for unknown addresses.
-  return (request.routeOptions.config as { route?: Route } | undefined)?.route
-}
-
-function toFastifyPath(path: string): string {
-  return path.replace(/:\w+\*$/, '*')
 }
 
 function fromFastify(error: unknown): unknown {

@@ -19,7 +19,12 @@ type Dependencies = Pick<JsonCallParts, 'openRequests'> & {
 // A body takes several times its size while it is worked on.
 const largeBodyLimits = { overall: 4, perKey: 2, waiting: 100, waitMs: 30_000 }
 
-type Exchange = { request: FastifyRequest; reply: FastifyReply; caller: Caller } & PublicOrigin
+type Exchange = {
+  request: FastifyRequest
+  reply: FastifyReply
+  params: Record<string, string>
+  caller: Caller
+} & PublicOrigin
 
 /** Serves requests of JSON routes. */
 export function createJsonRoutes({ settings, openRequests, perform }: Dependencies) {
@@ -46,7 +51,7 @@ export function createJsonRoutes({ settings, openRequests, perform }: Dependenci
   }
 
   return async (route: JsonRoute, exchange: Exchange) => {
-    const { request, reply, caller, publicOrigin } = exchange
+    const { request, reply, params, caller, publicOrigin } = exchange
     // Held until the response: until then, what came of the body is in memory.
     using permits = new DisposableStack()
     const result = await perform(route, {
@@ -57,7 +62,7 @@ export function createJsonRoutes({ settings, openRequests, perform }: Dependenci
       response: reply.raw,
       publicOrigin,
       url: request.url,
-      params: paramsOf(route, request),
+      params,
       query: queryOf(request),
       readBody: () => readBody(route, exchange, permits),
       openBody: (contentType) => openBody(contentType, exchange),
@@ -101,11 +106,4 @@ function sendResult(
   if (result instanceof SerializedJson) return reply.send(result.bytes)
   const isJson = route.produces === jsonContentType && !(result instanceof Readable)
   return reply.send(isJson ? `${JSON.stringify(result)}\n` : result)
-}
-
-function paramsOf(route: JsonRoute, request: FastifyRequest): Record<string, string> {
-  // The router sets each parameter to a string.
-  const { '*': rest, ...params } = request.params as Record<string, string>
-  const [, name] = /:(\w+)\*$/.exec(route.path) ?? []
-  return name === undefined ? params : { ...params, [name]: rest ?? '' }
 }

@@ -11,12 +11,12 @@ import { lfsContentType, problemHeaders, statusOf, toLfsError } from './problem-
 import type { RequestLog } from './request-log.ts'
 import { splitTarget } from './request-target.ts'
 import type { Route, StreamRoute } from './route.ts'
-import { patternOf } from './route-pattern.ts'
+import type { RouteTable } from './route-table.ts'
 import { assertParameters } from './validation.ts'
 import { ResponseWatch } from './watch-response.ts'
 
 type Dependencies = {
-  routes: Route[]
+  findRoutes: RouteTable<Route>
   admit: Admit
   clientAddress: Forwarded['addressOf']
   openRequests: Pick<OpenRequests, 'controllerOf'>
@@ -31,19 +31,14 @@ type Matched = { route: StreamRoute; params: Record<string, string>; query: URLS
  * such a response. Returns whether a request is for one of these routes.
  */
 export function createStreams(dependencies: Dependencies) {
-  const { routes, admit, clientAddress, openRequests, accessWatch, requestLog } = dependencies
-  const streams = routes.filter((route) => route.kind === 'stream')
+  const { findRoutes, admit, clientAddress, openRequests, accessWatch, requestLog } = dependencies
 
   function match(request: IncomingMessage): Matched | undefined {
-    const { method } = request
     const { path, query: text } = splitTarget(request)
-    for (const route of streams) {
-      const params = route.method === method && patternOf(route.path).exec(path)?.groups
-      if (!params) continue
-      const query = new URLSearchParams(text)
-      return path.includes('%') ? decoded({ route, params, query }) : { route, params, query }
-    }
-    return undefined
+    const address = findRoutes(path)
+    const route = address?.byMethod.get(request.method ?? '')
+    if (!address || route?.kind !== 'stream') return undefined
+    return { route, params: address.params, query: new URLSearchParams(text) }
   }
 
   async function serve(
@@ -133,16 +128,5 @@ export function createStreams(dependencies: Dependencies) {
       sendProblem(matched.route, request, response, await requestLog.problemOf(error, requestId))
     })
     return true
-  }
-}
-
-// A malformed encoding matches no route here; Fastify's handler reports it.
-function decoded({ params, ...rest }: Matched): Matched | undefined {
-  try {
-    const entries = Object.entries(params)
-    const texts = entries.map(([name, text]) => [name, decodeURIComponent(text)])
-    return { ...rest, params: Object.fromEntries(texts) }
-  } catch {
-    return undefined
   }
 }

@@ -1,4 +1,4 @@
-import { readdir, readFile } from 'node:fs/promises'
+import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** The environment variable that marks the git processes of a server, and their children. */
@@ -10,7 +10,7 @@ const pollIntervalMs = 5
 export async function endOrphans(...owners: string[]): Promise<number> {
   const ended = new Set<number>()
   for (;;) {
-    const orphans = await processesOf(owners)
+    const orphans = processesOf(owners)
     if (orphans.length === 0) return ended.size
     for (const pid of orphans) {
       ended.add(pid)
@@ -20,14 +20,22 @@ export async function endOrphans(...owners: string[]): Promise<number> {
   }
 }
 
-async function processesOf(owners: string[]): Promise<number[]> {
-  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number)
+// Synchronously: a file of /proc is read in microseconds, where a promise for each process takes longer.
+function processesOf(owners: string[]): number[] {
   const marks = owners.map((owner) => `\0${ownerVariable}=${owner}\0`)
-  const found = await Promise.all(
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .filter((pid) => marks.some((mark) => `\0${environmentOf(pid)}`.includes(mark)))
+    .map(Number)
+}
+
+function environmentOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, 'utf8')
+  } catch {
     // Processes that have just ended, or belong to another user, are unreadable.
-    pids.map((pid) => readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '')),
-  )
-  return pids.filter((_, index) => marks.some((mark) => `\0${found[index]}`.includes(mark)))
+    return ''
+  }
 }
 
 function kill(pid: number): void {

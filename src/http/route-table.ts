@@ -1,0 +1,106 @@
+type Template = { method: string; path: string }
+
+type Node<R> = {
+  /** What follows a segment with this text, decoded. */
+  constants: Map<string, Node<R>>
+  /** What follows a segment with any text. */
+  parameter?: Node<R>
+  /** The routes whose templates end here. */
+  ends?: Ends<R>
+  /** The routes whose templates take the rest of the path from here on. */
+  rest?: Ends<R>
+}
+
+type Ends<R> = { byMethod: Map<string, R>; names: string[] }
+
+/** The routes of an address by method, and what its path has for their parameters, decoded. */
+export type Address<R> = { byMethod: ReadonlyMap<string, R>; params: Record<string, string> }
+
+export type RouteTable<R> = (path: string) => Address<R> | undefined
+
+/**
+ * Creates the lookup of an address by its path as sent; undefined if there is nothing, or the percent-encoding is malformed.
+ * In a template, `:name` is a segment and `:name*`, at its end, the rest of the path; neither is ever empty. Of templates
+ * that both match, a constant takes precedence over a parameter, whatever the method: since there is `POST /repos/import`,
+ * `GET /repos/import` is not the repository of that name. Routes with the same template have the same parameter names.
+ */
+export function createRouteTable<R extends Template>(routes: readonly R[]): RouteTable<R> {
+  const root: Node<R> = { constants: new Map() }
+  for (const route of routes) add(root, route)
+  return (path) => {
+    const segments = toSegments(path)
+    return segments && find(root, segments, [])
+  }
+}
+
+function add<R extends Template>(root: Node<R>, route: R): void {
+  const names: string[] = []
+  let node = root
+  for (const segment of route.path.slice(1).split('/')) {
+    const name = /^:(\w+)\*?$/.exec(segment)?.[1]
+    if (name !== undefined) names.push(name)
+    if (segment.endsWith('*')) {
+      node.rest ??= { byMethod: new Map(), names }
+      addTo(node.rest, route, names)
+      return
+    }
+    node = name === undefined ? constantOf(node, segment) : parameterOf(node)
+  }
+  node.ends ??= { byMethod: new Map(), names }
+  addTo(node.ends, route, names)
+}
+
+function constantOf<R>({ constants }: Node<R>, segment: string): Node<R> {
+  const known = constants.get(segment)
+  if (known) return known
+  const node: Node<R> = { constants: new Map() }
+  constants.set(segment, node)
+  return node
+}
+
+function parameterOf<R>(node: Node<R>): Node<R> {
+  node.parameter ??= { constants: new Map() }
+  return node.parameter
+}
+
+function addTo<R extends Template>(ends: Ends<R>, route: R, names: string[]): void {
+  const { method, path } = route
+  if (ends.byMethod.has(method)) throw new Error(`There are two routes ${method} ${path}`)
+  if (`${ends.names}` !== `${names}`)
+    throw new Error(`Others name the parameters of ${path} differently`)
+  ends.byMethod.set(method, route)
+}
+
+function toSegments(path: string): string[] | undefined {
+  if (!path.startsWith('/')) return undefined
+  const segments = path.slice(1).split('/')
+  if (!path.includes('%')) return segments
+  try {
+    return segments.map(decodeURIComponent)
+  } catch {
+    return undefined
+  }
+}
+
+function find<R>(
+  node: Node<R>,
+  segments: string[],
+  values: string[],
+  at = 0,
+): Address<R> | undefined {
+  const segment = segments[at]
+  if (segment === undefined) return node.ends && toAddress(node.ends, values)
+  const constant = node.constants.get(segment)
+  const exact = constant && find(constant, segments, values, at + 1)
+  if (exact) return exact
+  if (segment !== '' && node.parameter) {
+    const inner = find(node.parameter, segments, [...values, segment], at + 1)
+    if (inner) return inner
+  }
+  const rest = node.rest && segments.slice(at).join('/')
+  return node.rest && rest ? toAddress(node.rest, [...values, rest]) : undefined
+}
+
+function toAddress<R>({ byMethod, names }: Ends<R>, values: string[]): Address<R> {
+  return { byMethod, params: Object.fromEntries(names.map((name, at) => [name, values[at] ?? ''])) }
+}
