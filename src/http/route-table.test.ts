@@ -28,6 +28,7 @@ test('finds constants, parameters and the rest of a path, decoded', () => {
     methods: ['GET'],
     params: { name: 'site', ref: 'refs/heads/a/b' },
   })
+  assert.equal(found('/repos/site/protections/')?.params.ref, '')
   assert.deepEqual(found('/repos/site.git/info/refs')?.params, { repository: 'site.git' })
 })
 
@@ -37,7 +38,7 @@ test('a constant precedes a parameter, whatever the method', () => {
   assert.deepEqual(found('/repos/import/info/refs')?.params, { repository: 'import' })
 })
 
-test('no parameter is empty, and nothing else is at an address', () => {
+test('no segment is empty, and nothing else is at an address', () => {
   for (const path of [
     '',
     '*',
@@ -46,7 +47,6 @@ test('no parameter is empty, and nothing else is at an address', () => {
     '//',
     '/repos//info/refs',
     '/repos/site/',
-    '/repos/site/protections/',
     '/repos/site/protections',
     '/repos/site/info',
     '/Repos',

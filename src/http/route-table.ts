@@ -20,9 +20,9 @@ export type RouteTable<R> = (path: string) => Address<R> | undefined
 
 /**
  * Creates the lookup of an address by its path as sent; undefined if there is nothing, or the percent-encoding is malformed.
- * In a template, `:name` is a segment and `:name*`, at its end, the rest of the path; neither is ever empty. Of templates
- * that both match, a constant takes precedence over a parameter, whatever the method: since there is `POST /repos/import`,
- * `GET /repos/import` is not the repository of that name. Routes with the same template have the same parameter names.
+ * In a template, `:name` is a segment that is not empty, and `:name*`, at its end, the rest of the path. Of templates that
+ * both match, a constant takes precedence over a parameter, whatever the method: since there is `POST /repos/import`, `GET
+ * /repos/import` is not the repository of that name. Routes with the same template have the same parameter names.
  */
 export function createRouteTable<R extends Template>(routes: readonly R[]): RouteTable<R> {
   const root: Node<R> = { constants: new Map() }
@@ -97,8 +97,7 @@ function find<R>(
     const inner = find(node.parameter, segments, [...values, segment], at + 1)
     if (inner) return inner
   }
-  const rest = node.rest && segments.slice(at).join('/')
-  return node.rest && rest ? toAddress(node.rest, [...values, rest]) : undefined
+  return node.rest && toAddress(node.rest, [...values, segments.slice(at).join('/')])
 }
 
 function toAddress<R>({ byMethod, names }: Ends<R>, values: string[]): Address<R> {

@@ -2,7 +2,7 @@ import type { Role } from '../access/roles.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Database } from '../database/database.ts'
 import type { ImportRow, LeakGuardState, LiveState, RunTokenAccess } from '../database/schema.ts'
-import { packBytes } from '../git/objects/packs.ts'
+import { knownPackBytes } from '../git/objects/packs.ts'
 import { assertRepository, hasRefs, readDefaultBranch } from '../git/refs/refs.ts'
 import type { Store } from '../store/store.ts'
 import { findImport } from './import-store.ts'
@@ -97,7 +97,7 @@ export async function describeRepository(
     listProtections(db, id),
     readDefaultBranch(path),
     hasRefs(path, 'visible'),
-    packBytes(path),
+    knownPackBytes(path),
     findMaintenanceState(db, id, clock.now()),
   ])
   return {

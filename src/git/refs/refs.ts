@@ -1,10 +1,10 @@
-import { open, readdir, readFile } from 'node:fs/promises'
+import { open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isAbsence } from '../../base/absence.ts'
 import { forEachConcurrently } from '../../base/for-each-concurrently.ts'
 import { Problem } from '../../base/problem.ts'
 import { readFingerprint } from './file-fingerprint.ts'
-import { lookUpPacked } from './packed-lookup.ts'
+import { lookUpKnownPacked, readRefFile } from './ref-files.ts'
 import { hiddenRefs, isRefName, zeroId } from './ref-name.ts'
 
 /** The old and new value of a ref, as hex object ids; all zeros mean that the ref does not exist. */
@@ -122,6 +122,8 @@ type Which = 'any' | 'visible'
 
 /** Whether a repository has a ref. */
 export async function hasRefs(directory: string, which: Which): Promise<boolean> {
+  // Mostly it does, which takes no listing.
+  if (await hasBranch(directory, await readDefaultBranch(directory))) return true
   // Loose before packed, so that a ref that is being packed meanwhile is not missed.
   const isWanted = isAmong(which)
   if (await hasFile(directory, 'refs', isWanted)) return true
@@ -180,7 +182,7 @@ function isObjectId(text: string): boolean {
 }
 
 function readLoose(directory: string, ref: string): Promise<string> {
-  return readFile(join(directory, ref), 'utf8').catch(absentAs(''))
+  return readRefFile(join(directory, ref))
 }
 
 async function readSomePacked(
@@ -189,7 +191,7 @@ async function readSomePacked(
 ): Promise<ReadonlyMap<string, string>> {
   const lookedUp =
     wanted.size <= maxLookUps
-      ? await lookUpPacked(join(directory, 'packed-refs'), wanted).catch(absentAs(noRefs))
+      ? await lookUpKnownPacked(join(directory, 'packed-refs'), wanted).catch(absentAs(noRefs))
       : undefined
   return lookedUp ?? readPacked(directory, (ref) => wanted.has(ref), wanted.size)
 }
