@@ -27,7 +27,7 @@ type Dependencies = {
 type Matched = { route: StreamRoute; params: Record<string, string>; query: URLSearchParams }
 
 /**
- * Serves streaming routes before Fastify: Git's requests are small and frequent, and a router with hooks costs more than
+ * Serves streaming routes before Fastify: Git's requests are small and frequent, and Fastify costs more than
  * such a response. Returns whether a request is for one of these routes.
  */
 export function createStreams(dependencies: Dependencies) {
