@@ -1,10 +1,8 @@
-import { execFile, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
-
-const execute = promisify(execFile)
+import { createForkingShell } from './forking-shell.ts'
 
 const environment = {
   PATH: process.env.PATH,
@@ -19,13 +17,16 @@ const environment = {
   GIT_COMMITTER_EMAIL: 'ada@example.com',
 }
 
+const shell = createForkingShell(environment)
+
 export type Project = Awaited<ReturnType<typeof createProject>>
 
 /** Runs the real git; what it printed. Rejects with what it complained about when it fails. */
 export async function git(cwd: string, args: string[], env: Record<string, string> = {}) {
-  const options = { cwd, env: { ...environment, ...env }, maxBuffer: 256 * 1024 * 1024 }
-  const { stdout, stderr } = await execute('git', args, options)
-  return { stdout: stdout.trim(), stderr }
+  const { exitCode, stdout, stderr } = await shell.run({ cwd, args: ['git', ...args], env })
+  if (exitCode === 0) return { stdout: stdout.trim(), stderr }
+  const message = `Command failed: git ${args.join(' ')}\n${stderr}`
+  throw Object.assign(new Error(message), { code: exitCode, stdout, stderr })
 }
 
 /** Starts the real git with pipes to talk to it. */
@@ -56,7 +57,7 @@ export async function createProject() {
     /** Runs git in the project; its output. */
     git: run,
     /** Commits a file; the commit's id. */
-    async commit(name: string, content = name): Promise<string> {
+    async commit(name: string, content: string | Buffer = name): Promise<string> {
       await writeFile(join(folder.path, name), content)
       await run('add', '--', name)
       await run('commit', '--quiet', '-m', `Add ${name}`)
