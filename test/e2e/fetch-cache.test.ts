@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { after, before, test } from 'node:test'
 import { dayMs } from '../../src/base/clock.ts'
 import { type MaintenanceExtent, maintain } from '../../src/git/maintenance/maintain.ts'
 import { createGit } from '../../src/git/process/git-process.ts'
@@ -9,9 +9,11 @@ import { until } from '../support/condition.ts'
 import {
   cloneOf,
   type Fetched,
+  type FetchService,
   type FetchSite,
   fetchBody,
   readWhole,
+  startFetchService,
   startFetchSite,
 } from '../support/fetch-site.ts'
 import { git, temporaryFolder } from '../support/git.ts'
@@ -25,9 +27,23 @@ import { createSshUser } from '../support/ssh-user.ts'
 import { withSsh } from '../support/test-settings.ts'
 
 const mib = 1024 * 1024
+// More than is kept in memory, and than the sockets of a client that does not read hold.
+const largeBytes = 16 * mib
+
+let shared: FetchService
+let sites = 0
+
+before(async () => {
+  shared = await startFetchService()
+})
+
+after(() => shared[Symbol.asyncDispose]())
+
+/** A repository on the server that tests share. */
+const createSite = () => shared.createSite(`site-${sites++}`)
 
 test('a storm of clones costs one pack, and each clone is complete', async () => {
-  await using site = await startFetchSite()
+  await using site = await createSite()
   await pushHistory(site)
   const before = await site.packs()
   await Promise.all(Array.from({ length: 16 }, (_, n) => cloneTo(site.folder, site.remote, n)))
@@ -59,14 +75,14 @@ test('over SSH, too', { skip: without('openssh') }, async () => {
 })
 
 test('repeating a shallow clone needs no git process, for any client', async () => {
-  await using site = await startFetchSite()
+  await using site = await createSite()
   await pushHistory(site)
   const reader = await site.service.client({ permissions: ['repo:read', 'admin'] })
   const clone = (n: number, ...args: string[]) => cloneTo(site.folder, site.remote, n, ...args)
   await clone(0, '--depth=1')
   const before = await site.packs()
   await clone(1, '--depth=1')
-  await git(site.folder, ['clone', '--quiet', '--depth=1', reader.remote('site'), 'theirs'])
+  await git(site.folder, ['clone', '--quiet', '--depth=1', reader.remote(site.name), 'theirs'])
   assert.equal(await site.packs(), before)
   await clone(2, '--depth=2')
   assert.equal(await site.packs(), before + 1)
@@ -76,7 +92,7 @@ test('repeating a shallow clone needs no git process, for any client', async () 
 })
 
 test('new pushes are cloned and fetched, with their tags', async () => {
-  await using site = await startFetchSite()
+  await using site = await createSite()
   await site.push('HEAD:main')
   await site.settle()
   await cloneTo(site.folder, site.remote, 0)
@@ -95,7 +111,7 @@ test('new pushes are cloned and fetched, with their tags', async () => {
 })
 
 test('a new tag is in a repeated clone', async () => {
-  await using site = await startFetchSite()
+  await using site = await createSite()
   await site.push('HEAD:main')
   const id = await site.project.git('rev-parse', 'HEAD')
   await site.settle()
@@ -110,7 +126,7 @@ test('a new tag is in a repeated clone', async () => {
 })
 
 test('new objects of the server are acknowledged', async () => {
-  await using site = await startFetchSite()
+  await using site = await createSite()
   await site.push('HEAD:main')
   const main = await site.project.git('rev-parse', 'HEAD')
   const ahead = await site.project.commit('ahead')
@@ -123,8 +139,8 @@ test('new objects of the server are acknowledged', async () => {
 })
 
 test('when the first of many clones disconnects, the others are complete', async () => {
-  await using site = await startFetchSite()
-  const body = await pushLarge(site, 24 * mib)
+  await using site = await createSite()
+  const body = await pushLarge(site, largeBytes)
   const { leader, followers } = await shareOne(site, body, 4)
   leader.leave()
   await site.release()
@@ -136,8 +152,8 @@ test('when the first of many clones disconnects, the others are complete', async
 })
 
 test('when the last of many clones disconnects, git ends', async () => {
-  await using site = await startFetchSite()
-  const body = await pushLarge(site, 24 * mib)
+  await using site = await createSite()
+  const body = await pushLarge(site, largeBytes)
   const { leader, followers } = await shareOne(site, body, 2)
   leader.leave()
   followers[0]?.leave()
@@ -151,7 +167,7 @@ test('when the last of many clones disconnects, git ends', async () => {
 
 test('when git is killed, all its clones fail, and nothing is stored', async () => {
   await using site = await startFetchSite()
-  const body = await pushLarge(site, 24 * mib)
+  const body = await pushLarge(site, largeBytes)
   const { leader, followers } = await shareOne(site, body, 2)
   const answers = [leader, ...followers].map(readAll)
   for (const pid of site.gits()) signal(pid, 'SIGKILL')
@@ -167,7 +183,7 @@ test('when git is killed, all its clones fail, and nothing is stored', async () 
 
 test('a client that stops reading is cut off, and the others are not', async () => {
   await using site = await startFetchSite({ env: { SVC_GIT_STALL_SECONDS: '5' } })
-  const body = await pushLarge(site, 48 * mib)
+  const body = await pushLarge(site, largeBytes)
   const { leader, followers } = await shareOne(site, body, 2)
   await site.release()
   const others = await Promise.all(followers.map(readAll))
@@ -182,7 +198,7 @@ test('a client that stops reading is cut off, and the others are not', async () 
 })
 
 test('an error response is sent to each client, and never stored', async () => {
-  await using site = await startFetchSite()
+  await using site = await createSite()
   await site.push('HEAD:main')
   await site.settle()
   for (let n = 1; n <= 3; n++) {
@@ -193,7 +209,7 @@ test('an error response is sent to each client, and never stored', async () => {
 })
 
 test('pruned objects are not served, whichever process pruned them', async () => {
-  await using site = await startFetchSite()
+  await using site = await createSite()
   await site.push('HEAD:main')
   const main = cloneOf(await site.project.git('rev-parse', 'HEAD'))
   const lost = await site.project.commit('lost')
@@ -223,7 +239,7 @@ test('pruned objects are not served, whichever process pruned them', async () =>
 })
 
 test('after maintenance, responses are computed again', async () => {
-  await using site = await startFetchSite()
+  await using site = await createSite()
   await site.push('HEAD:main')
   const main = cloneOf(await site.project.git('rev-parse', 'HEAD'))
   await site.settle()
@@ -238,7 +254,7 @@ test('after maintenance, responses are computed again', async () => {
 })
 
 test('a client without access gets no stored responses', async () => {
-  await using site = await startFetchSite()
+  await using site = await createSite()
   await site.push('HEAD:main')
   const body = cloneOf(await site.project.git('rev-parse', 'HEAD'))
   await site.settle()
@@ -247,9 +263,9 @@ test('a client without access gets no stored responses', async () => {
   assert.equal((await site.fetch(body, stranger)).status, 404)
   const outsider = await site.service.client({ permissions: ['webhook:read'] })
   assert.equal((await site.fetch(body, outsider)).status, 403)
-  await site.service.admin.delete('/repos/site')
+  await site.service.admin.delete(`/repos/${site.name}`)
   assert.equal((await site.fetch(body)).status, 404)
-  await site.service.admin.post('/repos', { name: 'site' })
+  await site.service.admin.post('/repos', { name: site.name })
   assert.match((await site.fetch(body)).bytes.toString(), /not our ref/)
 })
 
@@ -286,7 +302,7 @@ test('clones work with a full disk', {
 }, async () => {
   await using disk = await smallDisk('96m')
   await using site = await startFetchSite({ dataDir: join(disk.path, 'data') })
-  const body = await pushLarge(site, 24 * mib)
+  const body = await pushLarge(site, largeBytes)
   await disk.fill(4 * mib)
   const answers = await Promise.all(Array.from({ length: 4 }, () => site.fetch(body)))
   for (const { status, isCut, said } of answers) {

@@ -11,9 +11,10 @@ import { createProject, temporaryFolder } from './git.ts'
 import { parseMetrics } from './metrics-text.ts'
 import { commandOf, processesIn } from './processes.ts'
 import { gitHeaders } from './raw-git.ts'
-import { type Client, startService } from './service.ts'
+import { type Client, type Service, startService } from './service.ts'
 
-export type FetchSite = Awaited<ReturnType<typeof startFetchSite>>
+export type FetchService = Awaited<ReturnType<typeof startFetchService>>
+export type FetchSite = Awaited<ReturnType<FetchService['createSite']>>
 
 type Options = {
   env?: Record<string, string>
@@ -21,7 +22,16 @@ type Options = {
 }
 
 /** A service with the repository `site`, whose gits can be counted and held up. */
-export async function startFetchSite({ env = {}, ...options }: Options = {}) {
+export async function startFetchSite(options: Options = {}): Promise<FetchSite> {
+  await using starting = new AsyncDisposableStack()
+  const started = starting.use(await startFetchService(options))
+  const site = starting.use(await started.createSite('site'))
+  const all = starting.move()
+  return { ...site, [Symbol.asyncDispose]: () => all.disposeAsync() }
+}
+
+/** A service on which each test can have a repository of its own. */
+export async function startFetchService({ env = {}, ...options }: Options = {}) {
   await using starting = new AsyncDisposableStack()
   const folder = starting.use(await temporaryFolder())
   const [programs, traces, gate] = ['bin', 'traces', 'gate'].map((name) => join(folder.path, name))
@@ -44,21 +54,35 @@ git "$@" | {
   await chmod(join(programs, 'git'), 0o755)
   const path = [programs, process.env.PATH].join(delimiter)
   const service = starting.use(await startService({ ...options, env: { PATH: path, ...env } }))
+  const started = starting.move()
+  return {
+    createSite: (name: string) => createFetchSite({ service, traces, gate, name }),
+    [Symbol.asyncDispose]: () => started.disposeAsync(),
+  }
+}
+
+type Shared = { service: Service; traces: string; gate: string; name: string }
+
+async function createFetchSite({ service, traces, gate, name }: Shared) {
+  await using starting = new AsyncDisposableStack()
+  const folder = starting.use(await temporaryFolder())
   const project = starting.use(await createProject())
-  const { body } = await service.admin.post('/repos', { name: 'site' })
+  const { body } = await service.admin.post('/repos', { name })
   const directory: string = body.path
+  const earlier = await fetchesOf(service)
   const started = starting.move()
 
   return {
     service,
     project,
+    name,
     folder: folder.path,
-    remote: service.admin.remote('site'),
+    remote: service.admin.remote(name),
     /** The repository's directory. */
     directory,
 
     push: (...args: string[]) =>
-      project.git('push', '--quiet', service.admin.remote('site'), ...args),
+      project.git('push', '--quiet', service.admin.remote(name), ...args),
 
     /** Waits until the version of the repository is settled. */
     async settle(): Promise<void> {
@@ -70,7 +94,7 @@ git "$@" | {
     /** Starts a fetch. */
     ask(body: Buffer, { token }: Pick<Client, 'token'> = service.admin) {
       const headers = gitHeaders('git-upload-pack', token, body.length)
-      const sent = request(`${service.url}/repos/site.git/git-upload-pack`, {
+      const sent = request(`${service.url}/repos/${name}.git/git-upload-pack`, {
         method: 'POST',
         headers: { ...headers, 'git-protocol': 'version=2' },
         agent: false,
@@ -104,17 +128,25 @@ git "$@" | {
       return starts.filter((line) => line.includes('"--stdout"')).length
     },
 
-    /** How many fetches got their responses from which source, over a transport. */
+    /** How many fetches got their responses from which source, over a transport, since the repository is there. */
     async sources(via = 'http'): Promise<Record<string, number>> {
-      const { samples } = parseMetrics((await service.admin.get('/metrics')).text)
-      const found = samples.filter(
-        ({ name, labels }) => name === 'svc_fetch_cache_total' && labels.via === via,
-      )
-      return Object.fromEntries(found.map(({ labels, value }) => [labels.result, value]))
+      const found = [...(await fetchesOf(service))].map(([key, count]) => {
+        const [transport, result = ''] = key.split(' ')
+        return { transport, result, count: count - (earlier.get(key) ?? 0) }
+      })
+      const own = found.filter(({ transport, count }) => transport === via && count > 0)
+      return Object.fromEntries(own.map(({ result, count }) => [result, count]))
     },
 
     [Symbol.asyncDispose]: () => started.disposeAsync(),
   }
+}
+
+/** How many fetches of the service got their responses from which source, by transport and source. */
+async function fetchesOf({ admin }: Service): Promise<Map<string, number>> {
+  const { samples } = parseMetrics((await admin.get('/metrics')).text)
+  const found = samples.filter(({ name }) => name === 'svc_fetch_cache_total')
+  return new Map(found.map(({ labels, value }) => [`${labels.via} ${labels.result}`, value]))
 }
 
 export type Fetched = {
