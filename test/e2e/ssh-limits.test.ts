@@ -3,7 +3,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { test } from 'node:test'
+import { after, before, test } from 'node:test'
 import { messages } from '../../src/ssh/messages.ts'
 import { message } from '../../src/ssh/wire.ts'
 import { temporaryFolder } from '../support/git.ts'
@@ -14,6 +14,19 @@ import { attempt, connectAsAnonymous, connectToLogin } from '../support/ssh-logi
 
 const start = (env: Record<string, string>) =>
   startServiceWithSsh({ env: { SVC_SSH_ANONYMOUS_READ: 'true', ...env } })
+
+/** With several limits, each of which one test exceeds. */
+let limited: Service
+
+before(async () => {
+  limited = await start({
+    SVC_SSH_LOGIN_TRIES: '3',
+    SVC_SSH_UNAUTHENTICATED_PER_ADDRESS: '2',
+    SVC_SSH_CONNECTIONS: '8',
+  })
+})
+
+after(() => limited[Symbol.asyncDispose]())
 
 test('a client that does not authenticate in time is disconnected', async () => {
   await using service = await start({ SVC_SSH_LOGIN_SECONDS: '5' })
@@ -31,8 +44,7 @@ test('a client that does not authenticate in time is disconnected', async () => 
 })
 
 test('a client is disconnected after too many rejected keys', async () => {
-  await using service = await start({ SVC_SSH_LOGIN_TRIES: '3' })
-  const client = await connectToLogin(service.sshPort)
+  const client = await connectToLogin(limited.sshPort)
   const inVain = () => userauthRequest('svc', generateKeyPairSync('ed25519').publicKey)
   // To learn what there is costs nothing.
   const question = message(messages.userauthRequest, 'svc', 'ssh-connection', 'none')
@@ -55,20 +67,19 @@ test('a client is disconnected after too many rejected keys', async () => {
 const refusal = /^SSH-2\.0-svc\r\n.*Too many connections; try again in a moment/s
 
 test('the unauthenticated connections of an address are limited; others wait', async () => {
-  await using service = await start({ SVC_SSH_UNAUTHENTICATED_PER_ADDRESS: '2' })
-  const first = await connectToLogin(service.sshPort)
-  const second = await open(service)
-  assert.match(await text(connect(service.sshPort, '127.0.0.1')), refusal)
-  const elsewhere = await open(service, '127.0.0.2')
+  const first = await connectToLogin(limited.sshPort)
+  const second = await open(limited)
+  assert.match(await text(connect(limited.sshPort, '127.0.0.1')), refusal)
+  const elsewhere = await open(limited, '127.0.0.2')
   // Authenticated and closed connections no longer count.
-  const third = open(service)
-  const fourth = open(service)
+  const third = open(limited)
+  const fourth = open(limited)
   await attempt(first, message(messages.userauthRequest, 'anonymous', 'ssh-connection', 'none'))
   await third
   await leave(second)
   await fourth
   await first.openSession()
-  for (const one of [first.socket, elsewhere, await third, await fourth]) one.destroy()
+  await Promise.all([first.socket, elsewhere, await third, await fourth].map(leave))
 })
 
 test('with too many unauthenticated connections in total, the oldest is closed', async () => {
@@ -84,28 +95,26 @@ test('with too many unauthenticated connections in total, the oldest is closed',
 })
 
 test('the number of connections is limited', async () => {
-  await using service = await start({ SVC_SSH_CONNECTIONS: '4' })
-  const hosts = [1, 2, 3, 4].map((host) => `127.0.0.${host}`)
-  const all = await Promise.all(hosts.map((host) => connectAsAnonymous(service.sshPort, host)))
-  const another = await connectAsAnonymous(service.sshPort, '127.0.0.5')
+  const hosts = [1, 2, 3, 4, 5, 6, 7, 8].map((host) => `127.0.0.${host}`)
+  const all = await Promise.all(hosts.map((host) => connectAsAnonymous(limited.sshPort, host)))
+  const another = await connectAsAnonymous(limited.sshPort, '127.0.0.9')
   assert.match(String(await another.next(messages.disconnect)), /Too many connections; try again/)
   // Those that only wait to be known take nothing from those that are.
-  const silent = await open(service, '127.0.0.6')
+  const silent = await open(limited, '127.0.0.10')
   for (const one of all) await one.openSession()
-  for (const one of [...all.map(({ socket }) => socket), silent]) one.destroy()
+  await Promise.all([...all.map(({ socket }) => socket), silent].map(leave))
 })
 
 test('a user may have at most a quarter of all connections', async () => {
-  await using service = await start({ SVC_SSH_CONNECTIONS: '8' })
-  const first = await connectAsAnonymous(service.sshPort)
-  const second = await connectAsAnonymous(service.sshPort)
-  const third = await connectAsAnonymous(service.sshPort)
+  const first = await connectAsAnonymous(limited.sshPort)
+  const second = await connectAsAnonymous(limited.sshPort)
+  const third = await connectAsAnonymous(limited.sshPort)
   assert.match(String(await third.next(messages.disconnect)), /You have too many connections/)
   await first.openSession()
   await leave(first.socket)
-  const fourth = await connectAsAnonymous(service.sshPort)
+  const fourth = await connectAsAnonymous(limited.sshPort)
   await fourth.openSession()
-  for (const one of [second, fourth]) one.socket.destroy()
+  await Promise.all([second, fourth].map(({ socket }) => leave(socket)))
 })
 
 test('an idle connection is closed, one with a running clone is not', async () => {
@@ -130,8 +139,7 @@ test('an idle connection is closed, one with a running clone is not', async () =
 
 test('SVC_SSH_PORT=off disables SSH', async () => {
   await using service = await startServiceWithSsh({ env: { SVC_SSH_PORT: 'off' } })
-  await using other = await startServiceWithSsh()
-  assert.equal(listenersOf(other.pid), 2)
+  assert.equal(listenersOf(limited.pid), 2)
   assert.equal(service.ssh, '')
   const { body } = await service.admin.post('/repos', { name: 'site' })
   assert.equal(body.cloneUrls.ssh, null)
@@ -139,11 +147,10 @@ test('SVC_SSH_PORT=off disables SSH', async () => {
 })
 
 test('a port in use stops the start with one line of advice', async () => {
-  await using service = await startServiceWithSsh()
   await using folder = await temporaryFolder()
-  const env = { SVC_SSH_PORT: String(service.sshPort) }
+  const env = { SVC_SSH_PORT: String(limited.sshPort) }
   const line =
-    `svc: SVC_SSH_HOST, SVC_SSH_PORT: cannot listen on 127.0.0.1, port ${service.sshPort}: ` +
+    `svc: SVC_SSH_HOST, SVC_SSH_PORT: cannot listen on 127.0.0.1, port ${limited.sshPort}: ` +
     'the port is in use; choose others, or SVC_SSH_PORT=off.'
   await assert.rejects(startServiceWithSsh({ env, dataDir: folder.path }), ({ message: log }) =>
     log.split('\n').includes(line),

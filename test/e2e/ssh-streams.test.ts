@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
-import { test } from 'node:test'
+import { after, before, test } from 'node:test'
 import { packet } from '../../src/git/protocol/pkt-line.ts'
 import { firstWindowBytes } from '../../src/ssh/channel.ts'
 import { messages } from '../../src/ssh/messages.ts'
@@ -18,8 +18,33 @@ const mib = 1024 * 1024
 const skip = without('openssh')
 const options = { skip }
 
+/** The servers that tests share: each of them tests what its settings limit. */
+const servers = {
+  usual: {},
+  impatient: { SVC_GIT_STALL_SECONDS: '5' },
+  small: { SVC_PUSH_MAX: '1MiB', SVC_FETCH_REQUEST_MAX: '1MiB' },
+  narrow: { SVC_FETCHES_AT_ONCE: '1', SVC_GIT_WAITING: '0' },
+}
+const running = new Map<string, SshSite>()
+const stack = new AsyncDisposableStack()
+
+before(async () => {
+  if (skip) return
+  for (const [name, env] of Object.entries(servers))
+    running.set(name, stack.use(await startSshSite({ env })))
+})
+
+after(() => stack.disposeAsync())
+
+/** A server with an empty repository. */
+async function siteOn(name: keyof typeof servers): Promise<SshSite> {
+  const site = running.get(name) ?? assert.fail(name)
+  await site.renew()
+  return site
+}
+
 test('a client that stops sending in the middle of its push is ended', options, async () => {
-  await using site = await startSshSite({ env: { SVC_GIT_STALL_SECONDS: '5' } })
+  const site = await siteOn('impatient')
   await using project = await createLargeProject(2 * mib)
   const body = await pushBody(project.path, 'main')
   const { client, channel } = await startPush(site)
@@ -38,7 +63,7 @@ test('a client that stops sending in the middle of its push is ended', options, 
 })
 
 test('a client that ignores its window is cut off alone', options, async () => {
-  await using site = await startSshSite()
+  const site = await siteOn('usual')
   const witness = await site.connect()
   const client = await site.connect()
   const channel = await client.openSession()
@@ -51,8 +76,8 @@ test('a client that ignores its window is cut off alone', options, async () => {
 })
 
 test('a push that turns out too large is rejected with a message', options, async () => {
-  await using site = await startSshSite({ env: { SVC_PUSH_MAX: '1MiB' } })
-  await using project = await createLargeProject(8 * mib)
+  const site = await siteOn('small')
+  await using project = await createLargeProject(3 * mib)
   const push = site.git(project.path, ['push', site.remote(), 'HEAD:main'])
   await assert.rejects(push, /at most 1048576 bytes|exceeds maximum/)
   await site.untilNothingIsLeft()
@@ -61,7 +86,7 @@ test('a push that turns out too large is rejected with a message', options, asyn
 
 for (const version of ['version=0', 'version=2']) {
   test(`a fetch request that is too large is rejected, ${version}`, options, async () => {
-    await using site = await startSshSite({ env: { SVC_FETCH_REQUEST_MAX: '1MiB' } })
+    const site = await siteOn('small')
     await using project = await createProject()
     await site.git(project.path, ['push', '--quiet', site.remote(), 'HEAD:main'])
     const client = await site.connect()
@@ -82,9 +107,7 @@ for (const version of ['version=0', 'version=2']) {
 }
 
 test('a clone beyond the limit fails with a message and 128', options, async () => {
-  await using site = await startSshSite({
-    env: { SVC_FETCHES_AT_ONCE: '1', SVC_GIT_WAITING: '0' },
-  })
+  const site = await siteOn('narrow')
   await using project = await createLargeProject(16 * mib)
   await site.git(project.path, ['push', '--quiet', site.remote(), 'HEAD:main'])
   const first = await site.connect()
@@ -112,7 +135,7 @@ test('a clone beyond the limit fails with a message and 128', options, async () 
 })
 
 test('errors of a push are the same as over HTTP', options, async () => {
-  await using site = await startSshSite()
+  const site = await siteOn('usual')
   await using project = await createProject()
   await makeUnsafeTree(project)
   const over = async (remote: string) => {
@@ -131,7 +154,7 @@ test('errors of a push are the same as over HTTP', options, async () => {
 })
 
 test('a damaged pack is rejected with the message of git', options, async () => {
-  await using site = await startSshSite()
+  const site = await siteOn('usual')
   await using project = await createProject()
   const body = await pushBody(project.path, 'main')
   const { client, channel } = await startPush(site)
@@ -150,8 +173,8 @@ test('a damaged pack is rejected with the message of git', options, async () => 
 })
 
 test('large packs are transferred intact with every cipher', options, async () => {
-  await using site = await startSshSite()
-  await using project = await createLargeProject(12 * mib)
+  const site = await siteOn('usual')
+  await using project = await createLargeProject(5 * mib)
   const head = await project.git('rev-parse', 'HEAD')
   const ciphers = [
     ...['chacha20-poly1305@openssh.com', 'aes128-gcm@openssh.com'],
@@ -160,8 +183,7 @@ test('large packs are transferred intact with every cipher', options, async () =
   for (const [index, cipher] of ciphers.entries()) {
     const copy = site.newFolder()
     const [name, with_] = [`branch-${index}`, `-c ${cipher}`]
-    await site.service.admin.delete('/repos/site')
-    await site.service.admin.post('/repos', { name: 'site' })
+    await site.renew()
     await site.git(project.path, ['push', '--quiet', site.remote(), `HEAD:${name}`], with_)
     const clone = ['clone', '--quiet', '--bare', '-b', name, site.remote(), copy]
     await site.git('/', clone, with_)

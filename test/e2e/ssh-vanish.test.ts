@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { test } from 'node:test'
+import { after, before, test } from 'node:test'
 import { until } from '../support/condition.ts'
 import { type Cut, startDetour } from '../support/detour.ts'
 import { createProject, type Project } from '../support/git.ts'
@@ -17,10 +17,17 @@ const skip = without('openssh')
 // The identification, the exchange of keys, authentication and the first data of git take about this number of bytes.
 const preludeBytes = 6000
 
+let site: SshSite
+
+before(async () => {
+  if (!skip) site = await startSshSite()
+})
+
+after(() => site?.[Symbol.asyncDispose]())
+
 test(`a client that disconnects at any byte of a clone leaves nothing behind (seed ${seed})`, {
   skip,
 }, async () => {
-  await using site = await startSshSite()
   await using project = await createProjectOf(200_000)
   await site.git(project.path, ['push', '--quiet', site.remote(), 'HEAD:main'])
   const clone = (port: number) =>
@@ -35,7 +42,7 @@ test(`a client that disconnects at any byte of a clone leaves nothing behind (se
 test(`a client that disconnects at any byte of a push has pushed all or nothing (seed ${seed})`, {
   skip,
 }, async () => {
-  await using site = await startSshSite()
+  await site.renew()
   await using project = await createProjectOf(200_000)
   const head = await project.git('rev-parse', 'HEAD')
   let pushes = 0
@@ -50,7 +57,7 @@ test(`a client that disconnects at any byte of a push has pushed all or nothing 
 
   assert.ok(fates.includes('broken'))
   const refs = (await site.refs()).map((line) => line.split('\t'))
-  const recorded = eventsOf(site)
+  const recorded = await eventsOf(site)
   for (let name = 0; name < pushes; name++) {
     const mine = refs.filter(([, ref]) => ref?.startsWith(`refs/heads/${name}/`))
     assert.ok([0, 2].includes(mine.length), `${name} was pushed in part: ${mine}`)
@@ -65,7 +72,7 @@ test(`a client that disconnects at any byte of a push has pushed all or nothing 
 test('an authorized push is finalized, with its event, after its client disconnected', {
   skip,
 }, async () => {
-  await using site = await startSshSite()
+  await site.renew()
   await using project = await createProjectOf(1000)
   using records = openPushRecords(site.service.dataDir)
   let number = 0
@@ -92,7 +99,7 @@ test('an authorized push is finalized, with its event, after its client disconne
       (await site.refs()).some((line) => line.endsWith(ref)),
       `${ref} is not there`,
     )
-    assert.ok(eventsOf(site).includes(ref), `${ref} has no event`)
+    assert.ok((await eventsOf(site)).includes(ref), `${ref} has no event`)
     return true
   })
   await site.untilNothingIsLeft()
@@ -132,10 +139,12 @@ async function createProjectOf(bytes: number): Promise<Project> {
   return project
 }
 
-/** The refs with events. */
-function eventsOf({ service }: SshSite): string[] {
+/** The refs of the repository with events. */
+async function eventsOf({ service }: SshSite): Promise<string[]> {
+  const { id } = (await service.admin.get('/repos/site')).body
   using records = openPushRecords(service.dataDir)
-  return records.eventsAfter(0).pushes.map(({ ref }) => ref)
+  const { pushes } = records.eventsAfter(0)
+  return pushes.filter(({ repositoryId }) => repositoryId === id).map(({ ref }) => ref)
 }
 
 function assertNoFault({ service }: SshSite): void {

@@ -38,7 +38,7 @@ export async function startSshSite({ env = {}, ...options }: Options = {}) {
   }
   assert.equal((await service.admin.post('/repos', { name: 'site' })).status, 201)
   const command = sshCommand({ key: key.path, knownHosts: join(folder.path, 'known') })
-  let copies = 0
+  let [copies, earlier] = [0, 0]
   const started = starting.move()
 
   return {
@@ -55,6 +55,12 @@ export async function startSshSite({ env = {}, ...options }: Options = {}) {
 
     /** A folder that is not there yet, and goes with the service. */
     newFolder: () => join(folder.path, `copy-${copies++}`),
+
+    /** Puts an empty repository in place of `site`, which gets another name. */
+    async renew(): Promise<void> {
+      await service.admin.patch('/repos/site', { name: `earlier-${earlier++}` })
+      assert.equal((await service.admin.post('/repos', { name: 'site' })).status, 201)
+    },
 
     /** A raw connection that has authenticated. */
     async connect() {
