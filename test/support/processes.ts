@@ -97,11 +97,11 @@ export function killTree(pid: number): void {
 }
 
 /**
- * Memory that a server takes with its helpers, in bytes: proc(5), smaps_rollup. What gits take is not counted, nor are
- * mapped files: their share grows when another program that runs the same file ends.
+ * Memory that processes of a server take, in bytes: proc(5), smaps_rollup. Mapped files are not counted: their share
+ * grows when another program that runs the same file ends.
  */
-export function memoryOf(server: number): number {
-  const shares = nodesOf(server).flatMap((pid) => {
+export function memoryOf(nodes: number[]): number {
+  const shares = nodes.flatMap((pid) => {
     const rollup = read(`/proc/${pid}/smaps_rollup`)
     return [...rollup.matchAll(/^Pss_(?:Anon|Shmem): +(\d+) kB$/gm)]
   })
