@@ -7,6 +7,7 @@ import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
 import { settingsPage } from '../../scripts/settings-page.ts'
 import { settings } from '../../src/config/settings-table.ts'
+import { runSvc } from '../support/command.ts'
 import { until } from '../support/condition.ts'
 import { createProject, temporaryFolder } from '../support/git.ts'
 import { sshCommand } from '../support/openssh.ts'
@@ -26,7 +27,8 @@ before(async () => {
 after(() => service[Symbol.asyncDispose]())
 
 test('a token created on the command line works at once, while the server runs', async () => {
-  const token = (await svc('tokens', 'create', '--permission', 'admin')).trim()
+  const { stdout } = await program('tokens', 'create', '--permission', 'admin')
+  const token = stdout.trim()
   const admin = createClient(service.url, token)
   assert.equal((await admin.get('/tokens')).status, 200)
   const listed = JSON.parse(await svc('tokens', 'list', '--json'))
@@ -158,13 +160,15 @@ test('a command that fails says why in one line and exits with 1', async () => {
     [['frobnicate'], /^error: unknown command 'frobnicate'\n/],
   ] as const
   for (const [args, expected] of failures) {
-    const error = await svc(...args).then(
-      () => assert.fail(`${args} worked`),
-      (fault) => fault,
-    )
-    assert.match(error.stderr, expected)
-    assert.deepEqual([error.code, error.stdout], [1, ''])
+    const { code, out, err } = await runSvc([...args], environment())
+    assert.match(err, expected)
+    assert.deepEqual([code, out], [1, ''])
   }
+  const [, inWords] = failures[0]
+  await assert.rejects(program(...failures[0][0]), ({ code, stdout, stderr }) => {
+    assert.deepEqual([code, stdout], [1, ''])
+    return inWords.test(stderr)
+  })
 })
 
 test('invalid arguments exit with 2', async () => {
@@ -175,13 +179,11 @@ test('invalid arguments exit with 2', async () => {
     ['repos', 'list', '--server'],
     ['doctor', '--repository', 'x', '--no-fsck'],
   ]) {
-    const error = await svc(...args).then(
-      () => assert.fail(`${args} worked`),
-      (fault) => fault,
-    )
-    assert.match(error.stderr, /^(error|svc): /)
-    assert.deepEqual([error.code, error.stdout], [2, ''], args.join(' '))
+    const { code, out, err } = await runSvc(args, environment())
+    assert.match(err, /^(error|svc): /)
+    assert.deepEqual([code, out], [2, ''], args.join(' '))
   }
+  await assert.rejects(program('login'), { code: 2 })
 })
 
 test('commands on a folder without a data directory create nothing', async () => {
@@ -289,12 +291,17 @@ function svc(...args: string[]): Promise<string> {
 
 /** Runs a command with something on its standard input; what it printed. */
 async function svcReading(input: string, ...args: string[]): Promise<string> {
-  const env = {
-    PATH: process.env.PATH,
-    SVC_DATA_DIR: service.dataDir,
-    SVC_PORT: new URL(service.url).port,
-  }
-  const running = execute(launcher, args, { env })
-  running.child.stdin?.end(input)
-  return (await running).stdout
+  const { code, out, err } = await runSvc(args, environment(), input)
+  if (code !== 0) throw new Error(err)
+  return out
 }
+
+/** Runs a command in a process of its own. */
+function program(...args: string[]) {
+  return execute(launcher, args, { env: { PATH: process.env.PATH, ...environment() } })
+}
+
+const environment = () => ({
+  SVC_DATA_DIR: service.dataDir,
+  SVC_PORT: new URL(service.url).port,
+})

@@ -10,6 +10,7 @@ import { temporaryFolder } from './git.ts'
 import { launcher, type Service } from './service.ts'
 
 type Options = { input?: string; folder?: string; env?: Record<string, string> }
+type OptionsInProcess = Options & { columns?: number }
 /** What is typed once a text is shown. */
 type Typed = [shown: RegExp, keys: string]
 
@@ -38,10 +39,10 @@ export async function createClientHome() {
     return child
   }
 
-  /** Runs a command in this process, as if in pipes; how it ended. */
-  function run(args: string[], options: Options = {}): Promise<Ran> {
-    const { folder: cwd = folder.path, env = {}, input = '' } = options
-    return runInProcess(args, { ...environment, ...env }, { folder: cwd, input })
+  /** Runs a command in this process, as if in pipes, or printing on a terminal of a width; how it ended. */
+  function run(args: string[], options: OptionsInProcess = {}): Promise<Ran> {
+    const { folder: cwd = folder.path, env = {}, input = '', columns } = options
+    return runInProcess(args, { ...environment, ...env }, { folder: cwd, input, columns })
   }
 
   /** Runs a command in a process of its own. */

@@ -18,6 +18,8 @@ type Options = {
   folder?: string
   /** Its standard input. */
   input?: string | Buffer | undefined
+  /** The width of the terminal on which it prints; without, it prints into a pipe. */
+  columns?: number | undefined
 }
 
 /**
@@ -28,7 +30,7 @@ type Options = {
 export async function runInProcess(
   args: string[],
   env: NodeJS.ProcessEnv = {},
-  { folder = process.cwd(), input = '' }: Options = {},
+  { folder = process.cwd(), input = '', columns }: Options = {},
 ): Promise<Ran> {
   const printed = { out: Buffer.alloc(0), err: '' }
   const print = (text: string | Uint8Array) => {
@@ -64,7 +66,7 @@ export async function runInProcess(
     runnerDoctor: unsupported,
     client: {
       ...{ environment: env, folder, launcher },
-      columns: undefined,
+      columns,
       setExitCode: (wanted) => {
         code = wanted
       },
