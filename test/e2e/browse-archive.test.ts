@@ -56,7 +56,7 @@ async function open(name: string): Promise<IncomingMessage> {
   return response
 }
 
-const large = () => randomBytes(24 * 1024 * 1024).toString('base64')
+const large = () => randomBytes(12 * 1024 * 1024).toString('base64')
 
 test('an archive has the bytes that git archive makes', async () => {
   await using folder = await temporaryFolder()
