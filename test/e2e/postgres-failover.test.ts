@@ -21,7 +21,7 @@ const repositories = ['site']
 test(`a failover to a synchronous standby loses no push, and the doctor warns of others (SVC_CRASH_SEED=${seed})`, {
   skip,
 }, async () => {
-  await using site = await openNodesSite(2)
+  await using site = await openNodesSite(2, { hasOwnStorage: false })
   const { postgres, nodes, networks } = site
   const standby = await startStandby(postgres)
   using _standby = { [Symbol.dispose]: () => standby.stop() }

@@ -16,19 +16,23 @@ type Options = {
   /** By how many minutes the clock of each node is ahead. */
   clocksAhead?: number[]
   env?: Record<string, string>
+  /** Whether the object storage may be killed: it is no other test's. */
+  hasOwnStorage?: boolean
 }
 
 /**
- * Several nodes on a PostgreSQL and an object storage of their own, which may be killed like the nodes. Each node has a
- * network of its own.
+ * Several nodes on a PostgreSQL and, unless they share that of other tests, an object storage of their own, which may be
+ * killed like the nodes. Each node has a network of its own.
  */
-export async function openNodesSite(count: number, { clocksAhead = [], env = {} }: Options = {}) {
+export async function openNodesSite(count: number, options: Options = {}) {
+  const { clocksAhead = [], env = {}, hasOwnStorage = true } = options
   await using opening = new AsyncDisposableStack()
   const folder = opening.use(await temporaryFolder())
   const postgres = await startPostgres()
   if (!postgres) throw new Error('PostgreSQL is missing.')
   opening.defer(() => postgres.stop())
-  const ceph = process.env.SVC_TEST_S3 ? undefined : await startCeph({ osds: 3 })
+  const isShared = process.env.SVC_TEST_S3 || !hasOwnStorage
+  const ceph = isShared ? undefined : await startCeph({ osds: 3 })
   opening.defer(() => ceph?.stop())
   const store = opening.use(await openObjectStore(ceph?.url))
   const common = {
