@@ -76,15 +76,15 @@ const committing = (): Scenario => ({
 })
 
 describe('a server that is killed', { concurrency: 2 }, () => {
-  for (const step of sampleOf(ofPushes, 2)) {
+  for (const step of sampleOf(ofPushes, 1)) {
     test(`at ${step} during a commit of the API has one event for it, and it can be undone`, () =>
       crash(step, committing()))
   }
-  for (const step of sampleOf(ofPushes, 3)) {
+  for (const step of sampleOf(ofPushes, 2)) {
     test(`at ${step} has one event for the push, and retains the overwritten commits`, () =>
       crash(step, pushing()))
   }
-  for (const step of sampleOf([...ofUndo, ...ofPushes], 3)) {
+  for (const step of sampleOf([...ofUndo, ...ofPushes], 2)) {
     test(`at ${step} during an undo has one event for it, and it can be undone`, () =>
       crash(step, undoing()))
   }

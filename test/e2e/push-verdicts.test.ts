@@ -14,7 +14,7 @@ import { toRounds } from '../support/rounds.ts'
 import { type Service, startService } from '../support/service.ts'
 
 const seed = Number(process.env.SVC_CRASH_SEED ?? Date.now() % 1_000_000)
-const pushes = toRounds(40)
+const pushes = toRounds(24)
 const zeroId = '0'.repeat(40)
 const missingId = 'f'.repeat(40)
 
