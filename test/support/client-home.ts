@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { shellWord } from '../../src/base/shell-word.ts'
 import type { Ran } from './command.ts'
-import { runInProcess } from './command-in-process.ts'
 import { until } from './condition.ts'
 import { temporaryFolder } from './git.ts'
 import { launcher, type Service } from './service.ts'
@@ -40,7 +39,8 @@ export async function createClientHome() {
   }
 
   /** Runs a command in this process, as if in pipes, or printing on a terminal of a width; how it ended. */
-  function run(args: string[], options: OptionsInProcess = {}): Promise<Ran> {
+  async function run(args: string[], options: OptionsInProcess = {}): Promise<Ran> {
+    const { runInProcess } = await import('./command-in-process.ts')
     const { folder: cwd = folder.path, env = {}, input = '', columns } = options
     return runInProcess(args, { ...environment, ...env }, { folder: cwd, input, columns })
   }

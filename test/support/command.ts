@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
-import { runInProcess } from './command-in-process.ts'
 import { launcher } from './service.ts'
 
 const programsOfTheirOwn = new Set(['serve', 'mcp', 'runner', 'run'])
@@ -29,14 +28,15 @@ export function startSvc(
  * Runs a command to its end, however that is: in this process if it can be, because the start of a program costs more
  * than most commands do.
  */
-export function runSvc(
+export async function runSvc(
   args: string[],
   env: Record<string, string> = {},
   input?: string | Buffer,
 ): Promise<Ran> {
-  return needsProgram(args, env)
-    ? startSvc(args, env, input).ended
-    : runInProcess(args, env, { input })
+  if (needsProgram(args, env)) return startSvc(args, env, input).ended
+  // Loaded lazily: it takes as long as three commands in processes of their own.
+  const { runInProcess } = await import('./command-in-process.ts')
+  return runInProcess(args, env, { input })
 }
 
 function needsProgram([command = '']: string[], env: Record<string, string>): boolean {
