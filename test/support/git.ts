@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createForkingShell } from './forking-shell.ts'
@@ -11,6 +11,10 @@ const environment = {
   GIT_CONFIG_NOSYSTEM: '1',
   GIT_CONFIG_GLOBAL: '/dev/null',
   GIT_TERMINAL_PROMPT: '0',
+  // Git would start a process after each commit and fetch, to find out that there is nothing to do.
+  GIT_CONFIG_COUNT: '1',
+  GIT_CONFIG_KEY_0: 'maintenance.auto',
+  GIT_CONFIG_VALUE_0: 'false',
   GIT_AUTHOR_NAME: 'Ada',
   GIT_AUTHOR_EMAIL: 'ada@example.com',
   GIT_COMMITTER_NAME: 'Ada',
@@ -48,6 +52,13 @@ export async function temporaryFolder() {
   }
 }
 
+/** The id of the commit that was just made. */
+async function readHead(project: string): Promise<string> {
+  const read = async (path: string) => (await readFile(join(project, '.git', path), 'utf8')).trim()
+  const head = await read('HEAD')
+  return head.startsWith('ref: ') ? read(head.slice('ref: '.length)) : head
+}
+
 /** A Git project of a user, in a folder of its own, with one commit on `main`. */
 export async function createProject() {
   const folder = await temporaryFolder()
@@ -61,7 +72,7 @@ export async function createProject() {
       await writeFile(join(folder.path, name), content)
       await run('add', '--', name)
       await run('commit', '--quiet', '-m', `Add ${name}`)
-      return run('rev-parse', 'HEAD')
+      return readHead(folder.path)
     },
     [Symbol.asyncDispose]: folder[Symbol.asyncDispose],
   }
