@@ -169,7 +169,9 @@ test('when git is killed, all its clones fail, and nothing is stored', async () 
   await using site = await startFetchSite()
   const body = await pushLarge(site, largeBytes)
   const { leader, followers } = await shareOne(site, body, 2)
-  const answers = [leader, ...followers].map(readAll)
+  const clones = [leader, ...followers]
+  await Promise.all(clones.map(({ answered }) => answered))
+  const answers = clones.map(readAll)
   for (const pid of site.gits()) signal(pid, 'SIGKILL')
   for (const { status, isCut, bytes } of await Promise.all(answers)) {
     assert.deepEqual([status, isCut], [200, true])
