@@ -57,7 +57,7 @@ export function createForkingShell(environment: NodeJS.ProcessEnv) {
   }
 }
 
-/** Quotes a word for any shell, whatever its bytes are. */
+/** Quotes a word for any shell (POSIX, 2.2.2). */
 function quote(word: string): string {
   return `'${word.replaceAll("'", `'\\''`)}'`
 }
