@@ -4,15 +4,20 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { createRemoteJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
 import { temporaryFolder } from '../support/git.ts'
-import { type InProcess, startInProcess } from '../support/in-process.ts'
 import { type HeldRun, mustClaim, wholeRun } from '../support/run-by-hand.ts'
-import { type Client, createClient, startService, toAnswer } from '../support/service.ts'
+import {
+  type Client,
+  createClient,
+  type Service,
+  startService,
+  toAnswer,
+} from '../support/service.ts'
 import { pushFiles } from '../support/workflow-site.ts'
 
-let service: InProcess
+let service: Service
 
 before(async () => {
-  service = await startInProcess()
+  service = await startService()
 })
 
 after(() => service[Symbol.asyncDispose]())

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { STATUS_CODES } from 'node:http'
 import { after, before, test } from 'node:test'
-import { type InProcess, startInProcess } from '../support/in-process.ts'
 import { connectRaw, parseAnswer } from '../support/raw-http.ts'
+import { type Service, startService } from '../support/service.ts'
 
-let service: InProcess
+let service: Service
 
 before(async () => {
-  service = await startInProcess()
+  service = await startService()
   await service.admin.post('/repos', { name: 'site' })
 })
 

@@ -6,8 +6,7 @@ import { openExistingApp } from '../../src/app.ts'
 import { createLog } from '../../src/base/log.ts'
 import { readSettings } from '../../src/config/settings.ts'
 import { temporaryFolder } from '../support/git.ts'
-import { startInProcess } from '../support/in-process.ts'
-import { launcher } from '../support/service.ts'
+import { launcher, startService } from '../support/service.ts'
 
 const execute = promisify(execFile)
 
@@ -28,7 +27,7 @@ test('an invalid list stops the start with the reason in one line', async () => 
 })
 
 test('this machine is allowed by name only while the service listens on loopback, or if listed', async () => {
-  await using service = await startInProcess()
+  await using service = await startService()
   const resolve = async (env: Record<string, string>, host: string) => {
     const settings = readSettings({ SVC_DATA_DIR: service.dataDir, ...env })
     const log = createLog({ level: 'silent', output: process.stderr })

@@ -3,17 +3,16 @@ import { after, before, test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import { openWindow, startBrowser } from '../support/browser.ts'
 import { until } from '../support/condition.ts'
-import { type InProcess, startInProcess } from '../support/in-process.ts'
 import { logIn } from '../support/page-client.ts'
 import { without } from '../support/programs.ts'
 import { begun, jobEnded, mustClaim, runEnded, wrote } from '../support/run-by-hand.ts'
-import { startService } from '../support/service.ts'
+import { type Service, startService } from '../support/service.ts'
 import { oneStep, pushFiles } from '../support/workflow-site.ts'
 
-let service: InProcess
+let service: Service
 
 before(async () => {
-  service = await startInProcess()
+  service = await startService()
   await pushFiles(service.admin, 'site', oneStep('true'))
 })
 

@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { assertAccessible, inEveryView } from '../support/browser.ts'
-import { type InProcess, startInProcess } from '../support/in-process.ts'
 import { logIn, type PageClient } from '../support/page-client.ts'
 import { without } from '../support/programs.ts'
 import { begun, jobEnded, mustClaim, runEnded, wholeRun, wrote } from '../support/run-by-hand.ts'
+import { type Service, startService } from '../support/service.ts'
 import { oneStep, pushFiles } from '../support/workflow-site.ts'
 
-let service: InProcess
+let service: Service
 let client: PageClient
 
 before(async () => {
-  service = await startInProcess()
+  service = await startService()
   await pushFiles(service.admin, 'site', oneStep('true'), { message: 'A <script> & more' })
   client = await logIn(service.url, service.adminToken)
 })

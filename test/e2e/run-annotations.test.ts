@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { Annotation, RunEntry } from '../../src/workflow-engine/plan.ts'
-import { type InProcess, startInProcess } from '../support/in-process.ts'
 import { logIn, type PageClient } from '../support/page-client.ts'
 import { begun, jobEnded, mustClaim, runEnded } from '../support/run-by-hand.ts'
+import { type Service, startService } from '../support/service.ts'
 import { oneStep, pushFiles } from '../support/workflow-site.ts'
 
-let service: InProcess
+let service: Service
 let client: PageClient
 let commit: string
 
 before(async () => {
-  service = await startInProcess()
+  service = await startService()
   const files = { ...oneStep('true'), 'src/a.js': 'one\ntwo\nthree\n' }
   commit = await pushFiles(service.admin, 'site', files)
   client = await logIn(service.url, service.adminToken)

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { type InProcess, startInProcess } from '../support/in-process.ts'
 import { begun, claim, mustClaim, runEnded, wholeRun } from '../support/run-by-hand.ts'
+import { type Service, startService } from '../support/service.ts'
 import { pushFiles } from '../support/workflow-site.ts'
 
-let service: InProcess
+let service: Service
 
 before(async () => {
-  service = await startInProcess()
+  service = await startService()
 })
 
 after(() => service[Symbol.asyncDispose]())

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { followLog, followStream } from '../support/event-stream.ts'
-import { type InProcess, startInProcess } from '../support/in-process.ts'
 import { createRandom } from '../support/random.ts'
 import {
   begun,
@@ -11,13 +10,13 @@ import {
   runEnded,
   wrote,
 } from '../support/run-by-hand.ts'
-import { startService } from '../support/service.ts'
+import { type Service, startService } from '../support/service.ts'
 import { endOf, oneStep, pushFiles } from '../support/workflow-site.ts'
 
-let service: InProcess
+let service: Service
 
 before(async () => {
-  service = await startInProcess()
+  service = await startService()
   await pushFiles(service.admin, 'site', oneStep('true'))
 })
 

@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { until } from '../support/condition.ts'
 import { createProject, git } from '../support/git.ts'
-import { startInProcess } from '../support/in-process.ts'
+import { startService } from '../support/service.ts'
 import { pushFiles } from '../support/workflow-site.ts'
 
 test('a push with an invalid file creates a failed run, whose log lists every fault', async () => {
-  await using service = await startInProcess()
+  await using service = await startService()
   const { admin } = service
   const text = 'on: push\nsteps:\n  - rnu: true\n  - run: true\n    shel: bash\n'
   await pushFiles(admin, 'site', { '.svc/workflows/bad.yml': text })
@@ -31,7 +31,7 @@ test('a push with an invalid file creates a failed run, whose log lists every fa
 })
 
 test('pushes that cannot be handled do not block runs of others', async () => {
-  await using service = await startInProcess()
+  await using service = await startService()
   const { admin } = service
   await admin.post('/repos', { name: 'evil' })
   await using project = await createProject()

@@ -4,15 +4,14 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { until } from '../support/condition.ts'
 import { git } from '../support/git.ts'
-import { type InProcess, startInProcess } from '../support/in-process.ts'
 import { begun, jobEnded, mustClaim, runEnded, wholeRun, wrote } from '../support/run-by-hand.ts'
-import { startService } from '../support/service.ts'
+import { type Service, startService } from '../support/service.ts'
 import { endOf, oneStep, pushFiles, runToEnd } from '../support/workflow-site.ts'
 
-let service: InProcess
+let service: Service
 
 before(async () => {
-  service = await startInProcess()
+  service = await startService()
   await pushFiles(service.admin, 'site', oneStep('true'))
 })
 

@@ -3,19 +3,18 @@ import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { createProject, type Project } from '../support/git.ts'
-import { type InProcess, startInProcess } from '../support/in-process.ts'
 import { assertFrugal } from '../support/memory.ts'
 import { mustClaim, wholeRun } from '../support/run-by-hand.ts'
-import { startService } from '../support/service.ts'
+import { type Service, startService } from '../support/service.ts'
 import { oneStep, pushFiles } from '../support/workflow-site.ts'
 
 const folder = '.svc/workflows'
 
-let service: InProcess
+let service: Service
 let project: Project
 
 before(async () => {
-  service = await startInProcess()
+  service = await startService()
   project = await createProject()
   await service.admin.post('/repos', { name: 'site' })
 })

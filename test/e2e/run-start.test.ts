@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { git, temporaryFolder } from '../support/git.ts'
-import { type InProcess, startInProcess } from '../support/in-process.ts'
 import { mustClaim, wholeRun } from '../support/run-by-hand.ts'
 import type { Client } from '../support/service.ts'
+import { type Service, startService } from '../support/service.ts'
 import { oneStep, pushFiles } from '../support/workflow-site.ts'
 
-let service: InProcess
+let service: Service
 let ada: Client
 
 before(async () => {
-  service = await startInProcess()
+  service = await startService()
   ada = await service.client({
     username: 'ada',
     permissions: ['repo:read', 'repo:write', 'workflow:read', 'workflow:trigger'],

@@ -3,16 +3,15 @@ import { rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { git, temporaryFolder } from '../support/git.ts'
-import { type InProcess, startInProcess } from '../support/in-process.ts'
 import { begun, claim, mustClaim, runEnded, wholeRun, wrote } from '../support/run-by-hand.ts'
 import { startRunner } from '../support/runner.ts'
-import { type Client, startService } from '../support/service.ts'
+import { type Client, type Service, startService } from '../support/service.ts'
 import { endOf, logOf, oneStep, pushFiles, runToEnd } from '../support/workflow-site.ts'
 
-let service: InProcess
+let service: Service
 
 before(async () => {
-  service = await startInProcess()
+  service = await startService()
   await pushFiles(service.admin, 'site', oneStep('true'))
 })
 

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { type InProcess, startInProcess } from '../support/in-process.ts'
+import { type Service, startService } from '../support/service.ts'
 import { pushFiles } from '../support/workflow-site.ts'
 
-let service: InProcess
+let service: Service
 
 before(async () => {
-  service = await startInProcess()
+  service = await startService()
   await pushFiles(service.admin, 'site', {
     '.svc/workflows/good.yml': 'steps: [{ run: true }, { uses: ./tool }]',
     '.svc/workflows/bad.yml': 'name: Bad\nsteps:\n  - run: true\n    shel: bash\n',
