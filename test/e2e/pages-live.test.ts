@@ -10,13 +10,17 @@ import { type Service, startService } from '../support/service.ts'
 import { oneStep, pushFiles } from '../support/workflow-site.ts'
 
 let service: Service
+let browser: Browser | undefined
 
 before(async () => {
   service = await startService()
   await pushFiles(service.admin, 'site', oneStep('true'))
 })
 
-after(() => service[Symbol.asyncDispose]())
+after(async () => {
+  await browser?.close()
+  await service[Symbol.asyncDispose]()
+})
 
 const eyes = { width: 1360, scheme: 'light', hasScripts: true } as const
 
@@ -123,16 +127,16 @@ test('a stream goes on after the last event that the browser has', async () => {
 })
 
 async function withPage(
-  use: (page: Page, browser: Browser) => Promise<void>,
+  use: (page: Page) => Promise<void>,
   { url, token } = { url: service.url, token: service.adminToken },
 ): Promise<void> {
-  const browser = await startBrowser()
+  browser ??= await startBrowser()
+  const { context, page, faults } = await openWindow(browser, { ...eyes, url, token })
   try {
-    const { page, faults } = await openWindow(browser, { ...eyes, url, token })
-    await use(page, browser)
+    await use(page)
     assert.deepEqual(faults, [])
   } finally {
-    await browser.close()
+    await context.close()
   }
 }
 
