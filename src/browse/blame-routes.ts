@@ -1,14 +1,19 @@
 import { type Static, Type } from 'typebox'
 import { Problem } from '../base/problem.ts'
-import { closed, route } from '../http/route.ts'
+import { closed, route, SerializedJson } from '../http/route.ts'
 import { PathQuery, toRawPath } from './api-path.ts'
 import { Blame, createBlame, maxFileBytes, maxLines } from './blame.ts'
 import { type BrowseParts, missingRepository, openToRead } from './browse-parts.ts'
-import { keyOf } from './cached-responses.ts'
+import { keyOf, toSerializedJson } from './cached-responses.ts'
 import { commitUnreadable, findCommit, RevisionQuery, revisionProblems } from './revisions.ts'
 
 const line = (description: string) =>
   Type.Optional(Type.Integer({ description, minimum: 1, maximum: maxFileBytes }))
+
+// With fewer commits, git is about as quick as a file.
+const keptFromCommits = 20
+/** Of the files that keep blame: changed with the response. */
+const version = 1
 
 const BlameQuery = Type.Object(
   {
@@ -22,8 +27,23 @@ const BlameQuery = Type.Object(
 
 /** The route that finds which commit each line of a file is from. */
 export function blameRoutes(parts: BrowseParts) {
-  const { pool, cached, commits, revisions } = parts
+  const { pool, cached, commits, revisions, keptBlame, log } = parts
   const blame = createBlame(parts)
+
+  /** Undefined, too, if the file cannot be read: then git computes it again. */
+  async function load(repositoryId: string, key: string): Promise<SerializedJson | undefined> {
+    const bytes = await keptBlame
+      .load(repositoryId, versioned(key))
+      .catch((error) => void log.warn({ err: error, repositoryId }, 'kept blame is unreadable'))
+    return bytes && new SerializedJson(bytes)
+  }
+
+  /** A response that cannot be kept, as on a full disk, is sent all the same. */
+  async function save(repositoryId: string, key: string, { bytes }: SerializedJson): Promise<void> {
+    await keptBlame
+      .save(repositoryId, versioned(key), bytes)
+      .catch((error) => log.warn({ err: error, repositoryId }, 'blame cannot be kept'))
+  }
 
   return [
     route('GET', '/repos/:name/blame', {
@@ -54,15 +74,23 @@ export function blameRoutes(parts: BrowseParts) {
         const key = keyOf(['blame', found.id, id, path, start, end ?? 0])
         if (notModified(key)) return undefined
         return cached(key, clientSignal(), async (signal) => {
+          const kept = await load(found.id, key)
+          if (kept) return kept
           const commit = await commits(objects, id)
           if (!commit) throw commitUnreadable(id)
           const asker = { principal, repository: found, signal }
-          return blame(asker, { commit: { id, tree: commit.tree }, path, start, end })
+          const made = await blame(asker, { commit: { id, tree: commit.tree }, path, start, end })
+          if (made.commits.length < keptFromCommits) return made
+          const response = toSerializedJson(made)
+          await save(found.id, key, response)
+          return response
         })
       },
     }),
   ]
 }
+
+const versioned = (key: string) => `${version} ${key}`
 
 function checkRange(query: Static<typeof BlameQuery>): { start?: number; end?: number } {
   const { start = 1, end } = query

@@ -12,6 +12,7 @@ import type { RevisionFinder } from '../repositories/revision-finder.ts'
 import type { CachedResponses } from './cached-responses.ts'
 import type { CommitsById } from './commits-by-id.ts'
 import type { GitTasks } from './git-tasks.ts'
+import type { KeptFiles } from './kept-files.ts'
 import type { LastCommits } from './last-commits.ts'
 import type { Trees } from './trees.ts'
 
@@ -31,6 +32,8 @@ export type BrowseParts = {
   commits: CommitsById
   trees: Trees
   lastCommits: LastCommits
+  /** Blame that took git long, as JSON. */
+  keptBlame: Pick<KeptFiles, 'load' | 'save'>
   settings: PlainSettings
   clock: Clock
   log: Log

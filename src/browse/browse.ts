@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { PlainSettings } from '../config/settings.ts'
@@ -16,6 +17,7 @@ import type { Repositories } from '../repositories/repositories.ts'
 import { createRevisionFinder } from '../repositories/revision-finder.ts'
 import { activityRoutes } from './activity-routes.ts'
 import { archiveRoutes } from './archive-routes.ts'
+import { blameLimits } from './blame.ts'
 import { blameRoutes } from './blame-routes.ts'
 import type { BrowseParts } from './browse-parts.ts'
 import { createCachedResponses } from './cached-responses.ts'
@@ -24,7 +26,8 @@ import { createCommitsById } from './commits-by-id.ts'
 import { compareRoutes } from './compare-routes.ts'
 import { fileRoutes } from './file-routes.ts'
 import { createGitTasks } from './git-tasks.ts'
-import { createLastCommitFiles } from './last-commit-files.ts'
+import { createKeptFiles } from './kept-files.ts'
+import { createLastCommitFiles, lastCommitLimits } from './last-commit-files.ts'
 import { createLastCommits } from './last-commits.ts'
 import { refRoutes } from './ref-routes.ts'
 import { searchRoutes } from './search-routes.ts'
@@ -65,10 +68,15 @@ export function createBrowse(dependencies: Dependencies): Browse {
   const trees = createTrees()
   const commits = createCommitsById()
   const reused = createReusedProcesses({ git })
-  const files = createLastCommitFiles({
-    dataDir: settings.dataDir,
-    isInPlace: (id) => isThere(directories.pathOf(id)),
-  })
+  const keep = (name: string, limits: typeof blameLimits) =>
+    createKeptFiles({
+      root: join(settings.dataDir, 'browse', name),
+      isInPlace: (id) => isThere(directories.pathOf(id)),
+      ...limits,
+    })
+  const keptLastCommits = keep('last-commits', lastCommitLimits)
+  const keptBlame = keep('blame', blameLimits)
+  const files = createLastCommitFiles(keptLastCommits)
   const lastCommits = createLastCommits({ git, trees, commits, files, log })
   const parts: BrowseParts = {
     ...dependencies,
@@ -85,6 +93,7 @@ export function createBrowse(dependencies: Dependencies): Browse {
     commits,
     trees,
     lastCommits,
+    keptBlame,
   }
   return {
     routes: recheckAccess(dependencies.repositories, [
@@ -98,7 +107,10 @@ export function createBrowse(dependencies: Dependencies): Browse {
       ...searchRoutes(parts),
       ...archiveRoutes(parts),
     ]),
-    prune: files.prune,
+    async prune() {
+      await keptLastCommits.prune()
+      await keptBlame.prune()
+    },
     async [Symbol.asyncDispose]() {
       await lastCommits[Symbol.asyncDispose]()
       await reused[Symbol.asyncDispose]()

@@ -50,9 +50,7 @@ export function createCachedResponses({ maxBytes }: { maxBytes: number }): Cache
     const controller = new AbortController()
     const result = work(controller.signal).then((value) => {
       if (value instanceof ProvisionalJson) return value
-      const { body, nextCursor } =
-        value instanceof LinkedPage ? value : new LinkedPage(value, undefined)
-      const serialized = new SerializedJson(toJson(body), nextCursor)
+      const serialized = value instanceof SerializedJson ? value : toSerializedJson(value)
       results.set(key, serialized)
       return serialized
     })
@@ -85,6 +83,12 @@ export function createCachedResponses({ maxBytes }: { maxBytes: number }): Cache
       signal.removeEventListener('abort', leave)
     }
   }
+}
+
+export function toSerializedJson(value: unknown): SerializedJson {
+  const { body, nextCursor } =
+    value instanceof LinkedPage ? value : new LinkedPage(value, undefined)
+  return new SerializedJson(toJson(body), nextCursor)
 }
 
 function toJson(value: unknown): Buffer {

@@ -15,7 +15,8 @@ import { createLog } from '../base/log.ts'
 import { createObjectPool } from '../git/objects/object-pool.ts'
 import { createGit } from '../git/process/git-process.ts'
 import { createCommitsById } from './commits-by-id.ts'
-import { createLastCommitFiles } from './last-commit-files.ts'
+import { createKeptFiles } from './kept-files.ts'
+import { createLastCommitFiles, lastCommitLimits } from './last-commit-files.ts'
 import { createLastCommits } from './last-commits.ts'
 import { createTrees } from './trees.ts'
 
@@ -53,7 +54,13 @@ async function openSite(directory: string, options: SiteOptions = {}) {
     },
   }
   const dataDir = options.dataDir ?? join(directory, 'data')
-  const files = createLastCommitFiles({ dataDir, isInPlace: async () => true })
+  const files = createLastCommitFiles(
+    createKeptFiles({
+      root: join(dataDir, 'browse', 'last-commits'),
+      isInPlace: async () => true,
+      ...lastCommitLimits,
+    }),
+  )
   const { savedFrom = 0 } = options
   let walks = 0
   const counting: typeof git = {
@@ -208,30 +215,6 @@ test('a search ends at a commit whose answers are known, from memory or a file',
   await writeFile(join(copy, name), `${'0'.repeat(64)}\n{"version":1}\n`)
   await using third = await openSite(directory, { savedFrom: 20, dataDir: damaged })
   assert.deepEqual(await third.of(head, ''), answers)
-})
-
-test('the files of a repository that is gone, and those beyond the limit, are removed', async () => {
-  await using project = await createProject()
-  const [kept, gone] = [newId(), newId()]
-  const files = createLastCommitFiles({
-    dataDir: project.path,
-    isInPlace: async (id) => id === kept,
-    maxBytes: 2000,
-    maxFilesPerRepository: 4,
-  })
-  const answers = {
-    commits: ['1'.repeat(40)],
-    byName: new Map([['x'.repeat(300), '1'.repeat(40)]]),
-  }
-  for (const id of [kept, gone])
-    for (const path of ['a', 'b', 'c', 'd', 'e', 'f']) await files.save(id, path, answers)
-  const root = join(project.path, 'browse', 'last-commits')
-  assert.equal((await readdir(join(root, kept))).length, 4)
-  assert.deepEqual(await files.load(gone, 'f'), answers)
-  await files.prune()
-  assert.deepEqual(await readdir(root), [kept])
-  const left = await readdir(join(root, kept))
-  assert.ok(left.length > 0 && left.length < 4, String(left.length))
 })
 
 test('a search that takes too long is given up, and says so', async () => {

@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { git, temporaryFolder } from '../support/git.ts'
 import { gitWithBytes, importOddHistory } from '../support/odd-history.ts'
 import { type Service, startService } from '../support/service.ts'
 import { pushFiles } from '../support/workflow-site.ts'
+
+const gitProgram = execFileSync('which', ['git'], { encoding: 'utf8' }).trim()
 
 let service: Service
 
@@ -49,6 +54,22 @@ function parseLines(output: string): Line[] {
     }
   }
   return lines
+}
+
+/** Imports a history of a file in which each line is of another commit. */
+async function importLines(path: string, count: number): Promise<void> {
+  await mkdir(path)
+  await git(path, ['init', '--quiet', '--initial-branch=main'])
+  const lines = Array.from({ length: count }, (_, index) => `line ${index}`)
+  const stream = lines.flatMap((_, index) => {
+    const content = lines.map((line, at) => `${line}${at <= index ? ', changed' : ''}\n`).join('')
+    return [
+      'commit refs/heads/main',
+      `committer Ada <ada@example.com> ${1_700_000_000 + index} +0000`,
+      `data 0\nM 100644 inline a.txt\ndata ${content.length}\n${content}`,
+    ]
+  })
+  execFileSync('git', ['fast-import', '--quiet'], { cwd: path, input: `${stream.join('\n')}\n` })
 }
 
 const letters: Record<string, string> = { n: '\n', t: '\t', r: '\r' }
@@ -156,6 +177,49 @@ test('an unchanged blame is not sent again', async () => {
     },
   })
   assert.equal(response.status, 304)
+})
+
+test('a blame of many commits is kept in a file, and is not computed again', async () => {
+  await using site = await temporaryFolder()
+  const dataDir = join(site.path, 'data')
+  const bin = join(site.path, 'bin')
+  await mkdir(bin)
+  const script = `#!/bin/sh\ncase "$*" in *" blame "*) exit 99;; esac\nexec ${gitProgram} "$@"\n`
+  await writeFile(join(bin, 'git'), script, { mode: 0o755 })
+  const withoutBlame = { PATH: `${bin}:${process.env.PATH}` }
+
+  const { whole, few } = await (async () => {
+    await using first = await startService({ dataDir })
+    const history = join(site.path, 'history')
+    await importLines(history, 25)
+    await first.admin.post('/repos', { name: 'kept' })
+    await git(history, ['push', '--quiet', first.admin.remote('kept'), 'main'])
+    const whole = await first.admin.get('/repos/kept/blame?path=a.txt')
+    const few = await first.admin.get('/repos/kept/blame?path=a.txt&end=3')
+    assert.deepEqual([whole.body.commits.length, few.body.commits.length], [25, 3])
+    return { whole, few }
+  })()
+
+  await using second = await startService({ dataDir, env: withoutBlame })
+  const again = await second.admin.get('/repos/kept/blame?path=a.txt')
+  assert.deepEqual([again.status, again.text], [200, whole.text])
+  assert.equal(again.headers.get('etag'), whole.headers.get('etag'))
+  assert.notEqual((await second.admin.get('/repos/kept/blame?path=a.txt&end=3')).status, 200)
+  await second.end('SIGTERM')
+
+  // What cannot be read is computed again, and what cannot be kept is sent all the same.
+  const folder = join(dataDir, 'browse', 'blame')
+  await rm(folder, { recursive: true })
+  await writeFile(folder, '')
+  await using third = await startService({ dataDir })
+  for (const [query, before] of [
+    ['', whole],
+    ['&end=3', few],
+  ] as const) {
+    const answer = await third.admin.get(`/repos/kept/blame?path=a.txt${query}`)
+    assert.deepEqual([answer.status, answer.text], [200, before.text])
+  }
+  assert.match(third.log(), /blame cannot be kept/)
 })
 
 test('what has no lines is refused with a reason', async () => {
