@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { cpSync, rmSync } from 'node:fs'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createForkingShell } from './forking-shell.ts'
@@ -59,24 +60,43 @@ async function readHead(project: string): Promise<string> {
   return head.startsWith('ref: ') ? read(head.slice('ref: '.length)) : head
 }
 
+let emptyProject: Promise<string> | undefined
+
 /** A Git project of a user, in a folder of its own, with one commit on `main`. */
 export async function createProject() {
   const folder = await temporaryFolder()
-  const run = async (...args: string[]) => (await git(folder.path, args)).stdout
-  const project = {
-    path: folder.path,
+  emptyProject ??= createEmptyProject()
+  // A copy costs less than the four processes of git that make a project.
+  cpSync(await emptyProject, folder.path, { recursive: true })
+  const { [Symbol.asyncDispose]: dispose } = folder
+  return Object.assign(projectAt(folder.path), { [Symbol.asyncDispose]: dispose })
+}
+
+/** The project in a folder. */
+function projectAt(path: string) {
+  const run = async (...args: string[]) => (await git(path, args)).stdout
+  return {
+    path,
     /** Runs git in the project; its output. */
     git: run,
     /** Commits a file; the commit's id. */
     async commit(name: string, content: string | Buffer = name): Promise<string> {
-      await writeFile(join(folder.path, name), content)
+      await writeFile(join(path, name), content)
       await run('add', '--', name)
       await run('commit', '--quiet', '-m', `Add ${name}`)
-      return readHead(folder.path)
+      return readHead(path)
     },
-    [Symbol.asyncDispose]: folder[Symbol.asyncDispose],
   }
-  await run('init', '--quiet', '--initial-branch=main')
+}
+
+/** Creates what each project starts as, in a folder that goes away with the process. */
+async function createEmptyProject(): Promise<string> {
+  const { path } = await temporaryFolder()
+  process.once('exit', () => rmSync(path, { recursive: true, force: true }))
+  const project = projectAt(path)
+  await project.git('init', '--quiet', '--initial-branch=main')
   await project.commit('readme.txt')
-  return project
+  const hooks = join(path, '.git/hooks')
+  for (const sample of await readdir(hooks)) await rm(join(hooks, sample))
+  return path
 }
