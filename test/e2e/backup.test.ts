@@ -13,10 +13,10 @@ import {
 } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { test } from 'node:test'
+import { after, before, test } from 'node:test'
 import pg from 'pg'
 import { holdLock } from '../../src/base/lock-file.ts'
-import { createBackupSite } from '../support/backup-site.ts'
+import { createBackupOriginal } from '../support/backup-site.ts'
 import {
   assertAgrees,
   assertRefused,
@@ -29,12 +29,22 @@ import { runSvc } from '../support/command.ts'
 import { until } from '../support/condition.ts'
 import { createPostgresDatabase } from '../support/databases.ts'
 import { git, spawnGit } from '../support/git.ts'
+import { startInProcess } from '../support/in-process.ts'
 import { without } from '../support/programs.ts'
+import { toRounds } from '../support/rounds.ts'
 import { startService } from '../support/service.ts'
 import { withSsh } from '../support/test-settings.ts'
 
+let original: Awaited<ReturnType<typeof createBackupOriginal>>
+
+before(async () => {
+  original = await createBackupOriginal()
+})
+
+after(() => original[Symbol.asyncDispose]())
+
 test('a backup of a running server can be restored', async () => {
-  await using site = await createBackupSite()
+  await using site = await original.start()
   const { service } = site
   const client = await service.client({ username: 'grace' })
   const made = await site.backUp()
@@ -61,7 +71,7 @@ test('a backup of a running server can be restored', async () => {
 })
 
 test('a backup has deleted repositories, and restores them as deleted', async () => {
-  await using site = await createBackupSite()
+  await using site = await original.start()
   const { admin } = site.service
   const [{ stdout: refs }, { body }] = await Promise.all([
     git('/', ['ls-remote', admin.remote('site')]),
@@ -89,15 +99,14 @@ test('a backup has deleted repositories, and restores them as deleted', async ()
 })
 
 test('a stopped service can be backed up, too', async () => {
-  await using site = await createBackupSite()
+  await using site = await original.copy()
   const before = await site.refs()
-  await site.service.end('SIGTERM')
   await site.backUp()
   await site.restored(async (again) => assert.deepEqual(await refsOf(again), before))
 })
 
 test('an incremental backup copies only new data, and removes obsolete data', async () => {
-  await using site = await createBackupSite({ SVC_DELETED_RETENTION_DAYS: '0' })
+  await using site = await original.start({ SVC_DELETED_RETENTION_DAYS: '0' })
   const first = await site.backUp()
   assert.equal(first.filesKept, 0)
   await site.push('site')
@@ -122,9 +131,7 @@ test('an incremental backup copies only new data, and removes obsolete data', as
 })
 
 test('a changed or truncated copy is replaced; --recheck also finds changes that keep size and time', async () => {
-  await using site = await createBackupSite()
-  // Nothing else is new from one backup to the next.
-  await site.service.end('SIGTERM')
+  await using site = await original.copy()
   await site.backUp()
   const whole = await contentOf(site.backup)
   const packs = [...whole.keys()].filter((path) => path.endsWith('.pack'))
@@ -142,11 +149,11 @@ test('a changed or truncated copy is replaced; --recheck also finds changes that
 })
 
 test('keys are included only on request, and restored if included', async () => {
-  await using site = await createBackupSite(withSsh)
+  await using site = await original.start(withSsh)
   const keys = ['encryption.key', 'ssh_host_ed25519_key', 'ssh_host_ed25519_key.pub']
   const said = await mustRun(['backup', site.backup], site.env)
   assert.match(said, /The backup contains no keys/)
-  const secret = (await readFile(join(site.service.dataDir, 'encryption.key'), 'utf8')).trim()
+  const secret = (await readFile(join(site.dataDir, 'encryption.key'), 'utf8')).trim()
   for (const path of (await contentOf(site.backup)).keys()) {
     assert.doesNotMatch(path, /key/)
     assert.ok(!(await readFile(join(site.backup, path))).includes(secret), path)
@@ -170,7 +177,7 @@ test('keys are included only on request, and restored if included', async () => 
   assert.doesNotMatch(silent, /Put/)
   for (const name of keys) {
     const path = join(full, name)
-    assert.deepEqual(await readFile(path), await readFile(join(site.service.dataDir, name)))
+    assert.deepEqual(await readFile(path), await readFile(join(site.dataDir, name)))
     assert.equal((await stat(path)).mode & 0o777, 0o600)
   }
   await site.backUp()
@@ -178,7 +185,7 @@ test('keys are included only on request, and restored if included', async () => 
 })
 
 test('a backup is readable only by its owner', async () => {
-  await using site = await createBackupSite()
+  await using site = await original.copy()
   await site.backUp('--with-keys')
   for (const entry of await readdir(site.backup, { recursive: true, withFileTypes: true })) {
     const { mode } = await stat(join(entry.parentPath, entry.name))
@@ -189,15 +196,16 @@ test('a backup is readable only by its owner', async () => {
 })
 
 test('an unsuitable folder for a backup is rejected, and nothing is written there', async () => {
-  await using site = await createBackupSite()
-  await using other = await createBackupSite()
-  await other.backUp()
-  const { dataDir } = site.service
+  await using site = await original.copy()
+  await using other = await startInProcess()
+  const { dataDir } = site
   const papers = join(site.folder, 'papers')
   await mkdir(papers)
   await writeFile(join(papers, 'thesis.txt'), 'Chapter one')
   const link = join(site.folder, 'link')
   await symlink(dataDir, link)
+  const backupOfOther = join(site.folder, 'other')
+  await mustRun(['backup', backupOfOther], { SVC_DATA_DIR: other.dataDir })
   const refusals = [
     [join(dataDir, 'backup'), /contain one another/],
     [join(link, 'backup'), /contain one another/],
@@ -205,20 +213,20 @@ test('an unsuitable folder for a backup is rejected, and nothing is written ther
     [site.folder, /contain one another/],
     [papers, /is not empty and holds no backup of svc/],
     [join(papers, 'thesis.txt'), /cannot be used for backups/],
-    [other.backup, /holds a backup of another service/],
+    [backupOfOther, /holds a backup of another service/],
   ] as const
   const before = await contentOf(papers)
-  const theirs = await contentOf(other.backup)
+  const theirs = await contentOf(backupOfOther)
   for (const [folder, sentence] of refusals) {
     assertRefused(await runSvc(['backup', folder], site.env), sentence)
   }
   assert.deepEqual(await contentOf(papers), before)
-  assert.deepEqual(await contentOf(other.backup), theirs)
+  assert.deepEqual(await contentOf(backupOfOther), theirs)
   assert.ok(!(await readdir(dataDir)).includes('backup'))
 })
 
 test('only one backup runs per data directory and per folder', async () => {
-  await using site = await createBackupSite()
+  await using site = await original.copy()
   await site.backUp()
   {
     using lock = await holdLock(join(site.backup, 'svc-backup.lock'))
@@ -228,13 +236,13 @@ test('only one backup runs per data directory and per folder', async () => {
       assertRefused(await runSvc([...args, site.backup], env), /Another svc command is using/)
     }
   }
-  using lock = await holdLock(join(site.service.dataDir, 'backup.lock'))
+  using lock = await holdLock(join(site.dataDir, 'backup.lock'))
   assert.ok(lock)
   assertRefused(await runSvc(['backup', site.backup], site.env), /Another backup of .* is running/)
 })
 
 test('repositories deleted during a backup stay in the trash until it has ended', async () => {
-  await using site = await createBackupSite({ SVC_DELETED_RETENTION_DAYS: '0' })
+  await using site = await original.start({ SVC_DELETED_RETENTION_DAYS: '0' })
   const { admin, dataDir } = site.service
   const trash = () => readdir(join(dataDir, 'trash'))
   {
@@ -255,18 +263,18 @@ test('repositories deleted during a backup stay in the trash until it has ended'
 })
 
 test('a backup empties the trash that it has held', async () => {
-  await using site = await createBackupSite()
-  const grave = join(site.service.dataDir, 'trash', '01m7zx25gmg1dnz0ar7a8fmc2q.git')
+  await using site = await original.copy()
+  const grave = join(site.dataDir, 'trash', '01m7zx25gmg1dnz0ar7a8fmc2q.git')
   await mkdir(grave)
   await site.backUp()
   await assert.rejects(stat(grave), { code: 'ENOENT' })
 })
 
 test('packs that were replaced by loose objects are removed, and loose objects copied', async () => {
-  await using site = await createBackupSite()
+  await using site = await original.start()
   for (let times = 0; times < 3; times++) await site.push('site')
   await site.backUp()
-  const { path } = (await site.service.admin.get('/repos/site')).body
+  const path = site.pathOf('site')
   const at = ['-c', 'safe.directory=*', '--git-dir', path]
   await git('/', [...at, 'repack', '-a', '-d', '--write-bitmap-index'])
   const packs = (await readdir(join(path, 'objects', 'pack'))).filter((name) =>
@@ -289,8 +297,8 @@ test('packs that were replaced by loose objects are removed, and loose objects c
 })
 
 test('packs may be replaced during the copy', async () => {
-  await using site = await createBackupSite()
-  const { path } = (await site.service.admin.get('/repos/site')).body
+  await using site = await original.start()
+  const path = site.pathOf('site')
   let isOver = false
   const repacking = (async () => {
     for (let times = 0; !isOver; times++) {
@@ -300,7 +308,7 @@ test('packs may be replaced during the copy', async () => {
     }
   })()
   repacking.catch(() => {}) // Awaited below.
-  for (let times = 0; times < 6; times++) {
+  for (let times = 0; times < toRounds(2); times++) {
     await site.backUp()
     await assertWhole(site.backup)
   }
@@ -309,8 +317,8 @@ test('packs may be replaced during the copy', async () => {
 })
 
 test('symbolic refs, other branches as HEAD and names that are not UTF-8 are restored', async () => {
-  await using site = await createBackupSite()
-  const { path } = (await site.service.admin.get('/repos/site')).body
+  await using site = await original.copy()
+  const path = site.pathOf('site')
   const at = ['-c', 'safe.directory=*', '--git-dir', path]
   await git('/', [...at, 'symbolic-ref', 'refs/heads/alias', 'refs/heads/main'])
   await git('/', [...at, 'symbolic-ref', 'HEAD', 'refs/heads/topic/a'])
@@ -337,10 +345,9 @@ test('symbolic refs, other branches as HEAD and names that are not UTF-8 are res
 })
 
 test('a push interrupted by a kill is finalized after a restore', async () => {
-  await using site = await createBackupSite()
-  const { dataDir } = site.service
-  const { id } = (await site.service.admin.get('/repos/site')).body
-  await site.service.end('SIGKILL')
+  await using site = await original.copy()
+  const { dataDir } = site
+  const id = site.ids.site
   const tip = await site.project.git('rev-parse', 'main')
   const none = '0'.repeat(40)
   {
@@ -355,23 +362,14 @@ test('a push interrupted by a kill is finalized after a restore', async () => {
     ]
     insert.run('push-0', id, JSON.stringify(updates))
   }
-  const path = join(dataDir, 'repositories', id.slice(-2), `${id}.git`)
-  await git('/', [
-    '-c',
-    'safe.directory=*',
-    '--git-dir',
-    path,
-    'update-ref',
-    'refs/heads/moved',
-    tip,
-  ])
+  await git('/', ['--git-dir', site.pathOf('site'), 'update-ref', 'refs/heads/moved', tip])
   await site.backUp()
   await site.restored(assertAgrees)
 })
 
 test('a repository with lost files does not prevent the backup of the others', async () => {
-  await using site = await createBackupSite()
-  const { path } = (await site.service.admin.get('/repos/page')).body
+  await using site = await original.copy()
+  const path = site.pathOf('page')
   await rm(path, { recursive: true })
   const { code, out, err } = await runSvc(['backup', site.backup], site.env)
   assert.equal(code, 0)
@@ -385,10 +383,10 @@ test('a repository with lost files does not prevent the backup of the others', a
 })
 
 test('a backup keeps data whose source files were lost since', async () => {
-  await using site = await createBackupSite()
+  await using site = await original.start()
   await site.backUp()
   const before = await contentOf(site.backup)
-  const { path } = (await site.service.admin.get('/repos/site')).body
+  const path = site.pathOf('site')
   await rename(join(path, 'objects', 'pack'), join(path, 'elsewhere'))
   await mkdir(join(path, 'objects', 'pack'))
   assertRefused(await runSvc(['backup', site.backup], site.env), /All objects of .* are lost/)
@@ -405,8 +403,8 @@ test('a backup keeps data whose source files were lost since', async () => {
 })
 
 test('unusual and long ref names survive a backup', async () => {
-  await using site = await createBackupSite()
-  const { path } = (await site.service.admin.get('/repos/site')).body
+  await using site = await original.copy()
+  const path = site.pathOf('site')
   const tip = (await git(path, ['--git-dir', path, 'rev-parse', 'HEAD'])).stdout
   const long = Array(5).fill('é'.repeat(120)).join('/')
   for (const name of ['voilà', 'x\u0085y', long]) {
@@ -431,7 +429,7 @@ test(
   'a backup of SQLite restores into PostgreSQL, and one of PostgreSQL into SQLite',
   needed,
   async () => {
-    await using site = await createBackupSite()
+    await using site = await original.copy()
     await site.backUp()
     const before = await site.refs()
     const { url, drop } = await createPostgresDatabase({ isEmpty: true })
@@ -440,7 +438,7 @@ test(
       const env = { SVC_DATA_DIR: dataDir, SVC_DATABASE_URL: url }
       await mustRun(['restore', site.backup], env)
       assert.ok(!(await readdir(dataDir)).includes('svc.db'))
-      const started = { SVC_DATABASE_URL: url, SVC_ADMIN_TOKEN: site.service.adminToken }
+      const started = { SVC_DATABASE_URL: url, SVC_ADMIN_TOKEN: site.adminToken }
       await using moved = await startService({ dataDir, env: started })
       assert.deepEqual(await refsOf(moved), before)
       assert.equal((await moved.admin.get('/repos')).body.length, 3)
@@ -455,7 +453,7 @@ test(
       await mustRun(['restore', back], { SVC_DATA_DIR: returned })
       await using again = await startService({
         dataDir: returned,
-        env: { SVC_ADMIN_TOKEN: site.service.adminToken },
+        env: { SVC_ADMIN_TOKEN: site.adminToken },
       })
       await assertAgrees(again)
       assert.deepEqual(await refsOf(again), await refsOf(moved))

@@ -82,7 +82,7 @@ export async function refsOf(service: Pick<Service, 'dataDir'>): Promise<string[
  * to the last one, their objects are there, and every repository has its files.
  */
 export async function assertAgrees(
-  { dataDir, admin, log }: Service,
+  { dataDir, admin, log }: Pick<Service, 'dataDir' | 'admin' | 'log'>,
   refsOfCopies = new Map<string, string>(),
 ): Promise<void> {
   using records = openPushRecords(dataDir)

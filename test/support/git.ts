@@ -73,7 +73,7 @@ export async function createProject() {
 }
 
 /** The project in a folder. */
-function projectAt(path: string) {
+export function projectAt(path: string) {
   const run = async (...args: string[]) => (await git(path, args)).stdout
   return {
     path,
