@@ -25,14 +25,13 @@ type Options = {
   by?: string[]
 }
 
-/** What `svc doctor` prints, and how it ends. */
-export async function askDoctor({
-  dataDir,
-  args = [],
-  env = {},
-  program = launcher,
-  by = [],
-}: Options) {
+/** What `svc doctor` prints, and how it ends; it runs in this process, unless a program is given. */
+export function askDoctor(options: Options) {
+  const isOwnProgram = options.program !== undefined || options.by !== undefined
+  return isOwnProgram ? askProgram(options) : askInProcess(options)
+}
+
+async function askProgram({ dataDir, args = [], env = {}, program = launcher, by = [] }: Options) {
   const [file = program, ...words] = [...by, program, 'doctor', ...args]
   const child = spawn(file, words, {
     env: environmentOf(dataDir, env),
@@ -60,13 +59,10 @@ function environmentOf(dataDir: string, env: Record<string, string>): NodeJS.Pro
   }
 }
 
-/** What `svc doctor --json` found; it runs in this process, unless a program is given. */
+/** What `svc doctor --json` found; see `askDoctor`. */
 export async function examine(options: Options) {
   const args = ['--json', ...(options.args ?? [])]
-  const isOwnProgram = options.program !== undefined || options.by !== undefined
-  const { code, output, stderr } = isOwnProgram
-    ? await askDoctor({ ...options, args })
-    : await askInProcess({ ...options, args })
+  const { code, output, stderr } = await askDoctor({ ...options, args })
   const results: Result[] = JSON.parse(output)
   return {
     code,
