@@ -85,7 +85,7 @@ describe('paths of the server that cannot be imported', () => {
       `/proc/thread-self/root${inside}`,
       join(dataDir, 'staging'),
     ]
-    for (const path of paths) await site.refused(path, forbidden)
+    await site.refusedAll(paths, forbidden)
   })
 
   test('the data directory is closed under a second mount', {
@@ -121,9 +121,9 @@ describe('paths of the server that cannot be imported', () => {
     const names = ['git-evil', 'git/out', 'git/up/git-evil', 'git/data', 'GIT/open.git', 'Git']
     // Existence is not revealed, either.
     const unseen = ['git/up/nothing', 'git/dangling', 'git/dangling/x', 'git/up/git-evil/HEAD/x']
-    for (const name of [...names, ...unseen, 'nowhere/x', 'nowhere-else', '']) {
-      await site.refused(join(roots.path, name), forbidden, member)
-    }
+    const all = [...names, ...unseen, 'nowhere/x', 'nowhere-else', '']
+    const paths = all.map((name) => join(roots.path, name))
+    await site.refusedAll(paths, forbidden, member)
     await site.refused(inside, forbidden, member)
     await site.refused('/', forbidden, member)
   })
@@ -151,9 +151,8 @@ describe('paths of the server that cannot be imported', () => {
     await once(server, 'listening')
     const loop = site.path('loop')
     await symlink(loop, loop)
-    for (const path of [bundle, pipe, socket, '/dev/null', '/dev/zero', loop]) {
-      await site.refused(path, { detail: /is no folder\. A bundle is cloned first/ })
-    }
+    const detail = /is no folder\. A bundle is cloned first/
+    await site.refusedAll([bundle, pipe, socket, '/dev/null', '/dev/zero', loop], { detail })
     server.close()
     await site.refused(`/${'x'.repeat(300)}`, { detail: /part that is too long/ })
     for (const path of ['/', '/proc', '/etc']) {
@@ -187,9 +186,11 @@ describe('paths of the server that cannot be imported', () => {
       `ftp://127.0.0.1/x`,
       `http::ext::sh`,
     ]
-    for (const source of addresses) {
-      await site.refused(source, { status: 400, code: 'invalid_request', detail: /^\/source / })
-    }
+    await site.refusedAll(addresses, {
+      status: 400,
+      code: 'invalid_request',
+      detail: /^\/source /,
+    })
   })
 
   test('the command line rejects the same with a message, and leaves nothing', async () => {

@@ -6,9 +6,10 @@ import { readFile, writeFile } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { basename, join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
 import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
-import { gzipSync } from 'node:zlib'
+import { gunzipSync, gzipSync } from 'node:zlib'
 import { flushPacket, packet } from '../../src/git/protocol/pkt-line.ts'
 import { until } from '../support/condition.ts'
 import { freePort } from '../support/free-port.ts'
@@ -29,6 +30,8 @@ import { onlyInSoak } from '../support/rounds.ts'
 const execute = promisify(execFile)
 const advertisement = 'application/x-git-upload-pack-advertisement'
 const id = 'c0ffee'.padEnd(40, '0')
+// Git names each of so many commits in more bytes than it keeps by default before it sends them in chunks.
+const manyRefs = 22_000
 const unreachable = /cannot be reached/
 const ended = /ended the connection/
 
@@ -36,8 +39,6 @@ const ended = /ended the connection/
 let site: ImportSite
 /** Impatient with both, and small. */
 let brief: ImportSite
-/** As it is by default. */
-let ample: ImportSite
 let repository: string
 /** The commit of its branch. */
 let main: string
@@ -47,7 +48,6 @@ before(async () => {
     env: { SVC_IMPORT_STALL_SECONDS: '5', SVC_PUSH_MEMORY_MAX: '64MiB' },
   })
   brief = await startImportSite({ env: { SVC_IMPORT_SECONDS: '10', SVC_IMPORT_MAX: '1MiB' } })
-  ample = await startImportSite()
   repository = await createSource(site.path())
   main = (await git(repository, ['rev-parse', 'main'])).stdout
 })
@@ -55,7 +55,6 @@ before(async () => {
 after(async () => {
   await site[Symbol.asyncDispose]()
   await brief[Symbol.asyncDispose]()
-  await ample[Symbol.asyncDispose]()
 })
 
 /** Adds commits, each with a branch of its own. */
@@ -331,15 +330,49 @@ describe('hostile hosts of HTTP as sources of imports', () => {
     await site.refused(`http://127.0.0.1:${host.port}/x.git`, { detail: /SHA-256/ })
   })
 
-  test('an import from an HTTP/1.0 server works, with requests of any size', async () => {
+  test('an import from an HTTP/1.0 server works', async () => {
+    const folder = site.path()
+    await createSource(join(folder, 'x.git'))
+    using host = await startCgiHost(folder)
+    await site.imported(`http://127.0.0.1:${host.port}/x.git`)
+  })
+
+  test('a request of any size has a length, which HTTP/1.0 requires', async () => {
+    const toId = (number: number) => number.toString(16).padStart(40, '0')
+    const refs = Array.from({ length: manyRefs }, (_, index): [string, string] => [
+      `refs/heads/some/${index}`,
+      toId(index + 1),
+    ])
+    const requests: { length: string | undefined; body: Promise<Buffer> }[] = []
+    using host = await startHttpHost((request, response) => {
+      if (request.method === 'GET') {
+        return void smart(response).end(Buffer.concat([smartStart, advertised(refs)]))
+      }
+      const body = buffer(request)
+      requests.push({ length: request.headers['content-length'], body })
+      body.finally(() => status(500)(request, response))
+    })
+    const detail = /answers with HTTP status 500/
+    await site.refused(`http://127.0.0.1:${host.port}/x.git`, { detail })
+    assert.notDeepEqual(requests, [])
+    for (const { length, body } of requests) {
+      const bytes = await body
+      assert.equal(length, String(bytes.length))
+      assert.ok(
+        gunzipSync(bytes)
+          .toString()
+          .includes(`want ${toId(manyRefs)}`),
+      )
+    }
+  })
+
+  test('an import of many commits from an HTTP/1.0 server works', onlyInSoak, async () => {
+    await using ample = await startImportSite()
     const folder = site.path()
     const path = await createSource(join(folder, 'x.git'))
     using host = await startCgiHost(folder)
-    const address = `http://127.0.0.1:${host.port}/x.git`
-    await site.imported(address)
-    // Git names each of these commits, in more bytes than it keeps by default before it sends them in chunks.
-    await addCommits(path, 22_000)
-    const name = await ample.imported(address)
+    await addCommits(path, manyRefs)
+    const name = await ample.imported(`http://127.0.0.1:${host.port}/x.git`)
     const { body } = await ample.service.admin.get(`/repos/${name}`)
     assert.equal(await contentOf(body.path), await contentOf(path))
   })
@@ -348,6 +381,7 @@ describe('hostile hosts of HTTP as sources of imports', () => {
     'a host with endless refs is rejected before they need much memory',
     onlyInSoak,
     async () => {
+      await using ample = await startImportSite()
       const line = packet(`${id} refs/heads/${'x'.repeat(99)}\n`)
       const lines = Buffer.concat(Array<Buffer>(500).fill(line))
       const first = packet(`${id} refs/heads/main\0side-band-64k\n`)

@@ -5,9 +5,13 @@ import { until } from './condition.ts'
 import { temporaryFolder } from './git.ts'
 import { leftoversIn, repositoryFolders, untilTidy } from './leftovers.ts'
 import { processesIn } from './processes.ts'
+import { isSoak } from './rounds.ts'
 import { type Answer, type Client, startService, toAnswer } from './service.ts'
 
 export type ImportSite = Awaited<ReturnType<typeof startImportSite>>
+
+// The import itself is the same with a caller that waits and without one: every fifth shows that its failure is, too.
+const triedTwice = 5
 
 /** How an import must fail: `detail` is what its sentence says. */
 export type RefusedRequestError = { detail: RegExp; status?: number; code?: string }
@@ -27,6 +31,7 @@ export async function startImportSite({ env = {}, ...options }: Options = {}) {
   const canaries = join(folder.path, 'canaries')
   await mkdir(canaries)
   let count = 0
+  let refusals = 0
   const started = starting.move()
 
   /** Asks for an import; with `Prefer: respond-async` its answer does not wait for the end. */
@@ -85,26 +90,52 @@ export async function startImportSite({ env = {}, ...options }: Options = {}) {
       return name
     },
 
-    /** Asserts that an import fails with a sentence and leaves nothing, whether its caller waits or not. */
+    /**
+     * Asserts that an import fails with a sentence and leaves nothing; some of the imports, all in the soak, also
+     * without a caller that waits.
+     */
     async refused(
       source: string,
       refusal: RefusedRequestError,
       client = service.admin,
     ): Promise<string> {
-      const { status = 422, code = 'import_failed' } = refusal
+      const { status = 422 } = refusal
       const name = `hostile-${count++}`
       const before = await repositoryFolders(service.dataDir)
-      const answer = await post(client, { source, name })
-      const detail = answer.status === 500 ? service.log().slice(-3000) : answer.text
-      assert.deepEqual([answer.status, answer.body?.code], [status, code], detail)
-      assertSentence(answer.body.detail, refusal)
-      assert.equal((await service.admin.get(`/repos/${name}`)).status, 404)
+      const detail = await refusedAtOnce({ source, name }, refusal, client)
       await assertUntouched(name, before)
-      if (status === 422) await refusedLater({ source, name }, refusal, client)
-      return answer.body.detail
+      const isTriedTwice = isSoak || refusals++ % triedTwice === 0
+      if (status === 422 && isTriedTwice) await refusedLater({ source, name }, refusal, client)
+      return detail
+    },
+
+    /** Asserts that imports of all of these sources fail with the sentence, and together leave nothing. */
+    async refusedAll(
+      sources: readonly string[],
+      refusal: RefusedRequestError,
+      client = service.admin,
+    ): Promise<void> {
+      const name = `hostile-${count++}`
+      const before = await repositoryFolders(service.dataDir)
+      for (const source of sources) await refusedAtOnce({ source, name }, refusal, client)
+      await assertUntouched(name, before)
     },
 
     [Symbol.asyncDispose]: () => started.disposeAsync(),
+  }
+
+  async function refusedAtOnce(
+    body: { source: string; name: string },
+    refusal: RefusedRequestError,
+    client: Client,
+  ): Promise<string> {
+    const { status = 422, code = 'import_failed' } = refusal
+    const answer = await post(client, body)
+    const detail = answer.status === 500 ? service.log().slice(-3000) : answer.text
+    assert.deepEqual([answer.status, answer.body?.code], [status, code], `${body.source} ${detail}`)
+    assertSentence(answer.body.detail, refusal)
+    assert.equal((await service.admin.get(`/repos/${body.name}`)).status, 404)
+    return answer.body.detail
   }
 
   async function refusedLater(
