@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { faultSteps } from '../../src/base/fault-points.ts'
 import { isLocked } from '../../src/config/data-directory.ts'
-import { createBackupSite } from '../support/backup-site.ts'
+import { createBackupOriginal } from '../support/backup-site.ts'
 import {
   assertAgrees,
   assertRefused,
@@ -21,6 +21,7 @@ import { runSvc, startSvc } from '../support/command.ts'
 import { runInProcess } from '../support/command-in-process.ts'
 import { until } from '../support/condition.ts'
 import { createPostgresDatabase } from '../support/databases.ts'
+import type { Project } from '../support/git.ts'
 import { without } from '../support/programs.ts'
 import { createRandom } from '../support/random.ts'
 import { sampleOf, toRounds } from '../support/rounds.ts'
@@ -33,8 +34,16 @@ const mib = 1024 * 1024
 const skip = await withoutMounts()
 const stepsOf = (work: string) => faultSteps.filter((step) => step.startsWith(`${work}.`))
 
+let original: Awaited<ReturnType<typeof createBackupOriginal>>
+
+before(async () => {
+  original = await createBackupOriginal()
+})
+
+after(() => original[Symbol.asyncDispose]())
+
 test('a backup killed at any step leaves the previous or the new one, complete', async (t) => {
-  await using site = await createBackupSite()
+  await using site = await original.start()
   for (const step of sampleOf(stepsOf('backup'), 2)) {
     await t.test(step, async () => {
       await site.service.admin.post('/repos', { name: step })
@@ -71,7 +80,7 @@ test('a backup killed at any step leaves the previous or the new one, complete',
 })
 
 test('a first backup killed at any step can be repeated', async (t) => {
-  await using site = await createBackupSite()
+  await using site = await original.copy()
   const before = await site.refs()
   for (const step of sampleOf(stepsOf('backup'), 1)) {
     await t.test(step, async () => {
@@ -86,7 +95,7 @@ test('a first backup killed at any step can be repeated', async (t) => {
 })
 
 test('a restore killed at any step leaves no usable data directory', async (t) => {
-  await using site = await createBackupSite()
+  await using site = await original.copy()
   await site.backUp()
   const before = await site.refs()
   for (const step of sampleOf(stepsOf('restore'), 2)) {
@@ -108,7 +117,7 @@ test('a restore killed at any step leaves no usable data directory', async (t) =
         await rm(dataDir, { recursive: true })
         await mustRunInProcess(['restore', site.backup], env)
       }
-      const token = { SVC_ADMIN_TOKEN: site.service.adminToken }
+      const token = { SVC_ADMIN_TOKEN: site.adminToken }
       await using again = await startService({ dataDir, env: token })
       await assertAgrees(again)
       assert.deepEqual(await refsOf(again), before)
@@ -119,7 +128,7 @@ test('a restore killed at any step leaves no usable data directory', async (t) =
 test('a restore into PostgreSQL killed before its rows are committed leaves the database empty', {
   skip: without('postgres'),
 }, async () => {
-  await using site = await createBackupSite()
+  await using site = await original.copy()
   await site.backUp()
   const { url, drop } = await createPostgresDatabase({ isEmpty: true })
   const dataDir = join(site.folder, 'moved')
@@ -134,10 +143,9 @@ test('a restore into PostgreSQL killed before its rows are committed leaves the 
 })
 
 test(`backups and restores survive kill -9 at any moment (SVC_CRASH_SEED=${seed})`, async (t) => {
-  await using site = await createBackupSite()
+  await using site = await original.start()
   const random = createRandom(seed)
-  await writeFile(join(site.project.path, 'large.bin'), randomBytes(16 * mib))
-  await site.project.git('add', '.')
+  await addLargeFile(site.project, 16 * mib)
   await site.push('page')
   await site.backUp()
   const length = await lengthOf(() => mustRun(['backup', site.backup, '--recheck'], site.env))
@@ -159,7 +167,7 @@ test(`backups and restores survive kill -9 at any moment (SVC_CRASH_SEED=${seed}
     await restoring.ended
     const entries: string[] = await readdir(dataDir).catch(() => [])
     if (entries.length === 0 || entries.includes('restoring')) continue
-    const token = { SVC_ADMIN_TOKEN: site.service.adminToken }
+    const token = { SVC_ADMIN_TOKEN: site.adminToken }
     await using again = await startService({ dataDir, env: token })
     await assertAgrees(again)
   }
@@ -169,14 +177,14 @@ test(`backups and restores survive kill -9 at any moment (SVC_CRASH_SEED=${seed}
 })
 
 test('an interrupted backup leaves the previous one unchanged', async () => {
-  await using site = await createBackupSite()
+  await using site = await original.start()
   await site.backUp()
   const before = await contentOf(site.backup)
   await site.push('site')
   await until('a backup is interrupted at its work', async () => {
     const { child, ended } = startSvc(['backup', site.backup], site.env)
     await until('it is at work', async () => {
-      return (await isLocked(site.service.dataDir, 'backup')) || child.exitCode !== null
+      return (await isLocked(site.dataDir, 'backup')) || child.exitCode !== null
     })
     child.kill('SIGTERM')
     const { code, err } = await ended
@@ -195,12 +203,11 @@ test('a backup to a full disk fails with a message, and the previous one stays v
   skip,
 }, async () => {
   await using disk = await smallDisk('24m')
-  await using site = await createBackupSite()
+  await using site = await original.start()
   const to = join(disk.path, 'backup')
   await mustRun(['backup', to], site.env)
   const before = await contentOf(to)
-  await writeFile(join(site.project.path, 'large.bin'), randomBytes(4 * mib))
-  await site.project.git('add', '.')
+  await addLargeFile(site.project, 4 * mib)
   await site.push('page')
   for (const free of [0, 4096, mib, 3 * mib]) {
     await disk.fill(free)
@@ -222,9 +229,8 @@ test('a restore to a full disk fails with a message, and leaves nothing', {
   skip,
 }, async () => {
   await using disk = await smallDisk('24m')
-  await using site = await createBackupSite()
-  await writeFile(join(site.project.path, 'large.bin'), randomBytes(4 * mib))
-  await site.project.git('add', '.')
+  await using site = await original.start()
+  await addLargeFile(site.project, 4 * mib)
   await site.push('page')
   await site.backUp()
   const dataDir = join(disk.path, 'data')
@@ -241,7 +247,7 @@ test('a restore to a full disk fails with a message, and leaves nothing', {
   await mustRun(['restore', site.backup], { SVC_DATA_DIR: dataDir })
   await using again = await startService({
     dataDir,
-    env: { SVC_ADMIN_TOKEN: site.service.adminToken },
+    env: { SVC_ADMIN_TOKEN: site.adminToken },
   })
   await assertAgrees(again)
 })
@@ -251,4 +257,11 @@ async function lengthOf(work: () => Promise<unknown>): Promise<number> {
   const start = performance.now()
   await work()
   return Math.ceil(performance.now() - start)
+}
+
+/** Adds a file of noise, which does not get smaller. */
+async function addLargeFile({ path, git }: Pick<Project, 'path' | 'git'>, bytes: number) {
+  await git('config', 'core.compression', '0')
+  await writeFile(join(path, 'large.bin'), randomBytes(bytes))
+  await git('add', '.')
 }
