@@ -166,6 +166,8 @@ function start(folder: string, least: string, token?: string): Promise<Service> 
 async function startSite(service: Service): Promise<Project> {
   await service.admin.post('/repos', { name: 'site' })
   const project = await createProject()
+  // The large files are noise, which does not get smaller.
+  await project.git('config', 'core.compression', '0')
   await project.git('push', '--quiet', service.admin.remote('site'), 'HEAD:main')
   return project
 }
