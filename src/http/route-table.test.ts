@@ -32,7 +32,7 @@ test('finds constants, parameters and the rest of a path, decoded', () => {
   assert.deepEqual(found('/repos/site.git/info/refs')?.params, { repository: 'site.git' })
 })
 
-test('a constant precedes a parameter, whatever the method', () => {
+test('a constant precedes a parameter, also if it has other methods', () => {
   assert.deepEqual(found('/repos/import'), { methods: ['POST'], params: {} })
   // The constant leads nowhere here.
   assert.deepEqual(found('/repos/import/info/refs')?.params, { repository: 'import' })

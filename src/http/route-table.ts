@@ -21,7 +21,7 @@ export type RouteTable<R> = (path: string) => Address<R> | undefined
 /**
  * Creates the lookup of an address by its path as sent; undefined if there is nothing, or the percent-encoding is malformed.
  * In a template, `:name` is a segment that is not empty, and `:name*`, at its end, the rest of the path. Of templates that
- * both match, a constant takes precedence over a parameter, whatever the method: since there is `POST /repos/import`, `GET
+ * both match, a constant takes precedence over a parameter, for all methods: since there is `POST /repos/import`, `GET
  * /repos/import` is not the repository of that name. Routes with the same template have the same parameter names.
  */
 export function createRouteTable<R extends Template>(routes: readonly R[]): RouteTable<R> {

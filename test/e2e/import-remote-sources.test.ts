@@ -30,7 +30,7 @@ import { onlyInSoak } from '../support/rounds.ts'
 const execute = promisify(execFile)
 const advertisement = 'application/x-git-upload-pack-advertisement'
 const id = 'c0ffee'.padEnd(40, '0')
-// Git names each of so many commits in more bytes than it keeps by default before it sends them in chunks.
+// Git names each of many commits in more bytes than it keeps by default before it sends them in chunks.
 const manyRefs = 22_000
 const unreachable = /cannot be reached/
 const ended = /ended the connection/

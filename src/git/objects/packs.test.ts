@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { knownPackBytes } from './packs.ts'
 
-// Longer than a fingerprint needs to settle: see refs/file-fingerprint.ts.
+// Longer than a fingerprint needs to settle: see base/file-fingerprint.ts.
 const settledMs = 600
 
 test('the size of the packs follows every pack that comes or goes', async () => {

@@ -2,7 +2,7 @@ import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { LRUCache } from 'lru-cache'
 import { isAbsence } from '../../base/absence.ts'
-import { type Fingerprint, isUnchanged, readFingerprint } from '../refs/file-fingerprint.ts'
+import { type Fingerprint, isUnchanged, readFingerprint } from '../../base/file-fingerprint.ts'
 
 const knownSizes = new LRUCache<string, { fingerprint: Fingerprint; bytes: number }>({
   maxSize: 10_000,

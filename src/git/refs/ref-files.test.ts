@@ -6,7 +6,7 @@ import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { lookUpKnownPacked, readRefFile } from './ref-files.ts'
 
-// Longer than a fingerprint needs to settle: see file-fingerprint.ts.
+// Longer than a fingerprint needs to settle: see base/file-fingerprint.ts.
 const settledMs = 600
 const idOf = (digit: string) => digit.repeat(40)
 const header = '# pack-refs with: peeled fully-peeled sorted \n'
@@ -25,7 +25,7 @@ async function replace(path: string, content: string): Promise<void> {
   await rename(`${path}.lock`, path)
 }
 
-test('a ref file is read anew after every change, at whatever speed', async () => {
+test('a ref file is read anew after every change, however quickly they follow', async () => {
   const path = join(folder, 'quick')
   for (let round = 0; round < 200; round++) {
     const content = `${idOf((round % 10).toString())}\n`

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { LRUCache } from 'lru-cache'
 import { isAbsence } from '../../base/absence.ts'
-import { type Fingerprint, isUnchanged, readFingerprint } from './file-fingerprint.ts'
+import { type Fingerprint, isUnchanged, readFingerprint } from '../../base/file-fingerprint.ts'
 import { lookUpPacked } from './packed-lookup.ts'
 import { zeroId } from './ref-name.ts'
 

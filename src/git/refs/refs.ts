@@ -1,9 +1,9 @@
 import { open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isAbsence } from '../../base/absence.ts'
+import { readFingerprint } from '../../base/file-fingerprint.ts'
 import { forEachConcurrently } from '../../base/for-each-concurrently.ts'
 import { Problem } from '../../base/problem.ts'
-import { readFingerprint } from './file-fingerprint.ts'
 import { lookUpKnownPacked, readRefFile } from './ref-files.ts'
 import { hiddenRefs, isRefName, zeroId } from './ref-name.ts'
 

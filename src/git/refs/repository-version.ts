@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { LRUCache } from 'lru-cache'
 import { isAbsence } from '../../base/absence.ts'
-import { type Fingerprint, readFingerprint } from './file-fingerprint.ts'
+import { type Fingerprint, readFingerprint } from '../../base/file-fingerprint.ts'
 
 // Its timestamps are those of the last repack or prune.
 const prunedFile = 'svc-pruned'

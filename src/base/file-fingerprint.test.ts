@@ -3,7 +3,7 @@ import { lstatSync, type Stats } from 'node:fs'
 import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { temporaryFolder } from '../../../test/support/git.ts'
+import { temporaryFolder } from '../../test/support/git.ts'
 import { isUnchanged, readFingerprint, toFingerprint } from './file-fingerprint.ts'
 
 test('a fingerprint taken just after a change is unsettled, as another change may share its timestamp', async () => {
