@@ -27,7 +27,7 @@ export function createAnnotationCounter(
 const pathMaxLength = 1000
 
 /**
- * Creates an annotation from the properties of a workflow command. A path that is not within the workspace is left out,
+ * Creates an annotation from the properties of a workflow command, by names in lower case. A path that is not within the workspace is left out,
  * together with the position.
  */
 export function toAnnotation(
@@ -38,9 +38,9 @@ export function toAnnotation(
 ): Annotation {
   const file = toPath(properties.file ?? '', workspace)
   const line = file === '' ? null : toNumber(properties.line)
-  const endLine = line === null ? null : (toNumber(properties.endLine) ?? line)
+  const endLine = line === null ? null : (toNumber(properties.endline) ?? line)
   const column = line === null ? null : toNumber(properties.col)
-  const endColumn = column === null || endLine !== line ? null : toNumber(properties.endColumn)
+  const endColumn = column === null || endLine !== line ? null : toNumber(properties.endcolumn)
   return {
     level,
     file,

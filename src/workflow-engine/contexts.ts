@@ -107,6 +107,7 @@ function githubContext(plan: Plan, workflow: Workflow): Record<string, Json> {
     workflow_sha: plan.commit,
     server_url: plan.serverUrl,
     api_url: plan.serverUrl,
+    secret_source: 'Actions',
     token: '',
   }
 }

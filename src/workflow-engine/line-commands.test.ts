@@ -57,3 +57,22 @@ test('between stop-commands and its token there are no commands', () => {
   assert.deepEqual(values.slice(0, -1), [undefined, undefined, undefined, undefined])
   assert.deepEqual(values.at(-1), { kind: 'add-mask', value: 'yes' })
 })
+
+test('the case of names does not matter', () => {
+  assert.deepEqual(read('::Add-Mask::Value\n', '::ERROR File=A.js,endLine=2::No\n'), [
+    { kind: 'add-mask', value: 'Value' },
+    {
+      kind: 'annotation',
+      level: 'error',
+      properties: { file: 'A.js', endline: '2' },
+      message: 'No',
+    },
+  ])
+  const [, , , last] = read(
+    '::Stop-Commands::Halt\n',
+    '::add-mask::no\n',
+    '::hALT::\n',
+    '::add-mask::yes\n',
+  )
+  assert.deepEqual(last, { kind: 'add-mask', value: 'yes' })
+})

@@ -7,6 +7,7 @@ export type LineCommand =
   | {
       kind: 'annotation'
       level: 'error' | 'warning' | 'notice'
+      /** By names in lower case. */
       properties: Record<string, string>
       message: string
     }
@@ -23,13 +24,15 @@ const replacements: Record<string, string> = {
 
 /**
  * Creates a reader of the workflow commands (`::name::value`) of one step, line by line, which honours
- * `::stop-commands::TOKEN` and `::TOKEN::`. Commands that only format the log remain ordinary lines.
+ * `::stop-commands::TOKEN` and `::TOKEN::`. Commands that only format the log remain ordinary lines. As on GitHub, the case
+ * of names does not matter.
  */
 export function createCommandReader(): (line: string) => LineCommand | undefined {
   let stopToken: string | undefined
   return (line) => {
     const command = line.trimStart()
-    const [start = '', name = ''] = /^::([^\s:]+)/.exec(command) ?? []
+    const [start = ''] = /^::[^\s:]+/.exec(command) ?? []
+    const name = start.slice(2).toLowerCase()
     const end = command.indexOf('::', start.length)
     if (start === '' || end === -1) return undefined
     const [text = ''] = command.slice(end + 2).split(/[\r\n]/, 1)
@@ -38,7 +41,7 @@ export function createCommandReader(): (line: string) => LineCommand | undefined
       return undefined
     }
     if (name === 'stop-commands' && text.trim() !== '') {
-      stopToken = text.trim()
+      stopToken = text.trim().toLowerCase()
       return undefined
     }
     if (name === 'add-mask') return { kind: 'add-mask', value: unescaped(text) }
@@ -63,7 +66,12 @@ function readProperties(text: string): Record<string, string> {
     const [key = '', ...value] = pair.split('=')
     if (key.trim() === '') return []
     const escaped = value.join('=').trim()
-    return [[key.trim(), unescaped(escaped.replaceAll(/%3A/gi, ':').replaceAll(/%2C/gi, ','))]]
+    return [
+      [
+        key.trim().toLowerCase(),
+        unescaped(escaped.replaceAll(/%3A/gi, ':').replaceAll(/%2C/gi, ',')),
+      ],
+    ]
   })
   return Object.fromEntries(pairs)
 }

@@ -126,11 +126,16 @@ export function stepScope(
       env,
       steps: list.results,
       inputs: list.inputs,
-      job: { status: cancelSignal.aborted ? 'cancelled' : list.failed ? 'failure' : 'success' },
+      job: { status: statusOf(running, list) },
     },
     status,
     hashFiles: running.hashFiles,
   }
+}
+
+function statusOf({ cancellation }: RunningJob, { failed }: StepList): string {
+  if (cancellation.cancelSignal.aborted) return 'cancelled'
+  return failed ? 'failure' : 'success'
 }
 
 /** The `github` context of a step. */
@@ -144,6 +149,9 @@ export function githubOf(running: RunningJob, list: StepList, step: Step): Recor
     workspace,
     event_path: `${files}/event.json`,
     action: step.id ?? (step.kind === 'run' ? '__run' : '__self'),
-    ...(list.actionPath === undefined ? {} : { action_path: list.actionPath }),
+    ...(list.actionPath !== undefined && {
+      action_path: list.actionPath,
+      action_status: statusOf(running, list),
+    }),
   }
 }

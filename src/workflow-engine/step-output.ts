@@ -156,7 +156,7 @@ export function createStepOutput({
 }
 
 function isMaskLine(line: Buffer): boolean {
-  return line.toString('latin1', 0, lineMaxBytes).trimStart().startsWith('::add-mask::')
+  return /^::add-mask::/i.test(line.toString('latin1', 0, lineMaxBytes).trimStart())
 }
 
 function* linesWithColons(bytes: Buffer): Generator<[start: number, end: number]> {
