@@ -196,7 +196,7 @@ test('the doctor finds an entry that was changed or removed', { skip: onlyLocal 
     for (let index = 0; index < 9; index++)
       await service.admin.post('/repos', { name: `site-${index}` })
   }
-  const database = new DatabaseSync(join(dataDir, 'svc.db'))
+  const database = new DatabaseSync(join(dataDir, 'svc.db'), { timeout: 5000 })
   database.exec('create table kept as select * from audit')
   const check = async (statement: string) => {
     database.exec(statement)

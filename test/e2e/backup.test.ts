@@ -351,7 +351,7 @@ test('a push interrupted by a kill is finalized after a restore', async () => {
   const tip = await site.project.git('rev-parse', 'main')
   const none = '0'.repeat(40)
   {
-    using database = new DatabaseSync(join(dataDir, 'svc.db'))
+    using database = new DatabaseSync(join(dataDir, 'svc.db'), { timeout: 5000 })
     const insert = database.prepare(
       `insert into pushes (id, repository_id, actor_id, actor_username, updates, judged_at)
        values (?, ?, 'nobody', 'nobody', ?, 1)`,

@@ -159,7 +159,7 @@ function keepIn(folder: string): Kept {
 
 /** Records pushes of one ref each as allowed and unfinished, as a server does that is killed just then. */
 function allowPushes(dataDir: string, repositoryId: string, updates: RefUpdate[]): void {
-  using database = new DatabaseSync(join(dataDir, 'svc.db'))
+  using database = new DatabaseSync(join(dataDir, 'svc.db'), { timeout: 5000 })
   const insert = database.prepare(
     `insert into pushes (id, repository_id, actor_id, actor_username, updates, judged_at)
      values (?, ?, 'nobody', 'nobody', ?, ?)`,

@@ -20,7 +20,7 @@ const dayMs = 24 * hourMs
 
 /** Changes the newest session, as time would. */
 function age(changes: string, ...values: number[]): void {
-  using db = new DatabaseSync(join(service.dataDir, 'svc.db'))
+  using db = new DatabaseSync(join(service.dataDir, 'svc.db'), { timeout: 5000 })
   db.prepare(`update sessions set ${changes} where id = (select max(id) from sessions)`).run(
     ...values,
   )
