@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import type { Permission } from '../src/access/permissions.ts'
-import { matchPage } from '../src/web/match.ts'
-import { logIn, type PageClient } from './support/page-client.ts'
+import type { Permission } from '../../src/access/permissions.ts'
+import { matchPage } from '../../src/web/match.ts'
+import { logIn, type PageClient } from '../support/page-client.ts'
 import {
   actions,
   addressOf,
@@ -10,8 +10,8 @@ import {
   openPageSite,
   type PageSite,
   shown,
-} from './support/page-site.ts'
-import { createClient } from './support/service.ts'
+} from '../support/page-site.ts'
+import { createClient } from '../support/service.ts'
 
 let site: PageSite
 let owner: PageClient

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import type { Permission } from '../src/access/permissions.ts'
-import type { Page } from '../src/web/page.ts'
-import { createPostgresDatabase } from './support/databases.ts'
-import { createPageClient, logIn } from './support/page-client.ts'
+import type { Permission } from '../../src/access/permissions.ts'
+import type { Page } from '../../src/web/page.ts'
+import { createPostgresDatabase } from '../support/databases.ts'
+import { createPageClient, logIn } from '../support/page-client.ts'
 import {
   actions,
   addressOf,
@@ -12,8 +12,8 @@ import {
   openPageSite,
   type PageSite,
   shown,
-} from './support/page-site.ts'
-import { without } from './support/programs.ts'
+} from '../support/page-site.ts'
+import { without } from '../support/programs.ts'
 
 let site: PageSite
 

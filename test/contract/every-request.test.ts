@@ -3,9 +3,9 @@ import { METHODS } from 'node:http'
 import { connect } from 'node:net'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
-import { startInProcess } from './support/in-process.ts'
-import { connectRaw, parseAnswer } from './support/raw-http.ts'
-import { toRounds } from './support/rounds.ts'
+import { startInProcess } from '../support/in-process.ts'
+import { connectRaw, parseAnswer } from '../support/raw-http.ts'
+import { toRounds } from '../support/rounds.ts'
 
 const mib = 1024 ** 2
 const service = await startInProcess({ SVC_FETCH_REQUEST_MAX: '1MiB', SVC_PUSH_MAX: '1MiB' })

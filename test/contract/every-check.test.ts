@@ -22,11 +22,11 @@ import { DatabaseSync } from 'node:sqlite'
 import { after, before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { newId } from '../src/base/ids.ts'
-import { createLog } from '../src/base/log.ts'
-import { openDatabase } from '../src/database/database.ts'
-import { checks } from '../src/doctor/doctor.ts'
-import { createPostgresDatabase } from './support/databases.ts'
+import { newId } from '../../src/base/ids.ts'
+import { createLog } from '../../src/base/log.ts'
+import { openDatabase } from '../../src/database/database.ts'
+import { checks } from '../../src/doctor/doctor.ts'
+import { createPostgresDatabase } from '../support/databases.ts'
 import {
   createPathWithout,
   createPatient,
@@ -34,15 +34,15 @@ import {
   examine,
   type Patient,
   type Result,
-} from './support/doctor.ts'
-import { git, temporaryFolder } from './support/git.ts'
-import { without as withoutProgram } from './support/programs.ts'
-import { launcher, startService } from './support/service.ts'
-import { smallDisk, withoutMounts } from './support/small-disk.ts'
-import { createToolCache } from './support/tool-cache.ts'
+} from '../support/doctor.ts'
+import { git, temporaryFolder } from '../support/git.ts'
+import { without as withoutProgram } from '../support/programs.ts'
+import { launcher, startService } from '../support/service.ts'
+import { smallDisk, withoutMounts } from '../support/small-disk.ts'
+import { createToolCache } from '../support/tool-cache.ts'
 
 const execute = promisify(execFile)
-const root = fileURLToPath(new URL('..', import.meta.url))
+const root = fileURLToPath(new URL('../..', import.meta.url))
 const isRoot = process.getuid?.() === 0
 const noMounts = await withoutMounts()
 

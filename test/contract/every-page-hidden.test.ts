@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { after, before, test } from 'node:test'
-import type { JsonRoute } from '../src/http/route.ts'
-import { logIn } from './support/page-client.ts'
+import type { JsonRoute } from '../../src/http/route.ts'
+import { logIn } from '../support/page-client.ts'
 import {
   actions,
   addressOf,
@@ -11,7 +11,7 @@ import {
   openPageSite,
   type PageSite,
   shown,
-} from './support/page-site.ts'
+} from '../support/page-site.ts'
 
 /** A repository of another user, one that was deleted, and one that never was; each of the same length. */
 const names = ['site', 'gone', 'nope'] as const

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { Problem } from '../src/base/problem.ts'
-import type { JsonRoute } from '../src/http/route.ts'
-import { readPage } from './support/page-markup.ts'
+import { Problem } from '../../src/base/problem.ts'
+import type { JsonRoute } from '../../src/http/route.ts'
+import { readPage } from '../support/page-markup.ts'
 import {
   actions,
   addressOf,
@@ -10,7 +10,7 @@ import {
   openPageSite,
   type PageSite,
   shown,
-} from './support/page-site.ts'
+} from '../support/page-site.ts'
 
 const detail = 'Only for the log: /srv/svc/data'
 

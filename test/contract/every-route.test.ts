@@ -3,24 +3,24 @@ import { after, before, describe, test } from 'node:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { Ajv } from 'ajv'
 import { type TSchema, Type } from 'typebox'
-import { permissions } from '../src/access/permissions.ts'
-import type { FieldError, Problem } from '../src/base/problem.ts'
+import { permissions } from '../../src/access/permissions.ts'
+import type { FieldError, Problem } from '../../src/base/problem.ts'
 import {
   route as define,
   type JsonRoute,
   nothing,
   type Route,
   type StreamRoute,
-} from '../src/http/route.ts'
-import { checkBody, checkQuery } from '../src/http/validation.ts'
-import { until } from './support/condition.ts'
-import { createProject } from './support/git.ts'
-import { type InProcess, startInProcess } from './support/in-process.ts'
-import { finishedPushes } from './support/pushes.ts'
-import { archiveOf, put } from './support/run-files.ts'
-import { type Answer, type Client, createClient, toAnswer } from './support/service.ts'
-import { newKeyLine } from './support/ssh-keys.ts'
-import { oneStep, pushFiles } from './support/workflow-site.ts'
+} from '../../src/http/route.ts'
+import { checkBody, checkQuery } from '../../src/http/validation.ts'
+import { until } from '../support/condition.ts'
+import { createProject } from '../support/git.ts'
+import { type InProcess, startInProcess } from '../support/in-process.ts'
+import { finishedPushes } from '../support/pushes.ts'
+import { archiveOf, put } from '../support/run-files.ts'
+import { type Answer, type Client, createClient, toAnswer } from '../support/service.ts'
+import { newKeyLine } from '../support/ssh-keys.ts'
+import { oneStep, pushFiles } from '../support/workflow-site.ts'
 
 const project = await createProject()
 
