@@ -85,7 +85,7 @@ test('contexts have the documented properties, and no others', async () => {
     const row = page.split('\n').find((line) => line.startsWith(`| \`${name}\` |`)) ?? ''
     const documented = [...row.matchAll(/`([\w-]+)`/g)].map(([, property = '']) => property)
     const keys = Object.keys(JSON.parse(result.outputOf(name)))
-    const inActions = name === 'github' ? ['action_path'] : []
+    const inActions = name === 'github' ? ['action_path', 'action_status'] : []
     assert.deepEqual(
       [...new Set(documented)].filter((one) => one !== name && one !== 'true').sort(),
       [...keys, ...inActions].sort(),

@@ -269,11 +269,11 @@ test('a damaged repository is reported, does not delay others, and is retried la
 
 test('a repository deleted during maintenance causes no error', async () => {
   await using service = await startService()
-  await using project = await createLongProject(2000)
+  await using project = await createLongProject(3000)
   const site = await pushSome(service, project, 2)
   const working = svc(service, 'repos', 'maintain', 'site', '--full')
   working.catch(() => {}) // It fails because the repository was deleted.
-  await until('git repacks', () => gitsOf(service, 'pack-objects').length > 0)
+  await untilPacking(service)
   for (const pid of gitsOf(service, 'pack-objects')) signal(pid, 'SIGSTOP')
   await service.admin.delete('/repos/site')
   // As git does when it writes a file after the move.
@@ -289,10 +289,10 @@ test('a stop ends a maintenance at once, and it is repeated later', async () => 
   await using folder = await temporaryFolder()
   const kept = keepIn(folder.path)
   await using service = await startService(kept)
-  await using project = await createLongProject(2000)
+  await using project = await createLongProject(3000)
   const site = await pushSome(service, project, 2)
   const working = svc(service, 'repos', 'maintain', 'site', '--full', '--json')
-  await until('git repacks', () => gitsOf(service, 'pack-objects').length > 0)
+  await untilPacking(service)
   for (const pid of gitsOf(service, 'pack-objects')) signal(pid, 'SIGSTOP')
   assert.equal(await service.end('SIGTERM'), 0)
   // The command finds that it has to do it itself now.
@@ -368,6 +368,12 @@ async function addOldObject(path: string): Promise<void> {
 
 function gitIn(path: string, ...args: string[]) {
   return git('/', ['-c', 'safe.directory=*', '--git-dir', path, ...args])
+}
+
+/** Waits for git to repack, which may take a fraction of a second. */
+async function untilPacking(service: Service): Promise<void> {
+  const isPacking = () => gitsOf(service, 'pack-objects').length > 0
+  await until('git repacks', isPacking, { maxPauseMs: 5 })
 }
 
 function gitsOf({ dataDir }: Service, command: string): number[] {

@@ -2,13 +2,17 @@
 const deadlineMs = 180_000
 // Checks become rarer during a long wait: conditions that send requests would keep a core busy.
 const minPauseMs = 5
-const maxPauseMs = 200
+const usualMaxPauseMs = 50
 const pauseShare = 0.05
 
-/** Waits until a condition gives something other than undefined or false; fails when it never does. */
+/**
+ * Waits until a condition gives something other than undefined or false; fails when it never does. `maxPauseMs` is for one that
+ * holds only for a moment.
+ */
 export async function until<T>(
   what: string,
   condition: () => T | undefined | false | Promise<T | undefined | false>,
+  { maxPauseMs = usualMaxPauseMs } = {},
 ): Promise<T> {
   const startedAt = performance.now()
   for (;;) {
