@@ -269,7 +269,7 @@ test('a damaged repository is reported, does not delay others, and is retried la
 
 test('a repository deleted during maintenance causes no error', async () => {
   await using service = await startService()
-  await using project = await createLongProject(3000)
+  await using project = await createLongProject(6000)
   const site = await pushSome(service, project, 2)
   const working = svc(service, 'repos', 'maintain', 'site', '--full')
   working.catch(() => {}) // It fails because the repository was deleted.
@@ -289,7 +289,7 @@ test('a stop ends a maintenance at once, and it is repeated later', async () => 
   await using folder = await temporaryFolder()
   const kept = keepIn(folder.path)
   await using service = await startService(kept)
-  await using project = await createLongProject(3000)
+  await using project = await createLongProject(6000)
   const site = await pushSome(service, project, 2)
   const working = svc(service, 'repos', 'maintain', 'site', '--full', '--json')
   await untilPacking(service)

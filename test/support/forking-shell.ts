@@ -45,13 +45,16 @@ export function createForkingShell(environment: NodeJS.ProcessEnv) {
       const variables = Object.entries(env).map(([name, value]) => `${name}=${quote(value)}`)
       const exported = variables.length > 0 ? `export ${variables.join(' ')}; ` : ''
       const command = `cd ${quote(cwd)} && ${exported}exec ${args.map(quote).join(' ')}`
+      // Its descendants, such as ssh, may write messages after its end: `cat` waits for them.
+      const run = `{ (${command}) </dev/null 2>&1 >${path}.out; echo "$?" >${path}.code; }`
       shell.stdin.write(
-        `( (${command}) </dev/null >${path}.out 2>${path}.err; echo "${id} $?" ) &\n`,
+        `( ${run} | cat >${path}.err; read -r code <${path}.code; echo "${id} $code" ) &\n`,
       )
       const exitCode = await promise
       const [stdout, stderr] = await Promise.all(
         ['out', 'err'].map((kind) => takeText(`${path}.${kind}`)),
       )
+      await rm(`${path}.code`)
       return { exitCode, stdout: stdout ?? '', stderr: stderr ?? '' }
     },
   }
