@@ -20,3 +20,14 @@ export function isAbsence(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   return code !== undefined && absenceCodes.has(code)
 }
+
+/**
+ * For a `catch`: returns a value where there is no file, and rethrows any other error. Files of a live repository come and
+ * go between two reads, and the path of a ref may become a folder.
+ */
+export function absentAs<T>(value: T): (error: unknown) => T {
+  return (error) => {
+    if (isAbsence(error)) return value
+    throw error
+  }
+}

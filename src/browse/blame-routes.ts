@@ -12,7 +12,9 @@ const line = (description: string) =>
 
 // With fewer commits, git is about as quick as a file.
 const keptFromCommits = 20
-/** Of the files that keep blame: changed with the response. */
+/** Of the files that keep blame. */
+export const blameLimits = { fileMaxBytes: 8 * 1024 * 1024, maxFilesPerRepository: 200 }
+/** Of the same files: changed with the response. */
 const version = 1
 
 const BlameQuery = Type.Object(

@@ -18,8 +18,6 @@ import { treeMode } from './trees.ts'
 export const maxLines = 10_000
 export const maxFileBytes = 16 * 1024 * 1024
 const maxTextBytes = 4 * 1024 * 1024
-/** Of the files that keep blame. */
-export const blameLimits = { fileMaxBytes: 8 * 1024 * 1024, maxFilesPerRepository: 200 }
 const lineMaxBytes = 10_000
 const summaryMaxLength = 500
 const submoduleMode = '160000'

@@ -85,6 +85,7 @@ export function createCachedResponses({ maxBytes }: { maxBytes: number }): Cache
   }
 }
 
+/** Serializes a response, or a page of one with its link. */
 export function toSerializedJson(value: unknown): SerializedJson {
   const { body, nextCursor } =
     value instanceof LinkedPage ? value : new LinkedPage(value, undefined)

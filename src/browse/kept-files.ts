@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isAbsence } from '../base/absence.ts'
+import { absentAs } from '../base/absence.ts'
 import { isId } from '../base/ids.ts'
 
 /**
@@ -28,6 +28,7 @@ type Options = {
 
 const digestLength = 64
 const newline = 0x0a
+const absence = absentAs(undefined)
 
 export function createKeptFiles({
   root,
@@ -113,8 +114,4 @@ function digestOf(key: string, content?: Buffer): string {
 
 async function namesIn(folder: string): Promise<string[]> {
   return (await readdir(folder).catch(absence)) ?? []
-}
-
-function absence(error: unknown): undefined {
-  if (!isAbsence(error)) throw error
 }

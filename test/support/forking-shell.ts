@@ -60,7 +60,7 @@ export function createForkingShell(environment: NodeJS.ProcessEnv) {
   }
 }
 
-/** Quotes a word for any shell (POSIX, 2.2.2). */
+/** Quotes a word for any shell (POSIX, 2.2.2), with control characters as they are: `shellWord` is for shells that people use. */
 function quote(word: string): string {
   return `'${word.replaceAll("'", `'\\''`)}'`
 }

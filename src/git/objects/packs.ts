@@ -1,13 +1,10 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { LRUCache } from 'lru-cache'
-import { isAbsence } from '../../base/absence.ts'
-import { type Fingerprint, isUnchanged, readFingerprint } from '../../base/file-fingerprint.ts'
+import { absentAs } from '../../base/absence.ts'
+import { readFingerprint } from '../../base/file-fingerprint.ts'
+import { createKnownFiles } from '../../base/known-files.ts'
 
-const knownSizes = new LRUCache<string, { fingerprint: Fingerprint; bytes: number }>({
-  maxSize: 10_000,
-  sizeCalculation: () => 1,
-})
+const knownSizes = createKnownFiles<number>(10_000)
 
 /** Returns the total size of a repository's packs, in bytes. All pushed objects are in packs. */
 export async function packBytes(directory: string): Promise<number> {
@@ -21,11 +18,12 @@ export async function packBytes(directory: string): Promise<number> {
 
 /** The same for a repository that is not being imported: its packs never grow, so they are measured when their folder changes. */
 export async function knownPackBytes(directory: string): Promise<number> {
-  const fingerprint = readFingerprint(join(directory, 'objects', 'pack'))
-  const known = knownSizes.get(directory)
-  if (known && isUnchanged(known.fingerprint, fingerprint)) return known.bytes
+  const folder = join(directory, 'objects', 'pack')
+  const fingerprint = readFingerprint(folder)
+  const known = knownSizes.get(folder, fingerprint)
+  if (known !== undefined) return known
   const bytes = await packBytes(directory)
-  if (fingerprint) knownSizes.set(directory, { fingerprint, bytes })
+  if (fingerprint) knownSizes.set(folder, fingerprint, bytes)
   return bytes
 }
 
@@ -33,12 +31,4 @@ export async function knownPackBytes(directory: string): Promise<number> {
 export async function hasIndexedPack(directory: string): Promise<boolean> {
   const names = await readdir(join(directory, 'objects', 'pack')).catch(absentAs<string[]>([]))
   return names.some((name) => name.endsWith('.idx'))
-}
-
-// Files of a live repository come and go between two reads.
-function absentAs<T>(value: T): (error: unknown) => T {
-  return (error) => {
-    if (isAbsence(error)) return value
-    throw error
-  }
 }

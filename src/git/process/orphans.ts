@@ -25,7 +25,10 @@ function processesOf(owners: string[]): number[] {
   const marks = owners.map((owner) => `\0${ownerVariable}=${owner}\0`)
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
-    .filter((pid) => marks.some((mark) => `\0${environmentOf(pid)}`.includes(mark)))
+    .filter((pid) => {
+      const environment = `\0${environmentOf(pid)}`
+      return marks.some((mark) => environment.includes(mark))
+    })
     .map(Number)
 }
 

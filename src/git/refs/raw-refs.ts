@@ -1,6 +1,6 @@
 import { open, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isAbsence } from '../../base/absence.ts'
+import { absentAs } from '../../base/absence.ts'
 import { forEachConcurrently } from '../../base/for-each-concurrently.ts'
 import { trimEndOf } from '../../base/trim-end.ts'
 import { isRefName } from './ref-name.ts'
@@ -13,6 +13,7 @@ export type RawRefs = Map<string, string>
 
 const maxConcurrentReads = 32
 const symbolicDepth = 5
+const absence = absentAs(undefined)
 
 /** Reads all refs of a repository in the "files" format: gitrepository-layout(5). Undefined when there is none. */
 export async function readRawRefs(directory: string): Promise<RawRefs | undefined> {
@@ -104,9 +105,4 @@ async function readPacked(directory: string, wanted?: Set<string>): Promise<RawR
 
 function rawPath(directory: string, name: string): Buffer {
   return Buffer.concat([Buffer.from(`${directory}/`), Buffer.from(name, 'latin1')])
-}
-
-// Files of a live repository come and go between two reads, and a ref's path may become a folder.
-function absence(error: unknown): undefined {
-  if (!isAbsence(error)) throw error
 }

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
-import { LRUCache } from 'lru-cache'
-import { isAbsence } from '../../base/absence.ts'
-import { type Fingerprint, isUnchanged, readFingerprint } from '../../base/file-fingerprint.ts'
+import { absentAs } from '../../base/absence.ts'
+import { type Fingerprint, readFingerprint } from '../../base/file-fingerprint.ts'
+import { createKnownFiles } from '../../base/known-files.ts'
 import { lookUpPacked } from './packed-lookup.ts'
 import { zeroId } from './ref-name.ts'
 
@@ -12,27 +12,18 @@ const maxPackedNames = 200
 // A ref is a line.
 const maxBytes = 4096
 
-type Known = { fingerprint: Fingerprint; content: string }
-type KnownPacked = { fingerprint: Fingerprint; values: Map<string, string> }
-
-const files = new LRUCache<string, Known>({ maxSize: maxFiles, sizeCalculation: () => 1 })
-const packedFiles = new LRUCache<string, KnownPacked>({
-  maxSize: maxPackedFiles,
-  sizeCalculation: () => 1,
-})
+const files = createKnownFiles<string>(maxFiles)
+const packedFiles = createKnownFiles<Map<string, string>>(maxPackedFiles)
 
 /** Reads the file of a ref, or HEAD; empty when there is none. The file is not read again until it changes. */
 export async function readRefFile(path: string): Promise<string> {
   const fingerprint = fingerprintOf(path)
   if (!fingerprint || fingerprint.kind === 'folder') return ''
-  const known = files.get(path)
-  if (known && isUnchanged(known.fingerprint, fingerprint)) return known.content
-  const content = await readFile(path, 'utf8').catch((error) => {
-    if (isAbsence(error)) return ''
-    throw error
-  })
+  const known = files.get(path, fingerprint)
+  if (known !== undefined) return known
+  const content = await readFile(path, 'utf8').catch(absentAs(''))
   if (fingerprint.kind === 'file' && content.length <= maxBytes)
-    files.set(path, { fingerprint, content })
+    files.set(path, fingerprint, content)
   return content
 }
 
@@ -65,10 +56,10 @@ export async function lookUpKnownPacked(
 
 /** What is known of a packed-refs file in its present state. */
 function knownIn(path: string, fingerprint: Fingerprint): Map<string, string> {
-  const known = packedFiles.get(path)
-  if (known && isUnchanged(known.fingerprint, fingerprint)) return known.values
+  const known = packedFiles.get(path, fingerprint)
+  if (known) return known
   const values = new Map<string, string>()
-  packedFiles.set(path, { fingerprint, values })
+  packedFiles.set(path, fingerprint, values)
   return values
 }
 
@@ -76,7 +67,6 @@ function fingerprintOf(path: string): Fingerprint | undefined {
   try {
     return readFingerprint(path)
   } catch (error) {
-    if (isAbsence(error)) return undefined
-    throw error
+    return absentAs(undefined)(error)
   }
 }

@@ -1,6 +1,6 @@
 import { open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isAbsence } from '../../base/absence.ts'
+import { absentAs } from '../../base/absence.ts'
 import { readFingerprint } from '../../base/file-fingerprint.ts'
 import { forEachConcurrently } from '../../base/for-each-concurrently.ts'
 import { Problem } from '../../base/problem.ts'
@@ -225,12 +225,4 @@ async function hasFile(
     if (!entry.isDirectory() || (await hasFile(directory, name, isWanted))) return true
   }
   return false
-}
-
-// Files of a live repository come and go between two reads, and a ref's path may become a folder.
-function absentAs<T>(value: T): (error: unknown) => T {
-  return (error) => {
-    if (isAbsence(error)) return value
-    throw error
-  }
 }
