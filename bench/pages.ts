@@ -183,18 +183,18 @@ async function weigh(svc: Svc, [cookie = '']: string[], commit: string): Promise
     return { bytes: Number(length ?? Buffer.byteLength(text)), text }
   }
   const at = `/r/${name}`
-  const { bytes, text } = await bytesOf('/')
+  const { bytes, text } = await bytesOf(`${at}/commit/${commit}`)
   const [styles = '', script = ''] = ['css', 'js'].map(
-    (kind) => new RegExp(`"(/-/assets/[^"]*app\\.${kind})"`).exec(text)?.[1] ?? '',
+    (kind) => new RegExp(`"(/-/assets/[^"]*\\.${kind})"`).exec(text)?.[1] ?? '',
   )
   return [
-    weightRow('pages: weight of the list of repositories', bytes),
+    weightRow('pages: weight of the list of repositories', (await bytesOf('/')).bytes),
     weightRow(
       'pages: weight of a tree',
       (await bytesOf(`${at}/src/${commit}:${browsedFolder}`)).bytes,
     ),
     weightRow('pages: weight of a log', (await bytesOf(`${at}/log/${commit}`)).bytes),
-    weightRow('pages: weight of a commit', (await bytesOf(`${at}/commit/${commit}`)).bytes),
+    weightRow('pages: weight of a commit', bytes),
     weightRow('pages: weight of styles', (await bytesOf(styles)).bytes),
     weightRow('pages: weight of the script', (await bytesOf(script)).bytes),
   ]

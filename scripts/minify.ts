@@ -18,7 +18,7 @@ function minifyScript(text: string): string {
 }
 
 /** Takes comments out of styles, and white space where it means nothing. Strings stay as they are. */
-function minifyStyles(text: string): string {
+export function minifyStyles(text: string): string {
   return text.replace(
     /("[^"\n]*")|\/\*.*?\*\/|;\s*(?=\})|\s*([{};,])\s*|(:) +|(\s+)/gs,
     (_, string = '', mark = '', colon = '', space = '') =>

@@ -6,6 +6,7 @@ import { acceptsGzip } from '../http/accept.ts'
 import type { PageExchange } from '../http/page-requests.ts'
 import { fontFiles } from './fonts.ts'
 import type { Links } from './links.ts'
+import { styleSheets } from './style-sheets.ts'
 
 type Asset = { type: string; bytes: Buffer; compressed: Buffer | undefined; hash: string }
 
@@ -17,17 +18,17 @@ const yearSeconds = 365 * 24 * 60 * 60
 export function createAssets() {
   const assets = new Map<string, Asset>([
     ...Object.entries(fontFiles).map(readFont),
-    ['app.js', toAsset('text/javascript; charset=utf-8', joined('js'))],
+    ['app.js', toAsset('text/javascript; charset=utf-8', readScript())],
     ['favicon.svg', toAsset('image/svg+xml', read('favicon.svg'))],
   ])
-  // Fonts are named by the styles.
-  const styles = joined('css')
-    .toString('utf8')
-    .replace(
-      /url\("fonts\/([\w.-]+)"\)/g,
-      (_, name) => `url("../${assets.get(name)?.hash}/${name}")`,
+  for (const [name, files] of Object.entries(styleSheets)) {
+    // Fonts are named by the styles.
+    const styles = readStyles(files).replace(
+      /url\("?fonts\/([\w.-]+)"?\)/g,
+      (_, font) => `url("../${assets.get(font)?.hash}/${font}")`,
     )
-  assets.set('app.css', toAsset('text/css; charset=utf-8', Buffer.from(styles)))
+    assets.set(`${name}.css`, toAsset('text/css; charset=utf-8', Buffer.from(styles)))
+  }
 
   return {
     addressOf: (to: Links, name: string): string =>
@@ -67,12 +68,17 @@ function readFont([name, path]: [name: string, path: string]): [string, Asset] {
   return [name, toAsset(fontType, readFileSync(file))]
 }
 
-/** The files of a folder, one after another in the order of their names. */
-function joined(kind: 'css' | 'js'): Buffer {
-  const names = readdirSync(folder + kind)
-    .filter((name) => name.endsWith(`.${kind}`))
+/** The files of a style sheet, one after another. */
+function readStyles(files: readonly string[]): string {
+  return ['base', ...files].map((file) => read(`css/${file}.css`)).join('')
+}
+
+/** The files of the script, one after another in the order of their names. */
+function readScript(): Buffer {
+  const names = readdirSync(`${folder}js`)
+    .filter((name) => name.endsWith('.js'))
     .sort()
-  return Buffer.concat(names.map((name) => read(`${kind}/${name}`)))
+  return Buffer.concat(names.map((name) => read(`js/${name}`)))
 }
 
 function read(path: string): Buffer {

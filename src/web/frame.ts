@@ -14,7 +14,7 @@ type FrameContext = Pick<
 /** Puts a page into the frame that all pages have. */
 export function renderFrame(view: View, context: FrameContext): Html {
   const { to, session, version, asset } = context
-  const { title, repository, body, isNoIndex = false } = view
+  const { title, repository, body, isNoIndex = false, styles = 'base' } = view
   const { live = defaultStream(view, context) } = view
   const content = html`<header class="top">
 <div class="frame top-row">
@@ -37,7 +37,7 @@ ${session && html`<a href="${to.own('events')}">Events</a> <a href="${to.own('ke
 </nav>
 </div>
 </footer>`
-  return renderHtmlDocument({ title, isNoIndex, to, asset, content })
+  return renderHtmlDocument({ title, isNoIndex, styles, to, asset, content })
 }
 
 function loginAddress({ to, url }: FrameContext): string {

@@ -14,7 +14,12 @@ const readEvents = 60
 const shownRuns = 13
 
 export const homePages = [
-  page('/', ['listActivity', 'listEvents'], { weight: 'light', audience: 'code', show: homeView }),
+  page('/', ['listActivity', 'listEvents'], {
+    weight: 'light',
+    audience: 'code',
+    styles: 'home',
+    show: homeView,
+  }),
 ]
 
 async function homeView(context: PageContext): Promise<View> {

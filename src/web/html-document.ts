@@ -1,19 +1,22 @@
 import { type Html, html } from '../render/html.ts'
 import type { Links } from './links.ts'
+import type { StyleSheet } from './style-sheets.ts'
 
 type HtmlDocument = {
   title: string
   isNoIndex?: boolean
+  styles: StyleSheet
   to: Links
   /** Returns the address of an asset. */
   asset: (name: string) => string
   content: Html
 }
 
-/** An HTML document with the styles and the script of all pages. */
+/** An HTML document with a style sheet and the script of all pages. */
 export function renderHtmlDocument({
   title,
   isNoIndex = false,
+  styles,
   to,
   asset,
   content,
@@ -27,7 +30,7 @@ export function renderHtmlDocument({
 ${isNoIndex && html`<meta name="robots" content="noindex, nofollow">`}
 <title>${title}</title>
 <link rel="icon" href="${to.prefix}/favicon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="${asset('app.css')}">
+<link rel="stylesheet" href="${asset(`${styles}.css`)}">
 <script type="module" src="${asset('app.js')}"></script>
 </head>
 <body>

@@ -5,6 +5,7 @@ import { homePages } from './home-pages.ts'
 import { eventPages } from './live/event-pages.ts'
 import { livePages } from './live/live-pages.ts'
 import type { PageRoute } from './match.ts'
+import type { Page, PageAction } from './page.ts'
 import { pushPages } from './pushes/push-pages.ts'
 import { artifactPages } from './runs/run-artifacts.ts'
 import { runListPages } from './runs/run-list-page.ts'
@@ -35,3 +36,8 @@ export const pages: readonly PageRoute[] = [
   ...eventPages,
   ...livePages,
 ]
+
+/** The page with the form of an action. */
+export function formPageOf({ formPage }: PageAction): Page | undefined {
+  return pages.find((one): one is Page => one.kind === 'page' && one.path === formPage)
+}

@@ -8,6 +8,7 @@ import type { SessionCookie } from './cookies.ts'
 import type { Links } from './links.ts'
 import type { PageTime } from './page-time.ts'
 import type { OperationValues, ReadOperation } from './read-operations.ts'
+import type { StyleSheet } from './style-sheets.ts'
 
 /** How much a page costs: rates are limited by it. */
 export type Weight = 'light' | 'git' | 'heavy'
@@ -93,6 +94,8 @@ export type Tab =
 /** A page: its parts, which the frame puts together. */
 export type View = {
   title: string
+  /** Those of its page. */
+  styles?: StyleSheet
   /** The name of the repository that it belongs to, and its tab. */
   repository?: string
   tab?: Tab
@@ -171,6 +174,8 @@ type CommonPage = {
   path: string
   weight: Weight
   audience: Audience
+  /** `base` unless given. */
+  styles?: StyleSheet
   /** The operations that it calls (a test checks this). The first decides who may see it: its problem is that of the page. */
   operations: ReadOperation[]
 }
@@ -210,6 +215,8 @@ export type SessionPage = {
   kind: 'session'
   method: 'GET' | 'POST'
   path: string
+  /** `base` unless given. */
+  styles?: StyleSheet
   serve: (context: PageContext, login: LoginParts) => Promise<View | Redirect>
 }
 
@@ -230,7 +237,7 @@ export type LoginParts = {
 export function page(
   path: string,
   operations: [ReadOperation, ...ReadOperation[]] | [],
-  rest: Pick<UncachedPage, 'weight' | 'audience' | 'show'>,
+  rest: Pick<UncachedPage, 'weight' | 'audience' | 'styles' | 'show'>,
 ): UncachedPage {
   return { kind: 'page', path, operations, isCached: false, ...rest }
 }
@@ -239,7 +246,7 @@ export function page(
 export function cachedPage(
   path: string,
   operations: [ReadOperation, ...ReadOperation[]],
-  rest: Pick<CachedPage, 'weight' | 'audience' | 'show'>,
+  rest: Pick<CachedPage, 'weight' | 'audience' | 'styles' | 'show'>,
 ): CachedPage {
   return { kind: 'page', path, operations, isCached: true, ...rest }
 }

@@ -1,5 +1,6 @@
 import { type Problem, problems } from '../base/problem.ts'
-import { statusOf } from '../http/problem-response.ts'
+import type { PageExchange } from '../http/page-requests.ts'
+import { problemHeaders, statusOf } from '../http/problem-response.ts'
 import { html } from '../render/html.ts'
 import { counted } from './display-text.ts'
 import { icon } from './icons.ts'
@@ -39,6 +40,11 @@ function adviceFor(problem: Problem, requestId: string): string {
   if (code === 'git_limit_exceeded')
     return 'Go back and open a smaller part: a folder, a file, or fewer commits.'
   return 'Go back and try again.'
+}
+
+export function setProblemHeaders({ response }: PageExchange, problem: Problem): void {
+  for (const [name, value] of Object.entries(problemHeaders(problem)))
+    response.setHeader(name, value)
 }
 
 /** A notice of the problem of a form, above it. */

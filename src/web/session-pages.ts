@@ -60,6 +60,12 @@ export const sessionPages: SessionPage[] = [
   },
 ]
 
+/** Leads to the login, and from there to a page. */
+export function toLogin(to: PageContext['to'], next: string): Redirect {
+  const query = next === '/' ? '' : `?${new URLSearchParams({ next })}`
+  return new Redirect(`${to.own('login')}${query}`)
+}
+
 async function logIn(context: PageContext, parts: LoginParts, token: string): Promise<Redirect> {
   const principal = await parts.authenticate(token)
   if (principal.kind !== 'token')

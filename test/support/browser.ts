@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { globSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 import { logIn } from './page-client.ts'
@@ -104,7 +104,7 @@ export function assertAccessibleInEveryView(
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-/** Asserts that axe finds nothing on the page that is open, and that it has no horizontal scroll. */
+/** Asserts that axe finds nothing on the page that is open, that it has its styles, and no horizontal scroll. */
 export async function assertAccessible(page: Page): Promise<void> {
   // Evaluated by the debugger, which no policy of the page concerns.
   await page.evaluate(axe)
@@ -113,7 +113,27 @@ export async function assertAccessible(page: Page): Promise<void> {
       violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html).slice(0, 3).join(' ')))`,
   )
   assert.deepEqual(found, [], page.url())
+  await assertStyled(page)
   await assertNoOverflow(page)
+}
+
+const allStyles = globSync('src/web/assets/css/*.css')
+  .map((path) => readFileSync(path, 'utf8'))
+  .join('')
+
+/** Asserts that no rule of another style sheet is for something that the page that is open shows. */
+async function assertStyled(page: Page): Promise<void> {
+  const missing = await page.evaluate(`(() => {
+    const rulesOf = (sheet, media = '') => [...sheet.cssRules].flatMap((rule) =>
+      rule instanceof CSSMediaRule ? rulesOf(rule, rule.media.mediaText)
+        : rule instanceof CSSStyleRule ? [{ key: media + ' ' + rule.selectorText, selector: rule.selectorText }] : [])
+    const own = new Set([...document.styleSheets].flatMap((sheet) => rulesOf(sheet)).map(({ key }) => key))
+    const all = new CSSStyleSheet()
+    all.replaceSync(${JSON.stringify(allStyles)})
+    const isShown = (selector) => document.querySelector(selector.replace(/::[\\w-]+/g, '')) !== null
+    return rulesOf(all).filter(({ key, selector }) => !own.has(key) && isShown(selector)).map(({ key }) => key)
+  })()`)
+  assert.deepEqual(missing, [], `${page.url()} lacks styles`)
 }
 
 /** Asserts that the page that is open has no horizontal scroll. */

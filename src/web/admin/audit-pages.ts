@@ -17,6 +17,7 @@ export const auditPages = [
   page('/-/audit', ['listAuditEntries'], {
     weight: 'light',
     audience: 'members',
+    styles: 'forms',
     show: async (context) => auditView(context, await find(context)),
   }),
 ]

@@ -11,6 +11,7 @@ export const deletedPages = [
   page('/-/deleted', ['listDeletedRepositories'], {
     weight: 'light',
     audience: 'members',
+    styles: 'forms',
     async show(context) {
       const { value, next } = await context.readPage('listDeletedRepositories', {
         query: { limit: 50, cursor: textOf(context.query, 'cursor') },

@@ -13,6 +13,7 @@ export const keyPages = [
   page('/-/keys', ['listSshKeys'], {
     weight: 'light',
     audience: 'members',
+    styles: 'forms',
     async show(context) {
       const { query } = context
       const username = textOf(query, 'username')

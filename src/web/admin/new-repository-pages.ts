@@ -6,6 +6,7 @@ export const newRepositoryPages = [
   page('/-/new', ['listRepositories'], {
     weight: 'light',
     audience: 'members',
+    styles: 'forms',
     async show(context) {
       await context.read('listRepositories', { query: { limit: 1 } })
       return newView(context)

@@ -3,25 +3,29 @@ import type { Session } from '../../sessions/sessions.ts'
 import { icon } from '../icons.ts'
 import { type PageContext, Redirect, type SessionPage, type View } from '../page.ts'
 import { formButton } from '../page-forms.ts'
+import { toLogin } from '../session-pages.ts'
 import { deviceOf } from './user-agent.ts'
+
+const address = '/-/sessions'
 
 // Ending a session never asks for the token: a session that is not one's own must be ended at once.
 export const sessionListPages: SessionPage[] = [
   {
     kind: 'session',
     method: 'GET',
-    path: '/-/sessions',
+    path: address,
+    styles: 'forms',
     serve: async (context, { sessions }) =>
       context.session
         ? sessionsView(context, context.session, await sessions.list(context.caller))
-        : toLogin(context),
+        : toLogin(context.to, address),
   },
   {
     kind: 'session',
     method: 'POST',
     path: '/-/sessions/end-others',
     async serve(context, { sessions }) {
-      if (!context.session) return toLogin(context)
+      if (!context.session) return toLogin(context.to, address)
       await sessions.endOthers(context.session)
       return new Redirect(context.to.own('sessions'))
     },
@@ -31,16 +35,12 @@ export const sessionListPages: SessionPage[] = [
     method: 'POST',
     path: '/-/sessions/:id/end',
     async serve(context, { sessions }) {
-      if (!context.session) return toLogin(context)
+      if (!context.session) return toLogin(context.to, address)
       await sessions.end(context.caller, context.params.id ?? '')
       return new Redirect(context.to.own('sessions'))
     },
   },
 ]
-
-function toLogin({ to }: PageContext): Redirect {
-  return new Redirect(`${to.own('login')}?next=${encodeURIComponent('/-/sessions')}`)
-}
 
 function sessionsView(context: PageContext, own: Session, sessions: Session[]): View {
   const { to, time, caller } = context

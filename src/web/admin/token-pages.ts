@@ -16,6 +16,7 @@ export const tokenPages = [
   page('/-/tokens', ['listDelegatedTokens', 'listTokens'], {
     weight: 'light',
     audience: 'members',
+    styles: 'forms',
     async show(context) {
       const page = { query: { limit: 100, cursor: textOf(context.query, 'cursor') } }
       const { value, next } = await context.readPage(
@@ -28,6 +29,7 @@ export const tokenPages = [
   page('/-/tokens/new', ['listTokens'], {
     weight: 'light',
     audience: 'members',
+    styles: 'forms',
     async show(context) {
       await context.read('listTokens', { query: { limit: 1 } })
       return {
@@ -41,6 +43,7 @@ export const tokenPages = [
   page('/-/tokens/delegate', ['listDelegatedTokens'], {
     weight: 'light',
     audience: 'members',
+    styles: 'forms',
     async show(context) {
       await context.read('listDelegatedTokens', { query: { limit: 1 } })
       return {

@@ -23,16 +23,23 @@ const operations: [ReadOperation, ...ReadOperation[]] = [
 
 /** The pages of files and folders. */
 export const codePages = [
-  cachedPage('/r/:name', operations, { weight: 'git', audience: 'code', show: repositoryView }),
+  cachedPage('/r/:name', operations, {
+    weight: 'git',
+    audience: 'code',
+    styles: 'code',
+    show: repositoryView,
+  }),
   cachedPage('/r/:name/src/:target*', operations, {
     weight: 'git',
     audience: 'code',
+    styles: 'code',
     show: sourceView,
   }),
   page('/r/:name/raw/:target*', ['getFile'], { weight: 'git', audience: 'code', show: rawFile }),
   cachedPage('/r/:name/find/:target*', ['getTree'], {
     weight: 'git',
     audience: 'code',
+    styles: 'code',
     show: findView,
   }),
 ]

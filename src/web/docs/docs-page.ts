@@ -93,7 +93,7 @@ ${problemSection()}
 </main>
 </div>`
   const asset = (name: string) => assets.addressOf(to, name)
-  return renderHtmlDocument({ title: 'API · svc', to, asset, content }).text
+  return renderHtmlDocument({ title: 'API · svc', styles: 'docs', to, asset, content }).text
 }
 
 function rankOf(tag: string): number {

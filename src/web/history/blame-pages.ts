@@ -14,6 +14,7 @@ export const blamePages = [
   cachedPage('/r/:name/blame/:target*', ['getBlame'], {
     weight: 'heavy',
     audience: 'all',
+    styles: 'blame',
     async show(context) {
       const target = parseTarget(context.params.target ?? '')
       if (!target) throw new Problem('route_not_found', 'There is no such page.')

@@ -18,6 +18,7 @@ export const branchPages = [
     {
       weight: 'git',
       audience: 'code',
+      styles: 'history',
       show: branchesView,
     },
   ),

@@ -11,6 +11,7 @@ export const codeSearchPages = [
   cachedPage('/r/:name/search', ['getRepository', 'searchCode'], {
     weight: 'heavy',
     audience: 'all',
+    styles: 'search',
     async show(context) {
       const { query, read } = context
       const q = query.get('q') ?? ''

@@ -27,6 +27,7 @@ export const commitPages = [
       weight: 'git',
       // Its parents lead on to all of history.
       audience: 'all',
+      styles: 'diff',
       async show(context) {
         const { to, params, query, read } = context
         const { name = '' } = params

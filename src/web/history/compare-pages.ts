@@ -19,6 +19,7 @@ export const comparePages = [
   cachedPage('/r/:name/compare', ['getRepository', 'listBranches', 'listTags'], {
     weight: 'git',
     audience: 'all',
+    styles: 'diff',
     async show(context) {
       const { read, query, params, to } = context
       const { defaultBranch } = await read('getRepository')
@@ -33,6 +34,7 @@ export const comparePages = [
     {
       weight: 'heavy',
       audience: 'all',
+      styles: 'diff',
       async show(context) {
         const { range: given = '' } = context.params
         const isText = given.endsWith('.diff')

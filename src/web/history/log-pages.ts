@@ -19,6 +19,7 @@ export const logPages = [
     {
       weight: 'git',
       audience: 'code',
+      styles: 'history',
       async show(context) {
         const { defaultBranch } = await context.read('getRepository')
         return logView(context, { rev: defaultBranch, path: { path: '' } }).catch((error) => {
@@ -32,6 +33,7 @@ export const logPages = [
   cachedPage('/r/:name/log/:target*', ['listCommits', 'listBranches', 'listTags', 'listRuns'], {
     weight: 'git',
     audience: 'code',
+    styles: 'history',
     async show(context) {
       const { target: given = '' } = context.params
       const isFeed = given.endsWith('.atom') && !given.includes(':')

@@ -16,6 +16,7 @@ export const tagPages = [
   page('/r/:name/tags', ['getRepository', 'listTags', 'listTagProtections', 'listRuns'], {
     weight: 'git',
     audience: 'code',
+    styles: 'history',
     show: tagsView,
   }),
   action('/r/:name/tags', 'setRef', {

@@ -19,6 +19,7 @@ export const eventPages = [
   page('/-/events', ['listEvents'], {
     weight: 'git',
     audience: 'members',
+    styles: 'events',
     async show(context) {
       const { query, to, time } = context
       const { repository, kind } = filtersOf(query)

@@ -18,6 +18,7 @@ export const pushPages = [
   page('/r/:name/pushes', ['listPushes'], {
     weight: 'light',
     audience: 'members',
+    styles: 'events',
     async show({ params, query, to, time, readPage }) {
       const name = params.name ?? ''
       const [ref, cursor] = [query.get('ref') || undefined, query.get('cursor') || undefined]
@@ -54,6 +55,7 @@ ${next !== undefined && html`<nav class="pager" aria-label="Pages"><a class="but
   page(path, ['getPush', 'listPushes', 'listEvents'], {
     weight: 'light',
     audience: 'members',
+    styles: 'events',
     show: showPush,
   }),
   action(`${path}/undo`, 'undoPush', {

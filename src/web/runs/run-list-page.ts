@@ -16,6 +16,7 @@ export const runListPages = [
   page('/r/:name/runs', ['listRuns', 'getRepository', 'getTree', 'getCommit'], {
     weight: 'git',
     audience: 'members',
+    styles: 'runs',
     show: showRuns,
   }),
   action('/r/:name/runs', 'createRun', {

@@ -14,6 +14,7 @@ export const runLogPages = [
   page('/r/:name/runs/:number/log', ['getRun', 'getRunLog'], {
     weight: 'git',
     audience: 'members',
+    styles: 'runs',
     async show({ params, query, to, read, call }) {
       const { name = '', number = '' } = params
       const [attempt, step] = [query.get('attempt') || undefined, query.get('step') || undefined]

@@ -25,7 +25,12 @@ const digestLines = 12
 const toRunPage = ({ to, params }: PageContext) => to.of(params.name ?? '', `runs/${params.number}`)
 
 export const runPages = [
-  page(path, ['getRun', 'listArtifacts'], { weight: 'git', audience: 'members', show: showRun }),
+  page(path, ['getRun', 'listArtifacts'], {
+    weight: 'git',
+    audience: 'members',
+    styles: 'runs',
+    show: showRun,
+  }),
   action(`${path}/rerun`, 'rerunRun', {
     formPage: path,
     input: ({ params, fields }) => ({

@@ -8,7 +8,7 @@ const height = 18
 export function runTicks(newestFirst: readonly RunInList[]): Html {
   const runs = newestFirst.toReversed()
   const words = runs.map((run) => `${run.number} ${describeState(run).word.toLowerCase()}`)
-  return html`<svg class="ticks" width="${runs.length * step}" height="${height}" role="img" aria-label="Last runs, oldest first: ${words.join(', ')}">
+  return html`<svg class="run-ticks" width="${runs.length * step}" height="${height}" role="img" aria-label="Last runs, oldest first: ${words.join(', ')}">
 ${runs.map((run, index) => {
   const { tone, word } = describeState(run)
   const isShort = tone !== 'good' && tone !== 'bad'

@@ -25,6 +25,7 @@ export const settingsPages = [
     {
       weight: 'light',
       audience: 'members',
+      styles: 'settings',
       async show(context) {
         const repository = await context.read('getRepository')
         const [branches, tags, people, secrets, caches, may] = await Promise.all([

@@ -17,6 +17,7 @@ export const deliveryPages = [
   page('/r/:name/webhooks/:id/deliveries/:delivery', ['getDelivery'], {
     weight: 'light',
     audience: 'members',
+    styles: 'webhooks',
     async show(context) {
       const deliveryId = context.params.delivery ?? ''
       const delivery = await context.read('getDelivery', { params: { deliveryId } })

@@ -24,6 +24,7 @@ export const webhookPages = [
   page('/r/:name/webhooks', ['listWebhooks', 'listDeliveries'], {
     weight: 'light',
     audience: 'members',
+    styles: 'webhooks',
     async show(context) {
       const webhooks = await context.read('listWebhooks')
       const mayCreate = await context.may('createWebhook')
@@ -43,6 +44,7 @@ export const webhookPages = [
   page('/r/:name/webhooks/:id', ['getWebhook', 'listDeliveries'], {
     weight: 'light',
     audience: 'members',
+    styles: 'webhooks',
     async show(context) {
       const { query } = context
       const webhook = await context.read('getWebhook')

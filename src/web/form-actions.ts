@@ -1,0 +1,124 @@
+import type { Clock } from '../base/clock.ts'
+import { Problem } from '../base/problem.ts'
+import type { PageExchange } from '../http/page-requests.ts'
+import { statusOf } from '../http/problem-response.ts'
+import { html } from '../render/html.ts'
+import { invalidLoginLink, loginCodeIn } from '../sessions/login-links.ts'
+import { type OpenSession, type Sessions, unlockedMs } from '../sessions/sessions.ts'
+import { type PageAction, type PageContext, RawResponse, Redirect, type View } from './page.ts'
+import { formPageOf } from './page-list.ts'
+import type { LimitPageRate } from './page-rates.ts'
+import { problemNotice, setProblemHeaders } from './problem-page.ts'
+import { readForm } from './read-form.ts'
+import { assertSameOrigin } from './same-origin.ts'
+import { toLogin, unlockView } from './session-pages.ts'
+import { unlockedForMs } from './unlock.ts'
+import type { Visit } from './visits.ts'
+
+type Dependencies = {
+  sessions: Sessions
+  limitRate: LimitPageRate
+  /** The public address of SSH; null when it is off. */
+  sshUrl: () => string | null
+  bodyTimeoutMs: number
+  clock: Clock
+}
+
+const otherHolder =
+  'This token or login link does not belong to this session; use the one that you logged in with.'
+
+/** Performs the operations of forms, and shows their problems on the pages of the forms. */
+export function createFormActions({
+  sessions,
+  limitRate,
+  sshUrl,
+  bodyTimeoutMs,
+  clock,
+}: Dependencies) {
+  /** Unlocks a session with its token, or with a login link of its token or key; returns why not. */
+  async function unlock(
+    { authenticate, countInvalid, problemOf }: PageExchange,
+    { session, principal }: OpenSession,
+    given: string,
+  ): Promise<Problem | undefined> {
+    try {
+      const code = loginCodeIn(given)
+      const holder = code ? await sessions.redeemCode(code) : await authenticate(given.trim())
+      if (!holder) return countInvalid(invalidLoginLink)
+      if (holder.id !== principal.id) return new Problem('token_invalid', otherHolder)
+      await sessions.unlock(session)
+      return undefined
+    } catch (error) {
+      return problemOf(error)
+    }
+  }
+
+  /** The session of a form, unlocked for its change; the page that asks for the token if it is not. */
+  async function unlocked(
+    exchange: PageExchange,
+    route: PageAction,
+    { open, context }: { open: OpenSession; context: PageContext },
+  ): Promise<{ session: OpenSession['session'] } | { view: View }> {
+    const { session } = open
+    const token = context.fields.get('_token')
+    context.fields.delete('_token')
+    if (token !== null) {
+      const problem = await unlock(exchange, open, token)
+      return problem
+        ? { view: unlockView(context, route, { problem, sshUrl: sshUrl() }) }
+        : { session: { ...session, unlockedUntil: clock.now() + unlockedMs } }
+    }
+    return unlockedForMs(session, route.isSensitive, clock.now()) > 0
+      ? { session }
+      : { view: unlockView(context, route, { problem: undefined, sshUrl: sshUrl() }) }
+  }
+
+  /** The page of a form with the problem of what was sent. Throws the problem if it cannot be shown there. */
+  async function showProblem(
+    exchange: PageExchange,
+    route: PageAction,
+    context: PageContext,
+    problem: Problem,
+  ): Promise<View> {
+    const page = formPageOf(route)
+    if (!page || statusOf(problem) >= 500) throw problem
+    // A page that cannot be shown does not hide why the form was refused.
+    const view = await page.show({ ...context, problem }).catch(() => undefined)
+    if (!view || view instanceof RawResponse || view instanceof Redirect) throw problem
+    setProblemHeaders(exchange, problem)
+    // A cached page knows nothing of forms.
+    const body = page.isCached ? html`${problemNotice({ problem })}${view.body}` : view.body
+    return { ...view, body, status: statusOf(problem) }
+  }
+
+  return async (
+    exchange: PageExchange,
+    route: PageAction,
+    visit: Visit,
+  ): Promise<View | Redirect> => {
+    const { open, to } = visit
+    assertSameOrigin(exchange.request, visit.context.baseUrl)
+    const fields = await readForm(exchange, bodyTimeoutMs)
+    // What was typed is lost, but not where.
+    if (!open) return toLogin(to, addressOf(route.formPage, visit.context.params))
+    limitRate(visit, exchange, route.weight)
+    const sent = { ...visit.context, fields }
+    const result = await unlocked(exchange, route, { open, context: sent })
+    if ('view' in result) return result.view
+    const context = { ...sent, session: result.session }
+    try {
+      const { value } = await context.call(route.operation, route.input(context))
+      const next = route.redirectTo(context, value)
+      return typeof next === 'string' ? new Redirect(next) : next
+    } catch (error) {
+      return showProblem(exchange, route, context, await exchange.problemOf(error))
+    }
+  }
+}
+
+/** The address of a page by the parameters of its form; those for the rest of a path are still encoded. */
+function addressOf(path: string, params: Record<string, string>): string {
+  return path.replace(/:(\w+)(\*?)/g, (_, name, isRest) =>
+    isRest ? (params[name] ?? '') : encodeURIComponent(params[name] ?? ''),
+  )
+}

@@ -1,0 +1,54 @@
+import type { PageExchange } from '../http/page-requests.ts'
+import { statusOf } from '../http/problem-response.ts'
+import type { Sessions } from '../sessions/sessions.ts'
+import { Redirect, type SessionPage, type View } from './page.ts'
+import { pages } from './page-list.ts'
+import type { LimitPageRate } from './page-rates.ts'
+import { setProblemHeaders } from './problem-page.ts'
+import { readForm } from './read-form.ts'
+import { assertSameOrigin } from './same-origin.ts'
+import type { Visit } from './visits.ts'
+
+type Dependencies = {
+  sessions: Sessions
+  limitRate: LimitPageRate
+  /** The public address of SSH; null when it is off. */
+  sshUrl: () => string | null
+  bodyTimeoutMs: number
+}
+
+/** Serves the pages to log in and out; a problem of a form is shown on its page. */
+export function createSessionPages({ sessions, limitRate, sshUrl, bodyTimeoutMs }: Dependencies) {
+  return async (
+    exchange: PageExchange,
+    route: SessionPage,
+    visit: Visit,
+  ): Promise<View | Redirect> => {
+    const { cookie, context } = visit
+    const { authenticate, countInvalid, request } = exchange
+    const parts = {
+      sessions,
+      cookie,
+      authenticate,
+      countInvalid,
+      sshUrl: sshUrl(),
+      userAgent: request.headers['user-agent'] ?? '',
+    }
+    limitRate(visit, exchange, 'light')
+    if (route.method === 'GET') return route.serve(context, parts)
+    assertSameOrigin(request, context.baseUrl)
+    const fields = await readForm(exchange, bodyTimeoutMs)
+    try {
+      return await route.serve({ ...context, fields }, parts)
+    } catch (error) {
+      const problem = await exchange.problemOf(error)
+      const form = pages.find(
+        (one) => one.kind === 'session' && one.path === route.path && one.method === 'GET',
+      )
+      if (form?.kind !== 'session' || statusOf(problem) >= 500) throw problem
+      const view = await form.serve({ ...context, fields, problem }, parts)
+      setProblemHeaders(exchange, problem)
+      return view instanceof Redirect ? view : { ...view, status: statusOf(problem) }
+    }
+  }
+}

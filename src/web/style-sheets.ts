@@ -1,0 +1,21 @@
+/**
+ * The style sheets of pages, and the files of `assets/css` that each consists of. All begin with `base`: a page is shown
+ * after one request for styles, and none of them has more than 6 kB to transfer.
+ */
+export const styleSheets = {
+  base: [],
+  home: ['home'],
+  code: ['code', 'picker', 'highlight', 'prose', 'progress'],
+  history: ['history', 'picker', 'refs', 'forms'],
+  diff: ['history', 'diff', 'compare', 'highlight', 'annotations'],
+  blame: ['blame', 'highlight'],
+  search: ['diff', 'search', 'highlight'],
+  runs: ['runs', 'annotations', 'forms'],
+  events: ['events', 'forms'],
+  forms: ['forms', 'admin'],
+  settings: ['forms', 'settings'],
+  webhooks: ['forms', 'webhooks'],
+  docs: ['docs'],
+} as const satisfies Record<string, readonly string[]>
+
+export type StyleSheet = keyof typeof styleSheets

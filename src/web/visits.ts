@@ -1,0 +1,81 @@
+import { anonymousFrom, type Principal } from '../access/principal.ts'
+import type { Clock } from '../base/clock.ts'
+import type { PageExchange } from '../http/page-requests.ts'
+import type { Renderer } from '../render/renderer.ts'
+import type { OpenSession, Sessions } from '../sessions/sessions.ts'
+import { createSessionCookie } from './cookies.ts'
+import { createLinks } from './links.ts'
+import { createContext } from './page-context.ts'
+import { PageTime } from './page-time.ts'
+
+/** A request for a page, with the session of its cookie. */
+export type Visit = Awaited<ReturnType<ReturnType<typeof createVisits>['open']>>
+
+type Dependencies = {
+  sessions: Pick<Sessions, 'open'>
+  /** The public address of the service. */
+  baseUrl: () => string
+  version: string
+  clock: Clock
+  render: Renderer['render']
+}
+
+type OpenOne = (secret: string) => Promise<OpenSession | undefined>
+
+export function createVisits({ sessions, baseUrl, version, clock, render }: Dependencies) {
+  function publicAddress({ publicOrigin }: PageExchange): { address: URL; prefix: string } {
+    const address = new URL(publicOrigin() ?? baseUrl())
+    return { address, prefix: address.pathname.replace(/\/$/, '') }
+  }
+
+  async function openWith(
+    openSession: OpenOne,
+    exchange: PageExchange,
+    params: Record<string, string>,
+  ) {
+    const { address, prefix } = publicAddress(exchange)
+    const cookie = createSessionCookie({ isHttps: address.protocol === 'https:', prefix })
+    const { open, secret } = await openFirst(cookie.read(exchange.request.headers), openSession)
+    const caller = withOrigin(open?.principal ?? anonymousFrom(exchange.address), exchange.address)
+    if (open) exchange.identify(caller)
+    const to = createLinks(prefix)
+    const context = createContext(exchange, {
+      open,
+      caller,
+      params,
+      to,
+      baseUrl: address.href.replace(/\/$/, ''),
+      time: new PageTime(clock.now()),
+      version,
+      render,
+    })
+    return { open, secret, caller, cookie, to, context }
+  }
+
+  return {
+    /** The path of the public address of the service, without a slash at its end. */
+    prefixOf: (exchange: PageExchange): string => publicAddress(exchange).prefix,
+
+    open: (exchange: PageExchange, params: Record<string, string>) =>
+      openWith(sessions.open, exchange, params),
+
+    /** Opens a visit without looking for its session. */
+    openAnonymous: (exchange: PageExchange) => openWith(async () => undefined, exchange, {}),
+  }
+}
+
+/** The first session of some secrets that is open. */
+async function openFirst(
+  secrets: string[],
+  openSession: OpenOne,
+): Promise<{ open?: OpenSession; secret?: string }> {
+  for (const secret of secrets) {
+    const open = await openSession(secret)
+    if (open) return { open, secret }
+  }
+  return {}
+}
+
+function withOrigin(principal: Principal, address: string): Principal {
+  return { ...principal, origin: { via: 'api', address } }
+}
