@@ -1,10 +1,13 @@
 import { type Static, Type } from 'typebox'
-import type { DiffFile, DiffHunk, ParsedDiff } from '../git/diff/parsed-diff.ts'
+import {
+  type DiffFile,
+  type DiffHunk,
+  diffLimits,
+  type ParsedDiff,
+} from '../git/diff/parsed-diff.ts'
 import { renameLimit } from '../git/process/history-commands.ts'
 import { named } from '../http/named-schemas.ts'
 import { pathProperties, toApiPath } from './api-path.ts'
-
-const limitNames = ['files', 'lines', 'bytes', 'line', 'response', 'scan', 'time'] as const
 
 export const Hunk = Type.Object({
   oldStart: Type.Integer({ description: 'First line in the old file; 0 if there is none' }),
@@ -83,7 +86,7 @@ export const Diff = named(
       description: `Whether renames with changes were not searched, since more than ${renameLimit} files were added or deleted`,
     }),
     limitsReached: Type.Array(Type.String(), {
-      description: `The limits that left something out: ${limitNames.map((name) => `\`${name}\``).join(', ')}; with \`files\`, files are missing from the list`,
+      description: `The limits that left something out: ${diffLimits.map((name) => `\`${name}\``).join(', ')}; with \`files\`, files are missing from the list`,
     }),
     files: Type.Array(ChangedFile, { description: 'Changed files, by path' }),
   }),

@@ -11,7 +11,7 @@ import type { Repository } from '../repositories/repositories.ts'
 /** Who asks for a response that a git process computes, until when. */
 export type Asker = { principal: Principal; repository: Repository; signal: AbortSignal }
 
-type Task<T> = {
+export type Task<T> = {
   command: readonly string[]
   /** Standard input. */
   input?: string
@@ -65,7 +65,11 @@ export function createGitTasks({ git, reused, settings }: Options): GitTasks {
       yield* chunksOf(child.stdout, signal)
       isAtEnd = true
     }
-    const result = await read(output())
+    const result = await read(output()).catch(async (error) => {
+      // Output that ends too early is explained by the limit that ended git.
+      const exceeded = isAtEnd ? (await child.ended).exceeded : undefined
+      throw exceeded ?? error
+    })
     if (!isAtEnd) return result
     const ended = await child.ended
     if (ended.exitCode === 0 || accepts.includes(ended.exitCode ?? -1)) return result

@@ -1,9 +1,10 @@
-import { createDiffParser } from '../git/diff/diff-parser.ts'
+import { problemIn } from '../base/problem.ts'
+import { createDiffParser, type DiffParser } from '../git/diff/diff-parser.ts'
 import type { DiffLimits, ParsedDiff } from '../git/diff/parsed-diff.ts'
 import { gitCommands } from '../git/process/commands.ts'
 import { toWord } from '../git/process/preforked-process.ts'
 import type { RawPath } from './api-path.ts'
-import type { Asker, GitTasks } from './git-tasks.ts'
+import { type Asker, type GitTasks, isTimeLimit, type Task } from './git-tasks.ts'
 
 /** The id of the tree without entries, which git knows without storing it. */
 export const emptyTree = '4b825dc642cb6eb9a060e54bf8d69288fbee4904'
@@ -41,6 +42,8 @@ const limitsOfList: DiffLimits = {
   maxPathBytes: 32 * mib,
 }
 
+// Git reads a large file into memory, even one of which it shows only that it is binary.
+const memoryMaxBytes = 512 * mib
 /** After so long, the lines of files that are not in the list are no longer counted. */
 const countingMs = 500
 
@@ -72,24 +75,46 @@ type Options = {
   isList?: boolean
 }
 
-function run(
+async function run(
   tasks: GitTasks,
   asker: Asker,
   range: Range,
-  { paths, limits, isList = false }: Options,
+  options: Options,
 ): Promise<ParsedDiff> {
+  let parser = createDiffParser(options.limits)
+  const begin = () => {
+    parser = createDiffParser(options.limits)
+    return parser
+  }
+  try {
+    return await tasks.run(asker, toTask(asker, range, options, begin))
+  } catch (error) {
+    // Likewise what was read before git reached a limit.
+    const isLimited = problemIn(error)?.code === 'git_limit_exceeded' && !isTimeLimit(error)
+    if (isLimited && parser.isListed()) return parser.end('memory')
+    throw error
+  }
+}
+
+function toTask(
+  asker: Asker,
+  range: Range,
+  { paths, isList = false }: Options,
+  begin: () => DiffParser,
+): Task<ParsedDiff> {
   const directory = asker.repository.path
   const { before, after } = range
   const isOfAll = paths.length === 0
-  return tasks.run(asker, {
+  return {
     command: isOfAll
       ? gitCommands.diffEach(directory)
       : gitCommands.diffTrees(directory, before, after, ...paths.map(toWord)),
     isReusable: isOfAll,
+    memoryMaxBytes,
     input: isOfAll ? inputOf(range) : '',
     async read(output) {
       const startedAt = performance.now()
-      const parser = createDiffParser(limits)
+      const parser = begin()
       const diff = isOfAll ? withoutStart(output, startOf(range)) : output
       try {
         for await (const chunk of diff) {
@@ -105,7 +130,7 @@ function run(
         throw error
       }
     },
-  })
+  }
 }
 
 // Git would compare a commit without another one with those that it was compared with before.

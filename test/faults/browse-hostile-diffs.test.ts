@@ -21,8 +21,12 @@ const mib = 1024 * 1024
 const bodyMaxBytes = 3 * mib
 
 /** Pushes a branch with two commits, whose files are written in parts; returns the address of the diff of the second. */
-async function pushChange(branch: string, write: (put: Put) => Promise<void>): Promise<string> {
-  const child = spawnGit(site.path, ['fast-import', '--quiet'])
+async function pushChange(
+  branch: string,
+  write: (put: Put) => Promise<void>,
+  to: Site = site,
+): Promise<string> {
+  const child = spawnGit(to.path, ['fast-import', '--quiet'])
   const ended = once(child, 'close')
   const put: Put = async (text) => {
     if (!child.stdin.write(text)) await once(child.stdin, 'drain')
@@ -33,25 +37,25 @@ async function pushChange(branch: string, write: (put: Put) => Promise<void>): P
   child.stdin.end('\n')
   const [exitCode] = await ended
   assert.equal(exitCode, 0)
-  await site.push(branch)
-  return `/repos/site/commits/${await site.git('rev-parse', branch)}?diff=1`
+  await to.push(branch)
+  return `/repos/site/commits/${await to.git('rev-parse', branch)}?diff=1`
 }
 
 type Put = (text: string | Buffer) => Promise<void>
 
 /** Requests a diff, which has to be within limits, while the server answers others and its memory is bounded. */
-async function readDiff(address: string) {
+async function readDiff(address: string, { service, admin }: Site = site) {
   let diff: Diff = { files: [], fileCount: null, additions: null, limitsReached: [] }
   await assertFrugal(
-    site.service,
+    service,
     async () => {
       let isDone = false
-      const reading = site.admin.get(address).finally(() => {
+      const reading = admin.get(address).finally(() => {
         isDone = true
       })
       let answered = 0
       while (!isDone) {
-        assert.equal((await fetch(`${site.service.url}/health`)).status, 200)
+        assert.equal((await fetch(`${service.url}/health`)).status, 200)
         answered += 1
         await setTimeout(20)
       }
@@ -99,15 +103,42 @@ test('a diff of 50 MB is counted, and shown as far as the limits allow', async (
 })
 
 test('a diff of 90 MB is read up to a limit', async () => {
+  const line = `${'a'.repeat(15)}\n`
+  const lines = (10 * mib) / line.length
   const address = await pushChange('larger', async (put) => {
     for (let file = 0; file < 9; file++)
-      await put(`M 100644 inline f${file}\ndata ${10 * mib}\n${'a\n'.repeat(5 * mib)}\n`)
+      await put(`M 100644 inline f${file}\ndata ${10 * mib}\n${line.repeat(lines)}\n`)
   })
   const diff = await readDiff(address)
   assert.deepEqual([diff.fileCount, diff.additions], [9, null])
   assert.ok(diff.limitsReached.includes('scan'))
-  assert.deepEqual([diff.files[0]?.additions, diff.files[8]?.additions], [5 * mib, null])
+  assert.deepEqual([diff.files[0]?.additions, diff.files[8]?.additions], [lines, null])
   assert.equal(diff.files[8]?.truncated, 'scan')
+})
+
+test('a file that takes more memory than git may use leaves the list of files', async () => {
+  await using limited = await startBrowseSite({ SVC_GIT_MEMORY_MAX: '64MiB' })
+  const size = 100
+  const write = async (put: Put) => {
+    for (const name of ['a', 'b']) await put(`M 100644 inline ${name}\ndata 2\nx\n\n`)
+    await put(`M 100644 inline huge\ndata ${size * mib}\n`)
+    for (let part = 0; part < size; part++) await put(Buffer.alloc(mib))
+    await put('\nM 100644 inline z\ndata 2\nz\n\n')
+  }
+  const address = await pushChange('huge', write, limited)
+  for (const [path, additions] of [
+    // Of `b`, it is not known whether its patch was complete.
+    ['', [1, null, null, null]],
+    ['&path=huge', [null]],
+  ] as const) {
+    const diff = await readDiff(address + path, limited)
+    assert.deepEqual([diff.fileCount, diff.limitsReached], [additions.length, ['memory']])
+    assert.deepEqual(
+      diff.files.map((file) => file.additions),
+      additions,
+    )
+    assert.equal(diff.files.at(-1)?.truncated, 'memory')
+  }
 })
 
 test('of very many changed files the first are listed, and all are counted, or the limit is said', async () => {

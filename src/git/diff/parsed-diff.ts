@@ -59,8 +59,19 @@ export type DiffHunk = {
   rawLines: { index: number; bytes: Buffer }[]
 }
 
-/** `line`: of the bytes of a line; `scan`: of the bytes of the whole diff; `time`: of the git process. */
-export type DiffLimit = 'files' | 'lines' | 'bytes' | 'line' | 'response' | 'scan' | 'time'
+/** `line`: of the bytes of a line; `scan`: of the bytes of the whole diff; `time`, `memory`: of the git process. */
+export type DiffLimit = (typeof diffLimits)[number]
+
+export const diffLimits = [
+  'files',
+  'lines',
+  'bytes',
+  'line',
+  'response',
+  'scan',
+  'time',
+  'memory',
+] as const
 
 export type DiffLimits = {
   maxFiles: number

@@ -9,6 +9,8 @@ const maxFiles = 300
 const maxLines = 10_000
 /** The length of the HTML after which no more files are shown, in characters. */
 const maxLength = 4 * 1024 * 1024
+/** The limits that ended git before all was read. */
+const limitsOfGit = new Set<string>(['scan', 'time', 'memory'])
 /** With fewer files, a tree of them would add nothing. */
 const minTreeFiles = 2
 
@@ -82,7 +84,7 @@ function notices(
     )
   if (limitsReached.includes('files'))
     texts.push(html`Only the first ${grouped(files.length)}${count} files are listed.`)
-  if (limitsReached.includes('scan') || limitsReached.includes('time'))
+  if (limitsReached.some((limit) => limitsOfGit.has(limit)))
     texts.push(
       html`The diff is too large to be read to its end, so some counts and lines are missing. Files can be opened alone.`,
     )
