@@ -119,19 +119,24 @@ test('a diff of 90 MB is read up to a limit', async () => {
 test('a file that takes more memory than git may use leaves the list of files', async () => {
   await using limited = await startBrowseSite({ SVC_GIT_MEMORY_MAX: '64MiB' })
   const size = 100
-  const write = async (put: Put) => {
-    for (const name of ['a', 'b']) await put(`M 100644 inline ${name}\ndata 2\nx\n\n`)
+  const putHuge = async (put: Put) => {
     await put(`M 100644 inline huge\ndata ${size * mib}\n`)
     for (let part = 0; part < size; part++) await put(Buffer.alloc(mib))
-    await put('\nM 100644 inline z\ndata 2\nz\n\n')
+    await put('\n')
   }
-  const address = await pushChange('huge', write, limited)
-  for (const [path, additions] of [
+  const putAll = async (put: Put) => {
+    for (const name of ['a', 'b', 'z']) await put(`M 100644 inline ${name}\ndata 2\nx\n\n`)
+    await putHuge(put)
+  }
+  const alone = await pushChange('alone', putHuge, limited)
+  const all = await pushChange('all', putAll, limited)
+  for (const [address, additions] of [
     // Of `b`, it is not known whether its patch was complete.
-    ['', [1, null, null, null]],
-    ['&path=huge', [null]],
+    [all, [1, null, null, null]],
+    [`${all}&path=huge`, [null]],
+    [alone, [null]],
   ] as const) {
-    const diff = await readDiff(address + path, limited)
+    const diff = await readDiff(address, limited)
     assert.deepEqual([diff.fileCount, diff.limitsReached], [additions.length, ['memory']])
     assert.deepEqual(
       diff.files.map((file) => file.additions),

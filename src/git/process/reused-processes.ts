@@ -149,6 +149,7 @@ function lend(
         if (rest > 0) yield bytes.subarray(0, rest)
         if (isClean) return
       }
+      if (held.length > 0) yield held
       const ended = await child.ended
       throw ended.exceeded ?? new GitError(name, ended)
     },
