@@ -19,7 +19,7 @@ import {
   insertCache,
   listCacheSizes,
   listCaches,
-  sumCaches,
+  measureCaches,
   updateCacheUse,
 } from '../src/run-files/run-cache-store.ts'
 import {
@@ -147,9 +147,9 @@ onEachDatabase((fresh) => {
     const [first, second, third] = await listCacheSizes(db, undefined, 10)
     assert.equal(first?.size, large)
     assert.deepEqual(await listCacheSizes(db, undefined, 1), [first])
-    assert.equal(await sumCaches(db, one), large + 1)
-    assert.equal(await sumCaches(db, undefined), large + 2)
-    assert.equal(await sumCaches(db, 'other'), 0)
+    assert.deepEqual(await measureCaches(db, one), { bytes: large + 1, count: 2 })
+    assert.deepEqual(await measureCaches(db, undefined), { bytes: large + 2, count: 3 })
+    assert.deepEqual(await measureCaches(db, 'other'), { bytes: 0, count: 0 })
     assert.deepEqual(await listCacheSizes(db, one, 10), [first, second])
     await updateCacheUse(db, first?.id ?? '', 9)
     assert.deepEqual(await listCacheSizes(db, undefined, 10), [second, third, first])

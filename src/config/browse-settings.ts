@@ -21,7 +21,7 @@ export const browseSettings = {
   maxConcurrentArchives: {
     variable: 'SVC_ARCHIVES_AT_ONCE',
     description:
-      'Maximum number of archives that are sent over HTTP at the same time, at most three quarters of them for one user or repository. Default: 1 per core.',
+      'Maximum number of archives that are sent over HTTP at the same time, at most three quarters of them for one user or repository, and apart from them of artifacts that are converted. Default: 1 per core.',
     accepts: 'a whole number from 1 to 10000',
     fallback: '',
     parse: wholeNumber(1, 10_000),

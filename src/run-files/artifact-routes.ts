@@ -1,18 +1,19 @@
+import { Readable } from 'node:stream'
 import { Type } from 'typebox'
 import { Problem } from '../base/problem.ts'
 import { toContentDisposition } from '../http/content-disposition.ts'
 import { closed, type FindRequest, nothing, route } from '../http/route.ts'
 import type { Repositories, Repository } from '../repositories/repositories.ts'
 import type { Artifacts } from './artifacts.ts'
-import type { Contents } from './contents.ts'
-import { type ArtifactFormat, artifactTypes, convertArtifact } from './convert-artifact.ts'
+import { type ArtifactFormat, artifactTypes } from './convert-artifact.ts'
+import type { Downloads } from './downloads.ts'
 import { Artifact, toArtifact } from './run-file-schemas.ts'
 
 type Dependencies = {
   repositories: Repositories
   findRun: (repository: Repository, idOrNumber: string) => Promise<{ id: string }>
   artifacts: Artifacts
-  contents: Pick<Contents, 'open'>
+  downloads: Downloads
 }
 
 const problems = [
@@ -23,7 +24,7 @@ const problems = [
 ] as const
 
 /** The routes of artifacts for people. */
-export function artifactRoutes({ repositories, findRun, artifacts, contents }: Dependencies) {
+export function artifactRoutes({ repositories, findRun, artifacts, downloads }: Dependencies) {
   const open = ({ principal, permission, params }: FindRequest<{ name: string }>) =>
     repositories.open(principal, params.name, permission)
 
@@ -67,18 +68,20 @@ export function artifactRoutes({ repositories, findRun, artifacts, contents }: D
       produces: artifactTypes['tar.gz'],
       otherTypes: [artifactTypes.tar, artifactTypes['tar.zst']],
       reply: { 200: Type.String({ format: 'binary' }) },
-      problems: [...problems, 'artifact_unreadable'],
-      handle: async ({ found, params, query, clientSignal, setType, setHeader }) => {
+      problems: [...problems, 'artifact_unreadable', 'git_busy', 'storage_full'],
+      handle: async ({ principal, found, params, query, isHead, clientSignal, ...context }) => {
         const { format = 'tar.gz' } = query
         const { id } = await findRun(found, params.id)
         const artifact = await artifacts.find(id, params.artifact)
-        const content = await contents.open(artifact, clientSignal())
-        if (!content)
-          throw new Problem('artifact_not_found', `The content of "${artifact.name}" is missing.`)
+        const { setType, setHeader } = context
         setType(artifactTypes[format])
         setHeader('content-disposition', toContentDisposition(`${artifact.name}.${format}`))
         if (format === 'tar.zst') setHeader('content-length', String(artifact.size))
-        return convertArtifact(content, format)
+        if (isHead) return Readable.from([])
+        const signal = clientSignal()
+        const content = await downloads.openAs(artifact, { format, principal, signal })
+        if (content) return content
+        throw new Problem('artifact_not_found', `The content of "${artifact.name}" is missing.`)
       },
     }),
     route('DELETE', '/repos/:name/workflows/:id/artifacts/:artifact', {

@@ -38,6 +38,34 @@ test('a request does not fail because of contents of others that cannot be remov
   await assert.rejects(contents.sweep(), isProblem('storage_unavailable'))
 })
 
+test('copies of contents in the bucket need space on this server, all that are made at once together', async () => {
+  await using folder = await temporaryFolder()
+  const required: number[] = []
+  const isCopied = Promise.withResolvers<{ sha256: string }>()
+  const storage = createFileStorage({
+    dataDir: folder.path,
+    bucket: {
+      put: () => assert.fail('nothing is stored'),
+      delete: () => assert.fail('nothing is deleted'),
+      getToFile: () => isCopied.promise,
+    },
+    freeSpace: {
+      async require(bytes = 0) {
+        required.push(bytes)
+        if (bytes > 30) throw new Problem('storage_full', 'Full.')
+      },
+    },
+  })
+  const { signal } = new AbortController()
+  const open = (size: number) => storage.open({ id: 'i', repositoryId: 'r', sha256: '', size }, signal)
+  const first = open(20)
+  await assert.rejects(open(20), isProblem('storage_full'))
+  isCopied.reject(new S3Error('absent', 'gone'))
+  assert.equal(await first, undefined)
+  assert.equal(await open(30), undefined)
+  assert.deepEqual(required, [20, 40, 30])
+})
+
 /** Contents in a bucket that does not work. */
 async function createFixture() {
   await using starting = new AsyncDisposableStack()
@@ -46,12 +74,13 @@ async function createFixture() {
   const db = await openDatabase({ dataDir, url: undefined, log })
   starting.defer(() => db.destroy())
   const fail = () => Promise.reject(new S3Error('unavailable', 'no response'))
+  const freeSpace = { require: async () => {} }
   const contents = createContents({
     db,
-    storage: createFileStorage({ dataDir, bucket: { put: fail, getToFile: fail, delete: fail } }),
+    storage: createFileStorage({ dataDir, bucket: { put: fail, getToFile: fail, delete: fail }, freeSpace }),
     node: 'here',
     isHeld: async () => true,
-    freeSpace: { require: async () => {} },
+    freeSpace,
     clock: { now: () => Date.now() },
     faultPoint: () => {},
   })

@@ -31,7 +31,6 @@ export type Contents = {
    * If one of these fails, nothing of it stays. Throws `run_not_found` when the runner has lost the run meanwhile.
    */
   receive: <T>(upload: Upload, commit: (tx: Db, file: KeptFile) => Promise<T>) => Promise<T>
-  open: FileStorage['open']
   /** Prepares for a server that starts: what it was receiving when it ended is given up. */
   prepare: () => Promise<void>
   /** Removes contents that were given up; in a bucket they stay for a while, and the sweep removes them. */
@@ -146,8 +145,6 @@ export function createContents(dependencies: Dependencies): Contents {
         throw error
       }
     },
-
-    open: storage.open,
 
     async prepare() {
       await storage.prepare()

@@ -7,6 +7,7 @@ import { ignoreAbsence } from '../base/absence.ts'
 import { sync } from '../base/disk.ts'
 import { newId } from '../base/ids.ts'
 import { Problem } from '../base/problem.ts'
+import type { FreeSpace } from '../config/free-space.ts'
 import type { S3 } from '../store/s3.ts'
 import { S3Error } from '../store/s3-error.ts'
 import type { KeptFile } from './run-file-store.ts'
@@ -19,7 +20,7 @@ export type FileStorage = {
   draftOf: (id: string) => string
   /** Makes a received content durable, in its place. */
   place: (file: Omit<KeptFile, 'sha256'>, signal: AbortSignal) => Promise<void>
-  /** Opens a content; undefined when it is missing. It can then be read to its end, even if it is removed. */
+  /** Opens a content; undefined when it is missing. It can then be read to its end, even if it is removed. Throws `storage_full`. */
   open: (file: KeptFile, signal: AbortSignal) => Promise<Readable | undefined>
   /** Removes a content from its place. Idempotent. */
   remove: (file: Pick<KeptFile, 'id' | 'repositoryId'>) => Promise<void>
@@ -28,11 +29,15 @@ export type FileStorage = {
 }
 
 type Bucket = Pick<S3, 'put' | 'getToFile' | 'delete'>
-type Options = { dataDir: string; bucket: Bucket | undefined }
+type Options = {
+  dataDir: string
+  bucket: Bucket | undefined
+  freeSpace: Pick<FreeSpace, 'require'>
+}
 
 const bucketGraceMs = 10 * 60_000
 
-export function createFileStorage({ dataDir, bucket }: Options): FileStorage {
+export function createFileStorage({ dataDir, bucket, freeSpace }: Options): FileStorage {
   const root = join(dataDir, 'run-files')
   const incoming = join(root, 'incoming')
   const draftOf = (id: string) => join(incoming, id)
@@ -45,7 +50,7 @@ export function createFileStorage({ dataDir, bucket }: Options): FileStorage {
     },
   }
   return bucket
-    ? { ...drafts, ...inBucket(bucket, draftOf) }
+    ? { ...drafts, ...inBucket(bucket, draftOf, freeSpace) }
     : { ...drafts, ...inFolder(root, draftOf) }
 }
 
@@ -90,7 +95,28 @@ export function bucketKeyOf({ id, repositoryId }: Pick<KeptFile, 'id' | 'reposit
 }
 
 /** Objects are read into a file first, so that no damaged one is passed on. */
-function inBucket(bucket: Bucket, draftOf: FileStorage['draftOf']): Placed {
+function inBucket(
+  bucket: Bucket,
+  draftOf: FileStorage['draftOf'],
+  freeSpace: Options['freeSpace'],
+): Placed {
+  let copyingBytes = 0
+
+  /** Copies an object to a new file; undefined when it is missing. */
+  async function copy(file: KeptFile, path: string, signal: AbortSignal) {
+    copyingBytes += file.size
+    try {
+      // Other copies need space that they have not written yet.
+      await freeSpace.require(copyingBytes)
+      return await bucket.getToFile(bucketKeyOf(file), path, file.size, { signal })
+    } catch (error) {
+      if (error instanceof S3Error && error.code === 'absent') return undefined
+      return asUnavailable(error)
+    } finally {
+      copyingBytes -= file.size
+    }
+  }
+
   return {
     graceMs: bucketGraceMs,
 
@@ -102,12 +128,7 @@ function inBucket(bucket: Bucket, draftOf: FileStorage['draftOf']): Placed {
     async open(file, signal) {
       const path = draftOf(`${newId()}.copy`)
       try {
-        const found = await bucket
-          .getToFile(bucketKeyOf(file), path, file.size, { signal })
-          .catch((error) => {
-            if (error instanceof S3Error && error.code === 'absent') return undefined
-            return asUnavailable(error)
-          })
+        const found = await copy(file, path, signal)
         if (!found) return undefined
         if (found.sha256 !== file.sha256)
           throw new Problem(

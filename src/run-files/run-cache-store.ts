@@ -139,12 +139,18 @@ export async function deleteUnusedCaches(db: Db, before: number): Promise<void> 
   await db.deleteFrom('runCaches').where('usedAt', '<', before).execute()
 }
 
-/** The size of all caches of a repository, or of all repositories. */
-export async function sumCaches(db: Db, repositoryId: string | undefined): Promise<number> {
-  const { bytes } = await filesOfCaches(db, repositoryId)
-    .select((is) => is.fn.sum<number | string | null>('runFiles.size').as('bytes'))
+/** The size and number of all caches of a repository, or of all repositories. */
+export async function measureCaches(
+  db: Db,
+  repositoryId: string | undefined,
+): Promise<{ bytes: number; count: number }> {
+  const { bytes, count } = await filesOfCaches(db, repositoryId)
+    .select((is) => [
+      is.fn.sum<number | string | null>('runFiles.size').as('bytes'),
+      is.fn.countAll<number | string>().as('count'),
+    ])
     .executeTakeFirstOrThrow()
-  return Number(bytes ?? 0)
+  return { bytes: Number(bytes ?? 0), count: Number(count) }
 }
 
 /** Lists caches of a repository, or of all, with their sizes, those that were not used for longest first. */

@@ -11,6 +11,7 @@ import type { Database } from '../database/database.ts'
 import type { Db } from '../database/schema.ts'
 import type { CacheScopes } from './cache-scope.ts'
 import type { Contents, SentContent } from './contents.ts'
+import type { Downloads } from './downloads.ts'
 import type { HeldRun } from './held-run.ts'
 import { assertDeclaredSize } from './receive-file.ts'
 import {
@@ -23,8 +24,8 @@ import {
   insertCache,
   listCacheSizes,
   listCaches,
+  measureCaches,
   type StoredCache,
-  sumCaches,
   updateCacheUse,
 } from './run-cache-store.ts'
 import { markFilesDead } from './run-file-store.ts'
@@ -66,6 +67,7 @@ export type RunCaches = {
 type Dependencies = {
   db: Database
   contents: Contents
+  downloads: Pick<Downloads, 'open'>
   scopes: CacheScopes
   freeSpace: Pick<FreeSpace, 'measure'>
   /** Whether contents take space on the disk of the data directory. */
@@ -79,35 +81,49 @@ type Dependencies = {
 }
 
 const maxEvictedAtOnce = 1000
+// More would make deleting all of them, and finding one by the beginning of its key, slow.
+const maxPerRepository = 2000
+
+type Limits = { maxBytes: number; maxCount: number }
 
 export function createRunCaches(dependencies: Dependencies): RunCaches {
-  const { db, contents, scopes, freeSpace, isOnDisk, settings, clock, log } = dependencies
+  const { db, contents, downloads, scopes, freeSpace, isOnDisk, settings, clock, log } = dependencies
   const maxBytes = Math.min(
     settings.cacheMaxBytes,
     settings.cachesRepositoryMaxBytes,
     settings.cachesMaxBytes,
   )
+  const repositoryLimits = {
+    maxBytes: settings.cachesRepositoryMaxBytes,
+    maxCount: maxPerRepository,
+  }
+  const serverLimits = {
+    maxBytes: settings.cachesMaxBytes,
+    maxCount: Number.POSITIVE_INFINITY,
+  }
   const noteUse = createLastUsed({
     clock,
     write: (id, at) => updateCacheUse(db, id, at),
     onError: (error, cacheId) => log.warn({ err: error, cacheId }, 'use of a cache not recorded'),
   })
 
-  /** Deletes the least recently used caches beyond a limit, in a repository or in all, but not the given one. */
+  /** Deletes the least recently used caches beyond the limits, in a repository or in all, but not the given one. */
   async function shrink(
     tx: Db,
     repositoryId: string | undefined,
-    limit: number,
+    { maxBytes, maxCount }: Limits,
     except?: string,
   ): Promise<void> {
-    let excess = (await sumCaches(tx, repositoryId)) - limit
-    if (excess <= 0) return
+    const { bytes, count } = await measureCaches(tx, repositoryId)
+    let [excessBytes, excess] = [bytes - maxBytes, count - maxCount]
+    if (excessBytes <= 0 && excess <= 0) return
     const evicted: string[] = []
     for (const { id, size } of await listCacheSizes(tx, repositoryId, maxEvictedAtOnce)) {
-      if (excess <= 0) break
+      if (excessBytes <= 0 && excess <= 0) break
       if (id === except) continue
       evicted.push(id)
-      excess -= size
+      excessBytes -= size
+      excess -= 1
     }
     await deleteCachesById(tx, evicted)
     await markFilesDead(tx, evicted, clock.now())
@@ -144,7 +160,7 @@ export function createRunCaches(dependencies: Dependencies): RunCaches {
         const isNew = await insertCache(tx, { ...same, id, createdAt: now, usedAt: now })
         // Another job was faster.
         if (!isNew) await markFilesDead(tx, [id], now)
-        else await shrink(tx, repositoryId, settings.cachesRepositoryMaxBytes, id)
+        else await shrink(tx, repositoryId, repositoryLimits, id)
         return { isNew, size, sha256 }
       })
       await contents.collect()
@@ -167,7 +183,7 @@ export function createRunCaches(dependencies: Dependencies): RunCaches {
     },
 
     async open(cache, signal) {
-      const content = await contents.open(cache, signal)
+      const content = await downloads.open(cache, signal)
       if (!content) log.error({ cacheId: cache.id }, 'content of a cache missing')
       else noteUse({ id: cache.id, lastUsedAt: cache.usedAt })
       return content
@@ -196,7 +212,7 @@ export function createRunCaches(dependencies: Dependencies): RunCaches {
 
     async evict() {
       await deleteUnusedCaches(db, clock.now() - settings.cacheDays * dayMs)
-      await db.transaction().execute((tx) => shrink(tx, undefined, settings.cachesMaxBytes))
+      await db.transaction().execute((tx) => shrink(tx, undefined, serverLimits))
       await makeSpace()
     },
   }

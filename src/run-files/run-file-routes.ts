@@ -4,7 +4,7 @@ import { Problem } from '../base/problem.ts'
 import { nothing, route } from '../http/route.ts'
 import { cacheKeyHeader, runFileContentType } from '../runner-api/run-file-transfers.ts'
 import type { Artifacts } from './artifacts.ts'
-import type { Contents } from './contents.ts'
+import type { Downloads } from './downloads.ts'
 import type { HeldRun } from './held-run.ts'
 import type { RunCaches } from './run-caches.ts'
 import {
@@ -21,14 +21,14 @@ type Dependencies = {
   heldRun: (principal: Principal, id: string) => Promise<HeldRun>
   artifacts: Artifacts
   caches: RunCaches
-  contents: Pick<Contents, 'open'>
+  downloads: Pick<Downloads, 'open'>
 }
 
 const binary = Type.String({ format: 'binary' })
 const uploadProblems = ['run_not_found', 'git_busy'] as const
 
 /** The routes with which runners store and read artifacts and caches. */
-export function runFileRoutes({ heldRun, artifacts, caches, contents }: Dependencies) {
+export function runFileRoutes({ heldRun, artifacts, caches, downloads }: Dependencies) {
   return [
     route('PUT', '/runner/runs/:id/artifacts', {
       operationId: 'saveArtifact',
@@ -88,12 +88,12 @@ export function runFileRoutes({ heldRun, artifacts, caches, contents }: Dependen
       query: Type.Object({ name: ArtifactName }),
       produces: runFileContentType,
       reply: { 200: binary },
-      problems: ['run_not_found', 'artifact_not_found'],
+      problems: ['run_not_found', 'artifact_not_found', 'storage_full'],
       handle: async ({ principal, params, query, clientSignal, setHeader }) => {
         const run = await heldRun(principal, params.id)
         const { name } = query
         const found = (await artifacts.listOfRun(run)).find((one) => one.name === name)
-        const opened = found && (await contents.open(found, clientSignal()))
+        const opened = found && (await downloads.open(found, clientSignal()))
         if (!opened) throw new Problem('artifact_not_found', `The run has no artifact "${name}".`)
         setHeader('content-length', String(found.size))
         return opened
@@ -145,7 +145,7 @@ export function runFileRoutes({ heldRun, artifacts, caches, contents }: Dependen
       }),
       produces: runFileContentType,
       reply: { 200: binary, 204: nothing },
-      problems: ['run_not_found'],
+      problems: ['run_not_found', 'storage_full'],
       handle: async ({ principal, params, query, clientSignal, setHeader, setStatus }) => {
         const run = await heldRun(principal, params.id)
         const { keys, version, lookup: isLookup = false } = query

@@ -14,6 +14,7 @@ import { artifactRoutes } from './artifact-routes.ts'
 import { createArtifacts } from './artifacts.ts'
 import { createCacheScopes } from './cache-scope.ts'
 import { createContents } from './contents.ts'
+import { createDownloads } from './downloads.ts'
 import { createFileStorage } from './file-storage.ts'
 import type { HeldRun } from './held-run.ts'
 import { runCacheRoutes } from './run-cache-routes.ts'
@@ -49,19 +50,21 @@ type Dependencies = {
 }
 
 export function createRunFiles(dependencies: Dependencies): RunFiles {
-  const { db, git, repositories, store, findRun, heldRun, settings } = dependencies
-  const storage = createFileStorage({ dataDir: settings.dataDir, bucket: store.bucket })
+  const { db, git, repositories, store, findRun, heldRun, settings, freeSpace } = dependencies
+  const { dataDir } = settings
+  const storage = createFileStorage({ dataDir, bucket: store.bucket, freeSpace })
+  const downloads = createDownloads({ storage, settings })
   const contents = createContents({ ...dependencies, storage })
   const scopes = createCacheScopes({ db, git, directoryOf: store.open })
   const isOnDisk = store.bucket === undefined
-  const caches = createRunCaches({ ...dependencies, contents, scopes, isOnDisk })
+  const caches = createRunCaches({ ...dependencies, contents, downloads, scopes, isOnDisk })
   const artifacts = createArtifacts({ ...dependencies, contents, makeSpace: caches.makeSpace })
 
   return {
     routes: [
-      ...artifactRoutes({ repositories, findRun, artifacts, contents }),
+      ...artifactRoutes({ repositories, findRun, artifacts, downloads }),
       ...runCacheRoutes({ repositories, caches }),
-      ...runFileRoutes({ heldRun, artifacts, caches, contents }),
+      ...runFileRoutes({ heldRun, artifacts, caches, downloads }),
     ],
 
     prepare: contents.prepare,
