@@ -56,7 +56,7 @@ const rows = [
   ['step-network'], // the proxy through which workflow steps reach hosts
   ['config', 'access'], // vocabulary: settings, permissions, principals
   ['outbound'], // allowed destinations, which a setting lists
-  ['concurrency'],
+  ['concurrency', 'archives'], // archives: tar and zip
   ['base'],
 ]
 

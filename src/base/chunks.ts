@@ -20,6 +20,24 @@ export async function* chunksOf(
   }
 }
 
+/** Chunks in batches of at least a size but for the last one. */
+export async function* inBatches(
+  chunks: AsyncIterable<Buffer>,
+  minBytes: number,
+): AsyncGenerator<Buffer[], void, undefined> {
+  let batch: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of chunks) {
+    batch.push(chunk)
+    bytes += chunk.length
+    if (bytes < minBytes) continue
+    yield batch
+    batch = []
+    bytes = 0
+  }
+  if (batch.length > 0) yield batch
+}
+
 /** Waits, repeatedly, until a stream drains, fails or closes, or the signal is aborted. */
 export function watchDrain(
   stream: Writable,

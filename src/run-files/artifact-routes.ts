@@ -59,14 +59,14 @@ export function artifactRoutes({ repositories, findRun, artifacts, downloads }: 
               type: 'string',
               enum: Object.keys(artifactTypes),
               description:
-                '`tar.gz`, `tar` or `tar.zst`, which is how it is stored; by default `tar.gz`',
+                '`tar.gz`, `zip`, `tar` or `tar.zst`, which is how it is stored; by default `tar.gz`',
             }),
           ),
         },
         closed,
       ),
       produces: artifactTypes['tar.gz'],
-      otherTypes: [artifactTypes.tar, artifactTypes['tar.zst']],
+      otherTypes: [artifactTypes.zip, artifactTypes.tar, artifactTypes['tar.zst']],
       reply: { 200: Type.String({ format: 'binary' }) },
       problems: [...problems, 'artifact_unreadable', 'git_busy', 'storage_full'],
       handle: async ({ principal, found, params, query, isHead, clientSignal, ...context }) => {

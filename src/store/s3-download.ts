@@ -1,5 +1,6 @@
 import { type FileHandle, open, rm } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
+import { inBatches } from '../base/chunks.ts'
 import { forEachConcurrently } from '../base/for-each-concurrently.ts'
 import { createPrefixHash } from './prefix-hash.ts'
 import type { ObjectRange } from './range-connection.ts'
@@ -87,22 +88,4 @@ async function writeAt(file: FileHandle, range: ObjectRange, body: Readable): Pr
     written += bytes
   }
   return written
-}
-
-/** The chunks of a body, in batches of at least a size but for the last one. */
-async function* inBatches(
-  body: AsyncIterable<Buffer>,
-  minBytes: number,
-): AsyncGenerator<Buffer[], void, undefined> {
-  let batch: Buffer[] = []
-  let bytes = 0
-  for await (const chunk of body) {
-    batch.push(chunk)
-    bytes += chunk.length
-    if (bytes < minBytes) continue
-    yield batch
-    batch = []
-    bytes = 0
-  }
-  if (batch.length > 0) yield batch
 }

@@ -39,7 +39,7 @@ export async function runUploadArtifact(context: StorageContext): Promise<StepEn
     {
       ...context,
       folder,
-      options: ['--dereference', '--no-recursion'],
+      options: ['--dereference', '--hard-dereference', '--no-recursion'],
       files: files.map((path) => posix.relative(folder, path)),
     },
     (content) => storage.saveArtifact({ name, retentionDays, overwrite, content, signal }),

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { readdir, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { after, before, test } from 'node:test'
-import { gunzipSync } from 'node:zlib'
+import { gunzipSync, zstdCompressSync } from 'node:zlib'
 import { until } from '../support/condition.ts'
 import { connectRaw, parseAnswer } from '../support/raw-http.ts'
 import { begun, jobEnded, mustClaim, runEnded, wholeRun } from '../support/run-by-hand.ts'
@@ -16,6 +18,7 @@ import {
   tarOf,
 } from '../support/run-files.ts'
 import { type Service, startService } from '../support/service.ts'
+import { tarOf as tarOfEntries } from '../support/tar.ts'
 import { oneStep, pushFiles } from '../support/workflow-site.ts'
 
 const mib = 1024 * 1024
@@ -71,6 +74,10 @@ test('a run stores an artifact, which its jobs and people read', async () => {
   }
   const tar = await getBytes(service.admin, `${path}/${artifact.id}?format=tar`)
   assert.deepEqual(tar.bytes, tarOf('hello.txt', 'hello\n'))
+  const zip = await getBytes(service.admin, `${path}/${artifact.id}?format=zip`)
+  assert.equal(zip.headers.get('content-type'), 'application/zip')
+  assert.match(zip.headers.get('content-disposition') ?? '', /filename\*=UTF-8''Some%20files\.zip$/)
+  assert.deepEqual(await unzipped(zip.bytes), [['hello.txt', 'hello\n']])
   const raw = await getBytes(service.admin, `${path}/${artifact.id}?format=tar.zst`)
   assert.deepEqual(raw.bytes, content)
   assert.equal((await service.admin.delete(`${path}/${artifact.id}`)).status, 204)
@@ -260,12 +267,39 @@ test('a content that is no archive, or would need much memory, breaks its downlo
   assert.equal((await service.admin.get('/health')).status, 200)
 })
 
+test('an archive whose files could be written elsewhere is no zip archive', async () => {
+  const run = await held('escaping')
+  const link = Buffer.concat([...tarOfEntries([{ name: 'a', type: '2', link: '/etc/passwd' }])])
+  await put(run, 'artifacts?name=link', zstdCompressSync(link))
+  await put(run, 'artifacts?name=above', archiveOf('../../above', 'a'))
+  await run.report(...wholeRun())
+  const path = `/repos/escaping/workflows/${run.plan.runId}/artifacts`
+  for (const [name, reason] of [
+    ['link', /get it as tar\.zst\. a is a link/],
+    ['above', /leads out of its folder/],
+  ] as const) {
+    const answer = await service.admin.get(`${path}/${name}?format=zip`)
+    assert.deepEqual([answer.status, answer.body.code], [422, 'artifact_unreadable'])
+    assert.match(answer.body.detail, reason)
+    assert.equal((await getBytes(service.admin, `${path}/${name}?format=tar`)).status, 200)
+  }
+})
+
+/** The names and texts of the files in a zip archive that is smaller than 64 KiB. */
+async function unzipped(archive: Buffer): Promise<[string, string][]> {
+  const script =
+    'import io,json,sys,zipfile; z=zipfile.ZipFile(io.BytesIO(sys.stdin.buffer.read())); print(json.dumps([[n, z.read(n).decode()] for n in z.namelist()]))'
+  const child = spawn('python3', ['-c', script], { stdio: ['pipe', 'pipe', 'inherit'] })
+  child.stdin.end(archive)
+  return JSON.parse(await text(child.stdout))
+}
+
 test('a request for the headers alone leaves no file open', async () => {
   const run = await held()
   await put(run, 'artifacts?name=a', archiveOf('a', 'a'))
   await run.report(...wholeRun())
   const path = `/repos/site/workflows/${run.plan.runId}/artifacts/a`
-  for (const format of ['tar', 'tar.gz', 'tar.zst'])
+  for (const format of ['tar', 'tar.gz', 'zip', 'tar.zst'])
     assert.equal((await service.admin.call('HEAD', `${path}?format=${format}`)).status, 200)
   await until('all files of contents are closed', async () => {
     const folder = `/proc/${service.pid}/fd`

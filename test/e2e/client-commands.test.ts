@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
@@ -284,6 +284,19 @@ steps:
       await inClone('artifacts', 'get', id, 'out', '--output', file)
       const { stdout } = await execute('tar', ['-xzOf', file])
       assert.equal(stdout, 'hello\n')
+      const zip = join(home.path, 'out.zip')
+      await inClone('artifacts', 'get', id, 'out', '--output', zip)
+      assert.equal((await readFile(zip)).toString('latin1', 0, 4), 'PK\x03\x04')
+      const downloaded = join(home.path, 'downloaded')
+      const said = await inClone('runs', 'download', id, '--dir', downloaded)
+      assert.equal(said, `Unpacked out into ${downloaded}/out: 1 file, 6 bytes.\n`)
+      assert.equal(await readFile(join(downloaded, 'out', 'out.txt'), 'utf8'), 'hello\n')
+      const [one] = await jsonInClone('runs', 'download', id, '--name', 'out', '--dir', downloaded)
+      assert.deepEqual(one, { name: 'out', folder: downloaded, files: 1, bytes: 6 })
+      const again = ['runs', 'download', id, '--name', 'out', '--dir', downloaded]
+      const refused = await home.run(again, { folder: clone })
+      assert.equal(refused.code, 1)
+      assert.match(refused.err, /out\.txt exists\. svc artifacts get downloads the archive\.$/m)
       await inClone('artifacts', 'delete', id, 'out')
       assert.deepEqual(await jsonInClone('artifacts', 'list', id), [])
       assert.match(await inClone('caches', 'list'), /\boutputs\b/)

@@ -37,11 +37,11 @@ export const runFileOperations: ClientOperation[] = [
       {
         flags: '--format <format>',
         description: 'format of the archive (default: by the name of the file, else tar.gz)',
-        choices: ['tar.gz', 'tar', 'tar.zst'],
+        choices: ['tar.gz', 'zip', 'tar', 'tar.zst'],
       },
       { flags: '--output <file>', description: 'file to write (default: standard output)' },
     ],
-    notes: `${runNote}\n  svc artifacts get latest build | tar -xz\n`,
+    notes: `${runNote}\n  svc artifacts get latest build | tar -xz\n\nsvc runs download unpacks artifacts.\n`,
     run: downloadArtifact,
   },
   {

@@ -3,6 +3,7 @@ import { UsageError } from '../../commands/usage-error.ts'
 import { at, dateOf, shortOf, textAt } from '../display.ts'
 import { path } from '../http-client.ts'
 import type { ClientOperation, CommandInput } from '../operation.ts'
+import { runDownload } from './run-download.ts'
 import { runLogs, runWatch } from './run-log.ts'
 import { runValidate } from './run-validate.ts'
 
@@ -146,6 +147,20 @@ export const runOperations: ClientOperation[] = [
     ],
     notes: idNote,
     run: runLogs,
+  },
+  {
+    command: 'runs download',
+    operations: ['listArtifacts', 'getArtifact'],
+    summary: 'download the artifacts of a run, and unpack them',
+    arguments: ['repository', '[run]'],
+    options: [
+      { flags: '--name <name...>', description: 'only these artifacts (default: all)' },
+      { flags: '--dir <folder>', description: 'where to unpack them (default: .)' },
+    ],
+    notes:
+      '\nEach is unpacked into a folder with its name; one given by --name alone, into\nthe folder itself. Files that exist are not overwritten.\n' +
+      idNote,
+    run: runDownload,
   },
   {
     command: 'runs cancel',

@@ -5,17 +5,19 @@ import { action, type PageContext, page, toRawResponse } from '../page.ts'
 import { formButton } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 
+const types = { 'tar.gz': 'application/gzip', zip: 'application/zip' } as const
 const path = '/r/:name/runs/:number/artifacts/:artifact'
 
 export const artifactPages = [
   page(path, ['getArtifact'], {
     weight: 'heavy',
     audience: 'members',
-    async show({ params, call }) {
+    async show({ params, query, call }) {
       const { number: id = '', artifact = '' } = params
+      const format = query.get('format') === 'zip' ? 'zip' : 'tar.gz'
       return toRawResponse(
-        'application/gzip',
-        await call('getArtifact', { params: { id, artifact } }),
+        types[format],
+        await call('getArtifact', { params: { id, artifact }, query: { format } }),
       )
     },
   }),
@@ -40,6 +42,7 @@ export function artifactSection(
 <ul>${artifacts.map((artifact) => {
     const address = to.of(name, `runs/${number}/artifacts/${artifact.id}`)
     return html`<li class="row">${icon('file', 'soft')}<a class="grow" href="${address}" download>${artifact.name}</a>
+<a class="soft" href="${address}?format=zip" aria-label="${artifact.name} as zip" download>zip</a>
 <span class="soft">${toSize(artifact.size)}, ends ${time.age(artifact.expiresAt)}</span>
 ${mayDelete && formButton(`${address}/delete`, 'Delete', { className: 'small danger', label: `Delete ${artifact.name}` })}</li>`
   })}</ul></section>`
