@@ -8,7 +8,7 @@ import {
   deleteExpiredArtifacts,
   insertArtifact,
   listArtifacts,
-  sumArtifacts,
+  measureArtifacts,
 } from '../src/run-files/artifact-store.ts'
 import {
   deleteCaches,
@@ -147,9 +147,9 @@ onEachDatabase((fresh) => {
     const [first, second, third] = await listCacheSizes(db, undefined, 10)
     assert.equal(first?.size, large)
     assert.deepEqual(await listCacheSizes(db, undefined, 1), [first])
-    assert.deepEqual(await measureCaches(db, one), { bytes: large + 1, count: 2 })
-    assert.deepEqual(await measureCaches(db, undefined), { bytes: large + 2, count: 3 })
-    assert.deepEqual(await measureCaches(db, 'other'), { bytes: 0, count: 0 })
+    assert.deepEqual(await measureCaches(db, one), { count: 2, sizeBytes: large + 1 })
+    assert.deepEqual(await measureCaches(db, undefined), { count: 3, sizeBytes: large + 2 })
+    assert.deepEqual(await measureCaches(db, 'other'), { count: 0, sizeBytes: 0 })
     assert.deepEqual(await listCacheSizes(db, one, 10), [first, second])
     await updateCacheUse(db, first?.id ?? '', 9)
     assert.deepEqual(await listCacheSizes(db, undefined, 10), [second, third, first])
@@ -178,8 +178,8 @@ onEachDatabase((fresh) => {
     await add(first, 2, 'a', 50)
     await add(second, 1, 'a')
     assert.equal((await listArtifacts(db, first)).length, 2)
-    assert.equal(await sumArtifacts(db, repositoryId), 3 * large)
-    assert.equal(await sumArtifacts(db, 'other'), 0)
+    assert.equal((await measureArtifacts(db, repositoryId)).sizeBytes, 3 * large)
+    assert.equal((await measureArtifacts(db, 'other')).sizeBytes, 0)
     await deleteExpiredArtifacts(db, 50)
     assert.deepEqual(
       (await listArtifacts(db, first)).map(({ id }) => id),
@@ -188,7 +188,7 @@ onEachDatabase((fresh) => {
     await deleteArtifactsOf(db, { runId: first, attempt: 1 })
     assert.deepEqual(await listArtifacts(db, first), [])
     await db.deleteFrom('runs').where('id', '=', second).execute()
-    assert.equal(await sumArtifacts(db, repositoryId), 0)
+    assert.equal((await measureArtifacts(db, repositoryId)).sizeBytes, 0)
     await giveUpUnreferenced(db, 10)
     assert.equal((await deadIn(db)).length, 4)
     await add(first, 1, 'a')

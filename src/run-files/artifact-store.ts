@@ -1,5 +1,6 @@
 import type { ArtifactRow } from '../database/run-file-schema.ts'
 import type { Db } from '../database/schema.ts'
+import { type MeasuredFiles, toMeasuredFiles } from './run-file-store.ts'
 
 /** An artifact with the facts of its content. */
 export type StoredArtifact = ArtifactRow & { size: number; sha256: string }
@@ -28,15 +29,18 @@ export function listArtifacts(db: Db, runId: string): Promise<StoredArtifact[]> 
   return artifactsWithFiles(db).where('runId', '=', runId).orderBy('artifacts.id').execute()
 }
 
-/** The size of all artifacts of a repository. */
-export async function sumArtifacts(db: Db, repositoryId: string): Promise<number> {
-  const { bytes } = await db
+/** The size and number of all artifacts of a repository. */
+export async function measureArtifacts(db: Db, repositoryId: string): Promise<MeasuredFiles> {
+  const measured = await db
     .selectFrom('artifacts')
     .innerJoin('runFiles', 'runFiles.id', 'artifacts.id')
-    .select((is) => is.fn.sum<number | string | null>('runFiles.size').as('bytes'))
+    .select((is) => [
+      is.fn.countAll<number | string>().as('count'),
+      is.fn.sum<number | string | null>('runFiles.size').as('sizeBytes'),
+    ])
     .where('artifacts.repositoryId', '=', repositoryId)
     .executeTakeFirstOrThrow()
-  return Number(bytes ?? 0)
+  return toMeasuredFiles(measured)
 }
 
 export async function deleteArtifact(tx: Db, id: string): Promise<boolean> {

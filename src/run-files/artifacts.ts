@@ -11,8 +11,8 @@ import {
   deleteExpiredArtifacts,
   insertArtifact,
   listArtifacts,
+  measureArtifacts,
   type StoredArtifact,
-  sumArtifacts,
 } from './artifact-store.ts'
 import type { Contents, SentContent } from './contents.ts'
 import type { HeldRun } from './held-run.ts'
@@ -73,8 +73,8 @@ export function createArtifacts(dependencies: Dependencies): Artifacts {
       const detail = `A run can have ${maxPerAttempt} artifacts; put more files into one of them.`
       throw new Problem('artifact_quota_exceeded', detail)
     }
-    const others = (await sumArtifacts(tx, run.repositoryId)) - (former?.size ?? 0)
-    if (others + bytes > artifactsRepositoryMaxBytes) {
+    const kept = await measureArtifacts(tx, run.repositoryId)
+    if (kept.sizeBytes - (former?.size ?? 0) + bytes > artifactsRepositoryMaxBytes) {
       const detail = `The artifacts of a repository can have ${artifactsRepositoryMaxBytes} bytes together; delete some of them, or keep them for fewer days.`
       throw new Problem('artifact_quota_exceeded', detail)
     }

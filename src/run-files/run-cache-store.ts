@@ -1,6 +1,10 @@
 import { type SqlBool, sql } from 'kysely'
 import type { RunCacheRow } from '../database/run-file-schema.ts'
 import type { Db } from '../database/schema.ts'
+import { type MeasuredFiles, toMeasuredFiles } from './run-file-store.ts'
+
+/** More would make deleting all of them, and finding one by the beginning of its key, slow. */
+export const maxCachesPerRepository = 2000
 
 /** A cache with the facts of its content. */
 export type StoredCache = RunCacheRow & { size: number; sha256: string }
@@ -143,14 +147,14 @@ export async function deleteUnusedCaches(db: Db, before: number): Promise<void> 
 export async function measureCaches(
   db: Db,
   repositoryId: string | undefined,
-): Promise<{ bytes: number; count: number }> {
-  const { bytes, count } = await filesOfCaches(db, repositoryId)
+): Promise<MeasuredFiles> {
+  const measured = await filesOfCaches(db, repositoryId)
     .select((is) => [
-      is.fn.sum<number | string | null>('runFiles.size').as('bytes'),
       is.fn.countAll<number | string>().as('count'),
+      is.fn.sum<number | string | null>('runFiles.size').as('sizeBytes'),
     ])
     .executeTakeFirstOrThrow()
-  return { bytes: Number(bytes ?? 0), count: Number(count) }
+  return toMeasuredFiles(measured)
 }
 
 /** Lists caches of a repository, or of all, with their sizes, those that were not used for longest first. */

@@ -24,6 +24,7 @@ import {
   insertCache,
   listCacheSizes,
   listCaches,
+  maxCachesPerRepository,
   measureCaches,
   type StoredCache,
   updateCacheUse,
@@ -81,8 +82,6 @@ type Dependencies = {
 }
 
 const maxEvictedAtOnce = 1000
-// More would make deleting all of them, and finding one by the beginning of its key, slow.
-const maxPerRepository = 2000
 
 type Limits = { maxBytes: number; maxCount: number }
 
@@ -95,7 +94,7 @@ export function createRunCaches(dependencies: Dependencies): RunCaches {
   )
   const repositoryLimits = {
     maxBytes: settings.cachesRepositoryMaxBytes,
-    maxCount: maxPerRepository,
+    maxCount: maxCachesPerRepository,
   }
   const serverLimits = {
     maxBytes: settings.cachesMaxBytes,
@@ -114,8 +113,8 @@ export function createRunCaches(dependencies: Dependencies): RunCaches {
     { maxBytes, maxCount }: Limits,
     except?: string,
   ): Promise<void> {
-    const { bytes, count } = await measureCaches(tx, repositoryId)
-    let [excessBytes, excess] = [bytes - maxBytes, count - maxCount]
+    const { sizeBytes, count } = await measureCaches(tx, repositoryId)
+    let [excessBytes, excess] = [sizeBytes - maxBytes, count - maxCount]
     if (excessBytes <= 0 && excess <= 0) return
     const evicted: string[] = []
     for (const { id, size } of await listCacheSizes(tx, repositoryId, maxEvictedAtOnce)) {

@@ -67,6 +67,23 @@ export const Cache = named(
   }),
 )
 
+const Usage = {
+  count: Type.Integer({ description: 'how many there are' }),
+  sizeBytes: Type.Integer({ description: 'bytes of their contents together, compressed' }),
+  maxBytes: Type.Integer({ description: 'the limit of the bytes' }),
+}
+
+export const RunFileUsage = named(
+  'RunFileUsage',
+  Type.Object({
+    artifacts: Type.Object(Usage),
+    caches: Type.Object({
+      ...Usage,
+      maxCount: Type.Integer({ description: 'the limit of their number' }),
+    }),
+  }),
+)
+
 export function toArtifactOfRun({ name, size, sha256, createdAt }: StoredArtifact) {
   return { name, size, sha256, createdAt }
 }

@@ -4,6 +4,15 @@ import type { Db } from '../database/schema.ts'
 /** A content that is complete. */
 export type KeptFile = Pick<RunFileRow, 'id' | 'repositoryId' | 'size' | 'sha256'>
 
+export type MeasuredFiles = { count: number; sizeBytes: number }
+
+/** What PostgreSQL and SQLite return for a count and a sum. */
+export function toMeasuredFiles({ count, sizeBytes }: Measured): MeasuredFiles {
+  return { count: Number(count), sizeBytes: Number(sizeBytes ?? 0) }
+}
+
+type Measured = { count: number | string; sizeBytes: number | string | null }
+
 /** Announces a content before it is received, so that its file is found if it is never committed. */
 export async function insertOpenFile(
   db: Db,

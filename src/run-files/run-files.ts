@@ -20,6 +20,7 @@ import type { HeldRun } from './held-run.ts'
 import { runCacheRoutes } from './run-cache-routes.ts'
 import { createRunCaches } from './run-caches.ts'
 import { runFileRoutes } from './run-file-routes.ts'
+import { usageRoutes } from './usage-routes.ts'
 
 /** Artifacts and caches of workflow runs. */
 export type RunFiles = {
@@ -64,6 +65,7 @@ export function createRunFiles(dependencies: Dependencies): RunFiles {
     routes: [
       ...artifactRoutes({ repositories, findRun, artifacts, downloads }),
       ...runCacheRoutes({ repositories, caches }),
+      ...usageRoutes({ db, repositories, settings }),
       ...runFileRoutes({ heldRun, artifacts, caches, downloads }),
     ],
 

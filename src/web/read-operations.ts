@@ -14,7 +14,7 @@ import type { CollaboratorList } from '../repositories/collaborator-routes.ts'
 import type { DeletedRepository } from '../repositories/deleted-repository-routes.ts'
 import type { Branches, Tags } from '../repositories/protection-routes.ts'
 import type { DescribedRepository, Repository } from '../repositories/repository-schemas.ts'
-import type { Artifact, Cache } from '../run-files/run-file-schemas.ts'
+import type { Artifact, Cache, RunFileUsage } from '../run-files/run-file-schemas.ts'
 import type { Secret } from '../secrets/secret-routes.ts'
 import type { SshKey } from '../ssh-keys/ssh-key-routes.ts'
 import type { Token } from '../tokens/token-routes.ts'
@@ -33,6 +33,7 @@ export type OperationValues = {
   getPush: Static<typeof Push>
   getRepository: Static<typeof DescribedRepository>
   getRun: Static<typeof Run>
+  getRunFileUsage: Static<typeof RunFileUsage>
   getRunLog: unknown
   getTree: Static<typeof Tree>
   getWebhook: Static<typeof Webhook>

@@ -344,6 +344,7 @@ const examples: Record<string, Example> = {
     path: '/repos/site/workflows/{id}/artifacts/a',
     prepare: makeArtifact,
   },
+  'GET /repos/:name/run-files': { path: '/repos/site/run-files', prepare: makeArtifact },
   'GET /repos/:name/caches': { path: '/repos/site/caches', prepare: makeCache },
   'DELETE /repos/:name/caches': { path: '/repos/site/caches?key=k', prepare: makeCache },
   'DELETE /repos/:name/caches/:id': { path: '/repos/site/caches/{id}', prepare: makeCache },

@@ -294,6 +294,18 @@ async function unzipped(archive: Buffer): Promise<[string, string][]> {
   return JSON.parse(await text(child.stdout))
 }
 
+test('the size of all artifacts and caches of a repository is known, with the limits', async () => {
+  const run = await held('measured')
+  const content = archiveOf('a', 'a')
+  for (const path of ['artifacts?name=a', 'artifacts?name=b', 'caches?key=k&version=v'])
+    await put(run, path, content)
+  await run.report(...wholeRun())
+  assert.deepEqual((await service.admin.get('/repos/measured/run-files')).body, {
+    artifacts: { count: 2, sizeBytes: 2 * content.length, maxBytes: 10 * mib },
+    caches: { count: 1, sizeBytes: content.length, maxBytes: 5 * 1024 * mib, maxCount: 2000 },
+  })
+})
+
 test('a request for the headers alone leaves no file open', async () => {
   const run = await held()
   await put(run, 'artifacts?name=a', archiveOf('a', 'a'))

@@ -284,6 +284,10 @@ steps:
       await inClone('artifacts', 'get', id, 'out', '--output', file)
       const { stdout } = await execute('tar', ['-xzOf', file])
       assert.equal(stdout, 'hello\n')
+      assert.match(
+        await inClone('artifacts', 'usage'),
+        /^Artifacts: 1, \d+ bytes of 10 GiB\nCaches: 1, \d+ bytes of 5 GiB\n$/,
+      )
       const zip = join(home.path, 'out.zip')
       await inClone('artifacts', 'get', id, 'out', '--output', zip)
       assert.equal((await readFile(zip)).toString('latin1', 0, 4), 'PK\x03\x04')

@@ -62,6 +62,7 @@ const table: Record<string, Row> = {
   'GET /repos/{name}/workflows/{id}/artifacts': { takes: 'workflow:read' },
   'GET /repos/{name}/workflows/{id}/artifacts/{artifact}': { takes: 'workflow:read' },
   'DELETE /repos/{name}/workflows/{id}/artifacts/{artifact}': { takes: 'workflow:trigger' },
+  'GET /repos/{name}/run-files': { takes: 'workflow:read' },
   'GET /repos/{name}/caches': { takes: 'workflow:read' },
   'DELETE /repos/{name}/caches': { takes: 'workflow:trigger' },
   'DELETE /repos/{name}/caches/{id}': { takes: 'workflow:trigger' },

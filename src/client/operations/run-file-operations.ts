@@ -1,8 +1,9 @@
 import { toSize } from '../../base/format.ts'
+import type { Json } from '../../base/json.ts'
 import { UsageError } from '../../commands/usage-error.ts'
 import { at, dateOf, textAt } from '../display.ts'
 import { path } from '../http-client.ts'
-import type { ClientOperation, CommandInput } from '../operation.ts'
+import type { Cell, ClientOperation, CommandInput } from '../operation.ts'
 import { downloadArtifact } from './download-archive.ts'
 
 const size = (row: Parameters<typeof at>[0]) => toSize(Number(at(row, 'size')))
@@ -61,6 +62,20 @@ export const runFileOperations: ClientOperation[] = [
     },
   },
   {
+    command: 'artifacts usage',
+    operations: ['getRunFileUsage'],
+    summary: 'show the size of all artifacts and caches of a repository, and the limits',
+    arguments: ['repository'],
+    request: ({ argument }) => ({
+      method: 'GET',
+      path: path`/repos/${argument('repository')}/run-files`,
+    }),
+    show: {
+      kind: 'fields',
+      columns: { Artifacts: usageOf('artifacts'), Caches: usageOf('caches') },
+    },
+  },
+  {
     command: 'caches list',
     operations: ['listCaches'],
     summary: 'list the caches of the workflow runs of a repository',
@@ -99,6 +114,12 @@ export const runFileOperations: ClientOperation[] = [
     },
   },
 ]
+
+function usageOf(kind: string): Cell {
+  const bytesAt = (body: Json, name: string) => toSize(Number(at(body, `${kind}.${name}`)))
+  return (body) =>
+    `${textAt(body, `${kind}.count`)}, ${bytesAt(body, 'sizeBytes')} of ${bytesAt(body, 'maxBytes')}`
+}
 
 function toDeletion(input: CommandInput) {
   const { argument, option, flag } = input

@@ -8,18 +8,23 @@ import { type SectionParts, section } from './section.ts'
 
 const maxShown = 50
 
-/** The caches of runs, those that were used last first. */
+type CacheValues = {
+  caches: OperationValues['listCaches']
+  usage: OperationValues['getRunFileUsage']
+  mayDelete: boolean
+}
+
+/** The space that artifacts and caches take, and the caches of runs, those that were used last first. */
 export function cacheSection(
   { address, context }: SectionParts,
-  { caches, mayDelete }: { caches: OperationValues['listCaches']; mayDelete: boolean },
+  { caches, usage, mayDelete }: CacheValues,
 ): Html {
   const shown = caches.toSorted((a, b) => b.lastUsedAt - a.lastUsedAt).slice(0, maxShown)
-  const bytes = caches.reduce((sum, { size }) => sum + size, 0)
   return section(
-    'Caches',
-    'What workflow runs keep for later ones. Those that are not used are deleted automatically.',
+    'Caches and artifacts',
+    'What workflow runs keep for later ones, and for people. What is old or not used is deleted automatically.',
     html`<div class="card">
-<p class="pad soft">${caches.length === 0 ? 'There are no caches.' : html`${counted(caches.length, 'cache')}, ${toSize(bytes)}.`}</p>
+<p class="pad soft">${toUsage('cache', usage.caches)}; ${toUsage('artifact', usage.artifacts)}.</p>
 ${
   shown.length > 0 &&
   html`<ul>${shown.map(
@@ -31,4 +36,11 @@ ${mayDelete && formButton(address('caches/remove'), 'Delete', { hidden: { cache:
 }
 ${mayDelete && caches.length > 1 && html`<div class="pad">${formButton(address('caches/clear'), 'Delete all caches', { className: 'small danger' })}</div>`}</div>`,
   )
+}
+
+function toUsage(
+  noun: string,
+  { count, sizeBytes, maxBytes }: { count: number; sizeBytes: number; maxBytes: number },
+): string {
+  return `${counted(count, noun)}, ${toSize(sizeBytes)} of ${toSize(maxBytes)}`
 }

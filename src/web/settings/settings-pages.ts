@@ -21,6 +21,7 @@ export const settingsPages = [
       'listCollaborators',
       'listSecrets',
       'listCaches',
+      'getRunFileUsage',
     ],
     {
       weight: 'light',
@@ -28,15 +29,17 @@ export const settingsPages = [
       styles: 'settings',
       async show(context) {
         const repository = await context.read('getRepository')
-        const [branches, tags, people, secrets, caches, may] = await Promise.all([
+        const [branches, tags, people, secrets, caches, usage, may] = await Promise.all([
           context.read('listBranchProtections'),
           context.read('listTagProtections'),
           context.tryRead('listCollaborators'),
           context.tryRead('listSecrets'),
           context.tryRead('listCaches'),
+          context.tryRead('getRunFileUsage'),
           rightsOf(context),
         ])
-        return settingsView(context, repository, { branches, tags, people, secrets, caches }, may)
+        const lists = { branches, tags, people, secrets, caches, usage }
+        return settingsView(context, repository, lists, may)
       },
     },
   ),
@@ -73,6 +76,7 @@ function settingsView(
     people: OperationValues['listCollaborators'] | undefined
     secrets: OperationValues['listSecrets'] | undefined
     caches: OperationValues['listCaches'] | undefined
+    usage: OperationValues['getRunFileUsage'] | undefined
   },
   may: Rights,
 ): View {
@@ -93,7 +97,7 @@ ${protectionSection(parts, { kind: 'branches', rules: lists.branches.rules, mayC
 ${protectionSection(parts, { kind: 'tags', rules: lists.tags.rules, mayChange: may.addTagProtection })}
 ${lists.people && peopleSection(parts, { owner: repository.ownerUsername, people: lists.people, mayChange: may.addCollaborator })}
 ${lists.secrets && secretSection(parts, { secrets: lists.secrets, mayChange: may.putSecret })}
-${lists.caches && cacheSection(parts, { caches: lists.caches, mayDelete: may.deleteCache })}
+${lists.caches && lists.usage && cacheSection(parts, { caches: lists.caches, usage: lists.usage, mayDelete: may.deleteCache })}
 ${may.deleteRepository && deleteSection(parts, name)}`
   return {
     title: `Settings · ${name} · svc`,
