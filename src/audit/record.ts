@@ -10,6 +10,14 @@ type ActionData = {
   'run.started': { runId: string; number: number; files: string[]; ref: string; commit: string }
   'run.rerun': { runId: string; jobs: 'all' | 'failed' }
   'run.cancelled': { runId: string }
+  /** `audience` is null for the default one, the address of the service. */
+  'id_token.issued': {
+    runId: string
+    attempt: number
+    file: string
+    subject: string
+    audience: string | null
+  }
   'artifact.deleted': { runId: string; name: string }
   'cache.deleted': { key: string | null; ref: string | null; count: number }
   'webhook.pinged': { webhookId: string; deliveryId: string }
@@ -31,6 +39,7 @@ const otherActions = [
   'run.started',
   'run.rerun',
   'run.cancelled',
+  'id_token.issued',
   'artifact.deleted',
   'cache.deleted',
   'webhook.pinged',

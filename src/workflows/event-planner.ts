@@ -1,3 +1,4 @@
+import { isRunUsername } from '../access/names.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Database } from '../database/database.ts'
 import type { ScheduleRow } from '../database/schema.ts'
@@ -23,10 +24,10 @@ import { readSources } from './workflow-sources.ts'
 
 export type TriggerEvent = Awaited<ReturnType<typeof listEventsAfter>>[number]
 
-/** The effects of an event; `schedules` replace those of the repository. */
+/** The effects of an event; `schedules` replace those of the repository, or only say which of them stay. */
 export type Reaction = {
   planned: PlannedRun[]
-  schedules?: { repositoryId: string; rows: ScheduleRow[] }
+  schedules?: { repositoryId: string; rows: ScheduleRow[]; areOnlyRetained?: boolean }
   /** A branch or tag that was deleted, and whose caches go with it. */
   deletedRef?: { repositoryId: string; ref: string }
 }
@@ -73,7 +74,9 @@ export function createEventPlanner(dependencies: Dependencies) {
     const { planned, workflows, isDefault } = plan
     if (!isDefault) return { planned }
     const rows = workflows.flatMap((workflow) => toSchedules(repository, workflow, actor))
-    return { planned, schedules: { repositoryId: repository.id, rows } }
+    // A schedule that a run adds would start the next run without a user.
+    const areOnlyRetained = isRunUsername(actor.username)
+    return { planned, schedules: { repositoryId: repository.id, rows, areOnlyRetained } }
   }
 
   /** Reads the schedules of a repository again when its default branch has changed: they come from there. */

@@ -1,4 +1,6 @@
-import type { Json } from '../base/json.ts'
+import { runUsername } from '../access/names.ts'
+import { recordActions } from '../audit/record.ts'
+import type { Clock } from '../base/clock.ts'
 import { Problem } from '../base/problem.ts'
 import type { Database } from '../database/database.ts'
 import type { IdTokens } from '../id-tokens/id-tokens.ts'
@@ -11,11 +13,11 @@ import type { LiveJobToken } from './job-token-store.ts'
 import { findIdTokenRequester } from './job-tokens.ts'
 import { findRunById, type ListedRun, listAttempts } from './run-store.ts'
 
-type Dependencies = { db: Database; idTokens: Pick<IdTokens, 'issue'> }
+type Dependencies = { db: Database; idTokens: Pick<IdTokens, 'issue'>; clock: Clock }
 
-/** Issues ID tokens to jobs that asked for them with `id-token: write`. */
-export function createIssueIdToken({ db, idTokens }: Dependencies): IssueIdToken {
-  return async ({ id, claim = '' }, runId, audience) => {
+/** Issues ID tokens to jobs that asked for them with `id-token: write`. The audit log has each, before its job does. */
+export function createIssueIdToken({ db, idTokens, clock }: Dependencies): IssueIdToken {
+  return async ({ id, claim = '', origin }, runId, audience) => {
     const requester = id === runId ? await findIdTokenRequester(db, claim) : undefined
     if (!requester) throw new Problem('run_not_found', 'This token is not one for ID tokens.')
     const [run, repository, [first]] = await Promise.all([
@@ -25,7 +27,18 @@ export function createIssueIdToken({ db, idTokens }: Dependencies): IssueIdToken
     ])
     if (!run || !repository) throw new Problem('run_not_found', 'The run has ended.')
     const actor = first?.actorUsername ?? run.actorUsername
-    return idTokens.issue(claimsOf({ run, repository, requester, actor }), audience)
+    const claims = claimsOf({ run, repository, requester, actor })
+    const token = await idTokens.issue(claims, audience)
+    const { sub: subject } = claims
+    const data = { runId, attempt: run.attempt, file: requester.jobFile, subject }
+    const action = {
+      action: 'id_token.issued' as const,
+      actor: { id: runId, username: runUsername(run.number), origin },
+      repositoryId: repository.id,
+      data: { ...data, audience: audience ?? null },
+    }
+    await db.transaction().execute((tx) => recordActions(tx, clock.now(), [action]))
+    return token
   }
 }
 
@@ -37,7 +50,7 @@ type Facts = {
 }
 
 /** The claims that GitHub's ID tokens have. A name can be used again after a deletion; `repository_id` cannot. */
-function claimsOf({ run, repository, requester, actor }: Facts): Record<string, Json> {
+function claimsOf({ run, repository, requester, actor }: Facts) {
   const { ref, commitId: sha } = run
   const name = `${repository.ownerUsername}/${repository.name}`
   const refOf = (file: string) => `${name}/${file}@${ref}`

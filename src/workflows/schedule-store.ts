@@ -9,6 +9,23 @@ export async function replaceSchedules(
   if (schedules.length > 0) await tx.insertInto('schedules').values(schedules).execute()
 }
 
+/** Deletes the schedules of a repository that are not among these. */
+export async function retainSchedules(
+  tx: Db,
+  repositoryId: string,
+  schedules: readonly ScheduleRow[],
+): Promise<void> {
+  const keyOf = ({ file, cron, timezone }: ScheduleRow) => JSON.stringify([file, cron, timezone])
+  const retained = new Set(schedules.map(keyOf))
+  const all = await tx
+    .selectFrom('schedules')
+    .selectAll()
+    .where('repositoryId', '=', repositoryId)
+    .execute()
+  const rest = all.filter((row) => retained.has(keyOf(row)))
+  if (rest.length < all.length) await replaceSchedules(tx, repositoryId, rest)
+}
+
 /** Lists schedules that are due, the earliest first. */
 export function listDue(db: Db, now: number, limit: number): Promise<ScheduleRow[]> {
   return db

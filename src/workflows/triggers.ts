@@ -13,7 +13,7 @@ import { createEventPlanner, type Reaction, type TriggerEvent } from './event-pl
 import type { PlanPush } from './plan-push.ts'
 import { type CreatedRuns, createPlanned, isTransient } from './planned-runs.ts'
 import type { PublishRuns } from './run-events.ts'
-import { replaceSchedules } from './schedule-store.ts'
+import { replaceSchedules, retainSchedules } from './schedule-store.ts'
 import { createScheduleTrigger } from './schedule-trigger.ts'
 
 /** Triggers: they start runs for pushes in the event log and at the times of schedules. */
@@ -79,8 +79,10 @@ export function createTriggers(dependencies: Dependencies): TriggerService {
   ): Promise<void> {
     const changed = await db.transaction().execute(async (tx) => {
       if ((await lockCursor(tx, 'workflows')) !== from) return []
-      if (schedules && (await lockRepositorySummary(tx, schedules.repositoryId)))
-        await replaceSchedules(tx, schedules.repositoryId, schedules.rows)
+      if (schedules && (await lockRepositorySummary(tx, schedules.repositoryId))) {
+        const update = schedules.areOnlyRetained ? retainSchedules : replaceSchedules
+        await update(tx, schedules.repositoryId, schedules.rows)
+      }
       if (deletedRef) await deleteCaches(tx, deletedRef.repositoryId, { ref: deletedRef.ref })
       const created: CreatedRuns[] = []
       for (const one of planned) created.push(await createPlanned(tx, clock, one))

@@ -192,7 +192,7 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
       ...runRoutes({ repositories, runs, views, logs }),
       ...runFiles.routes,
       ...runnerRoutes(runnerService, ownRunner),
-      ...idTokenRoutes(createIssueIdToken({ db, idTokens })),
+      ...idTokenRoutes(createIssueIdToken({ db, idTokens, clock })),
     ],
 
     prepareFiles: runFiles.prepare,

@@ -111,6 +111,36 @@ test('an ID token says what the job is, and other services can verify it', async
   await run.report(...wholeRun())
 })
 
+test('the audit log has each ID token that was issued, and none that was refused', async () => {
+  const { run, number } = await start(service.admin, { name: 'audited' })
+  const { body: before } = await service.admin.get('/audit?limit=1')
+  assert.equal((await requestToken(run, 'sts.example.com')).status, 200)
+  assert.equal((await requestToken(run)).status, 200)
+  assert.equal((await requestToken(run, '')).status, 400)
+  await run.report(...wholeRun())
+  assert.equal((await requestToken(run)).status, 401)
+  const { body: entries } = await service.admin.get(
+    '/audit?action=id_token.issued&repository=audited',
+  )
+  const data = {
+    runId: run.plan.runId,
+    attempt: 1,
+    file,
+    subject: 'repo:audited:ref:refs/heads/main',
+  }
+  assert.deepEqual(
+    entries.map((entry: { data: object }) => entry.data),
+    [
+      { ...data, audience: null },
+      { ...data, audience: 'sts.example.com' },
+    ],
+  )
+  const [{ actor, via, address, seq }] = entries
+  assert.deepEqual(actor, { id: run.plan.runId, username: `run-${number}[bot]` })
+  assert.deepEqual([via, address], ['api', '127.0.0.1'])
+  assert.ok(seq > before[0].seq)
+})
+
 test('the discovery document and the keys are public and may be cached', async () => {
   for (const path of ['openid-configuration', 'jwks']) {
     const response = await fetch(`${service.url}/.well-known/${path}`)

@@ -8,7 +8,7 @@ import { temporaryFolder } from '../support/git.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'
 import { untilLookedAt } from '../support/read-pushes.ts'
 import { mustClaim, wholeRun } from '../support/run-by-hand.ts'
-import { startService } from '../support/service.ts'
+import { createClient, startService } from '../support/service.ts'
 import { openTables } from '../support/tables.ts'
 import { oneStep, pushFiles } from '../support/workflow-site.ts'
 
@@ -78,6 +78,34 @@ test('schedules are those of the current default branch', async () => {
   await schedulesOf('plan', 2)
   await pushFiles(service.admin, 'plan', { [file]: 'steps: [{ run: true }]' })
   await schedulesOf('plan', 0)
+})
+
+test('a push by a run ends schedules, and adds none', async () => {
+  const { admin, db } = service
+  const text = (...times: string[]) => `
+permissions: { contents: write }
+on: { workflow_dispatch: {}, schedule: [${times.map((cron) => `{ cron: '${cron}' }`).join(', ')}] }
+steps: [{ run: true }]
+`
+  await pushFiles(admin, 'bot', { [file]: text('17 3 * * *', '18 3 * * *') })
+  const before = await schedulesOf('bot', 2)
+  await admin.patch('/repos/bot', { runTokens: 'write' })
+  await admin.post('/repos/bot/workflows', {})
+  const run = await mustClaim(admin)
+  const job = createClient(service.url, run.plan.identities[0]?.token ?? '')
+  const more = {
+    [file]: text('* * * * *', '17 3 * * *'),
+    '.svc/workflows/more.yml': text('* * * * *'),
+  }
+  await pushFiles(job, 'bot', more)
+  await untilLookedAt(db)
+  // It stays the schedule of the user.
+  assert.deepEqual(await schedulesOf('bot', 1), [before[0]])
+  await run.report(...wholeRun())
+  await pushFiles(admin, 'bot', { 'a.txt': 'a' })
+  const times = (await schedulesOf('bot', 3)).map(({ cron }) => cron)
+  assert.deepEqual(times, ['* * * * *', '* * * * *', '17 3 * * *'])
+  await admin.delete('/repos/bot')
 })
 
 test('a due schedule starts once, at the tip of the default branch, however late', async () => {
