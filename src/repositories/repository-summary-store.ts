@@ -24,6 +24,19 @@ export function lockRepositorySummary(tx: Db, id: string): Promise<RepositorySum
     .executeTakeFirst()
 }
 
+/**
+ * The same, and makes other transactions with this lock wait: for one that measures rows of the repository and then adds to
+ * them, so that no limit is exceeded.
+ */
+export function lockRepositoryExclusively(
+  tx: Db,
+  id: string,
+): Promise<RepositorySummary | undefined> {
+  return ready(tx, id)
+    .$if(hasRowLocks(tx), (row) => row.forNoKeyUpdate())
+    .executeTakeFirst()
+}
+
 /** The most that tokens of runs may do in a ready repository; undefined when it was deleted. */
 export async function findRunTokenAccess(db: Db, id: string): Promise<RunTokenAccess | undefined> {
   const row = await db

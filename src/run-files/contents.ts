@@ -8,7 +8,7 @@ import type { FreeSpace } from '../config/free-space.ts'
 import type { Database } from '../database/database.ts'
 import type { Db } from '../database/schema.ts'
 import type { BodyStream } from '../http/route.ts'
-import { findRepositorySummary } from '../repositories/repository-summary-store.ts'
+import { lockRepositoryExclusively } from '../repositories/repository-summary-store.ts'
 import type { FileStorage } from './file-storage.ts'
 import type { HeldRun } from './held-run.ts'
 import { receiveFile } from './receive-file.ts'
@@ -92,7 +92,8 @@ export function createContents(dependencies: Dependencies): Contents {
     const { run } = upload
     const file = await receiveInPlace(id, upload)
     const result = await db.transaction().execute(async (tx) => {
-      const isThere = await findRepositorySummary(tx, file.repositoryId)
+      // What is added at the same time counts, too, when limits are checked.
+      const isThere = await lockRepositoryExclusively(tx, file.repositoryId)
       if (
         !isThere ||
         !(await isHeld(tx, run)) ||

@@ -8,7 +8,9 @@ import { after, before, test } from 'node:test'
 import { zstdCompressSync } from 'node:zlib'
 import { newId } from '../../src/base/ids.ts'
 import { until } from '../support/condition.ts'
+import { createPostgresDatabase } from '../support/databases.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'
+import { without } from '../support/programs.ts'
 import { mustClaim, wholeRun } from '../support/run-by-hand.ts'
 import { archiveOf, getBytes, put, tarOf } from '../support/run-files.ts'
 import type { Client } from '../support/service.ts'
@@ -92,6 +94,26 @@ test('one conversion waits for another; what is stored as it is sent, and header
   assert.equal((await getBytes(admin, `${path}?format=tar.zst`)).bytes.length, large.length)
   slow.destroy()
   await until('the next is converted', async () => (await getBytes(admin, path)).status === 200)
+})
+
+test('artifacts that are stored at the same time do not exceed the limit together', {
+  skip: without('postgres'),
+}, async () => {
+  const { url, drop } = await createPostgresDatabase()
+  await using stack = new AsyncDisposableStack()
+  stack.defer(drop)
+  const limits = { SVC_ARTIFACTS_REPOSITORY_MAX: '100KiB', SVC_DATABASE_URL: url }
+  const { admin } = stack.use(await startInProcess(limits))
+  const content = randomBytes(30 * 1024)
+  for (let round = 0; round < 5; round++) {
+    const run = await held(admin, `full-${round}`)
+    const names = Array.from({ length: 8 }, (_, index) => `artifacts?name=${index}`)
+    const answers = await Promise.all(names.map((name) => put(run, name, content)))
+    const codes = answers.map(({ status, body }) => (status === 201 ? 'stored' : body.code)).sort()
+    const refused = Array<string>(5).fill('artifact_quota_exceeded')
+    assert.deepEqual(codes, [...refused, 'stored', 'stored', 'stored'])
+    await run.report(...wholeRun())
+  }
 })
 
 test('of too many caches of a repository, those that were not used for longest go', async () => {
