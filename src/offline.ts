@@ -14,6 +14,7 @@ import { type Adoption, adoptRepositories } from './maintenance/adopt-repositori
 import { createMaintenance } from './maintenance/maintenance.ts'
 import type { Directories } from './repositories/directories.ts'
 import { createRepositoryHolds } from './repositories/repository-holds.ts'
+import { adoptRunFiles } from './run-files/adopt-run-files.ts'
 import type { SharedChanges, Store } from './store/store.ts'
 
 /** What commands may do with a data directory, depending on whether a server runs on it. */
@@ -26,11 +27,11 @@ export type Offline = {
   changeRepositories: () => Promise<Disposable>
   /** Does requested maintenance in place of a server. Returns false when a server is running, or nothing is left. */
   maintainHere: () => Promise<boolean>
-  /** Moves the repositories of the data directory into a shared store; throws when a server is running. */
+  /** Moves the repositories of the data directory into a shared store, with artifacts and caches; throws when a server is running. */
   adoptRepositories: (
     shared: SharedChanges,
     options: { report: (progress: string) => void; signal: AbortSignal },
-  ) => Promise<Adoption>
+  ) => Promise<Adoption & { runFiles: number }>
 }
 
 type Dependencies = {
@@ -61,8 +62,13 @@ export function createOffline(dependencies: Dependencies): Offline {
 
     async adoptRepositories(shared, options) {
       using _server = await lockServer(dataDir)
-      const directories = dependencies.localDirectories
-      return adoptRepositories({ ...dependencies, shared, directories }, options)
+      const { db, store, faultPoint, localDirectories } = dependencies
+      // First, because a server starts as soon as all repositories are in the store.
+      const { bucket } = store
+      const runFiles = bucket ? await adoptRunFiles({ db, dataDir, bucket }, options) : 0
+      faultPoint('adopt.files-copied')
+      const moving = { ...dependencies, shared, directories: localDirectories }
+      return { ...(await adoptRepositories(moving, options)), runFiles }
     },
 
     async maintainHere() {

@@ -39,6 +39,7 @@ export const faultSteps = [
   'restore.copied',
   'restore.rows',
   'restore.unmarked',
+  'adopt.files-copied',
   'adopt.moved',
   'secrets.resealed',
   'run.queued',

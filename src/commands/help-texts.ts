@@ -63,8 +63,9 @@ what is new. Until a backup is complete, the folder holds the previous one, even
 after a crash. A folder holds backups of one service only.`
 
 export const adoptHelp = `
-Moves what a server without SVC_STORE has left in SVC_DATA_DIR, whose rows must
-be in the PostgreSQL database of SVC_DATABASE_URL. To move from SQLite, back up
+Moves what a server without SVC_STORE has left in SVC_DATA_DIR, artifacts and
+caches of runs included; the rows must be in the PostgreSQL database of
+SVC_DATABASE_URL. To move from SQLite, back up
 first and restore into an empty PostgreSQL database. No server may run. When it
 is interrupted, repeat it: what was moved stays moved.`
 

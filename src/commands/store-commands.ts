@@ -13,13 +13,14 @@ export async function adoptInto(
   if (!shared) {
     throw new UsageError('Set SVC_STORE to the store that repositories are to be moved into.')
   }
-  const { adopted, refused } = await app.adoptRepositories(shared, {
+  const { adopted, refused, runFiles } = await app.adoptRepositories(shared, {
     report: (progress) => err(`${printable(progress)}\n`),
     signal: interruption(),
   })
-  if (json) out(toJson({ adopted, refused }))
+  if (json) out(toJson({ adopted, refused, runFiles }))
   else {
     out(`${adopted.length} ${adopted.length === 1 ? 'repository' : 'repositories'} moved.\n`)
+    if (runFiles > 0) out(`${runFiles} artifacts and caches of runs copied.\n`)
     for (const { name, reason } of refused) out(`${name} was not moved: ${printable(reason)}.\n`)
   }
   if (refused.length > 0) {
@@ -27,7 +28,7 @@ export async function adoptInto(
   }
   if (!json && adopted.length > 0) {
     out(
-      'The directories repositories/ and deleted/ are no longer needed; delete them when everything works.\n',
+      'The directories repositories/, deleted/ and run-files/ are no longer needed; delete them when everything works.\n',
     )
   }
 }

@@ -1,6 +1,6 @@
 import { createReadStream, open } from 'node:fs'
 import { mkdir, readdir, rename, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import { ignoreAbsence } from '../base/absence.ts'
@@ -35,10 +35,13 @@ type Options = {
   freeSpace: Pick<FreeSpace, 'require'>
 }
 
+/** The folder of contents in the data directory. */
+export const runFileFolder = 'run-files'
+
 const bucketGraceMs = 10 * 60_000
 
 export function createFileStorage({ dataDir, bucket, freeSpace }: Options): FileStorage {
-  const root = join(dataDir, 'run-files')
+  const root = join(dataDir, runFileFolder)
   const incoming = join(root, 'incoming')
   const draftOf = (id: string) => join(incoming, id)
   const drafts = {
@@ -56,18 +59,18 @@ export function createFileStorage({ dataDir, bucket, freeSpace }: Options): File
 
 type Placed = Pick<FileStorage, 'place' | 'open' | 'remove' | 'graceMs'>
 
-/** Files at `run-files/<last 2 of the id>/<id>`. */
+/** Files, each in one of many folders. */
 function inFolder(root: string, draftOf: FileStorage['draftOf']): Placed {
-  const folderOf = (id: string) => join(root, id.slice(-2))
-  const pathOf = (id: string) => join(folderOf(id), id)
+  const pathOf = (id: string) => pathInFolder(root, id)
 
   return {
     graceMs: 0,
 
     async place({ id }) {
-      const isNew = await mkdir(folderOf(id), { recursive: true, mode: 0o700 })
+      const folder = dirname(pathOf(id))
+      const isNew = await mkdir(folder, { recursive: true, mode: 0o700 })
       await rename(draftOf(id), pathOf(id))
-      await sync(folderOf(id))
+      await sync(folder)
       if (isNew !== undefined) await sync(root)
     },
 
@@ -79,6 +82,11 @@ function inFolder(root: string, draftOf: FileStorage['draftOf']): Placed {
       await rm(pathOf(id), { force: true })
     },
   }
+}
+
+/** The path of a content: `<last 2 of the id>/<id>`. */
+export function pathInFolder(root: string, id: string): string {
+  return join(root, id.slice(-2), id)
 }
 
 const highWaterMark = 256 * 1024

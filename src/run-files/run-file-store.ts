@@ -79,6 +79,22 @@ export async function giveUpUnreferenced(db: Db, now: number): Promise<void> {
     .execute()
 }
 
+/** Lists contents of artifacts and caches after an id. */
+export function listKeptFiles(
+  db: Db,
+  after: string,
+  limit: number,
+): Promise<Pick<RunFileRow, 'id' | 'repositoryId' | 'size'>[]> {
+  return db
+    .selectFrom('runFiles')
+    .select(['id', 'repositoryId', 'size'])
+    .where('state', '=', 'kept')
+    .where('id', '>', after)
+    .orderBy('id')
+    .limit(limit)
+    .execute()
+}
+
 /** Lists contents that were given up before a time, in batches. */
 export function listDeadFiles(
   db: Db,

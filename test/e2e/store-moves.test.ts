@@ -14,7 +14,10 @@ import { createPostgresDatabase } from '../support/databases.ts'
 import { createProject, git, temporaryFolder } from '../support/git.ts'
 import { openObjectStore, withoutObjectStore } from '../support/object-store.ts'
 import { without } from '../support/programs.ts'
+import { mustClaim, wholeRun } from '../support/run-by-hand.ts'
+import { archiveOf, getBytes, put } from '../support/run-files.ts'
 import { type Service, startService } from '../support/service.ts'
+import { oneStep, pushFiles } from '../support/workflow-site.ts'
 
 const names = ['first', 'second', 'empty']
 
@@ -28,6 +31,8 @@ describe('repositories move into a shared store, and out of it', {
   let dataDir: string
   let refs: string[]
   let overwritten: string
+  /** The address of an artifact. */
+  let artifact: string
   let deleted: string
 
   before(async () => {
@@ -51,6 +56,12 @@ describe('repositories move into a shared store, and out of it', {
       await project.git('push', '--quiet', service.admin.remote(name), 'HEAD:trunk', 'v1')
       await service.admin.patch(`/repos/${name}`, { defaultBranch: 'trunk' })
     }
+    await pushFiles(service.admin, 'first', oneStep('true'), { branch: 'ci' })
+    await service.admin.post('/repos/first/workflows', { branch: 'ci' })
+    const run = await mustClaim(service.admin)
+    await put(run, 'artifacts?name=a', archiveOf('a', 'kept'))
+    await run.report(...wholeRun())
+    artifact = `/repos/first/workflows/${run.plan.runId}/artifacts/a?format=tar.zst`
     // The tests restore it wherever it gets.
     await service.admin.post('/repos', { name: 'deleted' })
     await project.git('push', '--quiet', service.admin.remote('deleted'), 'HEAD:trunk', 'v1')
@@ -110,12 +121,17 @@ describe('repositories move into a shared store, and out of it', {
     }
     const { code, out, err } = await runSvc(['store', 'adopt', '--json'], env)
     assert.equal(code, 0, err)
-    assert.deepEqual(JSON.parse(out), { adopted: ['second', 'empty', 'deleted'], refused: [] })
+    assert.deepEqual(JSON.parse(out), {
+      adopted: ['second', 'empty', 'deleted'],
+      refused: [],
+      runFiles: 0,
+    })
     const again = await runSvc(['store', 'adopt'], env)
     assert.equal(again.out, '0 repositories moved.\n')
 
     await using node = await startService({ env: stored })
     assert.deepEqual(await refsOf(node), refs)
+    assert.deepEqual((await getBytes(node.admin, artifact)).bytes, archiveOf('a', 'kept'))
     await assertRestorable(node)
     const [last] = (await node.admin.get('/repos/first/pushes')).body
     const undone = await node.admin.post(`/repos/first/pushes/${last.id}/undo`)
