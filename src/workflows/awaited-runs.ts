@@ -33,10 +33,9 @@ type AwaitedPush = {
   /** The updates, each with the files to run; undefined for those that its push would start. */
   wanted: { update: PushedUpdate; files: string[] | undefined }[]
   options: PushRunOptions
-  timeoutMs: number
   /** Shows a line to the user who pushes. */
   onProgress: (line: string) => void
-  /** Aborted with a Problem when the push has ended. */
+  /** Aborted with a Problem when the push has ended, or has waited for too long. */
   signal: AbortSignal
 }
 
@@ -140,9 +139,8 @@ export function createAwaitedRuns(dependencies: Dependencies): AwaitedRuns {
   async function followAll(runs: FollowedRun[], push: AwaitedPush): Promise<void> {
     const failed = new AbortController()
     const signal = AbortSignal.any([push.signal, failed.signal])
-    const deadline = performance.now() + push.timeoutMs
     const follow = (run: FollowedRun) =>
-      followRun(run, { ...push, deadline, signal }).catch((error) => failed.abort(error))
+      followRun(run, { ...push, signal }).catch((error) => failed.abort(error))
     await Promise.all(runs.map(follow))
     failed.signal.throwIfAborted()
   }

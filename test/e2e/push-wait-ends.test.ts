@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { until } from '../support/condition.ts'
+import { untilTidy } from '../support/leftovers.ts'
 import { without } from '../support/programs.ts'
-import { createClient, startService } from '../support/service.ts'
+import { gitHeaders, waitingPushBody } from '../support/raw-git.ts'
+import { connectRaw } from '../support/raw-http.ts'
+import { mustClaim, wholeRun } from '../support/run-by-hand.ts'
+import { createClient, type Service, startService } from '../support/service.ts'
 import { commitFiles, onPush, startPushSite } from '../support/waiting-push.ts'
 import { endOf } from '../support/workflow-site.ts'
 
@@ -81,7 +86,7 @@ test('waiting pushes are limited for each user, and take no place of others', op
   assert.match(fifth.text, /Too many pushes of this user wait for their runs; try again later\./)
   const plain = await site.push([], ['HEAD:b6']).ended
   assert.equal(plain.code, 0, plain.text)
-  for (const push of waiting) push.interrupt()
+  for (const push of waiting) push.signal('SIGINT')
   await Promise.all(waiting.map((push) => push.ended))
   for (const { id, ref } of await site.runs()) {
     if (ref === 'refs/heads/b6') continue
@@ -120,3 +125,55 @@ test(
     assert.deepEqual(await site.runs(), [])
   },
 )
+
+/** Begins a push of a branch that waits, on a connection whose answer is not read yet; with its run. */
+async function startUnread(service: Service, site: Awaited<ReturnType<typeof startPushSite>>) {
+  await commitFiles(site.project, { '.svc/workflows/ci.yml': onPush('true') })
+  const body = await waitingPushBody(site.project.path, 'topic')
+  const connection = await connectRaw(service.url)
+  connection.socket.pause()
+  const headers = gitHeaders('git-receive-pack', service.adminToken, body.length)
+  connection.request(`POST /repos/${site.name}.git/git-receive-pack`, headers)
+  connection.socket.write(body)
+  return { connection, run: await mustClaim(service.admin) }
+}
+
+test('a client that reads nothing while its push waits has pushed, and gets the report later', async () => {
+  await using service = await startService()
+  await using site = await startPushSite(service, service.admin, 'site')
+  const { connection, run } = await startUnread(service, site)
+  await run.report(...wholeRun())
+  await until('the branch is there', async () => (await site.branch('topic')) !== undefined)
+  connection.socket.resume()
+  const { status, body } = await connection.answer()
+  assert.equal(status, 200)
+  assert.match(body, /Run 1 \(CI\) succeeded after \d+ s\..*unpack ok.*ok refs\/heads\/topic/s)
+  connection.socket.destroy()
+})
+
+test('a push whose connection breaks while it waits leaves nothing, and its run is cancelled', async () => {
+  await using service = await startService()
+  await using site = await startPushSite(service, service.admin, 'site')
+  const { connection, run } = await startUnread(service, site)
+  connection.socket.resetAndDestroy()
+  const { body: orders } = await run.own.get(`${run.path}/orders?wait=30`)
+  assert.match(orders.cancel, /was refused: Its client disconnected/)
+  await untilTidy(service.dataDir)
+  assert.equal(await site.branch('topic'), undefined)
+})
+
+test('a client that is frozen does not prolong the wait of its push', options, async () => {
+  await using service = await startService({ env: { SVC_PUSH_WAIT_SECONDS: '2' } })
+  await using site = await startPushSite(service, service.admin, 'site')
+  await commitFiles(site.project, { '.svc/workflows/ci.yml': onPush('true') })
+  const push = site.push(['wait'], ['HEAD:main'])
+  await push.shows('is queued')
+  push.signal('SIGSTOP')
+  const [{ id }] = await site.runs()
+  assert.equal((await endOf(service.admin, 'site', id)).conclusion, 'cancelled')
+  await untilTidy(service.dataDir)
+  push.signal('SIGCONT')
+  const { code, text } = await push.ended
+  assert.equal(code, 1)
+  assert.match(text, /The runs did not end within 2 s; nothing was pushed\./)
+})

@@ -114,7 +114,7 @@ for (const [via, userOf] of transports) {
       await commitFiles(site.project, { '.svc/workflows/ci.yml': onPush('sleep 3141') })
       const push = site.push(['wait'], ['HEAD:main'], userOf())
       await push.shows('Run 1 is running.')
-      push.interrupt()
+      push.signal('SIGINT')
       await push.ended
       const [{ id }] = await site.runs()
       const run = await endOf(owner, site.name, id)

@@ -6,7 +6,24 @@ const execute = promisify(execFile)
 const zeroId = '0'.repeat(40)
 
 /** The body of a push that creates branches: a command for each, then a pack of all that their commit needs. */
-export async function pushBody(project: string, ...branches: string[]): Promise<Buffer> {
+export function pushBody(project: string, ...branches: string[]): Promise<Buffer> {
+  return pushBodyWith(project, { branches })
+}
+
+/** The body of such a push with the option `wait`, whose response has progress and the report in bands. */
+export function waitingPushBody(project: string, branch: string): Promise<Buffer> {
+  const capabilities = 'report-status side-band-64k push-options'
+  return pushBodyWith(project, { branches: [branch], capabilities, options: ['wait'] })
+}
+
+async function pushBodyWith(
+  project: string,
+  {
+    branches,
+    capabilities = 'report-status',
+    options = [],
+  }: { branches: string[]; capabilities?: string; options?: string[] },
+): Promise<Buffer> {
   const run = (args: string[]) =>
     execute('git', args, { cwd: project, encoding: 'buffer', maxBuffer: 2 ** 30 })
   const { stdout: id } = await run(['rev-parse', 'HEAD'])
@@ -16,9 +33,10 @@ export async function pushBody(project: string, ...branches: string[]): Promise<
   const { stdout } = await pack
   const commands = branches.map((branch, index) => {
     const command = `${zeroId} ${id.toString().trim()} refs/heads/${branch}`
-    return packet(index === 0 ? `${command}\0 report-status` : command)
+    return packet(index === 0 ? `${command}\0 ${capabilities}` : command)
   })
-  return Buffer.concat([...commands, flushPacket, stdout])
+  const optionLines = options.length > 0 ? [...options.map(packet), flushPacket] : []
+  return Buffer.concat([...commands, flushPacket, ...optionLines, stdout])
 }
 
 /** The body of a clone of a commit, in version 0 of the protocol. */

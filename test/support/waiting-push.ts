@@ -45,8 +45,8 @@ export async function startPushSite(service: Service, client: Client, name: stri
     const ended = once(child, 'close').then(([code]) => ({ code, text }))
     return {
       ended,
-      /** Does what Ctrl-C does in a terminal. */
-      interrupt: () => process.kill(-(child.pid ?? 0), 'SIGINT'),
+      /** Signals all its processes; SIGINT is what Ctrl-C does in a terminal. */
+      signal: (signal: NodeJS.Signals) => process.kill(-(child.pid ?? 0), signal),
       text: () => text,
       /** Waits until something is on the terminal. */
       shows: (words: string) =>

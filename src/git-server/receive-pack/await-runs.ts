@@ -93,6 +93,12 @@ export function createWaitingPushes(dependencies: Dependencies): WaitingPushes {
     { onProgress, signal }: Wait,
   ): Promise<void> {
     const { username, id } = push.principal
+    // From here: the checks of the push and the planning of its runs take time, too.
+    const late = new AbortController()
+    using _timer = setTimeout(
+      () => late.abort(tooLate(settings.pushWaitSeconds)),
+      settings.pushWaitSeconds * 1000,
+    )
     using _user = acquire(users, username || id, 'user')
     using _repository = acquire(busy, push.repository.id, 'repository')
     const { principal, repository, targets } = await authorizeGuarded(beforeRuns, push, updates)
@@ -105,9 +111,8 @@ export function createWaitingPushes(dependencies: Dependencies): WaitingPushes {
       git: await openQuarantine(withPushLimits(git, settings), push),
       wanted,
       options: push.runOptions ?? {},
-      timeoutMs: settings.pushWaitSeconds * 1000,
       onProgress,
-      signal: AbortSignal.any([signal, stopping.signal, rights.signal]),
+      signal: AbortSignal.any([signal, stopping.signal, rights.signal, late.signal]),
     })
     push.runOptions = { ...push.runOptions, awaited }
     const after = await authorizePush(beforeRuns, push, updates)
@@ -118,6 +123,13 @@ export function createWaitingPushes(dependencies: Dependencies): WaitingPushes {
     awaitRuns,
     stop: () => stopping.abort(new Problem('run_required', 'The server is stopping. Push again.')),
   }
+}
+
+function tooLate(seconds: number): Problem {
+  return new Problem(
+    'run_required',
+    `The runs did not end within ${seconds} s; nothing was pushed.`,
+  )
 }
 
 function acquire(quota: ReturnType<typeof createQuota>, key: string, of: string): Disposable {

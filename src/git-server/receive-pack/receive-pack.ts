@@ -89,7 +89,6 @@ export type RunAwaited = (
     /** The updates, each with the files to run; undefined for those that its push would start. */
     wanted: { update: PushedUpdate; files: string[] | undefined }[]
     options: PushRunOptions
-    timeoutMs: number
   },
 ) => Promise<AwaitedRun[]>
 
