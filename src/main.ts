@@ -230,9 +230,16 @@ async function run(files: string[], runOptions: RunOptions): Promise<void> {
         cancel.abort('Interrupted; always() steps get one minute. A second signal stops at once.')
     })
   }
-  const { settings } = await toOptions('warn')
+  const { settings, version } = await toOptions('warn')
   const environment = process.env
-  const options = { settings, environment, path: searchPath, folder: process.cwd(), terminal }
+  const options = {
+    settings,
+    version,
+    environment,
+    path: searchPath,
+    folder: process.cwd(),
+    terminal,
+  }
   // Temporary files are removed all the same.
   onOutputLost = () => kill.abort('Standard output was closed.')
   const code = await runWorkflows(files, runOptions, {

@@ -16,6 +16,7 @@ const withoutCommand: Record<string, string> = {
   saveCache: 'for runners: svc runner',
   restoreCache: 'for runners: svc runner',
   getIdToken: 'for steps of workflows',
+  getStepNetwork: 'svc run --check',
   getOpenIdConfiguration: 'for verifiers of ID tokens',
   getSigningKeys: 'for verifiers of ID tokens',
   advertiseRefs: 'for git: git clone, git push',

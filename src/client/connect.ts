@@ -11,7 +11,10 @@ const maxTimeoutSeconds = 86_400
 type Connection = { git: UserGit; chosen: ChosenServer | undefined; client: HttpClient | undefined }
 
 /** Chooses the server of a command; none for the data directory. */
-export async function connect(context: ClientContext, options: OptionValues): Promise<Connection> {
+export async function connect(
+  context: Pick<ClientContext, 'environment' | 'folder' | 'version'>,
+  options: OptionValues,
+): Promise<Connection> {
   const { environment, folder, version } = context
   const timeoutMs = toTimeout(options.timeout)
   const git = createUserGit(environment, folder)

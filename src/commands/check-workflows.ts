@@ -2,6 +2,7 @@ import { join, relative } from 'node:path'
 import type { Toolset } from '../tool-cache/toolset.ts'
 import type { TriggerKind } from '../workflow-engine/plan.ts'
 import { formatFaults, formatNotes } from '../workflow-parser/fault-list.ts'
+import type { Workflow } from '../workflow-parser/workflow.ts'
 import { readLocalFiles } from './local-files.ts'
 import { toolNotes } from './local-tools.ts'
 import { type LocatedFiles, locateAnywhere } from './locate-workflows.ts'
@@ -17,12 +18,14 @@ type Options = {
   folder: string
   /** The tools of this machine. */
   toolset: Toolset
+  /** Returns lines about hosts that steps will not reach. */
+  adviseOnNetwork: (workflows: readonly Workflow[]) => Promise<string[]>
   terminal: Pick<Terminal, 'out' | 'err'>
 }
 
 /** `svc run --check`: checks workflow files where they are. Returns the exit code, 2 for invalid files. */
 export async function checkWorkflows(options: Options): Promise<number> {
-  const { names, jobs, event, folder, toolset, terminal } = options
+  const { names, jobs, event, folder, toolset, adviseOnNetwork, terminal } = options
   const located = await locateAnywhere(names, folder)
   const found = await Promise.all(
     located.map((files) =>
@@ -39,7 +42,8 @@ export async function checkWorkflows(options: Options): Promise<number> {
   assertJobs(jobs, workflows)
   const files = found.flatMap((one) => one.files)
   terminal.out(files.map(({ path }) => `${path}: fine\n`).join(''))
-  terminal.err([...notes, ...secretsAdvice(workflows, files)].join(''))
+  const ofNetwork = await adviseOnNetwork(workflows)
+  terminal.err([...notes, ...ofNetwork, ...secretsAdvice(workflows, files)].join(''))
   return 0
 }
 

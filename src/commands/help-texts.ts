@@ -43,7 +43,8 @@ same settings. Exit code: 0 without faults, also with warnings; 1 with faults.`
 export const runHelp = `
 Without files, all workflows in .svc/workflows run, or if there are none, those
 in .github/workflows. --check accepts files anywhere, also outside a repository,
-and notes what is valid but has no effect. Each job gets a copy of your
+and notes what is valid but has no effect, and which hosts of "network" the
+server that you are logged in to does not allow. Each job gets a copy of your
 working tree with uncommitted changes, but without ignored files; steps do not
 change your own tree. The settings of the sandbox and its limits, from
 SVC_SANDBOX on in svc serve --help, are environment variables. Ctrl-C cancels

@@ -144,6 +144,7 @@ function addWorkflowCommands(program: Command, options: Options): void {
     .command('run [files...]')
     .description('run workflow files of the current repository on this machine')
     .option('--check', 'only check the files, wherever they are, for errors')
+    .option('--server <name>', 'with --check: the server whose runner will execute them')
     .option('--job <id>', 'run only this job and the jobs that it needs; repeatable', collect)
     .addOption(
       new Option(

@@ -26,6 +26,7 @@ import { createFolderStorage } from './folder-storage.ts'
 import { readLocalFiles } from './local-files.ts'
 import { localToolset } from './local-tools.ts'
 import { locateWorkflows } from './locate-workflows.ts'
+import { networkAdvice } from './network-advice.ts'
 import { assertJobs } from './requested-jobs.ts'
 import { createRunSummary } from './run-summary.ts'
 import { toInputs, toSecrets } from './run-values.ts'
@@ -44,11 +45,14 @@ export type RunOptions = {
   /** `none`, `full`, or a list of hosts. */
   network?: string
   artifacts?: string
+  /** For a check: a server that the user is logged in to. */
+  server?: string
 }
 
 type Options = {
   settings: Settings
   environment: Record<string, string | undefined>
+  version: string
   /** The search path for programs, as in PATH. */
   path: string
   /** The current directory. */
@@ -71,8 +75,14 @@ export async function runWorkflows(
   const { settings, path, folder, terminal } = options
   const { event, job: jobs = [] } = flags
   if (flags.check) {
-    return checkWorkflows({ names, jobs, event, folder, toolset: localToolset(options), terminal })
+    return checkWorkflows({
+      ...{ names, jobs, event, folder, terminal },
+      toolset: localToolset(options),
+      adviseOnNetwork: (workflows) =>
+        networkAdvice(workflows, { ...options, server: flags.server }),
+    })
   }
+  if (flags.server !== undefined) throw new UsageError('--server is for --check.')
   const git = createGit({ settings, owner: folder, path })
   const tree = await findWorkingTree(git, folder)
   const located = await locateWorkflows(tree.folder, { names, from: folder })

@@ -38,6 +38,7 @@ import type { RunnerProcess } from './runner-process.ts'
 import { runnerRoutes } from './runner-routes.ts'
 import { createRunnerService } from './runner-service.ts'
 import { createRuns } from './runs.ts'
+import { stepNetworkRoutes } from './step-network-routes.ts'
 import { createTriggers } from './triggers.ts'
 import { startWorkflowLoop } from './workflow-loop.ts'
 
@@ -192,6 +193,7 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
       ...runRoutes({ repositories, runs, views, logs }),
       ...runFiles.routes,
       ...runnerRoutes(runnerService, ownRunner),
+      ...stepNetworkRoutes({ settings }),
       ...idTokenRoutes(createIssueIdToken({ db, idTokens, clock })),
     ],
 

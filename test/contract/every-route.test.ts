@@ -145,6 +145,7 @@ const examples: Record<string, Example> = {
   'GET /docs': { path: '/docs' },
   'GET /llms.txt': { path: '/llms.txt' },
   'GET /repos': { path: '/repos' },
+  'GET /step-network': { path: '/step-network' },
   'GET /activity': { path: '/activity?filter=SITE' },
   'POST /repos': { path: '/repos', body: { name: 'fresh' } },
   'POST /repos/import': {

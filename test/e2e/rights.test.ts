@@ -110,6 +110,7 @@ const table: Record<string, Row> = {
   'GET /keys': { takes: 'any' },
   'POST /keys': { takes: 'any' },
   'DELETE /keys/{id}': { takes: 'any' },
+  'GET /step-network': { takes: 'workflow:read', ...limited },
   'GET /audit': { takes: 'admin' },
   'GET /metrics': { takes: 'metrics:read' },
   'GET /deleted-repos': { takes: 'repo:read', ...limited },

@@ -6,7 +6,7 @@ import { dirname, join, relative } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { createProject, git, type Project, temporaryFolder } from '../support/git.ts'
-import { launcher } from '../support/service.ts'
+import { launcher, startService } from '../support/service.ts'
 
 const ci = `
 name: CI
@@ -119,6 +119,44 @@ test('a check recommends listing the secrets of a workflow', async () => {
   const { code, err } = await svc(project.path, ['run', '--check'])
   assert.equal(code, 0, err)
   assert.match(err, /^\.svc\/workflows\/all\.yml: .*"secrets: \[A_KEY, B_KEY\]".*\n$/)
+})
+
+test('a check asks the server which hosts its steps reach', async () => {
+  const listing = 'network: [registry.npmjs.org, "*.evil.test"]\nsecrets: []\nsteps: [{ run: x }]\n'
+  await using project = await projectWith({
+    'ci.yml': listing,
+    'job.yml': 'secrets: []\njobs: { one: { network: [other.test], steps: [{ run: x }] } }\n',
+    'none.yml': 'network: none\nsecrets: []\nsteps: [{ run: x }]\n',
+  })
+  const check = (env: Record<string, string> = {}, args: string[] = []) =>
+    svc(project.path, ['run', '--check', ...args], env)
+  const unknown = await check()
+  assert.equal(unknown.code, 0)
+  assert.match(unknown.err, /^note: Whether steps reach .* it depends on the server\. Log in .*\n$/)
+  const env = { SVC_RUNNER: 'on', SVC_STEP_HOSTS: 'registry.npmjs.org, private' }
+  await using service = await startService({ env })
+  const reader = await service.client({ username: 'reader', permissions: ['workflow:read'] })
+  const login = { SVC_URL: service.url, SVC_TOKEN: reader.token }
+  const known = await check(login)
+  assert.equal(known.code, 0)
+  const not = `SVC_STEP_HOSTS of ${service.url} does not allow it.`
+  assert.deepEqual(known.err.split('\n').sort(), [
+    '',
+    `.svc/workflows/ci.yml: note: Steps cannot reach *.evil.test: ${not}`,
+    `.svc/workflows/job.yml: note: Steps cannot reach other.test: ${not}`,
+  ])
+  const refused = await check({ ...login, SVC_TOKEN: `svc_${'x'.repeat(40)}` })
+  assert.equal(refused.code, 0)
+  assert.match(refused.err, /^note: Whether steps reach .* is not known here: .*token/)
+  await service.end('SIGKILL')
+  const gone = await check(login)
+  assert.equal(gone.code, 0)
+  assert.match(gone.err, /^note: Whether steps reach /)
+  const other = await check(login, ['--server', 'elsewhere'])
+  assert.equal(other.code, 2)
+  assert.match(other.err, /not logged in to a server "elsewhere"/)
+  // Without hosts there is nothing to ask.
+  assert.equal((await check({}, ['none.yml'])).err, '')
 })
 
 test('a file is checked where it is, also of GitHub, of another repository and of none', async () => {
