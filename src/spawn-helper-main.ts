@@ -1,10 +1,7 @@
 import type { Socket } from 'node:net'
 import { closeInheritedDescriptors } from './base/inherited-descriptors.ts'
-import {
-  type ExitStatus,
-  killGroup,
-  openPreforkedProcess,
-} from './git/process/preforked-process.ts'
+import { killGroup } from './base/kill-group.ts'
+import { type ExitStatus, openPreforkedProcess } from './git/process/preforked-process.ts'
 import type { PipeName, SpawnReport, SpawnRequest } from './git/process/spawn-messages.ts'
 
 // The program of the spawn helper, which starts git processes for the main process: see createSpawnHelper.

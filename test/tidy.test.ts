@@ -218,7 +218,7 @@ test('there are no import cycles', () => {
   for (const path of product) visit(path, [])
 })
 
-const onDemand = new Set(['aws4fetch', 'undici', '@modelcontextprotocol/server'])
+const onDemand = new Set(['aws4fetch', 'undici', 'semver', '@modelcontextprotocol/server'])
 
 test('packages that only some installations need are loaded on demand', () => {
   const loaded = new Set<string>()

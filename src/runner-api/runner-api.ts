@@ -34,7 +34,7 @@ export const ClaimBody = Type.Object(
 
 /** A run with a lease, which each report and each poll for orders renews. */
 export const Claim = Type.Object({
-  runToken: Type.String({ description: "the run's own token" }),
+  claimToken: Type.String({ description: 'the token for requests about the run' }),
   leaseSeconds: Type.Integer({
     description: 'seconds without a request after which the run is given to another runner',
   }),

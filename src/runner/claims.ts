@@ -126,10 +126,10 @@ function toRunnerError(error: unknown, state: ServerState): RunnerError | undefi
 }
 
 function toClaim(response: unknown): Claim {
-  const { runToken, leaseSeconds, plan } = Object(response)
+  const { claimToken, leaseSeconds, plan } = Object(response)
   const { runId, commit, files, limits } = Object(plan)
   const isClaim =
-    typeof runToken === 'string' &&
+    typeof claimToken === 'string' &&
     Number.isSafeInteger(leaseSeconds) &&
     leaseSeconds > 0 &&
     leaseSeconds <= maxLeaseSeconds &&
@@ -138,5 +138,5 @@ function toClaim(response: unknown): Claim {
     Array.isArray(files) &&
     typeof limits === 'object'
   if (!isClaim) throw new UnexpectedResponseError('Its response to a claim has another format.')
-  return { runToken, leaseSeconds, plan }
+  return { claimToken, leaseSeconds, plan }
 }

@@ -40,7 +40,7 @@ const releaseTimeoutMs = 5000
  * server says so, the run is lost, which aborts everything for it.
  */
 export function connectRun({ client, claim }: { client: ServerClient; claim: Claim }) {
-  const token = new Sensitive(claim.runToken)
+  const token = new Sensitive(claim.claimToken)
   const base = `/runner/runs/${encodeURIComponent(claim.plan.runId)}`
   const lost = new AbortController()
   let timer: NodeJS.Timeout | undefined

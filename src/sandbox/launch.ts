@@ -1,4 +1,5 @@
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process'
+import { killGroup } from '../base/kill-group.ts'
 
 export type LaunchedProcess = ChildProcess
 
@@ -65,7 +66,7 @@ export function askProgram(
     child.stdout?.setEncoding('utf8').on('data', collect)
     child.stderr?.setEncoding('utf8').on('data', collect)
     // The whole group, because launchers of tools may be scripts.
-    const timer = setTimeout(() => child.pid && killGroup(child.pid), timeoutMs)
+    const timer = setTimeout(() => killGroup(child.pid, 'SIGKILL'), timeoutMs)
     child.on('error', () => {
       clearTimeout(timer)
       resolve('')
@@ -75,12 +76,4 @@ export function askProgram(
       resolve(code === 0 ? output : '')
     })
   })
-}
-
-function killGroup(pid: number): void {
-  try {
-    process.kill(-pid, 'SIGKILL')
-  } catch {
-    // It has just ended.
-  }
 }

@@ -1,10 +1,7 @@
-import { dirname } from 'node:path'
+import { once } from '../base/once.ts'
 import type { SetupTool } from '../workflow-parser/setup-actions.ts'
-import { type CachedTool, readToolCache } from './read-tool-cache.ts'
-import { selectVersion } from './select-version.ts'
-import { createSystemTools, type SystemTool } from './system-tool.ts'
-import { toolKinds } from './tool-kinds.ts'
-import { newestFirst } from './tool-version.ts'
+import type { CachedTool } from './read-tool-cache.ts'
+import type { SystemTool } from './system-tool.ts'
 
 /** A tool that fits a request. */
 export type FoundTool = {
@@ -30,10 +27,8 @@ export type ToolRequest = {
   isSystemAllowed?: boolean
 }
 
-/** The tools of a runner. */
-export type Toolset = {
-  /** Folders with the layout of the tool cache of GitHub's runners. */
-  folders: readonly string[]
+/** Finds the tools of a runner. */
+export type ToolFinder = {
   /** Finds the newest tool that fits, first in the folders. Throws a VersionError for a malformed specification. */
   find: (request: ToolRequest) => Promise<FoundTool | undefined>
   /** All usable versions of a tool in the folders, by default for the runner's architecture. */
@@ -42,7 +37,13 @@ export type Toolset = {
   system: (tool: SetupTool) => Promise<SystemTool | undefined>
 }
 
-type Options = {
+/** The tools of a runner. */
+export type Toolset = ToolFinder & {
+  /** Folders with the layout of the tool cache of GitHub's runners. */
+  folders: readonly string[]
+}
+
+export type ToolsetOptions = {
   folders: readonly string[]
   /** The PATH of steps. */
   path: string
@@ -50,76 +51,14 @@ type Options = {
   architecture: string
 }
 
-/** Finds tools by version. Tools that are added to a folder later are found without a restart. */
-export function createToolset({ folders, path, architecture }: Options): Toolset {
-  const systemTools = createSystemTools(path)
-
-  async function cached(tool: SetupTool, wanted = architecture): Promise<CachedTool[]> {
-    const names = architectureNames(wanted)
-    const all = await Promise.all(folders.map((folder) => readToolCache(folder, tool)))
-    return all
-      .flat()
-      .filter((one) => isUsable(one) && names.includes(one.architecture.toLowerCase()))
-  }
-
+/** Opens the tools of a runner. */
+export function createToolset(options: ToolsetOptions): Toolset {
+  // Imported lazily: few runs need it, and comparing versions costs memory.
+  const finder = once(async () => (await import('./find-tool.ts')).createToolFinder(options))
   return {
-    folders,
-    cached,
-    system: systemTools.find,
-
-    async find(request) {
-      const { tool, names = toolKinds[tool].folders, isSystemAllowed = true } = request
-      const fitting = await cached(tool, request.architecture)
-      for (const name of names) {
-        const named = fitting.filter((one) => one.name === name)
-        const version = selectVersion({ ...request, versions: named.map((one) => one.version) })
-        const found = named.find((one) => one.version === version)
-        if (found) return toFound(found)
-      }
-      const isNative = architectureNames(request.architecture ?? architecture).includes(
-        architecture,
-      )
-      const own = isSystemAllowed && isNative && (await systemTools.find(tool))
-      if (!own || selectVersion({ ...request, versions: [own.version] }) === undefined) {
-        return undefined
-      }
-      const { version, program, realPath } = own
-      return { tool, version, program, path: installationOf(realPath), name: undefined }
-    },
+    folders: options.folders,
+    find: async (request) => (await finder()).find(request),
+    cached: async (tool, architecture) => (await finder()).cached(tool, architecture),
+    system: async (tool) => (await finder()).system(tool),
   }
-}
-
-function isUsable({ isComplete, program }: CachedTool): boolean {
-  return isComplete && program !== undefined
-}
-
-function toFound({ tool, version, path, program = '', name }: CachedTool): FoundTool {
-  return { tool, version, path, program, name }
-}
-
-// `/usr/lib/jvm/java-21` for its `bin/java`.
-function installationOf(program: string): string {
-  const folder = dirname(program)
-  return folder.endsWith('/bin') ? dirname(folder) : folder
-}
-
-/** The names that actions and installers give an architecture, in lower case. */
-function architectureNames(name: string): string[] {
-  const [base = '', ...variant] = name.toLowerCase().split('-')
-  const group = [
-    ['x64', 'amd64', 'x86_64'],
-    ['arm64', 'aarch64'],
-    ['x86', 'ia32', 'i386'],
-  ].find((names) => names.includes(base))
-  return (group ?? [base]).map((one) => [one, ...variant].join('-'))
-}
-
-/** Lists the versions of a tool for messages, the newest first; those of Java by distribution. */
-export function listVersions(tool: SetupTool, cached: readonly CachedTool[]): string[] {
-  const names = [...new Set(cached.map(({ name }) => name))]
-  return names.map((name) => {
-    const versions = cached.filter((one) => one.name === name).map(({ version }) => version)
-    const list = newestFirst([...new Set(versions)]).join(', ')
-    return toolKinds[tool].folders.includes(name) ? list : `${name} ${list}`
-  })
 }

@@ -1,3 +1,4 @@
+import { maxCallLevels, tooManyLevels } from '../workflow-parser/call-graph.ts'
 import { readCallInputs } from '../workflow-parser/call-inputs.ts'
 import { evaluateText, evaluateTree } from '../workflow-parser/evaluate.ts'
 import { permissionsOf } from '../workflow-parser/job-permissions.ts'
@@ -43,8 +44,6 @@ type Options = {
 class CallError extends Error {
   override readonly name = 'CallError'
 }
-
-const maxLevels = 4
 
 /** Runs the workflow that a job calls, once for each combination of its matrix. */
 export async function runCalls(options: Options): Promise<CallEnd[]> {
@@ -94,9 +93,7 @@ async function runCall(options: Options, { contexts, name }: Draft): Promise<Cal
     const workflow = run.workflows.get(call.path)
     if (!workflow?.on.call) throw new CallError(`There is no workflow for calls in ./${call.path}.`)
     const callers = [...owner.callers, { id: job.id, name }]
-    if (callers.length >= maxLevels) {
-      throw new CallError(`Workflows that call each other have more than ${maxLevels} levels.`)
-    }
+    if (callers.length >= maxCallLevels) throw new CallError(tooManyLevels)
     const permissions = permissionsOf(owner.workflow, job, owner.permissions)
     callee = { ...owner, ...open(options, workflow, contexts), callers, permissions }
   } catch (error) {

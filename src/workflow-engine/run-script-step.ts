@@ -8,7 +8,6 @@ import type { PlannedCommand } from './plan-steps.ts'
 import { runStepCommand } from './run-step-command.ts'
 import { runStorageStep } from './run-storage-step.ts'
 import { githubOf, type RunningStep, type StepList } from './running-job.ts'
-import { setUpTools } from './setup-tools.ts'
 import { commandOf, shellOf } from './shells.ts'
 import { ended, type StepEnd } from './step-end.ts'
 
@@ -36,7 +35,11 @@ export async function runScriptStep(options: RunOptions): Promise<StepEnd> {
     return ended('success')
   }
   if (step.kind === 'storage') return runStorageStep({ ...options, step })
-  if (step.kind === 'setup') return setUpTools({ ...options, step })
+  if (step.kind === 'setup') {
+    // Imported lazily: comparing versions costs memory.
+    const { setUpTools } = await import('./setup-tools.ts')
+    return setUpTools({ ...options, step })
+  }
   const setting = (key: 'shell' | 'workingDirectory') => settingOf(step, list, scope, key)
   const shell = shellOf(setting('shell'))
   const cwd = posix.resolve(workspace.inside.workspace, setting('workingDirectory') ?? '')

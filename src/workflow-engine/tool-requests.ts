@@ -1,10 +1,6 @@
+import { listVersions } from '../tool-cache/find-tool.ts'
 import { distributionNames, javaFolders, toolKinds } from '../tool-cache/tool-kinds.ts'
-import {
-  type FoundTool,
-  listVersions,
-  type ToolRequest,
-  type Toolset,
-} from '../tool-cache/toolset.ts'
+import type { FoundTool, ToolRequest, Toolset } from '../tool-cache/toolset.ts'
 import {
   type SetupAction,
   type SetupActionName,

@@ -1,5 +1,5 @@
 import { readCallInputs } from './call-inputs.ts'
-import { type FaultList, listed, maxFaults, quoted } from './fault-list.ts'
+import { type FaultList, listed, maxFaults, quoted, unknownInput } from './fault-list.ts'
 import { suggest } from './suggest.ts'
 import type {
   CallInterface,
@@ -11,7 +11,8 @@ import type {
 } from './workflow.ts'
 
 // As on GitHub.
-const maxLevels = 4
+export const maxCallLevels = 4
+export const tooManyLevels = `Workflows that call each other have more than ${maxCallLevels} levels.`
 const maxCalled = 20
 
 /** The workflows that the jobs of a workflow call, each once. */
@@ -92,9 +93,8 @@ function levelFault(path: string, trail: string[]): [string, string] | undefined
   if (trail.includes(path)) {
     return [`The workflow ${quoted(`./${path}`)} calls itself, directly or not.`, 'Remove the job.']
   }
-  if (trail.length < maxLevels) return undefined
-  const message = `Workflows that call each other have more than ${maxLevels} levels.`
-  return [message, 'Put the jobs of the last one into the file that calls it.']
+  if (trail.length < maxCallLevels) return undefined
+  return [tooManyLevels, 'Put the jobs of the last one into the file that calls it.']
 }
 
 function checkCall(call: WorkflowCall, target: Workflow, add: FaultList['add']): void {
@@ -130,7 +130,7 @@ function inputFaults(call: WorkflowCall, { inputs }: CallInterface): string[] {
   const unknown = later.filter((name) => !Object.hasOwn(inputs, name))
   return [
     ...('faults' in read ? read.faults.map(({ message }) => message) : []),
-    ...unknown.map((name) => `The workflow has no input ${quoted(name)}.`),
+    ...unknown.map((name) => unknownInput('workflow', name)),
   ]
 }
 

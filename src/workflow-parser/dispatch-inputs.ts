@@ -1,4 +1,4 @@
-import { listed, quoted } from './fault-list.ts'
+import { listed, quoted, unknownInput } from './fault-list.ts'
 import { suggest } from './suggest.ts'
 import type { Input } from './workflow.ts'
 
@@ -23,7 +23,7 @@ export function readInputs(
     if (Object.hasOwn(inputs, name)) continue
     const similar = suggest(name, names)
     const advice = similar ? ` Did you mean ${quoted(similar)}?` : ''
-    faults.push({ input: name, message: `The workflow has no input ${quoted(name)}.${advice}` })
+    faults.push({ input: name, message: unknownInput('workflow', name) + advice })
   }
   const values = Object.entries(inputs).map(([name, input]) => {
     const value = Object.hasOwn(given, name) ? given[name] : undefined

@@ -85,6 +85,11 @@ export function quoted(text: string): string {
   return JSON.stringify(text.length > 60 ? `${text.slice(0, 57)}…` : text)
 }
 
+/** The message for an input that an action or a workflow does not have. */
+export function unknownInput(of: string, name: string): string {
+  return `The ${of} has no input ${quoted(name)}.`
+}
+
 /** Joins words as in `a, b or c`. */
 export function listed(words: readonly string[], last = 'or'): string {
   if (words.length < 2) return words.join('')

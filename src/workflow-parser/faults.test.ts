@@ -298,7 +298,7 @@ const workflows: FaultCase[] = [
   [
     'steps:\n  - { uses: actions/download-artifact@v4, with: { run-id: 1, x: 2 } }',
     '2:51 "run-id" is not supported: artifacts are those of this run, by their names.',
-    '2:62 The action actions/download-artifact has no input "x" here.',
+    '2:62 The action actions/download-artifact has no input "x".',
   ],
   [
     'steps:\n  - { uses: a/b@v1 }',
@@ -308,7 +308,7 @@ const workflows: FaultCase[] = [
     'steps:\n  - { uses: actions/checkout@v4, with: { submodules: true, ref: x, paht: y } }',
     '2:42 Submodules are not fetched.',
     '2:60 Only the commit of the run can be checked out.',
-    '2:68 "actions/checkout" has no input "paht".',
+    '2:68 The action actions/checkout has no input "paht".',
   ],
   ['steps:\n  - { run: x, name: "${{ x }" }', '2:22 This `${{` is not closed.'],
   ['steps:\n  - { run: x, secrets: [A] }', '2:15 Unexpected key "secrets" in a step.'],

@@ -1,4 +1,4 @@
-import { type FaultList, quoted } from './fault-list.ts'
+import { type FaultList, quoted, unknownInput } from './fault-list.ts'
 import { type Field, type FieldMessage, type NamedField, openNamed } from './fields.ts'
 import { hasExpression, readTemplate } from './values.ts'
 import type { AnyStep, CheckoutStep } from './workflow.ts'
@@ -71,7 +71,7 @@ function checkInput(entry: NamedField, faults: FaultList): void {
   if (note) {
     faults.note(keyPosition, `${quoted(name)} has no effect: ${note}`)
   } else if (!refusal) {
-    faults.add(keyPosition, `"actions/checkout" has no input ${quoted(name)}.`, 'Remove it.')
+    faults.add(keyPosition, unknownInput('action actions/checkout', name), 'Remove it.')
   } else if (!['', 'false', '.'].includes(value)) {
     faults.add(keyPosition, ...refusal)
   }

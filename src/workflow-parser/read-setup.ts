@@ -1,4 +1,4 @@
-import { type FaultList, listed, quoted } from './fault-list.ts'
+import { type FaultList, listed, quoted, unknownInput } from './fault-list.ts'
 import { type Field, openNamed } from './fields.ts'
 import { inputsOf, type SetupAction, type SetupActionName, setupActions } from './setup-actions.ts'
 import { suggest } from './suggest.ts'
@@ -34,7 +34,7 @@ export function readSetup(
     const instead = similar
       ? `Write ${quoted(similar)}.`
       : `Remove it, or use one of ${listed(known.map(quoted))}.`
-    faults.add(keyPosition, `The action ${name} has no input ${quoted(input)}.`, instead)
+    faults.add(keyPosition, unknownInput(`action ${name}`, input), instead)
   }
   for (const input of setup.required ?? []) {
     if (given.some((one) => one.name.toLowerCase() === input)) continue

@@ -1,4 +1,4 @@
-import { type FaultList, listed, quoted } from './fault-list.ts'
+import { type FaultList, listed, quoted, unknownInput } from './fault-list.ts'
 import { type Field, openNamed } from './fields.ts'
 import { readTemplates } from './values.ts'
 import type { StorageAction, StorageStep } from './workflow.ts'
@@ -55,7 +55,7 @@ export function readStorage(
     const isOther = action === 'download-artifact' && ofOtherRuns.includes(name)
     const message = isOther
       ? `${quoted(name)} is not supported: artifacts are those of this run, by their names.`
-      : `The action actions/${action} has no input ${quoted(name)} here.`
+      : unknownInput(`action actions/${action}`, name)
     faults.add(keyPosition, message, `Use ${listed(all)}.`)
   }
   for (const name of required) {

@@ -61,3 +61,30 @@ jobs: { a: { steps: [{ run: x }]${label} } }
     ),
   )
 })
+
+test('a run whose files are too large together is refused', async () => {
+  const { workflow } = parseWorkflow({ path: 'ci.yml', text: 'steps: [{ run: x }]' })
+  assert.ok(workflow)
+  const create = (count: number) =>
+    createRun(
+      {
+        repository: { id: 'r1', name: 'site', owner: 'ada' },
+        actor: { id: 'u1', username: 'ada' },
+        ...{ event: 'push', ref: 'refs/heads/main', commit: 'c'.repeat(40) },
+        ...{ inputs: {}, payload: {} },
+        sources: {
+          files: [],
+          actions: Array.from({ length: count }, (_, index) => ({
+            path: `${index}/action.yml`,
+            text: 'é'.repeat(128 * 1024),
+          })),
+          ...{ called: [], workflows: [workflow], calledWorkflows: [], faults: [], notes: [] },
+        },
+        mask: (text) => text,
+      },
+      1,
+      1,
+    )
+  await assert.rejects(create(17), { code: 'workflow_invalid', message: /4\.3 MiB together/ })
+  assert.equal(JSON.parse((await create(16)).run.sources).actions.length, 16)
+})

@@ -1,6 +1,8 @@
 import type { Principal } from '../access/principal.ts'
+import { toSize } from '../base/format.ts'
 import { newId } from '../base/ids.ts'
 import type { Json } from '../base/json.ts'
+import { Problem } from '../base/problem.ts'
 import { maskAndShorten } from '../secret-masking/mask-and-shorten.ts'
 import type { TriggerKind } from '../workflow-engine/plan.ts'
 import { isBuiltInLabel, isForeignLabel } from '../workflow-parser/runner-labels.ts'
@@ -32,10 +34,12 @@ export type RunSpec = {
 export type NewQueuedRun = { run: NewRun; groups: string[]; cancels: string[] }
 
 const nameMaxLength = 250
+// They are in the row of the run, and in the memory of its runner.
+const sourcesMaxBytes = 4 * 1024 * 1024
 
 /**
  * Creates the row of a run. Throws an ExpressionError when its name or its groups cannot be evaluated, and
- * `workflow_invalid` when its jobs have too many different permissions.
+ * `workflow_invalid` when its jobs have too many different permissions, or its files are too large together.
  */
 export async function createRun(spec: RunSpec, now: number, number: number): Promise<NewQueuedRun> {
   const { sources, repository, actor } = spec
@@ -56,11 +60,7 @@ export async function createRun(spec: RunSpec, now: number, number: number): Pro
       payload: JSON.stringify(spec.payload),
       inputs: JSON.stringify(spec.inputs),
       files: JSON.stringify(sources.files.map(({ path }) => path)),
-      sources: JSON.stringify({
-        files: sources.files,
-        actions: sources.actions,
-        called: sources.called,
-      }),
+      sources: toSourcesText(sources),
       labels: JSON.stringify(labels.filter(isSpecificLabel)),
       secretNames: secretNamesOf(workflows),
       grants: JSON.stringify(grantsOf(workflows, sources.calledWorkflows)),
@@ -75,6 +75,16 @@ export async function createRun(spec: RunSpec, now: number, number: number): Pro
     groups: groups.map(storable),
     cancels: cancels.map(storable),
   }
+}
+
+function toSourcesText({ files, actions, called }: Sources): string {
+  const bytes = [...files, ...actions, ...called].reduce(
+    (sum, { text }) => sum + Buffer.byteLength(text),
+    0,
+  )
+  if (bytes <= sourcesMaxBytes) return JSON.stringify({ files, actions, called })
+  const detail = `The workflow files of the run, with the actions and workflows that they use, have ${toSize(bytes)} together; the maximum is ${toSize(sourcesMaxBytes)}. Run fewer files at a time, or move long scripts into files of their own.`
+  throw new Problem('workflow_invalid', detail)
 }
 
 async function evaluateNames(

@@ -32,7 +32,7 @@ export function runnerRoutes(runnerService: RunnerService, ownRunner: string) {
       summary: 'Claim a run',
       description:
         'For runners. Waits for a run, and returns 204 if there is none in time. Requests about the run need ' +
-        'its `runToken`.',
+        'its `claimToken`.',
       permission: 'runner',
       isPolling: true,
       isLongLived: true,

@@ -98,7 +98,7 @@ export function createRunnerService(dependencies: Dependencies): RunnerService {
         if (!claimed) return undefined
         try {
           const plan = await toPlan(claimed.run, claimed.identities)
-          if (!signal.aborted) return { runToken: claimed.token, leaseSeconds, plan }
+          if (!signal.aborted) return { claimToken: claimed.token, leaseSeconds, plan }
           await queue.release(claimed.by, { isLoss: false, reason: 'The runner disconnected.' })
           return undefined
         } catch (error) {

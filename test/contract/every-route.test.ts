@@ -68,7 +68,7 @@ async function claimRun(owner: Client): Promise<Record<string, string>> {
   const { id = '' } = await makeRun(owner)
   const { body } = await owner.post('/runner/claim', claimBody)
   assert.equal(body.plan.runId, id)
-  return { id, token: body.runToken }
+  return { id, token: body.claimToken }
 }
 
 const archive = archiveOf('a', 'a')

@@ -13,7 +13,7 @@ export async function claim(
   if (answer.status === 204) return undefined
   if (answer.status !== 200) throw new Error(answer.text)
   const plan: Plan = answer.body.plan
-  const own = createClient(client.url, answer.body.runToken)
+  const own = createClient(client.url, answer.body.claimToken)
   const path = `/runner/runs/${plan.runId}`
   let next = 0
 

@@ -125,7 +125,7 @@ export async function startRunnerServer({ leaseSeconds = 60, mishap, port = 0 }:
         })
         run.claims += 1
         run.deadline = Date.now() + leaseSeconds * 1000
-        return send(200, { runToken: run.token, leaseSeconds, plan: run.plan })
+        return send(200, { claimToken: run.token, leaseSeconds, plan: run.plan })
       }
       await new Promise((resolve) => setTimeout(resolve, pauseMs))
     }

@@ -1,6 +1,7 @@
 import { setPriority } from 'node:os'
 import type { Duplex, Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
+import { killGroup } from '../../base/kill-group.ts'
 import type { Problem } from '../../base/problem.ts'
 import type { PlainSettings } from '../../config/settings.ts'
 import { gitCommands } from './commands.ts'
@@ -9,7 +10,6 @@ import { type GitLimits, limitExceeded } from './limit-exceeded.ts'
 import { ownerVariable } from './orphans.ts'
 import {
   type ExitStatus,
-  killGroup,
   type Limits,
   openPreforkedProcess,
   type PreforkedProcess,

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
-import { type ExitStatus, killGroup, type PreforkedProcess } from './preforked-process.ts'
+import { killGroup } from '../../base/kill-group.ts'
+import type { ExitStatus, PreforkedProcess } from './preforked-process.ts'
 import type { PipeName, SpawnReport } from './spawn-messages.ts'
 
 /** The processes of one spawn helper, as its messages report them. */
