@@ -63,9 +63,9 @@ async function findAllowed({ server, ...context }: Options): Promise<Found> {
     if (at(settings, 'network') === 'full') return { url, allowed: 'all' }
     return { url, allowed: toRules(at(settings, 'hosts')) }
   } catch (error) {
-    const isExpected = error instanceof CommandError || (error instanceof UsageError && !server)
-    if (!isExpected) throw error
-    return { unknown: error.message }
+    if (error instanceof CommandError) return { unknown: error.message }
+    if (error instanceof UsageError && server === undefined) return { unknown: error.message }
+    throw error
   }
 }
 

@@ -1,4 +1,4 @@
-/** A content of runs: a file in the data directory, or an object in the bucket of a shared store. */
+/** A file of runs: in the data directory, or an object in the bucket of a shared store. */
 export type RunFileRow = {
   id: string
   repositoryId: string
@@ -12,7 +12,7 @@ export type RunFileRow = {
   changedAt: number
 }
 
-/** An artifact of a run; its id is that of its content. */
+/** An artifact of a run; its id is that of its file. */
 export type ArtifactRow = {
   id: string
   repositoryId: string
@@ -23,7 +23,7 @@ export type ArtifactRow = {
   expiresAt: number
 }
 
-/** A cache that runs share; its id is that of its content. */
+/** A cache that runs share; its id is that of its file. */
 export type RunCacheRow = {
   id: string
   repositoryId: string

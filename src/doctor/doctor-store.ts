@@ -170,7 +170,7 @@ export async function listStoredFiles(db: Db): Promise<StoredFiles> {
 /** The first schema version with artifacts and caches. */
 const runFilesVersion = 27
 
-/** Lists the contents of artifacts and caches. */
+/** Lists the files of artifacts and caches. */
 export async function listRunFiles(
   db: Db,
 ): Promise<Pick<RunFileRow, 'id' | 'repositoryId' | 'state' | 'size'>[]> {

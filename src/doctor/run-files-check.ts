@@ -6,7 +6,7 @@ import type { Check } from './check.ts'
 import { listRunFiles } from './doctor-store.ts'
 import { counted, type Finding, fault, firstOf, ok, orOk, warning } from './finding.ts'
 
-/** Checks that the data directory has the content of every artifact and cache, and no other. */
+/** Checks that the data directory has the file of every artifact and cache, and no other. */
 export const runFilesCheck: Check = {
   id: 'run-files',
   title: 'artifacts and caches against their files',
@@ -25,7 +25,7 @@ export const runFilesCheck: Check = {
       if (bytes === size) continue
       findings.push(
         fault(
-          `The content ${id} of an artifact or cache ${bytes === undefined ? 'is missing' : `has ${bytes} bytes instead of ${size}`}.`,
+          `The file ${id} of an artifact or cache ${bytes === undefined ? 'is missing' : `has ${bytes} bytes instead of ${size}`}.`,
           'Delete it with svc artifacts delete or svc caches delete; a new run makes it again.',
         ),
       )
@@ -38,12 +38,12 @@ export const runFilesCheck: Check = {
       )
     return orOk(
       [...firstOf(findings), ...firstOf(strays)],
-      `${counted(kept.length, 'content')}, all in their places.`,
+      `${counted(kept.length, 'file')}, all in their places.`,
     )
   },
 }
 
-/** The files of contents by their ids. */
+/** The files in a folder, by their ids. */
 async function listFiles(folder: string): Promise<Map<string, { path: string; bytes: number }>> {
   const found = readdir(folder, { recursive: true, withFileTypes: true })
   const entries = (await found.catch(ignoreAbsence)) ?? []

@@ -13,7 +13,7 @@ type Options = { report: (progress: string) => void; signal: AbortSignal }
 const filesAtOnce = 500
 
 /**
- * Copies the contents of artifacts and caches from a data directory into the bucket of a shared store. It can be repeated:
+ * Copies the files of artifacts and caches from a data directory into the bucket of a shared store. It can be repeated:
  * those in the bucket are left out. Returns how many were copied.
  */
 export async function adoptRunFiles(

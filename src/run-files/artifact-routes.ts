@@ -81,7 +81,7 @@ export function artifactRoutes({ repositories, findRun, artifacts, downloads }: 
         const signal = clientSignal()
         const content = await downloads.openAs(artifact, { format, principal, signal })
         if (content) return content
-        throw new Problem('artifact_not_found', `The content of "${artifact.name}" is missing.`)
+        throw new Problem('artifact_not_found', `The file of "${artifact.name}" is missing.`)
       },
     }),
     route('DELETE', '/repos/:name/workflows/:id/artifacts/:artifact', {

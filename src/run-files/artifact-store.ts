@@ -2,7 +2,7 @@ import type { ArtifactRow } from '../database/run-file-schema.ts'
 import type { Db } from '../database/schema.ts'
 import { type MeasuredFiles, toMeasuredFiles } from './run-file-store.ts'
 
-/** An artifact with the facts of its content. */
+/** An artifact with the facts of its file. */
 export type StoredArtifact = ArtifactRow & { size: number; sha256: string }
 
 function artifactsWithFiles(db: Db) {
@@ -52,7 +52,7 @@ export async function deleteArtifact(tx: Db, id: string): Promise<boolean> {
   return row !== undefined
 }
 
-/** Deletes the artifacts of an attempt that begins again; their contents are then without reference. */
+/** Deletes the artifacts of an attempt that begins again; their files are then without reference. */
 export async function deleteArtifactsOf(
   tx: Db,
   { runId, attempt }: Pick<ArtifactRow, 'runId' | 'attempt'>,
@@ -64,7 +64,7 @@ export async function deleteArtifactsOf(
     .execute()
 }
 
-/** Deletes artifacts whose time is over; their contents are then without reference. */
+/** Deletes artifacts whose time is over; their files are then without reference. */
 export async function deleteExpiredArtifacts(db: Db, now: number): Promise<void> {
   await db.deleteFrom('artifacts').where('expiresAt', '<=', now).execute()
 }

@@ -14,7 +14,7 @@ import {
   measureArtifacts,
   type StoredArtifact,
 } from './artifact-store.ts'
-import type { Contents, SentContent } from './contents.ts'
+import type { FileLifeCycle, SentFile } from './file-life-cycle.ts'
 import type { HeldRun } from './held-run.ts'
 import { assertDeclaredSize } from './receive-file.ts'
 import { type KeptFile, markFilesDead } from './run-file-store.ts'
@@ -22,7 +22,7 @@ import { type KeptFile, markFilesDead } from './run-file-store.ts'
 /** Artifacts: files that runs keep for people and for their later jobs. */
 export type Artifacts = {
   /** Stores an artifact of a run's current attempt. Throws `artifact_exists`, `artifact_quota_exceeded` and what receiving throws. */
-  save: (run: HeldRun, wanted: WantedArtifact, content: SentContent) => Promise<KeptFile>
+  save: (run: HeldRun, wanted: WantedArtifact, sent: SentFile) => Promise<KeptFile>
   /** The artifacts that the jobs of a run can read. */
   listOfRun: (run: HeldRun) => Promise<StoredArtifact[]>
   /** The artifacts of a run, of all its attempts, oldest first. */
@@ -42,7 +42,7 @@ type WantedArtifact = {
 
 type Dependencies = {
   db: Database
-  contents: Contents
+  files: FileLifeCycle
   /** Deletes what is of less use than artifacts while the disk is nearly full. */
   makeSpace: () => Promise<void>
   settings: Pick<
@@ -56,7 +56,7 @@ type Dependencies = {
 const maxPerAttempt = 500
 
 export function createArtifacts(dependencies: Dependencies): Artifacts {
-  const { db, contents, makeSpace, settings, clock } = dependencies
+  const { db, files, makeSpace, settings, clock } = dependencies
   const { artifactMaxBytes, artifactsRepositoryMaxBytes, artifactDays, artifactMaxDays } = settings
 
   /** Throws unless an artifact may be added; returns the one that it replaces. */
@@ -95,7 +95,7 @@ export function createArtifacts(dependencies: Dependencies): Artifacts {
       await requirePlace(db, run, wanted, body.declaredBytes ?? 0)
       await makeSpace()
       const upload = { run, body, maxBytes: artifactMaxBytes, signal }
-      const saved = await contents.receive(upload, async (tx, file) => {
+      const saved = await files.receive(upload, async (tx, file) => {
         const former = await requirePlace(tx, run, wanted, file.size)
         const now = clock.now()
         if (former) {
@@ -114,7 +114,7 @@ export function createArtifacts(dependencies: Dependencies): Artifacts {
         if (!isNew) throw artifactExists(name)
         return file
       })
-      if (wanted.isOverwriting) await contents.collect()
+      if (wanted.isOverwriting) await files.collect()
       return saved
     },
 
@@ -143,7 +143,7 @@ export function createArtifacts(dependencies: Dependencies): Artifacts {
         const action = { action: 'artifact.deleted', data: { runId, name } } as const
         await recordActions(tx, now, [{ ...action, actor, repositoryId }])
       })
-      await contents.collect()
+      await files.collect()
     },
 
     expire: () => deleteExpiredArtifacts(db, clock.now()),

@@ -16,12 +16,12 @@ export const artifactTypes = {
 
 export type ArtifactFormat = keyof typeof artifactTypes
 
-// 8 MiB: what a content may ask of memory. The default levels of zstd ask for less.
+// 8 MiB: what an artifact may ask of memory. The default levels of zstd ask for less.
 const windowLogMax = 23
 
 /**
- * Converts a content while it is read. Throws `artifact_unreadable` into the stream when it is not zstd, needs much memory,
- * or has what the format does not.
+ * Converts the file of an artifact while it is read. Throws `artifact_unreadable` into the stream when it is not zstd,
+ * needs much memory, or has what the format does not.
  */
 export function convertArtifact(
   content: Readable,
@@ -39,7 +39,7 @@ async function* convert(content: Readable, format: ConvertedFormat): AsyncGenera
     yield* toFormat[format](content)
   } catch (error) {
     const reason = error instanceof ArchiveFormatError ? ` ${error.message}` : ''
-    const detail = `The content cannot be converted; get it as tar.zst.${reason}`
+    const detail = `The artifact cannot be converted; get it as tar.zst.${reason}`
     throw new Problem('artifact_unreadable', detail, { cause: error })
   }
 }

@@ -8,11 +8,11 @@ import { type ArtifactFormat, convertArtifact } from './convert-artifact.ts'
 import type { FileStorage } from './file-storage.ts'
 import type { KeptFile } from './run-file-store.ts'
 
-/** Sends contents to clients. A response ends when its client reads nothing for `SVC_GIT_STALL_SECONDS`. */
+/** Sends files to clients. A response ends when its client reads nothing for `SVC_GIT_STALL_SECONDS`. */
 export type Downloads = {
-  /** Opens a content as it is stored; undefined when it is missing. */
+  /** Opens a file as it is stored; undefined when it is missing. */
   open: (file: KeptFile, signal: AbortSignal) => Promise<Readable | undefined>
-  /** The same in a format. Throws `git_busy` when too many contents are being converted. */
+  /** The same in a format. Throws `git_busy` when too many files are being converted. */
   openAs: (file: KeptFile, wanted: Wanted) => Promise<Readable | undefined>
 }
 

@@ -12,19 +12,19 @@ import type { S3 } from '../store/s3.ts'
 import { S3Error } from '../store/s3-error.ts'
 import type { KeptFile } from './run-file-store.ts'
 
-/** Where the contents of artifacts and caches are: in the data directory, or in the bucket of a shared store. */
+/** Where the files of artifacts and caches are: in the data directory, or in the bucket of a shared store. */
 export type FileStorage = {
   /** Creates the folders, and removes what a killed server was receiving. */
   prepare: () => Promise<void>
-  /** The path at which a content is received, to be synced there. The receiver removes what is left of it. */
+  /** The path at which a file is received, to be synced there. The receiver removes what is left of it. */
   draftOf: (id: string) => string
-  /** Makes a received content durable, in its place. */
+  /** Makes a received file durable, in its place. */
   place: (file: Omit<KeptFile, 'sha256'>, signal: AbortSignal) => Promise<void>
-  /** Opens a content; undefined when it is missing. It can then be read to its end, even if it is removed. Throws `storage_full`. */
+  /** Opens a file; undefined when it is missing. It can then be read to its end, even if it is removed. Throws `storage_full`. */
   open: (file: KeptFile, signal: AbortSignal) => Promise<Readable | undefined>
-  /** Removes a content from its place. Idempotent. */
+  /** Removes a file from its place. Idempotent. */
   remove: (file: Pick<KeptFile, 'id' | 'repositoryId'>) => Promise<void>
-  /** How long a content stays after it was given up, for those who are about to open it. */
+  /** How long a file stays after it was given up, for those who are about to open it. */
   graceMs: number
 }
 
@@ -35,7 +35,7 @@ type Options = {
   freeSpace: Pick<FreeSpace, 'require'>
 }
 
-/** The folder of contents in the data directory. */
+/** The folder of these files in the data directory. */
 export const runFileFolder = 'run-files'
 
 const bucketGraceMs = 10 * 60_000
@@ -84,7 +84,7 @@ function inFolder(root: string, draftOf: FileStorage['draftOf']): Placed {
   }
 }
 
-/** The path of a content: `<last 2 of the id>/<id>`. */
+/** The path of a file: `<last 2 of the id>/<id>`. */
 export function pathInFolder(root: string, id: string): string {
   return join(root, id.slice(-2), id)
 }
@@ -97,7 +97,7 @@ async function openToRead(path: string): Promise<Readable> {
   return createReadStream(path, { fd: await openFile(path, 'r'), highWaterMark })
 }
 
-/** The key of a content in the bucket. */
+/** The key of a file in the bucket. */
 export function bucketKeyOf({ id, repositoryId }: Pick<KeptFile, 'id' | 'repositoryId'>): string {
   return `run-files/${repositoryId}/${id}`
 }
@@ -141,7 +141,7 @@ function inBucket(
         if (found.sha256 !== file.sha256)
           throw new Problem(
             'storage_unavailable',
-            `The content ${file.id} is damaged in the store.`,
+            `The run file ${file.id} is damaged in the store.`,
           )
         return await openToRead(path)
       } finally {

@@ -68,7 +68,7 @@ async function* bodyChunks(stream: Readable, signal: AbortSignal): AsyncGenerato
 }
 
 function tooLarge(maxBytes: number): Problem {
-  return new Problem('body_too_large', `The content may have at most ${maxBytes} bytes.`)
+  return new Problem('body_too_large', `The file may have at most ${maxBytes} bytes.`)
 }
 
 function incomplete(cause?: unknown): Problem {

@@ -6,7 +6,7 @@ import { type MeasuredFiles, toMeasuredFiles } from './run-file-store.ts'
 /** More would make deleting all of them, and finding one by the beginning of its key, slow. */
 export const maxCachesPerRepository = 2000
 
-/** A cache with the facts of its content. */
+/** A cache with the facts of its file. */
 export type StoredCache = RunCacheRow & { size: number; sha256: string }
 
 /** Where a cache is looked for. */
@@ -133,7 +133,7 @@ export function deleteCaches(
   return query.returning(['id', 'key', 'ref']).execute()
 }
 
-/** Deletes the caches with these ids; their contents are then without reference. */
+/** Deletes the caches with these ids; their files are then without reference. */
 export async function deleteCachesById(db: Db, ids: readonly string[]): Promise<void> {
   if (ids.length > 0) await db.deleteFrom('runCaches').where('id', 'in', ids).execute()
 }

@@ -10,8 +10,8 @@ import type { PlainSettings } from '../config/settings.ts'
 import type { Database } from '../database/database.ts'
 import type { Db } from '../database/schema.ts'
 import type { CacheScopes } from './cache-scope.ts'
-import type { Contents, SentContent } from './contents.ts'
 import type { Downloads } from './downloads.ts'
+import type { FileLifeCycle, SentFile } from './file-life-cycle.ts'
 import type { HeldRun } from './held-run.ts'
 import { assertDeclaredSize } from './receive-file.ts'
 import {
@@ -37,7 +37,7 @@ export type RunCaches = {
   save: (
     run: HeldRun,
     wanted: { key: string; version: string },
-    content: SentContent,
+    sent: SentFile,
   ) => Promise<{ isNew: boolean; size: number; sha256: string }>
   /**
    * Finds per ref a cache with the first key, or else the newest whose key begins with one of the keys, in their order. As
@@ -47,7 +47,7 @@ export type RunCaches = {
     run: HeldRun,
     wanted: { keys: readonly string[]; version: string },
   ) => Promise<StoredCache | undefined>
-  /** Opens a cache that was found, and notes its use; undefined when its content is missing. */
+  /** Opens a cache that was found, and notes its use; undefined when its file is missing. */
   open: (cache: StoredCache, signal: AbortSignal) => Promise<Readable | undefined>
   list: (
     repositoryId: string,
@@ -67,11 +67,11 @@ export type RunCaches = {
 
 type Dependencies = {
   db: Database
-  contents: Contents
+  files: FileLifeCycle
   downloads: Pick<Downloads, 'open'>
   scopes: CacheScopes
   freeSpace: Pick<FreeSpace, 'measure'>
-  /** Whether contents take space on the disk of the data directory. */
+  /** Whether files take space on the disk of the data directory. */
   isOnDisk: boolean
   settings: Pick<
     PlainSettings,
@@ -86,7 +86,7 @@ const maxEvictedAtOnce = 1000
 type Limits = { maxBytes: number; maxCount: number }
 
 export function createRunCaches(dependencies: Dependencies): RunCaches {
-  const { db, contents, downloads, scopes, freeSpace, isOnDisk, settings, clock, log } = dependencies
+  const { db, files, downloads, scopes, freeSpace, isOnDisk, settings, clock, log } = dependencies
   const maxBytes = Math.min(
     settings.cacheMaxBytes,
     settings.cachesRepositoryMaxBytes,
@@ -137,7 +137,7 @@ export function createRunCaches(dependencies: Dependencies): RunCaches {
       log.warn({ cacheId: oldest.id, freeBytes, minFreeBytes }, 'cache deleted on a full disk')
       await deleteCachesById(db, [oldest.id])
       await markFilesDead(db, [oldest.id], clock.now())
-      await contents.collect()
+      await files.collect()
     }
   }
 
@@ -153,7 +153,7 @@ export function createRunCaches(dependencies: Dependencies): RunCaches {
       if (former) return { isNew: false, size: former.size, sha256: former.sha256 }
       assertDeclaredSize(body, maxBytes)
       await makeSpace()
-      const saved = await contents.receive({ run, body, maxBytes, signal }, async (tx, file) => {
+      const saved = await files.receive({ run, body, maxBytes, signal }, async (tx, file) => {
         const now = clock.now()
         const { id, size, sha256 } = file
         const isNew = await insertCache(tx, { ...same, id, createdAt: now, usedAt: now })
@@ -162,7 +162,7 @@ export function createRunCaches(dependencies: Dependencies): RunCaches {
         else await shrink(tx, repositoryId, repositoryLimits, id)
         return { isNew, size, sha256 }
       })
-      await contents.collect()
+      await files.collect()
       return saved
     },
 
@@ -183,7 +183,7 @@ export function createRunCaches(dependencies: Dependencies): RunCaches {
 
     async open(cache, signal) {
       const content = await downloads.open(cache, signal)
-      if (!content) log.error({ cacheId: cache.id }, 'content of a cache missing')
+      if (!content) log.error({ cacheId: cache.id }, 'file of a cache missing')
       else noteUse({ id: cache.id, lastUsedAt: cache.usedAt })
       return content
     },
@@ -205,7 +205,7 @@ export function createRunCaches(dependencies: Dependencies): RunCaches {
         await recordActions(tx, now, [{ action: 'cache.deleted', actor, repositoryId, data }])
         return ids.length
       })
-      await contents.collect()
+      await files.collect()
       return count
     },
 

@@ -4,8 +4,8 @@ import type { StoredArtifact } from './artifact-store.ts'
 import type { StoredCache } from './run-cache-store.ts'
 
 const time = Type.Integer({ description: 'milliseconds since the Unix epoch' })
-const size = Type.Integer({ description: 'bytes of its content, compressed' })
-const sha256 = Type.String({ description: 'the SHA-256 of its content, in hex' })
+const size = Type.Integer({ description: 'bytes of its file, compressed' })
+const sha256 = Type.String({ description: 'the SHA-256 of its file, in hex' })
 
 /** As on GitHub: what file systems do not accept is no name. */
 export const ArtifactName = Type.String({
@@ -30,7 +30,7 @@ export const ArtifactOfRun = named(
   Type.Object({ name: Type.String(), size, sha256, createdAt: time }),
 )
 
-/** A content that was stored. */
+/** An artifact that was stored. */
 export const SavedArtifact = named(
   'SavedArtifact',
   Type.Object({ name: Type.String(), size, sha256 }),
@@ -69,7 +69,7 @@ export const Cache = named(
 
 const Usage = {
   count: Type.Integer({ description: 'how many there are' }),
-  sizeBytes: Type.Integer({ description: 'bytes of their contents together, compressed' }),
+  sizeBytes: Type.Integer({ description: 'bytes of their files together, compressed' }),
   maxBytes: Type.Integer({ description: 'the limit of the bytes' }),
 }
 

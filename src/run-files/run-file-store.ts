@@ -1,7 +1,7 @@
 import type { RunFileRow } from '../database/run-file-schema.ts'
 import type { Db } from '../database/schema.ts'
 
-/** A content that is complete. */
+/** A file that is complete. */
 export type KeptFile = Pick<RunFileRow, 'id' | 'repositoryId' | 'size' | 'sha256'>
 
 export type MeasuredFiles = { count: number; sizeBytes: number }
@@ -13,7 +13,7 @@ export function toMeasuredFiles({ count, sizeBytes }: Measured): MeasuredFiles {
 
 type Measured = { count: number | string; sizeBytes: number | string | null }
 
-/** Announces a content before it is received, so that its file is found if it is never committed. */
+/** Announces a file before it is received, so that it is found if it is never committed. */
 export async function insertOpenFile(
   db: Db,
   file: Pick<RunFileRow, 'id' | 'repositoryId' | 'node'> & { now: number },
@@ -23,7 +23,7 @@ export async function insertOpenFile(
   await db.insertInto('runFiles').values(row).execute()
 }
 
-/** Keeps a received content, in the transaction that inserts what it is; false when it was given up meanwhile. */
+/** Keeps a received file, in the transaction that inserts what it is; false when it was given up meanwhile. */
 export async function keepFile(
   tx: Db,
   { id, size, sha256, now }: Pick<RunFileRow, 'id' | 'size' | 'sha256'> & { now: number },
@@ -43,7 +43,7 @@ export async function markFilesDead(db: Db, ids: readonly string[], now: number)
   await markDead(db, now).where('id', 'in', ids).execute()
 }
 
-/** Gives up a content that was not kept. */
+/** Gives up a file that was not kept. */
 export async function abandonFile(db: Db, id: string, now: number): Promise<void> {
   await markDead(db, now).where('id', '=', id).where('state', '=', 'open').execute()
 }
@@ -58,7 +58,7 @@ export async function giveUpFilesBefore(db: Db, before: number, now: number): Pr
   await markDead(db, now).where('state', '=', 'open').where('changedAt', '<', before).execute()
 }
 
-/** Gives up contents whose artifact or cache was deleted with its run or repository. */
+/** Gives up files whose artifact or cache was deleted with its run or repository. */
 export async function giveUpUnreferenced(db: Db, now: number): Promise<void> {
   await markDead(db, now)
     .where('state', '=', 'kept')
@@ -79,7 +79,7 @@ export async function giveUpUnreferenced(db: Db, now: number): Promise<void> {
     .execute()
 }
 
-/** Lists contents of artifacts and caches after an id. */
+/** Lists files of artifacts and caches after an id. */
 export function listKeptFiles(
   db: Db,
   after: string,
@@ -95,7 +95,7 @@ export function listKeptFiles(
     .execute()
 }
 
-/** Lists contents that were given up before a time, in batches. */
+/** Lists files that were given up before a time, in batches. */
 export function listDeadFiles(
   db: Db,
   before: number,
@@ -112,7 +112,7 @@ export function listDeadFiles(
     .execute()
 }
 
-/** Deletes the row of a content whose file is removed. */
+/** Deletes the row of a file that is removed. */
 export async function deleteDeadFile(db: Db, id: string): Promise<void> {
   await db.deleteFrom('runFiles').where('id', '=', id).where('state', '=', 'dead').execute()
 }

@@ -13,8 +13,8 @@ import type { Store } from '../store/store.ts'
 import { artifactRoutes } from './artifact-routes.ts'
 import { createArtifacts } from './artifacts.ts'
 import { createCacheScopes } from './cache-scope.ts'
-import { createContents } from './contents.ts'
 import { createDownloads } from './downloads.ts'
+import { createFileLifeCycle } from './file-life-cycle.ts'
 import { createFileStorage } from './file-storage.ts'
 import type { HeldRun } from './held-run.ts'
 import { runCacheRoutes } from './run-cache-routes.ts'
@@ -55,11 +55,11 @@ export function createRunFiles(dependencies: Dependencies): RunFiles {
   const { dataDir } = settings
   const storage = createFileStorage({ dataDir, bucket: store.bucket, freeSpace })
   const downloads = createDownloads({ storage, settings })
-  const contents = createContents({ ...dependencies, storage })
+  const files = createFileLifeCycle({ ...dependencies, storage })
   const scopes = createCacheScopes({ db, git, directoryOf: store.open })
   const isOnDisk = store.bucket === undefined
-  const caches = createRunCaches({ ...dependencies, contents, downloads, scopes, isOnDisk })
-  const artifacts = createArtifacts({ ...dependencies, contents, makeSpace: caches.makeSpace })
+  const caches = createRunCaches({ ...dependencies, files, downloads, scopes, isOnDisk })
+  const artifacts = createArtifacts({ ...dependencies, files, makeSpace: caches.makeSpace })
 
   return {
     routes: [
@@ -69,12 +69,12 @@ export function createRunFiles(dependencies: Dependencies): RunFiles {
       ...runFileRoutes({ heldRun, artifacts, caches, downloads }),
     ],
 
-    prepare: contents.prepare,
+    prepare: files.prepare,
 
     async sweep() {
       await artifacts.expire()
       await caches.evict()
-      await contents.sweep()
+      await files.sweep()
     },
   }
 }

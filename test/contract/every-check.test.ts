@@ -808,14 +808,14 @@ const examples: Record<string, Example[]> = {
   ],
   'run-files': [
     {
-      when: 'the content of an artifact is missing',
+      when: 'the file of an artifact is missing',
       arrange: ({ database }) =>
         query(
           database,
           "insert into run_files values ('01m0000000000000000000000a', 'r', 'n', 'kept', 5, '', 1)",
         ),
       level: 'fault',
-      found: /^The content 01m0000000000000000000000a of an artifact or cache is missing\.$/,
+      found: /^The file 01m0000000000000000000000a of an artifact or cache is missing\.$/,
       fix: /svc artifacts delete/,
     },
     {

@@ -1,8 +1,8 @@
 import type { Migration } from './migration.ts'
 
-// `run_files` has a row for each content from before its file exists until after it is removed, so no file is unknown. It
+// `run_files` has a row for each file from before it exists until after it is removed, so none is unknown. It
 // refers to nothing, because a file outlives the rows of its repository for a while. `artifacts` and `run_caches` say what
-// the contents are; a content that neither of them has is removed.
+// the files are; one that neither of them has is removed.
 export const runFilesTables: Migration = ({ milliseconds, sequence }) => [
   `create table run_files (
     id            text primary key,

@@ -24,25 +24,25 @@ import {
   listDeadFiles,
 } from './run-file-store.ts'
 
-/** The contents of artifacts and caches. */
-export type Contents = {
+/** The files of artifacts and caches, from their upload to their removal. */
+export type FileLifeCycle = {
   /**
-   * Receives a content, makes it durable, and keeps it in the transaction in which `commit` inserts its artifact or cache.
+   * Receives a file, makes it durable, and keeps it in the transaction in which `commit` inserts its artifact or cache.
    * If one of these fails, nothing of it stays. Throws `run_not_found` when the runner has lost the run meanwhile.
    */
   receive: <T>(upload: Upload, commit: (tx: Db, file: KeptFile) => Promise<T>) => Promise<T>
   /** Prepares for a server that starts: what it was receiving when it ended is given up. */
   prepare: () => Promise<void>
-  /** Removes contents that were given up; in a bucket they stay for a while, and the sweep removes them. */
+  /** Removes files that were given up; in a bucket they stay for a while, and the sweep removes them. */
   collect: () => Promise<void>
-  /** Gives up contents that a crash or a deletion has left, and removes all that were given up. */
+  /** Gives up files that a crash or a deletion has left, and removes all that were given up. */
   sweep: () => Promise<void>
 }
 
-/** A content that is being sent. */
-export type SentContent = { body: BodyStream; signal: AbortSignal }
+/** A file that is being sent. */
+export type SentFile = { body: BodyStream; signal: AbortSignal }
 
-type Upload = SentContent & { run: HeldRun; maxBytes: number }
+type Upload = SentFile & { run: HeldRun; maxBytes: number }
 
 type Dependencies = {
   db: Database
@@ -62,7 +62,7 @@ const collectedAtOnce = 500
 // Longer than any upload, whose runner must hold its run.
 const abandonedAfterMs = 8 * dayMs
 
-export function createContents(dependencies: Dependencies): Contents {
+export function createFileLifeCycle(dependencies: Dependencies): FileLifeCycle {
   const { db, storage, node, isHeld, freeSpace, clock, faultPoint } = dependencies
   const uploads = createFairLimiter(uploadLimits)
 
@@ -79,7 +79,7 @@ export function createContents(dependencies: Dependencies): Contents {
       faultPoint('run-file.placed')
       return file
     } finally {
-      // Only this server has the draft, and another one may collect the content.
+      // Only this server has the draft, and another one may collect the file.
       await rm(path, { force: true })
     }
   }
@@ -127,7 +127,7 @@ export function createContents(dependencies: Dependencies): Contents {
     await removeDead()
   }
 
-  // A request does not wait for a bucket because of contents that others have given up.
+  // A request does not wait for a bucket because of files that others have given up.
   async function collect(): Promise<void> {
     if (storage.graceMs === 0) await removeDead()
   }

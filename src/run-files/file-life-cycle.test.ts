@@ -8,7 +8,7 @@ import { createLog } from '../base/log.ts'
 import { Problem } from '../base/problem.ts'
 import { openDatabase } from '../database/database.ts'
 import { S3Error } from '../store/s3-error.ts'
-import { createContents } from './contents.ts'
+import { createFileLifeCycle } from './file-life-cycle.ts'
 import { createFileStorage } from './file-storage.ts'
 import { abandonFile, insertOpenFile } from './run-file-store.ts'
 
@@ -20,7 +20,7 @@ const run = {
 const isProblem = (code: string) => (error: unknown) =>
   error instanceof Problem && error.code === code
 
-test('a content that was not stored in the bucket leaves no file on this server', async () => {
+test('a file that was not stored in the bucket leaves no file on this server', async () => {
   await using fixture = await createFixture()
   await assert.rejects(fixture.receive('much', 3), isProblem('body_too_large'))
   assert.deepEqual(await fixture.drafts(), [])
@@ -28,17 +28,17 @@ test('a content that was not stored in the bucket leaves no file on this server'
   assert.deepEqual(await fixture.drafts(), [])
 })
 
-test('a request does not fail because of contents of others that cannot be removed', async () => {
+test('a request does not fail because of files of others that cannot be removed', async () => {
   await using fixture = await createFixture()
-  const { db, contents } = fixture
+  const { db, files } = fixture
   await insertOpenFile(db, { id: 'other', repositoryId: 'r', node: 'there', now: 1 })
   await abandonFile(db, 'other', 1)
   await assert.rejects(fixture.receive('much', 3), isProblem('body_too_large'))
-  await contents.collect()
-  await assert.rejects(contents.sweep(), isProblem('storage_unavailable'))
+  await files.collect()
+  await assert.rejects(files.sweep(), isProblem('storage_unavailable'))
 })
 
-test('copies of contents in the bucket need space on this server, all that are made at once together', async () => {
+test('copies of files in the bucket need space on this server, all that are made at once together', async () => {
   await using folder = await temporaryFolder()
   const required: number[] = []
   const isCopied = Promise.withResolvers<{ sha256: string }>()
@@ -57,7 +57,8 @@ test('copies of contents in the bucket need space on this server, all that are m
     },
   })
   const { signal } = new AbortController()
-  const open = (size: number) => storage.open({ id: 'i', repositoryId: 'r', sha256: '', size }, signal)
+  const open = (size: number) =>
+    storage.open({ id: 'i', repositoryId: 'r', sha256: '', size }, signal)
   const first = open(20)
   await assert.rejects(open(20), isProblem('storage_full'))
   isCopied.reject(new S3Error('absent', 'gone'))
@@ -66,7 +67,7 @@ test('copies of contents in the bucket need space on this server, all that are m
   assert.deepEqual(required, [20, 40, 30])
 })
 
-/** Contents in a bucket that does not work. */
+/** Files in a bucket that does not work. */
 async function createFixture() {
   await using starting = new AsyncDisposableStack()
   const { path: dataDir } = starting.use(await temporaryFolder())
@@ -75,26 +76,30 @@ async function createFixture() {
   starting.defer(() => db.destroy())
   const fail = () => Promise.reject(new S3Error('unavailable', 'no response'))
   const freeSpace = { require: async () => {} }
-  const contents = createContents({
+  const files = createFileLifeCycle({
     db,
-    storage: createFileStorage({ dataDir, bucket: { put: fail, getToFile: fail, delete: fail }, freeSpace }),
+    storage: createFileStorage({
+      dataDir,
+      bucket: { put: fail, getToFile: fail, delete: fail },
+      freeSpace,
+    }),
     node: 'here',
     isHeld: async () => true,
     freeSpace,
     clock: { now: () => Date.now() },
     faultPoint: () => {},
   })
-  await contents.prepare()
+  await files.prepare()
   const resources = starting.move()
   return {
     db,
-    contents,
+    files,
     drafts: () => readdir(join(dataDir, 'run-files', 'incoming')),
     receive(text: string, maxBytes: number) {
       const open = () => Readable.from([Buffer.from(text)], { objectMode: false })
       const body = { declaredBytes: undefined, open }
       const { signal } = new AbortController()
-      return contents.receive({ run, body, maxBytes, signal }, async () => {})
+      return files.receive({ run, body, maxBytes, signal }, async () => {})
     },
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   }
