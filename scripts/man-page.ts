@@ -20,6 +20,7 @@ export function manPage(): string {
       err: () => {},
       interruption: () => new AbortController().signal,
       read: async () => Buffer.alloc(0),
+      keyboard: () => Promise.reject(new Error('No command runs.')),
       ask: undefined,
       askHidden: undefined,
       progress: () => {},

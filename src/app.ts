@@ -207,6 +207,8 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
     store,
     freeSpace,
     idTokens,
+    refresh: (principal) => refresh(principal),
+    vault,
     baseUrl: () => address.http,
     settings,
     clock,

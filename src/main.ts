@@ -45,6 +45,7 @@ const terminal: Terminal = {
   err: (text) => process.stderr.write(text),
   interruption,
   read,
+  keyboard: async () => (await import('./commands/keyboard.ts')).openKeyboard(process),
   ask: process.stdin.isTTY ? ask : undefined,
   askHidden: process.stdin.isTTY ? askHidden : undefined,
   progress: showProgress,

@@ -39,7 +39,7 @@ const rows = [
     'event-log',
     'mcp', // operations of the other features, by the table of routes
   ], // features: they do not know each other; events join them
-  ['secrets', 'leak-guard', 'run-files', 'id-tokens'],
+  ['secrets', 'leak-guard', 'run-files', 'run-shells', 'id-tokens'],
   ['repositories'], // what all features are about
   ['store'], // where repositories are durable
   ['sessions'], // people who have logged in, with a token or a key

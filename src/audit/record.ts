@@ -18,6 +18,15 @@ type ActionData = {
     subject: string
     audience: string | null
   }
+  'run_shell.opened': { runId: string; shellId: string; job: string }
+  'run_shell.closed': {
+    runId: string
+    shellId: string
+    seconds: number
+    exitCode: number | null
+    /** Why it ended, if not by itself. */
+    reason: string
+  }
   'artifact.deleted': { runId: string; name: string }
   'cache.deleted': { key: string | null; ref: string | null; count: number }
   'webhook.pinged': { webhookId: string; deliveryId: string }
@@ -40,6 +49,8 @@ const otherActions = [
   'run.rerun',
   'run.cancelled',
   'id_token.issued',
+  'run_shell.opened',
+  'run_shell.closed',
   'artifact.deleted',
   'cache.deleted',
   'webhook.pinged',

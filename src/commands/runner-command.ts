@@ -50,6 +50,7 @@ export async function startRunner(flags: RunnerCommandOptions, options: Options)
     folder: flags.folder === undefined ? defaultFolder(environment) : resolve(flags.folder),
     jobs: toJobs(flags.jobs) ?? settings.runnerJobs ?? availableParallelism(),
     sandbox: toSandboxOptions(settings),
+    failedWorkspaceMs: settings.failedWorkspaceSeconds * 1000,
     idleMs: undefined,
     path,
     version,

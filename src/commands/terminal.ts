@@ -1,3 +1,5 @@
+import type { Keyboard } from './keyboard.ts'
+
 /** Input and output of a command. */
 export type Terminal = {
   out: (text: string | Uint8Array) => void
@@ -9,6 +11,8 @@ export type Terminal = {
   interruption: () => AbortSignal
   /** Reads standard input, up to a length that no valid input exceeds. */
   read: () => Promise<Buffer>
+  /** Standard input of an interactive command. */
+  keyboard: () => Promise<Keyboard>
   /** Prompts the user; undefined when standard input is not a terminal. */
   ask: ((question: string) => Promise<string>) | undefined
   /** Prompts without echo. */

@@ -78,6 +78,14 @@ export const workflowSettings = {
     fallback: '512',
     parse: wholeNumber(16, 100_000),
   } satisfies Setting<number>,
+  failedWorkspaceSeconds: {
+    variable: 'SVC_FAILED_WORKSPACE_SECONDS',
+    description:
+      'Seconds after a failed run for which its runner keeps the workspaces of failed jobs, for `svc runs shell`; 0 for none. A runner keeps at most 3, and removes them when it ends or the disk has little space.',
+    accepts: 'seconds from 0 to 86400',
+    fallback: '900',
+    parse: wholeNumber(0, 86_400),
+  } satisfies Setting<number>,
   stepFileMaxBytes: {
     variable: 'SVC_STEP_FILE_MAX',
     description: 'Maximum size of a file that a workflow step writes.',

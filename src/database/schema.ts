@@ -5,6 +5,7 @@ import type { MaintenanceRow } from './maintenance-schema.ts'
 import type { PushTable } from './push-schema.ts'
 import type { RunAnnotationRow } from './run-annotation-schema.ts'
 import type { ArtifactRow, RunCacheRow, RunFileRow } from './run-file-schema.ts'
+import type { FailedWorkspaceRow, RunShellBytesRow, RunShellRow } from './run-shell-schema.ts'
 import type { LoginCodeRow, SessionRow } from './session-schema.ts'
 import type { NodeRow, PackRow, RefRow, UploadRow } from './shared-store-schema.ts'
 import type {
@@ -49,6 +50,9 @@ export type Schema = {
   artifacts: ArtifactRow
   runCaches: RunCacheRow
   jobTokens: JobTokenRow
+  failedWorkspaces: FailedWorkspaceRow
+  runShells: RunShellRow
+  runShellBytes: RunShellBytesRow
   signingKeys: SigningKeyRow
   webhooks: WebhookTable
   webhookSecrets: WebhookSecretRow

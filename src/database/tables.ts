@@ -94,6 +94,14 @@ export const tables: readonly Table[] = [
   { name: 'artifacts', key: ['id'], owner: 'run-files', isTransient: true },
   { name: 'run_caches', key: ['id'], owner: 'run-files', isTransient: true },
   { name: 'job_tokens', key: ['token_hash'], owner: 'workflows', isTransient: true },
+  { name: 'failed_workspaces', key: ['id'], owner: 'run-shells', isTransient: true },
+  { name: 'run_shells', key: ['id'], owner: 'run-shells', isTransient: true },
+  {
+    name: 'run_shell_bytes',
+    key: ['shell_id', 'direction', 'start'],
+    owner: 'run-shells',
+    isTransient: true,
+  },
   { name: 'signing_keys', key: ['id'], owner: 'id-tokens', isTransient: true },
   { name: 'webhooks', key: ['id'], owner: 'webhooks', readers: { ...byDoctor, ...byMetrics } },
   {

@@ -64,6 +64,7 @@ export type Repositories = {
     principal: Principal,
     repository: Pick<Repository, 'id'>,
     permission: Permission,
+    need?: Need,
   ) => Promise<Repository>
   describe: (repository: RepositoryFields) => Promise<RepositoryDescription>
   /** The repositories that a principal can see, oldest first. */
@@ -248,7 +249,8 @@ export function createRepositories(dependencies: Dependencies): Repositories {
       return failed
     },
 
-    reopen: (principal, { id }, permission) => openBy({ id }, principal, permission, 'member'),
+    reopen: (principal, { id }, permission, need = 'member') =>
+      openBy({ id }, principal, permission, need),
 
     describe,
 

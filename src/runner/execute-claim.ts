@@ -30,8 +30,10 @@ export async function executeClaim(
   try {
     await executeAndReport(claim, tools, connection, stop)
     log.info(context, 'run ended')
+    tools.failedWorkspaces.onRunEnd(claim.plan, true)
     return true
   } catch (error) {
+    tools.failedWorkspaces.onRunEnd(claim.plan, false)
     await abandon(error)
     return error instanceof RunLostError || error instanceof StoppingError
   }

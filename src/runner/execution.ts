@@ -7,6 +7,7 @@ import type { RunnerContext } from '../workflow-engine/contexts.ts'
 import { executeRun } from '../workflow-engine/execute-run.ts'
 import type { RunEntry } from '../workflow-engine/plan.ts'
 import { checkOut } from './check-out.ts'
+import type { FailedWorkspaces } from './failed-workspaces.ts'
 import type { RunConnection } from './run-connection.ts'
 import { fetchSource } from './run-source.ts'
 import type { RunnerFolder } from './runner-folder.ts'
@@ -19,6 +20,7 @@ export type RunTools = {
   folder: RunnerFolder
   sandbox: Sandbox
   jobLimit: Semaphore
+  failedWorkspaces: FailedWorkspaces
   /** For the `runner` context. */
   runner: RunnerContext
   /** Maximum size of a commit's pack. */
@@ -40,6 +42,7 @@ type Execution = {
 export async function execute(claim: Claim, tools: RunTools, execution: Execution): Promise<void> {
   const { plan } = claim
   const { folder, sandbox, jobLimit, runner, sourceMaxBytes, freeSpaceMinBytes } = tools
+  const { failedWorkspaces } = tools
   const { connection, report, cancel, kill } = execution
   await using place = await folder.forRun()
   const done = new AbortController()
@@ -63,6 +66,7 @@ export async function execute(claim: Claim, tools: RunTools, execution: Executio
       signal: cancel,
       kill,
       storage: createServerStorage(connection),
+      keepFailed: failedWorkspaces.keeperOf(plan, connection),
       checkOut: (workspace, signal) =>
         checkOut({ workspace, plan, pack, path: runner.path, signal }),
     })

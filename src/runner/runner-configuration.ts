@@ -11,6 +11,7 @@ export type RunnerConfiguration = {
   folder: string
   jobs: number
   sandbox: RunnerSandboxOptions
+  failedWorkspaceMs: number
   idleMs: number
   path: string
   version: string

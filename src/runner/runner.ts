@@ -10,6 +10,7 @@ import { createToolset } from '../tool-cache/toolset.ts'
 import { toRunnerArchitecture } from '../workflow-engine/contexts.ts'
 import { createClaims } from './claims.ts'
 import { executeClaim, StoppingError } from './execute-claim.ts'
+import { createFailedWorkspaces } from './failed-workspaces.ts'
 import { acquireRunnerFolder } from './runner-folder.ts'
 import type { RunnerSandboxOptions } from './sandbox-options.ts'
 import { createServerClient } from './server-client.ts'
@@ -28,7 +29,9 @@ export type RunnerOptions = {
   /** The maximum number of concurrent jobs. */
   jobs: number
   sandbox: RunnerSandboxOptions
-  /** The runner exits after this time without a run; undefined for never. */
+  /** How long the workspaces of failed jobs are kept after their run; 0 for none. */
+  failedWorkspaceMs: number
+  /** The runner exits after this time without a run or a kept workspace; undefined for never. */
   idleMs: number | undefined
   /** Directories of programs, in the format of PATH. */
   path: string
@@ -74,8 +77,23 @@ export async function runRunner(options: RunnerOptions): Promise<void> {
   const client = createServerClient(server)
   const runner = { name, version, labels, isolation }
   const claims = createClaims({ client, server, token, runner, log })
+  const idle = watchIdleness(idleMs)
+  const running = createTaskGroup()
+  const onIdle = () => {
+    if (running.size() === 0 && failedWorkspaces.size() === 0) idle.begin()
+  }
+  const failedWorkspaces = createFailedWorkspaces({
+    keptMs: options.failedWorkspaceMs,
+    folder: folder.workspaces,
+    freeSpaceMinBytes,
+    request: (path, body, limits) =>
+      client.request({ method: 'POST', path, token, body: JSON.stringify(body), ...limits }),
+    log,
+    onEmpty: onIdle,
+  })
   const tools = {
     client,
+    failedWorkspaces,
     folder,
     sandbox,
     jobLimit: createSemaphore(jobs),
@@ -88,9 +106,7 @@ export async function runRunner(options: RunnerOptions): Promise<void> {
   const onStop = () => stop.abort(new StoppingError('The runner is stopping.'))
   if (signal.aborted) onStop()
   signal.addEventListener('abort', onStop)
-  const idle = watchIdleness(idleMs)
   const ending = AbortSignal.any([stop.signal, idle.signal])
-  const running = createTaskGroup()
   // With a full disk, for instance, it would claim and fail one run after another.
   const recovery = createBackoff(recoveryBackoff)
   let isFit = true
@@ -104,27 +120,27 @@ export async function runRunner(options: RunnerOptions): Promise<void> {
         isFit = fit
         if (fit) recovery.reset()
       })
-      void running.add(work).then(() => {
-        if (running.size() === 0) idle.begin()
-      })
+      void running.add(work).then(onIdle)
     }
   } catch (error) {
     if (!(error instanceof StoppingError)) throw error
   } finally {
     await running.settled()
+    await failedWorkspaces[Symbol.asyncDispose]()
     idle.end()
     client.close()
     signal.removeEventListener('abort', onStop)
   }
 }
 
-/** A signal that is aborted after a period without runs. */
+/** A signal that is aborted after a period without runs and kept workspaces. */
 function watchIdleness(idleMs: number | undefined) {
   const idle = new AbortController()
   let timer: NodeJS.Timeout | undefined
   const watch = {
     signal: idle.signal,
     begin(): void {
+      clearTimeout(timer)
       const onTime = () => idle.abort(new StoppingError('The runner was idle.'))
       if (idleMs !== undefined) timer = setTimeout(onTime, idleMs)
     },

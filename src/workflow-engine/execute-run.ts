@@ -9,6 +9,7 @@ import { afterTime, type Cancellation, createCancellation, onAbort } from './can
 import type { RunnerContext } from './contexts.ts'
 import { secretValues } from './debugging.ts'
 import { createEntryEmitter } from './entry-emitter.ts'
+import type { KeepFailed } from './failed-workspace.ts'
 import { concludeRun } from './job-graph.ts'
 import type { Conclusion, Plan, RunEntry } from './plan.ts'
 import { runFile } from './run-file.ts'
@@ -24,6 +25,8 @@ type Options = {
   runner: RunnerContext
   checkOut: CheckOut
   storage: RunStorage
+  /** By default the workspaces of all jobs are removed. */
+  keepFailed?: KeepFailed
   /** Limits the concurrent jobs of all runs of a runner. */
   jobLimit: Semaphore
   /** Receives the entries in order. Its promise is the backpressure on a step's output; a rejection ends the run. */

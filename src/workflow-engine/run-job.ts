@@ -8,7 +8,9 @@ import { afterTime, type Cancellation, createCancellation, onAbort } from './can
 import { type Contexts, runnerContext, scopeOf } from './contexts.ts'
 import { evaluateOutputs } from './evaluate-outputs.ts'
 import { evaluateEnvironment, evaluateNumber } from './evaluate-settings.ts'
+import type { CommandSetting } from './failed-workspace.ts'
 import { createHashFiles } from './hash-files.ts'
+import { isFailure } from './job-graph.ts'
 import { networkAccessOf } from './job-network-access.ts'
 import type { Conclusion } from './plan.ts'
 import type { PlannedJob } from './plan-job.ts'
@@ -49,10 +51,16 @@ export async function runJob(options: RunOptions): Promise<JobEnd> {
             const text = `The job exceeded its time limit of ${toDuration(minutes * minuteMs)}.`
             cancellation.cancel({ conclusion: 'timed_out', text })
           })
-    await using workspace = disposeOnce(await run.sandbox.openWorkspace())
+    await using owned = new AsyncDisposableStack()
+    const workspace = owned.use(disposeOnce(await run.sandbox.openWorkspace()))
     // Disposing the workspace kills the processes in it.
     using _killListener = onAbort(cancellation.killSignal, () => void disposeQuietly(workspace))
-    return await runInWorkspace(options, workspace)
+    const { end, setting } = await runInWorkspace(options, workspace)
+    if (setting && isFailure(end.conclusion) && !cancellation.killSignal.aborted) {
+      const failed = { job: run.masker.mask(planned.name), workspace, setting }
+      if (await run.keepFailed?.(failed)) owned.move()
+    }
+    return end
   } catch (error) {
     const why = cancellation.why()
     if (cancellation.cancelSignal.aborted && why)
@@ -64,7 +72,7 @@ export async function runJob(options: RunOptions): Promise<JobEnd> {
 async function runInWorkspace(
   { run, owner, job, planned, cancellation }: RunOptions,
   workspace: Workspace,
-): Promise<JobEnd> {
+): Promise<{ end: JobEnd; setting: CommandSetting | undefined }> {
   const { workflow, secrets } = owner
   const contexts: Contexts = { ...planned.contexts, runner: runnerContext(run.runner, workspace) }
   const workflowEnv = evaluateEnvironment(workflow.env, scopeOf(contexts))
@@ -84,6 +92,8 @@ async function runInWorkspace(
     network: networkAccessOf(run.sandbox, networkOf(owner, job)),
     lengthLeft: stepStateMaxLength,
     hashFiles: createHashFiles(workspace),
+    lastSetting: undefined,
+    failedSetting: undefined,
     states: new Map(),
     postSteps: [],
   }
@@ -112,7 +122,8 @@ async function runInWorkspace(
     outputs: job.outputs,
     scope: scopeOf({ ...contexts, env: running.env, steps: list.results }),
   })
-  return { conclusion, outputs, fault: why?.text ?? '' }
+  const end: JobEnd = { conclusion, outputs, fault: why?.text ?? '' }
+  return { end, setting: running.failedSetting }
 }
 
 function disposeOnce(workspace: Workspace): Workspace {

@@ -6,6 +6,7 @@ import type { AnnotationLimits } from './annotations.ts'
 import type { Cancellation } from './cancellation.ts'
 import type { RunnerContext } from './contexts.ts'
 import type { Emit } from './entry-emitter.ts'
+import type { KeepFailed } from './failed-workspace.ts'
 import type { Plan } from './plan.ts'
 import type { RunStorage } from './run-storage.ts'
 
@@ -20,6 +21,7 @@ export type RunState = {
   jobLimit: Semaphore
   checkOut: CheckOut
   storage: RunStorage
+  keepFailed?: KeepFailed
   masker: Masker
   emit: Emit
   /** Keyed by folder. */

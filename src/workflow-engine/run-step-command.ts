@@ -1,5 +1,6 @@
 import type { Json } from '../base/json.ts'
 import { proxyUrl } from '../sandbox/network-namespace.ts'
+import type { CommandSetting } from './failed-workspace.ts'
 import { createHashFiles } from './hash-files.ts'
 import { applyEffects, type RunningJob } from './running-job.ts'
 import { type StepEnd, stepEndOf } from './step-end.ts'
@@ -32,8 +33,7 @@ export async function runStepCommand(options: Options): Promise<StepEnd> {
   if (line !== undefined) await output.noteOnce(`${line}\n`)
   const isProxied = typeof hosts !== 'string'
   const files = openStepFiles(workspace, number, script)
-  const commandEnd = await workspace.run({
-    command: command(files),
+  const setting: CommandSetting = {
     env: stepVariables({
       plan: run.plan,
       github: { ...github, ...files.github },
@@ -52,6 +52,11 @@ export async function runStepCommand(options: Options): Promise<StepEnd> {
       network: { rules: hosts, log: (text: string) => output.note(`${text}\n`) },
     }),
     ...(hosts === 'none' && { network: hosts }),
+  }
+  running.lastSetting = setting
+  const commandEnd = await workspace.run({
+    ...setting,
+    command: command(files),
     timeoutMs,
     signal,
     onOutput: (bytes) => output.push(bytes),

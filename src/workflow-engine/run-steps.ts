@@ -23,7 +23,10 @@ export async function runSteps(
   for (const planned of steps) {
     const { conclusion, end } = await runStep(running, list, planned)
     const { step } = planned
-    if (isFailure(conclusion)) list.failed ??= conclusion
+    if (isFailure(conclusion)) {
+      list.failed ??= conclusion
+      if (!list.continuesOnError) running.failedSetting ??= running.lastSetting
+    }
     if (step.id === undefined) continue
     const { outputs } = end
     list.results[step.id] = {

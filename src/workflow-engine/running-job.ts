@@ -4,6 +4,7 @@ import type { Scope } from '../workflow-parser/scope.ts'
 import type { Defaults, Job, Step, Template, Workflow } from '../workflow-parser/workflow.ts'
 import type { Cancellation } from './cancellation.ts'
 import type { Contexts } from './contexts.ts'
+import type { CommandSetting } from './failed-workspace.ts'
 import type { JobNetworkAccess } from './job-network-access.ts'
 import type { JobIdentity } from './plan.ts'
 import type { PlannedJob } from './plan-job.ts'
@@ -32,6 +33,9 @@ export type RunningJob = {
   /** Characters that steps may still set in variables, PATH folders and outputs. */
   lengthLeft: number
   hashFiles: Scope['hashFiles']
+  /** The setting of the last command, and of that which made the job fail. */
+  lastSetting: CommandSetting | undefined
+  failedSetting: CommandSetting | undefined
   /** What the programs of an action have saved for one another. */
   states: Map<PlannedStep, Record<string, string>>
   /** In the order in which they were added. */

@@ -6,6 +6,7 @@ import type { Notifier } from '../concurrency/notifier.ts'
 import type { Database } from '../database/database.ts'
 import type { RunConclusion } from '../database/schema.ts'
 import { deleteArtifactsOf } from '../run-files/artifact-store.ts'
+import { deleteFailedWorkspaces } from '../run-shells/failed-workspace-store.ts'
 import {
   type Claimant,
   type Claimed,
@@ -106,6 +107,7 @@ export function createQueue(dependencies: Dependencies): Queue {
       const attempt = { runId: run.id, attempt: run.attempt }
       await deleteJobsAndSteps(tx, attempt)
       await deleteArtifactsOf(tx, attempt)
+      await deleteFailedWorkspaces(tx, attempt)
       await detachLog(tx, attempt)
       await addLog(tx, queued, [
         { step: null, prefix: '', text: `${reason} The run is queued again.\n` },

@@ -176,6 +176,16 @@ export const Run = named(
           annotations: Type.Array(Annotation, {
             description: 'the errors that the step reported (`::error::`), at most 10',
           }),
+          workspaces: Type.Array(
+            Type.Object({
+              job: text,
+              keptUntil: Type.Integer({
+                description:
+                  'when its runner removes it, or earlier if it needs the space; in milliseconds since the Unix epoch',
+              }),
+            }),
+            { description: 'workspaces of failed jobs in which a shell can be opened' },
+          ),
           lastGreenRun: orNull(
             Type.Object({
               id: text,

@@ -5,6 +5,7 @@ import type { EventData } from '../events/events.ts'
 import { gitCommands } from '../git/process/commands.ts'
 import type { Git } from '../git/process/git-process.ts'
 import type { RunSummary } from '../github-payloads/reported-run.ts'
+import { listFailedWorkspaces } from '../run-shells/failed-workspace-store.ts'
 import { listAnnotations, listAnnotationsOfCommit } from './run-annotation-store.ts'
 import { toShownAnnotation } from './run-annotations.ts'
 import { listJobs, listNamedJobs, listSteps, measureSteps, type NamedJob } from './run-job-store.ts'
@@ -49,7 +50,11 @@ export function createRunViews({ db, git }: Dependencies) {
   async function failureOf(
     run: ListedRun,
     repository: RepositoryPath,
-    { steps, annotations }: { steps: StepSummary[]; annotations: ShownAnnotation[] },
+    {
+      steps,
+      annotations,
+      workspaces,
+    }: { steps: StepSummary[]; annotations: ShownAnnotation[]; workspaces: KeptWorkspace[] },
   ) {
     if (run.conclusion !== 'failure' && run.conclusion !== 'timed_out') return null
     const failed = steps.find(
@@ -66,6 +71,7 @@ export function createRunViews({ db, git }: Dependencies) {
       annotations: annotations.filter(
         ({ step, level }) => level === 'error' && step === failed?.number,
       ),
+      workspaces,
       lastGreenRun: green
         ? {
             id: green.id,
@@ -78,6 +84,16 @@ export function createRunViews({ db, git }: Dependencies) {
         ? await commitsBetween(repository.path, green.commitId, run.commitId)
         : [],
     }
+  }
+
+  /** The workspaces in which shells can be opened. */
+  async function workspacesOf(run: ListedRun): Promise<KeptWorkspace[]> {
+    const { completedAt } = run
+    if (completedAt === null) return []
+    const rows = await listFailedWorkspaces(db, attemptOf(run))
+    return rows.flatMap(({ job, keptMs, removedAt }) =>
+      removedAt === null ? [{ job, keptUntil: completedAt + keptMs }] : [],
+    )
   }
 
   // Empty when one of the commits no longer exists.
@@ -181,7 +197,11 @@ export function createRunViews({ db, git }: Dependencies) {
         attempts: attempts.map(toAttempt),
         annotations,
         logBytes: isLatest ? logBytes : null,
-        failure: await failureOf(run, repository, { steps, annotations }),
+        failure: await failureOf(run, repository, {
+          steps,
+          annotations,
+          workspaces: isLatest ? await workspacesOf(run) : [],
+        }),
       }
     },
   }
@@ -201,6 +221,9 @@ function toFormer(latest: ListedRun, attempts: RunAttemptRow[], attempt: number)
   const { logBytes: _, ...state } = row
   return { ...latest, ...state, status: 'completed' }
 }
+
+/** The workspace of a failed job; `keptUntil` is when it is removed, unless a shell runs in it. */
+type KeptWorkspace = { job: string; keptUntil: number }
 
 type OfAttempt = { runId: string; attempt: number }
 

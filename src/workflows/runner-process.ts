@@ -129,6 +129,7 @@ export function toOrders({ url, token, settings, path, version }: Options): Runn
     folder: runnerFolder(settings.dataDir),
     jobs: settings.runnerJobs ?? availableParallelism(),
     sandbox: toSandboxOptions(settings),
+    failedWorkspaceMs: settings.failedWorkspaceSeconds * 1000,
     idleMs,
     path,
     version,

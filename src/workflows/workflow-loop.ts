@@ -4,6 +4,7 @@ import type { Log } from '../base/log.ts'
 import type { Notifier } from '../concurrency/notifier.ts'
 import { createPoller, type Poller } from '../concurrency/poller.ts'
 import type { Database } from '../database/database.ts'
+import type { RunShells } from '../run-shells/run-shells.ts'
 import type { AwaitedRuns } from './awaited-runs.ts'
 import type { Queue } from './run-queue.ts'
 import { deleteOldRuns } from './run-store.ts'
@@ -14,6 +15,7 @@ type Options = {
   triggers: TriggerService
   queue: Queue
   awaitedRuns: Pick<AwaitedRuns, 'sweep'>
+  shells: Pick<RunShells, 'sweep'>
   changes: Notifier
   keptDays: number
   clock: Clock
@@ -30,7 +32,7 @@ const pruneBatchSize = 500
 
 /** Starts the background loop: handles pushes, starts due schedules, takes back lost runs, and prunes old runs. */
 export function startWorkflowLoop(options: Options): Poller {
-  const { db, triggers, queue, awaitedRuns, changes, keptDays, clock, log } = options
+  const { db, triggers, queue, awaitedRuns, shells, changes, keptDays, clock, log } = options
   let nextScheduleAt = 0
   let nextPruneAt = 0
 
@@ -51,6 +53,7 @@ export function startWorkflowLoop(options: Options): Poller {
     await attempt('starting due schedules failed', triggers.startDue)
     await attempt('cancelling runs of refused pushes failed', awaitedRuns.sweep)
     await attempt('taking back lost runs failed', () => queue.sweep())
+    await attempt('ending lost shells failed', shells.sweep)
     if (now < nextPruneAt) return
     nextPruneAt = now + pruneIntervalMs
     await attempt('pruning old runs failed', async () => {

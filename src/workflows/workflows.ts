@@ -19,7 +19,9 @@ import type { Nodes } from '../nodes/nodes.ts'
 import { createSharedNotifier } from '../nodes/shared-notifier.ts'
 import type { Repositories } from '../repositories/repositories.ts'
 import { createRunFiles } from '../run-files/run-files.ts'
+import { createRunShells } from '../run-shells/run-shells.ts'
 import type { Store } from '../store/store.ts'
+import type { Vault } from '../vault/vault.ts'
 import { createChecker } from '../workflow-parser/checker.ts'
 import { type AwaitedRuns, createAwaitedRuns } from './awaited-runs.ts'
 import { createFollowRun } from './follow-run.ts'
@@ -88,8 +90,11 @@ type Dependencies = {
   store: Pick<Store, 'open' | 'bucket' | 'shared'>
   freeSpace: FreeSpace
   idTokens: Pick<IdTokens, 'issue'>
+  /** Returns a principal as of now; undefined when its token was deleted or has expired. */
+  refresh: (principal: Principal) => Promise<Principal | undefined>
   baseUrl: () => string
   settings: Settings
+  vault: () => Promise<Vault>
   clock: Clock
   faultPoint: FaultPoint
   log: Log
@@ -173,14 +178,16 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
     },
   })
   const logs = createLogReader({ db, changes })
+  const heldRun = async ({ id: ownId, claim: tokenHash = '' }: Principal, id: string) => {
+    if (ownId !== id) throw new Problem('run_not_found', 'This token belongs to another run.')
+    return { ...(await queue.held({ id, tokenHash })), tokenHash }
+  }
+  const shells = createRunShells({ ...dependencies, findRun: runs.find, heldRun })
   const runFiles = createRunFiles({
     ...dependencies,
     node: nodes.own,
     findRun: runs.find,
-    async heldRun({ id: ownId, claim: tokenHash = '' }, id) {
-      if (ownId !== id) throw new Problem('run_not_found', 'This token belongs to another run.')
-      return { ...(await queue.held({ id, tokenHash })), tokenHash }
-    },
+    heldRun,
     isHeld: async (tx, { tokenHash }) => (await findRunByToken(tx, tokenHash)) !== undefined,
   })
   const secret = new Sensitive(`${runnerPrefix}${randomBytes(24).toString('base64url')}`)
@@ -192,6 +199,7 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
     routes: [
       ...runRoutes({ repositories, runs, views, logs }),
       ...runFiles.routes,
+      ...shells.routes,
       ...runnerRoutes(runnerService, ownRunner),
       ...stepNetworkRoutes({ settings }),
       ...idTokenRoutes(createIssueIdToken({ db, idTokens, clock })),
@@ -223,7 +231,10 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
 
     runAwaited: awaitedRuns.run,
 
-    endRuns: runs.endAll,
+    async endRuns(repositoryId) {
+      await shells.endOf(repositoryId)
+      await runs.endAll(repositoryId)
+    },
 
     hasWork: async () => (await countUnfinished(db)).some(({ status }) => status === 'queued'),
 
@@ -232,6 +243,7 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
     async recover() {
       await awaitedRuns.sweep()
       await queue.sweep(ownRunner)
+      await shells.onRunnerLost(ownRunner)
     },
 
     start(runner) {
@@ -240,6 +252,7 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
         triggers,
         queue,
         awaitedRuns,
+        shells,
         changes,
         keptDays: settings.runsKeptDays,
         clock,

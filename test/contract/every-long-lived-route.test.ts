@@ -7,11 +7,12 @@ import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { newId } from '../../src/base/ids.ts'
 import { until } from '../support/condition.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'
 import { cloneBody, gitHeaders } from '../support/raw-git.ts'
 import { connectRaw, parseAnswer } from '../support/raw-http.ts'
-import { mustClaim } from '../support/run-by-hand.ts'
+import { mustClaim, wholeRun } from '../support/run-by-hand.ts'
 import { put } from '../support/run-files.ts'
 import type { Client } from '../support/service.ts'
 import { oneStep, pushFiles } from '../support/workflow-site.ts'
@@ -173,6 +174,52 @@ const cases: Record<string, Case[]> = {
         }),
     },
   ],
+  'GET /repos/:name/workflows/:id/shells/:shell/output': [
+    {
+      losses: ofRepository,
+      open: async (scene) =>
+        poll(scene, 'GET', `${await openShell(scene, scene.member)}/output?wait=10`),
+    },
+  ],
+  'POST /repos/:name/workflows/:id/shells/:shell/input': [
+    {
+      losses: ofRepository,
+      async open(scene) {
+        const path = `${await openShell(scene, scene.member)}/input`
+        return poll(scene, 'POST', path, await fillWindow(scene.member, path))
+      },
+    },
+  ],
+  'POST /runner/shells/claim': [
+    {
+      losses: ofToken,
+      open: (scene) =>
+        poll(scene, 'POST', '/runner/shells/claim', {
+          holder: 'the-secret-of-another-runner',
+          workspaces: [],
+          removed: [],
+          waitSeconds: 30,
+        }),
+    },
+  ],
+  'POST /runner/shells/:id/input': [
+    {
+      losses: ofToken,
+      async open(scene) {
+        const path = `/runner/shells/${await idOfShell(scene)}/input`
+        return poll(scene, 'POST', path, { holder, after: 0, wantsInput: true, waitSeconds: 30 })
+      },
+    },
+  ],
+  'POST /runner/shells/:id/output': [
+    {
+      losses: ofToken,
+      async open(scene) {
+        const path = `/runner/shells/${await idOfShell(scene)}/output`
+        return poll(scene, 'POST', path, await fillWindow(scene.member, path, { holder }))
+      },
+    },
+  ],
   'GET /runner/runs/:id/orders': [
     {
       losses: ofRun,
@@ -290,6 +337,8 @@ describe('every long-lived response ends when its caller loses access', () => {
 })
 
 let scenes = 0
+const toRun = ['workflow:trigger', 'secrets:write']
+const holder = 'the-secret-of-a-runner'
 
 async function createScene(needed: Pick<Case, 'isLarge' | 'hasRun'>): Promise<Scene> {
   scenes += 1
@@ -298,7 +347,7 @@ async function createScene(needed: Pick<Case, 'isLarge' | 'hasRun'>): Promise<Sc
     needed.isLarge ? large : createRepository(`site-${scenes}`),
     service.client({
       username,
-      permissions: ['repo:read', 'repo:write', 'workflow:read', 'runner'],
+      permissions: [...toRun, 'repo:read', 'repo:write', 'workflow:read', 'runner'],
     }),
   ])
   const { name, owner } = repository
@@ -318,7 +367,7 @@ function createOwner(name: string): Promise<Client> {
   const permissions = ['repo:read', 'repo:write', 'repo:delete', 'collaborator:write']
   return service.client({
     username: `owner-of-${name}`,
-    permissions: [...permissions, 'workflow:trigger'],
+    permissions: [...permissions, ...toRun],
   })
 }
 
@@ -333,6 +382,35 @@ async function startRun({ owner, name }: Repository): Promise<string> {
   const { status, body, text } = await owner.post(`/repos/${name}/workflows`, {})
   assert.equal(status, 202, text)
   return `/repos/${name}/workflows/${body.id}`
+}
+
+/** Opens a shell in the workspace of a run that has failed, as a user with the role `admin`; returns its path. */
+async function openShell(scene: Repository & { member: Client }, user: Client): Promise<string> {
+  const { owner, name, member } = scene
+  const { username } = member
+  await owner.post(`/repos/${name}/collaborators`, { username, role: 'admin' })
+  const path = await startRun(scene)
+  const run = await mustClaim(member)
+  const workspace = { id: newId(), job: 'steps', keptSeconds: 60, holder }
+  assert.equal((await run.own.post(`${run.path}/workspaces`, workspace)).status, 204)
+  await run.report(...wholeRun('failure'))
+  const { status, body, text } = await user.post(`${path}/shells`, {})
+  assert.equal(status, 201, text)
+  return `${path}/shells/${body.id}`
+}
+
+async function idOfShell(scene: Scene): Promise<string> {
+  const path = await openShell(scene, scene.owner)
+  return path.split('/').at(-1) ?? ''
+}
+
+/** Appends as much to the input or output of a shell as fits; returns a body that does not. */
+async function fillWindow(client: Client, path: string, more: object = {}): Promise<object> {
+  const bytes = 64 * 1024
+  const data = Buffer.alloc(bytes).toString('base64')
+  for (let start = 0; start < 4 * bytes; start += bytes)
+    assert.equal((await client.post(path, { ...more, start, data })).status, 200)
+  return { ...more, start: 4 * bytes, data }
 }
 
 /** A call of the MCP server that waits for a run. */

@@ -19,7 +19,7 @@ import { type InProcess, startInProcess } from '../support/in-process.ts'
 import { publish } from '../support/publish.ts'
 import { finishedPushes } from '../support/pushes.ts'
 import { cloneBody, gitHeaders } from '../support/raw-git.ts'
-import { mustClaim } from '../support/run-by-hand.ts'
+import { mustClaim, wholeRun } from '../support/run-by-hand.ts'
 import { archiveOf, put } from '../support/run-files.ts'
 import { type Answer, type Client, createClient, toAnswer } from '../support/service.ts'
 import { newKeyLine } from '../support/ssh-keys.ts'
@@ -68,6 +68,15 @@ async function runnersRun() {
     const run = await mustClaim(admin)
     if (run.plan.runId === body.id) return run
   }
+}
+
+/** A failed run whose workspace is kept; its id. */
+async function failedRun(): Promise<string> {
+  const run = await runnersRun()
+  const workspace = { id: newId(), job: 'steps', keptSeconds: 60, holder: 'the-secret-of-a-runner' }
+  assert.equal((await run.own.post(`${run.path}/workspaces`, workspace)).status, 204)
+  await run.report(...wholeRun('failure'))
+  return run.plan.runId
 }
 
 // The service writes in this process: a connection that waited would wait for itself.
@@ -295,6 +304,28 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
     return admin.get('/events?after=1')
   },
   run_not_found: () => admin.get('/repos/site/workflows/nothing'),
+  shell_not_found: async () => {
+    const { id } = await cancelledRun()
+    return admin.delete(`/repos/small/workflows/${id}/shells/nothing`)
+  },
+  workspace_removed: async () => {
+    const { id } = await cancelledRun()
+    return admin.post(`/repos/small/workflows/${id}/shells`, {})
+  },
+  shell_open: async () => {
+    const path = `/repos/small/workflows/${await failedRun()}/shells`
+    assert.equal((await admin.post(path, {})).status, 201)
+    return admin.post(path, {})
+  },
+  runner_unreachable: async () => {
+    const id = await failedRun()
+    await service.db
+      .updateTable('failedWorkspaces')
+      .set({ seenAt: Date.now() - 120_000 })
+      .where('runId', '=', id)
+      .execute()
+    return admin.post(`/repos/small/workflows/${id}/shells`, {})
+  },
   artifact_not_found: async () => {
     const { id } = await cancelledRun()
     return admin.get(`/repos/small/workflows/${id}/artifacts/nothing`)

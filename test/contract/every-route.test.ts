@@ -4,6 +4,7 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { Ajv } from 'ajv'
 import { type TSchema, Type } from 'typebox'
 import { permissions } from '../../src/access/permissions.ts'
+import { newId } from '../../src/base/ids.ts'
 import type { FieldError, Problem } from '../../src/base/problem.ts'
 import {
   route as define,
@@ -17,6 +18,7 @@ import { until } from '../support/condition.ts'
 import { createProject } from '../support/git.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'
 import { finishedPushes } from '../support/pushes.ts'
+import { wholeRun } from '../support/run-by-hand.ts'
 import { archiveOf, put } from '../support/run-files.ts'
 import { type Answer, type Client, createClient, toAnswer } from '../support/service.ts'
 import { newKeyLine } from '../support/ssh-keys.ts'
@@ -92,6 +94,25 @@ async function makeCache(owner: Client): Promise<Record<string, string>> {
   return { id }
 }
 
+const holder = 'the-secret-of-a-runner'
+
+/** A failed run whose workspace is kept. */
+async function failRun(owner: Client): Promise<Record<string, string>> {
+  const { id = '', token = '' } = await claimRun(owner)
+  const run = createClient(service.url, token)
+  const workspace = { id: newId(), job: 'steps', keptSeconds: 60, holder }
+  assert.equal((await run.post(`/runner/runs/${id}/workspaces`, workspace)).status, 204)
+  const entries = wholeRun('failure')
+  await run.post(`/runner/runs/${id}/report`, { first: 0, entries })
+  return { id }
+}
+
+async function openShell(owner: Client): Promise<Record<string, string>> {
+  const { id = '' } = await failRun(owner)
+  const { body } = await owner.post(`/repos/site/workflows/${id}/shells`, {})
+  return { id, shell: body.id }
+}
+
 async function claimRunWithIdTokens(owner: Client): Promise<Record<string, string>> {
   const text = 'permissions: { id-token: write }\nsteps: [{ run: x }]\n'
   await pushFiles(owner, 'site', { '.svc/workflows/ci.yml': text })
@@ -129,6 +150,12 @@ const unaudited = new Set([
   'releaseRun',
   'saveArtifact',
   'saveCache',
+  'writeShellInput',
+  'keepWorkspace',
+  'claimShell',
+  'readShellInput',
+  'writeShellOutput',
+  'endShell',
 ])
 
 /** Asserts that the newest audit entry is of a user. */
@@ -332,6 +359,24 @@ const examples: Record<string, Example> = {
       return { id }
     },
   },
+  'POST /repos/:name/workflows/:id/shells': {
+    path: '/repos/site/workflows/{id}/shells',
+    body: { job: 'steps', terminal: { columns: 80, rows: 24, term: 'xterm' } },
+    prepare: failRun,
+  },
+  'GET /repos/:name/workflows/:id/shells/:shell/output': {
+    path: '/repos/site/workflows/{id}/shells/{shell}/output?after=0&wait=0',
+    prepare: openShell,
+  },
+  'POST /repos/:name/workflows/:id/shells/:shell/input': {
+    path: '/repos/site/workflows/{id}/shells/{shell}/input',
+    body: { start: 0, data: 'bHMK', end: true },
+    prepare: openShell,
+  },
+  'DELETE /repos/:name/workflows/:id/shells/:shell': {
+    path: '/repos/site/workflows/{id}/shells/{shell}',
+    prepare: openShell,
+  },
   'GET /repos/:name/workflows/:id/artifacts': {
     path: '/repos/site/workflows/{id}/artifacts',
     prepare: makeArtifact,
@@ -396,6 +441,31 @@ const examples: Record<string, Example> = {
     path: '/runner/runs/{id}/release',
     body: { reason: 'It stops.', isLoss: false },
     prepare: claimRun,
+  },
+  'POST /runner/runs/:id/workspaces': {
+    path: '/runner/runs/{id}/workspaces',
+    body: { id: newId(), job: 'steps', keptSeconds: 60, holder },
+    prepare: claimRun,
+  },
+  'POST /runner/shells/claim': {
+    path: '/runner/shells/claim',
+    body: { holder, workspaces: [], removed: [], waitSeconds: 0 },
+    prepare: openShell,
+  },
+  'POST /runner/shells/:id/input': {
+    path: '/runner/shells/{shell}/input',
+    body: { holder, after: 0, wantsInput: true, waitSeconds: 0 },
+    prepare: openShell,
+  },
+  'POST /runner/shells/:id/output': {
+    path: '/runner/shells/{shell}/output',
+    body: { holder, start: 0, data: 'bHMK' },
+    prepare: openShell,
+  },
+  'POST /runner/shells/:id/end': {
+    path: '/runner/shells/{shell}/end',
+    body: { holder, exitCode: 0, reason: '' },
+    prepare: openShell,
   },
   'PUT /runner/runs/:id/artifacts': {
     path: '/runner/runs/{id}/artifacts?name=b',

@@ -260,6 +260,8 @@ for (const place of ['in a pipe', 'on a terminal'] as const)
       const watched = await home.run(['runs', 'watch'], { folder: clone })
       assert.equal(watched.code, 1)
       assert.match(watched.out, /^Run \d+: cancelled\n$/m)
+      const noWorkspace = /ended with cancelled; only the workspaces of failed jobs are kept/
+      await assert.rejects(inClone('runs', 'shell', '--job', 'steps'), noWorkspace)
     })
 
     test('artifacts, caches and annotations of runs are listed, downloaded and deleted', async () => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { newId } from '../../src/base/ids.ts'
 import { assertAccessible, inEveryView } from '../support/browser.ts'
 import { logIn, type PageClient } from '../support/page-client.ts'
 import { without } from '../support/programs.ts'
@@ -68,6 +69,27 @@ test('a failed run shows first what failed, its last lines, and the last success
   assert.match(text, /<details class="card step" id="step-0"[^>]* open>/)
   assert.match(text, /<li id="s0-L4">/)
   assert.match(text, /aria-label="steps: Only failed, 3 s"/)
+})
+
+test('a failed run shows the command for a shell to its owners, while its workspace is kept', async () => {
+  const { number, held } = await startRun()
+  const workspace = { id: newId(), job: 'steps', keptSeconds: 60, holder: 'the-secret-of-a-runner' }
+  await held.own.post(`${held.path}/workspaces`, workspace)
+  await held.report(...wholeRun('failure'))
+  const command = new RegExp(`<code>svc runs shell site ${number}</code>`)
+  assert.match((await client.get(`/r/site/runs/${number}`)).text, command)
+  const member = await service.client({
+    username: 'member',
+    permissions: ['repo:read', 'workflow:read', 'workflow:trigger', 'secrets:write'],
+  })
+  await service.admin.post('/repos/site/collaborators', { username: 'member' })
+  const other = await logIn(service.url, member.token)
+  const page = await other.get(`/r/site/runs/${number}`)
+  assert.equal(page.status, 200)
+  assert.doesNotMatch(page.text, command)
+  const removed = { holder: workspace.holder, workspaces: [], removed: [workspace.id] }
+  await service.admin.post('/runner/shells/claim', { ...removed, waitSeconds: 0 })
+  assert.doesNotMatch((await client.get(`/r/site/runs/${number}`)).text, command)
 })
 
 test('of a long log, the last lines are shown, with a link to all', async () => {

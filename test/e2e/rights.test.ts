@@ -20,7 +20,7 @@ type Row = {
   /** A further permission that it takes. */
   alsoTakes?: Permission
   /** The least role of a collaborator, if `write`, or `read` for a permission to read, is not enough. */
-  least?: 'maintain'
+  least?: 'maintain' | 'admin'
   /** Whether it is a setting of the repository, which takes a token for all refs. */
   isSetting?: true
   /** For addresses without a repository: whether tokens for some repositories are accepted. */
@@ -28,6 +28,7 @@ type Row = {
 }
 
 const maintainers = { least: 'maintain' } as const
+const ofShells = { takes: 'secrets:write', alsoTakes: 'workflow:trigger', least: 'admin' } as const
 const limited = { allowsLimited: true } as const
 
 const table: Record<string, Row> = {
@@ -59,6 +60,10 @@ const table: Record<string, Row> = {
   'GET /repos/{name}/workflows/{id}/logs': { takes: 'workflow:read' },
   'POST /repos/{name}/workflows/{id}/cancel': { takes: 'workflow:trigger' },
   'POST /repos/{name}/workflows/{id}/rerun': { takes: 'workflow:trigger' },
+  'POST /repos/{name}/workflows/{id}/shells': ofShells,
+  'GET /repos/{name}/workflows/{id}/shells/{shell}/output': ofShells,
+  'POST /repos/{name}/workflows/{id}/shells/{shell}/input': ofShells,
+  'DELETE /repos/{name}/workflows/{id}/shells/{shell}': ofShells,
   'GET /repos/{name}/workflows/{id}/artifacts': { takes: 'workflow:read' },
   'GET /repos/{name}/workflows/{id}/artifacts/{artifact}': { takes: 'workflow:read' },
   'DELETE /repos/{name}/workflows/{id}/artifacts/{artifact}': { takes: 'workflow:trigger' },

@@ -1,4 +1,4 @@
-import { Writable } from 'node:stream'
+import { Readable, Writable } from 'node:stream'
 import type { Command } from 'commander'
 import { createTools, openExistingApp } from '../../src/app.ts'
 import { createLog } from '../../src/base/log.ts'
@@ -44,6 +44,12 @@ export async function runInProcess(
     },
     interruption: () => new AbortController().signal,
     read: async () => Buffer.from(input),
+    keyboard: async () => ({
+      size: undefined,
+      read: () => Readable.from([Buffer.from(input)]),
+      interrupted: new AbortController().signal,
+      [Symbol.dispose]() {},
+    }),
     ask: undefined,
     askHidden: undefined,
     progress: (text) => {

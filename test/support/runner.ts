@@ -22,7 +22,13 @@ type Options = {
 export async function startRunner({ server, token, folder, args = [], env }: Options) {
   const place = folder ?? (await mkdtemp(join(tmpdir(), 'svc-test-runner-')))
   const child = spawn(launcher, ['runner', '--server', server, '--folder', place, ...args], {
-    env: { PATH: process.env.PATH, SVC_RUNNER_TOKEN: token, SVC_FREE_SPACE_MIN: '0', ...env },
+    env: {
+      PATH: process.env.PATH,
+      SVC_RUNNER_TOKEN: token,
+      SVC_FREE_SPACE_MIN: '0',
+      SVC_FAILED_WORKSPACE_SECONDS: '0',
+      ...env,
+    },
     stdio: ['pipe', 'ignore', 'pipe'],
     detached: true,
   })

@@ -5,6 +5,7 @@ import { path } from '../http-client.ts'
 import type { ClientOperation, CommandInput } from '../operation.ts'
 import { runDownload } from './run-download.ts'
 import { runLogs, runWatch } from './run-log.ts'
+import { runShell } from './run-shell.ts'
 import { runValidate } from './run-validate.ts'
 
 const idNote =
@@ -161,6 +162,21 @@ export const runOperations: ClientOperation[] = [
       '\nEach is unpacked into a folder with its name; one given by --name alone, into\nthe folder itself. Files that exist are not overwritten.\n' +
       idNote,
     run: runDownload,
+  },
+  {
+    command: 'runs shell',
+    operations: ['openShell', 'readShellOutput', 'writeShellInput', 'closeShell'],
+    summary: 'open a shell in the workspace of a failed job',
+    arguments: ['repository', '[run]'],
+    options: [
+      { flags: '--job <name>', description: 'name of the job; needed if several have failed' },
+    ],
+    notes:
+      '\nlatest in place of the id is the newest run. The shell has the variables of the\n' +
+      'failed step with the values of secrets, so it is for owners and admins of the\n' +
+      'repository, takes secrets:write and workflow:trigger, and is in the audit log.\n' +
+      "\n  echo 'cat config.log' | svc runs shell site 17\n",
+    run: runShell,
   },
   {
     command: 'runs cancel',

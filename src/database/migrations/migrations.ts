@@ -26,6 +26,7 @@ import { pushRuns } from './0025-push-runs.ts'
 import { runAnnotations } from './0026-run-annotations.ts'
 import { runFilesTables } from './0027-run-files.ts'
 import { jobTokens } from './0028-job-tokens.ts'
+import { runShellsTables } from './0029-run-shells.ts'
 import type { Migration } from './migration.ts'
 
 /** All migrations. The version of a database is the number of migrations that were applied. */
@@ -58,4 +59,5 @@ export const migrations: Migration[] = [
   runAnnotations,
   runFilesTables,
   jobTokens,
+  runShellsTables,
 ]

@@ -1,3 +1,4 @@
+import { shellWord } from '../../base/shell-word.ts'
 import type { LogSegment } from '../../render/ansi-log.ts'
 import { type Html, html } from '../../render/html.ts'
 import { createLogReader, outputLines, renderSegments } from '../../render/log-lines.ts'
@@ -64,6 +65,7 @@ async function showRun(context: PageContext): Promise<View> {
   const budget = newLogBudget()
   const opened = openSteps(steps)
   const head = await runHead(run, context)
+  const shell = await shellCommand(run, context)
   return {
     title: `${run.name} ${run.number} · ${name} · svc`,
     repository: name,
@@ -77,7 +79,7 @@ async function showRun(context: PageContext): Promise<View> {
 <nav class="run-side" id="run-side" data-part aria-label="Jobs and steps">${sideList(run, steps, time.at)}
 <p class="run-links"><a href="${logHref}">Whole log</a> · <a href="${logHref}${ofAttempt ? '&' : '?'}plain">as text</a></p></nav>
 <div class="run-main">
-<div id="run-digest" data-part>${digest(run, steps, context)}</div>
+<div id="run-digest" data-part>${digest(run, steps, context)}${shell}</div>
 <div id="run-annotations" data-part>${annotationList(run.annotations, { to, name, commit: run.commit })}</div>
 <div id="run-timeline" data-part>${runTimeline(run, steps, time.at)}</div>
 <div id="run-artifacts" data-part>${artifactSection(artifacts, context, mayDelete)}</div>
@@ -150,6 +152,16 @@ function sideList(run: ShownRun, steps: readonly ShownStep[], now: number): Html
         html`<li><a href="#step-${step.number}"${step.status === 'running' && html` aria-current="step"`}>${stateMark(step)}<span class="grow">${step.name}</span> ${durationOf(step, now)}</a></li>`,
     )}</ol></li>`
   })}</ul>`
+}
+
+/** The command for a shell in the workspace of a failed job, while that is kept. */
+async function shellCommand(run: ShownRun, { params, may }: PageContext): Promise<Html | false> {
+  const { workspaces = [] } = run.failure ?? {}
+  const [first] = workspaces
+  if (!first || !(await may('openShell'))) return false
+  const job = workspaces.length > 1 ? ` --job ${shellWord(first.job)}` : ''
+  const command = `svc runs shell ${params.name} ${run.number}${job}`
+  return html`<p class="soft">Open a shell in its workspace: <code>${command}</code> <button type="button" class="copy needs-js" data-copy="${command}" aria-label="Copy">${icon('copy')}</button></p>`
 }
 
 /** The step that failed, with the end of its output, and the commits since the last success. */
