@@ -146,6 +146,7 @@ async function execute({ git, tree, plan, workFolder, flags, options }: Executio
       arch: toRunnerArchitecture(),
       path,
       tools: localToolset(options),
+      env: settings.stepEnv ?? {},
     },
     jobLimit: createSemaphore(settings.runnerJobs ?? availableParallelism()),
     async checkOut(workspace, stop) {

@@ -78,6 +78,29 @@ export function parsePaths(text: string): string[] | undefined {
   return paths.every(isValid) ? paths.map((path) => resolve(path)) : undefined
 }
 
+/** Parses variables for workflow steps: a JSON object of strings, without the names that identify a run. */
+export function parseStepEnv(text: string): Record<string, string> | undefined {
+  const entries = entriesOf(text)
+  const isValid = ([name, value]: [string, unknown]) =>
+    /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) &&
+    !/^(GITHUB|RUNNER|ACTIONS|SVC)_/i.test(name) &&
+    typeof value === 'string' &&
+    !value.includes('\0')
+  if (!entries?.every(isValid)) return undefined
+  // All values are strings.
+  return Object.fromEntries(entries) as Record<string, string>
+}
+
+function entriesOf(text: string): [string, unknown][] | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
+    return isObject ? Object.entries(value) : undefined
+  } catch {
+    return undefined
+  }
+}
+
 const maxDelays = 30
 const maxDelaySeconds = 604_800
 

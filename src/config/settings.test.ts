@@ -71,6 +71,29 @@ test('values are parsed in their units', () => {
   assert.equal(read.adminToken?.reveal(), token)
 })
 
+test('variables for steps are a JSON object of strings, with names that do not identify a run', () => {
+  const read = (text: string) => readSettings({ SVC_STEP_ENV: text }).stepEnv
+  assert.deepEqual(read('{"GOPROXY":"https://a.example,direct","A_1":""}'), {
+    GOPROXY: 'https://a.example,direct',
+    A_1: '',
+  })
+  for (const text of [
+    '["A"]',
+    'null',
+    '"A=1"',
+    '{"A":1}',
+    '{"A":"\\u0000"}',
+    '{"A B":"1"}',
+    '{"1A":"1"}',
+    '{"GITHUB_SHA":"1"}',
+    '{"Svc_Run_Id":"1"}',
+    '{"RUNNER_TEMP":"/"}',
+    '{"ACTIONS_X":"1"}',
+  ]) {
+    assert.throws(() => read(text), /SVC_STEP_ENV: .*it takes a JSON object of strings/, text)
+  }
+})
+
 test('an invalid entry of the outbound list is named, with the accepted forms', () => {
   const outboundAllow = readSettings({
     SVC_OUTBOUND_ALLOW: 'private, git.example.com',

@@ -27,6 +27,7 @@ type Unset =
   | 'trustedProxies'
   | 'sandboxPaths'
   | 'tools'
+  | 'stepEnv'
   | 'stepHosts'
   | 'faultPoint'
 type ValueOf<K extends keyof Table> = Exclude<ReturnType<Table[K]['parse']>, undefined>

@@ -5,7 +5,16 @@ import {
   parseListedHosts,
 } from '../outbound/listed-hosts.ts'
 import type { Setting } from './setting.ts'
-import { gib, kib, mib, onOrOff, parsePaths, size, wholeNumber } from './setting-values.ts'
+import {
+  gib,
+  kib,
+  mib,
+  onOrOff,
+  parsePaths,
+  parseStepEnv,
+  size,
+  wholeNumber,
+} from './setting-values.ts'
 
 /** Settings of workflow runs: runner, sandbox and limits. */
 export const workflowSettings = {
@@ -64,6 +73,15 @@ export const workflowSettings = {
     fallback: '',
     parse: parsePaths,
   } satisfies Setting<string[]>,
+  stepEnv: {
+    variable: 'SVC_STEP_ENV',
+    description:
+      "Variables that all workflow steps of the runner have, unless `env` of a workflow overrides them: for a package mirror, or a certificate authority of one's own.",
+    accepts:
+      'a JSON object of strings, such as {"PIP_INDEX_URL":"https://pypi.example.com/simple"}, without names that begin with GITHUB_, RUNNER_, ACTIONS_ or SVC_',
+    fallback: '',
+    parse: parseStepEnv,
+  } satisfies Setting<Record<string, string>>,
   stepMemoryMaxBytes: {
     variable: 'SVC_STEP_MEMORY_MAX',
     description:

@@ -49,6 +49,7 @@ async function probe({ path, setting }: DoctorContext): Promise<Finding> {
     stepHosts: setting('stepHosts'),
     sandboxPaths: setting('sandboxPaths'),
     tools: setting('tools'),
+    stepEnv: setting('stepEnv'),
     stepMemoryMaxBytes: setting('stepMemoryMaxBytes'),
     stepProcesses: setting('stepProcesses'),
     stepFileMaxBytes: setting('stepFileMaxBytes'),

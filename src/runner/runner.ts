@@ -97,7 +97,11 @@ export async function runRunner(options: RunnerOptions): Promise<void> {
     folder,
     sandbox,
     jobLimit: createSemaphore(jobs),
-    runner: { name, labels, arch: toRunnerArchitecture(), path: stepPath, tools: toolset },
+    runner: {
+      ...{ name, labels, path: stepPath, tools: toolset },
+      arch: toRunnerArchitecture(),
+      env: options.sandbox.stepEnv,
+    },
     sourceMaxBytes: limits.fileMaxBytes,
     freeSpaceMinBytes,
     log,

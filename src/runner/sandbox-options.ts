@@ -9,6 +9,8 @@ export type RunnerSandboxOptions = {
   network: 'none' | 'full'
   /** Folders of tools by version, which are also among the readable paths. */
   toolFolders: string[]
+  /** Variables of all steps. */
+  stepEnv: Record<string, string>
   hosts: ListedHosts | undefined
   readOnlyPaths: string[]
   hiddenPaths: string[]
@@ -24,6 +26,7 @@ type Needed = Pick<
   | 'stepHosts'
   | 'sandboxPaths'
   | 'tools'
+  | 'stepEnv'
   | 'stepMemoryMaxBytes'
   | 'stepProcesses'
   | 'stepFileMaxBytes'
@@ -39,6 +42,7 @@ export function toSandboxOptions(settings: Needed): RunnerSandboxOptions {
     mode: settings.sandbox,
     network: settings.sandboxNetwork,
     toolFolders: tools,
+    stepEnv: settings.stepEnv ?? {},
     readOnlyPaths: [...(settings.sandboxPaths ?? []), ...tools],
     hosts: settings.stepHosts,
     hiddenPaths: [dataDir, ...(keyFile === undefined ? [] : [keyFile])],

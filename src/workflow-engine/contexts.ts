@@ -5,10 +5,12 @@ import type { Scope } from '../workflow-parser/scope.ts'
 import type { Workflow } from '../workflow-parser/workflow.ts'
 import type { JobIdentity, Plan } from './plan.ts'
 
-/** A runner: its name, its labels, and the PATH and the tools in its workspaces. */
+/** A runner: its name, its labels, and the PATH, the tools and the variables in its workspaces. */
 export type RunnerContext = {
   name: string
   labels: readonly string[]
+  /** Variables of all steps. */
+  env: Record<string, string>
   /** `X64` or `ARM64`. */
   arch: string
   path: string

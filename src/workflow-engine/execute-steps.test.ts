@@ -356,3 +356,23 @@ test('an expression that fails is reported with its position', async () => {
   assert.equal(result.conclusion, 'failure')
   assert.match(result.steps[0]?.fault ?? '', /^\.svc\/workflows\/ci\.yml:7:22: fromJSON/)
 })
+
+test('steps have the variables of the runner, which workflows override and secrets do not', async () => {
+  const stepEnv = {
+    MIRROR: 'https://mirror.example',
+    LEVEL: 'runner',
+    TOKEN: 'runner',
+    HOME: '/nowhere',
+  }
+  const result = await engine.run({
+    stepEnv,
+    plan: { secrets: { TOKEN: 'correct-horse' } },
+    workflows: `
+on: push
+env: { LEVEL: workflow }
+steps:
+  - { name: show, run: 'echo "$MIRROR $LEVEL $TOKEN $HOME"' }
+`,
+  })
+  assert.equal(result.outputOf('show'), 'https://mirror.example workflow runner /home/runner\n')
+})

@@ -42,6 +42,7 @@ export async function runStepCommand(options: Options): Promise<StepEnd> {
       secrets: running.secrets,
       identity: running.identity,
       proxyUrl: isProxied ? proxyUrl : undefined,
+      runnerEnv: run.runner.env,
       env: { ...running.env, ...env },
       home: workspace.inside.home,
       path: run.runner.path,

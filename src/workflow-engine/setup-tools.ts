@@ -34,7 +34,7 @@ export async function setUpTools(setup: SetupRun): Promise<StepEnd> {
     const own = environmentOf({
       ...{ request, found, home },
       architecture: runner.arch,
-      env: { ...running.secrets, ...running.env, ...env },
+      env: { ...running.secrets, ...runner.env, ...running.env, ...env },
     })
     if (found.name === undefined) uncover(setup, found.tool)
     applyEffects(running, { env: own.env, path: own.path })

@@ -51,6 +51,8 @@ type Parts = {
   home: string
   /** The address of the proxy through which the step reaches hosts, if it does. */
   proxyUrl: string | undefined
+  /** Set by the administrator of the runner. */
+  runnerEnv: Record<string, string>
   /** The PATH, and the folders that steps have put before it. */
   path: string
   addedPath: readonly string[]
@@ -58,12 +60,13 @@ type Parts = {
 
 /**
  * The environment of a step. The variables that identify the run (GITHUB_*, RUNNER_*, SVC_*) override `env`; secrets
- * are overridden by everything, so that none can replace PATH. Throws when a variable is too long.
+ * are overridden by everything, so that none can replace PATH, and then the variables of the runner. Throws when a variable is too long.
  */
 export function stepVariables(parts: Parts): Record<string, string> {
-  const { secrets, env, home, proxyUrl, path, addedPath } = parts
+  const { secrets, runnerEnv, env, home, proxyUrl, path, addedPath } = parts
   const variables: Record<string, string> = {
     ...secrets,
+    ...runnerEnv,
     CI: 'true',
     HOME: home,
     LANG: 'C.UTF-8',

@@ -23,6 +23,8 @@ type Options = {
   project?: string
   plan?: Partial<Plan>
   labels?: string[]
+  /** Variables of the runner for all steps. */
+  stepEnv?: Record<string, string>
   /** The folder of the caches; by default all runs share one. */
   caches?: string
   maxJobs?: number
@@ -73,7 +75,11 @@ export async function startEngine({
       await executeRun({
         plan: toPlan(byName, actions, options.plan),
         sandbox,
-        runner: { name: 'test', labels: options.labels ?? [], arch: 'X64', path, tools: toolset },
+        runner: {
+          ...{ name: 'test', arch: 'X64', path, tools: toolset },
+          labels: options.labels ?? [],
+          env: options.stepEnv ?? {},
+        },
         jobLimit: createSemaphore(options.maxJobs ?? 4),
         storage: createFolderStorage({
           caches: options.caches ?? join(folder.path, 'caches'),
