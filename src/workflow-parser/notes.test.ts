@@ -101,6 +101,23 @@ jobs:
   ])
 })
 
+test('commands that need root are noted', () => {
+  const { faults, notes } = parsed(`on: push
+jobs:
+  a:
+    steps:
+      - run: sudo apt-get install valgrind
+      - run: |
+          make # without sudo make
+          test -x tool || sudo make install
+      - { name: sudo x, run: pseudo sudoku }
+`)
+  assert.deepEqual(faults, [])
+  assert.deepEqual(formatNotes(notes), [
+    'ci.yml:5:9: note: steps cannot become root, so "sudo" fails: leave it out, and let the administrator of the runner install what steps need. (also line 6)',
+  ])
+})
+
 test('jobs for other systems are noted, also in a matrix', () => {
   const { faults, notes } = parsed(`on: push
 jobs:

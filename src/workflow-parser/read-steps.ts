@@ -101,6 +101,9 @@ function readCommon(fields: Fields<StepKey>, of: StepsOwner, faults: FaultList) 
   }
 }
 
+const noRoot =
+  'steps cannot become root, so "sudo" fails: leave it out, and let the administrator of the runner install what steps need.'
+
 function readRun(
   run: Field,
   fields: Fields<StepKey>,
@@ -117,12 +120,17 @@ function readRun(
   if (script?.text.trim() === '') {
     faults.add(run.node.position, '"run" is empty.', 'Write a command, or remove the step.')
   }
+  if (script && usesRoot(script.text)) faults.note(run.keyPosition, noRoot)
   const directory = fields.get('working-directory')
   const rest = {
     shell: readTemplate(shell, workflowKeyOf('shell', of), faults),
     workingDirectory: readTemplate(directory, workflowKeyOf('working-directory', of), faults),
   }
   return script && { kind: 'run', run: script, ...rest }
+}
+
+function usesRoot(script: string): boolean {
+  return script.split('\n').some((line) => /\bsudo /.test(line.split('#', 1).join()))
 }
 
 function readId(field: Field | undefined, faults: FaultList): string | undefined {
