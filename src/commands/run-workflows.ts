@@ -9,10 +9,8 @@ import { createGit, type Git } from '../git/process/git-process.ts'
 import { pushPayload } from '../github-payloads/push-payload.ts'
 import { dispatchPayload, schedulePayload } from '../github-payloads/started-payloads.ts'
 import { listedHostsFault, listedHostsForm, parseListedHosts } from '../outbound/listed-hosts.ts'
-import { checkOut } from '../runner/check-out.ts'
 import { toSandboxOptions } from '../runner/sandbox-options.ts'
 import { openSandbox, type SandboxOptions } from '../sandbox/open-sandbox.ts'
-import type { Workspace } from '../sandbox/sandbox.ts'
 import { toRunnerArchitecture } from '../workflow-engine/contexts.ts'
 import { executeRun } from '../workflow-engine/execute-run.ts'
 import type { Conclusion, Plan, TriggerKind } from '../workflow-engine/plan.ts'
@@ -21,8 +19,8 @@ import { formatFaults } from '../workflow-parser/fault-list.ts'
 import { openCommit } from '../workflows/commit-files.ts'
 import { type Sources, withoutCallees } from '../workflows/workflow-sources.ts'
 import { checkWorkflows } from './check-workflows.ts'
-import { copyTree } from './copy-tree.ts'
 import { createFolderStorage } from './folder-storage.ts'
+import { createLocalCheckout } from './local-checkout.ts'
 import { readLocalFiles } from './local-files.ts'
 import { localToolset } from './local-tools.ts'
 import { locateWorkflows } from './locate-workflows.ts'
@@ -32,7 +30,7 @@ import { createRunSummary } from './run-summary.ts'
 import { toInputs, toSecrets } from './run-values.ts'
 import type { Terminal } from './terminal.ts'
 import { UsageError } from './usage-error.ts'
-import { findWorkingTree, listFiles, type WorkingTree, writePack } from './working-tree.ts'
+import { findWorkingTree, listFiles, type WorkingTree } from './working-tree.ts'
 
 /** The options of the command line. */
 export type RunOptions = {
@@ -131,12 +129,11 @@ async function execute({ git, tree, plan, workFolder, flags, options }: Executio
     readOnlyPaths,
     hiddenPaths: [workFolder],
   })
-  const pack = join(workFolder, 'commit.pack')
-  if (tree.commit !== undefined) await writePack(git, tree, tree.commit, pack)
   const files = await listFiles(git, tree)
   const render = createLogRenderer()
   const summary = createRunSummary()
   let conclusion: Conclusion | undefined
+  await using checkout = createLocalCheckout({ git, tree, files, plan, folder: workFolder, path })
   await executeRun({
     plan,
     sandbox,
@@ -149,13 +146,8 @@ async function execute({ git, tree, plan, workFolder, flags, options }: Executio
       env: settings.stepEnv ?? {},
     },
     jobLimit: createSemaphore(settings.runnerJobs ?? availableParallelism()),
-    async checkOut(workspace, stop) {
-      if (tree.commit !== undefined) {
-        await checkOut({ workspace: workspace, plan, pack, path, signal: stop })
-        await emptyWorkspace(workspace, path, stop)
-      }
-      await copyTree(tree.folder, files, workspace)
-    },
+    checkOut: checkout.checkOut,
+    checkOutAgain: checkout.checkOutAgain,
     storage: createFolderStorage({
       caches: cacheFolder(options, tree),
       artifacts:
@@ -197,24 +189,6 @@ function toNetwork(
   throw new UsageError(
     `--network: ${listedHostsFault(flag)}; it takes full, or ${listedHostsForm}.`,
   )
-}
-
-// Committed files may be deleted in the working tree.
-async function emptyWorkspace(
-  workspace: Workspace,
-  path: string,
-  signal: AbortSignal,
-): Promise<void> {
-  const tests = ['-mindepth', '1', '-maxdepth', '1', '!', '-name', '.git']
-  const { exitCode, detail } = await workspace.run({
-    command: ['find', '.', ...tests, '-exec', 'rm', '-rf', '--', '{}', '+'],
-    env: { PATH: path },
-    cwd: workspace.inside.workspace,
-    timeoutMs: 60_000,
-    signal,
-    onOutput: () => {},
-  })
-  if (exitCode !== 0) throw new Error(`The workspace could not be prepared. ${detail}`)
 }
 
 async function toPlan(

@@ -1,6 +1,5 @@
-import { createWriteStream, existsSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { pipeline } from 'node:stream/promises'
 import { gitCommands } from '../git/process/commands.ts'
 import type { Git } from '../git/process/git-process.ts'
 import { UsageError } from './usage-error.ts'
@@ -36,20 +35,6 @@ export async function findWorkingTree(git: Git, from: string): Promise<WorkingTr
 export async function listFiles(git: Git, { folder, gitFolder }: WorkingTree): Promise<string[]> {
   const list = await git.run(gitCommands.listFiles(gitFolder, folder))
   return [...new Set(list.split('\0').filter((path) => path !== ''))]
-}
-
-/** Writes one commit with its trees and blobs to a pack file. */
-export async function writePack(
-  git: Git,
-  { gitFolder }: WorkingTree,
-  commit: string,
-  file: string,
-): Promise<void> {
-  await using child = await git.start(gitCommands.packCommit(gitFolder))
-  child.stdin.end(`--shallow ${commit}\n${commit}\n`)
-  await pipeline(child.stdout, createWriteStream(file))
-  const { exitCode, errorOutput } = await child.ended
-  if (exitCode !== 0) throw new Error(`The commit cannot be read: ${errorOutput.trim()}`)
 }
 
 /** Finds the top of the repository that contains a folder. */

@@ -97,8 +97,39 @@ export const ReleaseBody = Type.Object(
   closed,
 )
 
-/** `GET /runner/runs/:id/source`: the commit with its trees and blobs, as a pack. 422 when it no longer exists. */
-export const sourceContentType = 'application/x-git-packed-objects'
+/** `GET /runner/runs/:id/source`: commits with their trees and blobs. 422 when there is no such commit. */
+export const SourceQuery = Type.Object({
+  ref: Type.Optional(
+    Type.String({
+      description:
+        'A branch, a tag, the full name of one of these, or the id of a commit; the commit of the run without it',
+      minLength: 1,
+      maxLength: 1024,
+    }),
+  ),
+  depth: Type.Optional(
+    Type.Integer({
+      description:
+        'number of commits from there on, 1 by default; 0 for all, with all branches and tags',
+      minimum: 0,
+      maximum: 999_999_999,
+    }),
+  ),
+  tags: Type.Optional(Type.Boolean({ description: 'whether all tags are added' })),
+})
+
+/** The response: a line of JSON, a SourceHeader, then a pack, as in gitformat-pack(5). */
+export const sourceContentType = 'application/octet-stream'
+
+export type SourceHeader = {
+  commit: string
+  /** The full name of the branch or tag; empty if an id was given. */
+  ref: string
+  /** The other branches and tags of the pack, by their full names. */
+  refs: Record<string, string>
+  /** The commits whose parents are left out. */
+  shallow: string[]
+}
 
 export type ClaimBody = Static<typeof ClaimBody>
 export type Claim = Static<typeof Claim>

@@ -7,7 +7,7 @@ const plan = {
   repository: { name: 'site', owner: 'ada', defaultBranch: 'main' },
   serverUrl: 'https://git.example',
   commit,
-  limits: { runTimeoutMs: 1, stepTimeoutMs: 1, outputMaxBytes: 1 },
+  files: '/svc',
 }
 
 test('a branch is checked out by its name, beside that of its origin', () => {

@@ -1,7 +1,10 @@
 import { createReadStream } from 'node:fs'
 import { Readable } from 'node:stream'
 import type { Workspace } from '../sandbox/sandbox.ts'
+import { credentialsFile } from '../workflow-engine/check-out-step.ts'
 import type { Plan } from '../workflow-engine/plan.ts'
+import { quoteGitValue } from '../workflow-engine/quote-git-value.ts'
+import type { SourcePack } from './source-pack.ts'
 
 class CheckOutError extends Error {
   override readonly name = 'CheckOutError'
@@ -24,21 +27,45 @@ const maxOutputLength = 256 * 1024
 type Options = {
   workspace: Workspace
   plan: Pick<Plan, 'repository' | 'serverUrl' | 'ref' | 'commit' | 'limits'>
-  /** The path of the commit's pack. */
-  pack: string | Promise<string>
+  /** The file with the commit. */
+  source: Promise<SourcePack>
   /** PATH for finding git. */
   path: string
   signal: AbortSignal
 }
 
 /**
- * Checks out a commit in a workspace, in a repository with that commit only. Git runs in the sandbox like any step,
- * because the commit is untrusted. Rejects as the pack does, or with a CheckOutError.
+ * Checks out a commit in a new workspace, in a repository with that commit only. Rejects as the source does, or with a
+ * CheckOutError.
  */
-export async function checkOut({ workspace, plan, pack, path, signal }: Options): Promise<void> {
+export async function checkOut({ workspace, plan, source, path, signal }: Options): Promise<void> {
+  await runCheckout({
+    workspace,
+    script,
+    args: Object.values(toRepository({ ...plan, files: workspace.inside.files })),
+    // Starting a command takes as long as fetching a small pack, so both happen concurrently.
+    source,
+    commit: plan.commit,
+    limits: plan.limits,
+    path,
+    signal,
+  })
+}
+
+type CheckoutCommand = Pick<Options, 'workspace' | 'source' | 'path' | 'signal'> & {
+  /** For `sh`; its standard input is the pack. */
+  script: string
+  args: string[]
+  commit: string
+  limits: Plan['limits']
+}
+
+/** Runs a script that checks out a commit. Git runs in the sandbox like any step, because the commit is untrusted. */
+export async function runCheckout(command: CheckoutCommand): Promise<void> {
+  const { workspace, script, args, source, commit, limits, path, signal } = command
   let output = ''
   const end = await workspace.run({
-    command: ['sh', '-c', script, 'sh', ...Object.values(toRepository(plan))],
+    command: ['sh', '-c', script, 'sh', ...args],
     env: {
       PATH: path,
       HOME: workspace.inside.home,
@@ -55,9 +82,8 @@ export async function checkOut({ workspace, plan, pack, path, signal }: Options)
       GIT_CONFIG_VALUE_1: 'none',
     },
     cwd: workspace.inside.workspace,
-    // Starting a command takes as long as fetching a small pack, so both happen concurrently.
-    stdin: Readable.from(readPack(pack), { objectMode: false }),
-    timeoutMs: plan.limits.stepTimeoutMs,
+    stdin: Readable.from(readPack(source), { objectMode: false }),
+    timeoutMs: limits.stepTimeoutMs,
     signal,
     onOutput: (bytes) => {
       if (output.length < maxOutputLength) output += bytes.toString('utf8')
@@ -65,15 +91,14 @@ export async function checkOut({ workspace, plan, pack, path, signal }: Options)
   })
   if (end.reason === 'exited' && end.exitCode === 0) return
   signal.throwIfAborted()
-  await pack
+  await source
   const why = [end.detail, output.trim()].filter(Boolean).join(' ')
-  throw new CheckOutError(
-    `The commit ${plan.commit} could not be checked out: ${why || describe(end)}`,
-  )
+  throw new CheckOutError(`The commit ${commit} could not be checked out: ${why || describe(end)}`)
 }
 
-async function* readPack(pack: Options['pack']) {
-  yield* createReadStream(await pack)
+async function* readPack(source: Promise<SourcePack>) {
+  const { path, packStart } = await source
+  yield* createReadStream(path, { start: packStart })
 }
 
 function describe({ reason, exitCode }: { reason: string; exitCode: number | null }): string {
@@ -82,19 +107,34 @@ function describe({ reason, exitCode }: { reason: string; exitCode: number | nul
     : `the command was stopped: ${reason}.`
 }
 
-/**
- * The files of a repository with one commit, as after actions/checkout: on its branch, or detached for a tag, with the
- * clone URL as `origin`.
- */
-export function toRepository({ repository, serverUrl, ref, commit }: Options['plan']) {
+type Origin = Pick<Plan, 'repository' | 'serverUrl' | 'ref'> & {
+  /** The directory of the workspace's own files, as steps see it. */
+  files: string
+}
+
+/** The files of a repository with one commit, as after actions/checkout: on its branch, or detached for a tag. */
+export function toRepository({ commit, ...origin }: Origin & Pick<Plan, 'commit'>) {
+  const { ref } = origin
+  const branch = branchOf(ref)
+  const refs = branch === undefined ? [ref] : [ref, `refs/remotes/origin/${branch}`]
+  return {
+    config: toConfig(origin),
+    head: branch === undefined ? `${commit}\n` : `ref: ${ref}\n`,
+    packedRefs: refs.map((name) => `${commit} ${name}\n`).join(''),
+    commit,
+  }
+}
+
+/** The configuration of a repository with the clone URL as `origin`, which is the upstream of the branch, if `ref` is one. */
+export function toConfig({ repository, serverUrl, ref, files }: Origin): string {
   const url = `${serverUrl}/repos/${repository.name}.git`
-  const branch = /^refs\/heads\/(.+)$/s.exec(ref)?.[1]
+  const branch = branchOf(ref)
   const upstream = [
-    `[branch ${quoted(branch ?? '')}]`,
+    `[branch ${quoteGitValue(branch ?? '')}]`,
     '\tremote = origin',
-    `\tmerge = ${quoted(ref)}`,
+    `\tmerge = ${quoteGitValue(ref)}`,
   ]
-  const config = [
+  return [
     '[core]',
     '\trepositoryformatversion = 0',
     '\tfilemode = true',
@@ -103,21 +143,17 @@ export function toRepository({ repository, serverUrl, ref, commit }: Options['pl
     '[gc]',
     '\tauto = 0',
     '[remote "origin"]',
-    `\turl = ${quoted(url)}`,
+    `\turl = ${quoteGitValue(url)}`,
     '\tfetch = +refs/heads/*:refs/remotes/origin/*',
     ...(branch === undefined ? [] : upstream),
+    // Git ignores a file that does not exist.
+    '[include]',
+    `\tpath = ${quoteGitValue(`${files}/${credentialsFile}`)}`,
     '',
-  ]
-  const refs = branch === undefined ? [ref] : [ref, `refs/remotes/origin/${branch}`]
-  return {
-    config: config.join('\n'),
-    head: branch === undefined ? `${commit}\n` : `ref: ${ref}\n`,
-    packedRefs: refs.map((name) => `${commit} ${name}\n`).join(''),
-    commit,
-  }
+  ].join('\n')
 }
 
-// git-config(1), Syntax.
-function quoted(text: string): string {
-  return `"${text.replace(/["\\]/g, '\\$&')}"`
+/** The name of a branch by its full name; undefined for any other ref. */
+export function branchOf(ref: string): string | undefined {
+  return /^refs\/heads\/(.+)$/s.exec(ref)?.[1]
 }

@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import type { Log } from '../base/log.ts'
 import type { Semaphore } from '../concurrency/semaphore.ts'
 import type { Claim } from '../runner-api/runner-api.ts'
@@ -7,12 +6,14 @@ import type { RunnerContext } from '../workflow-engine/contexts.ts'
 import { executeRun } from '../workflow-engine/execute-run.ts'
 import type { RunEntry } from '../workflow-engine/plan.ts'
 import { checkOut } from './check-out.ts'
+import { checkOutAgain } from './check-out-again.ts'
 import type { FailedWorkspaces } from './failed-workspaces.ts'
 import type { RunConnection } from './run-connection.ts'
 import { fetchSource } from './run-source.ts'
 import type { RunnerFolder } from './runner-folder.ts'
 import type { ServerClient } from './server-client.ts'
 import { createServerStorage } from './server-storage.ts'
+import { createSourceCache } from './source-cache.ts'
 
 /** What the runner provides to each run. */
 export type RunTools = {
@@ -38,7 +39,7 @@ type Execution = {
   kill: AbortSignal
 }
 
-/** Fetches the commit of a claimed run and executes the run. Its files are removed at the end. */
+/** Fetches the commit of a claimed run, and executes the run. Its files are removed at the end. */
 export async function execute(claim: Claim, tools: RunTools, execution: Execution): Promise<void> {
   const { plan } = claim
   const { folder, sandbox, jobLimit, runner, sourceMaxBytes, freeSpaceMinBytes } = tools
@@ -46,16 +47,16 @@ export async function execute(claim: Claim, tools: RunTools, execution: Executio
   const { connection, report, cancel, kill } = execution
   await using place = await folder.forRun()
   const done = new AbortController()
-  const pack = fetchSource({
-    connection,
-    commit: plan.commit,
-    path: join(place.path, 'source.pack'),
-    maxBytes: sourceMaxBytes,
-    freeSpaceMinBytes,
-    signal: AbortSignal.any([kill, done.signal]),
-  })
-  // Jobs that check out report a failure; there may be none.
-  pack.catch(() => {})
+  const sources = createSourceCache(place.path, (request, path) =>
+    fetchSource({
+      ...{ connection, request, path },
+      commit: plan.commit,
+      maxBytes: sourceMaxBytes,
+      freeSpaceMinBytes,
+      signal: AbortSignal.any([kill, done.signal]),
+    }),
+  )
+  const source = sources.get({ ref: undefined, depth: 1, tags: false })
   try {
     await executeRun({
       plan,
@@ -68,10 +69,16 @@ export async function execute(claim: Claim, tools: RunTools, execution: Executio
       storage: createServerStorage(connection),
       keepFailed: failedWorkspaces.keeperOf(plan, connection),
       checkOut: (workspace, signal) =>
-        checkOut({ workspace, plan, pack, path: runner.path, signal }),
+        checkOut({ workspace, plan, source, path: runner.path, signal }),
+      checkOutAgain: (workspace, checkout, signal) =>
+        checkOutAgain({
+          ...{ workspace, plan, checkout, signal },
+          source: sources.get(checkout.source),
+          path: runner.path,
+        }),
     })
   } finally {
     done.abort()
-    await pack.catch(() => {})
+    await sources.settled()
   }
 }

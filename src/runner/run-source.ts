@@ -5,10 +5,12 @@ import { dirname } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { toSize } from '../base/format.ts'
 import { createBackoff } from '../concurrency/backoff.ts'
+import type { SourceRequest } from '../workflow-engine/run-state.ts'
 import { type RunConnection, RunLostError } from './run-connection.ts'
 import { describeError, limitStall, RefusedRequestError, requestBackoff } from './server-client.ts'
+import { openSourcePack, type SourcePack } from './source-pack.ts'
 
-/** The pack of a commit could not be fetched. Readers of the run see the message. */
+/** Commits could not be fetched. Readers of the run see the message. */
 class SourceError extends Error {
   override readonly name = 'SourceError'
 }
@@ -20,8 +22,10 @@ const spaceCheckedEveryBytes = 16 * 1024 * 1024
 
 type Options = {
   connection: Pick<RunConnection, 'open'>
+  /** The commit of the run. */
   commit: string
-  /** The file to write the pack to. */
+  request: SourceRequest
+  /** The file to write. */
   path: string
   maxBytes: number
   /** Bytes that must stay free on the disk. */
@@ -29,20 +33,20 @@ type Options = {
   signal: AbortSignal
 }
 
-/** Fetches a commit with its files as a pack, and returns its path. Throws a SourceError or a RunLostError. */
-export async function fetchSource(options: Options): Promise<string> {
-  const { connection, commit, signal } = options
+/** Fetches commits with their files. Throws a SourceError or a RunLostError. */
+export async function fetchSource(options: Options): Promise<SourcePack> {
+  const { connection, commit, request, signal } = options
   const backoff = createBackoff(requestBackoff)
   for (let attempt = 1; ; attempt++) {
     try {
       const response = await connection.open({
         method: 'GET',
-        path: '/source',
+        path: `/source${toQuery(request)}`,
         timeoutMs: responseTimeoutMs,
         signal,
       })
       await store(response, options)
-      return options.path
+      return await openSourcePack(options.path)
     } catch (error) {
       signal.throwIfAborted()
       if (error instanceof RunLostError) throw error
@@ -50,13 +54,22 @@ export async function fetchSource(options: Options): Promise<string> {
         error instanceof SourceError || error instanceof RefusedRequestError || isOfDisk(error)
       if (isFinal || attempt === maxAttempts) {
         throw new SourceError(
-          `The commit ${commit} could not be fetched: ${describeError(error)}`,
+          `${request.ref ?? `The commit ${commit}`} could not be fetched: ${describeError(error)}`,
           { cause: error },
         )
       }
       await backoff.pause(signal)
     }
   }
+}
+
+function toQuery({ ref, depth, tags }: SourceRequest): string {
+  const query = new URLSearchParams({
+    ...(ref !== undefined && { ref }),
+    ...(depth !== 1 && { depth: String(depth) }),
+    ...(tags && { tags: 'true' }),
+  })
+  return query.size === 0 ? '' : `?${query}`
 }
 
 async function store(response: IncomingMessage, options: Options): Promise<void> {

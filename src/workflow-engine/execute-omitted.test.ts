@@ -38,30 +38,3 @@ test('a step that installs programs fails unless the runner has them', async () 
   assert.equal(absent.conclusion, 'failure')
   assert.match(absent.log, /no-such-tool is not installed on the runner/)
 })
-
-test('a checkout of another commit or repository fails when the expression is known', async () => {
-  const run = async (inputs: string) => {
-    const step = `{ uses: actions/checkout@v4, with: { ${inputs} } }`
-    return engine.run({ workflows: `on: push\nsteps:\n  - ${step}` })
-  }
-  const fine = [
-    'ref: "${{ github.sha }}"',
-    'ref: "${{ github.ref }}"',
-    'ref: "${{ github.ref_name }}"',
-    'ref: "${{ github.event.pull_request.head.sha }}"',
-    'repository: "${{ github.repository }}"',
-    'repository: "${{ github.event.pull_request.head.repo.full_name }}"',
-  ]
-  for (const inputs of fine) {
-    const { conclusion, log } = await run(inputs)
-    assert.equal(conclusion, 'success', log)
-  }
-  const other = await run('ref: "${{ github.ref_name }}-old"')
-  assert.equal(other.conclusion, 'failure')
-  assert.match(
-    other.log,
-    /The workspace has the commit c+ of refs\/heads\/main only, not main-old\./,
-  )
-  const elsewhere = await run('repository: "${{ github.actor }}/tools"')
-  assert.match(elsewhere.log, /The workspace has the repository ada\/site only, not ada\/tools\./)
-})

@@ -13,7 +13,7 @@ import type { KeepFailed } from './failed-workspace.ts'
 import { concludeRun } from './job-graph.ts'
 import type { Conclusion, Plan, RunEntry } from './plan.ts'
 import { runFile } from './run-file.ts'
-import type { CheckOut, RunState } from './run-state.ts'
+import type { CheckOut, CheckOutAgain, RunState } from './run-state.ts'
 import type { RunStorage } from './run-storage.ts'
 import { openFile } from './running-workflow.ts'
 import { toDuration } from './step-end.ts'
@@ -24,6 +24,7 @@ type Options = {
   sandbox: Sandbox
   runner: RunnerContext
   checkOut: CheckOut
+  checkOutAgain: CheckOutAgain
   storage: RunStorage
   /** By default the workspaces of all jobs are removed. */
   keepFailed?: KeepFailed

@@ -5,6 +5,7 @@ import { evaluateTree } from '../workflow-parser/evaluate.ts'
 import { isBuiltInLabel } from '../workflow-parser/runner-labels.ts'
 import type { Job } from '../workflow-parser/workflow.ts'
 import { afterTime, type Cancellation, createCancellation, onAbort } from './cancellation.ts'
+import { leavesTopEmpty } from './check-out-step.ts'
 import { type Contexts, runnerContext, scopeOf } from './contexts.ts'
 import { evaluateOutputs } from './evaluate-outputs.ts'
 import { evaluateEnvironment, evaluateNumber } from './evaluate-settings.ts'
@@ -90,6 +91,8 @@ async function runInWorkspace(
     secrets,
     identity: identityOf(run.plan, owner, job),
     network: networkAccessOf(run.sandbox, networkOf(owner, job)),
+    hasFiles: !leavesTopEmpty(planned.steps),
+    checkedOut: new Set(),
     lengthLeft: stepStateMaxLength,
     hashFiles: createHashFiles(workspace),
     lastSetting: undefined,
@@ -110,7 +113,7 @@ async function runInWorkspace(
     continuesOnError: false,
   }
   writeFresh(`${workspace.outside.files}/event.json`, Buffer.from(JSON.stringify(run.plan.payload)))
-  await run.checkOut(workspace, cancellation.cancelSignal)
+  if (running.hasFiles) await run.checkOut(workspace, cancellation.cancelSignal)
   await runPreSteps(running, list, planned.steps)
   await runSteps(running, list, planned.steps)
   await runPostSteps(running, list)

@@ -2,7 +2,7 @@ import { posix } from 'node:path'
 import { evaluateText } from '../workflow-parser/evaluate.ts'
 import type { Scope } from '../workflow-parser/scope.ts'
 import type { RunStep } from '../workflow-parser/workflow.ts'
-import { assertCheckedOut } from './check-out-step.ts'
+import { runCheckoutStep } from './check-out-step.ts'
 import { evaluateTimeout } from './evaluate-settings.ts'
 import type { PlannedCommand } from './plan-steps.ts'
 import { runStepCommand } from './run-step-command.ts'
@@ -25,11 +25,7 @@ export async function runScriptStep(options: RunOptions): Promise<StepEnd> {
   const { running, list, planned, number, env, scope, signal, output } = options
   const { run, workspace } = running
   const { step } = planned
-  if (step.kind === 'checkout') {
-    assertCheckedOut(step, run.plan, scope)
-    await output.push(Buffer.from(`${run.plan.commit} is already checked out.\n`))
-    return ended('success')
-  }
+  if (step.kind === 'checkout') return runCheckoutStep({ ...options, step })
   if (step.kind === 'omitted') {
     await output.push(Buffer.from(`${step.action} does nothing here: ${step.why}\n`))
     return ended('success')

@@ -10,8 +10,37 @@ import type { KeepFailed } from './failed-workspace.ts'
 import type { Plan } from './plan.ts'
 import type { RunStorage } from './run-storage.ts'
 
-/** Checks out the files of the run's commit into a workspace. Rejects with an error text for users. */
+/** Checks out the files of the run's commit into a new workspace. Rejects with an error text for users. */
 export type CheckOut = (workspace: Workspace, signal: AbortSignal) => Promise<void>
+
+/** The commits that a checkout gets from the repository of the run. */
+export type SourceRequest = {
+  /** A branch, a tag, the full name of one of these, or the id of a commit; undefined for the commit of the run. */
+  ref: string | undefined
+  /** The number of commits from there on; 0 for all, with all branches and tags. */
+  depth: number
+  /** Whether all tags are added. */
+  tags: boolean
+}
+
+/** A checkout by a step. */
+export type Checkout = {
+  source: SourceRequest
+  /** Relative to the workspace; empty for its top. */
+  folder: string
+  /** `keep` leaves the files as they are, `replace` removes all that are not of the commit, `add` only those in its way. */
+  files: 'keep' | 'replace' | 'add'
+}
+
+/**
+ * Checks out what a step asks for, in a workspace where steps have run. Returns the commit, and the full name of its ref,
+ * empty if an id was given. Rejects with an error text for users.
+ */
+export type CheckOutAgain = (
+  workspace: Workspace,
+  checkout: Checkout,
+  signal: AbortSignal,
+) => Promise<{ commit: string; ref: string }>
 
 /** The state that all parts of a run share. */
 export type RunState = {
@@ -20,6 +49,7 @@ export type RunState = {
   runner: RunnerContext
   jobLimit: Semaphore
   checkOut: CheckOut
+  checkOutAgain: CheckOutAgain
   storage: RunStorage
   keepFailed?: KeepFailed
   masker: Masker

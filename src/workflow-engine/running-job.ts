@@ -30,6 +30,10 @@ export type RunningJob = {
   secrets: Record<string, string>
   identity: JobIdentity | undefined
   network: JobNetworkAccess
+  /** Whether the workspace has the commit of the run from the start. */
+  hasFiles: boolean
+  /** Where steps have checked out, as in `Checkout`. */
+  checkedOut: Set<string>
   /** Characters that steps may still set in variables, PATH folders and outputs. */
   lengthLeft: number
   hashFiles: Scope['hashFiles']

@@ -85,19 +85,24 @@ jobs:
       - uses: actions/checkout@v4
         with:
           fetch-depth: 0
+          fetch-tags: true
+          path: src/\${{ github.repository }}
+          clean: false
           ref: \${{ github.ref }}
           repository: \${{ github.repository }}
           token: \${{ secrets.TOKEN }}
           submodules: false
           lfs: false
           persist-credentials: false
+          sparse-checkout: docs
+      - { uses: actions/checkout@v4, with: { ssh-key: x, persist-credentials: true } }
 `)
   assert.deepEqual(faults, [])
   assert.deepEqual(formatNotes(notes), [
     'ci.yml:4:5: note: "concurrency" of a job has no effect; at the top level of the file it applies to whole runs.',
     'ci.yml:5:5: note: "environment" has no effect: the job waits for no approval, and has the secrets of the repository.',
-    'ci.yml:9:11: note: "fetch-depth" has no effect: the workspace has this one commit: commands fail that need its history or tags.',
-    'ci.yml:12:11: note: "token" has no effect: the commit is already checked out, and the workspace has no credentials.',
+    'ci.yml:19:11: note: "sparse-checkout" has no effect: the workspace has all files of the commit.',
+    'ci.yml:20:46: note: "ssh-key" has no effect: commits are fetched without SSH, and "git push" uses the token of the job, or "token".',
   ])
 })
 

@@ -1,23 +1,23 @@
 import { type FaultList, quoted, unknownInput } from './fault-list.ts'
 import { type Field, type FieldMessage, type NamedField, openNamed } from './fields.ts'
 import { hasExpression, readTemplate } from './values.ts'
-import type { AnyStep, CheckoutStep } from './workflow.ts'
+import type { AnyStep, CheckoutInput, CheckoutStep } from './workflow.ts'
 import type { WorkflowKey } from './workflow-keys.ts'
 
-// Inputs without effect when the commit is already checked out.
-const harmless = ['persist-credentials', 'clean', 'show-progress', 'set-safe-directory']
+// Inputs without effect in a workspace whose files have one owner.
+const harmless = ['show-progress', 'set-safe-directory']
 
-const credentials = 'the commit is already checked out, and the workspace has no credentials.'
+const keys =
+  'commits are fetched without SSH, and "git push" uses the token of the job, or "token".'
 const wholeTree = 'the workspace has all files of the commit.'
 
 /** Inputs that leave the run right, although they have no effect. */
 const noted: Readonly<Record<string, string>> = {
-  token: credentials,
-  'ssh-key': credentials,
-  'ssh-known-hosts': credentials,
-  'ssh-strict': credentials,
-  'ssh-user': credentials,
-  'github-server-url': credentials,
+  'ssh-key': keys,
+  'ssh-known-hosts': keys,
+  'ssh-strict': keys,
+  'ssh-user': keys,
+  'github-server-url': 'commits are those of this server.',
   filter: wholeTree,
   'sparse-checkout': wholeTree,
   'sparse-checkout-cone-mode': wholeTree,
@@ -25,7 +25,6 @@ const noted: Readonly<Record<string, string>> = {
 
 /** Inputs that ask for what there is not, unless they have their defaults. */
 const refused: Readonly<Record<string, FieldMessage>> = {
-  path: ['The commit is checked out at the top of the workspace.', 'Remove "path".'],
   lfs: ['Files of LFS are not fetched.', 'Remove "lfs", and fetch them in a "run" step.'],
   submodules: [
     'Submodules are not fetched.',
@@ -33,55 +32,88 @@ const refused: Readonly<Record<string, FieldMessage>> = {
   ],
 }
 
-const history = 'the workspace has this one commit: commands fail that need its history or tags.'
+/** The inputs with an effect. */
+const inputs: Readonly<Record<string, CheckoutInput>> = {
+  repository: 'repository',
+  ref: 'ref',
+  path: 'path',
+  clean: 'clean',
+  'fetch-depth': 'fetchDepth',
+  'fetch-tags': 'fetchTags',
+  token: 'token',
+  'persist-credentials': 'persistCredentials',
+}
 
-/** Reads the inputs of `actions/checkout`; of those that name a commit, expressions are checked when the step starts. */
+const flag = { form: /^(true|false)$/i, instead: 'Write true or false.' }
+/** What inputs with a literal value can be; those with an expression are checked when the step starts. */
+const literals: Readonly<Record<string, { form: RegExp; instead: string }>> = {
+  'fetch-depth': { form: /^\d{1,9}$/, instead: 'Write a number of commits, or 0 for all.' },
+  'fetch-tags': flag,
+  clean: flag,
+  'persist-credentials': flag,
+}
+
+/** Reads the inputs of `actions/checkout`. */
 export function readCheckout(
   field: Field | undefined,
   workflowKey: WorkflowKey,
   faults: FaultList,
 ): Omit<CheckoutStep, keyof AnyStep> {
-  const step: Omit<CheckoutStep, keyof AnyStep> = {
-    kind: 'checkout',
-    repository: undefined,
-    ref: undefined,
-  }
+  const step: Omit<CheckoutStep, keyof AnyStep> = { kind: 'checkout', with: {} }
   for (const entry of field ? openNamed(field, faults, 'Remove "with".') : []) {
     const { name } = entry
-    if (name === 'ref' || name === 'repository') {
-      if (hasExpression(entry.node)) step[name] = readTemplate(entry, workflowKey, faults)
-      else if (textOf(entry) !== '') refuseOther(entry, faults)
-    } else checkInput(entry, faults)
+    const input = Object.hasOwn(inputs, name) ? inputs[name] : undefined
+    if (!input) checkInput(entry, faults)
+    else if (textOf(entry) !== '') {
+      const template = readTemplate(entry, workflowKey, faults)
+      if (!hasExpression(entry.node)) checkLiteral(entry, faults)
+      if (template) step.with[input] = template
+    }
   }
   return step
+}
+
+function checkLiteral(entry: NamedField, faults: FaultList): void {
+  const { name, label, keyPosition } = entry
+  const value = textOf(entry)
+  if (name === 'repository') {
+    const instead = 'Remove it. A "run" step can clone another repository, if it has the network.'
+    faults.add(keyPosition, 'Only the repository of the run can be checked out.', instead)
+  }
+  if (name === 'path' && isOutside(value)) {
+    const message = `${label} is ${quoted(value)}, which is not below the workspace.`
+    faults.add(keyPosition, message, 'Write a path relative to the workspace.')
+  }
+  const literal = Object.hasOwn(literals, name) ? literals[name] : undefined
+  if (literal && !literal.form.test(value)) {
+    faults.add(keyPosition, `${label} is ${quoted(value)}.`, literal.instead)
+  }
+}
+
+/** Whether a literal path leads out of the workspace, whose own path it cannot name. */
+function isOutside(path: string): boolean {
+  let depth = 0
+  for (const name of path.split('/')) {
+    if (name === '..') depth -= 1
+    else if (name !== '' && name !== '.') depth += 1
+    if (depth < 0) return true
+  }
+  return path.startsWith('/')
 }
 
 function checkInput(entry: NamedField, faults: FaultList): void {
   const { name, keyPosition } = entry
   const value = textOf(entry)
-  const isHistory = name === 'fetch-depth' || name === 'fetch-tags'
   if (harmless.includes(name)) return
-  if (isHistory) {
-    const isDefault = name === 'fetch-depth' ? value === '1' : value === 'false'
-    if (!isDefault) faults.note(keyPosition, `${quoted(name)} has no effect: ${history}`)
-    return
-  }
   const note = Object.hasOwn(noted, name) ? noted[name] : undefined
   const refusal = Object.hasOwn(refused, name) ? refused[name] : undefined
   if (note) {
     faults.note(keyPosition, `${quoted(name)} has no effect: ${note}`)
   } else if (!refusal) {
     faults.add(keyPosition, unknownInput('action actions/checkout', name), 'Remove it.')
-  } else if (!['', 'false', '.'].includes(value)) {
+  } else if (!['', 'false'].includes(value)) {
     faults.add(keyPosition, ...refusal)
   }
-}
-
-function refuseOther({ keyPosition, name }: NamedField, faults: FaultList): void {
-  const instead =
-    'Remove it. A "run" step can clone another repository or commit, if it has the network.'
-  const what = name === 'ref' ? 'commit' : 'repository'
-  faults.add(keyPosition, `Only the ${what} of the run can be checked out.`, instead)
 }
 
 function textOf({ node }: Field): string {

@@ -170,11 +170,21 @@ export type ActionStep = AnyStep & {
   with: Record<string, Template>
 }
 
-/** `actions/checkout`, which the runner has already done: of the run's commit and no other. */
+/** The inputs of `actions/checkout` with an effect, in camel case. */
+export type CheckoutInput =
+  | 'repository'
+  | 'ref'
+  | 'path'
+  | 'clean'
+  | 'fetchDepth'
+  | 'fetchTags'
+  | 'token'
+  | 'persistCredentials'
+
+/** `actions/checkout`; without inputs it has nothing to do, because the workspace has the commit from the start. */
 export type CheckoutStep = AnyStep & {
   kind: 'checkout'
-  repository: Template | undefined
-  ref: Template | undefined
+  with: Partial<Record<CheckoutInput, Template>>
 }
 
 /** An action of another repository that does nothing here, because the run is right without it. */

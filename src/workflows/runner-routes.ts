@@ -12,6 +12,7 @@ import {
   ReleaseBody,
   ReportBody,
   Reported,
+  SourceQuery,
   sourceContentType,
 } from '../runner-api/runner-api.ts'
 import type { Claimant } from './claim-run.ts'
@@ -48,14 +49,26 @@ export function runnerRoutes(runnerService: RunnerService, ownRunner: string) {
     route('GET', '/runner/runs/:id/source', {
       operationId: 'getRunSource',
       tag: 'runners',
-      summary: 'Get the commit of a run as a pack',
+      summary: 'Get commits for a run',
+      description:
+        'The commit of the run, or another one of its repository, with the history that a checkout needs. The response ' +
+        'is a line of JSON (`commit`, `ref`, `refs` by their names, and the ids of `shallow` commits), then a pack, as in ' +
+        'gitformat-pack(5).',
       permission: 'run',
       isLongLived: true,
       produces: sourceContentType,
-      reply: { 200: Type.String({ description: 'a pack, as in gitformat-pack(5)' }) },
+      query: SourceQuery,
+      reply: { 200: Type.String({ description: 'a line of JSON, then a pack' }) },
       problems: ['run_not_found', 'ref_not_found'],
-      handle: async ({ principal, params, clientSignal }) =>
-        Readable.from(await runnerService.source(own(principal, params.id), clientSignal())),
+      handle: async ({
+        principal,
+        params,
+        query: { ref, depth = 1, tags = false },
+        clientSignal,
+      }) => {
+        const by = own(principal, params.id)
+        return Readable.from(await runnerService.source(by, { ref, depth, tags }, clientSignal()))
+      },
     }),
     route('POST', '/runner/runs/:id/report', {
       operationId: 'reportRun',

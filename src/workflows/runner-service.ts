@@ -7,10 +7,11 @@ import { findRepositorySummary } from '../repositories/repository-summary-store.
 import type { Claim, ClaimBody, Orders, ReleaseBody, Reported } from '../runner-api/runner-api.ts'
 import type { LentPacks } from '../store/store.ts'
 import type { JobIdentity, Plan, PlanLimits, RunEntry } from '../workflow-engine/plan.ts'
+import type { SourceRequest } from '../workflow-engine/run-state.ts'
 import type { AwaitedRuns } from './awaited-runs.ts'
 import type { Claimant } from './claim-run.ts'
-import { packCommit } from './commit-pack.ts'
 import type { Reports } from './reports.ts'
+import { streamCommits, withCommitHeader } from './run-commits.ts'
 import { leaseSeconds, type Queue } from './run-queue.ts'
 import { findWholeRun, type ListedRun, listAttempts } from './run-store.ts'
 
@@ -18,8 +19,12 @@ import { findWholeRun, type ListedRun, listAttempts } from './run-store.ts'
 export type RunnerService = {
   /** Waits for a run for a runner; undefined when none came in time. A run that cannot be prepared fails. */
   claim: (body: ClaimBody, signal: AbortSignal) => Promise<Claim | undefined>
-  /** Streams the commit of a run with its trees and blobs, as a pack. Throws `ref_not_found` when it is gone. */
-  source: (by: Claimant, signal: AbortSignal) => Promise<AsyncIterable<Buffer>>
+  /** Streams commits of the repository of a run, as `sourceContentType` says. Throws `ref_not_found`. */
+  source: (
+    by: Claimant,
+    request: SourceRequest,
+    signal: AbortSignal,
+  ) => Promise<AsyncIterable<Buffer>>
   report: (by: Claimant, body: { first: number; entries: RunEntry[] }) => Promise<Reported>
   /** Renews the lease, and waits up to `waitMs` for a cancellation. */
   orders: (by: Claimant, waitMs: number, signal: AbortSignal) => Promise<Orders>
@@ -108,13 +113,16 @@ export function createRunnerService(dependencies: Dependencies): RunnerService {
       }
     },
 
-    async source(by, signal) {
-      const { repositoryId, commitId: commit, awaitedPack } = await queue.held(by)
+    async source(by, request, signal) {
+      const { repositoryId, commitId: commit, ref, awaitedPack } = await queue.held(by)
       const ofPush = awaitedRuns.gitFor(by.id)
-      if (!ofPush && awaitedPack !== null && lentPacks)
-        return lentPacks.open(JSON.parse(awaitedPack))
+      if (!ofPush && awaitedPack !== null && lentPacks && request.ref === undefined) {
+        if (request.depth !== 1 || request.tags) throw oneCommitOnly()
+        return withCommitHeader({ commit, ref }, await lentPacks.open(JSON.parse(awaitedPack)))
+      }
       const directory = await directoryOf(repositoryId)
-      return packCommit(ofPush ?? git, { directory, commit, signal })
+      const run = { commit, ref }
+      return streamCommits({ git: ofPush ?? git, directory, run, request, signal })
     },
 
     report: (by, body) => reports.take(by, body),
@@ -132,4 +140,11 @@ export function createRunnerService(dependencies: Dependencies): RunnerService {
 
     release: (by, body) => queue.release(by, body),
   }
+}
+
+function oneCommitOnly(): Problem {
+  return new Problem(
+    'ref_not_found',
+    'The push that waits for this run is on another server, which lends this one commit: fetch-depth and fetch-tags have no history to fetch until the push is accepted.',
+  )
 }

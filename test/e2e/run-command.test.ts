@@ -75,6 +75,35 @@ test('a working tree is run as it is, and not changed', async () => {
   assert.equal(await project.git('status', '--short'), before)
 })
 
+const checkouts = `
+on: [push]
+jobs:
+  one:
+    runs-on: ubuntu-latest
+    steps:
+      - { uses: actions/checkout@v4, with: { fetch-depth: 0 } }
+      - { uses: actions/checkout@v4, with: { ref: v1, path: old } }
+      - name: List
+        run: |
+          git rev-list --count HEAD
+          git tag
+          ls
+          cat readme.txt
+          ls old
+`
+
+test('steps check out commits of the repository, beside the files of the working tree', async () => {
+  await using project = await createProject()
+  await project.git('tag', 'v1')
+  await project.commit('second.txt')
+  await mkdir(join(project.path, '.svc/workflows'), { recursive: true })
+  await writeFile(join(project.path, '.svc/workflows/ci.yml'), checkouts)
+  await writeFile(join(project.path, 'readme.txt'), 'changed\n')
+  const { code, out, err } = await svc(project.path, ['run'])
+  assert.equal(code, 0, out + err)
+  assert.match(out, / List\n2\nv1\nold\nreadme\.txt\nsecond\.txt\nchanged\nreadme\.txt\n/)
+})
+
 test('only the requested jobs run, with those that they need', async () => {
   await using project = await projectWith({ 'ci.yml': ci, 'deploy.yml': deploy })
   const ran = await svc(project.path, ['run', '--job', 'list', 'ci.yml'])

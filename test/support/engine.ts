@@ -8,6 +8,7 @@ import { createToolset } from '../../src/tool-cache/toolset.ts'
 import { executeRun } from '../../src/workflow-engine/execute-run.ts'
 import type { Conclusion, Plan, RunEntry } from '../../src/workflow-engine/plan.ts'
 import { createLogRenderer, renderPiece } from '../../src/workflow-engine/render-log.ts'
+import type { CheckOutAgain } from '../../src/workflow-engine/run-state.ts'
 import { temporaryFolder } from './git.ts'
 
 const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
@@ -30,6 +31,8 @@ type Options = {
   maxJobs?: number
   signal?: AbortSignal
   kill?: AbortSignal
+  /** By default, no step can check out anything else than what the workspace has. */
+  checkOutAgain?: CheckOutAgain
   /** Called with each entry, before it is collected. */
   onEntry?: (entry: RunEntry) => void | Promise<void>
 }
@@ -90,6 +93,8 @@ export async function startEngine({
           const from = project ?? (await filesFolder(folder.path, files))
           await copyTree(from, await filesIn(from), workspace)
         },
+        checkOutAgain:
+          options.checkOutAgain ?? (() => Promise.reject(new Error('nothing to check out'))),
         async report(entry) {
           await options.onEntry?.(entry)
           entries.push(entry)

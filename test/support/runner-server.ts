@@ -7,7 +7,13 @@ import { newId } from '../../src/base/ids.ts'
 import { newTokenString } from '../../src/base/token-string.ts'
 import { checkBody } from '../../src/http/validation.ts'
 import { reportMaxBytes } from '../../src/runner-api/report-limits.ts'
-import { ClaimBody, ReleaseBody, ReportBody } from '../../src/runner-api/runner-api.ts'
+import {
+  ClaimBody,
+  ReleaseBody,
+  ReportBody,
+  type SourceHeader,
+  sourceContentType,
+} from '../../src/runner-api/runner-api.ts'
 import type { Plan, RunEntry } from '../../src/workflow-engine/plan.ts'
 
 export type RunnerServer = Awaited<ReturnType<typeof startRunnerServer>>
@@ -159,8 +165,11 @@ export async function startRunnerServer({ leaseSeconds = 60, mishap, port = 0 }:
 
   function sendSource({ plan }: ServedRun, response: ServerResponse): void {
     const pack = broken ?? sources.get(plan.commit)
-    if (!pack) sendProblem(response, 422, 'The commit is gone.')
-    else response.writeHead(200, { 'content-type': 'application/x-git-packed-objects' }).end(pack)
+    if (!pack) return void sendProblem(response, 422, 'The commit is gone.')
+    const { commit, ref } = plan
+    const header: SourceHeader = { commit, ref, refs: {}, shallow: [commit] }
+    response.writeHead(200, { 'content-type': sourceContentType })
+    response.end(Buffer.concat([Buffer.from(`${JSON.stringify(header)}\n`), pack]))
   }
 
   async function listen(): Promise<void> {
@@ -198,7 +207,7 @@ export async function startRunnerServer({ leaseSeconds = 60, mishap, port = 0 }:
       return run
     },
 
-    /** Serves something else in place of every commit. */
+    /** Serves something else in place of every pack. */
     breakSources(bytes: Buffer): void {
       broken = bytes
     },
