@@ -376,3 +376,18 @@ steps:
   })
   assert.equal(result.outputOf('show'), 'https://mirror.example workflow runner /home/runner\n')
 })
+
+test('the env of a workflow and of a job can name the workspace', async () => {
+  const result = await engine.run({
+    workflows: `
+on: push
+env: { TOP: "\${{ github.workspace }}" }
+jobs:
+  one:
+    env: { SOURCES: "\${{ github.workspace }}/src" }
+    steps:
+      - { name: show, run: 'echo "$TOP $SOURCES"' }
+`,
+  })
+  assert.equal(result.outputOf('show'), '/workspace /workspace/src\n')
+})

@@ -75,7 +75,7 @@ async function runInWorkspace(
   workspace: Workspace,
 ): Promise<{ end: JobEnd; setting: CommandSetting | undefined }> {
   const { workflow, secrets } = owner
-  const contexts: Contexts = { ...planned.contexts, runner: runnerContext(run.runner, workspace) }
+  const contexts = inWorkspace(planned.contexts, run, workspace)
   const workflowEnv = evaluateEnvironment(workflow.env, scopeOf(contexts))
   const jobEnv = evaluateEnvironment(job.env, scopeOf({ ...contexts, env: workflowEnv }))
   const running: RunningJob = {
@@ -127,6 +127,17 @@ async function runInWorkspace(
   })
   const end: JobEnd = { conclusion, outputs, fault: why?.text ?? '' }
   return { end, setting: running.failedSetting }
+}
+
+/** The contexts of a job that has a workspace, which its `env` can name. */
+function inWorkspace(planned: Contexts, run: RunState, workspace: Workspace): Contexts {
+  // It is always an object in the contexts of a job.
+  const github = planned.github as Record<string, Json>
+  return {
+    ...planned,
+    github: { ...github, workspace: workspace.inside.workspace },
+    runner: runnerContext(run.runner, workspace),
+  }
 }
 
 function disposeOnce(workspace: Workspace): Workspace {
