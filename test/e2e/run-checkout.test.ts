@@ -207,6 +207,25 @@ test('a push that waits has its commits with their history', options, async () =
   assert.equal(code, 0, text)
 })
 
+test('a folder that a step has prepared gets no further than the step', options, async () => {
+  const link = await runSteps(`
+      - run: ln -s /etc outside
+${checkout('{ path: outside/new }', 'true')}`)
+  assert.equal(link.conclusion, 'failure')
+  assert.match(link.log, /outside\/new.*Read-only file system|cannot create directory/)
+  const lists = await runSteps(`
+      - run: mkdir /svc/checkout-refs
+${checkout('{ fetch-depth: 0 }', 'true')}`)
+  assert.equal(lists.conclusion, 'failure')
+  const settings = await runSteps(`
+      - run: |
+          git init -q old && git -C old config core.fsmonitor 'echo started >&2; false'
+          ln -sf /nowhere /svc/checkout-shallow
+${checkout('{ path: old, fetch-depth: 2 }', 'git -C old config core.fsmonitor || git -C old rev-list --count HEAD')}`)
+  assert.deepEqual(outputOf(settings, 'after'), ['2'])
+  assert.doesNotMatch(settings.log, /^started$/m)
+})
+
 /** Runs steps that fetch and push by the name of the remote, with a network. */
 async function pushFromStep(name: string, inputs: string) {
   await using networked = await startService({
