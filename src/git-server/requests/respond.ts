@@ -90,12 +90,12 @@ export async function respond(
 /** The outcome of a request after git has ended. Throws a Problem that explains a missing or incomplete response. */
 export async function conclude(
   { response, repository }: WatchedRequest,
-  { exitCode, exceeded, isExplained }: Pick<PipeEnd, 'exitCode' | 'exceeded' | 'isExplained'>,
+  { exitCode, exceeded, isExplained, isIncomplete }: Omit<PipeEnd, 'errorOutput'>,
 ): Promise<RequestOutcome> {
   if (isExplained) return 'refused'
   if (exceeded) throw exceeded
   if (!response.hasBegun() && exitCode === 0) response.begin()
-  if (response.hasBegun()) return exitCode
+  if (response.hasBegun()) return isIncomplete ? null : exitCode
   await stat(repository.path).catch(() => {
     throw new Problem('repository_not_found', `The repository "${repository.name}" was deleted.`)
   })

@@ -1,6 +1,5 @@
 import type { Writable } from 'node:stream'
 import { chunksOf, watchDrain } from '../../base/chunks.ts'
-import type { Problem } from '../../base/problem.ts'
 import type { Ended, GitProcess } from '../process/git-process.ts'
 import type { ReportSplitter } from './push-report.ts'
 import type { Body } from './request-body.ts'
@@ -28,8 +27,11 @@ type Streams = ResponseSink & {
   explains?: 'always' | 'once begun' | undefined
 }
 
-/** How a git process ended, and whether the output ends with an explanation of an early end. */
-export type PipeEnd = Ended & { isExplained: boolean }
+/**
+ * How a git process ended, and whether the output ends with an explanation of an early end, or within a packet, so that the
+ * client must not take it for a whole response.
+ */
+export type PipeEnd = Ended & { isExplained: boolean; isIncomplete?: boolean }
 
 /** Delays the report of a push until its effects are complete. */
 export type ReportHold = {
@@ -64,7 +66,7 @@ async function send(input: Body, stdin: Writable, signal: AbortSignal): Promise<
 async function receive(
   child: GitProcess,
   streams: Streams,
-): Promise<{ isExplained: boolean; exceeded?: Problem }> {
+): Promise<Pick<PipeEnd, 'isExplained' | 'isIncomplete' | 'exceeded'>> {
   const { output, signal, onBegin, onProgress, reportHold, explains = 'always' } = streams
   const packets = createResponsePackets()
   let begun = false
@@ -102,7 +104,8 @@ async function receive(
     const mayExplain = exceeded && (begun || explains === 'always')
     const reason = mayExplain ? packets.explain(exceeded.message) : undefined
     await write(reason ?? packets.rest())
-    return { isExplained: reason !== undefined, ...(exceeded && { exceeded }) }
+    const isIncomplete = ended.exitCode !== 0 && packets.isIncomplete()
+    return { isExplained: reason !== undefined, isIncomplete, ...(exceeded && { exceeded }) }
   } finally {
     // An authorized push continues without its client; it must not block on a full pipe.
     child.stdout.resume()

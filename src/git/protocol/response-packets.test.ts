@@ -88,3 +88,15 @@ test('the reason of git is held back, and the error output before it is known', 
     })
   }
 })
+
+test('a response that ends within a packet is incomplete, wherever that is', () => {
+  const packets = createResponsePackets()
+  for (let at = 0; at < data.length; at++) {
+    assert.equal(packets.isIncomplete(), at > 0, String(at))
+    packets.pass(data.subarray(at, at + 1))
+  }
+  assert.equal(packets.isIncomplete(), false)
+  const raw = createResponsePackets()
+  raw.pass(Buffer.from('PACK and what follows'))
+  assert.equal(raw.isIncomplete(), false)
+})

@@ -94,6 +94,9 @@ export function createResponsePackets() {
       return packet(hasSideBands ? `\x03${reason}\n` : `ERR ${reason}\n`)
     },
 
+    /** Whether the response has ended within a packet. */
+    isIncomplete: () => !isRaw && (left > 0 || partial.length > 0),
+
     /** Returns the last progress message: child processes of git write their errors there. */
     lastProgress: () => progress.toString('utf8'),
   }
