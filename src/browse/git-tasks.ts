@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os'
 import type { Principal } from '../access/principal.ts'
 import { chunksOf } from '../base/chunks.ts'
-import { Problem } from '../base/problem.ts'
+import { Problem, problemIn } from '../base/problem.ts'
 import { createFairLimiter } from '../concurrency/fair-limiter.ts'
 import type { PlainSettings } from '../config/settings.ts'
 import { type Git, GitError } from '../git/process/git-process.ts'
@@ -122,6 +122,11 @@ export function createGitTasks({ git, reused, settings }: Options): GitTasks {
 export function isTimeLimit(error: unknown): boolean {
   const cause = error instanceof Problem ? error.cause : undefined
   return cause instanceof DOMException && cause.name === 'TimeoutError'
+}
+
+/** Whether a task ended since git reached another limit of the process, such as that of memory. */
+export function isMemoryLimit(error: unknown): boolean {
+  return problemIn(error)?.code === 'git_limit_exceeded' && !isTimeLimit(error)
 }
 
 /** The command of git among its words. */

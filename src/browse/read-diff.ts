@@ -1,10 +1,9 @@
-import { problemIn } from '../base/problem.ts'
 import { createDiffParser, type DiffParser } from '../git/diff/diff-parser.ts'
 import type { DiffLimits, ParsedDiff } from '../git/diff/parsed-diff.ts'
 import { gitCommands } from '../git/process/commands.ts'
 import { toWord } from '../git/process/preforked-process.ts'
 import type { RawPath } from './api-path.ts'
-import { type Asker, type GitTasks, isTimeLimit, type Task } from './git-tasks.ts'
+import { type Asker, type GitTasks, isMemoryLimit, type Task } from './git-tasks.ts'
 
 /** The id of the tree without entries, which git knows without storing it. */
 export const emptyTree = '4b825dc642cb6eb9a060e54bf8d69288fbee4904'
@@ -81,7 +80,8 @@ async function run(
   range: Range,
   options: Options,
 ): Promise<ParsedDiff> {
-  let parser = createDiffParser(options.limits)
+  // Of the last attempt: a process that has worn out is replaced.
+  let parser: DiffParser | undefined
   const begin = () => {
     parser = createDiffParser(options.limits)
     return parser
@@ -90,8 +90,7 @@ async function run(
     return await tasks.run(asker, toTask(asker, range, options, begin))
   } catch (error) {
     // Likewise what was read before git reached a limit.
-    const isLimited = problemIn(error)?.code === 'git_limit_exceeded' && !isTimeLimit(error)
-    if (isLimited && parser.isListed()) return parser.end('memory')
+    if (isMemoryLimit(error) && parser?.isListed()) return parser.end('memory')
     throw error
   }
 }

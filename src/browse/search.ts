@@ -1,5 +1,4 @@
 import { type Static, Type } from 'typebox'
-import { problemIn } from '../base/problem.ts'
 import { gitCommands } from '../git/process/commands.ts'
 import { matchesPerFile } from '../git/process/file-commands.ts'
 import { toWord } from '../git/process/preforked-process.ts'
@@ -7,7 +6,7 @@ import { named } from '../http/named-schemas.ts'
 import { pathProperties, type RawPath, toApiPath } from './api-path.ts'
 import type { BrowseParts } from './browse-parts.ts'
 import { objectId } from './commit-schemas.ts'
-import { type Asker, isTimeLimit } from './git-tasks.ts'
+import { type Asker, isMemoryLimit, isTimeLimit } from './git-tasks.ts'
 import { createSearchParser, type SearchMatch } from './search-output.ts'
 
 const mib = 1024 * 1024
@@ -142,10 +141,6 @@ function collect({ commit, text, limit }: SearchRequest, reached: Set<SearchLimi
     },
   })
   return { matches, parse }
-}
-
-function isMemoryLimit(error: unknown): boolean {
-  return problemIn(error)?.code === 'git_limit_exceeded' && !isTimeLimit(error)
 }
 
 function toMatch({ path, isCut, ...match }: SearchMatch) {

@@ -1,6 +1,7 @@
 import { pipeline, Readable } from 'node:stream'
-import { constants, createGzip, createZstdDecompress } from 'node:zlib'
+import { createGzip } from 'node:zlib'
 import { ArchiveFormatError } from '../archives/archive-format-error.ts'
+import { decompressZstd } from '../archives/decompress-zstd.ts'
 import { readTar } from '../archives/read-tar.ts'
 import { writeZip } from '../archives/write-zip.ts'
 import { Problem } from '../base/problem.ts'
@@ -15,9 +16,6 @@ export const artifactTypes = {
 } as const
 
 export type ArtifactFormat = keyof typeof artifactTypes
-
-// 8 MiB: what an artifact may ask of memory. The default levels of zstd ask for less.
-const windowLogMax = 23
 
 /**
  * Converts the file of an artifact while it is read. Throws `artifact_unreadable` into the stream when it is not zstd,
@@ -46,11 +44,9 @@ async function* convert(content: Readable, format: ConvertedFormat): AsyncGenera
 
 // The reader of the last stream gets the error of each.
 const onEnd = () => {}
-const decompress = () =>
-  createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: windowLogMax } })
 
 const toFormat: Record<ConvertedFormat, (content: Readable) => AsyncIterable<Buffer>> = {
-  tar: (content) => pipeline(content, decompress(), onEnd),
-  'tar.gz': (content) => pipeline(content, decompress(), createGzip(), onEnd),
-  zip: (content) => writeZip(readTar(pipeline(content, decompress(), onEnd))),
+  tar: (content) => pipeline(content, decompressZstd(), onEnd),
+  'tar.gz': (content) => pipeline(content, decompressZstd(), createGzip(), onEnd),
+  zip: (content) => writeZip(readTar(pipeline(content, decompressZstd(), onEnd))),
 }

@@ -1,7 +1,7 @@
 import { type Static, type TSchema, Type } from 'typebox'
 import type { Annotation, Conclusion, RunEntry } from '../workflow-engine/plan.ts'
 
-const closed = { additionalProperties: false } as const
+export const closed = { additionalProperties: false } as const
 
 const conclusions = ['success', 'failure', 'cancelled', 'timed_out', 'skipped'] as const
 const text = Type.String()

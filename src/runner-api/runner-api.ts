@@ -1,13 +1,11 @@
 import { type Static, Type } from 'typebox'
 import type { Plan } from '../workflow-engine/plan.ts'
-import { EntrySchema } from './entry-schema.ts'
+import { closed, EntrySchema } from './entry-schema.ts'
 import { reportMaxEntries, waitMaxSeconds } from './report-limits.ts'
 
 // The protocol between runners and the server: JSON over HTTP. A runner claims with a token that has the permission
 // `runner`. Other requests use the token of the run, which is valid for this attempt only; for those, 401, 404 and 409
 // mean that the run no longer belongs to the runner.
-
-const closed = { additionalProperties: false } as const
 
 /** `POST /runner/claim`: waits for a run. Responds with 200 and a Claim, or with 204. */
 export const ClaimBody = Type.Object(

@@ -1,16 +1,16 @@
 import { type Static, Type } from 'typebox'
+import { closed } from './entry-schema.ts'
 import { waitMaxSeconds } from './report-limits.ts'
 import { shellPieceMaxBytes } from './shell-limits.ts'
 
 // Shells in the workspaces of failed jobs. A runner that keeps a workspace has a secret of its own, the holder, which
 // authorizes its requests about workspaces and shells together with a token that has the permission `runner`.
 
-const closed = { additionalProperties: false } as const
-
 const maxWorkspaces = 100
 const base64MaxLength = Math.ceil(shellPieceMaxBytes / 3) * 4
 
-const Id = Type.String({ description: 'an id', pattern: '^[0-9a-z]{26}$' })
+const idPattern = '^[0-9a-z]{26}$'
+const Id = Type.String({ description: 'an id', pattern: idPattern })
 const Holder = Type.String({
   description: 'the secret of the runner for the workspaces that it keeps',
   minLength: 1,
@@ -35,7 +35,7 @@ export const Piece = Type.String({
 /** `POST /runner/runs/:id/workspaces`: says that the workspace of a failed job is kept. Responds with 204. */
 export const FailedWorkspaceBody = Type.Object(
   {
-    id: Type.String({ description: 'an id, new for each workspace', pattern: '^[0-9a-z]{26}$' }),
+    id: Type.String({ description: 'an id, new for each workspace', pattern: idPattern }),
     job: Type.String({ description: 'name of the job', maxLength: 1000 }),
     keptSeconds: Type.Integer({
       description: 'for how long after the end of the run it is kept',

@@ -2,13 +2,20 @@ import { hash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
+import { once } from '../base/once.ts'
 import { acceptsGzip } from '../http/accept.ts'
 import type { PageExchange } from '../http/page-requests.ts'
 import { fontFiles } from './fonts.ts'
 import type { Links } from './links.ts'
 import { styleSheets } from './style-sheets.ts'
 
-type Asset = { type: string; bytes: Buffer; compressed: Buffer | undefined; hash: string }
+type Asset = {
+  type: string
+  bytes: Buffer
+  /** Its bytes in gzip; undefined if that is not worth it. */
+  compressed: () => Buffer | undefined
+  hash: string
+}
 
 const folder = fileURLToPath(new URL('assets/', import.meta.url))
 const fontType = 'font/woff2'
@@ -21,9 +28,10 @@ export function createAssets() {
     ['app.js', toAsset('text/javascript; charset=utf-8', readScript())],
     ['favicon.svg', toAsset('image/svg+xml', read('favicon.svg'))],
   ])
+  const base = readStyles(['base'])
   for (const [name, files] of Object.entries(styleSheets)) {
     // Fonts are named by the styles.
-    const styles = readStyles(files).replace(
+    const styles = `${base}${readStyles(files)}`.replace(
       /url\("?fonts\/([\w.-]+)"?\)/g,
       (_, font) => `url("../${assets.get(font)?.hash}/${font}")`,
     )
@@ -41,8 +49,8 @@ export function createAssets() {
       const isNamed = given !== undefined && asset?.hash === given
       if (!asset || !(isNamed || path === '/favicon.svg')) return false
       if (request.method !== 'GET' && request.method !== 'HEAD') return false
-      const isCompressed = asset.compressed !== undefined && acceptsGzip(request)
-      const content = (isCompressed && asset.compressed) || asset.bytes
+      const compressed = acceptsGzip(request) ? asset.compressed() : undefined
+      const content = compressed ?? asset.bytes
       response.writeHead(200, {
         'content-type': asset.type,
         'content-length': content.length,
@@ -53,7 +61,7 @@ export function createAssets() {
         'content-security-policy': "default-src 'none'",
         'cross-origin-resource-policy': 'same-origin',
         vary: 'accept-encoding',
-        ...(isCompressed && { 'content-encoding': 'gzip' }),
+        ...(compressed && { 'content-encoding': 'gzip' }),
       })
       response.end(request.method === 'HEAD' ? undefined : content)
       return true
@@ -68,9 +76,9 @@ function readFont([name, path]: [name: string, path: string]): [string, Asset] {
   return [name, toAsset(fontType, readFileSync(file))]
 }
 
-/** The files of a style sheet, one after another. */
+/** Files of styles, one after another. */
 function readStyles(files: readonly string[]): string {
-  return ['base', ...files].map((file) => read(`css/${file}.css`)).join('')
+  return files.map((file) => read(`css/${file}.css`)).join('')
 }
 
 /** The files of the script, one after another in the order of their names. */
@@ -86,6 +94,6 @@ function read(path: string): Buffer {
 }
 
 function toAsset(type: string, bytes: Buffer): Asset {
-  const compressed = type === fontType ? undefined : gzipSync(bytes, { level: 9 })
+  const compressed = once(() => (type === fontType ? undefined : gzipSync(bytes, { level: 9 })))
   return { type, bytes, compressed, hash: hash('sha256', bytes, 'base64url').slice(0, 16) }
 }

@@ -33,8 +33,7 @@ export function createPageSender({ assets, sessionWatch }: Dependencies) {
   }
 
   function sendBare(exchange: PageExchange, result: RawResponse | Redirect): void | Promise<void> {
-    for (const [name, value] of Object.entries(pageHeaders))
-      exchange.response.setHeader(name, value)
+    setPageHeaders(exchange)
     return result instanceof Redirect ? sendRedirect(exchange, result) : sendRaw(exchange, result)
   }
 
@@ -51,7 +50,7 @@ export function createPageSender({ assets, sessionWatch }: Dependencies) {
         if (isStream) watchSession(exchange, visit)
         return sendBare(exchange, result)
       }
-      for (const [name, value] of Object.entries(pageHeaders)) response.setHeader(name, value)
+      setPageHeaders(exchange)
       const asset = (name: string) => assets.addressOf(to, name)
       const body = result.body instanceof PageBody ? result.body : new PageBody(result.body)
       const plain = renderFrame({ ...result, body: bodyMark }, { ...context, asset })
@@ -64,4 +63,8 @@ export function createPageSender({ assets, sessionWatch }: Dependencies) {
       await sendHtml(exchange, { start, body, end }, result.status ?? 200)
     },
   }
+}
+
+function setPageHeaders({ response }: PageExchange): void {
+  for (const [name, value] of Object.entries(pageHeaders)) response.setHeader(name, value)
 }

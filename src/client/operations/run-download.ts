@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { pipeline } from 'node:stream'
-import { constants, createZstdDecompress } from 'node:zlib'
 import { ArchiveFormatError } from '../../archives/archive-format-error.ts'
+import { decompressZstd } from '../../archives/decompress-zstd.ts'
 import { isOfGit, unpackTar } from '../../archives/unpack-tar.ts'
 import { printable, toSize } from '../../base/format.ts'
 import type { Json } from '../../base/json.ts'
@@ -11,9 +11,6 @@ import { notSvc, path } from '../http-client.ts'
 import type { Work } from '../operation.ts'
 
 type Unpacked = { name: string; folder: string; files: number; bytes: number }
-
-// 8 MiB: what an archive may ask of memory.
-const windowLogMax = 23
 
 /** `svc runs download` */
 export async function runDownload(work: Work): Promise<void> {
@@ -64,11 +61,10 @@ async function download(
   const request = { method: 'GET', path: artifactsPath(work) + path`/${id}` }
   const query = { format: 'tar.zst' }
   const content = await work.client.stream({ ...request, query }, 'application/zstd')
-  const params = { [constants.ZSTD_d_windowLogMax]: windowLogMax }
   try {
     // The reader gets the error of each.
     return await unpackTar(
-      pipeline(content, createZstdDecompress({ params }), () => {}),
+      pipeline(content, decompressZstd(), () => {}),
       folder,
     )
   } catch (error) {

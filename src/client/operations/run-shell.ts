@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { printable } from '../../base/format.ts'
 import type { Json } from '../../base/json.ts'
+import { orAborted } from '../../base/timeouts.ts'
 import type { Keyboard } from '../../commands/keyboard.ts'
 import { UsageError } from '../../commands/usage-error.ts'
 import { CommandError, clientExitCodes } from '../command-error.ts'
@@ -135,24 +136,16 @@ async function withRetries(
   signal: AbortSignal,
 ): Promise<Json> {
   const deadline = performance.now() + retriedForMs
-  const aborted = Promise.withResolvers<never>()
-  aborted.promise.catch(() => {})
-  const onAbort = () => aborted.reject(signal.reason)
-  signal.addEventListener('abort', onAbort)
-  try {
-    for (;;) {
+  for (;;) {
+    try {
       signal.throwIfAborted()
-      try {
-        return await Promise.race([client.json(request), aborted.promise])
-      } catch (error) {
-        const isUnreachable =
-          error instanceof CommandError && error.exitCode === clientExitCodes.unreachable
-        if (!isUnreachable || signal.aborted || performance.now() > deadline) throw error
-        await sleep(retryIntervalMs)
-      }
+      return await orAborted(client.json(request), signal)
+    } catch (error) {
+      const isUnreachable =
+        error instanceof CommandError && error.exitCode === clientExitCodes.unreachable
+      if (!isUnreachable || signal.aborted || performance.now() > deadline) throw error
+      await sleep(retryIntervalMs)
     }
-  } finally {
-    signal.removeEventListener('abort', onAbort)
   }
 }
 
