@@ -12,6 +12,7 @@ import { freePort } from '../support/free-port.ts'
 import { createProject, temporaryFolder } from '../support/git.ts'
 import { withoutObjectStore } from '../support/object-store.ts'
 import { root } from '../support/packed.ts'
+import { commandOf, sshProcessOf } from '../support/processes.ts'
 import { programs, without } from '../support/programs.ts'
 import { type Client, createClient, type Service, startService } from '../support/service.ts'
 import { createSshUser, type SshUser } from '../support/ssh-user.ts'
@@ -123,7 +124,11 @@ describe('two nodes behind HAProxy', { skip }, () => {
   })
 
   test('when a node is killed, new requests are served by the other one', async () => {
-    await nodes[0]?.end('SIGKILL')
+    const [killed] = nodes
+    assert.ok(killed !== undefined)
+    const sshProcess = sshProcessOf(killed)
+    await killed.end('SIGKILL')
+    await until('its SSH process has noticed', () => commandOf(sshProcess) === '')
     for (let request = 0; request < 6; request++) {
       // A fresh connection each time, which the balancer gives to a node.
       const answer = await admin.get('/repos/site/pushes')

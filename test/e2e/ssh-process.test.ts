@@ -6,11 +6,11 @@ import { message } from '../../src/ssh/wire.ts'
 import { until } from '../support/condition.ts'
 import { createProject, git } from '../support/git.ts'
 import { leftoversIn, untilTidy } from '../support/leftovers.ts'
-import { commandOf, familyOf, processesIn, signal } from '../support/processes.ts'
+import { commandOf, processesIn, signal, sshProcessOf } from '../support/processes.ts'
 import { without } from '../support/programs.ts'
 import { openPushRecords } from '../support/push-records.ts'
 import { letIn } from '../support/raw-ssh.ts'
-import { type Service, startServiceWithSsh } from '../support/service.ts'
+import { startServiceWithSsh } from '../support/service.ts'
 import { createSshUser } from '../support/ssh-user.ts'
 
 const skip = without('openssh')
@@ -126,7 +126,3 @@ test('a signal to all processes of the service stops it as one to the main proce
   assert.equal(commandOf(child), '')
   assert.doesNotMatch(service.log(), /restarting/)
 })
-
-function sshProcessOf({ pid }: Service): number {
-  return familyOf(pid).find((child) => /ssh-main/.test(commandOf(child))) ?? 0
-}

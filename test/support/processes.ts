@@ -80,6 +80,11 @@ export function familyOf(pid: number): number[] {
   return family
 }
 
+/** The SSH process of a service; 0 when it has none. */
+export function sshProcessOf({ pid }: { pid: number }): number {
+  return familyOf(pid).find((child) => /ssh-main/.test(commandOf(child))) ?? 0
+}
+
 /** Kills a process and all its descendants at one moment: none of them sees another's end. */
 export function killTree(pid: number): void {
   const stopped = new Set([pid])
