@@ -131,7 +131,7 @@ for (const [what, lose] of Object.entries({
     const shell = await openShell(client, 'lost', { run: await newestRun('lost') })
     await shell.write('echo ready; sleep 4714202\n')
     await shell.shows(/ready/)
-    assert.equal(processesNaming('4714202').length > 0, true)
+    await until('its command runs', () => processesNaming('4714202').length > 0)
     assert.ok((await lose(client)).status < 300)
     await until('the shell has ended', () => processesNaming('4714202').length === 0)
     assert.ok([401, 403, 404].includes((await client.get(`${shell.path}/output`)).status))
