@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { type Fixtures, makeManyPacks, type Source } from './fixtures.ts'
+import { type Fixtures, makeMaintained, makeManyPacks, type Source } from './fixtures.ts'
 import { compareOnWire, type Effort, interleave, median, mediansOf } from './measure.ts'
 import { watchGrowth } from './memory.ts'
 import { installPeer, startHttpPeer } from './peers.ts'
@@ -11,7 +11,7 @@ import { print } from './print.ts'
 import { bytesRow, mapServers, type PerServer, type Row, timeRow } from './rows.ts'
 import { recordReplies, startStaticServer } from './static-server.ts'
 import { startSvc } from './svc.ts'
-import { cloneRequest, startWireClient, type Target, toText } from './wire-client.ts'
+import { cloneRequest, type Request, startWireClient, type Target, toText } from './wire-client.ts'
 import type { Workspace } from './workspace.ts'
 
 /** A server, with the address at which git clones from it. */
@@ -37,6 +37,7 @@ export async function measureClones(
   const { git } = workspace
   print(`Creating a repository with ${packs} packs`)
   const inPacks = await makeManyPacks(workspace, history, packs)
+  const maintained = await makeMaintained(workspace, history)
   print('Starting git http-backend behind nginx and fcgiwrap, and svc')
   await using peer = await startHttpPeer(workspace, await installPeer('http'))
   await using svc = await startSvc({ dataDir: join(workspace.folder, 'data-clones') })
@@ -89,10 +90,11 @@ export async function measureClones(
     ...onePass,
     requests: (round) => [cloneRequest(steps[round] ?? '')],
   })
+  const bulkRequest = cloneRequest(await tipOf(bulk))
   const held = await measureHeldClones(workspace, {
     pid: svc.pid,
     target: svc.target(bulk.name),
-    commit: await tipOf(bulk),
+    request: bulkRequest,
   })
 
   const { output } = await git(['-C', inPacks.path, 'rev-list', inPacks.ref])
@@ -105,6 +107,28 @@ export async function measureClones(
   const before = await cloneFromPacks(`clone of ${packs} packs`, 0)
   await svc.maintain(inPacks.name)
   const after = await cloneFromPacks(`clone of ${packs} packs after maintenance`, clones + 1)
+
+  for (const [server, { host }] of [
+    ['svc', svc],
+    ['peer', { host: peer.durable }],
+  ] as const) {
+    const address = await host.copy(maintained.name, maintained.path)
+    if (server === 'svc') await svc.maintain(maintained.name)
+    await git(['-C', history.path, 'push', '--quiet', address, ...branches])
+  }
+  const stored = await compareOnWire('clone of a maintained repository', targetsOf(maintained), {
+    ...onePass,
+    // The pack of svc has the objects in another order.
+    mayDifferInSize: true,
+    requests: (round) => [cloneRequest(steps[round] ?? '')],
+  })
+  await svc.maintain(bulk.name)
+  const large = await compareOnWire('clone of 256 MiB', targetsOf(bulk), {
+    ...onePass,
+    rounds: Math.ceil(clones / 3),
+    mayDifferInSize: true,
+    requests: () => [bulkRequest],
+  })
   await svc.stop()
   return [
     timeRow('clones: 32 at once', storm.wall),
@@ -112,6 +136,11 @@ export async function measureClones(
     timeRow('clones: not cached, CPU time', mediansOf(uncached, 'cpu')),
     timeRow('clones: not cached, first byte', mediansOf(uncached, 'firstByte')),
     timeRow('  last byte', mediansOf(uncached, 'p50')),
+    timeRow('clones: maintained, CPU time', mediansOf(stored, 'cpu')),
+    timeRow('clones: maintained, first byte', mediansOf(stored, 'firstByte')),
+    timeRow('  last byte', mediansOf(stored, 'p50')),
+    timeRow('clones: of 256 MiB, CPU time', mediansOf(large, 'cpu')),
+    timeRow('clones: of 256 MiB, last byte', mediansOf(large, 'p50')),
     timeRow('clones: shallow and cached, CPU time', mediansOf(shallow, 'cpu')),
     timeRow('  last byte', mediansOf(shallow, 'p50')),
     timeRow('clones: of 100 packs, CPU time', mediansOf(before, 'cpu')),
@@ -148,10 +177,9 @@ async function measureStorm(workspace: Workspace, sources: PerServer<CloneSource
 /** Measures svc's memory per clone served from the cache, in bytes, with slow clients. */
 async function measureHeldClones(
   { signal }: Workspace,
-  { pid, target, commit }: { pid: number; target: Target; commit: string },
+  { pid, target, request }: { pid: number; target: Target; request: Request },
 ): Promise<number> {
   print('Measuring: memory of clones served from the cache')
-  const request = cloneRequest(commit)
   {
     await using client = startWireClient()
     // A response requested twice is stored.
@@ -182,7 +210,7 @@ async function checkAll({ git, folder }: Workspace, names: string[]): Promise<vo
 /** Sends a request, and stops reading when the response begins. */
 function beginSlowly(
   target: Target,
-  request: ReturnType<typeof cloneRequest>,
+  request: Request,
 ): { socket: Socket; began: Promise<unknown> } {
   const socket = connect({ port: Number(new URL(target.url).port), host: '127.0.0.1' })
   socket.on('error', () => {})

@@ -141,6 +141,20 @@ export async function makeManyPacks(
   return { name, path, ref, config: {} }
 }
 
+/** Creates a repository with all commits of another in one pack with a bitmap. */
+export async function makeMaintained(
+  { folder, git }: Workspace,
+  { path: from, ref }: Source,
+): Promise<Source> {
+  const name = 'maintained'
+  const path = join(folder, `${name}.git`)
+  await git(['init', '--quiet', '--bare', '--initial-branch=main', path])
+  await git(['-C', path, 'fetch', '--quiet', from, `${ref}:${ref}`])
+  await git(['-C', path, 'repack', '-adbq'])
+  await git(['-C', path, 'pack-refs', '--all'])
+  return { name, path, ref, config: {} }
+}
+
 /** Sizes in bytes: files of 8 MiB. */
 export function evenSizes(totalMib: number): number[] {
   return Array<number>(totalMib / 8).fill(8 * mib)

@@ -39,10 +39,10 @@ let groupCount = 0
 
 /**
  * Runs a server and its descendants on the cores of servers, and in a control group that counts their CPU time,
- * including that of processes that ended without being waited for (cgroups(7), version 2).
+ * including that of processes that ended without being waited for: cgroups(7), of either version.
  */
 export function confineServer() {
-  const group = groups && join(groups, `svc-bench-${process.pid}-${groupCount++}`)
+  const group = groups && join(groups.folder, `svc-bench-${process.pid}-${groupCount++}`)
   if (group) mkdirSync(group)
   const confined = ['taskset', '-c', serverCores]
   return {
@@ -53,9 +53,7 @@ export function confineServer() {
 
     /** Returns the CPU time of all processes so far, in ms; NaN where it cannot be counted. */
     cpuMs(): number {
-      if (!group) return Number.NaN
-      const [, micros] = /^usage_usec (\d+)$/m.exec(read(join(group, 'cpu.stat'))) ?? []
-      return Number(micros) / 1000
+      return group && groups ? groups.cpuMs(group) : Number.NaN
     },
 
     async [Symbol.asyncDispose]() {
@@ -71,18 +69,39 @@ export function countsCpu(): boolean {
 
 const groups = findGroups()
 
-function findGroups(): string | undefined {
-  const mounts = read('/proc/self/mounts').split('\n')
-  const [, place] = mounts.find((line) => line.split(' ')[2] === 'cgroup2')?.split(' ') ?? []
-  if (place === undefined) return undefined
-  const [, own = '/'] = /^0::(.*)$/m.exec(read('/proc/self/cgroup')) ?? []
-  const folder = join(place, own)
+/** The group of this process, in which others can be created, and how to read the CPU time of one. */
+function findGroups(): { folder: string; cpuMs: (group: string) => number } | undefined {
+  const mounts = read('/proc/self/mounts')
+    .split('\n')
+    .map((line) => line.split(' '))
+  const groupOf = (controllers: string) =>
+    new RegExp(`^\\d+:${controllers}:(.*)$`, 'm').exec(read('/proc/self/cgroup'))?.[1] ?? '/'
+  for (const [, place = '', type = '', options = ''] of mounts) {
+    const isOld = type === 'cgroup' && options.split(',').includes('cpuacct')
+    if (type !== 'cgroup2' && !isOld) continue
+    const folder = join(place, groupOf(isOld ? '(?:.*,)?cpuacct(?:,.*)?' : ''))
+    const cpuMs = isOld ? oldCpuMs : newCpuMs
+    if (mayCreateGroups(folder)) return { folder, cpuMs }
+  }
+  return undefined
+}
+
+function newCpuMs(group: string): number {
+  const [, micros] = /^usage_usec (\d+)$/m.exec(read(join(group, 'cpu.stat'))) ?? []
+  return Number(micros) / 1000
+}
+
+function oldCpuMs(group: string): number {
+  return Number(read(join(group, 'cpuacct.usage'))) / 1e6
+}
+
+function mayCreateGroups(folder: string): boolean {
   try {
     accessSync(folder, constants.W_OK)
     accessSync(join(folder, 'cgroup.procs'), constants.W_OK)
-    return folder
+    return true
   } catch {
-    return undefined
+    return false
   }
 }
 
