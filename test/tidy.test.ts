@@ -87,7 +87,13 @@ test('folders import only from lower rows', () => {
 
 /** The folders within two large ones, in rows of the same kind. */
 const innerRows = {
-  git: [['import', 'maintenance', 'protocol'], ['refs'], ['objects', 'diff'], ['process']],
+  git: [
+    ['import', 'maintenance', 'protocol'],
+    ['clone-packs'],
+    ['refs'],
+    ['objects', 'diff'],
+    ['process'],
+  ],
   'git-server': [
     ['git-server'],
     ['http', 'ssh', 'api-writes'],
@@ -140,7 +146,7 @@ const entryPoints: Record<string, string[]> = {
     'object-pool',
     'object-reader',
     'object-stream',
-    'pack-entries',
+    'pack-parents',
     'packs',
     'raw-commit',
     'pushed-commits',
@@ -179,6 +185,7 @@ const entryPoints: Record<string, string[]> = {
   'git/maintenance': ['leftovers', 'maintain'],
   'git-server/requests': ['git-limiters', 'git-request', 'operations', 'respond'],
   'git-server/upload-pack': ['upload-pack'],
+  'git-server/upload-pack/stored-clones': ['stored-clones'],
   // In any process, and with the database.
   'git-server/receive-pack': ['receive-pack', 'pushes', 'push-routes'],
   'git-server/receive-pack/small-packs': ['connectivity-shortcut', 'fast-forward'],

@@ -25,6 +25,7 @@ export const faultSteps = [
   'maintenance.claimed',
   'maintenance.refs-packed',
   'maintenance.graphed',
+  'maintenance.mainline-packed',
   'maintenance.repacked',
   'maintenance.expired',
   'maintenance.pruned',

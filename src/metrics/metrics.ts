@@ -73,7 +73,7 @@ export function createMetrics({ version }: { version: string }) {
   })
   const fetches = new Counter({
     name: 'svc_fetch_cache_total',
-    help: 'Fetches and clones by via (http, ssh) and source of the response (hit, coalesced, miss, bypassed).',
+    help: 'Fetches and clones by via (http, ssh) and source of the response (hit, coalesced, miss, bypassed, packs).',
     labelNames: ['via', 'result'],
     registers,
   })

@@ -126,14 +126,17 @@ async function changedPaths(
   { before, after }: RefUpdate,
 ): Promise<Paths> {
   const command = gitCommands.listChanges(directory, before, after)
-  const text = await git
+  const output = await git
     .runUpTo(changesMaxBytes, command, { limits: changesLimits })
     .catch((error) => {
       if (error instanceof GitError) return undefined
       throw error
     })
-  if (text === undefined) return 'unknown'
-  return text.split('\0').filter((path) => path !== '')
+  if (output === undefined) return 'unknown'
+  return output
+    .toString()
+    .split('\0')
+    .filter((path) => path !== '')
 }
 
 /** The inputs of a push that a workflow declares, with the defaults of its others; none when it declares none of them. */

@@ -3,8 +3,6 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { dayMs } from '../../src/base/clock.ts'
-import { type MaintenanceExtent, maintain } from '../../src/git/maintenance/maintain.ts'
-import { createGit } from '../../src/git/process/git-process.ts'
 import { until } from '../support/condition.ts'
 import {
   cloneOf,
@@ -17,7 +15,6 @@ import {
   startFetchSite,
 } from '../support/fetch-site.ts'
 import { git, temporaryFolder } from '../support/git.ts'
-import { gitLimits } from '../support/git-limits.ts'
 import { importHistory, updateRefs } from '../support/history.ts'
 import { processesIn, signal } from '../support/processes.ts'
 import { without } from '../support/programs.ts'
@@ -229,10 +226,10 @@ test('pruned objects are not served, whichever process pruned them', async () =>
       assert.match((await site.fetch(body)).said, /packfile/)
   }
   assert.equal((await site.sources()).hit, 4)
-  await maintainAt(site, 'quick', Date.now())
+  await site.maintain('quick')
   await site.settle()
   assert.match((await site.fetch(cloneOf(lost))).said, /packfile/)
-  await maintainAt(site, 'full', Date.now() + dayMs)
+  await site.maintain('full', Date.now() + dayMs)
   for (let n = 0; n < 3; n++) {
     assert.match((await site.fetch(cloneOf(lost))).said, new RegExp(`not our ref ${lost}`))
     assert.match((await site.fetch(main)).said, /packfile/)
@@ -249,7 +246,7 @@ test('after maintenance, responses are computed again', async () => {
   const before = await site.packs()
   await site.fetch(main)
   assert.equal(await site.packs(), before)
-  await maintainAt(site, 'quick', Date.now())
+  await site.maintain('quick')
   await site.settle()
   for (let n = 0; n < 3; n++) assert.match((await site.fetch(main)).said, /packfile/)
   assert.equal(await site.packs(), before + 1)
@@ -378,22 +375,4 @@ function cloneTo(folder: string, remote: string, n: number, ...args: string[]) {
 
 async function metrics({ service }: FetchSite): Promise<string> {
   return (await service.admin.get('/metrics')).text
-}
-
-/** Does a maintenance's work beside the server. */
-function maintainAt(
-  site: FetchSite,
-  extent: MaintenanceExtent,
-  expireBefore: number,
-): Promise<unknown> {
-  return maintain(site.directory, {
-    git: createGit({ settings: gitLimits, owner: site.folder, path: process.env.PATH ?? '' }),
-    extent,
-    expireBefore,
-    memoryMaxBytes: 2 ** 30,
-    watch: () => {},
-    waitForOtherHolds: async () => true,
-    faultPoint: () => {},
-    signal: new AbortController().signal,
-  })
 }

@@ -4,10 +4,14 @@ import { once } from 'node:events'
 import { chmod, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { type IncomingMessage, request } from 'node:http'
 import { delimiter, join } from 'node:path'
+import { dayMs } from '../../src/base/clock.ts'
+import { type MaintenanceExtent, maintain } from '../../src/git/maintenance/maintain.ts'
+import { createGit } from '../../src/git/process/git-process.ts'
 import { firstPacket, flushPacket, packet } from '../../src/git/protocol/pkt-line.ts'
 import { createRepositoryVersions } from '../../src/git/refs/repository-version.ts'
 import { until } from './condition.ts'
 import { createProject, temporaryFolder } from './git.ts'
+import { gitLimits } from './git-limits.ts'
 import { parseMetrics } from './metrics-text.ts'
 import { commandOf, processesIn } from './processes.ts'
 import { gitHeaders } from './raw-git.ts'
@@ -90,6 +94,23 @@ async function createFetchSite({ service, traces, gate, name }: Shared) {
       const everything = { objects: true, tags: true }
       await until('the version is settled', () => stamps.stamp(directory, everything) !== undefined)
     },
+
+    /** Does a maintenance's work beside the server; objects unreachable since before a time are pruned. */
+    maintain: (extent: MaintenanceExtent, expireBefore = Date.now() - 14 * dayMs) =>
+      maintain(directory, {
+        git: createGit({
+          settings: gitLimits,
+          owner: folder.path,
+          path: process.env.PATH ?? '',
+        }),
+        extent,
+        expireBefore,
+        memoryMaxBytes: 2 ** 30,
+        watch() {},
+        waitForOtherHolds: async () => true,
+        faultPoint() {},
+        signal: new AbortController().signal,
+      }),
 
     /** Starts a fetch. */
     ask(body: Buffer, { token }: Pick<Client, 'token'> = service.admin) {

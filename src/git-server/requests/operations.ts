@@ -9,9 +9,9 @@ export type Operation = {
 
 /**
  * Where a response came from: the cache (`hit`), an in-flight response to another client (`coalesced`) or a git process
- * of its own (`miss`). A `bypassed` one is not cacheable.
+ * of its own (`miss`). A `bypassed` one is not cacheable, and one of stored `packs` needs no cache.
  */
-export type FetchSource = 'hit' | 'coalesced' | 'miss' | 'bypassed'
+export type FetchSource = 'hit' | 'coalesced' | 'miss' | 'bypassed' | 'packs'
 
 /** Wraps a function that returns a RequestOutcome, and reports each call. */
 export type Measure = <V extends unknown[], R>(

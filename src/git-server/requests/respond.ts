@@ -55,7 +55,7 @@ export function watchRequest(
 
 /** The client of a request as the sink of a response. */
 export function sinkOf({ response, signal, onProgress }: WatchedRequest): ResponseSink {
-  return { output: response.output, signal, onBegin: () => response.begin(), onProgress }
+  return { output: response.output, signal, onBegin: response.begin, onProgress }
 }
 
 /** Connects a git process to a request and waits for both. */

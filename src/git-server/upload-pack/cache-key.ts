@@ -1,15 +1,15 @@
 import { createHash } from 'node:crypto'
 import { firstPacket } from '../../git/protocol/pkt-line.ts'
 import { createRepositoryVersions } from '../../git/refs/repository-version.ts'
-import type { GitRequest } from '../requests/git-request.ts'
+import type { Repository } from '../../repositories/repositories.ts'
 
 /** Identifies a response, with the directory of its repository. */
 export type CacheKey = { id: string; directory: string }
 
 /** Returns the key of a request; undefined when its response is not cacheable. */
 export type CacheKeyOf = (
-  request: Pick<GitRequest, 'protocol' | 'repository'>,
-  input: Buffer,
+  repository: Pick<Repository, 'id' | 'path'>,
+  request: FetchRequest,
 ) => CacheKey | undefined
 
 /** A `fetch` command whose response is the same for every client. */
@@ -20,6 +20,8 @@ export type FetchRequest = {
   hasHaves: boolean
   /** Whether tags that point to sent objects are included. */
   includesTags: boolean
+  /** What it wants, when the response is a pack of all that these objects reach, which may have deltas with offsets. */
+  clones?: ReadonlySet<string>
 }
 
 // Longer requests are rare, and parsing one blocks the event loop.
@@ -45,15 +47,19 @@ const known = new RegExp(
 export function createCacheKeyOf(): CacheKeyOf {
   const versions = createRepositoryVersions()
 
-  return ({ protocol, repository }, input) => {
-    const request = protocol === 'version=2' ? readFetchRequest(input) : undefined
-    if (!request) return undefined
+  return (repository, request) => {
     const { canonical, hasHaves, includesTags } = request
     const version = versions.stamp(repository.path, { objects: hasHaves, tags: includesTags })
     if (version === undefined) return undefined
     const hash = createHash('sha256').update(`${repository.id} ${version}\n`)
     return { id: hash.update(canonical).digest('base64'), directory: repository.path }
   }
+}
+
+const cloneArguments = new Set(['want', 'done', 'ofs-delta', 'thin-pack', 'no-progress'])
+
+function isClone(given: ReadonlySet<string>): boolean {
+  return given.has('done') && given.has('ofs-delta') && given.isSubsetOf(cloneArguments)
 }
 
 /**
@@ -63,8 +69,8 @@ export function createCacheKeyOf(): CacheKeyOf {
 export function readFetchRequest(input: Buffer): FetchRequest | undefined {
   const kept: Buffer[] = []
   let part: 'capabilities' | 'arguments' = 'capabilities'
-  let hasHaves = false
-  let includesTags = false
+  const wants = new Set<string>()
+  const given = new Set<string>()
   for (let at = 0, lines = 0; lines < maxLines; lines++) {
     const found = firstPacket(input.subarray(at))
     if (typeof found !== 'object') return undefined
@@ -77,14 +83,21 @@ export function readFetchRequest(input: Buffer): FetchRequest | undefined {
       if (isFirst !== line.startsWith('command=')) return undefined
       if (part === 'capabilities' && agent.test(line)) continue
       if (!(part === 'capabilities' ? capabilities : known).test(line)) return undefined
-      hasHaves ||= line.startsWith('have ')
-      includesTags ||= line.startsWith('include-tag')
+      const [, name = '', id = ''] = /^(\S+)(?: (\S+))?\n?$/.exec(line) ?? []
+      if (part === 'arguments') given.add(name)
+      if (name === 'want') wants.add(id)
     } else if (packet.kind === 'delimiter' && part === 'capabilities') {
       part = 'arguments'
     } else {
       // Git serves one command and ignores what follows.
       const isWhole = packet.kind === 'flush' && part === 'arguments' && at === input.length
-      return isWhole ? { canonical: Buffer.concat(kept), hasHaves, includesTags } : undefined
+      if (!isWhole) return undefined
+      return {
+        canonical: Buffer.concat(kept),
+        hasHaves: given.has('have'),
+        includesTags: given.has('include-tag'),
+        ...(isClone(given) && { clones: wants }),
+      }
     }
     kept.push(whole)
   }

@@ -38,9 +38,10 @@ import {
   watchRequest,
 } from '../requests/respond.ts'
 import { createAdvertiser } from './advertise-refs.ts'
-import { createCacheKeyOf } from './cache-key.ts'
+import { createCacheKeyOf, readFetchRequest } from './cache-key.ts'
 import type { CacheUsage } from './cache-store.ts'
 import { createResponseCache } from './response-cache.ts'
+import { createStoredClones } from './stored-clones/stored-clones.ts'
 
 /** Serves fetches and clones, archives of a commit's files, and the advertisements that begin fetches and pushes. */
 export type UploadPack = Disposable & {
@@ -82,6 +83,7 @@ export function createUploadPack(dependencies: Dependencies): UploadPack {
   const refCache = createRefCache({ git, maxBytes: settings.refsCacheBytes })
   const responseCache = createResponseCache({ settings, freeSpace, clock, onFetch })
   const cacheKeyOf = createCacheKeyOf()
+  const storedClones = createStoredClones({ git, onFetch })
   const advertiser = createAdvertiser({ git, limiters, refCache, via, freeSpace, stallMs, log })
   const readLimiter = createFairLimiter({
     overall: 64,
@@ -92,11 +94,17 @@ export function createUploadPack(dependencies: Dependencies): UploadPack {
   const serveList = measure('ls-refs', advertiser.list)
 
   const servePack = measure('fetch', async (watched: WatchedRequest, input: Buffer) => {
-    const ended = await responseCache.fetch(cacheKeyOf(watched, input), sinkOf(watched), {
-      acquire: (signal) => limiters.fetch.acquire(keysOf(watched), signal),
-      produce: (sink) => producePack(watched, input, sink),
-    })
-    return await conclude(watched, ended)
+    const { repository, protocol, signal } = watched
+    const request = protocol === 'version=2' ? readFetchRequest(input) : undefined
+    const key = request && cacheKeyOf(repository, request)
+    const sink = sinkOf(watched)
+    const acquire = (until: AbortSignal) => limiters.fetch.acquire(keysOf(watched), until)
+    if (request?.clones) {
+      const clone = { directory: repository.path, wants: request.clones, key: key?.id, signal }
+      if (await storedClones.send({ ...clone, acquire: () => acquire(signal) }, sink)) return 0
+    }
+    const produce = (output: ResponseSink) => producePack(watched, input, output)
+    return await conclude(watched, await responseCache.fetch(key, sink, { acquire, produce }))
   })
 
   async function producePack(

@@ -2,9 +2,12 @@ import { mkdir, readdir, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ignoreAbsence } from '../../base/absence.ts'
 import type { FaultPoint } from '../../base/fault-points.ts'
+import { type MainlinePack, packMainline, releaseMainline } from '../clone-packs/mainline-pack.ts'
+import { recordClonePacks } from '../clone-packs/record-clone-packs.ts'
 import { gitCommands } from '../process/commands.ts'
 import { maintenanceConfig } from '../process/git-config.ts'
 import { backgroundCpuSeconds, type Ended, type Git, GitError } from '../process/git-process.ts'
+import { isHiddenRef } from '../refs/ref-name.ts'
 import { readAllRefs } from '../refs/refs.ts'
 import { renewRepositoryVersion } from '../refs/repository-version.ts'
 import { dropExpired, expiredFolder, hasExpired, restoreExpired } from './expired-packs.ts'
@@ -38,6 +41,8 @@ type Step = { isIdle: boolean; input?: string }
 const fileMaxBytes = 2 ** 50
 const repackTries = 5
 const maxPacksCounted = 200
+// Smaller repositories are cloned by git: see stored-clones.ts.
+const mainlineMinBytes = 1024 * 1024
 // Pack index version 2: a table of 256 counts and two hashes; an id, a checksum and an offset for each object.
 const indexBytes = 1072
 const indexBytesPerObject = 28
@@ -74,15 +79,19 @@ export async function maintain(directory: string, options: Options): Promise<Pru
   // removed, which makes sure that it can be done afterwards.
   await renewRepositoryVersion(directory)
   if (extent === 'full') return repackAll(directory, options)
+  const refs = await readAllRefs(directory)
   await repack(gitCommands.repack(directory), options)
   faultPoint('maintenance.repacked')
+  await recordPacks(directory, { refs }, options)
   return undefined
 }
 
 /** Writes one index of all packs with a bitmap, and a commit graph. Throws like `maintain`. */
 export async function indexPacks(directory: string, options: StepOptions): Promise<void> {
   await run(gitCommands.extendGraph(directory), options, { isIdle: true })
+  const refs = await readAllRefs(directory)
   await repack(gitCommands.indexPacks(directory), options)
+  await recordPacks(directory, { refs }, options)
 }
 
 /** Counts packs, and the bytes of all files in their folder. */
@@ -130,10 +139,15 @@ async function repackAll(directory: string, options: Options): Promise<Pruned | 
   const expired = join(directory, expiredFolder)
   await mkdir(expired, { recursive: true })
   const seconds = String(Math.floor(expireBefore / 1000))
+  let mainline: MainlinePack | undefined
+  await releaseMainline(directory)
   try {
+    mainline = await packMainlineOf(directory, known, options)
+    faultPoint('maintenance.mainline-packed')
     await repack(gitCommands.repackAll(directory, seconds, join(expired, 'pack')), options)
   } finally {
     await renewRepositoryVersion(directory)
+    await releaseMainline(directory)
   }
   faultPoint('maintenance.repacked')
   const isPruned = await hasExpired(directory)
@@ -143,6 +157,7 @@ async function repackAll(directory: string, options: Options): Promise<Pruned | 
   }
   await dropExpired(directory)
   faultPoint('maintenance.pruned')
+  await recordPacks(directory, { refs: known, mainline }, options)
   return isPruned ? { isWhole: () => isWhole(directory, known, options) } : undefined
 }
 
@@ -208,23 +223,51 @@ async function repack(command: string[], options: StepOptions): Promise<void> {
   }
 }
 
-async function run(
-  command: string[],
-  options: StepOptions,
-  { isIdle, input }: Step,
-): Promise<void> {
-  const { git, memoryMaxBytes, signal, watch } = options
+/**
+ * Separates the objects of the default branch, when commits that were overwritten are retained: clones must not get
+ * these, so that they could not be sent a pack of all. In a cache, the node that has its refs decides about packs.
+ */
+async function packMainlineOf(
+  directory: string,
+  refs: ReadonlyMap<string, string>,
+  options: Options,
+): Promise<MainlinePack | undefined> {
+  const { isCache, git, signal } = options
+  if (isCache || ![...refs.keys()].some(isHiddenRef)) return undefined
+  if ((await readStorage(directory)).bytes < mainlineMinBytes) return undefined
   signal.throwIfAborted()
-  await using child = await git.start(command, {
+  return await packMainline(directory, refs, git, startOptions(options, { isIdle: true }))
+}
+
+async function recordPacks(
+  directory: string,
+  { refs, mainline }: { refs: ReadonlyMap<string, string>; mainline?: MainlinePack | undefined },
+  options: StepOptions,
+): Promise<void> {
+  const visible = [...refs].filter(([name]) => !isHiddenRef(name))
+  const tips = new Set(visible.map(([, id]) => id))
+  options.signal.throwIfAborted()
+  const starting = startOptions(options, { isIdle: true })
+  await recordClonePacks(directory, { tips, mainline }, options.git, starting)
+}
+
+function startOptions({ memoryMaxBytes }: StepOptions, { isIdle }: Pick<Step, 'isIdle'>) {
+  return {
     config: maintenanceConfig,
     variables: graphVariables,
     limits: { memoryMaxBytes, fileMaxBytes, cpuMaxSeconds: backgroundCpuSeconds },
     isIdle,
-  })
+  }
+}
+
+async function run(command: string[], options: StepOptions, step: Step): Promise<void> {
+  const { git, signal, watch } = options
+  signal.throwIfAborted()
+  await using child = await git.start(command, startOptions(options, step))
   watch(child.ended)
   const stop = () => void child[Symbol.asyncDispose]()
   signal.addEventListener('abort', stop)
-  child.stdin.end(input)
+  child.stdin.end(step.input)
   child.stdout.resume()
   const ended = await child.ended.finally(() => signal.removeEventListener('abort', stop))
   signal.throwIfAborted()

@@ -97,6 +97,33 @@ export const gitCommands = {
     '--batch-command',
     '--buffer',
   ],
+  // The objects that ids on standard input reach, except those of packs that `--keep-pack` names: `kept`.
+  packBetween: (directory: string, ...kept: string[]) => [
+    `--git-dir=${directory}`,
+    'pack-objects',
+    '--revs',
+    '--stdout',
+    '--delta-base-offset',
+    '--quiet',
+    ...kept,
+  ],
+  // Writes a pack, and prints the end of its name.
+  writePack: (directory: string) => [
+    `--git-dir=${directory}`,
+    'pack-objects',
+    '--revs',
+    '--delta-base-offset',
+    '--quiet',
+    `${directory}/objects/pack/pack`,
+  ],
+  countReachable: (directory: string) => [
+    `--git-dir=${directory}`,
+    'rev-list',
+    '--count',
+    '--objects',
+    '--use-bitmap-index',
+    '--stdin',
+  ],
   // Standard input has one commit, marked as shallow.
   packCommit: (directory: string) => [
     `--git-dir=${directory}`,

@@ -55,7 +55,7 @@ test('options of a git hold for each of its commands', async () => {
   await using site = await createSite('nice')
   const git = withOptions(site.git, { niceness: 5 })
   assert.equal(await git.run(gitCommands.version(), { niceness: 1 }), '5\n')
-  assert.equal(await git.runUpTo(100, gitCommands.version()), '5\n')
+  assert.equal((await git.runUpTo(100, gitCommands.version()))?.toString(), '5\n')
   await using child = await git.start(gitCommands.version())
   let said = ''
   for await (const text of child.stdout.setEncoding('utf8')) said += text

@@ -22,11 +22,11 @@ import type { SpawnHelper } from './spawn-helper.ts'
 /** Starts all git processes, each with limits. */
 export type Git = {
   /** Starts git in its own process group. Disposing the process ends the group and waits for its end. */
-  start: (command: readonly string[], options?: StartOptions) => Promise<GitProcess>
+  start: (command: readonly string[], options?: GitStartOptions) => Promise<GitProcess>
   /** Starts git receive-pack for a push. */
   startPush: (
     directory: string,
-    options?: Pick<StartOptions, 'protocol' | 'config'>,
+    options?: Pick<GitStartOptions, 'protocol' | 'config'>,
   ) => Promise<GitProcess>
   /** Starts processes in advance, so that the first request is not slower than the next ones. */
   prepare: () => void
@@ -36,8 +36,8 @@ export type Git = {
   runUpTo: (
     maxBytes: number,
     command: readonly string[],
-    options?: StartOptions,
-  ) => Promise<string | undefined>
+    options?: RunOptions,
+  ) => Promise<Buffer | undefined>
   /** The number of running processes. */
   count: () => number
   /** Kills all running processes without waiting, for a program that is about to exit. */
@@ -115,7 +115,7 @@ type Options = {
   spawnHelper?: Pick<SpawnHelper, 'preforkerWith'> | undefined
 }
 
-type StartOptions = {
+export type GitStartOptions = {
   /** Git's protocol version: `version=0`, `1` or `2`. */
   protocol?: string
   /** Additional git settings. */
@@ -136,7 +136,7 @@ type StartOptions = {
   onProgress?: (line: string) => void
 }
 
-type RunOptions = StartOptions & { input?: string }
+type RunOptions = GitStartOptions & { input?: string }
 
 // The shell's exit status when there is no such program: POSIX, exec.
 const notFound = 127
@@ -166,7 +166,7 @@ export function createGit({ owner, settings, path, spawnHelper }: Options): Git 
 
   async function start(
     command: readonly string[],
-    options: StartOptions = {},
+    options: GitStartOptions = {},
   ): Promise<GitProcess> {
     const { protocol = '', config, variables, reads, limits, isIdle, niceness } = options
     const allLimits = { ...commonLimits, ...limits }
@@ -247,7 +247,7 @@ export function createGit({ owner, settings, path, spawnHelper }: Options): Git 
 
     async runUpTo(maxBytes, command, options = {}) {
       await using child = await start(command, options)
-      child.stdin.end()
+      child.stdin.end(options.input)
       const chunks: Buffer[] = []
       let bytes = 0
       for await (const chunk of child.stdout) {
@@ -257,7 +257,7 @@ export function createGit({ owner, settings, path, spawnHelper }: Options): Git 
       }
       const ended = await child.ended
       if (ended.exitCode !== 0) throw new GitError(command[0] ?? '', ended)
-      return Buffer.concat(chunks).toString('utf8')
+      return Buffer.concat(chunks)
     },
 
     count: () => running.size,
@@ -269,7 +269,7 @@ export function createGit({ owner, settings, path, spawnHelper }: Options): Git 
 }
 
 /** Returns a git whose commands, other than pushes, have some options in place of those of the caller. */
-export function withOptions(git: Git, own: StartOptions): Git {
+export function withOptions(git: Git, own: GitStartOptions): Git {
   return {
     ...git,
     start: (command, options) => git.start(command, { ...options, ...own }),

@@ -9,8 +9,8 @@ import { createResponsePackets } from './response-packets.ts'
 export type ResponseSink = {
   output: Writable
   signal: AbortSignal
-  /** Called once, before the first byte of output. */
-  onBegin: () => void
+  /** Called once, before the first byte of output, with the size in bytes if it is known. */
+  onBegin: (size?: number) => void
   /** Called for every chunk of output. */
   onProgress: () => void
 }

@@ -7,7 +7,8 @@ export const flushPacket = Buffer.from('0000')
 
 const lengthDigits = 4
 // LARGE_PACKET_MAX in Git's pkt-line.h.
-const payloadMaxBytes = 65_520 - lengthDigits
+export const packetMaxBytes = 65_520
+const payloadMaxBytes = packetMaxBytes - lengthDigits
 
 /** Encodes a payload as a pkt-line. Throws a RangeError when it is too long. */
 export function packet(payload: string | Buffer): Buffer {
@@ -37,7 +38,7 @@ export function firstPacket(
   const length = Number.parseInt(digits, 16)
   const kind = special[length]
   if (kind) return { packet: { kind }, length: lengthDigits }
-  if (length < lengthDigits || length > payloadMaxBytes + lengthDigits) return 'malformed'
+  if (length < lengthDigits || length > packetMaxBytes) return 'malformed'
   if (bytes.length < length) return 'incomplete'
   return { packet: { kind: 'data', payload: bytes.subarray(lengthDigits, length) }, length }
 }

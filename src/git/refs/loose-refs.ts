@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { isAbsence } from '../../base/absence.ts'
 import { type Fingerprint, isUnchanged, readFingerprint } from '../../base/file-fingerprint.ts'
 import { isRawRefName } from './raw-refs.ts'
-import { hiddenRefs } from './ref-name.ts'
+import { hiddenRefs, isHiddenRef } from './ref-name.ts'
 
 /**
  * HEAD and the loose refs of a repository, with the fingerprints of their files and folders when they were read. Names
@@ -126,7 +126,7 @@ export function refsIn({ refs }: LooseTree): Map<string, string> {
 function parsed(text: string, name: string): string {
   const [, id, target] = /^(?:([0-9a-f]{40})|ref: (refs\/.+))\n$/.exec(text) ?? []
   if (id !== undefined && !/^0+$/.test(id)) return id
-  const isPlain = target && isRawRefName(target) && !`${target}/`.startsWith(`${hiddenRefs}/`)
+  const isPlain = target && isRawRefName(target) && !isHiddenRef(target)
   if (!isPlain) throw new LeftToGitError(name)
   return `ref:${target}`
 }

@@ -4,6 +4,11 @@ export const zeroId = '0'.repeat(40)
 /** The prefix of refs that are hidden from clients. */
 export const hiddenRefs = 'refs/svc'
 
+/** Whether a ref is hidden from clients. */
+export function isHiddenRef(name: string): boolean {
+  return `${name}/`.startsWith(`${hiddenRefs}/`)
+}
+
 const maxLength = 1024
 /** Git stores a ref in a file of its name and locks it by one that ends in `.lock`; file names have up to 255 bytes. */
 const partMaxBytes = 250

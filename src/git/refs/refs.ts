@@ -5,7 +5,7 @@ import { readFingerprint } from '../../base/file-fingerprint.ts'
 import { forEachConcurrently } from '../../base/for-each-concurrently.ts'
 import { Problem } from '../../base/problem.ts'
 import { lookUpKnownPacked, readRefFile } from './ref-files.ts'
-import { hiddenRefs, isRefName, zeroId } from './ref-name.ts'
+import { isHiddenRef, isRefName, zeroId } from './ref-name.ts'
 
 /** The old and new value of a ref, as hex object ids; all zeros mean that the ref does not exist. */
 export type RefUpdate = { ref: string; before: string; after: string }
@@ -174,7 +174,7 @@ async function looseNames(directory: string, folder: string): Promise<string[]> 
 }
 
 function isAmong(which: Which): (ref: string) => boolean {
-  return (ref) => which === 'any' || !`${ref}/`.startsWith(`${hiddenRefs}/`)
+  return (ref) => which === 'any' || !isHiddenRef(ref)
 }
 
 function isObjectId(text: string): boolean {

@@ -1,5 +1,5 @@
 import { AmbiguousObjectError, type ObjectReader } from '../objects/object-reader.ts'
-import { hiddenRefs, isRefName, zeroId } from './ref-name.ts'
+import { isHiddenRef, isRefName, zeroId } from './ref-name.ts'
 import { branchPrefix } from './refs.ts'
 
 /** The object that a revision names, and the ref that it was, if it was one. */
@@ -46,8 +46,5 @@ export async function resolveRevision(
 /** The full names of the refs that a revision may be. */
 function namesOf(revision: string): string[] {
   const all = [revision, branchPrefix + revision, tagPrefix + revision]
-  return all.filter(
-    (name) =>
-      name.startsWith('refs/') && isRefName(name) && !`${name}/`.startsWith(`${hiddenRefs}/`),
-  )
+  return all.filter((name) => name.startsWith('refs/') && isRefName(name) && !isHiddenRef(name))
 }

@@ -1,0 +1,73 @@
+import { watchDrain } from '../../../base/chunks.ts'
+import type { ResponseSink } from '../../../git/protocol/pipe-process.ts'
+import { flushPacket, packet, packetMaxBytes } from '../../../git/protocol/pkt-line.ts'
+import { checksumBytes, type Part, readParts, sizeOf } from './pack-stream.ts'
+
+type Packets = { bytes: Buffer; bodyBytes: number; done: () => void }
+
+// The length of a packet and its band precede the bytes of the pack.
+const headBytes = 5
+const bodyMaxBytes = packetMaxBytes - headBytes
+const packBand = 1
+const packetsAtOnce = 8
+const maxSpareBuffers = 8
+const spareBuffers: Buffer[] = []
+const packfile = packet('packfile\n')
+
+/**
+ * Sends a pack as the response to a `fetch` command: https://git-scm.com/docs/protocol-v2. While some bytes are sent, the
+ * next ones are read. The checksum, which ends the pack, is awaited last.
+ */
+export async function sendPack(
+  parts: readonly Part[],
+  checksum: Promise<Buffer>,
+  { output, signal, onBegin, onProgress }: ResponseSink,
+): Promise<void> {
+  const size = sizeOf(parts)
+  using draining = watchDrain(output, signal)
+  onBegin(responseBytes(size))
+  output.write(packfile)
+  let next = readPackets(parts, 0, size)
+  for (let at = 0; at < size; ) {
+    const { bytes, bodyBytes, done } = await next
+    at += bodyBytes
+    next = readPackets(parts, at, size)
+    // Awaited unless the client leaves.
+    next.catch(() => {})
+    onProgress()
+    const isWritable = output.write(bytes, (error) => error || done())
+    if (!isWritable) await draining.wait()
+    onProgress()
+    signal.throwIfAborted()
+  }
+  output.write(Buffer.concat([headOf(checksumBytes), await checksum, flushPacket]))
+}
+
+function responseBytes(packBytes: number): number {
+  const packets = Math.ceil(packBytes / bodyMaxBytes)
+  const end = headBytes + checksumBytes + flushPacket.length
+  return packfile.length + packets * headBytes + packBytes + end
+}
+
+function headOf(bodyBytes: number): Buffer {
+  const digits = (headBytes + bodyBytes).toString(16).padStart(headBytes - 1, '0')
+  return Buffer.from(`${digits}${String.fromCharCode(packBand)}`, 'latin1')
+}
+
+/** Reads the next bytes of a pack as packets: straight to their places in a buffer. */
+async function readPackets(parts: readonly Part[], from: number, size: number): Promise<Packets> {
+  const buffer = spareBuffers.pop() ?? Buffer.allocUnsafeSlow(packetsAtOnce * packetMaxBytes)
+  const bodies: Buffer[] = []
+  let at = from
+  let end = 0
+  for (; at < size && bodies.length < packetsAtOnce; ) {
+    const length = Math.min(bodyMaxBytes, size - at)
+    const start = end + headOf(length).copy(buffer, end)
+    end = start + length
+    bodies.push(buffer.subarray(start, end))
+    at += length
+  }
+  await readParts(parts, from, bodies)
+  const done = () => void (spareBuffers.length < maxSpareBuffers && spareBuffers.push(buffer))
+  return { bytes: buffer.subarray(0, end), bodyBytes: at - from, done }
+}

@@ -1,0 +1,37 @@
+import { gitCommands } from '../process/commands.ts'
+import type { Git, GitStartOptions } from '../process/git-process.ts'
+
+/** A pack, and its entries without its header and its checksum: gitformat-pack(5). */
+export type PackedObjects = { objects: number; pack: Buffer; entries: Buffer }
+
+type Wanted = {
+  /** Ids of objects: they and all that they reach are packed, */
+  wants: Iterable<string>
+  /** except for what these reach, */
+  excluded: Iterable<string>
+  /** and for the objects of these packs. */
+  keptPacks: readonly { name: string }[]
+  maxBytes: number
+}
+
+const headerBytes = 12
+const checksumBytes = 20
+
+/** Packs objects; undefined when they exceed `maxBytes`. Throws a GitError when one of them is missing. */
+export async function packObjects(
+  git: Git,
+  directory: string,
+  { wants, excluded, keptPacks, maxBytes }: Wanted,
+  options: GitStartOptions = {},
+): Promise<PackedObjects | undefined> {
+  const command = gitCommands.packBetween(
+    directory,
+    ...keptPacks.map(({ name }) => `--keep-pack=${name}.pack`),
+  )
+  const input = [...wants, ...[...excluded].map((id) => `^${id}`)].map((line) => `${line}\n`)
+  const limit = headerBytes + maxBytes + checksumBytes
+  const pack = await git.runUpTo(limit, command, { ...options, input: input.join('') })
+  if (!pack) return undefined
+  const entries = pack.subarray(headerBytes, -checksumBytes)
+  return { objects: pack.readUInt32BE(8), pack, entries }
+}
