@@ -24,10 +24,7 @@ export async function packObjects(
   { wants, excluded, keptPacks, maxBytes }: Wanted,
   options: GitStartOptions = {},
 ): Promise<PackedObjects | undefined> {
-  const command = gitCommands.packBetween(
-    directory,
-    ...keptPacks.map(({ name }) => `--keep-pack=${name}.pack`),
-  )
+  const command = gitCommands.packBetween(directory, ...keptPacks.map(({ name }) => name))
   const input = [...wants, ...[...excluded].map((id) => `^${id}`)].map((line) => `${line}\n`)
   const limit = headerBytes + maxBytes + checksumBytes
   const pack = await git.runUpTo(limit, command, { ...options, input: input.join('') })

@@ -33,6 +33,7 @@ const inputs: Record<string, string | Buffer> = {
   fetch: '0000',
   fetchSession: '0000',
   push: '0000',
+  writePack: 'refs/heads/packed\n',
   takePack: Buffer.concat([emptyPack, createHash('sha1').update(emptyPack).digest()]),
 }
 
@@ -116,6 +117,7 @@ test('git knows every command and its options', () => {
       mergeTrees: [other, commit, commit],
       listPicks: [other, '1', commit, commit],
       indexPacks: [packed],
+      writePack: [packed],
       blame: [other, '1,1', withFile, 'one.txt'],
       search: [other, 'one', withFile, ':(literal)one.txt'],
       searchIgnoringCase: [other, 'ONE', withFile, ':(literal)one.txt'],

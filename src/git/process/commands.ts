@@ -97,15 +97,15 @@ export const gitCommands = {
     '--batch-command',
     '--buffer',
   ],
-  // The objects that ids on standard input reach, except those of packs that `--keep-pack` names: `kept`.
-  packBetween: (directory: string, ...kept: string[]) => [
+  // The objects that ids on standard input reach, except those in some packs.
+  packBetween: (directory: string, ...packs: string[]) => [
     `--git-dir=${directory}`,
     'pack-objects',
     '--revs',
     '--stdout',
     '--delta-base-offset',
     '--quiet',
-    ...kept,
+    ...packs.map((name) => `--keep-pack=${name}.pack`),
   ],
   // Writes a pack, and prints the end of its name.
   writePack: (directory: string) => [
@@ -114,6 +114,7 @@ export const gitCommands = {
     '--revs',
     '--delta-base-offset',
     '--quiet',
+    '--end-of-options',
     `${directory}/objects/pack/pack`,
   ],
   countReachable: (directory: string) => [
