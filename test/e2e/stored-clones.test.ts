@@ -16,11 +16,15 @@ import {
 import { git } from '../support/git.ts'
 import { onlyLocal } from '../support/kind-of-store.ts'
 import { without } from '../support/programs.ts'
+import { createRandom } from '../support/random.ts'
+import { toRounds } from '../support/rounds.ts'
 import { createSshUser } from '../support/ssh-user.ts'
 import { withSsh } from '../support/test-settings.ts'
 
 // Git serves smaller repositories when there is anything newer than their packs.
 const largeBytes = 3 * 1024 * 1024
+
+const seed = Number(process.env.SVC_CRASH_SEED ?? Date.now() % 1_000_000)
 
 let shared: FetchService
 let sites = 0
@@ -272,4 +276,42 @@ test('a client that leaves, or reads slowly while packs are merged, leaves no fi
     )
     return !open.some((path) => path.startsWith(site.directory) && path.includes('.pack'))
   })
+})
+
+test(`clones beside pushes and maintenance are exact (SVC_CRASH_SEED=${seed})`, async () => {
+  await using site = await createSite()
+  const random = createRandom(seed)
+  await site.maintain('quick')
+  let isDone = false
+  const changes = (async () => {
+    for (let number = 0; !isDone; number++) {
+      const branch = `topic-${random.below(3)}`
+      const commit = ['commit', '--quiet', '--allow-empty', '--message', `Change ${number}`]
+      await site.project.git('checkout', '--quiet', '-B', 'work', 'trunk')
+      await site.project.commit(`file-${number}.bin`, randomBytes(1 + random.below(50_000)))
+      if (random.chance(0.3)) await site.push('HEAD:trunk')
+      else if (random.chance(0.7)) await site.push('--force', `HEAD:refs/heads/${branch}`)
+      else
+        await site
+          .push('--force', `HEAD~:refs/heads/${branch}`, ':refs/heads/never')
+          .catch(() => {})
+      if (random.chance(0.3)) await site.push(`:refs/heads/${branch}`).catch(() => {})
+      if (random.chance(0.3)) {
+        await site.project.git(...commit)
+        await site.project.git('tag', '--annotate', '--message', 'x', `tag-${number}`)
+        await site.push(`tag-${number}`)
+      }
+      await site.project.git('fetch', '--quiet', site.remote, '+trunk:trunk')
+    }
+  })()
+  const maintenance = (async () => {
+    while (!isDone) await site.maintain(random.chance(0.5) ? 'quick' : 'full')
+  })()
+  try {
+    for (let round = 0; round < toRounds(8); round++) await cloneAll(site)
+  } finally {
+    isDone = true
+    await Promise.all([changes, maintenance])
+  }
+  assert.ok((await countOf(site)) > 0)
 })
