@@ -10,6 +10,7 @@ import type { Conclusion, Plan, RunEntry } from '../../src/workflow-engine/plan.
 import { createLogRenderer, renderPiece } from '../../src/workflow-engine/render-log.ts'
 import type { CheckOutAgain } from '../../src/workflow-engine/run-state.ts'
 import { temporaryFolder } from './git.ts'
+import { without } from './programs.ts'
 
 const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
@@ -61,7 +62,8 @@ export async function startEngine({
     folder: folder.path,
     path,
     network: 'none',
-    mode: 'auto',
+    // A sandbox that works is not given up when a trial of it fails: the test would say something else.
+    mode: without('bubblewrap') ? 'auto' : 'require',
     ownUserAllowed: true,
     ...network,
     limits,
