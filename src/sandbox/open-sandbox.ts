@@ -174,8 +174,19 @@ function rejectWith(reason: string): OpenWorkspace {
 
 const trialTimeoutMs = 10_000
 
-/** Runs a trial step: why it failed, or undefined. */
+/**
+ * Runs a trial step: why it failed, or undefined. On a busy machine one may fail that does not fail again; steps must not
+ * be without a sandbox for that.
+ */
 async function findFault(
+  openWorkspace: OpenWorkspace,
+  network?: HostAccess,
+): Promise<string | undefined> {
+  const fault = await tryOnce(openWorkspace, network)
+  return fault === undefined ? undefined : await tryOnce(openWorkspace, network)
+}
+
+async function tryOnce(
   openWorkspace: OpenWorkspace,
   network?: HostAccess,
 ): Promise<string | undefined> {

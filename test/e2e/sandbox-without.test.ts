@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
-import { readFile, rm, writeFile } from 'node:fs/promises'
+import { access, chmod, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { probeSandbox, type SandboxOptions } from '../../src/sandbox/open-sandbox.ts'
 import { temporaryFolder } from '../support/git.ts'
+import { without } from '../support/programs.ts'
 import {
   openTestSandbox,
   pathWithoutBubblewrap,
@@ -51,6 +52,23 @@ test(
     )
   },
 )
+
+test('a trial that fails once does not disable the sandbox', {
+  ...options,
+  skip: without('bubblewrap'),
+}, async () => {
+  await using programs = await temporaryFolder()
+  // Bubblewrap is started by the user of the job.
+  await chmod(programs.path, 0o777)
+  const mark = join(programs.path, 'failed')
+  const program = `#!/bin/sh\n[ -e ${mark} ] && exec /usr/bin/bwrap "$@"\ntouch ${mark}; exit 1\n`
+  await writeFile(join(programs.path, 'bwrap'), program, { mode: 0o755 })
+  const path = `${programs.path}:${systemPath}`
+  await using sandbox = await openTestSandbox({ path, mode: 'auto', ownUserAllowed: true })
+  assert.equal(sandbox.sandbox.isolation.kind, 'bubblewrap')
+  assert.equal((await sandbox.run('true')).exitCode, 0)
+  await access(mark)
+})
 
 test('a bubblewrap that fails counts as missing, and its error is reported', options, async () => {
   await using place = await withoutBubblewrap(
