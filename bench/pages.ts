@@ -52,7 +52,8 @@ export async function measurePages(
   const commitOf = (index: number) =>
     history.commits[history.commits.length - 1 - count + index] ?? ''
   const rows: Row[] = []
-  await untilLastCommits(`${svc.url}/r/${name}/src/${commitOf(0)}`, nextSvc, workspace.signal)
+  for (const path of ['', `:${browsedFolder}`])
+    await untilLastCommits(`${svc.url}/r/${name}/src/${commitOf(0)}${path}`, nextSvc, workspace)
   for (const page of comparedPages(commitOf)) {
     const requests = page.isSlow ? 1 : effort.requests
     const first = (round: number, index: number) => round * requests + index
@@ -96,12 +97,14 @@ function openSessions(svc: Svc): Promise<string[]> {
   )
 }
 
-/** Waits for the last commit of each entry, which a service that runs has since the push before. */
-async function untilLastCommits(url: string, next: () => Target, signal: AbortSignal) {
+/** Waits for the last commit of each entry of a folder, which a service that runs has since the push before. */
+async function untilLastCommits(url: string, next: () => Target, { signal }: Workspace) {
   for (;;) {
     const { cookie = '' } = next()
     const text = await (await fetch(url, { headers: { cookie }, signal })).text()
-    if (!/data-incomplete|aria-busy/.test(text)) return
+    const entries = /id="entries"( data-again)?/.exec(text)
+    if (!entries) throw new Error(`${url} is not the page of a folder: ${text}`)
+    if (entries[1] === undefined) return
     await pause(500, undefined, { signal })
   }
 }
