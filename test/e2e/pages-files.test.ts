@@ -71,6 +71,17 @@ test('code is highlighted, in numbered lines, and what hides shows', async () =>
   assert.match(text, new RegExp(`/r/site/src/${commit}:code.ts`))
 })
 
+test('blame is highlighted as the file is, and what hides shows', async () => {
+  const { text } = await client.get('/r/site/blame/main:code.ts')
+  assert.match(text, /<td data-n="1"><td><span class="h-keyword">let<\/span>/)
+  assert.match(text, /<span class="unseen">U\+202E<\/span>&lt;b&gt;/)
+  for (const name of ['slow.c', 'overrides.ts']) {
+    const slow = await client.get(`/r/site/blame/main:${name}`)
+    assert.equal(slow.status, 200, name)
+    assert.doesNotMatch(slow.text, /class="h-/, name)
+  }
+})
+
 test('what is slow or long is text', async () => {
   assert.doesNotMatch(await page('slow.c'), /class="h-/)
   assert.doesNotMatch(await page('long.js'), /class="h-/)

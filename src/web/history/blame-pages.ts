@@ -1,5 +1,5 @@
 import { Problem } from '../../base/problem.ts'
-import { type Html, html } from '../../render/html.ts'
+import { type Html, html, trusted } from '../../render/html.ts'
 import { toQuery } from '../code/code-target.ts'
 import { grouped } from '../display-text.ts'
 import { icon } from '../icons.ts'
@@ -7,6 +7,7 @@ import { type PageTarget, parseTarget } from '../links.ts'
 import { cachedPage, type SharedContext, type View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { commitLink } from './commit-parts.ts'
+import { highlightLines } from './highlight-diff.ts'
 
 const pageLines = 1000
 
@@ -24,7 +25,11 @@ export const blamePages = [
       )
       const { rev, path } = target
       const query = { ...toQuery(rev, path), start: from, end: from + pageLines - 1 }
-      return blameView(context, target, from, await context.read('getBlame', { query }))
+      const blame = await context.read('getBlame', { query })
+      const lines = blame.ranges.flatMap((range) => range.lines)
+      const key = ['blame', blame.commit, path.pathBase64 ?? path.path, from].join('\n')
+      const highlighted = await highlightLines(context, key, path.path, lines)
+      return blameView(context, target, { from, blame, highlighted })
     },
   }),
 ]
@@ -35,8 +40,7 @@ type BlamedRange = Blame['ranges'][number]
 function blameView(
   context: SharedContext,
   { rev, path }: PageTarget,
-  from: number,
-  blame: Blame,
+  { from, blame, highlighted }: { from: number; blame: Blame; highlighted: string[] | undefined },
 ): View {
   const { to, params, time } = context
   const name = params.name ?? ''
@@ -66,7 +70,12 @@ ${
   totalLines === 0
     ? html`<p class="card pad soft">The file is empty.</p>`
     : html`<div class="card blame" tabindex="0" role="region" aria-label="Lines with their commits"><table><caption class="hidden">Lines of ${path.path} with the commits that they are from</caption>
-${ranges.map((range) => rangeRows(range, { to, name, time, commit: commits.get(range.commit) }))}
+${ranges.map((range) =>
+  rangeRows(range, {
+    ...{ to, name, time, commit: commits.get(range.commit) },
+    highlighted: highlighted?.slice(range.start - from, range.start - from + range.lines.length),
+  }),
+)}
 </table></div>`
 }
 ${
@@ -81,10 +90,14 @@ ${after !== undefined && html`<a class="button" href="${here(after)}">Lines afte
 type RangeContext = Pick<SharedContext, 'to' | 'time'> & {
   name: string
   commit: Blame['commits'][number] | undefined
+  highlighted: string[] | undefined
 }
 
 /** The lines of one commit: who and when once, beside them. */
-function rangeRows(range: BlamedRange, { to, name, time, commit }: RangeContext): Html {
+function rangeRows(
+  range: BlamedRange,
+  { to, name, time, commit, highlighted }: RangeContext,
+): Html {
   const { start, lines, cutLines = [], previous } = range
   const at = commit?.committer?.at
   const step = at === undefined ? ageSteps.length : 1 + time.stepOf(at, ageLimits)
@@ -98,7 +111,7 @@ function rangeRows(range: BlamedRange, { to, name, time, commit }: RangeContext)
   }</div>${lines.length > 1 && html`<div class="soft"><span class="cut">${author}</span>${commitLink(to, name, range.commit)}</div>`}`
   return html`<tbody>${lines.map(
     (line, index) =>
-      html`<tr id="L${start + index}">${index === 0 && about}<td data-n="${start + index}"><td>${line.replace(/\r$/, '')}${
+      html`<tr id="L${start + index}">${index === 0 && about}<td data-n="${start + index}"><td>${highlighted ? trusted(highlighted[index] ?? '') : line.replace(/\r$/, '')}${
         cutLines.includes(start + index) && html`<span class="unseen">cut</span>`
       }`,
   )}</tbody>`

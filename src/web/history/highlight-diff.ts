@@ -78,15 +78,24 @@ function lengthOf(lines: readonly string[]): number {
 
 /** Highlights a whole file, whose lines are given. */
 export async function highlightWhole(
-  { render }: Pick<SharedContext, 'render'>,
+  context: Pick<SharedContext, 'render'>,
   file: ShownFile | undefined,
   lines: readonly string[] | undefined,
 ): Promise<string[] | undefined> {
-  if (!file || !lines || lengthOf(lines) > maxLength) return undefined
+  return file && lines && highlightLines(context, `code\n${file.newId}`, file.path, lines)
+}
+
+/** Highlights lines of a file; the key names them. Undefined if they are too long or take too long. */
+export async function highlightLines(
+  { render }: Pick<SharedContext, 'render'>,
+  key: string,
+  path: string,
+  lines: readonly string[],
+): Promise<string[] | undefined> {
+  if (lengthOf(lines) > maxLength) return undefined
   if (lines.some((line) => line.length > maxLineLength)) return undefined
-  const fileName = file.path.slice(file.path.lastIndexOf('/') + 1)
+  const fileName = path.slice(path.lastIndexOf('/') + 1)
   const text = lines.map((line) => `${line}\n`).join('')
-  const key = ['code', file.newId, fileName].join('\n')
-  const highlighted = linesIn(await render(key, { kind: 'code', text, fileName }))
+  const highlighted = linesIn(await render(`${key}\n${fileName}`, { kind: 'code', text, fileName }))
   return highlighted !== undefined && highlighted.length >= lines.length ? highlighted : undefined
 }
