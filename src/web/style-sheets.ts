@@ -10,7 +10,7 @@ export const styleSheets = {
   diff: ['history', 'diff', 'compare', 'highlight', 'annotations'],
   blame: ['blame', 'highlight'],
   search: ['diff', 'search', 'highlight'],
-  runs: ['runs', 'annotations', 'forms'],
+  runs: ['runs', 'annotations', 'prose', 'forms'],
   events: ['events', 'forms'],
   forms: ['forms', 'admin'],
   settings: ['forms', 'settings'],

@@ -92,6 +92,27 @@ test('a failed run shows the command for a shell to its owners, while its worksp
   assert.doesNotMatch((await client.get(`/r/site/runs/${number}`)).text, command)
 })
 
+test('summaries of steps are documents, those of many steps text', async () => {
+  const { number, held } = await startRun()
+  const summary =
+    '# Result\n\n<script>alert(1)</script>\n\n[log](docs/log.md)\n\n| a | b |\n|---|---|\n| 1 | 2 |\n'
+  const jobs = Array.from({ length: 21 }, (_, job) => ({ job, id: `job-${job}`, summary }))
+  await held.report(
+    ...jobs.flatMap((job) => [...begun(job), ...jobEnded('success', job)]),
+    runEnded(),
+  )
+  const { text } = await client.get(`/r/site/runs/${number}`)
+  const sections = text.match(/<section class="card step-summary">[\s\S]*?<\/section>/g) ?? []
+  assert.equal(sections.length, 21)
+  const [first = ''] = sections
+  assert.match(first, /Summary of job-0 › Only[\s\S]*<h2 id="u-result">Result<\/h2>/)
+  assert.match(first, /<td>1<\/td>/)
+  assert.match(first, /href="\/r\/site\/src\/[0-9a-f]{40}:docs\/log\.md"/)
+  assert.doesNotMatch(first, /<script/)
+  assert.match(sections[19] ?? '', /<div class="prose">/)
+  assert.match(sections[20] ?? '', /<pre tabindex="0"># Result/)
+})
+
 test('of a long log, the last lines are shown, with a link to all', async () => {
   const lines = Array.from({ length: 2500 }, (_, index) => `line ${index + 1}\n`).join('')
   const number = await endedRun('failure', lines)

@@ -64,10 +64,11 @@ export function jobEnded(
     job = 0,
     outputs = {} as Record<string, string>,
     exitCode = conclusion === 'success' ? 0 : 1,
+    summary = '',
   } = {},
 ): RunEntry[] {
   return [
-    { kind: 'step-ended', step: job, at: 5000, conclusion, exitCode, fault: '', summary: '' },
+    { kind: 'step-ended', step: job, at: 5000, conclusion, exitCode, fault: '', summary },
     { kind: 'job-ended', job, at: 5000, conclusion, outputs, fault: '' },
   ]
 }

@@ -20,7 +20,7 @@ export function isMarkdown(name: string): boolean {
 
 /** Where the links of a document lead. */
 export function documentPlace(
-  { to }: SharedContext,
+  { to }: Pick<SharedContext, 'to'>,
   name: string,
   rev: string,
   folder: string,

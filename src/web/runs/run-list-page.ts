@@ -44,8 +44,8 @@ async function showRuns(context: PageContext): Promise<View> {
     json: `/repos/${encodeURIComponent(name)}/workflows`,
     live: cursor === undefined ? to.eventStream({ repository: name, kind: 'workflow,push' }) : '',
     body: html`<div class="page-head"><h1>Runs</h1>
-<span id="ticks" data-part>${cursor === undefined && !isFiltered && runs.length > 0 && runTicks(runs.slice(0, maxTicks))}</span></div>
-${await startForm(context)}
+<span id="ticks" class="grow" data-part>${cursor === undefined && !isFiltered && runs.length > 0 && runTicks(runs.slice(0, maxTicks))}</span>
+${await startForm(context)}</div>
 <form class="inline filters" method="get">
 <label for="branch">Branch</label><input id="branch" name="branch" value="${branch}" size="16" spellcheck="false">
 <label for="status">State</label><select id="status" name="status"><option value="">any</option>${statuses.map(
@@ -93,8 +93,8 @@ async function startForm(context: PageContext): Promise<Html | false> {
     query: { rev: repository.defaultBranch, path: '.svc/workflows' },
   })
   const files = (folder?.entries ?? []).filter(({ name }) => /\.ya?ml$/.test(name))
-  return html`<details class="card start-run"${problem && html` open`}><summary>${icon('plus')}Start a run</summary>
-<form method="post" action="${context.to.of(params.name ?? '', 'runs')}" class="stack pad">
+  return html`<details class="creation"${problem && html` open`}><summary class="button">${icon('plus')}Start a run</summary>
+<form method="post" action="${context.to.of(params.name ?? '', 'runs')}" class="card pad stack">
 ${problemNotice(context)}
 <label for="new-branch">Branch, or a tag as <code>refs/tags/…</code></label>
 <input id="new-branch" name="branch" value="${branch}" required spellcheck="false" maxlength="500">

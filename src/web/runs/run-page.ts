@@ -18,6 +18,7 @@ import {
   stateBadge,
   stateMark,
 } from './run-states.ts'
+import { runSummaries } from './run-summaries.ts'
 import { runTimeline } from './run-timeline.ts'
 
 const path = '/r/:name/runs/:number'
@@ -66,6 +67,7 @@ async function showRun(context: PageContext): Promise<View> {
   const opened = openSteps(steps)
   const head = await runHead(run, context)
   const shell = await shellCommand(run, context)
+  const summaries = isStateOnly ? [] : await runSummaries(run, steps, context)
   return {
     title: `${run.name} ${run.number} · ${name} · svc`,
     repository: name,
@@ -80,8 +82,8 @@ async function showRun(context: PageContext): Promise<View> {
 <p class="run-links"><a href="${logHref}">Whole log</a> · <a href="${logHref}${ofAttempt ? '&' : '?'}plain">as text</a></p></nav>
 <div class="run-main">
 <div id="run-digest" data-part>${digest(run, steps, context)}${shell}</div>
-<div id="run-annotations" data-part>${annotationList(run.annotations, { to, name, commit: run.commit })}</div>
 <div id="run-timeline" data-part>${runTimeline(run, steps, time.at)}</div>
+<div id="run-annotations" data-part>${annotationList(run.annotations, { to, name, commit: run.commit })}</div>
 <div id="run-artifacts" data-part>${artifactSection(artifacts, context, mayDelete)}</div>
 <div id="run-steps">${steps.map((step) => {
       const isOpen = opened.has(step.number)
@@ -91,7 +93,7 @@ ${stepLog(isStateOnly ? { ...step, output: '' } : step, { logHref: `${logHref}${
 ${step.fault && html`<p class="log-note bad">${step.fault}</p>`}</details>`
     })}</div>
 ${steps.length === 0 && html`<p class="card empty" id="run-empty" data-part>${run.fault ?? (isRunning ? 'Waiting for a runner.' : 'This run had no steps.')}</p>`}
-${summaries(steps)}
+${summaries}
 </div></div>`,
   }
 }
@@ -218,13 +220,4 @@ function isLikelyError(segments: readonly LogSegment[]): boolean {
       /\b(?:ansi-red|bad)\b/.test(classes) ||
       /\b(?:error|fail(?:ed|ure)?|fatal)\b|[✖✗✘]/i.test(text),
   )
-}
-
-/** The summaries that steps wrote, as text. */
-function summaries(steps: readonly ShownStep[]): Html {
-  return html`${steps.map(
-    ({ summary, name }) =>
-      summary !== null &&
-      html`<section class="card pad step-summary"><h2>Summary of ${name}</h2><pre tabindex="0">${summary}</pre></section>`,
-  )}`
 }
