@@ -75,6 +75,26 @@ test('pages show annotations as text beside their lines', async () => {
   }
 })
 
+test('what the jobs of a matrix all say is listed once, and a long list is folded', async () => {
+  const { body } = await service.admin.post('/repos/site/workflows', {})
+  const held = await mustClaim(service.admin)
+  const entries = [0, 1, 2].map(() => annotation(0, { message: 'again' }))
+  await held.report(...begun(), ...entries, annotation(0, { level: 'warning', message: 'other' }))
+  const listOf = async () => {
+    const { text } = await client.get(`/r/site/runs/${body.number}`)
+    return /<section class="card annotations"[\s\S]*?<\/section>/.exec(text)?.[0] ?? ''
+  }
+  const short = await listOf()
+  assert.equal(short.match(/again/g)?.length, 1)
+  assert.match(short, /3 times/)
+  assert.match(short, /<details open>[\s\S]*1 error, 1 warning/)
+  const more = Array.from({ length: 8 }, (_, at) =>
+    annotation(0, { line: at + 1, endLine: at + 1 }),
+  )
+  await held.report(...more, ...jobEnded('failure'), runEnded('failure'))
+  assert.match(await listOf(), /<details><summary>[\s\S]*9 errors, 1 warning/)
+})
+
 test('a job that is reused keeps its annotations, attempt after attempt', async () => {
   const { body } = await service.admin.post('/repos/site/workflows', {})
   const first = await mustClaim(service.admin)

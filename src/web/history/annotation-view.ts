@@ -1,4 +1,5 @@
 import { type Html, html } from '../../render/html.ts'
+import { counted, grouped } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import type { Links } from '../links.ts'
 import type { SharedContext } from '../page.ts'
@@ -14,6 +15,8 @@ export type AnnotationsByLine = ReadonlyMap<string, ReadonlyMap<number, readonly
 const tones = { error: 'bad', warning: 'busy', notice: 'soft' } as const
 const words = { error: 'Error', warning: 'Warning', notice: 'Notice' } as const
 const maxListed = 50
+/** With more of them the list is folded, so that it does not hide what follows. */
+const maxOpen = 6
 
 /** Reads what runs say about a commit; nothing for those who may not see runs. */
 export async function readAnnotations(
@@ -52,12 +55,40 @@ export function annotationList(
   annotations: readonly ShownAnnotation[],
   place: Place,
 ): Html | false {
-  if (annotations.length === 0) return false
-  const shown = annotations.slice(0, maxListed)
-  const left = annotations.length - shown.length
-  return html`<section class="card pad annotations" aria-label="Annotations"><h2>Annotations</h2>
-<ul>${shown.map((one) => html`<li>${annotationText(one, placeOf(one, place))}</li>`)}</ul>
-${left > 0 && html`<p class="soft">${left} more are not shown.</p>`}</section>`
+  const different = withoutRepeated(annotations)
+  if (different.length === 0) return false
+  const shown = different.slice(0, maxListed)
+  const left = different.length - shown.length
+  return html`<section class="card annotations" aria-label="Annotations"><details${different.length <= maxOpen && html` open`}><summary><h2>Annotations</h2> <span class="count">${grouped(different.length)}</span> <span class="soft">${countsByLevel(different)}</span></summary>
+<ul>${shown.map(({ one, times }) => html`<li>${annotationText(one, html`${placeOf(one, place)}${times > 1 && html` <span class="soft">${times} times</span>`}`)}</li>`)}</ul>
+${left > 0 && html`<p class="soft">${left} more are not shown.</p>`}</details></section>`
+}
+
+type Counted = { one: ShownAnnotation; times: number }
+
+/** Each annotation once: the jobs of a matrix often say the same. */
+function withoutRepeated(annotations: readonly ShownAnnotation[]): Counted[] {
+  const counted = new Map<string, Counted>()
+  for (const one of annotations) {
+    const { file, line, endLine, level, title, message } = one
+    const key = JSON.stringify([file, line, endLine, level, title, message])
+    const before = counted.get(key)
+    if (before) before.times += 1
+    else counted.set(key, { one, times: 1 })
+  }
+  return [...counted.values()]
+}
+
+function countsByLevel(annotations: readonly Counted[]): string {
+  const count = (level: ShownAnnotation['level'], word: string) => {
+    const found = annotations.filter(({ one }) => one.level === level).length
+    return found === 0 ? [] : [counted(found, word)]
+  }
+  return [
+    ...count('error', 'error'),
+    ...count('warning', 'warning'),
+    ...count('notice', 'notice'),
+  ].join(', ')
 }
 
 function placeOf(
@@ -68,7 +99,7 @@ function placeOf(
   const lines =
     line === null ? '' : endLine === null || endLine === line ? `:${line}` : `:${line}–${endLine}`
   const hash = line === null ? '' : `#L${line}`
-  return html` <a class="mono" href="${to.src(name, commit, file)}${hash}">${file}${lines}</a>`
+  return html` <a class="mono linked" href="${to.src(name, commit, file)}${hash}">${file}${lines}</a>`
 }
 
 function annotationText({ level, title, message }: ShownAnnotation, place: Html | false): Html {
