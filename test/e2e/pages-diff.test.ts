@@ -95,6 +95,7 @@ test('a commit shows its message with links, and what happened to each file', as
       `href="/r/site/commit/${ids.base}">${ids.base?.slice(0, 9)}</a>, 1234567 and <a class="linked" href="https://example.com/" rel="nofollow noreferrer">`,
     ),
   )
+  assert.doesNotMatch(text, /[+−]0</)
   for (const part of [
     'Renamed, 9\\d% similar',
     'Now executable',
@@ -230,6 +231,25 @@ test('lines are unfolded in place, and copied without their numbers', {
     )
     assert.equal(String(copied).trimEnd(), numbered(1, 33).trimEnd())
     assert.deepEqual(faults, [])
+  } finally {
+    await browser.close()
+  }
+})
+
+test('in a narrow window both sides of a split diff have its width', {
+  skip: without('chromium'),
+}, async () => {
+  const browser = await startBrowser()
+  try {
+    const token = site.service.adminToken
+    const view = { width: 320, scheme: 'light', hasScripts: true } as const
+    const { page } = await openWindow(browser, { url: site.service.url, token, ...view })
+    await page.goto(`/r/site/commit/${ids.change}?file=code.ts&split`)
+    const widths = await page.evaluate(
+      `[...document.querySelectorAll('.diff-lines td:is(.add, .del):nth-child(2n)')].map((cell) => cell.offsetWidth)`,
+    )
+    assert.ok(Array.isArray(widths) && widths.length === 2)
+    for (const width of widths) assert.ok(Number(width) > 200, `${width} pixels`)
   } finally {
     await browser.close()
   }

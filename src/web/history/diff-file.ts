@@ -33,7 +33,7 @@ ${before !== null && status !== 'added' && html`<a class="button quiet small wid
 <summary>${icon('right')}<h3 class="mono">${
     file.oldPath !== undefined && html`<span class="soft">${file.oldPath} → </span>`
   }${path}</h3>
-<span class="counts">${additions !== null && html`<span class="good">+${grouped(additions)}</span>`} ${deletions !== null && html`<span class="bad">−${grouped(deletions)}</span>`}</span></summary>
+<span class="counts">${additions !== null && additions > 0 && html`<span class="good">+${grouped(additions)}</span>`} ${deletions !== null && deletions > 0 && html`<span class="bad">−${grouped(deletions)}</span>`}</span></summary>
 ${facts.length > 0 && html`<p class="file-facts">${facts.join(' · ')}</p>`}
 ${content(file, id, context, options)}
 </details>
@@ -55,14 +55,20 @@ function content(
   if (file.newMode === submodule || file.oldMode === submodule) return submoduleChange(file)
   if (!isShown)
     return html`<p class="file-note">Not shown: the page has its limit of ${grouped(maxLines)} lines, or of length. <a href="${alone}">Show this file</a></p>`
-  if (file.hunks.length === 0 && file.truncated === null)
-    return html`<p class="file-note">${file.status === 'added' || file.status === 'deleted' ? 'The file is empty.' : 'No lines changed.'}</p>`
+  if (file.hunks.length === 0 && file.truncated === null) return withoutLines(file)
   return html`${isImage(file.path) && images(file, context)}
 <table class="diff-lines"><caption class="hidden">Changed lines of ${file.path}</caption>
 <colgroup><col class="numbers">${context.isSplit && html`<col>`}<col class="numbers"><col></colgroup><tbody>
 ${hunkRows(file, id, context, isAlone ? maxLines : Number.POSITIVE_INFINITY)}
 </tbody></table>
 ${file.truncated !== null && html`<p class="file-note">${truncations[file.truncated] ?? 'Some lines are left out.'} ${isAlone ? 'The .diff has all of them.' : html`<a href="${alone}">Show this file alone</a>`}</p>`}`
+}
+
+/** What is said of a file without changed lines, unless its facts say all there is. */
+function withoutLines(file: ShownFile): Html {
+  if (file.status === 'added' || file.status === 'deleted')
+    return html`<p class="file-note">The file is empty.</p>`
+  return factsOf(file).length > 0 ? html`` : html`<p class="file-note">No lines changed.</p>`
 }
 
 const truncations: Record<string, string> = {
@@ -126,8 +132,9 @@ function images(file: ShownFile, { to, name, before, after }: DiffContext): Html
     const href = to.raw(name, rev, path)
     return html`<figure><a href="${href}"><img src="${href}" alt="${caption} of ${file.path}" loading="lazy"></a><figcaption>${caption}</figcaption></figure>`
   }
-  return html`<div class="diff-images">${before !== null && file.oldId !== null && figure(before, old, 'Before')}
-${file.newId !== null && figure(after, file, 'After')}</div>`
+  const isBoth = before !== null && file.oldId !== null && file.newId !== null
+  return html`<div class="diff-images">${before !== null && file.oldId !== null && figure(before, old, isBoth ? 'Before' : 'Deleted')}
+${file.newId !== null && figure(after, file, isBoth ? 'After' : 'New')}</div>`
 }
 
 const lockFiles = new Set([
