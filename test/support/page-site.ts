@@ -68,6 +68,9 @@ export async function openPageSite(env: Record<string, string> = {}): Promise<Pa
   await admin.post('/repos/site/workflows', {})
   await addFiles(service)
   const [push] = await finishedPushes(service, admin, 'site')
+  const longName = `refs/heads/${'long_name_'.repeat(12)}`
+  const made = await admin.put(`/repos/site/refs?ref=${longName}`, { target: commit })
+  assert.equal(made.status, 201, made.text)
   return { ...service, values: { commit, webhook, delivery, push: push?.id ?? '' } }
 }
 

@@ -66,7 +66,7 @@ ${problem && problemNotice({ ...context, problem })}
 ${entries.length === 0 && html`<p class="card pad soft">${next === undefined ? 'There are no entries.' : 'No entry of this part of the log matches; older ones may.'}</p>`}
 ${
   entries.length > 0 &&
-  html`<table class="card stacked"><caption class="hidden">Audit entries</caption>
+  html`<table class="card stacked audit"><caption class="hidden">Audit entries</caption>
 <thead><tr><th scope="col">Action</th><th scope="col">Who</th><th scope="col">Repository</th><th scope="col">From</th><th scope="col">Details</th><th scope="col" class="end">When</th></tr></thead>
 <tbody>${entries.map(
     ({

@@ -57,9 +57,9 @@ function searchView(
     body: html`<div class="page-head"><h1>Search</h1></div>
 <form class="inline search-form" action="${to.of(name, 'search')}">
 <label for="q" class="hidden">Text</label><input id="q" name="q" type="search" value="${q}" maxlength="200" required placeholder="Text, not a pattern"${q === '' && html` autofocus`}>
-<label for="rev">in</label><input id="rev" name="rev" value="${rev}" maxlength="1024" spellcheck="false">
+<label for="rev" class="hidden">Branch, tag or commit</label><input id="rev" name="rev" value="${rev}" maxlength="1024" spellcheck="false">
 <label for="path" class="hidden">Folder or file</label><input id="path" name="path" value="${path}" maxlength="4096" placeholder="all folders" spellcheck="false">
-<label class="nowrap"><input type="checkbox" name="i"${hasAnyCase && html` checked`}> Any case</label>
+<label class="nowrap"><input type="checkbox" name="i"${hasAnyCase && html` checked`}>Any case</label>
 <button class="primary">Search</button>
 </form>
 ${result && summaryOf(result, files.length, search)}

@@ -1,6 +1,6 @@
 import { Problem } from '../../base/problem.ts'
 import { html } from '../../render/html.ts'
-import { toQuery } from '../code/code-target.ts'
+import { toQuery, toShort } from '../code/code-target.ts'
 import { refPicker } from '../code/ref-picker.ts'
 import { icon } from '../icons.ts'
 import { type PageTarget, parseTarget } from '../links.ts'
@@ -80,18 +80,17 @@ async function logView(context: SharedContext, target: PageTarget): Promise<View
     isNoIndex: cursor !== undefined,
     body: html`<div class="page-head">
 <h1>${path.path === '' ? 'Commits' : html`History of <span class="mono">${path.path}</span>`}</h1>
+<div class="actions"><a class="button" href="${to.src(name, rev, path)}">${path.path === '' ? html`${icon('folder')}Files` : html`${icon('file')}This version`}</a></div>
+${path.path !== '' && html`<p class="soft">Renames are not followed. <a href="${to.log(name, rev)}">All commits of ${toShort(rev)}</a></p>`}
+</div>
+<div class="log-bar">${picker}
 <form class="inline" action="${to.log(name, rev, path)}">
 <label for="author" class="hidden">Author</label>
 <input id="author" name="author" value="${author}" placeholder="Author" maxlength="200" spellcheck="false">
 <button>Filter</button>
 ${author !== '' && html`<a class="button quiet" href="${here({ author: undefined })}">All authors</a>`}
 <a class="button quiet" href="${to.log(name, `${rev}.atom`)}">Feed</a>
-</form>
-<div class="soft log-of">${picker}<a href="${to.src(name, rev, path)}">${path.path === '' ? 'Files' : 'This version'}</a>${
-      path.path !== '' &&
-      html`<a href="${to.log(name, rev)}">All files</a><span>Renames are not followed.</span>`
-    }</div>
-</div>
+</form></div>
 ${commits.length === 0 && html`<p class="card pad soft">No commits${author !== '' && ` of an author like “${author}”`}.</p>`}
 ${byDay(commits).map(
   ({ day, list }) => html`<section class="log-day"><h2>${day}</h2>

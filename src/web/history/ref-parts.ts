@@ -27,7 +27,7 @@ export function ruleBadge(name: string, rules: Rules): Html {
     return parts.filter((part) => part !== false).join(', ')
   })
   const about = texts.filter((text) => text !== '').join('; ')
-  return html`<span class="badge">${icon('lock')}protected${about !== '' && html`<span class="rule"> ${about}</span>`}</span>`
+  return html`<span class="badge">${icon('lock')}protected</span>${about !== '' && html`<span class="rule soft">${about}</span>`}`
 }
 
 type Deletion = { action: string; ref: string; expected: string; label: string }
