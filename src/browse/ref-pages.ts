@@ -1,7 +1,9 @@
 import { createTimeSlices } from '../base/time-slices.ts'
 import { gitCommands } from '../git/process/commands.ts'
 import type { RefCache } from '../git/refs/ref-cache.ts'
+import { zeroId } from '../git/refs/ref-name.ts'
 import { noTags } from '../git/refs/ref-snapshot.ts'
+import { readRefs } from '../git/refs/refs.ts'
 import type { Asker, GitTasks } from './git-tasks.ts'
 
 /** A ref; its name is raw (latin1), without the prefix. */
@@ -21,20 +23,31 @@ const lengthDigits = 4
 const idLength = 40
 const refsPerCheck = 1000
 
+const listed = { style: 'plain', symrefs: false, peeled: noTags } as const
+
 /** Lists refs by name, from memory where that is possible. */
 export function createRefPages({ refCache, tasks }: { refCache: RefCache; tasks: GitTasks }) {
-  return async (asker: Asker, wanted: Wanted): Promise<RefPage> => {
-    const { path } = asker.repository
-    const snapshot = await refCache.of(path)
-    if (!snapshot) return readFromGit(tasks, asker, wanted)
-    const { prefix } = wanted
-    const chunks = await snapshot.lines({
-      style: 'plain',
-      prefixes: [Buffer.from(prefix).toString('latin1')],
-      symrefs: false,
-      peeled: noTags,
-    })
-    return readFromLines(chunks, wanted)
+  return {
+    async page(asker: Asker, wanted: Wanted): Promise<RefPage> {
+      const snapshot = await refCache.of(asker.repository.path)
+      if (!snapshot) return readFromGit(tasks, asker, wanted)
+      const chunks = await snapshot.lines({ ...listed, prefixes: [wanted.prefix] })
+      return readFromLines(chunks, wanted)
+    },
+
+    /** Those of some raw names that exist below a prefix. */
+    async existing(path: string, prefix: string, names: readonly string[]): Promise<Set<string>> {
+      const all = names.map((name) => prefix + name)
+      const snapshot = await refCache.of(path)
+      if (!snapshot) {
+        const values = await readRefs(path, all)
+        return new Set(names.filter((name) => (values.get(prefix + name) ?? zeroId) !== zeroId))
+      }
+      const chunks = await snapshot.lines({ ...listed, prefixes: all })
+      const wanted = { prefix, after: '', limit: Number.POSITIVE_INFINITY }
+      const { refs } = await readFromLines(chunks, wanted)
+      return new Set(refs.map(({ name }) => name)).intersection(new Set(names))
+    },
   }
 }
 

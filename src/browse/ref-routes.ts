@@ -67,7 +67,7 @@ export function refRoutes(parts: BrowseParts) {
         const objects = pool.of(found.path)
         const asker = { principal, repository: found, signal: clientSignal() }
         const [page, base, defaultBranch, protected_] = await Promise.all([
-          refPages(asker, wantedOf(branchPrefix, query)),
+          refPages.page(asker, wantedOf(branchPrefix, query)),
           baseOf(found, query.base),
           readDefaultBranch(found.path),
           protections.list(found),
@@ -85,6 +85,7 @@ export function refRoutes(parts: BrowseParts) {
           const { ahead, behind } = compared.get(id) ?? { ahead: null, behind: null }
           return {
             ...shown,
+            revision: shown.nameBase64 === undefined ? shown.name : id,
             id,
             commit: commit ? toBriefCommit(id, commit) : null,
             isDefault: shown.name === defaultBranch,
@@ -112,15 +113,24 @@ export function refRoutes(parts: BrowseParts) {
         const objects = pool.of(found.path)
         const asker = { principal, repository: found, signal: clientSignal() }
         const [page, protected_] = await Promise.all([
-          refPages(asker, wantedOf(tagPrefix, query)),
+          refPages.page(asker, wantedOf(tagPrefix, query)),
           protections.list(found),
         ])
+        const names = page.refs.map(({ name }) => name)
+        const branches = await refPages.existing(found.path, branchPrefix, names)
         const listed = await Promise.all(
           page.refs.map(async ({ name, id }): Promise<Static<typeof Tag>> => {
             const target = await tags(objects, id)
             const shown = toRefName(name)
+            const isHidden = branches.has(name)
             return {
               ...shown,
+              revision:
+                shown.nameBase64 !== undefined
+                  ? (target?.commit ?? id)
+                  : isHidden
+                    ? tagPrefix + shown.name
+                    : shown.name,
               id,
               type: target?.type ?? 'missing',
               commit: target?.commit ?? null,
@@ -175,6 +185,10 @@ function toRefName(raw: string): { name: string; nameBase64?: string } {
 
 const refNameProperties = {
   name: Type.String({ description: 'Name' }),
+  revision: Type.String({
+    description:
+      'What names it as a revision in other requests: its name; `refs/tags/<name>` for a tag with the name of a branch; an id if the name is not UTF-8',
+  }),
   nameBase64: Type.Optional(
     Type.String({ description: 'The bytes of the name in base64, if it is not UTF-8' }),
   ),

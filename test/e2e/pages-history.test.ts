@@ -162,6 +162,32 @@ test('the menus of revisions lead to the same page of each branch, and of each t
   }
 })
 
+test('a tag with the name of a branch leads to its own commit', async () => {
+  await site.git('branch', 'both', 'main')
+  await site.git('tag', 'both', first)
+  await site.push('refs/heads/both', 'refs/tags/both')
+  const { body } = await site.admin.get('/repos/site/tags')
+  const revisions = body.map(({ revision }: { revision: string }) => revision)
+  assert.deepEqual(revisions, ['blob', 'refs/tags/both', 'tree', 'v1'])
+  const { text: tags } = await client.get('/r/site/tags')
+  const [, archive = ''] = /href="([^"]*both\.tar\.gz)"/.exec(tags) ?? []
+  const { headers } = await client.get(archive)
+  assert.match(headers.get('content-disposition') ?? '', /site-both\.tar\.gz/)
+  const { text: log } = await client.get(`/r/site/log/${first}`)
+  const links = [...log.matchAll(/<a class="badge" href="([^"]*)">.*?<\/svg>([^<]*)</g)]
+  assert.equal(links.length, 2)
+  for (const [, href = '', shown] of links) {
+    const { body: tree } = await site.admin.get(
+      `/repos/site/tree?rev=${encodeURIComponent(decodeURIComponent(href.replace('/r/site/src/', '')))}`,
+    )
+    assert.equal(tree.commit, first, shown)
+  }
+  await site.admin.put('/repos/site/protections/branches/*v1')
+  assert.doesNotMatch(await textOf('/r/site/src/v1:file.txt'), /protected/)
+  assert.match(await textOf('/r/site/src/topic/one:file.txt'), /protected/)
+  await site.push('--delete', 'refs/heads/both', 'refs/tags/both')
+})
+
 test('branches and tags are created and deleted by forms', async () => {
   const form = { name: 'new/topic', target: 'main' }
   const created = await client.post('/r/site/branches', form)

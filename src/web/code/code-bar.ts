@@ -6,7 +6,7 @@ import { encodeRevision } from '../links.ts'
 import type { SharedContext, View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { foldersAbove, lastNameOf, toQuery, toShort } from './code-target.ts'
-import { protectedMark, refPicker } from './ref-picker.ts'
+import { refPicker } from './ref-picker.ts'
 
 const maxFolders = 20
 const firstFolders = 4
@@ -27,8 +27,8 @@ export async function codeBar(
 ): Promise<Html> {
   const { to } = context
   const { name, protectedBranches } = repository
-  const picker = await refPicker(context, { name, rev, path })
-  return html`<div class="code-bar">${picker}${protectedMark(rev, protectedBranches)}<span class="grow"></span>${buttons}
+  const picker = await refPicker(context, { name, rev, path, protectedBranches })
+  return html`<div class="code-bar">${picker}<span class="grow"></span>${buttons}
 <a class="button" href="${to.of(name, `find/${encodeRevision(rev)}`)}" data-key="t">${icon('search')}Find a file</a></div>`
 }
 

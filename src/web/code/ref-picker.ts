@@ -7,41 +7,36 @@ import { toShort } from './code-target.ts'
 
 const shownRefs = 100
 
+type Place = { name: string; rev: string; path: ApiPath; protectedBranches?: readonly string[] }
+
 /** A menu of branches and tags, which lead to the same path. Tags of trees and blobs have no pages. */
 export async function refPicker(
   { readPage, to }: SharedContext,
-  { name, rev, path }: { name: string; rev: string; path: ApiPath },
+  { name, rev, path, protectedBranches = [] }: Place,
   kind: 'src' | 'log' = 'src',
 ): Promise<Html> {
   const [branches, tags] = await Promise.all([
     readPage('listBranches', { query: { limit: shownRefs, counts: false } }),
     readPage('listTags', { query: { limit: shownRefs } }),
   ])
-  const branchNames = new Set(branches.value.map((branch) => branch.name))
   const ofCommits = tags.value.filter(({ commit }) => commit !== null)
-  const isTag = !branchNames.has(rev) && ofCommits.some((tag) => tag.name === rev)
+  const isTag = ofCommits.some(({ revision }) => revision === rev)
   const shape = isTag ? 'tag' : toShort(rev) === rev ? 'branch' : 'commit'
   const item = (shown: string, target: string) =>
     html`<li><a href="${to[kind](name, target, path)}"${target === rev && html` aria-current="true"`}>${shown}</a></li>`
   const more = (next: string | undefined, page: string) =>
     next !== undefined && html`<li><a href="${to.of(name, page)}">All ${page}</a></li>`
+  const isProtected =
+    shape === 'branch' && protectedBranches.some((pattern) => matchesPattern(rev, pattern))
   return html`<details class="menu picker"><summary class="button">${icon(shape)}<span class="hidden">Revision </span><code class="cut">${toShort(rev)}</code>${icon('down')}</summary>
 <div class="menu-list">
 <input type="search" class="needs-js" aria-label="Filter branches and tags" placeholder="Filter" data-filter="li">
 <p>Branches</p>
-<ul>${branches.value.map((branch) => item(branch.name, branch.name))}${more(branches.next, 'branches')}</ul>
+<ul>${branches.value.map((branch) => item(branch.name, branch.revision))}${more(branches.next, 'branches')}</ul>
 ${
   ofCommits.length > 0 &&
   html`<p>Tags</p>
-<ul>${ofCommits.map((tag) => item(tag.name, branchNames.has(tag.name) ? `refs/tags/${tag.name}` : tag.name))}${more(tags.next, 'tags')}</ul>`
+<ul>${ofCommits.map((tag) => item(tag.name, tag.revision))}${more(tags.next, 'tags')}</ul>`
 }
-</div></details>`
-}
-
-/** Marks a revision that is a protected branch. */
-export function protectedMark(rev: string, patterns: readonly string[]): Html | false {
-  return (
-    patterns.some((pattern) => matchesPattern(rev, pattern)) &&
-    html`<span class="soft nowrap">${icon('lock')} protected</span>`
-  )
+</div></details>${isProtected && html`<span class="soft nowrap">${icon('lock')} protected</span>`}`
 }

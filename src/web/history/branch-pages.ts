@@ -55,7 +55,7 @@ async function branchesView(context: PageContext): Promise<View> {
   const isWriter = await context.may('setRef')
   const form = createForm(context, to.of(name, 'branches'))
   const row = (branch: Branch) => html`<tr>
-<td><div class="ref-name">${icon('branch', 'soft')}<a href="${to.src(name, revisionOf(branch))}">${branch.name}</a>${
+<td><div class="ref-name">${icon('branch', 'soft')}<a href="${to.src(name, branch.revision)}">${branch.name}</a>${
     branch.isDefault && html`<span class="badge accent">default</span>`
   }${branch.isProtected && ruleBadge(branch.name, rules)}</div></td>
 <td class="ref-commit">${
@@ -67,7 +67,7 @@ async function branchesView(context: PageContext): Promise<View> {
 <td>${runMark(to, name, runs.get(branch.id))}</td>
 <td class="end"><div class="ref-actions">${
     !branch.isDefault &&
-    html`<a class="button quiet small" href="${to.compare(name, repository.defaultBranch, revisionOf(branch))}" aria-label="Compare ${branch.name}">Compare</a>`
+    html`<a class="button quiet small" href="${to.compare(name, repository.defaultBranch, branch.revision)}" aria-label="Compare ${branch.name}">Compare</a>`
   }${
     isWriter &&
     !branch.isDefault &&
@@ -105,11 +105,6 @@ ${form.text({ name: 'target', label: 'From', value: defaultBranch, isRequired: t
 <button class="primary">Create</button>`
   return html`<details class="creation"${form.isSent && html` open`}><summary class="button">${icon('plus')}New branch</summary>
 ${form.render(fields, 'card pad creation-form')}</details>`
-}
-
-/** A branch by its name, or by its commit where the name is not UTF-8. */
-function revisionOf({ name, nameBase64, id }: Branch): string {
-  return nameBase64 === undefined ? name : id
 }
 
 /** How far a branch is from the default one: a bar to each side, with the numbers. */

@@ -89,7 +89,7 @@ async function rangeForm(
     tryRead('listBranches', { query: { limit: 200, counts: false } }),
     tryRead('listTags', { query: { limit: 200 } }),
   ])
-  const names = [...new Set([...branches, ...tags].map((ref) => ref.name))]
+  const names = [...new Set([...branches, ...tags].map((ref) => ref.revision))]
   return html`<form class="inline compare-form" action="${to.of(name, 'compare')}">
 <label for="base">Base</label><input id="base" name="base" value="${base}" list="refs" required maxlength="1024" spellcheck="false" autocomplete="off">
 <label for="head">Compared</label><input id="head" name="head" value="${head}" list="refs" required maxlength="1024" spellcheck="false" autocomplete="off">

@@ -19,9 +19,9 @@ export async function refsById({ tryRead, to, params }: SharedContext): Promise<
     if (known) known.push(ref)
     else refs.set(id, [ref])
   }
-  for (const { id, name: text } of branches)
-    add(id, { kind: 'branch', text, href: to.src(name, text) })
-  for (const { commit, name: text } of tags)
-    if (commit !== null) add(commit, { kind: 'tag', text, href: to.src(name, text) })
+  for (const { id, name: text, revision } of branches)
+    add(id, { kind: 'branch', text, href: to.src(name, revision) })
+  for (const { commit, name: text, revision } of tags)
+    if (commit !== null) add(commit, { kind: 'tag', text, href: to.src(name, revision) })
   return refs
 }

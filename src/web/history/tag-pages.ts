@@ -51,7 +51,7 @@ async function tagsView(context: PageContext): Promise<View> {
   const isWriter = await context.may('setRef')
   const form = createForm(context, to.of(name, 'tags'))
   const row = (tag: Tag) => {
-    const rev = revisionOf(tag)
+    const rev = tag.commit === null ? undefined : tag.revision
     const { subject, body } = splitMessage(tag.message ?? '')
     return html`<li class="row tag-row"><div class="grow">
 <h2 class="ref-name">${icon('tag', 'soft')}${
@@ -112,9 +112,4 @@ function targetOf({ type, commit, id }: Tag, name: string, to: PageContext['to']
     missing: 'a missing object',
   }
   return html`<code title="${id}">${shortId(id)}</code> ${kinds[type] ?? 'an object outside of any commit'}`
-}
-
-function revisionOf({ commit, name, nameBase64 }: Tag): string | undefined {
-  if (commit === null) return undefined
-  return nameBase64 === undefined ? name : commit
 }
