@@ -114,3 +114,19 @@ test('tables keep their alignment, and tasks their boxes', () => {
 test('characters that hide something are shown', () => {
   assert.match(render('a\u202eb'), /a<span class="unseen">U\+202E<\/span>b/)
 })
+
+test('addresses that are written in full are links, and nothing else is', () => {
+  const html = render(
+    'See https://example.com/a_b?c=1&d=2. Or (http://x.example), mailto:ada@example.com.',
+  )
+  const links = [...html.matchAll(/href="([^"]*)"/g)].map(([, href]) => href)
+  assert.deepEqual(links, [
+    'https://example.com/a_b?c=1&amp;d=2',
+    'http://x.example/',
+    'mailto:ada@example.com',
+  ])
+  const plain =
+    'example.com ada@example.com //example.com ftp://example.com javascript:alert(1) main.ts'
+  assert.doesNotMatch(render(plain), /<a /)
+  assert.doesNotMatch(render('`https://example.com`'), /<a /)
+})

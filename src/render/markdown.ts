@@ -27,7 +27,11 @@ function decode(text: string): string {
 }
 
 function createMarkdown() {
-  const parser = new MarkdownIt({ html: true, maxNesting: 50, highlight: highlightFence })
+  const options = { html: true, linkify: true, maxNesting: 50, highlight: highlightFence }
+  const parser = new MarkdownIt(options)
+  // Only addresses that are written in full.
+  parser.linkify.set({ fuzzyLink: false, fuzzyEmail: false })
+  for (const schema of ['//', 'ftp:']) parser.linkify.add(schema, null)
   // The sanitizer decides about addresses.
   parser.validateLink = () => true
   parser.core.ruler.push('names-and-tasks', ({ tokens }) => {
