@@ -25,6 +25,11 @@ test('anonymous readers of the current code reach no history', () => {
     assert.deepEqual(openings('code', target), ['all'], target)
   }
   assert.deepEqual(openings('code', 'main', 'cursor=50'), ['all'])
+  assert.deepEqual(openings('code', 'main', 'author=ada'), ['all'])
+  assert.deepEqual(openings('code', 'refs/heads/main:src'), ['code', 'all'])
+  assert.deepEqual(openings('code', 'refs/tags/v1'), ['code', 'all'])
+  for (const target of ['refs/changes/1', 'refs%2Fnotes/commits', 'refs/remotes/origin/main:a'])
+    assert.deepEqual(openings('code', target), ['all'], target)
 })
 
 test('other pages are open with all, and those of members never', () => {
