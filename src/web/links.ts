@@ -26,6 +26,7 @@ export function createLinks(prefix: string) {
     src: at('src'),
     raw: at('raw'),
     log: at('log'),
+    feed: (name: string, rev: string) => `${repository(name)}/log/${encodeRevision(rev)}.atom`,
     blame: at('blame'),
     commit: (name: string, id: string) => `${repository(name)}/commit/${id}`,
     compare: (name: string, base: string, head: string) =>
@@ -40,14 +41,21 @@ function target(rev: string, path: Path | undefined): string {
   return text === '' ? encodeRevision(rev) : `${encodeRevision(rev)}:${text}`
 }
 
-/** Encodes a revision or path for an address; its slashes stay. */
+/**
+ * Encodes a revision for an address; its slashes stay. At the end of an address `.atom` and `.diff` are formats, so the dot
+ * of such a name is encoded.
+ */
 export function encodeRevision(rev: string): string {
-  return rev.split('/').map(encodeURIComponent).join('/')
+  return encodeSegments(rev).replace(/\.(?=(?:atom|diff)$)/, '%2E')
+}
+
+function encodeSegments(text: string): string {
+  return text.split('/').map(encodeURIComponent).join('/')
 }
 
 function encodePath(path: Path): string {
-  if (typeof path === 'string') return encodeRevision(path)
-  if (path.pathBase64 === undefined) return encodeRevision(path.path)
+  if (typeof path === 'string') return encodeSegments(path)
+  if (path.pathBase64 === undefined) return encodeSegments(path.path)
   return encodeBytes(Buffer.from(path.pathBase64, 'base64'))
 }
 

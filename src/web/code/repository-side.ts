@@ -35,7 +35,7 @@ export async function repositorySide(
 <section><h2>Clone</h2>${cloneFields(context, repository)}</section>
 <section><h2>State</h2><ul>${state}</ul></section>
 ${languages}
-<section><h2>Download</h2><ul class="downloads"><li><a href="${archive('tar.gz')}" rel="nofollow">${toShort(rev)}.tar.gz</a></li><li><a href="${archive('zip')}" rel="nofollow">zip</a></li><li><a href="${to.of(name, `log/${revision}.atom`)}">Atom feed</a></li></ul></section>
+<section><h2>Download</h2><ul class="downloads"><li><a href="${archive('tar.gz')}" rel="nofollow">${toShort(rev)}.tar.gz</a></li><li><a href="${archive('zip')}" rel="nofollow">zip</a></li><li><a href="${to.feed(name, rev)}">Atom feed</a></li></ul></section>
 </aside>`
 }
 

@@ -33,7 +33,7 @@ export async function commitFeed(
 <id>${log}</id>
 <title>${toXml(`Commits of ${rev} in ${name}`)}</title>
 <link href="${log}"/>
-<link rel="self" href="${toXml(origin + to.log(name, `${rev}.atom`))}"/>
+<link rel="self" href="${toXml(origin + to.feed(name, rev))}"/>
 <updated>${updated}</updated>
 ${items.join('')}</feed>
 `

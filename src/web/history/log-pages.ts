@@ -89,7 +89,7 @@ ${path.path !== '' && html`<p class="soft">Renames are not followed. <a href="${
 <input id="author" name="author" value="${author}" placeholder="Author" maxlength="200" spellcheck="false">
 <button>Filter</button>
 ${author !== '' && html`<a class="button quiet" href="${here({ author: undefined })}">All authors</a>`}
-<a class="button quiet" href="${to.log(name, `${rev}.atom`)}">Feed</a>
+<a class="button quiet" href="${to.feed(name, rev)}">Feed</a>
 </form></div>
 ${commits.length === 0 && html`<p class="card pad soft">No commits${author !== '' && ` of an author like “${author}”`}.</p>`}
 ${byDay(commits).map(
