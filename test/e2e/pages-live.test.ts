@@ -161,6 +161,24 @@ test('in a browser, the log, the states and the end of a run follow without a re
   })
 })
 
+test('in a browser, a stream that a proxy refuses is opened again', {
+  skip: without('chromium'),
+}, async () => {
+  browser ??= await startBrowser()
+  const { url, adminToken: token } = service
+  const { context, page } = await openWindow(browser, { ...eyes, url, token })
+  try {
+    const { number, held } = await startRun()
+    const refusal = { status: 502, contentType: 'text/html', body: 'Bad gateway' }
+    await page.route(/\/live\?/, (route) => route.fulfill(refusal), { times: 1 })
+    await page.goto(`/r/site/runs/${number}`)
+    await held.report(...begun(), ...jobEnded(), runEnded())
+    await page.waitForSelector('#run-head .badge.good')
+  } finally {
+    await context.close()
+  }
+})
+
 test('in a browser, the list of runs follows, and a push is announced on other pages', {
   skip: without('chromium'),
 }, async () => {

@@ -92,6 +92,13 @@
     const url = new URL(main.dataset.live, location.href)
     if (after) url.searchParams.set('after', after)
     source = new EventSource(url)
+    // The browser gives up on a response that is no stream, such as of a proxy while the server starts again.
+    source.onerror = () => {
+      if (source?.readyState === 2) {
+        close()
+        setTimeout(open, 9000)
+      }
+    }
     const on = (kind, take) =>
       source.addEventListener(kind, (event) => {
         after = event.lastEventId || after
