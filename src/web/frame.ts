@@ -20,7 +20,7 @@ export function renderFrame(view: View, context: FrameContext): Html {
 <div class="frame top-row">
 ${crumbs(view, context)}
 ${session && html`<search>${searchField(view, context)}</search>`}
-${session ? userMenu(context) : html`<a class="button" href="${loginAddress(context)}">Log in</a>`}
+${session ? userMenu(context) : !isOfLogin(context) && html`<a class="button" href="${loginAddress(context)}">Log in</a>`}
 </div>
 ${repository !== undefined && tabs(repository, view.tab, context)}
 </header>
@@ -38,6 +38,10 @@ ${session && html`<a href="${to.own('events')}">Events</a> <a href="${to.own('ke
 </div>
 </footer>`
   return renderHtmlDocument({ title, isNoIndex, styles, to, asset, content })
+}
+
+function isOfLogin({ url }: FrameContext): boolean {
+  return /^\/-\/login(?:[/?]|$)/.test(url)
 }
 
 function loginAddress({ to, url }: FrameContext): string {

@@ -139,6 +139,10 @@ test('branches show how far they are from the default one', async () => {
     /topic\/one protected by topic\/\*, owners: fast-forward only.*Change 56.*3 behind 0 ahead/,
   )
   assert.match(text, /main default/)
+  const { text: markup } = await client.get('/r/site/branches')
+  assert.match(markup, /aria-label="Delete 7777777"/)
+  // Not even its owner may delete it.
+  assert.doesNotMatch(markup, /aria-label="Delete topic\/one"/)
 })
 
 test('tags of trees and blobs are listed without links', async () => {
@@ -176,16 +180,33 @@ test('a tag with the name of a branch leads to its own commit', async () => {
   const { text: log } = await client.get(`/r/site/log/${first}`)
   const links = [...log.matchAll(/<a class="badge" href="([^"]*)">.*?<\/svg>([^<]*)</g)]
   assert.equal(links.length, 2)
-  for (const [, href = '', shown] of links) {
-    const { body: tree } = await site.admin.get(
-      `/repos/site/tree?rev=${encodeURIComponent(decodeURIComponent(href.replace('/r/site/src/', '')))}`,
-    )
-    assert.equal(tree.commit, first, shown)
+  for (const [, href = ''] of links) {
+    const rev = encodeURIComponent(decodeURIComponent(href.replace('/r/site/src/', '')))
+    const { body: tree } = await site.admin.get(`/repos/site/tree?rev=${rev}`)
+    assert.equal(tree.commit, first, href)
   }
   await site.admin.put('/repos/site/protections/branches/*v1')
   assert.doesNotMatch(await textOf('/r/site/src/v1:file.txt'), /protected/)
   assert.match(await textOf('/r/site/src/topic/one:file.txt'), /protected/)
   await site.push('--delete', 'refs/heads/both', 'refs/tags/both')
+})
+
+test('branches whose names end like a format have pages of their own', async () => {
+  const names = ['notes.atom', 'fix.diff']
+  for (const name of names) await site.push(`main~3:refs/heads/${name}`)
+  const { text } = await client.get('/r/site/log')
+  const { text: branches } = await client.get('/r/site/branches')
+  for (const name of names) {
+    const [, log = ''] = new RegExp(`href="([^"]*)">${name}</a>`).exec(text) ?? []
+    const page = await client.get(log)
+    assert.match(page.text, /<h1>Commits<\/h1>[\s\S]*Change 56/)
+    const [, feed = ''] = /href="([^"]*)">Feed</.exec(page.text) ?? []
+    assert.match((await client.get(feed)).text, /<entry>/)
+    const [, compare = ''] =
+      new RegExp(`href="([^"]*)" aria-label="Compare ${name}"`).exec(branches) ?? []
+    assert.match((await client.get(compare)).text, /<h1>Compare<\/h1>/)
+    await site.push('--delete', name)
+  }
 })
 
 test('branches and tags are created and deleted by forms', async () => {

@@ -7,7 +7,7 @@ import { createForm, otherProblem } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { runMark } from '../runs/run-states.ts'
 import { commitLink, recentRuns } from './commit-parts.ts'
-import { deletionMenu, refPager, ruleBadge, rulesOf } from './ref-parts.ts'
+import { deletionMenu, isKept, refPager, ruleBadge, rulesOf } from './ref-parts.ts'
 
 const pageSize = 50
 
@@ -72,6 +72,7 @@ async function branchesView(context: PageContext): Promise<View> {
     isWriter &&
     !branch.isDefault &&
     branch.nameBase64 === undefined &&
+    !isKept(branch.name, rules) &&
     deletionMenu({
       action: to.of(name, 'branches/delete'),
       ref: `refs/heads/${branch.name}`,

@@ -14,9 +14,17 @@ export async function rulesOf(
   return (await tryRead(operation))?.rules ?? []
 }
 
+const rulesFor = (name: string, rules: Rules) =>
+  rules.filter(({ pattern }) => matchesPattern(name, pattern))
+
+/** Whether some rule lets no one delete a ref, not even owners. */
+export function isKept(name: string, rules: Rules): boolean {
+  return rulesFor(name, rules).some(({ owners }) => owners !== 'any')
+}
+
 /** That a ref is protected, and by which rules. */
 export function ruleBadge(name: string, rules: Rules): Html {
-  const own = rules.filter(({ pattern }) => matchesPattern(name, pattern))
+  const own = rulesFor(name, rules)
   const texts = own.map(({ pattern, owners, requires }) => {
     const parts = [
       pattern !== name && `by ${pattern}`,

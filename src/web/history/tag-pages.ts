@@ -8,7 +8,7 @@ import { createForm, otherProblem } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { runMark } from '../runs/run-states.ts'
 import { commitLink, recentRuns, splitMessage } from './commit-parts.ts'
-import { deletionMenu, refPager, ruleBadge, rulesOf } from './ref-parts.ts'
+import { deletionMenu, isKept, refPager, ruleBadge, rulesOf } from './ref-parts.ts'
 
 const pageSize = 50
 
@@ -70,6 +70,7 @@ ${tag.commit !== null && runMark(to, name, runs.get(tag.commit))}
     }${
       isWriter &&
       tag.nameBase64 === undefined &&
+      !isKept(tag.name, rules) &&
       deletionMenu({
         action: to.of(name, 'tags/delete'),
         ref: `refs/tags/${tag.name}`,

@@ -1,3 +1,4 @@
+import { isAdmin } from '../../access/may.ts'
 import { type Html, html } from '../../render/html.ts'
 import { icon } from '../icons.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
@@ -73,7 +74,7 @@ function pushTitle({ actor, via, refs }: ShownPush, href: string): Html {
 }
 
 async function showPush(context: PageContext): Promise<View> {
-  const { params, to, time, read } = context
+  const { params, to, time, read, caller } = context
   const { name = '', id = '' } = params
   const push = await read('getPush')
   const undoneBy = await findUndo(context, push)
@@ -90,7 +91,7 @@ ${problemNotice(context)}
 <dl class="facts">
 <dt>When</dt><dd>${time.age(push.pushedAt)}</dd>
 <dt>How</dt><dd>${transports[push.via] ?? push.via}</dd>
-<dt>Credential</dt><dd><code>${push.actor.id}</code></dd>
+<dt>Token or key</dt><dd><code>${push.actor.id}</code>${isAdmin(caller) && html` <a class="linked" href="${to.own(`audit?credential=${push.actor.id}`)}">what else it changed</a>`}</dd>
 ${push.undoes !== null && html`<dt>Undid</dt><dd><a class="linked" href="${to.of(name, `pushes/${push.undoes}`)}">an earlier push</a></dd>`}
 ${push.keptUntil !== null && html`<dt>Overwritten commits</dt><dd>kept until ${new Date(push.keptUntil).toISOString().slice(0, 10)}</dd>`}
 </dl>
