@@ -86,8 +86,13 @@ export function createWeb({
     const redirect = gitRedirect(request.method, path, query, prefix)
     if (redirect) return { result: redirect, template: '/r/:name/info/refs' }
     const isRead = request.method === 'GET' || request.method === 'HEAD'
-    if (path !== '/robots.txt' || !isRead) return undefined
-    return { result: robotsText(settings.webAnonymousRead, prefix), template: path }
+    if (!isRead) return undefined
+    if (path === '/robots.txt')
+      return { result: robotsText(settings.webAnonymousRead, prefix), template: path }
+    const route = pageWithoutSlash(path)
+    if (route === undefined) return undefined
+    const search = query.size > 0 ? `?${query}` : ''
+    return { result: new Redirect(`${prefix}${path.slice(0, -1)}${search}`), template: route.path }
   }
 
   return async (exchange) => {
@@ -121,6 +126,12 @@ export function createWeb({
     }
     return template
   }
+}
+
+/** The page at a path that a person has ended with a slash; undefined if that is the path of a page, too. */
+function pageWithoutSlash(path: string): PageRoute | undefined {
+  if (path === '/' || !path.endsWith('/') || matchPage(pages, 'GET', path)) return undefined
+  return matchPage(pages, 'GET', path.slice(0, -1))?.route
 }
 
 /** A page as it is shown without a session, such as to a search engine. */

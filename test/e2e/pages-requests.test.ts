@@ -77,6 +77,21 @@ test('odd addresses are answered with a problem, and never by a file or another 
   }
 })
 
+test('a slash at the end leads to the page without it, whether or not there is such a repository', async () => {
+  for (const [from = '', to = ''] of [
+    ['/r/demo/', '/r/demo'],
+    ['/r/unknown/', '/r/unknown'],
+    ['/r/demo/runs/?status=queued', '/r/demo/runs?status=queued'],
+    ['/-/login/?next=%2Fr%2Fdemo', '/-/login?next=%2Fr%2Fdemo'],
+  ]) {
+    const head = await send(`GET ${from}`)
+    assert.match(head, new RegExp(`^location: ${to.replace(/[?]/g, '\\$&')}\r?$`, 'im'), from)
+    assert.equal(statusIn(head), 303)
+  }
+  for (const path of ['/r/demo//', '/r//', '/-/nothing/', '/r/demo/src/'])
+    assert.equal(statusIn(await send(`GET ${path}`)), 404, path)
+})
+
 test('methods that a page does not take are named', async () => {
   for (const [line, status] of [
     ['HEAD /r/demo', 200],
