@@ -95,6 +95,31 @@ test('API and Git never look at cookies, and pages never at tokens', async () =>
   assert.equal((await createPageClient(service.url).request('/', { headers })).status, 303)
 })
 
+test('after the log-out, the back button shows what the session saw to no one', {
+  skip: without('chromium'),
+}, async () => {
+  const browser = await startBrowser({ keepsPages: true })
+  try {
+    const { url, adminToken: token } = service
+    const eyes = { width: 1360, scheme: 'light', hasScripts: true } as const
+    const { page } = await openWindow(browser, { ...eyes, url, token })
+    await page.goto('/-/keys')
+    await page.evaluate('window.isKept = true')
+    await page.goto('/-/tokens')
+    await page.goBack({ waitUntil: 'commit' })
+    // Otherwise this would test nothing: the browser has kept the page, and it is not loaded again.
+    assert.equal(await page.evaluate('window.isKept'), true)
+    await page.goto('/-/tokens')
+    await page.click('.top details.menu > summary')
+    await page.click('button:has-text("Log out")')
+    await page.waitForURL(/login/)
+    await page.goBack({ waitUntil: 'commit' })
+    await page.waitForURL(/login/)
+  } finally {
+    await browser.close()
+  }
+})
+
 test('the login is accessible and quiet in every view', {
   skip: without('chromium'),
 }, async () => {

@@ -6,11 +6,12 @@ import { logIn } from './page-client.ts'
 import { programs } from './programs.ts'
 import { isSoak } from './rounds.ts'
 
-/** Starts Debian's Chromium. */
-export function startBrowser(): Promise<Browser> {
+/** Starts Debian's Chromium, by default without the cache of whole pages behind its back button. */
+export function startBrowser({ keepsPages = false } = {}): Promise<Browser> {
   const executablePath = programs.chromium.find() ?? ''
   const args = ['--no-sandbox', '--disable-gpu', '--disable-background-networking']
-  return chromium.launch({ executablePath, args })
+  const ignoreDefaultArgs = keepsPages ? ['--disable-back-forward-cache'] : []
+  return chromium.launch({ executablePath, args, ignoreDefaultArgs })
 }
 
 /** How a person may see a page. */

@@ -1,6 +1,25 @@
 // Pages are whole without this script: it only makes them quicker to use.
 document.documentElement.classList.add('js')
 
+// Loads a page, parsed without scripts by the browser itself; null if there was no response. Global, since each file is
+// minified by itself.
+globalThis.loadPage = (url, use) => {
+  const request = new XMLHttpRequest()
+  request.open('GET', url)
+  request.responseType = 'document'
+  request.onloadend = () => use(request.response, request.status)
+  request.send()
+}
+
+// A page that the browser has kept for its back button is shown again only to the one who was logged in.
+addEventListener('pageshow', ({ persisted }) => {
+  const who = (page) => page.querySelector('.top .menu')?.textContent
+  if (persisted)
+    loadPage(location.href, (page) => {
+      if (page && who(page) !== who(document)) location.reload()
+    })
+})
+
 // Keeps ages current, in the words of `time.ts` of the pages.
 {
   const steps = [

@@ -9,21 +9,16 @@ document.addEventListener('input', ({ target }) => {
   }
 })
 
-// Replaces what was not complete yet, later and later. Parsed without scripts, by the browser itself.
+// Replaces what was not complete yet, later and later.
 {
   const again = (id, wait) => {
-    setTimeout(() => {
-      const request = new XMLHttpRequest()
-      request.open('GET', location.href)
-      request.responseType = 'document'
-      request.onload = () => {
-        const fresh = request.response?.getElementById(id)
-        if (!fresh) return
-        document.getElementById(id).replaceWith(fresh)
-        if (fresh.dataset.again) again(id, wait * 2)
-      }
-      request.send()
-    }, wait)
+    const replace = (page) => {
+      const fresh = page?.getElementById(id)
+      if (!fresh) return
+      document.getElementById(id).replaceWith(fresh)
+      if (fresh.dataset.again) again(id, wait * 2)
+    }
+    setTimeout(() => loadPage(location.href, replace), wait)
   }
   for (const part of document.querySelectorAll('[data-again]')) again(part.id, +part.dataset.again)
 }

@@ -20,17 +20,12 @@
   const refresh = () => {
     if (timer) return
     timer = setTimeout(() => {
-      const request = new XMLHttpRequest()
       const url = new URL(location.href)
       url.searchParams.set('state', '')
-      request.open('GET', url)
-      request.responseType = 'document'
-      request.onload = () =>
-        request.status === 200 && request.response && takeOver(request.response)
-      request.onloadend = () => {
+      loadPage(url, (page, status) => {
         timer = undefined
-      }
-      request.send()
+        if (page && status === 200) takeOver(page)
+      })
     }, 600)
   }
   const takeOver = (page) => {

@@ -8,12 +8,9 @@
   }
 
   /** Shows unchanged lines in place of the row that leads to them. */
-  const unfold = (link) => {
-    const request = new XMLHttpRequest()
-    request.responseType = 'document'
-    request.open('GET', link.href)
-    request.onloadend = () => {
-      const whole = request.response?.querySelector('.diff-lines')
+  const unfold = (link) =>
+    loadPage(link.href, (page) => {
+      const whole = page?.querySelector('.diff-lines')
       const fold = link.closest('tr')
       const from = numberBeside(fold, 'previousElementSibling') ?? 0
       const to = numberBeside(fold, 'nextElementSibling') ?? Infinity
@@ -26,9 +23,7 @@
       rows[0].tabIndex = -1
       fold.replaceWith(...rows)
       rows[0].focus()
-    }
-    request.send()
-  }
+    })
 
   document.addEventListener('click', (event) => {
     const link = event.target.closest('.fold a')

@@ -1,19 +1,15 @@
 // Follows the progress of an import; when it has ended, shows the page anew.
 {
   const bar = document.querySelector('progress[data-follow]')
-  const follow = async () => {
-    const page = await fetch(location.href).then(
-      (response) => response.text(),
-      () => undefined,
-    )
-    setTimeout(follow, 1000)
-    if (page === undefined) return
-    const [, value, phase] =
-      /<progress max="100" value="(\d+)" data-follow="([^"]*)"/.exec(page) ?? []
-    if (phase === undefined) return location.reload()
-    bar.value = value
-    document.querySelector('[data-phase]').textContent = phase
-    document.querySelector('[data-percent]').textContent = value
-  }
+  const follow = () =>
+    loadPage(location.href, (page) => {
+      setTimeout(follow, 1000)
+      if (!page) return
+      const fresh = page.querySelector('progress[data-follow]')
+      if (!fresh) return location.reload()
+      bar.value = fresh.value
+      document.querySelector('[data-phase]').textContent = fresh.dataset.follow
+      document.querySelector('[data-percent]').textContent = fresh.value
+    })
   if (bar) setTimeout(follow, 1000)
 }
