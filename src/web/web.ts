@@ -11,8 +11,9 @@ import { createAssets } from './assets.ts'
 import { isOpenToAnonymous } from './audience.ts'
 import { createFormActions } from './form-actions.ts'
 import { gitRedirect } from './git-redirect.ts'
+import { encodeRevision } from './links.ts'
 import { matchPage, type PageRoute } from './match.ts'
-import { type Page, RawResponse, Redirect, type View } from './page.ts'
+import { type Page, type PageContext, RawResponse, Redirect, type View } from './page.ts'
 import { createPageCache } from './page-cache.ts'
 import { formPageOf, pages } from './page-list.ts'
 import { createPageRates } from './page-rates.ts'
@@ -77,6 +78,8 @@ export function createWeb({
       return toLogin(to, exchange.request.method === 'GET' ? context.url : '/')
     }
     limitRate(visit, exchange, route.weight)
+    const ofDefaultBranch = await fromHead(context)
+    if (ofDefaultBranch) return ofDefaultBranch
     const shown = open ? route : forSearchEngines(route, to.prefix)
     return shown.isCached ? showCached(shown, context) : shown.show(context)
   }
@@ -126,6 +129,16 @@ export function createWeb({
     }
     return template
   }
+}
+
+/** Leads from the revision `HEAD` to the default branch, so that links need not name it. No branch or tag has this name. */
+async function fromHead({ params, url, to, read }: PageContext): Promise<Redirect | undefined> {
+  if (!/^HEAD(?::|$|\.(?:atom|tar\.gz|zip)$)/.test(params.target ?? '')) return undefined
+  const { defaultBranch } = await read('getRepository')
+  const branch = encodeRevision(defaultBranch)
+  return new Redirect(
+    to.api(url.replace(/^(\/r\/[^/]+\/[^/]+\/)HEAD/, (_, start) => start + branch)),
+  )
 }
 
 /** The page at a path that a person has ended with a slash; undefined if that is the path of a page, too. */

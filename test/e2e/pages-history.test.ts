@@ -191,6 +191,21 @@ test('a tag with the name of a branch leads to its own commit', async () => {
   await site.push('--delete', 'refs/heads/both', 'refs/tags/both')
 })
 
+test('HEAD leads to the default branch', async () => {
+  for (const [from, to] of [
+    ['src/HEAD', 'src/main'],
+    ['src/HEAD:file.txt?plain', 'src/main:file.txt?plain'],
+    ['raw/HEAD:file.txt', 'raw/main:file.txt'],
+    ['log/HEAD.atom', 'log/main.atom'],
+    ['archive/HEAD.tar.gz', 'archive/main.tar.gz'],
+  ]) {
+    const { status, location } = await client.get(`/r/site/${from}`)
+    assert.deepEqual([status, location], [303, `/r/site/${to}`])
+  }
+  for (const path of ['/r/site/src/HEADS', '/r/site/src/HEAD%5E', '/r/unknown/src/HEAD'])
+    assert.equal((await client.get(path)).status, 404, path)
+})
+
 test('branches whose names end like a format have pages of their own', async () => {
   const names = ['notes.atom', 'fix.diff']
   for (const name of names) await site.push(`main~3:refs/heads/${name}`)
