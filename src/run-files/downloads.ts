@@ -5,6 +5,7 @@ import { watchStall } from '../base/timeouts.ts'
 import { createFairLimiter } from '../concurrency/fair-limiter.ts'
 import type { PlainSettings } from '../config/settings.ts'
 import { type ArtifactFormat, convertArtifact } from './convert-artifact.ts'
+import { FileDownload } from './file-download.ts'
 import type { FileStorage } from './file-storage.ts'
 import type { KeptFile } from './run-file-store.ts'
 
@@ -27,6 +28,7 @@ type Options = {
 }
 
 const conversionsPerKey = 2
+const highWaterMark = 256 * 1024
 
 export function createDownloads({ storage, settings }: Options): Downloads {
   const stallMs = settings.gitStallSeconds * 1000
@@ -40,7 +42,7 @@ export function createDownloads({ storage, settings }: Options): Downloads {
 
   const open: Downloads['open'] = async (file, signal) => {
     const content = await storage.open(file, signal)
-    return content && endWhenStalled(content, { stallMs, signal })
+    return content && new FileDownload(content, { stallMs, signal })
   }
 
   return {
@@ -53,7 +55,8 @@ export function createDownloads({ storage, settings }: Options): Downloads {
       starting.use(await conversions.acquire(keys, signal))
       const content = await storage.open(file, signal)
       if (!content) return undefined
-      const converted = endWhenStalled(convertArtifact(content, format), { stallMs, signal })
+      const stream = content.createReadStream({ highWaterMark })
+      const converted = endWhenStalled(convertArtifact(stream, format), { stallMs, signal })
       const permit = starting.move()
       return converted.once('close', () => permit.dispose())
     },

@@ -1,8 +1,5 @@
-import { createReadStream, open } from 'node:fs'
-import { mkdir, readdir, rename, rm } from 'node:fs/promises'
+import { type FileHandle, mkdir, open, readdir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import type { Readable } from 'node:stream'
-import { promisify } from 'node:util'
 import { ignoreAbsence } from '../base/absence.ts'
 import { sync } from '../base/disk.ts'
 import { newId } from '../base/ids.ts'
@@ -21,7 +18,7 @@ export type FileStorage = {
   /** Makes a received file durable, in its place. */
   place: (file: Omit<KeptFile, 'sha256'>, signal: AbortSignal) => Promise<void>
   /** Opens a file; undefined when it is missing. It can then be read to its end, even if it is removed. Throws `storage_full`. */
-  open: (file: KeptFile, signal: AbortSignal) => Promise<Readable | undefined>
+  open: (file: KeptFile, signal: AbortSignal) => Promise<FileHandle | undefined>
   /** Removes a file from its place. Idempotent. */
   remove: (file: Pick<KeptFile, 'id' | 'repositoryId'>) => Promise<void>
   /** How long a file stays after it was given up, for those who are about to open it. */
@@ -75,7 +72,7 @@ function inFolder(root: string, draftOf: FileStorage['draftOf']): Placed {
     },
 
     async open({ id }) {
-      return openToRead(pathOf(id)).catch(ignoreAbsence)
+      return open(pathOf(id)).catch(ignoreAbsence)
     },
 
     async remove({ id }) {
@@ -87,14 +84,6 @@ function inFolder(root: string, draftOf: FileStorage['draftOf']): Placed {
 /** The path of a file: `<last 2 of the id>/<id>`. */
 export function pathInFolder(root: string, id: string): string {
   return join(root, id.slice(-2), id)
-}
-
-const highWaterMark = 256 * 1024
-const openFile = promisify(open)
-
-/** Opens a file at once, so that it can be read even if it is removed. */
-async function openToRead(path: string): Promise<Readable> {
-  return createReadStream(path, { fd: await openFile(path, 'r'), highWaterMark })
 }
 
 /** The key of a file in the bucket. */
@@ -143,7 +132,7 @@ function inBucket(
             'storage_unavailable',
             `The run file ${file.id} is damaged in the store.`,
           )
-        return await openToRead(path)
+        return await open(path)
       } finally {
         await rm(path, { force: true })
       }
