@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { ignoreAbsence } from '../base/absence.ts'
-import type { NewArtifact, RunStorage } from '../workflow-engine/run-storage.ts'
+import type { ArchiveContent, NewArtifact, RunStorage } from '../workflow-engine/run-storage.ts'
 
 type Options = {
   /** For caches, which last from run to run. */
@@ -19,6 +19,7 @@ type Options = {
 type KeptCache = { key: string; version: string; savedAt: number; size: number }
 
 const archiveEnd = '.tar.zst'
+const highWaterMark = 256 * 1024
 
 /** Keeps caches and artifacts in folders of this machine. Artifacts are files `NAME.tar.zst`. */
 export function createFolderStorage({ caches, artifacts, cachesMaxBytes }: Options): RunStorage {
@@ -63,7 +64,7 @@ export function createFolderStorage({ caches, artifacts, cachesMaxBytes }: Optio
         const path = pathOf(found.key, version) + archiveEnd
         return {
           key: found.key,
-          content: lookupOnly ? undefined : createReadStream(path, { signal }),
+          content: lookupOnly ? undefined : contentOf(path, signal),
         }
       }
       return undefined
@@ -80,8 +81,7 @@ export function createFolderStorage({ caches, artifacts, cachesMaxBytes }: Optio
 
     listArtifacts: async () => [...saved].map(([name, size]) => ({ name, size })),
 
-    openArtifact: async (name, signal) =>
-      createReadStream(join(artifacts, name + archiveEnd), { signal }),
+    artifactContent: (name, signal) => contentOf(join(artifacts, name + archiveEnd), signal),
 
     async saveArtifact({ name, overwrite, content, signal }: NewArtifact) {
       const path = join(artifacts, name + archiveEnd)
@@ -93,6 +93,12 @@ export function createFolderStorage({ caches, artifacts, cachesMaxBytes }: Optio
       saved.set(name, stored.size)
       return stored
     },
+  }
+}
+
+function contentOf(path: string, signal: AbortSignal): ArchiveContent {
+  return async (write) => {
+    for await (const bytes of createReadStream(path, { signal, highWaterMark })) await write(bytes)
   }
 }
 

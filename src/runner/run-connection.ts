@@ -10,6 +10,8 @@ import {
   requestBackoff,
   type ServerClient,
   type ServerRequest,
+  UnexpectedResponseError,
+  type WriteBody,
 } from './server-client.ts'
 
 export type RunConnection = ReturnType<typeof connectRun>
@@ -113,6 +115,23 @@ export function connectRun({ client, claim }: { client: ServerClient; claim: Cla
 
     /** Requests a stream, with retries until one begins. */
     open: (request: RunRequest): Promise<IncomingMessage> => withRetries(request, client.open),
+
+    /** Receives a body, with retries until it begins. */
+    async receive(request: RunRequest, write: WriteBody): Promise<void> {
+      let hasBegun = false
+      const begin: WriteBody = (bytes) => {
+        hasBegun = true
+        return write(bytes)
+      }
+      await withRetries(request, async (own) => {
+        try {
+          await client.receive(own, begin)
+        } catch (error) {
+          if (hasBegun) throw new UnexpectedResponseError(describeError(error), { cause: error })
+          throw error
+        }
+      })
+    },
 
     /** Sends a stream, once: it cannot be repeated. */
     async upload(request: RunRequest & { content: Readable }) {

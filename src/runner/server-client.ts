@@ -2,6 +2,7 @@ import * as http from 'node:http'
 import * as https from 'node:https'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { openBodyConnection } from '../base/body-connection.ts'
 import { printable } from '../base/format.ts'
 import { pathlessMessage } from '../base/pathless-message.ts'
 import type { Sensitive } from '../base/sensitive.ts'
@@ -23,6 +24,9 @@ export type ServerRequest = {
   timeoutMs: number
   signal: AbortSignal
 }
+
+/** Takes the next bytes of a body, which are valid until it resolves. */
+export type WriteBody = (bytes: Buffer) => Promise<void>
 
 /** The response has an error status. */
 export class RefusedRequestError extends Error {
@@ -65,6 +69,8 @@ const maxRetryAfterMs = 30_000
 const maxDetailLength = 1000
 // Shorter than the server's timeout, so that it does not close a connection that is about to be reused.
 const idleMs = 4000
+const connectTimeoutMs = 10_000
+const stallTimeoutMs = 60_000
 const transientStatuses = new Set([408, 425, 429])
 
 /** Sends requests to the server: JSON over HTTP with keep-alive, without redirects and proxies. */
@@ -112,6 +118,34 @@ export function createServerClient(server: URL) {
     }
   }
 
+  /** Requests a stream; the response may be empty, with the status 204. The timeout covers only its headers. */
+  async function open(request: ServerRequest): Promise<http.IncomingMessage> {
+    const late = new AbortController()
+    const timer = setTimeout(() => late.abort(new Error(noResponse)), request.timeoutMs)
+    const signal = AbortSignal.any([request.signal, late.signal])
+    const response = await send({ ...request, signal }).finally(() => clearTimeout(timer))
+    if (response.statusCode === 200 || response.statusCode === 204) return response
+    throw await toRefusedRequestError(response)
+  }
+
+  /** Receives a body with less CPU time. False when the response is anything else than a body with its length. */
+  async function receiveBytes({ path, token, signal }: ServerRequest, write: WriteBody) {
+    using connection = openBodyConnection({
+      endpoint: server.origin,
+      connectTimeoutMs,
+      timeoutMs: stallTimeoutMs,
+      toError: (reason) => new Error(`The connection to the server ${reason}.`),
+    })
+    return await connection.get({
+      path: `${base}${path}`.slice(server.origin.length),
+      headers: { authorization: `Bearer ${token.reveal()}`, connection: 'close' },
+      accept: ({ status, headers }) =>
+        / 200(?: |$)/.test(status) ? Number(headers.get('content-length')) : undefined,
+      write,
+      signal,
+    })
+  }
+
   return {
     /** Requests JSON; undefined for an empty response. Throws a RefusedRequestError or a network error. */
     request: async (request: ServerRequest): Promise<unknown> => (await exchange(request)).value,
@@ -119,14 +153,14 @@ export function createServerClient(server: URL) {
     /** The same, with the status of the response. */
     exchange,
 
-    /** Requests a stream; the response may be empty, with the status 204. The timeout covers only its headers. */
-    async open(request: ServerRequest): Promise<http.IncomingMessage> {
-      const late = new AbortController()
-      const timer = setTimeout(() => late.abort(new Error(noResponse)), request.timeoutMs)
-      const signal = AbortSignal.any([request.signal, late.signal])
-      const response = await send({ ...request, signal }).finally(() => clearTimeout(timer))
-      if (response.statusCode === 200 || response.statusCode === 204) return response
-      throw await toRefusedRequestError(response)
+    open,
+
+    /** Receives a body. */
+    async receive(request: ServerRequest, write: WriteBody): Promise<void> {
+      if (!isSecure && (await receiveBytes(request, write))) return
+      const response = await open(request)
+      limitStall(response, stallTimeoutMs)
+      for await (const chunk of response) await write(chunk)
     },
 
     close: () => agent.destroy(),

@@ -1,24 +1,25 @@
 import type { Readable } from 'node:stream'
 import { cacheKeyHeader, runFileContentType } from '../runner-api/run-file-transfers.ts'
-import type { RunStorage, SavedArtifact } from '../workflow-engine/run-storage.ts'
+import type { ArchiveContent, RunStorage, SavedArtifact } from '../workflow-engine/run-storage.ts'
 import type { RunConnection } from './run-connection.ts'
-import { limitStall, UnexpectedResponseError } from './server-client.ts'
+import { UnexpectedResponseError } from './server-client.ts'
 
 const responseTimeoutMs = 60_000
-const stallTimeoutMs = 60_000
 // The time limit of the step ends a transfer earlier.
 const uploadTimeoutMs = 6 * 60 * 60_000
 
-type Options = Pick<RunConnection, 'open' | 'request' | 'upload'>
+type Options = Pick<RunConnection, 'open' | 'receive' | 'request' | 'upload'>
 
 /** Keeps the caches and artifacts of a run on the server. */
 export function createServerStorage(connection: Options): RunStorage {
-  async function open(path: string, signal: AbortSignal) {
-    const request = { method: 'GET', path, timeoutMs: responseTimeoutMs, signal } as const
-    const response = await connection.open(request)
-    limitStall(response, stallTimeoutMs)
-    return response
-  }
+  const get = (path: string, signal: AbortSignal) =>
+    ({ method: 'GET', path, timeoutMs: responseTimeoutMs, signal }) as const
+
+  /** The content at a path, which is requested when it is sent. */
+  const contentAt =
+    (path: string, signal: AbortSignal): ArchiveContent =>
+    (write) =>
+      connection.receive(get(path, signal), write)
 
   const upload = (path: string, content: Readable, signal: AbortSignal) =>
     connection.upload({
@@ -32,15 +33,15 @@ export function createServerStorage(connection: Options): RunStorage {
 
   return {
     async findCache({ keys, version, lookupOnly, signal }) {
-      const query = new URLSearchParams({ version, ...(lookupOnly && { lookup: 'true' }) })
+      const query = new URLSearchParams({ version, lookup: 'true' })
       for (const key of keys) query.append('keys', key)
-      const response = await open(`/caches?${query}`, signal)
-      const key = response.headers[cacheKeyHeader]
-      const isFound = typeof key === 'string' && key !== ''
-      if (isFound && !lookupOnly && response.statusCode === 200)
-        return { key: decodeURIComponent(key), content: response }
+      const response = await connection.open(get(`/caches?${query}`, signal))
       response.resume()
-      return isFound ? { key: decodeURIComponent(key), content: undefined } : undefined
+      const encoded = response.headers[cacheKeyHeader]
+      if (typeof encoded !== 'string' || encoded === '') return undefined
+      const key = decodeURIComponent(encoded)
+      const content = contentAt(`/caches?${new URLSearchParams({ version, keys: key })}`, signal)
+      return { key, content: lookupOnly ? undefined : content }
     },
 
     async saveCache({ key, version, content, signal }) {
@@ -50,19 +51,14 @@ export function createServerStorage(connection: Options): RunStorage {
     },
 
     async listArtifacts(signal) {
-      const response = await connection.request({
-        method: 'GET',
-        path: '/artifacts',
-        timeoutMs: responseTimeoutMs,
-        signal,
-      })
+      const response = await connection.request(get('/artifacts', signal))
       if (!Array.isArray(response))
         throw new UnexpectedResponseError('There is no list of artifacts.')
       return response.map((one) => ({ name: String(one?.name), size: Number(one?.size) }))
     },
 
-    openArtifact: (name, signal) =>
-      open(`/artifacts/content?${new URLSearchParams({ name })}`, signal),
+    artifactContent: (name, signal) =>
+      contentAt(`/artifacts/content?${new URLSearchParams({ name })}`, signal),
 
     async saveArtifact({ name, retentionDays, overwrite, content, signal }) {
       const query = new URLSearchParams({ name, overwrite: String(overwrite) })

@@ -1,6 +1,6 @@
 import { closeSync } from 'node:fs'
 import { constants } from 'node:os'
-import { pipeline } from 'node:stream/promises'
+import type { Readable, Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LaunchedProcess } from './launch.ts'
 import type { NetworkNamespace } from './network-namespace.ts'
@@ -73,10 +73,29 @@ export function openInput(
 }
 
 /** Pipes standard input to a command for as long as it reads. */
-export function feed(child: LaunchedProcess, { stdin }: WorkspaceCommand): void {
-  if (!stdin || !child.stdin) return
+export function feed(child: LaunchedProcess, { stdin, onInputWritten }: WorkspaceCommand): void {
+  const input = child.stdin
+  if (!stdin || !input) return
   // A command that exits early breaks the pipe; its exit code says whether it failed.
-  pipeline(stdin, child.stdin).catch(() => {})
+  input.on('error', () => {})
+  input.once('close', () => stdin.destroy())
+  writeChunks(stdin, input, onInputWritten).then(
+    () => input.end(),
+    () => input.destroy(),
+  )
+}
+
+async function writeChunks(
+  stdin: Readable,
+  input: Writable,
+  onWritten: WorkspaceCommand['onInputWritten'],
+): Promise<void> {
+  for await (const chunk of stdin) {
+    await new Promise<void>((resolve, reject) => {
+      input.write(chunk, (error) => (error ? reject(error) : resolve()))
+    })
+    onWritten?.(chunk)
+  }
 }
 
 const pollIntervalMs = 2

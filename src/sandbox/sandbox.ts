@@ -60,6 +60,8 @@ export type WorkspaceCommand = {
   cwd: string
   /** Standard input; empty when undefined. */
   stdin?: Readable
+  /** Called with each chunk of `stdin` once the system has it. */
+  onInputWritten?: (bytes: Buffer) => void
   /**
    * The hosts to reach through the proxy at `proxyUrl`, or `none`; by default the whole network if the isolation has
    * that, else none. Without bubblewrap it is always the whole network.

@@ -1,5 +1,9 @@
-import { connect, type OnReadOpts, type Socket } from 'node:net'
-import { trimEndOf } from '../base/trim-end.ts'
+import {
+  type BodyConnection,
+  type BodyRequest,
+  openBodyConnection,
+  type ResponseHead,
+} from '../base/body-connection.ts'
 import { S3Error } from './s3-error.ts'
 
 export type ObjectRange = { start: number; bytes: number }
@@ -13,20 +17,10 @@ export type RangeTransfer = {
   write: (bytes: Buffer, position: number) => Promise<unknown>
 }
 
-export type RangeRequest = RangeTransfer & {
-  /** The path with its query, encoded. */
-  path: string
-  headers: Record<string, string>
-  signal: AbortSignal
-}
+export type RangeRequest = RangeTransfer & Pick<BodyRequest, 'path' | 'headers' | 'signal'>
 
-/**
- * An HTTP connection for ranges of objects. It reads into two buffers of its own in turn, and writes each while it reads
- * into the other. A stream allocates a buffer for each read of the socket; to collect these takes more CPU time than to
- * read, write and hash the bytes.
- */
-export type RangeConnection = Disposable & {
-  isClosed: () => boolean
+/** A connection for ranges of objects. */
+export type RangeConnection = Omit<BodyConnection, 'get'> & {
   /**
    * Gets a range; one at a time. False when the response is anything else than this range with its length: then nothing
    * was written, the connection is closed, and a complete HTTP client should repeat the request.
@@ -34,199 +28,37 @@ export type RangeConnection = Disposable & {
   get: (request: RangeRequest) => Promise<boolean>
 }
 
-type Options = {
-  /** The origin of an http server: what TLS has decrypted is delivered even while a socket is paused. */
-  endpoint: string
-  connectTimeoutMs: number
-  /** Time without a byte of the response, or without a request. */
-  timeoutMs: number
-}
-
-type Pending = RangeRequest & {
-  /** Of the body; undefined until the head of the response has come. */
-  received: number | undefined
-  isLast: boolean
-  resolve: (isReceived: boolean) => void
-  reject: (error: unknown) => void
-}
-
-type FileBuffer = { bytes: Buffer; writing: Promise<unknown> | undefined }
-
-// For larger writes Linux looks for contiguous memory, which may take longer than copying the bytes.
-const bufferBytes = 256 * 1024
-const maxHeadBytes = 16_384
-const headEnd = '\r\n\r\n'
+type Options = Omit<Parameters<typeof openBodyConnection>[0], 'toError'>
 
 export function openRangeConnection(options: Options): RangeConnection {
-  const { connectTimeoutMs, timeoutMs } = options
-  const url = new URL(options.endpoint)
-  const head = Buffer.alloc(maxHeadBytes)
-  let headBytes = 0
-  let pending: Pending | undefined
-  const createBuffer = (): FileBuffer => ({
-    bytes: Buffer.allocUnsafeSlow(bufferBytes),
-    writing: undefined,
-  })
-  let [current, other] = [createBuffer(), createBuffer()]
-  let filled = 0
-  const writeFailures: unknown[] = []
-
-  const socket = openSocket(url, {
-    buffer: nextPlace,
-    callback(bytes) {
-      if (pending?.received === undefined) addToHead(bytes)
-      else addToBody(pending, bytes)
-      // Reads no more until there is a buffer.
-      return current.writing === undefined
-    },
-  })
-  socket.setTimeout(connectTimeoutMs, () => fail(unavailable('timed out')))
-  socket.once('connect', () => socket.setTimeout(timeoutMs))
-  socket.on('error', fail)
-  socket.on('close', close)
-
-  function nextPlace(): Buffer {
-    if (pending?.received === undefined) return head.subarray(headBytes)
-    const rest = pending.range.bytes - pending.received
-    return current.bytes.subarray(filled, filled + rest)
-  }
-
-  function close(): void {
-    fail(unavailable('was closed'))
-  }
-
-  function fail(error: unknown): void {
-    socket.destroy()
-    const failed = pending
-    pending = undefined
-    failed?.reject(error)
-  }
-
-  function settle({ resolve, isLast }: Pending, isReceived: boolean): void {
-    pending = undefined
-    headBytes = 0
-    if (!isReceived || isLast) socket.destroy()
-    resolve(isReceived)
-  }
-
-  function addToHead(bytes: number): void {
-    headBytes += bytes
-    const end = head.subarray(0, headBytes).indexOf(headEnd)
-    if (!pending || (end === -1 && headBytes === maxHeadBytes)) {
-      fail(unavailable('is garbled'))
-      return
-    }
-    if (end === -1) return
-    const response = toResponse(head.toString('latin1', 0, end))
-    const body = head.subarray(end + headEnd.length, headBytes)
-    if (!isWanted(response, pending) || body.length > pending.range.bytes) {
-      settle(pending, false)
-      return
-    }
-    pending.isLast = response.headers.get('connection')?.toLowerCase() === 'close'
-    pending.received = 0
-    body.copy(current.bytes)
-    addToBody(pending, body.length)
-  }
-
-  function addToBody(request: Pending, bytes: number): void {
-    const received = (request.received ?? 0) + bytes
-    request.received = received
-    filled += bytes
-    const isComplete = received === request.range.bytes
-    if (filled === bufferBytes || isComplete) write(request, received - filled)
-    if (isComplete) settle(request, true)
-  }
-
-  /** Writes the current buffer to its place in the range, and reads on into the other one. */
-  function write(request: RangeRequest, offset: number): void {
-    const full = current
-    const writing = request.write(full.bytes.subarray(0, filled), request.range.start + offset)
-    full.writing = writing.then(
-      () => {
-        full.writing = undefined
-        if (full === current) socket.resume()
-      },
-      (error) => {
-        full.writing = undefined
-        writeFailures.push(error)
-        fail(error)
-      },
-    )
-    current = other
-    other = full
-    filled = 0
-  }
-
+  const toError = (reason: string) =>
+    new S3Error('unavailable', `A connection to the object store ${reason}.`)
+  const connection = openBodyConnection({ ...options, toError })
   return {
-    isClosed: () => socket.destroyed,
+    ...connection,
 
-    async get(request) {
-      const { promise, resolve, reject } = Promise.withResolvers<boolean>()
-      filled = 0
-      pending = { ...request, received: undefined, isLast: false, resolve, reject }
-      request.signal.addEventListener('abort', close)
-      if (request.signal.aborted || socket.destroyed) close()
-      else socket.write(toRequestHead(url, request))
-      let isReceived: boolean
-      try {
-        isReceived = await promise
-      } finally {
-        request.signal.removeEventListener('abort', close)
-        // Nothing is written later: another attempt may write to the same place.
-        await Promise.all([current.writing, other.writing])
-      }
-      if (writeFailures.length > 0) throw writeFailures[0]
-      return isReceived
+    get(request) {
+      const { path, headers, range, write, signal } = request
+      const { start, bytes } = range
+      return connection.get({
+        path,
+        headers: { ...headers, range: `bytes=${start}-${start + bytes - 1}` },
+        accept: (response) => (isWanted(response, request) ? bytes : undefined),
+        write: (chunk, offset) => write(chunk, start + offset),
+        signal,
+      })
     },
-
-    [Symbol.dispose]: close,
   }
 }
-function openSocket({ hostname, port }: URL, onread: OnReadOpts): Socket {
-  // Without the brackets of an IPv6 address.
-  const host = hostname.replace(/^\[|\]$/g, '')
-  return connect({ host, port: Number(port || 80), noDelay: true, onread })
-}
 
-function toRequestHead({ host }: URL, { path, headers, range: { start, bytes } }: RangeRequest) {
-  const lines = Object.entries({
-    ...headers,
-    host,
-    range: `bytes=${start}-${start + bytes - 1}`,
-  }).map(([name, value]) => `${name}: ${value}\r\n`)
-  return `GET ${path} HTTP/1.1\r\n${lines.join('')}\r\n`
-}
-
-type ResponseHead = { status: string; headers: Map<string, string> }
-
-function toResponse(head: string): ResponseHead {
-  const [status = '', ...lines] = head.split('\r\n')
-  const headers = new Map<string, string>()
-  for (const line of lines) {
-    const colon = line.indexOf(':')
-    if (colon === -1) continue
-    const key = line.slice(0, colon).toLowerCase()
-    const value = trimEndOf(line.slice(colon + 1).replace(/^[ \t]+/, ''), ' \t')
-    headers.set(key, headers.has(key) ? `${headers.get(key)}, ${value}` : value)
-  }
-  return { status, headers }
-}
-
-/** Whether a response has the range as it is, with its length: RFC 9110, sections 14.4 and 15.3.7. */
+/** Whether a response has the range with its length: RFC 9110, sections 14.4 and 15.3.7. */
 function isWanted(
   { status, headers }: ResponseHead,
-  { range: { start, bytes }, total }: RangeRequest,
+  { range: { start, bytes }, total }: RangeTransfer,
 ): boolean {
   return (
     /^HTTP\/1\.1 206(?: |$)/.test(status) &&
     headers.get('content-length') === String(bytes) &&
-    headers.get('content-range') === `bytes ${start}-${start + bytes - 1}/${total}` &&
-    !headers.has('transfer-encoding') &&
-    !headers.has('content-encoding')
+    headers.get('content-range') === `bytes ${start}-${start + bytes - 1}/${total}`
   )
-}
-
-function unavailable(reason: string): S3Error {
-  return new S3Error('unavailable', `A connection to the object store ${reason}.`)
 }

@@ -1,10 +1,11 @@
 import { once } from 'node:events'
 import { posix } from 'node:path'
-import { Readable, Transform } from 'node:stream'
+import { Readable, Transform, type Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { constants, createZstdCompress, createZstdDecompress } from 'node:zlib'
 import type { CommandEnd } from '../sandbox/sandbox.ts'
 import { readSafely, writeFresh } from '../sandbox/workspace-files.ts'
+import type { ArchiveContent } from './run-storage.ts'
 import type { RunningJob, RunningStep } from './running-job.ts'
 
 /** Bytes of the files of an archive. */
@@ -13,6 +14,8 @@ const unpackedMaxBytes = 10 * 1024 ** 3
 const compressionLevel = 1
 // Large, so that few tasks of the thread pool do the work.
 const chunkBytes = 512 * 1024
+// Of 512 bytes: what tar reads at once.
+const blockingFactor = 512
 const errorMaxBytes = 256 * 1024
 
 /** What the commands of a step that keeps files have in common. */
@@ -69,7 +72,9 @@ export async function packFiles<T>(
 }
 
 /** Unpacks a compressed archive with tar in the sandbox, with the rights of a step. Returns the unpacked bytes. */
-export async function unpackFiles(archiving: OfFolder & { content: Readable }): Promise<number> {
+export async function unpackFiles(
+  archiving: OfFolder & { content: ArchiveContent },
+): Promise<number> {
   const { content, options = [], signal } = archiving
   let bytes = 0
   const counted = new Transform({
@@ -80,26 +85,57 @@ export async function unpackFiles(archiving: OfFolder & { content: Readable }): 
       else done(null, chunk)
     },
   })
+  const decompress = createZstdDecompress({ chunkSize: chunkBytes })
   let streamError: Error | undefined
-  const streaming = pipeline(content, createZstdDecompress({ chunkSize: chunkBytes }), counted, {
-    signal,
-  }).catch((error: Error) => {
+  const streaming = pipeline(decompress, counted, { signal }).catch((error: Error) => {
     streamError = error
   })
+  const receiving = content(createWriter(decompress)).then(
+    () => void decompress.end(),
+    (error) => void decompress.destroy(error),
+  )
   const end = await runTar({
     ...archiving,
-    options: ['--extract', '--file=-', ...options],
+    options: ['--extract', '--file=-', `--blocking-factor=${blockingFactor}`, ...options],
     stdin: counted,
+    onInputWritten: freeDecompressed,
     onOutput: () => {},
   })
-  content.destroy()
-  await streaming
+  decompress.destroy()
+  await Promise.all([streaming, receiving])
   signal.throwIfAborted()
   const isOfTar = streamError && 'code' in streamError && isClosed.has(String(streamError.code))
   if (streamError && !isOfTar) throw new ArchiveError(streamError.message, { cause: streamError })
   if (!end.isDone) throw new ArchiveError(end.fault)
   if (bytes === 0) throw new ArchiveError('The archive is empty.')
   return bytes
+}
+
+/** Writes bytes to a stream: resolves when it no longer needs them, and rejects when it closes before that. */
+function createWriter(stream: Writable): (bytes: Buffer) => Promise<void> {
+  const pending = new Set<() => void>()
+  stream.once('close', () => {
+    for (const cancel of pending) cancel()
+  })
+  return (bytes) =>
+    new Promise((resolve, reject) => {
+      const cancel = () => reject(new Error('The stream was closed.'))
+      pending.add(cancel)
+      stream.write(bytes, (error) => {
+        pending.delete(cancel)
+        if (error) reject(error)
+        else resolve()
+      })
+    })
+}
+
+/**
+ * Frees the memory of decompressed bytes, which arrive in order, in parts of buffers: that of a buffer with its last part. To
+ * collect it took more time than to decompress.
+ */
+function freeDecompressed({ buffer, byteOffset, length }: Buffer): void {
+  const isLast = byteOffset + length === buffer.byteLength
+  if (isLast && buffer instanceof ArrayBuffer) buffer.transfer(0)
 }
 
 // The stream ends early when tar does.
@@ -119,6 +155,7 @@ function* joined(files: readonly string[]): Generator<string> {
 type TarCommand = OfFolder & {
   options: readonly string[]
   stdin: Readable
+  onInputWritten?: (bytes: Buffer) => void
   onOutput: (bytes: Buffer) => void | Promise<void>
 }
 

@@ -87,7 +87,7 @@ export async function runDownloadArtifact(context: StorageContext): Promise<Step
   for (const artifact of chosen) {
     assertName(artifact.name)
     const target = name !== '' || merges ? folder : posix.join(folder, artifact.name)
-    const content = await storage.openArtifact(artifact.name, signal)
+    const content = storage.artifactContent(artifact.name, signal)
     const bytes = await unpackFiles({ ...context, folder: target, content })
     await logLine(
       context,

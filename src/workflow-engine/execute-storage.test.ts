@@ -38,6 +38,28 @@ test('a cache is saved after a successful job and restored by the next run', asy
   assert.match(second.outputOf('Post Run actions/cache'), /not saved again/)
 })
 
+test('large files come back as they were', async () => {
+  const { log, conclusion } = await engine.run({
+    workflows: `
+jobs:
+  save:
+    steps:
+      - run: |
+          mkdir deps && head -c 9000001 /dev/urandom >deps/random && head -c 9000001 /dev/zero >deps/zero
+          (cd deps && sha256sum random zero >sums)
+      - uses: actions/cache/save@v4
+        with: { path: deps, key: large }
+  restore:
+    needs: save
+    steps:
+      - uses: actions/cache/restore@v4
+        with: { path: deps, key: large }
+      - run: (cd deps && sha256sum --check sums)
+`,
+  })
+  assert.equal(conclusion, 'success', log)
+})
+
 test('restore-keys find a cache by the beginning of its key', async () => {
   await engine.run({ workflows: cached('linux-1') })
   const { log, outputOf } = await engine.run({

@@ -20,12 +20,15 @@ export type RunStorage = {
     signal: AbortSignal
   }) => Promise<'saved' | 'exists'>
   listArtifacts: (signal: AbortSignal) => Promise<{ name: string; size: number }[]>
-  openArtifact: (name: string, signal: AbortSignal) => Promise<Readable>
+  artifactContent: (name: string, signal: AbortSignal) => ArchiveContent
   saveArtifact: (artifact: NewArtifact) => Promise<SavedArtifact>
 }
 
 /** A cache by its whole key; `content` is undefined when it was only looked up. */
-export type FoundCache = { key: string; content: Readable | undefined }
+export type FoundCache = { key: string; content: ArchiveContent | undefined }
+
+/** Passes the bytes of an archive on; they are valid until `write` resolves. Called at most once. */
+export type ArchiveContent = (write: (bytes: Buffer) => Promise<void>) => Promise<void>
 
 export type NewArtifact = {
   name: string
