@@ -1,6 +1,7 @@
 import { closeSync } from 'node:fs'
 import { constants } from 'node:os'
-import type { Readable, Writable } from 'node:stream'
+import { Writable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LaunchedProcess } from './launch.ts'
 import type { NetworkNamespace } from './network-namespace.ts'
@@ -76,26 +77,23 @@ export function openInput(
 export function feed(child: LaunchedProcess, { stdin, onInputWritten }: WorkspaceCommand): void {
   const input = child.stdin
   if (!stdin || !input) return
+  const target = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      input.write(chunk, (error) => {
+        if (!error) onInputWritten?.(chunk)
+        done(error)
+      })
+    },
+    final: (done) => void input.end(done),
+    destroy(error, done) {
+      input.destroy()
+      done(error)
+    },
+  })
   // A command that exits early breaks the pipe; its exit code says whether it failed.
   input.on('error', () => {})
-  input.once('close', () => stdin.destroy())
-  writeChunks(stdin, input, onInputWritten).then(
-    () => input.end(),
-    () => input.destroy(),
-  )
-}
-
-async function writeChunks(
-  stdin: Readable,
-  input: Writable,
-  onWritten: WorkspaceCommand['onInputWritten'],
-): Promise<void> {
-  for await (const chunk of stdin) {
-    await new Promise<void>((resolve, reject) => {
-      input.write(chunk, (error) => (error ? reject(error) : resolve()))
-    })
-    onWritten?.(chunk)
-  }
+  input.once('close', () => target.destroy())
+  pipeline(stdin, target).catch(() => {})
 }
 
 const pollIntervalMs = 2
