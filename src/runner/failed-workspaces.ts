@@ -68,10 +68,16 @@ export function createFailedWorkspaces(options: Options): FailedWorkspaces {
       if (kept.get(one.id)?.isOver) remove(kept.get(one.id))
     },
   })
+  const onSpaceError = (error: unknown) =>
+    log.error({ err: error }, 'measuring the disk of workspaces failed')
+  // Woken when a workspace is kept, and at an interval while there is one.
   const space = createPoller({
-    intervalMs: spaceIntervalMs,
-    run: freeSpace,
-    onError: (error) => log.error({ err: error }, 'measuring the disk of workspaces failed'),
+    intervalMs: undefined,
+    async run() {
+      await freeSpace().catch(onSpaceError)
+      return kept.size === 0 ? undefined : spaceIntervalMs
+    },
+    onError: onSpaceError,
   })
 
   function remove(one: Kept | undefined): void {
@@ -94,7 +100,6 @@ export function createFailedWorkspaces(options: Options): FailedWorkspaces {
   }
 
   async function freeSpace(): Promise<void> {
-    if (kept.size === 0) return
     const { bavail, bsize } = await statfs(folder)
     const margin = Math.min(freeSpaceMinBytes, spaceMarginMaxBytes)
     if (bavail * bsize >= freeSpaceMinBytes + margin) return
@@ -130,7 +135,10 @@ export function createFailedWorkspaces(options: Options): FailedWorkspaces {
         return false
       }
       one.isKnown = true
+      // Perhaps while the server recorded it.
+      if (!kept.has(id)) claims.onRemoved(id)
       claims.start()
+      space.wake()
       return true
     },
 

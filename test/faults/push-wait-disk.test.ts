@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { mustClaim, wholeRun } from '../support/run-by-hand.ts'
-import { startService } from '../support/service.ts'
-import { smallDisk, withoutMounts } from '../support/small-disk.ts'
+import { startOnSmallDisk, withoutMounts } from '../support/small-disk.ts'
 import { commitFiles, onPush, startPushSite } from '../support/waiting-push.ts'
 
 const mib = 1024 * 1024
@@ -11,11 +10,8 @@ const skip = await withoutMounts()
 test('a push on whose disk no space is left while it waits is accepted or refused as a whole', {
   skip,
 }, async () => {
-  await using disk = await smallDisk('96m')
-  await using service = await startService({
-    dataDir: `${disk.path}/data`,
-    env: { SVC_FREE_SPACE_MIN: '16MiB' },
-  })
+  await using small = await startOnSmallDisk()
+  const { disk, service } = small
   await using site = await startPushSite(service, service.admin, 'site')
   let before = await site.branch('main')
   for (const [index, freeBytes] of [8 * mib, 0].entries()) {

@@ -4,8 +4,7 @@ import { test } from 'node:test'
 import { connectRaw } from '../support/raw-http.ts'
 import { mustClaim } from '../support/run-by-hand.ts'
 import { contentType, put } from '../support/run-files.ts'
-import { startService } from '../support/service.ts'
-import { smallDisk, withoutMounts } from '../support/small-disk.ts'
+import { startOnSmallDisk, withoutMounts } from '../support/small-disk.ts'
 import { oneStep, pushFiles } from '../support/workflow-site.ts'
 
 const mib = 1024 * 1024
@@ -14,11 +13,8 @@ const skip = await withoutMounts()
 test('on a full disk caches go first, then nothing is stored, and reports go on', {
   skip,
 }, async () => {
-  await using disk = await smallDisk('96m')
-  await using service = await startService({
-    dataDir: `${disk.path}/data`,
-    env: { SVC_FREE_SPACE_MIN: '16MiB' },
-  })
+  await using site = await startOnSmallDisk()
+  const { disk, service } = site
   const { admin } = service
   await pushFiles(admin, 'site', oneStep('true'))
   await admin.post('/repos/site/workflows', {})

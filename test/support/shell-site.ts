@@ -22,9 +22,9 @@ steps:
 export type ShellSite = Awaited<ReturnType<typeof startShellSite>>
 
 /** A server with a runner that keeps the workspaces of failed jobs. */
-export async function startShellSite(env: Record<string, string> = {}) {
+export async function startShellSite(env: Record<string, string> = {}, dataDir?: string) {
   const settings = { ...keptSettings, ...env }
-  const service = await startService({ env: settings })
+  const service = await startService({ env: settings, ...(dataDir && { dataDir }) })
   return {
     service,
     env: settings,

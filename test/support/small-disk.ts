@@ -3,6 +3,7 @@ import { statfs, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { temporaryFolder } from './git.ts'
+import { startService } from './service.ts'
 
 const execute = promisify(execFile)
 
@@ -46,4 +47,15 @@ export async function smallDisk(size: string) {
       await folder[Symbol.asyncDispose]()
     },
   }
+}
+
+/** A server with its data on a disk of 96 MiB, of which 16 MiB are to stay free. */
+export async function startOnSmallDisk() {
+  await using starting = new AsyncDisposableStack()
+  const disk = starting.use(await smallDisk('96m'))
+  const dataDir = join(disk.path, 'data')
+  const env = { SVC_FREE_SPACE_MIN: '16MiB' }
+  const service = starting.use(await startService({ dataDir, env }))
+  const running = starting.move()
+  return { disk, service, [Symbol.asyncDispose]: () => running.disposeAsync() }
 }
