@@ -73,6 +73,11 @@ test('an error status is the problem of the service, and nothing is written', as
   assert.equal(it.received().length, 0)
 })
 
+test('content that is gone is an error', async () => {
+  using it = await site((_, response) => void response.writeHead(204).end())
+  await assert.rejects(it.receive(), /The content is gone/)
+})
+
 test('a body that is cut is an error, and so are a failed write and an abort', async () => {
   using cut = await site((_, response) => {
     response.setHeader('content-length', content.length)

@@ -159,6 +159,7 @@ export function createServerClient(server: URL) {
     async receive(request: ServerRequest, write: WriteBody): Promise<void> {
       if (!isSecure && (await receiveBytes(request, write))) return
       const response = await open(request)
+      if (response.statusCode === 204) throw new UnexpectedResponseError('The content is gone.')
       limitStall(response, stallTimeoutMs)
       for await (const chunk of response) await write(chunk)
     },
