@@ -9,7 +9,7 @@ import type { Settings } from './config/settings.ts'
 import type { Database } from './database/database.ts'
 import { ping } from './database/ping.ts'
 import { pruneEvents } from './event-log/event-retention.ts'
-import { createObjectPool } from './git/objects/object-pool.ts'
+import { createObjectPool, type ObjectPool } from './git/objects/object-pool.ts'
 import { endOrphans } from './git/process/orphans.ts'
 import { createSpawnHelper } from './git/process/spawn-helper.ts'
 import { assertGitVersion } from './git/process/version.ts'
@@ -165,13 +165,7 @@ export async function startService(options: Options): Promise<RunningService> {
   const newAdminToken = await tokens.setUp(settings.adminToken?.reveal())
 
   const work = await startWork({
-    options,
-    app,
-    gitServer,
-    browse,
-    ssh,
-    repositoryHolds,
-    metrics,
+    ...{ options, app, pool, gitServer, browse, ssh, repositoryHolds, metrics },
     url: reachable(http),
     signal: background.signal,
     starting,
@@ -322,6 +316,7 @@ async function cleanUpRepositories({ app, repositoryHolds, log, signal }: CleanU
 type WorkParts = {
   options: Options
   app: App
+  pool: ObjectPool
   gitServer: GitServer
   browse: Browse
   ssh: Awaited<ReturnType<GitServer['startSsh']>>
@@ -335,8 +330,8 @@ type WorkParts = {
 
 /** Starts everything that runs without a request: maintenance, runs, deliveries, metrics and sweeps. */
 async function startWork(parts: WorkParts) {
-  const { options, app, gitServer, browse, ssh, repositoryHolds, metrics, url, signal, starting } =
-    parts
+  const { options, app, pool, gitServer, browse, ssh, repositoryHolds, metrics, url } = parts
+  const { signal, starting } = parts
   const { settings, log, path, version } = options
   const { db, git, directories, store, freeSpace, clock, faultPoint } = app
   const { workflows, webhooks, imports } = app
@@ -367,7 +362,7 @@ async function startWork(parts: WorkParts) {
     onEnd: workflows.recover,
   })
   starting.defer(runner.abandon)
-  const working = starting.use(workflows.start(runner))
+  const working = starting.use(workflows.start(runner, pool))
   if (await workflows.hasWork()) runner.wake()
   const stopMs = settings.stopSeconds * 1000 * shareOfDeliveries
   const delivering = starting.use(webhooks.start({ onAttempt: metrics.attempted, stopMs }))

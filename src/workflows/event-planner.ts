@@ -3,7 +3,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Database } from '../database/database.ts'
 import type { ScheduleRow } from '../database/schema.ts'
 import type { listEventsAfter } from '../events/event-store.ts'
-import type { KeptObjects } from '../git/objects/object-reader.ts'
+import type { ObjectPool } from '../git/objects/object-pool.ts'
 import type { Git } from '../git/process/git-process.ts'
 import { zeroId } from '../git/refs/ref-name.ts'
 import { type PushedUpdate, readDefaultBranch, readRefs } from '../git/refs/refs.ts'
@@ -35,6 +35,8 @@ export type Reaction = {
 type Dependencies = {
   db: Database
   git: Git
+  /** Readers of objects, which requests share. */
+  pool: Pick<ObjectPool, 'of'>
   checker: Checker
   planPush: PlanPush
   directoryOf: (repositoryId: string) => Promise<string>
@@ -43,12 +45,14 @@ type Dependencies = {
 
 /** Plans the effects of pushes and of changes of the default branch on runs and schedules. */
 export function createEventPlanner(dependencies: Dependencies) {
-  const { db, git, checker, planPush, directoryOf, clock } = dependencies
+  const { db, git, pool, checker, planPush, directoryOf, clock } = dependencies
 
-  async function reactToPush(
-    { repositoryId, data, actorId, actorUsername }: TriggerEvent,
-    objects: KeptObjects,
-  ): Promise<Reaction> {
+  async function reactToPush({
+    repositoryId,
+    data,
+    actorId,
+    actorUsername,
+  }: TriggerEvent): Promise<Reaction> {
     const update: PushedUpdate & { pushId?: string } = JSON.parse(data)
     const repository =
       repositoryId === null ? undefined : await findRepositorySummary(db, repositoryId)
@@ -65,7 +69,7 @@ export function createEventPlanner(dependencies: Dependencies) {
       repository,
       directory,
       git,
-      objects: await objects.of(directory),
+      objects: pool.of(directory),
       update,
       actor,
       options: await findPushRunOptions(db, update.pushId),
@@ -80,10 +84,11 @@ export function createEventPlanner(dependencies: Dependencies) {
   }
 
   /** Reads the schedules of a repository again when its default branch has changed: they come from there. */
-  async function planSchedules(
-    { repositoryId, actorId, actorUsername }: TriggerEvent,
-    objects: KeptObjects,
-  ): Promise<Reaction> {
+  async function planSchedules({
+    repositoryId,
+    actorId,
+    actorUsername,
+  }: TriggerEvent): Promise<Reaction> {
     const repository =
       repositoryId === null ? undefined : await findRepositorySummary(db, repositoryId)
     if (!repository) return { planned: [] }
@@ -92,7 +97,7 @@ export function createEventPlanner(dependencies: Dependencies) {
     const tip = (await readRefs(directory, [ref])).get(ref) ?? zeroId
     const schedules = { repositoryId: repository.id, rows: [] as ScheduleRow[] }
     if (tip === zeroId) return { planned: [], schedules }
-    const commit = await openCommit(await objects.of(directory), tip)
+    const commit = await openCommit(pool.of(directory), tip)
     for (const path of commit.commit ? await commit.listWorkflows() : []) {
       const { workflows, faults } = await readSources(checker, commit, [path])
       const [workflow] = workflows
@@ -121,7 +126,7 @@ export function createEventPlanner(dependencies: Dependencies) {
   }
 
   return {
-    plan: (event: TriggerEvent, objects: KeptObjects): Promise<Reaction> =>
-      event.kind === 'push' ? reactToPush(event, objects) : planSchedules(event, objects),
+    plan: (event: TriggerEvent): Promise<Reaction> =>
+      event.kind === 'push' ? reactToPush(event) : planSchedules(event),
   }
 }

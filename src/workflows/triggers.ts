@@ -4,7 +4,7 @@ import type { Notifier } from '../concurrency/notifier.ts'
 import type { Database } from '../database/database.ts'
 import { hasUnread, lockCursor, readCursor, updateCursor } from '../events/cursors.ts'
 import { listEventsAfter } from '../events/event-store.ts'
-import { type KeptObjects, keepObjects } from '../git/objects/object-reader.ts'
+import type { ObjectPool } from '../git/objects/object-pool.ts'
 import type { Git } from '../git/process/git-process.ts'
 import { lockRepositorySummary } from '../repositories/repository-summary-store.ts'
 import { deleteCaches } from '../run-files/run-cache-store.ts'
@@ -28,6 +28,8 @@ type Dependencies = {
   db: Database
   publishRuns: PublishRuns
   git: Git
+  /** Readers of objects, which requests share. */
+  pool: Pick<ObjectPool, 'of'>
   checker: Checker
   planPush: PlanPush
   changes: Notifier
@@ -45,7 +47,7 @@ const reactedKinds = new Set(['push', 'repository.default_branch'])
 const reactTimeoutMs = 2000
 
 export function createTriggers(dependencies: Dependencies): TriggerService {
-  const { db, publishRuns, git, changes, clock, log } = dependencies
+  const { db, publishRuns, changes, clock, log } = dependencies
   const planner = createEventPlanner(dependencies)
   // The event that failed last, and how often it failed in a row.
   let failing = { seq: 0, tries: 0 }
@@ -55,11 +57,10 @@ export function createTriggers(dependencies: Dependencies): TriggerService {
     while (await hasUnread(db, 'workflows')) {
       const from = await readCursor(db, 'workflows')
       const events = await listEventsAfter(db, from)
-      await using objects = keepObjects(git)
       let done = from
       let seen = from
       for (const event of events) {
-        const isReactedTo = reactedKinds.has(event.kind) && (await reactTo(event, done, objects))
+        const isReactedTo = reactedKinds.has(event.kind) && (await reactTo(event, done))
         seen = event.seq
         if (isReactedTo) done = seen
         if (performance.now() > deadline) break
@@ -98,21 +99,15 @@ export function createTriggers(dependencies: Dependencies): TriggerService {
   }
 
   // An event that keeps failing must not block the later ones. Returns whether the event was recorded.
-  async function reactTo(
-    event: TriggerEvent,
-    from: number,
-    objects: KeptObjects,
-  ): Promise<boolean> {
+  async function reactTo(event: TriggerEvent, from: number): Promise<boolean> {
     try {
-      const reaction = await planner.plan(event, objects)
+      const reaction = await planner.plan(event)
       const { planned, schedules, deletedRef } = reaction
       if (planned.length === 0 && !schedules && !deletedRef) return false
       await record(from, event.seq, reaction)
     } catch (error) {
       failing = { seq: event.seq, tries: failing.seq === event.seq ? failing.tries + 1 : 1 }
       if (isTransient(error) || failing.tries < maxTries) throw error
-      // git may have stopped in the middle of an object.
-      await objects[Symbol.asyncDispose]()
       log.error({ err: error, seq: event.seq }, 'starting workflows for an event failed')
       // Recorded now, so that a failure of the next event does not repeat this one.
       await record(from, event.seq, { planned: [] })

@@ -11,6 +11,7 @@ import type { Settings } from '../config/settings.ts'
 import type { Database } from '../database/database.ts'
 import type { EventNotifier } from '../events/event-notifier.ts'
 import type { Publish } from '../events/events.ts'
+import type { ObjectPool } from '../git/objects/object-pool.ts'
 import type { Git } from '../git/process/git-process.ts'
 import type { RunSummary } from '../github-payloads/reported-run.ts'
 import type { JsonRoute } from '../http/route.ts'
@@ -76,7 +77,7 @@ export type Workflows = {
   /** Takes back the runs of the server's own runner after it, or the server, has exited. */
   recover: () => Promise<void>
   /** Starts handling pushes and schedules; wakes the runner whenever a run is queued. */
-  start: (runner: Pick<RunnerProcess, 'wake'>) => AsyncDisposable
+  start: (runner: Pick<RunnerProcess, 'wake'>, pool: Pick<ObjectPool, 'of'>) => AsyncDisposable
 }
 
 type Dependencies = {
@@ -144,19 +145,6 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
     changes,
     nodes,
     lentPacks,
-    clock,
-    log,
-  })
-  const triggers = createTriggers({
-    db,
-    publishRuns,
-    git,
-    checker,
-    planPush,
-    changes,
-    directoryOf,
-    openSecrets,
-    baseUrl,
     clock,
     log,
   })
@@ -246,7 +234,21 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
       await shells.onRunnerLost(ownRunner)
     },
 
-    start(runner) {
+    start(runner, pool) {
+      const triggers = createTriggers({
+        db,
+        publishRuns,
+        git,
+        pool,
+        checker,
+        planPush,
+        changes,
+        directoryOf,
+        openSecrets,
+        baseUrl,
+        clock,
+        log,
+      })
       const started = startWorkflowLoop({
         db,
         triggers,

@@ -200,33 +200,6 @@ function settle({ name, resolve, reject, miss }: Pending, found: Found | 'ambigu
   else resolve(found)
 }
 
-export type KeptObjects = AsyncDisposable & {
-  /** Returns a reader of a repository, reused until another repository is requested. */
-  of: (directory: string) => Promise<ObjectReader>
-}
-
-/** Keeps a reader open between reads from the same repository. */
-export function keepObjects(git: Git): KeptObjects {
-  let kept: { directory: string; reader: OpenedObjects } | undefined
-
-  async function close(): Promise<void> {
-    const closed = kept
-    kept = undefined
-    await closed?.reader[Symbol.asyncDispose]()
-  }
-
-  return {
-    async of(directory) {
-      if (kept?.directory !== directory) {
-        await close()
-        kept = { directory, reader: await openObjects(git, directory) }
-      }
-      return kept.reader
-    },
-    [Symbol.asyncDispose]: close,
-  }
-}
-
 /** Parses a tree object: `<mode> <name>`, a NUL and a binary object id for each entry. */
 export function parseTree(content: Buffer, encoding: 'utf8' | 'latin1' = 'utf8'): TreeEntry[] {
   const entries: TreeEntry[] = []
