@@ -159,6 +159,7 @@ const entryPoints: Record<string, string[]> = {
     'ancestry',
     'connectivity',
     'forced-updates',
+    'move-ref-here',
     'move-refs',
     'raw-refs',
     'ref-cache',
@@ -187,8 +188,13 @@ const entryPoints: Record<string, string[]> = {
   'git-server/upload-pack': ['upload-pack'],
   'git-server/upload-pack/stored-clones': ['stored-clones'],
   // In any process, and with the database.
-  'git-server/receive-pack': ['receive-pack', 'pushes', 'push-routes'],
-  'git-server/receive-pack/small-packs': ['connectivity-shortcut', 'fast-forward'],
+  'git-server/receive-pack': ['receive-pack', 'push', 'pushes', 'push-routes'],
+  'git-server/receive-pack/small-packs': [
+    'connectivity-shortcut',
+    'proven-connected',
+    'quarantine',
+    'read-ahead',
+  ],
   'git-server/http': ['git-routes'],
   'git-server/api-writes': ['api-writes'],
   // In the main process, and in the SSH process.

@@ -56,6 +56,7 @@ export const faultSteps = [
   'push.kept',
   'push.published',
   'push.settled',
+  'small-push.stored',
   'shared-push.stored',
   'shared-push.recorded',
   'shared-push.committed',

@@ -1,15 +1,14 @@
 import type { Clock } from '../base/clock.ts'
+import type { FaultPoint } from '../base/fault-points.ts'
 import type { Log } from '../base/log.ts'
 import type { FreeSpace } from '../config/free-space.ts'
 import type { PlainSettings } from '../config/settings.ts'
 import type { Via } from '../database/push-schema.ts'
+import type { ObjectPool } from '../git/objects/object-pool.ts'
 import type { Git } from '../git/process/git-process.ts'
 import type { RepositoryHolds } from '../repositories/repository-holds.ts'
-import {
-  createReceivePack,
-  type PushAuthority,
-  type ReceivePack,
-} from './receive-pack/receive-pack.ts'
+import type { PushAuthority } from './receive-pack/push.ts'
+import { createReceivePack, type ReceivePack } from './receive-pack/receive-pack.ts'
 import type { GitLimiters } from './requests/git-limiters.ts'
 import { createMeasure, type FetchSource, type Operation } from './requests/operations.ts'
 import { type CacheCounts, createUploadPack, type UploadPack } from './upload-pack/upload-pack.ts'
@@ -25,6 +24,8 @@ export type GitCounts = CacheCounts & { processes: number }
 
 type Dependencies = {
   git: Git
+  /** Readers of objects, which requests share. */
+  pool: Pick<ObjectPool, 'of'>
   /** The transport that it serves. */
   via: Via
   pushes: PushAuthority
@@ -33,6 +34,7 @@ type Dependencies = {
   freeSpace: Pick<FreeSpace, 'isShort' | 'require'>
   settings: PlainSettings
   clock: Clock
+  faultPoint: FaultPoint
   log: Log
   /** Called when an operation has ended. */
   onOperation: (operation: Operation) => void
@@ -41,9 +43,9 @@ type Dependencies = {
 }
 
 export function createGitEngine(dependencies: Dependencies): GitEngine {
-  const { git, via, pushes, repositoryHolds, limiters, freeSpace, settings, clock, log } =
+  const { git, pool, via, pushes, repositoryHolds, limiters, freeSpace, settings, clock, log } =
     dependencies
-  const { onOperation, onFetch } = dependencies
+  const { faultPoint, onOperation, onFetch } = dependencies
   const measure = createMeasure(onOperation)
   const stallMs = settings.gitStallSeconds * 1000
   const uploadPack = createUploadPack({
@@ -60,6 +62,7 @@ export function createGitEngine(dependencies: Dependencies): GitEngine {
   })
   const receivePack = createReceivePack({
     git,
+    pool,
     pushes,
     via,
     repositoryHolds,
@@ -67,6 +70,7 @@ export function createGitEngine(dependencies: Dependencies): GitEngine {
     freeSpace,
     settings,
     stallMs,
+    faultPoint,
     log,
   })
   return {

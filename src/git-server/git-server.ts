@@ -21,8 +21,8 @@ import type { Store } from '../store/store.ts'
 import { createApiWrites } from './api-writes/api-writes.ts'
 import { createGitEngine, type GitCounts } from './git-engine.ts'
 import { gitRoutes } from './http/git-routes.ts'
+import type { RunAwaited } from './receive-pack/push.ts'
 import { createPushes, type Pushes } from './receive-pack/pushes.ts'
-import type { RunAwaited } from './receive-pack/receive-pack.ts'
 import { createGitLimiters, type LimiterKind } from './requests/git-limiters.ts'
 import type { FetchSource, Operation } from './requests/operations.ts'
 import { type SshProcess, startSshProcess } from './ssh/ssh-process.ts'
@@ -117,6 +117,7 @@ export function createGitServer(dependencies: Dependencies): GitServer {
   })
   const engine = createGitEngine({
     git,
+    pool: dependencies.pool,
     via: 'http',
     pushes,
     repositoryHolds,
@@ -124,6 +125,7 @@ export function createGitServer(dependencies: Dependencies): GitServer {
     freeSpace,
     settings,
     clock,
+    faultPoint,
     log,
     onOperation: (operation) => onOperation({ ...operation, via: 'http' }),
     onFetch: (source) => onFetch({ source, via: 'http' }),

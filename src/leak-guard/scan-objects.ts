@@ -6,7 +6,7 @@ import type { Credential } from './credential.ts'
 import { scanInSteps } from './scan-text.ts'
 
 /** An object of a push with the credentials in it. */
-export type LeakyObject = { id: string; type: PackedObject['type']; credentials: Credential[] }
+export type LeakyObject = { id: string; type: 'commit' | 'blob' | 'tag'; credentials: Credential[] }
 
 type Scan = {
   leaky: LeakyObject[]
@@ -36,6 +36,7 @@ export async function scanObjects(
 }
 
 async function scanObject({ id, type, content }: PackedObject): Promise<LeakyObject[]> {
+  if (type === 'tree') return []
   const steps = scanInSteps(content)
   let step = steps.next()
   for (; !step.done; step = steps.next()) await setImmediate()

@@ -10,33 +10,33 @@ import { createPrograms } from '../support/doctor.ts'
 import { createProject, git, type Project, spawnGit } from '../support/git.ts'
 import { startSshSite } from '../support/ssh-site.ts'
 
-test('among many refs, a fast-forward push makes git check only its own ref', async () => {
+test('among many refs, a tag that moves forward makes git check only its own ref', async () => {
   await using site = await startSite()
   await using project = await createProject()
   const push = async (...args: string[]) => {
     await project.git('push', '--quiet', '--force', site.remote, ...args)
     return site.wasNarrow()
   }
-  const newBranch = await push('HEAD:refs/heads/work')
+  const newTag = await push('HEAD:refs/tags/work')
   await project.commit('second.txt')
-  const update = await push('HEAD:refs/heads/work')
+  const update = await push('HEAD:refs/tags/work')
   await project.commit('third.txt')
   await project.git('commit', '--quiet', '--allow-empty', '-m', 'Fourth')
-  const twoCommits = await push('HEAD:refs/heads/work')
+  const twoCommits = await push('HEAD:refs/tags/work')
   await project.git('commit', '--quiet', '--amend', '--allow-empty', '-m', 'Again')
-  const forced = await push('HEAD:refs/heads/work')
-  const moved = await push('HEAD~2:refs/heads/work')
+  const forced = await push('HEAD:refs/tags/work')
+  const moved = await push('HEAD~2:refs/tags/work')
   await project.commit('fifth.txt')
-  const twoRefs = await push('HEAD:refs/heads/work', 'HEAD:refs/heads/other')
-  const narrow = { newBranch, update, twoCommits, forced, moved, twoRefs }
+  const twoRefs = await push('HEAD:refs/tags/work', 'HEAD:refs/tags/other')
+  const narrow = { newTag, update, twoCommits, forced, moved, twoRefs }
   assert.deepEqual(narrow, {
-    ...{ newBranch: false, update: true, twoCommits: true },
+    ...{ newTag: false, update: true, twoCommits: true },
     ...{ forced: false, moved: false, twoRefs: false },
   })
   await project.commit('sixth.txt')
-  await site.overSsh(project, 'push', '--quiet', site.ssh, 'HEAD:refs/heads/work')
+  await site.overSsh(project, 'push', '--quiet', '--force', site.ssh, 'HEAD:refs/tags/work')
   assert.equal(await site.wasNarrow(), true)
-  const { stdout } = await git(site.directory, ['rev-parse', 'work'])
+  const { stdout } = await git(site.directory, ['rev-parse', 'refs/tags/work'])
   assert.equal(stdout, await project.git('rev-parse', 'HEAD'))
   await git(site.directory, ['fsck', '--full', '--strict'])
 })
@@ -92,7 +92,7 @@ async function startSite() {
     /** Whether the git of the push before had all refs but the pushed one hidden. */
     async wasNarrow(): Promise<boolean> {
       const environment = await readFile(join(programs.path, 'environment'), 'utf8')
-      return /=!refs\/heads\/work$/m.test(environment)
+      return /=!refs\/(heads|tags)\/work$/m.test(environment)
     },
 
     /** Sends a push of a pack to the branch `work`; what git answers. */

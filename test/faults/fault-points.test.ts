@@ -36,6 +36,7 @@ const walkers: Record<string, string> = {
   run: 'workflow-fault-points.test.ts',
   'run-file': 'run-file-crash.test.ts',
   push: 'push-fault-points.test.ts',
+  'small-push': 'push-fault-points.test.ts',
   'shared-push': 'shared-push-fault-points.test.ts',
   undo: 'push-fault-points.test.ts',
   'default-branch': '../e2e/default-branch.test.ts',

@@ -8,6 +8,7 @@ import { refsIn } from '../support/backups.ts'
 import { until } from '../support/condition.ts'
 import { commitDated, datedCommit } from '../support/dated-commit.ts'
 import { createProject, git, type Project, temporaryFolder } from '../support/git.ts'
+import { untilTidy } from '../support/leftovers.ts'
 import { openPushRecords } from '../support/push-records.ts'
 import type { ListedPush } from '../support/pushes.ts'
 import { keptFaults, partRefs } from '../support/retained-commits.ts'
@@ -90,6 +91,24 @@ describe('a server that is killed', { concurrency: 2 }, () => {
   }
 })
 
+test('a server that is killed with the objects of a small push in place has changed no ref', async () => {
+  await using folder = await temporaryFolder()
+  const dataDir = join(folder.path, 'data')
+  await cp(preparedPath([first]), dataDir, { recursive: true, preserveTimestamps: true })
+  const onTop = await project.git('commit-tree', `${first}^{tree}`, '-p', first, '-m', 'On top')
+  const act = ({ admin }: Service) => send(admin.remote('site'), onTop).catch(() => {})
+  await dieAt('small-push.stored', dataDir, { act })
+
+  await using service = await startService({ dataDir, env })
+  const listed = async () => (await service.admin.get('/repos/site/pushes')).body
+  await assertAgree(service, await listed(), first)
+  assert.equal((await listed()).length, 1)
+  await untilTidy(dataDir)
+  await send(service.admin.remote('site'), onTop)
+  await assertAgree(service, await listed(), onTop)
+  assert.equal((await listed()).length, 2)
+})
+
 async function crash(step: string, scenario: Scenario): Promise<void> {
   await using folder = await temporaryFolder()
   const dataDir = join(folder.path, 'data')
@@ -118,7 +137,7 @@ async function prepare(pushed: string[]): Promise<void> {
   assert.equal(await service.end('SIGTERM'), 0)
 }
 
-async function dieAt(step: string, dataDir: string, { act }: Scenario): Promise<void> {
+async function dieAt(step: string, dataDir: string, { act }: Pick<Scenario, 'act'>): Promise<void> {
   await using service = await startService({
     dataDir,
     env: { ...env, SVC_FAULT_POINT: step },

@@ -1,9 +1,11 @@
 import { Writable } from 'node:stream'
 import type { Principal } from '../../access/principal.ts'
+import type { FaultPoint } from '../../base/fault-points.ts'
 import type { Log } from '../../base/log.ts'
 import { Problem, toProblem } from '../../base/problem.ts'
 import type { FreeSpace } from '../../config/free-space.ts'
 import type { PlainSettings } from '../../config/settings.ts'
+import type { ObjectPool } from '../../git/objects/object-pool.ts'
 import type { Git } from '../../git/process/git-process.ts'
 import type { PushResult } from '../../git/protocol/hook-channel.ts'
 import { flushPacket, packet } from '../../git/protocol/pkt-line.ts'
@@ -13,7 +15,8 @@ import { zeroId } from '../../git/refs/ref-name.ts'
 import { type RefUpdate, readRefs } from '../../git/refs/refs.ts'
 import type { Repositories, Repository } from '../../repositories/repositories.ts'
 import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
-import { createReceivePack, type Push, type PushAuthority } from '../receive-pack/receive-pack.ts'
+import type { Push, PushAuthority } from '../receive-pack/push.ts'
+import { createReceivePack } from '../receive-pack/receive-pack.ts'
 import type { GitLimiters } from '../requests/git-limiters.ts'
 import type { GitResponse } from '../requests/git-request.ts'
 import { createMeasure, type Operation } from '../requests/operations.ts'
@@ -46,12 +49,17 @@ export type PushFromApi = (
 
 type Dependencies = {
   git: Git
+  pool: Pick<ObjectPool, 'of'>
   pushes: PushAuthority
   repositories: Pick<Repositories, 'reopen'>
   repositoryHolds: Pick<RepositoryHolds, 'acquire'>
   limiters: Pick<GitLimiters, 'push'>
   freeSpace: Pick<FreeSpace, 'require'>
-  settings: Pick<PlainSettings, 'pushMaxBytes' | 'pushMaxRefs' | 'store' | 'gitStallSeconds'>
+  settings: Pick<
+    PlainSettings,
+    'pushMaxBytes' | 'pushMaxRefs' | 'pushMemoryMaxBytes' | 'store' | 'gitStallSeconds'
+  >
+  faultPoint: FaultPoint
   log: Log
   /** Called when an operation has ended. */
   onOperation: (operation: Operation) => void

@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
+import type { FaultPoint } from '../../base/fault-points.ts'
 import type { Log } from '../../base/log.ts'
 import { createFairLimiter } from '../../concurrency/fair-limiter.ts'
 import type { FreeSpace } from '../../config/free-space.ts'
@@ -11,7 +12,7 @@ import { recheckAccess } from '../../repositories/recheck-access.ts'
 import type { Repositories } from '../../repositories/repositories.ts'
 import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
 import { createRevisionFinder } from '../../repositories/revision-finder.ts'
-import type { PushAuthority } from '../receive-pack/receive-pack.ts'
+import type { PushAuthority } from '../receive-pack/push.ts'
 import type { GitLimiters } from '../requests/git-limiters.ts'
 import { keysOf } from '../requests/git-request.ts'
 import type { Operation } from '../requests/operations.ts'
@@ -32,6 +33,7 @@ type Dependencies = {
   freeSpace: FreeSpace
   settings: PlainSettings
   clock: Clock
+  faultPoint: FaultPoint
   log: Log
   /** The public base URL of the service. */
   baseUrl: () => string

@@ -3,8 +3,8 @@ import { type Git, GitError } from '../../git/process/git-process.ts'
 import { moveRefs } from '../../git/refs/move-refs.ts'
 import type { RefUpdate } from '../../git/refs/refs.ts'
 import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
+import type { Push } from './push.ts'
 import { type PushLifecycle, UpdatesRefusedError } from './push-lifecycle.ts'
-import type { Push } from './receive-pack.ts'
 
 type Dependencies = Pick<PushLifecycle, 'authorize' | 'finalize'> & {
   git: Git

@@ -3,8 +3,8 @@ import type { RefUpdate } from '../../git/refs/refs.ts'
 import type { GuardResult, LeakGuard } from '../../leak-guard/leak-guard.ts'
 import type { Repository } from '../../repositories/repositories.ts'
 import { authorizePush } from './authorize-push.ts'
+import type { Push } from './push.ts'
 import { isolateQuarantine, openQuarantine, withPushLimits } from './pushed-objects.ts'
-import type { Push } from './receive-pack.ts'
 
 type Dependencies = Parameters<typeof authorizePush>[0] & {
   leakGuard: LeakGuard

@@ -13,8 +13,8 @@ import {
 import type { Protections } from '../../repositories/protections.ts'
 import type { Repositories, Repository } from '../../repositories/repositories.ts'
 import { refuseProtected } from './protected-refs.ts'
+import type { Push } from './push.ts'
 import { historyOf, type PushedHistory } from './pushed-history.ts'
-import type { Push } from './receive-pack.ts'
 
 type Dependencies = {
   /** Reads the principal again; undefined when its token or key is no longer valid. */

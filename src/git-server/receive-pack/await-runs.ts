@@ -12,9 +12,9 @@ import type { Repositories, Repository } from '../../repositories/repositories.t
 import { authorizeGuarded } from './authorize-guarded.ts'
 import { authorizePush, type RefTargets } from './authorize-push.ts'
 import { findRequired } from './protected-refs.ts'
+import type { Push, PushAuthority, RunAwaited, Wait } from './push.ts'
 import { historyOf } from './pushed-history.ts'
 import { openQuarantine, withPushLimits } from './pushed-objects.ts'
-import type { Push, PushAuthority, RunAwaited, Wait } from './receive-pack.ts'
 
 type Dependencies = {
   git: Git

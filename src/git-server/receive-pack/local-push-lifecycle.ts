@@ -23,6 +23,7 @@ import { authorizeGuarded } from './authorize-guarded.ts'
 import { refuseDefaultDeletion } from './authorize-push.ts'
 import { createDefaultBranches } from './default-branches.ts'
 import { createFinalizePush } from './finalize-push.ts'
+import type { Push } from './push.ts'
 import type { PushLifecycle } from './push-lifecycle.ts'
 import {
   deleteUnfinished,
@@ -31,7 +32,6 @@ import {
   listWithUnfinished,
   toAllowedColumn,
 } from './push-store.ts'
-import type { Push } from './receive-pack.ts'
 import { createRetainedCommits } from './retained-commits.ts'
 import { createRetries } from './retries.ts'
 

@@ -2,8 +2,8 @@ import { findObjects } from '../../git/objects/find-objects.ts'
 import type { Git } from '../../git/process/git-process.ts'
 import { findForced } from '../../git/refs/forced-updates.ts'
 import type { RefUpdate } from '../../git/refs/refs.ts'
+import type { Push } from './push.ts'
 import { openQuarantine } from './pushed-objects.ts'
-import type { Push } from './receive-pack.ts'
 
 /** The facts about a push that the protections of its refs depend on. */
 export type PushedHistory = {

@@ -5,7 +5,7 @@ import { findObjects } from '../../git/objects/find-objects.ts'
 import { type Git, withOptions } from '../../git/process/git-process.ts'
 import { zeroId } from '../../git/refs/ref-name.ts'
 import { branchPrefix, type RefUpdate } from '../../git/refs/refs.ts'
-import type { Push } from './receive-pack.ts'
+import type { Push } from './push.ts'
 
 type PushedObjects = {
   /** The kinds of the objects that the updates name, as far as they exist. */

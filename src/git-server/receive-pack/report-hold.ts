@@ -14,25 +14,33 @@ const finishedLater =
 /** Holds git's report back until the push is finalized: a client that sees a push succeed must find its events. */
 export function holdReport(
   child: GitProcess,
-  { capabilities, options }: PushRequest,
+  request: PushRequest,
   finalize: () => Promise<boolean>,
 ): ReportHold {
-  const hasSideBands = capabilities.has('side-band-64k')
+  const hasSideBands = request.capabilities.has('side-band-64k')
   const splitter = splitReport(hasSideBands)
   return {
     splitter,
     async release() {
       // Git reports after it has moved the refs; without a report, only its exit shows that.
       if (!splitter.hasBegun()) await child.ended
-      const isFinished = await within(finishMaxMs, finalize()).catch(() => false)
-      if (!hasSideBands) return Buffer.alloc(0)
-      const lines = readPushOptions(options).unknown.map(unknownOption)
-      return Buffer.concat([...lines, ...(isFinished ? [] : [finishedLater])].map(notice))
+      const lines = await finishPush(request, finalize())
+      return hasSideBands ? Buffer.concat(lines.map(notice)) : Buffer.alloc(0)
     },
   }
 }
 
+/** Waits for the end of a push, for a limited time; returns the last lines for the client's terminal. */
+export async function finishPush(
+  { options }: Pick<PushRequest, 'options'>,
+  finalized: Promise<boolean>,
+): Promise<string[]> {
+  const isFinished = await within(finishMaxMs, finalized).catch(() => false)
+  const lines = readPushOptions(options).unknown.map(unknownOption)
+  return isFinished ? lines : [...lines, finishedLater]
+}
+
 /** A line on the client's terminal: band 2 of "side-band". */
-function notice(line: string): Buffer {
+export function notice(line: string): Buffer {
   return packet(`\x02${line}\n`)
 }

@@ -8,10 +8,10 @@ import { type RefUpdate, resolveSymbolicRef } from '../../git/refs/refs.ts'
 import type { Repository } from '../../repositories/repositories.ts'
 import type { GitLimiters } from '../requests/git-limiters.ts'
 import { keysOf } from '../requests/git-request.ts'
+import type { Push } from './push.ts'
 import type { JournalEntry, Obstacle, PushJournal } from './push-journal.ts'
 import { type PushLifecycle, UpdatesRefusedError } from './push-lifecycle.ts'
 import { type FinishedPush, isUnfinished } from './push-store.ts'
-import type { Push } from './receive-pack.ts'
 
 /**
  * Undoes a push with a new push that restores its refs; returns the new push. Throws `push_not_undoable` and the

@@ -9,7 +9,8 @@ import type { Repositories, Repository } from '../../repositories/repositories.t
 import type { Hold, RepositoryHolds } from '../../repositories/repository-holds.ts'
 import type { CreateLoginLink, LoginLink } from '../../sessions/login-links.ts'
 import type { SshKeys } from '../../ssh-keys/ssh-keys.ts'
-import { type Push, type PushAuthority, pushEnded } from '../receive-pack/receive-pack.ts'
+import type { Push, PushAuthority } from '../receive-pack/push.ts'
+import { pushEnded } from '../receive-pack/receive-pack.ts'
 import type { GitLimiters, LimiterKind } from '../requests/git-limiters.ts'
 import type { FetchSource, Operation } from '../requests/operations.ts'
 

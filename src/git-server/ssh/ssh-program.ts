@@ -3,6 +3,7 @@ import type { Log } from '../../base/log.ts'
 import { redactTokens } from '../../base/redact-tokens.ts'
 import { createFreeSpace } from '../../config/free-space.ts'
 import type { PlainSettings } from '../../config/settings.ts'
+import { createObjectPool } from '../../git/objects/object-pool.ts'
 import { createGit, type Git } from '../../git/process/git-process.ts'
 import { createSpawnHelper } from '../../git/process/spawn-helper.ts'
 import { connectRpc, type Wire } from '../../rpc/rpc.ts'
@@ -53,6 +54,7 @@ export function createSshProgram(options: Options): { killAll: () => void } {
     const owner = sshOwner(settings.dataDir)
     const spawnHelper = createSpawnHelper({ owner, path, log })
     const git = createGit({ settings, owner, path, spawnHelper })
+    const pool = createObjectPool({ git })
     const freeSpace = createFreeSpace({
       folder: settings.dataDir,
       minBytes: settings.freeSpaceMinBytes,
@@ -60,6 +62,7 @@ export function createSshProgram(options: Options): { killAll: () => void } {
     const client = createSshRpcClient(backend)
     const engine = createGitEngine({
       git,
+      pool,
       via: 'ssh',
       pushes: client.pushes,
       repositoryHolds: client.repositoryHolds,
@@ -67,6 +70,8 @@ export function createSshProgram(options: Options): { killAll: () => void } {
       freeSpace,
       settings,
       clock: systemClock,
+      // Only the main process ends at one.
+      faultPoint: () => {},
       log,
       onOperation: client.onOperation,
       onFetch: client.onFetch,
@@ -97,6 +102,7 @@ export function createSshProgram(options: Options): { killAll: () => void } {
       async stop(timeoutMs) {
         await server.stop(timeoutMs)
         await gitOverSsh.drain()
+        await pool[Symbol.asyncDispose]()
       },
     }
     onListening()

@@ -12,8 +12,7 @@ import {
   treeType,
 } from './pack-entries.ts'
 
-/** An object of a pack, without its content when that is a tree. */
-export type PackedObject = { id: string; type: 'commit' | 'blob' | 'tag'; content: Buffer }
+export type PackedObject = { id: string; type: 'commit' | 'tree' | 'blob' | 'tag'; content: Buffer }
 
 type Entry = { type: number; start: number; base: number | string; content: Buffer }
 type Resolved = { type: number; content: Buffer }
@@ -30,12 +29,13 @@ const idBytes = 20
 const maxDepth = 100
 const types = new Map([
   [commitType, 'commit'],
+  [treeType, 'tree'],
   [blobType, 'blob'],
   [tagType, 'tag'],
 ] as const)
 
 /**
- * Reads the commits, files and tags in an object directory that has one small pack and nothing else, as git leaves it
+ * Reads the objects in an object directory that has one small pack and nothing else, as git leaves it
  * for a pre-receive hook. It starts no git process. Undefined for any other directory.
  */
 export async function readSmallPack(objects: string): Promise<PackedObject[] | undefined> {
@@ -85,8 +85,8 @@ export function readObjectsOf(pack: Buffer, index: Buffer): PackedObject[] | und
     const object = resolve(start)
     if (!object) return undefined
     const type = types.get(object.type as typeof commitType)
-    if (type) objects.push({ id: ids.get(start) ?? '', type, content: object.content })
-    else if (object.type !== treeType) return undefined
+    if (!type) return undefined
+    objects.push({ id: ids.get(start) ?? '', type, content: object.content })
   }
   return objects
 }

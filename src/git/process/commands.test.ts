@@ -29,12 +29,14 @@ const checked: Record<string, number> = {
 // A pack without an object: gitformat-pack(5).
 const emptyPack = Buffer.from('5041434b0000000200000000', 'hex')
 
+const wholeEmptyPack = Buffer.concat([emptyPack, createHash('sha1').update(emptyPack).digest()])
 const inputs: Record<string, string | Buffer> = {
   fetch: '0000',
   fetchSession: '0000',
   push: '0000',
   writePack: 'refs/heads/packed\n',
-  takePack: Buffer.concat([emptyPack, createHash('sha1').update(emptyPack).digest()]),
+  takePack: wholeEmptyPack,
+  takeSmallPack: wholeEmptyPack,
 }
 
 const author = 'Ada <ada@example.com> 0 +0000'
@@ -104,6 +106,7 @@ test('git knows every command and its options', () => {
       setHead: [directory, 'refs/heads/main'],
       repackAll: [directory, '0', join(folder, 'expired')],
       takePack: [other, '1000'],
+      takeSmallPack: [other],
       listChanges: [other, emptyTree, emptyTree],
       diffTrees: [other, emptyTree, commit, 'a.txt'],
       listHistory: [other, '1', '0', 'Ada', '0 +0000', '1 +0000', commit, 'a.txt'],

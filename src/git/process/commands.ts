@@ -87,8 +87,19 @@ export const gitCommands = {
     'index-pack',
     '--stdin',
     '-v',
-    `--strict=${harmlessFaults.map((fault) => `${fault}=ignore`).join()}`,
+    strictly,
     `--max-input-size=${maxBytes}`,
+  ],
+  // As receive-pack does, for a pack so small that threads would cost more than they save. The caller syncs the files.
+  takeSmallPack: (directory: string) => [
+    '-c',
+    'core.fsync=none',
+    `--git-dir=${directory}`,
+    'index-pack',
+    '--stdin',
+    '--fix-thin',
+    '--threads=1',
+    strictly,
   ],
   // Reads `info` and `contents` commands from standard input, and performs them at the next `flush`.
   readObjects: (directory: string) => [
@@ -309,6 +320,14 @@ export const gitCommands = {
     '--not',
     '--all',
   ],
+  // Fails when an object is missing that is reachable from the ids on standard input, and not from those after `^`.
+  checkSince: (directory: string) => [
+    `--git-dir=${directory}`,
+    'rev-list',
+    '--objects',
+    '--quiet',
+    '--stdin',
+  ],
   // Writes one index of all packs with a bitmap.
   indexPacks: (directory: string) => [
     `--git-dir=${directory}`,
@@ -327,6 +346,8 @@ export const gitCommands = {
     '--stdin',
   ],
 } as const satisfies Record<string, (...values: string[]) => string[]>
+
+const strictly = `--strict=${harmlessFaults.map((fault) => `${fault}=ignore`).join()}`
 
 // For merges, the difference to the first parent.
 const filesOfCommits = [

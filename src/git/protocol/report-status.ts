@@ -1,4 +1,4 @@
-import { firstPacket, type Packet } from './pkt-line.ts'
+import { firstPacket, flushPacket, type Packet, packet } from './pkt-line.ts'
 
 /** What `git receive-pack` says at the end of a push. */
 export type PushReport = {
@@ -34,6 +34,15 @@ export function parsePushReport(output: Buffer): PushReport {
     fatal: textOf(3) || undefined,
     isComplete: unpacked !== undefined,
   }
+}
+
+/** The report of a push whose pack was accepted, in band 1: why the update of each ref was refused, if it was. */
+export function reportOf(refusals: ReadonlyMap<string, string | undefined>): Buffer {
+  const lines = [...refusals].map(([ref, refusal]) =>
+    packet(refusal === undefined ? `ok ${ref}\n` : `ng ${ref} ${refusal}\n`),
+  )
+  const report = [packet('unpack ok\n'), ...lines, flushPacket]
+  return packet(Buffer.concat([Buffer.from([1]), ...report]))
 }
 
 function payloadsOf(bytes: Buffer): Buffer[] {

@@ -4,11 +4,8 @@ import { parentsIn } from '../../../git/objects/pack-parents.ts'
 const packMaxBytes = 64 * 1024
 const maxChunks = 16
 
-/**
- * `apart` when the pack has the commit's whole history; `unknown` when the pack cannot be parsed; undefined while it is
- * incomplete.
- */
-type BuildsOn = 'yes' | 'apart' | 'no' | 'unknown' | undefined
+/** `apart` when the pack has the commit's whole history; `unknown` when the pack cannot be parsed. */
+export type BuildsOn = 'yes' | 'apart' | 'no' | 'unknown'
 
 type Update = Record<'before' | 'after', string>
 
@@ -17,7 +14,7 @@ export function createPackInspector(update: Update, commandBytes: number) {
   const chunks: Buffer[] = []
   return {
     /** Adds a chunk of the request; undefined while more are needed. */
-    add(chunk: Buffer): BuildsOn {
+    add(chunk: Buffer): BuildsOn | undefined {
       chunks.push(chunk)
       const pack = Buffer.concat(chunks).subarray(commandBytes)
       if (chunks.length > maxChunks || pack.length > packMaxBytes) return 'unknown'
@@ -28,9 +25,9 @@ export function createPackInspector(update: Update, commandBytes: number) {
 
 /**
  * Whether the history of `after` consists of new commits in a small pack, all based on `before`; then the update is a
- * fast-forward. See https://git-scm.com/docs/pack-format
+ * fast-forward. Undefined while the pack is incomplete. See https://git-scm.com/docs/pack-format
  */
-export function buildsOn(pack: Buffer, { before, after }: Update): BuildsOn {
+export function buildsOn(pack: Buffer, { before, after }: Update): BuildsOn | undefined {
   const parents = parentsIn(pack)
   if (!(parents instanceof Map)) return parents
   const waiting = [after]

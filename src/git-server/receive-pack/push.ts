@@ -1,0 +1,67 @@
+import type { Principal } from '../../access/principal.ts'
+import type { AwaitedRun, PushRunOptions, Via } from '../../database/push-schema.ts'
+import type { Git } from '../../git/process/git-process.ts'
+import type { OnProgress, PushResult } from '../../git/protocol/hook-channel.ts'
+import type { PushedUpdate, RefUpdate } from '../../git/refs/refs.ts'
+import type { Repository } from '../../repositories/repositories.ts'
+
+/** A push, from the start of its git process. */
+export type Push = {
+  principal: Principal
+  repository: Repository
+  via: Via
+  /** The id of the push that it undoes. */
+  undoes?: string
+  /** Whether it is known to be a single fast-forward. */
+  isFastForward?: boolean | undefined
+  /** The id of its record, once it is authorized. */
+  id?: string
+  /** Whether its updates are all or none. */
+  isAtomic?: boolean | undefined
+  /** The object directory with its pack, until its hook succeeds; undefined when it has none. */
+  quarantine?: string | undefined
+  /** Ids of findings of the leak guard that it may contain: its push options `leak.allow`. */
+  allowedLeaks?: string[] | undefined
+  /** For the runs that it starts; undefined when it says nothing about them. */
+  runOptions?: PushRunOptions | undefined
+}
+
+/** Decides about pushes and records them: the main process, also for pushes over SSH. */
+export type PushAuthority = {
+  /**
+   * Runs the required workflows of a push, or else those that it would start, and waits for them while its objects are
+   * in quarantine; the runs are recorded in its `runOptions`. Throws `run_required` unless all succeed, and the other
+   * Problems of the push.
+   */
+  awaitRuns: (push: Push, updates: RefUpdate[], wait: Wait) => Promise<void>
+  /**
+   * Authorizes a push by the current permissions and branch protections, and records its intent. With a shared store,
+   * this makes the push, and returns what became of it.
+   */
+  authorize: (push: Push, updates: RefUpdate[]) => Promise<PushResult | undefined>
+  /**
+   * Marks a push finished and publishes its updates, once git has moved its refs or has ended. False when that failed:
+   * it is then retried until it succeeds.
+   */
+  finalize: (push: Push) => Promise<boolean>
+}
+
+/** The client of a push that waits for its runs. */
+export type Wait = {
+  onProgress: OnProgress
+  /** Aborted when the push has ended, for instance because its client disconnected. */
+  signal: AbortSignal
+}
+
+/** Runs workflows at commits that are not in the repository yet. Throws `run_required` unless all runs succeed. */
+export type RunAwaited = (
+  request: Wait & {
+    repository: Repository
+    actor: Principal
+    /** Sees the objects of the push. */
+    git: Git
+    /** The updates, each with the files to run; undefined for those that its push would start. */
+    wanted: { update: PushedUpdate; files: string[] | undefined }[]
+    options: PushRunOptions
+  },
+) => Promise<AwaitedRun[]>

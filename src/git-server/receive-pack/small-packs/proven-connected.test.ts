@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { mkdir } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { test } from 'node:test'
+import {
+  createProject,
+  type Project,
+  spawnGit,
+  temporaryFolder,
+} from '../../../../test/support/git.ts'
+import type { ObjectReader } from '../../../git/objects/object-reader.ts'
+import { type PackedObject, readSmallPack } from '../../../git/objects/small-pack.ts'
+import { isProvenConnected } from './proven-connected.ts'
+
+/** Reads from the repository of a project; counts what is read. */
+function readerOf(project: Project) {
+  const read: string[] = []
+  const reader: Pick<ObjectReader, 'read'> = {
+    async read(id) {
+      read.push(id)
+      const type = await project.git('cat-file', '-t', id)
+      const child = spawnGit(project.path, ['cat-file', type, id])
+      const content = Buffer.concat(await child.stdout.toArray())
+      return { id, type, content }
+    },
+  }
+  return { reader, read }
+}
+
+/** The objects of a push, completed with the bases of their deltas, as in its quarantine. */
+async function objectsOf(project: Project, before: string, after: string): Promise<PackedObject[]> {
+  await using folder = await temporaryFolder()
+  await mkdir(join(folder.path, 'pack'))
+  const packing = spawnGit(project.path, ['pack-objects', '--revs', '--thin', '--stdout', '-q'])
+  packing.stdin.end(`${after}\n^${before}\n`)
+  const target = join(folder.path, 'pack', 'pack-1.pack')
+  const indexing = spawnGit(project.path, ['index-pack', '--stdin', '--fix-thin', target])
+  packing.stdout.pipe(indexing.stdin)
+  assert.deepEqual(await once(indexing, 'close'), [0, null])
+  const objects = await readSmallPack(folder.path)
+  assert.ok(objects)
+  return objects
+}
+
+async function createTree(project: Project) {
+  for (const name of ['a.txt', 'src/b.txt', 'src/deep/c.txt', 'doc/d.txt', 'new/e.txt']) {
+    await mkdir(join(project.path, dirname(name)), { recursive: true })
+    if (!name.startsWith('new/')) await project.commit(name, `${name}\n`)
+  }
+  return await project.git('rev-parse', 'HEAD')
+}
+
+test('commits that change, add and remove files, and rename them within a folder, are proven', async () => {
+  await using project = await createProject()
+  const before = await createTree(project)
+  await project.commit('src/deep/c.txt', 'changed\n')
+  await project.commit('new/e.txt', 'new\n')
+  await project.git('mv', 'src/b.txt', 'src/f.txt')
+  await project.git('mv', 'doc', 'papers')
+  await project.git('rm', '--quiet', 'a.txt')
+  await project.git('commit', '--quiet', '-m', 'Rename')
+  await project.git('revert', '--no-edit', 'HEAD')
+  const after = await project.git('rev-parse', 'HEAD')
+  const objects = await objectsOf(project, before, after)
+  const { reader, read } = readerOf(project)
+  assert.equal(await isProvenConnected(objects, { ref: '', before, after }, reader), true)
+  assert.ok(read.length <= 5, read.join(' '))
+})
+
+test('without any one of its new objects, a push is not proven', async () => {
+  await using project = await createProject()
+  const before = await createTree(project)
+  await project.commit('src/deep/c.txt', 'changed\n')
+  const after = await project.commit('new/e.txt', 'new\n')
+  const objects = await objectsOf(project, before, after)
+  const { reader } = readerOf(project)
+  const list = await project.git('rev-list', '--objects', '--no-object-names', after, `^${before}`)
+  const needed = list.split('\n')
+  assert.ok(needed.length > 8)
+  for (const id of needed) {
+    const rest = objects.filter((object) => object.id !== id)
+    assert.equal(rest.length, objects.length - 1)
+    const found = await isProvenConnected(rest, { ref: '', before, after }, reader)
+    assert.equal(found, false, id)
+  }
+  // An object of another type does not replace one.
+  for (const id of needed) {
+    const others = objects.map((object) =>
+      object.id === id ? { ...object, type: 'tag' as const } : object,
+    )
+    const found = await isProvenConnected(others, { ref: '', before, after }, reader)
+    assert.equal(found, false, id)
+  }
+})
+
+test('a file from another folder is left to git', async () => {
+  await using project = await createProject()
+  const before = await createTree(project)
+  await project.git('mv', 'src/b.txt', 'doc/b.txt')
+  await project.git('commit', '--quiet', '-m', 'Move')
+  const after = await project.git('rev-parse', 'HEAD')
+  const objects = await objectsOf(project, before, after)
+  const { reader } = readerOf(project)
+  assert.equal(await isProvenConnected(objects, { ref: '', before, after }, reader), false)
+})

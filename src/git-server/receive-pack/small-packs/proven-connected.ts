@@ -1,0 +1,84 @@
+import { type ObjectReader, parseTree, type TreeEntry } from '../../../git/objects/object-reader.ts'
+import type { PackedObject } from '../../../git/objects/small-pack.ts'
+import type { RefUpdate } from '../../../git/refs/refs.ts'
+
+const treeMode = '40000'
+const submoduleMode = '160000'
+// A commit changes a few folders. Beyond these, git checks as fast.
+const maxTrees = 200
+const maxReads = 20
+const readMaxBytes = 1024 * 1024
+
+/**
+ * Whether a small pack, which builds on `before`, certainly has everything that its commits lead to and that `before` does
+ * not: each entry of a new tree is in the pack, or in the tree at the same path of `before`. This is stricter than git's
+ * check, which also accepts files that were moved from another folder, and needs another process.
+ */
+export async function isProvenConnected(
+  objects: readonly PackedObject[],
+  { before, after }: RefUpdate,
+  reader: Pick<ObjectReader, 'read'>,
+): Promise<boolean> {
+  const packed = new Map(objects.map((object) => [object.id, object]))
+  const old = new Map<string, Awaited<ReturnType<ObjectReader['read']>>>()
+  const checked = new Set<string>()
+
+  async function read(id: string, type: 'commit' | 'tree'): Promise<Buffer | undefined> {
+    if (!packed.has(id) && !old.has(id)) {
+      if (old.size === maxReads) return undefined
+      old.set(id, await reader.read(id, readMaxBytes))
+    }
+    const object = packed.get(id) ?? old.get(id)
+    return object?.type === type ? object.content : undefined
+  }
+
+  async function isComplete(treeId: string, oldId: string | undefined): Promise<boolean> {
+    const key = `${treeId} ${oldId}`
+    if (treeId === oldId || checked.has(key)) return true
+    checked.add(key)
+    const tree = packed.get(treeId)
+    if (tree?.type !== 'tree' || checked.size > maxTrees) return false
+    const oldTree = oldId === undefined ? Buffer.alloc(0) : await read(oldId, 'tree')
+    if (!oldTree) return false
+    const oldEntries = parseTree(oldTree, 'latin1')
+    const known = new Set(oldEntries.map(keyOf))
+    const oldFolders = new Map(oldEntries.filter(isFolder).map(({ name, id }) => [name, id]))
+    for (const entry of parseTree(tree.content, 'latin1')) {
+      if (entry.mode === submoduleMode || known.has(keyOf(entry))) continue
+      const isThere = isFolder(entry)
+        ? await isComplete(entry.id, oldFolders.get(entry.name))
+        : packed.get(entry.id)?.type === 'blob'
+      if (!isThere) return false
+    }
+    return true
+  }
+
+  const base = await read(before, 'commit')
+  if (!base) return false
+  const baseTree = headOf(base).tree
+  const waiting = [after]
+  for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {
+    if (id === before || checked.has(id)) continue
+    checked.add(id)
+    const commit = packed.get(id)
+    if (commit?.type !== 'commit') return false
+    const { tree, parents } = headOf(commit.content)
+    if (!(await isComplete(tree, baseTree))) return false
+    waiting.push(...parents)
+  }
+  return true
+}
+
+function isFolder({ mode }: TreeEntry): boolean {
+  return mode === treeMode
+}
+
+function keyOf(entry: TreeEntry): string {
+  return `${isFolder(entry)} ${entry.id}`
+}
+
+function headOf(commit: Buffer): { tree: string; parents: string[] } {
+  const [, tree = '', lines = ''] =
+    /^tree ([0-9a-f]{40})\n((?:parent [0-9a-f]{40}\n)*)/.exec(commit.toString('latin1')) ?? []
+  return { tree, parents: [...lines.matchAll(/[0-9a-f]{40}/g)].map(([id]) => id) }
+}

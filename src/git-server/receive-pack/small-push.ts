@@ -1,0 +1,126 @@
+import type { FaultPoint } from '../../base/fault-points.ts'
+import type { Log } from '../../base/log.ts'
+import { Problem, toProblem } from '../../base/problem.ts'
+import type { PlainSettings } from '../../config/settings.ts'
+import type { ObjectPool } from '../../git/objects/object-pool.ts'
+import { readSmallPack } from '../../git/objects/small-pack.ts'
+import { gitCommands } from '../../git/process/commands.ts'
+import { type Git, GitError } from '../../git/process/git-process.ts'
+import { flushPacket } from '../../git/protocol/pkt-line.ts'
+import type { PushRequest } from '../../git/protocol/push-commands.ts'
+import { reportOf } from '../../git/protocol/report-status.ts'
+import { isConnectedSince } from '../../git/refs/connectivity.ts'
+import { moveRefHere } from '../../git/refs/move-ref-here.ts'
+import { moveRefs } from '../../git/refs/move-refs.ts'
+import type { Hold } from '../../repositories/repository-holds.ts'
+import type { RequestOutcome } from '../requests/git-request.ts'
+import type { WatchedRequest } from '../requests/respond.ts'
+import type { Push, PushAuthority } from './push.ts'
+import { openQuarantine, withPushLimits } from './pushed-objects.ts'
+import { finishPush, notice } from './report-hold.ts'
+import { isProvenConnected } from './small-packs/proven-connected.ts'
+import { createQuarantine } from './small-packs/quarantine.ts'
+import type { AheadPush } from './small-packs/read-ahead.ts'
+
+type Dependencies = {
+  git: Git
+  /** Readers of objects, which requests share. */
+  pool: Pick<ObjectPool, 'of'>
+  pushes: Pick<PushAuthority, 'authorize' | 'finalize'>
+  settings: Pick<PlainSettings, 'pushMemoryMaxBytes'>
+  faultPoint: FaultPoint
+  log: Log
+}
+
+type SmallPush = {
+  watched: WatchedRequest
+  request: PushRequest
+  push: Push
+  ahead: AheadPush
+  hold: Hold
+}
+
+/**
+ * Serves a push of a few commits onto a branch in place of `git receive-pack`. Git still checks the objects and writes
+ * their pack (`git index-pack`), in a quarantine; the rest of what receive-pack does, with three more processes, takes
+ * place here: the connectivity check, the authorization in place of the hook, the move of the ref. Returns undefined, with
+ * nothing changed, for any other push, and for one that git would refuse: receive-pack then says why.
+ *
+ * Measured: a push of a commit takes 26 instead of 42 ms of CPU time, and three quarters of the time. Without this
+ * function, `isProvenConnected`, `createQuarantine`, `moveRefHere` and `takeSmallPack` go as well.
+ */
+export function createSmallPushes(dependencies: Dependencies) {
+  const { git, pool, pushes, settings, faultPoint, log } = dependencies
+  const limitedGit = withPushLimits(git, settings)
+
+  /** Writes the pack into the quarantine; false when git refuses it. */
+  async function takePack(scopedGit: Git, directory: string, pack: Buffer, hold: Hold) {
+    await using child = await scopedGit.start(gitCommands.takeSmallPack(directory))
+    hold.watch(child.ended)
+    child.stdin.end(pack)
+    child.stdout.resume()
+    return (await child.ended).exitCode === 0
+  }
+
+  return async (given: SmallPush): Promise<RequestOutcome | undefined> => {
+    const { watched, request, push, ahead, hold } = given
+    const { read, isFastForward, whole } = ahead
+    if (!read || !isFastForward || !readsReport(request)) return undefined
+    const { update, pack } = read
+    const { repository, response, sendsAllFirst, signal } = watched
+    const { path: directory } = repository
+    await using quarantine = await createQuarantine(directory)
+    const scopedGit = await openQuarantine(limitedGit, { repository, quarantine: quarantine.path })
+    if (!(await takePack(scopedGit, directory, pack, hold))) return undefined
+    const objects = await readSmallPack(quarantine.path)
+    const isConnected =
+      (objects && (await isProvenConnected(objects, update, pool.of(directory)))) ||
+      (await isConnectedSince(scopedGit, directory, update))
+    if (!isConnected) return undefined
+
+    signal.throwIfAborted()
+    if (sendsAllFirst) for await (const _ of whole);
+    push.quarantine = quarantine.path
+    const { ref, before, after } = update
+    const lines: string[] = []
+    let isAuthorized = false
+    let refusal: string | undefined
+    try {
+      const synced = quarantine.sync()
+      // It is awaited below, unless the push is refused.
+      synced.catch(() => {})
+      const result = await pushes.authorize(push, [update])
+      isAuthorized = true
+      for (const warning of result?.warnings ?? []) lines.push(`warning: ${warning}`)
+      await synced
+      await quarantine.migrate()
+      faultPoint('small-push.stored')
+      const isMoved = await moveRefHere(directory, { ref, from: before, to: after })
+      if (!isMoved) {
+        await moveRefs(git, { directory, watch: hold.watch }, [{ ref, from: before, to: after }])
+      }
+    } catch (error) {
+      if (!isAuthorized) {
+        if (!(error instanceof Problem)) log.error({ err: error }, 'push authorization failed')
+        lines.push(...toProblem(error).message.split('\n'))
+        refusal = 'pre-receive hook declined'
+      } else {
+        if (!(error instanceof GitError && error.isRefusal))
+          log.error({ err: error, pushId: push.id }, 'push not completed')
+        refusal = push.isAtomic ? 'atomic transaction failed' : 'failed to update ref'
+      }
+    }
+    const finalized = pushes.finalize(push)
+    lines.push(...(await finishPush(request, finalized)))
+    const report = reportOf(new Map([[ref, refusal]]))
+    response.respondWithBytes(Buffer.concat([...lines.map(notice), report, flushPacket]))
+    response.onComplete()
+    await finalized
+    return 0
+  }
+}
+
+function readsReport({ capabilities }: PushRequest): boolean {
+  const isReporting = ['report-status', 'report-status-v2'].some((name) => capabilities.has(name))
+  return isReporting && capabilities.has('side-band-64k')
+}

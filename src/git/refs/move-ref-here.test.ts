@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict'
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { createProject, git, temporaryFolder } from '../../../test/support/git.ts'
+import { moveRefHere } from './move-ref-here.ts'
+
+const ref = 'refs/heads/main'
+
+/** A bare repository with the branch `main`, and commits for it to move to. */
+async function createRepository() {
+  await using starting = new AsyncDisposableStack()
+  const project = starting.use(await createProject())
+  const folder = starting.use(await temporaryFolder())
+  const first = await project.git('rev-parse', 'HEAD')
+  const second = await project.commit('second.txt')
+  const third = await project.commit('third.txt')
+  const path = join(folder.path, 'site.git')
+  await git('/', ['clone', '--quiet', '--bare', '--template=', project.path, path])
+  const run = async (...args: string[]) => (await git(path, args)).stdout
+  await run('update-ref', ref, first)
+  const running = starting.move()
+  return {
+    ...{ path, first, second, third },
+    git: run,
+    value: () => run('rev-parse', ref),
+    [Symbol.asyncDispose]: () => running.disposeAsync(),
+  }
+}
+
+test('a loose ref moves, and a packed one, whether its folder is there or not', async () => {
+  await using site = await createRepository()
+  const { path, first, second, third } = site
+  assert.equal(await moveRefHere(path, { ref, from: first, to: second }), true)
+  assert.equal(await site.value(), second)
+  await site.git('pack-refs', '--all')
+  assert.equal(await moveRefHere(path, { ref, from: second, to: third }), true)
+  assert.equal(await site.value(), third)
+  await site.git('pack-refs', '--all')
+  await rm(join(path, 'refs/heads'), { recursive: true })
+  // Git makes the folder.
+  assert.equal(await moveRefHere(path, { ref, from: third, to: first }), false)
+  assert.equal(await site.value(), third)
+})
+
+test('a ref with another value, a symbolic one, and one with a log are left to git', async () => {
+  await using site = await createRepository()
+  const { path, first, second, third } = site
+  const move = { ref, from: first, to: second }
+  assert.equal(await moveRefHere(path, { ...move, from: third }), false)
+  assert.equal(await moveRefHere(path, { ...move, ref: 'refs/heads/none' }), false)
+  await site.git('symbolic-ref', 'refs/heads/other', ref)
+  assert.equal(await moveRefHere(path, { ...move, ref: 'refs/heads/other' }), false)
+  await mkdir(join(path, 'logs/refs/heads'), { recursive: true })
+  await writeFile(join(path, 'logs', ref), '')
+  assert.equal(await moveRefHere(path, move), false)
+  assert.equal(await site.value(), first)
+  // No lock is left.
+  await site.git('update-ref', ref, second, first)
+})
+
+test('a ref that is locked is left alone, and so is its lock', async () => {
+  await using site = await createRepository()
+  const { path, first, second } = site
+  const lock = join(path, `${ref}.lock`)
+  await writeFile(lock, 'of another')
+  assert.equal(await moveRefHere(path, { ref, from: first, to: second }), false)
+  assert.equal(await readFile(lock, 'utf8'), 'of another')
+  assert.equal(await site.value(), first)
+})
+
+test('of moves at once, here and by git, one succeeds', async () => {
+  await using site = await createRepository()
+  const { path, first, second, third } = site
+  let from = first
+  for (let round = 0; round < 20; round++) {
+    const [one = '', other = ''] = [first, second, third].filter((value) => value !== from)
+    const here = [one, other].map((to) => moveRefHere(path, { ref, from, to }))
+    const byGit = site.git('update-ref', ref, other, from).then(
+      () => true,
+      () => false,
+    )
+    const moved = await Promise.all([...here, byGit])
+    assert.equal(moved.filter(Boolean).length, 1, `round ${round}: ${moved}`)
+    from = await site.value()
+  }
+})

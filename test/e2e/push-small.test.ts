@@ -1,0 +1,207 @@
+import assert from 'node:assert/strict'
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { test } from 'node:test'
+import { findProgram } from '../../src/base/find-program.ts'
+import { until } from '../support/condition.ts'
+import { createPrograms } from '../support/doctor.ts'
+import { createProject, git, temporaryFolder } from '../support/git.ts'
+import { writeBranch, writeObject, writeTree } from '../support/hostile-objects.ts'
+import { untilTidy } from '../support/leftovers.ts'
+import { without } from '../support/programs.ts'
+import { openPushRecords } from '../support/push-records.ts'
+import { launcher, startService } from '../support/service.ts'
+import { startSshSite } from '../support/ssh-site.ts'
+
+const main = 'refs/heads/main'
+const ofPushes = ['receive-pack', 'index-pack', 'rev-list', 'update-ref', 'merge-base']
+
+test('a push of commits onto a branch starts no git but the one that checks their objects', async () => {
+  await using site = await startSite()
+  await using project = await createProject()
+  await mkdir(join(project.path, 'src'))
+  const push = async (...args: string[]) => {
+    await project.git('push', '--quiet', '--force', site.remote, ...args)
+    return site.started()
+  }
+  const started: Record<string, string[]> = {}
+  started.create = await push(`HEAD:${main}`)
+  await project.commit('src/second.txt')
+  started.update = await push(`HEAD:${main}`)
+  await project.commit('third.txt')
+  await project.git('commit', '--quiet', '--allow-empty', '-m', 'Fourth')
+  started.two = await push(`HEAD:${main}`)
+  await project.commit('src/fifth.txt')
+  await site.overSsh(project.path, ['push', '--quiet', site.ssh, `HEAD:${main}`])
+  started.overSsh = await site.started()
+  await project.git('mv', 'src/fifth.txt', 'fifth.txt')
+  await project.git('commit', '--quiet', '-m', 'Move to another folder')
+  started.move = await push(`HEAD:${main}`)
+  await site.git('pack-refs', '--all')
+  await project.commit('sixth.txt')
+  started.packed = await push(`HEAD:${main}`)
+  await project.git('commit', '--quiet', '--amend', '-m', 'Another one')
+  started.force = await push(`HEAD:${main}`)
+  await project.commit('seventh.txt')
+  started.twoRefs = await push(`HEAD:${main}`, 'HEAD:refs/heads/other')
+  const alone = ['index-pack']
+  // What it starts itself is not recorded.
+  const whole = ['receive-pack']
+  assert.deepEqual(started, {
+    ...{ create: whole, update: alone, two: alone, overSsh: alone },
+    ...{ move: ['index-pack', 'rev-list'], packed: alone },
+    ...{ force: [...whole, 'merge-base', 'update-ref'], twoRefs: [...whole, 'merge-base'] },
+  })
+  assert.equal(await site.git('rev-parse', main), await project.git('rev-parse', 'HEAD'))
+  await site.git('fsck', '--full', '--strict')
+  await untilTidy(site.service.dataDir)
+  const { body: pushes } = await site.service.admin.get('/repos/site/pushes')
+  assert.equal(pushes.length, Object.keys(started).length)
+})
+
+test('a refused push has the words of any other, and leaves nothing', async () => {
+  await using site = await startSite()
+  await using project = await createProject()
+  await project.git('push', '--quiet', site.remote, `HEAD:${main}`)
+  await site.service.admin.put('/repos/site/protections/branches/main', { owners: 'none' })
+  await project.commit('second.txt')
+  await site.started()
+  const refusalOf = async (...refs: string[]) => {
+    const pushing = project.git('push', site.remote, ...refs)
+    const { stderr } = await pushing.then(
+      () => assert.fail('It was accepted.'),
+      (error) => error,
+    )
+    return String(stderr)
+      .split('\n')
+      .filter((line) => line.startsWith('remote: ') || line.includes('main'))
+      .map((line) => line.trimEnd())
+  }
+  const small = await refusalOf(`HEAD:${main}`)
+  assert.deepEqual(await site.started(), ['index-pack'])
+  const large = await refusalOf(`HEAD:${main}`, 'HEAD:refs/heads/other')
+  assert.deepEqual(small, large)
+  assert.match(small.join('\n'), /^remote: .*main.*\n.*pre-receive hook declined/s)
+  await untilTidy(site.service.dataDir)
+  using records = openPushRecords(site.service.dataDir)
+  assert.deepEqual(records.unfinished(), [])
+})
+
+test('objects that git refuses are refused by git, with its reason', async () => {
+  await using site = await startSite()
+  await using project = await createProject()
+  await project.git('push', '--quiet', site.remote, `HEAD:${main}`)
+  const before = await project.git('rev-parse', 'HEAD')
+  const bare = join(project.path, '.git')
+  const blob = await writeObject(bare, 'blob', 'text\n')
+  const tree = await writeTree(bare, [{ mode: '100644', name: '.git', id: blob }])
+  const other = await writeBranch(bare, 'other', tree)
+  const text = await project.git('cat-file', 'commit', other)
+  const child = text.replace('\nauthor', `\nparent ${before}\nauthor`)
+  const after = await writeObject(bare, 'commit', `${child}\n`)
+  const pushing = project.git('push', site.remote, `${after}:${main}`)
+  await assert.rejects(pushing, /hasDotgit[\s\S]*unpacker error/)
+  assert.equal(await site.git('rev-parse', main), before)
+  await untilTidy(site.service.dataDir)
+})
+
+test('a branch that another process has locked stays as it is, and the push fails', async () => {
+  await using site = await startSite()
+  await using project = await createProject()
+  await project.git('push', '--quiet', site.remote, `HEAD:${main}`)
+  const before = await project.git('rev-parse', 'HEAD')
+  await project.commit('second.txt')
+  const lock = join(site.directory, `${main}.lock`)
+  await writeFile(lock, '')
+  const pushing = project.git('push', site.remote, `HEAD:${main}`)
+  await assert.rejects(pushing, /main \(failed to update ref\)/)
+  assert.equal(await site.git('rev-parse', main), before)
+  using records = openPushRecords(site.service.dataDir)
+  assert.deepEqual(records.unfinished(), [])
+  await rm(lock)
+  await project.git('push', '--quiet', site.remote, `HEAD:${main}`)
+  assert.equal((await site.service.admin.get('/repos/site/pushes')).body.length, 2)
+})
+
+test('objects and the intended update are on disk before the ref moves', {
+  skip: without('strace'),
+}, async () => {
+  await using folder = await temporaryFolder()
+  const trace = join(folder.path, 'trace')
+  const calls = 'fsync,fdatasync,rename,renameat,renameat2'
+  const strace = `exec strace -D -f -qq -y -e trace=${calls} -o '${trace}'`
+  await using programs = await createPrograms({ traced: `${strace} '${launcher}' "$@"` })
+  await using service = await startService({ program: join(programs.path, 'traced') })
+  await using project = await createProject()
+  await service.admin.post('/repos', { name: 'site' })
+  await project.git('push', '--quiet', service.admin.remote('site'), 'HEAD:main')
+  const { length } = await readFile(trace, 'utf8')
+  await project.commit('second.txt')
+  await project.git('push', '--quiet', service.admin.remote('site'), 'HEAD:main')
+
+  const steps = await until('the ref has moved', async () => {
+    const all = stepsIn((await readFile(trace, 'utf8')).slice(length))
+    const end = all.indexOf('rename main.lock')
+    return end !== -1 && all.slice(0, end + 1)
+  })
+  const pack = ['pack', 'idx'].map((type) => steps.indexOf(`rename in quarantine ${type}`))
+  const inQuarantine = ['sync pack', 'sync idx', 'sync svc.db-wal'].map((step) =>
+    steps.indexOf(step),
+  )
+  assert.ok(Math.min(...inQuarantine) !== -1, steps.join('\n'))
+  assert.ok(Math.max(...inQuarantine) < Math.min(...pack), steps.join('\n'))
+  assert.deepEqual(steps.slice(-4), [
+    ...['rename in quarantine pack', 'rename in quarantine idx'],
+    ...['sync main.lock', 'rename main.lock'],
+  ])
+})
+
+/** The syncs and renames of a trace, in the order in which they ended, without the checksums of packs. */
+function stepsIn(trace: string): string[] {
+  const steps: string[] = []
+  for (const [, sync = '', from = ''] of trace.matchAll(
+    /\bf(?:data)?sync\(\d+<(.+?)>|\brename(?:at2?)?\((?:AT_FDCWD<[^>]*>, )?"(.+?)"/g,
+  )) {
+    const name = basename(sync || from).replace(/^pack-\w+\./, '')
+    const kind = sync
+      ? 'sync'
+      : from.includes('/tmp_objdir-incoming-')
+        ? 'rename in quarantine'
+        : 'rename'
+    steps.push(`${kind} ${name}`)
+  }
+  return steps
+}
+
+/** A service with the repository `site`, which records the git commands that it starts. */
+async function startSite() {
+  await using starting = new AsyncDisposableStack()
+  const real = findProgram('git', process.env.PATH ?? '')
+  // The folder of the script; git starts its own commands from elsewhere.
+  const script = `printf '%s\n' "$*" >>"\${0%/*}/started"; exec '${real}' "$@"`
+  const programs = starting.use(await createPrograms({ git: script }))
+  const record = join(programs.path, 'started')
+  const site = starting.use(await startSshSite({ env: { PATH: programs.first } }))
+  const { service } = site
+  const directory = String((await service.admin.get('/repos/site')).body.path)
+  const started = starting.move()
+  return {
+    service,
+    directory,
+    remote: service.admin.remote('site'),
+    ssh: site.remote(),
+    overSsh: site.git,
+    git: async (...args: string[]) => (await git(directory, args)).stdout,
+
+    /** The commands of pushes that were started since the last call, by name. */
+    async started(): Promise<string[]> {
+      const lines = (await readFile(record, 'utf8')).split('\n')
+      await writeFile(record, '')
+      return lines
+        .filter((line) => !line.includes('--http-backend-info-refs'))
+        .flatMap((line) => line.split(' ').find((word) => ofPushes.includes(word)) ?? [])
+    },
+
+    [Symbol.asyncDispose]: () => started.disposeAsync(),
+  }
+}
