@@ -184,7 +184,7 @@ export const settings = {
   } satisfies Setting<number>,
   fetchCacheSeconds: {
     variable: 'SVC_FETCH_CACHE_SECONDS',
-    description: 'Time for which a cached response is kept.',
+    description: 'Time for which a cached response is kept after its last use.',
     accepts: 'seconds from 1 to 604800',
     fallback: '3600',
     parse: wholeNumber(1, 604_800),

@@ -29,6 +29,14 @@ test('everything else that a response depends on is reported', () => {
   assert.deepEqual(read(`have ${id}`), [true, false])
 })
 
+test('a shallow clone is a request for a depth, without objects of the client', () => {
+  const isShallow = (...args: string[]) =>
+    readFetchRequest(request([`want ${id}`, ...args, 'done']))?.isShallowClone
+  assert.equal(isShallow('deepen 1'), true)
+  for (const others of [[], ['deepen 1', `have ${id}`], ['deepen 1', `shallow ${id}`]])
+    assert.equal(isShallow(...others), false)
+})
+
 for (const known of [
   'thin-pack',
   'no-progress',

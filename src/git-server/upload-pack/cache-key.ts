@@ -4,7 +4,12 @@ import { createRepositoryVersions } from '../../git/refs/repository-version.ts'
 import type { Repository } from '../../repositories/repositories.ts'
 
 /** Identifies a response, with the directory of its repository. */
-export type CacheKey = { id: string; directory: string }
+export type CacheKey = {
+  id: string
+  directory: string
+  /** Whether it is a shallow clone, which will probably be requested again. */
+  isShallowClone: boolean
+}
 
 /** Returns the key of a request; undefined when its response is not cacheable. */
 export type CacheKeyOf = (
@@ -20,6 +25,8 @@ export type FetchRequest = {
   hasHaves: boolean
   /** Whether tags that point to sent objects are included. */
   includesTags: boolean
+  /** Whether it clones a part of the history. */
+  isShallowClone: boolean
   /** What it wants, when the response is a pack of all that these objects reach, which may have deltas with offsets. */
   clones?: ReadonlySet<string>
 }
@@ -48,11 +55,12 @@ export function createCacheKeyOf(): CacheKeyOf {
   const versions = createRepositoryVersions()
 
   return (repository, request) => {
-    const { canonical, hasHaves, includesTags } = request
+    const { canonical, hasHaves, includesTags, isShallowClone } = request
     const version = versions.stamp(repository.path, { objects: hasHaves, tags: includesTags })
     if (version === undefined) return undefined
     const hash = createHash('sha256').update(`${repository.id} ${version}\n`)
-    return { id: hash.update(canonical).digest('base64'), directory: repository.path }
+    const id = hash.update(canonical).digest('base64')
+    return { id, directory: repository.path, isShallowClone }
   }
 }
 
@@ -96,6 +104,7 @@ export function readFetchRequest(input: Buffer): FetchRequest | undefined {
         canonical: Buffer.concat(kept),
         hasHaves: given.has('have'),
         includesTags: given.has('include-tag'),
+        isShallowClone: given.has('deepen') && !given.has('have') && !given.has('shallow'),
         ...(isClone(given) && { clones: wants }),
       }
     }

@@ -136,7 +136,9 @@ async function createFixture({ maxBytes = 64 * mib, maxAgeMs = 60_000 } = {}) {
       using _held = pipe.hold()
       await finished(pipe.output.end(bytes))
       pipe.end({ exitCode: 0, errorOutput: '', isExplained: false })
-      await store.put({ id: key, directory: folder.path }, pipe, { isRepeated })
+      await store.put({ id: key, directory: folder.path, isShallowClone: false }, pipe, {
+        isRepeated,
+      })
       return bytes
     },
     present: (...keys: string[]) => keys.filter((key) => store.find(key)),

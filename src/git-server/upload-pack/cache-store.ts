@@ -38,7 +38,7 @@ const firstAgeMs = 10_000
 
 /**
  * Stores responses for reuse. A response requested once is kept for seconds and only while memory allows; one requested
- * again is kept for `maxAgeMs`. The least recently used entry is evicted first.
+ * again is kept until it has not been used for `maxAgeMs`. The least recently used entry is evicted first.
  */
 export function createCacheStore({ maxBytes, maxAgeMs, clock }: Options) {
   const entries = new Map<string, Entry>()
@@ -68,10 +68,9 @@ export function createCacheStore({ maxBytes, maxAgeMs, clock }: Options) {
     }
   }
 
-  /** Extends the lifetime of a response that was requested again. */
-  async function extend(key: string, entry: Entry): Promise<void> {
+  /** Moves a response that was requested again to a file, unless it is small. */
+  async function keep(key: string, entry: Entry): Promise<void> {
     entry.isRepeated = true
-    entry.expiresAt = clock.now() + maxAgeMs
     if (entry.isInFile || entry.pipe.size() <= smallBytes) return
     // When the disk is full, it stays in memory.
     const isInFile = await entry.pipe.store()
@@ -115,7 +114,8 @@ export function createCacheStore({ maxBytes, maxAgeMs, clock }: Options) {
       // Reinserted, so the map is in order of last use.
       entries.delete(key)
       entries.set(key, entry)
-      if (!entry.isRepeated) void extend(key, entry)
+      entry.expiresAt = clock.now() + maxAgeMs
+      if (!entry.isRepeated) void keep(key, entry)
       return entry.pipe
     },
 

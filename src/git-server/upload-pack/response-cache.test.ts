@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { test } from 'node:test'
 import { createBufferSink } from '../../../test/support/buffer-sink.ts'
+import { until } from '../../../test/support/condition.ts'
 import { temporaryFolder } from '../../../test/support/git.ts'
 import type { PipeEnd } from '../../git/protocol/pipe-process.ts'
 import type { FetchSource } from '../requests/operations.ts'
@@ -61,27 +62,51 @@ test('the producer is stopped when its last reader disconnects, and its permit i
     throw signal.reason
   })
   const leave = new AbortController()
-  const left = fixture.fetch('key', stuck, leave.signal)
+  const left = fixture.fetch('key', stuck, leave)
   setImmediate(() => leave.abort(new Error('disconnected')))
   await assert.rejects(left, /disconnected/)
   await stuck.released
   assert.equal(await fixture.fetch('key', createProducer('pack')), 'pack')
 })
 
+test('a shallow clone is stored at its first request, until it has not been used for some time', async () => {
+  await using fixture = await createFixture()
+  // Large enough for a file.
+  const pack = 'pack'.repeat(100 * 1024)
+  const [shallow, whole] = [createProducer(pack), createProducer(pack)]
+  for (let times = 0; times < 4; times++) {
+    assert.equal(await fixture.fetch('shallow', shallow, { isShallowClone: true }), pack)
+    await fixture.fetch('whole', whole)
+    await until('both are stored', () => fixture.count().entries === 2)
+    fixture.clock.time += 50_000
+  }
+  assert.deepEqual([shallow.count, whole.count], [1, 2])
+  fixture.clock.time += 60_000
+  await fixture.fetch('shallow', shallow, { isShallowClone: true })
+  assert.equal(shallow.count, 2)
+})
+
 async function createFixture() {
   const folder = await temporaryFolder()
   const sources: FetchSource[] = []
+  const clock = { time: 0 }
   const cache = createResponseCache({
     settings: { dataDir: folder.path, fetchCacheBytes: 1024 * 1024, fetchCacheSeconds: 60 },
     freeSpace: { isShort: () => false, require: async () => {} },
-    clock: { now: () => 0 },
+    clock: { now: () => clock.time },
     onFetch: (source) => sources.push(source),
   })
   return {
     sources,
-    async fetch(id: string | undefined, producer: ResponseProducer, signal?: AbortSignal) {
+    clock,
+    count: cache.count,
+    async fetch(
+      id: string | undefined,
+      producer: ResponseProducer,
+      { signal, isShallowClone = false }: { signal?: AbortSignal; isShallowClone?: boolean } = {},
+    ) {
       const sink = createBufferSink()
-      const key = id === undefined ? undefined : { id, directory: folder.path }
+      const key = id === undefined ? undefined : { id, directory: folder.path, isShallowClone }
       await cache.fetch(key, { ...sink, ...(signal && { signal }) }, producer)
       return (await sink.bytes()).toString()
     },

@@ -43,7 +43,7 @@ const sweepIntervalMs = 60_000
 
 /**
  * Caches upload-pack responses. Identical concurrent requests share one git process; a response requested twice is
- * stored. The key covers everything the response depends on, so entries never need invalidating.
+ * stored, and so is a shallow clone at its first request: the jobs of a build request the same one again. The key covers everything the response depends on, so entries never need invalidating.
  */
 export function createResponseCache(dependencies: Dependencies): ResponseCache {
   const { settings, freeSpace, clock, onFetch } = dependencies
@@ -59,10 +59,13 @@ export function createResponseCache(dependencies: Dependencies): ResponseCache {
   const seen = new Map<string, 'once' | 'repeated' | 'large'>()
   const sweeping = setInterval(() => void store.sweep(), sweepIntervalMs).unref()
 
-  function note(id: string): void {
+  function note({ id, isShallowClone }: CacheKey): void {
     const before = seen.get(id)
     seen.delete(id)
-    seen.set(id, before === 'once' ? 'repeated' : (before ?? 'once'))
+    seen.set(
+      id,
+      before === 'once' ? 'repeated' : (before ?? (isShallowClone ? 'repeated' : 'once')),
+    )
     const [oldest] = seen.keys()
     if (seen.size > maxSeen && oldest !== undefined) seen.delete(oldest)
   }
@@ -150,7 +153,7 @@ export function createResponseCache(dependencies: Dependencies): ResponseCache {
         using _permit = await producer.acquire(sink.signal)
         return await producer.produce(sink)
       }
-      note(key.id)
+      note(key)
       const { source, reader } = await openReader(key, producer, sink.signal)
       onFetch(source)
       using _reader = reader
