@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import { closeInheritedDescriptors } from './base/inherited-descriptors.ts'
 import { killGroup } from './base/kill-group.ts'
+import { dropStartupGarbage } from './base/startup-garbage.ts'
 import { type ExitStatus, openPreforkedProcess } from './git/process/preforked-process.ts'
 import type { PipeName, SpawnReport, SpawnRequest } from './git/process/spawn-messages.ts'
 
@@ -8,6 +9,7 @@ import type { PipeName, SpawnReport, SpawnRequest } from './git/process/spawn-me
 // When the main process ends, for any reason, it kills them all and exits.
 
 closeInheritedDescriptors()
+dropStartupGarbage()
 
 const unknown: ExitStatus = { exitCode: null, signal: null }
 const pipes: PipeName[] = ['stdin', 'stdout', 'channel']
