@@ -9,7 +9,7 @@ import {
   spawnGit,
   temporaryFolder,
 } from '../../../../test/support/git.ts'
-import type { ObjectReader } from '../../../git/objects/object-reader.ts'
+import { type ObjectReader, ObjectTooLargeError } from '../../../git/objects/object-reader.ts'
 import { type PackedObject, readSmallPack } from '../../../git/objects/small-pack.ts'
 import { isProvenConnected } from './proven-connected.ts'
 
@@ -92,6 +92,25 @@ test('without any one of its new objects, a push is not proven', async () => {
     const found = await isProvenConnected(others, { ref: '', before, after }, reader)
     assert.equal(found, false, id)
   }
+})
+
+test('a push is not proven when the old tree is too large to be read, or missing', async () => {
+  await using project = await createProject()
+  const before = await createTree(project)
+  const after = await project.commit('added.txt', 'added\n')
+  const objects = await objectsOf(project, before, after)
+  const root = await project.git('rev-parse', `${before}^{tree}`)
+  const rest = objects.filter(({ id }) => id !== root)
+  const { reader } = readerOf(project)
+  const proven = (read: ObjectReader['read']) =>
+    isProvenConnected(rest, { ref: '', before, after }, { read })
+  assert.equal(await proven(reader.read), true)
+  const failing: ObjectReader['read'] = async (id, maxBytes) => {
+    if (id === root) throw new ObjectTooLargeError('too large')
+    return reader.read(id, maxBytes)
+  }
+  assert.equal(await proven(failing), false)
+  assert.equal(await proven(async () => undefined), false)
 })
 
 test('a file from another folder is left to git', async () => {

@@ -26,7 +26,8 @@ export async function isProvenConnected(
   async function read(id: string, type: 'commit' | 'tree'): Promise<Buffer | undefined> {
     if (!packed.has(id) && !old.has(id)) {
       if (old.size === maxReads) return undefined
-      old.set(id, await reader.read(id, readMaxBytes))
+      // What is too large, or cannot be read, proves nothing.
+      old.set(id, await reader.read(id, readMaxBytes).catch(() => undefined))
     }
     const object = packed.get(id) ?? old.get(id)
     return object?.type === type ? object.content : undefined
