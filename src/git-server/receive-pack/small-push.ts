@@ -46,8 +46,8 @@ type SmallPush = {
  * place here: the connectivity check, the authorization in place of the hook, the move of the ref. Returns undefined, with
  * nothing changed, for any other push, and for one that git would refuse: receive-pack then says why.
  *
- * Measured: a push of a commit takes 26 instead of 42 ms of CPU time, and three quarters of the time. Without this
- * function, `isProvenConnected`, `createQuarantine`, `moveRefHere` and `takeSmallPack` go as well.
+ * Measured: a push of a commit takes 26 instead of 42 ms of CPU time, and its response is 16 % faster. Without
+ * this function, `isProvenConnected`, `createQuarantine`, `moveRefHere` and `takeSmallPack` go as well.
  */
 export function createSmallPushes(dependencies: Dependencies) {
   const { git, pool, pushes, settings, faultPoint, log } = dependencies
