@@ -123,3 +123,24 @@ test('a file from another folder is left to git', async () => {
   const { reader } = readerOf(project)
   assert.equal(await isProvenConnected(objects, { ref: '', before, after }, reader), false)
 })
+
+test('the commit of a submodule does not stand for a file', async () => {
+  await using project = await createProject()
+  const absent = 'a'.repeat(40)
+  await project.git('update-index', '--add', '--cacheinfo', `160000,${absent},module`)
+  await project.git('commit', '--quiet', '-m', 'Add a submodule')
+  const before = await project.git('rev-parse', 'HEAD')
+  const { reader } = readerOf(project)
+  const proven = (mode: string) => {
+    const [after, tree] = ['b'.repeat(40), 'c'.repeat(40)] as const
+    const entry = Buffer.concat([Buffer.from(`${mode} name\0`), Buffer.from(absent, 'hex')])
+    const head = Buffer.from(`tree ${tree}\nparent ${before}\nauthor`)
+    const objects: PackedObject[] = [
+      { id: after, type: 'commit', content: head },
+      { id: tree, type: 'tree', content: entry },
+    ]
+    return isProvenConnected(objects, { ref: '', before, after }, reader)
+  }
+  assert.equal(await proven('160000'), true)
+  assert.equal(await proven('100644'), false)
+})

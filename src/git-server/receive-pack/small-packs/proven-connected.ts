@@ -42,7 +42,8 @@ export async function isProvenConnected(
     const oldTree = oldId === undefined ? Buffer.alloc(0) : await read(oldId, 'tree')
     if (!oldTree) return false
     const oldEntries = parseTree(oldTree, 'latin1')
-    const known = new Set(oldEntries.map(keyOf))
+    // The commit of a submodule is not there.
+    const known = new Set(oldEntries.filter(({ mode }) => mode !== submoduleMode).map(keyOf))
     const oldFolders = new Map(oldEntries.filter(isFolder).map(({ name, id }) => [name, id]))
     for (const entry of parseTree(tree.content, 'latin1')) {
       if (entry.mode === submoduleMode || known.has(keyOf(entry))) continue
