@@ -146,6 +146,7 @@ const entryPoints: Record<string, string[]> = {
     'object-pool',
     'object-reader',
     'object-stream',
+    'pack-header',
     'pack-parents',
     'packs',
     'raw-commit',
@@ -184,12 +185,13 @@ const entryPoints: Record<string, string[]> = {
   ],
   'git/import': ['import-error', 'import-refs', 'local-source', 'progress', 'remote-source'],
   'git/maintenance': ['leftovers', 'maintain'],
-  'git-server/requests': ['git-limiters', 'git-request', 'operations', 'respond'],
+  'git-server/requests': ['git-limiters', 'git-request', 'operations', 'recent-packs', 'respond'],
   'git-server/upload-pack': ['upload-pack'],
   'git-server/upload-pack/stored-clones': ['stored-clones'],
   // In any process, and with the database.
   'git-server/receive-pack': ['receive-pack', 'push', 'pushes', 'push-routes'],
   'git-server/receive-pack/small-packs': [
+    'to-recent-pack',
     'connectivity-shortcut',
     'proven-connected',
     'quarantine',

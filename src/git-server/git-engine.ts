@@ -11,6 +11,7 @@ import type { PushAuthority } from './receive-pack/push.ts'
 import { createReceivePack, type ReceivePack } from './receive-pack/receive-pack.ts'
 import type { GitLimiters } from './requests/git-limiters.ts'
 import { createMeasure, type FetchSource, type Operation } from './requests/operations.ts'
+import type { RecentPacks } from './requests/recent-packs.ts'
 import { type CacheCounts, createUploadPack, type UploadPack } from './upload-pack/upload-pack.ts'
 
 /**
@@ -40,12 +41,13 @@ type Dependencies = {
   onOperation: (operation: Operation) => void
   /** Called for each fetch. */
   onFetch: (source: FetchSource) => void
+  recentPacks: RecentPacks
 }
 
 export function createGitEngine(dependencies: Dependencies): GitEngine {
   const { git, pool, via, pushes, repositoryHolds, limiters, freeSpace, settings, clock, log } =
     dependencies
-  const { faultPoint, onOperation, onFetch } = dependencies
+  const { faultPoint, onOperation, onFetch, recentPacks } = dependencies
   const measure = createMeasure(onOperation)
   const stallMs = settings.gitStallSeconds * 1000
   const uploadPack = createUploadPack({
@@ -59,6 +61,7 @@ export function createGitEngine(dependencies: Dependencies): GitEngine {
     log,
     measure,
     onFetch,
+    recentPacks,
   })
   const receivePack = createReceivePack({
     git,
@@ -71,6 +74,7 @@ export function createGitEngine(dependencies: Dependencies): GitEngine {
     settings,
     stallMs,
     faultPoint,
+    recentPacks,
     log,
   })
   return {

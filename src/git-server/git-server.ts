@@ -25,6 +25,7 @@ import type { RunAwaited } from './receive-pack/push.ts'
 import { createPushes, type Pushes } from './receive-pack/pushes.ts'
 import { createGitLimiters, type LimiterKind } from './requests/git-limiters.ts'
 import type { FetchSource, Operation } from './requests/operations.ts'
+import { createRecentPacks } from './requests/recent-packs.ts'
 import { type SshProcess, startSshProcess } from './ssh/ssh-process.ts'
 
 /** Git over HTTP and SSH, and changes through the API: serves fetches, and pushes with their records. */
@@ -115,6 +116,7 @@ export function createGitServer(dependencies: Dependencies): GitServer {
     faultPoint,
     log,
   })
+  const recentPacks = createRecentPacks()
   const engine = createGitEngine({
     git,
     pool: dependencies.pool,
@@ -129,11 +131,13 @@ export function createGitServer(dependencies: Dependencies): GitServer {
     log,
     onOperation: (operation) => onOperation({ ...operation, via: 'http' }),
     onFetch: (source) => onFetch({ source, via: 'http' }),
+    recentPacks,
   })
   const apiWrites = createApiWrites({
     ...dependencies,
     pushes,
     limiters,
+    recentPacks,
     onOperation: (operation) => onOperation({ ...operation, via: 'api' }),
   })
   const sshParts = {

@@ -20,6 +20,7 @@ import { createReceivePack } from '../receive-pack/receive-pack.ts'
 import type { GitLimiters } from '../requests/git-limiters.ts'
 import type { GitResponse } from '../requests/git-request.ts'
 import { createMeasure, type Operation } from '../requests/operations.ts'
+import type { RecentPacks } from '../requests/recent-packs.ts'
 import { refMoved, toObjectsProblem, toUpdateProblem } from './refusals.ts'
 
 /** A request of the API that changes a repository whose access has been checked. */
@@ -60,6 +61,7 @@ type Dependencies = {
     'pushMaxBytes' | 'pushMaxRefs' | 'pushMemoryMaxBytes' | 'store' | 'gitStallSeconds'
   >
   faultPoint: FaultPoint
+  recentPacks: Pick<RecentPacks, 'add'>
   log: Log
   /** Called when an operation has ended. */
   onOperation: (operation: Operation) => void

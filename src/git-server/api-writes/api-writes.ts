@@ -16,6 +16,7 @@ import type { PushAuthority } from '../receive-pack/push.ts'
 import type { GitLimiters } from '../requests/git-limiters.ts'
 import { keysOf } from '../requests/git-request.ts'
 import type { Operation } from '../requests/operations.ts'
+import type { RecentPacks } from '../requests/recent-packs.ts'
 import { type ApiWrite, createPushFromApi } from './api-push.ts'
 import { createChangeRef } from './change-ref.ts'
 import { createCreateCommit } from './create-commit.ts'
@@ -34,6 +35,7 @@ type Dependencies = {
   settings: PlainSettings
   clock: Clock
   faultPoint: FaultPoint
+  recentPacks: Pick<RecentPacks, 'add'>
   log: Log
   /** The public base URL of the service. */
   baseUrl: () => string

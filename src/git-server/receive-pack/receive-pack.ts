@@ -18,6 +18,7 @@ import {
   type RequestOutcome,
   respondEmpty,
 } from '../requests/git-request.ts'
+import type { RecentPacks } from '../requests/recent-packs.ts'
 import { respond, type WatchedRequest, watchRequest } from '../requests/respond.ts'
 import { createPausablePermit, type PausablePermit } from './pausable-permit.ts'
 import type { Push, PushAuthority } from './push.ts'
@@ -49,6 +50,7 @@ type Dependencies = {
   settings: Pick<PlainSettings, 'pushMaxBytes' | 'pushMaxRefs' | 'pushMemoryMaxBytes' | 'store'>
   stallMs: number
   faultPoint: FaultPoint
+  recentPacks: Pick<RecentPacks, 'add'>
   log: Log
 }
 

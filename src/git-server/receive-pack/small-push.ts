@@ -14,13 +14,15 @@ import { moveRefHere } from '../../git/refs/move-ref-here.ts'
 import { moveRefs } from '../../git/refs/move-refs.ts'
 import type { Hold } from '../../repositories/repository-holds.ts'
 import type { RequestOutcome } from '../requests/git-request.ts'
+import type { RecentPacks } from '../requests/recent-packs.ts'
 import type { WatchedRequest } from '../requests/respond.ts'
 import type { Push, PushAuthority } from './push.ts'
 import { openQuarantine, withPushLimits } from './pushed-objects.ts'
 import { finishPush, notice } from './report-hold.ts'
-import { isProvenConnected } from './small-packs/proven-connected.ts'
+import { proveConnected } from './small-packs/proven-connected.ts'
 import { createQuarantine } from './small-packs/quarantine.ts'
 import type { AheadPush } from './small-packs/read-ahead.ts'
+import { toRecentPack } from './small-packs/to-recent-pack.ts'
 
 type Dependencies = {
   git: Git
@@ -29,6 +31,7 @@ type Dependencies = {
   pushes: Pick<PushAuthority, 'authorize' | 'finalize'>
   settings: Pick<PlainSettings, 'pushMemoryMaxBytes'>
   faultPoint: FaultPoint
+  recentPacks: Pick<RecentPacks, 'add'>
   log: Log
 }
 
@@ -47,10 +50,10 @@ type SmallPush = {
  * nothing changed, for any other push, and for one that git would refuse: receive-pack then says why.
  *
  * Measured: a push of a commit takes 26 instead of 42 ms of CPU time, and its response is 16 % faster. Without
- * this function, `isProvenConnected`, `createQuarantine`, `moveRefHere` and `takeSmallPack` go as well.
+ * this function, `proveConnected`, `createQuarantine`, `moveRefHere` and `takeSmallPack` go as well.
  */
 export function createSmallPushes(dependencies: Dependencies) {
-  const { git, pool, pushes, settings, faultPoint, log } = dependencies
+  const { git, pool, pushes, settings, faultPoint, recentPacks, log } = dependencies
   const limitedGit = withPushLimits(git, settings)
 
   /** Writes the pack into the quarantine; false when git refuses it. */
@@ -73,10 +76,8 @@ export function createSmallPushes(dependencies: Dependencies) {
     const scopedGit = await openQuarantine(limitedGit, { repository, quarantine: quarantine.path })
     if (!(await takePack(scopedGit, directory, pack, hold))) return undefined
     const objects = await readSmallPack(quarantine.path)
-    const isConnected =
-      (objects && (await isProvenConnected(objects, update, pool.of(directory)))) ||
-      (await isConnectedSince(scopedGit, directory, update))
-    if (!isConnected) return undefined
+    const reached = objects && (await proveConnected(objects, update, pool.of(directory)))
+    if (!reached && !(await isConnectedSince(scopedGit, directory, update))) return undefined
 
     signal.throwIfAborted()
     if (sendsAllFirst) for await (const _ of whole);
@@ -99,6 +100,8 @@ export function createSmallPushes(dependencies: Dependencies) {
       if (!isMoved) {
         await moveRefs(git, { directory, watch: hold.watch }, [{ ref, from: before, to: after }])
       }
+      const recent = reached && toRecentPack(update, pack, objects, reached)
+      if (recent) recentPacks.add(repository.id, recent)
     } catch (error) {
       if (!isAuthorized) {
         if (!(error instanceof Problem)) log.error({ err: error }, 'push authorization failed')

@@ -10,6 +10,7 @@ import { connectRpc, type Wire } from '../../rpc/rpc.ts'
 import { openHostKey } from '../../ssh/host-key.ts'
 import { createSshServer } from '../../ssh/ssh-server.ts'
 import { createGitEngine, type GitEngine } from '../git-engine.ts'
+import { createRecentPacks } from '../requests/recent-packs.ts'
 import { createGitOverSsh } from './git-over-ssh.ts'
 import { createSshRpcClient } from './rpc-client.ts'
 import type { SshRpcServer } from './rpc-server.ts'
@@ -75,6 +76,7 @@ export function createSshProgram(options: Options): { killAll: () => void } {
       log,
       onOperation: client.onOperation,
       onFetch: client.onFetch,
+      recentPacks: createRecentPacks(),
     })
     const gitOverSsh = createGitOverSsh({ engine, backend, settings, log })
     const hostKey = await openHostKey({

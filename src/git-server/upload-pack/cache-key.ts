@@ -29,6 +29,8 @@ export type FetchRequest = {
   isShallowClone: boolean
   /** What it wants, when the response is a pack of all that these objects reach, which may have deltas with offsets. */
   clones?: ReadonlySet<string>
+  /** What it wants, when that is one object beyond some that the client has; unless `isDone`, the response names one of these. */
+  follows?: { wanted: string; haves: ReadonlySet<string>; isDone: boolean }
 }
 
 // Longer requests are rare, and parsing one blocks the event loop.
@@ -70,6 +72,20 @@ function isClone(given: ReadonlySet<string>): boolean {
   return given.has('done') && given.has('ofs-delta') && given.isSubsetOf(cloneArguments)
 }
 
+const followArguments = new Set([...cloneArguments, 'have', 'include-tag'])
+
+function followed(
+  given: ReadonlySet<string>,
+  wants: ReadonlySet<string>,
+  haves: ReadonlySet<string>,
+): Pick<FetchRequest, 'follows'> {
+  const [wanted, ...others] = wants
+  const isPlain = given.isSubsetOf(followArguments)
+  const takesDeltas = given.has('thin-pack') && given.has('ofs-delta')
+  if (!wanted || others.length > 0 || haves.size === 0 || !isPlain || !takesDeltas) return {}
+  return { follows: { wanted, haves, isDone: given.has('done') } }
+}
+
 /**
  * Parses a `fetch` command of protocol version 2: https://git-scm.com/docs/protocol-v2. Undefined for one with unknown
  * arguments, or whose response depends on more than the command, the objects and the tags.
@@ -78,6 +94,7 @@ export function readFetchRequest(input: Buffer): FetchRequest | undefined {
   const kept: Buffer[] = []
   let part: 'capabilities' | 'arguments' = 'capabilities'
   const wants = new Set<string>()
+  const haves = new Set<string>()
   const given = new Set<string>()
   for (let at = 0, lines = 0; lines < maxLines; lines++) {
     const found = firstPacket(input.subarray(at))
@@ -94,6 +111,7 @@ export function readFetchRequest(input: Buffer): FetchRequest | undefined {
       const [, name = '', id = ''] = /^(\S+)(?: (\S+))?\n?$/.exec(line) ?? []
       if (part === 'arguments') given.add(name)
       if (name === 'want') wants.add(id)
+      if (name === 'have') haves.add(id)
     } else if (packet.kind === 'delimiter' && part === 'capabilities') {
       part = 'arguments'
     } else {
@@ -106,6 +124,7 @@ export function readFetchRequest(input: Buffer): FetchRequest | undefined {
         includesTags: given.has('include-tag'),
         isShallowClone: given.has('deepen') && !given.has('have') && !given.has('shallow'),
         ...(isClone(given) && { clones: wants }),
+        ...followed(given, wants, haves),
       }
     }
     kept.push(whole)

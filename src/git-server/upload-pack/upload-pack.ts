@@ -30,9 +30,11 @@ import {
   type Service,
 } from '../requests/git-request.ts'
 import type { FetchSource, Measure } from '../requests/operations.ts'
+import type { RecentPacks } from '../requests/recent-packs.ts'
 import {
   conclude,
   respond,
+  respondWithBytes,
   sinkOf,
   type WatchedRequest,
   watchRequest,
@@ -40,6 +42,7 @@ import {
 import { createAdvertiser } from './advertise-refs.ts'
 import { createCacheKeyOf, readFetchRequest } from './cache-key.ts'
 import type { CacheUsage } from './cache-store.ts'
+import { answerFromRecentPacks } from './recent-fetch.ts'
 import { createResponseCache } from './response-cache.ts'
 import { createStoredClones } from './stored-clones/stored-clones.ts'
 
@@ -72,6 +75,7 @@ type Dependencies = {
   log: Log
   measure: Measure
   onFetch: (source: FetchSource) => void
+  recentPacks: RecentPacks
 }
 
 // Git streams large files, so only trees and the files that `export-subst` expands take memory.
@@ -80,6 +84,7 @@ const archiveMemoryMaxBytes = 512 * 1024 * 1024
 export function createUploadPack(dependencies: Dependencies): UploadPack {
   const { git, via, limiters, freeSpace, settings, stallMs, clock, log, measure, onFetch } =
     dependencies
+  const { recentPacks } = dependencies
   const refCache = createRefCache({ git, maxBytes: settings.refsCacheBytes })
   const responseCache = createResponseCache({ settings, freeSpace, clock, onFetch })
   const cacheKeyOf = createCacheKeyOf()
@@ -99,6 +104,11 @@ export function createUploadPack(dependencies: Dependencies): UploadPack {
     const key = request && cacheKeyOf(repository, request)
     const sink = sinkOf(watched)
     const acquire = (until: AbortSignal) => limiters.fetch.acquire(keysOf(watched), until)
+    const recent = request && answerFromRecentPacks(recentPacks, repository.id, request)
+    if (recent) {
+      onFetch('packs')
+      return await respondWithBytes(watched, recent, stallMs)
+    }
     if (request?.clones) {
       const clone = { directory: repository.path, wants: request.clones, key: key?.id, signal }
       if (await storedClones.send({ ...clone, acquire: () => acquire(signal) }, sink)) return 0

@@ -11,7 +11,10 @@ import {
 } from '../../../../test/support/git.ts'
 import { type ObjectReader, ObjectTooLargeError } from '../../../git/objects/object-reader.ts'
 import { type PackedObject, readSmallPack } from '../../../git/objects/small-pack.ts'
-import { isProvenConnected } from './proven-connected.ts'
+import { proveConnected } from './proven-connected.ts'
+
+const isProvenConnected = async (...given: Parameters<typeof proveConnected>) =>
+  (await proveConnected(...given)) !== undefined
 
 /** Reads from the repository of a project; counts what is read. */
 function readerOf(project: Project) {

@@ -10,15 +10,17 @@ const maxReads = 20
 const readMaxBytes = 1024 * 1024
 
 /**
- * Whether a small pack, which builds on `before`, certainly has everything that its commits lead to and that `before` does
- * not: each entry of a new tree is in the pack, or in the tree at the same path of `before`. This is stricter than git's
- * check, which also accepts files that were moved from another folder, and needs another process.
+ * Proves that a small pack, which builds on `before`, has everything that its commits lead to and that `before` does not:
+ * each entry of a new tree is in the pack, or in the tree at the same path of `before`. This is stricter than git's check,
+ * which also accepts files that were moved from another folder, and needs another process. Returns the ids of objects that
+ * `before` certainly reaches, as far as they were seen; undefined when it is not proven.
  */
-export async function isProvenConnected(
+export async function proveConnected(
   objects: readonly PackedObject[],
   { before, after }: RefUpdate,
   reader: Pick<ObjectReader, 'read'>,
-): Promise<boolean> {
+): Promise<ReadonlySet<string> | undefined> {
+  const reached = new Set([before])
   const packed = new Map(objects.map((object) => [object.id, object]))
   const old = new Map<string, Awaited<ReturnType<ObjectReader['read']>>>()
   const checked = new Set<string>()
@@ -44,6 +46,8 @@ export async function isProvenConnected(
     const oldEntries = parseTree(oldTree, 'latin1')
     // The commit of a submodule is not there.
     const known = new Set(oldEntries.filter(({ mode }) => mode !== submoduleMode).map(keyOf))
+    if (oldId !== undefined) reached.add(oldId)
+    for (const { mode, id } of oldEntries) if (mode !== submoduleMode) reached.add(id)
     const oldFolders = new Map(oldEntries.filter(isFolder).map(({ name, id }) => [name, id]))
     for (const entry of parseTree(tree.content, 'latin1')) {
       if (entry.mode === submoduleMode || known.has(keyOf(entry))) continue
@@ -56,19 +60,19 @@ export async function isProvenConnected(
   }
 
   const base = await read(before, 'commit')
-  if (!base) return false
+  if (!base) return undefined
   const baseTree = headOf(base).tree
   const waiting = [after]
   for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {
     if (id === before || checked.has(id)) continue
     checked.add(id)
     const commit = packed.get(id)
-    if (commit?.type !== 'commit') return false
+    if (commit?.type !== 'commit') return undefined
     const { tree, parents } = headOf(commit.content)
-    if (!(await isComplete(tree, baseTree))) return false
+    if (!(await isComplete(tree, baseTree))) return undefined
     waiting.push(...parents)
   }
-  return true
+  return reached
 }
 
 function isFolder({ mode }: TreeEntry): boolean {

@@ -15,15 +15,6 @@ const headerBytes = 12
 export const checksumBytes = 20
 const hashedAtOnce = 512 * 1024
 
-/** The header of a pack: gitformat-pack(5). */
-export function packHeader(objects: number): Buffer {
-  const header = Buffer.alloc(headerBytes)
-  header.write('PACK', 'latin1')
-  header.writeUInt32BE(2, 4)
-  header.writeUInt32BE(objects, 8)
-  return header
-}
-
 /** Opens packs of a repository; undefined when one of them is gone or has another size. */
 export async function openPacks(
   directory: string,

@@ -1,0 +1,29 @@
+import { createHash } from 'node:crypto'
+import type { PackedObject } from '../../../git/objects/small-pack.ts'
+import type { RefUpdate } from '../../../git/refs/refs.ts'
+import type { RecentPack } from '../../requests/recent-packs.ts'
+
+const headerBytes = 12
+const checksumBytes = 20
+
+/**
+ * The pack of a push, for clients that have the old value of its branch. `objects` are those of the pack that git has
+ * completed: the bases of deltas that were not pushed come last. Undefined when such a base may not be in what the old value
+ * reaches, or more than the pack was read.
+ */
+export function toRecentPack(
+  { before, after }: Pick<RefUpdate, 'before' | 'after'>,
+  pack: Buffer,
+  objects: readonly PackedObject[],
+  reached: ReadonlySet<string>,
+): RecentPack | undefined {
+  const content = pack.subarray(0, -checksumBytes)
+  const isWhole = createHash('sha1').update(content).digest().equals(pack.subarray(-checksumBytes))
+  const count = pack.readUInt32BE(8)
+  const bases = objects.slice(count)
+  if (!isWhole || !bases.every(({ id }) => reached.has(id))) return undefined
+  const ids = new Set(objects.slice(0, count).map(({ id }) => id))
+  if (ids.size !== count) return undefined
+  // A copy: the pack is a part of the buffer of a request.
+  return { before, after, entries: Buffer.from(content.subarray(headerBytes)), ids }
+}

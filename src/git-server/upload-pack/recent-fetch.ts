@@ -1,0 +1,38 @@
+import { createHash } from 'node:crypto'
+import { packHeader } from '../../git/objects/pack-header.ts'
+import { flushPacket, packet, packetMaxBytes } from '../../git/protocol/pkt-line.ts'
+import type { RecentPacks } from '../requests/recent-packs.ts'
+import type { FetchRequest } from './cache-key.ts'
+
+const delimiter = Buffer.from('0001')
+const packBand = Buffer.of(1)
+// The length of a packet and its band precede the bytes of the pack.
+const bodyMaxBytes = packetMaxBytes - 5
+
+/**
+ * The response to a fetch by a client that has what a recent push built on: the pack that was pushed, without a git
+ * process. Undefined for any other fetch. See https://git-scm.com/docs/protocol-v2
+ *
+ * Tags of the new commits are left out; a client that follows tags requests these itself, as with any server that does not
+ * know `include-tag`.
+ */
+export function answerFromRecentPacks(
+  recentPacks: RecentPacks,
+  repositoryId: string,
+  { follows }: FetchRequest,
+): Buffer[] | undefined {
+  if (!follows) return undefined
+  const found = recentPacks.find(repositoryId, follows.wanted, follows.haves)
+  if (!found) return undefined
+  const { common, packs } = found
+  const objects = packs.reduce((sum, { ids }) => sum + ids.size, 0)
+  const content = Buffer.concat([packHeader(objects), ...packs.map(({ entries }) => entries)])
+  const pack = Buffer.concat([content, createHash('sha1').update(content).digest()])
+  const pieces = follows.isDone
+    ? []
+    : [packet('acknowledgments\n'), packet(`ACK ${common}\n`), packet('ready\n'), delimiter]
+  pieces.push(packet('packfile\n'))
+  for (let at = 0; at < pack.length; at += bodyMaxBytes)
+    pieces.push(packet(Buffer.concat([packBand, pack.subarray(at, at + bodyMaxBytes)])))
+  return [...pieces, flushPacket]
+}
