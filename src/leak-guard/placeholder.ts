@@ -2,13 +2,17 @@ const shortestRun = 6
 const shortestKeyRun = 16
 const fewestKeyCharacters = 16
 const fewestCharacters = 8
-const words =
-  /example|placeholder|redacted|changeme|insert[_-]|your[_-]|xxxxx|01234567|12345678|abcdefgh/i
+const words = /example|placeholder|redacted|changeme|xxxxx|01234567|12345678|abcdefgh/i
+// So short that random characters may have them, hence at the start of a word only.
+const shortWords = /(?<![0-9A-Za-z])(?:[Ii]nsert|INSERT|[Yy]our|YOUR)[_-]/
 
 /** Whether a value that has the form of a credential stands for one: an example, dots, the same character repeated. */
 export function isPlaceholder(value: string): boolean {
   return (
-    words.test(value) || new Set(value).size < fewestCharacters || longestRun(value) >= shortestRun
+    words.test(value) ||
+    shortWords.test(value) ||
+    new Set(value).size < fewestCharacters ||
+    longestRun(value) >= shortestRun
   )
 }
 

@@ -51,6 +51,13 @@ for (const kind of kinds) {
   })
 }
 
+test('random characters that spell a short word of placeholders are a credential', () => {
+  const random =
+    'tEFG0ZoteHOyGDwm4w-lywtZz8nCwEYTC_a-J6ao5LP7Ahy_DdyWbK-56lo0TjCBmwe7p1YnyouR_guxRX9waVF5qI16LQG'
+  assert.deepEqual(kindsIn(`hvs.${random}`), ['HashiCorp Vault token'])
+  assert.deepEqual(kindsIn(`hvs.your_${random}`), [])
+})
+
 test('a token with a wrong checksum is none', () => {
   for (const kind of ['svc token', 'GitHub token', 'npm token']) {
     const sample = make(kind)

@@ -1,5 +1,6 @@
 import { generateKeyPairSync, randomBytes, randomInt } from 'node:crypto'
 import { checksum, newTokenString } from '../../src/base/token-string.ts'
+import { isPlaceholder } from '../../src/leak-guard/placeholder.ts'
 
 const digits = '0123456789'
 const upper = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ'
@@ -51,7 +52,7 @@ export function newPuttyKey(encryption = 'none'): string {
 }
 
 /** A random credential in the form of each kind, by its kind. They are no one's, and are made when they are needed. */
-export const newCredentials: Record<string, () => string> = {
+export const newCredentials: Record<string, () => string> = withoutPlaceholders({
   'svc token': newTokenString,
   'private key': newPem,
   'encrypted private key': () => newPem('secret'),
@@ -84,4 +85,14 @@ export const newCredentials: Record<string, () => string> = {
   'HashiCorp Vault token': () => `hvs.${pick(`${base62}-_`, 95)}`,
   'Linear API key': () => `lin_api_${pick(base62, 40)}`,
   'Databricks token': () => `dapi${randomBytes(16).toString('hex')}`,
+})
+
+/** Makes each once more when it looks like a placeholder by chance. */
+function withoutPlaceholders(makers: Record<string, () => string>): Record<string, () => string> {
+  const again = (make: () => string) => () => {
+    let made = make()
+    for (let tries = 0; tries < 9 && isPlaceholder(made); tries++) made = make()
+    return made
+  }
+  return Object.fromEntries(Object.entries(makers).map(([kind, make]) => [kind, again(make)]))
 }
