@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { PassThrough, Writable } from 'node:stream'
 import { finished } from 'node:stream/promises'
 import { test } from 'node:test'
+import { until } from '../../../../test/support/condition.ts'
 import { parseAnswer } from '../../../../test/support/fetch-site.ts'
 import { temporaryFolder } from '../../../../test/support/git.ts'
 import { createRandom } from '../../../../test/support/random.ts'
@@ -86,4 +87,26 @@ test('a file that ends early ends the response', async () => {
   }
   const parts = [{ file, start: 0, length: 10 }]
   await assert.rejects(sendPack(parts, Promise.resolve(Buffer.alloc(20)), sink), /truncated/)
+})
+
+test('many clients that do not read cost little memory each', async () => {
+  await using folder = await temporaryFolder()
+  const content = bytesOf(2e6)
+  await writeFile(join(folder.path, 'file'), content)
+  await using file = await open(join(folder.path, 'file'))
+  const parts = [{ file, start: 0, length: content.length }]
+  const clients = 200
+  const stop = new AbortController()
+  const before = process.memoryUsage().arrayBuffers
+  const outputs = Array.from({ length: clients }, () => new PassThrough())
+  const sent = outputs.map((output) => {
+    const sink = { output, signal: stop.signal, onBegin() {}, onProgress() {} }
+    return sendPack(parts, Promise.resolve(Buffer.alloc(20)), sink)
+  })
+  await until('all wait', () => outputs.every((output) => output.writableNeedDrain))
+  const used = process.memoryUsage().arrayBuffers - before
+  assert.ok(used / clients < 400_000, `${used / clients} bytes for each`)
+  stop.abort()
+  const results = await Promise.allSettled(sent)
+  assert.ok(results.every(({ status }) => status === 'rejected'))
 })

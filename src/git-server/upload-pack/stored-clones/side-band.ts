@@ -9,9 +9,12 @@ type Packets = { bytes: Buffer; bodyBytes: number; done: () => void }
 const headBytes = 5
 const bodyMaxBytes = packetMaxBytes - headBytes
 const packBand = 1
-const packetsAtOnce = 8
+// Slow readers keep their buffers: a megabyte each. Beyond this number of responses at a time, each has little.
+const maxFastResponses = 32
+const packetsAtOnce = { few: 1, many: 8 }
 const maxSpareBuffers = 8
 const spareBuffers: Buffer[] = []
+let responses = 0
 const packfile = packet('packfile\n')
 
 /**
@@ -24,6 +27,7 @@ export async function sendPack(
   { output, signal, onBegin, onProgress }: ResponseSink,
 ): Promise<void> {
   const size = sizeOf(parts)
+  using _counted = countResponse()
   using draining = watchDrain(output, signal)
   onBegin(responseBytes(size))
   output.write(packfile)
@@ -43,6 +47,15 @@ export async function sendPack(
   output.write(Buffer.concat([headOf(checksumBytes), await checksum, flushPacket]))
 }
 
+function countResponse(): Disposable {
+  responses += 1
+  return {
+    [Symbol.dispose]() {
+      responses -= 1
+    },
+  }
+}
+
 function responseBytes(packBytes: number): number {
   const packets = Math.ceil(packBytes / bodyMaxBytes)
   const end = headBytes + checksumBytes + flushPacket.length
@@ -56,11 +69,14 @@ function headOf(bodyBytes: number): Buffer {
 
 /** Reads the next bytes of a pack as packets: straight to their places in a buffer. */
 async function readPackets(parts: readonly Part[], from: number, size: number): Promise<Packets> {
-  const buffer = spareBuffers.pop() ?? Buffer.allocUnsafeSlow(packetsAtOnce * packetMaxBytes)
+  const isFast = responses <= maxFastResponses
+  const packets = isFast ? packetsAtOnce.many : packetsAtOnce.few
+  const spare = isFast ? spareBuffers.pop() : undefined
+  const buffer = spare ?? Buffer.allocUnsafeSlow(packets * packetMaxBytes)
   const bodies: Buffer[] = []
   let at = from
   let end = 0
-  for (; at < size && bodies.length < packetsAtOnce; ) {
+  for (; at < size && bodies.length < packets; ) {
     const length = Math.min(bodyMaxBytes, size - at)
     const start = end + headOf(length).copy(buffer, end)
     end = start + length
@@ -68,6 +84,7 @@ async function readPackets(parts: readonly Part[], from: number, size: number): 
     at += length
   }
   await readParts(parts, from, bodies)
-  const done = () => void (spareBuffers.length < maxSpareBuffers && spareBuffers.push(buffer))
+  const isKept = () => isFast && spareBuffers.length < maxSpareBuffers
+  const done = () => void (isKept() && spareBuffers.push(buffer))
   return { bytes: buffer.subarray(0, end), bodyBytes: at - from, done }
 }
