@@ -50,6 +50,31 @@ export async function measureFetch(
   return medians
 }
 
+/** Fetches a commit that was pushed just before, in each round another: `steps` has one more than there are rounds. */
+export async function measureFetchOfCommit(
+  { git, folder }: Workspace,
+  addresses: Addresses,
+  { history, steps, rounds, seconds }: Pick<Fixtures, 'history' | 'steps'> & Effort,
+): Promise<Medians> {
+  const copyOf = (server: string) => join(folder, `follower-of-${server}`)
+  for (const [server, address] of Object.entries(addresses))
+    await git(['clone', '--quiet', '--mirror', address, copyOf(server)])
+  const fetch = (address: string, server: string) => async (round: number) => {
+    const update = `${steps[round]}:refs/heads/followed`
+    await git(['-C', history.path, 'push', '--quiet', address, update])
+    return (await git(['-C', copyOf(server), 'fetch', '--quiet'])).elapsedMs
+  }
+  const medians = await compare('fetch of a commit', mapServers(addresses, fetch), {
+    rounds,
+    seconds,
+  })
+  for (const server of Object.keys(addresses)) {
+    await git(['-C', copyOf(server), 'fsck'])
+    await rm(copyOf(server), { recursive: true })
+  }
+  return medians
+}
+
 export function measureClone(
   { git, folder }: Workspace,
   addresses: Addresses,

@@ -4,6 +4,7 @@ import {
   measureBigPush,
   measureClone,
   measureFetch,
+  measureFetchOfCommit,
   measureListing,
   measureSmallPush,
   publish,
@@ -64,6 +65,7 @@ export async function measureHttp(
   const bigPush = { ...fixtures, ...upTo(effort.bigPushes) }
   const listing = await measureListing(workspace, readAddresses, upTo(effort.listings))
   const fetch = await measureFetch(workspace, readAddresses, upTo(effort.fetches))
+  const follow = await measureFetchOfCommit(workspace, addresses, smallPush)
   const clone = await measureClone(workspace, readAddresses, upTo(effort.clones))
   const push = await measureSmallPush(workspace, addresses, smallPush)
   const pushToManyRefs = await measureSmallPush(workspace, addressesOfManyRefs, smallPush)
@@ -74,6 +76,7 @@ export async function measureHttp(
     besideLimit('http: ls-remote, beside a static reply', listing),
     timeRow('http: fetch without changes', fetch),
     besideLimit('http: fetch without changes, beside a static reply', fetch),
+    timeRow('http: fetch of a commit', follow),
     timeRow('http: clone', clone),
     timeRow('http: push of a commit', push),
     timeRow('http: push of a commit to 100,000 refs', pushToManyRefs),

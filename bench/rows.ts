@@ -69,6 +69,7 @@ export const limits = {
     bound: atMost(1.5, 'limit'),
     target: atMost(1.1, 'limit'),
   },
+  'http: fetch of a commit': { bound: atMost(1.2), target: atMost(0.75) },
   'http: clone': { bound: atMost(1.4), target: atMost(1.1) },
   'http: push of a commit': { bound: atMost(1.75), target: atMost(0.77) },
   'http: push of a commit to 100,000 refs': { bound: atMost(1), target: atMost(0.5) },
