@@ -35,6 +35,9 @@ export async function readClonePacks(directory: string): Promise<readonly CloneP
   const before = known.get(path, fingerprint)
   if (before) return before
   const recorded = parse(await readFile(path, 'utf8').catch(absentAs('')))
+  // Concurrent readers get the same array: what was made for another one is made again.
+  const meanwhile = known.get(path, fingerprint)
+  if (meanwhile) return meanwhile
   known.set(path, fingerprint, recorded)
   return recorded
 }
