@@ -163,14 +163,15 @@ export const settings = {
   maxConcurrentFetches: {
     variable: 'SVC_FETCHES_AT_ONCE',
     description:
-      'Maximum number of concurrent fetches and clones, at most three quarters of them for one user or repository. Default: 4 per core.',
+      'Maximum number of concurrent fetches and clones that git packs, at most three quarters of them for one user or repository; stored responses do not count. Default: 4 per core.',
     accepts: 'a whole number from 1 to 10000',
     fallback: '',
     parse: wholeNumber(1, 10_000),
   } satisfies Setting<number>,
   maxConcurrentFetchesPerRepository: {
     variable: 'SVC_REPOSITORY_FETCHES_AT_ONCE',
-    description: 'Maximum number of concurrent fetches and clones per user and per repository.',
+    description:
+      'Maximum number of concurrent fetches and clones that git packs, per user and per repository.',
     accepts: 'a whole number from 1 to 10000',
     fallback: '20',
     parse: wholeNumber(1, 10_000),
