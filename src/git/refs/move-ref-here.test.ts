@@ -59,6 +59,18 @@ test('a ref with another value, a symbolic one, and one with a log are left to g
   await site.git('update-ref', ref, second, first)
 })
 
+test('a packed ref with a folder in place of its file is left to git, which removes the folder', async () => {
+  await using site = await createRepository()
+  const { path, first, second } = site
+  await site.git('pack-refs', '--all')
+  // As git leaves it when it refuses to create `refs/heads/main/new`.
+  await mkdir(join(path, ref))
+  assert.equal(await moveRefHere(path, { ref, from: first, to: second }), false)
+  assert.equal(await site.value(), first)
+  await site.git('update-ref', ref, second, first)
+  assert.equal(await site.value(), second)
+})
+
 test('a ref that is locked is left alone, and so is its lock', async () => {
   await using site = await createRepository()
   const { path, first, second } = site

@@ -6,7 +6,7 @@ import { readRefs } from './refs.ts'
 /**
  * Moves a ref that exists as git does, without a git process: under its lock file, which is synced and becomes the ref.
  * Returns false, with nothing changed, where git has to decide: the lock is taken, or the ref has another value, is
- * symbolic, or has a reflog.
+ * symbolic, has a reflog, or is packed and has a folder in place of its file.
  */
 export async function moveRefHere(
   directory: string,
@@ -21,9 +21,8 @@ export async function moveRefHere(
     if ((await readValue(directory, ref)) !== from || (await hasLog(directory, ref))) return false
     await file.writeFile(`${to}\n`)
     await file.sync()
-    await rename(lock, path)
-    isMoved = true
-    return true
+    isMoved = await rename(lock, path).then(() => true, absentAs(false))
+    return isMoved
   } finally {
     await file.close()
     if (!isMoved) await rm(lock, { force: true })
