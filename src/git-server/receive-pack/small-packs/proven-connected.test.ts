@@ -147,3 +147,46 @@ test('the commit of a submodule does not stand for a file', async () => {
   assert.equal(await proven('160000'), true)
   assert.equal(await proven('100644'), false)
 })
+
+test('a commit whose ids have capital letters is left to git', async () => {
+  await using project = await createProject()
+  const before = await project.git('rev-parse', 'HEAD')
+  const tree = await project.git('rev-parse', 'HEAD^{tree}')
+  const { reader } = readerOf(project)
+  const proven = (parent: string) => {
+    const after = 'b'.repeat(40)
+    const content = Buffer.from(`tree ${tree}\nparent ${before}\nparent ${parent}\nauthor Ada`)
+    const objects: PackedObject[] = [{ id: after, type: 'commit', content }]
+    return isProvenConnected(objects, { ref: '', before, after }, reader)
+  }
+  assert.equal(await proven(before), true)
+  assert.equal(await proven('A'.repeat(40)), false)
+})
+
+test('commits that would have a large old tree parsed again and again are left to git', async () => {
+  const idOf = (number: number) => number.toString(16).padStart(40, '0')
+  const treeOf = (length: number) =>
+    Buffer.concat(
+      Array.from({ length }, (_, number) =>
+        Buffer.from(`100644 ${idOf(number)}\0${'x'.repeat(20)}`),
+      ),
+    )
+  const proven = (count: number, oldLength: number) => {
+    const commitOf = (tree: number, parent: number) =>
+      Buffer.from(`tree ${idOf(tree)}\nparent ${idOf(parent)}\nauthor Ada`)
+    const base = new Map([
+      [idOf(0), { id: idOf(0), type: 'commit', content: commitOf(1, 0) }],
+      [idOf(1), { id: idOf(1), type: 'tree', content: treeOf(oldLength) }],
+    ])
+    const commits = Array.from({ length: count }, (_, index) => index * 2 + 2)
+    const objects = commits.flatMap((id): PackedObject[] => [
+      { id: idOf(id), type: 'commit', content: commitOf(id + 1, id === 2 ? 0 : id - 2) },
+      { id: idOf(id + 1), type: 'tree', content: treeOf(1) },
+    ])
+    const update = { ref: '', before: idOf(0), after: idOf(count * 2) }
+    return isProvenConnected(objects, update, { read: async (id) => base.get(id) })
+  }
+  assert.equal(await proven(50, 100), true)
+  assert.equal(await proven(1, 10_000), true)
+  assert.equal(await proven(50, 10_000), false)
+})

@@ -7,7 +7,8 @@ const submoduleMode = '160000'
 // A commit changes a few folders. Beyond these, git checks as fast.
 const maxTrees = 200
 const maxReads = 20
-const readMaxBytes = 1024 * 1024
+// Parsing blocks the event loop. A tree counts each time that it is parsed.
+const treesMaxBytes = 2 * 1024 * 1024
 
 /**
  * Proves that a small pack, which builds on `before`, has everything that its commits lead to and that `before` does not:
@@ -24,12 +25,13 @@ export async function proveConnected(
   const packed = new Map(objects.map((object) => [object.id, object]))
   const old = new Map<string, Awaited<ReturnType<ObjectReader['read']>>>()
   const checked = new Set<string>()
+  let bytes = 0
 
   async function read(id: string, type: 'commit' | 'tree'): Promise<Buffer | undefined> {
     if (!packed.has(id) && !old.has(id)) {
       if (old.size === maxReads) return undefined
       // What is too large, or cannot be read, proves nothing.
-      old.set(id, await reader.read(id, readMaxBytes).catch(() => undefined))
+      old.set(id, await reader.read(id, treesMaxBytes - bytes).catch(() => undefined))
     }
     const object = packed.get(id) ?? old.get(id)
     return object?.type === type ? object.content : undefined
@@ -42,7 +44,8 @@ export async function proveConnected(
     const tree = packed.get(treeId)
     if (tree?.type !== 'tree' || checked.size > maxTrees) return false
     const oldTree = oldId === undefined ? Buffer.alloc(0) : await read(oldId, 'tree')
-    if (!oldTree) return false
+    bytes += tree.content.length + (oldTree?.length ?? 0)
+    if (!oldTree || bytes > treesMaxBytes) return false
     const oldEntries = parseTree(oldTree, 'latin1')
     // The commit of a submodule is not there.
     const known = new Set(oldEntries.filter(({ mode }) => mode !== submoduleMode).map(keyOf))
@@ -83,8 +86,9 @@ function keyOf(entry: TreeEntry): string {
   return `${isFolder(entry)} ${entry.id}`
 }
 
+// Git also reads ids in capitals. Such a commit has no tree here, so that it is left to git.
 function headOf(commit: Buffer): { tree: string; parents: string[] } {
   const [, tree = '', lines = ''] =
-    /^tree ([0-9a-f]{40})\n((?:parent [0-9a-f]{40}\n)*)/.exec(commit.toString('latin1')) ?? []
+    /^tree ([0-9a-f]{40})\n((?:parent [0-9a-f]{40}\n)*)author/.exec(commit.toString('latin1')) ?? []
   return { tree, parents: [...lines.matchAll(/[0-9a-f]{40}/g)].map(([id]) => id) }
 }
