@@ -1,16 +1,18 @@
 import assert from 'node:assert/strict'
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { test } from 'node:test'
 import { findProgram } from '../../src/base/find-program.ts'
+import { flushPacket, packet } from '../../src/git/protocol/pkt-line.ts'
 import { until } from '../support/condition.ts'
 import { createPrograms } from '../support/doctor.ts'
-import { createProject, git, temporaryFolder } from '../support/git.ts'
+import { createProject, git, type Project, spawnGit, temporaryFolder } from '../support/git.ts'
 import { writeBranch, writeObject, writeTree } from '../support/hostile-objects.ts'
 import { untilTidy } from '../support/leftovers.ts'
 import { without } from '../support/programs.ts'
 import { openPushRecords } from '../support/push-records.ts'
-import { launcher, startService } from '../support/service.ts'
+import { gitHeaders } from '../support/raw-git.ts'
+import { launcher, type Service, startService } from '../support/service.ts'
 import { startSshSite } from '../support/ssh-site.ts'
 
 const main = 'refs/heads/main'
@@ -114,13 +116,56 @@ test('a branch that another process has locked stays as it is, and the push fail
   const lock = join(site.directory, `${main}.lock`)
   await writeFile(lock, '')
   const pushing = project.git('push', site.remote, `HEAD:${main}`)
-  await assert.rejects(pushing, /main \(failed to update ref\)/)
+  await assert.rejects(pushing, ({ stderr }) => {
+    assert.match(stderr, /remote: error: cannot lock ref 'refs\/heads\/main': .*File exists/)
+    assert.match(stderr, /main \(failed to update ref\)/)
+    assert.ok(!stderr.includes(site.directory), stderr)
+    return true
+  })
   assert.equal(await site.git('rev-parse', main), before)
   using records = openPushRecords(site.service.dataDir)
   assert.deepEqual(records.unfinished(), [])
   await rm(lock)
   await project.git('push', '--quiet', site.remote, `HEAD:${main}`)
   assert.equal((await site.service.admin.get('/repos/site/pushes')).body.length, 2)
+})
+
+test('what git refuses or remarks on is left to git', async () => {
+  await using site = await startSite()
+  await using project = await createProject()
+  const first = await project.git('rev-parse', 'HEAD')
+  await project.git('push', '--quiet', site.remote, `HEAD:${main}`)
+  const second = await project.commit('second.txt')
+  const push = async (options: RawPush) => {
+    const response = await pushRaw(site, project, options)
+    assert.ok((await site.started()).includes('receive-pack'), JSON.stringify(options))
+    return response
+  }
+  const update = { before: first, after: second }
+  await site.started()
+  const sha256 = 'report-status side-band-64k object-format=sha256'
+  assert.match(await push({ ...update, capabilities: sha256 }), /does not follow/)
+  assert.match(await push({ ...update, shallow: [second] }), /shallow update not allowed/)
+  const none = { ...update, ref: 'refs/heads/none' }
+  assert.match(await push(none), /cannot lock ref 'refs\/heads\/none'.*failed to update ref/s)
+  assert.match(await push({ before: first, after: first }), /ok refs\/heads\/main/)
+  assert.equal(await site.git('rev-parse', main), first)
+
+  const bare = join(project.path, '.git')
+  const blob = await project.git('rev-parse', 'HEAD:second.txt')
+  const tree = await writeTree(bare, [{ mode: '100664', name: 'second.txt', id: blob }])
+  const text = (await project.git('cat-file', 'commit', second)).replace(/^tree .*/, `tree ${tree}`)
+  const after = await writeObject(bare, 'commit', `${text}\n`)
+  assert.match(await push({ before: first, after }), /badFilemode.*ok refs\/heads\/main/s)
+  assert.equal(await site.git('rev-parse', main), after)
+  await site.git('fsck', '--full')
+  await untilTidy(site.service.dataDir)
+
+  await project.git('reset', '--quiet', '--hard', after)
+  const third = await project.commit('third.txt')
+  await rename(join(site.directory, 'objects'), join(site.directory, 'lost'))
+  await push({ before: after, after: third })
+  assert.ok(!site.service.log().includes('"level":"error"'), site.service.log())
 })
 
 test('objects and the intended update are on disk before the ref moves', {
@@ -155,6 +200,39 @@ test('objects and the intended update are on disk before the ref moves', {
     ...['sync main.lock', 'rename main.lock'],
   ])
 })
+
+type RawPush = {
+  before: string
+  after: string
+  ref?: string
+  capabilities?: string
+  shallow?: string[]
+}
+
+/** Pushes as a client could that is not git; the response. */
+async function pushRaw(
+  { service }: { service: Service },
+  project: Project,
+  { before, after, ref = main, capabilities, shallow = [] }: RawPush,
+): Promise<string> {
+  const packing = spawnGit(project.path, ['pack-objects', '--revs', '--thin', '--stdout', '-q'])
+  packing.stdin.end(`${after}\n^${before}\n`)
+  const body = Buffer.concat([
+    ...shallow.map((id) => packet(`shallow ${id}\n`)),
+    packet(`${before} ${after} ${ref}\0 ${capabilities ?? 'report-status side-band-64k'}`),
+    flushPacket,
+    ...(await packing.stdout.toArray()),
+  ])
+  const response = await fetch(`${service.url}/repos/site.git/git-receive-pack`, {
+    method: 'POST',
+    body,
+    headers: { ...gitHeaders('git-receive-pack', service.adminToken, body.length) } as Record<
+      string,
+      string
+    >,
+  })
+  return await response.text()
+}
 
 /** The syncs and renames of a trace, in the order in which they ended, without the checksums of packs. */
 function stepsIn(trace: string): string[] {

@@ -12,6 +12,7 @@ import { reportOf } from '../../git/protocol/report-status.ts'
 import { isConnectedSince } from '../../git/refs/connectivity.ts'
 import { moveRefHere } from '../../git/refs/move-ref-here.ts'
 import { moveRefs } from '../../git/refs/move-refs.ts'
+import { type RefUpdate, readRefs } from '../../git/refs/refs.ts'
 import type { Hold } from '../../repositories/repository-holds.ts'
 import type { RequestOutcome } from '../requests/git-request.ts'
 import type { RecentPacks } from '../requests/recent-packs.ts'
@@ -47,7 +48,7 @@ type SmallPush = {
  * Serves a push of a few commits onto a branch in place of `git receive-pack`. Git still checks the objects and writes
  * their pack (`git index-pack`), in a quarantine; the rest of what receive-pack does, with three more processes, takes
  * place here: the connectivity check, the authorization in place of the hook, the move of the ref. Returns undefined, with
- * nothing changed, for any other push, and for one that git would refuse: receive-pack then says why.
+ * nothing changed, for any other push, and for one that git would refuse or remark on: receive-pack then says why.
  *
  * Measured: a push of a commit takes 26 instead of 42 ms of CPU time, and its response is 16 % faster. Without
  * this function, `proveConnected`, `createQuarantine`, `moveRefHere` and `takeSmallPack` go as well.
@@ -56,23 +57,27 @@ export function createSmallPushes(dependencies: Dependencies) {
   const { git, pool, pushes, settings, faultPoint, recentPacks, log } = dependencies
   const limitedGit = withPushLimits(git, settings)
 
-  /** Writes the pack into the quarantine; false when git refuses it. */
+  /** Writes the pack into the quarantine; false when git refuses it, or warns about an object. */
   async function takePack(scopedGit: Git, directory: string, pack: Buffer, hold: Hold) {
     await using child = await scopedGit.start(gitCommands.takeSmallPack(directory))
     hold.watch(child.ended)
     child.stdin.end(pack)
     child.stdout.resume()
-    return (await child.ended).exitCode === 0
+    const { exitCode, errorOutput } = await child.ended
+    return exitCode === 0 && errorOutput === ''
   }
 
   return async (given: SmallPush): Promise<RequestOutcome | undefined> => {
     const { watched, request, push, ahead, hold } = given
     const { read, isFastForward, whole } = ahead
-    if (!read || !isFastForward || !readsReport(request)) return undefined
-    const { update, pack } = read
     const { repository, response, sendsAllFirst, signal } = watched
     const { path: directory } = repository
-    await using quarantine = await createQuarantine(directory)
+    if (!read || !isFastForward || !isUsual(request)) return undefined
+    if (!(await isPossible(directory, read.update))) return undefined
+    const { update, pack } = read
+    await using quarantine = await createQuarantine(directory).catch(() => undefined)
+    // Git says whether the repository is damaged, deleted, or without space.
+    if (!quarantine) return undefined
     const scopedGit = await openQuarantine(limitedGit, { repository, quarantine: quarantine.path })
     if (!(await takePack(scopedGit, directory, pack, hold))) return undefined
     const objects = await readSmallPack(quarantine.path)
@@ -108,6 +113,7 @@ export function createSmallPushes(dependencies: Dependencies) {
         lines.push(...toProblem(error).message.split('\n'))
         refusal = 'pre-receive hook declined'
       } else {
+        if (error instanceof GitError) lines.push(reasonIn(error, directory))
         if (!(error instanceof GitError && error.isRefusal))
           log.error({ err: error, pushId: push.id }, 'push not completed')
         refusal = push.isAtomic ? 'atomic transaction failed' : 'failed to update ref'
@@ -123,7 +129,25 @@ export function createSmallPushes(dependencies: Dependencies) {
   }
 }
 
-function readsReport({ capabilities }: PushRequest): boolean {
+/** The message of git about a ref, as receive-pack words it; the advice that may follow is for users of the server. */
+function reasonIn({ errorOutput }: GitError, directory: string): string {
+  const [message = ''] = errorOutput.replaceAll(`${directory}/`, './').split('\n')
+  return message.replace(/^fatal:/, 'error:')
+}
+
+/** Whether a client reads a report in bands, and has whole histories of SHA-1 objects. */
+function isUsual({ capabilities, isShallow }: PushRequest): boolean {
   const isReporting = ['report-status', 'report-status-v2'].some((name) => capabilities.has(name))
-  return isReporting && capabilities.has('side-band-64k')
+  const formats = [...capabilities].filter((name) => name.startsWith('object-format='))
+  return (
+    isReporting &&
+    capabilities.has('side-band-64k') &&
+    !isShallow &&
+    formats.every((format) => format === 'object-format=sha1')
+  )
+}
+
+/** Whether the ref can move now; git explains why it cannot. */
+async function isPossible(directory: string, { ref, before, after }: RefUpdate): Promise<boolean> {
+  return before !== after && (await readRefs(directory, [ref])).get(ref) === before
 }

@@ -72,11 +72,14 @@ export class GitError extends Error {
   readonly code: string | undefined
   /** Whether git rejected the operation; otherwise it was killed, or hit a system error or limit. */
   readonly isRefusal: boolean
+  /** What git wrote to its standard error. */
+  readonly errorOutput: string
 
   constructor(command: string, { exitCode, errorOutput, exceeded }: Ended) {
     super(`git ${command} ended with ${exitCode ?? 'a signal'}: ${errorOutput.trim()}`, {
       cause: exceeded,
     })
+    this.errorOutput = errorOutput.trim()
     this.code = codeOf(errorOutput)
     this.isRefusal = exitCode !== null && this.code === undefined && !exceeded
   }

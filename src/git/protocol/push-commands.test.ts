@@ -43,6 +43,12 @@ test('options are parsed at all chunk boundaries, and the pack begins after them
   )
 })
 
+test('a push from a shallow repository is known', async () => {
+  const first = [command('refs/heads/a', 'report-status'), flushPacket, pack]
+  assert.equal((await read(...first)).isShallow, false)
+  assert.equal((await read(packet(`shallow ${ones}\n`), ...first)).isShallow, true)
+})
+
 test('options are expected only where git expects them', async () => {
   const options = [packet('x\n'), flushPacket]
   for (const capabilities of ['push-options', 'a push-options=1 b', 'a\tpush-options']) {

@@ -11,6 +11,8 @@ export type PushRequest = {
   capabilities: Set<string>
   /** Push options in order: `git push -o`. */
   options: string[]
+  /** Whether the client's repository has commits without their parents. */
+  isShallow: boolean
   /** Number of bytes before the pack: the commands and the push options. */
   commandBytes: number
   whole: Body
@@ -35,7 +37,13 @@ export async function readPushRequest(
   const reader = createPacketReader(body)
   const lines = await readCommands(reader, maxUpdates + otherLines)
   const capabilities = capabilitiesIn(lines)
-  const end = () => ({ capabilities, commandBytes: reader.bytesRead(), whole: reader.whole() })
+  const isShallow = lines.some((line) => !isCommand(line.toString('latin1')))
+  const end = () => ({
+    capabilities,
+    isShallow,
+    commandBytes: reader.bytesRead(),
+    whole: reader.whole(),
+  })
   try {
     const updates = toUpdates(lines, maxUpdates)
     // Git reads no options where there is nothing to update.
