@@ -4,10 +4,8 @@ import { Problem } from '../base/problem.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import { gitCommands } from '../git/process/commands.ts'
 import { GitError } from '../git/process/git-process.ts'
+import { type AheadBehind, countSides } from './count-sides.ts'
 import type { Asker, GitTasks } from './git-tasks.ts'
-
-/** The numbers of commits that a branch has and its base has not, and the other way round. */
-export type AheadBehind = { ahead: number; behind: number }
 
 /**
  * Compares commits with a base. Returns what is known after a limited time; what has been begun goes on, so that a later
@@ -27,6 +25,9 @@ type Options = {
 
 const maxKnown = 50_000
 const perCall = 2
+/** More commits than this are compared together, as far as their histories are near. */
+const fewIds = 4
+const perGroup = 50
 
 export function createAheadBehind({ tasks, waitMs = 1000 }: Options): CompareWithBase {
   // By size, because `max` would allocate all at once. `tooMany`: git took longer than its limit.
@@ -53,16 +54,44 @@ export function createAheadBehind({ tasks, waitMs = 1000 }: Options): CompareWit
     }
   }
 
+  /** Compares commits by one walk of the newest part of their histories, which costs about as much as comparing one of them. */
+  async function countTogether(asker: Asker, base: string, ids: readonly string[]): Promise<void> {
+    const command = gitCommands.listParents(asker.repository.path)
+    const input = [base, ...ids].map((id) => `${id}\n`).join('')
+    const read = (output: AsyncIterable<Buffer>) => countSides(output, base, ids)
+    try {
+      const counted = await tasks.run(asker, { command, input, read })
+      for (const [id, counts] of counted) known.set(`${id}...${base}`, counts)
+    } catch (error) {
+      // Those that git cannot list together, since a commit is missing or there are too many, are compared one by one.
+      if (!(error instanceof Problem || error instanceof GitError)) throw error
+    }
+  }
+
+  async function countAll(
+    asker: Asker,
+    base: string,
+    { ids, isOver }: { ids: readonly string[]; isOver: AbortSignal },
+  ): Promise<void> {
+    if (ids.length > fewIds)
+      await forEachConcurrently(perCall, groupsOf(ids), async (group) => {
+        const key = `${group}...${base}`
+        if (!isOver.aborted) await share(key, () => countTogether(asker, base, group))
+      })
+    const ranges = ids.map((id) => `${id}...${base}`).filter((range) => !known.has(range))
+    await forEachConcurrently(perCall, ranges, async (range) => {
+      if (!isOver.aborted) await share(range, () => count(asker, range))
+    })
+  }
+
   return async ({ principal, repository, signal }, base, ids) => {
     const rangeOf = (id: string) => `${id}...${base}`
-    const missing = new Set(ids.filter((id) => id !== base && !known.has(rangeOf(id))))
-    if (missing.size > 0) {
+    const missing = [...new Set(ids)].filter((id) => id !== base && !known.has(rangeOf(id)))
+    if (missing.length > 0) {
       const isOver = AbortSignal.any([AbortSignal.timeout(waitMs), signal])
       // Not the signal of the request: what has begun is of use to the next one.
       const asker = { principal, repository, signal: new AbortController().signal }
-      const counting = forEachConcurrently(perCall, missing, async (id) => {
-        if (!isOver.aborted) await share(rangeOf(id), () => count(asker, rangeOf(id)))
-      })
+      const counting = countAll(asker, base, { ids: missing, isOver })
       // Also when it goes on beyond this call.
       counting.catch(() => {})
       await Promise.race([counting, untilAborted(isOver)])
@@ -74,6 +103,11 @@ export function createAheadBehind({ tasks, waitMs = 1000 }: Options): CompareWit
     }
     return found
   }
+}
+
+function groupsOf(ids: readonly string[]): string[][] {
+  const count = Math.ceil(ids.length / perGroup)
+  return Array.from({ length: count }, (_, at) => ids.slice(at * perGroup, (at + 1) * perGroup))
 }
 
 function untilAborted(signal: AbortSignal): Promise<void> {

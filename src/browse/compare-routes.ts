@@ -35,6 +35,11 @@ export function compareRoutes(parts: BrowseParts) {
           base: RevisionQuery.rev,
           head: RevisionQuery.rev,
           limit: LimitQuery,
+          diff: Type.Optional(
+            Type.Boolean({
+              description: '`false` to leave out the diff, and compare commits alone',
+            }),
+          ),
           ...DiffPathQuery,
         },
         closed,
@@ -43,13 +48,13 @@ export function compareRoutes(parts: BrowseParts) {
       problems: [...missingRepository, ...revisionProblems, ...taskProblems],
       handle: async ({ principal, found, query, notModified, clientSignal }) => {
         const path = toRawPath(query)
-        const { limit = defaultLimit } = query
+        const { limit = defaultLimit, diff: withDiff = true } = query
         const objects = pool.of(found.path)
         const [{ id: base }, { id: head }] = await Promise.all([
           findCommit(revisions, found, query.base),
           findCommit(revisions, found, query.head),
         ])
-        const key = keyOf(['compare', found.id, base, head, limit, path])
+        const key = keyOf(['compare', found.id, base, head, limit, path, withDiff])
         if (notModified(key)) return undefined
         const response = await cached(key, clientSignal(), async (signal) => {
           const asker = { principal, repository: found, signal }
@@ -58,7 +63,7 @@ export function compareRoutes(parts: BrowseParts) {
           const before = mergeBase ?? base
           const [listed, diff] = await Promise.all([
             readCommits(objects, commits, ids),
-            readDiff(tasks, asker, { before, after: head, path }),
+            withDiff ? readDiff(tasks, asker, { before, after: head, path }) : undefined,
           ])
           const value: Static<typeof ComparedCommits> = {
             base,
@@ -68,9 +73,8 @@ export function compareRoutes(parts: BrowseParts) {
             ahead,
             behind,
             commits: listed.map(({ id, commit }) => toCommit(id, commit)),
-            diff: toDiff(before, diff),
           }
-          return toResponse(value)
+          return diff ? toResponse({ ...value, diff: toDiff(before, diff) }) : value
         })
         const isProvisional = response instanceof ProvisionalJson
         return isProvisional && notModified(response.entityTag) ? undefined : response
@@ -102,6 +106,6 @@ export const ComparedCommits = named(
     commits: Type.Array(Commit, {
       description: 'Commits that only `head` has, newest first, up to `limit`',
     }),
-    diff: Diff,
+    diff: Type.Optional(Diff),
   }),
 )

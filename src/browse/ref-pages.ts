@@ -17,21 +17,33 @@ type Wanted = {
   /** The raw name after which the page starts. */
   after: string
   limit: number
+  /** Lists only the refs of these objects, and the annotated tags that lead to them. */
+  pointsAt?: readonly string[] | undefined
 }
 
 const lengthDigits = 4
 const idLength = 40
 const refsPerCheck = 1000
+const colon = 0x3a
+// ` peeled:`, an id and a line feed.
+const peeledLength = 8 + idLength + 1
 
-const listed = { style: 'plain', symrefs: false, peeled: noTags } as const
+const listed = { symrefs: false, peeled: noTags } as const
 
 /** Lists refs by name, from memory where that is possible. */
 export function createRefPages({ refCache, tasks }: { refCache: RefCache; tasks: GitTasks }) {
   return {
     async page(asker: Asker, wanted: Wanted): Promise<RefPage> {
-      const snapshot = await refCache.of(asker.repository.path)
+      const { path } = asker.repository
+      const { prefix, pointsAt } = wanted
+      const snapshot = await refCache.of(path)
       if (!snapshot) return readFromGit(tasks, asker, wanted)
-      const chunks = await snapshot.lines({ ...listed, prefixes: [wanted.prefix] })
+      const prefixes = [prefix]
+      if (!pointsAt)
+        return readFromLines(await snapshot.lines({ ...listed, style: 'plain', prefixes }), wanted)
+      const peeled = await refCache.peeled(path, snapshot)
+      if (!peeled) return readFromGit(tasks, asker, wanted)
+      const chunks = await snapshot.lines({ style: 'peeled', symrefs: false, peeled, prefixes })
       return readFromLines(chunks, wanted)
     },
 
@@ -43,7 +55,7 @@ export function createRefPages({ refCache, tasks }: { refCache: RefCache; tasks:
         const values = await readRefs(path, all)
         return new Set(names.filter((name) => (values.get(prefix + name) ?? zeroId) !== zeroId))
       }
-      const chunks = await snapshot.lines({ ...listed, prefixes: all })
+      const chunks = await snapshot.lines({ ...listed, style: 'plain', prefixes: all })
       const wanted = { prefix, after: '', limit: Number.POSITIVE_INFINITY }
       const { refs } = await readFromLines(chunks, wanted)
       return new Set(refs.map(({ name }) => name)).intersection(new Set(names))
@@ -51,40 +63,68 @@ export function createRefPages({ refCache, tasks }: { refCache: RefCache; tasks:
   }
 }
 
-/** Refs as pkt-lines, sorted by name: gitprotocol-common. */
+/** Refs as pkt-lines, sorted by name, with the peeled values of tags if refs of some objects are wanted: gitprotocol-v2. */
 async function readFromLines(
   chunks: readonly Buffer[],
-  { prefix, after, limit }: Wanted,
+  { prefix, after, limit, pointsAt }: Wanted,
 ): Promise<RefPage> {
   const nameAt = lengthDigits + idLength + 1 + prefix.length
   const last = Buffer.from(after, 'latin1')
+  const isOneOf = pointsAt && createIdMatcher(pointsAt)
   const slices = createTimeSlices()
   const refs: ListedRef[] = []
   let count = 0
   for (const chunk of chunks) {
-    for (let at = 0; at < chunk.length; ) {
+    for (let at = 0, end = 0; at < chunk.length; at = end) {
       if (count++ % refsPerCheck === 0) await slices.rest()
-      const end = at + Number.parseInt(chunk.toString('latin1', at, at + lengthDigits), 16)
+      end = at + lengthAt(chunk, at)
       if (!(end > at + nameAt)) throw new Error('a ref without a name')
-      const isAfter = after === '' || chunk.compare(last, 0, last.length, at + nameAt, end - 1) > 0
-      if (isAfter && refs.length === limit) return { refs, hasMore: true }
-      if (isAfter) {
-        const id = chunk.toString('latin1', at + lengthDigits, at + lengthDigits + idLength)
-        refs.push({ id, name: chunk.toString('latin1', at + nameAt, end - 1) })
-      }
-      at = end
+      // No name has a colon.
+      const isPeeled = chunk[end - idLength - 2] === colon
+      const nameEnd = end - (isPeeled ? peeledLength : 1)
+      const isWanted =
+        !isOneOf ||
+        isOneOf(chunk, at + lengthDigits) ||
+        (isPeeled && isOneOf(chunk, end - idLength - 1))
+      if (!isWanted) continue
+      const isAfter = after === '' || chunk.compare(last, 0, last.length, at + nameAt, nameEnd) > 0
+      if (!isAfter) continue
+      if (refs.length === limit) return { refs, hasMore: true }
+      const id = chunk.toString('latin1', at + lengthDigits, at + lengthDigits + idLength)
+      refs.push({ id, name: chunk.toString('latin1', at + nameAt, nameEnd) })
     }
   }
   return { refs, hasMore: false }
 }
 
-/** For repositories with more refs than the memory for them, or with files that only git reads. */
+/** The length of a pkt-line, from its hexadecimal digits. */
+function lengthAt(chunk: Buffer, at: number): number {
+  let length = 0
+  for (let digit = at; digit < at + lengthDigits; digit++) {
+    const byte = chunk[digit] ?? 0
+    length = length * 16 + byte - (byte < 0x3a ? 0x30 : 0x57)
+  }
+  return length
+}
+
+/** Finds ids among bytes without a string for each. */
+function createIdMatcher(ids: readonly string[]): (bytes: Buffer, at: number) => boolean {
+  const known = new Set(ids)
+  const starts = new Set(ids.map((id) => Buffer.from(id, 'latin1').readUInt32LE()))
+  return (bytes, at) =>
+    starts.has(bytes.readUInt32LE(at)) && known.has(bytes.toString('latin1', at, at + idLength))
+}
+
+/**
+ * For repositories with more refs than the memory for them, or with files that only git reads. Older versions of git do not
+ * find tags of tags of an object.
+ */
 async function readFromGit(
   tasks: GitTasks,
   asker: Asker,
-  { prefix, after, limit }: Wanted,
+  { prefix, after, limit, pointsAt = [] }: Wanted,
 ): Promise<RefPage> {
-  const command = gitCommands.listRefs(asker.repository.path, prefix)
+  const command = gitCommands.listRefs(asker.repository.path, prefix, ...pointsAt)
   return tasks.run(asker, {
     command,
     async read(output) {

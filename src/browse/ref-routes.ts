@@ -3,15 +3,16 @@ import { zeroId } from '../git/refs/ref-name.ts'
 import { branchPrefix, readDefaultBranch, readRefs } from '../git/refs/refs.ts'
 import { named } from '../http/named-schemas.ts'
 import { linkToNext } from '../http/pages.ts'
-import { closed, route, SerializedJson } from '../http/route.ts'
+import { closed, route, type SerializedJson } from '../http/route.ts'
 import { protectionsOf } from '../repositories/protection-rules.ts'
 import type { Repository } from '../repositories/repositories.ts'
-import { type AheadBehind, createAheadBehind } from './ahead-behind.ts'
+import { createAheadBehind } from './ahead-behind.ts'
 import { BriefCommit, toBriefCommit } from './brief-commits.ts'
 import { fromNameCursor, pageQuery, toNameCursor } from './browse-pages.ts'
 import { type BrowseParts, missingRepository, openToRead } from './browse-parts.ts'
-import { keyOf } from './cached-responses.ts'
+import { keyOf, LinkedPage, ProvisionalJson } from './cached-responses.ts'
 import { objectId } from './commit-schemas.ts'
+import type { AheadBehind } from './count-sides.ts'
 import { createRefPages, type RefPage } from './ref-pages.ts'
 import { findCommit, revisionProblems } from './revisions.ts'
 import { createTagsById } from './tags-by-id.ts'
@@ -20,7 +21,7 @@ const tagPrefix = 'refs/tags/'
 
 /** The routes of branches and tags. */
 export function refRoutes(parts: BrowseParts) {
-  const { pool, tasks, commits, protections, revisions } = parts
+  const { pool, tasks, cached, commits, protections, revisions } = parts
   const refPages = createRefPages(parts)
   const compareWithBase = createAheadBehind({ tasks })
   const tags = createTagsById()
@@ -57,7 +58,8 @@ export function refRoutes(parts: BrowseParts) {
                 '`false` to leave out the comparison: `ahead` and `behind` are then null, and the response does not wait for them',
             }),
           ),
-          ...pageQuery(100),
+          ...PointsAtQuery,
+          ...pageQuery(defaultLimit),
         },
         closed,
       ),
@@ -72,29 +74,40 @@ export function refRoutes(parts: BrowseParts) {
           readDefaultBranch(found.path),
           protections.list(found),
         ])
-        const ids = [...new Set(page.refs.map(({ id }) => id))]
         const isCompared = base !== undefined && query.counts !== false
-        const [compared, read] = await Promise.all([
-          !isCompared ? new Map<string, AheadBehind>() : compareWithBase(asker, base, ids),
-          Promise.all(ids.map(async (id) => [id, await commits(objects, id)] as const)),
+        const key = keyOf([
+          ...['branches', found.id, JSON.stringify([page, protected_]), defaultBranch],
+          isCompared && base,
         ])
-        const byId = new Map(read)
-        const branches = page.refs.map(({ name, id }): Static<typeof Branch> => {
-          const commit = byId.get(id)
-          const shown = toRefName(name)
-          const { ahead, behind } = compared.get(id) ?? { ahead: null, behind: null }
-          return {
-            ...shown,
-            revision: shown.nameBase64 === undefined ? shown.name : id,
-            id,
-            commit: commit ? toBriefCommit(id, commit) : null,
-            isDefault: shown.name === defaultBranch,
-            isProtected: protectionsOf(branchPrefix + shown.name, protected_).length > 0,
-            ahead,
-            behind,
-          }
+        if (notModified(key)) return undefined
+        const response = await cached(key, clientSignal(), async (signal) => {
+          const ids = [...new Set(page.refs.map(({ id }) => id))]
+          const [compared, read] = await Promise.all([
+            isCompared
+              ? compareWithBase({ ...asker, signal }, base, ids)
+              : new Map<string, AheadBehind>(),
+            Promise.all(ids.map(async (id) => [id, await commits(objects, id)] as const)),
+          ])
+          const byId = new Map(read)
+          const branches = page.refs.map(({ name, id }): Static<typeof Branch> => {
+            const commit = byId.get(id)
+            const shown = toRefName(name)
+            const { ahead, behind } = compared.get(id) ?? { ahead: null, behind: null }
+            return {
+              ...shown,
+              revision: shown.nameBase64 === undefined ? shown.name : id,
+              id,
+              commit: commit ? toBriefCommit(id, commit) : null,
+              isDefault: shown.name === defaultBranch,
+              isProtected: protectionsOf(branchPrefix + shown.name, protected_).length > 0,
+              ahead,
+              behind,
+            }
+          })
+          const isComplete = ids.every((id) => byId.get(id) && (!isCompared || compared.has(id)))
+          return toPage(branches, page, isComplete)
         })
-        return respond(branches, page, { query, url, setHeader, notModified })
+        return respond(response, { query, url, setHeader, notModified })
       },
     }),
 
@@ -106,7 +119,7 @@ export function refRoutes(parts: BrowseParts) {
       permission: 'repo:read',
       find: openToRead(parts),
       isConditional: true,
-      query: Type.Object(pageQuery(100), closed),
+      query: Type.Object({ ...PointsAtQuery, ...pageQuery(defaultLimit) }, closed),
       reply: { 200: Type.Array(Tag) },
       problems: [...missingRepository, 'git_limit_exceeded', 'git_busy'],
       handle: async ({ principal, found, query, url, setHeader, notModified, clientSignal }) => {
@@ -118,17 +131,20 @@ export function refRoutes(parts: BrowseParts) {
         ])
         const names = page.refs.map(({ name }) => name)
         const branches = await refPages.existing(found.path, branchPrefix, names)
-        const listed = await Promise.all(
-          page.refs.map(async ({ name, id }): Promise<Static<typeof Tag>> => {
-            const target = await tags(objects, id)
+        const hidden = names.filter((name) => branches.has(name))
+        const key = keyOf(['tags', found.id, JSON.stringify([page, protected_, hidden])])
+        if (notModified(key)) return undefined
+        const response = await cached(key, clientSignal(), async () => {
+          const targets = await Promise.all(page.refs.map(({ id }) => tags(objects, id)))
+          const listed = page.refs.map(({ name, id }, index): Static<typeof Tag> => {
+            const target = targets[index]
             const shown = toRefName(name)
-            const isHidden = branches.has(name)
             return {
               ...shown,
               revision:
                 shown.nameBase64 !== undefined
                   ? (target?.commit ?? id)
-                  : isHidden
+                  : branches.has(name)
                     ? tagPrefix + shown.name
                     : shown.name,
               id,
@@ -138,20 +154,41 @@ export function refRoutes(parts: BrowseParts) {
               message: target?.type === 'tag' ? target.message : null,
               isProtected: protectionsOf(tagPrefix + shown.name, protected_).length > 0,
             }
-          }),
-        )
-        return respond(listed, page, { query, url, setHeader, notModified })
+          })
+          return toPage(listed, page, !targets.includes(undefined))
+        })
+        return respond(response, { query, url, setHeader, notModified })
       },
     }),
   ]
 }
 
-type PageQueryValues = { limit?: number; cursor?: string }
-
 const defaultLimit = 100
 
-function wantedOf(prefix: string, { limit = defaultLimit, cursor = '' }: PageQueryValues) {
-  return { prefix, limit, after: fromNameCursor(cursor) }
+const PointsAtQuery = {
+  pointsAt: Type.Optional(
+    Type.String({
+      description:
+        'Up to 100 ids of commits, separated by commas: lists only those that point to one of them, and annotated tags that lead to one',
+      pattern: '^[0-9a-f]{40}(,[0-9a-f]{40}){0,99}$',
+    }),
+  ),
+}
+
+type PageQueryValues = { limit?: number; cursor?: string; pointsAt?: string }
+
+function wantedOf(
+  prefix: string,
+  { limit = defaultLimit, cursor = '', pointsAt }: PageQueryValues,
+) {
+  return { prefix, limit, after: fromNameCursor(cursor), pointsAt: pointsAt?.split(',') }
+}
+
+/** The response of a page; one without all of its objects or comparisons may be more complete later. */
+function toPage(list: unknown[], { refs, hasMore }: RefPage, isComplete: boolean) {
+  const last = refs.at(-1)
+  const cursor = hasMore && last ? toNameCursor(last.name) : undefined
+  return isComplete ? new LinkedPage(list, cursor) : new ProvisionalJson(list, cursor)
 }
 
 type Responding = {
@@ -161,18 +198,15 @@ type Responding = {
   notModified: (entityTag: string) => boolean
 }
 
-/** The response of a page. Its entity tag is that of its content, which does not depend on objects alone. */
+/** Sends a page with a link to the next one. */
 function respond(
-  list: unknown[],
-  { refs, hasMore }: RefPage,
+  response: SerializedJson,
   { query: { limit = defaultLimit }, url, setHeader, notModified }: Responding,
 ): SerializedJson | undefined {
-  const last = refs.at(-1)
-  const cursor = hasMore && last ? toNameCursor(last.name) : ''
-  const text = JSON.stringify(list)
-  if (cursor !== '') setHeader('link', linkToNext(url, { limit, cursor }))
-  if (notModified(keyOf([text, cursor]))) return undefined
-  return new SerializedJson(Buffer.from(`${text}\n`))
+  const { nextCursor: cursor } = response
+  if (cursor !== undefined) setHeader('link', linkToNext(url, { limit, cursor }))
+  const isProvisional = response instanceof ProvisionalJson
+  return isProvisional && notModified(response.entityTag) ? undefined : response
 }
 
 function toRefName(raw: string): { name: string; nameBase64?: string } {

@@ -9,11 +9,12 @@ export const browseCommands = {
     '--end-of-options',
     range,
   ],
-  // The refs below a prefix with their ids, sorted by name.
-  listRefs: (directory: string, prefix: string) => [
+  // The refs below a prefix with their ids, sorted by name; if objects are given, only those that lead to one of them.
+  listRefs: (directory: string, prefix: string, ...pointsAt: string[]) => [
     `--git-dir=${directory}`,
     'for-each-ref',
     '--format=%(objectname) %(refname)',
+    ...pointsAt.map((id) => `--points-at=${id}`),
     '--end-of-options',
     prefix,
   ],

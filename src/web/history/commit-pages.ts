@@ -17,7 +17,7 @@ import { fileOf, isFileLonger, linesOfFile, pageAddress } from './diff-query.ts'
 import { diffView } from './diff-view.ts'
 import { highlightDiff, highlightWhole } from './highlight-diff.ts'
 import { type PatchFormat, patchResponse } from './patch-response.ts'
-import { type RefsById, refsById } from './refs-by-id.ts'
+import { refBadges, refsById } from './refs-by-id.ts'
 
 export const commitPages = [
   cachedPage(
@@ -34,9 +34,8 @@ export const commitPages = [
         const { id, format } = splitFormat(params.id ?? '')
         const file = fileOf(query)
         const isPage = format === ''
-        const [commit, refs, runs, annotations] = await Promise.all([
+        const [commit, runs, annotations] = await Promise.all([
           read('getCommit', { params: { id }, query: { diff: true, ...file } }),
-          isPage ? refsById(context) : undefined,
           isPage ? recentRuns(context) : undefined,
           isPage ? readAnnotations(context, id) : [],
         ])
@@ -45,7 +44,7 @@ export const commitPages = [
           return new Redirect(to.commit(name, commit.id) + format + search)
         }
         if (format !== '') return patchResponse(commit, format)
-        return commitView(context, commit, { refs, runs, annotations })
+        return commitView(context, commit, { runs, annotations })
       },
     },
   ),
@@ -60,7 +59,6 @@ function splitFormat(text: string): { id: string; format: '' | PatchFormat } {
 type Details = OperationValues['getCommit']
 
 type Around = {
-  refs: RefsById | undefined
   runs: RunsByCommit | undefined
   annotations: Awaited<ReturnType<typeof readAnnotations>>
 }
@@ -68,14 +66,15 @@ type Around = {
 async function commitView(
   context: SharedContext,
   commit: Details,
-  { refs, runs, annotations }: Around,
+  { runs, annotations }: Around,
 ): Promise<View> {
   const { to, params, query } = context
   const { name = '' } = params
   const { id, message, diff } = commit
   const { subject, body } = splitMessage(message)
   const file = fileOf(query)
-  const [links, wholeFile, highlights] = await Promise.all([
+  const [refs, links, wholeFile, highlights] = await Promise.all([
+    refsById(context, [id]),
     findLinkedCommits(context, message),
     isFileLonger(query) ? linesOfFile(context, id, diff?.files[0]) : undefined,
     diff ? highlightDiff(context, diff) : new Map(),
@@ -96,7 +95,7 @@ ${people(context, commit)}
 <p class="commit-facts">${icon('commit')}<code>${id}</code><button type="button" class="copy needs-js" data-copy="${id}" aria-label="Copy">${icon('copy')}</button>
 ${parents(context, commit)}
 ${runMark(to, name, runs?.get(id))}
-${(refs?.get(id) ?? []).map(({ kind, text, href }) => html`<a class="badge" href="${href}">${icon(kind)}${text}</a>`)}</p>
+${refBadges(refs.get(id))}</p>
 </header>
 ${annotationList(annotations, { to, name, commit: id })}
 ${

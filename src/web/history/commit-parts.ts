@@ -7,6 +7,10 @@ import type { OperationValues } from '../read-operations.ts'
 
 export type ShownCommit = OperationValues['listCommits'][number]
 
+export function idsOf(commits: readonly ShownCommit[]): string[] {
+  return commits.map(({ id }) => id)
+}
+
 /** The first line of a message, and the rest. */
 export function splitMessage(message: string): { subject: string; body: string } {
   const text = message.trimStart()

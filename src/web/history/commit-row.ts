@@ -1,9 +1,8 @@
 import { type Html, html } from '../../render/html.ts'
-import { icon } from '../icons.ts'
 import type { SharedContext } from '../page.ts'
 import { runMark } from '../runs/run-states.ts'
 import { commitLink, type RunsByCommit, type ShownCommit, splitMessage } from './commit-parts.ts'
-import type { RefsById } from './refs-by-id.ts'
+import { type RefsById, refBadges } from './refs-by-id.ts'
 
 type RowContext = Pick<SharedContext, 'to' | 'time'> & {
   name: string
@@ -18,7 +17,6 @@ export function commitRow(
   { name, to, time, refs, runs, here }: RowContext,
 ): Html {
   const { subject, body } = splitMessage(message)
-  const own = refs.get(id) ?? []
   const isOther = author.name !== committer.name
   return html`<li class="row commit-row"><div class="grow">
 <h3><a href="${to.commit(name, id)}">${subject}</a></h3>
@@ -28,7 +26,7 @@ export function commitRow(
       : author.name
   }${isOther && `, committed by ${committer.name}`} · ${time.age(committer.at)}${
     parents.length > 1 && ' · merge'
-  }${own.map(({ kind, text, href }) => html` <a class="badge" href="${href}">${icon(kind)}${text}</a>`)}</p>
+  }${refBadges(refs.get(id))}</p>
 ${body !== '' && html`<details><summary>Message</summary><pre>${body}</pre></details>`}</div>
 </div>
 ${runMark(to, name, runs.get(id))}

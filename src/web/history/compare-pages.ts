@@ -5,7 +5,7 @@ import { icon } from '../icons.ts'
 import { cachedPage, Redirect, type SharedContext, type View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { annotationsByLine, readAnnotations } from './annotation-view.ts'
-import { commitLink, recentRuns } from './commit-parts.ts'
+import { commitLink, idsOf, recentRuns } from './commit-parts.ts'
 import { commitRow } from './commit-row.ts'
 import { fileOf, isFileLonger, linesOfFile, pageAddress } from './diff-query.ts'
 import { diffView } from './diff-view.ts'
@@ -43,8 +43,9 @@ export const comparePages = [
         const compared = await context.read('compareCommits', {
           query: { ...range, limit: maxCommits, ...fileOf(context.query) },
         })
+        if (!compared.diff) throw new Error('a comparison without a diff')
         if (isText) return diffResponse(compared.diff)
-        return compareView(context, range, compared)
+        return compareView(context, range, compared, compared.diff)
       },
     },
   ),
@@ -105,13 +106,14 @@ async function compareView(
   context: SharedContext,
   range: Range,
   compared: Compared,
+  diff: NonNullable<Compared['diff']>,
 ): Promise<View> {
   const { to, params, query, time } = context
   const name = params.name ?? ''
   const { base, head } = range
-  const { commits, diff, mergeBase } = compared
+  const { commits, mergeBase } = compared
   const [refs, runs, annotations, form, wholeFile] = await Promise.all([
-    refsById(context),
+    refsById(context, idsOf(commits)),
     recentRuns(context),
     readAnnotations(context, compared.head),
     rangeForm(context, range),

@@ -5,7 +5,7 @@ import { refPicker } from '../code/ref-picker.ts'
 import { icon } from '../icons.ts'
 import { type PageTarget, parseTarget } from '../links.ts'
 import { cachedPage, type SharedContext, type View } from '../page.ts'
-import { recentRuns, type ShownCommit } from './commit-parts.ts'
+import { idsOf, recentRuns, type ShownCommit } from './commit-parts.ts'
 import { commitRow } from './commit-row.ts'
 import { commitFeed } from './log-feed.ts'
 import { refsById } from './refs-by-id.ts'
@@ -60,7 +60,7 @@ async function logView(context: SharedContext, target: PageTarget): Promise<View
   })
   const [{ value: commits, next }, refs, runs, picker] = await Promise.all([
     listed,
-    refsById(context),
+    listed.then(({ value }) => refsById(context, idsOf(value))),
     recentRuns(context),
     refPicker(context, { name, rev, path }, 'log'),
   ])
