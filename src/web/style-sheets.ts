@@ -12,6 +12,7 @@ export const styleSheets = {
   search: ['diff', 'search', 'highlight'],
   runs: ['runs', 'annotations', 'prose', 'forms'],
   events: ['events', 'forms'],
+  push: ['events', 'forms', 'history'],
   forms: ['forms', 'admin'],
   settings: ['forms', 'settings'],
   webhooks: ['forms', 'webhooks'],

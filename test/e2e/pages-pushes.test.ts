@@ -69,6 +69,30 @@ test('a push is undone by its button, which says what it does, and shows its sta
   assert.equal((await client.post(`/r/site/pushes/${id}/undo`, {})).status, 409)
 })
 
+test('a push shows the commits that it brought to its branches, and how many it removed', async () => {
+  const shown = async (...refs: string[]) => {
+    await project.git('push', '--quiet', '--force', 'origin', ...refs)
+    const { text } = await client.get(`/r/site/pushes/${await newest()}`)
+    return text
+  }
+  await project.git('checkout', '--quiet', '--detach', 'HEAD')
+  for (let commit = 1; commit <= 12; commit++)
+    await project.git('commit', '--allow-empty', '--quiet', '-m', `Step ${commit}`)
+  const grown = await shown('HEAD~2:refs/heads/main')
+  await shown('HEAD~2:refs/heads/grown')
+  assert.match(grown, /\d\d new commits on <b>main<\/b>[\s\S]*Only the newest 10 are listed/)
+  const more = await shown('HEAD:refs/heads/main')
+  assert.match(more, /2 new commits on <b>main<\/b>[\s\S]*>Step 12<[\s\S]*>Step 11</)
+  assert.doesNotMatch(more, />Step 10<|Only the newest/)
+  const back = await shown('HEAD~11:refs/heads/main')
+  assert.match(back, /No new commits on <b>main<\/b>[\s\S]*11 commits that it had before are not/)
+  const long = await shown('HEAD:refs/heads/long')
+  assert.match(long, /11 new commits on <b>long<\/b>[\s\S]*Only the newest 10 are listed/)
+  assert.doesNotMatch(long, />Step 1</)
+  const gone = await shown(':refs/heads/long', 'HEAD:refs/tags/kept')
+  assert.doesNotMatch(gone, /new commit/)
+})
+
 test('a push that cannot be undone says why, and readers have no button', async () => {
   const id = await push('HEAD:refs/heads/three')
   await push('HEAD:refs/heads/three')

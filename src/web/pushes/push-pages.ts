@@ -3,6 +3,7 @@ import { type Html, html } from '../../render/html.ts'
 import { icon } from '../icons.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
 import { problemNotice } from '../problem-page.ts'
+import { pushCommits } from './push-commits.ts'
 import { refChange, refChanges, type ShownPush, undoSteps } from './ref-changes.ts'
 
 const pageSize = 50
@@ -53,12 +54,21 @@ ${next !== undefined && html`<nav class="pager" aria-label="Pages"><a class="but
       }
     },
   }),
-  page(path, ['getPush', 'listPushes', 'listEvents'], {
-    weight: 'light',
-    audience: 'members',
-    styles: 'events',
-    show: showPush,
-  }),
+  page(
+    path,
+    [
+      'getPush',
+      'listPushes',
+      'listEvents',
+      'getRepository',
+      'listCommits',
+      'compareCommits',
+      'listBranches',
+      'listTags',
+      'listRuns',
+    ],
+    { weight: 'git', audience: 'members', styles: 'push', show: showPush },
+  ),
   action(`${path}/undo`, 'undoPush', {
     formPage: path,
     input: () => ({}),
@@ -80,6 +90,7 @@ async function showPush(context: PageContext): Promise<View> {
   const undoneBy = await findUndo(context, push)
   const leaks = await findLeaks(context, push)
   const mayUndo = await context.may('undoPush')
+  const commits = await pushCommits(context, push)
   return {
     title: `Push of ${push.actor.username} · ${name} · svc`,
     repository: name,
@@ -101,6 +112,7 @@ ${
 <ul>${leaks.map(({ kind, path: file, line }) => html`<li>${kind} in <code>${file}</code>, line ${line}</li>`)}</ul></div></div>`
 }
 <section><h2>Refs</h2><ul class="card">${push.refs.map((ref) => html`<li class="row">${refChange(ref, name, to)}</li>`)}</ul></section>
+${commits}
 <section class="undo"><h2>Undo</h2>${
       undoneBy
         ? html`<p>${icon('undo')} Undone by <b>${undoneBy.actor.username}</b>, ${time.age(undoneBy.pushedAt)}: <a href="${to.of(name, `pushes/${undoneBy.id}`)}">see that push</a>.</p>`
