@@ -152,6 +152,7 @@ export function refRoutes(parts: BrowseParts) {
               commit: target?.commit ?? null,
               tagger: target?.tagger ?? null,
               message: target?.type === 'tag' ? target.message : null,
+              signature: target?.signature ?? null,
               isProtected: protectionsOf(tagPrefix + shown.name, protected_).length > 0,
             }
           })
@@ -269,8 +270,12 @@ export const Tag = named(
       { description: 'Who made an annotated tag, and when' },
     ),
     message: Type.Union([Type.String(), Type.Null()], {
-      description: 'Message of an annotated tag, up to 16,384 characters',
+      description: 'Message of an annotated tag without its signature, up to 16,384 characters',
     }),
+    signature: Type.Union(
+      [Type.Literal('openpgp'), Type.Literal('x509'), Type.Literal('ssh'), Type.Null()],
+      { description: 'Format of the signature of an annotated tag, which is not verified' },
+    ),
     isProtected: Type.Boolean({ description: 'Whether it is protected' }),
   }),
 )

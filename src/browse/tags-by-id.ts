@@ -34,7 +34,7 @@ async function targetOf(
   objects: ObjectReader,
   { id, type }: { id: string; type: string },
 ): Promise<TagTarget> {
-  const unannotated = { tagger: undefined, message: '' }
+  const unannotated = { tagger: undefined, message: '', signature: undefined }
   if (type !== 'tag') return { ...unannotated, type, commit: type === 'commit' ? id : undefined }
   const [peeled, tag] = await Promise.all([
     objects.find(`${id}^{}`),
@@ -43,7 +43,7 @@ async function targetOf(
       throw error
     }),
   ])
-  const { tagger, message } = tag ? parseTag(tag.content) : unannotated
+  const { tagger, message, signature } = tag ? parseTag(tag.content) : unannotated
   const commit = peeled?.type === 'commit' ? peeled.id : undefined
-  return { type, commit, tagger, message: message.slice(0, messageMaxLength) }
+  return { type, commit, tagger, message: message.slice(0, messageMaxLength), signature }
 }

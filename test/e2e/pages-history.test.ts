@@ -153,6 +153,22 @@ test('tags of trees and blobs are listed without links', async () => {
   )
 })
 
+test('a signed tag says in which format, and shows its message without the signature', async () => {
+  const signature = '-----BEGIN SSH SIGNATURE-----\nU1NIU0lH\n-----END SSH SIGNATURE-----'
+  const message = `Signed\n\nFor good\n${signature}\n`
+  const tagged = `tag signed\nfrom ${first}\ntagger Ada <ada@example.com> 1700000000 +0000\n`
+  await site.importCommits(`${tagged}data ${message.length}\n${message}\n`)
+  await site.push('refs/tags/signed')
+  const { body } = await site.admin.get('/repos/site/tags')
+  const shown = body.find(({ name }: { name: string }) => name === 'signed')
+  assert.deepEqual([shown.message, shown.signature], ['Signed\n\nFor good\n', 'ssh'])
+  const text = await textOf('/r/site/tags')
+  assert.match(text, /signed\s+SSH signature, not verified/)
+  assert.match(text, /Ada tagged/)
+  assert.doesNotMatch(text, /BEGIN SSH/)
+  await site.push('--delete', 'refs/tags/signed')
+})
+
 test('the menus of revisions lead to the same page of each branch, and of each tag of a commit', async () => {
   for (const kind of ['log', 'src']) {
     const { text } = await client.get(`/r/site/${kind}/main:file.txt`)

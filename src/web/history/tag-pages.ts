@@ -58,7 +58,7 @@ async function tagsView(context: PageContext): Promise<View> {
       rev === undefined
         ? html`<span>${tag.name}</span>`
         : html`<a href="${to.src(name, rev)}">${tag.name}</a>`
-    }${tag.isProtected && ruleBadge(tag.name, rules)}</h2>
+    }${tag.isProtected && ruleBadge(tag.name, rules)}${tag.signature && signatureBadge(tag.signature)}</h2>
 <div class="commit-meta"><p class="soft">${targetOf(tag, name, to)}${
       tag.tagger && html` · ${tag.tagger.name} tagged ${time.age(tag.tagger.at)}`
     }${tag.message !== null && html` · ${subject}`}</p>
@@ -102,6 +102,12 @@ ${form.text({ name: 'target', label: 'Of', value: defaultBranch, isRequired: tru
 <button class="primary">Create</button>`
   return html`<details class="creation"${form.isSent && html` open`}><summary class="button">${icon('plus')}New tag</summary>
 ${form.render(fields, 'card pad creation-form')}</details>`
+}
+
+const signatureNames = { openpgp: 'OpenPGP', x509: 'X.509', ssh: 'SSH' } as const
+
+function signatureBadge(format: keyof typeof signatureNames): Html {
+  return html`<span class="badge" title="The signature is not verified here">${icon('key')}${signatureNames[format]} signature, not verified</span>`
 }
 
 /** The object that a tag names, with a link to a commit. Trees and blobs have no page: they are not part of any commit. */
