@@ -28,6 +28,11 @@ const patchNote = (example: string) =>
   `\nIn a pipe, the patch has only files that git can apply; others are named on\nstandard error.\n\n  ${example}\n`
 
 /** Reading without a clone. */
+const pointsAtOption = {
+  flags: '--points-at <ids>',
+  description: 'only those that point to one of these commits, whose ids are separated by commas',
+}
+
 export const browseOperations: ClientOperation[] = [
   {
     command: 'browse branches',
@@ -40,12 +45,17 @@ export const browseOperations: ClientOperation[] = [
         description: 'what branches are compared with (default: the default branch)',
       },
       { flags: '--no-counts', description: 'leave out the comparison' },
+      pointsAtOption,
       { flags: '--limit <number>', description: 'at most this many (default: 30)' },
     ],
     request: ({ argument, option, flag }) => ({
       method: 'GET',
       path: path`/repos/${argument('repository')}/branches`,
-      query: { base: option('base'), counts: flag('counts') === false ? false : undefined },
+      query: {
+        base: option('base'),
+        counts: flag('counts') === false ? false : undefined,
+        pointsAt: option('pointsAt'),
+      },
     }),
     show: {
       kind: 'table',
@@ -65,10 +75,14 @@ export const browseOperations: ClientOperation[] = [
     operations: ['listTags'],
     summary: 'list tags',
     arguments: ['repository'],
-    options: [{ flags: '--limit <number>', description: 'at most this many (default: 30)' }],
-    request: ({ argument }) => ({
+    options: [
+      pointsAtOption,
+      { flags: '--limit <number>', description: 'at most this many (default: 30)' },
+    ],
+    request: ({ argument, option }) => ({
       method: 'GET',
       path: path`/repos/${argument('repository')}/tags`,
+      query: { pointsAt: option('pointsAt') },
     }),
     show: {
       kind: 'table',
@@ -149,6 +163,7 @@ export const browseOperations: ClientOperation[] = [
     options: [
       ...diffPathOptions,
       { flags: '--limit <number>', description: 'at most this many commits (default: 100)' },
+      { flags: '--no-diff', description: 'compare the commits alone' },
     ],
     notes: patchNote('svc browse compare site main topic | git apply'),
     run: runCompare,

@@ -45,6 +45,7 @@ export async function runCompare(work: Work): Promise<void> {
       path: input.option('path'),
       pathBase64: input.option('pathBase64'),
       limit: wholeOf(input.option('limit'), '--limit'),
+      diff: input.flag('diff') === false ? false : undefined,
     },
   })
   if (json) {
@@ -56,8 +57,10 @@ export async function runCompare(work: Work): Promise<void> {
   const commits = at(body, 'commits')
   if (Array.isArray(commits) && commits.length > 0)
     terminal.out(`\n${toFittedTable(logColumns, commits, columns)}`)
+  const diff = at(body, 'diff')
+  if (diff === undefined) return
   terminal.out('\n')
-  showPatch(work, at(body, 'diff'))
+  showPatch(work, diff)
 }
 
 /** The columns of a list of commits. */
