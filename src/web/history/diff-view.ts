@@ -36,7 +36,7 @@ export function diffView(diff: ShownDiff, context: DiffContext): Html {
   return html`<section class="diff${isSplit && ' split'}" aria-label="Changes">
 <div class="diff-head"><h2>${countOf(diff)}</h2>${changeBar(diff)}
 <nav class="actions" aria-label="View of the changes">${context.patches}
-<a class="button small${!isSplit && ' primary'}" href="${here({ split: undefined })}"${!isSplit && html` aria-current="true"`}>Unified</a>
+<a class="button small${!isSplit && ' primary split-link'}" href="${here({ split: undefined })}"${!isSplit && html` aria-current="true"`}>Unified</a>
 <a class="button small split-link${isSplit && ' primary'}" href="${here({ split: '' })}"${isSplit && html` aria-current="true"`}>Split</a>
 </nav></div>
 ${notices(diff, context)}

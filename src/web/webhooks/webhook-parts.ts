@@ -20,9 +20,9 @@ export function healthBadge({ health }: ShownWebhook): Html {
 export function healthReason(webhook: ShownWebhook, time: PageTime): Html | false {
   const { health, failingSince, disabledAt, disabledReason } = webhook
   if (health === 'failing' && failingSince !== null)
-    return html`Attempts have failed since ${time.age(failingSince)}.`
+    return html`<span>Attempts have failed since ${time.age(failingSince)}.</span>`
   if (health === 'disabled' && disabledAt !== null)
-    return html`Disabled ${time.age(disabledAt)}: ${disabledReason}`
+    return html`<span>Disabled ${time.age(disabledAt)}: ${disabledReason}</span>`
   return false
 }
 
