@@ -4,6 +4,7 @@ import { logIn } from '../test/support/page-client.ts'
 import type { BrowseEffort } from './browse.ts'
 import { browsedFolder, filePath, longFile, makeBrowsedHistory } from './browse-history.ts'
 import { startBrowsePeers } from './browse-peers.ts'
+import { measureListingDuringCrawl } from './crawl.ts'
 import { interleave, median } from './measure.ts'
 import { measureIdle } from './memory.ts'
 import { installPeer } from './peers.ts'
@@ -43,11 +44,12 @@ export async function measurePages(
   })
   const sessions = await openSessions(svc)
   const cgit = { url: `${peers.cgit}/${name}`, cpuMs: () => Number.NaN }
-  const nextSvc = (): Target => {
-    const cookie = sessions.shift() ?? ''
-    sessions.push(cookie)
-    return { url: `${peers.svc}/r/${name}`, cookie, cpuMs: () => Number.NaN }
+  const nextOf = (cookies: string[], url: string) => (): Target => {
+    const cookie = cookies.shift() ?? ''
+    cookies.push(cookie)
+    return { url: `${url}/r/${name}`, cookie, cpuMs: () => Number.NaN }
   }
+  const nextSvc = nextOf(sessions, peers.svc)
   const count = effort.rounds * effort.requests + effort.requests
   const commitOf = (index: number) =>
     history.commits[history.commits.length - 1 - count + index] ?? ''
@@ -82,6 +84,14 @@ export async function measurePages(
       return timeRow(row, { values: mapServers(samples, median), rounds })
     }
   }
+  rows.push(
+    await measureListingDuringCrawl({
+      ...effort,
+      listed: svc.target(name),
+      nextSession: nextOf(await openSessions(svc), svc.url),
+      commits: history.commits.slice(0, -1 - count),
+    }),
+  )
   rows.push(...(await weigh(svc, sessions, commitOf(1))))
   await svc.stop()
   return [...rows, await measureIdlePages(workspace)]
