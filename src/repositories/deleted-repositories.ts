@@ -11,6 +11,7 @@ import type { FreeSpace } from '../config/free-space.ts'
 import type { PlainSettings } from '../config/settings.ts'
 import type { Db } from '../database/schema.ts'
 import type { Actor } from '../events/events.ts'
+import { closeReadersOf } from '../git/objects/object-pool.ts'
 import { isThere } from './deleted-directories.ts'
 import {
   type DeletedRow,
@@ -205,6 +206,7 @@ export function createDeletedRepositories(dependencies: Dependencies): DeletedRe
       // Those that began before the transaction.
       await belongings.endRuns(id)
       await belongings.cutOffWebhooks(id)
+      await closeReadersOf(directories.pathOf(id))
       const putAway = isLocal ? placeDirectory(db, directories, id) : store.remove(id)
       await putAway.catch((error) =>
         // It is deleted nevertheless, and the next start moves the directory.

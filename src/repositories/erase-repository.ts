@@ -2,6 +2,7 @@ import type { Clock } from '../base/clock.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
 import type { Database } from '../database/database.ts'
 import type { Event, Publish } from '../events/events.ts'
+import { closeReadersOf } from '../git/objects/object-pool.ts'
 import type { Store } from '../store/store.ts'
 import type { Directories } from './directories.ts'
 import { deleteImport } from './import-store.ts'
@@ -41,6 +42,7 @@ export async function eraseRepository(
     throw error
   }
   faultPoint('delete.recorded')
+  await closeReadersOf(directories.pathOf(id))
   await store.remove(id)
   return isDone
 }

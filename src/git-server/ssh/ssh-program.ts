@@ -55,7 +55,8 @@ export function createSshProgram(options: Options): { killAll: () => void } {
     const owner = sshOwner(settings.dataDir)
     const spawnHelper = createSpawnHelper({ owner, path, log })
     const git = createGit({ settings, owner, path, spawnHelper })
-    const pool = createObjectPool({ git })
+    // Not for long: this process does not know when a repository is deleted.
+    const pool = createObjectPool({ git, idleMs: 5000 })
     const freeSpace = createFreeSpace({
       folder: settings.dataDir,
       minBytes: settings.freeSpaceMinBytes,
