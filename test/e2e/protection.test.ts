@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { readdir, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { request as httpRequest } from 'node:http'
 import { buffer, text } from 'node:stream/consumers'
 import { after, before, beforeEach, test } from 'node:test'
 import { flushPacket, packet } from '../../src/git/protocol/pkt-line.ts'
+import { until } from '../support/condition.ts'
 import { createProject, type Project, spawnGit } from '../support/git.ts'
 import { type Client, type Service, startService } from '../support/service.ts'
 
@@ -260,8 +261,9 @@ async function pushInTwoParts(client: Client, between: () => Promise<unknown>): 
   const half = body.length - 10
   const answered = once(request, 'response')
   await new Promise((resolve) => request.write(body.subarray(0, half), resolve))
-  // The server has begun when git has made the folder for what it is about to receive.
-  while (!(await readdir(`${path}/objects`)).some((name) => name.startsWith('tmp_objdir'))) {}
+  await until('the push has begun', async () =>
+    /^svc_git_limiter_running\{.*push.*\} 1$/m.test((await service.admin.get('/metrics')).text),
+  )
   await between()
   request.end(body.subarray(half))
   const [response] = await answered

@@ -2,10 +2,14 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { ownerVariable } from '../../src/git/process/orphans.ts'
 
-/** Processes that work in a folder or name it in their command line: the gits of a data directory. */
+/**
+ * Processes that work in a folder or name it in their command line: the gits of a data directory, but for readers of objects,
+ * which requests share and which outlast them.
+ */
 export function processesIn(folder: string): number[] {
   return allProcesses().filter((pid) => {
     const words = read(`/proc/${pid}/cmdline`).split('\0')
+    if (words.includes('--batch-command')) return false
     const paths = words.map((word) => word.replace(/^--[a-z-]+=/, ''))
     return isInside(folderOf(pid), folder) || paths.some((path) => isInside(path, folder))
   })
