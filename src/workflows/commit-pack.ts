@@ -1,7 +1,13 @@
 import { Problem } from '../base/problem.ts'
 import { gitCommands } from '../git/process/commands.ts'
 import type { Git, GitProcess } from '../git/process/git-process.ts'
-import { firstPacket, flushPacket, type Packet, packet } from '../git/protocol/pkt-line.ts'
+import {
+  delimiterPacket,
+  firstPacket,
+  flushPacket,
+  type Packet,
+  packet,
+} from '../git/protocol/pkt-line.ts'
 
 /** Streams a commit with its trees and blobs, as a pack. Throws `ref_not_found` when it is gone. */
 export async function packCommit(
@@ -84,7 +90,7 @@ function fetchRequest(wanted: ReadonlySet<string>, depth: number): Buffer {
   ]
   return Buffer.concat([
     packet('command=fetch'),
-    Buffer.from('0001'),
+    delimiterPacket,
     ...args.map((line) => packet(`${line}\n`)),
     flushPacket,
   ])

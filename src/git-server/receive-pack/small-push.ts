@@ -105,8 +105,6 @@ export function createSmallPushes(dependencies: Dependencies) {
       if (!isMoved) {
         await moveRefs(git, { directory, watch: hold.watch }, [{ ref, from: before, to: after }])
       }
-      const recent = reached && toRecentPack(update, pack, objects, reached)
-      if (recent) recentPacks.add(repository.id, recent)
     } catch (error) {
       if (!isAuthorized) {
         if (!(error instanceof Problem)) log.error({ err: error }, 'push authorization failed')
@@ -120,6 +118,9 @@ export function createSmallPushes(dependencies: Dependencies) {
       }
     }
     const finalized = pushes.finalize(push)
+    const isDone = refusal === undefined
+    const recent = isDone && reached && toRecentPack(update, pack, objects, reached)
+    if (recent) recentPacks.add(repository.id, recent)
     lines.push(...(await finishPush(request, finalized)))
     const report = reportOf(new Map([[ref, refusal]]))
     response.respondWithBytes(Buffer.concat([...lines.map(notice), report, flushPacket]))

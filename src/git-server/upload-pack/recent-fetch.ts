@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto'
 import { packHeader } from '../../git/objects/pack-header.ts'
-import { flushPacket, packet, packetMaxBytes } from '../../git/protocol/pkt-line.ts'
+import {
+  bandMaxBytes,
+  delimiterPacket,
+  flushPacket,
+  packBand,
+  packet,
+} from '../../git/protocol/pkt-line.ts'
 import type { RecentPacks } from '../requests/recent-packs.ts'
 import type { FetchRequest } from './cache-key.ts'
-
-const delimiter = Buffer.from('0001')
-const packBand = Buffer.of(1)
-// The length of a packet and its band precede the bytes of the pack.
-const bodyMaxBytes = packetMaxBytes - 5
 
 /**
  * The response to a fetch by a client that has what a recent push built on: the pack that was pushed, without a git
@@ -33,9 +34,9 @@ export function answerFromRecentPacks(
   const pack = Buffer.concat([content, createHash('sha1').update(content).digest()])
   const pieces = follows.isDone
     ? []
-    : [packet('acknowledgments\n'), packet(`ACK ${common}\n`), packet('ready\n'), delimiter]
+    : [packet('acknowledgments\n'), packet(`ACK ${common}\n`), packet('ready\n'), delimiterPacket]
   pieces.push(packet('packfile\n'))
-  for (let at = 0; at < pack.length; at += bodyMaxBytes)
-    pieces.push(packet(Buffer.concat([packBand, pack.subarray(at, at + bodyMaxBytes)])))
+  for (let at = 0; at < pack.length; at += bandMaxBytes)
+    pieces.push(packet(Buffer.concat([Buffer.of(packBand), pack.subarray(at, at + bandMaxBytes)])))
   return [...pieces, flushPacket]
 }

@@ -1,3 +1,4 @@
+import { packChecksumBytes, packHeaderBytes } from '../objects/pack-header.ts'
 import { gitCommands } from '../process/commands.ts'
 import type { Git, GitStartOptions } from '../process/git-process.ts'
 
@@ -14,9 +15,6 @@ type Wanted = {
   maxBytes: number
 }
 
-const headerBytes = 12
-const checksumBytes = 20
-
 /** Packs objects; undefined when they exceed `maxBytes`. Throws a GitError when one of them is missing. */
 export async function packObjects(
   git: Git,
@@ -26,9 +24,9 @@ export async function packObjects(
 ): Promise<PackedObjects | undefined> {
   const command = gitCommands.packBetween(directory, ...keptPacks.map(({ name }) => name))
   const input = [...wants, ...[...excluded].map((id) => `^${id}`)].map((line) => `${line}\n`)
-  const limit = headerBytes + maxBytes + checksumBytes
+  const limit = packHeaderBytes + maxBytes + packChecksumBytes
   const pack = await git.runUpTo(limit, command, { ...options, input: input.join('') })
   if (!pack) return undefined
-  const entries = pack.subarray(headerBytes, -checksumBytes)
+  const entries = pack.subarray(packHeaderBytes, -packChecksumBytes)
   return { objects: pack.readUInt32BE(8), pack, entries }
 }

@@ -2,6 +2,7 @@ import { type FileHandle, open, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { orAborted } from '../../base/timeouts.ts'
+import { packHeaderBytes } from '../objects/pack-header.ts'
 import { packBytes } from '../objects/packs.ts'
 import { gitCommands } from '../process/commands.ts'
 import type { Ended, GitProcess } from '../process/git-process.ts'
@@ -14,7 +15,6 @@ import type { Mirroring } from './mirror.ts'
 const config = { 'core.fsync': 'none' }
 
 // gitformat-pack(5): "PACK", the version, the number of objects.
-const packHeadBytes = 12
 const packCountAt = 8
 const lineFeed = 10
 // Beyond this, a single new pack is better.
@@ -160,7 +160,7 @@ async function packsOf(directory: string): Promise<string[]> {
 
 /** Reads the number of objects from a pack's header. */
 async function countOf(pack: FileHandle): Promise<number> {
-  const { buffer } = await pack.read(Buffer.alloc(packHeadBytes), 0, packHeadBytes, 0)
+  const { buffer } = await pack.read(Buffer.alloc(packHeaderBytes), 0, packHeaderBytes, 0)
   return buffer.readUInt32BE(packCountAt)
 }
 

@@ -1,8 +1,10 @@
-const headerBytes = 12
+/** The size of the header of a pack, and of the SHA-1 at its end: gitformat-pack(5). */
+export const packHeaderBytes = 12
+export const packChecksumBytes = 20
 
-/** The header of a pack: gitformat-pack(5). */
+/** The header of a pack, with its number of objects. */
 export function packHeader(objects: number): Buffer {
-  const header = Buffer.alloc(headerBytes)
+  const header = Buffer.alloc(packHeaderBytes)
   header.write('PACK', 'latin1')
   header.writeUInt32BE(2, 4)
   header.writeUInt32BE(objects, 8)

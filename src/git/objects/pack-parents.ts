@@ -6,25 +6,23 @@ import {
   patchedBy,
   readEntryHeader,
 } from './pack-entries.ts'
+import { packChecksumBytes, packHeaderBytes } from './pack-header.ts'
 
 // Parsing blocks the event loop.
 const maxObjects = 200
 const objectsMaxBytes = 1024 * 1024
-
-const headerBytes = 12
-const trailerBytes = 20
 
 /**
  * Maps the commits of a pack to their parents, except commits stored as a delta to an object outside of the pack. `unknown`
  * when the pack cannot be parsed or is large, undefined when it is incomplete. See https://git-scm.com/docs/pack-format
  */
 export function parentsIn(pack: Buffer): Map<string, string[]> | 'unknown' | undefined {
-  if (pack.length < headerBytes) return undefined
+  if (pack.length < packHeaderBytes) return undefined
   if (pack.toString('latin1', 0, 4) !== 'PACK' || pack.readUInt32BE(4) !== 2) return 'unknown'
   const commits = new Map<number, Buffer>()
   const objects = pack.readUInt32BE(8)
   if (objects > maxObjects) return 'unknown'
-  let place = headerBytes
+  let place = packHeaderBytes
   let bytes = 0
   for (let number = 0; number < objects; number++) {
     const header = readEntryHeader(pack, place)
@@ -43,7 +41,7 @@ export function parentsIn(pack: Buffer): Map<string, string[]> | 'unknown' | und
     }
     place = header.end + found.length
   }
-  if (pack.length < place + trailerBytes) return undefined
+  if (pack.length < place + packChecksumBytes) return undefined
   return new Map([...commits.values()].map((commit) => [idOf(commit), parentsOf(commit)]))
 }
 

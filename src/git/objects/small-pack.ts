@@ -11,6 +11,7 @@ import {
   tagType,
   treeType,
 } from './pack-entries.ts'
+import { packHeaderBytes } from './pack-header.ts'
 
 export type PackedObject = { id: string; type: 'commit' | 'tree' | 'blob' | 'tag'; content: Buffer }
 
@@ -22,7 +23,6 @@ const packMaxBytes = 128 * 1024
 const maxObjects = 500
 const objectsMaxBytes = 1024 * 1024
 
-const headerBytes = 12
 const indexHeaderBytes = 8
 const fanOutBytes = 256 * 4
 const idBytes = 20
@@ -52,7 +52,7 @@ export async function readSmallPack(objects: string): Promise<PackedObject[] | u
 
 /** The objects of a pack by its index; undefined when they exceed a limit. */
 export function readObjectsOf(pack: Buffer, index: Buffer): PackedObject[] | undefined {
-  if (pack.length < headerBytes || index.length < indexHeaderBytes) return undefined
+  if (pack.length < packHeaderBytes || index.length < indexHeaderBytes) return undefined
   const count = pack.readUInt32BE(8)
   if (count > maxObjects) return undefined
   const entries = readEntries(pack, count)
@@ -93,7 +93,7 @@ export function readObjectsOf(pack: Buffer, index: Buffer): PackedObject[] | und
 
 function readEntries(pack: Buffer, count: number): Entry[] | undefined {
   const entries: Entry[] = []
-  let start = headerBytes
+  let start = packHeaderBytes
   let bytes = 0
   for (let number = 0; number < count; number++) {
     const header = readEntryHeader(pack, start)

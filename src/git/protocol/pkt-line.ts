@@ -4,11 +4,16 @@
  */
 
 export const flushPacket = Buffer.from('0000')
+export const delimiterPacket = Buffer.from('0001')
 
 const lengthDigits = 4
 // LARGE_PACKET_MAX in Git's pkt-line.h.
 export const packetMaxBytes = 65_520
 const payloadMaxBytes = packetMaxBytes - lengthDigits
+
+/** The side band of a pack, and how many bytes of it one packet has: gitprotocol-pack, "side-band-64k". */
+export const packBand = 1
+export const bandMaxBytes = payloadMaxBytes - 1
 
 /** Encodes a payload as a pkt-line. Throws a RangeError when it is too long. */
 export function packet(payload: string | Buffer): Buffer {

@@ -1,10 +1,8 @@
 import { createHash } from 'node:crypto'
+import { packChecksumBytes, packHeaderBytes } from '../../../git/objects/pack-header.ts'
 import type { PackedObject } from '../../../git/objects/small-pack.ts'
 import type { RefUpdate } from '../../../git/refs/refs.ts'
 import type { RecentPack } from '../../requests/recent-packs.ts'
-
-const headerBytes = 12
-const checksumBytes = 20
 
 /**
  * The pack of a push, for clients that have the old value of its branch. `objects` are those of the pack that git has
@@ -17,13 +15,16 @@ export function toRecentPack(
   objects: readonly PackedObject[],
   reached: ReadonlySet<string>,
 ): RecentPack | undefined {
-  const content = pack.subarray(0, -checksumBytes)
-  const isWhole = createHash('sha1').update(content).digest().equals(pack.subarray(-checksumBytes))
+  const content = pack.subarray(0, -packChecksumBytes)
+  const isWhole = createHash('sha1')
+    .update(content)
+    .digest()
+    .equals(pack.subarray(-packChecksumBytes))
   const count = pack.readUInt32BE(8)
   const bases = objects.slice(count)
   if (!isWhole || !bases.every(({ id }) => reached.has(id))) return undefined
   const ids = new Set(objects.slice(0, count).map(({ id }) => id))
   if (ids.size !== count) return undefined
   // A copy: the pack is a part of the buffer of a request.
-  return { before, after, entries: Buffer.from(content.subarray(headerBytes)), ids }
+  return { before, after, entries: Buffer.from(content.subarray(packHeaderBytes)), ids }
 }

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { type FileHandle, open } from 'node:fs/promises'
 import { absentAs } from '../../../base/absence.ts'
 import { type ClonePack, packPath } from '../../../git/clone-packs/clone-packs.ts'
+import { packChecksumBytes, packHeaderBytes } from '../../../git/objects/pack-header.ts'
 
 /** A part of a stream: bytes in memory, or a range of an open file. */
 export type Part = Buffer | { file: FileHandle; start: number; length: number }
@@ -11,8 +12,6 @@ export type OpenPacks = AsyncDisposable & { packs: OpenPack[] }
 
 type OpenPack = ClonePack & { file: FileHandle }
 
-const headerBytes = 12
-export const checksumBytes = 20
 const hashedAtOnce = 512 * 1024
 
 /** Opens packs of a repository; undefined when one of them is gone or has another size. */
@@ -35,7 +34,7 @@ export async function openPacks(
 
 /** All of a pack but its header and its checksum. */
 export function entriesOf({ file, bytes }: OpenPack): Part {
-  return { file, start: headerBytes, length: bytes - headerBytes - checksumBytes }
+  return { file, start: packHeaderBytes, length: bytes - packHeaderBytes - packChecksumBytes }
 }
 
 /** The checksum of a pack; undefined when its header is another one. */
@@ -43,10 +42,10 @@ export async function storedChecksum(
   { file, bytes }: OpenPack,
   header: Buffer,
 ): Promise<Buffer | undefined> {
-  const [found, checksum] = [Buffer.alloc(headerBytes), Buffer.alloc(checksumBytes)]
+  const [found, checksum] = [Buffer.alloc(packHeaderBytes), Buffer.alloc(packChecksumBytes)]
   const whole = [{ file, start: 0, length: bytes }]
   await readParts(whole, 0, [found])
-  await readParts(whole, bytes - checksumBytes, [checksum])
+  await readParts(whole, bytes - packChecksumBytes, [checksum])
   return found.equals(header) ? checksum : undefined
 }
 

@@ -1,14 +1,19 @@
 import { watchDrain } from '../../../base/chunks.ts'
+import { packChecksumBytes } from '../../../git/objects/pack-header.ts'
 import type { ResponseSink } from '../../../git/protocol/pipe-process.ts'
-import { flushPacket, packet, packetMaxBytes } from '../../../git/protocol/pkt-line.ts'
-import { checksumBytes, type Part, readParts, sizeOf } from './pack-stream.ts'
+import {
+  bandMaxBytes,
+  flushPacket,
+  packBand,
+  packet,
+  packetMaxBytes,
+} from '../../../git/protocol/pkt-line.ts'
+import { type Part, readParts, sizeOf } from './pack-stream.ts'
 
 type Packets = { bytes: Buffer; bodyBytes: number; done: () => void }
 
 // The length of a packet and its band precede the bytes of the pack.
-const headBytes = 5
-const bodyMaxBytes = packetMaxBytes - headBytes
-const packBand = 1
+const headBytes = packetMaxBytes - bandMaxBytes
 // Slow readers keep their buffers: a megabyte each. Beyond this number of responses at a time, each has little.
 const maxFastResponses = 32
 const packetsAtOnce = { few: 1, many: 8 }
@@ -44,7 +49,7 @@ export async function sendPack(
     onProgress()
     signal.throwIfAborted()
   }
-  output.write(Buffer.concat([headOf(checksumBytes), await checksum, flushPacket]))
+  output.write(Buffer.concat([headOf(packChecksumBytes), await checksum, flushPacket]))
 }
 
 function countResponse(): Disposable {
@@ -57,8 +62,8 @@ function countResponse(): Disposable {
 }
 
 function responseBytes(packBytes: number): number {
-  const packets = Math.ceil(packBytes / bodyMaxBytes)
-  const end = headBytes + checksumBytes + flushPacket.length
+  const packets = Math.ceil(packBytes / bandMaxBytes)
+  const end = headBytes + packChecksumBytes + flushPacket.length
   return packfile.length + packets * headBytes + packBytes + end
 }
 
@@ -77,7 +82,7 @@ async function readPackets(parts: readonly Part[], from: number, size: number): 
   let at = from
   let end = 0
   for (; at < size && bodies.length < packets; ) {
-    const length = Math.min(bodyMaxBytes, size - at)
+    const length = Math.min(bandMaxBytes, size - at)
     const start = end + headOf(length).copy(buffer, end)
     end = start + length
     bodies.push(buffer.subarray(start, end))
