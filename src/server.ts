@@ -151,7 +151,7 @@ export async function startService(options: Options): Promise<RunningService> {
     accessWatch: createAccessWatch({ recheck: app.recheckAccess }),
     requireSpace: app.freeSpace.require,
     requireParts,
-    loadPages: () => loadPages(app, options),
+    loadPages: () => loadPages({ app, browse, options }),
     onCompleted: metrics.answered,
     clock: app.clock,
     log,
@@ -227,8 +227,11 @@ async function openServedApp(options: Options, starting: AsyncDisposableStack): 
   return app
 }
 
+type LoadedParts = { app: App; browse: Browse; options: Options }
+
 /** Loads the pages when the first is requested: a server whose pages are not used spends no memory on them. */
-async function loadPages(app: App, { settings, version, log }: Options): Promise<PageServer> {
+async function loadPages({ app, browse, options }: LoadedParts): Promise<PageServer> {
+  const { settings, version, log } = options
   const { createWeb } = await import('./web/web.ts')
   const { pages } = await import('./web/page-list.ts')
   const { pageMethodProblem } = await import('./web/match.ts')
@@ -238,6 +241,7 @@ async function loadPages(app: App, { settings, version, log }: Options): Promise
     settings,
     baseUrl: () => address.http,
     sshUrl: () => address.ssh,
+    stampOf: browse.stampOf,
     version,
     clock,
     log,

@@ -355,6 +355,19 @@ test('files that the documentation mentions exist', () => {
   }
 })
 
+test('test files that the scripts name exist', () => {
+  const { scripts }: { scripts: Record<string, string> } = JSON.parse(read('package.json'))
+  for (const [script, command] of Object.entries(scripts)) {
+    for (const [, folder, names = ''] of command.matchAll(/(test\/\w+)\/\w*-?\{([\w,-]+)\}/g)) {
+      for (const name of names.split(','))
+        assert.ok(
+          files.some((file) => file.startsWith(`${folder}/`) && file.endsWith(`${name}.test.ts`)),
+          `${script} names ${name}`,
+        )
+    }
+  }
+})
+
 test('names of exported types and of files are unique', () => {
   const product = sources.filter((path) => path.startsWith('src/') && !isTest(path))
   const types = product.flatMap((path) =>

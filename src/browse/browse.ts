@@ -29,6 +29,7 @@ import { createKeptFiles } from './kept-files.ts'
 import { createLastCommitFiles, lastCommitLimits } from './last-commit-files.ts'
 import { createLastCommits } from './last-commits.ts'
 import { refRoutes } from './ref-routes.ts'
+import { createRepositoryStamps, type StampOf } from './repository-stamps.ts'
 import { searchRoutes } from './search-routes.ts'
 import { treeRoutes } from './tree-routes.ts'
 import { createTrees } from './trees.ts'
@@ -36,6 +37,7 @@ import { createTrees } from './trees.ts'
 /** Reads files, history and commits of repositories for clients without a clone. */
 export type Browse = AsyncDisposable & {
   routes: Route[]
+  stampOf: StampOf
   /** Removes files that are not needed any more. */
   prune: () => Promise<void>
 }
@@ -95,6 +97,7 @@ export function createBrowse(dependencies: Dependencies): Browse {
     keptBlame,
   }
   return {
+    stampOf: createRepositoryStamps({ ...dependencies, refCache: parts.refCache }),
     routes: recheckAccess(dependencies.repositories, [
       ...activityRoutes({ ...dependencies, commits: parts.commits }),
       ...refRoutes(parts),

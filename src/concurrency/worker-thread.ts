@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type ResourceLimits, Worker } from 'node:worker_threads'
+import type { WorkerMessage } from './worker-requests.ts'
 
 const startTimeoutMs = 30_000
 // Limits the busy time of the thread, which a loaded machine may delay, and at last the elapsed time.
@@ -16,6 +16,7 @@ type Options = {
 /** Creates a thread that responds to one request at a time. It starts when needed, and again after it was lost. */
 export function createWorkerThread({ program, timeoutMs, limits }: Options) {
   let worker: Worker | undefined
+  let cpuBefore: NodeJS.CpuUsage | undefined
 
   async function start(): Promise<Worker> {
     const started = new Worker(program, { resourceLimits: limits, env: {}, stdin: false })
@@ -26,7 +27,7 @@ export function createWorkerThread({ program, timeoutMs, limits }: Options) {
     })
     worker = started
     try {
-      await receive(started, (signal) => sleep(startTimeoutMs, undefined, { signal }))
+      cpuBefore = (await receive(started, startTimeoutMs, () => true)).cpu
     } catch (error) {
       throw new WorkerStartError('did not start', { cause: error })
     }
@@ -40,13 +41,16 @@ export function createWorkerThread({ program, timeoutMs, limits }: Options) {
       // Only a busy thread keeps the process alive.
       running.ref()
       try {
-        const before = await running.cpuUsage().catch(() => {
-          throw new WorkerThreadError('was stopped')
-        })
+        // It does nothing between requests.
+        const before = cpuBefore
         running.postMessage(message)
-        return await receive(running, (signal) =>
-          untilWorked(running, { before, timeoutMs, signal }),
-        )
+        const { response, cpu } = await receive(running, timeoutMs, async (checks) => {
+          if (checks >= maxElapsedFactor) return true
+          const { user, system } = await running.cpuUsage(before)
+          return (user + system) / 1000 >= timeoutMs
+        })
+        cpuBefore = cpu
+        return response
       } finally {
         running.unref()
       }
@@ -60,13 +64,13 @@ export function createWorkerThread({ program, timeoutMs, limits }: Options) {
   }
 }
 
-/** Waits for the next message of a thread, which is terminated when it is overdue. */
+/** Waits for the next message of a thread, which is terminated when it is overdue; that is checked at intervals. */
 async function receive(
   worker: Worker,
-  untilOverdue: (signal: AbortSignal) => Promise<unknown>,
-): Promise<unknown> {
-  const { promise, resolve, reject } = Promise.withResolvers<unknown>()
-  const settled = new AbortController()
+  intervalMs: number,
+  isOverdue: (checks: number) => boolean | Promise<boolean>,
+): Promise<WorkerMessage> {
+  const { promise, resolve, reject } = Promise.withResolvers<WorkerMessage>()
   const onExit = () => reject(new WorkerThreadError('was stopped'))
   const onError = (error: Error & { code?: string }) => {
     const isMemory = error.code === 'ERR_WORKER_OUT_OF_MEMORY'
@@ -76,31 +80,23 @@ async function receive(
   worker.once('message', resolve)
   worker.once('error', onError)
   worker.once('exit', onExit)
-  untilOverdue(settled.signal).then(
-    () => reject(new WorkerThreadError('took too long')),
-    () => {}, // It has responded or exited, which is handled above.
-  )
+  let checks = 0
+  const timer = setInterval(async () => {
+    checks += 1
+    // One that has exited is handled above.
+    if (await Promise.try(isOverdue, checks).catch(() => false))
+      reject(new WorkerThreadError('took too long'))
+  }, intervalMs)
   try {
     return await promise
   } catch (failure) {
     await worker.terminate()
     throw failure
   } finally {
-    settled.abort()
+    clearInterval(timer)
     worker.off('message', resolve)
     worker.off('error', onError)
     worker.off('exit', onExit)
-  }
-}
-
-type Work = { before: NodeJS.CpuUsage; timeoutMs: number; signal: AbortSignal }
-
-/** Waits until a thread has used its busy time, or a multiple of that has elapsed. */
-async function untilWorked(worker: Worker, { before, timeoutMs, signal }: Work): Promise<void> {
-  for (let wait = 0; wait < maxElapsedFactor; wait++) {
-    await sleep(timeoutMs, undefined, { signal })
-    const { user, system } = await worker.cpuUsage(before)
-    if ((user + system) / 1000 >= timeoutMs) return
   }
 }
 

@@ -16,6 +16,7 @@ import {
 import { LRUCache } from 'lru-cache'
 import { isBusy } from '../base/sqlite-busy.ts'
 import { Naming } from './naming.ts'
+import type { Db } from './schema.ts'
 
 // How long one process waits for the transaction of another, such as the command line or a server.
 const busyTimeoutMs = 5000
@@ -113,6 +114,17 @@ export class DirectAdapter extends SqliteAdapter {
     this.#opened = opened
   }
 
+  /** Identifies the committed state of the database; undefined during a transaction. */
+  stamp(): string | undefined {
+    const { database, prepare } = this.#opened
+    if (database.isTransaction) return undefined
+    // Commits of other connections, and rows written by this one: https://sqlite.org/pragma.html#pragma_data_version
+    return JSON.stringify([
+      prepare('pragma data_version').all([]),
+      prepare('select total_changes()').all([]),
+    ])
+  }
+
   /** Runs a query outside of a transaction; undefined when it must wait for one. */
   async read(query: Pick<CompiledQuery, 'sql' | 'parameters'>): Promise<object[] | undefined> {
     const { database, prepare, tick } = this.#opened
@@ -128,6 +140,15 @@ export class DirectAdapter extends SqliteAdapter {
       throw error
     }
   }
+}
+
+/**
+ * Identifies the state of a database: it changes with every commit, by any process. Undefined during a transaction, and on
+ * PostgreSQL.
+ */
+export function readDatabaseStamp(db: Db): string | undefined {
+  const { adapter } = db.getExecutor()
+  return adapter instanceof DirectAdapter ? adapter.stamp() : undefined
 }
 
 class BusyRetryDriver extends SqliteDriver {

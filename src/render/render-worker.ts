@@ -1,4 +1,4 @@
-import { parentPort } from 'node:worker_threads'
+import { respondToRequests } from '../concurrency/worker-requests.ts'
 import type { DocumentPlace } from './document-links.ts'
 import { renderCode } from './highlighted-lines.ts'
 import { renderMarkdown } from './markdown.ts'
@@ -11,12 +11,9 @@ export type RenderRequest =
 /** HTML; undefined if there is no renderer for the file, or its HTML is too long. */
 export type RenderResponse = string | undefined
 
-parentPort?.on('message', (request: RenderRequest) => {
-  const response: RenderResponse =
+respondToRequests(
+  (request: RenderRequest): RenderResponse =>
     request.kind === 'code'
       ? renderCode(request.text, request.fileName)
-      : renderMarkdown(request.text, request.place)
-  parentPort?.postMessage(response)
-})
-// Signals that the thread is loaded, so loading does not count as time for a request.
-parentPort?.postMessage('ready')
+      : renderMarkdown(request.text, request.place),
+)

@@ -1,3 +1,4 @@
+import { prepared } from '../database/prepared.ts'
 import { hasRowLocks } from '../database/row-locks.ts'
 import type { Db, ProtectionRow } from '../database/schema.ts'
 
@@ -43,14 +44,17 @@ export function lockProtection(
 }
 
 /** The protections of a repository, oldest first. */
-export function listProtections(db: Db, repositoryId: string): Promise<ProtectionRow[]> {
-  return db
+const ofRepository = prepared((db, { repositoryId }: { repositoryId: string }) =>
+  db
     .selectFrom('protections')
     .selectAll()
     .where('repositoryId', '=', repositoryId)
     .orderBy('createdAt')
-    .orderBy('branch')
-    .execute()
+    .orderBy('branch'),
+)
+
+export function listProtections(db: Db, repositoryId: string): Promise<ProtectionRow[]> {
+  return ofRepository(db, { repositoryId })
 }
 
 /** The protections of all repositories whose ids lie in a range, both ends included. */

@@ -1,3 +1,4 @@
+import { prepared } from '../database/prepared.ts'
 import type { Db } from '../database/schema.ts'
 import type { LoginCodeRow, SessionRow } from '../database/session-schema.ts'
 
@@ -5,12 +6,16 @@ export async function insertSession(db: Db, session: SessionRow): Promise<void> 
   await db.insertInto('sessions').values(session).execute()
 }
 
-export function findSessionByHash(db: Db, secretHash: string): Promise<SessionRow | undefined> {
-  return db
-    .selectFrom('sessions')
-    .selectAll()
-    .where('secretHash', '=', secretHash)
-    .executeTakeFirst()
+const byHash = prepared((db, { secretHash }: { secretHash: string }) =>
+  db.selectFrom('sessions').selectAll().where('secretHash', '=', secretHash),
+)
+
+export async function findSessionByHash(
+  db: Db,
+  secretHash: string,
+): Promise<SessionRow | undefined> {
+  const [row] = await byHash(db, { secretHash })
+  return row
 }
 
 /** Lists the sessions of a username that have not ended, newest first. */

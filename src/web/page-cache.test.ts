@@ -33,7 +33,8 @@ function startPage({ reads = ['getTree'], age = 5 * minute, maxBytes = 1e6 } = {
       return { title: 'Page', body: html`${JSON.stringify(values)} ${time.age(10 * minute - age)}` }
     },
   })
-  const show = createPageCache({ maxBytes })
+  let stamp: string | undefined
+  const show = createPageCache({ maxBytes, stampOf: async () => stamp })
   return {
     results,
     created,
@@ -41,8 +42,17 @@ function startPage({ reads = ['getTree'], age = 5 * minute, maxBytes = 1e6 } = {
     markProvisional() {
       isProvisional = true
     },
+    setStamp(set: string | undefined) {
+      stamp = set
+    },
     /** The text of the page, without tags. */
-    async read({ url = '/r/a', now = 10 * minute, isLoggedIn = true, own = results } = {}) {
+    async read({
+      url = '/r/a',
+      now = 10 * minute,
+      isLoggedIn = true,
+      own = results,
+      session = 'ada',
+    } = {}) {
       const call: PageCall = async (operation, input) => {
         const value = own[operation]
         if (value instanceof Error) throw value
@@ -60,7 +70,8 @@ function startPage({ reads = ['getTree'], age = 5 * minute, maxBytes = 1e6 } = {
         ...{ baseUrl: 'http://a', url, isLoggedIn, time: new PageTime(now) },
         ...{
           caller,
-          session: undefined,
+          session: { id: session },
+          params: { name: 'a' },
           problem,
           fields: new URLSearchParams(),
           ifNoneMatch: '*',
@@ -84,6 +95,30 @@ test('a page is created once as long as the results of its operations are the sa
   results.getTree = 'other'
   assert.equal(await read(), '[other] 5 minutes ago')
   assert.equal(created.length, 2)
+})
+
+test('what a page reads is not repeated for its reader while the stamp of the repository is the same', async () => {
+  const { read, created, calls, results, setStamp } = startPage()
+  setStamp('1')
+  await read()
+  await read()
+  assert.deepEqual(calls.splice(0), ['getTree'])
+  await read({ session: 'grace' })
+  await read({ session: 'grace' })
+  assert.deepEqual(calls.splice(0), ['getTree 304'])
+  setStamp('2')
+  await read()
+  assert.deepEqual(calls.splice(0), ['getTree 304'])
+  results.getTree = 'other'
+  setStamp('3')
+  assert.equal(await read(), '[other] 5 minutes ago')
+  assert.equal(created.length, 2)
+  // Not known.
+  setStamp(undefined)
+  calls.length = 0
+  await read()
+  await read()
+  assert.deepEqual(calls, ['getTree 304', 'getTree 304'])
 })
 
 test('pages of other addresses, and of readers without a session, are others', async () => {

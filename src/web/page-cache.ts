@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { Problem } from '../base/problem.ts'
+import type { StampOf } from '../browse/repository-stamps.ts'
 import { statusOf } from '../http/problem-response.ts'
 import type { OperationResult } from '../http/route.ts'
 import {
@@ -25,20 +26,30 @@ type Validator = { kind: 'etag' | 'hash' | 'problem'; value: string }
 type Read = { operation: string; input: PageInput; key: string; validator: Validator }
 
 /** A page in the cache: it is valid as long as the results of its reads are the same, for a time. */
-type Variant = { view: CachedView; checks: Read[]; createdAt: number; validUntil: number }
+type Variant = {
+  view: CachedView
+  checks: Read[]
+  createdAt: number
+  validUntil: number
+  /** The readers for whom the reads were made or repeated while the repository had a stamp. */
+  seen: { stamp: string | undefined; readers: Set<string> }
+}
 
 // A page has several where its readers have different rights.
 const maxVariants = 4
 // A few large pages should not displace all others.
 const maxShare = 0.25
 const fixedBytes = 1000
+const maxReaders = 50
+const readerBytes = 100
 
 /**
  * Caches pages by their address and by what they read, never by their reader. The reads of a cached page are repeated before
  * it is shown, with the rights of the caller: conditional requests only find out whether the results are still the same, which
- * takes no reading of objects. So access is checked, and nothing is shown that a new page would not show.
+ * takes no reading of objects. So access is checked, and nothing is shown that a new page would not show. They are not repeated
+ * for a reader for whom they were before, when nothing in the database and in the repository's refs has changed since.
  */
-export function createPageCache({ maxBytes }: { maxBytes: number }) {
+export function createPageCache({ maxBytes, stampOf }: { maxBytes: number; stampOf: StampOf }) {
   const pages = new LRUCache<string, Variant[]>({
     maxSize: Math.max(1, maxBytes),
     maxEntrySize: Math.max(1, Math.floor(maxBytes * maxShare)),
@@ -51,17 +62,39 @@ export function createPageCache({ maxBytes }: { maxBytes: number }) {
   ): Promise<CachedView | View | RawResponse | Redirect> => {
     const key = [context.baseUrl, context.isLoggedIn, context.url].join('\n')
     const variants = (pages.get(key) ?? []).filter((one) => isValidAt(one, context.time.at))
+    const reader = readerOf(context)
+    // Before all reads, so that a change during one of them has another stamp.
+    const stamp = await stampOf(context.params.name ?? '')
+    const unchanged = variants.find(({ seen }) => seen.stamp === stamp && seen.readers.has(reader))
+    if (unchanged && stamp !== undefined) return unchanged.view
     const revalidate = createRevalidation(context, variants)
-    for (const variant of variants) if (await isCurrent(variant, revalidate)) return variant.view
+    for (const variant of variants)
+      if (await isCurrent(variant, revalidate)) {
+        noteSeen(variant, reader, stamp)
+        return variant.view
+      }
     const created = await create(page, context)
     if (!('variant' in created)) return created.result
     const { variant } = created
+    noteSeen(variant, reader, stamp)
     const others = (pages.get(key) ?? []).filter(
       (one) => isValidAt(one, context.time.at) && one.view.body.tag !== variant.view.body.tag,
     )
     pages.set(key, [variant, ...others].slice(0, maxVariants))
     return variant.view
   }
+}
+
+/** Those with the same session, or without one from the same address, have the same rights while the database is the same. */
+function readerOf({ session, caller }: PageContext): string {
+  return session?.id ?? `anonymous ${caller.origin?.address}`
+}
+
+function noteSeen(variant: Variant, reader: string, stamp: string | undefined): void {
+  const { seen } = variant
+  if (seen.stamp !== stamp || seen.readers.size >= maxReaders)
+    variant.seen = { stamp, readers: new Set() }
+  variant.seen.readers.add(reader)
 }
 
 function isValidAt({ createdAt, validUntil }: Variant, now: number): boolean {
@@ -71,7 +104,7 @@ function isValidAt({ createdAt, validUntil }: Variant, now: number): boolean {
 /** Compressed, a body takes less than as much again. */
 function sizeOf({ view, checks }: Variant): number {
   const texts = checks.map(({ key, validator }) => 2 * key.length + validator.value.length)
-  return fixedBytes + 2 * view.body.bytes.length + sum(texts)
+  return fixedBytes + maxReaders * readerBytes + 2 * view.body.bytes.length + sum(texts)
 }
 
 function sum(values: readonly number[]): number {
@@ -161,7 +194,8 @@ async function create(page: CachedPage, context: PageContext): Promise<Created> 
   if (isProvisional || result.more || result.status !== undefined) return { result }
   const view = { ...result, body: new PageBody(result.body) }
   const checks = checksOf([...reads.values()])
-  return { variant: { view, checks, createdAt: time.at, validUntil: time.validUntil } }
+  const seen = { stamp: undefined, readers: new Set<string>() }
+  return { variant: { view, checks, createdAt: time.at, validUntil: time.validUntil, seen } }
 }
 
 function keyOf(operation: string, { params, query, accept }: PageInput): string {

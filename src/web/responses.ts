@@ -97,14 +97,15 @@ export async function sendHtml(
   response.setHeader('vary', 'cookie, accept-encoding')
   if (status === 200 && !isForm && isKnown(request, response, [start, body.tag, end])) return
   const parts = [Buffer.from(start), body.bytes, Buffer.from(end)] as const
-  const length = parts.reduce((sum, part) => sum + part.length, 0)
+  const length = sum(parts)
   response.setHeader('content-type', 'text/html; charset=utf-8')
   const isCompressed = length >= compressFromBytes && acceptsGzip(request)
-  const content = isCompressed ? await compress(parts, body) : Buffer.concat(parts, length)
+  const content = isCompressed ? await compress(parts, body) : parts
   if (isCompressed) response.setHeader('content-encoding', 'gzip')
-  response.setHeader('content-length', content.length)
+  response.setHeader('content-length', sum(content))
   response.writeHead(status)
-  response.end(request.method === 'HEAD' ? undefined : content)
+  if (request.method !== 'HEAD') for (const part of content) response.write(part)
+  response.end()
 }
 
 /** Sets the entity tag of a response by what it depends on, and sends 304 to a client that has it. Returns whether it has. */
@@ -122,6 +123,10 @@ function isKnown(
   return true
 }
 
+function sum(parts: readonly Buffer[]): number {
+  return parts.reduce((all, part) => all + part.length, 0)
+}
+
 // No name, no time, no flags: RFC 1952, section 2.3.
 const gzipHeader = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255])
 
@@ -129,10 +134,10 @@ const gzipHeader = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255])
 async function compress(
   [start, middle, end]: readonly [Buffer, Buffer, Buffer],
   body: PageBody,
-): Promise<Buffer> {
+): Promise<Buffer[]> {
   const parts = await Promise.all([deflatePart(start), body.deflated(), deflateEnd(end)])
   const trailer = Buffer.alloc(8)
   trailer.writeUInt32LE(crc32(end, crc32(middle, crc32(start))))
   trailer.writeUInt32LE((start.length + middle.length + end.length) % 2 ** 32, 4)
-  return Buffer.concat([gzipHeader, ...parts, trailer])
+  return [gzipHeader, ...parts, trailer]
 }

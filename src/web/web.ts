@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import { Problem } from '../base/problem.ts'
+import type { StampOf } from '../browse/repository-stamps.ts'
 import type { PlainSettings } from '../config/settings.ts'
 import { endUnread } from '../http/connections.ts'
 import type { PageExchange, ServePage } from '../http/page-requests.ts'
@@ -32,6 +33,7 @@ type Dependencies = {
   baseUrl: () => string
   /** The public address of SSH; null when it is off. */
   sshUrl: () => string | null
+  stampOf: StampOf
   version: string
   clock: Clock
   log: Log
@@ -43,6 +45,7 @@ export function createWeb({
   settings,
   baseUrl,
   sshUrl,
+  stampOf,
   version,
   clock,
   log,
@@ -51,7 +54,7 @@ export function createWeb({
   const { render } = createRenderer({ log })
   const visits = createVisits({ sessions, baseUrl, version, clock, render })
   const limitRate = createPageRates({ clock })
-  const showCached = createPageCache({ maxBytes: settings.pagesCacheBytes })
+  const showCached = createPageCache({ maxBytes: settings.pagesCacheBytes, stampOf })
   const bodyTimeoutMs = settings.bodySeconds * 1000
   const performAction = createFormActions({ sessions, limitRate, sshUrl, bodyTimeoutMs, clock })
   const serveSessionPage = createSessionPages({ sessions, limitRate, sshUrl, bodyTimeoutMs })

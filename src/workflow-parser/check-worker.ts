@@ -1,4 +1,4 @@
-import { parentPort } from 'node:worker_threads'
+import { respondToRequests } from '../concurrency/worker-requests.ts'
 import { parseFile } from './parse.ts'
 import type { Action, Fault, Note, SourceFile, Workflow } from './workflow.ts'
 
@@ -11,8 +11,4 @@ export type CheckResponse = {
   notes: Note[]
 }
 
-parentPort?.on('message', ({ kind, file }: CheckRequest) => {
-  parentPort?.postMessage(parseFile(kind, file))
-})
-// Signals that the thread is loaded, so loading does not count as time for a file.
-parentPort?.postMessage('ready')
+respondToRequests(({ kind, file }: CheckRequest): CheckResponse => parseFile(kind, file))
