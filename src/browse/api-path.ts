@@ -33,6 +33,8 @@ export const pathProperties = {
 }
 
 export function toApiPath(raw: RawPath): ApiPath {
+  // Most paths: their bytes are their characters.
+  if (/^[ -~]*$/.test(raw)) return { path: raw }
   const bytes = Buffer.from(raw, 'latin1')
   const path = bytes.toString('utf8')
   return isUtf8Of(path, bytes) ? { path } : { path, pathBase64: bytes.toString('base64') }

@@ -50,7 +50,7 @@ export function createBlame({ pool, tasks, trees, commits }: BrowseParts) {
       found.push(range)
       if (known.has(range.commit)) return
       // While git goes on.
-      const reading = commits(objects, range.commit)
+      const reading = Promise.resolve(commits(objects, range.commit))
       reading.catch(() => {})
       known.set(range.commit, reading)
     })

@@ -6,7 +6,7 @@ import { type ObjectReader, ObjectTooLargeError } from '../git/objects/object-re
 export type CommitsById = (
   objects: Pick<ObjectReader, 'read'>,
   id: string,
-) => Promise<CommitObject | undefined>
+) => CommitObject | Promise<CommitObject | undefined>
 
 const maxLength = 16 * 1024 * 1024
 const commitMaxBytes = 1024 * 1024
@@ -18,9 +18,7 @@ const objectBytes = 300
 export function createCommitsById(): CommitsById {
   const known = new LRUCache<string, CommitObject>({ maxSize: maxLength })
 
-  return async (objects, id) => {
-    const cached = known.get(id)
-    if (cached) return cached
+  async function read(objects: Pick<ObjectReader, 'read'>, id: string) {
     const found = await objects.read(id, commitMaxBytes).catch((error) => {
       // A commit with a message of a megabyte, or of thousands of parents, is no commit to show.
       if (error instanceof ObjectTooLargeError) return undefined
@@ -33,4 +31,6 @@ export function createCommitsById(): CommitsById {
     known.set(id, shown, { size: objectBytes + found.content.length })
     return shown
   }
+
+  return (objects, id) => known.get(id) ?? read(objects, id)
 }

@@ -57,7 +57,11 @@ export function treeRoutes(parts: BrowseParts) {
     ])
     if (!page) throw invalidCursor()
     const found = last === 'limit' ? undefined : last
-    const entries = page.entries.map((entry) => toEntry(objects, entry, found?.byName))
+    const [sizeOf, commitOf] = await Promise.all([
+      sizesOf(objects, page.entries),
+      commitsOf(objects, page.entries, found?.byName),
+    ])
+    const entries = page.entries.map((entry) => toEntry(entry, sizeOf, commitOf))
     const limits = [
       ...(page.hasOmitted ? [omittedPaths] : []),
       ...(last === 'limit' ? [unsearchedFolder] : []),
@@ -67,7 +71,7 @@ export function treeRoutes(parts: BrowseParts) {
       commit,
       ...toApiPath(path),
       id: folder.id,
-      entries: await Promise.all(entries),
+      entries,
       lastCommitsComplete: isRecursive ? null : found?.isComplete === true,
       limits,
       nextCursor: nextCursor ?? null,
@@ -77,26 +81,24 @@ export function treeRoutes(parts: BrowseParts) {
       : new LinkedPage(value, nextCursor)
   }
 
-  async function toEntry(
+  /** The sizes of files, by their ids. */
+  function sizesOf(objects: ObjectReader, entries: readonly ListedEntry[]) {
+    const ids = entries.filter(({ mode }) => hasSize(mode)).map(({ id }) => id)
+    return findAll(ids, (id) => sizes(objects, id))
+  }
+
+  /** The last commits of entries, by their names. */
+  async function commitsOf(
     objects: ObjectReader,
-    { name, path, mode, id }: ListedEntry,
+    entries: readonly ListedEntry[],
     lastIds: ReadonlyMap<string, string> | undefined,
   ) {
-    const type = typeOf(mode)
-    const hasSize = type === 'file' || type === 'symlink'
-    const lastId = lastIds?.get(name)
-    const [size, last] = await Promise.all([
-      hasSize ? sizes(objects, id) : undefined,
-      lastId === undefined ? undefined : commits(objects, lastId),
-    ])
-    return {
-      name: toApiPath(name).path,
-      ...toApiPath(path),
-      mode: mode.padStart(6, '0'),
-      type,
-      id,
-      size: size ?? null,
-      lastCommit: lastId !== undefined && last ? toBriefCommit(lastId, last) : null,
+    const ids = entries.map(({ name }) => lastIds?.get(name)).filter((id) => id !== undefined)
+    const byId = await findAll(ids, (id) => commits(objects, id))
+    return (name: string) => {
+      const id = lastIds?.get(name)
+      const commit = id === undefined ? undefined : byId.get(id)
+      return id === undefined || commit === undefined ? null : toBriefCommit(id, commit)
     }
   }
 
@@ -147,6 +149,51 @@ export function treeRoutes(parts: BrowseParts) {
       },
     }),
   ]
+}
+
+function toEntry(
+  { name, path, mode, id }: ListedEntry,
+  sizeOf: ReadonlyMap<string, number>,
+  commitOf: (name: string) => Static<typeof BriefCommit> | null,
+) {
+  return {
+    name: toApiPath(name).path,
+    ...toApiPath(path),
+    mode: mode.padStart(6, '0'),
+    type: typeOf(mode),
+    id,
+    size: hasSize(mode) ? (sizeOf.get(id) ?? null) : null,
+    lastCommit: commitOf(name),
+  }
+}
+
+function hasSize(mode: string): boolean {
+  const type = typeOf(mode)
+  return type === 'file' || type === 'symlink'
+}
+
+/** Finds something of each of some objects, which may be there at once. */
+async function findAll<T>(
+  ids: readonly string[],
+  find: (id: string) => T | undefined | Promise<T | undefined>,
+): Promise<ReadonlyMap<string, T>> {
+  const found = new Map<string, T>()
+  await Promise.all(
+    new Set(ids)
+      .values()
+      .map((id) => {
+        const value = find(id)
+        if (!(value instanceof Promise)) {
+          if (value !== undefined) found.set(id, value)
+          return undefined
+        }
+        return value.then((later) => {
+          if (later !== undefined) found.set(id, later)
+        })
+      })
+      .filter((pending) => pending !== undefined),
+  )
+  return found
 }
 
 function typeOf(mode: string): 'file' | 'folder' | 'symlink' | 'submodule' {

@@ -22,8 +22,8 @@ export type Content = Html | string | number | false | null | undefined | Conten
  */
 export function html(strings: TemplateStringsArray, ...values: Content[]): Html {
   let text = strings[0] ?? ''
-  for (const [index, value] of values.entries())
-    text += toText(value, strings, index) + strings[index + 1]
+  for (let index = 0; index < values.length; index++)
+    text += toText(values[index], strings, index) + strings[index + 1]
   return new Html(text)
 }
 

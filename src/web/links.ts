@@ -50,6 +50,8 @@ export function encodeRevision(rev: string): string {
 }
 
 function encodeSegments(text: string): string {
+  // Most revisions and paths.
+  if (/^[\w/.~-]*$/.test(text)) return text
   return text.split('/').map(encodeURIComponent).join('/')
 }
 

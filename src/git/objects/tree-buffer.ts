@@ -13,8 +13,9 @@ export class MalformedTreeError extends Error {
 }
 
 const idBytes = 20
+const modeMinDigits = 1
 const modeMaxDigits = 7
-const [space, zero, seven] = Buffer.from(' 07')
+const [space, zero, one, seven, slash] = Buffer.from(' 017/')
 // An entry has at least a digit, a space, a letter, a NUL and an id.
 const entryMinBytes = 24
 const entriesPerCheck = 4096
@@ -41,13 +42,11 @@ export function entryCount({ starts }: TreeBuffer): number {
 
 /** The entry at an index. Its name is raw: each character is a byte (latin1). */
 export function entryAt({ content, starts }: TreeBuffer, index: number): TreeEntry {
-  const start = starts[index] ?? 0
-  const end = starts[index + 1] ?? 0
-  const nameStart = content.indexOf(space ?? 0, start) + 1
+  const [nameStart, nameEnd] = nameRange({ content, starts }, index)
   return {
-    mode: canonicalMode(content.toString('latin1', start, nameStart - 1)),
-    name: content.toString('latin1', nameStart, end - idBytes - 1),
-    id: content.toString('hex', end - idBytes, end),
+    mode: canonicalMode(content.toString('latin1', starts[index], nameStart - 1)),
+    name: content.toString('latin1', nameStart, nameEnd),
+    id: content.toString('hex', nameEnd + 1, nameEnd + 1 + idBytes),
   }
 }
 
@@ -77,21 +76,77 @@ function indexAt(starts: Uint32Array, offset: number): number {
 
 /**
  * The names of the entries of a tree that another one does not have with the same mode and id. Most entries of two
- * versions of a folder are alike, so only those between their common start and their common end are compared.
+ * versions of a folder are alike, so they are compared as bytes, and only those between their common start and end.
  */
 export function changedNames(tree: TreeBuffer, other: TreeBuffer): string[] {
   const [from, to, otherFrom, otherTo] = differingEntries(tree, other)
-  const others = new Map<string, string>()
-  for (let index = otherFrom; index < otherTo; index++) {
-    const { name, mode, id } = entryAt(other, index)
-    others.set(name, mode + id)
-  }
   const changed: string[] = []
-  for (let index = from; index < to; index++) {
-    const { name, mode, id } = entryAt(tree, index)
-    if (others.get(name) !== mode + id) changed.push(name)
+  let [index, otherIndex] = [from, otherFrom]
+  while (index < to) {
+    const order = otherIndex < otherTo ? compareEntries(tree, index, other, otherIndex) : -1
+    if (order < 0 || (order === 0 && !isSameEntry(tree, index, other, otherIndex)))
+      changed.push(entryAt(tree, index).name)
+    if (order <= 0) index += 1
+    if (order >= 0) otherIndex += 1
   }
   return changed
+}
+
+function isSameEntry(
+  tree: TreeBuffer,
+  index: number,
+  other: TreeBuffer,
+  otherIndex: number,
+): boolean {
+  const [start, end] = [tree.starts[index] ?? 0, tree.starts[index + 1] ?? 0]
+  const [otherStart, otherEnd] = [other.starts[otherIndex] ?? 0, other.starts[otherIndex + 1] ?? 0]
+  if (tree.content.compare(other.content, otherStart, otherEnd, start, end) === 0) return true
+  const [one, two] = [entryAt(tree, index), entryAt(other, otherIndex)]
+  // The same mode can be stored with other digits.
+  return one.mode === two.mode && one.id === two.id
+}
+
+/** Compares the names of entries in Git's order, in which that of a folder ends with a slash: base_name_compare in Git's tree.c. */
+function compareEntries(
+  tree: TreeBuffer,
+  index: number,
+  other: TreeBuffer,
+  otherIndex: number,
+): number {
+  const [start, end] = nameRange(tree, index)
+  const [otherStart, otherEnd] = nameRange(other, otherIndex)
+  const length = Math.min(end - start, otherEnd - otherStart)
+  const order = tree.content.compare(
+    other.content,
+    otherStart,
+    otherStart + length,
+    start,
+    start + length,
+  )
+  if (order !== 0) return order
+  return (
+    byteAfter(tree, index, start + length, end) -
+    byteAfter(other, otherIndex, otherStart + length, otherEnd)
+  )
+}
+
+/** The byte of a name at an offset; at its end the slash of a folder, or 0. */
+function byteAfter(
+  { content, starts }: TreeBuffer,
+  index: number,
+  at: number,
+  end: number,
+): number {
+  if (at < end) return content[at] ?? 0
+  const isFolder = content[starts[index] ?? 0] !== one
+  return isFolder ? (slash ?? 0) : 0
+}
+
+/** Where the name of an entry starts and ends. */
+function nameRange({ content, starts }: TreeBuffer, index: number): [number, number] {
+  let nameStart = (starts[index] ?? 0) + modeMinDigits
+  while (content[nameStart - 1] !== space) nameStart += 1
+  return [nameStart, (starts[index + 1] ?? 0) - idBytes - 1]
 }
 
 /** The ranges of entries outside of which two trees are alike. */
