@@ -2,7 +2,7 @@ import { createRandom, line, toData } from './generators.ts'
 import { keptHistory } from './kept-history.ts'
 import type { Workspace } from './workspace.ts'
 
-/** A history as large as git's own, or a small one with the same shape. */
+/** A history as large as git's own with as many tags, or a small one with the same shape. */
 const historySizes = {
   large: { commits: 60_000, files: 4000, longLines: 5000, longCommits: 1500 },
   small: { commits: 3000, files: 4000, longLines: 2000, longCommits: 200 },
@@ -23,6 +23,7 @@ const largeFolder = 'folder-0'
 const largeFolderFiles = 289
 const fileLines = 20
 const topicEvery = 5
+const tagEvery = 60
 const startSeconds = 1_100_000_000
 const stepSeconds = 3600
 
@@ -30,7 +31,7 @@ export const longFile = 'long.c'
 export const browsedFolder = largeFolder
 
 /** Changed with the contents, so that histories of another version are not reused. */
-const version = 2
+const version = 3
 
 /** Makes the history with git-fast-import(1), once: it is kept in the folder of temporary files. */
 export async function makeBrowsedHistory(
@@ -125,6 +126,14 @@ function* history(size: HistorySize): Generator<string> {
       `author ${author} ${when}`,
       `committer Ada <ada@example.com> ${when}`,
       `${toData(message)}${[...from, ''].join('\n')}${changes.join('')}\n`,
+    ].join('\n')
+  }
+  for (let mark = tagEvery; mark <= commits; mark += tagEvery) {
+    yield [
+      `tag v${mark / tagEvery}`,
+      `from :${mark}`,
+      `tagger Ada <ada@example.com> ${startSeconds + mark * stepSeconds} +0000`,
+      toData(`Version ${mark / tagEvery}\n`),
     ].join('\n')
   }
   yield 'reset refs/heads/topic\nfrom 0000000000000000000000000000000000000000\n\n'
