@@ -1,3 +1,4 @@
+import { dayMs } from '../../base/clock.ts'
 import { Problem } from '../../base/problem.ts'
 import { html } from '../../render/html.ts'
 import { toQuery, toShort } from '../code/code-target.ts'
@@ -127,11 +128,12 @@ function newerCursor(cursor: string | undefined): string | undefined {
 
 function byDay(commits: readonly ShownCommit[]): { day: string; list: ShownCommit[] }[] {
   const days: { day: string; list: ShownCommit[] }[] = []
+  let lastNumber = Number.NaN
   for (const commit of commits) {
-    const day = dayOf(commit.committer.at)
-    const last = days.at(-1)
-    if (last?.day === day) last.list.push(commit)
-    else days.push({ day, list: [commit] })
+    const number = Math.floor(commit.committer.at / dayMs)
+    if (number === lastNumber) days.at(-1)?.list.push(commit)
+    else days.push({ day: dayOf(commit.committer.at), list: [commit] })
+    lastNumber = number
   }
   return days
 }
