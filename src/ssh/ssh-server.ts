@@ -1,8 +1,9 @@
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import type { Server, Socket } from 'node:net'
 import type { HostKey } from 'ssh2/lib/protocol/Protocol.js'
 import type { Log } from '../base/log.ts'
 import { networkOf } from '../base/network.ts'
 import { createQuota } from '../concurrency/quota.ts'
+import { createTaskGroup } from '../concurrency/task-group.ts'
 import type { PlainSettings } from '../config/settings.ts'
 import { createConnection, type SshSession } from './connection.ts'
 import { toDisconnectPacket } from './disconnect-packet.ts'
@@ -47,6 +48,7 @@ export function createSshServer<Identity>(options: Options<Identity>) {
     overall: settings.sshUnauthenticated,
   })
   const clients = new Set<Client>()
+  const connections = createTaskGroup()
   // A quarter per user, so that none can take all.
   const quota = createQuota({
     overall: settings.sshConnections,
@@ -54,20 +56,19 @@ export function createSshServer<Identity>(options: Options<Identity>) {
   })
   const logLimited = createRateLimitedLog(log)
   let refused = 0
+  let listener: Server | undefined
   let isStopping = false
-
-  // Nagle's algorithm would delay every command by two round trips.
-  const server = createServer(
-    { noDelay: true, keepAlive: true, keepAliveInitialDelay: probeAfterMs },
-    admit,
-  )
 
   async function admit(socket: Socket): Promise<void> {
     const address = socket.remoteAddress ?? ''
     socket.on('error', () => {})
+    if (isStopping) return void socket.destroy()
+    // Nagle's algorithm would delay every command by two round trips.
+    socket.setNoDelay(true).setKeepAlive(true, probeAfterMs)
     const client: Client = { isServing: () => false, end: () => socket.destroy() }
     clients.add(client)
-    socket.once('close', () => clients.delete(client))
+    const closed = new Promise((resolve) => socket.once('close', resolve))
+    void connections.add(closed).then(() => clients.delete(client))
     const onRevoked = () => client.end('Too many clients are authenticating')
     const permit = await unauthenticated.acquire(networkOf(address), onRevoked)
     if (!permit) return refuse(socket, address)
@@ -161,40 +162,25 @@ export function createSshServer<Identity>(options: Options<Identity>) {
   }
 
   return {
-    /** Starts to listen; returns the host and port. */
-    listen: (port: number) => listenAt(server, { host: settings.sshHost, port, log }),
+    /** Takes over a listening server, which becomes this server's own. */
+    listen(server: Server): void {
+      listener = server
+      server.on('connection', admit)
+      server.on('error', (error) => log.error({ err: error }, 'SSH server error'))
+    },
+
+    /** Takes over a client that another server has accepted and not read from. */
+    admit,
 
     /** Stops accepting clients, and resolves when the last command has ended; after the timeout, commands are cut off. */
     async stop(timeoutMs: number): Promise<void> {
       isStopping = true
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+      listener?.close()
       for (const client of clients) if (!client.isServing()) client.end(stopping)
       using _cutOff = setTimeout(() => {
         for (const client of clients) client.end(stopping)
       }, timeoutMs)
-      await closed
+      await connections.settled()
     },
   }
-}
-
-type Address = { host: string; port: number }
-
-async function listenAt(
-  server: Server,
-  { host, port, log }: Address & { log: Log },
-): Promise<Address> {
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(port, host, resolve)
-  }).catch((error) => {
-    const reason = error.code === 'EADDRINUSE' ? 'the port is in use' : error.message
-    throw new Error(
-      `SVC_SSH_HOST, SVC_SSH_PORT: cannot listen on ${host}, port ${port}: ${reason}; choose others, or SVC_SSH_PORT=off.`,
-      { cause: error },
-    )
-  })
-  server.on('error', (error) => log.error({ err: error }, 'SSH server error'))
-  // A TCP server's address is neither null nor a path once it listens.
-  const { address, family, port: actual } = server.address() as AddressInfo
-  return { host: family === 'IPv6' ? `[${address}]` : address, port: actual }
 }

@@ -7,6 +7,7 @@ import { until } from '../support/condition.ts'
 import { temporaryFolder } from '../support/git.ts'
 import { inheriting } from '../support/inherited.ts'
 import { commandOf, familyOf } from '../support/processes.ts'
+import { connectRawSsh } from '../support/raw-ssh.ts'
 import { startServiceWithSsh } from '../support/service.ts'
 import { oneStep, pushFiles, runToEnd } from '../support/workflow-site.ts'
 
@@ -22,6 +23,7 @@ test('no process that a server starts inherits the descriptors of its shell', as
   })
   await pushFiles(service.admin, 'site', oneStep('true'))
   await runToEnd(service.admin, 'site')
+  const client = await connectRawSsh(service.sshPort)
   const family = await until('each of its programs runs', () => {
     const pids = familyOf(service.pid)
     const commands = pids.map(commandOf)
@@ -31,6 +33,7 @@ test('no process that a server starts inherits the descriptors of its shell', as
   const started = family.filter((pid) => pid !== service.pid)
   const holders = started.filter((pid) => filesOf(pid).includes(inherited))
   assert.deepEqual(holders.map(commandOf), [])
+  client.socket.destroy()
 })
 
 function filesOf(pid: number): string[] {

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { test } from 'node:test'
 import { flushPacket, packet } from '../../src/git/protocol/pkt-line.ts'
 import { messages } from '../../src/ssh/messages.ts'
@@ -6,15 +8,46 @@ import { message } from '../../src/ssh/wire.ts'
 import { until } from '../support/condition.ts'
 import { createProject, git } from '../support/git.ts'
 import { leftoversIn, untilTidy } from '../support/leftovers.ts'
-import { commandOf, processesIn, signal, sshProcessOf } from '../support/processes.ts'
+import {
+  commandOf,
+  processesIn,
+  signal,
+  sshProcessesOf,
+  sshProcessOf,
+} from '../support/processes.ts'
 import { without } from '../support/programs.ts'
 import { openPushRecords } from '../support/push-records.ts'
 import { letIn } from '../support/raw-ssh.ts'
 import { startServiceWithSsh } from '../support/service.ts'
+import { execute } from '../support/ssh-login.ts'
 import { createSshUser } from '../support/ssh-user.ts'
 
 const skip = without('openssh')
 const pushes = 24
+
+test('the SSH process starts with the first client, and serves all that came meanwhile', async () => {
+  await using service = await startServiceWithSsh({ env: { SVC_SSH_ANONYMOUS_READ: 'true' } })
+  assert.deepEqual(sshProcessesOf(service), [])
+  assert.match(
+    (await service.admin.get('/metrics')).text,
+    /^svc_git_processes\{process="ssh"\} 0$/m,
+  )
+  const clients = await Promise.all(Array.from({ length: 16 }, () => letIn(service.sshPort)))
+  assert.equal(sshProcessesOf(service).length, 1)
+  clients.push(await letIn(service.sshPort))
+  const greetings = await Promise.all(clients.map((client) => execute(client, 'whoami')))
+  for (const greeting of greetings) assert.match(greeting, /anonymous/)
+  // Also those that the main process has accepted are the SSH process's, which disconnects them.
+  assert.equal(await service.end('SIGTERM'), 0)
+  for (const client of clients) assert.ok(await client.next(messages.disconnect))
+})
+
+test('a service that is stopped before its first SSH client closes the port', async () => {
+  await using service = await startServiceWithSsh()
+  assert.equal(await service.end('SIGTERM'), 0)
+  const socket = connect(service.sshPort, '127.0.0.1')
+  await assert.rejects(once(socket, 'connect'), { code: 'ECONNREFUSED' })
+})
 
 test('a killed SSH process is started again, and its pushes are finalized', {
   skip,
@@ -24,6 +57,7 @@ test('a killed SSH process is started again, and its pushes are finalized', {
   await using user = await createSshUser(service, service.admin)
   await using project = await createProject()
   const head = await project.git('rev-parse', 'HEAD')
+  assert.equal((await user.ssh('whoami')).exitCode, 0)
   const before = sshProcessOf(service)
   const acknowledged = new Set<string>()
   const pushing = Array.from({ length: pushes }, async (_, index) => {
@@ -89,6 +123,7 @@ test('the SSH process ends with a killed server, and its port is free at once', 
 }, async () => {
   await using first = await startServiceWithSsh()
   await using user = await createSshUser(first, first.admin)
+  assert.equal((await user.ssh('whoami')).exitCode, 0)
   const child = sshProcessOf(first)
   await first.end('SIGKILL')
   const env = { SVC_SSH_PORT: String(first.sshPort), SVC_ADMIN_TOKEN: first.adminToken }
@@ -119,6 +154,8 @@ test('a signal to all processes of the service stops it as one to the main proce
   skip,
 }, async () => {
   await using service = await startServiceWithSsh()
+  await using user = await createSshUser(service, service.admin)
+  assert.equal((await user.ssh('whoami')).exitCode, 0)
   const child = sshProcessOf(service)
   signal(child, 'SIGTERM')
   signal(child, 'SIGINT')

@@ -84,9 +84,16 @@ export function familyOf(pid: number): number[] {
   return family
 }
 
-/** The SSH process of a service; 0 when it has none. */
+/** The SSH process of a service, which its first client has started. */
 export function sshProcessOf({ pid }: { pid: number }): number {
-  return familyOf(pid).find((child) => /ssh-main/.test(commandOf(child))) ?? 0
+  const [process, ...others] = sshProcessesOf({ pid })
+  if (process === undefined || others.length > 0)
+    throw new Error(`There are ${others.length + 1} SSH processes, or none.`)
+  return process
+}
+
+export function sshProcessesOf({ pid }: { pid: number }): number[] {
+  return familyOf(pid).filter((child) => /ssh-main/.test(commandOf(child)))
 }
 
 /** Kills a process and all its descendants at one moment: none of them sees another's end. */

@@ -1,21 +1,25 @@
 import { type ChildProcess, fork } from 'node:child_process'
+import type { Server, Socket } from 'node:net'
 import { extname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Log } from '../../base/log.ts'
 import { reachable } from '../../base/network.ts'
 import { within } from '../../base/timeouts.ts'
-import { createPoller, type Poller } from '../../concurrency/poller.ts'
+import { createPoller } from '../../concurrency/poller.ts'
 import { type PlainSettings, type Settings, withoutSecrets } from '../../config/settings.ts'
 import { endOrphans, ownerVariable } from '../../git/process/orphans.ts'
+import type { ExitStatus } from '../../git/process/preforked-process.ts'
 import { connectRpc, type Wire } from '../../rpc/rpc.ts'
+import { openHostKey } from '../../ssh/host-key.ts'
+import { openSshPort } from '../../ssh/ssh-port.ts'
 import type { GitCounts } from '../git-engine.ts'
-import { createSshRpcServer, type SshRpcParts } from './rpc-server.ts'
+import { createSshRpcServer, type SshRpcParts, type SshRpcSide } from './rpc-server.ts'
 
 /** The functions that the main process calls in the SSH process. */
 export type SshProcessFunctions = {
-  /** Starts to listen; returns the address, or why that failed. */
-  start: (options: SshProcessOptions) => Promise<Listening | { fault: string }>
+  /** Prepares for clients; returns why that failed, if it did. */
+  start: (options: SshProcessOptions) => Promise<string | undefined>
   /** Waits for running commands to end; those that exceed the timeout are cut off. */
   stop: (timeoutMs: number) => Promise<void>
   ping: () => Promise<GitCounts>
@@ -23,7 +27,7 @@ export type SshProcessFunctions = {
   showProgress: (wait: number, line: string) => Promise<void>
 }
 
-export type SshProcessOptions = { settings: PlainSettings; port: number; path: string }
+export type SshProcessOptions = { settings: PlainSettings; path: string }
 
 type Listening = { host: string; port: number }
 
@@ -38,15 +42,36 @@ export type SshProcess = Listening & {
 }
 
 type Options = SshProcessOptions & {
+  /** The port to listen on. */
+  port: number
   parts: SshRpcParts
   log: Log
 }
 
+type SpawnedProcess = {
+  child: ChildProcess
+  side: SshRpcSide
+  theirs: SshProcessFunctions
+  ended: Promise<ExitStatus>
+}
+
 const program = fileURLToPath(new URL(`../../ssh-main${extname(import.meta.url)}`, import.meta.url))
 const restartAfterMs = 1000
+// Until the process runs, which then applies the configured limits.
+const maxWaitingClients = 1000
 const exitWaitMs = 2000
 const pingIntervalMs = 10_000
 const pingTimeoutMs = 30_000
+
+/** The message with which the listening port, and each client, is handed over to the SSH process. */
+export const handedOver = 'handed over'
+
+/** The counts of an SSH process that does not run. */
+export const notRunning: GitCounts = {
+  processes: 0,
+  responses: { entries: 0, bytes: 0 },
+  refs: { hit: 0, read: 0, git: 0, bytes: 0 },
+}
 
 /** The SSH user for clients with a key; clients without one use the anonymous user. */
 export const sshUser = 'svc'
@@ -67,25 +92,31 @@ export function sshOwner(dataDir: string): string {
 
 /**
  * Runs Git over SSH in a separate process. Encryption and pack data do not block the API's event loop, and input of
- * unauthenticated clients is parsed where there is no database and no secret. A process that crashes is restarted.
+ * unauthenticated clients is parsed where there is no database and no secret. The process starts with the first client:
+ * a server without SSH clients saves its memory. After a crash, the next client starts another one.
  */
 export async function startSshProcess(options: Options): Promise<SshProcess> {
-  const { port: wantedPort, path, parts, log } = options
+  const { path, parts, log } = options
   const settings = withoutSecrets(options.settings)
   const owner = sshOwner(settings.dataDir)
+  // Here as well, so that a missing key fails the start of the server.
+  await openHostKey({
+    dataDir: settings.dataDir,
+    file: settings.sshHostKeyFile,
+    onCreated: (file) => log.info({ path: file }, 'SSH host key created'),
+  })
+  let openPort = await listen(options.port)
+  const { host, port } = openPort
+  let current: SpawnedProcess | undefined
   let isStopping = false
-  let pinging: Poller | undefined
-  let current = spawnProcess()
-  const listening = await current.theirs.start({ settings, port: wantedPort, path })
-  if ('fault' in listening) {
-    await end()
-    throw new Error(listening.fault)
-  }
-  const { host, port } = listening
-  void keepRunning()
-  pinging = createPoller({ intervalMs: pingIntervalMs, run: ping, onError() {} })
+  const serving = serve()
+  const pinging = createPoller({ intervalMs: pingIntervalMs, run: ping, onError() {} })
 
-  function spawnProcess() {
+  function listen(port: number) {
+    return openSshPort({ host: settings.sshHost, port, maxClients: maxWaitingClients })
+  }
+
+  function spawnProcess(): SpawnedProcess {
     // A separate session: Ctrl-C is for the main process, and the kernel schedules by session (autogroup, sched(7)).
     const child = fork(program, {
       env: { PATH: path, [ownerVariable]: owner },
@@ -102,47 +133,65 @@ export async function startSshProcess(options: Options): Promise<SshProcess> {
       ours: side.functions,
       onFault: (error) => log.error({ err: error }, 'ssh request failed'),
     })
-    const ended = new Promise<{ exitCode: number | null; signal: NodeJS.Signals | null }>(
-      (resolve) => {
-        child.on('error', (error) => log.error({ err: error }, 'ssh process error'))
-        child.once('exit', (exitCode, signal) => {
-          remote.close()
-          resolve({ exitCode, signal })
-        })
-      },
-    )
+    const ended = new Promise<ExitStatus>((resolve) => {
+      child.on('error', (error) => log.error({ err: error }, 'ssh process error'))
+      child.once('exit', (exitCode, signal) => {
+        remote.close()
+        resolve({ exitCode, signal })
+      })
+    })
     return { child, side, ended, theirs: remote.theirs }
   }
 
-  async function keepRunning(): Promise<void> {
+  /** Runs a process from the first client on, and another one after each that ends unexpectedly. */
+  async function serve(): Promise<void> {
     for (;;) {
-      const end = await current.ended
-      if (isStopping) return
-      log.error(end, 'ssh process ended unexpectedly; restarting')
-      await restart().catch((error) => {
-        log.error({ err: error }, 'ssh process failed to start; retrying')
-        current.child.kill('SIGKILL')
+      if (!isStopping) await openPort.firstClient
+      if (isStopping) return openPort[Symbol.dispose]()
+      const started = spawnProcess()
+      current = started
+      await startUp(started).catch((error) => {
+        if (!isStopping) log.error({ err: error }, 'ssh process failed to start; retrying')
+        started.child.kill('SIGKILL')
       })
+      const end = await started.ended
+      current = undefined
+      if (!isStopping) log.error(end, 'ssh process ended unexpectedly; restarting')
+      await cleanUp(started).catch((error) =>
+        log.error({ err: error }, 'clean-up after the ssh process failed'),
+      )
+      await reopen()
     }
   }
 
-  /** Ends the git processes of an SSH process that has ended and releases what it held. */
-  async function cleanUp(): Promise<void> {
-    await endOrphans(owner)
-    await current.side.abandon()
+  async function startUp({ child, theirs }: SpawnedProcess): Promise<void> {
+    using clientsToServe = openPort
+    const fault = await theirs.start({ settings, path })
+    if (fault !== undefined) throw new Error(fault)
+    if (!isStopping) await clientsToServe.handOver((handle) => handOver(child, handle))
   }
 
-  async function restart(): Promise<void> {
-    await cleanUp()
-    await sleep(restartAfterMs)
-    if (isStopping) return
-    current = spawnProcess()
-    const result = await current.theirs.start({ settings, port, path })
-    if ('fault' in result) throw new Error(result.fault)
+  /** Ends the git processes of an SSH process that has ended and releases what it held. */
+  async function cleanUp({ side }: SpawnedProcess): Promise<void> {
+    await endOrphans(owner)
+    await side.abandon()
+  }
+
+  async function reopen(): Promise<void> {
+    while (!isStopping) {
+      await sleep(restartAfterMs)
+      try {
+        openPort = await listen(port)
+        return
+      } catch (error) {
+        log.error({ err: error }, 'ssh port cannot be opened again; retrying')
+      }
+    }
   }
 
   // A process that does not respond is killed, and then restarted.
   async function ping(): Promise<void> {
+    if (!current) return
     const { child, theirs } = current
     try {
       await within(pingTimeoutMs, theirs.ping())
@@ -152,39 +201,46 @@ export async function startSshProcess(options: Options): Promise<SshProcess> {
     }
   }
 
-  async function end(): Promise<void> {
-    isStopping = true
-    void pinging?.[Symbol.asyncDispose]()
-    const { child, ended } = current
-    if (child.connected) child.disconnect()
-    using _kill = setTimeout(() => child.kill('SIGKILL'), exitWaitMs)
-    await ended
-    await cleanUp()
-  }
-
   return {
     host,
     port,
 
     async stop(timeoutMs) {
       isStopping = true
+      openPort[Symbol.dispose]()
+      if (!current) return await serving
       const { child, theirs } = current
       using _kill = setTimeout(() => child.kill('SIGKILL'), timeoutMs + exitWaitMs)
       await theirs.stop(timeoutMs).catch(async (error) => {
         log.error({ err: error }, 'ssh process did not stop cleanly')
-        await cleanUp()
+        child.kill('SIGKILL')
+        await serving
       })
     },
 
-    end,
+    async end() {
+      isStopping = true
+      openPort[Symbol.dispose]()
+      void pinging[Symbol.asyncDispose]()
+      const child = current?.child
+      if (child?.connected) child.disconnect()
+      using _kill = setTimeout(() => child?.kill('SIGKILL'), exitWaitMs)
+      await serving
+    },
 
-    count: () => current.theirs.ping(),
+    count: async () => (await current?.theirs.ping()) ?? notRunning,
 
     abandon() {
       isStopping = true
-      if (current.child.connected) current.child.disconnect()
+      if (current?.child.connected) current.child.disconnect()
     },
   }
+}
+
+function handOver(child: ChildProcess, handle: Server | Socket): Promise<void> {
+  return new Promise((resolve, reject) =>
+    child.send(handedOver, handle, (error) => (error ? reject(error) : resolve())),
+  )
 }
 
 function wireTo(child: ChildProcess): Wire {

@@ -1,3 +1,4 @@
+import { Server, type Socket } from 'node:net'
 import { systemClock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import { redactTokens } from '../../base/redact-tokens.ts'
@@ -14,16 +15,23 @@ import { createRecentPacks } from '../requests/recent-packs.ts'
 import { createGitOverSsh } from './git-over-ssh.ts'
 import { createSshRpcClient } from './rpc-client.ts'
 import type { SshRpcServer } from './rpc-server.ts'
-import { type SshProcessFunctions, type SshProcessOptions, sshOwner } from './ssh-process.ts'
+import {
+  notRunning,
+  type SshProcessFunctions,
+  type SshProcessOptions,
+  sshOwner,
+} from './ssh-process.ts'
 
 type Options = {
   /** Connects to the main process. */
   wire: Wire
+  /** Receives the listening port and the clients that the main process hands over. */
+  onHandle: (listener: (handle: Server | Socket) => void) => void
   createLog: (settings: PlainSettings) => Log
   /** Writes a line that is not in the log's format. */
   complain: (line: string) => void
-  /** Called when it listens. */
-  onListening: () => void
+  /** Called when it has started. */
+  onStarted: () => void
 }
 
 type Running = {
@@ -35,11 +43,11 @@ type Running = {
 
 /** The part of the SSH process that serves Git over SSH, once the main process starts it over the wire. */
 export function createSshProgram(options: Options): { killAll: () => void } {
-  const { wire, createLog, complain, onListening } = options
+  const { wire, onHandle, createLog, complain, onStarted } = options
   let running: Running | undefined
 
   const functions: SshProcessFunctions = {
-    start: (given) => start(given).catch((error: Error) => ({ fault: error.message })),
+    start: (given) => start(given).catch((error: Error) => error.message),
     stop: async (timeoutMs) => running?.stop(timeoutMs),
     ping: async () => running?.engine.count() ?? notRunning,
     showProgress: async (wait, line) => running?.showProgress(wait, line),
@@ -50,7 +58,7 @@ export function createSshProgram(options: Options): { killAll: () => void } {
     onFault: (error) => complain(redactTokens(String(error))),
   })
 
-  async function start({ settings, port, path }: SshProcessOptions) {
+  async function start({ settings, path }: SshProcessOptions): Promise<undefined> {
     const log = createLog(settings)
     const owner = sshOwner(settings.dataDir)
     const spawnHelper = createSpawnHelper({ owner, path, log })
@@ -97,7 +105,10 @@ export function createSshProgram(options: Options): { killAll: () => void } {
         return gitOverSsh.authenticate(request, address)
       },
     })
-    const listening = await server.listen(port)
+    onHandle((handle) => {
+      if (handle instanceof Server) server.listen(handle)
+      else void server.admit(handle)
+    })
     running = {
       git,
       engine,
@@ -108,15 +119,8 @@ export function createSshProgram(options: Options): { killAll: () => void } {
         await pool[Symbol.asyncDispose]()
       },
     }
-    onListening()
-    return listening
+    onStarted()
   }
 
   return { killAll: () => running?.git.killAll() }
-}
-
-const notRunning = {
-  processes: 0,
-  responses: { entries: 0, bytes: 0 },
-  refs: { hit: 0, read: 0, git: 0, bytes: 0 },
 }
