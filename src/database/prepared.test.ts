@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import { temporaryFolder } from '../../test/support/git.ts'
 import { withDialect } from './database.ts'
 import { prepared } from './prepared.ts'
@@ -15,7 +15,12 @@ const byName = prepared((db, { name, least }: { name: string; least: number }) =
     .where('name', '=', name),
 )
 
-async function openMarks(path = ':memory:') {
+const folder = await temporaryFolder()
+let databases = 0
+
+after(() => folder[Symbol.asyncDispose]())
+
+async function openMarks(path = join(folder.path, `${databases++}.db`)) {
   const db = withDialect(sqliteDialect(path))
   await db.schema
     .createTable('marks')

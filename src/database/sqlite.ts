@@ -17,6 +17,7 @@ import { LRUCache } from 'lru-cache'
 import { isBusy } from '../base/sqlite-busy.ts'
 import { Naming } from './naming.ts'
 import type { Db } from './schema.ts'
+import { createWalFlush, noFlush, type WalFlush } from './wal-flush.ts'
 
 // How long one process waits for the transaction of another, such as the command line or a server.
 const busyTimeoutMs = 5000
@@ -30,16 +31,21 @@ type Options = {
   transactions: 'read' | 'write'
 }
 
-/** Adapts node:sqlite to Kysely's SQLite dialect. A commit is durable when it returns. */
+/**
+ * Adapts node:sqlite to Kysely's SQLite dialect. A commit is durable when it returns, and queries of this dialect see it
+ * only then.
+ */
 export function sqliteDialect(
   path: string,
   { transactions }: Options = { transactions: 'write' },
 ): Dialect {
   const database = new DatabaseSync(path, { timeout: busyTimeoutMs })
-  database.exec('pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on')
+  // SQLite flushes the write-ahead log only before it is copied to the database; WalFlush does so after each commit.
+  database.exec('pragma journal_mode = wal; pragma synchronous = normal; pragma foreign_keys = on')
   // From here on BusyRetryConnection waits, without blocking the event loop.
   database.exec('pragma busy_timeout = 0')
-  return toDialect(database, transactions)
+  const flush = transactions === 'write' ? createWalFlush(`${path}-wal`) : noFlush
+  return toDialect(database, { transactions, flush })
 }
 
 /**
@@ -55,18 +61,23 @@ export function sqliteReadDialect(path: string): Dialect {
   // The latest commits are in the write-ahead log, until the last process that closes the database removes it. Without a
   // log the database is not in use, and opening it otherwise would create one.
   url.search = sizeOf(`${path}-wal`) > 0 ? 'readonly_shm=1' : 'immutable=1'
-  return toDialect(new DatabaseSync(url, { readOnly: true, timeout: 0 }), 'read')
+  const database = new DatabaseSync(url, { readOnly: true, timeout: 0 })
+  return toDialect(database, { transactions: 'read', flush: noFlush })
 }
 
 function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0
 }
 
-function toDialect(database: DatabaseSync, transactions: Options['transactions']): Dialect {
+function toDialect(
+  database: DatabaseSync,
+  { transactions, flush }: Options & { flush: WalFlush },
+): Dialect {
   const statements = new LRUCache<string, Statement>({ max: maxCachedStatements })
   return new BusyRetryDialect({
     database,
     tick: new Tick(),
+    flush,
     prepare(sql) {
       const cached = statements.get(sql)
       if (cached) return cached
@@ -80,7 +91,12 @@ function toDialect(database: DatabaseSync, transactions: Options['transactions']
 
 type Statement = ReturnType<typeof toKyselyStatement>
 
-type Connection = { database: DatabaseSync; prepare: (sql: string) => Statement; tick: Tick }
+type Connection = {
+  database: DatabaseSync
+  prepare: (sql: string) => Statement
+  tick: Tick
+  flush: WalFlush
+}
 
 class BusyRetryDialect extends SqliteDialect {
   readonly #opened: Connection
@@ -114,10 +130,10 @@ export class DirectAdapter extends SqliteAdapter {
     this.#opened = opened
   }
 
-  /** Identifies the committed state of the database; undefined during a transaction. */
+  /** Identifies the committed state of the database; undefined during a transaction, and until it is durable. */
   stamp(): string | undefined {
-    const { database, prepare } = this.#opened
-    if (database.isTransaction) return undefined
+    const { database, prepare, flush } = this.#opened
+    if (database.isTransaction || flush.isRunning()) return undefined
     // Commits of other connections, and rows written by this one: https://sqlite.org/pragma.html#pragma_data_version
     return JSON.stringify([
       prepare('pragma data_version').all([]),
@@ -127,10 +143,11 @@ export class DirectAdapter extends SqliteAdapter {
 
   /** Runs a query outside of a transaction; undefined when it must wait for one. */
   async read(query: Pick<CompiledQuery, 'sql' | 'parameters'>): Promise<object[] | undefined> {
-    const { database, prepare, tick } = this.#opened
+    const { database, prepare, tick, flush } = this.#opened
+    if (flush.isRunning()) await flush.ended()
     if (tick.isOver()) await tick.next()
-    // There is one connection: within a transaction it would read uncommitted rows.
-    if (database.isTransaction) return undefined
+    // There is one connection: within a transaction it would read uncommitted rows, and after it some not yet durable.
+    if (database.isTransaction || flush.isRunning()) return undefined
     try {
       return prepare(query.sql)
         .all(query.parameters)
@@ -161,8 +178,13 @@ class BusyRetryDriver extends SqliteDriver {
   }
 
   override async acquireConnection(): Promise<DatabaseConnection> {
-    this.#connection ??= new BusyRetryConnection(await super.acquireConnection(), this.#opened.tick)
+    this.#connection ??= new BusyRetryConnection(await super.acquireConnection(), this.#opened)
     return this.#connection
+  }
+
+  override async destroy(): Promise<void> {
+    await super.destroy()
+    await this.#opened.flush.close()
   }
 
   // On a full disk SQLite has already rolled back: https://sqlite.org/lang_transaction.html, section 3.
@@ -171,18 +193,26 @@ class BusyRetryDriver extends SqliteDriver {
   }
 }
 
-/** Retries while another process writes; SQLite's own busy timeout would block the event loop. */
+/** Retries while another process writes; SQLite's own busy timeout would block the event loop. So would its flush. */
 class BusyRetryConnection implements DatabaseConnection {
   readonly #inner: DatabaseConnection
-  readonly #tick: Tick
+  readonly #opened: Connection
 
-  constructor(inner: DatabaseConnection, tick: Tick) {
+  constructor(inner: DatabaseConnection, opened: Connection) {
     this.#inner = inner
-    this.#tick = tick
+    this.#opened = opened
   }
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    if (this.#tick.isOver()) await this.#tick.next()
+    const { database, flush } = this.#opened
+    const result = await this.#attempt<R>(query)
+    if (!database.isTransaction && query.query.kind !== 'SelectQueryNode') await flush.run()
+    return result
+  }
+
+  async #attempt<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    const { tick } = this.#opened
+    if (tick.isOver()) await tick.next()
     const deadline = performance.now() + busyTimeoutMs
     for (;;) {
       try {
