@@ -1,6 +1,7 @@
 import { Writable } from 'node:stream'
 import { watchDrain } from '../../base/chunks.ts'
 import { orAborted } from '../../base/timeouts.ts'
+import { writeBudget } from '../../base/write-budget.ts'
 import type { PipeEnd, ResponseSink } from '../../git/protocol/pipe-process.ts'
 import type { Spool } from './spool.ts'
 import { createSpooledBytes, type SpooledPiece } from './spooled-bytes.ts'
@@ -115,6 +116,7 @@ export function createResponsePipe({ spool, maxBytes, isRepeated }: Options): Re
       if (!('bytes' in piece)) return piece
       if (isFirst) onBegin()
       onProgress()
+      await writeBudget(piece.bytes.length)
       const isWritable = output.write(piece.bytes, (error) => error || piece.done())
       if (!isWritable) await draining.wait()
       onProgress()

@@ -1,4 +1,5 @@
 import { watchDrain } from '../../../base/chunks.ts'
+import { writeBudget } from '../../../base/write-budget.ts'
 import { packChecksumBytes } from '../../../git/objects/pack-header.ts'
 import type { ResponseSink } from '../../../git/protocol/pipe-process.ts'
 import {
@@ -44,6 +45,7 @@ export async function sendPack(
     // Awaited unless the client leaves.
     next.catch(() => {})
     onProgress()
+    await writeBudget(bytes.length)
     const isWritable = output.write(bytes, (error) => error || done())
     if (!isWritable) await draining.wait()
     onProgress()
