@@ -1,5 +1,5 @@
+import { readDatabaseStamp } from '../database/database-stamp.ts'
 import type { Db } from '../database/schema.ts'
-import { readDatabaseStamp } from '../database/sqlite.ts'
 import type { RefCache } from '../git/refs/ref-cache.ts'
 import type { RefSnapshot } from '../git/refs/ref-snapshot.ts'
 import type { Directories } from '../repositories/directories.ts'
@@ -7,8 +7,8 @@ import { findRepository } from '../repositories/repository-store.ts'
 
 /**
  * Returns the stamp of a repository, by its name: as long as it stays the same, so do all responses about the repository to a
- * caller. It changes with any write to the database and any change of the refs, by any process. It is undefined on
- * PostgreSQL, during a transaction, for an unknown repository, and where only git can read the refs.
+ * caller. It changes with any commit to the database and any change of the refs, by any process. It is undefined while SQLite
+ * is in a transaction, for an unknown repository, and where only git can read the refs.
  */
 export type StampOf = (name: string) => Promise<string | undefined>
 
@@ -28,7 +28,7 @@ export function createRepositoryStamps({ db, refCache, directories }: Dependenci
 
   return async (name) => {
     // Before the rest, so that a later change of what is read here has another stamp.
-    const database = readDatabaseStamp(db)
+    const database = await readDatabaseStamp(db)
     if (database === undefined) return undefined
     const repository = await findRepository(db, { name }, '')
     const snapshot = repository && (await refCache.of(directories.pathOf(repository.id)))

@@ -16,7 +16,6 @@ import {
 import { LRUCache } from 'lru-cache'
 import { isBusy } from '../base/sqlite-busy.ts'
 import { Naming } from './naming.ts'
-import type { Db } from './schema.ts'
 import { createWalFlush, noFlush, type WalFlush } from './wal-flush.ts'
 
 // How long one process waits for the transaction of another, such as the command line or a server.
@@ -157,15 +156,6 @@ export class DirectAdapter extends SqliteAdapter {
       throw error
     }
   }
-}
-
-/**
- * Identifies the state of a database: it changes with every commit, by any process. Undefined during a transaction, and on
- * PostgreSQL.
- */
-export function readDatabaseStamp(db: Db): string | undefined {
-  const { adapter } = db.getExecutor()
-  return adapter instanceof DirectAdapter ? adapter.stamp() : undefined
 }
 
 class BusyRetryDriver extends SqliteDriver {
