@@ -8,7 +8,7 @@ import { compareOnWire, type Effort, interleave, median, mediansOf } from './mea
 import { watchGrowth } from './memory.ts'
 import { installPeer, startHttpPeer } from './peers.ts'
 import { print } from './print.ts'
-import { bytesRow, mapServers, type PerServer, type Row, timeRow } from './rows.ts'
+import { bytesRow, type Medians, mapServers, type PerServer, type Row, timeRow } from './rows.ts'
 import { recordReplies, startStaticServer } from './static-server.ts'
 import { startSvc } from './svc.ts'
 import { cloneRequest, type Request, startWireClient, type Target, toText } from './wire-client.ts'
@@ -90,7 +90,19 @@ export async function measureClones(
     ...onePass,
     requests: (round) => [cloneRequest(steps[round] ?? '')],
   })
-  const bulkRequest = cloneRequest(await tipOf(bulk))
+  const bulkTip = await tipOf(bulk)
+  const bulkRequest = cloneRequest(bulkTip)
+  const cloneServers = mapServers(targetsOf(bulk), (target, server) => ({
+    target,
+    pids: server === 'svc' ? [svc.pid] : peer.pids,
+  }))
+  // The files that are wanted besides the commit are in it, but make another request.
+  const { output: files } = await git(['-C', bulk.path, 'ls-tree', '-r', '--object-only', bulkTip])
+  const memoryEffort = { rounds: Math.ceil(clones / 5), seconds }
+  const memoryByGit = await measureCloneMemory('clone of 256 MiB by git', cloneServers, {
+    ...memoryEffort,
+    request: (round) => cloneRequest([bulkTip, files.split('\n')[round] ?? '']),
+  })
   const held = await measureHeldClones(workspace, {
     pid: svc.pid,
     target: svc.target(bulk.name),
@@ -129,6 +141,10 @@ export async function measureClones(
     mayDifferInSize: true,
     requests: () => [bulkRequest],
   })
+  const memory = await measureCloneMemory('clone of 256 MiB', cloneServers, {
+    ...memoryEffort,
+    request: () => bulkRequest,
+  })
   await svc.stop()
   return [
     timeRow('clones: 32 at once', storm.wall),
@@ -144,6 +160,8 @@ export async function measureClones(
     timeRow('  last byte', mediansOf(shallow, 'p50')),
     timeRow('clones: of 100 packs, CPU time', mediansOf(before, 'cpu')),
     timeRow('clones: of 100 packs after maintenance, CPU time', mediansOf(after, 'cpu')),
+    { name: 'clones: of 256 MiB by git, memory', unit: 'bytes', ...memoryByGit },
+    { name: 'clones: of 256 MiB, memory', unit: 'bytes', ...memory },
     bytesRow('clones: memory for each, cached', held),
   ]
 }
@@ -171,6 +189,25 @@ async function measureStorm(workspace: Workspace, sources: PerServer<CloneSource
     rounds,
   })
   return { wall: medians('wall'), cpu: medians('cpu') }
+}
+
+/** Measures the growth of the memory of servers during one clone, in bytes. */
+async function measureCloneMemory(
+  title: string,
+  servers: PerServer<{ target: Target; pids: number[] }>,
+  { request, ...effort }: Effort & { request: (round: number) => Request },
+): Promise<Medians> {
+  print(`Measuring: memory during a ${title}`)
+  await using client = startWireClient()
+  const grow =
+    ({ target, pids }: { target: Target; pids: number[] }) =>
+    async (round: number) => {
+      using watched = watchGrowth(...pids)
+      await client.run(target, { connections: 1, ms: 0, requests: [request(round)] })
+      return watched.growth.tree
+    }
+  const { samples, rounds } = await interleave(mapServers(servers, grow), effort)
+  return { values: mapServers(samples, median), rounds }
 }
 
 /** Measures svc's memory per clone served from the cache, in bytes, with slow clients. */

@@ -10,7 +10,7 @@ import { installPeer, startHttpPeer } from './peers.ts'
 import { print } from './print.ts'
 import { type Row, type RowName, timeRow } from './rows.ts'
 import { type Svc, startSvc } from './svc.ts'
-import type { Target } from './wire-client.ts'
+import { cloneRequest, startWireClient, type Target } from './wire-client.ts'
 import type { Workspace } from './workspace.ts'
 
 /** In ms. */
@@ -23,6 +23,8 @@ type Latencies<T> = {
   busy: T
   /** While the peer serves the same clones and svc is idle: the effect of the load of the machine alone. */
   beside: T
+  /** During many clones on the wire, without pushes. */
+  storm: T
 }
 
 const watched = [
@@ -33,6 +35,7 @@ const watched = [
 // Enough for clones that last a second.
 const bulkMib = 64
 const clones = 8
+const stormClones = 32
 const pushesPerSecond = 10
 /** The branch that is pushed; the digits count. */
 const pushedName = 'load-00000'
@@ -54,13 +57,22 @@ export async function measureLoad(
   }
   await publish(workspace, svc.host, small)
   const pusher = createPusher(svc.target(small.name), await pushBody(small.path, pushedName))
-  const measured = await measureLatencies(workspace, { svc, addresses, pusher, rounds })
+  const tip = (await workspace.git(['-C', bulk.path, 'rev-parse', bulk.ref])).output
+  await using client = startWireClient()
+  const storm = () =>
+    client.run(svc.target(bulk.name), {
+      connections: stormClones,
+      ms: 0,
+      requests: [cloneRequest(tip)],
+    })
+  const measured = await measureLatencies(workspace, { svc, addresses, pusher, storm, rounds })
   await svc.stop()
   return [
     ...watched.flatMap(({ p50, p99 }, index) => [
       latencyRow(p50, 'p50', measured[index], rounds),
       latencyRow(p99, 'p99', measured[index], rounds),
     ]),
+    stormRow(measured[0], rounds),
     { name: 'load: rejected pushes', unit: 'count', values: { svc: pusher.counts.rejected } },
     { name: '  of', unit: 'count', values: { svc: pusher.counts.all } },
   ]
@@ -70,12 +82,14 @@ type LatencyOptions = {
   svc: Svc
   addresses: Record<'svc' | 'peer', string>
   pusher: ReturnType<typeof createPusher>
+  /** Many clones on the wire. */
+  storm: () => Promise<unknown>
   rounds: number
 }
 
 async function measureLatencies(
   workspace: Workspace,
-  { svc, addresses, pusher, rounds }: LatencyOptions,
+  { svc, addresses, pusher, storm, rounds }: LatencyOptions,
 ): Promise<Latencies<Latency[]>[]> {
   const { signal } = workspace
   print(`Measuring: requests during ${clones} clones and ${pushesPerSecond} pushes a second`)
@@ -85,7 +99,7 @@ async function measureLatencies(
   )
   const during = (works: Promise<unknown>[]) =>
     Promise.all(started.map((watcher) => watcher.during(works)))
-  const measured = watched.map((): Latencies<Latency[]> => ({ idle: [], busy: [], beside: [] }))
+  const measured = watched.map(noLatencies)
   // Round 0 warms up.
   for (let round = 0; round <= rounds; round++) {
     const idle = await during([pause(idleMs, undefined, { signal })])
@@ -94,25 +108,37 @@ async function measureLatencies(
     const beside = await during(startClones(workspace, addresses.peer))
     await checkClones(workspace)
     await workspace.sync()
+    const stormy = await during([storm()])
     if (round === 0) continue
     for (const [index, of] of measured.entries()) {
       of.idle.push(toLatency(idle[index]))
       of.busy.push(toLatency(busy[index]))
       of.beside.push(toLatency(beside[index]))
+      of.storm.push(toLatency(stormy[index]))
     }
   }
   return measured
 }
 
+function noLatencies(): Latencies<Latency[]> {
+  return { idle: [], busy: [], beside: [], storm: [] }
+}
+
 function latencyRow(
   name: RowName,
   measure: keyof Latency,
-  { idle, busy, beside }: Latencies<Latency[]> = { idle: [], busy: [], beside: [] },
+  { idle, busy, beside } = noLatencies(),
   rounds: number,
 ): Row {
   const middle = (latencies: Latency[]) => median(latencies.map((one) => one[measure]))
   const values = { svc: middle(busy), idle: middle(idle), peer: middle(beside) }
   return timeRow(name, { values, rounds })
+}
+
+function stormRow({ idle, storm } = noLatencies(), rounds: number): Row {
+  const middle = (latencies: Latency[]) => median(latencies.map(({ p99 }) => p99))
+  const values = { svc: middle(storm), idle: middle(idle) }
+  return timeRow('load: GET /health during 32 clones, p99', { values, rounds })
 }
 
 const cloneNames = Array.from({ length: clones }, (_, index) => `clone-${index}`)

@@ -96,12 +96,13 @@ function footprintOf(pid: number): Footprint {
   return { rss: sum(all.map((one) => one.rss)), pss, pssAlone: pss - programPss + programRss }
 }
 
-/** Polls the memory of a process and its descendants until disposed. */
-export function watchGrowth(pid: number) {
-  const first = anonymousIn(pid)
+/** Polls the memory of some processes and their descendants until disposed; the first is the process itself. */
+export function watchGrowth(...roots: number[]) {
+  const [pid] = roots
+  const first = anonymousIn(roots)
   const growth: Growth = { own: 0, tree: 0, largest: [] }
   const poll = () => {
-    const now = anonymousIn(pid)
+    const now = anonymousIn(roots)
     growth.own = Math.max(growth.own, now.own - first.own)
     if (now.tree - first.tree <= growth.tree) return
     growth.tree = now.tree - first.tree
@@ -114,12 +115,12 @@ export function watchGrowth(pid: number) {
   return { growth, [Symbol.dispose]: () => clearInterval(timer) }
 }
 
-function anonymousIn(pid: number) {
-  const processes = treeOf(pid)
+function anonymousIn(roots: number[]) {
+  const processes = treeOf(...roots)
     .map((id) => ({ id, bytes: rollupOf(id).anonymous }))
     .toSorted((a, b) => b.bytes - a.bytes)
   return {
-    own: processes.find(({ id }) => id === pid)?.bytes ?? 0,
+    own: processes.find(({ id }) => id === roots[0])?.bytes ?? 0,
     tree: sum(processes.map(({ bytes }) => bytes)),
     processes,
   }
@@ -145,7 +146,7 @@ function programPages(pid: number): { rss: number; pss: number } {
   }
 }
 
-function treeOf(root: number): number[] {
+function treeOf(...roots: number[]): number[] {
   const parents = new Map<number, number>()
   for (const name of readdirSync('/proc')) {
     const stat = /^\d+$/.test(name) ? read(`/proc/${name}/stat`) : ''
@@ -153,7 +154,7 @@ function treeOf(root: number): number[] {
     const [, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     if (parent !== undefined) parents.set(Number(name), Number(parent))
   }
-  const tree = [root]
+  const tree = [...roots]
   for (const pid of tree) {
     for (const [child, parent] of parents) if (parent === pid) tree.push(child)
   }

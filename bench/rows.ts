@@ -57,6 +57,8 @@ export const limits = {
   'clones: shallow and cached, CPU time': { bound: atMost(0.1) },
   'clones: of 100 packs, CPU time': {},
   'clones: of 100 packs after maintenance, CPU time': {},
+  'clones: of 256 MiB by git, memory': { bound: atMost(5, 'peer', 32 * mb), target: atMost(1.5) },
+  'clones: of 256 MiB, memory': { bound: atMost(3, 'peer', 16 * mb), target: atMost(1.5) },
   'clones: memory for each, cached': { bound: atMost(2 * mb, 'svc') },
 
   'http: ls-remote': { bound: atMost(1.1), target: atMost(0.8) },
@@ -82,7 +84,11 @@ export const limits = {
   'ssh: clone of 256 MiB': { bound: atMost(2), target: atMost(1.1) },
 
   'load: GET /health, p50': {},
-  'load: GET /health, p99': { bound: atMost(25, 'idle', 50), target: atMost(5, 'idle', 5) },
+  'load: GET /health, p99': { bound: atMost(50, 'svc'), target: atMost(4, 'svc') },
+  'load: GET /health during 32 clones, p99': {
+    bound: atMost(100, 'svc'),
+    target: atMost(8, 'svc'),
+  },
   'load: GET /repos, p50': {},
   'load: GET /repos, p99': { bound: atMost(25, 'idle', 50), target: atMost(5, 'idle', 5) },
   'load: rejected pushes': { bound: atMost(0, 'svc') },
@@ -203,7 +209,7 @@ export const limits = {
   'start: new data directory': { bound: atMost(2000, 'svc'), target: atMost(1000, 'svc') },
   'start: used data directory': { bound: atMost(2000, 'svc'), target: atMost(1000, 'svc') },
 
-  'memory: idle': { bound: atMost(160 * mb, 'svc') },
+  'memory: idle': { bound: atMost(130 * mb, 'svc'), target: atMost(110 * mb, 'svc') },
   'memory: push of 2 GiB, growth of svc': { bound: atMost(64 * mb, 'svc') },
   'memory: push of 2 GiB, growth of svc with git': { bound: atMost(64 * mb, 'svc') },
 

@@ -47,9 +47,10 @@ export const pushAdvertisement: Request[] = [
   { method: 'GET', path: '/info/refs?service=git-receive-pack' },
 ]
 
-/** The last request of a clone of a commit, with an optional depth. */
-export function cloneRequest(commit: string, depth?: number): Request {
-  const options = ['no-progress', 'ofs-delta', `want ${commit}\n`]
+/** The last request of a clone of some objects, with an optional depth. */
+export function cloneRequest(wants: string | readonly string[], depth?: number): Request {
+  const wanted = [wants].flat().map((id) => `want ${id}\n`)
+  const options = ['no-progress', 'ofs-delta', ...wanted]
   const body = Buffer.concat([
     ...['command=fetch', agent, 'object-format=sha1'].map(packet),
     delimiter,
