@@ -79,8 +79,9 @@ export const limits = {
 
   'ssh: ls-remote': { bound: atMost(0.5), target: atMost(1 / 3) },
   'ssh: fetch without changes': { bound: atMost(0.5), target: atMost(1 / 3) },
+  'ssh: fetch of a commit': { bound: atMost(0.6), target: atMost(1 / 4) },
   'ssh: clone': { bound: atMost(1.4), target: atMost(1.1) },
-  'ssh: push of a commit': { bound: atMost(0.6), target: atMost(1 / 3) },
+  'ssh: push of a commit': { bound: atMost(0.6), target: atMost(1 / 4) },
   'ssh: clone of 256 MiB': { bound: atMost(2), target: atMost(1.1) },
 
   'load: GET /health, p50': {},

@@ -8,6 +8,7 @@ import type { Fixtures } from './fixtures.ts'
 import {
   measureClone,
   measureFetch,
+  measureFetchOfCommit,
   measureListing,
   measureSmallPush,
   publish,
@@ -55,6 +56,7 @@ export async function measureSsh(
   const smallPush = { ...fixtures, ...upTo(effort.smallPushes) }
   const listing = await measureListing(client, addresses, upTo(effort.listings))
   const fetch = await measureFetch(client, addresses, upTo(effort.listings))
+  const follow = await measureFetchOfCommit(client, addresses, smallPush)
   const clone = await measureClone(client, addresses, upTo(effort.clones))
   const push = await measureSmallPush(client, { ...addresses, defaults }, smallPush)
   const cloneOfBulk = await measureClone(client, addressesOfBulk, upTo(effort.bigClones))
@@ -62,6 +64,7 @@ export async function measureSsh(
   return [
     timeRow('ssh: ls-remote', listing),
     timeRow('ssh: fetch without changes', fetch),
+    timeRow('ssh: fetch of a commit', follow),
     timeRow('ssh: clone', clone),
     timeRow('ssh: push of a commit', push),
     timeRow('ssh: clone of 256 MiB', cloneOfBulk),
