@@ -1,4 +1,4 @@
-import { type FileHandle, open, readdir } from 'node:fs/promises'
+import { type FileHandle, open, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { forEachConcurrently } from './for-each-concurrently.ts'
 
@@ -9,6 +9,11 @@ const maxConcurrency = 4
 export async function sync(path: string): Promise<void> {
   await using handle = await open(path)
   await handle.sync()
+}
+
+/** Writes a new file and flushes it to disk. */
+export async function writeSynced(path: string, content: string): Promise<void> {
+  await writeFile(path, content, { flag: 'wx', flush: true })
 }
 
 /** Writes all bytes at a position of a file, by default where the last write ended. */

@@ -1,3 +1,5 @@
+import { join } from 'node:path'
+import { writeSynced } from '../../base/disk.ts'
 import type { FaultPoint } from '../../base/fault-points.ts'
 import type { Log } from '../../base/log.ts'
 import { Problem, toProblem } from '../../base/problem.ts'
@@ -43,6 +45,9 @@ type SmallPush = {
   ahead: AheadPush
   hold: Hold
 }
+
+// The new content of the ref's file, before it is the ref.
+const draftFile = 'svc-ref'
 
 /**
  * Serves a push of a few commits onto a branch in place of `git receive-pack`. Git still checks the objects and writes
@@ -92,7 +97,8 @@ export function createSmallPushes(dependencies: Dependencies) {
     let isAuthorized = false
     let refusal: string | undefined
     try {
-      const synced = quarantine.sync()
+      const draft = join(quarantine.path, draftFile)
+      const synced = Promise.all([quarantine.sync(), writeSynced(draft, `${after}\n`)])
       // It is awaited below, unless the push is refused.
       synced.catch(() => {})
       const result = await pushes.authorize(push, [update])
@@ -101,7 +107,7 @@ export function createSmallPushes(dependencies: Dependencies) {
       await synced
       await quarantine.migrate()
       faultPoint('small-push.stored')
-      const isMoved = await moveRefHere(directory, { ref, from: before, to: after })
+      const isMoved = await moveRefHere(directory, { ref, from: before, draft })
       if (!isMoved) {
         await moveRefs(git, { directory, watch: hold.watch }, [{ ref, from: before, to: after }])
       }

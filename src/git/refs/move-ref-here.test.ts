@@ -7,6 +7,8 @@ import { moveRefHere } from './move-ref-here.ts'
 
 const ref = 'refs/heads/main'
 
+type Move = { ref: string; from: string; to: string }
+
 /** A bare repository with the branch `main`, and commits for it to move to. */
 async function createRepository() {
   await using starting = new AsyncDisposableStack()
@@ -28,32 +30,40 @@ async function createRepository() {
   }
 }
 
+/** Moves a ref by a draft of its own. */
+async function move(directory: string, { ref, from, to }: Move): Promise<boolean> {
+  await using folder = await temporaryFolder()
+  const draft = join(folder.path, 'draft')
+  await writeFile(draft, `${to}\n`)
+  return await moveRefHere(directory, { ref, from, draft })
+}
+
 test('a loose ref moves, and a packed one, whether its folder is there or not', async () => {
   await using site = await createRepository()
   const { path, first, second, third } = site
-  assert.equal(await moveRefHere(path, { ref, from: first, to: second }), true)
+  assert.equal(await move(path, { ref, from: first, to: second }), true)
   assert.equal(await site.value(), second)
   await site.git('pack-refs', '--all')
-  assert.equal(await moveRefHere(path, { ref, from: second, to: third }), true)
+  assert.equal(await move(path, { ref, from: second, to: third }), true)
   assert.equal(await site.value(), third)
   await site.git('pack-refs', '--all')
   await rm(join(path, 'refs/heads'), { recursive: true })
   // Git makes the folder.
-  assert.equal(await moveRefHere(path, { ref, from: third, to: first }), false)
+  assert.equal(await move(path, { ref, from: third, to: first }), false)
   assert.equal(await site.value(), third)
 })
 
 test('a ref with another value, a symbolic one, and one with a log are left to git', async () => {
   await using site = await createRepository()
   const { path, first, second, third } = site
-  const move = { ref, from: first, to: second }
-  assert.equal(await moveRefHere(path, { ...move, from: third }), false)
-  assert.equal(await moveRefHere(path, { ...move, ref: 'refs/heads/none' }), false)
+  const given = { ref, from: first, to: second }
+  assert.equal(await move(path, { ...given, from: third }), false)
+  assert.equal(await move(path, { ...given, ref: 'refs/heads/none' }), false)
   await site.git('symbolic-ref', 'refs/heads/other', ref)
-  assert.equal(await moveRefHere(path, { ...move, ref: 'refs/heads/other' }), false)
+  assert.equal(await move(path, { ...given, ref: 'refs/heads/other' }), false)
   await mkdir(join(path, 'logs/refs/heads'), { recursive: true })
   await writeFile(join(path, 'logs', ref), '')
-  assert.equal(await moveRefHere(path, move), false)
+  assert.equal(await move(path, given), false)
   assert.equal(await site.value(), first)
   // No lock is left.
   await site.git('update-ref', ref, second, first)
@@ -65,7 +75,7 @@ test('a packed ref with a folder in place of its file is left to git, which remo
   await site.git('pack-refs', '--all')
   // As git leaves it when it refuses to create `refs/heads/main/new`.
   await mkdir(join(path, ref))
-  assert.equal(await moveRefHere(path, { ref, from: first, to: second }), false)
+  assert.equal(await move(path, { ref, from: first, to: second }), false)
   assert.equal(await site.value(), first)
   await site.git('update-ref', ref, second, first)
   assert.equal(await site.value(), second)
@@ -76,7 +86,7 @@ test('a ref that is locked is left alone, and so is its lock', async () => {
   const { path, first, second } = site
   const lock = join(path, `${ref}.lock`)
   await writeFile(lock, 'of another')
-  assert.equal(await moveRefHere(path, { ref, from: first, to: second }), false)
+  assert.equal(await move(path, { ref, from: first, to: second }), false)
   assert.equal(await readFile(lock, 'utf8'), 'of another')
   assert.equal(await site.value(), first)
 })
@@ -87,7 +97,7 @@ test('of moves at once, here and by git, one succeeds', async () => {
   let from = first
   for (let round = 0; round < 20; round++) {
     const [one = '', other = ''] = [first, second, third].filter((value) => value !== from)
-    const here = [one, other].map((to) => moveRefHere(path, { ref, from, to }))
+    const here = [one, other].map((to) => move(path, { ref, from, to }))
     const byGit = site.git('update-ref', ref, other, from).then(
       () => true,
       () => false,

@@ -1,30 +1,31 @@
-import { open, readFile, rename, rm, stat } from 'node:fs/promises'
+import { link, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { absentAs } from '../../base/absence.ts'
 import { readRefs } from './refs.ts'
 
 /**
- * Moves a ref that exists as git does, without a git process: under its lock file, which is synced and becomes the ref.
- * Returns false, with nothing changed, where git has to decide: the lock is taken, or the ref has another value, is
- * symbolic, has a reflog, or is packed and has a folder in place of its file.
+ * Moves a ref that exists as git does, without a git process: under its lock file, which becomes the ref. `draft` is a file
+ * on the same file system with the new content, already synced, and stays there. Returns false, with nothing changed, where
+ * git has to decide: the lock is taken, or the ref has another value, is symbolic, has a reflog, or is packed and has a
+ * folder in place of its file; also on a file system without hard links.
  */
 export async function moveRefHere(
   directory: string,
-  { ref, from, to }: { ref: string; from: string; to: string },
+  { ref, from, draft }: { ref: string; from: string; draft: string },
 ): Promise<boolean> {
   const path = join(directory, ref)
   const lock = `${path}.lock`
-  const file = await open(lock, 'wx').catch(() => undefined)
-  if (!file) return false
+  const isLocked = await link(draft, lock).then(
+    () => true,
+    () => false,
+  )
+  if (!isLocked) return false
   let isMoved = false
   try {
     if ((await readValue(directory, ref)) !== from || (await hasLog(directory, ref))) return false
-    await file.writeFile(`${to}\n`)
-    await file.sync()
     isMoved = await rename(lock, path).then(() => true, absentAs(false))
     return isMoved
   } finally {
-    await file.close()
     if (!isMoved) await rm(lock, { force: true })
   }
 }
