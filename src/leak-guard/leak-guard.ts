@@ -1,6 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { Problem } from '../base/problem.ts'
 import type { Database } from '../database/database.ts'
+import type { PackedObject } from '../git/objects/small-pack.ts'
 import type { Git } from '../git/process/git-process.ts'
 import type { RefUpdate } from '../git/refs/refs.ts'
 import { insertLeakGuardKey, readLeakGuardKey } from './leak-guard-store.ts'
@@ -32,6 +33,8 @@ type GuardedPush = {
   updates: readonly RefUpdate[]
   /** Its object directory. */
   quarantine: string
+  /** Its objects, if they are in memory. */
+  objects: readonly PackedObject[] | undefined
   /** Ids of findings that may be pushed. */
   allow: readonly string[]
   /** Sees what the repository had before the push. */
@@ -86,9 +89,9 @@ export function createLeakGuard({ db, isLive }: Dependencies): LeakGuard {
   }
 
   return {
-    async check({ repository, updates, quarantine, allow, git, scopedGit, quarantinedGit }) {
+    async check({ repository, updates, allow, git, scopedGit, ...pushed }) {
       const { id, path } = repository
-      const { leaky, gaps, wasSlow } = await scanObjects(quarantinedGit, path, quarantine)
+      const { leaky, gaps, wasSlow } = await scanObjects(path, pushed)
       const located =
         leaky.length > 0 ? await locateCredentials({ git, scopedGit }, path, updates, leaky) : []
       const findings = await toFindings(id, located)

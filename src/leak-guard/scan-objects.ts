@@ -22,13 +22,20 @@ const maxObjects = 200_000
 const maxLeaky = 1000
 const timeoutMs = 20_000
 
-/** Scans the files and messages in the quarantine of a push. `quarantinedGit` sees nothing else. */
+type Pushed = {
+  /** The objects of the push, if they are in memory. */
+  objects: readonly PackedObject[] | undefined
+  quarantine: string
+  /** Sees only the objects of the push. */
+  quarantinedGit: Git
+}
+
+/** Scans the files and messages in the quarantine of a push. */
 export async function scanObjects(
-  quarantinedGit: Git,
   directory: string,
-  quarantine: string,
+  { quarantine, quarantinedGit, ...pushed }: Pushed,
 ): Promise<Scan> {
-  const objects = await readSmallPack(quarantine)
+  const objects = pushed.objects ?? (await readSmallPack(quarantine))
   if (!objects) return scanLargePack(quarantinedGit, directory)
   const leaky: LeakyObject[] = []
   for (const object of objects) leaky.push(...(await scanObject(object)))

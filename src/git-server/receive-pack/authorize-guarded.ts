@@ -35,7 +35,7 @@ async function guard(
   repository: Repository,
   updates: RefUpdate[],
 ): Promise<GuardResult> {
-  const { quarantine, allowedLeaks: allow = [] } = push
+  const { quarantine, objects, allowedLeaks: allow = [] } = push
   if (quarantine === undefined || repository.leakGuard === 'off') return unguarded
   const limitedGit = withPushLimits(git, settings)
   const scopedGit = await openQuarantine(limitedGit, push)
@@ -44,6 +44,7 @@ async function guard(
     repository,
     updates,
     quarantine,
+    objects,
     allow,
     git: limitedGit,
     scopedGit,

@@ -1,5 +1,6 @@
 import type { Principal } from '../../access/principal.ts'
 import type { AwaitedRun, PushRunOptions, Via } from '../../database/push-schema.ts'
+import type { PackedObject } from '../../git/objects/small-pack.ts'
 import type { Git } from '../../git/process/git-process.ts'
 import type { OnProgress, PushResult } from '../../git/protocol/hook-channel.ts'
 import type { PushedUpdate, RefUpdate } from '../../git/refs/refs.ts'
@@ -20,6 +21,8 @@ export type Push = {
   isAtomic?: boolean | undefined
   /** The object directory with its pack, until its hook succeeds; undefined when it has none. */
   quarantine?: string | undefined
+  /** The objects of its pack, if they are in memory. */
+  objects?: readonly PackedObject[] | undefined
   /** Ids of findings of the leak guard that it may contain: its push options `leak.allow`. */
   allowedLeaks?: string[] | undefined
   /** For the runs that it starts; undefined when it says nothing about them. */

@@ -5,7 +5,8 @@ import type { Log } from '../../base/log.ts'
 import { Problem, toProblem } from '../../base/problem.ts'
 import type { PlainSettings } from '../../config/settings.ts'
 import type { ObjectPool } from '../../git/objects/object-pool.ts'
-import { readSmallPack } from '../../git/objects/small-pack.ts'
+import type { ObjectReader } from '../../git/objects/object-reader.ts'
+import { type PackedObject, readSmallPack } from '../../git/objects/small-pack.ts'
 import { gitCommands } from '../../git/process/commands.ts'
 import { type Git, GitError } from '../../git/process/git-process.ts'
 import { flushPacket } from '../../git/protocol/pkt-line.ts'
@@ -46,6 +47,21 @@ type SmallPush = {
   hold: Hold
 }
 
+type Taking = {
+  directory: string
+  /** The quarantine's object directory. */
+  quarantine: string
+  pack: Buffer
+  update: RefUpdate
+  hold: Hold
+}
+
+/** The objects of a pack, unless they are too many, and what the old value of the ref reaches, if that is proven. */
+type TakenPack = {
+  objects: PackedObject[] | undefined
+  reached: ReadonlySet<string> | undefined
+}
+
 // The new content of the ref's file, before it is the ref.
 const draftFile = 'svc-ref'
 
@@ -62,14 +78,24 @@ export function createSmallPushes(dependencies: Dependencies) {
   const { git, pool, pushes, settings, faultPoint, recentPacks, log } = dependencies
   const limitedGit = withPushLimits(git, settings)
 
-  /** Writes the pack into the quarantine; false when git refuses it, or warns about an object. */
-  async function takePack(scopedGit: Git, directory: string, pack: Buffer, hold: Hold) {
+  /**
+   * Writes the pack into the quarantine, and reads it there; undefined when git refuses it, or warns about an object. Git
+   * names the pack once its files are complete, so they are read while it ends: a millisecond of its end is hidden.
+   */
+  async function takePack(
+    scopedGit: Git,
+    { directory, quarantine, pack, update, hold }: Taking,
+  ): Promise<TakenPack | undefined> {
     await using child = await scopedGit.start(gitCommands.takeSmallPack(directory))
     hold.watch(child.ended)
+    const named = new Promise((resolve) => child.stdout.once('data', resolve))
     child.stdin.end(pack)
-    child.stdout.resume()
+    await Promise.race([named, child.ended])
+    const reading = readTaken(quarantine, update, pool.of(directory))
+    // There is nothing to read in the quarantine of a refused pack.
+    reading.catch(() => {})
     const { exitCode, errorOutput } = await child.ended
-    return exitCode === 0 && errorOutput === ''
+    return exitCode === 0 && errorOutput === '' ? await reading : undefined
   }
 
   return async (given: SmallPush): Promise<RequestOutcome | undefined> => {
@@ -84,14 +110,16 @@ export function createSmallPushes(dependencies: Dependencies) {
     // Git says whether the repository is damaged, deleted, or without space.
     if (!quarantine) return undefined
     const scopedGit = await openQuarantine(limitedGit, { repository, quarantine: quarantine.path })
-    if (!(await takePack(scopedGit, directory, pack, hold))) return undefined
-    const objects = await readSmallPack(quarantine.path)
-    const reached = objects && (await proveConnected(objects, update, pool.of(directory)))
+    const taking = { directory, quarantine: quarantine.path, pack, update, hold }
+    const taken = await takePack(scopedGit, taking)
+    if (!taken) return undefined
+    const { objects, reached } = taken
     if (!reached && !(await isConnectedSince(scopedGit, directory, update))) return undefined
 
     signal.throwIfAborted()
     if (sendsAllFirst) for await (const _ of whole);
     push.quarantine = quarantine.path
+    push.objects = objects
     const { ref, before, after } = update
     const lines: string[] = []
     let isAuthorized = false
@@ -125,7 +153,7 @@ export function createSmallPushes(dependencies: Dependencies) {
     }
     const finalized = pushes.finalize(push)
     const isDone = refusal === undefined
-    const recent = isDone && reached && toRecentPack(update, pack, objects, reached)
+    const recent = isDone && objects && reached && toRecentPack(update, pack, objects, reached)
     if (recent) recentPacks.add(repository.id, recent)
     lines.push(...(await finishPush(request, finalized)))
     const report = reportOf(new Map([[ref, refusal]]))
@@ -134,6 +162,15 @@ export function createSmallPushes(dependencies: Dependencies) {
     await finalized
     return 0
   }
+}
+
+async function readTaken(
+  quarantine: string,
+  update: RefUpdate,
+  reader: Pick<ObjectReader, 'read'>,
+): Promise<TakenPack> {
+  const objects = await readSmallPack(quarantine)
+  return { objects, reached: objects && (await proveConnected(objects, update, reader)) }
 }
 
 /** The message of git about a ref, as receive-pack words it; the advice that may follow is for users of the server. */
