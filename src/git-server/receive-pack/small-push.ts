@@ -80,7 +80,7 @@ export function createSmallPushes(dependencies: Dependencies) {
 
   /**
    * Writes the pack into the quarantine, and reads it there; undefined when git refuses it, or warns about an object. Git
-   * names the pack once its files are complete, so they are read while it ends: a millisecond of its end is hidden.
+   * names the pack once its files are complete. They are read while it ends, which takes another millisecond.
    */
   async function takePack(
     scopedGit: Git,
