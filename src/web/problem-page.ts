@@ -1,4 +1,4 @@
-import { type Problem, problems } from '../base/problem.ts'
+import { type Problem, type ProblemCode, problems } from '../base/problem.ts'
 import type { PageExchange } from '../http/page-requests.ts'
 import { problemHeaders, statusOf } from '../http/problem-response.ts'
 import { html } from '../render/html.ts'
@@ -6,20 +6,38 @@ import { counted } from './display-text.ts'
 import { icon } from './icons.ts'
 import type { PageContext, View } from './page.ts'
 
+/** Problems of those who see the repository of a page, and miss something in it. */
+const inRepository = new Set<ProblemCode>([
+  'revision_not_found',
+  'path_not_found',
+  'run_not_found',
+  'artifact_not_found',
+  'push_not_found',
+  'webhook_not_found',
+  'delivery_not_found',
+])
+
 /** The page of a problem: what happened, and how to go on. */
-export function problemView(problem: Problem, { to, session, requestId }: PageContext): View {
+export function problemView(problem: Problem, context: PageContext): View {
+  const { to, session, requestId, params } = context
   const status = statusOf(problem)
   const { title } = problems[problem.code]
+  const repository = inRepository.has(problem.code) ? params.name : undefined
   return {
     title: `${title} · svc`,
     status,
     isNoIndex: true,
+    ...(repository !== undefined && { repository }),
     body: html`<section class="empty">
 ${icon('warning', 'large')}
 <h1>${title}</h1>
 <p>${problem.message}</p>
 <p class="soft">${adviceFor(problem, requestId)}</p>
-<p class="actions"><a class="button" href="${to.home()}">Repositories</a>
+<p class="actions">${
+      repository === undefined
+        ? html`<a class="button" href="${to.home()}">Repositories</a>`
+        : html`<a class="button" href="${to.repository(repository)}">${repository}</a>`
+    }
 ${!session && html`<a class="button primary" href="${to.own('login')}">Log in</a>`}</p>
 </section>`,
   }
@@ -28,6 +46,7 @@ ${!session && html`<a class="button primary" href="${to.own('login')}">Log in</a
 function adviceFor(problem: Problem, requestId: string): string {
   const { code, retryAfterSeconds } = problem
   const status = statusOf(problem)
+  if (inRepository.has(code)) return 'It may have been renamed or deleted.'
   if (status === 404)
     return 'It may have been renamed or deleted, or your token does not give access to it.'
   if (status === 403) return 'Log in with a token that has this permission, or ask the owner.'

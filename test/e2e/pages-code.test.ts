@@ -115,6 +115,11 @@ test('the beginning of an id leads to the whole one', async () => {
 test('what does not exist has a page that says so', async () => {
   for (const path of ['/r/site/src/nope', '/r/site/src/main:nope', '/r/site/src/main:%2e%2e/x'])
     assert.ok([400, 404].includes((await client.get(path)).status), path)
+  const missing = await client.get('/r/site/src/main:nope')
+  assert.match(missing.text, /<a class="button" href="\/r\/site">site<\/a>/)
+  assert.match(missing.text, /<nav class="tabs"/)
+  const unknown = await client.get('/r/nope/src/main:nope')
+  assert.doesNotMatch(unknown.text, /<nav class="tabs"|href="\/r\//)
 })
 
 test('the path of a file is found by its parts', async () => {
