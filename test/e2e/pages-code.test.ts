@@ -88,6 +88,11 @@ test('a repository shows its files, its README, and how to clone it', async () =
   assert.match(text, new RegExp(`${service.url}/r/site</code>`))
   assert.match(text, /href="\/r\/site\/src\/a\/b"/)
   assert.match(text, /TypeScript/)
+  const names = [...text.matchAll(/<a href="\/r\/site\/src\/main:[^"]*">([^<]+)<\/a><\/td>/g)]
+  assert.deepEqual(
+    names.map(([, name]) => name),
+    ['docs', 'src', 'README.md', 'readme.txt'],
+  )
 })
 
 test('an empty repository shows how to push to it', async () => {

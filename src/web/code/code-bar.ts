@@ -29,7 +29,7 @@ export async function codeBar(
   const { name, protectedBranches } = repository
   const picker = await refPicker(context, { name, rev, path, protectedBranches })
   return html`<div class="code-bar">${picker}<span class="grow"></span>${buttons}
-<a class="button" href="${to.of(name, `find/${encodeRevision(rev)}`)}" data-key="t">${icon('search')}Find a file</a></div>`
+<a class="button" href="${to.of(name, `find/${encodeRevision(rev)}`)}" data-key="t" title="Find a file (t)">${icon('search')}Find a file</a></div>`
 }
 
 /** The parts of the page of a folder or file besides its body. */

@@ -24,7 +24,7 @@ export async function folderView(context: SharedContext, folder: Folder): Promis
   const path = pathOf(tree)
   const isRoot = path.path === ''
   const place = { repository, rev, path }
-  const history = html`<a class="button" href="${to.log(name, rev, path)}" data-key="l">${icon('history')}History</a>`
+  const history = html`<a class="button" href="${to.log(name, rev, path)}" data-key="l" title="History (l)">${icon('history')}History</a>`
   const [commits, runs, bar, readme, side] = await Promise.all([
     tryRead('listCommits', { query: { ...toQuery(tree.commit, path), limit: 1 } }),
     tryRead('listRuns', { query: { limit: 1 } }),
@@ -34,12 +34,14 @@ export async function folderView(context: SharedContext, folder: Folder): Promis
   ])
   const commit = commits?.[0]
   const isFirstPage = !query.has('cursor')
+  // Pages of a longer list are each in the order of Git, so that their ends meet.
+  const entries = isFirstPage && next === undefined ? foldersFirst(tree.entries) : tree.entries
   const files = html`<h1 class="hidden">${isRoot ? name : path.path}</h1>
 ${isRoot && description !== '' && html`<p class="soft about">${description}</p>`}
 ${bar}
 <div class="card" id="entries"${tree.lastCommitsComplete === false && html` data-again="1000"`}>${commit && commitRow(context, name, commit, runs?.[0])}
 <table class="files"><caption class="hidden">Files</caption><colgroup><col><col><col></colgroup><tbody>
-${!isRoot && isFirstPage && parentRow(context, name, rev, path)}${tree.entries.map((entry) => entryRow(context, { name, rev }, entry))}
+${!isRoot && isFirstPage && parentRow(context, name, rev, path)}${entries.map((entry) => entryRow(context, { name, rev }, entry))}
 </tbody></table></div>
 ${tree.limits.map((limit) => html`<p class="help">${limit}</p>`)}
 ${next !== undefined && html`<p class="pager"><a class="button" href="${to.src(name, rev, path)}?cursor=${encodeURIComponent(next)}">More files</a></p>`}
@@ -49,6 +51,11 @@ ${readme}`
     ...codeFrame(context, place, 'tree'),
     body: side ? html`<div class="with-side"><div>${files}</div>${side}</div>` : files,
   }
+}
+
+function foldersFirst(entries: readonly Entry[]): Entry[] {
+  const isFolder = ({ type }: Entry) => type === 'folder'
+  return [...entries].sort((one, other) => Number(isFolder(other)) - Number(isFolder(one)))
 }
 
 function pathOf({ path, pathBase64 }: Tree): ApiPath {
