@@ -34,7 +34,7 @@ test('runs are listed with their state, commit and cause, and filtered', async (
   const number = await endedRun('failure')
   const { status, text } = await client.get('/r/site/runs')
   assert.equal(status, 200)
-  assert.match(text, new RegExp(`href="/r/site/runs/${number}">A &lt;script&gt; &amp; more<`))
+  assert.match(text, new RegExp(`href="/r/site/runs/${number}">.svc/workflows/ci.yml<`))
   assert.match(text, /class="hidden">Failed</)
   assert.match(text, /<b>admin<\/b> started it/)
   assert.match(text, /aria-label="Last runs, oldest first: [^"]*failed/)
@@ -69,6 +69,19 @@ test('a failed run shows first what failed, its last lines, and the last success
   assert.match(text, /<details class="card step" id="step-0"[^>]* open>/)
   assert.match(text, /<li id="s0-L4">/)
   assert.match(text, /aria-label="steps: Only failed, 3 s"/)
+})
+
+test('a pushed run is listed by its commit, and has each fault of its file on a line', async () => {
+  const files = {
+    '.svc/workflows/ci.yml': 'on: push\nsteps:\n  - uses: a/b@v1\n  - run: 1\n    x: 2\n',
+  }
+  await pushFiles(service.admin, 'faulty', files, { message: 'A <script> & more' })
+  const { text } = await client.get('/r/faulty/runs')
+  assert.match(text, /href="\/r\/faulty\/runs\/1">A &lt;script&gt; &amp; more</)
+  const run = await client.get('/r/faulty/runs/1')
+  assert.match(run.text, /The workflow cannot run<\/h2>\s*<ul><li>[^<]*:3:[^<]*<\/li><li>[^<]*:5:/)
+  assert.equal(run.text.match(/ci\.yml:3:/g)?.length, 1)
+  assert.doesNotMatch(run.text, /Run failed jobs again|This run had no steps/)
 })
 
 test('a failed run shows the command for a shell to its owners, while its workspace is kept', async () => {

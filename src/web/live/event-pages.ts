@@ -39,7 +39,7 @@ ${problemNotice(context)}
 <label for="kind">Kind</label><select id="kind" name="kind"><option value="">any</option>${eventKinds.map(
           (one) => html`<option${one === kind && html` selected`}>${one}</option>`,
         )}</select>
-<button class="small">Filter</button>${(repository || kind) && html`<a class="button small quiet" href="${to.own('events')}">Clear</a>`}
+<button>Filter</button>${(repository || kind) && html`<a class="button quiet" href="${to.own('events')}">Clear</a>`}
 </form>
 <div id="events" data-part>${
           events.length === 0

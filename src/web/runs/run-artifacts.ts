@@ -38,12 +38,12 @@ export function artifactSection(
 ): Html | false {
   const { name = '', number = '' } = params
   if (artifacts.length === 0) return false
-  return html`<section class="card" aria-labelledby="artifacts-title"><h2 class="pad" id="artifacts-title">Artifacts</h2>
+  return html`<section class="card" aria-labelledby="artifacts-title"><header><h2 id="artifacts-title">Artifacts</h2></header>
 <ul>${artifacts.map((artifact) => {
     const address = to.of(name, `runs/${number}/artifacts/${artifact.id}`)
     return html`<li class="row">${icon('file', 'soft')}<a class="grow" href="${address}" download>${artifact.name}</a>
 <a class="soft" href="${address}?format=zip" aria-label="${artifact.name} as zip" download>zip</a>
-<span class="soft">${toSize(artifact.size)}, ends ${time.age(artifact.expiresAt)}</span>
+<span class="soft">${toSize(artifact.size)}, expires ${time.age(artifact.expiresAt)}</span>
 ${mayDelete && formButton(`${address}/delete`, 'Delete', { className: 'small danger', label: `Delete ${artifact.name}` })}</li>`
   })}</ul></section>`
 }

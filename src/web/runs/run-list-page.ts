@@ -51,7 +51,7 @@ ${await startForm(context)}</div>
 <label for="status">State</label><select id="status" name="status"><option value="">any</option>${statuses.map(
       (one) => html`<option${one === status && html` selected`}>${one}</option>`,
     )}</select>
-<button class="small">Filter</button>${isFiltered && html`<a class="button small quiet" href="${to.of(name, 'runs')}">Clear</a>`}
+<button>Filter</button>${isFiltered && html`<a class="button quiet" href="${to.of(name, 'runs')}">Clear</a>`}
 </form>
 <div id="runs" data-part>${
       runs.length === 0
@@ -67,7 +67,7 @@ function runRow(
   { context: { to, time }, name, subject }: { context: PageContext; name: string; subject: string },
 ): Html {
   return html`<li class="row run-row">${stateMark(run)}
-<div class="grow"><p class="cut"><a class="title" href="${to.of(name, `runs/${run.number}`)}">${subject || run.name}</a></p>
+<div class="grow"><p class="cut"><a class="title" href="${to.of(name, `runs/${run.number}`)}">${run.event === 'push' && subject ? subject : run.name}</a></p>
 <p class="run-facts soft"><span>${run.name} <span class="nowrap">#${run.number}</span></span> ${causeOf(run)} ${sourceOf(to, name, run)}</p></div>
 <span class="end soft run-times">${durationOf(run, time.at)} <span>${time.age(run.createdAt)}</span></span></li>`
 }

@@ -90,9 +90,9 @@ async function showRun(context: PageContext): Promise<View> {
       return html`<details class="card step" id="step-${step.number}" data-part="new"${isOpen && html` open`}>
 <summary id="summary-${step.number}" data-part class="${step.status}">${icon('right', 'chevron')}${stateMark(step)}<h2>${run.jobs.length > 1 && html`<span class="soft">${step.job} › </span>`}${step.name}</h2>${durationOf(step, time.at)}</summary>
 ${stepLog(isStateOnly ? { ...step, output: '' } : step, { logHref: `${logHref}${ofAttempt ? '&' : '?'}step=${step.number}`, isOpen, budget })}
-${step.fault && html`<p class="log-note bad">${step.fault}</p>`}</details>`
+${step.fault && html`<p class="log-note ${describeState(step).tone}">${step.fault}</p>`}</details>`
     })}</div>
-${steps.length === 0 && html`<p class="card empty" id="run-empty" data-part>${run.fault ?? (isRunning ? 'Waiting for a runner.' : 'This run had no steps.')}</p>`}
+${steps.length === 0 && run.fault === null && html`<p class="card empty" id="run-empty" data-part>${isRunning ? 'Waiting for a runner.' : 'This run had no steps.'}</p>`}
 ${summaries}
 </div></div>`,
   }
@@ -114,7 +114,7 @@ async function runHead(run: ShownRun, context: PageContext): Promise<Html> {
   const isFormer = query.has('attempt')
   const isRunning = run.status !== 'completed'
   const mayTrigger = !isFormer && (await may(isRunning ? 'cancelRun' : 'rerunRun'))
-  const hasFailed = run.conclusion !== 'success'
+  const hasFailed = run.conclusion !== 'success' && run.jobs.length > 0
   const started =
     run.startedAt === null
       ? html`queued ${time.age(run.queuedAt)}`
@@ -135,7 +135,7 @@ ${
 }</div>
 <p class="run-facts">${stateBadge(run)} ${causeOf(run)} ${sourceOf(to, name, run)}
 <span class="fact">${icon('history')}<span>${started}${run.startedAt !== null && html`, ${isRunning ? 'running for' : 'took'} ${durationOf(run, time.at)}`}</span></span>
-${run.isolation !== null && html`<span class="fact" title="${run.isolation}">${icon('shield')}${run.isolation.split(':', 1)}</span>`}</p>
+${run.isolation !== null && html`<span class="fact" title="${run.isolation}">${icon('shield')}${run.isolation.startsWith('none:') ? 'without a sandbox' : 'in a sandbox'}</span>`}</p>
 ${
   (attempts.length > 1 || isFormer) &&
   html`<p class="run-attempts soft">Attempts: ${run.attempts.map(
@@ -177,8 +177,7 @@ function digest(
     ({ conclusion }) => conclusion === 'failure' || conclusion === 'timed_out',
   )
   if (!failed && run.fault === null) return false
-  if (!failed)
-    return html`<section class="digest"><h2>${icon('cross', 'bad')}${run.fault}</h2></section>`
+  if (!failed) return faultDigest(run)
   const { failure } = run
   const job = run.jobs.length > 1 ? `${failed.job} ` : ''
   const verb = failed.conclusion === 'timed_out' ? 'timed out' : 'failed'
@@ -194,6 +193,15 @@ function digest(
   }</p>
 ${(failure?.annotations ?? []).map(({ file, line, message }) => html`<p class="bad">${file !== '' && html`<span class="mono">${file}${line !== null && `:${line}`}</span> `}${message}</p>`)}
 ${digestLog(failed)}</section>`
+}
+
+/** Why a run without a failed step has ended; several faults of workflow files are one a line. */
+function faultDigest(run: ShownRun): Html {
+  const { shape, tone } = describeState(run)
+  const [first = '', ...others] = (run.fault ?? '').split('\n')
+  const title = others.length === 0 ? first : 'The workflow cannot run'
+  return html`<section class="digest ${tone || 'soft'}"><h2>${icon(shape, tone)}${title}</h2>
+${others.length > 0 && html`<ul>${[first, ...others].map((fault) => html`<li>${fault}</li>`)}</ul>`}</section>`
 }
 
 /** The last lines of a failed step that are not empty, from the first that looks like an error. */
