@@ -1,3 +1,5 @@
+import { type Html, html } from '../render/html.ts'
+
 // Made once: `toLocaleString` takes longer than the rest of a small page.
 const digitGroups = new Intl.NumberFormat('en-US')
 
@@ -9,6 +11,11 @@ export function grouped(count: number): string {
 /** A number with its noun: `1 file`, `1,234 files`. */
 export function counted(count: number, one: string, many = `${one}s`): string {
   return `${grouped(count)} ${count === 1 ? one : many}`
+}
+
+/** A path that is broken after slashes where it is too long for a line. */
+export function breakable(path: string): Html {
+  return html`${path.split(/(?<=\/)/).map((part) => html`${part}<wbr>`)}`
 }
 
 /** The first seven digits of the id of an object. */

@@ -255,6 +255,26 @@ test('in a narrow window both sides of a split diff have its width', {
   }
 })
 
+test('line numbers of four digits fit into a narrow window', {
+  skip: without('chromium'),
+}, async () => {
+  const browser = await startBrowser()
+  try {
+    const token = site.service.adminToken
+    const view = { width: 320, scheme: 'light', hasScripts: true } as const
+    const { page } = await openWindow(browser, { url: site.service.url, token, ...view })
+    for (const query of ['', '&split']) {
+      await page.goto(`/r/site/commit/${ids.many}?file=huge${query}`)
+      const heights = await page.evaluate(
+        `[...document.querySelectorAll('.diff-lines tr')].slice(990, 1010).map((row) => row.offsetHeight)`,
+      )
+      assert.deepEqual(heights, new Array(20).fill(20))
+    }
+  } finally {
+    await browser.close()
+  }
+})
+
 test('commits and comparisons are accessible and quiet in every view', {
   skip: without('chromium'),
 }, async () => {

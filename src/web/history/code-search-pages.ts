@@ -1,6 +1,6 @@
 import { type Html, html } from '../../render/html.ts'
 import { markedText } from '../../render/marked-text.ts'
-import { counted, grouped } from '../display-text.ts'
+import { breakable, counted, grouped } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { cachedPage, type SharedContext, type View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
@@ -109,7 +109,7 @@ function fileMatches(
   const [first] = matches
   if (!first) return html``
   const href = to.src(name, rev, first)
-  return html`<section class="card hits"><header><h2 class="mono"><a href="${href}">${first.path}</a></h2><span class="soft">${matches.length}</span></header>
+  return html`<section class="card hits"><header><h2 class="mono"><a href="${href}">${breakable(first.path)}</a></h2><span class="soft">${matches.length}</span></header>
 <table class="diff-lines"><caption class="hidden">Lines of ${first.path} with the text</caption><colgroup><col class="numbers"><col></colgroup><tbody>
 ${matches.map((match) => {
   const { line, text, matchStart, matchLength, isCut } = match

@@ -92,7 +92,7 @@ async function commitView(
 <div class="actions"><a class="button" href="${to.src(name, id)}">${icon('folder')}Files</a></div></div>
 ${body !== '' && html`<pre class="message">${linkedText(body, links)}</pre>`}
 ${people(context, commit)}
-<p class="commit-facts">${icon('commit')}<code>${id}</code><button type="button" class="copy needs-js" data-copy="${id}" aria-label="Copy">${icon('copy')}</button>
+<p class="commit-facts"><span class="commit-id">${icon('commit')}<code>${id}</code><button type="button" class="copy needs-js" data-copy="${id}" aria-label="Copy">${icon('copy')}</button></span>
 ${parents(context, commit)}
 ${runMark(to, name, runs?.get(id))}
 ${refBadges(refs.get(id))}</p>

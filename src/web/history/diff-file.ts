@@ -1,5 +1,5 @@
 import { type Html, html } from '../../render/html.ts'
-import { grouped, shortId } from '../display-text.ts'
+import { breakable, grouped, shortId } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { type DiffContext, fileQuery, type ShownFile } from './diff-context.ts'
 import { hunkRows } from './diff-lines.ts'
@@ -31,8 +31,8 @@ ${before !== null && status !== 'added' && html`<a class="button quiet small wid
 </div>
 <details${options.isOpen && html` open`}>
 <summary>${icon('right')}<h3 class="mono">${
-    file.oldPath !== undefined && html`<span class="soft">${file.oldPath} → </span>`
-  }${path}</h3>
+    file.oldPath !== undefined && html`<span class="soft">${breakable(file.oldPath)} → </span>`
+  }${breakable(path)}</h3>
 <span class="counts">${additions !== null && additions > 0 && html`<span class="good">+${grouped(additions)}</span>`} ${deletions !== null && deletions > 0 && html`<span class="bad">−${grouped(deletions)}</span>`}</span></summary>
 ${facts.length > 0 && html`<p class="file-facts">${facts.join(' · ')}</p>`}
 ${content(file, id, context, options)}

@@ -1,5 +1,5 @@
 import { type Html, html } from '../../render/html.ts'
-import { grouped } from '../display-text.ts'
+import { breakable, grouped } from '../display-text.ts'
 import { type DiffContext, fileQuery, type ShownFile } from './diff-context.ts'
 
 type Folder = {
@@ -31,7 +31,7 @@ export function diffTree(
   function contents(folder: Folder): Html {
     return html`<ul>${[...folder.folders.values()].map((inner) => {
       const joined = joinSingle(inner)
-      return html`<li><span class="folder">${joined.name}</span>${contents(joined)}</li>`
+      return html`<li><span class="folder">${breakable(joined.name)}</span>${contents(joined)}</li>`
     })}${folder.files.map(({ name, index }) => entry(name, index))}</ul>`
   }
 

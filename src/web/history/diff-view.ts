@@ -17,7 +17,7 @@ const minTreeFiles = 2
 /** The changes of one or more commits: a summary, the tree of files, and the changed lines of each. */
 export function diffView(diff: ShownDiff, context: DiffContext): Html {
   const { files } = diff
-  const { isAlone, isSplit, here } = context
+  const { isAlone, isSplit } = context
   let left = maxLines
   let length = 0
   const cards = files.slice(0, maxFiles).map((file, index) => {
@@ -35,16 +35,20 @@ export function diffView(diff: ShownDiff, context: DiffContext): Html {
   const hasTree = !isAlone && files.length >= minTreeFiles
   return html`<section class="diff${isSplit && ' split'}" aria-label="Changes">
 <div class="diff-head"><h2>${countOf(diff)}</h2>${changeBar(diff)}
-<nav class="actions" aria-label="View of the changes">${context.patches}
-<a class="button small${!isSplit && ' primary split-link'}" href="${here({ split: undefined })}"${!isSplit && html` aria-current="true"`}>Unified</a>
-<a class="button small split-link${isSplit && ' primary'}" href="${here({ split: '' })}"${isSplit && html` aria-current="true"`}>Split</a>
-</nav></div>
+${files.length > 0 && viewLinks(context)}</div>
 ${notices(diff, context)}
 <div class="diff-parts${hasTree && ' has-tree'}">
 ${hasTree && diffTree(files, context)}
 <div class="diff-files">${cards}</div>
 </div>
 </section>`
+}
+
+function viewLinks({ patches, isSplit, here }: DiffContext): Html {
+  return html`<nav class="actions" aria-label="View of the changes">${patches}
+<a class="button small${!isSplit && ' primary split-link'}" href="${here({ split: undefined })}"${!isSplit && html` aria-current="true"`}>Unified</a>
+<a class="button small split-link${isSplit && ' primary'}" href="${here({ split: '' })}"${isSplit && html` aria-current="true"`}>Split</a>
+</nav>`
 }
 
 function countOf({ fileCount, files, additions, deletions }: ShownDiff): Html {

@@ -26,7 +26,7 @@ export const logPages = [
         return logView(context, { rev: defaultBranch, path: { path: '' } }).catch((error) => {
           const isEmpty = error instanceof Problem && error.code === 'revision_not_found'
           if (!isEmpty) throw error
-          return emptyView(context, error.message)
+          return emptyView(context)
         })
       },
     },
@@ -144,12 +144,12 @@ function dayOf(at: number): string {
   return dayFormat.format(Math.max(-8.64e15, Math.min(8.64e15, at)))
 }
 
-function emptyView({ params }: SharedContext, message: string): View {
+function emptyView({ params }: SharedContext): View {
   const name = params.name ?? ''
   return {
     title: `Commits · ${name}`,
     repository: name,
     tab: 'commits',
-    body: html`<section class="empty">${icon('commit', 'large')}<h1>No commits yet</h1><p class="soft">${message}</p></section>`,
+    body: html`<section class="empty">${icon('commit', 'large')}<h1>No commits yet</h1><p class="soft">The first push brings them.</p></section>`,
   }
 }
