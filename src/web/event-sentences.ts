@@ -170,12 +170,11 @@ const sentences: { [K in keyof EventData]: Describe<K> } = {
     icon: 'webhook',
     parts: [
       who,
-      ' changed ',
+      ` changed ${namesOf(changed)} of `,
       link('a webhook', of(`webhooks/${webhookId}`)),
       ' of ',
       repository,
-      changed.length > 0 && `: ${changed.join(', ')}`,
-    ].filter((part) => part !== false),
+    ],
   }),
   'webhook.disabled': ({ webhookId, reason }, { repository, of }) => ({
     icon: 'warning',
@@ -208,6 +207,17 @@ const sentences: { [K in keyof EventData]: Describe<K> } = {
 
 function link(text: string, href: string | undefined): SentencePart {
   return href === undefined ? { text } : { text, href }
+}
+
+const webhookFields: Record<string, string> = {
+  url: 'the URL',
+  events: 'the events',
+  secret: 'the secret',
+  enabled: 'the state',
+}
+
+function namesOf(changed: readonly string[]): string {
+  return changed.map((name) => webhookFields[name] ?? name).join(' and ')
 }
 
 function protectedRef({ branch, tag }: { branch: string | null; tag: string | null }) {

@@ -75,7 +75,7 @@ test('a delivery that failed says why, escaped, and is sent again', async () => 
   const failed = (await client.get(delivery)).text
   assert.match(failed, /badge bad[\s\S]*status 500[\s\S]*&lt;script&gt;alert[\s\S]*&lt;img src=x/)
   assert.doesNotMatch(failed, /<script>alert|<img/)
-  assert.match((await client.get(webhook)).text, /Attempts have failed since[\s\S]*1 failed/)
+  assert.match((await client.get(webhook)).text, /Attempts began to fail[\s\S]*1 failed/)
   assert.match(
     (await client.get(`${webhook}?status=success`)).text,
     /There is none that is success/,

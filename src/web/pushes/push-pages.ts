@@ -13,7 +13,6 @@ const transports: Record<string, string> = {
   http: 'over HTTP',
   ssh: 'over SSH',
   api: 'through the API',
-  undo: 'as an undo',
 }
 
 export const pushPages = [
@@ -80,7 +79,7 @@ ${next !== undefined && html`<nav class="pager" aria-label="Pages"><a class="but
 
 function pushTitle({ actor, via, refs }: ShownPush, href: string): Html {
   const count = refs.length === 1 ? '1 ref' : `${refs.length} refs`
-  return html`<b>${actor.username}</b> <a class="title" href="${href}">${via === 'undo' ? 'undid a push' : `pushed ${count}`}</a> <span class="soft">${transports[via] ?? via}</span>`
+  return html`<b>${actor.username}</b> <a class="title" href="${href}">${via === 'undo' ? 'undid a push' : `pushed ${count}`}</a> <span class="soft">${transports[via]}</span>`
 }
 
 async function showPush(context: PageContext): Promise<View> {
@@ -101,7 +100,7 @@ async function showPush(context: PageContext): Promise<View> {
 ${problemNotice(context)}
 <dl class="facts">
 <dt>When</dt><dd>${time.age(push.pushedAt)}</dd>
-<dt>How</dt><dd>${transports[push.via] ?? push.via}</dd>
+${push.via in transports && html`<dt>How</dt><dd>${transports[push.via]}</dd>`}
 <dt>Token or key</dt><dd><code>${push.actor.id}</code>${isAdmin(caller) && html` <a class="linked" href="${to.own(`audit?credential=${push.actor.id}`)}">what else it changed</a>`}</dd>
 ${push.undoes !== null && html`<dt>Undid</dt><dd><a class="linked" href="${to.of(name, `pushes/${push.undoes}`)}">an earlier push</a></dd>`}
 ${push.keptUntil !== null && html`<dt>Overwritten commits</dt><dd>kept until ${new Date(push.keptUntil).toISOString().slice(0, 10)}</dd>`}

@@ -42,7 +42,7 @@ function deliveryView(context: PageContext, delivery: Shown, mayRetry: boolean):
       { text: `${event}${seq === null ? '' : ` ${seq}`}` },
     ],
     json: `/repos/${name}/webhooks/${webhookId}/deliveries/${id}`,
-    body: html`<div class="page-head"><h1>${event}${seq !== null && html` <span class="soft">${grouped(seq)}</span>`}</h1>
+    body: html`<div class="page-head"><h1>${event}${seq !== null && html` <span class="soft">${seq}</span>`}</h1>
 <div class="actions">${status === 'pending' && html`<a class="button" href="${address}">${icon('again')}Refresh</a>`}
 ${mayRetry && formButton(`${address}/retry`, html`${icon('again')}Send again`, { className: '' })}</div>
 <p class="soft inline">${statusBadge(status)} to <code>${url}</code></p></div>
@@ -59,7 +59,7 @@ ${history.length < attempts && html`<p class="help">The last ${history.length} o
 <li>${icon('again')}${grouped(attempts)} of ${maxAttempts} attempts</li>
 ${delivery.nextAttemptAt !== null && html`<li>${icon('waiting')}<span>next ${time.age(delivery.nextAttemptAt)}</span></li>`}
 ${delivery.completedAt !== null && html`<li>${icon(status === 'success' ? 'check' : 'cross')}<span>ended ${time.age(delivery.completedAt)}</span></li>`}
-${delivery.previousSeq !== null && html`<li>${icon('link')}${delivery.previousSeq === 0 ? 'the first event' : `after event ${grouped(delivery.previousSeq)}`}</li>`}
+${delivery.previousSeq !== null && html`<li>${icon('link')}${delivery.previousSeq === 0 ? 'the first event' : `after event ${delivery.previousSeq}`}</li>`}
 </ul><p class="help">Id <code>${id}</code></p></section></aside></div>`,
   }
 }

@@ -177,7 +177,7 @@ ${
 <thead><tr><th scope="col">Event</th><th scope="col">State</th><th scope="col">Response</th><th scope="col">Attempts</th><th scope="col">Took</th><th scope="col" class="end">Created</th></tr></thead>
 <tbody>${listed.value.map(
         (one) => html`<tr>
-<td><a class="linked" href="${to.of(one.repoName, `webhooks/${one.webhookId}/deliveries/${one.id}`)}">${one.event}${one.seq !== null && ` ${grouped(one.seq)}`}</a></td>
+<td><a class="linked" href="${to.of(one.repoName, `webhooks/${one.webhookId}/deliveries/${one.id}`)}">${one.event}${one.seq !== null && ` ${one.seq}`}</a></td>
 <td>${statusBadge(one.status)}</td>
 <td>${one.responseStatus ?? (one.error === null ? '' : html`<span class="soft">${one.error}</span>`)}</td>
 <td class="soft nowrap">${one.attempts} of ${one.maxAttempts}</td>

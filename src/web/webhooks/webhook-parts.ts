@@ -20,7 +20,7 @@ export function healthBadge({ health }: ShownWebhook): Html {
 export function healthReason(webhook: ShownWebhook, time: PageTime): Html | false {
   const { health, failingSince, disabledAt, disabledReason } = webhook
   if (health === 'failing' && failingSince !== null)
-    return html`<span>Attempts have failed since ${time.age(failingSince)}.</span>`
+    return html`<span>Attempts began to fail ${time.age(failingSince)}.</span>`
   if (health === 'disabled' && disabledAt !== null)
     return html`<span>Disabled ${time.age(disabledAt)}: ${disabledReason}</span>`
   return false
