@@ -45,7 +45,7 @@ async function homeView(context: PageContext): Promise<View> {
     body: html`<div${lately && html` class="with-side"`}><div>
 <div class="page-head"><h1>Repositories${isWhole && html` <span class="count">${repositories.length}</span>`}</h1>
 ${session && mayCreate && html`<a class="button primary" href="${to.own('new')}">${icon('plus')}New</a>`}</div>
-${q !== '' && html`<p class="help">With <b>${q}</b> in their name or description. <a href="${to.home()}">Show all</a></p>`}
+${q !== '' && html`<p class="help filtered">With <b>${q}</b> in their name or description. <a href="${to.home()}">Show all</a></p>`}
 ${
   repositories.length === 0
     ? html`<p class="card empty soft">No repository matches.</p>`
