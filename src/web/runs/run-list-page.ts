@@ -66,9 +66,10 @@ function runRow(
   run: RunInList,
   { context: { to, time }, name, subject }: { context: PageContext; name: string; subject: string },
 ): Html {
+  const isOfCommit = run.event === 'push' && subject !== ''
   return html`<li class="row run-row">${stateMark(run)}
-<div class="grow"><p class="cut"><a class="title" href="${to.of(name, `runs/${run.number}`)}">${run.event === 'push' && subject ? subject : run.name}</a></p>
-<p class="run-facts soft"><span>${run.name} <span class="nowrap">#${run.number}</span></span> ${causeOf(run)} ${sourceOf(to, name, run)}</p></div>
+<div class="grow"><p class="cut"><a class="title" href="${to.of(name, `runs/${run.number}`)}">${isOfCommit ? subject : run.name}</a></p>
+<p class="run-facts soft"><span>${isOfCommit && html`${run.name} `}<span class="nowrap">#${run.number}</span></span> ${causeOf(run)} ${sourceOf(to, name, run)}</p></div>
 <span class="end soft run-times">${durationOf(run, time.at)} <span>${time.age(run.createdAt)}</span></span></li>`
 }
 
