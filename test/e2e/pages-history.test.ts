@@ -247,7 +247,12 @@ test('branches and tags are created and deleted by forms', async () => {
   const again = await client.post('/r/site/branches', { ...form, target: 'v1' })
   assert.equal(again.status, 409)
   assert.match(again.text, /role="alert"[\s\S]*value="new\/topic"/)
-  assert.equal((await client.post('/r/site/branches', { ...form, name: 'a..b' })).status, 400)
+  const odd = await client.post('/r/site/branches', { ...form, name: 'a..b' })
+  assert.equal(odd.status, 400)
+  assert.match(
+    odd.text,
+    /value="a\.\.b"[^>]*>\s*<p class="field-problem"[^>]*>.*Git does not accept/,
+  )
   assert.equal((await client.post('/r/site/tags', { name: 'v2', target: 'nope' })).status, 422)
   assert.equal((await client.post('/r/site/tags', { name: 'v2', target: 'v1' })).status, 303)
   const moved = await client.post('/r/site/branches/delete', {

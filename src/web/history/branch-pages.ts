@@ -7,7 +7,7 @@ import { createForm, otherProblem } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { runMark } from '../runs/run-states.ts'
 import { commitLink, recentRuns } from './commit-parts.ts'
-import { deletionMenu, isKept, refPager, ruleBadge, rulesOf } from './ref-parts.ts'
+import { deletionMenu, isKept, refPager, ruleBadge, rulesOf, typedRef } from './ref-parts.ts'
 
 const pageSize = 50
 
@@ -25,7 +25,7 @@ export const branchPages = [
   action('/r/:name/branches', 'setRef', {
     formPage: '/r/:name/branches',
     input: ({ fields }) => ({
-      query: { ref: `refs/heads/${fields.get('name')?.trim() ?? ''}` },
+      query: { ref: typedRef(fields, 'refs/heads/') },
       body: { target: fields.get('target')?.trim() ?? '', expected: zeroId },
     }),
     redirectTo: ({ to, params, fields }) =>

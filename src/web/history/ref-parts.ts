@@ -1,4 +1,6 @@
 import { matchesPattern } from '../../base/text-pattern.ts'
+import { isRefName } from '../../git/refs/ref-name.ts'
+import { invalid } from '../../http/validation.ts'
 import { type Html, html } from '../../render/html.ts'
 import { icon } from '../icons.ts'
 import type { PageContext } from '../page.ts'
@@ -12,6 +14,15 @@ export async function rulesOf(
   operation: 'listBranchProtections' | 'listTagProtections',
 ): Promise<Rules> {
   return (await tryRead(operation))?.rules ?? []
+}
+
+/** The full name of the branch or tag that was typed into a form. Throws `invalid_request`. */
+export function typedRef(fields: URLSearchParams, prefix: 'refs/heads/' | 'refs/tags/'): string {
+  const ref = prefix + (fields.get('name')?.trim() ?? '')
+  if (isRefName(ref)) return ref
+  const detail =
+    'Git does not accept this name: it has no spaces, no two dots in a row, and none of ~ ^ : ? * [ \\'
+  throw invalid([{ pointer: '/name', detail }])
 }
 
 const rulesFor = (name: string, rules: Rules) =>

@@ -8,7 +8,7 @@ import { createForm, otherProblem } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { runMark } from '../runs/run-states.ts'
 import { commitLink, recentRuns, splitMessage } from './commit-parts.ts'
-import { deletionMenu, isKept, refPager, ruleBadge, rulesOf } from './ref-parts.ts'
+import { deletionMenu, isKept, refPager, ruleBadge, rulesOf, typedRef } from './ref-parts.ts'
 
 const pageSize = 50
 
@@ -22,7 +22,7 @@ export const tagPages = [
   action('/r/:name/tags', 'setRef', {
     formPage: '/r/:name/tags',
     input: ({ fields }) => ({
-      query: { ref: `refs/tags/${fields.get('name')?.trim() ?? ''}` },
+      query: { ref: typedRef(fields, 'refs/tags/') },
       body: { target: fields.get('target')?.trim() ?? '', expected: zeroId },
     }),
     redirectTo: ({ to, params }) => to.of(params.name ?? '', 'tags'),
