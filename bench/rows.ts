@@ -57,7 +57,10 @@ export const limits = {
   'clones: shallow and cached, CPU time': { bound: atMost(0.1) },
   'clones: of 100 packs, CPU time': {},
   'clones: of 100 packs after maintenance, CPU time': {},
-  'clones: of 256 MiB by git, memory': { bound: atMost(5, 'peer', 32 * mb), target: atMost(1.5) },
+  'clones: of 256 MiB by git, memory': {
+    bound: atMost(5, 'peer', 32 * mb),
+    target: atMost(1.5, 'peer', 4 * mb),
+  },
   'clones: of 256 MiB, memory': { bound: atMost(3, 'peer', 16 * mb), target: atMost(1.5) },
   'clones: memory for each, cached': { bound: atMost(2 * mb, 'svc') },
 
