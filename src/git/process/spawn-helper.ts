@@ -26,7 +26,6 @@ const program = fileURLToPath(
 )
 // As many as one request uses at once.
 const spareProcesses = 3
-const refillAfterMs = 30
 const preforkTimeoutMs = 15_000
 const exitWithinMs = 2000
 const hasEnded = 'The git spawn helper has ended.'
@@ -44,7 +43,6 @@ export function createSpawnHelper({ owner, path, log }: Options): SpawnHelper {
   let processes: HelperProcesses | undefined
   let current: ChildProcess | undefined
   let starting: Promise<void> | undefined
-  let isRefilling = false
   let isDisposed = false
 
   async function startHelper(): Promise<void> {
@@ -99,16 +97,6 @@ export function createSpawnHelper({ owner, path, log }: Options): SpawnHelper {
     for (let left = missing; left > 0; left--) processes?.start()
   }
 
-  /** Starting a process takes as long as a small request, so the request that took a spare one goes first. */
-  function refillLater(): void {
-    if (isRefilling) return
-    isRefilling = true
-    setTimeout(() => {
-      isRefilling = false
-      if (!isDisposed) refill()
-    }, refillAfterMs).unref()
-  }
-
   function deliver(id: number, preforked: PreforkedProcess): void {
     const first = waiting.shift()
     if (first) first.resolve(preforked)
@@ -133,7 +121,7 @@ export function createSpawnHelper({ owner, path, log }: Options): SpawnHelper {
     const [first] = ready
     if (first && current) {
       ready.delete(first[0])
-      refillLater()
+      refill()
       return first[1]
     }
     const pending = Promise.withResolvers<PreforkedProcess>()
