@@ -16,7 +16,7 @@ export function createLinks(prefix: string) {
     /** A page that belongs to no repository. */
     own: (path: string) => `${prefix}/-/${path}`,
     /** The stream of the events of a repository, or of all. */
-    eventStream: (query: { repository?: string; kind?: string }) =>
+    eventStream: (query: { repository?: string; kind?: string; after?: string }) =>
       `${prefix}/-/events/stream?${new URLSearchParams(query)}`,
     /** An address of the API. */
     api: (path: string) => `${prefix}${path}`,

@@ -126,6 +126,19 @@ test('a stream goes on after the last event that the browser has', async () => {
   assert.doesNotMatch(rest.text(), /"one"/)
 })
 
+test('the streams of lists have what happens between the page and its stream', async () => {
+  const client = await logIn(service.url, service.adminToken)
+  for (const path of ['/r/site/runs', '/r/site/pushes', '/-/events']) {
+    const { text } = await client.get(path)
+    const [, address = ''] = /<main[^>]* data-live="([^"]*)"/.exec(text) ?? []
+    const { held } = await startRun()
+    await pushFiles(service.admin, 'site', { 'b.txt': path }, { branch: 'between' })
+    await using stream = await follow(address.replaceAll('&amp;', '&'))
+    assert.ok(await stream.until(/event: push/), path)
+    await held.report(...begun(), ...jobEnded(), runEnded())
+  }
+})
+
 async function withPage(
   use: (page: Page) => Promise<void>,
   { url, token } = { url: service.url, token: service.adminToken },

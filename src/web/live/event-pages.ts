@@ -7,6 +7,7 @@ import { type PageContext, page } from '../page.ts'
 import type { PageTime } from '../page-time.ts'
 import { problemNotice } from '../problem-page.ts'
 import type { OperationValues } from '../read-operations.ts'
+import { eventPosition } from './event-position.ts'
 import { filtersOf } from './live-pages.ts'
 
 type ShownEvent = OperationValues['listEvents'][number]
@@ -24,14 +25,15 @@ export const eventPages = [
       const { query, to, time } = context
       const { repository, kind } = filtersOf(query)
       const before = query.get('before') || 'latest'
+      const after = await eventPosition(context)
       const { events, next } = await readBack(context, before)
       const live = before === 'latest'
-      const stream = { ...(repository && { repository }), ...(kind && { kind }) }
+      const filters = { ...(repository && { repository }), ...(kind && { kind }) }
       return {
         title: 'Events · svc',
         crumbs: [{ text: 'Events' }],
-        live: live ? to.eventStream(stream) : '',
-        json: `/events?${new URLSearchParams({ before: 'latest', ...stream })}`,
+        live: live ? to.eventStream({ ...filters, after }) : '',
+        json: `/events?${new URLSearchParams({ before: 'latest', ...filters })}`,
         body: html`<div class="page-head"><h1>Events</h1></div>
 ${problemNotice(context)}
 <form class="inline filters" method="get">

@@ -1,6 +1,7 @@
 import { isAdmin } from '../../access/may.ts'
 import { type Html, html } from '../../render/html.ts'
 import { icon } from '../icons.ts'
+import { eventPosition } from '../live/event-position.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
 import { problemNotice } from '../problem-page.ts'
 import { pushCommits } from './push-commits.ts'
@@ -16,11 +17,12 @@ const transports: Record<string, string> = {
 }
 
 export const pushPages = [
-  page('/r/:name/pushes', ['listPushes'], {
+  page('/r/:name/pushes', ['listPushes', 'listEvents'], {
     weight: 'light',
     audience: 'members',
     styles: 'events',
-    async show({ params, query, to, time, readPage }) {
+    async show({ params, query, to, time, readPage, call }) {
+      const after = await eventPosition({ call })
       const name = params.name ?? ''
       const [ref, cursor] = [query.get('ref') || undefined, query.get('cursor') || undefined]
       const { value: pushes, next } = await readPage('listPushes', {
@@ -34,7 +36,7 @@ export const pushPages = [
         tab: 'pushes',
         crumbs: [{ text: 'pushes' }],
         json: `/repos/${encodeURIComponent(name)}/pushes`,
-        live: cursor === undefined ? to.eventStream({ repository: name, kind: 'push' }) : '',
+        live: cursor === undefined ? to.eventStream({ repository: name, kind: 'push', after }) : '',
         body: html`<div class="page-head"><h1>Pushes</h1></div>
 ${ref !== undefined && html`<p class="filters">Only those that changed <code>${ref}</code>. <a href="${to.of(name, 'pushes')}">Show all</a></p>`}
 <div id="pushes" data-part="quiet">${

@@ -2,6 +2,7 @@ import { Problem } from '../../base/problem.ts'
 import { type Html, html } from '../../render/html.ts'
 import { splitMessage } from '../history/commit-parts.ts'
 import { icon } from '../icons.ts'
+import { eventPosition } from '../live/event-position.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
 import { problemNotice } from '../problem-page.ts'
 import { causeOf, durationOf, sourceOf } from './run-facts.ts'
@@ -13,7 +14,7 @@ const maxTicks = 30
 const statuses = ['queued', 'running', 'completed']
 
 export const runListPages = [
-  page('/r/:name/runs', ['listRuns', 'getRepository', 'getTree', 'getCommit'], {
+  page('/r/:name/runs', ['listRuns', 'getRepository', 'getTree', 'getCommit', 'listEvents'], {
     weight: 'git',
     audience: 'members',
     styles: 'runs',
@@ -33,6 +34,7 @@ async function showRuns(context: PageContext): Promise<View> {
   const status = statuses.find((one) => one === query.get('status'))
   const cursor = query.get('cursor') || undefined
   const filters = { limit: pageSize, branch, status, cursor }
+  const after = await eventPosition(context)
   const { value: runs, next } = await readPage('listRuns', { query: filters })
   const subjects = await subjectsOf(context, runs)
   const isFiltered = branch !== undefined || status !== undefined
@@ -42,7 +44,10 @@ async function showRuns(context: PageContext): Promise<View> {
     tab: 'runs',
     crumbs: [{ text: 'runs' }],
     json: `/repos/${encodeURIComponent(name)}/workflows`,
-    live: cursor === undefined ? to.eventStream({ repository: name, kind: 'workflow,push' }) : '',
+    live:
+      cursor === undefined
+        ? to.eventStream({ repository: name, kind: 'workflow,push', after })
+        : '',
     body: html`<div class="page-head"><h1>Runs</h1>
 <span id="ticks" class="grow" data-part>${cursor === undefined && !isFiltered && runs.length > 0 && runTicks(runs.slice(0, maxTicks))}</span>
 ${await startForm(context)}</div>
