@@ -33,7 +33,7 @@ test('this machine is allowed by name only while the service listens on loopback
     const log = createLog({ level: 'silent', output: process.stderr })
     const path = process.env.PATH ?? ''
     await using app = await openExistingApp({ settings, log, path, version: '0' })
-    return app.outbound.resolve(host)
+    return await app.outbound.resolve(host)
   }
   const own = /^(127\.0\.0\.1|::1)$/
   for (const address of await resolve({}, 'localhost')) assert.match(address, own)
