@@ -64,7 +64,7 @@ export function createPageCache({ maxBytes, stampOf }: { maxBytes: number; stamp
     const variants = (pages.get(key) ?? []).filter((one) => isValidAt(one, context.time.at))
     const reader = readerOf(context)
     // Before all reads, so that a change during one of them has another stamp.
-    const stamp = await stampOf(context.params.name ?? '')
+    const stamp = await stampOf(context.caller, context.params.name ?? '')
     const unchanged = variants.find(({ seen }) => seen.stamp === stamp && seen.readers.has(reader))
     if (unchanged && stamp !== undefined) return unchanged.view
     const revalidate = createRevalidation(context, variants)

@@ -17,12 +17,12 @@ const transports: Record<string, string> = {
 }
 
 export const pushPages = [
-  page('/r/:name/pushes', ['listPushes', 'listEvents'], {
+  page('/r/:name/pushes', ['listPushes', 'getRepository', 'listEvents'], {
     weight: 'light',
     audience: 'members',
     styles: 'events',
-    async show({ params, query, to, time, readPage, call }) {
-      const after = await eventPosition({ call })
+    async show({ params, query, to, time, readPage, tryRead, call }) {
+      const after = await eventPosition({ call, tryRead, params })
       const name = params.name ?? ''
       const [ref, cursor] = [query.get('ref') || undefined, query.get('cursor') || undefined]
       const { value: pushes, next } = await readPage('listPushes', {
