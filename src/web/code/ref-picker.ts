@@ -5,7 +5,9 @@ import { icon } from '../icons.ts'
 import type { SharedContext } from '../page.ts'
 import { toShort } from './code-target.ts'
 
-const shownRefs = 100
+// Few, since they are in each page of code; the pages of branches and tags have all.
+const shownBranches = 50
+const shownTags = 20
 
 type Place = { name: string; rev: string; path: ApiPath; protectedBranches?: readonly string[] }
 
@@ -16,8 +18,8 @@ export async function refPicker(
   kind: 'src' | 'log' = 'src',
 ): Promise<Html> {
   const [branches, tags] = await Promise.all([
-    readPage('listBranches', { query: { limit: shownRefs, counts: false } }),
-    readPage('listTags', { query: { limit: shownRefs } }),
+    readPage('listBranches', { query: { limit: shownBranches, counts: false } }),
+    readPage('listTags', { query: { limit: shownTags } }),
   ])
   const ofCommits = tags.value.filter(({ commit }) => commit !== null)
   const isTag = ofCommits.some(({ revision }) => revision === rev)
