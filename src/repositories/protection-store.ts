@@ -43,7 +43,6 @@ export function lockProtection(
     .executeTakeFirst()
 }
 
-/** The protections of a repository, oldest first. */
 const ofRepository = prepared((db, { repositoryId }: { repositoryId: string }) =>
   db
     .selectFrom('protections')
@@ -53,6 +52,7 @@ const ofRepository = prepared((db, { repositoryId }: { repositoryId: string }) =
     .orderBy('branch'),
 )
 
+/** The protections of a repository, oldest first. */
 export function listProtections(db: Db, repositoryId: string): Promise<ProtectionRow[]> {
   return ofRepository(db, { repositoryId })
 }
