@@ -194,24 +194,26 @@ class BusyRetryConnection implements DatabaseConnection {
   }
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    const { database, flush } = this.#opened
-    const result = await this.#attempt<R>(query)
-    if (!database.isTransaction && query.query.kind !== 'SelectQueryNode') await flush.run()
-    return result
-  }
-
-  async #attempt<R>(query: CompiledQuery): Promise<QueryResult<R>> {
     const { tick } = this.#opened
     if (tick.isOver()) await tick.next()
     const deadline = performance.now() + busyTimeoutMs
     for (;;) {
       try {
-        return await this.#inner.executeQuery<R>(query)
+        const executed = this.#inner.executeQuery<R>(query)
+        // SQLite has executed it by now: other queries wait from here on.
+        await this.#flushAfter(query, executed)
+        return await executed
       } catch (error) {
         if (!isBusy(error) || performance.now() > deadline) throw error
         await sleep(busyRetryMs)
       }
     }
+  }
+
+  #flushAfter({ query }: CompiledQuery, executed: Promise<unknown>): Promise<void> | undefined {
+    const { database, flush } = this.#opened
+    const isCommit = !database.isTransaction && query.kind !== 'SelectQueryNode'
+    return isCommit ? flush.run(executed) : undefined
   }
 
   streamQuery<R>(query: CompiledQuery, chunkSize: number): AsyncIterableIterator<QueryResult<R>> {

@@ -2,8 +2,8 @@ import { type FileHandle, open } from 'node:fs/promises'
 
 /** Makes the commits to a SQLite database durable. */
 export type WalFlush = {
-  /** Flushes all commits so far. Rejects for good once that has failed. */
-  run: () => Promise<void>
+  /** Flushes once a commit is done, if it succeeds. Runs from the call on. Rejects for good once a flush has failed. */
+  run: (commit: Promise<unknown>) => Promise<void>
   isRunning: () => boolean
   /** Resolves when the running flush ends. */
   ended: () => Promise<void>
@@ -39,12 +39,15 @@ export function createWalFlush(path: string): WalFlush {
   }
 
   return {
-    async run() {
-      if (!failure) {
-        running = flush()
-        await running
-        running = undefined
-      }
+    async run(commit) {
+      const isDone = commit.then(
+        () => true,
+        () => false,
+      )
+      running = isDone.then((done) => (done && !failure ? flush() : undefined))
+      await running
+      running = undefined
+      await commit
       if (failure) throw failure
     },
 
