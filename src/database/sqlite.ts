@@ -212,7 +212,8 @@ class BusyRetryConnection implements DatabaseConnection {
 
   #flushAfter({ query }: CompiledQuery, executed: Promise<unknown>): Promise<void> | undefined {
     const { database, flush } = this.#opened
-    const isCommit = !database.isTransaction && query.kind !== 'SelectQueryNode'
+    // When closed, its properties throw, and `executed` rejects.
+    const isCommit = query.kind !== 'SelectQueryNode' && database.isOpen && !database.isTransaction
     return isCommit ? flush.run(executed) : undefined
   }
 
