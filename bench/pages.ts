@@ -27,6 +27,8 @@ type ComparedPage = {
 const name = 'history'
 // Pages are limited by session. A job takes a part of what one may request at once.
 const sessionCount = 40
+// A server that has run for a while has compiled the code of its pages.
+const warmUpPages = 60
 
 /** Compares the pages of svc with those of cgit, both behind nginx, and measures what pages weigh. */
 export async function measurePages(
@@ -36,7 +38,7 @@ export async function measurePages(
   const history = await makeBrowsedHistory(workspace, size)
   const programs = await installPeer('browse')
   await using svc = await startSvc({ dataDir: join(workspace.folder, 'data-pages') })
-  await svc.host.copy(name, history.path)
+  const address = await svc.host.copy(name, history.path)
   await using peers = await startBrowsePeers(workspace, {
     programs,
     repository: history.path,
@@ -50,7 +52,7 @@ export async function measurePages(
     return { url: `${url}/r/${name}`, cookie, cpuMs: () => Number.NaN }
   }
   const nextSvc = nextOf(sessions, peers.svc)
-  const count = effort.rounds * effort.requests + effort.requests
+  const count = effort.rounds * effort.requests + effort.requests + warmUpPages
   const commitOf = (index: number) =>
     history.commits[history.commits.length - 1 - count + index] ?? ''
   const rows: Row[] = []
@@ -59,8 +61,21 @@ export async function measurePages(
   for (const page of comparedPages(commitOf)) {
     const requests = page.isSlow ? 1 : effort.requests
     const first = (round: number, index: number) => round * requests + index
+    if (!page.isSlow) await warmUp(page)
     rows.push(await measureRow(page.row, first, requests))
     rows.push(await measureRow(page.again, () => 1, requests))
+
+    async function warmUp({ paths }: ComparedPage): Promise<void> {
+      await using client = startWireClient()
+      for (let done = 0; done < warmUpPages; done += requests) {
+        const length = Math.min(requests, warmUpPages - done)
+        const list = Array.from({ length }, (_, index) => {
+          const { svc: path } = paths(count - warmUpPages + done + index)
+          return { method: 'GET' as const, path }
+        })
+        await client.run(nextSvc(), { connections: 1, ms: 0, requests: list })
+      }
+    }
 
     async function measureRow(
       row: RowName,
@@ -85,12 +100,13 @@ export async function measurePages(
     }
   }
   rows.push(
-    await measureListingDuringCrawl({
+    ...(await measureListingDuringCrawl(workspace, {
       ...effort,
-      listed: svc.target(name),
+      listed: { address, target: svc.target(name) },
       nextSession: nextOf(await openSessions(svc), svc.url),
+      cgit,
       commits: history.commits.slice(0, -1 - count),
-    }),
+    })),
   )
   rows.push(...(await weigh(svc, sessions, commitOf(1))))
   await svc.stop()

@@ -196,9 +196,10 @@ export const limits = {
     target: atMost(5, 'idle', 50),
   },
   'pages: ls-remote while commits are crawled': {
-    bound: atMost(10, 'idle', 4),
+    bound: atMost(4, 'idle'),
     target: atMost(1.5, 'idle'),
   },
+  'pages: listing while commits are crawled': { bound: atMost(10, 'idle', 4) },
   'pages: weight of the list of repositories': { bound: atMost(12_000, 'svc') },
   'pages: weight of a tree': { bound: atMost(15_000, 'svc') },
   'pages: weight of a log': { bound: atMost(15_000, 'svc') },
