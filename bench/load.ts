@@ -1,4 +1,3 @@
-import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { pushBody } from '../test/support/raw-git.ts'
@@ -32,9 +31,9 @@ const watched = [
   { path: '/repos', p50: 'load: GET /repos, p50', p99: 'load: GET /repos, p99' },
 ] as const satisfies { path: string; p50: RowName; p99: RowName }[]
 
-// Enough for clones that last a second.
 const bulkMib = 64
 const clones = 8
+const loadMs = 4000
 const stormClones = 32
 const pushesPerSecond = 10
 /** The branch that is pushed; the digits count. */
@@ -51,21 +50,27 @@ export async function measureLoad(
   print('Starting git http-backend behind nginx and fcgiwrap, and svc')
   await using peer = await startHttpPeer(workspace, await installPeer('http'))
   await using svc = await startSvc({ dataDir: join(workspace.folder, 'data-load') })
-  const addresses = {
-    svc: await publish(workspace, svc.host, bulk),
-    peer: await publish(workspace, peer.durable, bulk),
-  }
-  await publish(workspace, svc.host, small)
+  for (const { host, source } of [
+    { host: svc.host, source: bulk },
+    { host: peer.durable, source: bulk },
+    { host: svc.host, source: small },
+  ])
+    await publish(workspace, host, source)
   const pusher = createPusher(svc.target(small.name), await pushBody(small.path, pushedName))
   const tip = (await workspace.git(['-C', bulk.path, 'rev-parse', bulk.ref])).output
   await using client = startWireClient()
-  const storm = () =>
-    client.run(svc.target(bulk.name), {
-      connections: stormClones,
-      ms: 0,
-      requests: [cloneRequest(tip)],
-    })
-  const measured = await measureLatencies(workspace, { svc, addresses, pusher, storm, rounds })
+  // On the wire: clients of git would take more CPU time than the server, and here on its cores.
+  const clone = (target: Target, connections: number, ms: number) =>
+    client.run(target, { connections, ms, requests: [cloneRequest(tip)] })
+  const measured = await measureLatencies(workspace, {
+    svc,
+    pusher,
+    rounds,
+    clone: () => clone(svc.target(bulk.name), clones, loadMs),
+    cloneFromPeer: () =>
+      clone({ ...peer, url: `${peer.url}/durable/${bulk.name}.git` }, clones, loadMs),
+    storm: () => clone(svc.target(bulk.name), stormClones, 0),
+  })
   await svc.stop()
   return [
     ...watched.flatMap(({ p50, p99 }, index) => [
@@ -80,16 +85,18 @@ export async function measureLoad(
 
 type LatencyOptions = {
   svc: Svc
-  addresses: Record<'svc' | 'peer', string>
   pusher: ReturnType<typeof createPusher>
-  /** Many clones on the wire. */
-  storm: () => Promise<unknown>
   rounds: number
+  /** Clones one after the other over several connections. */
+  clone: () => Promise<unknown>
+  cloneFromPeer: () => Promise<unknown>
+  /** Many clones at once. */
+  storm: () => Promise<unknown>
 }
 
 async function measureLatencies(
   workspace: Workspace,
-  { svc, addresses, pusher, storm, rounds }: LatencyOptions,
+  { svc, pusher, rounds, clone, cloneFromPeer, storm }: LatencyOptions,
 ): Promise<Latencies<Latency[]>[]> {
   const { signal } = workspace
   print(`Measuring: requests during ${clones} clones and ${pushesPerSecond} pushes a second`)
@@ -103,10 +110,8 @@ async function measureLatencies(
   // Round 0 warms up.
   for (let round = 0; round <= rounds; round++) {
     const idle = await during([pause(idleMs, undefined, { signal })])
-    const busy = await pusher.during(() => during(startClones(workspace, addresses.svc)))
-    await checkClones(workspace)
-    const beside = await during(startClones(workspace, addresses.peer))
-    await checkClones(workspace)
+    const busy = await pusher.during(() => during([clone()]))
+    const beside = await during([cloneFromPeer()])
     await workspace.sync()
     const stormy = await during([storm()])
     if (round === 0) continue
@@ -139,19 +144,6 @@ function stormRow({ idle, storm } = noLatencies(), rounds: number): Row {
   const middle = (latencies: Latency[]) => median(latencies.map(({ p99 }) => p99))
   const values = { svc: middle(storm), idle: middle(idle) }
   return timeRow('load: GET /health during 32 clones, p99', { values, rounds })
-}
-
-const cloneNames = Array.from({ length: clones }, (_, index) => `clone-${index}`)
-
-function startClones({ git }: Workspace, address: string): Promise<unknown>[] {
-  return cloneNames.map((name) => git(['clone', '--quiet', '--mirror', address, name]))
-}
-
-async function checkClones({ git, folder }: Workspace): Promise<void> {
-  for (const name of cloneNames) {
-    await git(['-C', name, 'fsck'])
-    await rm(join(folder, name), { recursive: true })
-  }
 }
 
 /** Pushes new branches at a fixed rate during other work, without waiting for earlier pushes. */
