@@ -36,19 +36,6 @@ export function changedWords(before: string, after: string): ChangedWords | unde
   }
 }
 
-/** How similar two lines are, from 0 to 1, by their common start and end. */
-export function similarity(before: string, after: string): number {
-  const [one, other] = [before.trim(), after.trim()]
-  const longest = Math.max(one.length, other.length)
-  if (longest === 0) return 1
-  const most = Math.min(one.length, other.length)
-  let start = 0
-  while (start < most && one[start] === other[start]) start++
-  let end = 0
-  while (end < most - start && one[one.length - 1 - end] === other[other.length - 1 - end]) end++
-  return (start + end) / longest
-}
-
 function visibleLength(text: string): number {
   return text.replace(/\s+/g, '').length
 }

@@ -31,6 +31,32 @@ test('similar lines stand beside one another', () => {
   )
 })
 
+test('lines whose arguments moved are a pair, and those of which one became several', () => {
+  const rows = toSplitRows(
+    numberLines(
+      hunk([
+        '-  await write(path, text, options)',
+        "-  log('saved', path, text.length, options.retries)",
+        '+  await write(',
+        '+    path,',
+        '+    text,',
+        '+  )',
+        "+  log(options.retries, 'saved', text.length, path)",
+      ]),
+    ),
+  )
+  assert.deepEqual(
+    rows.map(({ left, right }) => [left?.index, right?.index]),
+    [
+      [0, 2],
+      [undefined, 3],
+      [undefined, 4],
+      [undefined, 5],
+      [1, 6],
+    ],
+  )
+})
+
 test('a note about a missing line feed stays on its side', () => {
   const note = '\\ No newline at end of file'
   const rows = toSplitRows(numberLines(hunk(['-old', note, '+new'])))

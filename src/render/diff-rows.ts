@@ -1,4 +1,4 @@
-import { similarity } from './changed-words.ts'
+import { similarity, toComparedLine } from './line-similarity.ts'
 
 /** The lines of a hunk begin with a space, `+`, `-` or `\`. */
 export type HunkLines = {
@@ -105,13 +105,15 @@ function pairLines(deleted: readonly DiffLine[], added: readonly DiffLine[]): vo
       for (const [index, line] of deleted.entries()) pair(line, added[index])
     return
   }
+  const before = [...deleted.map(({ text }) => toComparedLine(text)).entries()].reverse()
+  const after = [...added.map(({ text }) => toComparedLine(text)).entries()].reverse()
   const width = added.length + 1
   const scores = new Float64Array((deleted.length + 1) * width)
   const gains = new Float64Array((deleted.length + 1) * width)
   const at = (row: number, column: number) => scores[row * width + column] ?? 0
-  for (let row = deleted.length - 1; row >= 0; row--) {
-    for (let column = added.length - 1; column >= 0; column--) {
-      const likeness = similarity(deleted[row]?.text ?? '', added[column]?.text ?? '')
+  for (const [row, one] of before) {
+    for (const [column, other] of after) {
+      const likeness = similarity(one, other)
       const gain = likeness < minSimilarity ? 0 : likeness
       gains[row * width + column] = gain
       const both = gain === 0 ? 0 : gain + at(row + 1, column + 1)
