@@ -78,6 +78,25 @@ jobs:
   assert.equal(result.outputOf('after'), 'skipped\n')
 })
 
+test('jobs are reported after those of a matrix that they need', async () => {
+  const result = await engine.run({
+    workflows: `
+on: push
+jobs:
+  check: { runs-on: ubuntu-latest, steps: [{ run: exit 0 }] }
+  test: { needs: check, runs-on: ubuntu-latest, strategy: { matrix: { n: [1, 2] } }, steps: [{ run: exit 1 }] }
+  deploy: { needs: test, runs-on: ubuntu-latest, steps: [{ run: exit 0 }] }
+  announce: { needs: deploy, runs-on: ubuntu-latest, steps: [{ run: exit 0 }] }
+  lint: { needs: check, runs-on: ubuntu-latest, steps: [{ run: exit 0 }] }
+  report: { needs: [test, lint], if: always(), runs-on: ubuntu-latest, steps: [{ run: exit 0 }] }
+`,
+  })
+  assert.equal(result.conclusion, 'failure', result.log)
+  const names = result.jobs.map(({ name }) => name)
+  const expected = ['check', 'lint', 'test (1)', 'test (2)', 'deploy', 'announce', 'report']
+  assert.deepEqual(names, expected)
+})
+
 test('a matrix runs its combinations, with include, and passes on the outputs of the last', async () => {
   const result = await engine.run({
     workflows: `

@@ -58,10 +58,9 @@ export async function runFile(run: RunState, owner: RunningWorkflow): Promise<Wo
     }
   }
 
-  // Jobs are reported as early as possible.
   function planEarly(job: Job): Planning | undefined {
     if (job.call) return undefined
-    if (job.strategy.matrix === undefined && !isPlannedLater(job)) {
+    if (!isExpandedLater(job)) {
       try {
         return planJobs(run, owner, job, owner.contexts)
       } catch {
@@ -71,8 +70,20 @@ export async function runFile(run: RunState, owner: RunningWorkflow): Promise<Wo
     return job.needs.length === 0 ? plan(job) : undefined
   }
 
+  // Jobs are reported as early as possible, but not before those of a matrix that they need.
+  function planReady(): void {
+    const isUnexpanded = createUnexpandedCheck(workflow.jobs, plannings)
+    for (const job of workflow.jobs) {
+      if (plannings.has(job.id) || job.needs.some(isUnexpanded)) continue
+      const planning = planEarly(job)
+      if (planning) plannings.set(job.id, planning)
+    }
+  }
+
   async function runJobs(job: Job): Promise<CallEnd[]> {
     const planning = plannings.get(job.id) ?? plan(job)
+    plannings.set(job.id, planning)
+    planReady()
     if ('unexpanded' in planning) {
       const end = await emitUnrunJob(run, planning.unexpanded, planning.unrun)
       return [toEnd({ end, continuesOnError: false })]
@@ -104,10 +115,7 @@ export async function runFile(run: RunState, owner: RunningWorkflow): Promise<Wo
     graph.end(job.id, combineResults(ends.map(({ result }) => result)))
   }
 
-  for (const job of workflow.jobs) {
-    const planning = planEarly(job)
-    if (planning) plannings.set(job.id, planning)
-  }
+  planReady()
   const running = createTaskGroup()
   for (;;) {
     for (const job of workflow.jobs.filter(({ id }) => graph.ready().includes(id))) {
@@ -125,6 +133,24 @@ export async function runFile(run: RunState, owner: RunningWorkflow): Promise<Wo
   if (failures.length > 0) throw failures[0]
   const jobs = Object.fromEntries(workflow.jobs.map(({ id }) => [id, endOf(id)]))
   return { conclusions, jobs }
+}
+
+const isExpandedLater = (job: Job) => job.strategy.matrix !== undefined || isPlannedLater(job)
+
+/** Creates a check whether a definition, or one that it needs, is yet to be expanded into its jobs. */
+function createUnexpandedCheck(jobs: readonly Job[], plannings: ReadonlyMap<string, Planning>) {
+  const definitions = new Map(jobs.map((job) => [job.id, job]))
+  const known = new Map<string, boolean>()
+
+  return function isUnexpanded(id: string): boolean {
+    const job = definitions.get(id)
+    if (!job || job.call || plannings.has(id)) return false
+    const found =
+      known.get(id) ??
+      ((isExpandedLater(job) && job.needs.length > 0) || job.needs.some(isUnexpanded))
+    known.set(id, found)
+    return found
+  }
 }
 
 /** Whether a job of the previous attempt is reused, or one of the workflow that it calls. */
