@@ -63,7 +63,7 @@ function searchView(
 <button class="primary">Search</button>
 </form>
 ${result && summaryOf(result, files.length, search)}
-${files.map((matches) => fileMatches(matches, { name, rev, to }))}`,
+${files.map((matches) => fileMatches(matches, { name, rev, hasAnyCase, to }))}`,
   }
 }
 
@@ -102,19 +102,28 @@ function byFile(matches: readonly Match[]): Match[][] {
   return files
 }
 
-function fileMatches(
-  matches: readonly Match[],
-  { name, rev, to }: { name: string; rev: string } & Pick<SharedContext, 'to'>,
-): Html {
+type FileContext = Pick<Search, 'rev' | 'hasAnyCase'> & Pick<SharedContext, 'to'> & { name: string }
+
+function fileMatches(matches: readonly Match[], { name, rev, hasAnyCase, to }: FileContext): Html {
   const [first] = matches
   if (!first) return html``
   const href = to.src(name, rev, first)
   return html`<section class="card hits"><header><h2 class="mono"><a href="${href}">${breakable(first.path)}</a></h2><span class="soft">${matches.length}</span></header>
 <table class="diff-lines"><caption class="hidden">Lines of ${first.path} with the text</caption><colgroup><col class="numbers"><col></colgroup><tbody>
 ${matches.map((match) => {
-  const { line, text, matchStart, matchLength, isCut } = match
-  const range: [number, number] = [matchStart, matchStart + matchLength]
-  return html`<tr><td class="no"><a href="${href}#L${line}">${line}</a><td>${isCut && '…'}${markedText(text, [range], 'mark')}${isCut && '…'}`
+  const { line, text, isCut } = match
+  return html`<tr><td class="no"><a href="${href}#L${line}">${line}</a><td>${isCut && '…'}${markedText(text, occurrencesIn(match, hasAnyCase), 'mark')}${isCut && '…'}`
 })}
 </tbody></table></section>`
+}
+
+/** All places of a line that have the text of its first match. */
+function occurrencesIn(
+  { text, matchStart, matchLength }: Match,
+  hasAnyCase: boolean,
+): [number, number][] {
+  const found = text.slice(matchStart, matchStart + matchLength)
+  const pattern = new RegExp(RegExp.escape(found), hasAnyCase ? 'gi' : 'g')
+  pattern.lastIndex = matchStart
+  return [...text.matchAll(pattern)].map(({ 0: { length }, index }) => [index, index + length])
 }
