@@ -5,18 +5,11 @@ import { zeroId } from '../git/refs/ref-name.ts'
 import { noTags } from '../git/refs/ref-snapshot.ts'
 import { readRefs } from '../git/refs/refs.ts'
 import type { Asker, GitTasks } from './git-tasks.ts'
+import { createRefSelection, type RefPage, type WantedRefs } from './ref-selection.ts'
 
-/** A ref; its name is raw (latin1), without the prefix. */
-type ListedRef = { name: string; id: string }
-
-export type RefPage = { refs: ListedRef[]; hasMore: boolean }
-
-type Wanted = {
+type Wanted = WantedRefs & {
   /** `refs/heads/` or `refs/tags/`. */
   prefix: string
-  /** The raw name after which the page starts. */
-  after: string
-  limit: number
   /** Lists only the refs of these objects, and the annotated tags that lead to them. */
   pointsAt?: readonly string[] | undefined
 }
@@ -30,7 +23,7 @@ const peeledLength = 8 + idLength + 1
 
 const listed = { symrefs: false, peeled: noTags } as const
 
-/** Lists refs by name, from memory where that is possible. */
+/** Lists refs, from memory where that is possible. */
 export function createRefPages({ refCache, tasks }: { refCache: RefCache; tasks: GitTasks }) {
   return {
     async page(asker: Asker, wanted: Wanted): Promise<RefPage> {
@@ -64,15 +57,14 @@ export function createRefPages({ refCache, tasks }: { refCache: RefCache; tasks:
 }
 
 /** Refs as pkt-lines, sorted by name, with the peeled values of tags if refs of some objects are wanted: gitprotocol-v2. */
-async function readFromLines(
-  chunks: readonly Buffer[],
-  { prefix, after, limit, pointsAt }: Wanted,
-): Promise<RefPage> {
+async function readFromLines(chunks: readonly Buffer[], wanted: Wanted): Promise<RefPage> {
+  const { prefix, after, order = 'name', pointsAt } = wanted
   const nameAt = lengthDigits + idLength + 1 + prefix.length
-  const last = Buffer.from(after, 'latin1')
+  // Those before the page are skipped without a string for each.
+  const first = Buffer.from(order === 'name' ? after : '', 'latin1')
   const isOneOf = pointsAt && createIdMatcher(pointsAt)
   const slices = createTimeSlices()
-  const refs: ListedRef[] = []
+  const selection = createRefSelection(wanted)
   let count = 0
   for (const chunk of chunks) {
     for (let at = 0, end = 0; at < chunk.length; at = end) {
@@ -87,14 +79,15 @@ async function readFromLines(
         isOneOf(chunk, at + lengthDigits) ||
         (isPeeled && isOneOf(chunk, end - idLength - 1))
       if (!isWanted) continue
-      const isAfter = after === '' || chunk.compare(last, 0, last.length, at + nameAt, nameEnd) > 0
-      if (!isAfter) continue
-      if (refs.length === limit) return { refs, hasMore: true }
+      const isBefore =
+        first.length > 0 && chunk.compare(first, 0, first.length, at + nameAt, nameEnd) <= 0
+      if (isBefore) continue
       const id = chunk.toString('latin1', at + lengthDigits, at + lengthDigits + idLength)
-      refs.push({ id, name: chunk.toString('latin1', at + nameAt, nameEnd) })
+      const name = chunk.toString('latin1', at + nameAt, nameEnd)
+      if (selection.add({ id, name })) return selection.page()
     }
   }
-  return { refs, hasMore: false }
+  return selection.page()
 }
 
 /** The length of a pkt-line, from its hexadecimal digits. */
@@ -119,29 +112,23 @@ function createIdMatcher(ids: readonly string[]): (bytes: Buffer, at: number) =>
  * For repositories with more refs than the memory for them, or with files that only git reads. Older versions of git do not
  * find tags of tags of an object.
  */
-async function readFromGit(
-  tasks: GitTasks,
-  asker: Asker,
-  { prefix, after, limit, pointsAt = [] }: Wanted,
-): Promise<RefPage> {
+async function readFromGit(tasks: GitTasks, asker: Asker, wanted: Wanted): Promise<RefPage> {
+  const { prefix, pointsAt = [] } = wanted
   const command = gitCommands.listRefs(asker.repository.path, prefix, ...pointsAt)
   return tasks.run(asker, {
     command,
     async read(output) {
-      const refs: ListedRef[] = []
+      const selection = createRefSelection(wanted)
       let rest = ''
       for await (const chunk of output) {
         const lines = (rest + chunk.toString('latin1')).split('\n')
         rest = lines.pop() ?? ''
         for (const line of lines) {
           const name = line.slice(idLength + 1 + prefix.length)
-          // Names are bytes, and so are these characters.
-          if (after !== '' && name <= after) continue
-          if (refs.length === limit) return { refs, hasMore: true }
-          refs.push({ id: line.slice(0, idLength), name })
+          if (selection.add({ id: line.slice(0, idLength), name })) return selection.page()
         }
       }
-      return { refs, hasMore: false }
+      return selection.page()
     },
   })
 }

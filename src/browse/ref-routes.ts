@@ -13,7 +13,8 @@ import { type BrowseParts, missingRepository, openToRead } from './browse-parts.
 import { keyOf, LinkedPage, ProvisionalJson } from './cached-responses.ts'
 import { objectId } from './commit-schemas.ts'
 import type { AheadBehind } from './count-sides.ts'
-import { createRefPages, type RefPage } from './ref-pages.ts'
+import { createRefPages } from './ref-pages.ts'
+import { type RefPage, refOrders } from './ref-selection.ts'
 import { findCommit, revisionProblems } from './revisions.ts'
 import { createTagsById } from './tags-by-id.ts'
 
@@ -39,7 +40,7 @@ export function refRoutes(parts: BrowseParts) {
       tag: 'browse',
       summary: 'List branches',
       description:
-        'By name. `ahead` and `behind` are null where they were not known within a second, or there is no base: a later request knows more.',
+        'By name unless `order` says otherwise. `ahead` and `behind` are null where they were not known within a second, or there is no base: a later request knows more.',
       permission: 'repo:read',
       find: openToRead(parts),
       isConditional: true,
@@ -58,7 +59,7 @@ export function refRoutes(parts: BrowseParts) {
                 '`false` to leave out the comparison: `ahead` and `behind` are then null, and the response does not wait for them',
             }),
           ),
-          ...PointsAtQuery,
+          ...RefQuery,
           ...pageQuery(defaultLimit),
         },
         closed,
@@ -115,11 +116,11 @@ export function refRoutes(parts: BrowseParts) {
       operationId: 'listTags',
       tag: 'browse',
       summary: 'List tags',
-      description: 'By name.',
+      description: 'By name unless `order` says otherwise.',
       permission: 'repo:read',
       find: openToRead(parts),
       isConditional: true,
-      query: Type.Object({ ...PointsAtQuery, ...pageQuery(defaultLimit) }, closed),
+      query: Type.Object({ ...RefQuery, ...pageQuery(defaultLimit) }, closed),
       reply: { 200: Type.Array(Tag) },
       problems: [...missingRepository, 'git_limit_exceeded', 'git_busy'],
       handle: async ({ principal, found, query, url, setHeader, notModified, clientSignal }) => {
@@ -166,7 +167,16 @@ export function refRoutes(parts: BrowseParts) {
 
 const defaultLimit = 100
 
-const PointsAtQuery = {
+const RefQuery = {
+  filter: Type.Optional(
+    Type.String({ description: 'A part of the name, in any case', maxLength: 200 }),
+  ),
+  order: Type.Optional(
+    Type.Enum(refOrders, {
+      description:
+        '`version` for the highest version first: numbers in names count as such, and pre-releases follow their version; `name` without it',
+    }),
+  ),
   pointsAt: Type.Optional(
     Type.String({
       description:
@@ -176,13 +186,14 @@ const PointsAtQuery = {
   ),
 }
 
-type PageQueryValues = { limit?: number; cursor?: string; pointsAt?: string }
+type PageQueryValues = Static<Type.TObject<typeof RefQuery>> & { limit?: number; cursor?: string }
 
 function wantedOf(
   prefix: string,
-  { limit = defaultLimit, cursor = '', pointsAt }: PageQueryValues,
+  { limit = defaultLimit, cursor = '', pointsAt, filter, order }: PageQueryValues,
 ) {
-  return { prefix, limit, after: fromNameCursor(cursor), pointsAt: pointsAt?.split(',') }
+  const after = fromNameCursor(cursor)
+  return { prefix, limit, after, filter, order, pointsAt: pointsAt?.split(',') }
 }
 
 /** The response of a page; one without all of its objects or comparisons may be more complete later. */

@@ -99,6 +99,36 @@ test('what refs are to point to is given by up to 100 ids', async () => {
   assert.equal((await listed('branches', `pointsAt=${Array(100).fill(id)}`)).length, 1)
 })
 
+test('refs are found by a part of their name, in any case', async () => {
+  const branches = namesOf(await listed('branches', 'filter=B%2F5&counts=false'))
+  assert.deepEqual(
+    branches,
+    ['b/5', ...Array.from({ length: 10 }, (_, at) => `b/5${at}`)],
+    `${branches}`,
+  )
+  assert.deepEqual(namesOf(await listed('tags', 'filter=FUL')), ['full'])
+  assert.deepEqual(await listed('tags', 'filter=no-such'), [])
+  const { rows } = await readPages<Row>(site.admin, '/repos/site/branches?filter=b/5&limit=3')
+  assert.deepEqual(namesOf(rows), branches)
+})
+
+test('the highest versions come first, from one page to the next', async () => {
+  const versions = ['v1.10', 'v1.10-rc1', 'v1.9', 'v1.2']
+  for (const version of versions.toSorted()) await site.git('tag', version, 'main')
+  await site.push('refs/tags/v*')
+  const filtered = 'filter=v1&order=version'
+  assert.deepEqual(namesOf(await listed('tags', filtered)), versions)
+  for (const limit of [1, 3]) {
+    const { rows } = await readPages<Row>(site.admin, `/repos/site/tags?${filtered}&limit=${limit}`)
+    assert.deepEqual(namesOf(rows), versions)
+  }
+  const { rows } = await readPages<Row>(site.admin, '/repos/site/tags?order=version&limit=300')
+  const byName = await readPages<Row>(site.admin, '/repos/site/tags?limit=1000')
+  assert.deepEqual(namesOf(rows).sort(), namesOf(byName.rows).sort())
+  assert.equal((await site.admin.get('/repos/site/tags?order=newest')).status, 400)
+  await site.push('--delete', ...versions.map((version) => `refs/tags/${version}`))
+})
+
 test('a list keeps its entity tag when other refs change', async () => {
   const main = await site.git('rev-parse', 'main')
   const tagsOf = async () => {

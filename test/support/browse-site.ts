@@ -65,8 +65,8 @@ export const oddNames = [
 ] as const
 
 /** The addresses of all pages of a list, and their rows. */
-export async function readPages(client: Client, path: string) {
-  const rows: { id: string }[] = []
+export async function readPages<Row = { id: string }>(client: Client, path: string) {
+  const rows: Row[] = []
   const addresses: string[] = []
   for (let next: string | undefined = path; next !== undefined; ) {
     const { status, body, text, headers } = await client.get(next)

@@ -27,12 +27,22 @@ const diffPathOptions: OptionRow[] = [
 const patchNote = (example: string) =>
   `\nIn a pipe, the patch has only files that git can apply; others are named on\nstandard error.\n\n  ${example}\n`
 
-/** Reading without a clone. */
-const pointsAtOption = {
-  flags: '--points-at <ids>',
-  description: 'only those that point to one of these commits, whose ids are separated by commas',
-}
+const refOptions: OptionRow[] = [
+  { flags: '--filter <text>', description: 'only those with this part in their name' },
+  { flags: '--order <order>', description: 'name, or version for the highest version first' },
+  {
+    flags: '--points-at <ids>',
+    description: 'only those that point to one of these commits, whose ids are separated by commas',
+  },
+]
 
+const refQuery = ({ option }: CommandInput) => ({
+  filter: option('filter'),
+  order: option('order'),
+  pointsAt: option('pointsAt'),
+})
+
+/** Reading without a clone. */
 export const browseOperations: ClientOperation[] = [
   {
     command: 'browse branches',
@@ -45,16 +55,16 @@ export const browseOperations: ClientOperation[] = [
         description: 'what branches are compared with (default: the default branch)',
       },
       { flags: '--no-counts', description: 'leave out the comparison' },
-      pointsAtOption,
+      ...refOptions,
       { flags: '--limit <number>', description: 'at most this many (default: 30)' },
     ],
-    request: ({ argument, option, flag }) => ({
+    request: (input) => ({
       method: 'GET',
-      path: path`/repos/${argument('repository')}/branches`,
+      path: path`/repos/${input.argument('repository')}/branches`,
       query: {
-        base: option('base'),
-        counts: flag('counts') === false ? false : undefined,
-        pointsAt: option('pointsAt'),
+        base: input.option('base'),
+        counts: input.flag('counts') === false ? false : undefined,
+        ...refQuery(input),
       },
     }),
     show: {
@@ -76,13 +86,13 @@ export const browseOperations: ClientOperation[] = [
     summary: 'list tags',
     arguments: ['repository'],
     options: [
-      pointsAtOption,
+      ...refOptions,
       { flags: '--limit <number>', description: 'at most this many (default: 30)' },
     ],
-    request: ({ argument, option }) => ({
+    request: (input) => ({
       method: 'GET',
-      path: path`/repos/${argument('repository')}/tags`,
-      query: { pointsAt: option('pointsAt') },
+      path: path`/repos/${input.argument('repository')}/tags`,
+      query: refQuery(input),
     }),
     show: {
       kind: 'table',
