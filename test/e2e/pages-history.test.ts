@@ -116,6 +116,8 @@ test('a search groups lines by file and marks the text', async () => {
   assert.match(text, /href="\/r\/site\/src\/main:file\.txt#L2"/)
   assert.match(await textOf('/r/site/search?q=absent'), /No file has “absent”/)
   assert.match(await textOf('/r/site/search?q=NEEDLE&i=on'), /1 line in 1 file/)
+  const { text: twice } = await client.get('/r/site/search?q=SCRIPT&i=on')
+  assert.equal(twice.match(/<mark>script<\/mark>/g)?.length, 2)
   assert.equal((await client.get('/r/site/search')).status, 200)
   assert.equal((await client.get('/r/site/search?q=needle&rev=nope')).status, 404)
 })
@@ -149,7 +151,7 @@ test('tags of trees and blobs are listed without links', async () => {
   const text = await textOf('/r/site/tags')
   assert.match(
     text,
-    /blob .* a file outside of any commit.*tree .* a folder outside of any commit.*v1/,
+    /v1 .*tree .* a folder outside of any commit.*blob .* a file outside of any commit/,
   )
 })
 
@@ -205,6 +207,33 @@ test('a tag with the name of a branch leads to its own commit', async () => {
   assert.doesNotMatch(await textOf('/r/site/src/v1:file.txt'), /protected/)
   assert.match(await textOf('/r/site/src/topic/one:file.txt'), /protected/)
   await site.push('--delete', 'refs/heads/both', 'refs/tags/both')
+})
+
+test('lists of branches and tags are filtered, and the newest versions come first', async () => {
+  const versions = Array.from({ length: 24 }, (_, index) => `v1.${index + 1}`)
+  for (const version of versions) await site.git('tag', version, 'main')
+  await site.push(...versions.map((version) => `refs/tags/${version}`))
+  const tagsOn = async (path: string) =>
+    [...(await client.get(path)).text.matchAll(/class="ref-name">.*?<a[^>]*>([^<]*)/g)].map(
+      ([, name]) => name,
+    )
+  assert.deepEqual((await tagsOn('/r/site/tags')).slice(0, 2), ['v1.24', 'v1.23'])
+  assert.deepEqual(await tagsOn('/r/site/tags?q=V1.2'), [
+    ...['v1.24', 'v1.23', 'v1.22', 'v1.21', 'v1.20', 'v1.2'],
+  ])
+  const text = await textOf('/r/site/tags?q=no-such%3C')
+  assert.match(text, /All tags[\s\S]*No tags with no-such&lt; in their names/)
+  assert.match(await textOf('/r/site/branches?q=TOPIC'), /topic\/one/)
+  assert.doesNotMatch(await textOf('/r/site/branches?q=TOPIC'), /7777777/)
+  const iconOf = async (rev: string) => {
+    const { text: page } = await client.get(`/r/site/src/${rev}`)
+    return /class="menu picker"><summary class="button">(.*?)<\/svg>/.exec(page)?.[1]
+  }
+  const [ofTag, ofBranch] = [await iconOf('v1.24'), await iconOf('main')]
+  assert.notEqual(ofTag, ofBranch)
+  assert.equal(await iconOf('v1.1'), ofTag, 'a tag that is not in the menu')
+  assert.equal(await iconOf('refs/tags/v1.1'), ofTag)
+  await site.push('--delete', ...versions.map((version) => `refs/tags/${version}`))
 })
 
 test('HEAD leads to the default branch', async () => {

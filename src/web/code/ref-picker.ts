@@ -1,6 +1,7 @@
 import { matchesPattern } from '../../base/text-pattern.ts'
 import type { ApiPath } from '../../browse/api-path.ts'
 import { type Html, html } from '../../render/html.ts'
+import { maxFilterLength } from '../history/ref-parts.ts'
 import { icon } from '../icons.ts'
 import type { SharedContext } from '../page.ts'
 import { toShort } from './code-target.ts'
@@ -8,6 +9,8 @@ import { toShort } from './code-target.ts'
 // Few, since they are in each page of code; the pages of branches and tags have all.
 const shownBranches = 50
 const shownTags = 20
+/** Of the tags whose names have one in them, those that are compared with it. */
+const searchedTags = 200
 
 type Place = { name: string; rev: string; path: ApiPath; protectedBranches?: readonly string[] }
 
@@ -19,20 +22,32 @@ export async function refPicker(
 ): Promise<Html> {
   const [branches, tags] = await Promise.all([
     readPage('listBranches', { query: { limit: shownBranches, counts: false } }),
-    readPage('listTags', { query: { limit: shownTags } }),
+    readPage('listTags', { query: { limit: shownTags, order: 'version' } }),
   ])
   const ofCommits = tags.value.filter(({ commit }) => commit !== null)
-  const isTag = ofCommits.some(({ revision }) => revision === rev)
-  const shape = isTag ? 'tag' : toShort(rev) === rev ? 'branch' : 'commit'
+  const shape = await shapeOf(rev)
   const item = (shown: string, target: string) =>
     html`<li><a href="${to[kind](name, target, path)}"${target === rev && html` aria-current="true"`}>${shown}</a></li>`
   const more = (next: string | undefined, page: string) =>
-    next !== undefined && html`<li><a href="${to.of(name, page)}">All ${page}</a></li>`
+    next !== undefined && html`<li class="more"><a href="${to.of(name, page)}">All ${page}</a></li>`
   const isProtected =
     shape === 'branch' && protectedBranches.some((pattern) => matchesPattern(rev, pattern))
+
+  /** What a revision is; one that is in neither list is looked for among the tags that have its name in theirs. */
+  async function shapeOf(rev: string): Promise<'branch' | 'tag' | 'commit'> {
+    if (toShort(rev) !== rev) return 'commit'
+    if (rev.startsWith('refs/tags/')) return 'tag'
+    if (branches.value.some(({ revision }) => revision === rev)) return 'branch'
+    if (ofCommits.some(({ revision }) => revision === rev)) return 'tag'
+    if (tags.next === undefined) return 'branch'
+    const filter = rev.slice(0, maxFilterLength)
+    const found = await readPage('listTags', { query: { filter, limit: searchedTags } })
+    return found.value.some(({ revision }) => revision === rev) ? 'tag' : 'branch'
+  }
+
   return html`<details class="menu picker"><summary class="button">${icon(shape)}<span class="hidden">Revision </span><code class="cut">${toShort(rev)}</code>${icon('down')}</summary>
 <div class="menu-list">
-<input type="search" class="needs-js" aria-label="Filter branches and tags" placeholder="Filter" data-filter="li">
+<input type="search" class="needs-js" aria-label="Filter branches and tags" placeholder="Filter" data-filter="li:not(.more)">
 <p>Branches</p>
 <ul>${branches.value.map((branch) => item(branch.name, branch.revision))}${more(branches.next, 'branches')}</ul>
 ${

@@ -7,7 +7,19 @@ import { createForm, otherProblem } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { runMark } from '../runs/run-states.ts'
 import { commitLink, recentRuns } from './commit-parts.ts'
-import { deletionMenu, isKept, refPager, ruleBadge, rulesOf, typedRef } from './ref-parts.ts'
+import {
+  deletionMenu,
+  isKept,
+  noneMatching,
+  queryOf,
+  refCount,
+  refFilter,
+  refListOf,
+  refPager,
+  ruleBadge,
+  rulesOf,
+  typedRef,
+} from './ref-parts.ts'
 
 const pageSize = 50
 
@@ -46,14 +58,16 @@ async function branchesView(context: PageContext): Promise<View> {
   const { read, readPage, query, params, to } = context
   const name = params.name ?? ''
   const repository = await read('getRepository')
-  const cursor = query.get('cursor') ?? undefined
+  const wanted = refListOf(query)
   const [{ value: branches, next }, rules, runs] = await Promise.all([
-    readPage('listBranches', { query: { limit: pageSize, cursor } }),
+    readPage('listBranches', { query: { limit: pageSize, ...wanted } }),
     rulesOf(context, 'listBranchProtections'),
     recentRuns(context),
   ])
   const isWriter = await context.may('setRef')
-  const form = createForm(context, to.of(name, 'branches'))
+  const address = to.of(name, 'branches')
+  const list = { ...wanted, address, kind: 'branches', count: branches.length, next } as const
+  const form = createForm(context, address)
   const row = (branch: Branch) => html`<tr>
 <td><div class="ref-name">${icon('branch', 'soft')}<a href="${to.src(name, branch.revision)}">${branch.name}</a>${
     branch.isDefault && html`<span class="badge accent">default</span>`
@@ -85,18 +99,20 @@ async function branchesView(context: PageContext): Promise<View> {
     title: `Branches · ${name}`,
     repository: name,
     tab: 'branches',
-    json: `/repos/${encodeURIComponent(name)}/branches`,
-    body: html`<div class="page-head"><h1>Branches${next === undefined && cursor === undefined && html` <span class="count">${grouped(branches.length)}</span>`}</h1>
+    json: `/repos/${encodeURIComponent(name)}/branches${queryOf({ filter: wanted.filter })}`,
+    body: html`<div class="page-head"><h1>Branches${refCount(list)}</h1>
 ${isWriter && creation(form, repository.defaultBranch)}</div>
 ${otherProblem(context, [form])}
+${refFilter(list)}
 ${
   branches.length === 0
-    ? html`<section class="empty">${icon('branch', 'large')}<h2>No branches yet</h2><p class="soft">The first push makes one.</p></section>`
+    ? (noneMatching(list) ??
+      html`<section class="empty">${icon('branch', 'large')}<h2>No branches yet</h2><p class="soft">The first push makes one.</p></section>`)
     : html`<div class="card"><table class="refs"><caption class="hidden">Branches</caption>
 <thead><tr><th>Branch</th><th>Last commit</th><th>Behind and ahead of ${repository.defaultBranch}</th><th>Run</th><th><span class="hidden">Actions</span></th></tr></thead>
 <tbody>${[...branches].sort((one, other) => Number(other.isDefault) - Number(one.isDefault)).map(row)}</tbody></table></div>`
 }
-${refPager(to.of(name, 'branches'), cursor, next)}`,
+${refPager(list)}`,
   }
 }
 

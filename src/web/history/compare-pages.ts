@@ -88,7 +88,7 @@ async function rangeForm(
   const name = params.name ?? ''
   const [branches = [], tags = []] = await Promise.all([
     tryRead('listBranches', { query: { limit: 200, counts: false } }),
-    tryRead('listTags', { query: { limit: 200 } }),
+    tryRead('listTags', { query: { limit: 200, order: 'version' } }),
   ])
   const names = [...new Set([...branches, ...tags].map((ref) => ref.revision))]
   return html`<form class="inline compare-form" action="${to.of(name, 'compare')}">

@@ -2,9 +2,15 @@ import { matchesPattern } from '../../base/text-pattern.ts'
 import { isRefName } from '../../git/refs/ref-name.ts'
 import { invalid } from '../../http/validation.ts'
 import { type Html, html } from '../../render/html.ts'
+import { grouped } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import type { PageContext } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
+
+/** The longest part of a name that the API takes. */
+export const maxFilterLength = 200
+/** With fewer refs, a field to filter them would add nothing. */
+const minFiltered = 10
 
 type Rules = OperationValues['listBranchProtections']['rules']
 
@@ -60,15 +66,59 @@ export function deletionMenu({ action, ref, expected, label }: Deletion): Html {
 <button class="danger">Delete</button></form></details>`
 }
 
-export function refPager(
-  address: string,
-  cursor: string | undefined,
-  next: string | undefined,
-): Html | false {
+/** What the address of a list asks for. */
+export function refListOf(query: URLSearchParams) {
+  const filter = query.get('q')?.trim().slice(0, maxFilterLength) || undefined
+  return { filter, cursor: query.get('cursor') ?? undefined }
+}
+
+type RefList = ReturnType<typeof refListOf> & {
+  address: string
+  kind: 'branches' | 'tags'
+  /** How many are shown, and the cursor of those that follow. */
+  count: number
+  next: string | undefined
+}
+
+const isWhole = ({ filter, cursor, next }: RefList) =>
+  filter === undefined && cursor === undefined && next === undefined
+
+/** The number of a list that is shown as a whole. */
+export function refCount(list: RefList): Html | false {
+  return isWhole(list) && html` <span class="count">${grouped(list.count)}</span>`
+}
+
+/** A field for a part of the names, unless there are few. */
+export function refFilter(list: RefList): Html | false {
+  const { filter, address, kind, count } = list
+  if (isWhole(list) && count < minFiltered) return false
+  return html`<form class="inline ref-filter" action="${address}" role="search">
+<input type="search" name="q" value="${filter}" aria-label="Part of a name" placeholder="Part of a name" maxlength="${maxFilterLength}" spellcheck="false" autocomplete="off"><button>Filter</button>${
+    filter !== undefined && html`<a class="button quiet" href="${address}">All ${kind}</a>`
+  }</form>`
+}
+
+/** That a filter has no results; undefined without one. */
+export function noneMatching({ filter, kind }: RefList): Html | undefined {
+  return filter === undefined
+    ? undefined
+    : html`<p class="card pad soft">No ${kind} with <b>${filter}</b> in their names.</p>`
+}
+
+/** A query with the parameters that have a value. */
+export function queryOf(parameters: Record<string, string | undefined>): string {
+  const given = Object.entries(parameters).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, value]],
+  )
+  return given.length > 0 ? `?${new URLSearchParams(given)}` : ''
+}
+
+export function refPager({ address, filter, cursor, next }: RefList): Html | false {
+  const to = (cursor?: string) => address + queryOf({ q: filter, cursor })
   return (
     (cursor !== undefined || next !== undefined) &&
     html`<nav class="pager" aria-label="Pages">
-${cursor !== undefined && html`<a class="button" href="${address}">First page</a>`}
-${next !== undefined && html`<a class="button" href="${address}?${new URLSearchParams({ cursor: next }).toString()}" rel="next">Next page</a>`}</nav>`
+${cursor !== undefined && html`<a class="button" href="${to()}">First page</a>`}
+${next !== undefined && html`<a class="button" href="${to(next)}" rel="next">Next page</a>`}</nav>`
   )
 }

@@ -1,6 +1,6 @@
 import { zeroId } from '../../git/refs/ref-name.ts'
 import { type Html, html } from '../../render/html.ts'
-import { grouped, shortId } from '../display-text.ts'
+import { shortId } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { encodeRevision } from '../links.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
@@ -8,9 +8,23 @@ import { createForm, otherProblem } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { runMark } from '../runs/run-states.ts'
 import { commitLink, recentRuns, splitMessage } from './commit-parts.ts'
-import { deletionMenu, isKept, refPager, ruleBadge, rulesOf, typedRef } from './ref-parts.ts'
+import {
+  deletionMenu,
+  isKept,
+  noneMatching,
+  queryOf,
+  refCount,
+  refFilter,
+  refListOf,
+  refPager,
+  ruleBadge,
+  rulesOf,
+  typedRef,
+} from './ref-parts.ts'
 
 const pageSize = 50
+/** The newest ones are looked for most, and versions say which these are. */
+const order = 'version'
 
 export const tagPages = [
   page('/r/:name/tags', ['getRepository', 'listTags', 'listTagProtections', 'listRuns'], {
@@ -42,14 +56,16 @@ async function tagsView(context: PageContext): Promise<View> {
   const { read, readPage, query, params, to, time } = context
   const name = params.name ?? ''
   const repository = await read('getRepository')
-  const cursor = query.get('cursor') ?? undefined
+  const wanted = refListOf(query)
   const [{ value: tags, next }, rules, runs] = await Promise.all([
-    readPage('listTags', { query: { limit: pageSize, cursor } }),
+    readPage('listTags', { query: { limit: pageSize, order, ...wanted } }),
     rulesOf(context, 'listTagProtections'),
     recentRuns(context),
   ])
   const isWriter = await context.may('setRef')
-  const form = createForm(context, to.of(name, 'tags'))
+  const address = to.of(name, 'tags')
+  const list = { ...wanted, address, kind: 'tags', count: tags.length, next } as const
+  const form = createForm(context, address)
   const row = (tag: Tag) => {
     const rev = tag.commit === null ? undefined : tag.revision
     const { subject, body } = splitMessage(tag.message ?? '')
@@ -83,16 +99,18 @@ ${tag.commit !== null && runMark(to, name, runs.get(tag.commit))}
     title: `Tags · ${name}`,
     repository: name,
     tab: 'tags',
-    json: `/repos/${encodeURIComponent(name)}/tags`,
-    body: html`<div class="page-head"><h1>Tags${next === undefined && cursor === undefined && html` <span class="count">${grouped(tags.length)}</span>`}</h1>
+    json: `/repos/${encodeURIComponent(name)}/tags${queryOf({ order, filter: wanted.filter })}`,
+    body: html`<div class="page-head"><h1>Tags${refCount(list)}</h1>
 ${isWriter && creation(form, repository.defaultBranch)}</div>
 ${otherProblem(context, [form])}
+${refFilter(list)}
 ${
   tags.length === 0
-    ? html`<section class="empty">${icon('tag', 'large')}<h2>No tags yet</h2><p class="soft">A tag names a commit for good, such as a release.</p></section>`
+    ? (noneMatching(list) ??
+      html`<section class="empty">${icon('tag', 'large')}<h2>No tags yet</h2><p class="soft">A tag names a commit for good, such as a release.</p></section>`)
     : html`<ul class="card">${tags.map(row)}</ul>`
 }
-${refPager(to.of(name, 'tags'), cursor, next)}`,
+${refPager(list)}`,
   }
 }
 

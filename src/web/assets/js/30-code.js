@@ -3,7 +3,11 @@ document.addEventListener('input', ({ target }) => {
   const selector = target.dataset.filter
   if (!selector) return
   const words = target.value.toLowerCase().split(/\s+/)
-  for (const item of (target.closest('.menu-list') ?? document).querySelectorAll(selector)) {
+  const list = target.closest('.menu-list') ?? document
+  // The links to whole lists take over what was typed.
+  for (const link of list.querySelectorAll('.more a'))
+    link.search = target.value && new URLSearchParams({ q: target.value })
+  for (const item of list.querySelectorAll(selector)) {
     const text = item.textContent.toLowerCase()
     item.hidden = !words.every((word) => text.includes(word))
   }
