@@ -32,7 +32,7 @@ export const keyPages = [
       return {
         body: {
           publicKey,
-          name: textOf(fields, 'name') ?? commentOf(publicKey),
+          name: textOf(fields, 'name') ?? nameFor(publicKey),
           username: textOf(fields, 'username'),
           permissions: permissions.length === 0 ? undefined : permissions,
           ...expiryOf(fields),
@@ -49,9 +49,10 @@ export const keyPages = [
   }),
 ]
 
-/** The comment of a line of a .pub file. */
-function commentOf(publicKey: string): string {
-  return publicKey.split(/\s+/).slice(2).join(' ').slice(0, 100)
+/** The comment of a line of a .pub file, or its type. */
+function nameFor(publicKey: string): string {
+  const [type = '', , ...comment] = publicKey.split(/\s+/)
+  return (comment.join(' ') || type).slice(0, 100)
 }
 
 function keysView(context: PageContext, keys: Key[], next: string | undefined): View {
@@ -80,7 +81,7 @@ ${pager(context, next)}
 <section class="card pad">
 <h2>Add a key</h2>
 ${form.render(html`${form.area({ name: 'publicKey', label: 'Public key', isRequired: true, placeholder: 'ssh-ed25519 AAAA… ada@laptop', help: 'The line of a .pub file, such as ~/.ssh/id_ed25519.pub.' })}
-<div class="columns">${form.text({ name: 'name', label: 'Name', maxLength: 100, help: 'If empty, the comment of the key.' })}
+<div class="columns">${form.text({ name: 'name', label: 'Name', maxLength: 100, help: 'If empty, the comment of the key, or its type.' })}
 ${form.select({ name: 'expires', label: 'Expires', options: expiryChoices('With the token of this session', { never: isForAdmin }) })}
 ${isForAdmin && form.text({ name: 'username', label: 'User', maxLength: 64, value: username })}</div>
 ${form.checks({ name: 'permissions', label: 'Permissions', choices: held.map((value) => ({ value, text: value, isChecked: true })) })}
