@@ -132,6 +132,8 @@ test('a fold leads to the file with all of its lines', async () => {
     Array.from({ length: 60 }, (_, index) => index + 1),
   )
   assert.match(whole, /Only one file is shown/)
+  assert.match(text, /#f1R34"[^>]*>↕ Rest of the file/)
+  assert.doesNotMatch(whole, /Rest of the file/)
 })
 
 test('every line of the patch is on the page once, in order, unified and split', async () => {
@@ -224,12 +226,15 @@ test('lines are unfolded in place, and copied without their numbers', {
         Array.from({ length: 33 }, (_, index) => `${index + 1}`),
       )
     }
+    await page.click('.fold a')
+    await page.waitForSelector('td[data-n="60"]')
+    assert.equal(await page.$('.fold'), null)
     // The old side of the split view.
     await page.click('.diff-lines tr:first-child td:nth-child(2)')
     const copied = await page.evaluate(
       'getSelection().selectAllChildren(document.querySelector(".diff-lines tbody")); getSelection().toString()',
     )
-    assert.equal(String(copied).trimEnd(), numbered(1, 33).trimEnd())
+    assert.equal(String(copied).trimEnd(), numbered(1, 60).trimEnd())
     assert.deepEqual(faults, [])
   } finally {
     await browser.close()

@@ -16,6 +16,8 @@ export function hunkRows(
 ): Html[] {
   const { isSplit, wholeFile } = context
   const ofFile = context.annotations.get(file.path)
+  const canExpand =
+    file.newId !== null && file.status !== 'type-changed' && file.status !== 'deleted'
   const rows: Html[] = []
   let left = maxLines
   let previous: ShownFile['hunks'][number] | undefined
@@ -41,7 +43,11 @@ export function hunkRows(
       return rows
     }
   }
-  if (wholeFile && previous) rows.push(...unchanged(wholeFile, endOf(previous), wholeFile.length))
+  if (!previous) return rows
+  const end = endOf(previous)
+  if (wholeFile) rows.push(...unchanged(wholeFile, end, wholeFile.length))
+  else if (canExpand && file.truncated === null && mayGoOn(previous))
+    rows.push(foldRow('Rest of the file', end.new))
   return rows
 
   function between(hunk: ShownFile['hunks'][number], hidden: number): Html[] {
@@ -49,7 +55,7 @@ export function hunkRows(
     const first = hunk.newStart - hidden + (hunk.newLines === 0 ? 1 : 0)
     if (wholeFile)
       return unchanged(wholeFile, { new: first, old: first - shiftOf(hunk) }, first + hidden - 1)
-    return [foldRow(hidden, hunk)]
+    return [foldRow(counted(hidden, 'unchanged line'), hunk.newStart, hunk.section)]
   }
 
   function unchanged(
@@ -80,11 +86,8 @@ export function hunkRows(
     return found ? annotationRows(found, isSplit ? 4 : 3) : []
   }
 
-  function foldRow(hidden: number, { section, newStart }: ShownFile['hunks'][number]): Html {
-    const text = counted(hidden, 'unchanged line')
-    const canExpand =
-      file.newId !== null && file.status !== 'type-changed' && file.status !== 'deleted'
-    const href = `${context.here({ ...fileQuery(file), lines: 'all' })}#f1R${newStart}`
+  function foldRow(text: string, line: number, section = ''): Html {
+    const href = `${context.here({ ...fileQuery(file), lines: 'all' })}#f1R${line}`
     return html`<tr class="fold"><td colspan="${isSplit ? 4 : 3}">${
       canExpand ? html`<a href="${href}" title="Show them">↕ ${text}</a>` : text
     }${section !== '' && html` <span class="mono">${section}</span>`}`
@@ -106,6 +109,15 @@ function endOf(hunk: ShownFile['hunks'][number]) {
   const first = hunk.newStart + (hunk.newLines === 0 ? 1 : 0)
   const next = first + hunk.newLines
   return { new: next, old: first - shiftOf(hunk) + hunk.oldLines }
+}
+
+// The default of git diff.
+const contextLines = 3
+
+/** Whether unchanged lines may follow a hunk: it has all lines of context after its last change. */
+function mayGoOn({ lines }: ShownFile['hunks'][number]): boolean {
+  const context = lines.slice(-contextLines)
+  return context.length === contextLines && context.every((line) => line.startsWith(' '))
 }
 
 const classes = { same: '', added: 'add', deleted: 'del', note: 'note' } as const

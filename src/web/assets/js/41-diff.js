@@ -18,7 +18,9 @@
         const number = numberOf(row)
         return number > from && number < to
       })
-      if (!rows.length) return location.assign(link.href)
+      if (!whole) return location.assign(link.href)
+      // The last lines of the file are all shown.
+      if (!rows.length) return fold.remove()
       for (const row of rows) row.removeAttribute('id')
       rows[0].tabIndex = -1
       fold.replaceWith(...rows)
