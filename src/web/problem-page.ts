@@ -38,7 +38,7 @@ ${icon('warning', 'large')}
         ? html`<a class="button" href="${to.home()}">Repositories</a>`
         : html`<a class="button" href="${to.repository(repository)}">${repository}</a>`
     }
-${!session && html`<a class="button primary" href="${to.own('login')}">Log in</a>`}</p>
+${!session && status < 500 && html`<a class="button primary" href="${to.own('login')}">Log in</a>`}</p>
 </section>`,
   }
 }
