@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { type Fixtures, makeManyRefs } from './fixtures.ts'
+import { type Fixtures, makeManyRefs, type Source } from './fixtures.ts'
 import {
   measureBigPush,
   measureClone,
@@ -41,11 +41,14 @@ export async function measureHttp(
   await using svc = await startSvc({ dataDir: join(workspace.folder, 'data-http') })
   const hosts = { svc: svc.host, peer: peer.durable, defaults: peer.defaults }
   print('Pushing the history to all hosts')
-  const addresses = {
-    svc: await publish(workspace, hosts.svc, history),
-    peer: await publish(workspace, hosts.peer, history),
-    defaults: await publish(workspace, hosts.defaults, history),
-  }
+  const publishAll = async (source: Source) => ({
+    svc: await publish(workspace, hosts.svc, source),
+    peer: await publish(workspace, hosts.peer, source),
+    defaults: await publish(workspace, hosts.defaults, source),
+  })
+  const addresses = await publishAll(history)
+  // Not the same repository, since a commit that is there already is pushed without its objects.
+  const addressesToFollow = await publishAll({ ...history, name: 'followed' })
   const addressesOfManyRefs = {
     svc: await hosts.svc.copy(manyRefs.name, manyRefs.path),
     peer: await hosts.peer.copy(manyRefs.name, manyRefs.path),
@@ -65,7 +68,7 @@ export async function measureHttp(
   const bigPush = { ...fixtures, ...upTo(effort.bigPushes) }
   const listing = await measureListing(workspace, readAddresses, upTo(effort.listings))
   const fetch = await measureFetch(workspace, readAddresses, upTo(effort.fetches))
-  const follow = await measureFetchOfCommit(workspace, addresses, smallPush)
+  const follow = await measureFetchOfCommit(workspace, addressesToFollow, smallPush)
   const clone = await measureClone(workspace, readAddresses, upTo(effort.clones))
   const push = await measureSmallPush(workspace, addresses, smallPush)
   const pushToManyRefs = await measureSmallPush(workspace, addressesOfManyRefs, smallPush)

@@ -4,7 +4,7 @@ import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../test/support/free-port.ts'
 import { newSshKey, type SshKey, sshCommand } from '../test/support/openssh.ts'
-import type { Fixtures } from './fixtures.ts'
+import type { Fixtures, Source } from './fixtures.ts'
 import {
   measureClone,
   measureFetch,
@@ -42,21 +42,21 @@ export async function measureSsh(
   await using peer = await startSshPeer(client, { sshd, key })
   await using service = await startSvc({ dataDir: join(workspace.folder, 'data-ssh') })
   const svc = await service.overSsh(key)
-  const addresses = {
-    svc: await publish(client, svc, history),
-    peer: await publish(client, peer.durable, history),
-  }
+  const publishBoth = async (source: Source) => ({
+    svc: await publish(client, svc, source),
+    peer: await publish(client, peer.durable, source),
+  })
+  const addresses = await publishBoth(history)
+  // Not the same repository, since a commit that is there already is pushed without its objects.
+  const addressesToFollow = await publishBoth({ ...history, name: 'followed' })
   const defaults = await publish(client, peer.defaults, history)
-  const addressesOfBulk = {
-    svc: await publish(client, svc, bulk),
-    peer: await publish(client, peer.durable, bulk),
-  }
+  const addressesOfBulk = await publishBoth(bulk)
 
   const upTo = (rounds: number) => ({ rounds, seconds })
   const smallPush = { ...fixtures, ...upTo(effort.smallPushes) }
   const listing = await measureListing(client, addresses, upTo(effort.listings))
   const fetch = await measureFetch(client, addresses, upTo(effort.listings))
-  const follow = await measureFetchOfCommit(client, addresses, smallPush)
+  const follow = await measureFetchOfCommit(client, addressesToFollow, smallPush)
   const clone = await measureClone(client, addresses, upTo(effort.clones))
   const push = await measureSmallPush(client, { ...addresses, defaults }, smallPush)
   const cloneOfBulk = await measureClone(client, addressesOfBulk, upTo(effort.bigClones))
