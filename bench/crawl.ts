@@ -18,7 +18,7 @@ type Options = {
 }
 
 const crawlers = 4
-const roundMs = 1000
+const roundMs = 500
 /** A session may open a few pages at a time. */
 const pagesOfSession = 5
 
@@ -31,7 +31,8 @@ export async function measureListingDuringCrawl(
   options: Options,
 ): Promise<Row[]> {
   const { listed, nextSession, cgit, commits, ...effort } = options
-  const rest = [...commits]
+  // Without a cache, cgit may have the same ones again.
+  const rest = { svc: [...commits], cgit: [...commits] }
   await using client = startWireClient()
   await using resources = new AsyncDisposableStack()
   const clients = Array.from({ length: crawlers }, () => resources.use(startWireClient()))
@@ -50,6 +51,7 @@ export async function measureListingDuringCrawl(
   }
 
   async function duringCrawl(
+    server: keyof typeof rest,
     list: () => Promise<number>,
     next: () => Target,
     pathOf: (id: string) => string,
@@ -57,7 +59,8 @@ export async function measureListingDuringCrawl(
     let isOver = false
     async function crawl(crawler: (typeof clients)[number]): Promise<void> {
       while (!isOver) {
-        const paths = rest.splice(-pagesOfSession).map(pathOf)
+        if (server === 'cgit' && rest.cgit.length === 0) rest.cgit = [...commits]
+        const paths = rest[server].splice(-pagesOfSession).map(pathOf)
         if (paths.length === 0) throw new Error('There are too few commits for crawlers.')
         const requests = paths.map((path) => ({ method: 'GET' as const, path }))
         await crawler.run(next(), { connections: 1, ms: 0, requests })
@@ -80,9 +83,10 @@ export async function measureListingDuringCrawl(
   ] as const) {
     print(`Measuring: ${name}`)
     const contestants = {
-      svc: () => duringCrawl(list, nextSession, (id) => `/commit/${id}`),
+      svc: () => duringCrawl('svc', list, nextSession, (id) => `/commit/${id}`),
       cgit: () =>
         duringCrawl(
+          'cgit',
           list,
           () => cgit,
           (id) => `/commit/?id=${id}`,
