@@ -6,7 +6,7 @@ document.addEventListener('input', ({ target }) => {
   const list = target.closest('.menu-list') ?? document
   // The links to whole lists take over what was typed.
   for (const link of list.querySelectorAll('.more a'))
-    link.search = target.value && new URLSearchParams({ q: target.value })
+    link.search = new URLSearchParams({ q: target.value })
   for (const item of list.querySelectorAll(selector)) {
     const text = item.textContent.toLowerCase()
     item.hidden = !words.every((word) => text.includes(word))

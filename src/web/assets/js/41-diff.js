@@ -1,6 +1,6 @@
 {
   // The number in the new file is in the last cell but one, unified and split.
-  const numberOf = (row) => Number(row.querySelector('td[data-n]:nth-last-child(2)')?.dataset.n)
+  const numberOf = (row) => +row.querySelector('td[data-n]:nth-last-child(2)')?.dataset.n
   const numberBeside = (row, step) => {
     let next = row[step]
     while (next && !numberOf(next)) next = next[step]
