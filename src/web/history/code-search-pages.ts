@@ -122,8 +122,16 @@ function occurrencesIn(
   { text, matchStart, matchLength }: Match,
   hasAnyCase: boolean,
 ): [number, number][] {
-  const found = text.slice(matchStart, matchStart + matchLength)
-  const pattern = new RegExp(RegExp.escape(found), hasAnyCase ? 'gi' : 'g')
-  pattern.lastIndex = matchStart
-  return [...text.matchAll(pattern)].map(({ 0: { length }, index }) => [index, index + length])
+  const end = matchStart + matchLength
+  const lower = text.toLowerCase()
+  // Some letters have a longer lower case, such as İ; places would differ.
+  const line = hasAnyCase && lower.length === text.length ? lower : text
+  const found = line.slice(matchStart, end)
+  const places: [number, number][] = [[matchStart, end]]
+  for (let at = end; found !== ''; at += matchLength) {
+    at = line.indexOf(found, at)
+    if (at === -1) break
+    places.push([at, at + matchLength])
+  }
+  return places
 }
