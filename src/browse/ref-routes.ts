@@ -14,7 +14,7 @@ import { keyOf, LinkedPage, ProvisionalJson } from './cached-responses.ts'
 import { objectId } from './commit-schemas.ts'
 import type { AheadBehind } from './count-sides.ts'
 import { createRefPages } from './ref-pages.ts'
-import { type RefPage, refOrders } from './ref-selection.ts'
+import { type RefPage, refFilterMaxLength, refOrders } from './ref-selection.ts'
 import { findCommit, revisionProblems } from './revisions.ts'
 import { createTagsById } from './tags-by-id.ts'
 
@@ -169,7 +169,7 @@ const defaultLimit = 100
 
 const RefQuery = {
   filter: Type.Optional(
-    Type.String({ description: 'A part of the name, in any case', maxLength: 200 }),
+    Type.String({ description: 'A part of the name, in any case', maxLength: refFilterMaxLength }),
   ),
   order: Type.Optional(
     Type.Enum(refOrders, {

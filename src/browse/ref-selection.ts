@@ -6,6 +6,7 @@ export type ListedRef = { name: string; id: string }
 export type RefPage = { refs: ListedRef[]; hasMore: boolean }
 
 export const refOrders = ['name', 'version'] as const
+export const refFilterMaxLength = 200
 
 /** Which refs a page has. */
 export type WantedRefs = {

@@ -1,7 +1,7 @@
 import { matchesPattern } from '../../base/text-pattern.ts'
 import type { ApiPath } from '../../browse/api-path.ts'
+import { refFilterMaxLength } from '../../browse/ref-selection.ts'
 import { type Html, html } from '../../render/html.ts'
-import { maxFilterLength } from '../history/ref-parts.ts'
 import { icon } from '../icons.ts'
 import type { SharedContext } from '../page.ts'
 import { toShort } from './code-target.ts'
@@ -40,7 +40,7 @@ export async function refPicker(
     if (branches.value.some(({ revision }) => revision === rev)) return 'branch'
     if (ofCommits.some(({ revision }) => revision === rev)) return 'tag'
     if (tags.next === undefined) return 'branch'
-    const filter = rev.slice(0, maxFilterLength)
+    const filter = rev.slice(0, refFilterMaxLength)
     const found = await readPage('listTags', { query: { filter, limit: searchedTags } })
     return found.value.some(({ revision }) => revision === rev) ? 'tag' : 'branch'
   }

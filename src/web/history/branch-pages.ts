@@ -10,12 +10,9 @@ import { commitLink, recentRuns } from './commit-parts.ts'
 import {
   deletionMenu,
   isKept,
-  noneMatching,
   queryOf,
-  refCount,
-  refFilter,
   refListOf,
-  refPager,
+  refListParts,
   ruleBadge,
   rulesOf,
   typedRef,
@@ -66,7 +63,7 @@ async function branchesView(context: PageContext): Promise<View> {
   ])
   const isWriter = await context.may('setRef')
   const address = to.of(name, 'branches')
-  const list = { ...wanted, address, kind: 'branches', count: branches.length, next } as const
+  const list = refListParts({ ...wanted, address, kind: 'branches', count: branches.length, next })
   const form = createForm(context, address)
   const row = (branch: Branch) => html`<tr>
 <td><div class="ref-name">${icon('branch', 'soft')}<a href="${to.src(name, branch.revision)}">${branch.name}</a>${
@@ -100,19 +97,19 @@ async function branchesView(context: PageContext): Promise<View> {
     repository: name,
     tab: 'branches',
     json: `/repos/${encodeURIComponent(name)}/branches${queryOf({ filter: wanted.filter })}`,
-    body: html`<div class="page-head"><h1>Branches${refCount(list)}</h1>
+    body: html`<div class="page-head"><h1>Branches${list.count}</h1>
 ${isWriter && creation(form, repository.defaultBranch)}</div>
 ${otherProblem(context, [form])}
-${refFilter(list)}
+${list.filter}
 ${
   branches.length === 0
-    ? (noneMatching(list) ??
+    ? (list.none ??
       html`<section class="empty">${icon('branch', 'large')}<h2>No branches yet</h2><p class="soft">The first push makes one.</p></section>`)
     : html`<div class="card"><table class="refs"><caption class="hidden">Branches</caption>
 <thead><tr><th>Branch</th><th>Last commit</th><th>Behind and ahead of ${repository.defaultBranch}</th><th>Run</th><th><span class="hidden">Actions</span></th></tr></thead>
 <tbody>${[...branches].sort((one, other) => Number(other.isDefault) - Number(one.isDefault)).map(row)}</tbody></table></div>`
 }
-${refPager(list)}`,
+${list.pager}`,
   }
 }
 

@@ -1,4 +1,5 @@
 import { matchesPattern } from '../../base/text-pattern.ts'
+import { refFilterMaxLength } from '../../browse/ref-selection.ts'
 import { isRefName } from '../../git/refs/ref-name.ts'
 import { invalid } from '../../http/validation.ts'
 import { type Html, html } from '../../render/html.ts'
@@ -7,8 +8,6 @@ import { icon } from '../icons.ts'
 import type { PageContext } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 
-/** The longest part of a name that the API takes. */
-export const maxFilterLength = 200
 /** With fewer refs, a field to filter them would add nothing. */
 const minFiltered = 10
 
@@ -68,7 +67,7 @@ export function deletionMenu({ action, ref, expected, label }: Deletion): Html {
 
 /** What the address of a list asks for. */
 export function refListOf(query: URLSearchParams) {
-  const filter = query.get('q')?.trim().slice(0, maxFilterLength) || undefined
+  const filter = query.get('q')?.trim().slice(0, refFilterMaxLength) || undefined
   return { filter, cursor: query.get('cursor') ?? undefined }
 }
 
@@ -83,23 +82,33 @@ type RefList = ReturnType<typeof refListOf> & {
 const isWhole = ({ filter, cursor, next }: RefList) =>
   filter === undefined && cursor === undefined && next === undefined
 
+/** The parts of a page that a list of branches shares with one of tags. */
+export function refListParts(list: RefList) {
+  return {
+    count: refCount(list),
+    filter: refFilter(list),
+    none: noneMatching(list),
+    pager: refPager(list),
+  }
+}
+
 /** The number of a list that is shown as a whole. */
-export function refCount(list: RefList): Html | false {
+function refCount(list: RefList): Html | false {
   return isWhole(list) && html` <span class="count">${grouped(list.count)}</span>`
 }
 
 /** A field for a part of the names, unless there are few. */
-export function refFilter(list: RefList): Html | false {
+function refFilter(list: RefList): Html | false {
   const { filter, address, kind, count } = list
   if (isWhole(list) && count < minFiltered) return false
   return html`<form class="inline ref-filter" action="${address}" role="search">
-<input type="search" name="q" value="${filter}" aria-label="Part of a name" placeholder="Part of a name" maxlength="${maxFilterLength}" spellcheck="false" autocomplete="off"><button>Filter</button>${
+<input type="search" name="q" value="${filter}" aria-label="Part of a name" placeholder="Part of a name" maxlength="${refFilterMaxLength}" spellcheck="false" autocomplete="off"><button>Filter</button>${
     filter !== undefined && html`<a class="button quiet" href="${address}">All ${kind}</a>`
   }</form>`
 }
 
 /** That a filter has no results; undefined without one. */
-export function noneMatching({ filter, kind }: RefList): Html | undefined {
+function noneMatching({ filter, kind }: RefList): Html | undefined {
   return filter === undefined
     ? undefined
     : html`<p class="card pad soft">No ${kind} with <b>${filter}</b> in their names.</p>`
@@ -113,7 +122,7 @@ export function queryOf(parameters: Record<string, string | undefined>): string 
   return given.length > 0 ? `?${new URLSearchParams(given)}` : ''
 }
 
-export function refPager({ address, filter, cursor, next }: RefList): Html | false {
+function refPager({ address, filter, cursor, next }: RefList): Html | false {
   const to = (cursor?: string) => address + queryOf({ q: filter, cursor })
   return (
     (cursor !== undefined || next !== undefined) &&

@@ -11,12 +11,9 @@ import { commitLink, recentRuns, splitMessage } from './commit-parts.ts'
 import {
   deletionMenu,
   isKept,
-  noneMatching,
   queryOf,
-  refCount,
-  refFilter,
   refListOf,
-  refPager,
+  refListParts,
   ruleBadge,
   rulesOf,
   typedRef,
@@ -64,7 +61,7 @@ async function tagsView(context: PageContext): Promise<View> {
   ])
   const isWriter = await context.may('setRef')
   const address = to.of(name, 'tags')
-  const list = { ...wanted, address, kind: 'tags', count: tags.length, next } as const
+  const list = refListParts({ ...wanted, address, kind: 'tags', count: tags.length, next })
   const form = createForm(context, address)
   const row = (tag: Tag) => {
     const rev = tag.commit === null ? undefined : tag.revision
@@ -100,17 +97,17 @@ ${tag.commit !== null && runMark(to, name, runs.get(tag.commit))}
     repository: name,
     tab: 'tags',
     json: `/repos/${encodeURIComponent(name)}/tags${queryOf({ order, filter: wanted.filter })}`,
-    body: html`<div class="page-head"><h1>Tags${refCount(list)}</h1>
+    body: html`<div class="page-head"><h1>Tags${list.count}</h1>
 ${isWriter && creation(form, repository.defaultBranch)}</div>
 ${otherProblem(context, [form])}
-${refFilter(list)}
+${list.filter}
 ${
   tags.length === 0
-    ? (noneMatching(list) ??
+    ? (list.none ??
       html`<section class="empty">${icon('tag', 'large')}<h2>No tags yet</h2><p class="soft">A tag names a commit for good, such as a release.</p></section>`)
     : html`<ul class="card">${tags.map(row)}</ul>`
 }
-${refPager(list)}`,
+${list.pager}`,
   }
 }
 
