@@ -52,7 +52,7 @@ export async function measureClones(
   }
   const targetsOf = ({ name }: Source): PerServer<Target> => ({
     svc: svc.target(name),
-    peer: { ...peer, url: `${peer.url}/durable/${name}.git` },
+    peer: peer.target(name),
   })
   const tipOf = async ({ path, ref }: Source) => (await git(['-C', path, 'rev-parse', ref])).output
 

@@ -31,7 +31,6 @@ export async function measureListingDuringCrawl(
   options: Options,
 ): Promise<Row[]> {
   const { listed, nextSession, cgit, commits, ...effort } = options
-  // Without a cache, cgit may have the same ones again.
   const rest = { svc: [...commits], cgit: [...commits] }
   await using client = startWireClient()
   await using resources = new AsyncDisposableStack()
@@ -59,7 +58,6 @@ export async function measureListingDuringCrawl(
     let isOver = false
     async function crawl(crawler: (typeof clients)[number]): Promise<void> {
       while (!isOver) {
-        if (server === 'cgit' && rest.cgit.length === 0) rest.cgit = [...commits]
         const paths = rest[server].splice(-pagesOfSession).map(pathOf)
         if (paths.length === 0) throw new Error('There are too few commits for crawlers.')
         const requests = paths.map((path) => ({ method: 'GET' as const, path }))

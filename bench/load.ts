@@ -50,12 +50,9 @@ export async function measureLoad(
   print('Starting git http-backend behind nginx and fcgiwrap, and svc')
   await using peer = await startHttpPeer(workspace, await installPeer('http'))
   await using svc = await startSvc({ dataDir: join(workspace.folder, 'data-load') })
-  for (const { host, source } of [
-    { host: svc.host, source: bulk },
-    { host: peer.durable, source: bulk },
-    { host: svc.host, source: small },
-  ])
-    await publish(workspace, host, source)
+  await publish(workspace, svc.host, bulk)
+  await publish(workspace, peer.durable, bulk)
+  await publish(workspace, svc.host, small)
   const pusher = createPusher(svc.target(small.name), await pushBody(small.path, pushedName))
   const tip = (await workspace.git(['-C', bulk.path, 'rev-parse', bulk.ref])).output
   await using client = startWireClient()
@@ -67,8 +64,7 @@ export async function measureLoad(
     pusher,
     rounds,
     clone: () => clone(svc.target(bulk.name), clones, loadMs),
-    cloneFromPeer: () =>
-      clone({ ...peer, url: `${peer.url}/durable/${bulk.name}.git` }, clones, loadMs),
+    cloneFromPeer: () => clone(peer.target(bulk.name), clones, loadMs),
     storm: () => clone(svc.target(bulk.name), stormClones, 0),
   })
   await svc.stop()

@@ -5,6 +5,7 @@ import { freePort } from '../test/support/free-port.ts'
 import { confineServer, serverCoreCount } from './isolation.ts'
 import { print } from './print.ts'
 import { run, start, untilListening } from './processes.ts'
+import type { Target } from './wire-client.ts'
 import type { Workspace } from './workspace.ts'
 
 /** Creates and removes repositories of a Git server. */
@@ -59,7 +60,11 @@ export async function startHttpPeer(
     }),
     /** The folder of all its repositories. */
     folder,
-    url: `http://127.0.0.1:${port}`,
+    /** A repository of the durable host, for requests by the wire client. */
+    target: (name: string): Target => ({
+      url: `http://127.0.0.1:${port}/durable/${name}.git`,
+      cpuMs,
+    }),
     pids: [nginx.pid, fcgiwrap.pid],
     cpuMs,
     [Symbol.asyncDispose]: () => running.disposeAsync(),

@@ -32,7 +32,7 @@ export async function measureWire(
   await using limit = await startStaticServer(await recordReplies(svc.target(tiny.name)))
   const targetsOf = ({ name }: Source): PerServer<Target> => ({
     svc: svc.target(name),
-    peer: { ...peer, url: `${peer.url}/durable/${name}.git` },
+    peer: peer.target(name),
     apache: { ...apache, url: `${apache.url}/durable/${name}.git` },
     ...(name === tiny.name && { limit }),
   })
