@@ -55,10 +55,11 @@ export async function answerHook(
   authorize: Authorize,
 ): Promise<void> {
   const question = await readQuestion(channel, requested.length).catch((error) => {
-    const isUnexpected = !channel.destroyed
+    const isOpen = !channel.destroyed
     // To the hook, a closed channel is a rejection.
     channel.destroy()
-    if (isUnexpected) throw error
+    // An error of the channel itself: git was killed.
+    if (isOpen) throw error
   })
   if (question === undefined) return // The push ended before its hook ran.
   let result: PushResult | undefined
@@ -93,7 +94,13 @@ function toReasons({ results = [] }: PushResult): string {
 
 /** Gives the proc-receive hook its output: "proc-receive" in githooks(5). */
 async function report(channel: Duplex, results: NonNullable<PushResult['results']>): Promise<void> {
-  for await (const _ of channel.iterator({ destroyOnReturn: false })) break
+  try {
+    for await (const _ of channel.iterator({ destroyOnReturn: false })) break
+  } catch (error) {
+    // A git that was killed reports nothing.
+    if (channel.destroyed) return
+    throw error
+  }
   const lines = results.map(({ ref, refusal }) =>
     packet(refusal === undefined ? `ok ${ref}\n` : `ng ${ref} ${refusal}\n`),
   )
