@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { get } from 'node:http'
 import { after, before, test } from 'node:test'
 import { messages } from '../../src/ssh/messages.ts'
 import { message } from '../../src/ssh/wire.ts'
@@ -99,6 +101,7 @@ async function drained({ socket }: RawSsh): Promise<boolean> {
 
 async function assertHealthy(): Promise<void> {
   // This process is too busy to notice that the server has closed an idle connection.
-  const response = await fetch(`${site.service.url}/health`, { headers: { connection: 'close' } })
-  assert.equal(response.status, 200)
+  const [response] = await once(get(`${site.service.url}/health`, { agent: false }), 'response')
+  response.resume()
+  assert.equal(response.statusCode, 200)
 }
