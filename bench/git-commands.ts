@@ -102,6 +102,44 @@ export function measureSmallPush(
   return compare('push of a commit', mapServers(addresses, push), { rounds, seconds })
 }
 
+/** Creates a branch in each round, with a commit on top of the branch before. */
+export function measureNewBranch(
+  { git }: Workspace,
+  addresses: Addresses,
+  { history, steps, rounds, seconds }: Pick<Fixtures, 'history' | 'steps'> & Effort,
+): Promise<Medians> {
+  const push = (address: string) => async (round: number) => {
+    const update = `${steps[round]}:refs/heads/topic/${round}`
+    return (await git(['-C', history.path, 'push', '--quiet', address, update])).elapsedMs
+  }
+  return compare('push of a new branch', mapServers(addresses, push), { rounds, seconds })
+}
+
+/** Moves a branch to a further commit in each round, after all of them were pushed. */
+export async function measureMove(
+  { git }: Workspace,
+  addresses: Addresses,
+  { history, steps, rounds, seconds }: Pick<Fixtures, 'history' | 'steps'> & Effort,
+): Promise<Medians> {
+  const inHistory = ['-C', history.path]
+  for (const address of Object.values(addresses)) {
+    const updates = steps.map((id, index) => `${id}:refs/heads/there/${index}`)
+    await git([
+      ...inHistory,
+      'push',
+      '--quiet',
+      address,
+      ...updates,
+      `${history.ref}:refs/heads/moved`,
+    ])
+  }
+  const push = (address: string) => async (round: number) => {
+    const update = `${steps[round]}:refs/heads/moved`
+    return (await git([...inHistory, 'push', '--quiet', address, update])).elapsedMs
+  }
+  return compare('push without objects', mapServers(addresses, push), { rounds, seconds })
+}
+
 export function measureBigPush(
   workspace: Workspace,
   { defaults, ...hosts }: PerServer<Host>,

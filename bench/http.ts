@@ -6,6 +6,8 @@ import {
   measureFetch,
   measureFetchOfCommit,
   measureListing,
+  measureMove,
+  measureNewBranch,
   measureSmallPush,
   publish,
 } from './git-commands.ts'
@@ -49,6 +51,7 @@ export async function measureHttp(
   const addresses = await publishAll(history)
   // Not the same repository, since a commit that is there already is pushed without its objects.
   const addressesToFollow = await publishAll({ ...history, name: 'followed' })
+  const addressesToBranch = await publishAll({ ...history, name: 'branched' })
   const addressesOfManyRefs = {
     svc: await hosts.svc.copy(manyRefs.name, manyRefs.path),
     peer: await hosts.peer.copy(manyRefs.name, manyRefs.path),
@@ -71,6 +74,8 @@ export async function measureHttp(
   const follow = await measureFetchOfCommit(workspace, addressesToFollow, smallPush)
   const clone = await measureClone(workspace, readAddresses, upTo(effort.clones))
   const push = await measureSmallPush(workspace, addresses, smallPush)
+  const newBranch = await measureNewBranch(workspace, addressesToBranch, smallPush)
+  const move = await measureMove(workspace, addressesToBranch, smallPush)
   const pushToManyRefs = await measureSmallPush(workspace, addressesOfManyRefs, smallPush)
   const pushOfBulk = await measureBigPush(workspace, hosts, bigPush)
   await svc.stop()
@@ -82,6 +87,8 @@ export async function measureHttp(
     timeRow('http: fetch of a commit', follow),
     timeRow('http: clone', clone),
     timeRow('http: push of a commit', push),
+    timeRow('http: push of a new branch', newBranch),
+    timeRow('http: push without objects', move),
     timeRow('http: push of a commit to 100,000 refs', pushToManyRefs),
     timeRow('http: push of 256 MiB', pushOfBulk),
   ]

@@ -77,6 +77,8 @@ export const limits = {
   'http: fetch of a commit': { bound: atMost(1.2), target: atMost(0.75) },
   'http: clone': { bound: atMost(1.4), target: atMost(1.1) },
   'http: push of a commit': { bound: atMost(1.75), target: atMost(0.77) },
+  'http: push of a new branch': { bound: atMost(1.75), target: atMost(0.9) },
+  'http: push without objects': { bound: atMost(1.75), target: atMost(0.9) },
   'http: push of a commit to 100,000 refs': { bound: atMost(1), target: atMost(0.5) },
   'http: push of 256 MiB': { bound: atMost(1.5), target: atMost(1.1) },
 

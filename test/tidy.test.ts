@@ -136,6 +136,7 @@ const entryPoints: Record<string, string[]> = {
   ],
   'git/diff': ['diff-parser', 'parsed-diff', 'part-scanner', 'quote-path'],
   'git/objects': [
+    'commit-head',
     'commit-object',
     'commit-summary',
     'edit-tree',
@@ -195,6 +196,7 @@ const entryPoints: Record<string, string[]> = {
     'connectivity-shortcut',
     'proven-connected',
     'quarantine',
+    'reachability',
     'read-ahead',
   ],
   'git-server/http': ['git-routes'],

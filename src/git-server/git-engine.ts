@@ -6,6 +6,7 @@ import type { PlainSettings } from '../config/settings.ts'
 import type { Via } from '../database/push-schema.ts'
 import type { ObjectPool } from '../git/objects/object-pool.ts'
 import type { Git } from '../git/process/git-process.ts'
+import type { RefCache } from '../git/refs/ref-cache.ts'
 import type { RepositoryHolds } from '../repositories/repository-holds.ts'
 import type { PushAuthority } from './receive-pack/push.ts'
 import { createReceivePack, type ReceivePack } from './receive-pack/receive-pack.ts'
@@ -41,13 +42,14 @@ type Dependencies = {
   onOperation: (operation: Operation) => void
   /** Called for each fetch. */
   onFetch: (source: FetchSource) => void
+  refCache: RefCache
   recentPacks: RecentPacks
 }
 
 export function createGitEngine(dependencies: Dependencies): GitEngine {
   const { git, pool, via, pushes, repositoryHolds, limiters, freeSpace, settings, clock, log } =
     dependencies
-  const { faultPoint, onOperation, onFetch, recentPacks } = dependencies
+  const { faultPoint, onOperation, onFetch, refCache, recentPacks } = dependencies
   const measure = createMeasure(onOperation)
   const stallMs = settings.gitStallSeconds * 1000
   const uploadPack = createUploadPack({
@@ -61,6 +63,7 @@ export function createGitEngine(dependencies: Dependencies): GitEngine {
     log,
     measure,
     onFetch,
+    refCache,
     recentPacks,
   })
   const receivePack = createReceivePack({
@@ -74,6 +77,7 @@ export function createGitEngine(dependencies: Dependencies): GitEngine {
     settings,
     stallMs,
     faultPoint,
+    refCache,
     recentPacks,
     log,
   })

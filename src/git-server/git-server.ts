@@ -9,6 +9,7 @@ import type { Database } from '../database/database.ts'
 import type { Publish } from '../events/events.ts'
 import type { ObjectPool } from '../git/objects/object-pool.ts'
 import type { Git } from '../git/process/git-process.ts'
+import { createRefCache } from '../git/refs/ref-cache.ts'
 import type { Route } from '../http/route.ts'
 import type { LeakGuard } from '../leak-guard/leak-guard.ts'
 import type { Directories } from '../repositories/directories.ts'
@@ -116,6 +117,7 @@ export function createGitServer(dependencies: Dependencies): GitServer {
     faultPoint,
     log,
   })
+  const refCache = createRefCache({ git, maxBytes: settings.refsCacheBytes })
   const recentPacks = createRecentPacks()
   const engine = createGitEngine({
     git,
@@ -131,12 +133,14 @@ export function createGitServer(dependencies: Dependencies): GitServer {
     log,
     onOperation: (operation) => onOperation({ ...operation, via: 'http' }),
     onFetch: (source) => onFetch({ source, via: 'http' }),
+    refCache,
     recentPacks,
   })
   const apiWrites = createApiWrites({
     ...dependencies,
     pushes,
     limiters,
+    refCache,
     recentPacks,
     onOperation: (operation) => onOperation({ ...operation, via: 'api' }),
   })

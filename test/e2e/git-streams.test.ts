@@ -13,7 +13,7 @@ import { leftoversIn, untilTidy } from '../support/leftovers.ts'
 import { sshCommand } from '../support/openssh.ts'
 import { commandOf, processesIn, signal } from '../support/processes.ts'
 import { openPushRecords } from '../support/push-records.ts'
-import { cloneBody, gitHeaders, pushBody } from '../support/raw-git.ts'
+import { cloneBody, gitHeaders, pushBody, usualPushBody } from '../support/raw-git.ts'
 import { connectRaw } from '../support/raw-http.ts'
 import { toRounds } from '../support/rounds.ts'
 import { type Service, startService } from '../support/service.ts'
@@ -61,16 +61,22 @@ test('a client that disconnects in the middle of a push leaves nothing behind', 
 test('a client that disconnects before the response to its push has pushed all or nothing', async () => {
   const site = await createSite('usual')
   await using project = await createProject()
-  const moments = [/receive-pack/, /index-pack/, /pre-receive/] as const
-  for (let number = 0; number < 12; number++) {
-    const moment = moments[number % moments.length] ?? moments[0]
-    const body = await pushBody(project.path, `branch-${number}`)
+  // One that takes its report in bands is served without receive-pack.
+  const moments = [
+    { program: /receive-pack/, bodyOf: pushBody },
+    { program: /index-pack/, bodyOf: pushBody },
+    { program: /pre-receive/, bodyOf: pushBody },
+    { program: /index-pack/, bodyOf: usualPushBody },
+  ] as const
+  for (let number = 0; number < 16; number++) {
+    const { program, bodyOf } = moments[number % moments.length] ?? moments[0]
+    const body = await bodyOf(project.path, `branch-${number}`)
     using connection = await connectRaw(site.url)
     const headers = gitHeaders('git-receive-pack', site.adminToken, body.length)
     connection.request(`POST ${site.pushPath}`, headers)
     connection.socket.write(body)
-    const isAtWork = () => processesIn(site.dataDir).some((pid) => moment.test(commandOf(pid)))
-    await until(`${moment} is seen or missed`, () => isAtWork() || connection.received() !== '')
+    const isAtWork = () => processesIn(site.dataDir).some((pid) => program.test(commandOf(pid)))
+    await until(`${program} is seen or missed`, () => isAtWork() || connection.received() !== '')
     connection.socket.destroy()
   }
   await untilNothingIsLeft(site)
@@ -452,7 +458,8 @@ test('an object that would need much memory is rejected, however small its compr
 test('pushes of one token beyond its share get Retry-After', async () => {
   const site = await createSite('narrow')
   await using project = await createProject()
-  const body = await pushBody(project.path, 'main')
+  // Git starts before a push of several refs has arrived.
+  const body = await pushBody(project.path, 'main', 'other')
   using held = await connectRaw(site.url)
   held.request(
     `POST ${site.pushPath}`,

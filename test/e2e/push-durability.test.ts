@@ -12,13 +12,15 @@ import { launcher, startService } from '../support/service.ts'
 /** How often each git command of a push asked the disk to have a file, by name. */
 type Syncs = Record<string, number>
 
+// A push of several refs is served by git receive-pack; push-small.test.ts has the others.
+
 test('git syncs everything that it writes for a push: packs with indexes, refs, packed refs', async () => {
   await using site = await startTracedSite()
   await using project = await createProject()
   const push = (...args: string[]) => project.git('push', '--quiet', site.remote, ...args)
 
-  await push('HEAD:main')
-  assert.deepEqual(await site.syncs(), { 'index-pack': await site.packFiles(), 'receive-pack': 1 })
+  await push('HEAD:main', 'HEAD:third')
+  assert.deepEqual(await site.syncs(), { 'index-pack': await site.packFiles(), 'receive-pack': 2 })
 
   const before = await site.packFiles()
   await project.commit('second.txt')
@@ -43,7 +45,7 @@ test('objects are on disk before the intended updates, and these before a ref mo
   await using service = await startService({ program: join(programs.path, 'traced') })
   await using project = await createProject()
   await service.admin.post('/repos', { name: 'site' })
-  await project.git('push', '--quiet', service.admin.remote('site'), 'HEAD:main')
+  await project.git('push', '--quiet', service.admin.remote('site'), 'HEAD:main', 'HEAD:other')
 
   const synced = await until('the ref is synced', async () => {
     const all = syncedIn(await readText(trace))

@@ -14,12 +14,18 @@ import { toRounds } from '../support/rounds.ts'
 import { type Service, startService } from '../support/service.ts'
 
 const seed = Number(process.env.SVC_CRASH_SEED ?? Date.now() % 1_000_000)
-const pushes = toRounds(24)
+const pushes = toRounds(40)
 const zeroId = '0'.repeat(40)
 const missingId = 'f'.repeat(40)
 
 type Command = { before: string; after: string; ref: string }
-type Push = { commands: Command[]; isAtomic: boolean; hasEmptyPack?: boolean }
+type Push = {
+  commands: Command[]
+  isAtomic: boolean
+  hasEmptyPack?: boolean
+  /** Whether the report comes in bands, as git asks for; svc then serves small pushes of one ref without receive-pack. */
+  isBanded?: boolean
+}
 /** Takes a push and returns the lines of git's report. */
 type Target = (push: Push) => Promise<string[]>
 
@@ -94,6 +100,10 @@ describe(`odd pushes get the verdict of git's own receive-pack (SVC_CRASH_SEED=$
         if (ref.startsWith('refs/') && !ref.endsWith('^{}')) refs.set(ref, id)
       }
     }
+    // The client checks that it gets all that the refs lead to.
+    const copy = `${bare}-${name}-copy`
+    await git('/', ['clone', '--quiet', '--mirror', service.admin.remote(name), copy])
+    await git(copy, ['fsck', '--connectivity-only'])
     assert.ok(counts.ok > pushes / 4 && counts.ng > pushes / 4, JSON.stringify(counts))
   }
 
@@ -180,9 +190,11 @@ function emptyPush(id: string): Push {
 function randomPush(random: Random, refs: ReadonlyMap<string, string>, ids: string[]): Push {
   const anyId = () => random.pick(ids as [string, ...string[]])
   // svc refuses all commands of a push when the name of one is odd.
+  const isBanded = random.chance(0.6)
+  const isAlone = isBanded && random.chance(0.7)
   const chosen = random.chance(0.1)
     ? [random.pick(oddNames)]
-    : Array.from({ length: 1 + random.below(4) }, () => random.pick(names))
+    : Array.from({ length: isAlone ? 1 : 1 + random.below(4) }, () => random.pick(names))
   // A request that names a ref twice is refused as a whole.
   const commands = [...new Set<string>(chosen)].map((ref) => {
     const present = refs.get(ref) ?? zeroId
@@ -194,12 +206,20 @@ function randomPush(random: Random, refs: ReadonlyMap<string, string>, ids: stri
   })
   // Git applies the others of an atomic push when the objects of one are missing; a shared store applies none.
   const isComplete = commands.every(({ after }) => after !== missingId)
-  return { commands, isAtomic: isComplete && random.chance(0.3) }
+  const present = new Set(refs.values())
+  const isThere = commands.every(({ after }) => after === zeroId || present.has(after))
+  return {
+    commands,
+    isAtomic: isComplete && random.chance(0.3),
+    hasEmptyPack: isThere && random.chance(0.5),
+    isBanded,
+  }
 }
 
-function toBody({ commands, isAtomic, hasEmptyPack }: Push, objects: Buffer): Buffer {
+function toBody({ commands, isAtomic, hasEmptyPack, isBanded }: Push, objects: Buffer): Buffer {
   const pack = hasEmptyPack ? emptyPack : objects
-  const capabilities = `report-status delete-refs${isAtomic ? ' atomic' : ''}`
+  const more = `${isAtomic ? ' atomic' : ''}${isBanded ? ' side-band-64k' : ''}`
+  const capabilities = `report-status delete-refs${more}`
   const lines = commands.map(({ before, after, ref }, index) =>
     packet(`${before} ${after} ${ref}${index === 0 ? `\0 ${capabilities}` : ''}`),
   )
@@ -228,22 +248,29 @@ function serviceTarget({ url, adminToken }: Service, name: string, pack: Buffer)
     })
     const report = Buffer.from(await response.arrayBuffer())
     // An invalid name is already refused before git sees it.
-    const isRefused = !response.ok && /is not a ref name/.test(report.toString())
+    const isRefused = /is not a ref name/.test(report.toString())
     if (isRefused) return ['unpack ok', ...push.commands.map(({ ref }) => `ng ${ref}`)]
     return toLines(report)
   }
 }
 
+function packetsIn(bytes: Buffer): Buffer[] {
+  const packets: Buffer[] = []
+  for (let at = 0; at + 4 <= bytes.length; ) {
+    const length = Number.parseInt(bytes.toString('latin1', at, at + 4), 16)
+    if (length >= 4) packets.push(bytes.subarray(at + 4, at + length))
+    at += Math.max(length || 0, 4)
+  }
+  return packets
+}
+
 /** The verdicts of a report, without reasons: `ok REF` and `ng REF`, and whether the pack was unpacked. */
 function toLines(report: Buffer): string[] {
-  const lines: string[] = []
-  for (let at = 0; at + 4 <= report.length; ) {
-    const length = Number.parseInt(report.toString('latin1', at, at + 4), 16)
-    if (!(length >= 4)) at += 4
-    else {
-      lines.push(report.toString('utf8', at + 4, at + length).trim())
-      at += length
-    }
-  }
+  const packets = packetsIn(report)
+  const isBanded = packets.some((one) => one[0] === 1 || one[0] === 2)
+  const banded = packets.filter((one) => one[0] === 1).map((one) => one.subarray(1))
+  const lines = (isBanded ? packetsIn(Buffer.concat(banded)) : packets).map((one) =>
+    one.toString().trim(),
+  )
   return lines.map((line) => line.replace(/^(ng refs\/heads\/a b|ng \S+) .*/s, '$1'))
 }

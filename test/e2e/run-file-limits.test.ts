@@ -69,7 +69,7 @@ test('a client that reads nothing is disconnected, and its content closed', asyn
   await put(run, 'artifacts?name=a', large)
   await put(run, 'caches?key=k&version=v', large)
   const path = `/repos/slow/workflows/${run.plan.runId}/artifacts/a`
-  // The run's token ends, since nobody reports about it: it is used first.
+  // The run's token ends, since the run reports nothing: it is used first.
   for (const [client, address] of [
     [run.own, `${run.path}/artifacts/content?name=a`],
     [run.own, `${run.path}/caches?keys=k&version=v`],

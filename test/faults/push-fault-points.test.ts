@@ -98,6 +98,10 @@ test('a server that is killed with the objects of a small push in place has chan
   const onTop = await project.git('commit-tree', `${first}^{tree}`, '-p', first, '-m', 'On top')
   const act = ({ admin }: Service) => send(admin.remote('site'), onTop).catch(() => {})
   await dieAt('small-push.stored', dataDir, { act })
+  const onNew = async ({ admin }: Service) => {
+    await project.git('push', admin.remote('site'), `${onTop}:refs/heads/topic/new`).catch(() => {})
+  }
+  await dieAt('small-push.stored', dataDir, { act: onNew })
 
   await using service = await startService({ dataDir, env })
   const listed = async () => (await service.admin.get('/repos/site/pushes')).body

@@ -10,6 +10,14 @@ export function pushBody(project: string, ...branches: string[]): Promise<Buffer
   return pushBodyWith(project, { branches })
 }
 
+/** The body of such a push of one branch as git sends it, which takes the report in bands. */
+export function usualPushBody(project: string, branch: string): Promise<Buffer> {
+  return pushBodyWith(project, {
+    branches: [branch],
+    capabilities: 'report-status side-band-64k quiet object-format=sha1',
+  })
+}
+
 /** The body of such a push with the option `wait`, whose response has progress and the report in bands. */
 export function waitingPushBody(project: string, branch: string): Promise<Buffer> {
   const capabilities = 'report-status side-band-64k push-options'

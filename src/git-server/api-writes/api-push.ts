@@ -11,6 +11,7 @@ import type { PushResult } from '../../git/protocol/hook-channel.ts'
 import { flushPacket, packet } from '../../git/protocol/pkt-line.ts'
 import { type PushReport, parsePushReport } from '../../git/protocol/report-status.ts'
 import type { Body } from '../../git/protocol/request-body.ts'
+import type { RefCache } from '../../git/refs/ref-cache.ts'
 import { zeroId } from '../../git/refs/ref-name.ts'
 import { type RefUpdate, readRefs } from '../../git/refs/refs.ts'
 import type { Repositories, Repository } from '../../repositories/repositories.ts'
@@ -51,6 +52,7 @@ export type PushFromApi = (
 type Dependencies = {
   git: Git
   pool: Pick<ObjectPool, 'of'>
+  refCache: Pick<RefCache, 'of'>
   pushes: PushAuthority
   repositories: Pick<Repositories, 'reopen'>
   repositoryHolds: Pick<RepositoryHolds, 'acquire'>

@@ -6,6 +6,7 @@ import type { FreeSpace } from '../../config/free-space.ts'
 import type { PlainSettings } from '../../config/settings.ts'
 import type { ObjectPool } from '../../git/objects/object-pool.ts'
 import type { Git } from '../../git/process/git-process.ts'
+import type { RefCache } from '../../git/refs/ref-cache.ts'
 import type { Route } from '../../http/route.ts'
 import type { Directories } from '../../repositories/directories.ts'
 import { recheckAccess } from '../../repositories/recheck-access.ts'
@@ -26,6 +27,7 @@ import { writeRoutes } from './write-routes.ts'
 type Dependencies = {
   git: Git
   pool: Pick<ObjectPool, 'of'>
+  refCache: Pick<RefCache, 'of'>
   pushes: PushAuthority
   directories: Pick<Directories, 'scratchOf' | 'removeScratch'>
   repositories: Repositories

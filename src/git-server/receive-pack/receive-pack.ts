@@ -10,6 +10,7 @@ import { type Authorize, answerHook } from '../../git/protocol/hook-channel.ts'
 import { flushPacket, packet } from '../../git/protocol/pkt-line.ts'
 import { type PushRequest, readPushRequest } from '../../git/protocol/push-commands.ts'
 import { type Body, limited } from '../../git/protocol/request-body.ts'
+import type { RefCache } from '../../git/refs/ref-cache.ts'
 import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
 import type { GitLimiters } from '../requests/git-limiters.ts'
 import {
@@ -42,6 +43,7 @@ type Dependencies = {
   git: Git
   /** Readers of objects, which requests share. */
   pool: Pick<ObjectPool, 'of'>
+  refCache: Pick<RefCache, 'of'>
   pushes: PushAuthority
   via: Via
   repositoryHolds: Pick<RepositoryHolds, 'acquire'>

@@ -5,17 +5,19 @@ import type { Log } from '../../base/log.ts'
 import { Problem, toProblem } from '../../base/problem.ts'
 import type { PlainSettings } from '../../config/settings.ts'
 import type { ObjectPool } from '../../git/objects/object-pool.ts'
-import type { ObjectReader } from '../../git/objects/object-reader.ts'
+import { isEmptyPack } from '../../git/objects/pack-header.ts'
 import { type PackedObject, readSmallPack } from '../../git/objects/small-pack.ts'
 import { gitCommands } from '../../git/process/commands.ts'
 import { type Git, GitError } from '../../git/process/git-process.ts'
 import { flushPacket } from '../../git/protocol/pkt-line.ts'
 import type { PushRequest } from '../../git/protocol/push-commands.ts'
 import { reportOf } from '../../git/protocol/report-status.ts'
-import { isConnectedSince } from '../../git/refs/connectivity.ts'
+import { isConnected, isConnectedSince } from '../../git/refs/connectivity.ts'
 import { moveRefHere } from '../../git/refs/move-ref-here.ts'
 import { moveRefs } from '../../git/refs/move-refs.ts'
-import { type RefUpdate, readRefs } from '../../git/refs/refs.ts'
+import type { RefCache } from '../../git/refs/ref-cache.ts'
+import { zeroId } from '../../git/refs/ref-name.ts'
+import { branchPrefix, type RefUpdate, readRefs } from '../../git/refs/refs.ts'
 import type { Hold } from '../../repositories/repository-holds.ts'
 import type { RequestOutcome } from '../requests/git-request.ts'
 import type { RecentPacks } from '../requests/recent-packs.ts'
@@ -23,15 +25,17 @@ import type { WatchedRequest } from '../requests/respond.ts'
 import type { Push, PushAuthority } from './push.ts'
 import { openQuarantine, withPushLimits } from './pushed-objects.ts'
 import { finishPush, notice } from './report-hold.ts'
-import { proveConnected } from './small-packs/proven-connected.ts'
+import { type Proof, proveConnected } from './small-packs/proven-connected.ts'
 import { createQuarantine } from './small-packs/quarantine.ts'
-import type { AheadPush } from './small-packs/read-ahead.ts'
+import { createReachability } from './small-packs/reachability.ts'
+import type { AheadPush, ReadPush } from './small-packs/read-ahead.ts'
 import { toRecentPack } from './small-packs/to-recent-pack.ts'
 
 type Dependencies = {
   git: Git
   /** Readers of objects, which requests share. */
   pool: Pick<ObjectPool, 'of'>
+  refCache: Pick<RefCache, 'of'>
   pushes: Pick<PushAuthority, 'authorize' | 'finalize'>
   settings: Pick<PlainSettings, 'pushMemoryMaxBytes'>
   faultPoint: FaultPoint
@@ -47,93 +51,110 @@ type SmallPush = {
   hold: Hold
 }
 
-type Taking = {
+type Taking = ReadPush & {
   directory: string
   /** The quarantine's object directory. */
   quarantine: string
-  pack: Buffer
-  update: RefUpdate
+  scopedGit: Git
   hold: Hold
 }
 
-/** The objects of a pack, unless they are too many, and what the old value of the ref reaches, if that is proven. */
-type TakenPack = {
-  objects: PackedObject[] | undefined
-  reached: ReadonlySet<string> | undefined
-}
+/** The objects of a pack, unless they are too many, and how they are complete, if that is proven. */
+type TakenPack = { objects: PackedObject[] | undefined; proof: Proof | undefined }
 
+const tagPrefix = 'refs/tags/'
 // The new content of the ref's file, before it is the ref.
 const draftFile = 'svc-ref'
 
 /**
- * Serves a push of a few commits onto a branch in place of `git receive-pack`. Git still checks the objects and writes
- * their pack (`git index-pack`), in a quarantine; the rest of what receive-pack does, with three more processes, takes
- * place here: the connectivity check, the authorization in place of the hook, the move of the ref. Returns undefined, with
- * nothing changed, for any other push, and for one that git would refuse or remark on: receive-pack then says why.
+ * Serves a push of a few commits to a branch, which may be new, or of a new tag in place of `git receive-pack`. Git still
+ * checks the objects and writes their pack (`git index-pack`), in a quarantine, if there are any; the rest of what
+ * receive-pack does, with three more processes, takes place here: the connectivity check, the authorization in place of the
+ * hook, the move of the ref. Returns undefined, with nothing changed, for any other push, and for one that git would refuse
+ * or remark on: receive-pack then says why.
  *
  * Measured: a push of a commit takes 26 instead of 42 ms of CPU time, and its response is 16 % faster. Without
- * this function, `proveConnected`, `createQuarantine`, `moveRefHere` and `takeSmallPack` go as well.
+ * this function, `proveConnected`, `createReachability`, `createQuarantine`, `moveRefHere` and `takeSmallPack` go as well.
  */
 export function createSmallPushes(dependencies: Dependencies) {
   const { git, pool, pushes, settings, faultPoint, recentPacks, log } = dependencies
+  const reachability = createReachability(dependencies)
   const limitedGit = withPushLimits(git, settings)
 
   /**
    * Writes the pack into the quarantine, and reads it there; undefined when git refuses it, or warns about an object. Git
    * names the pack once its files are complete. They are read while it ends, which takes another millisecond.
    */
-  async function takePack(
-    scopedGit: Git,
-    { directory, quarantine, pack, update, hold }: Taking,
-  ): Promise<TakenPack | undefined> {
+  async function takePack(taking: Taking): Promise<TakenPack | undefined> {
+    const { directory, quarantine, scopedGit, pack, update, hold } = taking
     await using child = await scopedGit.start(gitCommands.takeSmallPack(directory))
     hold.watch(child.ended)
     const named = new Promise((resolve) => child.stdout.once('data', resolve))
     child.stdin.end(pack)
     await Promise.race([named, child.ended])
-    const reading = readTaken(quarantine, update, pool.of(directory))
+    const reading = readTaken(quarantine, {
+      update,
+      reader: pool.of(directory),
+      isReached: (id) => reachability.isReached(directory, update, id),
+    })
     // There is nothing to read in the quarantine of a refused pack.
     reading.catch(() => {})
     const { exitCode, errorOutput } = await child.ended
-    return exitCode === 0 && errorOutput === '' ? await reading : undefined
+    const isTaken = exitCode === 0 && errorOutput === ''
+    const taken = isTaken ? await reading : undefined
+    if (!taken || !leadsTo(taken, taking)) return undefined
+    const isSound = taken.proof || (await isComplete(taking))
+    return isSound ? taken : undefined
+  }
+
+  function isComplete({ directory, scopedGit, buildsOn, update }: Taking): Promise<boolean> {
+    return buildsOn === 'yes'
+      ? isConnectedSince(scopedGit, directory, update)
+      : isConnected(scopedGit, directory, [update])
   }
 
   return async (given: SmallPush): Promise<RequestOutcome | undefined> => {
     const { watched, request, push, ahead, hold } = given
-    const { read, isFastForward, whole } = ahead
+    const { read, whole } = ahead
     const { repository, response, sendsAllFirst, signal } = watched
     const { path: directory } = repository
-    if (!read || !isFastForward || !isUsual(request)) return undefined
-    if (!(await isPossible(directory, read.update))) return undefined
+    if (!read || !isServed(read) || !isUsual(request)) return undefined
     const { update, pack } = read
+    if (!(await isPossible(directory, update))) return undefined
+    const hasObjects = !isEmptyPack(pack)
+    if (!hasObjects && !(await reachability.canMove(directory, update))) return undefined
     await using quarantine = await createQuarantine(directory).catch(() => undefined)
     // Git says whether the repository is damaged, deleted, or without space.
     if (!quarantine) return undefined
-    const scopedGit = await openQuarantine(limitedGit, { repository, quarantine: quarantine.path })
-    const taking = { directory, quarantine: quarantine.path, pack, update, hold }
-    const taken = await takePack(scopedGit, taking)
-    if (!taken) return undefined
-    const { objects, reached } = taken
-    if (!reached && !(await isConnectedSince(scopedGit, directory, update))) return undefined
+    let taken: TakenPack | undefined
+    if (hasObjects) {
+      const { path } = quarantine
+      const scopedGit = await openQuarantine(limitedGit, { repository, quarantine: path })
+      taken = await takePack({ ...read, directory, quarantine: path, scopedGit, hold })
+      if (!taken) return undefined
+      push.quarantine = path
+      push.objects = taken.objects
+    } else push.isFastForward = update.before !== zeroId
 
     signal.throwIfAborted()
     if (sendsAllFirst) for await (const _ of whole);
-    push.quarantine = quarantine.path
-    push.objects = objects
     const { ref, before, after } = update
     const lines: string[] = []
     let isAuthorized = false
     let refusal: string | undefined
     try {
       const draft = join(quarantine.path, draftFile)
-      const synced = Promise.all([quarantine.sync(), writeSynced(draft, `${after}\n`)])
+      const synced = Promise.all([
+        hasObjects && quarantine.sync(),
+        writeSynced(draft, `${after}\n`),
+      ])
       // It is awaited below, unless the push is refused.
       synced.catch(() => {})
       const result = await pushes.authorize(push, [update])
       isAuthorized = true
       for (const warning of result?.warnings ?? []) lines.push(`warning: ${warning}`)
       await synced
-      await quarantine.migrate()
+      if (hasObjects) await quarantine.migrate()
       faultPoint('small-push.stored')
       const isMoved = await moveRefHere(directory, { ref, from: before, draft })
       if (!isMoved) {
@@ -153,7 +174,7 @@ export function createSmallPushes(dependencies: Dependencies) {
     }
     const finalized = pushes.finalize(push)
     const isDone = refusal === undefined
-    const recent = isDone && objects && reached && toRecentPack(update, pack, objects, reached)
+    const recent = isDone && taken && toRecentPack(after, pack, taken)
     if (recent) recentPacks.add(repository.id, recent)
     lines.push(...(await finishPush(request, finalized)))
     const report = reportOf(new Map([[ref, refusal]]))
@@ -166,11 +187,24 @@ export function createSmallPushes(dependencies: Dependencies) {
 
 async function readTaken(
   quarantine: string,
-  update: RefUpdate,
-  reader: Pick<ObjectReader, 'read'>,
+  proving: Omit<Parameters<typeof proveConnected>[0], 'objects'>,
 ): Promise<TakenPack> {
   const objects = await readSmallPack(quarantine)
-  return { objects, reached: objects && (await proveConnected(objects, update, reader)) }
+  return { objects, proof: objects && (await proveConnected({ ...proving, objects })) }
+}
+
+/** Whether a pack certainly has the new value of a ref, of a type that the ref may have. */
+function leadsTo({ objects }: TakenPack, { update, buildsOn }: ReadPush): boolean {
+  if (buildsOn !== 'no') return true
+  const type = objects?.find(({ id }) => id === update.after)?.type
+  return type === 'commit' || (type === 'tag' && !update.ref.startsWith(branchPrefix))
+}
+
+/** Whether a push changes a branch, or creates a tag, and its pack was read to its end. */
+function isServed({ update, buildsOn }: ReadPush): boolean {
+  const { ref, before } = update
+  const isNewTag = ref.startsWith(tagPrefix) && before === zeroId
+  return buildsOn !== 'unknown' && (ref.startsWith(branchPrefix) || isNewTag)
 }
 
 /** The message of git about a ref, as receive-pack words it; the advice that may follow is for users of the server. */

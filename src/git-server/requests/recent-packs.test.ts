@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createRecentPacks, type RecentPack } from './recent-packs.ts'
 
-function packFrom(before: string, after: string, ...ids: string[]): RecentPack {
-  return { before, after, entries: Buffer.from(after), ids: new Set(ids) }
+function packFrom(base: string, after: string, ...ids: string[]): RecentPack {
+  return { base, after, entries: Buffer.from(after), ids: new Set(ids) }
 }
 
 test('packs lead from what a client has to what it wants, the oldest first', () => {

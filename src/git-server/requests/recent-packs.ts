@@ -1,11 +1,11 @@
 import { LRUCache } from 'lru-cache'
 
-/** What a push of a few commits onto a branch brought. */
+/** What a push of a few commits to a branch brought. */
 export type RecentPack = {
-  /** The old value of the branch. A client that has all it reaches needs just this pack for the new one. */
-  before: string
+  /** The commit that they build on. A client that has all it reaches needs just this pack for the new value. */
+  base: string
   after: string
-  /** The entries of the pack, without its header and its checksum. Bases of their deltas may be in what `before` reaches. */
+  /** The entries of the pack, without its header and its checksum. Bases of their deltas may be in what `base` reaches. */
   entries: Buffer
   /** The ids of its objects. */
   ids: ReadonlySet<string>
@@ -52,7 +52,7 @@ export function createRecentPacks(): RecentPacks {
         if (!pack?.ids.isDisjointFrom(ids)) return undefined
         found.unshift(pack)
         for (const id of pack.ids) ids.add(id)
-        at = pack.before
+        at = pack.base
         if (haves.has(at)) return { common: at, packs: found }
       }
       return undefined

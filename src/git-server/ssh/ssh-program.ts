@@ -7,6 +7,7 @@ import type { PlainSettings } from '../../config/settings.ts'
 import { createObjectPool } from '../../git/objects/object-pool.ts'
 import { createGit, type Git } from '../../git/process/git-process.ts'
 import { createSpawnHelper } from '../../git/process/spawn-helper.ts'
+import { createRefCache } from '../../git/refs/ref-cache.ts'
 import { connectRpc, type Wire } from '../../rpc/rpc.ts'
 import { openHostKey } from '../../ssh/host-key.ts'
 import { createSshServer } from '../../ssh/ssh-server.ts'
@@ -85,6 +86,7 @@ export function createSshProgram(options: Options): { killAll: () => void } {
       log,
       onOperation: client.onOperation,
       onFetch: client.onFetch,
+      refCache: createRefCache({ git, maxBytes: settings.refsCacheBytes }),
       recentPacks: createRecentPacks(),
     })
     const gitOverSsh = createGitOverSsh({ engine, backend, settings, log })

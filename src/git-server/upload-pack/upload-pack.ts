@@ -19,7 +19,7 @@ import {
   readWish,
   requestsIn,
 } from '../../git/protocol/requests.ts'
-import { createRefCache, type RefCounts } from '../../git/refs/ref-cache.ts'
+import type { RefCache, RefCounts } from '../../git/refs/ref-cache.ts'
 import { assertRepository } from '../../git/refs/refs.ts'
 import type { GitLimiters } from '../requests/git-limiters.ts'
 import {
@@ -75,6 +75,7 @@ type Dependencies = {
   log: Log
   measure: Measure
   onFetch: (source: FetchSource) => void
+  refCache: RefCache
   recentPacks: RecentPacks
 }
 
@@ -84,8 +85,7 @@ const archiveMemoryMaxBytes = 512 * 1024 * 1024
 export function createUploadPack(dependencies: Dependencies): UploadPack {
   const { git, via, limiters, freeSpace, settings, stallMs, clock, log, measure, onFetch } =
     dependencies
-  const { recentPacks } = dependencies
-  const refCache = createRefCache({ git, maxBytes: settings.refsCacheBytes })
+  const { refCache, recentPacks } = dependencies
   const responseCache = createResponseCache({ settings, freeSpace, clock, onFetch })
   const cacheKeyOf = createCacheKeyOf()
   const storedClones = createStoredClones({ git, onFetch })

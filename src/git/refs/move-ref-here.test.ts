@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { createProject, git, temporaryFolder } from '../../../test/support/git.ts'
 import { moveRefHere } from './move-ref-here.ts'
+import { zeroId } from './ref-name.ts'
 
 const ref = 'refs/heads/main'
 
@@ -48,9 +49,83 @@ test('a loose ref moves, and a packed one, whether its folder is there or not', 
   assert.equal(await site.value(), third)
   await site.git('pack-refs', '--all')
   await rm(join(path, 'refs/heads'), { recursive: true })
-  // Git makes the folder.
-  assert.equal(await move(path, { ref, from: third, to: first }), false)
-  assert.equal(await site.value(), third)
+  assert.equal(await move(path, { ref, from: third, to: first }), true)
+  assert.equal(await site.value(), first)
+})
+
+test('a ref is created, with its folders, unless it is there or another one is in its way', async () => {
+  await using site = await createRepository()
+  const { path, first, second } = site
+  const create = (name: string) =>
+    move(path, { ref: `refs/heads/${name}`, from: zeroId, to: second })
+  const check = async () => {
+    assert.equal(await create('main'), false)
+    assert.equal(await create('main/new'), false)
+    assert.equal(await create('main/new/deep'), false)
+    assert.equal(await create('a/b'), false)
+    assert.equal(await create('a'), false)
+  }
+  assert.equal(await create('new'), true)
+  assert.equal(await create('a/b/c'), true)
+  await check()
+  await site.git('pack-refs', '--all')
+  await check()
+  // Git leaves the folders of packed refs in place.
+  for (const folder of ['main', 'a'])
+    await rm(join(path, 'refs/heads', folder), { recursive: true, force: true })
+  await check()
+  // A name that only begins like another one is not in its way.
+  for (const name of ['a-', 'a.b', 'a0', 'mai', 'main0', 'main-/x', 'a/b0', 'a/b-/c'])
+    assert.equal(await create(name), true, name)
+  assert.equal(
+    await site.git('rev-parse', 'new', 'a/b/c', 'a/b0'),
+    [second, second, second].join('\n'),
+  )
+  assert.equal(await site.value(), first)
+  await site.git('fsck')
+  await site.git('pack-refs', '--all')
+  await site.git('update-ref', 'refs/heads/a/b1', first, zeroId)
+})
+
+test('among many packed refs, each one within a new ref is found', async () => {
+  await using site = await createRepository()
+  const { path, first } = site
+  const names = Array.from({ length: 2000 }, (_, number) => `refs/heads/n${number}/x`)
+  const lines = names
+    .map((name) => `${first} ${name}\n`)
+    .sort((one, other) => (one < other ? -1 : 1))
+  const header = '# pack-refs with: peeled fully-peeled sorted \n'
+  await writeFile(join(path, 'packed-refs'), header + lines.join(''))
+  for (let number = 0; number < 2000; number += 97) {
+    const inTheWay = `refs/heads/n${number}`
+    assert.equal(await move(path, { ref: inTheWay, from: zeroId, to: first }), false, inTheWay)
+    const free = `${inTheWay}-`
+    assert.equal(await move(path, { ref: free, from: zeroId, to: first }), true, free)
+  }
+  await writeFile(join(path, 'packed-refs'), lines.toReversed().join(''))
+  // Git sorts it.
+  assert.equal(await move(path, { ref: 'refs/heads/free', from: zeroId, to: first }), false)
+})
+
+test('of creations at once, here and by git, one succeeds, also where one ref is within another', async () => {
+  await using site = await createRepository()
+  const { path, first } = site
+  const attempt = (name: string) =>
+    move(path, { ref: `refs/heads/${name}`, from: zeroId, to: first })
+  const byGit = (name: string) =>
+    site.git('update-ref', `refs/heads/${name}`, first, zeroId).then(
+      () => true,
+      () => false,
+    )
+  for (let round = 0; round < 20; round++) {
+    const name = `r${round}`
+    const same = await Promise.all([attempt(name), attempt(name), byGit(name)])
+    assert.ok(same.filter(Boolean).length <= 1, `${round}: ${same}`)
+    const other = `s${round}`
+    const within = await Promise.all([attempt(other), attempt(`${other}/x`), byGit(`${other}/y`)])
+    assert.ok(!within[0] || !(within[1] || within[2]), `${round}: ${within}`)
+  }
+  await site.git('fsck')
 })
 
 test('a ref with another value, a symbolic one, and one with a log are left to git', async () => {

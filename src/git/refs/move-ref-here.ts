@@ -1,13 +1,15 @@
-import { link, readFile, rename, rm, stat } from 'node:fs/promises'
-import { join } from 'node:path'
-import { absentAs } from '../../base/absence.ts'
+import { link, mkdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { absentAs, isAbsence } from '../../base/absence.ts'
+import { hasPackedBelow } from './packed-lookup.ts'
+import { zeroId } from './ref-name.ts'
 import { readRefs } from './refs.ts'
 
 /**
- * Moves a ref that exists as git does, without a git process: under its lock file, which becomes the ref. `draft` is a file
- * on the same file system with the new content, already synced, and stays there. Returns false, with nothing changed, where
- * git has to decide: the lock is taken, or the ref has another value, is symbolic, has a reflog, or is packed and has a
- * folder in place of its file; also on a file system without hard links.
+ * Creates or moves a ref as git does, without a git process: under its lock file, which becomes the ref. `draft` is a file
+ * on the same file system with the new content, already synced, and stays there. Returns false, with no ref changed, where
+ * git has to decide: the lock is taken, or the ref has another value, is symbolic, has a reflog, or has a folder in place
+ * of its file; a new ref is within another one, or another one within it; also on a file system without hard links.
  */
 export async function moveRefHere(
   directory: string,
@@ -15,19 +17,43 @@ export async function moveRefHere(
 ): Promise<boolean> {
   const path = join(directory, ref)
   const lock = `${path}.lock`
-  const isLocked = await link(draft, lock).then(
-    () => true,
-    () => false,
-  )
-  if (!isLocked) return false
+  if (!(await takeLock(draft, lock))) return false
   let isMoved = false
   try {
     if ((await readValue(directory, ref)) !== from || (await hasLog(directory, ref))) return false
+    if (from === zeroId && (await isInTheWay(directory, ref))) return false
     isMoved = await rename(lock, path).then(() => true, absentAs(false))
     return isMoved
   } finally {
     if (!isMoved) await rm(lock, { force: true })
   }
+}
+
+async function takeLock(draft: string, lock: string): Promise<boolean> {
+  const take = () =>
+    link(draft, lock).then(
+      () => true,
+      (error) => (isAbsence(error) ? undefined : false),
+    )
+  const isTaken = await take()
+  if (isTaken !== undefined) return isTaken
+  // Where the first part of a name is a ref, it has no folder.
+  await mkdir(dirname(lock), { recursive: true }).catch(() => {})
+  return (await take()) === true
+}
+
+/**
+ * Whether a packed ref and one of this name cannot exist at the same time: `a` and `a/b`. A loose one is in the way of the
+ * lock, or of its renaming.
+ */
+async function isInTheWay(directory: string, ref: string): Promise<boolean> {
+  const parts = ref.split('/')
+  // None has fewer than three parts.
+  const outer = parts.slice(3).map((_, index) => parts.slice(0, index + 3).join('/'))
+  const values = await readRefs(directory, outer)
+  if (outer.some((name) => values.get(name) !== zeroId)) return true
+  const below = hasPackedBelow(join(directory, 'packed-refs'), `${ref}/`)
+  return (await below.catch(absentAs(false))) !== false
 }
 
 /** The content of the ref's file, or its packed value; no other git can change either under the lock. */

@@ -16,21 +16,39 @@ export async function lookUpPacked(
   names: Iterable<string>,
 ): Promise<Map<string, string> | undefined> {
   await using file = await open(path)
-  const { size } = await file.stat()
-  const head = await readAt(file, 0, blockBytes)
-  const start = head.indexOf(newline) + 1
-  const header = head.toString('latin1', 0, start)
-  if (!header.startsWith('# pack-refs with: ') || !/ sorted\b/.test(header)) return undefined
+  const whole = await sortedRange(file)
+  if (!whole) return undefined
   const found = new Map<string, string>()
   for (const name of names) {
-    const value = await lookUp(file, { start, end: size }, Buffer.from(name))
+    const value = await lookUp(file, whole, Buffer.from(name))
     if (value !== undefined) found.set(name, value)
   }
   return found
 }
 
+/** Whether a packed-refs file has refs whose names begin with a prefix; undefined for a file that is not sorted. */
+export async function hasPackedBelow(path: string, prefix: string): Promise<boolean | undefined> {
+  await using file = await open(path)
+  const whole = await sortedRange(file)
+  if (!whole) return undefined
+  const { start, end } = await narrowed(file, whole, Buffer.from(prefix))
+  // The first of them may begin where the range ends.
+  const lines = await readAt(file, start, Math.min(end + blockBytes, whole.end) - start)
+  return lines.includes(` ${prefix}`)
+}
+
 /** A range of bytes that starts at a line. */
 type Range = { start: number; end: number }
+
+/** The lines of refs in a packed-refs file; undefined when they are not sorted. */
+async function sortedRange(file: FileHandle): Promise<Range | undefined> {
+  const { size } = await file.stat()
+  const head = await readAt(file, 0, blockBytes)
+  const start = head.indexOf(newline) + 1
+  const header = head.toString('latin1', 0, start)
+  const isSorted = header.startsWith('# pack-refs with: ') && / sorted\b/.test(header)
+  return isSorted ? { start, end: size } : undefined
+}
 
 async function lookUp(file: FileHandle, range: Range, name: Buffer): Promise<string | undefined> {
   const { start, end } = await narrowed(file, range, name)

@@ -147,6 +147,17 @@ function toPackedRefs(plain: RefLines, tags: readonly Tag[]) {
     return low
   }
 
+  /** Returns the index of the ref whose line has a position. */
+  function refAt(position: number): number {
+    let [low, high] = [0, count]
+    while (low + 1 < high) {
+      const middle = (low + high) >>> 1
+      if ((starts[middle] ?? 0) <= position) low = middle
+      else high = middle
+    }
+    return low
+  }
+
   return {
     count,
 
@@ -167,6 +178,14 @@ function toPackedRefs(plain: RefLines, tags: readonly Tag[]) {
       const start = (starts[found] ?? 0) + lengthDigits
       const id = bytes.toString('latin1', start, start + idLength)
       return { at: found, id, peeled: peeledOf.get(found)?.toString('latin1') ?? '' }
+    },
+
+    /** The indexes of the refs that point to an object. */
+    *pointingTo(id: string): Generator<number, void, undefined> {
+      // Only after a ref's id there is a space: a name has none.
+      const wanted = Buffer.from(`${id} `, 'latin1')
+      for (let at = bytes.indexOf(wanted); at !== -1; at = bytes.indexOf(wanted, at + 1))
+        yield refAt(at)
     },
 
     /** Formats all refs. Without annotated tags, all styles are the same. */

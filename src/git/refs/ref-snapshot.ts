@@ -9,6 +9,8 @@ export type RefSnapshot = {
   unpeeled: () => string[]
   /** Formats refs as pkt-lines, sorted by name, in few chunks. */
   lines: (wanted: Wanted) => Promise<Buffer[]>
+  /** Whether a ref points to an object. */
+  hasValue: (id: string) => boolean
   /** Approximate memory besides the packed refs, in bytes. */
   size: () => number
 }
@@ -119,6 +121,13 @@ export function createRefSnapshot(tree: LooseTree, packed: PackedRefs): RefSnaps
       const toLines = (ref: LooseRef) =>
         linesOf(ref.name, symrefs ? ref : { ...ref, target: undefined }, style, peeled)
       return joined(disjoint(prefixes).flatMap((prefix) => [...merged(prefix, lines, toLines)]))
+    },
+
+    hasValue(id) {
+      if (head.id === id || loose.some((ref) => ref.id === id)) return true
+      // A loose ref replaces the packed one.
+      const replaced = new Set(loose.filter(({ isPacked }) => isPacked).map(({ at }) => at))
+      return packed.pointingTo(id).some((at) => !replaced.has(at))
     },
 
     size: () => 2000 + 500 * loose.length,

@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ignoreAbsence } from '../../../base/absence.ts'
+import { zeroId } from '../../../git/refs/ref-name.ts'
 import type { AheadPush } from './read-ahead.ts'
 
 // About 4000 refs. Git reads fewer just as fast.
@@ -20,7 +21,8 @@ export async function connectivityShortcut(
   { read }: AheadPush,
 ): Promise<Record<string, string> | undefined> {
   if (read?.buildsOn !== 'yes' && read?.buildsOn !== 'apart') return undefined
-  const { ref } = read.update
+  const { ref, before } = read.update
+  if (before === zeroId) return undefined
   // Refs outside of these stay hidden, even from a push that names them.
   if (!/^refs\/(heads|tags)\//.test(ref)) return undefined
   const packed = await stat(join(directory, 'packed-refs')).catch(ignoreAbsence)

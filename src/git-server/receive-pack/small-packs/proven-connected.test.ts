@@ -11,10 +11,19 @@ import {
 } from '../../../../test/support/git.ts'
 import { type ObjectReader, ObjectTooLargeError } from '../../../git/objects/object-reader.ts'
 import { type PackedObject, readSmallPack } from '../../../git/objects/small-pack.ts'
+import { zeroId } from '../../../git/refs/ref-name.ts'
 import { proveConnected } from './proven-connected.ts'
 
-const isProvenConnected = async (...given: Parameters<typeof proveConnected>) =>
-  (await proveConnected(...given)) !== undefined
+type Pushed = { objects: PackedObject[]; before: string; after: string }
+
+/** Whether a push onto a branch is proven. */
+const isProvenConnected = async (
+  { objects, ...update }: Pushed,
+  reader: Pick<ObjectReader, 'read'>,
+) => {
+  const isReached = async (id: string) => id === update.before
+  return (await proveConnected({ objects, update, reader, isReached })) !== undefined
+}
 
 /** Reads from the repository of a project; counts what is read. */
 function readerOf(project: Project) {
@@ -36,7 +45,7 @@ async function objectsOf(project: Project, before: string, after: string): Promi
   await using folder = await temporaryFolder()
   await mkdir(join(folder.path, 'pack'))
   const packing = spawnGit(project.path, ['pack-objects', '--revs', '--thin', '--stdout', '-q'])
-  packing.stdin.end(`${after}\n^${before}\n`)
+  packing.stdin.end(`${after}\n${before && `^${before}\n`}`)
   const target = join(folder.path, 'pack', 'pack-1.pack')
   const indexing = spawnGit(project.path, ['index-pack', '--stdin', '--fix-thin', target])
   packing.stdout.pipe(indexing.stdin)
@@ -67,7 +76,7 @@ test('commits that change, add and remove files, and rename them within a folder
   const after = await project.git('rev-parse', 'HEAD')
   const objects = await objectsOf(project, before, after)
   const { reader, read } = readerOf(project)
-  assert.equal(await isProvenConnected(objects, { ref: '', before, after }, reader), true)
+  assert.equal(await isProvenConnected({ objects, before, after }, reader), true)
   assert.ok(read.length <= 5, read.join(' '))
 })
 
@@ -84,7 +93,7 @@ test('without any one of its new objects, a push is not proven', async () => {
   for (const id of needed) {
     const rest = objects.filter((object) => object.id !== id)
     assert.equal(rest.length, objects.length - 1)
-    const found = await isProvenConnected(rest, { ref: '', before, after }, reader)
+    const found = await isProvenConnected({ objects: rest, before, after }, reader)
     assert.equal(found, false, id)
   }
   // An object of another type does not replace one.
@@ -92,7 +101,7 @@ test('without any one of its new objects, a push is not proven', async () => {
     const others = objects.map((object) =>
       object.id === id ? { ...object, type: 'tag' as const } : object,
     )
-    const found = await isProvenConnected(others, { ref: '', before, after }, reader)
+    const found = await isProvenConnected({ objects: others, before, after }, reader)
     assert.equal(found, false, id)
   }
 })
@@ -106,7 +115,7 @@ test('a push is not proven when the old tree is too large to be read, or missing
   const rest = objects.filter(({ id }) => id !== root)
   const { reader } = readerOf(project)
   const proven = (read: ObjectReader['read']) =>
-    isProvenConnected(rest, { ref: '', before, after }, { read })
+    isProvenConnected({ objects: rest, before, after }, { read })
   assert.equal(await proven(reader.read), true)
   const failing: ObjectReader['read'] = async (id, maxBytes) => {
     if (id === root) throw new ObjectTooLargeError('too large')
@@ -124,7 +133,7 @@ test('a file from another folder is left to git', async () => {
   const after = await project.git('rev-parse', 'HEAD')
   const objects = await objectsOf(project, before, after)
   const { reader } = readerOf(project)
-  assert.equal(await isProvenConnected(objects, { ref: '', before, after }, reader), false)
+  assert.equal(await isProvenConnected({ objects, before, after }, reader), false)
 })
 
 test('the commit of a submodule does not stand for a file', async () => {
@@ -142,7 +151,7 @@ test('the commit of a submodule does not stand for a file', async () => {
       { id: after, type: 'commit', content: head },
       { id: tree, type: 'tree', content: entry },
     ]
-    return isProvenConnected(objects, { ref: '', before, after }, reader)
+    return isProvenConnected({ objects, before, after }, reader)
   }
   assert.equal(await proven('160000'), true)
   assert.equal(await proven('100644'), false)
@@ -157,7 +166,7 @@ test('a commit whose ids have capital letters is left to git', async () => {
     const after = 'b'.repeat(40)
     const content = Buffer.from(`tree ${tree}\nparent ${before}\nparent ${parent}\nauthor Ada`)
     const objects: PackedObject[] = [{ id: after, type: 'commit', content }]
-    return isProvenConnected(objects, { ref: '', before, after }, reader)
+    return isProvenConnected({ objects, before, after }, reader)
   }
   assert.equal(await proven(before), true)
   assert.equal(await proven('A'.repeat(40)), false)
@@ -183,10 +192,58 @@ test('commits that would have a large old tree parsed again and again are left t
       { id: idOf(id), type: 'commit', content: commitOf(id + 1, id === 2 ? 0 : id - 2) },
       { id: idOf(id + 1), type: 'tree', content: treeOf(1) },
     ])
-    const update = { ref: '', before: idOf(0), after: idOf(count * 2) }
-    return isProvenConnected(objects, update, { read: async (id) => base.get(id) })
+    const pushed = { objects, before: idOf(0), after: idOf(count * 2) }
+    return isProvenConnected(pushed, { read: async (id) => base.get(id) })
   }
   assert.equal(await proven(50, 100), true)
   assert.equal(await proven(1, 10_000), true)
   assert.equal(await proven(50, 10_000), false)
+})
+
+test('a new branch is proven by the one commit that it builds on, which refs must reach', async () => {
+  await using project = await createProject()
+  const base = await createTree(project)
+  await project.commit('src/deep/c.txt', 'changed\n')
+  const after = await project.commit('new/e.txt', 'new\n')
+  const objects = await objectsOf(project, base, after)
+  const { reader } = readerOf(project)
+  const update = { before: zeroId, after }
+  const isReached = async (id: string) => id === base
+  const proof = await proveConnected({ objects, update, reader, isReached })
+  assert.equal(proof?.base, base)
+  assert.ok(proof.reached.has(await project.git('rev-parse', `${base}:src`)))
+  const unreached = { objects, update, reader, isReached: async () => false }
+  assert.equal(await proveConnected(unreached), undefined)
+  // Another base is one too many.
+  const [, parent = ''] = (await project.git('rev-list', base)).split('\n')
+  const merge = await project.git(
+    'commit-tree',
+    '-p',
+    after,
+    '-p',
+    parent,
+    '-m',
+    'x',
+    `${after}^{tree}`,
+  )
+  const two = await objectsOf(project, base, merge)
+  const both = { objects: two, update: { before: zeroId, after: merge }, reader }
+  assert.equal(await proveConnected({ ...both, isReached: async () => true }), undefined)
+})
+
+test('a first push and a tag are proven; without an object they are not', async () => {
+  await using project = await createProject()
+  await project.commit('src.txt', 'text\n')
+  await project.git('tag', '-a', 'v1', '-m', 'First')
+  const tag = await project.git('rev-parse', 'v1')
+  const objects = await objectsOf(project, '', tag)
+  const { reader, read } = readerOf(project)
+  const isReached = async () => false
+  const update = { before: zeroId, after: tag }
+  const proven = (given: PackedObject[]) =>
+    proveConnected({ objects: given, update, reader, isReached })
+  assert.deepEqual(await proven(objects), { base: undefined, reached: new Set() })
+  for (const { id } of objects)
+    assert.equal(await proven(objects.filter((object) => object.id !== id)), undefined, id)
+  assert.deepEqual(read, [])
 })

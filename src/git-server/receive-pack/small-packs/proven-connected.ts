@@ -1,3 +1,4 @@
+import { headOfCommit } from '../../../git/objects/commit-head.ts'
 import { type ObjectReader, parseTree, type TreeEntry } from '../../../git/objects/object-reader.ts'
 import type { PackedObject } from '../../../git/objects/small-pack.ts'
 import type { RefUpdate } from '../../../git/refs/refs.ts'
@@ -10,18 +11,36 @@ const maxReads = 20
 // Parsing blocks the event loop. A tree counts each time that it is parsed.
 const treesMaxBytes = 2 * 1024 * 1024
 
+/** How a small pack is complete. */
+export type Proof = {
+  /** The commit that its commits build on; undefined when they are a whole history. */
+  base: string | undefined
+  /** The ids of objects that the base certainly reaches, as far as they were seen. */
+  reached: ReadonlySet<string>
+}
+
+type Proving = {
+  objects: readonly PackedObject[]
+  /** The ref's old and new value; the new one is a commit or a tag in the pack. */
+  update: Pick<RefUpdate, 'before' | 'after'>
+  reader: Pick<ObjectReader, 'read'>
+  /** Whether refs certainly reach a commit that is not in the pack. */
+  isReached: (id: string) => Promise<boolean>
+}
+
 /**
- * Proves that a small pack, which builds on `before`, has everything that its commits lead to and that `before` does not:
- * each entry of a new tree is in the pack, or in the tree at the same path of `before`. This is stricter than git's check,
- * which also accepts files that were moved from another folder, and needs another process. Returns the ids of objects that
- * `before` certainly reaches, as far as they were seen; undefined when it is not proven.
+ * Proves that a small pack has everything that `after` leads to and that its base does not, a single commit that refs reach:
+ * each entry of a new tree is in the pack, or in the tree at the same path of the base. This is stricter than git's check,
+ * which also accepts files that were moved from another folder and several bases, and needs another process. Undefined when
+ * it is not proven.
  */
-export async function proveConnected(
-  objects: readonly PackedObject[],
-  { before, after }: RefUpdate,
-  reader: Pick<ObjectReader, 'read'>,
-): Promise<ReadonlySet<string> | undefined> {
-  const reached = new Set([before])
+export async function proveConnected({
+  objects,
+  update,
+  reader,
+  isReached,
+}: Proving): Promise<Proof | undefined> {
+  const reached = new Set<string>()
   const packed = new Map(objects.map((object) => [object.id, object]))
   const old = new Map<string, Awaited<ReturnType<ObjectReader['read']>>>()
   const checked = new Set<string>()
@@ -62,20 +81,46 @@ export async function proveConnected(
     return true
   }
 
-  const base = await read(before, 'commit')
-  if (!base) return undefined
-  const baseTree = headOf(base).tree
+  const history = historyIn(packed, update)
+  if (!history || history.outside.size > 1) return undefined
+  const [base] = history.outside
+  let baseTree: string | undefined
+  if (base !== undefined) {
+    const commit = (await isReached(base)) ? await read(base, 'commit') : undefined
+    if (!commit) return undefined
+    baseTree = headOfCommit(commit).tree
+    reached.add(base)
+  }
+  for (const tree of history.trees) if (!(await isComplete(tree, baseTree))) return undefined
+  return { base, reached }
+}
+
+/** The trees of the commits in a pack that a commit or tag leads to, and the commits outside of the pack that they build on. */
+function historyIn(
+  packed: ReadonlyMap<string, PackedObject>,
+  { before, after }: Proving['update'],
+): { trees: string[]; outside: Set<string> } | undefined {
+  const trees: string[] = []
+  const outside = new Set<string>()
+  const seen = new Set<string>()
   const waiting = [after]
   for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {
-    if (id === before || checked.has(id)) continue
-    checked.add(id)
-    const commit = packed.get(id)
-    if (commit?.type !== 'commit') return undefined
-    const { tree, parents } = headOf(commit.content)
-    if (!(await isComplete(tree, baseTree))) return undefined
-    waiting.push(...parents)
+    if (seen.has(id)) continue
+    seen.add(id)
+    // With it, git may have completed the pack.
+    const object = id === before ? undefined : packed.get(id)
+    if (object?.type === 'commit') {
+      const { tree, parents } = headOfCommit(object.content)
+      trees.push(tree)
+      waiting.push(...parents)
+    } else if (object?.type === 'tag') {
+      const target = targetOf(object.content)
+      if (target === undefined) return undefined
+      waiting.push(target)
+    } else if (object || id === after) return undefined
+    else outside.add(id)
   }
-  return reached
+  return { trees, outside }
 }
 
 function isFolder({ mode }: TreeEntry): boolean {
@@ -86,9 +131,7 @@ function keyOf(entry: TreeEntry): string {
   return `${isFolder(entry)} ${entry.id}`
 }
 
-// Git also reads ids in capitals. Such a commit has no tree here, so that it is left to git.
-function headOf(commit: Buffer): { tree: string; parents: string[] } {
-  const [, tree = '', lines = ''] =
-    /^tree ([0-9a-f]{40})\n((?:parent [0-9a-f]{40}\n)*)author/.exec(commit.toString('latin1')) ?? []
-  return { tree, parents: [...lines.matchAll(/[0-9a-f]{40}/g)].map(([id]) => id) }
+/** What a tag points to, if that is a commit or another tag. */
+function targetOf(tag: Buffer): string | undefined {
+  return /^object ([0-9a-f]{40})\ntype (?:commit|tag)\n/.exec(tag.toString('latin1'))?.[1]
 }

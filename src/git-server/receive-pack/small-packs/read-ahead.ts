@@ -4,12 +4,14 @@ import { zeroId } from '../../../git/refs/ref-name.ts'
 import { branchPrefix, type RefUpdate } from '../../../git/refs/refs.ts'
 import { type BuildsOn, createPackInspector } from './pushed-pack.ts'
 
+/** The only update of a push that deletes nothing, and what its pack shows about it; unless `unknown`, the pack is whole. */
+export type ReadPush = { update: RefUpdate; buildsOn: BuildsOn; pack: Buffer }
+
 /** A push whose pack may have been read before git gets it. */
 export type AheadPush = {
   /** The whole body, not yet consumed. */
   whole: Body
-  /** The only update, when it moves a ref and its pack was read to its end; what the pack shows about it. */
-  read: { update: RefUpdate; buildsOn: BuildsOn; pack: Buffer } | undefined
+  read: ReadPush | undefined
   /** Whether it is known to be a single fast-forward of a branch. Otherwise a git process finds that out later. */
   isFastForward: boolean
 }
@@ -26,7 +28,7 @@ export async function readAhead({
   whole,
 }: Pick<PushRequest, 'updates' | 'commandBytes' | 'whole'>): Promise<AheadPush> {
   const [update, ...others] = updates
-  if (!update || others.length > 0 || update.before === zeroId || update.after === zeroId)
+  if (!update || others.length > 0 || update.after === zeroId)
     return { whole, read: undefined, isFastForward: false }
   const inspector = createPackInspector(update, commandBytes)
   const chunks: Buffer[] = []

@@ -5,8 +5,13 @@ import { packHeader } from '../../../git/objects/pack-header.ts'
 import type { PackedObject } from '../../../git/objects/small-pack.ts'
 import { toRecentPack } from './to-recent-pack.ts'
 
-const update = { before: 'a', after: 'b' }
+const ends = { base: 'a', after: 'b' }
 const object = (id: string): PackedObject => ({ id, type: 'blob', content: Buffer.from(id) })
+
+/** The pack of a push that builds on `a`. */
+function toRecent(pack: Buffer, objects: PackedObject[], reached: string[]) {
+  return toRecentPack('b', pack, { objects, proof: { base: 'a', reached: new Set(reached) } })
+}
 
 function packOf(count: number, entries = 'entries'): Buffer {
   const content = Buffer.concat([packHeader(count), Buffer.from(entries)])
@@ -15,18 +20,26 @@ function packOf(count: number, entries = 'entries'): Buffer {
 
 test('the pack of a push is kept without the bases that git has added', () => {
   const objects = ['1', '2', 'base'].map(object)
-  const found = toRecentPack(update, packOf(2), objects, new Set(['base', 'other']))
-  assert.deepEqual(found, { ...update, entries: Buffer.from('entries'), ids: new Set(['1', '2']) })
+  const found = toRecent(packOf(2), objects, ['base', 'other'])
+  assert.deepEqual(found, { ...ends, entries: Buffer.from('entries'), ids: new Set(['1', '2']) })
 })
 
 test('a base that another client may not have keeps it from being sent', () => {
   const objects = ['1', '2', 'base'].map(object)
-  assert.equal(toRecentPack(update, packOf(2), objects, new Set(['other'])), undefined)
+  assert.equal(toRecent(packOf(2), objects, ['other']), undefined)
 })
 
 test('what follows a pack, or a pack that has an object twice, is not sent', () => {
   const objects = ['1', '2'].map(object)
   const pack = Buffer.concat([packOf(2), Buffer.from('more')])
-  assert.equal(toRecentPack(update, pack, objects, new Set()), undefined)
-  assert.equal(toRecentPack(update, packOf(2), ['1', '1'].map(object), new Set()), undefined)
+  assert.equal(toRecent(pack, objects, []), undefined)
+  assert.equal(toRecent(packOf(2), ['1', '1'].map(object), []), undefined)
+})
+
+test('a push that is not proven, or builds on nothing, is not sent', () => {
+  const objects = ['1', '2'].map(object)
+  const whole = { base: undefined, reached: new Set<string>() }
+  assert.equal(toRecentPack('b', packOf(2), { objects, proof: undefined }), undefined)
+  assert.equal(toRecentPack('b', packOf(2), { objects, proof: whole }), undefined)
+  assert.ok(toRecent(packOf(2), objects, []))
 })

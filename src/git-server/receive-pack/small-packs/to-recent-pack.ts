@@ -1,20 +1,21 @@
 import { createHash } from 'node:crypto'
 import { packChecksumBytes, packHeaderBytes } from '../../../git/objects/pack-header.ts'
 import type { PackedObject } from '../../../git/objects/small-pack.ts'
-import type { RefUpdate } from '../../../git/refs/refs.ts'
 import type { RecentPack } from '../../requests/recent-packs.ts'
+import type { Proof } from './proven-connected.ts'
 
 /**
- * The pack of a push, for clients that have the old value of its branch. `objects` are those of the pack that git has
- * completed: the bases of deltas that were not pushed come last. Undefined when such a base may not be in what the old value
- * reaches, or more than the pack was read.
+ * The pack of a push, for clients that have the commit that it builds on. `objects` are those of the pack that git has
+ * completed: the bases of deltas that were not pushed come last. Undefined when such a base may not be in what that commit
+ * reaches, when there is no proof, or when more than the pack was read.
  */
 export function toRecentPack(
-  { before, after }: Pick<RefUpdate, 'before' | 'after'>,
+  after: string,
   pack: Buffer,
-  objects: readonly PackedObject[],
-  reached: ReadonlySet<string>,
+  { objects, proof }: { objects: readonly PackedObject[] | undefined; proof: Proof | undefined },
 ): RecentPack | undefined {
+  if (!objects || proof?.base === undefined) return undefined
+  const { base, reached } = proof
   const content = pack.subarray(0, -packChecksumBytes)
   const isWhole = createHash('sha1')
     .update(content)
@@ -26,5 +27,5 @@ export function toRecentPack(
   const ids = new Set(objects.slice(0, count).map(({ id }) => id))
   if (ids.size !== count) return undefined
   // A copy: the pack is a part of the buffer of a request.
-  return { before, after, entries: Buffer.from(content.subarray(packHeaderBytes)), ids }
+  return { base, after, entries: Buffer.from(content.subarray(packHeaderBytes)), ids }
 }
