@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { pushBody } from '../test/support/raw-git.ts'
+import { usualPushBody } from '../test/support/raw-git.ts'
 import { evenSizes, makeBulk, makeProject } from './fixtures.ts'
 import { publish } from './git-commands.ts'
 import { startWatcher } from './load-watcher.ts'
@@ -53,7 +53,7 @@ export async function measureLoad(
   await publish(workspace, svc.host, bulk)
   await publish(workspace, peer.durable, bulk)
   await publish(workspace, svc.host, small)
-  const pusher = createPusher(svc.target(small.name), await pushBody(small.path, pushedName))
+  const pusher = createPusher(svc.target(small.name), await usualPushBody(small.path, pushedName))
   const tip = (await workspace.git(['-C', bulk.path, 'rev-parse', bulk.ref])).output
   await using client = startWireClient()
   // On the wire: clients of git would take more CPU time than the server, and here on its cores.

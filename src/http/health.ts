@@ -17,9 +17,12 @@ const freshMs = 500
 const probeTimeoutMs = 2000
 const retryAfterSeconds = 5
 
-/** Checks all parts, in bounded time. Throws the problem of the first unavailable one; the detail names all. */
-export function createHealthCheck(parts: Part[]) {
-  const checked = parts.map((part) => ({ ...part, isAvailable: createProbe(part.probe) }))
+/**
+ * Checks all parts, in bounded time. Throws the problem of the first unavailable one; the detail names all. `now` is in ms,
+ * from any moment.
+ */
+export function createHealthCheck(parts: Part[], now: () => number = () => performance.now()) {
+  const checked = parts.map((part) => ({ ...part, isAvailable: createProbe(part.probe, now) }))
 
   return async function requireParts(): Promise<void> {
     const found = await Promise.all(
@@ -33,24 +36,28 @@ export function createHealthCheck(parts: Part[]) {
   }
 }
 
-/** Shares concurrent probes of a part, and caches a success for a moment. */
-function createProbe(probe: () => Promise<unknown>): () => Promise<boolean> {
+/**
+ * Shares concurrent probes of a part, and caches a success for a moment. The next probe starts before that is over, so that
+ * frequent requests do not wait for one.
+ */
+function createProbe(probe: () => Promise<unknown>, now: () => number): () => Promise<boolean> {
   const share = createSingleFlight<boolean>()
   let startedAt = 0
   let succeededAt = Number.NEGATIVE_INFINITY
 
   async function run(): Promise<boolean> {
-    startedAt = performance.now()
+    startedAt = now()
     await probe()
-    succeededAt = performance.now()
+    succeededAt = now()
     return true
   }
 
   return async () => {
-    const now = performance.now()
-    if (now - succeededAt < freshMs) return true
-    const result = share('probe', run)
-    const left = Math.max(0, startedAt + probeTimeoutMs - now)
+    const age = now() - succeededAt
+    if (age < freshMs / 2) return true
+    const result = share('probe', run).catch(() => false)
+    if (age < freshMs) return true
+    const left = Math.max(0, startedAt + probeTimeoutMs - now())
     return within(left, result).catch(() => false)
   }
 }
