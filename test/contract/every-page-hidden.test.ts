@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { after, before, test } from 'node:test'
+import { isDeepStrictEqual } from 'node:util'
 import type { JsonRoute } from '../../src/http/route.ts'
 import { logIn } from '../support/page-client.ts'
 import {
@@ -79,16 +80,19 @@ async function cookiesOf(kind: 'stranger' | 'limited token of the owner') {
 type Cookies = Awaited<ReturnType<typeof cookiesOf>>
 
 const pagesOfToken = 4
+const maxAttempts = 5
 const pagesOfRepositories = shown.filter(({ path }) => path.startsWith('/r/'))
 const formsOfRepositories = actions.filter(({ path }) => path.startsWith('/r/'))
 const kinds = ['stranger', 'limited token of the owner'] as const
 
-/** The whole answer, and what was done for it, without the name that was asked for and the hash of a text with it. */
+/** The whole answer, and what was done for it, without the name that was asked for, the hash of a text with it, and ages. */
 async function answerTo(path: string, name: string, init: RequestInit) {
   const response = await fetch(site.url + path, { ...init, redirect: 'manual' })
   const { status, headers } = response
   const text = await response.text()
-  const [without, done] = [(value: string) => value.replaceAll(name, 'NAME'), last]
+  const ages = /(?<=<time [^>]*>)[^<]+/g
+  const without = (value: string) => value.replaceAll(name, 'NAME').replace(ages, 'AGE')
+  const done = last
   return {
     status,
     headers: [...headers]
@@ -101,27 +105,45 @@ async function answerTo(path: string, name: string, init: RequestInit) {
   }
 }
 
-/** Fails unless all names get the same answer by the same work, the first and the second time. */
+/**
+ * Fails unless all names get the same answer by the same work, the first time and later. While another request writes,
+ * more is read, and read again: how often counts only later, and in one of some attempts.
+ */
 async function assertAlike(
   cookies: Cookies,
   template: string,
   pathOf: (name: string) => string,
   init: (name: string) => RequestInit = () => ({}),
 ) {
-  for (const time of ['first', 'second']) {
+  const answersOf = async () => {
     const answers = []
     for (const name of names) {
       const cookie = cookies[name]
       const headers = { cookie, 'sec-fetch-site': 'same-origin' }
       answers.push(await answerTo(pathOf(name), name, { ...init(name), headers }))
     }
-    const [hidden, ...others] = answers
-    for (const other of others) assert.deepEqual(hidden, other, `${template}, ${time} time`)
-    assert.notEqual(hidden?.statements.length, 0, template)
-    if (!template.startsWith('/r/')) continue
-    assert.equal(hidden?.status, 404, template)
-    assert.deepEqual(hidden.handled, [], template)
+    return answers
   }
+  const first = await answersOf()
+  assertEqual(
+    first.map((answer) => ({ ...answer, statements: [...new Set(answer.statements)] })),
+    template,
+  )
+  for (let attempt = 1; ; attempt++) {
+    const answers = await answersOf()
+    const isAlike = answers.every((answer) => isDeepStrictEqual(answer, answers[0]))
+    if (!isAlike && attempt < maxAttempts) continue
+    return assertEqual(answers, template)
+  }
+}
+
+function assertEqual(answers: Awaited<ReturnType<typeof answerTo>>[], template: string): void {
+  const [hidden, ...others] = answers
+  for (const other of others) assert.deepEqual(hidden, other, template)
+  assert.notEqual(hidden?.statements.length, 0, template)
+  if (!template.startsWith('/r/')) return
+  assert.equal(hidden?.status, 404, template)
+  assert.deepEqual(hidden.handled, [], template)
 }
 
 for (const kind of kinds) {
