@@ -121,7 +121,8 @@ async function startClone(site: SshSite) {
 /** Begins a push of which the end is missing. */
 async function startPush(site: SshSite) {
   await using project = await createLargeProject(1000)
-  const body = await pushBody(project.path, 'topic')
+  // Git starts before a push of several refs has arrived.
+  const body = await pushBody(project.path, 'topic', 'other')
   const client = await site.connect()
   const channel = await client.openSession()
   client.send(execRequest(channel, "git-receive-pack '/site.git'"))

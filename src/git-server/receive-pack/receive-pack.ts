@@ -71,7 +71,7 @@ export function createReceivePack(dependencies: Dependencies): ReceivePack {
     permit: PausablePermit,
   ): Promise<RequestOutcome> {
     const { repository, principal, response } = watched
-    const ahead = await readAhead(pushRequest)
+    const ahead = await readAhead(pushRequest, watched)
     const { isFastForward } = ahead
     const options = readPushOptions(pushRequest.options)
     const { allowedLeaks } = options

@@ -115,8 +115,8 @@ export function createSmallPushes(dependencies: Dependencies) {
 
   return async (given: SmallPush): Promise<RequestOutcome | undefined> => {
     const { watched, request, push, ahead, hold } = given
-    const { read, whole } = ahead
-    const { repository, response, sendsAllFirst, signal } = watched
+    const { read } = ahead
+    const { repository, response, signal } = watched
     const { path: directory } = repository
     if (!read || !isServed(read) || !isUsual(request)) return undefined
     const { update, pack } = read
@@ -137,7 +137,6 @@ export function createSmallPushes(dependencies: Dependencies) {
     } else push.isFastForward = update.before !== zeroId
 
     signal.throwIfAborted()
-    if (sendsAllFirst) for await (const _ of whole);
     const { ref, before, after } = update
     const lines: string[] = []
     let isAuthorized = false
@@ -193,14 +192,17 @@ async function readTaken(
   return { objects, proof: objects && (await proveConnected({ ...proving, objects })) }
 }
 
-/** Whether a pack certainly has the new value of a ref, of a type that the ref may have. */
+/**
+ * Whether a pack certainly has the new value of a ref, of a type that the ref may have. That of a whole history, or of
+ * commits on top of the old value, has it as a commit.
+ */
 function leadsTo({ objects }: TakenPack, { update, buildsOn }: ReadPush): boolean {
   if (buildsOn !== 'no') return true
   const type = objects?.find(({ id }) => id === update.after)?.type
   return type === 'commit' || (type === 'tag' && !update.ref.startsWith(branchPrefix))
 }
 
-/** Whether a push changes a branch, or creates a tag, and its pack was read to its end. */
+/** Whether a push creates or moves a branch, or creates a tag, and its pack was read to its end. */
 function isServed({ update, buildsOn }: ReadPush): boolean {
   const { ref, before } = update
   const isNewTag = ref.startsWith(tagPrefix) && before === zeroId

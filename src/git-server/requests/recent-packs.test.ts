@@ -36,3 +36,11 @@ test('a circle of pushes ends', () => {
   packs.add('site', packFrom('a', 'b', '2'))
   assert.equal(packs.find('site', 'b', new Set('x')), undefined)
 })
+
+test('of two packs for one value, the first is kept', () => {
+  const packs = createRecentPacks()
+  packs.add('site', packFrom('a', 'b', '1'))
+  packs.add('site', packFrom('x', 'b', '1', '2'))
+  assert.equal(packs.find('site', 'b', new Set('a'))?.common, 'a')
+  assert.equal(packs.find('site', 'b', new Set('x')), undefined)
+})

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 
-/** What a push of a few commits to a branch brought. */
+/** What a small push brought. */
 export type RecentPack = {
   /** The commit that they build on. A client that has all it reaches needs just this pack for the new value. */
   base: string
@@ -13,6 +13,7 @@ export type RecentPack = {
 
 /** The packs of recent small pushes, in memory. */
 export type RecentPacks = {
+  /** Adds a pack, unless there is one for the same value already. */
   add: (repositoryId: string, pack: RecentPack) => void
   /**
    * The packs that lead from one of the commits that a client has to the wanted one, the oldest first, with that commit.
@@ -42,7 +43,10 @@ export function createRecentPacks(): RecentPacks {
   const keyOf = (repositoryId: string, after: string) => `${repositoryId} ${after}`
 
   return {
-    add: (repositoryId, pack) => void packs.set(keyOf(repositoryId, pack.after), pack),
+    add(repositoryId, pack) {
+      const key = keyOf(repositoryId, pack.after)
+      if (!packs.has(key)) packs.set(key, pack)
+    },
 
     find(repositoryId, wanted, haves) {
       const found: RecentPack[] = []

@@ -43,8 +43,8 @@ async function takeLock(draft: string, lock: string): Promise<boolean> {
 }
 
 /**
- * Whether a packed ref and one of this name cannot exist at the same time: `a` and `a/b`. A loose one is in the way of the
- * lock, or of its renaming.
+ * Whether there is a packed ref beside which one of this name cannot exist: `a` or `a/b/c` for `a/b`. A loose one needs no
+ * look: `a` is a file, so that the lock `a/b.lock` has no folder, and for `a/b/c` there is a folder where the ref would be.
  */
 async function isInTheWay(directory: string, ref: string): Promise<boolean> {
   const parts = ref.split('/')
@@ -52,8 +52,11 @@ async function isInTheWay(directory: string, ref: string): Promise<boolean> {
   const outer = parts.slice(3).map((_, index) => parts.slice(0, index + 3).join('/'))
   const values = await readRefs(directory, outer)
   if (outer.some((name) => values.get(name) !== zeroId)) return true
-  const below = hasPackedBelow(join(directory, 'packed-refs'), `${ref}/`)
-  return (await below.catch(absentAs(false))) !== false
+  // Undefined for a file that only git can read.
+  const isAbove = await hasPackedBelow(join(directory, 'packed-refs'), `${ref}/`).catch(
+    absentAs(false),
+  )
+  return isAbove ?? true
 }
 
 /** The content of the ref's file, or its packed value; no other git can change either under the lock. */

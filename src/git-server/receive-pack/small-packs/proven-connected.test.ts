@@ -157,6 +157,32 @@ test('the commit of a submodule does not stand for a file', async () => {
   assert.equal(await proven('100644'), false)
 })
 
+test('an entry of the old tree in an unusual mode does not stand for a file or folder', async () => {
+  const [before, after] = ['a'.repeat(40), 'b'.repeat(40)]
+  const [oldTree, newTree, id] = ['c'.repeat(40), 'd'.repeat(40), 'e'.repeat(40)]
+  const treeOf = (mode: string) =>
+    Buffer.concat([Buffer.from(`${mode} name\0`), Buffer.from(id, 'hex')])
+  const proven = (oldMode: string, newMode: string) => {
+    const old = new Map([
+      [before, { id: before, type: 'commit', content: Buffer.from(`tree ${oldTree}\nauthor`) }],
+      [oldTree, { id: oldTree, type: 'tree', content: treeOf(oldMode) }],
+    ])
+    const head = Buffer.from(`tree ${newTree}\nparent ${before}\nauthor`)
+    const objects: PackedObject[] = [
+      { id: after, type: 'commit', content: head },
+      { id: newTree, type: 'tree', content: treeOf(newMode) },
+    ]
+    return isProvenConnected({ objects, before, after }, { read: async (id) => old.get(id) })
+  }
+  assert.equal(await proven('100644', '100755'), true)
+  assert.equal(await proven('40000', '40000'), true)
+  // Git takes these for submodules.
+  for (const mode of ['160000', '0160000', '160644', '160001', '20000', '0100644', '040000']) {
+    assert.equal(await proven(mode, '100644'), false, mode)
+    assert.equal(await proven(mode, '40000'), false, mode)
+  }
+})
+
 test('a commit whose ids have capital letters is left to git', async () => {
   await using project = await createProject()
   const before = await project.git('rev-parse', 'HEAD')
@@ -242,7 +268,8 @@ test('a first push and a tag are proven; without an object they are not', async 
   const update = { before: zeroId, after: tag }
   const proven = (given: PackedObject[]) =>
     proveConnected({ objects: given, update, reader, isReached })
-  assert.deepEqual(await proven(objects), { base: undefined, reached: new Set() })
+  const needed = new Set(objects.map(({ id }) => id))
+  assert.deepEqual(await proven(objects), { base: undefined, reached: new Set(), needed })
   for (const { id } of objects)
     assert.equal(await proven(objects.filter((object) => object.id !== id)), undefined, id)
   assert.deepEqual(read, [])

@@ -5,6 +5,8 @@ import type { RefUpdate } from '../../../git/refs/refs.ts'
 
 const treeMode = '40000'
 const submoduleMode = '160000'
+// As git writes them. It takes other modes, too, by their first bits: with a zero in front, `0160000` is a submodule.
+const ofPresentObjects = new Set([treeMode, '100644', '100755', '120000'])
 // A commit changes a few folders. Beyond these, git checks as fast.
 const maxTrees = 200
 const maxReads = 20
@@ -17,6 +19,8 @@ export type Proof = {
   base: string | undefined
   /** The ids of objects that the base certainly reaches, as far as they were seen. */
   reached: ReadonlySet<string>
+  /** The ids of objects of the pack that the new value leads to. */
+  needed: ReadonlySet<string>
 }
 
 type Proving = {
@@ -29,10 +33,10 @@ type Proving = {
 }
 
 /**
- * Proves that a small pack has everything that `after` leads to and that its base does not, a single commit that refs reach:
- * each entry of a new tree is in the pack, or in the tree at the same path of the base. This is stricter than git's check,
- * which also accepts files that were moved from another folder and several bases, and needs another process. Undefined when
- * it is not proven.
+ * Proves that a repository with a small pack has everything that the new value of a ref leads to. The commits of the pack
+ * build on one other commit at most, the base, which refs reach; and each entry of a new tree is in the pack, or in the tree
+ * of the base at the same path, under any name. This is stricter than git's check, which also accepts several bases and files
+ * that were moved from another folder, and needs another process. Undefined when it is not proven.
  */
 export async function proveConnected({
   objects,
@@ -41,6 +45,7 @@ export async function proveConnected({
   isReached,
 }: Proving): Promise<Proof | undefined> {
   const reached = new Set<string>()
+  const needed = new Set<string>()
   const packed = new Map(objects.map((object) => [object.id, object]))
   const old = new Map<string, Awaited<ReturnType<ObjectReader['read']>>>()
   const checked = new Set<string>()
@@ -63,13 +68,14 @@ export async function proveConnected({
     const tree = packed.get(treeId)
     if (tree?.type !== 'tree' || checked.size > maxTrees) return false
     const oldTree = oldId === undefined ? Buffer.alloc(0) : await read(oldId, 'tree')
+    needed.add(treeId)
     bytes += tree.content.length + (oldTree?.length ?? 0)
     if (!oldTree || bytes > treesMaxBytes) return false
-    const oldEntries = parseTree(oldTree, 'latin1')
     // The commit of a submodule is not there.
-    const known = new Set(oldEntries.filter(({ mode }) => mode !== submoduleMode).map(keyOf))
+    const oldEntries = parseTree(oldTree, 'latin1').filter(({ mode }) => ofPresentObjects.has(mode))
+    const known = new Set(oldEntries.map(keyOf))
     if (oldId !== undefined) reached.add(oldId)
-    for (const { mode, id } of oldEntries) if (mode !== submoduleMode) reached.add(id)
+    for (const { id } of oldEntries) reached.add(id)
     const oldFolders = new Map(oldEntries.filter(isFolder).map(({ name, id }) => [name, id]))
     for (const entry of parseTree(tree.content, 'latin1')) {
       if (entry.mode === submoduleMode || known.has(keyOf(entry))) continue
@@ -77,6 +83,7 @@ export async function proveConnected({
         ? await isComplete(entry.id, oldFolders.get(entry.name))
         : packed.get(entry.id)?.type === 'blob'
       if (!isThere) return false
+      needed.add(entry.id)
     }
     return true
   }
@@ -92,23 +99,27 @@ export async function proveConnected({
     reached.add(base)
   }
   for (const tree of history.trees) if (!(await isComplete(tree, baseTree))) return undefined
-  return { base, reached }
+  for (const id of history.inside) needed.add(id)
+  return { base, reached, needed }
 }
 
-/** The trees of the commits in a pack that a commit or tag leads to, and the commits outside of the pack that they build on. */
+/**
+ * The commits and tags in a pack that the new value of a ref leads to, with the trees of these commits, and the commits
+ * outside of the pack that they build on.
+ */
 function historyIn(
   packed: ReadonlyMap<string, PackedObject>,
   { before, after }: Proving['update'],
-): { trees: string[]; outside: Set<string> } | undefined {
+): { inside: Set<string>; trees: string[]; outside: Set<string> } | undefined {
+  const inside = new Set<string>()
   const trees: string[] = []
   const outside = new Set<string>()
-  const seen = new Set<string>()
   const waiting = [after]
   for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {
-    if (seen.has(id)) continue
-    seen.add(id)
-    // With it, git may have completed the pack.
+    if (inside.has(id) || outside.has(id)) continue
+    // The old value is in the pack when git has completed a delta with it.
     const object = id === before ? undefined : packed.get(id)
+    if (object) inside.add(id)
     if (object?.type === 'commit') {
       const { tree, parents } = headOfCommit(object.content)
       trees.push(tree)
@@ -120,7 +131,7 @@ function historyIn(
     } else if (object || id === after) return undefined
     else outside.add(id)
   }
-  return { trees, outside }
+  return { inside, trees, outside }
 }
 
 function isFolder({ mode }: TreeEntry): boolean {

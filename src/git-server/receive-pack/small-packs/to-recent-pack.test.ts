@@ -10,7 +10,8 @@ const object = (id: string): PackedObject => ({ id, type: 'blob', content: Buffe
 
 /** The pack of a push that builds on `a`. */
 function toRecent(pack: Buffer, objects: PackedObject[], reached: string[]) {
-  return toRecentPack('b', pack, { objects, proof: { base: 'a', reached: new Set(reached) } })
+  const proof = { base: 'a', reached: new Set(reached), needed: new Set(['1', '2']) }
+  return toRecentPack('b', pack, { objects, proof })
 }
 
 function packOf(count: number, entries = 'entries'): Buffer {
@@ -38,8 +39,13 @@ test('what follows a pack, or a pack that has an object twice, is not sent', () 
 
 test('a push that is not proven, or builds on nothing, is not sent', () => {
   const objects = ['1', '2'].map(object)
-  const whole = { base: undefined, reached: new Set<string>() }
+  const whole = { base: undefined, reached: new Set<string>(), needed: new Set(['1', '2']) }
   assert.equal(toRecentPack('b', packOf(2), { objects, proof: undefined }), undefined)
   assert.equal(toRecentPack('b', packOf(2), { objects, proof: whole }), undefined)
   assert.ok(toRecent(packOf(2), objects, []))
+})
+
+test('a pack with an object that its commits do not lead to is not sent', () => {
+  assert.ok(toRecent(packOf(1), ['1'].map(object), []))
+  assert.equal(toRecent(packOf(2), ['1', 'more'].map(object), []), undefined)
 })

@@ -7,7 +7,8 @@ import type { Proof } from './proven-connected.ts'
 /**
  * The pack of a push, for clients that have the commit that it builds on. `objects` are those of the pack that git has
  * completed: the bases of deltas that were not pushed come last. Undefined when such a base may not be in what that commit
- * reaches, when there is no proof, or when more than the pack was read.
+ * reaches, when the pack has an object that the new value does not lead to, when there is no proof, or when more than the
+ * pack was read.
  */
 export function toRecentPack(
   after: string,
@@ -15,7 +16,7 @@ export function toRecentPack(
   { objects, proof }: { objects: readonly PackedObject[] | undefined; proof: Proof | undefined },
 ): RecentPack | undefined {
   if (!objects || proof?.base === undefined) return undefined
-  const { base, reached } = proof
+  const { base, reached, needed } = proof
   const content = pack.subarray(0, -packChecksumBytes)
   const isWhole = createHash('sha1')
     .update(content)
@@ -25,7 +26,7 @@ export function toRecentPack(
   const bases = objects.slice(count)
   if (!isWhole || !bases.every(({ id }) => reached.has(id))) return undefined
   const ids = new Set(objects.slice(0, count).map(({ id }) => id))
-  if (ids.size !== count) return undefined
+  if (ids.size !== count || !ids.isSubsetOf(needed)) return undefined
   // A copy: the pack is a part of the buffer of a request.
   return { base, after, entries: Buffer.from(content.subarray(packHeaderBytes)), ids }
 }
