@@ -106,7 +106,8 @@ test('a start ends the git processes that a killed server left in the middle of 
   const kept = keepIn(folder.path)
   await using service = await startServiceWithSsh(kept)
   await service.admin.post('/repos', { name: 'site' })
-  const body = await pushBody(project.path, 'main')
+  // Git starts before a push of several refs has arrived.
+  const body = await pushBody(project.path, 'main', 'other')
   using connection = await connectRaw(service.url)
   const headers = gitHeaders('git-receive-pack', service.adminToken, body.length)
   connection.request('POST /repos/site.git/git-receive-pack', headers)
