@@ -357,7 +357,8 @@ test('objects and the intended update are on disk before the ref moves', {
     )
     assert.ok(Math.min(...synced) !== -1, steps.join('\n'))
     assert.ok(Math.max(...synced) < Math.min(...pack), steps.join('\n'))
-    assert.deepEqual(steps.slice(-3), [
+    // Other work of the server may be synced between them.
+    assert.deepEqual(steps.filter((step) => step.startsWith('rename ')).slice(-3), [
       ...['rename in quarantine pack', 'rename in quarantine idx'],
       `rename ${basename(branch)}.lock`,
     ])
@@ -365,8 +366,9 @@ test('objects and the intended update are on disk before the ref moves', {
   // Without objects, too.
   length = (await readFile(trace, 'utf8')).length
   const steps = await push('refs/heads/topic/same')
-  const synced = steps.filter((step) => step.startsWith('sync '))
-  assert.deepEqual(new Set(synced), new Set(['sync svc-ref', 'sync svc.db-wal']))
+  for (const name of ['svc-ref', 'svc.db-wal'])
+    assert.ok(steps.includes(`sync ${name}`), steps.join('\n'))
+  assert.ok(!steps.some((step) => step.includes('quarantine')), steps.join('\n'))
 })
 
 type RawPush = {
