@@ -89,55 +89,62 @@ export function measureClone(
   return compare('clone', mapServers(addresses, clone), effort)
 }
 
+type Pushes = Pick<Fixtures, 'history' | 'steps'> & Effort
+
 /** Pushes a further commit in each round: `steps` has one more than there are rounds. */
 export function measureSmallPush(
-  { git }: Workspace,
+  workspace: Workspace,
   addresses: Addresses,
-  { history, steps, rounds, seconds }: Pick<Fixtures, 'history' | 'steps'> & Effort,
+  pushes: Pushes,
 ): Promise<Medians> {
-  const push = (address: string) => async (round: number) => {
-    const update = `${steps[round]}:refs/heads/work`
-    return (await git(['-C', history.path, 'push', '--quiet', address, update])).elapsedMs
-  }
-  return compare('push of a commit', mapServers(addresses, push), { rounds, seconds })
+  return measureSteps(workspace, addresses, pushes, {
+    title: 'push of a commit',
+    refOf: () => 'refs/heads/work',
+  })
 }
 
 /** Creates a branch in each round, with a commit on top of the branch before. */
 export function measureNewBranch(
-  { git }: Workspace,
+  workspace: Workspace,
   addresses: Addresses,
-  { history, steps, rounds, seconds }: Pick<Fixtures, 'history' | 'steps'> & Effort,
+  pushes: Pushes,
 ): Promise<Medians> {
-  const push = (address: string) => async (round: number) => {
-    const update = `${steps[round]}:refs/heads/topic/${round}`
-    return (await git(['-C', history.path, 'push', '--quiet', address, update])).elapsedMs
-  }
-  return compare('push of a new branch', mapServers(addresses, push), { rounds, seconds })
+  return measureSteps(workspace, addresses, pushes, {
+    title: 'push of a new branch',
+    refOf: (round) => `refs/heads/topic/${round}`,
+  })
 }
 
 /** Moves a branch to a further commit in each round, after all of them were pushed. */
 export async function measureMove(
+  workspace: Workspace,
+  addresses: Addresses,
+  pushes: Pushes,
+): Promise<Medians> {
+  const { history, steps } = pushes
+  const moved = 'refs/heads/moved'
+  const updates = steps.map((id, index) => `${id}:refs/heads/there/${index}`)
+  for (const address of Object.values(addresses)) {
+    const all = [...updates, `${history.ref}:${moved}`]
+    await workspace.git(['-C', history.path, 'push', '--quiet', address, ...all])
+  }
+  return measureSteps(workspace, addresses, pushes, {
+    title: 'push without objects',
+    refOf: () => moved,
+  })
+}
+
+function measureSteps(
   { git }: Workspace,
   addresses: Addresses,
-  { history, steps, rounds, seconds }: Pick<Fixtures, 'history' | 'steps'> & Effort,
+  { history, steps, rounds, seconds }: Pushes,
+  { title, refOf }: { title: string; refOf: (round: number) => string },
 ): Promise<Medians> {
-  const inHistory = ['-C', history.path]
-  for (const address of Object.values(addresses)) {
-    const updates = steps.map((id, index) => `${id}:refs/heads/there/${index}`)
-    await git([
-      ...inHistory,
-      'push',
-      '--quiet',
-      address,
-      ...updates,
-      `${history.ref}:refs/heads/moved`,
-    ])
-  }
   const push = (address: string) => async (round: number) => {
-    const update = `${steps[round]}:refs/heads/moved`
-    return (await git([...inHistory, 'push', '--quiet', address, update])).elapsedMs
+    const update = `${steps[round]}:${refOf(round)}`
+    return (await git(['-C', history.path, 'push', '--quiet', address, update])).elapsedMs
   }
-  return compare('push without objects', mapServers(addresses, push), { rounds, seconds })
+  return compare(title, mapServers(addresses, push), { rounds, seconds })
 }
 
 export function measureBigPush(

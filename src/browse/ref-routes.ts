@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { zeroId } from '../git/refs/ref-name.ts'
-import { branchPrefix, readDefaultBranch, readRefs } from '../git/refs/refs.ts'
+import { branchPrefix, readDefaultBranch, readRefs, tagPrefix } from '../git/refs/refs.ts'
 import { named } from '../http/named-schemas.ts'
 import { linkToNext } from '../http/pages.ts'
 import { closed, route, type SerializedJson } from '../http/route.ts'
@@ -17,8 +17,6 @@ import { createRefPages } from './ref-pages.ts'
 import { type RefPage, refFilterMaxLength, refOrders } from './ref-selection.ts'
 import { findCommit, revisionProblems } from './revisions.ts'
 import { createTagsById } from './tags-by-id.ts'
-
-const tagPrefix = 'refs/tags/'
 
 /** The routes of branches and tags. */
 export function refRoutes(parts: BrowseParts) {

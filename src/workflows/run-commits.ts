@@ -2,7 +2,7 @@ import { Problem } from '../base/problem.ts'
 import { openObjects } from '../git/objects/object-reader.ts'
 import type { Git } from '../git/process/git-process.ts'
 import { isRefName, zeroId } from '../git/refs/ref-name.ts'
-import { branchPrefix, readAllRefs, readRefs } from '../git/refs/refs.ts'
+import { branchPrefix, readAllRefs, readRefs, tagPrefix } from '../git/refs/refs.ts'
 import type { SourceHeader } from '../runner-api/runner-api.ts'
 import type { SourceRequest } from '../workflow-engine/run-state.ts'
 import { packCommit, packHistory } from './commit-pack.ts'
@@ -18,8 +18,6 @@ type Source = {
 }
 
 type Commit = Pick<SourceHeader, 'commit' | 'ref'>
-
-const tagPrefix = 'refs/tags/'
 
 /**
  * Streams what a checkout needs: a SourceHeader as a line of JSON, then a pack. Throws `ref_not_found` when there is no

@@ -189,9 +189,9 @@ function emptyPush(id: string): Push {
 
 function randomPush(random: Random, refs: ReadonlyMap<string, string>, ids: string[]): Push {
   const anyId = () => random.pick(ids as [string, ...string[]])
-  // svc refuses all commands of a push when the name of one is odd.
   const isBanded = random.chance(0.6)
   const isAlone = isBanded && random.chance(0.7)
+  // svc refuses all commands of a push when the name of one is odd.
   const chosen = random.chance(0.1)
     ? [random.pick(oddNames)]
     : Array.from({ length: isAlone ? 1 : 1 + random.below(4) }, () => random.pick(names))

@@ -17,7 +17,7 @@ import { moveRefHere } from '../../git/refs/move-ref-here.ts'
 import { moveRefs } from '../../git/refs/move-refs.ts'
 import type { RefCache } from '../../git/refs/ref-cache.ts'
 import { zeroId } from '../../git/refs/ref-name.ts'
-import { branchPrefix, type RefUpdate, readRefs } from '../../git/refs/refs.ts'
+import { branchPrefix, type RefUpdate, readRefs, tagPrefix } from '../../git/refs/refs.ts'
 import type { Hold } from '../../repositories/repository-holds.ts'
 import type { RequestOutcome } from '../requests/git-request.ts'
 import type { RecentPacks } from '../requests/recent-packs.ts'
@@ -62,7 +62,6 @@ type Taking = ReadPush & {
 /** The objects of a pack, unless they are too many, and how they are complete, if that is proven. */
 type TakenPack = { objects: PackedObject[] | undefined; proof: Proof | undefined }
 
-const tagPrefix = 'refs/tags/'
 // The new content of the ref's file, before it is the ref.
 const draftFile = 'svc-ref'
 

@@ -21,6 +21,9 @@ export function isOverwriting({ before, after, forced }: PushedUpdate): boolean 
 /** The prefix of the full names of branches. */
 export const branchPrefix = 'refs/heads/'
 
+/** The prefix of the full names of tags. */
+export const tagPrefix = 'refs/tags/'
+
 const usualBranches = ['main', 'master', 'trunk']
 const symbolicDepth = 5
 const maxConcurrentReads = 32

@@ -1,6 +1,6 @@
 import { AmbiguousObjectError, type ObjectReader } from '../objects/object-reader.ts'
 import { isHiddenRef, isRefName, zeroId } from './ref-name.ts'
-import { branchPrefix } from './refs.ts'
+import { branchPrefix, tagPrefix } from './refs.ts'
 
 /** The object that a revision names, and the ref that it was, if it was one. */
 export type Revision = { id: string; type: string; ref: string | undefined }
@@ -12,8 +12,6 @@ type Source = {
   /** Whether a visible ref leads to a commit. */
   isReachable: (id: string) => Promise<boolean>
 }
-
-const tagPrefix = 'refs/tags/'
 
 /**
  * Resolves a revision that a client names: a whole id, the full name of a ref, a branch, a tag, or the first 7 or more
