@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
+import { exhaustive } from '../../test/support/exhaustive.ts'
 import { temporaryFolder } from '../../test/support/git.ts'
 import { without } from '../../test/support/programs.ts'
 import { type TarEntry, tarOf } from '../../test/support/tar.ts'
@@ -165,6 +166,7 @@ async function* entriesOf(
 }
 
 test('large files and many files make a zip archive with Zip64', {
+  ...exhaustive,
   skip: without('python'),
 }, async () => {
   await using folder = await temporaryFolder()

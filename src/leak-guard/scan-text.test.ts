@@ -9,6 +9,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { newAwsKey, newCredentials, newPem, newPuttyKey } from '../../test/support/credentials.ts'
+import { exhaustive } from '../../test/support/exhaustive.ts'
 import { newTokenString } from '../base/token-string.ts'
 import { leakRules } from './rules.ts'
 import { scanInSteps, scanText } from './scan-text.ts'
@@ -199,7 +200,7 @@ describe('encodings', () => {
   })
 })
 
-test('each credential in any text is found, wherever it is', () => {
+test('each credential in any text is found, wherever it is', exhaustive, () => {
   const kind = fc.constantFrom(...kinds.filter((name) => name !== 'AWS access key'))
   const text = fc.string({ unit: 'binary', maxLength: 300 }).map((other) => `${other}\n`)
   fc.assert(

@@ -3,6 +3,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { after, test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Worker } from 'node:worker_threads'
+import { exhaustive } from '../../test/support/exhaustive.ts'
 import { decode, readPage } from '../../test/support/page-markup.ts'
 import { sampleOf } from '../../test/support/rounds.ts'
 import { slowDocuments, slowFiles } from '../../test/support/slow-inputs.ts'
@@ -51,23 +52,31 @@ test('a slow file is shown as text, its thread is ended, and it is not rendered 
   assert.equal(threads.length, used + 1)
 })
 
-test('files in all languages that are slow for some are shown whole, or as text', async () => {
-  await using renderer = createRenderer({ log })
-  for (const { name, fileName, text } of sampleOf(slowFiles, 24)) {
-    const rendered = await renderer.render(name, { kind: 'code', text, fileName })
-    if (rendered) assert.equal(decode(rendered.text.replace(/<[^<>]*>/g, '')), `${text}\n`, name)
-  }
-  assert.match((await renderer.render('small', small))?.text ?? '', /h-type/)
-})
+test(
+  'files in all languages that are slow for some are shown whole, or as text',
+  exhaustive,
+  async () => {
+    await using renderer = createRenderer({ log })
+    for (const { name, fileName, text } of sampleOf(slowFiles, 24)) {
+      const rendered = await renderer.render(name, { kind: 'code', text, fileName })
+      if (rendered) assert.equal(decode(rendered.text.replace(/<[^<>]*>/g, '')), `${text}\n`, name)
+    }
+    assert.match((await renderer.render('small', small))?.text ?? '', /h-type/)
+  },
+)
 
-test('documents that are slow for some are shown with our markup alone, or as text', async () => {
-  await using renderer = createRenderer({ log })
-  for (const { name, text } of sampleOf(slowDocuments, 12)) {
-    const rendered = await renderer.render(name, { kind: 'markdown', text, place })
-    assert.deepEqual(readPage(rendered?.text ?? '').faults, [], name)
-  }
-  assert.match((await renderer.render('last', document))?.text ?? '', /<em>x/)
-})
+test(
+  'documents that are slow for some are shown with our markup alone, or as text',
+  exhaustive,
+  async () => {
+    await using renderer = createRenderer({ log })
+    for (const { name, text } of sampleOf(slowDocuments, 12)) {
+      const rendered = await renderer.render(name, { kind: 'markdown', text, place })
+      assert.deepEqual(readPage(rendered?.text ?? '').faults, [], name)
+    }
+    assert.match((await renderer.render('last', document))?.text ?? '', /<em>x/)
+  },
+)
 
 test('when many files wait, the next is shown as text at once, and nothing is remembered', async () => {
   await using renderer = createRenderer({ log, maxWaiting: 1 })

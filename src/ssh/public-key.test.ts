@@ -4,6 +4,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import fc from 'fast-check'
+import { exhaustive } from '../../test/support/exhaustive.ts'
 import { temporaryFolder } from '../../test/support/git.ts'
 import { without } from '../../test/support/programs.ts'
 import { toRounds } from '../../test/support/rounds.ts'
@@ -181,7 +182,7 @@ test('an RSA key has valid numbers in canonical form', () => {
   assertRefused(rsa(three, writeMpint(Buffer.alloc(2049, 0xff))), /may have 16384 bits/)
 })
 
-test('any input is a key or an error', () => {
+test('any input is a key or an error', exhaustive, () => {
   const lines = [newKeyLine('ada'), toLine('sk-ssh-ed25519@openssh.com', ['x', 'ssh:'])]
   const mutated = fc.constantFrom(...lines).chain((line) => {
     const place = fc.nat(line.length)

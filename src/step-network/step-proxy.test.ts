@@ -5,6 +5,7 @@ import { createServer as createHttpServer, type RequestListener } from 'node:htt
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { text as readText } from 'node:stream/consumers'
 import { test } from 'node:test'
+import { exhaustive } from '../../test/support/exhaustive.ts'
 import { type HostRule, parseHostRule } from '../outbound/host-rules.ts'
 import { createOutbound } from '../outbound/outbound.ts'
 import { createStepProxy, type ProxyLimits } from './step-proxy.ts'
@@ -173,7 +174,7 @@ test('connections beyond the limit are closed, and the log says so once', option
   for (const socket of held) socket.destroy()
 })
 
-test('pipelined requests open one connection', options, async () => {
+test('pipelined requests open one connection', { ...exhaustive, ...options }, async () => {
   await using place = await openPlace({ rules: ['site.test:*'] })
   const request = `GET http://site.test:${place.web.port}/ HTTP/1.1\r\nHost: x\r\n\r\n`
   const response = await place.send(request.repeat(2000))
@@ -216,21 +217,20 @@ test(
   },
 )
 
-test(
-  'none of many connections that an ended command left in the queue is served to the next one',
-  options,
-  async () => {
-    await using place = await openPlace({ rules: ['site.test:*'] })
-    place.end()
-    const request = `GET http://site.test:${place.web.port}/ HTTP/1.1\r\nHost: x\r\n\r\n`
-    // Meanwhile this process accepts none.
-    execFileSync(process.execPath, ['-e', leaveConnections, String(place.port), request])
-    await place.begin()
-    // The queue is served in order, so this one comes last.
-    assert.match(await place.send(request), /^HTTP\/1\.1 201 /)
-    assert.deepEqual([place.log.length, place.web.requests()], [1, 1])
-  },
-)
+test('none of many connections that an ended command left in the queue is served to the next one', {
+  ...exhaustive,
+  ...options,
+}, async () => {
+  await using place = await openPlace({ rules: ['site.test:*'] })
+  place.end()
+  const request = `GET http://site.test:${place.web.port}/ HTTP/1.1\r\nHost: x\r\n\r\n`
+  // Meanwhile this process accepts none.
+  execFileSync(process.execPath, ['-e', leaveConnections, String(place.port), request])
+  await place.begin()
+  // The queue is served in order, so this one comes last.
+  assert.match(await place.send(request), /^HTTP\/1\.1 201 /)
+  assert.deepEqual([place.log.length, place.web.requests()], [1, 1])
+})
 
 /** A program that sends a request on each of 100 connections, and ends. */
 const leaveConnections = `

@@ -1,3 +1,4 @@
+// Tags: exhaustive
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'

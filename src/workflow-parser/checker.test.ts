@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { exhaustive } from '../../test/support/exhaustive.ts'
 import { createChecker, missingFaults } from './checker.ts'
 import { formatFault } from './fault-list.ts'
 
@@ -43,7 +44,7 @@ test('actions that use themselves, nest too deeply or have too many steps are fa
   assert.match((await faults([...wide, action('a3', [])])).join(), /The workflow has 2222 steps/)
 })
 
-test('no file exhausts the memory, the stack or the time of the thread', async () => {
+test('no file exhausts the memory, the stack or the time of the thread', exhaustive, async () => {
   await using checker = createChecker(patient)
   const files = Object.entries(bombs).map(([path, text]) => ({ path, text }))
   const { workflows } = await checker.check(files, [])
@@ -65,7 +66,7 @@ test('a file that takes too long gets a fault, and the next one is checked', asy
   assert.deepEqual(after.workflows[0]?.faults, [])
 })
 
-test('an idle thread is ended, and started again when needed', async () => {
+test('an idle thread is ended, and started again when needed', exhaustive, async () => {
   await using checker = createChecker({ ...patient, idleMs: 1 })
   const file = { path: 'a.yml', text: 'steps: [{ run: x }]' }
   for (let times = 0; times < 5; times++) {
@@ -202,7 +203,7 @@ test('calls are checked against the workflow that they call', async () => {
   )
 })
 
-test('calls with many names cost the server little', async () => {
+test('calls with many names cost the server little', exhaustive, async () => {
   await using checker = createChecker(patient)
   const mapping = (count: number, value: string) =>
     `{ ${Array.from({ length: count }, (_, index) => `n${index}: ${value}`).join(', ')} }`

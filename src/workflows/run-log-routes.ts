@@ -18,7 +18,8 @@ export function runLogRoutes({ open, runs, logs }: Dependencies) {
       description:
         'Returns plain text, starting at the byte `offset`. With `Accept: text/event-stream` or `follow=true`, ' +
         'streams the log as server-sent events while it grows: the `id` of an event is the offset after it, so ' +
-        '`Last-Event-ID` resumes there. The last event is `end`.',
+        '`Last-Event-ID` resumes there. The last event is `end`; when the caller loses access first, a comment gives the ' +
+        'reason.',
       permission: 'workflow:read',
       find: open,
       isLongLived: true,

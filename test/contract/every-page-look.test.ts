@@ -1,3 +1,4 @@
+// Tags: exhaustive
 import { test } from 'node:test'
 import { assertAccessibleInEveryView } from '../support/browser.ts'
 import { logIn } from '../support/page-client.ts'

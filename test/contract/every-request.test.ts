@@ -1,3 +1,4 @@
+// Tags: exhaustive
 import assert from 'node:assert/strict'
 import { METHODS } from 'node:http'
 import { connect } from 'node:net'

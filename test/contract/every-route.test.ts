@@ -1,3 +1,4 @@
+// Tags: exhaustive
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { Validator } from '@seriousme/openapi-schema-validator'

@@ -1,9 +1,12 @@
+// Tags: each-store
+
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import fc from 'fast-check'
 import { newTokenString } from '../../src/base/token-string.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { git, temporaryFolder } from '../support/git.ts'
 import { assertFrugal } from '../support/memory.ts'
 import { toRounds } from '../support/rounds.ts'
@@ -115,7 +118,7 @@ const pathArbitrary = fc
   })
   .map((names) => names.join('/'))
 
-test('random changes make the tree that git makes', async () => {
+test('random changes make the tree that git makes', exhaustive, async () => {
   await create('random')
   await committed('random', { changes: [{ path: 'seed', content: 'x' }] })
   const clone = await cloned('random')
@@ -451,7 +454,7 @@ test('a body may be larger than others, up to a limit, and has at most 1000 chan
   assert.equal((await clone.git('ls-files')).split('\n').length, 1001)
 })
 
-test('eight bodies of 16 MiB at a time are read within a bound of memory', async () => {
+test('eight bodies of 16 MiB at a time are read within a bound of memory', exhaustive, async () => {
   const content = 'x'.repeat(16 * mib - 1000)
   const writers = await Promise.all(
     Array.from({ length: 8 }, async (_, number) => {

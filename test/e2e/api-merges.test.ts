@@ -1,7 +1,10 @@
+// Tags: each-store
+
 import assert from 'node:assert/strict'
 import { chmod, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { exhaustive } from '../support/exhaustive.ts'
 import { git, temporaryFolder } from '../support/git.ts'
 import { createRandom, type Random } from '../support/random.ts'
 import { toRounds } from '../support/rounds.ts'
@@ -164,7 +167,7 @@ async function scramble(site: Site, { below, chance, pick }: Random): Promise<vo
   }
 }
 
-test('random histories merge, squash and rebase as git does', async () => {
+test('random histories merge, squash and rebase as git does', exhaustive, async () => {
   const site = await createSite('random')
   const random = createRandom(7)
   let conflicts = 0

@@ -1,3 +1,4 @@
+// Tags: each-store
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'

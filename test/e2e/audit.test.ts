@@ -1,3 +1,5 @@
+// Tags: each-store
+
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -7,6 +9,7 @@ import { runSvc } from '../support/command.ts'
 import { until } from '../support/condition.ts'
 import { createPostgresDatabase } from '../support/databases.ts'
 import { examine } from '../support/doctor.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, temporaryFolder } from '../support/git.ts'
 import { onlyLocal } from '../support/kind-of-store.ts'
 import { without } from '../support/programs.ts'
@@ -187,7 +190,10 @@ test('svc audit lists entries, also of commands', async () => {
   }
 })
 
-test('the doctor finds an entry that was changed or removed', { skip: onlyLocal }, async () => {
+test('the doctor finds an entry that was changed or removed', {
+  ...exhaustive,
+  skip: onlyLocal,
+}, async () => {
   await using folder = await temporaryFolder()
   const dataDir = join(folder.path, 'data')
   const env = { SVC_ADMIN_TOKEN: newTokenString() }

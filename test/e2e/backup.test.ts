@@ -28,6 +28,7 @@ import {
 import { runSvc } from '../support/command.ts'
 import { until } from '../support/condition.ts'
 import { createPostgresDatabase } from '../support/databases.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { git, spawnGit } from '../support/git.ts'
 import { startInProcess } from '../support/in-process.ts'
 import { without } from '../support/programs.ts'
@@ -70,7 +71,7 @@ test('a backup of a running server can be restored', async () => {
   })
 })
 
-test('a backup has deleted repositories, and restores them as deleted', async () => {
+test('a backup has deleted repositories, and restores them as deleted', exhaustive, async () => {
   await using site = await original.start()
   const { admin } = site.service
   const [{ stdout: refs }, { body }] = await Promise.all([
@@ -148,7 +149,7 @@ test('a changed or truncated copy is replaced; --recheck also finds changes that
   await assertWhole(site.backup)
 })
 
-test('keys are included only on request, and restored if included', async () => {
+test('keys are included only on request, and restored if included', exhaustive, async () => {
   await using site = await original.start(withSsh)
   const keys = ['encryption.key', 'ssh_host_ed25519_key', 'ssh_host_ed25519_key.pub']
   const said = await mustRun(['backup', site.backup], site.env)
@@ -225,7 +226,7 @@ test('an unsuitable folder for a backup is rejected, and nothing is written ther
   assert.ok(!(await readdir(dataDir)).includes('backup'))
 })
 
-test('only one backup runs per data directory and per folder', async () => {
+test('only one backup runs per data directory and per folder', exhaustive, async () => {
   await using site = await original.copy()
   await site.backUp()
   {
@@ -241,28 +242,32 @@ test('only one backup runs per data directory and per folder', async () => {
   assertRefused(await runSvc(['backup', site.backup], site.env), /Another backup of .* is running/)
 })
 
-test('repositories deleted during a backup stay in the trash until it has ended', async () => {
-  await using site = await original.start({ SVC_DELETED_RETENTION_DAYS: '0' })
-  const { admin, dataDir } = site.service
-  const trash = () => readdir(join(dataDir, 'trash'))
-  {
-    using lock = await holdLock(join(dataDir, 'backup.lock'))
-    assert.ok(lock)
-    const { id } = (await admin.get('/repos/page')).body
-    assert.equal((await admin.delete('/repos/page')).status, 204)
-    assert.equal((await admin.get('/repos/page')).status, 404)
-    assert.deepEqual(await trash(), [`${id}.git`])
-    // Nor does a server that starts meanwhile remove it.
-    await site.service.end('SIGKILL')
-    await using again = await startService({ dataDir })
-    assert.deepEqual(await trash(), [`${id}.git`])
-    await again.end('SIGTERM')
-  }
-  await using _again = await startService({ dataDir })
-  assert.deepEqual(await trash(), [])
-})
+test(
+  'repositories deleted during a backup stay in the trash until it has ended',
+  exhaustive,
+  async () => {
+    await using site = await original.start({ SVC_DELETED_RETENTION_DAYS: '0' })
+    const { admin, dataDir } = site.service
+    const trash = () => readdir(join(dataDir, 'trash'))
+    {
+      using lock = await holdLock(join(dataDir, 'backup.lock'))
+      assert.ok(lock)
+      const { id } = (await admin.get('/repos/page')).body
+      assert.equal((await admin.delete('/repos/page')).status, 204)
+      assert.equal((await admin.get('/repos/page')).status, 404)
+      assert.deepEqual(await trash(), [`${id}.git`])
+      // Nor does a server that starts meanwhile remove it.
+      await site.service.end('SIGKILL')
+      await using again = await startService({ dataDir })
+      assert.deepEqual(await trash(), [`${id}.git`])
+      await again.end('SIGTERM')
+    }
+    await using _again = await startService({ dataDir })
+    assert.deepEqual(await trash(), [])
+  },
+)
 
-test('a backup empties the trash that it has held', async () => {
+test('a backup empties the trash that it has held', exhaustive, async () => {
   await using site = await original.copy()
   const grave = join(site.dataDir, 'trash', '01m7zx25gmg1dnz0ar7a8fmc2q.git')
   await mkdir(grave)
@@ -270,33 +275,37 @@ test('a backup empties the trash that it has held', async () => {
   await assert.rejects(stat(grave), { code: 'ENOENT' })
 })
 
-test('packs that were replaced by loose objects are removed, and loose objects copied', async () => {
-  await using site = await original.start()
-  for (let times = 0; times < 3; times++) await site.push('site')
-  await site.backUp()
-  const path = site.pathOf('site')
-  const at = ['-c', 'safe.directory=*', '--git-dir', path]
-  await git('/', [...at, 'repack', '-a', '-d', '--write-bitmap-index'])
-  const packs = (await readdir(join(path, 'objects', 'pack'))).filter((name) =>
-    /\.pack$/.test(name),
-  )
-  const [pack = ''] = packs
-  await cp(join(path, 'objects', 'pack', pack), join(site.folder, 'all.pack'))
-  await rm(join(path, 'objects', 'pack'), { recursive: true })
-  await mkdir(join(path, 'objects', 'pack'))
-  const unpack = spawnGit('/', [...at, 'unpack-objects', '-q'])
-  unpack.stdin.end(await readFile(join(site.folder, 'all.pack')))
-  await new Promise((resolve) => unpack.on('close', resolve))
-  const before = await site.refs()
-  await site.backUp()
-  await assertWhole(site.backup)
-  const names = [...(await contentOf(site.backup)).keys()]
-  assert.ok(names.some((name) => /^repositories\/\w+\/[0-9a-f]{2}\/[0-9a-f]{38}$/.test(name)))
-  assert.ok(!names.some((name) => name.includes(pack)))
-  await site.restored(async (again) => assert.deepEqual(await refsOf(again), before))
-})
+test(
+  'packs that were replaced by loose objects are removed, and loose objects copied',
+  exhaustive,
+  async () => {
+    await using site = await original.start()
+    for (let times = 0; times < 3; times++) await site.push('site')
+    await site.backUp()
+    const path = site.pathOf('site')
+    const at = ['-c', 'safe.directory=*', '--git-dir', path]
+    await git('/', [...at, 'repack', '-a', '-d', '--write-bitmap-index'])
+    const packs = (await readdir(join(path, 'objects', 'pack'))).filter((name) =>
+      /\.pack$/.test(name),
+    )
+    const [pack = ''] = packs
+    await cp(join(path, 'objects', 'pack', pack), join(site.folder, 'all.pack'))
+    await rm(join(path, 'objects', 'pack'), { recursive: true })
+    await mkdir(join(path, 'objects', 'pack'))
+    const unpack = spawnGit('/', [...at, 'unpack-objects', '-q'])
+    unpack.stdin.end(await readFile(join(site.folder, 'all.pack')))
+    await new Promise((resolve) => unpack.on('close', resolve))
+    const before = await site.refs()
+    await site.backUp()
+    await assertWhole(site.backup)
+    const names = [...(await contentOf(site.backup)).keys()]
+    assert.ok(names.some((name) => /^repositories\/\w+\/[0-9a-f]{2}\/[0-9a-f]{38}$/.test(name)))
+    assert.ok(!names.some((name) => name.includes(pack)))
+    await site.restored(async (again) => assert.deepEqual(await refsOf(again), before))
+  },
+)
 
-test('packs may be replaced during the copy', async () => {
+test('packs may be replaced during the copy', exhaustive, async () => {
   await using site = await original.start()
   const path = site.pathOf('site')
   let isOver = false
@@ -316,35 +325,39 @@ test('packs may be replaced during the copy', async () => {
   await repacking
 })
 
-test('symbolic refs, other branches as HEAD and names that are not UTF-8 are restored', async () => {
-  await using site = await original.copy()
-  const path = site.pathOf('site')
-  const at = ['-c', 'safe.directory=*', '--git-dir', path]
-  await git('/', [...at, 'symbolic-ref', 'refs/heads/alias', 'refs/heads/main'])
-  await git('/', [...at, 'symbolic-ref', 'HEAD', 'refs/heads/topic/a'])
-  const tip = await site.project.git('rev-parse', 'main')
-  const odd = Buffer.concat([Buffer.from(`${path}/refs/heads/caf`), Buffer.from([0xe9])])
-  await writeFile(odd, `${tip}\n`)
-  await git('/', [...at, 'update-ref', 'refs/heads/h\u00e9l\u00e8ne/\u{1f600}', tip])
-  await site.backUp()
-  await assertWhole(site.backup)
-  const list = async (directory: string) => {
-    const format = '--format=%(refname) %(objectname) %(symref)'
-    const refs = ['--git-dir', directory, 'for-each-ref', format]
-    const head = ['--git-dir', directory, 'symbolic-ref', 'HEAD']
-    return [(await git('/', refs)).stdout, (await git('/', head)).stdout]
-  }
-  const before = await list(path)
-  await site.restored(async (again) => {
-    assert.deepEqual(await list((await again.admin.get('/repos/site')).body.path), before)
-    const raw = await readFile(
-      join((await again.admin.get('/repos/site')).body.path, 'packed-refs'),
-    )
-    assert.ok(raw.includes(Buffer.from([0x63, 0x61, 0x66, 0xe9, 0x0a])))
-  })
-})
+test(
+  'symbolic refs, other branches as HEAD and names that are not UTF-8 are restored',
+  exhaustive,
+  async () => {
+    await using site = await original.copy()
+    const path = site.pathOf('site')
+    const at = ['-c', 'safe.directory=*', '--git-dir', path]
+    await git('/', [...at, 'symbolic-ref', 'refs/heads/alias', 'refs/heads/main'])
+    await git('/', [...at, 'symbolic-ref', 'HEAD', 'refs/heads/topic/a'])
+    const tip = await site.project.git('rev-parse', 'main')
+    const odd = Buffer.concat([Buffer.from(`${path}/refs/heads/caf`), Buffer.from([0xe9])])
+    await writeFile(odd, `${tip}\n`)
+    await git('/', [...at, 'update-ref', 'refs/heads/h\u00e9l\u00e8ne/\u{1f600}', tip])
+    await site.backUp()
+    await assertWhole(site.backup)
+    const list = async (directory: string) => {
+      const format = '--format=%(refname) %(objectname) %(symref)'
+      const refs = ['--git-dir', directory, 'for-each-ref', format]
+      const head = ['--git-dir', directory, 'symbolic-ref', 'HEAD']
+      return [(await git('/', refs)).stdout, (await git('/', head)).stdout]
+    }
+    const before = await list(path)
+    await site.restored(async (again) => {
+      assert.deepEqual(await list((await again.admin.get('/repos/site')).body.path), before)
+      const raw = await readFile(
+        join((await again.admin.get('/repos/site')).body.path, 'packed-refs'),
+      )
+      assert.ok(raw.includes(Buffer.from([0x63, 0x61, 0x66, 0xe9, 0x0a])))
+    })
+  },
+)
 
-test('a push interrupted by a kill is finalized after a restore', async () => {
+test('a push interrupted by a kill is finalized after a restore', exhaustive, async () => {
   await using site = await original.copy()
   const { dataDir } = site
   const id = site.ids.site
@@ -367,22 +380,26 @@ test('a push interrupted by a kill is finalized after a restore', async () => {
   await site.restored(assertAgrees)
 })
 
-test('a repository with lost files does not prevent the backup of the others', async () => {
-  await using site = await original.copy()
-  const path = site.pathOf('page')
-  await rm(path, { recursive: true })
-  const { code, out, err } = await runSvc(['backup', site.backup], site.env)
-  assert.equal(code, 0)
-  assert.match(err, /the files of the repository page were lost before the backup/)
-  assert.match(out, /Backed up 3 repositories/)
-  assert.match(await mustRun(['backup', 'verify', site.backup]), /is intact: 3 repositories/)
-  await site.restored(async (again) => {
-    assert.equal((await again.admin.get('/repos')).body.length, 3)
-    assert.equal((await again.admin.get('/repos/site')).status, 200)
-  })
-})
+test(
+  'a repository with lost files does not prevent the backup of the others',
+  exhaustive,
+  async () => {
+    await using site = await original.copy()
+    const path = site.pathOf('page')
+    await rm(path, { recursive: true })
+    const { code, out, err } = await runSvc(['backup', site.backup], site.env)
+    assert.equal(code, 0)
+    assert.match(err, /the files of the repository page were lost before the backup/)
+    assert.match(out, /Backed up 3 repositories/)
+    assert.match(await mustRun(['backup', 'verify', site.backup]), /is intact: 3 repositories/)
+    await site.restored(async (again) => {
+      assert.equal((await again.admin.get('/repos')).body.length, 3)
+      assert.equal((await again.admin.get('/repos/site')).status, 200)
+    })
+  },
+)
 
-test('a backup keeps data whose source files were lost since', async () => {
+test('a backup keeps data whose source files were lost since', exhaustive, async () => {
   await using site = await original.start()
   await site.backUp()
   const before = await contentOf(site.backup)
@@ -402,7 +419,7 @@ test('a backup keeps data whose source files were lost since', async () => {
   await site.backUp()
 })
 
-test('unusual and long ref names survive a backup', async () => {
+test('unusual and long ref names survive a backup', exhaustive, async () => {
   await using site = await original.copy()
   const path = site.pathOf('site')
   const tip = (await git(path, ['--git-dir', path, 'rev-parse', 'HEAD'])).stdout
@@ -425,49 +442,48 @@ test('unusual and long ref names survive a backup', async () => {
 
 const needed = { skip: without('postgres') }
 
-test(
-  'a backup of SQLite restores into PostgreSQL, and one of PostgreSQL into SQLite',
-  needed,
-  async () => {
-    await using site = await original.copy()
-    await site.backUp()
-    const before = await site.refs()
-    const { url, drop } = await createPostgresDatabase({ isEmpty: true })
-    {
-      const dataDir = join(site.folder, 'moved')
-      const env = { SVC_DATA_DIR: dataDir, SVC_DATABASE_URL: url }
-      await mustRun(['restore', site.backup], env)
-      assert.ok(!(await readdir(dataDir)).includes('svc.db'))
-      const started = { SVC_DATABASE_URL: url, SVC_ADMIN_TOKEN: site.adminToken }
-      await using moved = await startService({ dataDir, env: started })
-      assert.deepEqual(await refsOf(moved), before)
-      assert.equal((await moved.admin.get('/repos')).body.length, 3)
-      await moved.admin.post('/repos', { name: 'new' })
-      await site.project.git('push', '--quiet', moved.admin.remote('new'), 'main')
-      await until('the push is finished', async () => (await readEvents(env)).includes('"new"'))
+test('a backup of SQLite restores into PostgreSQL, and one of PostgreSQL into SQLite', {
+  ...exhaustive,
+  ...needed,
+}, async () => {
+  await using site = await original.copy()
+  await site.backUp()
+  const before = await site.refs()
+  const { url, drop } = await createPostgresDatabase({ isEmpty: true })
+  {
+    const dataDir = join(site.folder, 'moved')
+    const env = { SVC_DATA_DIR: dataDir, SVC_DATABASE_URL: url }
+    await mustRun(['restore', site.backup], env)
+    assert.ok(!(await readdir(dataDir)).includes('svc.db'))
+    const started = { SVC_DATABASE_URL: url, SVC_ADMIN_TOKEN: site.adminToken }
+    await using moved = await startService({ dataDir, env: started })
+    assert.deepEqual(await refsOf(moved), before)
+    assert.equal((await moved.admin.get('/repos')).body.length, 3)
+    await moved.admin.post('/repos', { name: 'new' })
+    await site.project.git('push', '--quiet', moved.admin.remote('new'), 'main')
+    await until('the push is finished', async () => (await readEvents(env)).includes('"new"'))
 
-      const back = join(site.folder, 'back')
-      await mustRun(['backup', back], env)
-      await assertWhole(back)
-      const returned = join(site.folder, 'returned')
-      await mustRun(['restore', back], { SVC_DATA_DIR: returned })
-      await using again = await startService({
-        dataDir: returned,
-        env: { SVC_ADMIN_TOKEN: site.adminToken },
-      })
-      await assertAgrees(again)
-      assert.deepEqual(await refsOf(again), await refsOf(moved))
+    const back = join(site.folder, 'back')
+    await mustRun(['backup', back], env)
+    await assertWhole(back)
+    const returned = join(site.folder, 'returned')
+    await mustRun(['restore', back], { SVC_DATA_DIR: returned })
+    await using again = await startService({
+      dataDir: returned,
+      env: { SVC_ADMIN_TOKEN: site.adminToken },
+    })
+    await assertAgrees(again)
+    assert.deepEqual(await refsOf(again), await refsOf(moved))
 
-      const refused = await runSvc(['restore', back], {
-        ...env,
-        SVC_DATA_DIR: join(site.folder, 'x'),
-      })
-      assertRefused(refused, /The database of SVC_DATABASE_URL is not empty/)
-      await assert.rejects(stat(join(site.folder, 'x')), { code: 'ENOENT' })
-    }
-    await drop()
-  },
-)
+    const refused = await runSvc(['restore', back], {
+      ...env,
+      SVC_DATA_DIR: join(site.folder, 'x'),
+    })
+    assertRefused(refused, /The database of SVC_DATABASE_URL is not empty/)
+    await assert.rejects(stat(join(site.folder, 'x')), { code: 'ENOENT' })
+  }
+  await drop()
+})
 
 /** What the events of pushes say in a PostgreSQL service. */
 async function readEvents(env: {

@@ -1,3 +1,4 @@
+// Tags: exhaustive, each-store
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { createProject, type Project } from '../support/git.ts'

@@ -1,9 +1,12 @@
+// Tags: each-store
+
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { after, before, test } from 'node:test'
 import { until } from '../support/condition.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { git, temporaryFolder } from '../support/git.ts'
 import { gitWithBytes, importOddHistory } from '../support/odd-history.ts'
 import { type Service, startService } from '../support/service.ts'
@@ -131,7 +134,7 @@ test('an unchanged archive is not sent again', async () => {
   await bytesOf(other)
 })
 
-test('one archive waits for another; HEAD does not, and starts no git', async () => {
+test('one archive waits for another; HEAD does not, and starts no git', exhaustive, async () => {
   await pushFiles(service.admin, 'busy', { large: large() })
   const slow = await readSlowly('busy')
   const busy = await archive('busy')
@@ -145,7 +148,7 @@ test('one archive waits for another; HEAD does not, and starts no git', async ()
   slow.destroy()
 })
 
-test('git ends when the client goes', async () => {
+test('git ends when the client goes', exhaustive, async () => {
   await pushFiles(service.admin, 'gone', { large: large() })
   for (let round = 0; round < 3; round++) {
     const slow = await readSlowly('gone')

@@ -1,8 +1,11 @@
+// Tags: each-store
+
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { exhaustive } from '../support/exhaustive.ts'
 import { git, temporaryFolder } from '../support/git.ts'
 import { gitWithBytes, importOddHistory } from '../support/odd-history.ts'
 import { type Service, startService } from '../support/service.ts'
@@ -97,7 +100,7 @@ function toLines(ranges: Range[]): Line[] {
 }
 
 for (const seed of [1, 2, 3])
-  test(`blame is that of git: history ${seed}`, async () => {
+  test(`blame is that of git: history ${seed}`, exhaustive, async () => {
     await using folder = await temporaryFolder()
     const name = `odd-${seed}`
     await git(folder.path, ['init', '--quiet', '--bare', '--initial-branch=main'])

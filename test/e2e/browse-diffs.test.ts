@@ -1,9 +1,12 @@
+// Tags: each-store
+
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { toPatch } from '../../src/browse/patch-text.ts'
 import { randomHistory, startBrowseSite } from '../support/browse-site.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { git } from '../support/git.ts'
 
 type Site = Awaited<ReturnType<typeof startBrowseSite>>
@@ -69,43 +72,47 @@ function rowsOf(files: File[]): string {
     .join('')
 }
 
-test('the diff of each commit has the files and counts of git, and git applies its patch', async () => {
-  let applied = 0
-  for (const [id = '', parent, ...others] of history) {
-    const answer = await site.admin.get(`/repos/site/commits/${id}?diff=1`)
-    assert.equal(answer.status, 200, answer.text)
-    const { diff, parents, tree } = answer.body
-    assert.deepEqual(
-      [parents, diff.base],
-      [[...(parent ? [parent, ...others] : [])], parent ?? null],
-    )
-    const base = parent ?? emptyTree
-    assert.equal(rowsOf(diff.files), outputOf(['diff-tree', ...withRenames, '--raw', base, id]))
-    const numbers = outputOf(['diff-tree', '-r', '-M', '-l500', '--numstat', base, id])
-    const counts = diff.files.map(({ additions, deletions, isBinary }: File) =>
-      isBinary ? '-\t-' : `${additions}\t${deletions}`,
-    )
-    const expected = numbers.split('\n').slice(0, -1)
-    for (const [index, file] of diff.files.entries()) {
-      // There, a change of the type is one patch.
-      if (file.status === 'type-changed') continue
-      const unchanged = file.isBinary ? '-\t-' : '0\t0'
-      const shown = (expected[index] ?? '').split('\t').slice(0, 2).join('\t')
-      // Equal binary files are not compared.
-      if (file.oldId === file.newId) assert.ok(['0\t0', '-\t-'].includes(shown), unchanged)
-      else assert.equal(counts[index], shown)
+test(
+  'the diff of each commit has the files and counts of git, and git applies its patch',
+  exhaustive,
+  async () => {
+    let applied = 0
+    for (const [id = '', parent, ...others] of history) {
+      const answer = await site.admin.get(`/repos/site/commits/${id}?diff=1`)
+      assert.equal(answer.status, 200, answer.text)
+      const { diff, parents, tree } = answer.body
+      assert.deepEqual(
+        [parents, diff.base],
+        [[...(parent ? [parent, ...others] : [])], parent ?? null],
+      )
+      const base = parent ?? emptyTree
+      assert.equal(rowsOf(diff.files), outputOf(['diff-tree', ...withRenames, '--raw', base, id]))
+      const numbers = outputOf(['diff-tree', '-r', '-M', '-l500', '--numstat', base, id])
+      const counts = diff.files.map(({ additions, deletions, isBinary }: File) =>
+        isBinary ? '-\t-' : `${additions}\t${deletions}`,
+      )
+      const expected = numbers.split('\n').slice(0, -1)
+      for (const [index, file] of diff.files.entries()) {
+        // There, a change of the type is one patch.
+        if (file.status === 'type-changed') continue
+        const unchanged = file.isBinary ? '-\t-' : '0\t0'
+        const shown = (expected[index] ?? '').split('\t').slice(0, 2).join('\t')
+        // Equal binary files are not compared.
+        if (file.oldId === file.newId) assert.ok(['0\t0', '-\t-'].includes(shown), unchanged)
+        else assert.equal(counts[index], shown)
+      }
+      assert.deepEqual([diff.fileCount, diff.limitsReached], [diff.files.length, []])
+      const { patch, omitted } = toPatch(diff, { forPeople: false })
+      if (omitted.length > 0 || patch.length === 0) continue
+      const index = join(site.path, 'test-index')
+      outputOf(['read-tree', base], undefined, index)
+      outputOf(['apply', '--cached', '--whitespace=nowarn', '-'], patch, index)
+      assert.equal(outputOf(['write-tree'], undefined, index).trim(), tree)
+      applied += 1
     }
-    assert.deepEqual([diff.fileCount, diff.limitsReached], [diff.files.length, []])
-    const { patch, omitted } = toPatch(diff, { forPeople: false })
-    if (omitted.length > 0 || patch.length === 0) continue
-    const index = join(site.path, 'test-index')
-    outputOf(['read-tree', base], undefined, index)
-    outputOf(['apply', '--cached', '--whitespace=nowarn', '-'], patch, index)
-    assert.equal(outputOf(['write-tree'], undefined, index).trim(), tree)
-    applied += 1
-  }
-  assert.ok(applied > 0)
-})
+    assert.ok(applied > 0)
+  },
+)
 
 test('a file is shown alone as it is among all', async () => {
   const seen = new Set<string>()
@@ -138,7 +145,7 @@ test('a file is shown alone as it is among all', async () => {
   ])
 })
 
-test('the comparison of two commits is that of git', async () => {
+test('the comparison of two commits is that of git', exhaustive, async () => {
   const ids = history.map(([id = '']) => id)
   for (let index = 0; index < 40; index++) {
     const base = ids[(index * 7) % ids.length] ?? ''

@@ -1,8 +1,11 @@
+// Tags: each-store
+
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { oddNames, randomHistory, readPages, startBrowseSite } from '../support/browse-site.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { git, temporaryFolder } from '../support/git.ts'
 
 type Site = Awaited<ReturnType<typeof startBrowseSite>>
@@ -59,20 +62,24 @@ test('history of a path is that of git log, for any name', async () => {
   assert.deepEqual(await listed('path=no/such'), [])
 })
 
-test('the newest commit of a path is that of git log, and says whether there are older ones', async () => {
-  let alone = 0
-  const revs = (await logOf(['--reverse', 'main'])).filter((_, index) => index % 16 === 0)
-  for (const rev of revs)
-    for (const path of [...oddNames.filter(isText), 'folder', 'folder/deep', 'no/such']) {
-      const [newest, ...older] = await logOf(['--max-count=2', rev], path)
-      const query = new URLSearchParams({ rev, path, limit: '1' })
-      const { body, headers } = await site.admin.get(`/repos/site/commits?${query}`)
-      assert.deepEqual(idsOf(body), newest === undefined ? [] : [newest], `${rev} ${path}`)
-      assert.equal(headers.has('link'), older.length > 0, `${rev} ${path}`)
-      if (newest !== undefined && older.length === 0) alone += 1
-    }
-  assert.ok(alone > 0)
-})
+test(
+  'the newest commit of a path is that of git log, and says whether there are older ones',
+  exhaustive,
+  async () => {
+    let alone = 0
+    const revs = (await logOf(['--reverse', 'main'])).filter((_, index) => index % 16 === 0)
+    for (const rev of revs)
+      for (const path of [...oddNames.filter(isText), 'folder', 'folder/deep', 'no/such']) {
+        const [newest, ...older] = await logOf(['--max-count=2', rev], path)
+        const query = new URLSearchParams({ rev, path, limit: '1' })
+        const { body, headers } = await site.admin.get(`/repos/site/commits?${query}`)
+        assert.deepEqual(idsOf(body), newest === undefined ? [] : [newest], `${rev} ${path}`)
+        assert.equal(headers.has('link'), older.length > 0, `${rev} ${path}`)
+        if (newest !== undefined && older.length === 0) alone += 1
+      }
+    assert.ok(alone > 0)
+  },
+)
 
 test('an author is a fixed string, without regard to case', async () => {
   for (const author of ['ada@', 'HOPPER <g', 'a.*b', '.', 'Éva', '<', 'no one else', '--all']) {
@@ -193,7 +200,7 @@ test('a parent that a commit names several times is listed once', async () => {
   assert.deepEqual(await listed('rev=repeated&limit=9'), await logOf([tip]))
 })
 
-test('a history of many thousand parents is that of git log', async () => {
+test('a history of many thousand parents is that of git log', exhaustive, async () => {
   const tree = await idOf('side^{tree}')
   const parent = await idOf('side')
   const lines = `parent ${parent}\n`.repeat(20_000)

@@ -1,9 +1,12 @@
+// Tags: each-store
+
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { until } from '../support/condition.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { fuzzing } from '../support/fuzz.ts'
 import { createProject, git, type Project, spawnGit, temporaryFolder } from '../support/git.ts'
 import { onlyLocal } from '../support/kind-of-store.ts'
@@ -269,34 +272,38 @@ test('binary and large files are bytes, streamed with their length, and JSON say
   assert.notEqual(binary.headers.get('etag'), inJson.headers.get('etag'))
 })
 
-test('a folder of 20,000 entries, and folders of thousands of levels, are listed within limits', async () => {
-  await using hostile = await temporaryFolder()
-  await git(hostile.path, ['init', '--quiet', '--bare'])
-  const commit =
-    'commit refs/heads/main\ncommitter Ada <ada@example.com> 1700000000 +0000\ndata 0\n'
-  const one = execFileSync('git', ['-C', hostile.path, 'hash-object', '-w', '--stdin'], {
-    input: 'one',
-  })
-  const line = `100644 blob ${one.toString().trim()}`
-  const lines = Array.from({ length: 20_000 }, (_, index) => `${line}\tfile-${index}\n`)
-  const wide = execFileSync('git', ['-C', hostile.path, 'mktree'], { input: lines.join('') })
-  const files = [
-    `M 040000 ${wide.toString().trim()} wide`,
-    `M 100644 inline deep/${'x/'.repeat(5000)}end\ndata 3\none`,
-  ]
-  await fastImport(hostile.path, `${commit}${files.join('\n')}\n`)
-  await newSite('hostile', hostile.path)
-  const page = await owner.get('/repos/hostile/tree?path=wide')
-  assert.deepEqual([page.body.entries.length, page.body.lastCommitsComplete], [1000, false])
-  assert.match(String(page.body.limits), /more than 10,000 entries/)
-  const next = await owner.get(`/repos/hostile/tree?path=wide&cursor=${page.body.nextCursor}`)
-  assert.notEqual(next.body.entries[0].name, page.body.entries[0].name)
-  const { entries, limits } = await listAll('/repos/hostile/tree?path=deep&recursive=true', 1000)
-  assert.equal(entries.length, 2046)
-  assert.match(String(limits), /more than 4,096 bytes/)
-  const top = await owner.get('/repos/hostile/tree')
-  assert.equal(top.status, 200)
-})
+test(
+  'a folder of 20,000 entries, and folders of thousands of levels, are listed within limits',
+  exhaustive,
+  async () => {
+    await using hostile = await temporaryFolder()
+    await git(hostile.path, ['init', '--quiet', '--bare'])
+    const commit =
+      'commit refs/heads/main\ncommitter Ada <ada@example.com> 1700000000 +0000\ndata 0\n'
+    const one = execFileSync('git', ['-C', hostile.path, 'hash-object', '-w', '--stdin'], {
+      input: 'one',
+    })
+    const line = `100644 blob ${one.toString().trim()}`
+    const lines = Array.from({ length: 20_000 }, (_, index) => `${line}\tfile-${index}\n`)
+    const wide = execFileSync('git', ['-C', hostile.path, 'mktree'], { input: lines.join('') })
+    const files = [
+      `M 040000 ${wide.toString().trim()} wide`,
+      `M 100644 inline deep/${'x/'.repeat(5000)}end\ndata 3\none`,
+    ]
+    await fastImport(hostile.path, `${commit}${files.join('\n')}\n`)
+    await newSite('hostile', hostile.path)
+    const page = await owner.get('/repos/hostile/tree?path=wide')
+    assert.deepEqual([page.body.entries.length, page.body.lastCommitsComplete], [1000, false])
+    assert.match(String(page.body.limits), /more than 10,000 entries/)
+    const next = await owner.get(`/repos/hostile/tree?path=wide&cursor=${page.body.nextCursor}`)
+    assert.notEqual(next.body.entries[0].name, page.body.entries[0].name)
+    const { entries, limits } = await listAll('/repos/hostile/tree?path=deep&recursive=true', 1000)
+    assert.equal(entries.length, 2046)
+    assert.match(String(limits), /more than 4,096 bytes/)
+    const top = await owner.get('/repos/hostile/tree')
+    assert.equal(top.status, 200)
+  },
+)
 
 test('20,000 branches are listed page by page', { skip: onlyLocal }, async () => {
   await newSite('many', project.path)

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { randomHistory, readPages, startBrowseSite } from '../support/browse-site.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { logIn } from '../support/page-client.ts'
 
 type Site = Awaited<ReturnType<typeof startBrowseSite>>
@@ -41,15 +42,19 @@ async function listed(kind: 'branches' | 'tags', query: string): Promise<Row[]> 
 
 const namesOf = (rows: { name: string }[]) => rows.map(({ name }) => name)
 
-test('many branches are compared with any base as git rev-list compares them', async () => {
-  for (const base of ['main', 'side', 'b/7']) {
-    for (const { name, ahead, behind } of await listed('branches', `base=${base}`)) {
-      const range = `${name}...${base}`
-      const counts = await site.git('rev-list', '--left-right', '--count', range)
-      assert.equal(`${ahead}\t${behind}`, counts, range)
+test(
+  'many branches are compared with any base as git rev-list compares them',
+  exhaustive,
+  async () => {
+    for (const base of ['main', 'side', 'b/7']) {
+      for (const { name, ahead, behind } of await listed('branches', `base=${base}`)) {
+        const range = `${name}...${base}`
+        const counts = await site.git('rev-list', '--left-right', '--count', range)
+        assert.equal(`${ahead}\t${behind}`, counts, range)
+      }
     }
-  }
-})
+  },
+)
 
 async function assertAsGit(about: string): Promise<void> {
   const id = (rev: string) => site.git('rev-parse', rev)

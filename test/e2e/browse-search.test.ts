@@ -1,5 +1,8 @@
+// Tags: each-store
+
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { exhaustive } from '../support/exhaustive.ts'
 import { git, temporaryFolder } from '../support/git.ts'
 import { gitWithBytes, importOddHistory } from '../support/odd-history.ts'
 import { type Service, startService } from '../support/service.ts'
@@ -43,7 +46,7 @@ async function grep(folder: string, ...args: string[]): Promise<string[]> {
 }
 
 for (const seed of [4, 5])
-  test(`a search finds what git grep finds: history ${seed}`, async () => {
+  test(`a search finds what git grep finds: history ${seed}`, exhaustive, async () => {
     await using folder = await temporaryFolder()
     const name = `odd-${seed}`
     await git(folder.path, ['init', '--quiet', '--bare', '--initial-branch=main'])

@@ -1,3 +1,4 @@
+// Tags: exhaustive
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'

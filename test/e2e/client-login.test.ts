@@ -3,6 +3,7 @@ import { mkdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { createClientHome, loggedIn } from '../support/client-home.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { type Service, startService } from '../support/service.ts'
 
 let service: Service
@@ -86,7 +87,7 @@ test('an address that is none, or has a password in it, is refused', async () =>
   assert.match(local.err, /^svc: "local" is not a name for a server/)
 })
 
-test('there can be several servers, of which one is the default', async () => {
+test('there can be several servers, of which one is the default', exhaustive, async () => {
   await using home = await loggedIn(service)
   await using other = await startService()
   await home.svc(['login', other.url, '--name', 'other'], { input: other.adminToken })

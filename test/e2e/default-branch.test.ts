@@ -5,6 +5,7 @@ import { after, before, describe, test } from 'node:test'
 import { faultSteps } from '../../src/base/fault-points.ts'
 import { newTokenString } from '../../src/base/token-string.ts'
 import { until } from '../support/condition.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, git, type Project, temporaryFolder } from '../support/git.ts'
 import { openPushRecords } from '../support/push-records.ts'
 import { sampleOf } from '../support/rounds.ts'
@@ -218,7 +219,7 @@ const scenarios: Record<string, (service: Service) => Promise<unknown>> = {
   'a request': ({ admin }) => admin.patch('/repos/site', { defaultBranch: 'trunk' }),
 }
 
-describe('a server that is killed', { concurrency: 2 }, () => {
+describe('a server that is killed', { ...exhaustive, concurrency: 2 }, () => {
   for (const step of sampleOf([...steps, 'push.moved', 'push.published'], 2)) {
     for (const [name, act] of Object.entries(scenarios)) {
       if (step.startsWith('push.') && act !== push) continue

@@ -1,3 +1,5 @@
+// Tags: each-store
+
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { basename, join } from 'node:path'
@@ -7,6 +9,7 @@ import { newTokenString } from '../../src/base/token-string.ts'
 import { runSvc } from '../support/command.ts'
 import { until } from '../support/condition.ts'
 import { createPostgresDatabase } from '../support/databases.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, git, temporaryFolder } from '../support/git.ts'
 import { onlyLocal } from '../support/kind-of-store.ts'
 import { without } from '../support/programs.ts'
@@ -20,7 +23,7 @@ const retries = { SVC_WEBHOOK_RETRY_SCHEDULE: '0,1,1,1,1,1,1,1,1,1' }
 /** Declares the same tests for SQLite and for PostgreSQL. */
 function onEachDatabase(declare: (start: () => Promise<Service>) => void): void {
   describe('on SQLite', () => declare(() => startService({ env: retries })))
-  describe('on PostgreSQL', { skip: onlyLocal || without('postgres') }, () =>
+  describe('on PostgreSQL', { ...exhaustive, skip: onlyLocal || without('postgres') }, () =>
     declare(async () => {
       const { url, drop } = await createPostgresDatabase()
       const service = await startService({ env: { ...retries, SVC_DATABASE_URL: url } })
@@ -226,6 +229,7 @@ test('a webhook delivers nothing while its repository is deleted, and everything
 })
 
 test('a push that was not finalized before the deletion is finalized after the restoration', {
+  ...exhaustive,
   skip: onlyLocal,
 }, async () => {
   await using folder = await temporaryFolder()

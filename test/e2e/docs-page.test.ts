@@ -6,6 +6,7 @@ import type { Route } from '../../src/http/route.ts'
 import { checkBody, checkQuery } from '../../src/http/validation.ts'
 import { curlExample } from '../../src/web/docs/examples.ts'
 import { assertAccessible, assertNoOverflow, openWindow, startBrowser } from '../support/browser.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'
 import { without } from '../support/programs.ts'
 import { isSoak } from '../support/rounds.ts'
@@ -54,7 +55,7 @@ describe('in a browser', { skip: without('chromium') }, () => {
     await context.close()
   })
 
-  test('the documentation page is accessible, wide and narrow', async () => {
+  test('the documentation page is accessible, wide and narrow', exhaustive, async () => {
     const { context, page, faults } = await openWindow(browser, { ...eyes, url: service.url })
     await page.goto('/docs')
     await assertAccessible(page)

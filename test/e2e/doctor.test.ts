@@ -18,6 +18,7 @@ import {
   examine,
   type Patient,
 } from '../support/doctor.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, git, temporaryFolder } from '../support/git.ts'
 import { signal } from '../support/processes.ts'
 import { without } from '../support/programs.ts'
@@ -100,7 +101,7 @@ test('a check that fails does not prevent the others', async () => {
   assert.deepEqual([of('keys')[0]?.level, of('repositories')[0]?.level], ['ok', 'skipped'])
 })
 
-test('objects of all repositories are checked, of one, or of none', async () => {
+test('objects of all repositories are checked, of one, or of none', exhaustive, async () => {
   await using service = await startServiceWithSsh()
   await using project = await createProject()
   for (const name of ['whole', 'damaged']) {
@@ -139,7 +140,7 @@ test('deleted repositories are checked, and are no fault', async () => {
   assert.deepEqual(await levels(), ['ok', 'ok', 'fault', 'ok', 'ok', 1])
 })
 
-test('of many similar faults, the first are listed and the rest counted', async () => {
+test('of many similar faults, the first are listed and the rest counted', exhaustive, async () => {
   const { dataDir } = await patient.copy()
   for (let number = 0; number < 25; number++) {
     await writeFile(join(dataDir, 'repositories', `stray-${number}`), '')
@@ -148,7 +149,7 @@ test('of many similar faults, the first are listed and the rest counted', async 
   assert.deepEqual([found.length, found.at(-1)], [11, '15 more of this kind.'])
 })
 
-describe('svc doctor changes nothing', () => {
+describe('svc doctor changes nothing', exhaustive, () => {
   test('after the service was stopped', async () => {
     const { dataDir } = await patient.copy()
     await assertUnchanged(dataDir)
@@ -164,7 +165,7 @@ describe('svc doctor changes nothing', () => {
     assert.equal(of('instance')[0]?.level, 'ok')
   })
 
-  test('with many faults', async () => {
+  test('with many faults', exhaustive, async () => {
     const { dataDir, repository } = await patient.copy()
     for (const name of ['staging', 'trash', 'lost+found']) {
       await mkdir(join(dataDir, name, 'left.git'), { recursive: true })
@@ -184,7 +185,7 @@ describe('svc doctor changes nothing', () => {
   })
 })
 
-describe('svc doctor beside a running server', () => {
+describe('svc doctor beside a running server', exhaustive, () => {
   let service: Service
 
   before(async () => {
@@ -313,7 +314,7 @@ test('a signal ends it and its git process', async () => {
   )
 })
 
-test('the password of a database is never printed', async () => {
+test('the password of a database is never printed', exhaustive, async () => {
   const { dataDir } = await patient.copy()
   const urls = ['postgres://svc:hunter2@127.0.0.1:1/svc', 'postgres://svc:hunter2@[bad/svc']
   for (const url of [...urls, 'mysql://svc:hunter2@127.0.0.1/svc']) {
@@ -323,7 +324,7 @@ test('the password of a database is never printed', async () => {
   }
 })
 
-describe('svc doctor on PostgreSQL', { skip: without('postgres') }, () => {
+describe('svc doctor on PostgreSQL', { ...exhaustive, skip: without('postgres') }, () => {
   test('finds and reads the database', async () => {
     await using database = await createDatabase()
     const env = { SVC_DATABASE_URL: database.url }

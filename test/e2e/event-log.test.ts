@@ -1,3 +1,5 @@
+// Tags: each-store
+
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { connect } from 'node:net'
@@ -9,6 +11,7 @@ import { until } from '../support/condition.ts'
 import { createPostgresDatabase } from '../support/databases.ts'
 import { sampleEvent } from '../support/event-kinds.ts'
 import { followStream } from '../support/event-stream.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, type Project } from '../support/git.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'
 import { without } from '../support/programs.ts'
@@ -268,7 +271,7 @@ test('a stream has all new events, in order', async () => {
   )
 })
 
-test('a slow reader gets everything', async () => {
+test('a slow reader gets everything', exhaustive, async () => {
   const id = await newRepository('slow')
   const { port } = new URL(service.url)
   const socket = connect(Number(port), '127.0.0.1')
@@ -359,24 +362,29 @@ test('the stream of a repository ends with its deletion', async () => {
   )
 })
 
-test('the number of waiting requests of a token is limited, and disconnected ones do not count', async () => {
-  const client = await service.client({ username: 'ada' })
-  const streams = await Promise.all(Array.from({ length: perToken }, () => follow(client)))
-  for (const path of ['/events?follow=true', '/events?after=latest&wait=1']) {
-    const refused = await client.get(path)
-    assert.deepEqual([refused.status, refused.body.code], [429, 'too_many_followers'])
-    assert.ok(Number(refused.headers.get('retry-after')) > 0)
-  }
-  assert.equal((await client.get('/events')).status, 200)
-  const other = await service.client({ username: 'grace' })
-  assert.equal((await other.get('/events?after=latest&wait=1')).status, 200)
-  for (const stream of streams) await stream[Symbol.asyncDispose]()
-  await until('all of them have gone', async () => {
-    const again = await Promise.allSettled(Array.from({ length: perToken }, () => follow(client)))
-    for (const one of again) if (one.status === 'fulfilled') await one.value[Symbol.asyncDispose]()
-    return again.every(({ status }) => status === 'fulfilled')
-  })
-})
+test(
+  'the number of waiting requests of a token is limited, and disconnected ones do not count',
+  exhaustive,
+  async () => {
+    const client = await service.client({ username: 'ada' })
+    const streams = await Promise.all(Array.from({ length: perToken }, () => follow(client)))
+    for (const path of ['/events?follow=true', '/events?after=latest&wait=1']) {
+      const refused = await client.get(path)
+      assert.deepEqual([refused.status, refused.body.code], [429, 'too_many_followers'])
+      assert.ok(Number(refused.headers.get('retry-after')) > 0)
+    }
+    assert.equal((await client.get('/events')).status, 200)
+    const other = await service.client({ username: 'grace' })
+    assert.equal((await other.get('/events?after=latest&wait=1')).status, 200)
+    for (const stream of streams) await stream[Symbol.asyncDispose]()
+    await until('all of them have gone', async () => {
+      const again = await Promise.allSettled(Array.from({ length: perToken }, () => follow(client)))
+      for (const one of again)
+        if (one.status === 'fulfilled') await one.value[Symbol.asyncDispose]()
+      return again.every(({ status }) => status === 'fulfilled')
+    })
+  },
+)
 
 test('a HEAD request for a stream does not count as waiting', async () => {
   const client = await service.client({ username: 'ada' })
@@ -421,7 +429,7 @@ test('pruned events are reported, and the others have no gap', async () => {
   await assert.rejects(lost, /events_forgotten/)
 })
 
-test('events of commands on the server reach streams, too', async () => {
+test('events of commands on the server reach streams, too', exhaustive, async () => {
   await using running = await startService()
   await using stream = await follow(running.admin)
   const { PATH = '' } = process.env
@@ -431,7 +439,10 @@ test('events of commands on the server reach streams, too', async () => {
   assert.deepEqual([received.kind, received.seq], ['token.created', stream.from + 1])
 })
 
-test('events are the same on PostgreSQL', { skip: without('postgres') }, async () => {
+test('events are the same on PostgreSQL', {
+  ...exhaustive,
+  skip: without('postgres'),
+}, async () => {
   const { url, drop } = await createPostgresDatabase()
   {
     await using running = await startInProcess({ SVC_DATABASE_URL: url })
@@ -473,38 +484,42 @@ test('a stop of the server ends waiting requests, each with its cursor', async (
   }
 })
 
-test('a client that resumes from its last id gets each push once, however often the server is killed', async () => {
-  await using first = await startService()
-  const { dataDir, adminToken } = first
-  let running = first
-  await running.admin.post('/repos', { name: 'site' })
-  let stream = await follow(running.admin, '?kind=push')
-  let lastId = String(stream.from)
-  const received: string[] = []
-  const read = async (count: number) => {
-    for (let read = 0; read < count; read++) {
-      const event = await nextEvent(stream)
-      lastId = String(event.seq)
-      received.push(event.data.ref)
+test(
+  'a client that resumes from its last id gets each push once, however often the server is killed',
+  exhaustive,
+  async () => {
+    await using first = await startService()
+    const { dataDir, adminToken } = first
+    let running = first
+    await running.admin.post('/repos', { name: 'site' })
+    let stream = await follow(running.admin, '?kind=push')
+    let lastId = String(stream.from)
+    const received: string[] = []
+    const read = async (count: number) => {
+      for (let read = 0; read < count; read++) {
+        const event = await nextEvent(stream)
+        lastId = String(event.seq)
+        received.push(event.data.ref)
+      }
     }
-  }
-  const pushed: string[] = []
-  const rounds = 4
-  for (let round = 0; round < rounds; round++) {
-    for (const name of ['a', 'b', 'c']) {
-      const ref = `refs/heads/${name}${round}`
-      await project.git('push', '--quiet', running.admin.remote('site'), `main:${ref}`)
-      pushed.push(ref)
+    const pushed: string[] = []
+    const rounds = 4
+    for (let round = 0; round < rounds; round++) {
+      for (const name of ['a', 'b', 'c']) {
+        const ref = `refs/heads/${name}${round}`
+        await project.git('push', '--quiet', running.admin.remote('site'), `main:${ref}`)
+        pushed.push(ref)
+      }
+      await read(round % 3)
+      await running.end('SIGKILL')
+      await stream[Symbol.asyncDispose]()
+      running = await startService({ dataDir, env: { SVC_ADMIN_TOKEN: adminToken } })
+      stream = await follow(running.admin, '?kind=push', { 'last-event-id': lastId })
+      assert.equal(String(stream.from), lastId)
     }
-    await read(round % 3)
-    await running.end('SIGKILL')
-    await stream[Symbol.asyncDispose]()
-    running = await startService({ dataDir, env: { SVC_ADMIN_TOKEN: adminToken } })
-    stream = await follow(running.admin, '?kind=push', { 'last-event-id': lastId })
-    assert.equal(String(stream.from), lastId)
-  }
-  await read(pushed.length - received.length)
-  await running.end('SIGTERM')
-  assert.deepEqual(await rest(stream), [])
-  assert.deepEqual(received, pushed)
-})
+    await read(pushed.length - received.length)
+    await running.end('SIGTERM')
+    assert.deepEqual(await rest(stream), [])
+    assert.deepEqual(received, pushed)
+  },
+)

@@ -1,9 +1,12 @@
+// Tags: each-store
+
 import assert from 'node:assert/strict'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { dayMs } from '../../src/base/clock.ts'
 import { until } from '../support/condition.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import {
   cloneOf,
   type Fetched,
@@ -50,7 +53,7 @@ test('a storm of clones costs one pack, and each clone is complete', async () =>
   for (let n = 0; n < 16; n++) await git(join(site.folder, `copy-${n}`), ['fsck', '--strict'])
 })
 
-test('over SSH, too', { skip: without('openssh') }, async () => {
+test('over SSH, too', { ...exhaustive, skip: without('openssh') }, async () => {
   await using site = await startFetchSite({ env: withSsh })
   await pushHistory(site)
   await using user = await createSshUser(site.service, site.service.admin)
@@ -135,7 +138,7 @@ test('new objects of the server are acknowledged', async () => {
   assert.match((await site.fetch(body)).said, new RegExp(`ACK ${ahead}`))
 })
 
-test('when the first of many clones disconnects, the others are complete', async () => {
+test('when the first of many clones disconnects, the others are complete', exhaustive, async () => {
   await using site = await createSite()
   const body = await pushLarge(site, largeBytes)
   const { leader, followers } = await shareOne(site, body, 4)
@@ -162,7 +165,7 @@ test('when the last of many clones disconnects, git ends', async () => {
   assert.deepEqual(await site.sources(), { miss: 2, coalesced: 2 })
 })
 
-test('when git is killed, all its clones fail, and nothing is stored', async () => {
+test('when git is killed, all its clones fail, and nothing is stored', exhaustive, async () => {
   await using site = await startFetchSite()
   const body = await pushLarge(site, largeBytes)
   const { leader, followers } = await shareOne(site, body, 2)
@@ -180,7 +183,7 @@ test('when git is killed, all its clones fail, and nothing is stored', async () 
   assert.equal((await site.sources()).miss, 2)
 })
 
-test('a client that stops reading is cut off, and the others are not', async () => {
+test('a client that stops reading is cut off, and the others are not', exhaustive, async () => {
   await using site = await startFetchSite({ env: { SVC_GIT_STALL_SECONDS: '5' } })
   const body = await pushLarge(site, largeBytes)
   const { leader, followers } = await shareOne(site, body, 2)
@@ -296,9 +299,7 @@ test('a request that is coalesced uses no permit, even if it waited for one', as
   assert.equal(new Set(answers.map(({ said }) => said)).size, 1)
 })
 
-test('clones work with a full disk', {
-  skip: await withoutMounts(),
-}, async () => {
+test('clones work with a full disk', { ...exhaustive, skip: await withoutMounts() }, async () => {
   await using disk = await smallDisk('96m')
   await using site = await startFetchSite({ dataDir: join(disk.path, 'data') })
   const body = await pushLarge(site, largeBytes)
@@ -311,7 +312,7 @@ test('clones work with a full disk', {
   assert.equal((await site.fetch(body)).said, answers[0]?.said)
 })
 
-test('a killed server leaves no file of a response', async () => {
+test('a killed server leaves no file of a response', exhaustive, async () => {
   await using folder = await temporaryFolder()
   await using site = await startFetchSite({ dataDir: join(folder.path, 'data') })
   const body = await pushLarge(site, 8 * mib)

@@ -6,13 +6,17 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { until } from '../support/condition.ts'
 import { createPostgresDatabase } from '../support/databases.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { without } from '../support/programs.ts'
 import { type Answer, type Service, startService, toAnswer } from '../support/service.ts'
 
 const needed = { skip: without('postgres') }
 
-test('while PostgreSQL is stopped, health is 503 and names the database', needed, async () => {
+test('while PostgreSQL is stopped, health is 503 and names the database', {
+  ...exhaustive,
+  ...needed,
+}, async () => {
   const postgres = await startPostgres()
   assert.ok(postgres)
   try {
@@ -29,7 +33,10 @@ test('while PostgreSQL is stopped, health is 503 and names the database', needed
   }
 })
 
-test('while PostgreSQL hangs, health is 503 without delay', needed, async () => {
+test('while PostgreSQL hangs, health is 503 without delay', {
+  ...exhaustive,
+  ...needed,
+}, async () => {
   const { url, drop } = await createPostgresDatabase()
   {
     using gate = await openGate(url)

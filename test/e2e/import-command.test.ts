@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { after, before, test } from 'node:test'
 import { until } from '../support/condition.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, type Project, temporaryFolder } from '../support/git.ts'
 import {
   assertSameContent,
@@ -72,7 +73,7 @@ test('a repository is imported beside a running server, for the given owner', as
   )
 })
 
-test('errors are one line with exit code 1, and change nothing', async () => {
+test('errors are one line with exit code 1, and change nothing', exhaustive, async () => {
   await service.admin.post('/repos', { name: 'taken' })
   const cases: [string[], RegExp][] = [
     [['/nonexistent', 'x'], /^svc: There is nothing at this path of the server\.\n$/],
@@ -94,7 +95,7 @@ test('errors are one line with exit code 1, and change nothing', async () => {
   assert.deepEqual(tables.rows('imports'), [])
 })
 
-test('without a terminal each step of the progress is a line', async () => {
+test('without a terminal each step of the progress is a line', exhaustive, async () => {
   using gate = await startGate(daemon.port, mib)
   const command = start(`git://127.0.0.1:${gate.port}/noisy.git`, 'in-lines')
   await gate.untilHeld()
@@ -105,24 +106,28 @@ test('without a terminal each step of the progress is a line', async () => {
   assert.doesNotMatch(stderr, /\r|\x1b/)
 })
 
-test('on a terminal the progress is one line, which is removed at the end', async (t) => {
-  const script = '/usr/bin/script'
-  if (!existsSync(script)) return t.skip('needs script, of util-linux')
-  using gate = await startGate(daemon.port, mib)
-  const words = [launcher, 'repos', 'import', `git://127.0.0.1:${gate.port}/noisy.git`, 'on-tty']
-  const command = watch(
-    spawn(script, ['-qec', `stty cols 40; ${words.join(' ')}`, '/dev/null'], {
-      env: { PATH: process.env.PATH, ...env },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    }),
-  )
-  await gate.untilHeld()
-  await command.untilSaid(/\r\x1b\[KImporting: receiving, [1-9]\d %/)
-  gate.open()
-  const { exitCode, stdout } = await command.ended
-  assert.equal(exitCode, 0)
-  assert.match(stdout, /\r\x1b\[KImported on-tty \(6\.3 MiB\)\.\r\n$/)
-})
+test(
+  'on a terminal the progress is one line, which is removed at the end',
+  exhaustive,
+  async (t) => {
+    const script = '/usr/bin/script'
+    if (!existsSync(script)) return t.skip('needs script, of util-linux')
+    using gate = await startGate(daemon.port, mib)
+    const words = [launcher, 'repos', 'import', `git://127.0.0.1:${gate.port}/noisy.git`, 'on-tty']
+    const command = watch(
+      spawn(script, ['-qec', `stty cols 40; ${words.join(' ')}`, '/dev/null'], {
+        env: { PATH: process.env.PATH, ...env },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      }),
+    )
+    await gate.untilHeld()
+    await command.untilSaid(/\r\x1b\[KImporting: receiving, [1-9]\d %/)
+    gate.open()
+    const { exitCode, stdout } = await command.ended
+    assert.equal(exitCode, 0)
+    assert.match(stdout, /\r\x1b\[KImported on-tty \(6\.3 MiB\)\.\r\n$/)
+  },
+)
 
 for (const [name, exitCode] of [
   ['SIGINT', 130],
@@ -144,64 +149,75 @@ for (const [name, exitCode] of [
   })
 }
 
-test('starts, stops and kills of a server do not disturb the import of a command', async () => {
-  await using own = await temporaryFolder()
-  const dataDir = join(own.path, 'data')
-  await using first = await startService({ dataDir, env: { SVC_ADMIN_TOKEN: service.adminToken } })
-  using gate = await startGate(daemon.port, mib)
-  const source = `git://127.0.0.1:${gate.port}/noisy.git`
-  const command = start(source, 'long', { SVC_DATA_DIR: dataDir })
-  await gate.untilHeld()
-  assert.equal(await first.end('SIGTERM'), 0)
-  const options = { dataDir, env: { SVC_ADMIN_TOKEN: service.adminToken } }
-  await using second = await startService(options)
-  assert.equal((await second.admin.get('/repos/long')).body.state, 'importing')
-  await second.end('SIGKILL')
-  await using third = await startService(options)
-  gate.open()
-  const { exitCode, stderr } = await command.ended
-  assert.equal(exitCode, 0, stderr)
-  const { body } = await third.admin.get('/repos/long')
-  assert.equal(body.state, 'ready')
-  await assertSameContent(body.path, `${noisy.path}/.git`)
-  await untilTidy(dataDir)
-})
+test(
+  'starts, stops and kills of a server do not disturb the import of a command',
+  exhaustive,
+  async () => {
+    await using own = await temporaryFolder()
+    const dataDir = join(own.path, 'data')
+    await using first = await startService({
+      dataDir,
+      env: { SVC_ADMIN_TOKEN: service.adminToken },
+    })
+    using gate = await startGate(daemon.port, mib)
+    const source = `git://127.0.0.1:${gate.port}/noisy.git`
+    const command = start(source, 'long', { SVC_DATA_DIR: dataDir })
+    await gate.untilHeld()
+    assert.equal(await first.end('SIGTERM'), 0)
+    const options = { dataDir, env: { SVC_ADMIN_TOKEN: service.adminToken } }
+    await using second = await startService(options)
+    assert.equal((await second.admin.get('/repos/long')).body.state, 'importing')
+    await second.end('SIGKILL')
+    await using third = await startService(options)
+    gate.open()
+    const { exitCode, stderr } = await command.ended
+    assert.equal(exitCode, 0, stderr)
+    const { body } = await third.admin.get('/repos/long')
+    assert.equal(body.state, 'ready')
+    await assertSameContent(body.path, `${noisy.path}/.git`)
+    await untilTidy(dataDir)
+  },
+)
 
-test('without a server an import works, and leftovers of a killed one are removed by the next start', async () => {
-  await using own = await temporaryFolder()
-  const dataDir = join(own.path, 'data')
-  const options = { dataDir, env: { SVC_ADMIN_TOKEN: service.adminToken } }
-  await using first = await startService(options)
-  assert.equal(await first.end('SIGTERM'), 0)
-  const here = { SVC_DATA_DIR: dataDir }
-  const done = await start(small.path, 'done', here).ended
-  assert.equal(done.exitCode, 0, done.stderr)
+test(
+  'without a server an import works, and leftovers of a killed one are removed by the next start',
+  exhaustive,
+  async () => {
+    await using own = await temporaryFolder()
+    const dataDir = join(own.path, 'data')
+    const options = { dataDir, env: { SVC_ADMIN_TOKEN: service.adminToken } }
+    await using first = await startService(options)
+    assert.equal(await first.end('SIGTERM'), 0)
+    const here = { SVC_DATA_DIR: dataDir }
+    const done = await start(small.path, 'done', here).ended
+    assert.equal(done.exitCode, 0, done.stderr)
 
-  using gate = await startGate(daemon.port, mib)
-  const command = start(`git://127.0.0.1:${gate.port}/noisy.git`, 'killed', here)
-  await gate.untilHeld()
-  const gits = importingGits(dataDir)
-  assert.notDeepEqual(gits, [])
-  // Otherwise they would end by themselves when their pipes are closed.
-  for (const pid of gits) signal(pid, 'SIGSTOP')
-  signal(command.pid, 'SIGKILL')
-  await until(
-    'it has ended',
-    async () => (await readdir(`/proc/${command.pid}`).catch(() => [])).length === 0,
-  )
-  assert.notDeepEqual(await readdir(join(dataDir, 'staging')), [])
+    using gate = await startGate(daemon.port, mib)
+    const command = start(`git://127.0.0.1:${gate.port}/noisy.git`, 'killed', here)
+    await gate.untilHeld()
+    const gits = importingGits(dataDir)
+    assert.notDeepEqual(gits, [])
+    // Otherwise they would end by themselves when their pipes are closed.
+    for (const pid of gits) signal(pid, 'SIGSTOP')
+    signal(command.pid, 'SIGKILL')
+    await until(
+      'it has ended',
+      async () => (await readdir(`/proc/${command.pid}`).catch(() => [])).length === 0,
+    )
+    assert.notDeepEqual(await readdir(join(dataDir, 'staging')), [])
 
-  await using second = await startService(options)
-  assert.deepEqual(importingGits(dataDir), [])
-  const names = (await second.admin.get('/repos')).body.map((one: { name: string }) => one.name)
-  assert.deepEqual(names, ['done'])
-  assert.equal((await repositoryFolders(dataDir)).length, 1)
-  await untilTidy(dataDir)
-  const { body } = await second.admin.get('/repos/killed')
-  assert.match(body.import.fault.detail, /interrupted because its program ended\. Start it again/)
-  const again = await start(join(folder.path, 'noisy.git'), 'killed', here).ended
-  assert.equal(again.exitCode, 0, again.stderr)
-})
+    await using second = await startService(options)
+    assert.deepEqual(importingGits(dataDir), [])
+    const names = (await second.admin.get('/repos')).body.map((one: { name: string }) => one.name)
+    assert.deepEqual(names, ['done'])
+    assert.equal((await repositoryFolders(dataDir)).length, 1)
+    await untilTidy(dataDir)
+    const { body } = await second.admin.get('/repos/killed')
+    assert.match(body.import.fault.detail, /interrupted because its program ended\. Start it again/)
+    const again = await start(join(folder.path, 'noisy.git'), 'killed', here).ended
+    assert.equal(again.exitCode, 0, again.stderr)
+  },
+)
 
 function svc(...words: string[]) {
   const [source = '', ...rest] = words

@@ -1,6 +1,9 @@
+// Tags: exhaustive, each-store
+
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { until } from '../support/condition.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, git, type Project } from '../support/git.ts'
 import { assertSameContent, createNoisyProject, startGate } from '../support/import-sources.ts'
 import { importAsync, requestImport } from '../support/imports.ts'
@@ -40,34 +43,38 @@ async function gated(bytes: number) {
   return { gate, address, [Symbol.dispose]: () => gate[Symbol.dispose]() }
 }
 
-test('an asynchronous import is shown with its progress until it completes', async () => {
-  using way = await gated(mib)
-  const wanted = { source: way.address, name: 'watched' }
-  const started = await requestImport(service.url, service.admin, wanted, {
-    prefer: 'respond-async',
-  })
-  assert.equal(started.status, 202, started.text)
-  assert.equal(started.headers.get('location'), '/repos/watched')
-  assert.equal(started.headers.get('preference-applied'), 'respond-async')
-  const { state, import: at } = started.body
-  assert.deepEqual([state, at.progress, at.fault], ['importing', 0, null])
-  assert.equal(at.source, way.address.replace(/git:.*@/, ''))
+test(
+  'an asynchronous import is shown with its progress until it completes',
+  exhaustive,
+  async () => {
+    using way = await gated(mib)
+    const wanted = { source: way.address, name: 'watched' }
+    const started = await requestImport(service.url, service.admin, wanted, {
+      prefer: 'respond-async',
+    })
+    assert.equal(started.status, 202, started.text)
+    assert.equal(started.headers.get('location'), '/repos/watched')
+    assert.equal(started.headers.get('preference-applied'), 'respond-async')
+    const { state, import: at } = started.body
+    assert.deepEqual([state, at.progress, at.fault], ['importing', 0, null])
+    assert.equal(at.source, way.address.replace(/git:.*@/, ''))
 
-  await way.gate.untilHeld()
-  const early = await progressBeyond('watched', 10)
-  way.gate.open(4 * mib)
-  const later = await progressBeyond('watched', early)
-  assert.ok(early < later && later < 75, `${early}, then ${later}`)
-  const [listed] = (await service.admin.get('/repos')).body
-  assert.deepEqual([listed.name, listed.state], ['watched', 'importing'])
+    await way.gate.untilHeld()
+    const early = await progressBeyond('watched', 10)
+    way.gate.open(4 * mib)
+    const later = await progressBeyond('watched', early)
+    assert.ok(early < later && later < 75, `${early}, then ${later}`)
+    const [listed] = (await service.admin.get('/repos')).body
+    assert.deepEqual([listed.name, listed.state], ['watched', 'importing'])
 
-  way.gate.open()
-  const ready = await untilReady('watched')
-  assert.equal(ready.import, null)
-  await assertSameContent(ready.path, `${project.path}/.git`)
-  assert.equal((await service.admin.get('/repos')).body[0].state, 'ready')
-  await service.admin.delete('/repos/watched')
-})
+    way.gate.open()
+    const ready = await untilReady('watched')
+    assert.equal(ready.import, null)
+    await assertSameContent(ready.path, `${project.path}/.git`)
+    assert.equal((await service.admin.get('/repos')).body[0].state, 'ready')
+    await service.admin.delete('/repos/watched')
+  },
+)
 
 test('the header Prefer is parsed as in RFC 7240', async () => {
   const spellings: [string | undefined, number][] = [

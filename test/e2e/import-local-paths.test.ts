@@ -6,6 +6,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
+import { exhaustive } from '../support/exhaustive.ts'
 import { git, temporaryFolder } from '../support/git.ts'
 import { createSource } from '../support/hostile-objects.ts'
 import { type ImportSite, startImportSite } from '../support/import-site.ts'
@@ -22,7 +23,7 @@ const forbidden = {
   detail: /may not be imported from\. .*SVC_IMPORT_LOCAL_ROOTS/,
 }
 
-describe('paths of the server that cannot be imported', () => {
+describe('paths of the server that cannot be imported', exhaustive, () => {
   let roots: Awaited<ReturnType<typeof temporaryFolder>>
   let site: ImportSite
   let member: Awaited<ReturnType<ImportSite['service']['client']>>

@@ -6,6 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { until } from '../support/condition.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { git, temporaryFolder } from '../support/git.ts'
 import { createSource } from '../support/hostile-objects.ts'
 import {
@@ -251,7 +252,7 @@ describe('hosts of SSH', { skip: without('openssh') }, () => {
     await assertAbsent(site.service.dataDir, password)
   })
 
-  test('a host with a changed key is rejected', async () => {
+  test('a host with a changed key is rejected', exhaustive, async () => {
     const login = (one: { accept(): void }) => one.accept()
     const first = await startSshHost({ hostKey: newKey(), repository, login })
     const source = `ssh://git@127.0.0.1:${first.port}/x.git`
@@ -270,24 +271,28 @@ describe('hosts of SSH', { skip: without('openssh') }, () => {
     await other.imported(source)
   })
 
-  test('a host that is silent, disconnects or speaks another protocol has its own error', async () => {
-    using silent = await startTcpHost(() => {})
-    using closing = await startTcpHost((socket) => void socket.destroy())
-    using other = await startTcpHost((socket) => void socket.end('HTTP/1.1 200 OK\r\n\r\n'))
-    const ended = { detail: /ended the connection|cannot be reached/ }
-    await site.refused(`ssh://git@127.0.0.1:${silent.port}/x`, {
-      detail: /The source sent no data/,
-    })
-    await site.refused(`ssh://git@127.0.0.1:${closing.port}/x`, ended)
-    await site.refused(`ssh://git@127.0.0.1:${other.port}/x`, ended)
-    const { port } = closing
-    closing[Symbol.dispose]()
-    await site.refused(`ssh://git@127.0.0.1:${port}/x`, { detail: /Connection refused/ })
-    await site.refused(`git://127.0.0.1:${port}/x`, { detail: /Connection refused/ })
-    await site.refused(`http://127.0.0.1:${port}/x`, { detail: /connection was refused/ })
-  })
+  test(
+    'a host that is silent, disconnects or speaks another protocol has its own error',
+    exhaustive,
+    async () => {
+      using silent = await startTcpHost(() => {})
+      using closing = await startTcpHost((socket) => void socket.destroy())
+      using other = await startTcpHost((socket) => void socket.end('HTTP/1.1 200 OK\r\n\r\n'))
+      const ended = { detail: /ended the connection|cannot be reached/ }
+      await site.refused(`ssh://git@127.0.0.1:${silent.port}/x`, {
+        detail: /The source sent no data/,
+      })
+      await site.refused(`ssh://git@127.0.0.1:${closing.port}/x`, ended)
+      await site.refused(`ssh://git@127.0.0.1:${other.port}/x`, ended)
+      const { port } = closing
+      closing[Symbol.dispose]()
+      await site.refused(`ssh://git@127.0.0.1:${port}/x`, { detail: /Connection refused/ })
+      await site.refused(`git://127.0.0.1:${port}/x`, { detail: /Connection refused/ })
+      await site.refused(`http://127.0.0.1:${port}/x`, { detail: /connection was refused/ })
+    },
+  )
 
-  test('a repository is imported from another svc, with anonymous access', async () => {
+  test('a repository is imported from another svc, with anonymous access', exhaustive, async () => {
     await using other = await startImportSite({
       env: { ...withSsh, SVC_SSH_ANONYMOUS_READ: 'true' },
     })

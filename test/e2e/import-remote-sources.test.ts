@@ -1,3 +1,4 @@
+// Tags: exhaustive
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -12,6 +13,7 @@ import { promisify } from 'node:util'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { flushPacket, packet } from '../../src/git/protocol/pkt-line.ts'
 import { until } from '../support/condition.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { freePort } from '../support/free-port.ts'
 import { git, spawnGit } from '../support/git.ts'
 import { createSource, writeBranch, writeObject, writeTree } from '../support/hostile-objects.ts'
@@ -281,7 +283,7 @@ const httpCases: HttpCase[] = [
   },
 ]
 
-describe('hostile hosts of HTTP as sources of imports', () => {
+describe('hostile hosts of HTTP as sources of imports', exhaustive, () => {
   for (const { what, detail, answer } of httpCases) {
     test(`a host that ${what} has its own error, and nothing is left`, async () => {
       using host = await startHttpHost(answer)
@@ -570,7 +572,7 @@ const briefCases: TcpCase[] = [
   },
 ]
 
-describe('hostile hosts of git:// as sources of imports', () => {
+describe('hostile hosts of git:// as sources of imports', exhaustive, () => {
   for (const { what, detail, speak } of tcpCases) {
     test(`a git:// host that ${what} has its own error, and nothing is left`, async () => {
       using host = await startTcpHost((socket) => speak(socket))

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, git, temporaryFolder } from '../support/git.ts'
 import { updateRefs } from '../support/history.ts'
 import {
@@ -177,7 +178,7 @@ test('more refs than fit into a pipe are imported, from a folder and over the ne
   }
 })
 
-test('a large repository is imported with flat memory', async () => {
+test('a large repository is imported with flat memory', exhaustive, async () => {
   await using folder = await temporaryFolder()
   await using project = await createLargeProject(64 * mib)
   const bare = join(folder.path, 'large.git')

@@ -5,6 +5,7 @@ import { after, before, test } from 'node:test'
 import type { Permission } from '../../src/access/permissions.ts'
 import type { Route } from '../../src/http/route.ts'
 import { followLog } from '../support/event-stream.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, git, type Project } from '../support/git.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'
 import { gitHeaders, pushBody } from '../support/raw-git.ts'
@@ -117,7 +118,7 @@ for (const { permissions, runTokens = 'read' as const, held } of variants) {
   })
 }
 
-test('jobs have tokens of their own where their permissions differ', async () => {
+test('jobs have tokens of their own where their permissions differ', exhaustive, async () => {
   await allow('write')
   const text = `
 permissions: { contents: none }
@@ -216,65 +217,69 @@ test('the token of a job makes no tokens, keys or sessions', async () => {
   await run.report(...wholeRun())
 })
 
-test('pushes of a job are made by its run, respect protections, and start no runs', async () => {
-  await allow('write')
-  const everyPush = 'on: push\nsteps: [{ run: x }]\n'
-  await pushFiles(service.admin, 'site', {
-    '.svc/workflows/ci.yml': `permissions: { contents: write }\nsteps: [{ run: x }]\n`,
-    '.svc/workflows/loop.yml': everyPush,
-    '.svc/workflows/broken.yml': 'on: push\nsteps: 1\n',
-  })
-  const runs = async () => (await service.admin.get('/repos/site/workflows?limit=100')).body
-  for (const { id } of (await runs()).filter(({ status }: Run) => status === 'queued'))
-    await service.admin.post(`/repos/site/workflows/${id}/cancel`)
-  await service.admin.post('/repos/site/workflows', { files: ['ci.yml'] })
-  const run = await mustClaim(service.admin)
-  const job = clientOf(run)
-  const before = (await runs()).length
-  await project.git('fetch', '--quiet', job.remote('site'), 'main')
-  await project.git('push', '--quiet', job.remote('site'), 'FETCH_HEAD:refs/heads/by-run')
-  const change = { path: 'b.txt', content: 'b' }
-  const commit = { branch: 'by-run', message: 'Add b', changes: [change] }
-  const made = await job.post('/repos/site/commits', commit)
-  assert.equal(made.status, 201, made.text)
-  const actor = { id: run.plan.runId, username: `run-${run.plan.number}[bot]` }
-  const pushes = (await service.admin.get('/repos/site/pushes')).body
-  const undone = await job.post(`/repos/site/pushes/${pushes[0].id}/undo`)
-  assert.equal(undone.status, 200, undone.text)
-  // Listing waits until every push has been reacted to.
-  assert.equal((await runs()).length, before)
-  for (const push of pushes.slice(0, 2)) assert.deepEqual(push.actor, actor)
-  const { body: entries } = await service.admin.get(`/audit?limit=3&credential=${actor.id}`)
-  const recorded = entries.map(({ action, via, actor: by }: Entry) => ({ action, via, ...by }))
-  assert.deepEqual(recorded, [
-    { action: 'push', via: 'api', ...actor },
-    { action: 'push', via: 'api', ...actor },
-    { action: 'push', via: 'http', ...actor },
-  ])
+test(
+  'pushes of a job are made by its run, respect protections, and start no runs',
+  exhaustive,
+  async () => {
+    await allow('write')
+    const everyPush = 'on: push\nsteps: [{ run: x }]\n'
+    await pushFiles(service.admin, 'site', {
+      '.svc/workflows/ci.yml': `permissions: { contents: write }\nsteps: [{ run: x }]\n`,
+      '.svc/workflows/loop.yml': everyPush,
+      '.svc/workflows/broken.yml': 'on: push\nsteps: 1\n',
+    })
+    const runs = async () => (await service.admin.get('/repos/site/workflows?limit=100')).body
+    for (const { id } of (await runs()).filter(({ status }: Run) => status === 'queued'))
+      await service.admin.post(`/repos/site/workflows/${id}/cancel`)
+    await service.admin.post('/repos/site/workflows', { files: ['ci.yml'] })
+    const run = await mustClaim(service.admin)
+    const job = clientOf(run)
+    const before = (await runs()).length
+    await project.git('fetch', '--quiet', job.remote('site'), 'main')
+    await project.git('push', '--quiet', job.remote('site'), 'FETCH_HEAD:refs/heads/by-run')
+    const change = { path: 'b.txt', content: 'b' }
+    const commit = { branch: 'by-run', message: 'Add b', changes: [change] }
+    const made = await job.post('/repos/site/commits', commit)
+    assert.equal(made.status, 201, made.text)
+    const actor = { id: run.plan.runId, username: `run-${run.plan.number}[bot]` }
+    const pushes = (await service.admin.get('/repos/site/pushes')).body
+    const undone = await job.post(`/repos/site/pushes/${pushes[0].id}/undo`)
+    assert.equal(undone.status, 200, undone.text)
+    // Listing waits until every push has been reacted to.
+    assert.equal((await runs()).length, before)
+    for (const push of pushes.slice(0, 2)) assert.deepEqual(push.actor, actor)
+    const { body: entries } = await service.admin.get(`/audit?limit=3&credential=${actor.id}`)
+    const recorded = entries.map(({ action, via, actor: by }: Entry) => ({ action, via, ...by }))
+    assert.deepEqual(recorded, [
+      { action: 'push', via: 'api', ...actor },
+      { action: 'push', via: 'api', ...actor },
+      { action: 'push', via: 'http', ...actor },
+    ])
 
-  await service.admin.put('/repos/site/protections/branches/main')
-  await assert.rejects(
-    project.git('push', job.remote('site'), 'HEAD:refs/heads/main', '--force'),
-    /protected/,
-  )
-  const onMain = await job.post('/repos/site/commits', { ...commit, branch: 'main' })
-  assert.equal(onMain.body.code, 'branch_protected')
-  await service.admin.delete('/repos/site/protections/branches/main')
-  for (const path of ['', `/${run.plan.runId}/rerun`]) {
-    const refused = await job.post(`/repos/site/workflows${path}`, {})
-    assert.equal(refused.status, 403, refused.text)
-  }
-  await run.report(...wholeRun())
-  // The same push by a user does start it.
-  await pushFiles(service.admin, 'site', { 'c.txt': 'c' })
-  assert.equal((await runs()).length, before + 2)
-  const [queued] = (await runs()).filter(({ status }: Run) => status === 'queued')
-  await service.admin.post(`/repos/site/workflows/${queued.id}/cancel`)
-  await pushFiles(service.admin, 'site', {
-    '.svc/workflows/loop.yml': 'steps: [{ run: x }]',
-    '.svc/workflows/broken.yml': 'steps: [{ run: x }]',
-  })
-})
+    await service.admin.put('/repos/site/protections/branches/main')
+    await assert.rejects(
+      project.git('push', job.remote('site'), 'HEAD:refs/heads/main', '--force'),
+      /protected/,
+    )
+    const onMain = await job.post('/repos/site/commits', { ...commit, branch: 'main' })
+    assert.equal(onMain.body.code, 'branch_protected')
+    await service.admin.delete('/repos/site/protections/branches/main')
+    for (const path of ['', `/${run.plan.runId}/rerun`]) {
+      const refused = await job.post(`/repos/site/workflows${path}`, {})
+      assert.equal(refused.status, 403, refused.text)
+    }
+    await run.report(...wholeRun())
+    // The same push by a user does start it.
+    await pushFiles(service.admin, 'site', { 'c.txt': 'c' })
+    assert.equal((await runs()).length, before + 2)
+    const [queued] = (await runs()).filter(({ status }: Run) => status === 'queued')
+    await service.admin.post(`/repos/site/workflows/${queued.id}/cancel`)
+    await pushFiles(service.admin, 'site', {
+      '.svc/workflows/loop.yml': 'steps: [{ run: x }]',
+      '.svc/workflows/broken.yml': 'steps: [{ run: x }]',
+    })
+  },
+)
 
 type Run = { id: string; status: string }
 type Entry = { action: string; via: string; actor: { id: string; username: string } }
@@ -343,7 +348,7 @@ test('a push that is running when its run ends is refused', async () => {
   assert.doesNotMatch(JSON.stringify(branches), /late/)
 })
 
-test('requests of steps do not use up those of the runner', async () => {
+test('requests of steps do not use up those of the runner', exhaustive, async () => {
   await using limited = await startInProcess({
     SVC_REQUESTS_PER_SECOND: '1',
     SVC_REQUEST_BURST: '20',
@@ -359,35 +364,39 @@ test('requests of steps do not use up those of the runner', async () => {
   await run.report(...wholeRun())
 })
 
-test('a run for which a push waits can only read, and a run cannot wait for others', async () => {
-  await allow('write')
-  const text = 'on: push\npermissions: write-all\nsteps: [{ run: x }]\n'
-  await pushFiles(service.admin, 'site', { '.svc/workflows/ci.yml': text }, { branch: 'waiting' })
-  const [queued] = (await service.admin.get('/repos/site/workflows?limit=1')).body
-  await service.admin.post(`/repos/site/workflows/${queued.id}/cancel`)
-  await project.git('fetch', '--quiet', service.admin.remote('site'), 'waiting')
-  const tree = await project.git('rev-parse', 'FETCH_HEAD^{tree}')
-  const next = await project.git('commit-tree', '-p', 'FETCH_HEAD', '-m', 'Next', tree)
-  const push = (client: Client) =>
-    project.git('push', '-o', 'wait', client.remote('site'), `${next}:refs/heads/waiting`)
-  const pushed = push(service.admin)
-  const run = await mustClaim(service.admin)
-  assert.equal(run.plan.commit, next)
-  assert.deepEqual(
-    run.plan.identities.map(({ idTokens }) => idTokens),
-    [null],
-  )
-  const job = clientOf(run)
-  assert.equal((await job.get('/repos/site')).status, 200)
-  const refused = await job.put('/repos/site/refs?ref=refs/heads/w', { target: 'main' })
-  assert.equal(refused.status, 403)
-  await run.report(...wholeRun())
-  await pushed
-  const later = await start('permissions: { contents: write }')
-  await project.git('push', '--quiet', service.admin.remote('site'), ':refs/heads/waiting')
-  await assert.rejects(push(later.job), /A run cannot start or repeat runs/)
-  await later.report(...wholeRun())
-})
+test(
+  'a run for which a push waits can only read, and a run cannot wait for others',
+  exhaustive,
+  async () => {
+    await allow('write')
+    const text = 'on: push\npermissions: write-all\nsteps: [{ run: x }]\n'
+    await pushFiles(service.admin, 'site', { '.svc/workflows/ci.yml': text }, { branch: 'waiting' })
+    const [queued] = (await service.admin.get('/repos/site/workflows?limit=1')).body
+    await service.admin.post(`/repos/site/workflows/${queued.id}/cancel`)
+    await project.git('fetch', '--quiet', service.admin.remote('site'), 'waiting')
+    const tree = await project.git('rev-parse', 'FETCH_HEAD^{tree}')
+    const next = await project.git('commit-tree', '-p', 'FETCH_HEAD', '-m', 'Next', tree)
+    const push = (client: Client) =>
+      project.git('push', '-o', 'wait', client.remote('site'), `${next}:refs/heads/waiting`)
+    const pushed = push(service.admin)
+    const run = await mustClaim(service.admin)
+    assert.equal(run.plan.commit, next)
+    assert.deepEqual(
+      run.plan.identities.map(({ idTokens }) => idTokens),
+      [null],
+    )
+    const job = clientOf(run)
+    assert.equal((await job.get('/repos/site')).status, 200)
+    const refused = await job.put('/repos/site/refs?ref=refs/heads/w', { target: 'main' })
+    assert.equal(refused.status, 403)
+    await run.report(...wholeRun())
+    await pushed
+    const later = await start('permissions: { contents: write }')
+    await project.git('push', '--quiet', service.admin.remote('site'), ':refs/heads/waiting')
+    await assert.rejects(push(later.job), /A run cannot start or repeat runs/)
+    await later.report(...wholeRun())
+  },
+)
 
 test('a run of a refused push has no more rights when it is run again, until its ref has the commit', async () => {
   await allow('write')

@@ -1,3 +1,5 @@
+// Tags: each-store
+
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
@@ -10,6 +12,7 @@ import { newTokenString } from '../../src/base/token-string.ts'
 import { until } from '../support/condition.ts'
 import { newAwsKey, newCredentials, newPem } from '../support/credentials.ts'
 import { createPostgresDatabase } from '../support/databases.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, git, type Project, spawnGit, temporaryFolder } from '../support/git.ts'
 import { isShared, onlyLocal } from '../support/kind-of-store.ts'
 import { without } from '../support/programs.ts'
@@ -244,26 +247,33 @@ describe('what is scanned', () => {
     assert.ok(longestMs < 5000, `a request waited for ${longestMs} ms`)
   })
 
-  test('a push too large for memory, with git processes; large files are not scanned', async () => {
-    await using site = await newSite('large')
-    await mkdir(join(site.path, 'files'))
-    for (let number = 0; number < 20; number++) {
-      await writeFile(join(site.path, `files/${number}`), randomBytes(50_000))
-    }
-    await site.git('add', '.')
-    await site.git('commit', '--quiet', '-m', 'Add files')
-    const huge = Buffer.concat([Buffer.alloc(5 * 1024 * 1024, 'x'), Buffer.from(newTokenString())])
-    await writeFile(join(site.path, 'huge'), huge)
-    await site.git('add', '.')
-    await site.git('commit', '--quiet', '-m', 'Add a huge file')
-    const leak = await site.commit('leak', `\n\n${newTokenString()}`)
-    const { stderr } = await site.refused('main')
-    assert.ok(stderr.includes(`leak:3 in commit ${short(leak)}`), stderr)
-    assert.deepEqual(idsIn({ stderr } as Ended).length, 1)
-    await site.git('reset', '--quiet', '--hard', 'HEAD~')
-    const { stderr: warned } = await site.accepted('main')
-    assert.match(warned, /warning: The leak guard scans no file over 5 MiB; this push has 1\./)
-  })
+  test(
+    'a push too large for memory, with git processes; large files are not scanned',
+    exhaustive,
+    async () => {
+      await using site = await newSite('large')
+      await mkdir(join(site.path, 'files'))
+      for (let number = 0; number < 20; number++) {
+        await writeFile(join(site.path, `files/${number}`), randomBytes(50_000))
+      }
+      await site.git('add', '.')
+      await site.git('commit', '--quiet', '-m', 'Add files')
+      const huge = Buffer.concat([
+        Buffer.alloc(5 * 1024 * 1024, 'x'),
+        Buffer.from(newTokenString()),
+      ])
+      await writeFile(join(site.path, 'huge'), huge)
+      await site.git('add', '.')
+      await site.git('commit', '--quiet', '-m', 'Add a huge file')
+      const leak = await site.commit('leak', `\n\n${newTokenString()}`)
+      const { stderr } = await site.refused('main')
+      assert.ok(stderr.includes(`leak:3 in commit ${short(leak)}`), stderr)
+      assert.deepEqual(idsIn({ stderr } as Ended).length, 1)
+      await site.git('reset', '--quiet', '--hard', 'HEAD~')
+      const { stderr: warned } = await site.accepted('main')
+      assert.match(warned, /warning: The leak guard scans no file over 5 MiB; this push has 1\./)
+    },
+  )
 })
 
 describe('what is not new', () => {
@@ -402,6 +412,7 @@ describe('the way out', () => {
 })
 
 test('a server that is killed before it finalizes an allowed push publishes the event later', {
+  ...exhaustive,
   skip: onlyLocal,
 }, async () => {
   await using folder = await temporaryFolder()
@@ -440,6 +451,7 @@ test('a server that is killed before it finalizes an allowed push publishes the 
 type LeakEvent = { data: { findings: { id: string }[] } }
 
 test('with PostgreSQL: refused, allowed, and an event', {
+  ...exhaustive,
   skip: isShared || without('postgres'),
 }, async () => {
   const { url, drop } = await createPostgresDatabase()

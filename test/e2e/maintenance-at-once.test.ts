@@ -1,3 +1,4 @@
+// Tags: exhaustive, each-store
 import assert from 'node:assert/strict'
 import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

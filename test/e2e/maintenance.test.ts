@@ -13,6 +13,7 @@ import { maintain } from '../../src/git/maintenance/maintain.ts'
 import { createGit } from '../../src/git/process/git-process.ts'
 import { runSvc } from '../support/command.ts'
 import { until } from '../support/condition.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, git, type Project, spawnGit, temporaryFolder } from '../support/git.ts'
 import { gitLimits } from '../support/git-limits.ts'
 import { importHistory } from '../support/history.ts'
@@ -84,38 +85,44 @@ test('a repository is maintained automatically after a number of pushes, also af
   )
 })
 
-test('a maintenance killed at any step leaves a valid repository, and continues after the next start', async (t) => {
-  await using folder = await temporaryFolder()
-  await using project = await createProject()
-  const prepared = keepIn(join(folder.path, 'prepared'))
-  await using service = await startService(prepared)
-  const site = await pushSome(service, project, 4)
-  await addOldObject(site.path)
-  await service.end('SIGTERM')
-  for (const step of sampleOf(stepsOfMaintenance, 2)) {
-    await t.test(step, async () => {
-      const kept = { ...prepared, dataDir: join(folder.path, step) }
-      await cp(prepared.dataDir, kept.dataDir, { recursive: true, preserveTimestamps: true })
-      const env = { SVC_FAULT_POINT: step }
-      const killed = svc(kept, 'repos', 'maintain', 'site', '--full', env)
-      await assert.rejects(
-        killed,
-        (error: Error & { signal?: string }) => error.signal === 'SIGKILL',
-      )
+test(
+  'a maintenance killed at any step leaves a valid repository, and continues after the next start',
+  exhaustive,
+  async (t) => {
+    await using folder = await temporaryFolder()
+    await using project = await createProject()
+    const prepared = keepIn(join(folder.path, 'prepared'))
+    await using service = await startService(prepared)
+    const site = await pushSome(service, project, 4)
+    await addOldObject(site.path)
+    await service.end('SIGTERM')
+    for (const step of sampleOf(stepsOfMaintenance, 2)) {
+      await t.test(step, async () => {
+        const kept = { ...prepared, dataDir: join(folder.path, step) }
+        await cp(prepared.dataDir, kept.dataDir, { recursive: true, preserveTimestamps: true })
+        const env = { SVC_FAULT_POINT: step }
+        const killed = svc(kept, 'repos', 'maintain', 'site', '--full', env)
+        await assert.rejects(
+          killed,
+          (error: Error & { signal?: string }) => error.signal === 'SIGKILL',
+        )
 
-      await using again = await startService(kept)
-      const copy = site.in(kept.dataDir)
-      await copy.check(again)
-      const finished = JSON.parse(await svc(again, 'repos', 'maintain', 'site', '--full', '--json'))
-      assert.deepEqual([finished.report.extent, finished.report.packsAfter], ['full', 1])
-      await untilTidy(again.dataDir)
-      await copy.check(again)
-      const change = await project.commit(step)
-      await project.git('push', '--quiet', '--force', again.admin.remote('site'), 'HEAD:main')
-      assert.match(await copy.refs(), new RegExp(change))
-    })
-  }
-})
+        await using again = await startService(kept)
+        const copy = site.in(kept.dataDir)
+        await copy.check(again)
+        const finished = JSON.parse(
+          await svc(again, 'repos', 'maintain', 'site', '--full', '--json'),
+        )
+        assert.deepEqual([finished.report.extent, finished.report.packsAfter], ['full', 1])
+        await untilTidy(again.dataDir)
+        await copy.check(again)
+        const change = await project.commit(step)
+        await project.git('push', '--quiet', '--force', again.admin.remote('site'), 'HEAD:main')
+        assert.match(await copy.refs(), new RegExp(change))
+      })
+    }
+  },
+)
 
 test('a command continues the maintenance of a killed server', async () => {
   await using folder = await temporaryFolder()
@@ -131,143 +138,157 @@ test('a command continues the maintenance of a killed server', async () => {
   await site.check()
 })
 
-test(`kill -9 at any moment of a maintenance loses nothing (SVC_CRASH_SEED=${seed})`, async (t) => {
-  const random = createRandom(seed)
-  await using folder = await temporaryFolder()
-  const kept = keepIn(folder.path)
-  await using project = await createLongProject(2000)
-  await using service = await startService(kept)
-  const site = await pushSome(service, project, 6)
-  await service.end('SIGTERM')
-
-  for (let round = 0; round < rounds; round++) {
-    await addOldObject(site.path)
-    const extent = random.pick(['--full', '--full', '--all'])
-    const args = extent === '--all' ? ['--all'] : ['site', extent]
-    const working = execute(launcher, ['repos', 'maintain', ...args], { env: environment(service) })
-    working.catch(() => {}) // It is killed.
-    const ended = new Promise((resolve) => working.child.on('exit', resolve))
-    const wanted = random.pick([
-      'pack-refs',
-      'commit-graph',
-      'repack',
-      'pack-objects',
-      'multi-pack',
-    ])
-    await Promise.race([
-      until(`git ${wanted} runs`, () => gitsOf(service, wanted).length > 0),
-      ended,
-    ])
-    await setTimeout(random.below(60))
-    const victims = random.pick(['command', 'all', 'git'])
-    if (victims === 'git') for (const pid of processesIn(kept.dataDir)) signal(pid, 'SIGKILL')
-    else if (victims === 'all') killTree(working.child.pid ?? 0)
-    else working.child.kill('SIGKILL')
-    await ended
-    t.diagnostic(`killed ${victims} at ${wanted} with ${args.join(' ')}`)
-
-    await using again = await startService(kept)
-    await untilTidy(kept.dataDir)
-    await site.check(again)
-    await svc(again, 'repos', 'maintain', 'site')
-    await site.check(again)
-    await again.end('SIGTERM')
-  }
-})
-
-test('clones, pushes, forced pushes and deletions work during maintenance', async (t) => {
-  await using service = await startService()
-  await using project = await createLongProject(500)
-  const site = await pushSome(service, project, 10)
-  const remote = service.admin.remote('site')
-  const state = { isDone: false, pushes: 0, clones: 0 }
-  // The clients go on for as long as the maintenance does: without pauses they would make it slow.
-  const pauseMs = isSoak ? 0 : 400
-  const wanted = new Map<string, string>()
-
-  async function pushOn(branch: string): Promise<void> {
-    await using mine = await createProject()
-    while (!state.isDone) {
-      wanted.set(`refs/heads/${branch}`, await mine.commit(randomBytes(4).toString('hex')))
-      await mine.git('push', '--quiet', '--force', remote, `HEAD:${branch}`, `HEAD:${branch}-too`)
-      if (state.pushes % 3 === 0) await mine.git('reset', '--hard', 'HEAD~')
-      await mine.git('push', '--quiet', remote, `:${branch}-too`)
-      state.pushes += 1
-      await setTimeout(pauseMs)
-    }
-  }
-
-  async function cloneOn(): Promise<void> {
+test(
+  `kill -9 at any moment of a maintenance loses nothing (SVC_CRASH_SEED=${seed})`,
+  exhaustive,
+  async (t) => {
+    const random = createRandom(seed)
     await using folder = await temporaryFolder()
-    while (!state.isDone) {
-      const copy = join(folder.path, 'copy')
-      await git('/', ['clone', '--quiet', '--mirror', remote, copy])
-      await git(copy, ['fsck', '--connectivity-only'])
-      await rm(copy, { recursive: true })
-      state.clones += 1
-      await setTimeout(pauseMs)
-    }
-  }
+    const kept = keepIn(folder.path)
+    await using project = await createLongProject(2000)
+    await using service = await startService(kept)
+    const site = await pushSome(service, project, 6)
+    await service.end('SIGTERM')
 
-  const [branches, clones] = isSoak ? [['a', 'b', 'c'], 2] : [['a'], 1]
-  const storm = Promise.all([...branches.map(pushOn), ...Array.from({ length: clones }, cloneOn)])
-  storm.catch(() => {}) // It is awaited in the end.
-  try {
-    await svc(service, 'repos', 'maintain', 'site')
-    await svc(service, 'repos', 'maintain', 'site', '--full')
-    for (let round = 0; round < toRounds(2); round++) {
-      await maintain(site.path, {
-        git: createGit({
-          settings: gitLimits,
-          owner: service.dataDir,
-          path: process.env.PATH ?? '',
-        }),
-        extent: round % 2 === 0 ? 'full' : 'quick',
-        expireBefore: Date.now() - 14 * dayMs,
-        memoryMaxBytes: gitLimits.gitMemoryMaxBytes,
-        watch: () => {},
-        waitForOtherHolds: async () => true,
-        faultPoint: () => {},
-        signal: new AbortController().signal,
+    for (let round = 0; round < rounds; round++) {
+      await addOldObject(site.path)
+      const extent = random.pick(['--full', '--full', '--all'])
+      const args = extent === '--all' ? ['--all'] : ['site', extent]
+      const working = execute(launcher, ['repos', 'maintain', ...args], {
+        env: environment(service),
       })
+      working.catch(() => {}) // It is killed.
+      const ended = new Promise((resolve) => working.child.on('exit', resolve))
+      const wanted = random.pick([
+        'pack-refs',
+        'commit-graph',
+        'repack',
+        'pack-objects',
+        'multi-pack',
+      ])
+      await Promise.race([
+        until(`git ${wanted} runs`, () => gitsOf(service, wanted).length > 0),
+        ended,
+      ])
+      await setTimeout(random.below(60))
+      const victims = random.pick(['command', 'all', 'git'])
+      if (victims === 'git') for (const pid of processesIn(kept.dataDir)) signal(pid, 'SIGKILL')
+      else if (victims === 'all') killTree(working.child.pid ?? 0)
+      else working.child.kill('SIGKILL')
+      await ended
+      t.diagnostic(`killed ${victims} at ${wanted} with ${args.join(' ')}`)
+
+      await using again = await startService(kept)
+      await untilTidy(kept.dataDir)
+      await site.check(again)
+      await svc(again, 'repos', 'maintain', 'site')
+      await site.check(again)
+      await again.end('SIGTERM')
     }
-  } finally {
-    state.isDone = true
-  }
-  await storm
-  t.diagnostic(`${state.pushes} pushes and ${state.clones} clones`)
-  const { stdout } = await git('/', ['ls-remote', remote])
-  for (const [ref, id] of wanted) assert.match(stdout, new RegExp(`${id}\t${ref}`))
-  assert.doesNotMatch(stdout, /-too/)
-  await untilTidy(service.dataDir)
-  await site.fsck()
-  assert.doesNotMatch(service.log(), /"level":"(warn|error)"/)
-})
+  },
+)
 
-test('a damaged repository is reported, does not delay others, and is retried later', async () => {
-  await using service = await startService({ env: { SVC_MAINTENANCE_PUSHES: '1' } })
-  await using project = await createProject()
-  const site = await pushSome(service, project, 2)
-  await service.admin.post('/repos', { name: 'other' })
-  await project.git('push', '--quiet', service.admin.remote('other'), 'HEAD:main')
-  const packs = join(site.path, 'objects/pack')
-  for (const name of await readdir(packs)) {
-    if (!name.endsWith('.pack')) continue
-    await rm(join(packs, name))
-    await writeFile(join(packs, name), 'not a pack')
-  }
-  const failed = svc(service, 'repos', 'maintain', '--all')
-  await assert.rejects(failed, (error: Error & { stdout?: string; stderr?: string }) => {
-    assert.match(error.stdout ?? '', /^site: git [\w-]+ ended with \d+: /m)
-    assert.match(error.stdout ?? '', /^other: 1 pack of /m)
-    assert.match(error.stderr ?? '', /^svc: 1 of 2 could not be maintained\.$/m)
-    return true
-  })
-  await svc(service, 'repos', 'maintain', 'other')
-  assert.equal(service.log().match(/"maintenance failed"/g)?.length, 1)
-})
+test(
+  'clones, pushes, forced pushes and deletions work during maintenance',
+  exhaustive,
+  async (t) => {
+    await using service = await startService()
+    await using project = await createLongProject(500)
+    const site = await pushSome(service, project, 10)
+    const remote = service.admin.remote('site')
+    const state = { isDone: false, pushes: 0, clones: 0 }
+    // The clients go on for as long as the maintenance does: without pauses they would make it slow.
+    const pauseMs = isSoak ? 0 : 400
+    const wanted = new Map<string, string>()
 
-test('a repository deleted during maintenance causes no error', async () => {
+    async function pushOn(branch: string): Promise<void> {
+      await using mine = await createProject()
+      while (!state.isDone) {
+        wanted.set(`refs/heads/${branch}`, await mine.commit(randomBytes(4).toString('hex')))
+        await mine.git('push', '--quiet', '--force', remote, `HEAD:${branch}`, `HEAD:${branch}-too`)
+        if (state.pushes % 3 === 0) await mine.git('reset', '--hard', 'HEAD~')
+        await mine.git('push', '--quiet', remote, `:${branch}-too`)
+        state.pushes += 1
+        await setTimeout(pauseMs)
+      }
+    }
+
+    async function cloneOn(): Promise<void> {
+      await using folder = await temporaryFolder()
+      while (!state.isDone) {
+        const copy = join(folder.path, 'copy')
+        await git('/', ['clone', '--quiet', '--mirror', remote, copy])
+        await git(copy, ['fsck', '--connectivity-only'])
+        await rm(copy, { recursive: true })
+        state.clones += 1
+        await setTimeout(pauseMs)
+      }
+    }
+
+    const [branches, clones] = isSoak ? [['a', 'b', 'c'], 2] : [['a'], 1]
+    const storm = Promise.all([...branches.map(pushOn), ...Array.from({ length: clones }, cloneOn)])
+    storm.catch(() => {}) // It is awaited in the end.
+    try {
+      await svc(service, 'repos', 'maintain', 'site')
+      await svc(service, 'repos', 'maintain', 'site', '--full')
+      for (let round = 0; round < toRounds(2); round++) {
+        await maintain(site.path, {
+          git: createGit({
+            settings: gitLimits,
+            owner: service.dataDir,
+            path: process.env.PATH ?? '',
+          }),
+          extent: round % 2 === 0 ? 'full' : 'quick',
+          expireBefore: Date.now() - 14 * dayMs,
+          memoryMaxBytes: gitLimits.gitMemoryMaxBytes,
+          watch: () => {},
+          waitForOtherHolds: async () => true,
+          faultPoint: () => {},
+          signal: new AbortController().signal,
+        })
+      }
+    } finally {
+      state.isDone = true
+    }
+    await storm
+    t.diagnostic(`${state.pushes} pushes and ${state.clones} clones`)
+    const { stdout } = await git('/', ['ls-remote', remote])
+    for (const [ref, id] of wanted) assert.match(stdout, new RegExp(`${id}\t${ref}`))
+    assert.doesNotMatch(stdout, /-too/)
+    await untilTidy(service.dataDir)
+    await site.fsck()
+    assert.doesNotMatch(service.log(), /"level":"(warn|error)"/)
+  },
+)
+
+test(
+  'a damaged repository is reported, does not delay others, and is retried later',
+  exhaustive,
+  async () => {
+    await using service = await startService({ env: { SVC_MAINTENANCE_PUSHES: '1' } })
+    await using project = await createProject()
+    const site = await pushSome(service, project, 2)
+    await service.admin.post('/repos', { name: 'other' })
+    await project.git('push', '--quiet', service.admin.remote('other'), 'HEAD:main')
+    const packs = join(site.path, 'objects/pack')
+    for (const name of await readdir(packs)) {
+      if (!name.endsWith('.pack')) continue
+      await rm(join(packs, name))
+      await writeFile(join(packs, name), 'not a pack')
+    }
+    const failed = svc(service, 'repos', 'maintain', '--all')
+    await assert.rejects(failed, (error: Error & { stdout?: string; stderr?: string }) => {
+      assert.match(error.stdout ?? '', /^site: git [\w-]+ ended with \d+: /m)
+      assert.match(error.stdout ?? '', /^other: 1 pack of /m)
+      assert.match(error.stderr ?? '', /^svc: 1 of 2 could not be maintained\.$/m)
+      return true
+    })
+    await svc(service, 'repos', 'maintain', 'other')
+    assert.equal(service.log().match(/"maintenance failed"/g)?.length, 1)
+  },
+)
+
+test('a repository deleted during maintenance causes no error', exhaustive, async () => {
   await using service = await startService()
   await using project = await createLongProject(6000)
   const site = await pushSome(service, project, 2)
@@ -285,7 +306,7 @@ test('a repository deleted during maintenance causes no error', async () => {
   assert.doesNotMatch(service.log(), /"level":"error"/)
 })
 
-test('a stop ends a maintenance at once, and it is repeated later', async () => {
+test('a stop ends a maintenance at once, and it is repeated later', exhaustive, async () => {
   await using folder = await temporaryFolder()
   const kept = keepIn(folder.path)
   await using service = await startService(kept)

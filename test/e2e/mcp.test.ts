@@ -11,6 +11,7 @@ import { mcpTools } from '../../src/mcp/mcp-tools.ts'
 import { loggedIn } from '../support/client-home.ts'
 import { runSvc, startSvc } from '../support/command.ts'
 import { createPostgresDatabase } from '../support/databases.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { freePort } from '../support/free-port.ts'
 import {
   type Agent,
@@ -491,32 +492,36 @@ function tests(running: () => Service, kind: TransportKind): void {
   })
 }
 
-test('svc mcp outlives a server that is away, and names an address that is not svc', async () => {
-  const dataDir = await mkdtemp(join(tmpdir(), 'svc-mcp-'))
-  const port = String(await freePort())
-  const env = { SVC_PORT: port, SVC_ADMIN_TOKEN: newTokenString() }
-  const server = { url: `http://127.0.0.1:${port}`, token: env.SVC_ADMIN_TOKEN }
-  try {
-    await using agent = await connectAgent('stdio', server)
-    assert.match(await agent.refusal('list_repositories'), /ECONNREFUSED/)
-    await assert.rejects(agent.client.listTools(), /ECONNREFUSED/)
-    {
-      await using _service = await startService({ dataDir, env })
-      assert.deepEqual(await agent.use('list_repositories'), [])
-    }
-    assert.match(await agent.refusal('list_repositories'), /ECONNREFUSED/)
-    const other = createServer((_, response) => response.writeHead(404).end('<html>'))
-    await new Promise<void>((resolve) => other.listen(Number(port), '127.0.0.1', resolve))
+test(
+  'svc mcp outlives a server that is away, and names an address that is not svc',
+  exhaustive,
+  async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), 'svc-mcp-'))
+    const port = String(await freePort())
+    const env = { SVC_PORT: port, SVC_ADMIN_TOKEN: newTokenString() }
+    const server = { url: `http://127.0.0.1:${port}`, token: env.SVC_ADMIN_TOKEN }
     try {
-      assert.match(await agent.refusal('list_repositories'), /There is no MCP server of svc at/)
+      await using agent = await connectAgent('stdio', server)
+      assert.match(await agent.refusal('list_repositories'), /ECONNREFUSED/)
+      await assert.rejects(agent.client.listTools(), /ECONNREFUSED/)
+      {
+        await using _service = await startService({ dataDir, env })
+        assert.deepEqual(await agent.use('list_repositories'), [])
+      }
+      assert.match(await agent.refusal('list_repositories'), /ECONNREFUSED/)
+      const other = createServer((_, response) => response.writeHead(404).end('<html>'))
+      await new Promise<void>((resolve) => other.listen(Number(port), '127.0.0.1', resolve))
+      try {
+        assert.match(await agent.refusal('list_repositories'), /There is no MCP server of svc at/)
+      } finally {
+        other.closeAllConnections()
+        other.close()
+      }
     } finally {
-      other.closeAllConnections()
-      other.close()
+      await rm(dataDir, { recursive: true, force: true })
     }
-  } finally {
-    await rm(dataDir, { recursive: true, force: true })
-  }
-})
+  },
+)
 
 test('svc mcp ends with its input', async () => {
   const env = { SVC_URL: 'http://127.0.0.1:9', SVC_TOKEN: newTokenString() }

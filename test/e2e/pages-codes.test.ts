@@ -1,3 +1,4 @@
+// Tags: each-store
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { createClientHome } from '../support/client-home.ts'

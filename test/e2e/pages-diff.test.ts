@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { after, before, beforeEach, test } from 'node:test'
 import { quoteForImport, startBrowseSite } from '../support/browse-site.ts'
 import { assertAccessibleInEveryView, openWindow, startBrowser } from '../support/browser.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { spawnGit } from '../support/git.ts'
 import { logIn, type PageClient } from '../support/page-client.ts'
 import { without } from '../support/programs.ts'
@@ -261,6 +262,7 @@ test('in a narrow window both sides of a split diff have its width', {
 })
 
 test('line numbers of four digits fit into a narrow window', {
+  ...exhaustive,
   skip: without('chromium'),
 }, async () => {
   const browser = await startBrowser()
@@ -281,6 +283,7 @@ test('line numbers of four digits fit into a narrow window', {
 })
 
 test('commits and comparisons are accessible and quiet in every view', {
+  ...exhaustive,
   skip: without('chromium'),
 }, async () => {
   await assertAccessibleInEveryView(site.service, [

@@ -1,8 +1,11 @@
+// Tags: each-store
+
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
 import { quoteForImport, startBrowseSite } from '../support/browse-site.ts'
 import { assertAccessibleInEveryView } from '../support/browser.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { logIn, type PageClient } from '../support/page-client.ts'
 import { without } from '../support/programs.ts'
 
@@ -332,6 +335,7 @@ test('a reader sees no forms, and pages of invisible repositories are as those o
 })
 
 test('the pages of history are accessible and quiet in every view', {
+  ...exhaustive,
   skip: without('chromium'),
 }, async () => {
   const pages = ['log', 'branches', 'tags', 'blame/main:file.txt', 'search?q=needle']

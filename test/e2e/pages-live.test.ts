@@ -3,6 +3,7 @@ import { after, before, test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import { openWindow, startBrowser } from '../support/browser.ts'
 import { until } from '../support/condition.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { logIn } from '../support/page-client.ts'
 import { without } from '../support/programs.ts'
 import { begun, jobEnded, mustClaim, runEnded, wrote } from '../support/run-by-hand.ts'
@@ -58,7 +59,7 @@ async function follow(path: string, token = service.adminToken) {
   }
 }
 
-test('the page of a log grows without a script until the run ends', async () => {
+test('the page of a log grows without a script until the run ends', exhaustive, async () => {
   const { number, held } = await startRun()
   await held.report(...begun(), wrote('first <line>\n'))
   await using page = await follow(`/r/site/runs/${number}/log`)
@@ -72,32 +73,36 @@ test('the page of a log grows without a script until the run ends', async () => 
   )
 })
 
-test('streams end within a moment of the end of the session, the token or the access', async () => {
-  const { number, held } = await startRun()
-  await held.report(...begun(), wrote('busy\n'))
-  const paths = [
-    '/-/events/stream?repository=site',
-    `/r/site/runs/${number}/live`,
-    `/r/site/runs/${number}/log`,
-  ]
-  await service.admin.post('/repos/site/collaborators', { username: 'guest' })
-  const wanted = { username: 'guest', permissions: ['repo:read', 'workflow:read'] }
-  for (const path of paths) {
-    for (const ending of ['session', 'token', 'access']) {
-      const guest = await service.client(wanted)
-      await using stream = await follow(path, guest.token)
-      assert.equal(stream.response.status, 200, path)
-      assert.ok(await stream.until(/\n\n|busy/), path)
-      if (ending === 'session') await stream.client.post('/-/logout', {})
-      else if (ending === 'token') await service.admin.delete(`/tokens/${guest.id}`)
-      else await service.admin.delete('/repos/site/collaborators/guest')
-      assert.equal(await stream.until(/never/), false)
-      if (ending === 'access')
-        await service.admin.post('/repos/site/collaborators', { username: 'guest' })
+test(
+  'streams end within a moment of the end of the session, the token or the access',
+  exhaustive,
+  async () => {
+    const { number, held } = await startRun()
+    await held.report(...begun(), wrote('busy\n'))
+    const paths = [
+      '/-/events/stream?repository=site',
+      `/r/site/runs/${number}/live`,
+      `/r/site/runs/${number}/log`,
+    ]
+    await service.admin.post('/repos/site/collaborators', { username: 'guest' })
+    const wanted = { username: 'guest', permissions: ['repo:read', 'workflow:read'] }
+    for (const path of paths) {
+      for (const ending of ['session', 'token', 'access']) {
+        const guest = await service.client(wanted)
+        await using stream = await follow(path, guest.token)
+        assert.equal(stream.response.status, 200, path)
+        assert.ok(await stream.until(/\n\n|busy/), path)
+        if (ending === 'session') await stream.client.post('/-/logout', {})
+        else if (ending === 'token') await service.admin.delete(`/tokens/${guest.id}`)
+        else await service.admin.delete('/repos/site/collaborators/guest')
+        assert.equal(await stream.until(/never/), false)
+        if (ending === 'access')
+          await service.admin.post('/repos/site/collaborators', { username: 'guest' })
+      }
     }
-  }
-  await held.report(...jobEnded(), runEnded())
-})
+    await held.report(...jobEnded(), runEnded())
+  },
+)
 
 test('streams need a session and the right of the operation', async () => {
   for (const path of ['/-/events/stream', '/r/site/runs/1/live']) {
@@ -154,6 +159,7 @@ async function withPage(
 }
 
 test('in a browser, the log, the states and the end of a run follow without a reload', {
+  ...exhaustive,
   skip: without('chromium'),
 }, async () => {
   const { number, held } = await startRun()
@@ -175,6 +181,7 @@ test('in a browser, the log, the states and the end of a run follow without a re
 })
 
 test('in a browser, a stream that a proxy refuses is opened again', {
+  ...exhaustive,
   skip: without('chromium'),
 }, async () => {
   browser ??= await startBrowser()
@@ -193,6 +200,7 @@ test('in a browser, a stream that a proxy refuses is opened again', {
 })
 
 test('in a browser, the list of runs follows, and a push is announced on other pages', {
+  ...exhaustive,
   skip: without('chromium'),
 }, async () => {
   await withPage(async (page) => {

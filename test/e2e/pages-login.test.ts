@@ -1,6 +1,9 @@
+// Tags: each-store
+
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { allEyes, assertAccessible, openWindow, startBrowser } from '../support/browser.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createPageClient, logIn } from '../support/page-client.ts'
 import { without } from '../support/programs.ts'
 import { type Service, startService } from '../support/service.ts'
@@ -121,6 +124,7 @@ test('after the log-out, the back button shows what the session saw to no one', 
 })
 
 test('the login is accessible and quiet in every view', {
+  ...exhaustive,
   skip: without('chromium'),
 }, async () => {
   const browser = await startBrowser()

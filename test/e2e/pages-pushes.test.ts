@@ -1,6 +1,9 @@
+// Tags: each-store
+
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { assertAccessibleInEveryView } from '../support/browser.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, type Project } from '../support/git.ts'
 import { logIn, type PageClient } from '../support/page-client.ts'
 import { without } from '../support/programs.ts'
@@ -130,6 +133,7 @@ test('events are sentences with links, filtered, newest first', async () => {
 })
 
 test('the pages of pushes and events are accessible and quiet in every view', {
+  ...exhaustive,
   skip: without('chromium'),
 }, async () => {
   await assertAccessibleInEveryView(service, [

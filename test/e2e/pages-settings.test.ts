@@ -1,6 +1,9 @@
+// Tags: each-store
+
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { assertAccessible, inEveryView } from '../support/browser.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { logIn, type PageClient } from '../support/page-client.ts'
 import { without } from '../support/programs.ts'
 import { type Service, startService } from '../support/service.ts'
@@ -121,7 +124,10 @@ test('a repository is deleted only when its name is typed', async () => {
   assert.equal((await client.get('/r/short-lived/settings')).status, 404)
 })
 
-test('the settings are accessible in every view', { skip: without('chromium') }, async () => {
+test('the settings are accessible in every view', {
+  ...exhaustive,
+  skip: without('chromium'),
+}, async () => {
   await client.post(`${page}/branches`, { pattern: 'main', owners: 'any' })
   await inEveryView({ url: service.url, token: service.adminToken }, async (shown) => {
     await shown.goto(page)

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { assertAccessibleInEveryView } from '../support/browser.ts'
 import { until } from '../support/condition.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { logIn } from '../support/page-client.ts'
 import { without } from '../support/programs.ts'
 import { createClient, type Service, startService } from '../support/service.ts'
@@ -165,6 +166,7 @@ test('an import that fails says why on the page of the repository, and is dismis
 })
 
 test('the pages of tokens, keys, sessions and the log are accessible in every view', {
+  ...exhaustive,
   skip: without('chromium'),
 }, async () => {
   await assertAccessibleInEveryView(service, ['/-/new', '/-/tokens/new', '/-/sessions', '/-/audit'])

@@ -4,6 +4,7 @@ import { buffer } from 'node:stream/consumers'
 import { after, before, beforeEach, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
 import { until } from '../support/condition.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { logIn, type PageClient } from '../support/page-client.ts'
 import { type Service, startService } from '../support/service.ts'
 import { oneStep, pushFiles } from '../support/workflow-site.ts'
@@ -62,7 +63,7 @@ function textOf({ headers, bytes }: Sent): string {
   return (headers['content-encoding'] === 'gzip' ? gunzipSync(bytes) : bytes).toString()
 }
 
-test('pages weigh little', async () => {
+test('pages weigh little', exhaustive, async () => {
   const limits: [path: string, maxBytes: number][] = [
     ['/', 12_000],
     ['/r/demo', 15_000],

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { assertAccessible, inEveryView } from '../support/browser.ts'
 import { until } from '../support/condition.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { logIn, type PageClient } from '../support/page-client.ts'
 import { without } from '../support/programs.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
@@ -132,6 +133,7 @@ test('only maintainers with the permission see webhooks, and readers of them no 
 })
 
 test('webhooks and deliveries are accessible in every view', {
+  ...exhaustive,
   skip: without('chromium'),
 }, async () => {
   const webhook = await add({ secret: 'hush' })

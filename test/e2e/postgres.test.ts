@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import { createPostgresDatabase } from '../support/databases.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createProject } from '../support/git.ts'
 import { without } from '../support/programs.ts'
 import { launcher, startService } from '../support/service.ts'
@@ -43,7 +44,10 @@ test('PostgreSQL behaves like SQLite', needed, async () => {
   await drop()
 })
 
-test('connections that break under load fail only their requests', needed, async () => {
+test('connections that break under load fail only their requests', {
+  ...exhaustive,
+  ...needed,
+}, async () => {
   const { url, drop } = await createPostgresDatabase()
   {
     await using service = await startService({ env: { SVC_DATABASE_URL: url } })

@@ -1,3 +1,5 @@
+// Tags: each-store
+
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
@@ -6,6 +8,7 @@ import { buffer, text } from 'node:stream/consumers'
 import { after, before, beforeEach, test } from 'node:test'
 import { flushPacket, packet } from '../../src/git/protocol/pkt-line.ts'
 import { until } from '../support/condition.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, type Project, spawnGit } from '../support/git.ts'
 import { type Client, type Service, startService } from '../support/service.ts'
 
@@ -100,7 +103,7 @@ test('a push through a symbolic ref is authorized for the branch that it would m
   await assertRefused(`${second}:refs/heads/alias`, /"main" is protected/)
 })
 
-test('misleading ref names are rejected for all users, by name', async () => {
+test('misleading ref names are rejected for all users, by name', exhaustive, async () => {
   const id = 'a'.repeat(40)
   for (const ref of [
     ...['refs/heads/-x', 'refs/heads/HEAD', 'refs/heads/refs/heads/main', `refs/heads/${id}`],

@@ -1,3 +1,4 @@
+// Tags: exhaustive
 import assert from 'node:assert/strict'
 import { readdir, readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'

@@ -7,6 +7,7 @@ import { insertPush } from '../../src/git-server/receive-pack/push-store.ts'
 import { createBackupSite } from '../support/backup-site.ts'
 import { assertWhole, refsOf } from '../support/backups.ts'
 import { until } from '../support/condition.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, git, type Project } from '../support/git.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'
 import { without } from '../support/programs.ts'
@@ -174,7 +175,7 @@ test('an authorized push that changed nothing is not in the journal', async () =
   )
 })
 
-test('of concurrent equal pushes to a ref, one is recorded', async () => {
+test('of concurrent equal pushes to a ref, one is recorded', exhaustive, async () => {
   await owner.post('/repos', { name: 'same' })
   for (let round = 0; round < 8; round++) {
     const ref = `refs/heads/race-${round}`
@@ -264,6 +265,7 @@ test('an annotated tag that is moved or becomes lightweight is retained and can 
 })
 
 test('hidden refs cannot be listed, fetched, pushed to or deleted, over either transport', {
+  ...exhaustive,
   skip: without('openssh'),
 }, async () => {
   await using site = await startSshSite()
@@ -307,22 +309,26 @@ test('hidden refs cannot be listed, fetched, pushed to or deleted, over either t
   assert.equal((await git(path, ['rev-parse', hidden])).stdout, lost)
 })
 
-test('a backup has the retained commits, and a restored push can be undone', async () => {
-  await using site = await createBackupSite()
-  const { admin } = site.service
-  const old = await site.project.git('rev-parse', 'main')
-  await site.push('page')
-  await site.project.git('push', '--quiet', admin.remote('page'), `+${old}:main`)
-  using records = openPushRecords(site.service.dataDir)
-  await until('the pushes are finished', () => records.unfinished().length === 0)
-  const before = await site.refs()
-  assert.match(before.join('\n'), /refs\/svc\/kept/)
-  await site.backUp()
-  await assertWhole(site.backup)
-  await site.restored(async (again) => {
-    assert.deepEqual(await refsOf(again), before)
-    const [forced] = (await again.admin.get('/repos/page/pushes')).body
-    const { status, text } = await again.admin.post(`/repos/page/pushes/${forced.id}/undo`)
-    assert.equal(status, 200, text)
-  })
-})
+test(
+  'a backup has the retained commits, and a restored push can be undone',
+  exhaustive,
+  async () => {
+    await using site = await createBackupSite()
+    const { admin } = site.service
+    const old = await site.project.git('rev-parse', 'main')
+    await site.push('page')
+    await site.project.git('push', '--quiet', admin.remote('page'), `+${old}:main`)
+    using records = openPushRecords(site.service.dataDir)
+    await until('the pushes are finished', () => records.unfinished().length === 0)
+    const before = await site.refs()
+    assert.match(before.join('\n'), /refs\/svc\/kept/)
+    await site.backUp()
+    await assertWhole(site.backup)
+    await site.restored(async (again) => {
+      assert.deepEqual(await refsOf(again), before)
+      const [forced] = (await again.admin.get('/repos/page/pushes')).body
+      const { status, text } = await again.admin.post(`/repos/page/pushes/${forced.id}/undo`)
+      assert.equal(status, 200, text)
+    })
+  },
+)

@@ -9,6 +9,7 @@ import { flushPacket, packet } from '../../src/git/protocol/pkt-line.ts'
 import { zeroId } from '../../src/git/refs/ref-name.ts'
 import { until } from '../support/condition.ts'
 import { createPrograms } from '../support/doctor.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, git, type Project, spawnGit, temporaryFolder } from '../support/git.ts'
 import { writeBranch, writeObject, writeTree } from '../support/hostile-objects.ts'
 import { untilTidy } from '../support/leftovers.ts'
@@ -63,66 +64,70 @@ test('a push of commits onto a branch starts no git but the one that checks thei
   assert.equal(pushes.length, Object.keys(started).length)
 })
 
-test('a new branch or tag, and one that moves to a commit that is there, start no more', async () => {
-  await using site = await startSite()
-  await using project = await createProject()
-  const commits = [await project.git('rev-parse', 'HEAD')]
-  for (let number = 0; number < 40; number++)
-    commits.push(await project.commit('file.txt', `${number}\n`))
-  const [oldest = '', , newer = ''] = [commits[0], commits[1], commits.at(-3)]
-  await project.git('push', '--quiet', site.remote, `HEAD:${main}`)
-  await site.started()
-  const push = async (...args: string[]) => {
-    await project.git('push', '--quiet', '--force', site.remote, ...args)
-    return site.started()
-  }
-  let files = 0
-  const branchFrom = async (base: string, name: string) => {
-    await project.git('switch', '--quiet', '--detach', base)
-    return `${await project.commit(`new-${files++}.txt`)}:refs/heads/${name}`
-  }
-  const tag = async (id: string, name: string, ...options: string[]) => {
-    await project.git('tag', name, id, ...options)
-    return `refs/tags/${name}`
-  }
-  const annotated = ['-a', '-m', 'A tag']
-  const started: Record<string, string[]> = {}
-  started.onTip = await push(await branchFrom(newer, 'topic/one'))
-  started.onOther = await push(await branchFrom('HEAD', 'topic/two'))
-  started.onOld = await push(await branchFrom(oldest, 'old'))
-  started.same = await push(`${commits.at(-1)}:refs/heads/same`)
-  started.near = await push(`${newer}:refs/heads/near`)
-  started.far = await push(`${oldest}:refs/heads/far`)
-  started.forward = await push(`${commits.at(-1)}:refs/heads/near`)
-  started.back = await push(`${newer}:refs/heads/near`)
-  started.tag = await push(await tag(newer, 'light'))
-  started.annotated = await push(await tag(newer, 'v1', ...annotated))
-  started.ofOld = await push(await tag(oldest, 'v0', ...annotated))
-  started.ofFile = await push(await tag(`${newer}:file.txt`, 'text', ...annotated))
-  started.ofTag = await push(await tag('v1', 'v1-signed', ...annotated))
-  started.movedTag = await push(await tag('v1', 'v0', '--force', ...annotated))
-  started.amended = await push(await branchFrom(newer, 'topic/one'))
-  await site.git('pack-refs', '--all')
-  started.packed = await push(await branchFrom(newer, 'topic/three'))
-  const overSsh = ['push', '--quiet', site.ssh]
-  await site.overSsh(project.path, [...overSsh, await branchFrom(newer, 'ssh')])
-  started.overSsh = await site.started()
-  const alone = ['index-pack']
-  const checked = ['index-pack', 'rev-list']
-  const byGit = ['receive-pack']
-  assert.deepEqual(started, {
-    ...{ onTip: alone, onOther: alone, onOld: checked, same: [], near: [], far: byGit },
-    ...{ forward: [], back: [...byGit, 'merge-base', 'update-ref'], tag: [] },
-    ...{ annotated: alone, ofOld: alone, ofFile: checked, ofTag: checked },
-    ...{ movedTag: [...byGit, 'update-ref'], amended: [...alone, 'merge-base', 'update-ref'] },
-    ...{ packed: alone, overSsh: alone },
-  })
-  await site.git('fsck', '--full', '--strict')
-  await untilTidy(site.service.dataDir)
-  const { body: pushes } = await site.service.admin.get('/repos/site/pushes')
-  assert.equal(pushes.length, Object.keys(started).length + 1)
-  assert.ok(!site.service.log().includes('"level":"error"'), site.service.log())
-})
+test(
+  'a new branch or tag, and one that moves to a commit that is there, start no more',
+  exhaustive,
+  async () => {
+    await using site = await startSite()
+    await using project = await createProject()
+    const commits = [await project.git('rev-parse', 'HEAD')]
+    for (let number = 0; number < 40; number++)
+      commits.push(await project.commit('file.txt', `${number}\n`))
+    const [oldest = '', , newer = ''] = [commits[0], commits[1], commits.at(-3)]
+    await project.git('push', '--quiet', site.remote, `HEAD:${main}`)
+    await site.started()
+    const push = async (...args: string[]) => {
+      await project.git('push', '--quiet', '--force', site.remote, ...args)
+      return site.started()
+    }
+    let files = 0
+    const branchFrom = async (base: string, name: string) => {
+      await project.git('switch', '--quiet', '--detach', base)
+      return `${await project.commit(`new-${files++}.txt`)}:refs/heads/${name}`
+    }
+    const tag = async (id: string, name: string, ...options: string[]) => {
+      await project.git('tag', name, id, ...options)
+      return `refs/tags/${name}`
+    }
+    const annotated = ['-a', '-m', 'A tag']
+    const started: Record<string, string[]> = {}
+    started.onTip = await push(await branchFrom(newer, 'topic/one'))
+    started.onOther = await push(await branchFrom('HEAD', 'topic/two'))
+    started.onOld = await push(await branchFrom(oldest, 'old'))
+    started.same = await push(`${commits.at(-1)}:refs/heads/same`)
+    started.near = await push(`${newer}:refs/heads/near`)
+    started.far = await push(`${oldest}:refs/heads/far`)
+    started.forward = await push(`${commits.at(-1)}:refs/heads/near`)
+    started.back = await push(`${newer}:refs/heads/near`)
+    started.tag = await push(await tag(newer, 'light'))
+    started.annotated = await push(await tag(newer, 'v1', ...annotated))
+    started.ofOld = await push(await tag(oldest, 'v0', ...annotated))
+    started.ofFile = await push(await tag(`${newer}:file.txt`, 'text', ...annotated))
+    started.ofTag = await push(await tag('v1', 'v1-signed', ...annotated))
+    started.movedTag = await push(await tag('v1', 'v0', '--force', ...annotated))
+    started.amended = await push(await branchFrom(newer, 'topic/one'))
+    await site.git('pack-refs', '--all')
+    started.packed = await push(await branchFrom(newer, 'topic/three'))
+    const overSsh = ['push', '--quiet', site.ssh]
+    await site.overSsh(project.path, [...overSsh, await branchFrom(newer, 'ssh')])
+    started.overSsh = await site.started()
+    const alone = ['index-pack']
+    const checked = ['index-pack', 'rev-list']
+    const byGit = ['receive-pack']
+    assert.deepEqual(started, {
+      ...{ onTip: alone, onOther: alone, onOld: checked, same: [], near: [], far: byGit },
+      ...{ forward: [], back: [...byGit, 'merge-base', 'update-ref'], tag: [] },
+      ...{ annotated: alone, ofOld: alone, ofFile: checked, ofTag: checked },
+      ...{ movedTag: [...byGit, 'update-ref'], amended: [...alone, 'merge-base', 'update-ref'] },
+      ...{ packed: alone, overSsh: alone },
+    })
+    await site.git('fsck', '--full', '--strict')
+    await untilTidy(site.service.dataDir)
+    const { body: pushes } = await site.service.admin.get('/repos/site/pushes')
+    assert.equal(pushes.length, Object.keys(started).length + 1)
+    assert.ok(!site.service.log().includes('"level":"error"'), site.service.log())
+  },
+)
 
 test('a refused push has the words of any other, and leaves nothing', async () => {
   await using site = await startSite()
@@ -178,28 +183,32 @@ test('objects that git refuses are refused by git, with its reason', async () =>
   await untilTidy(site.service.dataDir)
 })
 
-test('a branch that another process has locked stays as it is, and the push fails', async () => {
-  await using site = await startSite()
-  await using project = await createProject()
-  await project.git('push', '--quiet', site.remote, `HEAD:${main}`)
-  const before = await project.git('rev-parse', 'HEAD')
-  await project.commit('second.txt')
-  const lock = join(site.directory, `${main}.lock`)
-  await writeFile(lock, '')
-  const pushing = project.git('push', site.remote, `HEAD:${main}`)
-  await assert.rejects(pushing, ({ stderr }) => {
-    assert.match(stderr, /remote: error: cannot lock ref 'refs\/heads\/main': .*File exists/)
-    assert.match(stderr, /main \(failed to update ref\)/)
-    assert.ok(!stderr.includes(site.directory), stderr)
-    return true
-  })
-  assert.equal(await site.git('rev-parse', main), before)
-  using records = openPushRecords(site.service.dataDir)
-  assert.deepEqual(records.unfinished(), [])
-  await rm(lock)
-  await project.git('push', '--quiet', site.remote, `HEAD:${main}`)
-  assert.equal((await site.service.admin.get('/repos/site/pushes')).body.length, 2)
-})
+test(
+  'a branch that another process has locked stays as it is, and the push fails',
+  exhaustive,
+  async () => {
+    await using site = await startSite()
+    await using project = await createProject()
+    await project.git('push', '--quiet', site.remote, `HEAD:${main}`)
+    const before = await project.git('rev-parse', 'HEAD')
+    await project.commit('second.txt')
+    const lock = join(site.directory, `${main}.lock`)
+    await writeFile(lock, '')
+    const pushing = project.git('push', site.remote, `HEAD:${main}`)
+    await assert.rejects(pushing, ({ stderr }) => {
+      assert.match(stderr, /remote: error: cannot lock ref 'refs\/heads\/main': .*File exists/)
+      assert.match(stderr, /main \(failed to update ref\)/)
+      assert.ok(!stderr.includes(site.directory), stderr)
+      return true
+    })
+    assert.equal(await site.git('rev-parse', main), before)
+    using records = openPushRecords(site.service.dataDir)
+    assert.deepEqual(records.unfinished(), [])
+    await rm(lock)
+    await project.git('push', '--quiet', site.remote, `HEAD:${main}`)
+    assert.equal((await site.service.admin.get('/repos/site/pushes')).body.length, 2)
+  },
+)
 
 test('what git refuses or remarks on is left to git', async () => {
   await using site = await startSite()
@@ -327,6 +336,7 @@ test('a branch behind a symbolic ref is created where that leads', async () => {
 })
 
 test('objects and the intended update are on disk before the ref moves', {
+  ...exhaustive,
   skip: without('strace'),
 }, async () => {
   await using folder = await temporaryFolder()

@@ -1,5 +1,8 @@
+// Tags: each-store
+
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { exhaustive } from '../support/exhaustive.ts'
 import { without } from '../support/programs.ts'
 import { onlyInSoak } from '../support/rounds.ts'
 import { type Client, type Service, startServiceWithSsh } from '../support/service.ts'
@@ -123,26 +126,22 @@ for (const [via, userOf] of transports) {
       assert.equal(await site.branch('main'), before)
     })
 
-    test(
-      'is refused when another push moves its ref meanwhile, which need not wait',
-      once,
-      async () => {
-        await using site = await startPushSite(service, owner, `moved-${via}`)
-        await commitFiles(site.project, { '.svc/workflows/ci.yml': onPush('sleep 4') })
-        const push = site.push(['wait'], ['HEAD:main'], userOf())
-        await push.shows('Run 1 is running.')
-        await commitFiles(site.project, {}, 'Other')
-        const other = await site.push(['ci.skip'], ['HEAD:main'], userOf()).ended
-        assert.equal(other.code, 0, other.text)
-        const { code, text } = await push.ended
-        assert.equal(code, 1)
-        assert.match(
-          text,
-          /The ref "refs\/heads\/main" was changed by another push in the meantime/,
-        )
-        assert.equal(await site.branch('main'), await site.project.git('rev-parse', 'HEAD'))
-      },
-    )
+    test('is refused when another push moves its ref meanwhile, which need not wait', {
+      ...exhaustive,
+      ...once,
+    }, async () => {
+      await using site = await startPushSite(service, owner, `moved-${via}`)
+      await commitFiles(site.project, { '.svc/workflows/ci.yml': onPush('sleep 4') })
+      const push = site.push(['wait'], ['HEAD:main'], userOf())
+      await push.shows('Run 1 is running.')
+      await commitFiles(site.project, {}, 'Other')
+      const other = await site.push(['ci.skip'], ['HEAD:main'], userOf()).ended
+      assert.equal(other.code, 0, other.text)
+      const { code, text } = await push.ended
+      assert.equal(code, 1)
+      assert.match(text, /The ref "refs\/heads\/main" was changed by another push in the meantime/)
+      assert.equal(await site.branch('main'), await site.project.git('rev-parse', 'HEAD'))
+    })
 
     test('runs what it would start, of each ref, with its inputs', once, async () => {
       await using site = await startPushSite(service, owner, `matching-${via}`)

@@ -1,3 +1,4 @@
+// Tags: each-store
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createProject, git, temporaryFolder } from '../support/git.ts'

@@ -1,6 +1,9 @@
+// Tags: each-store
+
 import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import { after, before, test } from 'node:test'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, type Project } from '../support/git.ts'
 import { openPushRecords } from '../support/push-records.ts'
 import { gitHeaders, pushBody } from '../support/raw-git.ts'
@@ -77,60 +80,68 @@ for (const [transport, push] of Object.entries(transports)) {
   })
 }
 
-test('a client without side-band finds the event when it reads the first byte of the report', async () => {
-  await admin.post('/repos', { name: 'plain' })
-  using records = openPushRecords(site.service.dataDir)
-  for (let number = 0; number < pushes; number++) {
-    const body = await pushBody(project.path, `branch-${number}`)
-    const response = await fetch(`${site.service.url}/repos/plain.git/git-receive-pack`, {
-      method: 'POST',
-      // Node's fetch counts the bytes by itself.
-      headers: toStrings(gitHeaders('git-receive-pack', admin.token)),
-      body,
+test(
+  'a client without side-band finds the event when it reads the first byte of the report',
+  exhaustive,
+  async () => {
+    await admin.post('/repos', { name: 'plain' })
+    using records = openPushRecords(site.service.dataDir)
+    for (let number = 0; number < pushes; number++) {
+      const body = await pushBody(project.path, `branch-${number}`)
+      const response = await fetch(`${site.service.url}/repos/plain.git/git-receive-pack`, {
+        method: 'POST',
+        // Node's fetch counts the bytes by itself.
+        headers: toStrings(gitHeaders('git-receive-pack', admin.token)),
+        body,
+      })
+      const reader = response.body?.getReader() ?? assert.fail('no answer')
+      const { value } = await reader.read()
+      const recorded = records.eventsAfter(0).pushes.map(({ ref }) => ref)
+      assert.match(Buffer.from(value ?? []).toString(), /unpack ok/)
+      assert.ok(recorded.includes(`refs/heads/branch-${number}`), recorded.join())
+      await reader.cancel()
+    }
+  },
+)
+
+test(
+  'a deleted webhook gets no further requests, not even those in flight',
+  exhaustive,
+  async () => {
+    const open: ServerResponse[] = []
+    await using receiver = await startReceiver((_received, response) => void open.push(response))
+    const { body: webhook } = await admin.post('/repos/site/webhooks', {
+      url: receiver.url,
+      events: ['push'],
     })
-    const reader = response.body?.getReader() ?? assert.fail('no answer')
-    const { value } = await reader.read()
-    const recorded = records.eventsAfter(0).pushes.map(({ ref }) => ref)
-    assert.match(Buffer.from(value ?? []).toString(), /unpack ok/)
-    assert.ok(recorded.includes(`refs/heads/branch-${number}`), recorded.join())
-    await reader.cancel()
-  }
-})
+    for (let number = 0; number < pushes; number++) {
+      await project.commit(`deleted-${number}.txt`)
+      await transports.http()
+    }
+    await receiver.untilReceived(1)
+    const first = open[0] ?? assert.fail('nothing was sent')
+    let isCut = false
+    first.once('close', () => {
+      isCut = true
+    })
+    assert.equal((await admin.delete(`/repos/site/webhooks/${webhook.id}`)).status, 204)
+    // What was closed before that answer has been seen here by the next one.
+    await admin.get('/health')
+    assert.ok(isCut)
+    const { length } = receiver.received
+    // Once these are delivered, the delivery loop has handled everything before them.
+    await using other = await startReceiver()
+    await admin.post('/repos/site/webhooks', { url: other.url, events: ['push'] })
+    for (let number = 0; number < pushes; number++) {
+      await project.commit(`other-${number}.txt`)
+      await transports.http()
+    }
+    await other.untilReceived(pushes)
+    assert.equal(receiver.received.length, length)
+  },
+)
 
-test('a deleted webhook gets no further requests, not even those in flight', async () => {
-  const open: ServerResponse[] = []
-  await using receiver = await startReceiver((_received, response) => void open.push(response))
-  const { body: webhook } = await admin.post('/repos/site/webhooks', {
-    url: receiver.url,
-    events: ['push'],
-  })
-  for (let number = 0; number < pushes; number++) {
-    await project.commit(`deleted-${number}.txt`)
-    await transports.http()
-  }
-  await receiver.untilReceived(1)
-  const first = open[0] ?? assert.fail('nothing was sent')
-  let isCut = false
-  first.once('close', () => {
-    isCut = true
-  })
-  assert.equal((await admin.delete(`/repos/site/webhooks/${webhook.id}`)).status, 204)
-  // What was closed before that answer has been seen here by the next one.
-  await admin.get('/health')
-  assert.ok(isCut)
-  const { length } = receiver.received
-  // Once these are delivered, the delivery loop has handled everything before them.
-  await using other = await startReceiver()
-  await admin.post('/repos/site/webhooks', { url: other.url, events: ['push'] })
-  for (let number = 0; number < pushes; number++) {
-    await project.commit(`other-${number}.txt`)
-    await transports.http()
-  }
-  await other.untilReceived(pushes)
-  assert.equal(receiver.received.length, length)
-})
-
-test('the runs of a push are listed when it is acknowledged', async () => {
+test('the runs of a push are listed when it is acknowledged', exhaustive, async () => {
   for (let number = 0; number < pushes; number++) {
     const files = { '.svc/workflows/ci.yml': workflow, 'number.txt': String(number) }
     const commit = await pushFiles(admin, 'runs', files)

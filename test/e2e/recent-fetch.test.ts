@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { exhaustive } from '../support/exhaustive.ts'
 import {
   type FetchService,
   type FetchSite,
@@ -156,7 +157,10 @@ test('a large push is packed by git', options, async () => {
   assert.equal(await fetchInto(site), 0)
 })
 
-test(`fetches beside random changes are whole (SVC_CRASH_SEED=${seed})`, options, async () => {
+test(`fetches beside random changes are whole (SVC_CRASH_SEED=${seed})`, {
+  ...exhaustive,
+  ...options,
+}, async () => {
   await using site = await createSite()
   const random = createRandom(seed)
   const names = ['a.txt', 'b.txt', 'src/c.txt', 'src/d.txt', 'e.txt']

@@ -1,3 +1,4 @@
+// Tags: exhaustive, each-store
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,3 +1,4 @@
+// Tags: each-store
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { permissions } from '../../src/access/permissions.ts'

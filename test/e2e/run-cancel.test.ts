@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { until } from '../support/condition.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'
 import { processesInWorkspaces } from '../support/processes.ts'
 import { begun, claim, jobEnded, mustClaim, runEnded, wholeRun } from '../support/run-by-hand.ts'
@@ -76,7 +77,7 @@ test('a completed run cannot be cancelled', async () => {
   assert.equal((await service.admin.get(path)).body.conclusion, 'success')
 })
 
-test('concurrent cancelling and claiming are consistent', async () => {
+test('concurrent cancelling and claiming are consistent', exhaustive, async () => {
   for (let round = 0; round < 20; round++) {
     const path = await start()
     const [held, cancelled] = await Promise.all([
@@ -120,7 +121,7 @@ test('a run whose runner is lost is queued again, and fails the second time', as
   assert.match(await logOf(service.admin, 'site', run.id), /queued again.*second time/s)
 })
 
-test('a run that ignores SIGTERM is cancelled with all its processes', async () => {
+test('a run that ignores SIGTERM is cancelled with all its processes', exhaustive, async () => {
   await using server = await startService({ env: { SVC_RUNNER: 'on' } })
   const { admin } = server
   const script =

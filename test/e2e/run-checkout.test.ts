@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, type Project } from '../support/git.ts'
 import { without } from '../support/programs.ts'
 import { type Service, startService } from '../support/service.ts'
@@ -57,7 +58,10 @@ function outputOf({ result, log }: Awaited<ReturnType<typeof runSteps>>, name: s
   return step.output.trimEnd().split('\n')
 }
 
-test('fetch-depth 0 fetches the history with all branches and tags', options, async () => {
+test('fetch-depth 0 fetches the history with all branches and tags', {
+  ...exhaustive,
+  ...options,
+}, async () => {
   const run = await runSteps(`
       - run: echo kept > left.txt
 ${checkout(
@@ -139,47 +143,45 @@ test('a ref is a branch, a tag or a commit, beside that of the run', options, as
   }
 })
 
-test(
-  'a ref that does not exist fails the step, and hidden refs do not exist',
-  options,
-  async () => {
-    // Overwritten commits are kept under hidden refs.
-    await project.git('push', '--quiet', service.admin.remote('site'), 'main:forced')
-    await project.git('push', '--quiet', '--force', service.admin.remote('site'), 'topic:forced')
-    const retained = `refs/svc/kept/${await project.git('rev-parse', 'main')}`
-    for (const ref of [
-      'gone',
-      retained,
-      '../../../etc/passwd',
-      'main~1',
-      commits.join().slice(0, 8),
-    ]) {
-      const run = await runSteps(checkout(`{ ref: "${ref}" }`, 'true'))
-      assert.equal(run.conclusion, 'failure', ref)
-      assert.match(run.log, /There is no branch, tag or commit \S+ in the repository/)
-    }
-  },
-)
+test('a ref that does not exist fails the step, and hidden refs do not exist', {
+  ...exhaustive,
+  ...options,
+}, async () => {
+  // Overwritten commits are kept under hidden refs.
+  await project.git('push', '--quiet', service.admin.remote('site'), 'main:forced')
+  await project.git('push', '--quiet', '--force', service.admin.remote('site'), 'topic:forced')
+  const retained = `refs/svc/kept/${await project.git('rev-parse', 'main')}`
+  for (const ref of [
+    'gone',
+    retained,
+    '../../../etc/passwd',
+    'main~1',
+    commits.join().slice(0, 8),
+  ]) {
+    const run = await runSteps(checkout(`{ ref: "${ref}" }`, 'true'))
+    assert.equal(run.conclusion, 'failure', ref)
+    assert.match(run.log, /There is no branch, tag or commit \S+ in the repository/)
+  }
+})
 
-test(
-  'a second checkout replaces the files, and removes others unless clean is off',
-  options,
-  async () => {
-    const script = 'ls; git log -1 --format=%s'
-    const again = (inputs: string) => `
+test('a second checkout replaces the files, and removes others unless clean is off', {
+  ...exhaustive,
+  ...options,
+}, async () => {
+  const script = 'ls; git log -1 --format=%s'
+  const again = (inputs: string) => `
       - uses: actions/checkout@v4
       - run: echo x > extra.txt; echo changed > readme.txt; git config core.hooksPath hooks; git commit -qam Own || true
 ${checkout(inputs, script)}`
-    const cleaned = await runSteps(again('{ ref: v1 }'))
-    assert.deepEqual(outputOf(cleaned, 'after'), ['readme.txt', 'second.txt', 'Add second.txt'])
-    const kept = await runSteps(again('{ ref: v1, clean: false }'))
-    const names = ['extra.txt', 'readme.txt', 'second.txt', 'Add second.txt']
-    assert.deepEqual(outputOf(kept, 'after'), names)
-    const same = await runSteps(again('{}'))
-    const files = ['readme.txt', 'second.txt', 'third.txt', 'Files']
-    assert.deepEqual(outputOf(same, 'after'), files)
-  },
-)
+  const cleaned = await runSteps(again('{ ref: v1 }'))
+  assert.deepEqual(outputOf(cleaned, 'after'), ['readme.txt', 'second.txt', 'Add second.txt'])
+  const kept = await runSteps(again('{ ref: v1, clean: false }'))
+  const names = ['extra.txt', 'readme.txt', 'second.txt', 'Add second.txt']
+  assert.deepEqual(outputOf(kept, 'after'), names)
+  const same = await runSteps(again('{}'))
+  const files = ['readme.txt', 'second.txt', 'third.txt', 'Files']
+  assert.deepEqual(outputOf(same, 'after'), files)
+})
 
 test(
   'a run that is repeated gets its own commit, although the branch has moved',
@@ -261,21 +263,20 @@ jobs:
   return { run, log: await logOf(admin, name, run.id), pushes, token: other.token }
 }
 
-test(
-  'git in steps uses the token of the job, which no file of the workspace has',
-  options,
-  async () => {
-    const { run, log, pushes, token } = await pushFromStep('own', '{}')
-    assert.equal(run.conclusion, 'success', log)
-    assert.match(log, /^Files\nFiles$/m)
-    assert.match(log, /^none$/m)
-    assert.equal(pushes[0].actor.username, `run-${run.number}[bot]`)
-    assert.match(log, /extraheader Authorization: Basic \S*\*\*\*/)
-    assert.ok(!log.includes(token))
-  },
-)
+test('git in steps uses the token of the job, which no file of the workspace has', {
+  ...exhaustive,
+  ...options,
+}, async () => {
+  const { run, log, pushes, token } = await pushFromStep('own', '{}')
+  assert.equal(run.conclusion, 'success', log)
+  assert.match(log, /^Files\nFiles$/m)
+  assert.match(log, /^none$/m)
+  assert.equal(pushes[0].actor.username, `run-${run.number}[bot]`)
+  assert.match(log, /extraheader Authorization: Basic \S*\*\*\*/)
+  assert.ok(!log.includes(token))
+})
 
-test('git in steps uses another token, or none', options, async () => {
+test('git in steps uses another token, or none', { ...exhaustive, ...options }, async () => {
   const other = await pushFromStep('other', `{ token: "\${{ secrets.WRITES }}" }`)
   assert.equal(other.run.conclusion, 'success', other.log)
   assert.equal(other.pushes[0].actor.username, 'admin')

@@ -5,6 +5,7 @@ import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, git, type Project, temporaryFolder } from '../support/git.ts'
 import { launcher, startService } from '../support/service.ts'
 
@@ -150,7 +151,7 @@ test('a check recommends listing the secrets of a workflow', async () => {
   assert.match(err, /^\.svc\/workflows\/all\.yml: .*"secrets: \[A_KEY, B_KEY\]".*\n$/)
 })
 
-test('a check asks the server which hosts its steps reach', async () => {
+test('a check asks the server which hosts its steps reach', exhaustive, async () => {
   const listing = 'network: [registry.npmjs.org, "*.evil.test"]\nsecrets: []\nsteps: [{ run: x }]\n'
   await using project = await projectWith({
     'ci.yml': listing,
@@ -188,32 +189,36 @@ test('a check asks the server which hosts its steps reach', async () => {
   assert.equal((await check({}, ['none.yml'])).err, '')
 })
 
-test('a file is checked where it is, also of GitHub, of another repository and of none', async () => {
-  await using elsewhere = await temporaryFolder()
-  const folder = join(elsewhere.path, '.github', 'workflows')
-  await mkdir(join(elsewhere.path, 'tool'))
-  await mkdir(folder, { recursive: true })
-  await writeFile(join(folder, 'ci.yml'), 'on: [push, release]\nsteps: [{ uses: ./tool }]\n')
-  const action = 'runs: { using: composite, steps: [{ run: x, shell: sh }] }'
-  await writeFile(join(elsewhere.path, 'tool', 'action.yml'), action)
-  const fine = await svc(elsewhere.path, ['run', '--check', '.github/workflows/ci.yml'])
-  assert.deepEqual([fine.code, fine.out], [0, '.github/workflows/ci.yml: fine\n'])
-  assert.match(fine.err, /^\.github\/workflows\/ci\.yml:1:12: note: "release" starts no runs/)
+test(
+  'a file is checked where it is, also of GitHub, of another repository and of none',
+  exhaustive,
+  async () => {
+    await using elsewhere = await temporaryFolder()
+    const folder = join(elsewhere.path, '.github', 'workflows')
+    await mkdir(join(elsewhere.path, 'tool'))
+    await mkdir(folder, { recursive: true })
+    await writeFile(join(folder, 'ci.yml'), 'on: [push, release]\nsteps: [{ uses: ./tool }]\n')
+    const action = 'runs: { using: composite, steps: [{ run: x, shell: sh }] }'
+    await writeFile(join(elsewhere.path, 'tool', 'action.yml'), action)
+    const fine = await svc(elsewhere.path, ['run', '--check', '.github/workflows/ci.yml'])
+    assert.deepEqual([fine.code, fine.out], [0, '.github/workflows/ci.yml: fine\n'])
+    assert.match(fine.err, /^\.github\/workflows\/ci\.yml:1:12: note: "release" starts no runs/)
 
-  await using project = await projectWith({ 'ci.yml': ci })
-  const path = relative(project.path, join(folder, 'ci.yml'))
-  const both = await svc(project.path, ['run', '--check', path, 'ci.yml'])
-  assert.deepEqual([both.code, both.out], [0, `${path}: fine\n.svc/workflows/ci.yml: fine\n`])
-  const run = await svc(project.path, ['run', path])
-  assert.equal(run.code, 2)
-  assert.match(run.err, /not in this repository; --check checks it/)
+    await using project = await projectWith({ 'ci.yml': ci })
+    const path = relative(project.path, join(folder, 'ci.yml'))
+    const both = await svc(project.path, ['run', '--check', path, 'ci.yml'])
+    assert.deepEqual([both.code, both.out], [0, `${path}: fine\n.svc/workflows/ci.yml: fine\n`])
+    const run = await svc(project.path, ['run', path])
+    assert.equal(run.code, 2)
+    assert.match(run.err, /not in this repository; --check checks it/)
 
-  const unnamed = await svc(elsewhere.path, ['run', '--check'])
-  assert.equal(unnamed.code, 2)
-  assert.match(unnamed.err, /name the files/)
-})
+    const unnamed = await svc(elsewhere.path, ['run', '--check'])
+    assert.equal(unnamed.code, 2)
+    assert.match(unnamed.err, /name the files/)
+  },
+)
 
-test("without workflow files of its own, a repository has GitHub's", async () => {
+test("without workflow files of its own, a repository has GitHub's", exhaustive, async () => {
   await using project = await projectWith({ 'ci.yml': ci })
   await rm(join(project.path, '.svc'), { recursive: true })
   const folder = join(project.path, '.github', 'workflows')

@@ -5,6 +5,7 @@ import { assertWhole } from '../support/backups.ts'
 import { until } from '../support/condition.ts'
 import { createPostgresDatabase } from '../support/databases.ts'
 import { followLog } from '../support/event-stream.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { without } from '../support/programs.ts'
 import { begun, claim, mustClaim, wholeRun, wrote } from '../support/run-by-hand.ts'
 import { startService } from '../support/service.ts'
@@ -115,36 +116,40 @@ test('on PostgreSQL concurrent claims get each run once', needed, async () => {
   await drop()
 })
 
-test('a backup has the runs with their attempts and logs, running ones included', async () => {
-  await using site = await createBackupSite()
-  const { admin } = site.service
-  await pushFiles(admin, 'site', oneStep('echo again'))
-  const { body: ended } = await admin.post('/repos/site/workflows', {})
-  await (await mustClaim(admin)).report(...wholeRun('failure', 'many words\n'))
-  await admin.post(`/repos/site/workflows/${ended.id}/rerun`, {})
-  await (await mustClaim(admin)).report(...wholeRun('success', 'other words\n'))
-  const { body: running } = await admin.post('/repos/site/workflows', {})
-  const held = await mustClaim(admin)
-  await held.report(...begun(), wrote('so far\n'))
-  const paths = [
-    `/repos/site/workflows/${ended.id}`,
-    `/repos/site/workflows/${ended.id}/logs`,
-    `/repos/site/workflows/${ended.id}/logs?attempt=1`,
-  ]
-  const responses = await Promise.all(paths.map((path) => admin.get(path)))
-  await site.backUp()
-  await assertWhole(site.backup)
-  await site.restored(async (again) => {
-    const restored = await Promise.all(paths.map((path) => again.admin.get(path)))
-    assert.deepEqual(
-      restored.map(({ text }) => text),
-      responses.map(({ text }) => text),
-    )
-    const path = `/repos/site/workflows/${running.id}`
-    // Its token was for the runner of the other server, which does not know this one.
-    assert.equal((await again.admin.get(path)).body.status, 'running')
-    assert.equal((await again.admin.post(`${path}/cancel`)).status, 202)
-    const next = await again.admin.post('/repos/site/workflows', {})
-    assert.equal(next.body.number, 3)
-  })
-})
+test(
+  'a backup has the runs with their attempts and logs, running ones included',
+  exhaustive,
+  async () => {
+    await using site = await createBackupSite()
+    const { admin } = site.service
+    await pushFiles(admin, 'site', oneStep('echo again'))
+    const { body: ended } = await admin.post('/repos/site/workflows', {})
+    await (await mustClaim(admin)).report(...wholeRun('failure', 'many words\n'))
+    await admin.post(`/repos/site/workflows/${ended.id}/rerun`, {})
+    await (await mustClaim(admin)).report(...wholeRun('success', 'other words\n'))
+    const { body: running } = await admin.post('/repos/site/workflows', {})
+    const held = await mustClaim(admin)
+    await held.report(...begun(), wrote('so far\n'))
+    const paths = [
+      `/repos/site/workflows/${ended.id}`,
+      `/repos/site/workflows/${ended.id}/logs`,
+      `/repos/site/workflows/${ended.id}/logs?attempt=1`,
+    ]
+    const responses = await Promise.all(paths.map((path) => admin.get(path)))
+    await site.backUp()
+    await assertWhole(site.backup)
+    await site.restored(async (again) => {
+      const restored = await Promise.all(paths.map((path) => again.admin.get(path)))
+      assert.deepEqual(
+        restored.map(({ text }) => text),
+        responses.map(({ text }) => text),
+      )
+      const path = `/repos/site/workflows/${running.id}`
+      // Its token was for the runner of the other server, which does not know this one.
+      assert.equal((await again.admin.get(path)).body.status, 'running')
+      assert.equal((await again.admin.post(`${path}/cancel`)).status, 202)
+      const next = await again.admin.post('/repos/site/workflows', {})
+      assert.equal(next.body.number, 3)
+    })
+  },
+)

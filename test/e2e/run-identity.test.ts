@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { createRemoteJWKSet, jwtVerify } from 'jose'
 import { createPostgresDatabase } from '../support/databases.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { temporaryFolder } from '../support/git.ts'
 import { without } from '../support/programs.ts'
 import { mustClaim, wholeRun } from '../support/run-by-hand.ts'
@@ -72,6 +73,7 @@ test(
 )
 
 test('so it does on PostgreSQL', {
+  ...exhaustive,
   skip: without('bubblewrap') || without('postgres'),
 }, async () => {
   const { url, drop } = await createPostgresDatabase()
@@ -82,7 +84,7 @@ test('so it does on PostgreSQL', {
   await drop()
 })
 
-describe('on several nodes', { skip: without('postgres') }, () => {
+describe('on several nodes', { ...exhaustive, skip: without('postgres') }, () => {
   test('the tokens of a job work on every node, and end on all of them', async () => {
     const issuer = 'https://git.example.com'
     await using site = await startStoreSite({ SVC_BASE_URL: issuer, SVC_RUNNER: 'off' })

@@ -1,5 +1,8 @@
+// Tags: each-store
+
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { exhaustive } from '../support/exhaustive.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'
 import { begun, jobEnded, mustClaim, runEnded, wholeRun, wrote } from '../support/run-by-hand.ts'
 import { startService } from '../support/service.ts'
@@ -36,33 +39,37 @@ test('a completed run has the documented fields', async () => {
   }
 })
 
-test('runs are listed newest first, in pages of a hundred, filtered by branch or state', async () => {
-  await pushFiles(service.admin, 'many', oneStep('true'))
-  await pushFiles(service.admin, 'many', oneStep('true'), { branch: 'dev' })
-  const made: string[] = []
-  for (let n = 0; n < 105; n++) {
-    made.unshift(await start('many', n % 2 === 0 ? {} : { branch: 'dev' }))
-    const held = await mustClaim(service.admin)
-    if (n < 100) await held.report(...wholeRun())
-  }
-  const idsAt = async (path: string) => {
-    const { body, headers } = await service.admin.get(path)
-    const [, next] = /^<(.*)>; rel="next"$/.exec(headers.get('link') ?? '') ?? []
-    return { ids: body.map(({ id }: { id: string }) => id), next }
-  }
-  const first = await idsAt('/repos/many/workflows')
-  assert.deepEqual(first.ids, made.slice(0, 100))
-  const second = await idsAt(first.next ?? '')
-  assert.deepEqual([second.ids, second.next], [made.slice(100), undefined])
-  const dev = await idsAt('/repos/many/workflows?branch=dev&limit=50')
-  assert.deepEqual(dev.ids, made.filter((_, at) => at % 2 === 1).slice(0, 50))
-  assert.match(dev.next ?? '', /branch=dev/)
-  assert.equal((await idsAt(dev.next ?? '')).ids.length, 2)
-  assert.equal((await idsAt('/repos/many/workflows?status=running')).ids.length, 5)
-  assert.equal((await idsAt('/repos/many/workflows?limit=1000')).ids.length, 105)
-  for (const query of ['limit=0', 'limit=1001', 'status=done', 'cursor=x'])
-    assert.equal((await service.admin.get(`/repos/many/workflows?${query}`)).status, 400, query)
-})
+test(
+  'runs are listed newest first, in pages of a hundred, filtered by branch or state',
+  exhaustive,
+  async () => {
+    await pushFiles(service.admin, 'many', oneStep('true'))
+    await pushFiles(service.admin, 'many', oneStep('true'), { branch: 'dev' })
+    const made: string[] = []
+    for (let n = 0; n < 105; n++) {
+      made.unshift(await start('many', n % 2 === 0 ? {} : { branch: 'dev' }))
+      const held = await mustClaim(service.admin)
+      if (n < 100) await held.report(...wholeRun())
+    }
+    const idsAt = async (path: string) => {
+      const { body, headers } = await service.admin.get(path)
+      const [, next] = /^<(.*)>; rel="next"$/.exec(headers.get('link') ?? '') ?? []
+      return { ids: body.map(({ id }: { id: string }) => id), next }
+    }
+    const first = await idsAt('/repos/many/workflows')
+    assert.deepEqual(first.ids, made.slice(0, 100))
+    const second = await idsAt(first.next ?? '')
+    assert.deepEqual([second.ids, second.next], [made.slice(100), undefined])
+    const dev = await idsAt('/repos/many/workflows?branch=dev&limit=50')
+    assert.deepEqual(dev.ids, made.filter((_, at) => at % 2 === 1).slice(0, 50))
+    assert.match(dev.next ?? '', /branch=dev/)
+    assert.equal((await idsAt(dev.next ?? '')).ids.length, 2)
+    assert.equal((await idsAt('/repos/many/workflows?status=running')).ids.length, 5)
+    assert.equal((await idsAt('/repos/many/workflows?limit=1000')).ids.length, 105)
+    for (const query of ['limit=0', 'limit=1001', 'status=done', 'cursor=x'])
+      assert.equal((await service.admin.get(`/repos/many/workflows?${query}`)).status, 400, query)
+  },
+)
 
 test('a waiting request gets the run when it completes', async () => {
   await pushFiles(service.admin, 'patience', oneStep('true'))
@@ -125,53 +132,60 @@ test('a failure is described in one object: step, exit code, last lines, and com
   assert.equal(failure.commitsSince[0].id, last)
 })
 
-test('responses for runs with very many steps, outputs and summaries are limited', async () => {
-  const { admin, db } = service
-  await pushFiles(admin, 'huge', oneStep('true'))
-  const ids: string[] = []
-  for (let n = 0; n < 3; n++) {
-    ids.unshift(await start('huge'))
-    const held = (await claimOf('huge')) ?? assert.fail()
-    await held.report(...begun(), wrote('first\n'), wrote('x'.repeat(60_000)), wrote('last\n'))
-    await held.report(...jobEnded(), runEnded())
-  }
-  const id = ids[0] ?? ''
-  const more = Array.from({ length: 6000 }, (_, n) => ({ step: n + 1, summary: 's'.repeat(5000) }))
-  const [row] = await db.selectFrom('runSteps').selectAll().where('runId', '=', id).execute()
-  assert.ok(row)
-  const logs = { attempt: 1, size: 60_001, prefix: '', text: `${'y'.repeat(60_000)}\n` }
-  for (const runId of ids) {
-    for (let at = 0; at < more.length; at += 500) {
-      const some = more.slice(at, at + 500)
-      await db
-        .insertInto('runSteps')
-        .values(some.map((one) => ({ ...row, ...one, runId })))
-        .execute()
+test(
+  'responses for runs with very many steps, outputs and summaries are limited',
+  exhaustive,
+  async () => {
+    const { admin, db } = service
+    await pushFiles(admin, 'huge', oneStep('true'))
+    const ids: string[] = []
+    for (let n = 0; n < 3; n++) {
+      ids.unshift(await start('huge'))
+      const held = (await claimOf('huge')) ?? assert.fail()
+      await held.report(...begun(), wrote('first\n'), wrote('x'.repeat(60_000)), wrote('last\n'))
+      await held.report(...jobEnded(), runEnded())
     }
-  }
-  for (let n = 0; n < 400; n++)
+    const id = ids[0] ?? ''
+    const more = Array.from({ length: 6000 }, (_, n) => ({
+      step: n + 1,
+      summary: 's'.repeat(5000),
+    }))
+    const [row] = await db.selectFrom('runSteps').selectAll().where('runId', '=', id).execute()
+    assert.ok(row)
+    const logs = { attempt: 1, size: 60_001, prefix: '', text: `${'y'.repeat(60_000)}\n` }
+    for (const runId of ids) {
+      for (let at = 0; at < more.length; at += 500) {
+        const some = more.slice(at, at + 500)
+        await db
+          .insertInto('runSteps')
+          .values(some.map((one) => ({ ...row, ...one, runId })))
+          .execute()
+      }
+    }
+    for (let n = 0; n < 400; n++)
+      await db
+        .insertInto('runLogs')
+        .values({ ...logs, runId: id, step: n, start: 1e6 + n * 60_001 })
+        .execute()
     await db
-      .insertInto('runLogs')
-      .values({ ...logs, runId: id, step: n, start: 1e6 + n * 60_001 })
+      .updateTable('runs')
+      .set({ logBytes: 1e6 + 400 * 60_001 })
+      .where('id', '=', id)
       .execute()
-  await db
-    .updateTable('runs')
-    .set({ logBytes: 1e6 + 400 * 60_001 })
-    .where('id', '=', id)
-    .execute()
-  const list = await admin.get('/repos/huge/workflows?limit=3')
-  assert.deepEqual(
-    list.body.map((run: { id: string }) => run.id),
-    ids.slice(0, 1),
-  )
-  assert.match(list.headers.get('link') ?? '', /limit=3&cursor=/)
-  assert.ok(list.text.length < 16e6)
-  const one = await admin.get(`/repos/huge/workflows/${id}`)
-  assert.ok(one.text.length < 32e6, String(one.text.length))
-  assert.equal(one.body.result.steps.length, 6001)
-  assert.match(one.body.result.steps[5].output, /^y+\n$/)
-  assert.ok(one.body.result.steps[5].summary.length > 1000)
-})
+    const list = await admin.get('/repos/huge/workflows?limit=3')
+    assert.deepEqual(
+      list.body.map((run: { id: string }) => run.id),
+      ids.slice(0, 1),
+    )
+    assert.match(list.headers.get('link') ?? '', /limit=3&cursor=/)
+    assert.ok(list.text.length < 16e6)
+    const one = await admin.get(`/repos/huge/workflows/${id}`)
+    assert.ok(one.text.length < 32e6, String(one.text.length))
+    assert.equal(one.body.result.steps.length, 6001)
+    assert.match(one.body.result.steps[5].output, /^y+\n$/)
+    assert.ok(one.body.result.steps[5].summary.length > 1000)
+  },
+)
 
 /** Claims the run of a repository that waits. */
 async function claimOf(name: string) {

@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { until } from '../support/condition.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, git } from '../support/git.ts'
 import { startService } from '../support/service.ts'
 import { pushFiles } from '../support/workflow-site.ts'
@@ -30,7 +31,7 @@ test('a push with an invalid file creates a failed run, whose log lists every fa
   assert.equal((await admin.get(`${path}/logs`)).text, `✗ failure: ${run.fault}\n`)
 })
 
-test('pushes that cannot be handled do not block runs of others', async () => {
+test('pushes that cannot be handled do not block runs of others', exhaustive, async () => {
   await using service = await startService()
   const { admin } = service
   await admin.post('/repos', { name: 'evil' })

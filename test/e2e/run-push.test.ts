@@ -1,3 +1,5 @@
+// Tags: each-store
+
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -5,6 +7,7 @@ import { text } from 'node:stream/consumers'
 import { after, before, test } from 'node:test'
 import { newTokenString } from '../../src/base/token-string.ts'
 import { until } from '../support/condition.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, git, spawnGit, temporaryFolder } from '../support/git.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'
 import { without } from '../support/programs.ts'
@@ -112,7 +115,7 @@ test('filters of paths apply to the changes of all commits of a push', async () 
   assert.deepEqual((await push('paths', {}, { message: 'Empty' })).runs, ['code.yml heads/main'])
 })
 
-test('a change of too many paths counts as a change of all', async () => {
+test('a change of too many paths counts as a change of all', exhaustive, async () => {
   const workflow = { '.svc/workflows/docs.yml': on("{ push: { paths: ['docs/**'] } }") }
   const first = await pushFiles(service.admin, 'bomb', workflow)
   await using clone = await temporaryFolder()
@@ -205,7 +208,7 @@ test('a push over SSH starts runs', { skip: without('openssh') }, async () => {
   assert.deepEqual([held.plan.event, held.plan.commit], ['push', commit])
 })
 
-test('a server killed at any moment after a push creates one run', async () => {
+test('a server killed at any moment after a push creates one run', exhaustive, async () => {
   await using folder = await temporaryFolder()
   const kept = { dataDir: join(folder.path, 'data'), env: { SVC_ADMIN_TOKEN: newTokenString() } }
   const commits: string[] = []
@@ -228,32 +231,36 @@ test('a server killed at any moment after a push creates one run', async () => {
   )
 })
 
-test('a push that starts too many runs creates failed ones with the reason', async () => {
-  await push('crowd', { '.svc/workflows/ci.yml': on('push') })
-  const [row] = await service.db
-    .selectFrom('runs')
-    .selectAll()
-    .orderBy('id', 'desc')
-    .limit(1)
-    .execute()
-  assert.ok(row)
-  const copies = Array.from({ length: 500 }, (_, n) => ({
-    ...row,
-    id: `${row.id.slice(0, -4)}${String(n).padStart(4, '0')}`,
-    number: 1000 + n,
-  }))
-  for (let at = 0; at < 500; at += 100)
-    await service.db
-      .insertInto('runs')
-      .values(copies.slice(at, at + 100))
+test(
+  'a push that starts too many runs creates failed ones with the reason',
+  exhaustive,
+  async () => {
+    await push('crowd', { '.svc/workflows/ci.yml': on('push') })
+    const [row] = await service.db
+      .selectFrom('runs')
+      .selectAll()
+      .orderBy('id', 'desc')
+      .limit(1)
       .execute()
-  const answer = await service.admin.post('/repos/crowd/workflows', {})
-  assert.deepEqual([answer.status, answer.body.code], [422, 'too_many_runs'])
-  await pushFiles(service.admin, 'crowd', { 'more.txt': 'x' })
-  const failed = await until('the push is looked at', async () => {
-    const { body } = await service.admin.get('/repos/crowd/workflows?status=completed')
-    return body[0]
-  })
-  assert.match(failed.fault, /already has 500 queued runs/)
-  assert.equal((await service.admin.delete('/repos/crowd')).status, 204)
-})
+    assert.ok(row)
+    const copies = Array.from({ length: 500 }, (_, n) => ({
+      ...row,
+      id: `${row.id.slice(0, -4)}${String(n).padStart(4, '0')}`,
+      number: 1000 + n,
+    }))
+    for (let at = 0; at < 500; at += 100)
+      await service.db
+        .insertInto('runs')
+        .values(copies.slice(at, at + 100))
+        .execute()
+    const answer = await service.admin.post('/repos/crowd/workflows', {})
+    assert.deepEqual([answer.status, answer.body.code], [422, 'too_many_runs'])
+    await pushFiles(service.admin, 'crowd', { 'more.txt': 'x' })
+    const failed = await until('the push is looked at', async () => {
+      const { body } = await service.admin.get('/repos/crowd/workflows?status=completed')
+      return body[0]
+    })
+    assert.match(failed.fault, /already has 500 queued runs/)
+    assert.equal((await service.admin.delete('/repos/crowd')).status, 204)
+  },
+)

@@ -4,6 +4,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { after, before, test } from 'node:test'
 import { newTokenString } from '../../src/base/token-string.ts'
 import { until } from '../support/condition.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { temporaryFolder } from '../support/git.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'
 import { untilLookedAt } from '../support/read-pushes.ts'
@@ -108,61 +109,69 @@ steps: [{ run: true }]
   await admin.delete('/repos/bot')
 })
 
-test('a due schedule starts once, at the tip of the default branch, however late', async () => {
-  await pushFiles(service.admin, 'due', { [file]: nightly() })
-  await pushFiles(service.admin, 'broken', { [file]: nightly() })
-  await pushFiles(service.admin, 'bare', { [file]: nightly() })
-  for (const name of ['due', 'broken', 'bare']) await schedulesOf(name, 2)
-  const tip = await pushFiles(service.admin, 'due', { 'a.txt': 'a' })
-  await untilLookedAt(service.db)
-  await service.db
-    .updateTable('schedules')
-    .set({ nextAt: 1000 })
-    .where('cron', '=', '17 3 * * *')
-    .execute()
-  // What this one names is not in the commit any more.
-  await service.db
-    .updateTable('schedules')
-    .set({ file: '.svc/workflows/gone.yml' })
-    .where('repositoryId', '=', await repositoryId('broken'))
-    .execute()
-  const [run] = await until('it has started', async () => {
-    const runs = await runsOf('due')
-    return runs.length > 0 && runs
-  })
-  assert.deepEqual([run.event, run.commit, run.actor], ['schedule', tip, 'admin'])
-  const claimed = [await mustClaim(service.admin), await mustClaim(service.admin)]
-  const held = claimed.find(({ plan }) => plan.runId === run.id)
-  assert.equal(held?.plan.payload.schedule, '17 3 * * *')
-  for (const one of claimed) await one.report(...wholeRun())
-  const [failed] = await until('it has failed', async () => {
-    const runs = await runsOf('broken')
-    return runs.length > 0 && runs
-  })
-  assert.equal(failed.conclusion, 'failure')
-  assert.match(failed.fault, /There is no \.svc\/workflows\/gone\.yml/)
-  const rows = await schedulesOf('due', 2)
-  assert.ok(rows.every(({ nextAt }) => nextAt > Date.now()))
-  assert.equal((await runsOf('due')).length, 1)
-})
+test(
+  'a due schedule starts once, at the tip of the default branch, however late',
+  exhaustive,
+  async () => {
+    await pushFiles(service.admin, 'due', { [file]: nightly() })
+    await pushFiles(service.admin, 'broken', { [file]: nightly() })
+    await pushFiles(service.admin, 'bare', { [file]: nightly() })
+    for (const name of ['due', 'broken', 'bare']) await schedulesOf(name, 2)
+    const tip = await pushFiles(service.admin, 'due', { 'a.txt': 'a' })
+    await untilLookedAt(service.db)
+    await service.db
+      .updateTable('schedules')
+      .set({ nextAt: 1000 })
+      .where('cron', '=', '17 3 * * *')
+      .execute()
+    // What this one names is not in the commit any more.
+    await service.db
+      .updateTable('schedules')
+      .set({ file: '.svc/workflows/gone.yml' })
+      .where('repositoryId', '=', await repositoryId('broken'))
+      .execute()
+    const [run] = await until('it has started', async () => {
+      const runs = await runsOf('due')
+      return runs.length > 0 && runs
+    })
+    assert.deepEqual([run.event, run.commit, run.actor], ['schedule', tip, 'admin'])
+    const claimed = [await mustClaim(service.admin), await mustClaim(service.admin)]
+    const held = claimed.find(({ plan }) => plan.runId === run.id)
+    assert.equal(held?.plan.payload.schedule, '17 3 * * *')
+    for (const one of claimed) await one.report(...wholeRun())
+    const [failed] = await until('it has failed', async () => {
+      const runs = await runsOf('broken')
+      return runs.length > 0 && runs
+    })
+    assert.equal(failed.conclusion, 'failure')
+    assert.match(failed.fault, /There is no \.svc\/workflows\/gone\.yml/)
+    const rows = await schedulesOf('due', 2)
+    assert.ok(rows.every(({ nextAt }) => nextAt > Date.now()))
+    assert.equal((await runsOf('due')).length, 1)
+  },
+)
 
-test('a schedule starts nothing while its repository is deleted, and goes on when it is restored', async () => {
-  await pushFiles(service.admin, 'away', { [file]: nightly() })
-  await schedulesOf('away', 2)
-  const id = await repositoryId('away')
-  await service.admin.delete('/repos/away')
-  await service.db
-    .updateTable('schedules')
-    .set({ nextAt: 1000 })
-    .where('repositoryId', '=', id)
-    .execute()
-  await until('its time is over', async () => {
-    const rows = await schedulesOf('away', 2)
-    return rows.every(({ nextAt }) => nextAt > Date.now())
-  })
-  assert.equal((await service.admin.post(`/deleted-repos/${id}/restore`)).status, 200)
-  assert.deepEqual(await runsOf('away'), [])
-})
+test(
+  'a schedule starts nothing while its repository is deleted, and goes on when it is restored',
+  exhaustive,
+  async () => {
+    await pushFiles(service.admin, 'away', { [file]: nightly() })
+    await schedulesOf('away', 2)
+    const id = await repositoryId('away')
+    await service.admin.delete('/repos/away')
+    await service.db
+      .updateTable('schedules')
+      .set({ nextAt: 1000 })
+      .where('repositoryId', '=', id)
+      .execute()
+    await until('its time is over', async () => {
+      const rows = await schedulesOf('away', 2)
+      return rows.every(({ nextAt }) => nextAt > Date.now())
+    })
+    assert.equal((await service.admin.post(`/deleted-repos/${id}/restore`)).status, 200)
+    assert.deepEqual(await runsOf('away'), [])
+  },
+)
 
 test('old runs are pruned with all their data, others are not', async () => {
   await using folder = await temporaryFolder()

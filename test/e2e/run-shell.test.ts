@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { type ClientHome, loggedIn } from '../support/client-home.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { without } from '../support/programs.ts'
 import { failRun, openShell, type ShellSite, startShellSite } from '../support/shell-site.ts'
 import { oneStep, pushFiles, runToEnd } from '../support/workflow-site.ts'
@@ -65,7 +66,10 @@ test('a shell on a terminal has its size, and its keys are for the shell', optio
   assert.match(shown, /\/dev\/pts\/0\r+\n\d+ 93\r+\n/)
 })
 
-test('more input and output than fits on the way arrives whole', options, async () => {
+test('more input and output than fits on the way arrives whole', {
+  ...exhaustive,
+  ...options,
+}, async () => {
   await failRun(site.service.admin, 'large')
   const line = 'x'.repeat(99)
   const input = `head -c 1000000 /dev/zero | tr '\\0' y; cat >copy <<'END'\n${`${line}\n`.repeat(10_000)}END\nwc -c <copy\n`
@@ -114,7 +118,7 @@ test('a run has one shell at a time, which says who opened it', options, async (
   assert.deepEqual(await next.ended(), { exitCode: 0, reason: '' })
 })
 
-test('of several failed jobs, one is to be named', options, async () => {
+test('of several failed jobs, one is to be named', { ...exhaustive, ...options }, async () => {
   const { admin } = site.service
   const text = `jobs:
   one: { steps: [{ run: echo 1 >which; false }] }
@@ -133,7 +137,7 @@ test('of several failed jobs, one is to be named', options, async () => {
   assert.match(fine.err, /names no job whose workspace is kept/)
 })
 
-test('where there is no workspace, the error says why', options, async () => {
+test('where there is no workspace, the error says why', { ...exhaustive, ...options }, async () => {
   const { admin } = site.service
   await pushFiles(admin, 'none', oneStep('echo fine'))
   await runToEnd(admin, 'none')

@@ -1,7 +1,10 @@
+// Tags: each-store
+
 import assert from 'node:assert/strict'
 import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, type Project } from '../support/git.ts'
 import { assertFrugal } from '../support/memory.ts'
 import { mustClaim, wholeRun } from '../support/run-by-hand.ts'
@@ -103,7 +106,7 @@ test('a file that is not text, not YAML, or has a duplicate key is reported', as
   }
 })
 
-test('YAML bombs and very large files cost the server little', async () => {
+test('YAML bombs and very large files cost the server little', exhaustive, async () => {
   await using server = await startService()
   const { admin } = server
   await pushFiles(admin, 'bombs', oneStep('true'))

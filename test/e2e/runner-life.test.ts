@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { startSvc } from '../support/command.ts'
 import { until } from '../support/condition.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, temporaryFolder } from '../support/git.ts'
 import { commandOf, familyOf, processesNaming } from '../support/processes.ts'
 import { endOf, outputOf, planFor, startRunner } from '../support/runner.ts'
@@ -64,7 +65,7 @@ test('the steps of a killed runner end, and the next one cleans up', async () =>
   assert.deepEqual(await leftIn(wanted.folder), [])
 })
 
-test('a server that is down for a while misses nothing', async () => {
+test('a server that is down for a while misses nothing', exhaustive, async () => {
   await using site = await startRunnerSite()
   const run = await site.queue(
     'steps: [{ run: "for n in $(seq 100); do echo $n; sleep 0.01; done" }]',
@@ -81,7 +82,7 @@ test('a server that is down for a while misses nothing', async () => {
   assert.deepEqual(site.server.faults, [])
 })
 
-test('a run whose server stays down ends with its lease', async () => {
+test('a run whose server stays down ends with its lease', exhaustive, async () => {
   await using site = await startRunnerSite({ server: { leaseSeconds: 1 } })
   const run = await site.queue('steps: [{ run: echo begun; sleep 4712004 }]')
   await hasBegun(run)
@@ -143,7 +144,7 @@ test('a foreign folder is not changed', async () => {
   assert.deepEqual(await readdir(folder.path), ['letter.txt'])
 })
 
-test('invalid options are reported in one line', async () => {
+test('invalid options are reported in one line', exhaustive, async () => {
   await using server = await startRunnerServer()
   await using folder = await temporaryFolder()
   const cases: [string[], Record<string, string>, RegExp][] = [

@@ -3,6 +3,7 @@ import { chmod, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { until } from '../support/condition.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { processesNaming } from '../support/processes.ts'
 import { createRandom } from '../support/random.ts'
 import { endOf, outputOf } from '../support/runner.ts'
@@ -31,7 +32,7 @@ steps:
   assert.deepEqual(site.server.faults, [])
 })
 
-test('nothing is lost or repeated when connections break', async () => {
+test('nothing is lost or repeated when connections break', exhaustive, async () => {
   const random = createRandom(5)
   const mishap = ({ path }: { path: string }): Mishap | undefined => {
     if (path === '/runner/claim' || random.chance(0.5)) return undefined

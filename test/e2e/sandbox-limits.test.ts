@@ -3,6 +3,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { exhaustive } from '../support/exhaustive.ts'
 import { without } from '../support/programs.ts'
 import { openTestSandbox, runScript } from '../support/sandbox.ts'
 import { smallDisk, withoutMounts } from '../support/small-disk.ts'
@@ -29,14 +30,14 @@ test('processes that take more memory together than the limit are ended', option
   assert.deepEqual(await sandbox.close(), nothing)
 })
 
-test('memory that processes share is counted once', options, async () => {
+test('memory that processes share is counted once', { ...exhaustive, ...options }, async () => {
   await using sandbox = await openTestSandbox({ limits: { memoryMaxBytes: 200 * megabytes } })
   const script = `perl -e '$x = "a" x (60 << 20); fork for 1..3; sleep 1; print length $x'`
   const { exitCode, reason } = await sandbox.run(script)
   assert.deepEqual([exitCode, reason], [0, 'exited'])
 })
 
-test('memory that no process has mapped is counted', options, async () => {
+test('memory that no process has mapped is counted', { ...exhaustive, ...options }, async () => {
   const kinds = {
     'memory of System V that is detached': `for (1..4) {
       $id = shmget(0, 80 << 20, 01600) // die; shmwrite($id, "x" x (80 << 20), 0, 80 << 20) }`,
@@ -62,7 +63,7 @@ test('/dev/shm is on disk', options, async () => {
   assert.deepEqual(await sandbox.close(), nothing)
 })
 
-test('each workspace has its own limit of processes', options, async () => {
+test('each workspace has its own limit of processes', { ...exhaustive, ...options }, async () => {
   await using sandbox = await openTestSandbox({ limits: { processesMax: 40 } })
   await using other = await sandbox.sandbox.openWorkspace()
   const script = 'for i in $(seq 60); do sleep 0.5 & done 2>/dev/null; jobs -r | wc -l; wait'
@@ -101,9 +102,6 @@ test('a step that leaves too little of the disk is ended', {
 
 test(
   'all of this holds for an ordinary user',
-  {
-    ...options,
-    skip: options.skip || (await withoutUnprivilegedUser(file)),
-  },
+  { ...exhaustive, ...options, skip: options.skip || (await withoutUnprivilegedUser(file)) },
   () => testAsUnprivilegedUser(file),
 )

@@ -5,6 +5,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { exhaustive } from '../support/exhaustive.ts'
 import { temporaryFolder } from '../support/git.ts'
 import { without } from '../support/programs.ts'
 import { openTestSandbox, runScript, until } from '../support/sandbox.ts'
@@ -201,10 +202,7 @@ test(
 
 test(
   'all of this holds for an ordinary user',
-  {
-    ...options,
-    skip: options.skip || (await withoutUnprivilegedUser(file)),
-  },
+  { ...exhaustive, ...options, skip: options.skip || (await withoutUnprivilegedUser(file)) },
   () => testAsUnprivilegedUser(file),
 )
 

@@ -1,3 +1,4 @@
+// Tags: exhaustive
 import assert from 'node:assert/strict'
 import { access, chmod, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -12,6 +12,7 @@ import { openDatabase } from '../../src/database/database.ts'
 import { collect } from '../../src/store/collector.ts'
 import { runSvc } from '../support/command.ts'
 import { createPostgresDatabase } from '../support/databases.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, git, type Project, temporaryFolder } from '../support/git.ts'
 import { type ObjectStore, openObjectStore, withoutObjectStore } from '../support/object-store.ts'
 import { without } from '../support/programs.ts'
@@ -182,32 +183,38 @@ describe('a service with a shared store', { skip }, () => {
     }
   })
 
-  test('maintenance replaces many packs by one, and what it replaced is deleted an hour later', async () => {
-    await service.admin.post('/repos', { name: 'busy' })
-    const remote = service.admin.remote('busy')
-    for (let number = 0; number < 5; number++) {
-      await commitLarge(`busy-${number}`)
-      await project.git('push', '--quiet', remote, 'HEAD:main')
-    }
-    const before = await refsOf('busy')
-    const { id } = (await service.admin.get('/repos/busy')).body
-    const ownKeys = async () => (await keysInStore()).filter((key) => key.startsWith(id))
-    assert.equal((await ownKeys()).length, 2 * 5)
-    const command = { ...env, SVC_DATA_DIR: service.dataDir }
-    const { code, err } = await runSvc(['repos', 'maintain', 'busy'], command)
-    assert.equal(code, 0, err)
-    const live = `select key from packs where repository_id = $1 and retired_at is null`
-    assert.equal((await query(live, [id])).length, 1)
-    assert.equal((await ownKeys()).length, 2 * 6)
-    await replaceNode()
-    assert.equal(await refsOf('busy'), before)
-    await assertClones('busy')
+  test(
+    'maintenance replaces many packs by one, and what it replaced is deleted an hour later',
+    exhaustive,
+    async () => {
+      await service.admin.post('/repos', { name: 'busy' })
+      const remote = service.admin.remote('busy')
+      for (let number = 0; number < 5; number++) {
+        await commitLarge(`busy-${number}`)
+        await project.git('push', '--quiet', remote, 'HEAD:main')
+      }
+      const before = await refsOf('busy')
+      const { id } = (await service.admin.get('/repos/busy')).body
+      const ownKeys = async () => (await keysInStore()).filter((key) => key.startsWith(id))
+      assert.equal((await ownKeys()).length, 2 * 5)
+      const command = { ...env, SVC_DATA_DIR: service.dataDir }
+      const { code, err } = await runSvc(['repos', 'maintain', 'busy'], command)
+      assert.equal(code, 0, err)
+      const live = `select key from packs where repository_id = $1 and retired_at is null`
+      assert.equal((await query(live, [id])).length, 1)
+      assert.equal((await ownKeys()).length, 2 * 6)
+      await replaceNode()
+      assert.equal(await refsOf('busy'), before)
+      await assertClones('busy')
 
-    await query(`update packs set retired_at = retired_at - 3600001 where repository_id = $1`, [id])
-    await collectNow()
-    assert.equal((await ownKeys()).length, 2)
-    await assertClones('busy')
-  })
+      await query(`update packs set retired_at = retired_at - 3600001 where repository_id = $1`, [
+        id,
+      ])
+      await collectNow()
+      assert.equal((await ownKeys()).length, 2)
+      await assertClones('busy')
+    },
+  )
 
   test('a deleted repository keeps its files, and another node restores it', async () => {
     await service.admin.post('/repos', { name: 'away' })
@@ -247,32 +254,37 @@ describe('a service with a shared store', { skip }, () => {
     assert.deepEqual(await ownKeys(), [])
   })
 
-  test('a server that is killed while it imports leaves nothing, and the next one says so', async () => {
-    await query(
-      `insert into repositories (id, name, name_key, owner_token_id, owner_username, created_at, state)
+  test(
+    'a server that is killed while it imports leaves nothing, and the next one says so',
+    exhaustive,
+    async () => {
+      await query(
+        `insert into repositories (id, name, name_key, owner_token_id, owner_username, created_at, state)
         values ($1, 'lost', 'lost', '', 'admin', 1, 'importing'), ($2, 'kept', 'kept', '', 'admin', 1, 'importing')`,
-      [lostId, keptId],
-    )
-    const values = `'', 'admin', 'x', 'counting', 0, 1`
-    await query(
-      `insert into imports (repository_id, name, name_key, owner_token_id, owner_username, source, phase, progress, started_at, node)
+        [lostId, keptId],
+      )
+      const values = `'', 'admin', 'x', 'counting', 0, 1`
+      await query(
+        `insert into imports (repository_id, name, name_key, owner_token_id, owner_username, source, phase, progress, started_at, node)
         values ($1, 'lost', 'lost', ${values}, 'lost node'), ($2, 'kept', 'kept', ${values}, 'other node')`,
-      [lostId, keptId],
-    )
-    const now = 'extract(epoch from now()) * 1000'
-    await query(
-      `insert into nodes values ('lost node', 1, ${now} - 11000), ('other node', 1, ${now} + 60000)`,
-      [],
-    )
-    await replaceNode()
-    assert.equal((await service.admin.get('/repos/lost')).body.state, 'failed')
-    assert.equal((await service.admin.get('/repos/kept')).body.state, 'importing')
-    await query(`delete from nodes where id = 'other node'`, [])
-    await replaceNode()
-    assert.equal((await service.admin.get('/repos/kept')).body.state, 'failed')
-  })
+        [lostId, keptId],
+      )
+      const now = 'extract(epoch from now()) * 1000'
+      await query(
+        `insert into nodes values ('lost node', 1, ${now} - 11000), ('other node', 1, ${now} + 60000)`,
+        [],
+      )
+      await replaceNode()
+      assert.equal((await service.admin.get('/repos/lost')).body.state, 'failed')
+      assert.equal((await service.admin.get('/repos/kept')).body.state, 'importing')
+      await query(`delete from nodes where id = 'other node'`, [])
+      await replaceNode()
+      assert.equal((await service.admin.get('/repos/kept')).body.state, 'failed')
+    },
+  )
 
   test('a node whose clock is an hour ahead stores large packs, and has the time of the others', {
+    ...exhaustive,
     skip: without('faketime'),
   }, async () => {
     await using fast = await startService({ env: { ...env, ...withClockAhead(60) } })
@@ -285,7 +297,7 @@ describe('a service with a shared store', { skip }, () => {
     assert.ok(Math.abs(minutesAhead) < 30, `${minutesAhead} minutes ahead`)
   })
 
-  test('the doctor compares the packs with the bucket', async () => {
+  test('the doctor compares the packs with the bucket', exhaustive, async () => {
     const examine = async () => {
       const command = { ...env, SVC_DATA_DIR: service.dataDir }
       const { out } = await runSvc(['doctor', '--json'], command)

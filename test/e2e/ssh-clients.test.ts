@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, git, temporaryFolder } from '../support/git.ts'
 import { type SshClient, sshClients } from '../support/openssh.ts'
 import { without } from '../support/programs.ts'
@@ -50,7 +51,10 @@ before(async () => {
 after(() => service[Symbol.asyncDispose]())
 
 for (const client of sshClients) {
-  describe(`with ${client}`, { skip: without('openssh') || without(client) }, () => {
+  describe(`with ${client}`, {
+    ...(client === 'openssh-10' && exhaustive),
+    skip: without('openssh') || without(client),
+  }, () => {
     let user: SshUser
 
     before(async () => {
@@ -115,7 +119,7 @@ for (const client of sshClients) {
       })
     }
 
-    test('rekeying works during transfers in both directions', async () => {
+    test('rekeying works during transfers in both directions', exhaustive, async () => {
       await using project = await createProject()
       await using folder = await temporaryFolder()
       await ada.post('/repos', { name: `large-${client}` })

@@ -1,3 +1,4 @@
+// Tags: each-store
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { without } from '../support/programs.ts'

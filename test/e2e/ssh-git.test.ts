@@ -1,7 +1,10 @@
+// Tags: each-store
+
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, beforeEach, describe, test } from 'node:test'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, git, type Project, temporaryFolder } from '../support/git.ts'
 import { importHistory } from '../support/history.ts'
 import { without } from '../support/programs.ts'
@@ -37,30 +40,34 @@ describe('Git over SSH', { skip: without('openssh') }, () => {
   })
 
   for (const version of ['0', '1', '2']) {
-    test(`push, ls-remote, clone and fetch work in version ${version} of the protocol`, async () => {
-      await using work = project
-      await using folder = await temporaryFolder()
-      const asked = ['-c', `protocol.version=${version}`]
-      const run = async (cwd: string, ...args: string[]) =>
-        (await ada.git(cwd, ...asked, ...args)).stdout
-      assert.equal(await run(work.path, 'ls-remote', remote), '')
-      await run(work.path, 'push', remote, 'HEAD:main')
-      const first = await work.git('rev-parse', 'HEAD')
-      assert.equal(await run(work.path, 'ls-remote', remote, 'main'), `${first}\trefs/heads/main`)
-      const copy = join(folder.path, 'copy')
-      await run(folder.path, 'clone', '--quiet', remote, copy)
-      const second = await work.commit('second.txt')
-      await work.git('tag', 'light')
-      await work.git('tag', '-m', 'heavy', 'heavy')
-      await run(work.path, 'push', '--tags', remote, 'HEAD:main')
-      await run(copy, 'fetch', '--tags')
-      assert.equal((await git(copy, ['rev-parse', 'origin/main'])).stdout, second)
-      assert.equal(
-        (await git(copy, ['rev-parse', 'heavy^{commit}', 'light'])).stdout,
-        `${second}\n${second}`,
-      )
-      await git(copy, ['fsck', '--strict'])
-    })
+    test(
+      `push, ls-remote, clone and fetch work in version ${version} of the protocol`,
+      exhaustive,
+      async () => {
+        await using work = project
+        await using folder = await temporaryFolder()
+        const asked = ['-c', `protocol.version=${version}`]
+        const run = async (cwd: string, ...args: string[]) =>
+          (await ada.git(cwd, ...asked, ...args)).stdout
+        assert.equal(await run(work.path, 'ls-remote', remote), '')
+        await run(work.path, 'push', remote, 'HEAD:main')
+        const first = await work.git('rev-parse', 'HEAD')
+        assert.equal(await run(work.path, 'ls-remote', remote, 'main'), `${first}\trefs/heads/main`)
+        const copy = join(folder.path, 'copy')
+        await run(folder.path, 'clone', '--quiet', remote, copy)
+        const second = await work.commit('second.txt')
+        await work.git('tag', 'light')
+        await work.git('tag', '-m', 'heavy', 'heavy')
+        await run(work.path, 'push', '--tags', remote, 'HEAD:main')
+        await run(copy, 'fetch', '--tags')
+        assert.equal((await git(copy, ['rev-parse', 'origin/main'])).stdout, second)
+        assert.equal(
+          (await git(copy, ['rev-parse', 'heavy^{commit}', 'light'])).stdout,
+          `${second}\n${second}`,
+        )
+        await git(copy, ['fsck', '--strict'])
+      },
+    )
   }
 
   test('the requested protocol version is used', async () => {
@@ -151,7 +158,7 @@ describe('Git over SSH', { skip: without('openssh') }, () => {
     assert.match(stdout, /^line 7\n/)
   })
 
-  test('a fetch negotiates a long history of which half is new', async () => {
+  test('a fetch negotiates a long history of which half is new', exhaustive, async () => {
     await using work = project
     await using folder = await temporaryFolder()
     const copy = join(folder.path, 'copy')

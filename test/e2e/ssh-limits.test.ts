@@ -6,6 +6,7 @@ import { text } from 'node:stream/consumers'
 import { after, before, test } from 'node:test'
 import { messages } from '../../src/ssh/messages.ts'
 import { message } from '../../src/ssh/wire.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { temporaryFolder } from '../support/git.ts'
 import { listenersOf } from '../support/listeners.ts'
 import { userauthRequest } from '../support/raw-ssh.ts'
@@ -28,7 +29,7 @@ before(async () => {
 
 after(() => limited[Symbol.asyncDispose]())
 
-test('a client that does not authenticate in time is disconnected', async () => {
+test('a client that does not authenticate in time is disconnected', exhaustive, async () => {
   await using service = await start({ SVC_SSH_LOGIN_SECONDS: '5' })
   const inTime = await connectAsAnonymous(service.sshPort)
   const startedAt = performance.now()
@@ -117,7 +118,7 @@ test('a user may have at most a quarter of all connections', async () => {
   await Promise.all([second, fourth].map(({ socket }) => leave(socket)))
 })
 
-test('an idle connection is closed, one with a running clone is not', async () => {
+test('an idle connection is closed, one with a running clone is not', exhaustive, async () => {
   await using service = await start({ SVC_SSH_IDLE_SECONDS: '5' })
   await service.admin.post('/repos', { name: 'site' })
   const busy = await connectAsAnonymous(service.sshPort)

@@ -1,3 +1,5 @@
+// Tags: each-store
+
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -6,6 +8,7 @@ import { flushPacket, packet } from '../../src/git/protocol/pkt-line.ts'
 import { messages } from '../../src/ssh/messages.ts'
 import { message } from '../../src/ssh/wire.ts'
 import { until } from '../support/condition.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, git } from '../support/git.ts'
 import { leftoversIn, untilTidy } from '../support/leftovers.ts'
 import {
@@ -85,7 +88,7 @@ test('a killed SSH process is started again, and its pushes are finalized', {
   for (const { after } of records.eventsAfter(0).pushes) assert.equal(after, head)
 })
 
-test('the permits of a killed SSH process are released', async () => {
+test('the permits of a killed SSH process are released', exhaustive, async () => {
   const env = {
     SVC_SSH_ANONYMOUS_READ: 'true',
     SVC_FETCHES_AT_ONCE: '1',
@@ -133,7 +136,10 @@ test('the SSH process ends with a killed server, and its port is free at once', 
   await until('the first is gone', () => commandOf(child) === '')
 })
 
-test('an SSH process that hangs does not keep the service from stopping', { skip }, async () => {
+test('an SSH process that hangs does not keep the service from stopping', {
+  ...exhaustive,
+  skip,
+}, async () => {
   await using service = await startServiceWithSsh({ env: { SVC_STOP_SECONDS: '1' } })
   await service.admin.post('/repos', { name: 'site' })
   await using user = await createSshUser(service, service.admin)
@@ -151,6 +157,7 @@ test('an SSH process that hangs does not keep the service from stopping', { skip
 })
 
 test('a signal to all processes of the service stops it as one to the main process does', {
+  ...exhaustive,
   skip,
 }, async () => {
   await using service = await startServiceWithSsh()

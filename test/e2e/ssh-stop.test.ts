@@ -5,6 +5,7 @@ import { test } from 'node:test'
 import { messages } from '../../src/ssh/messages.ts'
 import { message } from '../../src/ssh/wire.ts'
 import { until } from '../support/condition.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { git, temporaryFolder } from '../support/git.ts'
 import { leftoversIn } from '../support/leftovers.ts'
 import { commandOf, nodesOf, processesIn, signal } from '../support/processes.ts'
@@ -56,7 +57,10 @@ test('a clone of git that runs during SIGTERM succeeds', { skip }, async () => {
   assert.equal(await service.end('SIGCONT'), 0)
 })
 
-test('a second signal ends the server and SSH commands at once', { skip }, async () => {
+test('a second signal ends the server and SSH commands at once', {
+  ...exhaustive,
+  skip,
+}, async () => {
   await using site = await startSshSite({ env: patient })
   const { service } = site
   await startClone(site)
@@ -69,6 +73,7 @@ test('a second signal ends the server and SSH commands at once', { skip }, async
 })
 
 test('after a kill in the middle of pushes over SSH, the next start repairs everything', {
+  ...exhaustive,
   skip,
 }, async () => {
   await using folder = await temporaryFolder()

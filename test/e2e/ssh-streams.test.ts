@@ -1,3 +1,4 @@
+// Tags: exhaustive
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
@@ -7,6 +8,7 @@ import { firstWindowBytes } from '../../src/ssh/channel.ts'
 import { messages } from '../../src/ssh/messages.ts'
 import { message } from '../../src/ssh/wire.ts'
 import { until } from '../support/condition.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, git, type Project } from '../support/git.ts'
 import { leftoversIn } from '../support/leftovers.ts'
 import { without } from '../support/programs.ts'
@@ -43,7 +45,10 @@ async function siteOn(name: keyof typeof servers): Promise<SshSite> {
   return site
 }
 
-test('a client that stops sending in the middle of its push is ended', options, async () => {
+test('a client that stops sending in the middle of its push is ended', {
+  ...exhaustive,
+  ...options,
+}, async () => {
   const site = await siteOn('impatient')
   await using project = await createLargeProject(2 * mib)
   const body = await pushBody(project.path, 'main')
@@ -172,7 +177,10 @@ test('a damaged pack is rejected with the message of git', options, async () => 
   assert.deepEqual(await site.refs(), [])
 })
 
-test('large packs are transferred intact with every cipher', options, async () => {
+test('large packs are transferred intact with every cipher', {
+  ...exhaustive,
+  ...options,
+}, async () => {
   const site = await siteOn('usual')
   await using project = await createLargeProject(5 * mib)
   const head = await project.git('rev-parse', 'HEAD')

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { exhaustive } from '../support/exhaustive.ts'
 import { temporaryFolder } from '../support/git.ts'
 import { inheriting } from '../support/inherited.ts'
 import { without } from '../support/programs.ts'
@@ -61,7 +62,11 @@ test('a step can reopen its output and input', withBubblewrap, async () => {
 
 test(
   'all of this holds for an ordinary user',
-  { ...withBubblewrap, skip: withBubblewrap.skip || (await withoutUnprivilegedUser(file)) },
+  {
+    ...exhaustive,
+    ...withBubblewrap,
+    skip: withBubblewrap.skip || (await withoutUnprivilegedUser(file)),
+  },
   () => testAsUnprivilegedUser(file),
 )
 

@@ -13,6 +13,7 @@ import { parseListedHosts } from '../../src/outbound/listed-hosts.ts'
 import { proxyUrl } from '../../src/sandbox/network-namespace.ts'
 import type { Workspace } from '../../src/sandbox/sandbox.ts'
 import { createAuthority } from '../support/certificates.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { temporaryFolder } from '../support/git.ts'
 import { without } from '../support/programs.ts'
 import { openTestSandbox, runScript, until } from '../support/sandbox.ts'
@@ -164,7 +165,10 @@ test('connections end with their step, and background processes keep none', opti
   await until(() => sockets.size === 0)
 })
 
-test('a job leaves no process, descriptor or file of its network behind', options, async () => {
+test('a job leaves no process, descriptor or file of its network behind', {
+  ...exhaustive,
+  ...options,
+}, async () => {
   await using place = await openPlace(['*'])
   const descriptors = async () => (await readdir('/proc/self/fd')).length
   const rounds = async (count: number) => {
@@ -183,7 +187,7 @@ test('a job leaves no process, descriptor or file of its network behind', option
 
 test(
   'all of this holds for an ordinary user',
-  { ...options, skip: options.skip || (await withoutUnprivilegedUser(file)) },
+  { ...exhaustive, ...options, skip: options.skip || (await withoutUnprivilegedUser(file)) },
   () => testAsUnprivilegedUser(file),
 )
 

@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { newTokenString } from '../../src/base/token-string.ts'
 import { until } from '../support/condition.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, type Project, temporaryFolder } from '../support/git.ts'
 import { processesIn, signal } from '../support/processes.ts'
 import { cloneBody, gitHeaders, pushBody } from '../support/raw-git.ts'
@@ -62,7 +63,7 @@ test('SIGTERM lets a running clone and push finish, and nothing new start', asyn
   assert.match(listed, new RegExp(`${await project.git('rev-parse', 'HEAD')}\trefs/heads/topic`))
 })
 
-test('a response that is being sent during SIGTERM is completed', async () => {
+test('a response that is being sent during SIGTERM is completed', exhaustive, async () => {
   await using service = await startService({ env: patient })
   fillWithRepositories(service.dataDir, 60_000)
   using connection = await connectRaw(service.url)
@@ -76,7 +77,7 @@ test('a response that is being sent during SIGTERM is completed', async () => {
   assert.equal(await service.end('SIGCONT'), 0)
 })
 
-test('a request that outlasts the stop timeout is cut off', async () => {
+test('a request that outlasts the stop timeout is cut off', exhaustive, async () => {
   await using service = await startService({ env: { SVC_STOP_SECONDS: '0' } })
   using clone = await startClone(service)
   assert.equal(await service.end('SIGINT'), 0)
@@ -99,7 +100,7 @@ for (const [second, exitCode] of [
   })
 }
 
-test('a second server on the same data directory refuses to start', async () => {
+test('a second server on the same data directory refuses to start', exhaustive, async () => {
   await using service = await startService()
   const { code, stderr, stdout } = await failingStart({ SVC_DATA_DIR: service.dataDir })
   assert.match(stderr, /^svc: Another svc server is running on \S+; .*\n$/)
@@ -108,19 +109,26 @@ test('a second server on the same data directory refuses to start', async () => 
   assert.equal((await service.admin.get('/repos')).status, 200)
 })
 
-test('a killed server releases the data directory, even if a git process still runs', async () => {
-  await using folder = await temporaryFolder()
-  const dataDir = join(folder.path, 'data')
-  await using service = await startService({ dataDir })
-  using _clone = await startClone(service)
-  const orphans = processesIn(dataDir)
-  assert.notDeepEqual(orphans, [])
-  for (const pid of orphans) signal(pid, 'SIGSTOP')
-  await service.end('SIGKILL')
-  await using again = await startService({ dataDir, env: { SVC_ADMIN_TOKEN: service.adminToken } })
-  assert.equal((await again.admin.get('/repos')).body.length, 1)
-  assert.deepEqual(processesIn(dataDir), [])
-})
+test(
+  'a killed server releases the data directory, even if a git process still runs',
+  exhaustive,
+  async () => {
+    await using folder = await temporaryFolder()
+    const dataDir = join(folder.path, 'data')
+    await using service = await startService({ dataDir })
+    using _clone = await startClone(service)
+    const orphans = processesIn(dataDir)
+    assert.notDeepEqual(orphans, [])
+    for (const pid of orphans) signal(pid, 'SIGSTOP')
+    await service.end('SIGKILL')
+    await using again = await startService({
+      dataDir,
+      env: { SVC_ADMIN_TOKEN: service.adminToken },
+    })
+    assert.equal((await again.admin.get('/repos')).body.length, 1)
+    assert.deepEqual(processesIn(dataDir), [])
+  },
+)
 
 test('invalid settings stop the start with a line each, which says what is accepted', async () => {
   await using folder = await temporaryFolder()
@@ -213,7 +221,7 @@ function isRefused(url: string): Promise<boolean> {
   }).finally(() => socket.destroy()) as Promise<boolean>
 }
 
-test('npm start forwards the stop signal to the server', async () => {
+test('npm start forwards the stop signal to the server', exhaustive, async () => {
   await using folder = await temporaryFolder()
   const env = {
     ...process.env,

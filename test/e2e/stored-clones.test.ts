@@ -1,3 +1,5 @@
+// Tags: each-store
+
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { readdir, readlink, rename, truncate, writeFile } from 'node:fs/promises'
@@ -6,6 +8,7 @@ import { after, before, test } from 'node:test'
 import { readFingerprint } from '../../src/base/file-fingerprint.ts'
 import { clonePacksFile, readClonePacks } from '../../src/git/clone-packs/clone-packs.ts'
 import { until } from '../support/condition.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import {
   type FetchService,
   type FetchSite,
@@ -98,7 +101,7 @@ test('newer commits, branches and tags follow the stored objects', async () => {
   assert.equal(await countOf(site), 3)
 })
 
-test('requests for the same at the same time share the newer objects', async () => {
+test('requests for the same at the same time share the newer objects', exhaustive, async () => {
   await using site = await createSite()
   await site.maintain('quick')
   await site.project.commit('second.txt')
@@ -112,7 +115,7 @@ test('requests for the same at the same time share the newer objects', async () 
   assert.equal((await site.packs()) - before, 1)
 })
 
-test('what no ref reaches any more is not sent', async () => {
+test('what no ref reaches any more is not sent', exhaustive, async () => {
   await using site = await createSite()
   await site.project.git('checkout', '--quiet', '-b', 'topic')
   const lost = await site.project.commit('secret.txt')
@@ -138,6 +141,7 @@ test('what no ref reaches any more is not sent', async () => {
 })
 
 test('a full maintenance separates the default branch from commits that are retained', {
+  ...exhaustive,
   skip: onlyLocal,
 }, async () => {
   await using site = await createSite()
@@ -189,6 +193,7 @@ for (const [what, args] of [
 
 for (const version of [0, 1, 2]) {
   test(`over SSH, with protocol version ${version}`, {
+    ...exhaustive,
     skip: without('openssh'),
   }, async () => {
     await using site = await createSite()
@@ -248,38 +253,43 @@ test('a record that is not whole is ignored', async () => {
   assert.equal(await countOf(site), 0)
 })
 
-test('a client that leaves, or reads slowly while packs are merged, leaves no file open', async () => {
-  await using site = await createSite()
-  await site.maintain('quick')
-  const tips = (await readClonePacks(site.directory))[0]?.tips ?? new Set()
-  const body = fetchBody('ofs-delta', ...[...tips].map((id) => `want ${id}`), 'done')
-  const leaving = site.ask(body)
-  await leaving.answered
-  leaving.leave()
-  const slow = site.ask(body)
-  const answer = await slow.answered
-  await site.project.commit('second.txt')
-  await site.push('HEAD:trunk')
-  await site.maintain('full')
-  const pieces: Buffer[] = []
-  for await (const piece of answer) pieces.push(piece)
-  const bytes = Buffer.concat(pieces)
-  assert.equal(bytes.length, Number(answer.headers['content-length']))
-  const pack = join(site.folder, 'received.pack')
-  await writeFile(pack, parseAnswer(bytes).pack)
-  await git(site.folder, ['init', '--quiet', '--bare', 'empty.git'])
-  await git(join(site.folder, 'empty.git'), ['index-pack', '--strict', pack])
-  await until('no pack is open', async () => {
-    const folder = `/proc/${site.service.pid}/fd`
-    const open = await Promise.all(
-      (await readdir(folder)).map((fd) => readlink(join(folder, fd)).catch(() => '')),
-    )
-    return !open.some((path) => path.startsWith(site.directory) && path.includes('.pack'))
-  })
-})
+test(
+  'a client that leaves, or reads slowly while packs are merged, leaves no file open',
+  exhaustive,
+  async () => {
+    await using site = await createSite()
+    await site.maintain('quick')
+    const tips = (await readClonePacks(site.directory))[0]?.tips ?? new Set()
+    const body = fetchBody('ofs-delta', ...[...tips].map((id) => `want ${id}`), 'done')
+    const leaving = site.ask(body)
+    await leaving.answered
+    leaving.leave()
+    const slow = site.ask(body)
+    const answer = await slow.answered
+    await site.project.commit('second.txt')
+    await site.push('HEAD:trunk')
+    await site.maintain('full')
+    const pieces: Buffer[] = []
+    for await (const piece of answer) pieces.push(piece)
+    const bytes = Buffer.concat(pieces)
+    assert.equal(bytes.length, Number(answer.headers['content-length']))
+    const pack = join(site.folder, 'received.pack')
+    await writeFile(pack, parseAnswer(bytes).pack)
+    await git(site.folder, ['init', '--quiet', '--bare', 'empty.git'])
+    await git(join(site.folder, 'empty.git'), ['index-pack', '--strict', pack])
+    await until('no pack is open', async () => {
+      const folder = `/proc/${site.service.pid}/fd`
+      const open = await Promise.all(
+        (await readdir(folder)).map((fd) => readlink(join(folder, fd)).catch(() => '')),
+      )
+      return !open.some((path) => path.startsWith(site.directory) && path.includes('.pack'))
+    })
+  },
+)
 
 // A node of a shared store indexes packs itself meanwhile.
 test(`clones beside pushes and maintenance are exact (SVC_CRASH_SEED=${seed})`, {
+  ...exhaustive,
   skip: onlyLocal,
 }, async () => {
   await using site = await createSite()

@@ -1,7 +1,10 @@
+// Tags: each-store
+
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, git, type Project } from '../support/git.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'
 import { finishedPushes, type ListedPush } from '../support/pushes.ts'
@@ -150,27 +153,31 @@ test('the first push into a repository can be undone, which empties it', async (
   assert.deepEqual(await refsOf('fresh'), { 'refs/heads/main': second })
 })
 
-test('of a concurrent push and undo of the same ref one succeeds, as recorded in the journal', async () => {
-  await owner.post('/repos', { name: 'race' })
-  for (let round = 0; round < 6; round++) {
-    await push('race', `+${second}:refs/heads/main`)
-    const changed = await push('race', `+${other}:refs/heads/main`)
-    const pushing = project
-      .git('push', '--quiet', owner.remote('race'), `+${first}:refs/heads/main`)
-      .then(
-        () => true,
-        () => false,
-      )
-    const [{ status }, isPushed] = await Promise.all([undo('race', changed), pushing])
-    const [last] = await finishedPushes(service, owner, 'race')
-    const { 'refs/heads/main': value } = await refsOf('race')
-    assert.equal(last?.refs[0]?.after, value)
-    assert.ok(status === 200 || status === 409)
-    // A push compares with the advertised value, so only one of the two can succeed.
-    if (status === 409) assert.deepEqual([isPushed, value], [true, first])
-    else assert.equal(value, isPushed ? first : second)
-  }
-})
+test(
+  'of a concurrent push and undo of the same ref one succeeds, as recorded in the journal',
+  exhaustive,
+  async () => {
+    await owner.post('/repos', { name: 'race' })
+    for (let round = 0; round < 6; round++) {
+      await push('race', `+${second}:refs/heads/main`)
+      const changed = await push('race', `+${other}:refs/heads/main`)
+      const pushing = project
+        .git('push', '--quiet', owner.remote('race'), `+${first}:refs/heads/main`)
+        .then(
+          () => true,
+          () => false,
+        )
+      const [{ status }, isPushed] = await Promise.all([undo('race', changed), pushing])
+      const [last] = await finishedPushes(service, owner, 'race')
+      const { 'refs/heads/main': value } = await refsOf('race')
+      assert.equal(last?.refs[0]?.after, value)
+      assert.ok(status === 200 || status === 409)
+      // A push compares with the advertised value, so only one of the two can succeed.
+      if (status === 409) assert.deepEqual([isPushed, value], [true, first])
+      else assert.equal(value, isPushed ? first : second)
+    }
+  },
+)
 
 test('an undo that comes too late is rejected, even if the ref already has the value', async () => {
   await owner.post('/repos', { name: 'late' })
@@ -185,7 +192,7 @@ test('an undo that comes too late is rejected, even if the ref already has the v
   )
 })
 
-test('expired commits cannot be restored, additions can be undone', async () => {
+test('expired commits cannot be restored, additions can be undone', exhaustive, async () => {
   await using forgetful = await startInProcess({ SVC_UNDO_DAYS: '0' })
   const { admin } = forgetful
   await admin.post('/repos', { name: 'site' })
@@ -221,22 +228,26 @@ test('missing objects are reported, and no ref is moved', async () => {
   assert.equal(length, 3)
 })
 
-test('symbolic refs are restored with their targets, and name conflicts are reported', async () => {
-  await owner.post('/repos', { name: 'odd' })
-  const { body } = await owner.get('/repos/odd')
-  await push('odd', `${first}:refs/heads/main`, `${second}:refs/heads/x`)
-  await writeFile(join(body.path, 'refs/heads/alias'), 'ref: refs/heads/main\n')
-  const changed = await push('odd', `${second}:refs/heads/alias`)
-  assert.equal((await undo('odd', changed)).status, 200)
-  assert.equal((await refsOf('odd'))['refs/heads/main'], first)
-  assert.equal(
-    (await git(body.path, ['symbolic-ref', 'refs/heads/alias'])).stdout,
-    'refs/heads/main',
-  )
+test(
+  'symbolic refs are restored with their targets, and name conflicts are reported',
+  exhaustive,
+  async () => {
+    await owner.post('/repos', { name: 'odd' })
+    const { body } = await owner.get('/repos/odd')
+    await push('odd', `${first}:refs/heads/main`, `${second}:refs/heads/x`)
+    await writeFile(join(body.path, 'refs/heads/alias'), 'ref: refs/heads/main\n')
+    const changed = await push('odd', `${second}:refs/heads/alias`)
+    assert.equal((await undo('odd', changed)).status, 200)
+    assert.equal((await refsOf('odd'))['refs/heads/main'], first)
+    assert.equal(
+      (await git(body.path, ['symbolic-ref', 'refs/heads/alias'])).stdout,
+      'refs/heads/main',
+    )
 
-  const deleted = await push('odd', ':refs/heads/x')
-  await push('odd', `${first}:refs/heads/x/y`)
-  const answer = await undo('odd', deleted)
-  assert.deepEqual([answer.status, answer.body.code], [409, 'push_not_undoable'])
-  assert.match(answer.body.detail, /is a directory of another/)
-})
+    const deleted = await push('odd', ':refs/heads/x')
+    await push('odd', `${first}:refs/heads/x/y`)
+    const answer = await undo('odd', deleted)
+    assert.deepEqual([answer.status, answer.body.code], [409, 'push_not_undoable'])
+    assert.match(answer.body.detail, /is a directory of another/)
+  },
+)

@@ -1,8 +1,11 @@
+// Tags: each-store
+
 import assert from 'node:assert/strict'
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { flushPacket, packet } from '../../src/git/protocol/pkt-line.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, git, type Project, temporaryFolder } from '../support/git.ts'
 import { without } from '../support/programs.ts'
 import { gitHeaders, pushBody } from '../support/raw-git.ts'
@@ -145,7 +148,7 @@ describe('Git LFS', () => {
     }
   })
 
-  describe('with git-lfs', { skip: without('git-lfs') }, () => {
+  describe('with git-lfs', { ...exhaustive, skip: without('git-lfs') }, () => {
     for (const transport of ['http', 'ssh'] as const) {
       test(`a push over ${transport} shows the error on the terminal, and nothing is pushed`, async () => {
         await using lfs = await createProject()

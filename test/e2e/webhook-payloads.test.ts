@@ -1,8 +1,11 @@
+// Tags: each-store
+
 import assert from 'node:assert/strict'
 import { rm } from 'node:fs/promises'
 import { test } from 'node:test'
 import { type EmitterWebhookEvent, Webhooks } from '@octokit/webhooks'
 import { startComposingSite } from '../support/composing.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createProject } from '../support/git.ts'
 import { importHistory } from '../support/history.ts'
 import { startInProcess } from '../support/in-process.ts'
@@ -93,7 +96,7 @@ test('a deleted ref has no commits, and needs no git', async () => {
   assert.equal(site.countGits(), gits)
 })
 
-test('a new branch and a new tag have their base branch', async () => {
+test('a new branch and a new tag have their base branch', exhaustive, async () => {
   await using site = await startComposingSite()
   const { project, push } = site
   await push(['main'])
@@ -158,7 +161,7 @@ test('deliveries of one event differ only in svc, and share the computation', as
   assert.equal(site.countGits(), gits)
 })
 
-test('many refs of one push with the same change are read once', async () => {
+test('many refs of one push with the same change are read once', exhaustive, async () => {
   await using site = await startComposingSite()
   await site.push(['main'])
   await site.project.commit('b')
@@ -170,7 +173,7 @@ test('many refs of one push with the same change are read once', async () => {
   assert.equal(site.countGits(), gits + 2)
 })
 
-test('a body has at most 1 MiB, with the newest commits', async () => {
+test('a body has at most 1 MiB, with the newest commits', exhaustive, async () => {
   await using site = await startComposingSite()
   const { project } = site
   await project.git('checkout', '--quiet', '--orphan', 'other')
@@ -270,7 +273,7 @@ test('there is no payload for pruned events, other repositories, or deleted ones
   assert.equal(await of(site.repositoryId, next), undefined)
 })
 
-test('a run is described in its state at each event', async () => {
+test('a run is described in its state at each event', exhaustive, async () => {
   await using site = await startComposingSite()
   const { admin } = site.service
   const commit = await pushFiles(admin, 'site', oneStep('true'), { message: 'Build it' })
@@ -324,7 +327,7 @@ test('a run is described in its state at each event', async () => {
   assert.deepEqual([workflow.path, svc.createdAt], [sent.path, rows[0]?.createdAt])
 })
 
-test("every supported field of a run has GitHub's format", async () => {
+test("every supported field of a run has GitHub's format", exhaustive, async () => {
   await using site = await startComposingSite()
   const { admin } = site.service
   await pushFiles(admin, 'site', oneStep('true'))
@@ -373,36 +376,40 @@ test("every supported field of a run has GitHub's format", async () => {
   assert.deepEqual(Object.keys(body.workflow_run).sort(), Object.keys(fields).sort())
 })
 
-test('steps of a run that do not fit lose their output, and secrets are masked in it', async () => {
-  await using site = await startComposingSite()
-  const { admin } = site.service
-  await pushFiles(admin, 'site', oneStep('true'))
-  await admin.post('/repos/site/workflows', { branch: 'main' })
-  const held = await mustClaim(admin)
-  await held.report(...begun(), wrote('the word is hunter22\n'))
-  for (let step = 1; step <= 4000; step += 500) {
-    const steps = Array.from({ length: 500 }, (_, index) => step + index)
-    await held.report(
-      ...steps.map((number) => ({
-        kind: 'step-planned' as const,
-        job: 0,
-        step: number,
-        name: `Step ${number} ${'x'.repeat(100)}`,
-      })),
-    )
-  }
-  await held.report(...jobEnded('failure'), runEnded('failure', 'no hunter22 any more'))
-  // A secret that is saved later was not masked by the runner.
-  await admin.put('/repos/site/secrets/PASSWORD', { value: 'hunter22' })
-  const events = await site.events('workflow', { count: 3 })
-  const { text, body } = await site.compose(events.at(-1)?.seq ?? 0, 'workflow')
-  assert.ok(Buffer.byteLength(text) <= 1024 * 1024)
-  assert.deepEqual([body.truncated, body.run.fault], [true, 'no *** any more'])
-  const { steps } = body.run.result
-  assert.ok(steps.length > 1000 && steps.length < 4001, `${steps.length} steps`)
-  assert.match(steps.at(-1).name, /^Step 4000 /)
-  assert.ok(!text.includes('hunter22'))
-})
+test(
+  'steps of a run that do not fit lose their output, and secrets are masked in it',
+  exhaustive,
+  async () => {
+    await using site = await startComposingSite()
+    const { admin } = site.service
+    await pushFiles(admin, 'site', oneStep('true'))
+    await admin.post('/repos/site/workflows', { branch: 'main' })
+    const held = await mustClaim(admin)
+    await held.report(...begun(), wrote('the word is hunter22\n'))
+    for (let step = 1; step <= 4000; step += 500) {
+      const steps = Array.from({ length: 500 }, (_, index) => step + index)
+      await held.report(
+        ...steps.map((number) => ({
+          kind: 'step-planned' as const,
+          job: 0,
+          step: number,
+          name: `Step ${number} ${'x'.repeat(100)}`,
+        })),
+      )
+    }
+    await held.report(...jobEnded('failure'), runEnded('failure', 'no hunter22 any more'))
+    // A secret that is saved later was not masked by the runner.
+    await admin.put('/repos/site/secrets/PASSWORD', { value: 'hunter22' })
+    const events = await site.events('workflow', { count: 3 })
+    const { text, body } = await site.compose(events.at(-1)?.seq ?? 0, 'workflow')
+    assert.ok(Buffer.byteLength(text) <= 1024 * 1024)
+    assert.deepEqual([body.truncated, body.run.fault], [true, 'no *** any more'])
+    const { steps } = body.run.result
+    assert.ok(steps.length > 1000 && steps.length < 4001, `${steps.length} steps`)
+    assert.match(steps.at(-1).name, /^Step 4000 /)
+    assert.ok(!text.includes('hunter22'))
+  },
+)
 
 test('a ping describes its webhook without the secret', async () => {
   await using site = await startComposingSite()
@@ -458,7 +465,7 @@ test('receivers get the composed body, for pushes and runs', async () => {
   assert.equal(queued?.json.svc.previousSeq, push?.json.svc.seq)
 })
 
-test('every URL in a payload exists', async () => {
+test('every URL in a payload exists', exhaustive, async () => {
   await using receiver = await startReceiver()
   await using service = await startInProcess()
   const { admin } = service

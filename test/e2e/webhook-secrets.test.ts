@@ -1,3 +1,4 @@
+// Tags: exhaustive
 import assert from 'node:assert/strict'
 import { createHmac, randomBytes } from 'node:crypto'
 import { readdir, readFile, rm } from 'node:fs/promises'

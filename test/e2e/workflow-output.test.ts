@@ -1,6 +1,9 @@
+// Tags: each-store
+
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { exhaustive } from '../support/exhaustive.ts'
 import { assertRecovered, startHostileSite } from '../support/hostile-site.ts'
 import { assertFrugal } from '../support/memory.ts'
 import { without } from '../support/programs.ts'
@@ -9,7 +12,10 @@ import { smallDisk, withoutMounts } from '../support/small-disk.ts'
 const options = { skip: without('bubblewrap'), timeout: 600_000 }
 const mib = 1024 * 1024
 
-test('the head and the tail of endless output are kept, in bounded memory', options, async () => {
+test('the head and the tail of endless output are kept, in bounded memory', {
+  ...exhaustive,
+  ...options,
+}, async () => {
   await using site = await startHostileSite({ SVC_STEP_OUTPUT_MAX: '64KiB' })
   // The runner has its memory from then on.
   await assertRecovered(site)
@@ -67,7 +73,7 @@ test('a step is limited by the setting, regardless of its own timeout', options,
   await assertRecovered(site)
 })
 
-test('a run is limited by the setting', options, async () => {
+test('a run is limited by the setting', { ...exhaustive, ...options }, async () => {
   await using site = await startHostileSite({ SVC_RUN_SECONDS: '1' })
   const { run, step } = await site.attack('site', 'steps: [{ run: sleep 4715007 }]')
   assert.deepEqual(
@@ -81,6 +87,7 @@ test('a run is limited by the setting', options, async () => {
 const skip = options.skip || (await withoutMounts())
 
 test('a step that fills the disk is ended, with the reason recorded', {
+  ...exhaustive,
   ...options,
   skip,
 }, async () => {
@@ -109,6 +116,7 @@ const fast = {
 
 for (const [what, script] of Object.entries(fast)) {
   test(`a step that fills the disk quickly, and ${what}, is reported correctly`, {
+    ...exhaustive,
     ...options,
     skip,
   }, async () => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { exhaustive } from '../support/exhaustive.ts'
 import { assertRecovered, type HostileSite, startHostileSite } from '../support/hostile-site.ts'
 import { without } from '../support/programs.ts'
 import { pushFiles } from '../support/workflow-site.ts'
@@ -114,7 +115,7 @@ const files: Record<string, { script: string; fault: RegExp }> = {
   },
 }
 
-describe('a step that replaces its files by', options, () => {
+describe('a step that replaces its files by', { ...exhaustive, ...options }, () => {
   for (const [what, { script, fault }] of Object.entries(files)) {
     test(`${what} fails with the reason, and is not read`, async () => {
       const key = `KEY=${join(site.dataDir, 'encryption.key')}`

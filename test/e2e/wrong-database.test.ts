@@ -1,3 +1,4 @@
+// Tags: exhaustive
 import assert from 'node:assert/strict'
 import { copyFile, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,3 +1,4 @@
+// Tags: exhaustive
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { matchPage } from '../../src/web/match.ts'

@@ -1,3 +1,4 @@
+// Tags: exhaustive
 import { after, before, test } from 'node:test'
 import { messages } from '../../src/ssh/messages.ts'
 import { message } from '../../src/ssh/wire.ts'

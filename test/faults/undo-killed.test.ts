@@ -1,3 +1,4 @@
+// Tags: exhaustive
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'

@@ -7,6 +7,7 @@ import pg from 'pg'
 import { createLog } from '../../src/base/log.ts'
 import { type Database, openDatabase } from '../../src/database/database.ts'
 import type { Engine } from '../../src/database/migrate.ts'
+import { exhaustive } from './exhaustive.ts'
 import { without } from './programs.ts'
 
 /** A new, empty database that can be opened several times, and goes away when disposed of. */
@@ -17,12 +18,14 @@ type DatabaseOptions = { isEmpty?: boolean }
 
 const log = createLog({ level: 'silent', output: process.stderr })
 
-/** Declares the same tests for SQLite and for PostgreSQL. */
+/** Declares the same tests for SQLite and, in the exhaustive suite, for PostgreSQL. */
 export function onEachDatabase(
   declare: (fresh: (options?: DatabaseOptions) => Promise<Fresh>, engine: Engine) => void,
 ): void {
   describe('on SQLite', () => declare(freshSqlite, 'sqlite'))
-  describe('on PostgreSQL', { skip: without('postgres') }, () => declare(freshPostgres, 'postgres'))
+  describe('on PostgreSQL', { ...exhaustive, skip: without('postgres') }, () =>
+    declare(freshPostgres, 'postgres'),
+  )
 }
 
 async function freshSqlite(): Promise<Fresh> {

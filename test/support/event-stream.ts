@@ -14,8 +14,11 @@ export async function followStream(
     signal: gone.signal,
   })
   if (!response.ok || !response.body) throw new Error(await response.text())
-  const events = readEvents(response.body)
+  const comments: string[] = []
+  const events = readEvents(response.body, comments)
   return {
+    /** The comments so far. The last one gives the reason when access ends. */
+    comments,
     // While it is held: the body of an abandoned response is cancelled.
     response,
     /** The next event; undefined when the stream has ended. */
@@ -60,21 +63,26 @@ export async function followLog(
 
     /** What the last event says; undefined until it has come. */
     end: () => end,
+    comments: stream.comments,
     lastId: () => lastId,
 
     [Symbol.asyncDispose]: () => stream[Symbol.asyncDispose](),
   }
 }
 
-async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<Event, undefined> {
+async function* readEvents(
+  body: ReadableStream<Uint8Array>,
+  comments: string[],
+): AsyncGenerator<Event, undefined> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   let text = ''
   for await (const bytes of body) {
     text += decoder.decode(bytes, { stream: true })
     for (let at = text.indexOf('\n\n'); at !== -1; at = text.indexOf('\n\n')) {
       const event = toEvent(text.slice(0, at))
-      text = text.slice(at + 2)
       if (event) yield event
+      else comments.push(text.slice(1, at).trim())
+      text = text.slice(at + 2)
     }
   }
   return undefined

@@ -16,7 +16,9 @@ let sharedLauncher: ReturnType<typeof writeSharedLauncher> | undefined
 let ceph: Awaited<ReturnType<typeof offerCeph>> | undefined
 
 /** Runs once before all test files: starts what they share. */
-export async function globalSetup(): Promise<void> {
+export async function globalSetup(
+  hasSharedStore = process.env.SVC_TEST_STORE === 'shared',
+): Promise<void> {
   const missing = missingPrograms()
   if (mayNotSkip && missing.length > 0) {
     const list = missing.map(({ name, install }) => `${name} (${install})`).join(', ')
@@ -30,7 +32,7 @@ export async function globalSetup(): Promise<void> {
     process.env.SVC_TEST_DATABASE_URL = postgres.url
     process.env.SVC_TEST_DATABASE_TEMPLATE = await createTemplate(postgres.url)
   }
-  if (process.env.SVC_TEST_STORE === 'shared') await shareStores()
+  if (hasSharedStore) await shareStores()
 }
 
 /** Lets the tests run over shared stores. */

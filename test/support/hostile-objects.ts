@@ -57,6 +57,6 @@ export async function writeBranch(
 }
 
 /** Where a loose object is. */
-export function objectPath(repository: string, id: string): string {
+function objectPath(repository: string, id: string): string {
   return join(repository, 'objects', id.slice(0, 2), id.slice(2))
 }

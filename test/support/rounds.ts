@@ -1,9 +1,9 @@
 const factor = Number(process.env.SVC_SOAK ?? 1)
 
-/** Whether tests run for long: `npm run soak` sets SVC_SOAK. */
+/** Whether tests run for long: with SVC_SOAK above 1. */
 export const isSoak = factor > 1
 
-/** How often a test repeats what it does at random; more often in `npm run soak`. */
+/** How often a test repeats what it does at random; SVC_SOAK multiplies that. */
 export function toRounds(usual: number): number {
   return Math.ceil(usual * factor)
 }
@@ -19,4 +19,4 @@ export function sampleOf<T>(list: readonly T[], count: number): readonly T[] {
 }
 
 /** For a test that takes long where a shorter one covers the same code. */
-export const onlyInSoak = { skip: isSoak ? false : 'It runs in npm run soak.' }
+export const onlyInSoak = { skip: isSoak ? false : 'runs with SVC_SOAK=16' }

@@ -15,8 +15,7 @@ import {
   sourceContentType,
 } from '../../src/runner-api/runner-api.ts'
 import type { Plan, RunEntry } from '../../src/workflow-engine/plan.ts'
-
-export type RunnerServer = Awaited<ReturnType<typeof startRunnerServer>>
+import { freePort } from './free-port.ts'
 
 /** A run that the server hands out, and what it heard of it. */
 export type ServedRun = {
@@ -51,7 +50,8 @@ type Options = {
 const pauseMs = 20
 
 /** A server that speaks the runner API strictly, and nothing else, for tests of the runner by itself. */
-export async function startRunnerServer({ leaseSeconds = 60, mishap, port = 0 }: Options = {}) {
+export async function startRunnerServer({ leaseSeconds = 60, mishap, ...rest }: Options = {}) {
+  const { port = await freePort() } = rest
   const token = newTokenString()
   const runs: ServedRun[] = []
   const claims: unknown[] = []
@@ -175,8 +175,6 @@ export async function startRunnerServer({ leaseSeconds = 60, mishap, port = 0 }:
   async function listen(): Promise<void> {
     server.listen(port, '127.0.0.1')
     await once(server, 'listening')
-    const address = server.address()
-    if (typeof address === 'object' && address) port = address.port
   }
   await listen()
 

@@ -8,8 +8,6 @@ import type { Plan, RunEntry } from '../../src/workflow-engine/plan.ts'
 import { type Project, spawnGit } from './git.ts'
 import { launcher } from './service.ts'
 
-export type TestRunner = Awaited<ReturnType<typeof startRunner>>
-
 type Options = {
   server: string
   token: string

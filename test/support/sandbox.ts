@@ -17,7 +17,7 @@ const limits = {
   freeSpaceMinBytes: 1024 ** 2,
 }
 
-/** With `npm run test:network`, steps of all tests may reach hosts. */
+/** With SVC_TEST_STEP_HOSTS, steps of all tests may reach hosts. */
 const testHosts = parseListedHosts(process.env.SVC_TEST_STEP_HOSTS ?? '')
 
 export type TestSandbox = Awaited<ReturnType<typeof openTestSandbox>>

@@ -6,7 +6,8 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { newTokenString } from '../../src/base/token-string.ts'
-import { testSettings, withSsh } from './test-settings.ts'
+import { freePort } from './free-port.ts'
+import { testSettings } from './test-settings.ts'
 
 const program = fileURLToPath(new URL('../../bin/svc', import.meta.url))
 
@@ -44,6 +45,8 @@ export async function startService({ env = {}, dataDir, ...rest }: Options = {})
     env: {
       PATH: process.env.PATH,
       ...testSettings,
+      // Some tests start another server on the same port.
+      SVC_PORT: String(await freePort()),
       SVC_DATA_DIR: folder,
       SVC_ADMIN_TOKEN: adminToken,
       ...env,
@@ -96,8 +99,9 @@ export async function startService({ env = {}, dataDir, ...rest }: Options = {})
 }
 
 /** The same, which serves SSH, too. */
-export function startServiceWithSsh(options: Options = {}): Promise<Service> {
-  return startService({ ...options, env: { ...withSsh, ...options.env } })
+export async function startServiceWithSsh(options: Options = {}): Promise<Service> {
+  const sshPort = String(await freePort())
+  return startService({ ...options, env: { SVC_SSH_PORT: sshPort, ...options.env } })
 }
 
 /** Calls the API with a token. */

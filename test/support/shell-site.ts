@@ -5,7 +5,7 @@ import { pushFiles, runToEnd } from './workflow-site.ts'
 const keptSettings = { SVC_RUNNER: 'on', SVC_FAILED_WORKSPACE_SECONDS: '600' }
 
 /** A step that fails with the files, variables and secrets that a shell should have. */
-export const failing = `
+const failing = `
 env: { COLOR: blue }
 steps:
   - run: |

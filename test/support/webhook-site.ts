@@ -60,7 +60,7 @@ export async function startWebhookSite(env: Record<string, string> = {}) {
 }
 
 /** All deliveries of a webhook of `site`, oldest first. */
-export async function listDeliveries(admin: Client, webhookId: string) {
+async function listDeliveries(admin: Client, webhookId: string) {
   // biome-ignore lint/suspicious/noExplicitAny: what the API answers is what the tests are about
   const all: any[] = []
   let path: string | undefined = `/repos/site/webhooks/${webhookId}/deliveries`

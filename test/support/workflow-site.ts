@@ -54,7 +54,7 @@ export async function endOf(client: Client, name: string, id: string) {
   throw new Error(`the run ${id} does not end`)
 }
 
-// The network that `npm run test:network` gives to steps is not the subject of these tests.
+// The network that SVC_TEST_STEP_HOSTS gives to steps is not the subject of these tests.
 function withoutNetworkLines<T extends { result: { steps: { output: string }[] } | null }>(
   run: T,
 ): T {

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
+import { exhaustive } from '../../../test/support/exhaustive.ts'
 import { gitCommands } from '../process/commands.ts'
 import { createDiffParser } from './diff-parser.ts'
 import type { DiffFile, DiffLimits, ParsedDiff } from './parsed-diff.ts'
@@ -257,32 +258,36 @@ const someLimits = fc.record(
   { requiredKeys: [] },
 )
 
-test('the result does not depend on how the output is divided, also with limits', () => {
-  const sizes = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1 })
-  fc.assert(
-    fc.property(pairs, sizes, someLimits, ({ old, next }, parts, limits) => {
-      const output = diffOf(store(old), store(next))
-      const whole = parse(output, limits)
-      assert.deepEqual(parse(output, limits, parts), whole)
-      assert.deepEqual(parse(output, limits, [1]), whole)
-      // Limits leave out lines and files, and change no count.
-      const all = parse(output)
-      const { fileCount, additions, deletions } = all
-      assert.deepEqual(
-        [whole.fileCount, whole.additions, whole.deletions],
-        [fileCount, additions, deletions],
-      )
-      for (const [index, file] of whole.files.entries()) {
-        const { hunks, truncated, ...rest } = file
-        const { hunks: allHunks, truncated: _, ...same } = all.files[index] ?? assert.fail()
-        assert.deepEqual(rest, same)
-        if (truncated === undefined) assert.deepEqual(hunks, allHunks)
-        else assert.ok(whole.limitsReached.includes(truncated))
-      }
-    }),
-    runs,
-  )
-})
+test(
+  'the result does not depend on how the output is divided, also with limits',
+  exhaustive,
+  () => {
+    const sizes = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1 })
+    fc.assert(
+      fc.property(pairs, sizes, someLimits, ({ old, next }, parts, limits) => {
+        const output = diffOf(store(old), store(next))
+        const whole = parse(output, limits)
+        assert.deepEqual(parse(output, limits, parts), whole)
+        assert.deepEqual(parse(output, limits, [1]), whole)
+        // Limits leave out lines and files, and change no count.
+        const all = parse(output)
+        const { fileCount, additions, deletions } = all
+        assert.deepEqual(
+          [whole.fileCount, whole.additions, whole.deletions],
+          [fileCount, additions, deletions],
+        )
+        for (const [index, file] of whole.files.entries()) {
+          const { hunks, truncated, ...rest } = file
+          const { hunks: allHunks, truncated: _, ...same } = all.files[index] ?? assert.fail()
+          assert.deepEqual(rest, same)
+          if (truncated === undefined) assert.deepEqual(hunks, allHunks)
+          else assert.ok(whole.limitsReached.includes(truncated))
+        }
+      }),
+      runs,
+    )
+  },
+)
 
 test('an output that ends early has the counts of what was read', () => {
   const old = store({ a: { mode: '100644', content: 'a\n' }, b: { mode: '100644', content: '' } })

@@ -1,3 +1,4 @@
+// Tags: exhaustive
 import assert from 'node:assert/strict'
 import { mkdir, readdir, readFile, rename, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,3 +1,4 @@
+// Tags: exhaustive
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { rm, writeFile } from 'node:fs/promises'

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { until } from '../../../test/support/condition.ts'
+import { exhaustive } from '../../../test/support/exhaustive.ts'
 import { temporaryFolder } from '../../../test/support/git.ts'
 import { gitLimits } from '../../../test/support/git-limits.ts'
 import { commandOf, familyOf, parentOf, signal } from '../../../test/support/processes.ts'
@@ -110,7 +111,7 @@ test('a spawn helper that does not start fails its callers', async () => {
   await assert.rejects(take(), /has ended/)
 })
 
-test('a spawn helper that hangs is killed when disposed', async () => {
+test('a spawn helper that hangs is killed when disposed', exhaustive, async () => {
   const site = await createSite()
   const family = familyOf(onlyHelper())
   signal(onlyHelper(), 'SIGSTOP')

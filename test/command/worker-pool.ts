@@ -1,0 +1,139 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import type { Environment, Job } from './jobs.ts'
+import type { WorkerEvent, WorkerOrder } from './worker-messages.ts'
+
+/** Receives what the tests of a job report, and at last its end with what its process has printed meanwhile. */
+export type Observer = {
+  onStart: (job: Job) => void
+  onEvent: (job: Job, event: WorkerEvent) => void
+  onEnd: (job: Job, end: { durationMs: number; output: string }) => void
+}
+
+// A test waits up to 3 minutes for a condition. One that is silent for so long would never end.
+const silenceTimeoutMs = 15 * 60_000
+const outputMaxLength = 100_000
+
+const local = (name: string) => fileURLToPath(new URL(name, import.meta.url))
+
+/** Runs jobs in their order, some at once, each process one job after another. */
+export async function runJobs(
+  jobs: readonly Job[],
+  { concurrency, root, observer }: { concurrency: number; root: string; observer: Observer },
+): Promise<void> {
+  const queue = [...jobs]
+  const work = async () => {
+    const workers = new Map<Environment, Worker>()
+    for (let job = queue.shift(); job; job = queue.shift()) {
+      const { environment, isAlone } = job
+      const kept = isAlone ? undefined : workers.get(environment)
+      const worker = kept ?? startWorker(root, environment, observer)
+      const isUsable = await worker.run(job)
+      if (isUsable && !isAlone) workers.set(environment, worker)
+      else workers.delete(environment)
+      if (isUsable && isAlone) await worker.end()
+    }
+    for (const worker of workers.values()) await worker.end()
+  }
+  await Promise.all(Array.from({ length: concurrency }, work))
+}
+
+type Worker = {
+  /** Runs a job; false when the process has ended in it. */
+  run: (job: Job) => Promise<boolean>
+  /** Lets the process end, which is a failure of its last job if it does not end well. */
+  end: () => Promise<void>
+}
+
+function startWorker(root: string, environment: Environment, observer: Observer): Worker {
+  const child = fork(local('worker.ts'), {
+    cwd: root,
+    execArgv: toNodeOptions(environment),
+    env: environment.store === 'shared' ? process.env : withoutSharedStore(),
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  })
+  const exited = once(child, 'close')
+  let output = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream?.setEncoding('utf8').on('data', (text: string) => {
+      output = (output + text).slice(-outputMaxLength)
+    })
+  let last: Job | undefined
+  let hasFailed = false
+
+  return {
+    async run(job) {
+      last = job
+      output = ''
+      observer.onStart(job)
+      const startedAt = performance.now()
+      const isUsable = await runIn(child, job, (event) => {
+        hasFailed ||= event.kind === 'failed'
+        observer.onEvent(job, event)
+      })
+      if (!isUsable) await exited
+      observer.onEnd(job, { durationMs: performance.now() - startedAt, output })
+      return isUsable
+    },
+
+    async end() {
+      child.send({ end: true } satisfies WorkerOrder)
+      const [code, signal] = await exited
+      // Its exit code is also that of its failed tests.
+      if (last && !hasFailed && code !== 0)
+        observer.onEvent(last, {
+          kind: 'failed',
+          names: ['(the end of its process)'],
+          error: `It ended with ${signal ?? `exit code ${code}`}.\n${output}`,
+        })
+    },
+  }
+}
+
+/** Runs a job in a process; false when the process has ended in it, which is a failure. */
+async function runIn(
+  child: ChildProcess,
+  { path }: Job,
+  onEvent: (event: WorkerEvent) => void,
+): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  let running = ['(its beginning)']
+  let fault = 'The process ended'
+  const silence = setTimeout(() => {
+    fault = 'There was no result for 15 minutes, and the process was ended'
+    child.kill('SIGKILL')
+  }, silenceTimeoutMs)
+  const onMessage = (event: WorkerEvent) => {
+    silence.refresh()
+    if (event.kind === 'started') running = event.names
+    if (event.kind === 'file-ended') resolve(true)
+    else onEvent(event)
+  }
+  const onExit = (code: number | null, signal: string | null) => {
+    const error = `${fault}: ${signal ?? `exit code ${code}`}.`
+    onEvent({ kind: 'failed', names: running, error })
+    resolve(false)
+  }
+  child.on('message', onMessage).once('exit', onExit)
+  child.send({ path } satisfies WorkerOrder)
+  const isUsable = await promise
+  clearTimeout(silence)
+  child.off('message', onMessage).off('exit', onExit)
+  return isUsable
+}
+
+function toNodeOptions({ tagFilter }: Environment): string[] {
+  return [
+    // Collecting garbage in further threads would cost a tenth more of the processor.
+    '--single-threaded-gc',
+    '--disable-warning=ExperimentalWarning',
+    `--test-reporter=${local('report-to-command.ts')}`,
+    ...(tagFilter === undefined ? [] : [`--experimental-test-tag-filter=${tagFilter}`]),
+  ]
+}
+
+function withoutSharedStore(): NodeJS.ProcessEnv {
+  const { SVC_TEST_LAUNCHER: _launcher, ...rest } = process.env
+  return rest
+}

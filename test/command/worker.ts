@@ -1,0 +1,27 @@
+import { resolve } from 'node:path'
+import { describe, test } from 'node:test'
+import { pathToFileURL } from 'node:url'
+import { exhaustive } from '../support/exhaustive.ts'
+import { placeholder, type WorkerOrder } from './worker-messages.ts'
+
+process.on('message', (order: WorkerOrder) => {
+  if ('end' in order) return end()
+  const { path } = order
+  // Each file is a suite, so that its hooks are for its own tests.
+  describe(path, async () => {
+    // Node leaves out a suite that has no test for the tag filter when it is declared.
+    test(placeholder, exhaustive, () => {})
+    await import(pathToFileURL(resolve(path)).href)
+  })
+})
+
+/** Lets the process end, which it does when its tests have left nothing open. */
+function end(): void {
+  process.disconnect?.()
+  const giveUp = () => {
+    const left = process.getActiveResourcesInfo().join(', ')
+    process.stderr.write(`The tests of this process have left resources open: ${left}.\n`)
+    process.exit(1)
+  }
+  setTimeout(giveUp, 60_000).unref()
+}

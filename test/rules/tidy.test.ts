@@ -1,0 +1,445 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { basename, dirname, join, relative } from 'node:path'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import type { Setting } from '../../src/config/setting.ts'
+import { settings } from '../../src/config/settings-table.ts'
+import { tables } from '../../src/database/tables.ts'
+import { testSettings } from '../support/test-settings.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+/** The folders of src/ in rows: a folder may import from itself and from those of lower rows. */
+const rows = [
+  [
+    'main',
+    'ssh-main',
+    'spawn-helper-main',
+    'runner-main',
+    'server',
+    'routes',
+    'app',
+    'offline',
+    'commands',
+    'client',
+  ],
+  ['web'], // pages for people, which know the API by its operations
+  ['access-check'], // what features would answer
+  [
+    'git-server',
+    'browse',
+    'maintenance',
+    'metrics',
+    'doctor',
+    'backup',
+    'workflows',
+    'webhooks',
+    'event-log',
+    'mcp', // operations of the other features, by the table of routes
+  ], // features: they do not know each other; events join them
+  ['secrets', 'leak-guard', 'run-files', 'run-shells', 'id-tokens'],
+  ['repositories'], // what all features are about
+  ['store'], // where repositories are durable
+  ['sessions'], // people who have logged in, with a token or a key
+  ['tokens', 'ssh-keys'], // who is calling
+  ['audit'], // who did what, from where
+  ['events'], // what happens
+  ['nodes'], // the servers of one database
+  ['github-payloads'], // event payloads in GitHub's format
+  ['http', 'database', 'git', 'ssh', 'rpc', 'vault', 'runner', 'render'], // kits: technology, no resources; runner knows only the runner API
+  ['runner-api'], // the protocol between runners and the server
+  ['workflow-engine'], // execution of a run, and its report
+  ['tool-cache'], // tools by version, of a runner
+  ['workflow-parser', 'sandbox', 'secret-masking'],
+  ['step-network'], // the proxy through which workflow steps reach hosts
+  ['config', 'access'], // vocabulary: settings, permissions, principals
+  ['outbound'], // allowed destinations, which a setting lists
+  ['concurrency', 'archives'], // archives: tar and zip
+  ['base'],
+]
+
+const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
+  cwd: root,
+  encoding: 'utf8',
+})
+  .split('\n')
+  .filter((path) => path !== '' && !isDeleted(path))
+const sources = files.filter((path) => path.endsWith('.ts'))
+const programs = new Set([
+  'src/main.ts',
+  'src/ssh-main.ts',
+  'src/spawn-helper-main.ts',
+  'src/runner-main.ts',
+])
+const isTest = (path: string) => path.endsWith('.test.ts') || path.startsWith('test/')
+
+test('folders import only from lower rows', () => {
+  for (const path of sources.filter((source) => source.startsWith('src/') && !isTest(source))) {
+    for (const target of importsOf(path)) {
+      const [from, to] = [folderOf(path), folderOf(target)]
+      const isAllowed = from === to || rowOf(to) > rowOf(from) || rowOf(from) === 0
+      assert.ok(isAllowed, `${path} imports ${target}: ${from} may not import ${to}`)
+    }
+  }
+})
+
+/** The folders within two large ones, in rows of the same kind. */
+const innerRows = {
+  git: [
+    ['import', 'maintenance', 'protocol'],
+    ['clone-packs'],
+    ['refs'],
+    ['objects', 'diff'],
+    ['process'],
+  ],
+  'git-server': [
+    ['git-server'],
+    ['http', 'ssh', 'api-writes'],
+    ['git-engine'],
+    ['receive-pack', 'upload-pack'],
+    ['requests'],
+  ],
+}
+
+test('folders within a folder import only from lower rows', () => {
+  for (const [folder, inner] of Object.entries(innerRows)) {
+    const within = `src/${folder}/`
+    const nameOf = (path: string) => path.slice(within.length).split('/')[0]?.replace(/\.ts$/, '')
+    const rowOfInner = (path: string) =>
+      inner.findIndex((names) => names.includes(nameOf(path) ?? ''))
+    for (const path of sources.filter((source) => source.startsWith(within) && !isTest(source))) {
+      assert.notEqual(rowOfInner(path), -1, `${path} has no place in the order of ${folder}`)
+      for (const target of importsOf(path).filter((imported) => imported.startsWith(within))) {
+        const isAllowed = nameOf(path) === nameOf(target) || rowOfInner(target) > rowOfInner(path)
+        assert.ok(isAllowed, `${path} may not import ${target}`)
+      }
+    }
+  }
+})
+
+/** The files of the folders within two large ones that other folders may import. */
+const entryPoints: Record<string, string[]> = {
+  'git/process': [
+    'commands',
+    'file-commands',
+    'git-config',
+    'git-process',
+    'history-commands',
+    'orphans',
+    'preforked-process',
+    'reused-processes',
+    'spawn-helper',
+    'spawn-messages',
+    'version',
+  ],
+  'git/diff': ['diff-parser', 'parsed-diff', 'part-scanner', 'quote-path'],
+  'git/objects': [
+    'commit-head',
+    'commit-object',
+    'commit-summary',
+    'edit-tree',
+    'find-objects',
+    'loose-objects',
+    'merge-trees',
+    'new-objects',
+    'object-pool',
+    'object-reader',
+    'object-stream',
+    'pack-header',
+    'pack-parents',
+    'packs',
+    'raw-commit',
+    'pushed-commits',
+    'small-pack',
+    'tag-object',
+    'tree-buffer',
+    'write-pack',
+  ],
+  'git/refs': [
+    'ancestry',
+    'connectivity',
+    'forced-updates',
+    'move-ref-here',
+    'move-refs',
+    'raw-refs',
+    'ref-cache',
+    'ref-name',
+    'ref-snapshot',
+    'refs',
+    'repository-version',
+    'resolve-revision',
+  ],
+  'git/protocol': [
+    'advertisement',
+    'archive-request',
+    'hook-channel',
+    'ls-refs',
+    'pipe-process',
+    'pkt-line',
+    'push-commands',
+    'push-report',
+    'report-status',
+    'request-body',
+    'requests',
+  ],
+  'git/import': ['import-error', 'import-refs', 'local-source', 'progress', 'remote-source'],
+  'git/maintenance': ['leftovers', 'maintain'],
+  'git-server/requests': ['git-limiters', 'git-request', 'operations', 'recent-packs', 'respond'],
+  'git-server/upload-pack': ['upload-pack'],
+  'git-server/upload-pack/stored-clones': ['stored-clones'],
+  // In any process, and with the database.
+  'git-server/receive-pack': ['receive-pack', 'push', 'pushes', 'push-routes'],
+  'git-server/receive-pack/small-packs': [
+    'to-recent-pack',
+    'connectivity-shortcut',
+    'proven-connected',
+    'quarantine',
+    'reachability',
+    'read-ahead',
+  ],
+  'git-server/http': ['git-routes'],
+  'git-server/api-writes': ['api-writes'],
+  // In the main process, and in the SSH process.
+  'git-server/ssh': ['ssh-process', 'ssh-program'],
+}
+
+test('other folders import only the entry points of a folder within a folder', () => {
+  const imported = new Set<string>()
+  for (const path of sources.filter((source) => source.startsWith('src/') && !isTest(source))) {
+    for (const target of importsOf(path)) {
+      const folder = dirname(relative('src', target))
+      if (`src/${folder}` === dirname(path) || !(folder in entryPoints)) continue
+      imported.add(target)
+      const names = entryPoints[folder] ?? []
+      assert.ok(names.includes(basename(target, '.ts')), `${path} imports ${target}`)
+    }
+  }
+  const declared = Object.entries(entryPoints).flatMap(([folder, names]) =>
+    names.map((name) => `src/${folder}/${name}.ts`),
+  )
+  assert.deepEqual([...imported].sort(), declared.sort())
+})
+
+test('there are no import cycles', () => {
+  const product = sources.filter((path) => path.startsWith('src/') && !isTest(path))
+  const imports = new Map(product.map((path) => [path, importsOf(path)]))
+  const done = new Set<string>()
+  const visit = (path: string, trail: string[]): void => {
+    assert.ok(!trail.includes(path), [...trail.slice(trail.indexOf(path)), path].join(' -> '))
+    if (done.has(path)) return
+    for (const target of imports.get(path) ?? []) visit(target, [...trail, path])
+    done.add(path)
+  }
+  for (const path of product) visit(path, [])
+})
+
+const onDemand = new Set(['aws4fetch', 'undici', 'semver', '@modelcontextprotocol/server'])
+
+test('packages that only some installations need are loaded on demand', () => {
+  const loaded = new Set<string>()
+  const load = (path: string): void => {
+    if (loaded.has(path)) return
+    loaded.add(path)
+    const imports = [...read(path).matchAll(/^(?:import|export) (?!type )[^'"]*? from '([^']+)'/gm)]
+    for (const [, specifier = ''] of imports) {
+      if (specifier.startsWith('.')) load(relative(root, join(root, dirname(path), specifier)))
+      else assert.ok(!onDemand.has(specifier), `${path} imports ${specifier}`)
+    }
+  }
+  for (const path of programs) load(path)
+  assert.ok(loaded.size > 100)
+})
+
+test('every folder of src/ has its place in the order', () => {
+  const folders = new Set(
+    sources.filter((path) => path.startsWith('src/') && !isTest(path)).map(folderOf),
+  )
+  assert.deepEqual([...folders].sort(), rows.flat().sort())
+})
+
+test('only the programs access process globals', () => {
+  for (const path of sources.filter((source) => source.startsWith('src/') && !isTest(source))) {
+    if (programs.has(path)) continue
+    assert.ok(!/process\.(env|argv|exit|stdin|stdout|stderr|on|cwd)\b/.test(read(path)), path)
+  }
+})
+
+test('child processes are started in few places: git, of the service and of the user, processes of the service, and workflow steps', () => {
+  const spawners = sources.filter(
+    (path) => path.startsWith('src/') && !isTest(path) && /node:child_process/.test(read(path)),
+  )
+  assert.deepEqual(spawners, [
+    'src/client/user-git.ts',
+    'src/git-server/ssh/ssh-process.ts',
+    'src/git/process/preforked-process.ts',
+    'src/git/process/spawn-helper.ts',
+    'src/sandbox/launch.ts',
+    'src/workflows/runner-process.ts',
+  ])
+})
+
+test('only stores and migrations contain SQL', () => {
+  const builders = /\.(selectFrom|insertInto|updateTable|deleteFrom)\(/
+  for (const path of sources.filter((source) => source.startsWith('src/') && !isTest(source))) {
+    const isStore = /-store\.ts$|^src\/(database|events)\//.test(path)
+    assert.ok(isStore || !builders.test(read(path)), `${path} queries the database`)
+  }
+})
+
+test('a table is queried only by the stores of its owner, and by the folders that it lists', () => {
+  for (const { name, owner, readers = {}, writers = {} } of tables) {
+    const isForeign = (folder: string) => folder !== owner
+    const found = foldersQuerying(name)
+    assert.deepEqual(found.readers.filter(isForeign), Object.keys(readers).sort(), `reads ${name}`)
+    assert.deepEqual(found.writers.filter(isForeign), Object.keys(writers).sort(), `writes ${name}`)
+  }
+})
+
+/** The folders whose files read a table, and those whose files write it. */
+function foldersQuerying(name: string): { readers: string[]; writers: string[] } {
+  const property = name.replace(/_(\w)/g, (_, letter) => letter.toUpperCase())
+  const quoted = `'${property}( as \\w+)?'`
+  const product = sources.filter((path) => path.startsWith('src/') && !isTest(path))
+  const stores = product.filter((path) => folderOf(path) !== 'database')
+  const foldersOf = (method: string) => {
+    const direct = new RegExp(`\\.${method}\\(\\s*\\[?${quoted}`)
+    // Where the table is a variable, each table counts that the file names outside of calls.
+    const indirect = new RegExp(`\\.${method}\\(\\w`)
+    const names = new RegExp(`(?<!\\(\\s*)${quoted}`)
+    const isQuery = (text: string) => direct.test(text) || (indirect.test(text) && names.test(text))
+    const folders = stores.filter((path) => isQuery(read(path))).map(folderOf)
+    return [...new Set(folders)].sort()
+  }
+  return {
+    readers: foldersOf('(selectFrom|(inner|left|right|full|cross)Join)'),
+    writers: foldersOf('(insertInto|updateTable|deleteFrom)'),
+  }
+}
+
+test('files without tests have at most 400 lines', () => {
+  for (const path of sources.filter((source) => source.startsWith('src/') && !isTest(source))) {
+    const lines = read(path).split('\n').length
+    assert.ok(lines <= 400, `${path} has ${lines} lines`)
+  }
+})
+
+test('texts of a run are shortened only where they are masked', () => {
+  const cut = /\.(slice|substring)\(0, [^)]*max/i
+  for (const path of sources.filter((source) => !isTest(source))) {
+    if (!/^src\/(workflow-engine|workflows|webhooks)\//.test(path)) continue
+    assert.ok(!cut.test(read(path)), `${path} shortens a text: use maskAndShorten`)
+  }
+})
+
+test('there are no leftover notes, suppressions or local paths', () => {
+  const unwanted = /\b(TODO|FIXME|XXX|HACK)\b|\/(work|root)\/|@ts-ignore|@ts-nocheck/
+  for (const path of files.filter((file) => /\.(ts|md|json|sh)$|^bin\/|^\.ci\//.test(file))) {
+    if (path === 'package-lock.json' || path === 'test/rules/tidy.test.ts') continue
+    assert.ok(!unwanted.test(read(path)), `${path}: ${unwanted.exec(read(path))?.[0]}`)
+  }
+})
+
+test('test servers override every setting that depends on the number of cores', () => {
+  const values = Object.values<Setting<unknown>>(settings)
+  const perCore = values.filter(({ description }) => /per core/.test(description))
+  assert.notDeepEqual(perCore, [])
+  for (const { variable } of perCore) assert.ok(variable in testSettings, variable)
+})
+
+test('files that the documentation mentions exist', () => {
+  for (const path of files.filter((file) => file.endsWith('.md'))) {
+    for (const [, mentioned = ''] of read(path).matchAll(/`([\w./-]+\.ts)`/g)) {
+      const isThere = files.some((file) => file === mentioned || file === `src/${mentioned}`)
+      assert.ok(isThere, `${path} mentions ${mentioned}`)
+    }
+  }
+})
+
+test('suites are chosen by tags: no script names a file of tests', () => {
+  const { scripts }: { scripts: Record<string, string> } = JSON.parse(read('package.json'))
+  for (const [script, command] of Object.entries(scripts))
+    assert.ok(!/\.test\b|\{\w+,/.test(command), script)
+})
+
+test('names of exported types and of files are unique', () => {
+  const product = sources.filter((path) => path.startsWith('src/') && !isTest(path))
+  const types = product.flatMap((path) =>
+    [...read(path).matchAll(/^export (?:type|class|interface) (\w+)/gm)].map(([, name]) => name),
+  )
+  assert.deepEqual(repeated(types), [])
+  assert.deepEqual(repeated(product.map((path) => basename(path))), [])
+})
+
+// Words that mean something else elsewhere, or nothing: docs/glossary.md has those of the field.
+const banned =
+  /\b(tells?|telling|told|whoever|whatever|somebody|nobody|doors?|seats?|(?<!(in|single)[- ])flights?|lanes?|tellers?|bells?|desks?|rooms?|so many|under way|let go|comes? to pass)\b/i
+/** In tests, `nobody` is also the name of a user. */
+const userNobody = /(?<=['"/])nobody\b/g
+
+test('banned words appear in no page and no source, not even within a name', () => {
+  const revised = files.filter((path) =>
+    path.endsWith('.md')
+      ? path !== 'docs/glossary.md'
+      : path.endsWith('.ts') &&
+        path !== 'test/rules/tidy.test.ts' &&
+        !path.startsWith('src/database/migrations/'),
+  )
+  for (const path of revised) {
+    const text = isTest(path) ? read(path).replace(userNobody, '') : read(path)
+    const words = text.replace(/([a-z])([A-Z])/g, '$1 $2')
+    assert.ok(!banned.test(words), `${path}: ${banned.exec(words)?.[0]}`)
+  }
+})
+
+test('an error class has the name of its class, which ends in Error', () => {
+  for (const path of sources.filter((source) => source.startsWith('src/') && !isTest(source))) {
+    for (const [, name = '', shown] of read(path).matchAll(
+      /class (\w+) extends \w*Error \{\s+override readonly name = '(\w+)'/g,
+    )) {
+      assert.equal(shown, name, path)
+      assert.ok(name === 'Problem' || name.endsWith('Error'), `${path}: ${name}`)
+    }
+  }
+})
+
+test('no file has a catch-all name', () => {
+  const drawers = /(^|[-/])(utils?|(?<!spawn-)helpers?|manager|misc|common|info)\.ts$/
+  assert.deepEqual(
+    sources.filter((path) => drawers.test(path)),
+    [],
+  )
+})
+
+function repeated(names: (string | undefined)[]): (string | undefined)[] {
+  return names.filter((name, index) => names.indexOf(name) !== index)
+}
+
+function importsOf(path: string): string[] {
+  const specifiers = [...read(path).matchAll(/from '(\.[^']+)'/g)].map(([, found]) => found ?? '')
+  return specifiers.map((specifier) => relative(root, join(root, dirname(path), specifier)))
+}
+
+function folderOf(path: string): string {
+  const [, folder = ''] = path.split('/')
+  return folder.replace(/\.ts$/, '')
+}
+
+function rowOf(folder: string): number {
+  const row = rows.findIndex((names) => names.includes(folder))
+  assert.notEqual(row, -1, `${folder} has no place in the order of folders`)
+  return row
+}
+
+function isDeleted(path: string): boolean {
+  try {
+    return read(path) === undefined
+  } catch {
+    return true
+  }
+}
+
+function read(path: string): string {
+  return readFileSync(join(root, path), 'utf8')
+}
