@@ -14,6 +14,8 @@ const durationsFile = join(root, 'node_modules/.cache/svc-test-durations.json')
 const [name, ...paths] = process.argv.slice(2)
 const suite = suites.find((known) => known === name)
 if (!suite) throw new Error(`The first argument is one of: ${suites.join(', ')}.`)
+// Node would read these certificates in each of thousands of processes.
+delete process.env.NODE_EXTRA_CA_CERTS
 process.exitCode = (await runSuite(suite)) ? 0 : 1
 
 async function runSuite(suite: Suite): Promise<boolean> {
@@ -22,14 +24,21 @@ async function runSuite(suite: Suite): Promise<boolean> {
   await globalSetup(jobs.some(({ environment }) => environment.store === 'shared'))
   const report = createReport(jobs.length, process.stdout)
   // Tests wait for disks, sockets and timers half of their time.
-  const concurrency = Number(process.env.CONC ?? 4 + 2 * availableParallelism())
+  const concurrency = 4 + 2 * availableParallelism()
   try {
-    await runJobs(jobs, { concurrency, root, observer: report })
+    await runJobs(jobs, { concurrency, root, observer: report, signal: interruption() })
   } finally {
     await globalTeardown()
   }
   remember(report.durations())
   return report.end()
+}
+
+/** Aborted when the command shall end early, as by Ctrl-C. */
+function interruption(): AbortSignal {
+  const controller = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => controller.abort())
+  return controller.signal
 }
 
 /** Starts long jobs early, so that no long one is the last, by what they took before. */

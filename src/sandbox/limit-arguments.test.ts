@@ -11,7 +11,7 @@ test('limits become arguments of prlimit, and lower existing ones stay', () => {
     'Max processes             10                   96363                processes',
     'Max open files            1024                 2048                 files',
   ].join('\n')
-  assert.deepEqual(limitArguments(limits, { ownLimits, otherProcesses: 3 }), [
+  assert.deepEqual(limitArguments(limits, { ownLimits, otherTasks: 3 }), [
     '--nproc=23',
     '--fsize=300',
     '--data=5000',

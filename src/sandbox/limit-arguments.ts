@@ -4,15 +4,15 @@ import type { SandboxLimits } from './sandbox.ts'
 const maxOpenFiles = 4096
 
 /**
- * Arguments of prlimit(1). Lower limits of this process stay, because only root can raise them. `otherProcesses` run
- * as the same user outside the workspace.
+ * Arguments of prlimit(1). Lower limits of this process stay, because only root can raise them. `otherTasks` are
+ * the processes and threads of the same user outside the workspace.
  */
 export function limitArguments(
   limits: SandboxLimits,
-  { otherProcesses = 0, ownLimits = readFileSync('/proc/self/limits', 'utf8') } = {},
+  { otherTasks = 0, ownLimits = readFileSync('/proc/self/limits', 'utf8') } = {},
 ): string[] {
   const wanted = {
-    nproc: ['Max processes', limits.processesMax + otherProcesses],
+    nproc: ['Max processes', limits.processesMax + otherTasks],
     fsize: ['Max file size', limits.fileMaxBytes],
     data: ['Max data size', limits.memoryMaxBytes],
     nofile: ['Max open files', maxOpenFiles],

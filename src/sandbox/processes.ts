@@ -40,6 +40,16 @@ export function descendantsOf(ancestor: number): Process[] {
   return found
 }
 
+/** The number of processes and threads of a user, which a limit of processes counts: RLIMIT_NPROC in getrlimit(2). */
+export function countTasksOfUser(user: number): number {
+  const counts = processIds().map((pid) => {
+    const status = readOrNothing(`/proc/${pid}/status`)
+    const isOwn = status.includes(`\nUid:\t${user}\t`)
+    return isOwn ? Number(/\nThreads:\t(\d+)/.exec(status)?.[1] ?? 1) : 0
+  })
+  return counts.reduce((sum, count) => sum + count, 0)
+}
+
 export function processesOfUser(user: number): Process[] {
   return processIds()
     .filter((pid) => readOrNothing(`/proc/${pid}/status`).includes(`\nUid:\t${user}\t`))

@@ -6,12 +6,12 @@ import { memfdBytes } from './memfds.ts'
 import { memoryOf } from './memory.ts'
 import type { MemoryGroup } from './memory-group.ts'
 import {
+  countTasksOfUser,
   descendantsOf,
   findProcess,
   type Process,
   processesOfUser,
   processesOfWorkspace,
-  processIds,
   signal,
   stillRuns,
   workspaceVariable,
@@ -46,13 +46,13 @@ export function startUnsandboxed(
   if (!isFolder(command.cwd)) {
     return notStarted(folderFault(command.cwd, 'No such file or directory'))
   }
-  const otherProcesses = directory.user === undefined ? processIds().length : 0
+  const otherTasks = directory.user === undefined ? countTasksOfUser(process.getuid?.() ?? 0) : 0
   using input = openInput(command, directory.pipes)
   const child = launch({
     command: [
       // Waits until the runner has moved it into its control group, which its user may not join.
       ...([tools.sh, '-c', 'read -r _ <&3; exec 3<&-; exec "$@"', 'sh'] as const),
-      ...[tools.prlimit, ...limitArguments(limits, { otherProcesses }), '--'],
+      ...[tools.prlimit, ...limitArguments(limits, { otherTasks }), '--'],
       ...[tools.setpriv, '--no-new-privs', '--pdeathsig', 'KILL', '--', ...command.command],
     ],
     // Runs as the user of the workspace from its first instruction, so that no variable affects a process of root.

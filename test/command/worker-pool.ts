@@ -17,18 +17,25 @@ const outputMaxLength = 100_000
 
 const local = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 
+type Options = {
+  concurrency: number
+  root: string
+  observer: Observer
+  /** Ends the processes, and leaves out the other jobs. */
+  signal: AbortSignal
+}
+
 /** Runs jobs in their order, some at once, each process one job after another. */
-export async function runJobs(
-  jobs: readonly Job[],
-  { concurrency, root, observer }: { concurrency: number; root: string; observer: Observer },
-): Promise<void> {
+export async function runJobs(jobs: readonly Job[], options: Options): Promise<void> {
+  const { concurrency, signal } = options
   const queue = [...jobs]
+  signal.addEventListener('abort', () => queue.splice(0))
   const work = async () => {
     const workers = new Map<Environment, Worker>()
     for (let job = queue.shift(); job; job = queue.shift()) {
       const { environment, isAlone } = job
       const kept = isAlone ? undefined : workers.get(environment)
-      const worker = kept ?? startWorker(root, environment, observer)
+      const worker = kept ?? startWorker(environment, options)
       const isUsable = await worker.run(job)
       if (isUsable && !isAlone) workers.set(environment, worker)
       else workers.delete(environment)
@@ -46,13 +53,16 @@ type Worker = {
   end: () => Promise<void>
 }
 
-function startWorker(root: string, environment: Environment, observer: Observer): Worker {
+function startWorker(environment: Environment, { root, observer, signal }: Options): Worker {
   const child = fork(local('worker.ts'), {
     cwd: root,
     execArgv: toNodeOptions(environment),
     env: environment.store === 'shared' ? process.env : withoutSharedStore(),
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   })
+  const stop = () => child.kill()
+  signal.addEventListener('abort', stop)
+  child.once('exit', () => signal.removeEventListener('abort', stop))
   const exited = once(child, 'close')
   let output = ''
   for (const stream of [child.stdout, child.stderr])

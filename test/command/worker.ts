@@ -15,8 +15,13 @@ process.on('message', (order: WorkerOrder) => {
   })
 })
 
+// When the command ends, so do its workers, with the servers that they have started.
+const abandon = () => process.exit(1)
+process.once('SIGTERM', abandon).once('SIGINT', abandon).once('disconnect', abandon)
+
 /** Lets the process end, which it does when its tests have left nothing open. */
 function end(): void {
+  process.off('disconnect', abandon)
   process.disconnect?.()
   const giveUp = () => {
     const left = process.getActiveResourcesInfo().join(', ')

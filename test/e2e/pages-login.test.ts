@@ -137,7 +137,7 @@ test('the login is accessible and quiet in every view', {
       await page.keyboard.type(service.adminToken)
       await page.keyboard.press('Enter')
       await page.waitForURL('/')
-      assert.equal(await page.innerText('h1'), 'Repositories 2')
+      assert.match(await page.innerText('h1'), /^Repositories \d+$/)
       await assertAccessible(page)
       assert.deepEqual(faults, [])
       await context.close()

@@ -46,7 +46,7 @@ test('every composed regular expression takes linear time', async () => {
   })
   try {
     // Loaded anew, so that what they make as they are loaded is seen.
-    for (const path of builders) await import(`../${path}?made`)
+    for (const path of builders) await import(`${root}${path}?made`)
   } finally {
     globalThis.RegExp = original
   }

@@ -35,6 +35,11 @@ type Options = {
   prefix?: string[]
 }
 
+const running = new Set<ChildProcess>()
+process.on('exit', () => {
+  for (const child of running) child.kill('SIGKILL')
+})
+
 /** Starts the real program on a free port, by default with a data directory of its own that goes with it. */
 export async function startService({ env = {}, dataDir, ...rest }: Options = {}) {
   const { program = launcher, prefix = [] } = rest
@@ -54,6 +59,8 @@ export async function startService({ env = {}, dataDir, ...rest }: Options = {})
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   })
+  running.add(child)
+  child.once('exit', () => running.delete(child))
   let log = ''
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     log += text

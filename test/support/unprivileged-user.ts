@@ -27,7 +27,6 @@ export async function testAsUnprivilegedUser(file: string): Promise<void> {
   await execute('setpriv', [...asUnprivilegedUser, '--test', file], {
     cwd: '/',
     env,
-    timeout: 300_000,
   }).catch((error) => {
     throw new Error(`${error.stdout}${error.stderr}`)
   })
