@@ -47,8 +47,9 @@ export function createForkingShell(environment: NodeJS.ProcessEnv) {
       const command = `cd ${quote(cwd)} && ${exported}exec ${args.map(quote).join(' ')}`
       // Its descendants, such as ssh, may write messages after its end: `cat` waits for them.
       const run = `{ (${command}) </dev/null 2>&1 >${path}.out; echo "$?" >${path}.code; }`
+      // `jobs` waits for the programs that have ended: dash leaves them as zombies until then.
       shell.stdin.write(
-        `( ${run} | cat >${path}.err; read -r code <${path}.code; echo "${id} $code" ) &\n`,
+        `jobs >/dev/null; ( ${run} | cat >${path}.err; read -r code <${path}.code; echo "${id} $code" ) &\n`,
       )
       const exitCode = await promise
       const [stdout, stderr] = await Promise.all(
