@@ -10,6 +10,9 @@ import { globalSetup, globalTeardown } from '../test/support/global-setup.ts'
 const root = fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, '')
 const durationsFile = join(root, 'node_modules/.cache/svc-test-durations.json')
 
+// In the first run of a checkout.
+const usualDurationsMs = { 'test/faults/': 60_000, 'test/contract/': 30_000, 'test/': 5000 }
+
 // Runs a suite of tests: `node scripts/test.ts quick|rest|unit [file or folder …]`.
 const [name, ...paths] = process.argv.slice(2)
 const suite = suites.find((known) => known === name)
@@ -40,9 +43,6 @@ function interruption(): AbortSignal {
   for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => controller.abort())
   return controller.signal
 }
-
-// In the first run of a checkout.
-const usualDurationsMs = { 'test/faults/': 60_000, 'test/contract/': 30_000, 'test/': 5000 }
 
 /** Starts long jobs early, so that no long one is the last, by what they took before. */
 function longestFirst(jobs: Job[]): Job[] {
