@@ -88,7 +88,8 @@ function startWorker(environment: Environment, { root, observer, signal }: Optio
     },
 
     async end() {
-      child.send({ end: true } satisfies WorkerOrder)
+      // It may have been ended by a signal.
+      if (child.connected) child.send({ end: true } satisfies WorkerOrder)
       const [code, signal] = await exited
       // Its exit code is also that of its failed tests.
       if (last && !hasFailed && code !== 0)

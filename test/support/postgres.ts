@@ -68,10 +68,13 @@ async function startOn(bin: string, create: (data: string) => void): Promise<Pos
     },
     stop() {
       if (isRunning) halt()
+      isRunning = false
       rmSync(folder, { recursive: true, force: true })
     },
   }
   postgres.resume()
+  // A test, or the command, may be ended by a signal.
+  process.once('exit', postgres.stop)
   return postgres
 }
 
