@@ -29,7 +29,7 @@ run() {
   "$@" >"$output" 2>&1 || { result=FAILED && failed=1; }
   printf '%-12s %s  %3d:%02d  %s\n' "$condition" "$result" $(((SECONDS - begun) / 60)) \
     $(((SECONDS - begun) % 60)) "$(tail -n 1 "$output")"
-  [[ $result == passed ]] || { grep '^✗' "$output" | sort -u && echo "  $output"; }
+  [[ $result == passed ]] || { sed -n '/^✗/p' "$output" | sort -u && echo "  $output"; }
 }
 
 busy_loops() {

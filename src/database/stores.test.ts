@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { SqliteAdapter, sql } from 'kysely'
 import { onEachDatabase } from '../../test/support/databases.ts'
 import { publish } from '../../test/support/publish.ts'
+import { toPushRow } from '../../test/support/push-rows.ts'
 import { newKeyLine } from '../../test/support/ssh-keys.ts'
 import type { Principal } from '../access/principal.ts'
 import { dayMs } from '../base/clock.ts'
@@ -353,24 +354,8 @@ onEachDatabase((fresh) => {
     const db = await database.open()
     const repository = repositoryRow({ name: 'site' })
     await insertRepository(db, repository)
-    const push = {
-      id: newId(),
-      repositoryId: repository.id,
-      actorId: 'token',
-      actorUsername: 'ada',
-      updates: '[]',
-      judgedAt: 10,
-      finishedAt: null,
-      via: 'http',
-      keptUntil: null,
-      undoes: null,
-      formerDefaultBranch: null,
-      defaultBranch: null,
-      version: null,
-      address: null,
-      allowedLeaks: null,
-      runOptions: null,
-    } as const
+    const ids = { id: newId(), repositoryId: repository.id }
+    const push = toPushRow({ ...ids, updates: '[]', judgedAt: 10 })
     await insertPush(db, push)
     assert.deepEqual(await listUnfinished(db, push.repositoryId), [push])
     assert.deepEqual(await listWithUnfinished(db), [push.repositoryId])

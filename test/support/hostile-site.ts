@@ -20,7 +20,7 @@ export async function startHostileSite(env: Record<string, string> = {}, wantedD
     SVC_RUNNER: 'on',
     SVC_SANDBOX: 'require',
     SVC_ADMIN_TOKEN: newTokenString(),
-    // As a variant of these tests.
+    // Steps have a network only where this variable lists hosts.
     SVC_STEP_HOSTS: process.env.SVC_TEST_STEP_HOSTS ?? '',
   }
   const begin = (more: Record<string, string>) =>

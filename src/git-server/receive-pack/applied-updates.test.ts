@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { onEachDatabase } from '../../../test/support/databases.ts'
 import { git, temporaryFolder } from '../../../test/support/git.ts'
+import { toPushRow } from '../../../test/support/push-rows.ts'
 import { newId } from '../../base/ids.ts'
 import type { Database } from '../../database/database.ts'
 import type { PushRow } from '../../database/push-schema.ts'
@@ -129,24 +130,13 @@ async function record(db: Database, others: Other[]): Promise<void> {
 }
 
 function row(push: Other, id: string): PushRow {
-  return {
+  return toPushRow({
     id,
     repositoryId,
-    actorId: 'token',
-    actorUsername: 'ada',
     updates: JSON.stringify(push.updates),
     judgedAt: push.judgedAt ?? judgedAt - 1,
     finishedAt: push.finishedAt,
-    via: 'http',
-    keptUntil: null,
-    undoes: null,
-    formerDefaultBranch: null,
-    defaultBranch: null,
-    version: null,
-    address: null,
-    allowedLeaks: null,
-    runOptions: null,
-  }
+  })
 }
 
 /** A repository whose branch has a value, by two names. */

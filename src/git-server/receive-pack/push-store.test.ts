@@ -4,11 +4,11 @@ import { test } from 'node:test'
 import { onEachDatabase } from '../../../test/support/databases.ts'
 import { createProject, git as runGit, temporaryFolder } from '../../../test/support/git.ts'
 import { gitLimits } from '../../../test/support/git-limits.ts'
+import { toPushRow } from '../../../test/support/push-rows.ts'
 import { dayMs } from '../../base/clock.ts'
 import { newId } from '../../base/ids.ts'
 import { createLog } from '../../base/log.ts'
 import type { Database } from '../../database/database.ts'
-import type { PushRow } from '../../database/push-schema.ts'
 import { createGit } from '../../git/process/git-process.ts'
 import type { PushedUpdate } from '../../git/refs/refs.ts'
 import { markDeleted, markRestored } from '../../repositories/deleted-repository-store.ts'
@@ -126,24 +126,12 @@ function update(ref: string, values: Values): PushedUpdate {
 }
 
 async function insert(db: Database, repositoryId: string, updates: PushedUpdate[], now: number) {
-  const push: PushRow = {
+  const push = toPushRow({
     id: newId(),
     repositoryId,
-    actorId: 'token',
-    actorUsername: 'ada',
     updates: JSON.stringify(updates),
     judgedAt: now,
-    finishedAt: null,
-    via: 'http',
-    keptUntil: null,
-    undoes: null,
-    formerDefaultBranch: null,
-    defaultBranch: null,
-    version: null,
-    address: null,
-    allowedLeaks: null,
-    runOptions: null,
-  }
+  })
   await insertPush(db, push)
   return push
 }
