@@ -7,36 +7,26 @@ import { after, before, test } from 'node:test'
 import fc from 'fast-check'
 import { newTokenString } from '../../src/base/token-string.ts'
 import { exhaustive } from '../support/exhaustive.ts'
-import { git, temporaryFolder } from '../support/git.ts'
+import { git } from '../support/git.ts'
 import { assertFrugal } from '../support/memory.ts'
+import { type OwnerServer, startOwnerServer } from '../support/owner-server.ts'
 import { toRounds } from '../support/rounds.ts'
-import {
-  type Answer,
-  type Client,
-  createClient,
-  type Service,
-  startService,
-} from '../support/service.ts'
+import { type Answer, type Client, createClient } from '../support/service.ts'
 
 const mib = 1024 * 1024
 const none = '0'.repeat(40)
 const author = { name: 'Grace', email: 'grace@example.com', date: '2026-01-02T03:04:05+01:30' }
 const date = '2026-02-03T04:05:06-08:00'
 
-let service: Service
+let server: OwnerServer
 let owner: Client
-let folder: Awaited<ReturnType<typeof temporaryFolder>>
 
 before(async () => {
-  service = await startService()
-  folder = await temporaryFolder()
-  owner = await service.client({ username: 'ada', permissions: ['repo:read', 'repo:write'] })
+  server = await startOwnerServer()
+  owner = server.owner
 })
 
-after(async () => {
-  await service[Symbol.asyncDispose]()
-  await folder[Symbol.asyncDispose]()
-})
+after(() => server[Symbol.asyncDispose]())
 
 type Fields = Record<string, unknown> & { changes: object[] }
 
@@ -52,17 +42,13 @@ async function committed(name: string, fields: Fields) {
 
 /** Runs git in a fresh clone. */
 async function cloned(name: string) {
-  const path = join(folder.path, `${name}-${Math.random().toString(36).slice(2)}`)
+  const path = join(server.folder, `${name}-${Math.random().toString(36).slice(2)}`)
   await git('/', ['clone', '--quiet', owner.remote(name), path])
   return { path, git: async (...args: string[]) => (await git(path, args)).stdout }
 }
 
-async function create(name: string): Promise<void> {
-  assert.equal((await owner.post('/repos', { name })).status, 201)
-}
-
 test('the first commit of a repository makes its branch', async () => {
-  await create('first')
+  await server.create('first')
   const made = await committed('first', {
     message: 'Begin',
     changes: [{ path: 'docs/readme.md', content: 'Hello, ä\n' }],
@@ -79,7 +65,7 @@ test('the first commit of a repository makes its branch', async () => {
 })
 
 test('a commit has the id that git gives it', async () => {
-  await create('ids')
+  await server.create('ids')
   const begin = { author, date, message: 'Begin', allowEmpty: true }
   const first = await committed('ids', { ...begin, changes: [{ path: 'a', content: 'a\n' }] })
   const clone = await cloned('ids')
@@ -119,7 +105,7 @@ const pathArbitrary = fc
   .map((names) => names.join('/'))
 
 test('random changes make the tree that git makes', exhaustive, async () => {
-  await create('random')
+  await server.create('random')
   await committed('random', { changes: [{ path: 'seed', content: 'x' }] })
   const clone = await cloned('random')
   const files = new Map([['seed', '100644']])
@@ -179,7 +165,7 @@ test('random changes make the tree that git makes', exhaustive, async () => {
 })
 
 test('changes are applied together: files swap, directories move and go', async () => {
-  await create('together')
+  await server.create('together')
   const files = ['x', 'y', 'dir/1', 'dir/2', 'old/3', 'keep']
   const changes = files.map((path) => ({ path, content: path }))
   await committed('together', { changes })
@@ -286,7 +272,7 @@ const refused: [string, object[], string][] = [
 ]
 
 test('invalid changes are refused with a reason, and nothing changes', async () => {
-  await create('refused')
+  await server.create('refused')
   const changes = ['a', 'dir/x', 'empty'].map((path) => ({
     path,
     content: path === 'empty' ? '' : path,
@@ -321,7 +307,7 @@ test('invalid changes are refused with a reason, and nothing changes', async () 
 })
 
 test('a branch starts where the request says, unless it exists', async () => {
-  await create('branches')
+  await server.create('branches')
   const changes = (content: string) => [{ path: 'a', content }]
   const first = await committed('branches', { changes: changes('1') })
   const second = await committed('branches', { changes: changes('2') })
@@ -350,7 +336,7 @@ test('a branch starts where the request says, unless it exists', async () => {
 })
 
 test('a head that has moved is 409 with the present one, and a repeated request is found again', async () => {
-  await create('repeat')
+  await server.create('repeat')
   const first = await committed('repeat', { changes: [{ path: 'a', content: '1' }] })
   const request = { expectedHead: first.id, date, changes: [{ path: 'a', content: '2' }] }
   const made = await committed('repeat', request)
@@ -368,7 +354,7 @@ test('a head that has moved is 409 with the present one, and a repeated request 
 })
 
 test('a commit is a push: journal, event, webhook payload, default branch and undo', async () => {
-  await create('pushes')
+  await server.create('pushes')
   const made = await committed('pushes', {
     branch: 'trunk',
     message: 'First line\n\nMore',
@@ -388,7 +374,7 @@ test('a commit is a push: journal, event, webhook payload, default branch and un
   const undone = await owner.post(`/repos/pushes/pushes/${made.pushId}/undo`)
   assert.equal(undone.status, 200, undone.text)
   assert.equal((await owner.get('/repos/pushes')).body.empty, true)
-  const { body: audit } = await service.admin.get('/audit?action=push&limit=2')
+  const { body: audit } = await server.service.admin.get('/audit?action=push&limit=2')
   assert.deepEqual(
     audit.map(({ via }: { via: string }) => via),
     ['api', 'api'],
@@ -396,16 +382,16 @@ test('a commit is a push: journal, event, webhook payload, default branch and un
 })
 
 test('rights, protections, limits of tokens and the leak guard are those of a push', async () => {
-  await create('rules')
+  await server.create('rules')
   const all = ['repo:read', 'repo:write', 'collaborator:write']
-  const ada = await service.client({ username: 'ada', permissions: all })
+  const ada = await server.service.client({ username: 'ada', permissions: all })
   await committed('rules', { changes: [{ path: 'a', content: 'a' }] })
   const changes = [{ path: 'b', content: 'b' }]
-  const writeOnly = await service.client({ username: 'ada', permissions: ['repo:write'] })
+  const writeOnly = await server.service.client({ username: 'ada', permissions: ['repo:write'] })
   assert.equal((await commit('rules', { changes }, writeOnly)).body.code, 'permission_missing')
-  const readOnly = await service.client({ username: 'ada', permissions: ['repo:read'] })
+  const readOnly = await server.service.client({ username: 'ada', permissions: ['repo:read'] })
   assert.equal((await commit('rules', { changes }, readOnly)).body.code, 'permission_missing')
-  const stranger = await service.client({ username: 'eve' })
+  const stranger = await server.service.client({ username: 'eve' })
   assert.equal((await commit('rules', { changes }, stranger)).status, 404)
   await ada.post('/repos/rules/collaborators', { username: 'eve' })
   await ada.put('/repos/rules/protections/branches/main')
@@ -414,11 +400,11 @@ test('rights, protections, limits of tokens and the leak guard are those of a pu
   await ada.put('/repos/rules/protections/branches/gated', { requires: ['ci.yml'] })
   const gated = await commit('rules', { branch: 'gated', start: 'main', changes })
   assert.deepEqual([gated.status, gated.body.code], [403, 'run_required'])
-  const { body: limited } = await service.admin.post('/tokens', {
+  const { body: limited } = await server.service.admin.post('/tokens', {
     ...{ name: 'agent', username: 'ada', refs: ['refs/heads/agents/*'] },
     permissions: ['repo:read', 'repo:write'],
   })
-  const agent = createClient(service.url, limited.token)
+  const agent = createClient(server.service.url, limited.token)
   assert.equal((await commit('rules', { changes }, agent)).body.code, 'token_limited')
   const own = await commit('rules', { branch: 'agents/1', start: 'main', changes }, agent)
   assert.equal(own.status, 201, own.text)
@@ -429,7 +415,7 @@ test('rights, protections, limits of tokens and the leak guard are those of a pu
 })
 
 test('a body may be larger than others, up to a limit, and has at most 1000 changes', async () => {
-  await create('large')
+  await server.create('large')
   const content = 'x'.repeat(3 * 1024 * 1024)
   const made = await committed('large', { changes: [{ path: 'large', content }] })
   const clone = await cloned('large')
@@ -459,14 +445,17 @@ test('eight bodies of 16 MiB at a time are read within a bound of memory', exhau
   const writers = await Promise.all(
     Array.from({ length: 8 }, async (_, number) => {
       const username = `writer-${number}`
-      const client = await service.client({ username, permissions: ['repo:read', 'repo:write'] })
+      const client = await server.service.client({
+        username,
+        permissions: ['repo:read', 'repo:write'],
+      })
       const { status } = await client.post('/repos', { name: `bodies-${number}` })
       assert.equal(status, 201)
       return client
     }),
   )
   await assertFrugal(
-    service,
+    server.service,
     async () => {
       const changes = [{ path: 'large', content }]
       const answers = await Promise.all(

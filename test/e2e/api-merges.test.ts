@@ -5,10 +5,11 @@ import { chmod, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { exhaustive } from '../support/exhaustive.ts'
-import { git, temporaryFolder } from '../support/git.ts'
+import { git } from '../support/git.ts'
+import { type OwnerServer, startOwnerServer } from '../support/owner-server.ts'
 import { createRandom, type Random } from '../support/random.ts'
 import { toRounds } from '../support/rounds.ts'
-import { type Answer, type Client, type Service, startService } from '../support/service.ts'
+import type { Answer, Client } from '../support/service.ts'
 
 const date = '2026-02-03T04:05:06-08:00'
 const committer = {
@@ -23,27 +24,22 @@ const asAda = {
   GIT_AUTHOR_DATE: date,
 }
 
-let service: Service
+let server: OwnerServer
 let owner: Client
-let folder: Awaited<ReturnType<typeof temporaryFolder>>
 
 before(async () => {
-  service = await startService()
-  folder = await temporaryFolder()
-  owner = await service.client({ username: 'ada', permissions: ['repo:read', 'repo:write'] })
+  server = await startOwnerServer()
+  owner = server.owner
 })
 
-after(async () => {
-  await service[Symbol.asyncDispose]()
-  await folder[Symbol.asyncDispose]()
-})
+after(() => server[Symbol.asyncDispose]())
 
 type Site = Awaited<ReturnType<typeof createSite>>
 
 /** A repository on the server, and a working tree whose branches are pushed there. */
 async function createSite(name: string) {
-  assert.equal((await owner.post('/repos', { name })).status, 201)
-  const path = join(folder.path, name)
+  await server.create(name)
+  const path = join(server.folder, name)
   await mkdir(path)
   const run = async (args: string[], env: Record<string, string> = {}) =>
     (await git(path, args, env)).stdout
@@ -381,13 +377,13 @@ test('what cannot be merged is refused with a reason', async () => {
     assert.deepEqual([answer.status, answer.body.code], [status, code], answer.text)
   }
   assert.equal((await site.merge({ method: 'merge', expectedHead: site.base })).body.head, head)
-  const protector = await service.client({
+  const protector = await server.service.client({
     username: 'ada',
     permissions: ['repo:read', 'repo:write', 'collaborator:write'],
   })
   await protector.post('/repos/impossible/collaborators', { username: 'eve' })
   await protector.put('/repos/impossible/protections/branches/main')
-  const eve = await service.client({ username: 'eve' })
+  const eve = await server.service.client({ username: 'eve' })
   for (const method of ['merge', 'squash', 'rebase']) {
     const answer = await site.merge({ method }, eve)
     assert.deepEqual([answer.status, answer.body.code], [403, 'branch_protected'])

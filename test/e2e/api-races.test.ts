@@ -3,8 +3,9 @@ import assert from 'node:assert/strict'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { git, temporaryFolder } from '../support/git.ts'
-import { type Client, type Service, startServiceWithSsh } from '../support/service.ts'
+import { git } from '../support/git.ts'
+import { type OwnerServer, startOwnerServer } from '../support/owner-server.ts'
+import type { Client } from '../support/service.ts'
 import { createSshUser } from '../support/ssh-user.ts'
 
 const author = {
@@ -12,20 +13,15 @@ const author = {
   GIT_COMMITTER_DATE: '2026-01-01T00:00:00Z',
 }
 
-let service: Service
+let server: OwnerServer
 let owner: Client
-let folder: Awaited<ReturnType<typeof temporaryFolder>>
 
 before(async () => {
-  service = await startServiceWithSsh()
-  owner = await service.client({ username: 'ada', permissions: ['repo:read', 'repo:write'] })
-  folder = await temporaryFolder()
+  server = await startOwnerServer()
+  owner = server.owner
 })
 
-after(async () => {
-  await service[Symbol.asyncDispose]()
-  await folder[Symbol.asyncDispose]()
-})
+after(() => server[Symbol.asyncDispose]())
 
 type Writer = { name: string; write: (number: number) => Promise<string | undefined> }
 
@@ -49,7 +45,7 @@ function apiWriter(name: string): Writer {
 
 /** Commits in a clone and pushes; the commit, or undefined when another one came first. */
 async function gitWriter(name: string, remote: string, env: Record<string, string>) {
-  const path = join(folder.path, name)
+  const path = join(server.folder, name)
   await mkdir(path)
   const run = async (...args: string[]) => (await git(path, args, { ...author, ...env })).stdout
   await run('init', '--quiet', '--initial-branch=main')
@@ -77,7 +73,7 @@ test('8 writers over HTTP, SSH and the API lose no commit, and none is there twi
   await owner.post('/repos', { name: 'race' })
   const changes = [{ path: 'start', content: '' }]
   await owner.post('/repos/race/commits', { branch: 'main', message: 'Start', changes })
-  const user = await createSshUser(service, owner)
+  const user = await createSshUser(server.service, owner)
   const overSsh = { GIT_SSH_COMMAND: user.command }
   const writers: Writer[] = [
     ...['api-1', 'api-2', 'api-3', 'api-4'].map(apiWriter),
@@ -98,7 +94,7 @@ test('8 writers over HTTP, SSH and the API lose no commit, and none is there twi
       }
     }),
   )
-  const clone = join(folder.path, 'clone')
+  const clone = join(server.folder, 'clone')
   await git('/', ['clone', '--quiet', owner.remote('race'), clone])
   const history = (await git(clone, ['rev-list', 'HEAD'])).stdout.split('\n')
   assert.equal(new Set(acknowledged).size, acknowledged.length)
@@ -153,7 +149,7 @@ test('requests during the deletion of their repository are answered as after it'
     ...reads.map((query) => owner.get(`/repos/leaving/commits?${query}`)),
   ]
   await writes[0]
-  assert.equal((await service.admin.delete('/repos/leaving')).status, 204)
+  assert.equal((await server.service.admin.delete('/repos/leaving')).status, 204)
   for (const { status, body, text } of await Promise.all(requests)) {
     if (status === 404) assert.equal(body.code, 'repository_not_found')
     // Of twelve writers at once, one may lose each of its attempts.

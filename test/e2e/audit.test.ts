@@ -3,17 +3,16 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { describe, test } from 'node:test'
+import { test } from 'node:test'
 import { newTokenString } from '../../src/base/token-string.ts'
 import { runSvc } from '../support/command.ts'
 import { until } from '../support/condition.ts'
-import { createPostgresDatabase } from '../support/databases.ts'
 import { examine } from '../support/doctor.ts'
+import { onEachServer } from '../support/each-server.ts'
 import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, temporaryFolder } from '../support/git.ts'
 import { onlyLocal } from '../support/kind-of-store.ts'
-import { without } from '../support/programs.ts'
-import { type Client, type Service, startService, startServiceWithSsh } from '../support/service.ts'
+import { type Client, startService } from '../support/service.ts'
 import { createSshUser } from '../support/ssh-user.ts'
 
 type Entry = {
@@ -37,7 +36,7 @@ function toLine({ action, actor, via, address, repoName }: Entry): string {
   return [action, actor.username, via, address, repoName].join(' ')
 }
 
-function recordsEach(start: () => Promise<Service>): void {
+onEachServer((start) => {
   test('a change is recorded with its user, credential, transport and address', async () => {
     await using service = await start()
     await using project = await createProject()
@@ -76,7 +75,7 @@ function recordsEach(start: () => Promise<Service>): void {
       3,
     )
   })
-}
+})
 
 test('a push of many refs is one entry', async () => {
   await using service = await startService()
@@ -104,23 +103,6 @@ test('only admins read it', async () => {
     ['repository=gone', 404],
   ] as const)
     assert.equal((await service.admin.get(`/audit?${query}`)).status, status, query)
-})
-
-describe('on SQLite', () => recordsEach(() => startServiceWithSsh()))
-
-describe('on PostgreSQL', { skip: onlyLocal || without('postgres') }, () => {
-  recordsEach(async () => {
-    const { url, drop } = await createPostgresDatabase()
-    const service = await startServiceWithSsh({ env: { SVC_DATABASE_URL: url } })
-    const dispose = service[Symbol.asyncDispose]
-    return {
-      ...service,
-      async [Symbol.asyncDispose]() {
-        await dispose()
-        await drop()
-      },
-    }
-  })
 })
 
 test('behind a trusted proxy the address is that of the client', async () => {

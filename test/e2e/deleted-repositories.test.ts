@@ -3,41 +3,21 @@
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { describe, test } from 'node:test'
+import { test } from 'node:test'
 import { permissions } from '../../src/access/permissions.ts'
 import { newTokenString } from '../../src/base/token-string.ts'
 import { runSvc } from '../support/command.ts'
 import { until } from '../support/condition.ts'
-import { createPostgresDatabase } from '../support/databases.ts'
+import { onEachServer } from '../support/each-server.ts'
 import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, git, temporaryFolder } from '../support/git.ts'
 import { onlyLocal } from '../support/kind-of-store.ts'
-import { without } from '../support/programs.ts'
 import type { ListedPush } from '../support/pushes.ts'
 import { startReceiver } from '../support/receiver.ts'
-import { type Client, type Service, startService } from '../support/service.ts'
+import { type Client, startService } from '../support/service.ts'
 import { oneStep, pushFiles } from '../support/workflow-site.ts'
 
 const retries = { SVC_WEBHOOK_RETRY_SCHEDULE: '0,1,1,1,1,1,1,1,1,1' }
-
-/** Declares the same tests for SQLite and for PostgreSQL. */
-function onEachDatabase(declare: (start: () => Promise<Service>) => void): void {
-  describe('on SQLite', () => declare(() => startService({ env: retries })))
-  describe('on PostgreSQL', { ...exhaustive, skip: onlyLocal || without('postgres') }, () =>
-    declare(async () => {
-      const { url, drop } = await createPostgresDatabase()
-      const service = await startService({ env: { ...retries, SVC_DATABASE_URL: url } })
-      const dispose = service[Symbol.asyncDispose]
-      return {
-        ...service,
-        async [Symbol.asyncDispose]() {
-          await dispose()
-          await drop()
-        },
-      }
-    }),
-  )
-}
 
 const parts = ['protections/branches', 'collaborators', 'secrets', 'webhooks', 'pushes']
 
@@ -60,9 +40,9 @@ async function deletedOf(client: Client): Promise<{ id: string; name: string }[]
 
 const everything = permissions.filter((permission) => permission !== 'admin')
 
-onEachDatabase((start) => {
+onEachServer((start) => {
   test('a deleted repository is restored with everything that belonged to it', async () => {
-    await using service = await start()
+    await using service = await start(retries)
     await using receiver = await startReceiver()
     await using project = await createProject()
     const owner = await service.client({ username: 'ada', permissions: everything })
@@ -135,7 +115,7 @@ onEachDatabase((start) => {
   })
 
   test('a purged repository is gone, with its files and its rows', async () => {
-    await using service = await start()
+    await using service = await start(retries)
     const { admin } = service
     await using project = await createProject()
     for (const name of ['one', 'two', 'three']) await admin.post('/repos', { name })

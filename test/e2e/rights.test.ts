@@ -1,13 +1,11 @@
 // Tags: each-store
 
 import assert from 'node:assert/strict'
-import { describe, test } from 'node:test'
+import { test } from 'node:test'
 import { type Permission, permissions } from '../../src/access/permissions.ts'
 import { roles } from '../../src/access/roles.ts'
-import { createPostgresDatabase } from '../support/databases.ts'
+import { onEachServer } from '../support/each-server.ts'
 import { exhaustive } from '../support/exhaustive.ts'
-import { onlyLocal } from '../support/kind-of-store.ts'
-import { without } from '../support/programs.ts'
 import {
   type Client,
   createClient,
@@ -238,46 +236,44 @@ async function createCallers({ admin, client, url }: Service): Promise<Caller[]>
 }
 
 /** The tests of what is the same on each database. */
-function declareOnce(start: () => Promise<Service>): void {
-  test(
-    'each caller may do what the table says, and the check says the same',
-    exhaustive,
-    async () => {
-      await using service = await start()
-      const { body: document } = await toAnswer(await fetch(`${service.url}/openapi.json`))
-      const operations = Object.entries<Record<string, { operationId: string }>>(
-        document.paths,
-      ).flatMap(([path, methods]) =>
-        Object.entries(methods).map(([method, { operationId }]) => ({
-          name: `${method.toUpperCase()} ${path}`,
-          operationId,
-        })),
-      )
-      const ids = new Map(operations.map(({ name, operationId }) => [name, operationId]))
-      const routes = [...ids.keys()].filter((name) => !elsewhere.test(name))
-      assert.deepEqual(routes.sort(), Object.keys(table).sort())
-      const callers = await createCallers(service)
-      for (const caller of callers) {
-        for (const [name, row] of Object.entries(table)) {
-          const [method = '', path = ''] = name.split(' ')
-          const wanted = expected(row, path, caller)
-          const message = `${caller.who}: ${name}`
-          assert.equal(await attempt(caller.client, method, path), wanted, message)
-          if (!path.startsWith('/repos/{name}') || path.endsWith('/check')) continue
-          const { status, body } = await service.admin.post('/repos/site/check', {
-            action: ids.get(name),
-            tokenId: caller.client.id === '' ? undefined : caller.client.id,
-          })
-          assert.equal(status, 200, message)
-          assert.equal(body.code ?? 'allowed', wanted, `the check of ${message}`)
-        }
+test(
+  'each caller may do what the table says, and the check says the same',
+  exhaustive,
+  async () => {
+    await using service = await startServiceWithSsh()
+    const { body: document } = await toAnswer(await fetch(`${service.url}/openapi.json`))
+    const operations = Object.entries<Record<string, { operationId: string }>>(
+      document.paths,
+    ).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, { operationId }]) => ({
+        name: `${method.toUpperCase()} ${path}`,
+        operationId,
+      })),
+    )
+    const ids = new Map(operations.map(({ name, operationId }) => [name, operationId]))
+    const routes = [...ids.keys()].filter((name) => !elsewhere.test(name))
+    assert.deepEqual(routes.sort(), Object.keys(table).sort())
+    const callers = await createCallers(service)
+    for (const caller of callers) {
+      for (const [name, row] of Object.entries(table)) {
+        const [method = '', path = ''] = name.split(' ')
+        const wanted = expected(row, path, caller)
+        const message = `${caller.who}: ${name}`
+        assert.equal(await attempt(caller.client, method, path), wanted, message)
+        if (!path.startsWith('/repos/{name}') || path.endsWith('/check')) continue
+        const { status, body } = await service.admin.post('/repos/site/check', {
+          action: ids.get(name),
+          tokenId: caller.client.id === '' ? undefined : caller.client.id,
+        })
+        assert.equal(status, 200, message)
+        assert.equal(body.code ?? 'allowed', wanted, `the check of ${message}`)
       }
-    },
-  )
-}
+    }
+  },
+)
 
 /** The test of what each caller is to the database. */
-function declareOnEach(start: () => Promise<Service>): void {
+onEachServer((start) => {
   test('each caller may fetch and push what the table says, over HTTP', async () => {
     await using service = await start()
     for (const caller of await createCallers(service)) {
@@ -300,47 +296,25 @@ function declareOnEach(start: () => Promise<Service>): void {
       }
     }
   })
-}
-
-function declareOverSsh(start: () => Promise<Service>): void {
-  test('each key may fetch and push what the table says, over SSH', async () => {
-    await using service = await start()
-    const owner = await service.client({ username: 'ada', permissions: everything })
-    await owner.post('/repos', { name: 'site' })
-    for (const role of roles)
-      await owner.post('/repos/site/collaborators', { username: `a-${role}`, role })
-    for (const username of ['ada', 'eve', ...roles.map((role) => `a-${role}`)]) {
-      const client = await service.client({ username, permissions: everything })
-      await using user = await createSshUser(service, client)
-      const mayRead = username !== 'eve'
-      const mayWrite = mayRead && username !== 'a-read'
-      for (const [pack, isAllowed] of [
-        ['git-upload-pack', mayRead],
-        ['git-receive-pack', mayWrite],
-      ] as const) {
-        const { stdout, stderr } = await user.ssh(`${pack} 'site.git'`)
-        assert.equal(stdout.includes('0000'), isAllowed, `${username}: ${pack}: ${stderr}`)
-      }
-    }
-  })
-}
-
-describe('on SQLite', () => {
-  for (const declare of [declareOnce, declareOnEach, declareOverSsh])
-    declare(() => startServiceWithSsh())
 })
 
-describe('on PostgreSQL', { ...exhaustive, skip: onlyLocal || without('postgres') }, () => {
-  declareOnEach(async () => {
-    const { url, drop } = await createPostgresDatabase()
-    const service = await startServiceWithSsh({ env: { SVC_DATABASE_URL: url } })
-    const dispose = service[Symbol.asyncDispose]
-    return {
-      ...service,
-      async [Symbol.asyncDispose]() {
-        await dispose()
-        await drop()
-      },
+test('each key may fetch and push what the table says, over SSH', async () => {
+  await using service = await startServiceWithSsh()
+  const owner = await service.client({ username: 'ada', permissions: everything })
+  await owner.post('/repos', { name: 'site' })
+  for (const role of roles)
+    await owner.post('/repos/site/collaborators', { username: `a-${role}`, role })
+  for (const username of ['ada', 'eve', ...roles.map((role) => `a-${role}`)]) {
+    const client = await service.client({ username, permissions: everything })
+    await using user = await createSshUser(service, client)
+    const mayRead = username !== 'eve'
+    const mayWrite = mayRead && username !== 'a-read'
+    for (const [pack, isAllowed] of [
+      ['git-upload-pack', mayRead],
+      ['git-receive-pack', mayWrite],
+    ] as const) {
+      const { stdout, stderr } = await user.ssh(`${pack} 'site.git'`)
+      assert.equal(stdout.includes('0000'), isAllowed, `${username}: ${pack}: ${stderr}`)
     }
-  })
+  }
 })
