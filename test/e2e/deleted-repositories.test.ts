@@ -28,7 +28,7 @@ async function contentOf(owner: Client, name: string, webhookId: string) {
   for (const part of ['', ...paths]) {
     const { status, text } = await owner.get(`/repos/${name}${part}`)
     assert.equal(status, 200, text)
-    texts.push(text.replaceAll(new RegExp(`(?<=repos/|[nN]ame":")${name}\\b`, 'g'), 'NAME'))
+    texts.push(text.replaceAll(new RegExp(`(?<=repos/|:\\d+/|[nN]ame":")${name}\\b`, 'g'), 'NAME'))
   }
   const { stdout } = await git('/', ['ls-remote', owner.remote(name)])
   return [...texts, stdout]
