@@ -155,7 +155,8 @@ export const settings = {
   } satisfies Setting<number>,
   gitStallSeconds: {
     variable: 'SVC_GIT_STALL_SECONDS',
-    description: 'Time after which a Git request ends when its client neither sends nor reads.',
+    description:
+      'Time after which a Git request ends when its client stops in the middle of a transfer, or over SSH answers no more. A client that is there may take as long as it needs before a push, before the pack of a push, and between the rounds of a fetch.',
     accepts: 'seconds from 1 to 86400',
     fallback: '60',
     parse: wholeNumber(1, 86_400),

@@ -68,6 +68,8 @@ type Options = {
 
 const headersTimeoutMs = 15_000
 const keepAliveMs = 65_000
+// As over SSH.
+const probeAfterMs = 30_000
 const checkEveryMs = 5000
 const pathMaxLength = headersMaxBytes
 
@@ -276,6 +278,9 @@ function toServer(listener: RequestListener): Server {
       connectionsCheckingInterval: checkEveryMs,
       headersTimeout: headersTimeoutMs,
       keepAliveTimeout: keepAliveMs,
+      // TCP: finds clients that are gone while a request waits for them.
+      keepAlive: true,
+      keepAliveInitialDelay: probeAfterMs,
       requireHostHeader: false, // Rejected with a problem: see `rejectsHost`.
       requestTimeout: 0, // A push may take as long as it makes progress; JSON bodies have a limit of their own.
     },

@@ -15,6 +15,8 @@ export type SshSession<Identity> = Pick<Channel, 'input' | 'output' | 'errors' |
   gitProtocol: string
   /** Whether the client has a terminal in raw mode, so that lines must end in CR LF. */
   hasTerminal: boolean
+  /** Whether the client has shown in the last `stallMs` that it is there: it answers when it has nothing to send. */
+  isAlive: () => boolean
 }
 
 type Options<Identity> = {
@@ -24,26 +26,31 @@ type Options<Identity> = {
   maxChannels: number
   /** How long a connection may be idle. */
   idleMs: number
-  /** How long a client may take to read the output of a command that has ended. */
-  flushMs: number
-  /** Called when no command runs any longer. */
+  /** How long a client may take to answer, and to read the output of a command that has ended. */
+  stallMs: number
+  /** Called when no command runs any longer, and the client has closed the channel of each. */
   onIdle: () => void
   /** Runs the command and returns its exit code; never rejects. */
   serve: (session: SshSession<Identity>) => Promise<number>
 }
 
 const variableMaxBytes = 256
+/** How often a silent client is asked for a sign of life while it may be silent. */
+export const probesPerStall = 4
 
 /** The connection layer: RFC 4254, limited to sessions with `exec` or `shell`, with or without a terminal. */
 export function createConnection<Identity>(options: Options<Identity>) {
   const { transport } = options
   const channels = createChannelTable(transport, options.maxChannels)
   let idleTimer: NodeJS.Timeout | undefined
+  let probeTimer: NodeJS.Timeout | undefined
+  let heardAt = 0
   let serving = 0
   let isAbandoned = false
   watchIdle()
 
   function receive(payload: Buffer): void {
+    heardAt = performance.now()
     const reader = createReader(payload, 1)
     switch (payload[0]) {
       case messages.globalRequest:
@@ -76,8 +83,10 @@ export function createConnection<Identity>(options: Options<Identity>) {
         return
       // Ignored after authentication: RFC 4252, section 5.1.
       case messages.userauthRequest:
-      // Replies to requests that the server never sends.
+      // Replies to probes.
+      case messages.requestSuccess:
       case messages.requestFailure:
+      // Replies to requests that the server never sends.
       case messages.channelSuccess:
       case messages.channelFailure:
         return
@@ -89,7 +98,12 @@ export function createConnection<Identity>(options: Options<Identity>) {
   function close(session: SessionChannel): void {
     session.isClosed = true
     session.channel.receiveClose()
+    removeIfClosed(session)
+  }
+
+  function removeIfClosed(session: SessionChannel): void {
     channels.removeIfClosed(session)
+    if (session.state === 'served' && !isServing()) options.onIdle()
   }
 
   function request(session: SessionChannel, reader: WireReader): void {
@@ -114,23 +128,43 @@ export function createConnection<Identity>(options: Options<Identity>) {
     const { channel, gitProtocol, hasTerminal } = session
     const { input, output, errors, signal } = channel
     session.state = 'serving'
+    if (serving === 0) startProbing()
     serving += 1
     clearTimeout(idleTimer)
     const { identity, address } = options
     const streams = { input, output, errors, signal }
-    const request = { ...streams, identity, address, command, gitProtocol, hasTerminal }
+    const request = { ...streams, identity, address, command, gitProtocol, hasTerminal, isAlive }
     // The reply to the request is sent first.
     queueMicrotask(async () => {
       const code = await options.serve(request)
-      const isFlushed = await channel.exit(code, options.flushMs)
+      const isFlushed = await channel.exit(code, options.stallMs)
       if (!isFlushed) transport.end(disconnectReasons.byApplication, 'The client stopped reading')
       session.state = 'served'
-      channels.removeIfClosed(session)
       serving -= 1
-      if (serving > 0) return
-      watchIdle()
-      options.onIdle()
+      if (serving === 0) {
+        clearInterval(probeTimer)
+        watchIdle()
+      }
+      removeIfClosed(session)
     })
+  }
+
+  function isAlive(): boolean {
+    return performance.now() - heardAt < options.stallMs
+  }
+
+  // Clients reply to a request that they do not know: RFC 4254, section 4.
+  function startProbing(): void {
+    const everyMs = options.stallMs / probesPerStall
+    probeTimer = setInterval(() => {
+      if (performance.now() - heardAt < everyMs) return
+      transport.send(message(messages.globalRequest, 'keepalive@openssh.com', true))
+    }, everyMs)
+  }
+
+  /** Whether a command runs, or the client may still be reading the output of one. */
+  function isServing(): boolean {
+    return channels.all().some(({ state }) => state !== 'open')
   }
 
   function watchIdle(): void {
@@ -153,10 +187,11 @@ export function createConnection<Identity>(options: Options<Identity>) {
     abandon(): void {
       isAbandoned = true
       clearTimeout(idleTimer)
+      clearInterval(probeTimer)
       for (const { channel } of channels.all()) channel.abandon()
     },
 
-    isServing: () => serving > 0,
+    isServing,
   }
 }
 

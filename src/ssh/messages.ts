@@ -15,6 +15,7 @@ export const messages = {
   userauthBanner: 53,
   userauthPkOk: 60,
   globalRequest: 80,
+  requestSuccess: 81,
   requestFailure: 82,
   channelOpen: 90,
   channelOpenConfirmation: 91,

@@ -132,7 +132,7 @@ export function createSshServer<Identity>(options: Options<Identity>) {
         address,
         maxChannels: settings.sshChannels,
         idleMs: settings.sshIdleSeconds * 1000,
-        flushMs: settings.gitStallSeconds * 1000,
+        stallMs: settings.gitStallSeconds * 1000,
         onIdle: () => {
           if (isStopping) setTimeout(endIfIdle, lingerMs).unref()
         },

@@ -5,6 +5,7 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { after, before, test } from 'node:test'
+import { setTimeout } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { flushPacket, packet } from '../../src/git/protocol/pkt-line.ts'
@@ -158,6 +159,20 @@ for (const [what, sent] of [
     assert.deepEqual(await refsOf(site), [])
   })
 }
+
+test('a client may take longer than a stall to make its pack', async () => {
+  const site = await createSite('impatient')
+  await using project = await createProject()
+  const body = await pushBody(project.path, 'main')
+  const commandBytes = body.indexOf('PACK')
+  using connection = await connectRaw(site.url)
+  const headers = gitHeaders('git-receive-pack', site.adminToken, body.length)
+  connection.request(`POST ${site.pushPath}`, headers)
+  connection.socket.write(body.subarray(0, commandBytes))
+  await setTimeout(7000)
+  connection.socket.write(body.subarray(commandBytes))
+  assert.match((await connection.answer()).body, /ok refs\/heads\/main/)
+})
 
 test('a push with a declared size over the limit is rejected before its body', async () => {
   const site = await createSite('small')

@@ -34,8 +34,10 @@ test('SIGTERM lets a running clone and push over SSH finish, and nothing new sta
   push.client.send(message(messages.channelData, push.channel, push.rest))
   assert.match(String(await push.client.next(messages.channelData)), /ok refs\/heads\/topic/)
   assert.equal(await exitCodeOf(push.client), 0)
+  push.client.send(message(messages.channelClose, push.channel))
   clone.client.send(message(messages.channelWindowAdjust, clone.channel, 2 ** 31))
   assert.equal(await exitCodeOf(clone.client), 0)
+  clone.client.send(message(messages.channelClose, clone.channel))
   assert.equal(await service.end('SIGCONT'), 0)
   assert.deepEqual(processesIn(service.dataDir), [])
 })
@@ -54,6 +56,22 @@ test('a clone of git that runs during SIGTERM succeeds', { skip }, async () => {
   await until('the server is stopping', () => /"stopping; /.test(service.log()))
   signal(working, 'SIGCONT')
   await clone
+  assert.equal(await service.end('SIGCONT'), 0)
+})
+
+test('a stop waits for a client that has not read yet what was sent to it', { skip }, async () => {
+  await using site = await startSshSite({ env: patient })
+  const { service } = site
+  const { client, channel } = await startClone(site)
+  client.socket.pause()
+  client.send(message(messages.channelWindowAdjust, channel, 2 ** 31))
+  await until('all is sent', () => /"ssh command"/.test(service.log()))
+  signal(service.pid, 'SIGTERM')
+  await until('new connections are refused', () => isRefused(service.sshPort))
+  client.socket.resume()
+  assert.equal(await exitCodeOf(client), 0)
+  assert.equal(service.hasEnded(), false)
+  client.send(message(messages.channelClose, channel))
   assert.equal(await service.end('SIGCONT'), 0)
 })
 

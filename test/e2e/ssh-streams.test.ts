@@ -1,10 +1,12 @@
 // Tags: exhaustive
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { writeFile } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { packet } from '../../src/git/protocol/pkt-line.ts'
 import { firstWindowBytes } from '../../src/ssh/channel.ts'
+import { probesPerStall } from '../../src/ssh/connection.ts'
 import { messages } from '../../src/ssh/messages.ts'
 import { message } from '../../src/ssh/wire.ts'
 import { until } from '../support/condition.ts'
@@ -66,6 +68,55 @@ test('a client that stops sending in the middle of its push is ended', {
   assert.deepEqual(await site.refs(), [])
   client.socket.destroy()
 })
+
+test('a client may be silent before its commands, and before its pack, for as long as it answers', {
+  ...exhaustive,
+  ...options,
+}, async () => {
+  const site = await siteOn('impatient')
+  await using project = await createProject()
+  const body = await pushBody(project.path, 'main', 'other')
+  const commandBytes = body.indexOf('PACK')
+  const { client, channel } = await startPush(site)
+  await answerProbes(client, probesPerStall + 1)
+  client.send(message(messages.channelData, channel, body.subarray(0, commandBytes)))
+  await answerProbes(client, probesPerStall + 1)
+  client.send(message(messages.channelData, channel, body.subarray(commandBytes)))
+  assert.match(String(await client.next(messages.channelData)), /ok refs\/heads\/main/)
+  client.socket.destroy()
+  await site.untilNothingIsLeft()
+})
+
+test('a push whose hook takes longer than a stall may take succeeds', {
+  ...exhaustive,
+  ...options,
+}, async () => {
+  const site = await siteOn('impatient')
+  await using project = await createProject()
+  const hook = join(project.path, '.git/hooks/pre-push')
+  await mkdir(dirname(hook), { recursive: true })
+  await writeFile(hook, '#!/bin/sh\nexec sleep 7\n', { mode: 0o755 })
+  await site.git(project.path, ['push', '--quiet', site.remote(), 'HEAD:main'])
+  assert.match(String(await site.refs()), /refs\/heads\/main$/)
+})
+
+for (const [what, start] of [
+  ['git-upload-pack', startFetch],
+  ['git-receive-pack', startPush],
+] as const)
+  test(`a client of ${what} that answers no more is ended`, {
+    ...exhaustive,
+    ...options,
+  }, async () => {
+    const site = await siteOn('impatient')
+    const { client } = await start(site)
+    assert.deepEqual(await ending(client), {
+      text: 'svc: No data was transferred for 5 seconds.\n',
+      code: 128,
+    })
+    client.socket.destroy()
+    await site.untilNothingIsLeft()
+  })
 
 test('a client that ignores its window is cut off alone', options, async () => {
   const site = await siteOn('usual')
@@ -200,6 +251,23 @@ test('large packs are transferred intact with every cipher', {
     assert.equal((await git(copy, ['rev-parse', 'HEAD'])).stdout, head)
   }
 })
+
+/** Answers probes of the server, as a client that does not know them. */
+async function answerProbes(client: RawSsh, count: number): Promise<void> {
+  for (let number = 0; number < count; number++) {
+    assert.ok(await client.next(messages.globalRequest))
+    client.send(message(messages.requestFailure))
+  }
+}
+
+async function startFetch(site: SshSite) {
+  const client = await site.connect()
+  const channel = await client.openSession()
+  client.send(message(messages.channelRequest, channel, 'env', false, 'GIT_PROTOCOL', 'version=2'))
+  client.send(execRequest(channel, "git-upload-pack '/site.git'"))
+  await client.next(messages.channelData)
+  return { client, channel }
+}
 
 async function startPush(site: SshSite) {
   const client = await site.connect()

@@ -128,6 +128,7 @@ export function createPushFromApi(dependencies: Dependencies): PushFromApi {
       protocol: '',
       response,
       isReceiving: () => false,
+      isAlive: () => true,
       sendsAllFirst: false,
       signal,
     }

@@ -60,6 +60,8 @@ function toGitRequest(exchange: HttpExchange, contentType: string): GitRequest {
     protocol: protocolIn(String(request.headers['git-protocol'] ?? '')),
     response: toGitResponse(response, contentType),
     isReceiving: () => !request.complete,
+    // Otherwise the system ends the connection (TCP keep-alive).
+    isAlive: () => true,
     sendsAllFirst: true,
     signal,
   }

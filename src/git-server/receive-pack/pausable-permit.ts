@@ -2,17 +2,26 @@ import type { GitLimiters } from '../requests/git-limiters.ts'
 
 /** A permit of a limiter that others may have while its holder waits. */
 export type PausablePermit = Disposable & {
+  /** Acquires the permit, unless that was done before. Throws `git_busy` when it takes too long. */
+  acquire: () => Promise<void>
   /** Releases the permit during some work, and acquires it again afterwards. Throws `git_busy` when that takes too long. */
   pause: (work: () => Promise<void>, signal: AbortSignal) => Promise<void>
 }
 
-export async function createPausablePermit(
+export function createPausablePermit(
   limiter: GitLimiters['push'],
   keys: string[],
   signal: AbortSignal,
-): Promise<PausablePermit> {
-  let held: Disposable | undefined = await limiter.acquire(keys, signal)
+): PausablePermit {
+  let held: Disposable | undefined
+  let acquired: Promise<void> | undefined
   let isDisposed = false
+
+  async function hold(until: AbortSignal): Promise<void> {
+    held = await limiter.acquire(keys, until)
+    // The request may have ended meanwhile.
+    if (isDisposed) release()
+  }
 
   function release(): void {
     held?.[Symbol.dispose]()
@@ -20,13 +29,15 @@ export async function createPausablePermit(
   }
 
   return {
+    acquire() {
+      acquired ??= hold(signal)
+      return acquired
+    },
+
     async pause(work, untilGone) {
       release()
       await work()
-      const acquired = await limiter.acquire(keys, untilGone)
-      held = acquired
-      // The request may have ended meanwhile.
-      if (isDisposed) release()
+      await hold(untilGone)
     },
 
     [Symbol.dispose]() {

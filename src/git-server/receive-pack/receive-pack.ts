@@ -11,6 +11,7 @@ import { flushPacket, packet } from '../../git/protocol/pkt-line.ts'
 import { type PushRequest, readPushRequest } from '../../git/protocol/push-commands.ts'
 import { type Body, limited } from '../../git/protocol/request-body.ts'
 import type { RefCache } from '../../git/refs/ref-cache.ts'
+import { zeroId } from '../../git/refs/ref-name.ts'
 import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
 import type { GitLimiters } from '../requests/git-limiters.ts'
 import {
@@ -55,6 +56,9 @@ type Dependencies = {
   recentPacks: Pick<RecentPacks, 'add'>
   log: Log
 }
+
+// What a client may send before it has a permit, so that a client that thinks holds up no other.
+const unpermittedMaxBytes = 64 * 1024
 
 // With a shared store, the server moves the refs, and a directory is a cache that need not survive a power failure.
 const sharedStoreConfig = { 'receive.procReceiveRefs': 'refs', 'core.fsync': 'none' }
@@ -122,15 +126,30 @@ export function createReceivePack(dependencies: Dependencies): ReceivePack {
 
   return async (request, body, mayBeEmpty) => {
     await freeSpace.require()
-    using watched = watchRequest(request, stallMs)
-    using permit = await createPausablePermit(limiters.push, keysOf(request), watched.signal)
-    const input = limited(body, { ...watched, maxBytes: settings.pushMaxBytes })
+    // Before its commands a client runs a hook of its own (which over HTTP precedes its request), and after them it packs.
+    let isThinking = !request.sendsAllFirst
+    using watched = watchRequest(request, stallMs, () => isThinking)
+    using permit = createPausablePermit(limiters.push, keysOf(request), watched.signal)
+    async function* read(): Body {
+      let size = 0
+      for await (const chunk of limited(body, { ...watched, maxBytes: settings.pushMaxBytes })) {
+        isThinking = false
+        size += chunk.length
+        if (size > unpermittedMaxBytes) await permit.acquire()
+        yield chunk
+      }
+    }
+    const input = read()
     // The body of a refused push is not read to its end here; the transport discards the rest.
     using _input = { [Symbol.dispose]: () => void input.return().catch(() => {}) }
     const pushRequest = await readPushRequest(input, settings.pushMaxRefs)
     const { updates, refusal } = pushRequest
     if (refusal) return refuse(request, { ...pushRequest, refusal })
     if (mayBeEmpty && updates.length === 0) return respondEmpty(request.response)
+    isThinking = true
+    if (updates.some(({ after }) => after !== zeroId)) await pushRequest.awaitPack()
+    isThinking = false
+    await permit.acquire()
     return await runGit(watched, pushRequest, permit)
   }
 }

@@ -28,6 +28,8 @@ export type GitRequest = {
   response: GitResponse
   /** Whether the client still has bytes to send that git would read. */
   isReceiving: () => boolean
+  /** Whether a client that sends nothing is known to be there. */
+  isAlive: () => boolean
   /** Whether the client reads the response only after sending its whole request; the rest is then read and dropped. */
   sendsAllFirst: boolean
   /** Aborted when the client is gone. */

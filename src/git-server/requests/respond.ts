@@ -34,13 +34,18 @@ const maxWriteBytes = 1024 * 1024
 // Small enough to send without waiting for the client to read.
 const shortMaxBytes = 64 * 1024
 
-/** Watches a request for stalls until disposed. Progress is also reported to an outer watch. */
+/**
+ * Watches a request for stalls until disposed. Progress is also reported to an outer watch. While a client may think, as
+ * it does between the rounds of a fetch and before it has made its pack, it may be silent for as long as it is there.
+ */
 export function watchRequest(
   request: GitRequest | WatchedRequest,
   stallMs: number,
+  mayThink = () => false,
 ): WatchedRequest {
-  const { response, isReceiving } = request
-  const isWaiting = () => isReceiving() || response.output.writableNeedDrain
+  const { response, isReceiving, isAlive } = request
+  const isSilent = () => isReceiving() && !(mayThink() && isAlive())
+  const isWaiting = () => isSilent() || response.output.writableNeedDrain
   const stall = watchStall(stallMs, isWaiting, request.signal)
   return {
     ...request,

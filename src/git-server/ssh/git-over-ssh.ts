@@ -115,7 +115,7 @@ export function createGitOverSsh({ engine, backend, settings, log }: Dependencie
   }
 
   async function run(session: SshSession<Identity>): Promise<number> {
-    const { identity, command: line, output, signal, input } = session
+    const { identity, command: line, output, signal, input, isAlive } = session
     const parsed = line === undefined ? undefined : parse(line)
     if (parsed?.command.kind !== 'git') limit(identity)
     const caller = await callerOf(session)
@@ -132,6 +132,7 @@ export function createGitOverSsh({ engine, backend, settings, log }: Dependencie
       response: toGitResponse(session, () => completed.resolve(0)),
       input: input.read(signal),
       isReceiving: input.isWaiting,
+      isAlive,
       signal,
     }
     if (command.kind === 'print') {

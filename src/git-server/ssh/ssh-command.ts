@@ -15,6 +15,7 @@ export type Call = {
   response: GitResponse
   input: Body
   isReceiving: () => boolean
+  isAlive: () => boolean
   signal: AbortSignal
 }
 

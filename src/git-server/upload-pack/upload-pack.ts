@@ -81,6 +81,8 @@ type Dependencies = {
 
 // Git streams large files, so only trees and the files that `export-subst` expands take memory.
 const archiveMemoryMaxBytes = 512 * 1024 * 1024
+// What these clients send is short, so that they are silent only between rounds.
+const mayThink = () => true
 
 export function createUploadPack(dependencies: Dependencies): UploadPack {
   const { git, via, limiters, freeSpace, settings, stallMs, clock, log, measure, onFetch } =
@@ -171,7 +173,7 @@ export function createUploadPack(dependencies: Dependencies): UploadPack {
     },
 
     async fetchEach(request, body) {
-      using watched = watchRequest(request, stallMs)
+      using watched = watchRequest(request, stallMs, mayThink)
       const input = limited(body, { ...watched, maxBytes: Number.POSITIVE_INFINITY })
       for await (const command of requestsIn(input, settings.fetchRequestMaxBytes)) {
         const outcome = await serveFetch(watched, command)
@@ -185,7 +187,7 @@ export function createUploadPack(dependencies: Dependencies): UploadPack {
       async (request: GitRequest, body: Body): Promise<RequestOutcome> => {
         const { path } = request.repository
         await assertRepository(path)
-        using watched = watchRequest(request, stallMs)
+        using watched = watchRequest(request, stallMs, mayThink)
         const maxBytes = settings.fetchRequestMaxBytes
         const input = await readArchiveRequest(limited(body, { ...watched, maxBytes }), maxBytes)
         using _permit = await limiters.fetch.acquire(keysOf(request), watched.signal)
@@ -200,7 +202,7 @@ export function createUploadPack(dependencies: Dependencies): UploadPack {
     fetchSession: measure(
       'fetch',
       async (request: GitRequest, body: Body): Promise<RequestOutcome> => {
-        using watched = watchRequest(request, stallMs)
+        using watched = watchRequest(request, stallMs, mayThink)
         const maxBytes = settings.fetchRequestMaxBytes
         const input = limited(body, { ...watched, maxBytes })
         const isAdvertised = await advertiser.advertiseFromCache('git-upload-pack', request)

@@ -16,6 +16,8 @@ export type PushRequest = {
   /** Number of bytes before the pack: the commands and the push options. */
   commandBytes: number
   whole: Body
+  /** Waits for the first byte of the pack, where one follows. */
+  awaitPack: () => Promise<void>
 }
 
 // A line has two ids, a ref name and, in the first one, capabilities; `shallow` lines precede them.
@@ -43,6 +45,7 @@ export async function readPushRequest(
     isShallow,
     commandBytes: reader.bytesRead(),
     whole: reader.whole(),
+    awaitPack: reader.awaitMore,
   })
   try {
     const updates = toUpdates(lines, maxUpdates)
@@ -83,6 +86,16 @@ function createPacketReader(body: Body) {
       }
     },
     bytesRead: () => sizeOf(chunks) - rest.length,
+
+    /** Waits for bytes after the packets that were read, or the end. */
+    async awaitMore(): Promise<void> {
+      if (rest.length > 0) return
+      const { value } = await body.next()
+      if (!value) return
+      chunks.push(value)
+      rest = value
+    },
+
     whole: () => prepend(chunks, body),
   }
 }
