@@ -124,6 +124,8 @@ type RepositoryTable = {
   leakGuard: Generated<LeakGuardState>
   /** The most that tokens of its runs may do in it. */
   runTokens: Generated<RunTokenAccess>
+  /** Whether a user has set the default branch, and not only pushes: 0 or 1. */
+  headChosen: Generated<number>
   /** When it was deleted, if it can be restored or is being purged. */
   deletedAt: Generated<number | null>
 }

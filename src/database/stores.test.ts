@@ -250,6 +250,7 @@ onEachDatabase((fresh) => {
       pushedAt: null,
       leakGuard: 'on',
       runTokens: 'read',
+      headChosen: 1,
       deletedAt: null,
       role: undefined,
     })

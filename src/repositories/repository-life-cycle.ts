@@ -90,6 +90,7 @@ export function createLifeCycle(dependencies: Dependencies): LifeCycle {
         state: 'ready',
         leakGuard: 'on',
         runTokens: 'read',
+        headChosen: defaultBranch === undefined ? 0 : 1,
         ...(await store.create(id, defaultBranch)),
       } as const
       try {

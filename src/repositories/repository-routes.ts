@@ -68,7 +68,7 @@ export function repositoryRoutes(dependencies: Dependencies) {
       description:
         'The token and all others of the same username own the repository. If the first push does not contain the ' +
         'default branch, the pushed branch becomes the default; of several, `main`, `master`, `trunk` or the first by ' +
-        'name.',
+        'name. Without `defaultBranch`, a later push of `main`, `master` or `trunk` takes the place of any other name.',
       permission: 'repo:write',
       body: Type.Object(
         { name: RepositoryName, defaultBranch: Type.Optional(DefaultBranch) },

@@ -238,6 +238,20 @@ export async function updatePushedAt(tx: Db, id: string, pushedAt: number): Prom
   await tx.updateTable('repositories').set({ pushedAt }).where('id', '=', id).execute()
 }
 
+/** Whether a user has set the default branch of a repository, and not only pushes. */
+export async function isHeadChosen(db: Db, id: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('repositories')
+    .select('headChosen')
+    .where('id', '=', id)
+    .executeTakeFirst()
+  return row?.headChosen === 1
+}
+
+export async function markHeadChosen(db: Db, id: string): Promise<void> {
+  await db.updateTable('repositories').set({ headChosen: 1 }).where('id', '=', id).execute()
+}
+
 /** Marks an imported repository ready; false when it was deleted. */
 export async function markReady(db: Db, id: string): Promise<boolean> {
   const row = await db

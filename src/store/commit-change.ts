@@ -1,7 +1,14 @@
 import type { Database } from '../database/database.ts'
 import type { Db } from '../database/schema.ts'
 import { zeroId } from '../git/refs/ref-name.ts'
-import { branchPrefix, chooseDefaultBranch, type RefUpdate } from '../git/refs/refs.ts'
+import {
+  betterThan,
+  branchesOf,
+  branchPrefix,
+  chooseDefaultBranch,
+  heirAmong,
+  type RefUpdate,
+} from '../git/refs/refs.ts'
 import { type Decision, decideUpdates, type RefFacts } from './decide-updates.ts'
 import { addPacks, type StoredPack } from './pack-store.ts'
 import type { RefChanges } from './packed-refs-file.ts'
@@ -124,7 +131,10 @@ async function write(
   await writeRefs(tx, rows)
   const heads = { present: repository.head, first: firstHead ?? repository.head }
   const isHeadThere = isThereAfter(branchPrefix + repository.head, moved, values)
-  const head = isHeadThere ? repository.head : await headAfter(tx, repositoryId, heads, moved)
+  const better = repository.headChosen ? undefined : betterThan(repository.head, branchesOf(moved))
+  const head = isHeadThere
+    ? (better ?? repository.head)
+    : await headAfter(tx, repositoryId, heads, moved)
   const version = await raiseVersion(tx, repositoryId, {
     ...repository,
     head,
@@ -169,6 +179,8 @@ async function headAfter(
   moved: RefUpdate[],
 ): Promise<string> {
   if (!moved.some(({ ref }) => ref.startsWith(branchPrefix))) return present
+  const heir = heirAmong(branchesOf(moved))
+  if (heir !== undefined) return heir
   const refs = await readRefsUnder(tx, repositoryId, branchPrefix)
   return chooseDefaultBranch([...refs.keys()].map((ref) => ref.slice(branchPrefix.length))) ?? first
 }

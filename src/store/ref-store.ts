@@ -6,7 +6,13 @@ import type { RefUpdate } from '../git/refs/refs.ts'
 import { directoriesOf } from './decide-updates.ts'
 
 /** What orders the changes of a repository: a change of refs or packs locks its row. */
-export type LockedRepository = { name: string; version: number; pruneEpoch: number; head: string }
+export type LockedRepository = {
+  name: string
+  version: number
+  pruneEpoch: number
+  head: string
+  headChosen: number
+}
 
 /** The default branch of a repository that was created without one. */
 export const firstHead = 'main'
@@ -18,7 +24,7 @@ const rowsPerStatement = 5000
 const lockById = prepared((tx, by: { id: string; state: RepositoryState }) =>
   tx
     .selectFrom('repositories')
-    .select(['name', 'version', 'pruneEpoch', 'head'])
+    .select(['name', 'version', 'pruneEpoch', 'head', 'headChosen'])
     .where('id', '=', by.id)
     .where('state', '=', by.state)
     .forUpdate(),

@@ -97,6 +97,61 @@ test('the default branch cannot be deleted, so that a clone always has one', asy
   )
 })
 
+test('a push that deletes the default branch and has its successor moves HEAD to it', async () => {
+  const push = async (name: string, ...specs: string[]) => {
+    await project.git('push', '--quiet', admin.remote(name), ...specs)
+    return (await admin.get(`/repos/${name}`)).body.defaultBranch
+  }
+  const renamings: [start: string, specs: string[], expected: string | undefined][] = [
+    ['master', ['main:main'], 'main'],
+    ['develop', ['main:trunk', 'main:a', 'main:b'], 'trunk'],
+    ['main', ['main:next'], 'next'],
+    ['main', ['main:one', 'main:two'], undefined],
+    ['main', ['v1'], undefined],
+  ]
+  for (const [number, [start, specs, expected]] of renamings.entries()) {
+    const name = `renamed-${number}`
+    await admin.post('/repos', { name })
+    assert.equal(await push(name, `main:refs/heads/${start}`, 'main:refs/heads/more'), start)
+    const renamed = push(
+      name,
+      ...specs.map((spec) => spec.replace(':', ':refs/heads/')),
+      `:${start}`,
+    )
+    if (expected !== undefined) assert.equal(await renamed, expected)
+    else await assert.rejects(renamed, /is the default branch, which cannot be deleted unless/)
+  }
+  await using mirror = await temporaryFolder()
+  await git(mirror.path, ['clone', '--quiet', '--mirror', admin.remote('renamed-0'), '.'])
+  await git(mirror.path, ['branch', '--move', 'main', 'trunk'])
+  await git(mirror.path, ['push', '--quiet', '--mirror', admin.remote('renamed-0')])
+  const { body: site } = await admin.get('/repos/renamed-0')
+  assert.equal(site.defaultBranch, 'trunk')
+  const { body: pushes } = await admin.get('/repos/renamed-0/pushes')
+  await admin.post(`/repos/renamed-0/pushes/${pushes[0].id}/undo`)
+  assert.equal((await admin.get('/repos/renamed-0')).body.defaultBranch, 'main')
+})
+
+test('until the default branch is set, main, master or trunk takes its place', async () => {
+  const push = async (name: string, branch: string) => {
+    await project.git('push', '--quiet', admin.remote(name), `main:refs/heads/${branch}`)
+    return (await admin.get(`/repos/${name}`)).body.defaultBranch
+  }
+  await admin.post('/repos', { name: 'annex' })
+  const seen = [await push('annex', 'synced/main'), await push('annex', 'other')]
+  seen.push(await push('annex', 'trunk'), await push('annex', 'main'))
+  assert.deepEqual(seen, ['synced/main', 'synced/main', 'trunk', 'trunk'])
+  await admin.post('/repos', { name: 'chosen' })
+  assert.equal(await push('chosen', 'next'), 'next')
+  await admin.patch('/repos/chosen', { defaultBranch: 'next' })
+  assert.equal(await push('chosen', 'main'), 'next')
+  await admin.post('/repos', { name: 'created', defaultBranch: 'develop' })
+  assert.deepEqual(
+    [await push('created', 'develop'), await push('created', 'main')],
+    ['develop', 'develop'],
+  )
+})
+
 test('a push of another object format is rejected with a message', async () => {
   await using folder = await temporaryFolder()
   await git(folder.path, ['init', '--quiet', '--object-format=sha256'])

@@ -27,6 +27,7 @@ import { runAnnotations } from './0026-run-annotations.ts'
 import { runFilesTables } from './0027-run-files.ts'
 import { jobTokens } from './0028-job-tokens.ts'
 import { runShellsTables } from './0029-run-shells.ts'
+import { headChosen } from './0030-head-chosen.ts'
 import type { Migration } from './migration.ts'
 
 /** All migrations. The version of a database is the number of migrations that were applied. */
@@ -60,4 +61,5 @@ export const migrations: Migration[] = [
   runFilesTables,
   jobTokens,
   runShellsTables,
+  headChosen,
 ]

@@ -4,8 +4,10 @@ import { Problem } from '../../base/problem.ts'
 import type { Git } from '../../git/process/git-process.ts'
 import { isRefName, refNameFault, zeroId } from '../../git/refs/ref-name.ts'
 import {
+  branchesOf,
   branchPrefix,
   hasBranch,
+  heirAmong,
   type RefUpdate,
   readDefaultBranch,
   resolveSymbolicRefs,
@@ -71,14 +73,14 @@ export async function authorizeUpdates(
   return targets
 }
 
-/** Throws `default_branch_deletion` when one of the updates deletes the default branch. */
+/** Throws `default_branch_deletion` when one of the updates deletes the default branch, and none puts another in its place. */
 export async function refuseDefaultDeletion(
   repository: Repository,
   updates: RefUpdate[],
   targets: RefTargets,
 ): Promise<void> {
   const deleted = updates.filter(({ after }) => after === zeroId)
-  if (deleted.length === 0) return
+  if (deleted.length === 0 || heirAmong(branchesOf(updates)) !== undefined) return
   const { path } = repository
   const branch = await readDefaultBranch(path)
   const isDefault = ({ ref }: RefUpdate) => (targets.get(ref) ?? ref) === branchPrefix + branch
@@ -89,7 +91,7 @@ export async function refuseDefaultDeletion(
 export function defaultBranchDeletion({ name }: Repository, branch: string): Problem {
   return new Problem(
     'default_branch_deletion',
-    `"${branch}" is the default branch, which cannot be deleted. Change the default branch first: ` +
+    `"${branch}" is the default branch, which cannot be deleted unless the same push has main, master, trunk or only one other branch in its place. Otherwise push the other branch, and make it the default one: ` +
       `PATCH /repos/${name} with {"defaultBranch": "another branch"}, as the owner or an admin.`,
   )
 }

@@ -13,6 +13,7 @@ import {
   readDefaultBranch,
 } from '../../git/refs/refs.ts'
 import type { Repository } from '../../repositories/repositories.ts'
+import { markHeadChosen } from '../../repositories/repository-store.ts'
 import { intendedOf } from './applied-updates.ts'
 import { listUnfinished } from './push-store.ts'
 
@@ -54,7 +55,7 @@ export function createDefaultBranches(dependencies: Dependencies): DefaultBranch
     async changeDefaultBranch(actor, repository, branch) {
       await exclusively(repository.id, async () => {
         const former = await readDefaultBranch(repository.path)
-        if (former === branch) return
+        if (former === branch) return await markHeadChosen(db, repository.id)
         await requireBranch(repository, branch)
         const now = clock.now()
         await recordAndFinalize({

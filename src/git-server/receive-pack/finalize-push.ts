@@ -9,9 +9,12 @@ import { type Git, GitError } from '../../git/process/git-process.ts'
 import { findForced } from '../../git/refs/forced-updates.ts'
 import { setDefaultBranch } from '../../git/refs/move-refs.ts'
 import {
+  betterThan,
+  branchesOf,
   branchPrefix,
   chooseDefaultBranch,
   hasBranch,
+  heirAmong,
   listBranches,
   type RefUpdate,
   readDefaultBranch,
@@ -19,7 +22,11 @@ import {
 import { isThere } from '../../repositories/deleted-directories.ts'
 import type { Directories } from '../../repositories/directories.ts'
 import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
-import { updatePushedAt } from '../../repositories/repository-store.ts'
+import {
+  isHeadChosen,
+  markHeadChosen,
+  updatePushedAt,
+} from '../../repositories/repository-store.ts'
 import { findRepositorySummary } from '../../repositories/repository-summary-store.ts'
 import { findApplied, intendedOf } from './applied-updates.ts'
 import { moveHeldRefs } from './move-held-refs.ts'
@@ -81,10 +88,17 @@ export function createFinalizePush(dependencies: Dependencies) {
   ): Promise<DefaultBranchChange | undefined> {
     const former = await readDefaultBranch(directory)
     const isBranch = ({ ref }: RefUpdate) => ref.startsWith(branchPrefix)
-    if (!moved.some(isBranch) || (await hasBranch(directory, former))) return undefined
+    if (!moved.some(isBranch)) return undefined
+    const pushed = branchesOf(moved)
+    if (await hasBranch(directory, former)) {
+      const branch = betterThan(former, pushed)
+      if (branch === undefined || (await isHeadChosen(db, repositoryId))) return undefined
+      return { former, branch }
+    }
     const branches = await listBranches(directory)
     const [undone] = undoes === null ? [] : await findPushes(db, repositoryId, [undoes])
-    const wanted = chooseDefaultBranch(branches) ?? undone?.formerDefaultBranch ?? former
+    const wanted =
+      heirAmong(pushed) ?? chooseDefaultBranch(branches) ?? undone?.formerDefaultBranch ?? former
     return wanted === former ? undefined : { former, branch: wanted }
   }
 
@@ -111,6 +125,7 @@ export function createFinalizePush(dependencies: Dependencies) {
     }
     await db.transaction().execute(async (tx) => {
       if (!(await deleteUnfinished(tx, push.id))) return
+      await markHeadChosen(tx, push.repositoryId)
       await publish(tx, clock.now(), [toDefaultBranchEvent(aboutOf(push), { former, branch })])
     })
   }

@@ -2,6 +2,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { Db } from '../../database/schema.ts'
 import type { Publish } from '../../events/events.ts'
 import { branchPrefix } from '../../git/refs/refs.ts'
+import { markHeadChosen } from '../../repositories/repository-store.ts'
 import { hasRef, lockRepository, raiseVersion, readRefsUnder } from '../../store/ref-store.ts'
 import type { SharedChanges, Store } from '../../store/store.ts'
 import { branchNotFound, type DefaultBranches } from './default-branches.ts'
@@ -35,8 +36,10 @@ export function createSharedDefaultBranches(dependencies: Dependencies): Default
     async changeDefaultBranch(actor, { id }, branch) {
       await db.transaction().execute(async (tx) => {
         const repository = await lockRepository(tx, id)
-        if (!repository || repository.head === branch) return
-        await requireBranch(tx, id, branch)
+        if (!repository) return
+        if (repository.head !== branch) await requireBranch(tx, id, branch)
+        await markHeadChosen(tx, id)
+        if (repository.head === branch) return
         await raiseVersion(tx, id, { ...repository, head: branch })
         const change = { former: repository.head, branch }
         await publish(tx, clock.now(), [toDefaultBranchEvent({ actor, repositoryId: id }, change)])

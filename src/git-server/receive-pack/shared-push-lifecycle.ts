@@ -11,7 +11,13 @@ import type { PushResult } from '../../git/protocol/hook-channel.ts'
 import { isConnected } from '../../git/refs/connectivity.ts'
 import { findForced } from '../../git/refs/forced-updates.ts'
 import { zeroId } from '../../git/refs/ref-name.ts'
-import { branchPrefix, type PushedUpdate, type RefUpdate } from '../../git/refs/refs.ts'
+import {
+  branchesOf,
+  branchPrefix,
+  heirAmong,
+  type PushedUpdate,
+  type RefUpdate,
+} from '../../git/refs/refs.ts'
 import type { LeakGuard } from '../../leak-guard/leak-guard.ts'
 import type { Protections } from '../../repositories/protections.ts'
 import type { Repositories, Repository } from '../../repositories/repositories.ts'
@@ -214,7 +220,8 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
 
 function refuseDefaultDeletion(repository: Repository, head: string, moved: RefUpdate[]): void {
   const isDeleted = moved.some(({ ref, after }) => ref === branchPrefix + head && after === zeroId)
-  if (isDeleted) throw defaultBranchDeletion(repository, head)
+  if (isDeleted && heirAmong(branchesOf(moved)) === undefined)
+    throw defaultBranchDeletion(repository, head)
 }
 
 function toResult({ update, refusal }: Decision) {

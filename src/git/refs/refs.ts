@@ -105,7 +105,28 @@ export async function readDefaultBranch(directory: string): Promise<string> {
 
 /** Chooses a default branch among the existing branches; undefined when there are none. */
 export function chooseDefaultBranch(branches: string[]): string | undefined {
-  return usualBranches.find((name) => branches.includes(name)) ?? branches.toSorted()[0]
+  return usualAmong(branches) ?? branches.toSorted()[0]
+}
+
+/** The branch that becomes the default one when a push deletes that and has these; undefined when none stands out. */
+export function heirAmong(pushed: string[]): string | undefined {
+  return usualAmong(pushed) ?? (pushed.length === 1 ? pushed[0] : undefined)
+}
+
+/** The branch of some that takes the place of a default branch that no user has chosen. */
+export function betterThan(branch: string, pushed: string[]): string | undefined {
+  return usualBranches.includes(branch) ? undefined : usualAmong(pushed)
+}
+
+function usualAmong(branches: string[]): string | undefined {
+  return usualBranches.find((name) => branches.includes(name))
+}
+
+/** The branches that updates create or move. */
+export function branchesOf(updates: readonly RefUpdate[]): string[] {
+  return updates
+    .filter(({ ref, after }) => ref.startsWith(branchPrefix) && after !== zeroId)
+    .map(({ ref }) => ref.slice(branchPrefix.length))
 }
 
 export async function listBranches(directory: string): Promise<string[]> {
