@@ -42,16 +42,19 @@ export function splitCommit(content: Buffer): {
   }
 }
 
-/** Parses `Ada <ada@example.com> 1700000000 +0100`, given as bytes (latin1). */
+/**
+ * Parses `Ada <ada@example.com> 1700000000 +0100`, given as bytes (latin1). Of several addresses, the first counts, and the
+ * time follows the last.
+ */
 export function parsePerson(line: string, decode: (bytes: Buffer) => string): CommitPerson {
   const open = line.indexOf('<')
-  const close = line.lastIndexOf('>')
-  const isWhole = open !== -1 && close > open
+  const close = open === -1 ? -1 : line.indexOf('>', open)
+  const isWhole = close !== -1
   const text = (from: number, to: number) => decode(Buffer.from(line.slice(from, to), 'latin1'))
-  const [, seconds = '0', timeZone = '+0000'] =
-    /^ (-?\d{1,12}) ([+-]\d{4,})/.exec(line.slice(close + 1)) ?? []
+  const when = /(?:^|[ >])(-?\d{1,12}) ([+-]\d{4,})/.exec(line.slice(line.lastIndexOf('>') + 1))
+  const [, seconds = '0', timeZone = '+0000'] = when ?? []
   return {
-    name: isWhole ? text(0, open).trimEnd() : text(0, line.length),
+    name: isWhole ? text(0, open).trimEnd() : text(0, when?.index ?? line.length),
     email: isWhole ? text(open + 1, close) : '',
     at: Number(seconds) * 1000,
     timeZone,

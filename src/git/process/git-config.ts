@@ -56,11 +56,19 @@ export const maintenanceConfig = {
   'pack.writeBitmapLookupTable': 'true',
 }
 
-// Common in histories written by old tools, and harmless to git.
+// In histories written by old tools, which other hosts serve, and harmless to git: git-fsck(1), "FSCK MESSAGES".
 export const harmlessFaults = [
+  'badDate',
+  'badDateOverflow',
+  'badEmail',
+  'badName',
   'badTimezone',
+  'missingEmail',
+  'missingNameBeforeEmail',
   'missingSpaceBeforeDate',
   'missingSpaceBeforeEmail',
+  'multipleAuthors',
+  'nulInCommit',
   'zeroPaddedDate',
   'zeroPaddedFilemode',
 ]
