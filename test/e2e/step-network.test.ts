@@ -182,7 +182,7 @@ test('a job leaves no process, descriptor or file of its network behind', {
   await rounds(2)
   const before = await descriptors()
   await rounds(5)
-  assert.ok((await descriptors()) <= before + 1)
+  await until(async () => (await descriptors()) <= before + 1)
 })
 
 test(
