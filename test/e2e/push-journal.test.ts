@@ -13,6 +13,7 @@ import { type InProcess, startInProcess } from '../support/in-process.ts'
 import { without } from '../support/programs.ts'
 import { openPushRecords } from '../support/push-records.ts'
 import { finishedPushes, type ListedPush } from '../support/pushes.ts'
+import { deletionBody, pushBody, usualPushBody } from '../support/raw-git.ts'
 import type { Client } from '../support/service.ts'
 import { startSshSite } from '../support/ssh-site.ts'
 
@@ -332,3 +333,37 @@ test(
     })
   },
 )
+
+test('of pushes that create and delete one ref at once, those are recorded that git has accepted', async () => {
+  await owner.post('/repos', { name: 'contended' })
+  await project.git('push', '--quiet', owner.remote('contended'), 'HEAD:main')
+  const tip = await project.git('rev-parse', 'HEAD')
+  const usual = 'report-status side-band-64k'
+  const receiveType = 'application/x-git-receive-pack-request'
+  const bodies = [
+    await pushBody(project.path, 'x'),
+    await usualPushBody(project.path, 'x'),
+    deletionBody('x', tip),
+    deletionBody('x', tip, usual),
+  ]
+  const push = async (body: Buffer) => {
+    const response = await fetch(`${service.url}/repos/contended.git/git-receive-pack`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${owner.token}`, 'content-type': receiveType },
+      body: new Uint8Array(body),
+    })
+    const text = await response.text()
+    assert.equal(response.status, 200, text)
+    return /ok refs\/heads\/x/.test(text)
+  }
+  const outcomes = await Promise.all(
+    Array.from({ length: 16 }, async () => {
+      const accepted: boolean[] = []
+      for (const body of bodies) accepted.push(await push(body))
+      return accepted
+    }),
+  )
+  const accepted = outcomes.flat().filter((isAccepted) => isAccepted)
+  const { body: pushes } = await owner.get('/repos/contended/pushes?limit=1000')
+  assert.equal(pushes.length, 1 + accepted.length)
+})

@@ -47,6 +47,16 @@ async function pushBodyWith(
   return Buffer.concat([...commands, flushPacket, ...optionLines, stdout])
 }
 
+/** The body of a push that deletes a branch. */
+export function deletionBody(
+  branch: string,
+  before: string,
+  capabilities = 'report-status',
+): Buffer {
+  const command = `${before} ${zeroId} refs/heads/${branch}\0 ${capabilities}`
+  return Buffer.concat([packet(command), flushPacket])
+}
+
 /** The body of a clone of a commit, in version 0 of the protocol. */
 export function cloneBody(commit: string): Buffer {
   return Buffer.concat([

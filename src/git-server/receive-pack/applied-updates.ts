@@ -12,6 +12,8 @@ export type IntendedUpdate = RefUpdate & {
   isStale?: true
   /** A deletion of a ref that did not exist when the push was authorized. */
   isAbsent?: true
+  /** Whether git checks the old value of such a deletion, since it has that object. */
+  isChecked?: true
 }
 
 /** The intent of a push that requests some updates, given the present values of their refs. */
@@ -32,7 +34,8 @@ export async function toIntended(
     const { ref, before, after } = update
     const value = values.get(ref) ?? zeroId
     // Git only warns about it and updates the other refs.
-    if (after === zeroId && value === zeroId) return { ...update, isAbsent: true }
+    if (after === zeroId && value === zeroId)
+      return { ...update, isAbsent: true, ...(found.has(before) && { isChecked: true }) }
     if (!isStale(update)) return update
     // Git ignores the old value of a deletion when it does not have that object.
     if (after === zeroId && !found.has(before)) return { ref, before: value, after }
@@ -41,12 +44,22 @@ export async function toIntended(
 }
 
 /**
- * The intended updates that were applied, for a push whose git has ended: the ref has the new value, or another push
- * has since replaced that value. When two pushes requested the same update, git applied one of them; it is attributed
- * to the one finalized first, unless the ref may have returned to its old value in between.
+ * The intended updates that were applied, for a push whose git has ended. Where git has said which it refused, all others
+ * were. Otherwise, as after a crash, values decide: the ref has the new value, or another push has since replaced it. When
+ * two pushes requested the same update, git applied one of them; it is attributed to the one finalized first, unless the
+ * ref may have returned to its old value in between.
  */
-export async function findApplied(db: Db, directory: string, push: PushRow): Promise<RefUpdate[]> {
-  const intended = intendedOf(push)
+export async function findApplied(
+  db: Db,
+  directory: string,
+  push: PushRow,
+  refused?: readonly string[],
+): Promise<RefUpdate[]> {
+  const intended = intendedOf(push).filter(({ ref }) => !refused?.includes(ref))
+  // Git accepts a deletion of what is not there, unless it checks the old value.
+  const isCertain = ({ isAbsent, isChecked }: IntendedUpdate) =>
+    refused !== undefined && (!isAbsent || isChecked)
+  if (intended.every(isCertain)) return intended.map(toUpdate)
   const values = await readRefs(
     directory,
     intended.map(({ ref }) => ref),
@@ -66,6 +79,7 @@ export async function findApplied(db: Db, directory: string, push: PushRow): Pro
       return made ? [{ ...update, before: made.after }] : []
     })
     .filter((update) => {
+      if (isCertain(update)) return true
       const touching = byTarget.get(targets.get(update.ref)) ?? []
       const isReached = ({ ref, after }: RefUpdate) =>
         values.get(ref) === after || touching.some(({ before }) => before === after)
@@ -75,7 +89,11 @@ export async function findApplied(db: Db, directory: string, push: PushRow): Pro
       if (update.isStale && update.after !== zeroId) return false
       return !touching.some((other) => other.isRecorded && isSame(other, update))
     })
-    .map(({ ref, before, after }) => ({ ref, before, after }))
+    .map(toUpdate)
+}
+
+function toUpdate({ ref, before, after }: RefUpdate): RefUpdate {
+  return { ref, before, after }
 }
 
 /** The updates in a push's recorded intent. */

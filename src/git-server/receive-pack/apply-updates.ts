@@ -29,6 +29,7 @@ export function createApplyUpdates(dependencies: Dependencies): PushLifecycle['a
     const moves = updates.map(({ ref, before, after }) => ({ ref, from: before, to: after }))
     try {
       await moveRefs(git, { directory: path, watch: hold.watch }, moves)
+      push.refused = []
       return undefined
     } catch (error) {
       // EEXIST: a ref is locked by another process, which may have moved it by now.

@@ -30,6 +30,7 @@ import {
 import { findRepositorySummary } from '../../repositories/repository-summary-store.ts'
 import { findApplied, intendedOf } from './applied-updates.ts'
 import { moveHeldRefs } from './move-held-refs.ts'
+import type { Push } from './push.ts'
 import { toDefaultBranchEvent, toLeakEvent, toPushEvents } from './push-events.ts'
 import {
   type DefaultBranchChange,
@@ -136,12 +137,15 @@ export function createFinalizePush(dependencies: Dependencies) {
     return (await findRepositorySummary(db, repositoryId)) === undefined
   }
 
-  return async (push: PushRow, isFastForward = false): Promise<void> => {
+  return async (
+    push: PushRow,
+    { isFastForward, refused }: Pick<Push, 'isFastForward' | 'refused'> = {},
+  ): Promise<void> => {
     const { id, repositoryId } = push
     const directory = directories.pathOf(repositoryId)
     const recorded = recordedDefaultBranch(push)
     if (recorded && intendedOf(push).length === 0) return finalizeDefaultBranch(push, recorded)
-    const applied = await findApplied(db, directory, push)
+    const applied = await findApplied(db, directory, push, refused)
     // Its refs are elsewhere: the push is finalized when the repository is restored.
     if (await isDeleted(directory, repositoryId)) return
     if (applied.length === 0) {

@@ -69,8 +69,8 @@ export function createLocalPushLifecycle(dependencies: Dependencies): PushLifecy
   const inProgress = new Set<string>()
   // Those in progress, and those being finalized.
   const open = new Set<string>()
-  // Open pushes that are known to be fast-forwards.
-  const fastForwards = new Set<string>()
+  // The pushes whose records are not finished, except those of an earlier process.
+  const known = new Map<string, Push>()
 
   async function authorize(push: Push, updates: RefUpdate[]): Promise<PushResult | undefined> {
     const authorized = await authorizeGuarded(dependencies, push, updates)
@@ -98,7 +98,7 @@ export function createLocalPushLifecycle(dependencies: Dependencies): PushLifecy
     push.id = newId(judgedAt)
     inProgress.add(push.id)
     open.add(push.id)
-    if (push.isFastForward) fastForwards.add(push.id)
+    known.set(push.id, push)
     await insertPush(db, {
       id: push.id,
       repositoryId: repository.id,
@@ -132,7 +132,6 @@ export function createLocalPushLifecycle(dependencies: Dependencies): PushLifecy
       },
     )
     open.delete(push.id)
-    fastForwards.delete(push.id)
     return isFinished
   }
 
@@ -149,7 +148,9 @@ export function createLocalPushLifecycle(dependencies: Dependencies): PushLifecy
 
   async function finalizeEnded(repositoryId: string): Promise<void> {
     for (const push of await listUnfinished(db, repositoryId)) {
-      if (!inProgress.has(push.id)) await finalizePush(push, fastForwards.has(push.id))
+      if (inProgress.has(push.id)) continue
+      await finalizePush(push, known.get(push.id))
+      known.delete(push.id)
     }
   }
 
@@ -168,7 +169,7 @@ export function createLocalPushLifecycle(dependencies: Dependencies): PushLifecy
     } finally {
       inProgress.delete(id)
       open.delete(id)
-      fastForwards.delete(id)
+      known.delete(id)
     }
   }
 

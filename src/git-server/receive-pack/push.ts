@@ -19,6 +19,8 @@ export type Push = {
   id?: string
   /** Whether its updates are all or none. */
   isAtomic?: boolean | undefined
+  /** The refs that did not move although it was authorized; undefined while that is not known, as after a crash. */
+  refused?: string[] | undefined
   /** The object directory with its pack, until its hook succeeds; undefined when it has none. */
   quarantine?: string | undefined
   /** The objects of its pack, if they are in memory. */

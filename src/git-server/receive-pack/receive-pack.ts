@@ -109,11 +109,12 @@ export function createReceivePack(dependencies: Dependencies): ReceivePack {
     )
     let finalized: Promise<boolean> | undefined
     const finalize = () => {
+      push.refused ??= reportHold.splitter.whole()?.refusals.keys().toArray()
       finalized ??= hookAnswered.then(() => pushes.finalize(push))
       return finalized
     }
+    const reportHold = holdReport(child, pushRequest, finalize)
     try {
-      const reportHold = holdReport(child, pushRequest, finalize)
       const { onComplete } = response
       return await respond(watched, { child, input: ahead.whole, onComplete, reportHold }, log)
     } finally {

@@ -158,6 +158,7 @@ export function createSmallPushes(dependencies: Dependencies) {
       if (!isMoved) {
         await moveRefs(git, { directory, watch: hold.watch }, [{ ref, from: before, to: after }])
       }
+      push.refused = []
     } catch (error) {
       if (!isAuthorized) {
         if (!(error instanceof Problem)) log.error({ err: error }, 'push authorization failed')
@@ -165,8 +166,8 @@ export function createSmallPushes(dependencies: Dependencies) {
         refusal = 'pre-receive hook declined'
       } else {
         if (error instanceof GitError) lines.push(reasonIn(error, directory))
-        if (!(error instanceof GitError && error.isRefusal))
-          log.error({ err: error, pushId: push.id }, 'push not completed')
+        if (error instanceof GitError && error.isRefusal) push.refused = [ref]
+        else log.error({ err: error, pushId: push.id }, 'push not completed')
         refusal = push.isAtomic ? 'atomic transaction failed' : 'failed to update ref'
       }
     }

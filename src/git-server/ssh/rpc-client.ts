@@ -77,7 +77,7 @@ export function createSshRpcClient(backend: SshRpcServer): SshRpcClient {
       if (id !== undefined) push.id = id
       return result
     },
-    finalize: async ({ id }) => id === undefined || backend.finalize(id),
+    finalize: async ({ id, refused }) => id === undefined || backend.finalize(id, refused),
   }
 
   // Metrics may be lost when the main process ends.

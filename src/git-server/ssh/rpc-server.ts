@@ -44,7 +44,7 @@ export type SshRpcServer = {
   ) => Promise<PushRunOptions | undefined>
   /** Ends a wait, because the push has ended. */
   endWait: (wait: number) => Promise<void>
-  finalize: (pushId: string) => Promise<boolean>
+  finalize: (pushId: string, refused: string[] | undefined) => Promise<boolean>
   observe: (operation: Operation) => Promise<void>
   observeFetch: (source: FetchSource) => Promise<void>
 }
@@ -174,10 +174,10 @@ export function createSshRpcServer(
     observe: async (operation) => onOperation(operation),
     observeFetch: async (source) => onFetch(source),
 
-    async finalize(pushId) {
+    async finalize(pushId, refused) {
       const push = openPushes.get(pushId)
       openPushes.delete(pushId)
-      return push ? pushes.finalize(push) : true
+      return push ? pushes.finalize(Object.assign(push, { refused })) : true
     },
   }
 
@@ -200,7 +200,7 @@ export function createSshRpcServer(
       await calls.settled()
       await Promise.all([
         ...[...holds.keys()].map((id) => functions.releaseHold(id, null)),
-        ...[...openPushes.keys()].map(functions.finalize),
+        ...[...openPushes.keys()].map((id) => functions.finalize(id, undefined)),
       ])
     },
   }

@@ -36,7 +36,7 @@ export type PipeEnd = Ended & { isExplained: boolean; isIncomplete?: boolean }
 /** Delays the report of a push until its effects are complete. */
 export type ReportHold = {
   splitter: ReportSplitter
-  /** Called when the report begins, or at the end of the output; resolves with the bytes to send before the report. */
+  /** Called when the report is there, or at the end of the output; resolves with the bytes to send before the report. */
   release: () => Promise<Buffer>
 }
 
@@ -89,7 +89,7 @@ async function receive(
       else {
         await write(reportHold.splitter.pass(chunk))
         // Awaited below: git ends meanwhile.
-        if (reportHold.splitter.hasBegun()) released ??= reportHold.release()
+        if (!released && reportHold.splitter.whole()) released = reportHold.release()
       }
     }
     if (reportHold) {
@@ -108,6 +108,6 @@ async function receive(
     return { isExplained: reason !== undefined, isIncomplete, ...(exceeded && { exceeded }) }
   } finally {
     // An authorized push continues without its client; it must not block on a full pipe.
-    child.stdout.resume()
+    child.stdout.on('data', (chunk) => reportHold?.splitter.pass(chunk)).resume()
   }
 }

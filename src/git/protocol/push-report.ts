@@ -1,10 +1,13 @@
 import { firstPacket } from './pkt-line.ts'
+import { type PushReport, parsePushReport } from './report-status.ts'
 
 /** Separates git's output into progress, which is forwarded at once, and the report. */
 export type ReportSplitter = {
   /** Takes a chunk of output; returns the part before the report. */
   pass: (chunk: Buffer) => Buffer
   hasBegun: () => boolean
+  /** Returns the report if it is there to its end. */
+  whole: () => PushReport | undefined
   /** Returns the report and everything after it. */
   rest: () => Buffer
 }
@@ -39,6 +42,11 @@ export function splitReport(hasSideBands: boolean): ReportSplitter {
   return {
     pass,
     hasBegun: () => hasBegun,
+    whole() {
+      if (!hasBegun) return undefined
+      const report = parsePushReport(Buffer.concat(rest), hasSideBands)
+      return report.isComplete ? report : undefined
+    },
     rest: () => Buffer.concat([unread, ...rest]),
   }
 }

@@ -10,17 +10,21 @@ export type PushReport = {
   text: string
   /** The message that ended the push; undefined when it came to its report. */
   fatal: string | undefined
+  /** Whether it is there to its end. */
   isComplete: boolean
 }
 
-/** Parses the output of a push with `report-status` and `side-band-64k`: "Report Status" in https://git-scm.com/docs/pack-protocol */
-export function parsePushReport(output: Buffer): PushReport {
-  const bands: Record<number, Buffer[]> = { 1: [], 2: [], 3: [] }
-  for (const payload of payloadsOf(output)) bands[payload[0] ?? 0]?.push(payload.subarray(1))
+/**
+ * Parses the output of a push with `report-status`, and `side-band-64k` unless said otherwise: "Report Status" in
+ * https://git-scm.com/docs/pack-protocol
+ */
+export function parsePushReport(output: Buffer, hasSideBands = true): PushReport {
+  const bands: Record<number, Buffer[]> = { 1: hasSideBands ? [] : [output], 2: [], 3: [] }
+  const payloads = hasSideBands ? readPackets(output).payloads : []
+  for (const payload of payloads) bands[payload[0] ?? 0]?.push(payload.subarray(1))
   const textOf = (band: number) => Buffer.concat(bands[band] ?? []).toString('utf8')
-  const lines = payloadsOf(Buffer.concat(bands[1] ?? [])).map((line) =>
-    line.toString('utf8').replace(/\n$/, ''),
-  )
+  const report = readPackets(Buffer.concat(bands[1] ?? []))
+  const lines = report.payloads.map((line) => line.toString('utf8').replace(/\n$/, ''))
   const [, unpacked] = /^unpack (.*)$/s.exec(lines[0] ?? '') ?? []
   const refusals = new Map<string, string>()
   for (const line of lines) {
@@ -32,7 +36,7 @@ export function parsePushReport(output: Buffer): PushReport {
     refusals,
     text: textOf(2),
     fatal: textOf(3) || undefined,
-    isComplete: unpacked !== undefined,
+    isComplete: unpacked !== undefined && report.isEnded,
   }
 }
 
@@ -45,13 +49,16 @@ export function reportOf(refusals: ReadonlyMap<string, string | undefined>): Buf
   return packet(Buffer.concat([Buffer.from([1]), ...report]))
 }
 
-function payloadsOf(bytes: Buffer): Buffer[] {
+/** The payloads of packets, and whether a flush packet ends them. */
+function readPackets(bytes: Buffer): { payloads: Buffer[]; isEnded: boolean } {
   const payloads: Buffer[] = []
+  let isEnded = false
   for (let rest = bytes; rest.length > 0; ) {
     const found: { packet: Packet; length: number } | 'incomplete' | 'malformed' = firstPacket(rest)
     if (typeof found === 'string') break
     if (found.packet.kind === 'data') payloads.push(found.packet.payload)
+    isEnded = found.packet.kind === 'flush'
     rest = rest.subarray(found.length)
   }
-  return payloads
+  return { payloads, isEnded }
 }
