@@ -102,6 +102,27 @@ test('an empty repository shows how to push to it', async () => {
   assert.match(text, new RegExp(`git remote add origin ${service.url}/r/empty`))
 })
 
+test('a repository with tags but no branch shows its tags, and how to push to it', async () => {
+  await service.admin.post('/repos', { name: 'tagged' })
+  const remote = service.admin.remote('tagged')
+  await project.git('push', '-q', remote, 'HEAD:refs/tags/v1', 'HEAD:refs/tags/a/b')
+  const { status, text } = await client.get('/r/tagged')
+  assert.equal(status, 200)
+  assert.match(text, /tagged has no branch/)
+  assert.match(text, new RegExp(`git remote add origin ${service.url}/r/tagged`))
+  for (const [, href = ''] of text.matchAll(/<li><a href="([^"]+src[^"]+)"/g))
+    assert.equal((await client.get(href)).status, 200, href)
+  for (const path of ['log', 'branches', 'tags', 'compare', 'runs', 'pushes', 'settings', 'search'])
+    assert.equal((await client.get(`/r/tagged/${path}`)).status, 200, path)
+  await using source = await createProject()
+  await source.git('tag', 'v1')
+  await source.git('switch', '-q', '--detach')
+  await source.git('branch', '-D', 'main')
+  const fields = { source: source.path, name: 'imported-tags' }
+  assert.equal((await service.admin.post('/repos/import', fields)).status, 201)
+  assert.equal((await client.get('/r/imported-tags')).status, 200)
+})
+
 test('folders and odd names have addresses of their own', async () => {
   const folder = await client.get('/r/site/src/a/b:src/')
   assert.equal(folder.status, 200)

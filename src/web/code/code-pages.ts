@@ -1,4 +1,4 @@
-import { Problem } from '../../base/problem.ts'
+import { Problem, type ProblemCode } from '../../base/problem.ts'
 import { importProgress } from '../import-progress.ts'
 import { cachedPage, page, Redirect, type SharedContext, type View } from '../page.ts'
 import type { ReadOperation } from '../read-operations.ts'
@@ -51,8 +51,11 @@ async function repositoryView(context: SharedContext): Promise<View | Redirect> 
   if (name !== params.name) return new Redirect(to.repository(name))
   const progress = await importProgress(repository, context)
   if (progress) return { title: `${name} · svc`, repository: name, tab: 'code', body: progress }
-  if (repository.empty) return emptyRepositoryView(context, repository)
-  const { value: tree, next } = await readPage('getTree', { query: { rev } })
+  const listed = repository.empty
+    ? undefined
+    : await readPage('getTree', { query: { rev } }).catch(unless('revision_not_found'))
+  if (!listed) return emptyRepositoryView(context, repository)
+  const { value: tree, next } = listed
   return folderView(context, { repository, rev, tree, next })
 }
 
@@ -63,10 +66,9 @@ async function sourceView(context: SharedContext): Promise<View | Redirect> {
   const { name } = repository
   const wanted = toQuery(rev, path)
   const cursor = query.get('cursor') ?? undefined
-  const listed = await readPage('getTree', { query: { ...wanted, cursor } }).catch((error) => {
-    if (error instanceof Problem && error.code === 'path_not_found') return undefined
-    throw error
-  })
+  const listed = await readPage('getTree', { query: { ...wanted, cursor } }).catch(
+    unless('path_not_found'),
+  )
   if (listed) {
     const { value: tree, next } = listed
     if (isShortId(rev, tree.commit)) return new Redirect(to.src(name, tree.commit, path))
@@ -75,4 +77,12 @@ async function sourceView(context: SharedContext): Promise<View | Redirect> {
   const file = await read('getFile', { query: wanted })
   if (isShortId(rev, file.commit)) return new Redirect(to.src(name, file.commit, path))
   return fileView(context, { repository, rev, path, file })
+}
+
+/** Catches a problem with a code, and nothing else. */
+function unless(code: ProblemCode) {
+  return (error: unknown): undefined => {
+    if (error instanceof Problem && error.code === code) return undefined
+    throw error
+  }
 }

@@ -3,12 +3,18 @@ import type { SharedContext, View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { cloneFields, pageUrl } from './repository-side.ts'
 
-/** The page of a repository without commits: how to push the first ones. */
-export function emptyRepositoryView(
+const shownTags = 20
+
+/** The page of a repository without branches: its newest tags, and how to push the first commits. */
+export async function emptyRepositoryView(
   context: SharedContext,
   repository: OperationValues['getRepository'],
-): View {
-  const { name, defaultBranch, description } = repository
+): Promise<View> {
+  const { to, tryRead } = context
+  const { name, defaultBranch, description, empty } = repository
+  const tags = empty
+    ? []
+    : ((await tryRead('listTags', { query: { limit: shownTags, order: 'version' } })) ?? [])
   const url = pageUrl(context, repository)
   return {
     title: `${name} · svc`,
@@ -16,8 +22,14 @@ export function emptyRepositoryView(
     tab: 'code',
     json: `/repos/${encodeURIComponent(name)}`,
     body: html`<div class="with-side"><div>
-<h1>${name} is empty</h1>
+<h1>${name} ${tags.length > 0 ? 'has no branch' : 'is empty'}</h1>
 <p class="soft about">${description}</p>
+${
+  tags.length > 0 &&
+  html`<section class="card pad prose"><h2>Tags</h2>
+<ul>${tags.map((tag) => html`<li><a href="${to.src(name, `refs/tags/${tag.name}`)}">${tag.name}</a></li>`)}</ul>
+${tags.length === shownTags && html`<p><a href="${to.of(name, 'tags')}">All tags</a></p>`}</section>`
+}
 <div class="card pad prose">
 <h2>Push an existing repository</h2>
 <pre tabindex="0"><code>git remote add origin ${url}
