@@ -13,7 +13,7 @@ import { objectId } from './commit-schemas.ts'
 import { createBlobStreams } from './file-streams.ts'
 import { createGitTasks } from './git-tasks.ts'
 import { commitUnreadable, findCommit, RevisionQuery, revisionProblems } from './revisions.ts'
-import { looksLikeText } from './text-content.ts'
+import { isBinary, looksLikeUtf8 } from './text-content.ts'
 import { treeMode } from './trees.ts'
 
 const mib = 1024 * 1024
@@ -59,11 +59,11 @@ export function fileRoutes(parts: BrowseParts) {
       return { ...shown, isBinary: null, encoding: null, content: null, limits }
     }
     const content = await readBlob(repository, id)
-    const isText = looksLikeText(content) && isUtf8(content)
+    const isText = looksLikeUtf8(content) && isUtf8(content)
     const encoding = isText ? 'utf-8' : 'base64'
     return {
       ...shown,
-      isBinary: !looksLikeText(content),
+      isBinary: isBinary(content),
       encoding,
       content: content.toString(isText ? 'utf8' : 'base64'),
       limits: [],
@@ -113,12 +113,12 @@ export function fileRoutes(parts: BrowseParts) {
         if (notModified(`${id}-${mode}`)) return undefined
         if (size <= contentMaxBytes) {
           const content = await readBlob(found, id)
-          setType(looksLikeText(content) ? textType : bytesType)
+          setType(looksLikeUtf8(content) ? textType : bytesType)
           return content
         }
         const asker = { principal, repository: found, signal: clientSignal() }
         const { start, stream } = await streamBlob(asker, id)
-        setType(looksLikeText(start) ? textType : bytesType)
+        setType(looksLikeUtf8(start) ? textType : bytesType)
         setHeader('content-length', String(size))
         return stream
       },
@@ -154,7 +154,7 @@ export const File = named(
     size: Type.Integer({ description: 'Size in bytes' }),
     isBinary: orNull(
       Type.Boolean(),
-      'Whether it does not look like text in UTF-8; null without content',
+      'Whether it is binary as Git defines it: a NUL in its first 8,000 bytes, and no mark of UTF-16; null without content',
     ),
     encoding: orNull(
       Type.Enum(['utf-8', 'base64']),

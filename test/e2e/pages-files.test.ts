@@ -28,6 +28,9 @@ before(async () => {
     'picture.png': Buffer.from('89504e470d0a1a0a00', 'hex'),
     'data.bin': Buffer.from([0, 1, 2, 255]),
     'latin.txt': Buffer.from('caf\xe9\n', 'latin1'),
+    'late-latin.txt': Buffer.from(`${'plain\n'.repeat(2000)}caf\xe9\n`, 'latin1'),
+    'le.txt': Buffer.from('\ufeffcaf\u00e9\n', 'utf16le'),
+    'be.txt': Buffer.from('\ufeffcaf\u00e9\n', 'utf16le').swap16(),
     'large.txt': 'x'
       .repeat(99)
       .concat('\n')
@@ -47,6 +50,14 @@ before(async () => {
   await writeFile(join(project.path, deep, 'file.txt'), 'x\n')
   await symlink('code.ts', join(project.path, 'inside'))
   await symlink('/etc/passwd', join(project.path, 'outside'))
+  for (const [folder, target] of [
+    ['linked', '../notes.md'],
+    ['linked-outside', '../../notes.md'],
+    ['linked-twice', '../inside'],
+  ] as const) {
+    await mkdir(join(project.path, folder))
+    await symlink(target, join(project.path, folder, 'README.md'))
+  }
   await project.git('add', '-A')
   await project.git('commit', '-qm', 'Add files')
   await project.git('push', '-q', service.admin.remote('site'), 'HEAD:main')
@@ -117,11 +128,37 @@ test('a path of many folders has its first and last ones above the page', async 
 
 test('what cannot be shown says why, and is downloaded', async () => {
   assert.match(await page('data.bin'), /This is a binary file/)
-  assert.match(await page('latin.txt'), /This file is not text|This is a binary file/)
   assert.match(await page('large.txt'), /too large to show/)
   assert.match(await page('lines.txt'), /too much text to show/)
   assert.match(await page('empty.txt'), /This file is empty/)
   assert.match(await page('picture.png'), /<img src="\/r\/site\/raw\/main:picture.png"/)
+})
+
+test('text in other encodings is shown, with the encoding that is taken', async () => {
+  for (const [name, encoding] of [
+    ['latin.txt', 'WINDOWS-1252'],
+    ['late-latin.txt', 'WINDOWS-1252'],
+    ['le.txt', 'UTF-16LE'],
+    ['be.txt', 'UTF-16BE'],
+  ] as const) {
+    const text = await page(name)
+    assert.match(text, /caf\u00e9/, name)
+    assert.match(text, new RegExp(`shown as ${encoding}`), name)
+  }
+  assert.doesNotMatch(await page('code.ts'), /shown as/)
+})
+
+test('a README that is a symbolic link shows the document that it leads to', async () => {
+  for (const [folder, expected] of [
+    ['linked', /class="card readme"[\s\S]*Notes/],
+    ['linked-outside', undefined],
+    ['linked-twice', undefined],
+  ] as const) {
+    const { status, text } = await client.get(`/r/site/src/main:${folder}`)
+    assert.equal(status, 200)
+    if (expected) assert.match(text, expected)
+    else assert.doesNotMatch(text, /class="card readme"/)
+  }
 })
 
 test('a symbolic link leads to files of the repository alone', async () => {

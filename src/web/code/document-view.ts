@@ -4,9 +4,7 @@ import { type Html, html, trusted } from '../../render/html.ts'
 import { renderPlainText } from '../../render/numbered-lines.ts'
 import { grouped } from '../display-text.ts'
 import type { SharedContext } from '../page.ts'
-import type { OperationValues } from '../read-operations.ts'
-
-type ReadFile = OperationValues['getFile']
+import type { TextFile } from './file-text.ts'
 
 const shownMaxLines = 20_000
 const renderedMaxBytes = 512 * 1024
@@ -31,10 +29,10 @@ export function documentPlace(
 /** A document as people read it; undefined if it is too large or took too long. */
 export async function renderDocument(
   { render }: SharedContext,
-  { id, content, encoding, size }: ReadFile,
+  { id, content, size }: TextFile,
   place: DocumentPlace,
 ): Promise<Html | undefined> {
-  if (content === null || encoding !== 'utf-8' || size > renderedMaxBytes) return undefined
+  if (size > renderedMaxBytes) return undefined
   const key = ['markdown', id, place.src, place.folder].join('\n')
   const rendered = await render(key, { kind: 'markdown', text: content, place })
   return rendered && html`${hiddenNote(content)}<div class="prose">${rendered}</div>`
@@ -43,10 +41,9 @@ export async function renderDocument(
 /** The text of a file as numbered lines, highlighted if that is quick. Undefined if there are too many, or they are too long. */
 export async function renderLines(
   { render }: SharedContext,
-  { id, content, size }: Pick<ReadFile, 'id' | 'content' | 'size'>,
+  { id, content: text, size }: Omit<TextFile, 'encoding'>,
   fileName: string,
 ): Promise<Html | undefined> {
-  const text = content ?? ''
   const { lines, longest } = measure(text)
   if (lines > shownMaxLines) return undefined
   const isHighlighted =

@@ -7,68 +7,70 @@ import type { OperationValues } from '../read-operations.ts'
 import { type CodePlace, codeBar, codeFrame } from './code-bar.ts'
 import { foldersAbove, lastNameOf, toQuery } from './code-target.ts'
 import { documentPlace, isMarkdown, measure, renderDocument, renderLines } from './document-view.ts'
+import { linkedPath, type TextFile, textOf } from './file-text.ts'
 import { commitRow } from './last-commit-row.ts'
 import { imageTypeOf } from './raw-files.ts'
 
 type ShownFile = CodePlace & { file: OperationValues['getFile'] }
+type ReadFile = ShownFile['file']
 
 /** The page of a file: its text with numbered lines, a document, or an image. */
 export async function fileView(context: SharedContext, shown: ShownFile): Promise<View> {
   const { tryRead, to, query } = context
   const { repository, rev, path, file } = shown
   const { name } = repository
+  const text = file.mode === '120000' ? undefined : textOf(file)
   const [commits, bar, content] = await Promise.all([
     tryRead('listCommits', { query: { ...toQuery(file.commit, path), limit: 1 } }),
     codeBar(context, shown),
-    contentOf(context, shown),
+    contentOf(context, shown, text),
   ])
   const commit = commits?.[0]
-  const isText = file.encoding === 'utf-8' && file.mode !== '120000'
-  const hasViews = isText && (isMarkdown(path.path) || imageTypeOf(path.path) !== undefined)
+  const hasViews = text && (isMarkdown(path.path) || imageTypeOf(path.path) !== undefined)
   const isPlain = query.has('plain')
   const body = html`<h1 class="hidden">${path.path}</h1>
 ${bar}
 <div class="card">${commit && commitRow(context, name, commit)}
-<div class="file-head"><span class="soft">${facts(file)}</span><span class="grow"></span>
+<div class="file-head"><span class="soft">${facts(file, text)}</span><span class="grow"></span>
 ${hasViews && html`<a class="button small" href="${to.src(name, rev, path)}${!isPlain && '?plain'}">${isPlain ? 'Rendered' : 'Source'}</a>`}
 <a class="button small" href="${to.raw(name, rev, path)}" rel="nofollow">Raw</a>
-${isText && html`<a class="button small" href="${to.blame(name, rev, path)}" data-key="b" title="Blame (b)" rel="nofollow">Blame</a>`}
+${text && html`<a class="button small" href="${to.blame(name, rev, path)}" data-key="b" title="Blame (b)" rel="nofollow">Blame</a>`}
 <a class="button small" href="${to.log(name, rev, path)}" data-key="l" title="History (l)">History</a>
 <a class="button small" href="${to.src(name, file.commit, path)}${isPlain && '?plain'}" data-key="y" title="The address of this version (y)">Permalink</a></div>
 ${content}</div>`
   return { ...codeFrame(context, shown, 'file'), body }
 }
 
-function facts({ mode, size, content, encoding }: ShownFile['file']): string {
+function facts({ mode, size }: ReadFile, text: TextFile | undefined): string {
   const parts = [toSize(size)]
-  if (encoding === 'utf-8') {
-    const { lines } = measure(content ?? '')
-    parts.unshift(counted(lines, 'line'))
-  }
+  if (text) parts.unshift(counted(measure(text.content).lines, 'line'))
+  if (text && text.encoding !== 'utf-8') parts.push(`shown as ${text.encoding.toUpperCase()}`)
   if (mode === '100755') parts.push('executable')
   return parts.join(' · ')
 }
 
-async function contentOf(context: SharedContext, shown: ShownFile): Promise<Html> {
+async function contentOf(
+  context: SharedContext,
+  shown: ShownFile,
+  text: TextFile | undefined,
+): Promise<Html> {
   const { to, query } = context
   const { repository, rev, path, file } = shown
   const { name } = repository
   const isPlain = query.has('plain')
-  const isText = file.encoding === 'utf-8'
   if (file.mode === '120000') return linkTarget(context, shown)
   if (file.size === 0) return html`<p class="empty soft">This file is empty.</p>`
-  if (imageTypeOf(path.path) !== undefined && !(isPlain && isText))
+  if (imageTypeOf(path.path) !== undefined && !(isPlain && text))
     return html`<p class="picture"><img src="${to.raw(name, rev, path)}" alt="${lastNameOf(path)}"></p>`
   if (file.content === null) return download(context, shown, 'This file is too large to show.')
-  if (file.isBinary) return download(context, shown, 'This is a binary file.')
-  if (!isText) return download(context, shown, 'This file is not text in UTF-8.')
+  if (!text) return download(context, shown, 'This is a binary file.')
   if (isMarkdown(path.path) && !isPlain) {
     const folder = foldersAbove(path).at(-1)?.path ?? ''
     const place = documentPlace(context, name, rev, folder)
-    const document = await renderDocument(context, file, place)
+    const document = await renderDocument(context, text, place)
     if (document) return document
   }
-  const lines = await renderLines(context, file, lastNameOf(path))
+  const lines = await renderLines(context, text, lastNameOf(path))
   return lines ?? download(context, shown, 'This file has too much text to show.')
 }
 
@@ -80,13 +82,7 @@ function download({ to }: SharedContext, { repository, rev, path }: ShownFile, w
 /** Where a symbolic link leads: a link if that is within the repository. */
 function linkTarget({ to }: SharedContext, { repository, rev, path, file }: ShownFile): Html {
   const target = file.content ?? ''
-  const parts = foldersAbove(path).map((folder) => folder.name)
-  const isInside = target.split('/').every((part) => {
-    if (part === '..') return parts.pop() !== undefined
-    if (part !== '' && part !== '.') parts.push(part)
-    return true
-  })
-  const isLink = isInside && !target.startsWith('/') && file.encoding === 'utf-8'
-  const href = to.src(repository.name, rev, parts.join('/'))
-  return html`<p class="empty">${icon('link')} Symbolic link to ${isLink ? html`<a href="${href}">${target}</a>` : html`<code>${target}</code>`}</p>`
+  const folders = foldersAbove(path).map((folder) => folder.name)
+  const linked = file.encoding === 'utf-8' ? linkedPath(folders, target) : undefined
+  return html`<p class="empty">${icon('link')} Symbolic link to ${linked === undefined ? html`<code>${target}</code>` : html`<a href="${to.src(repository.name, rev, linked)}">${target}</a>`}</p>`
 }

@@ -7,6 +7,7 @@ import type { OperationValues } from '../read-operations.ts'
 import { type CodePlace, codeBar, codeFrame } from './code-bar.ts'
 import { foldersAbove, toQuery } from './code-target.ts'
 import { documentPlace, isMarkdown, renderDocument, renderLines } from './document-view.ts'
+import { linkedPath, type TextFile, textOf } from './file-text.ts'
 import { commitRow } from './last-commit-row.ts'
 import { repositorySide } from './repository-side.ts'
 
@@ -98,9 +99,9 @@ async function readmeOf(context: SharedContext, { repository, rev, tree }: Folde
   const entry = findReadme(tree.entries)
   if (!entry) return undefined
   const { name } = repository
-  const { tryRead, to } = context
-  const file = await tryRead('getFile', { query: toQuery(tree.commit, entry) })
-  if (typeof file?.content !== 'string' || file.encoding !== 'utf-8') return undefined
+  const { to } = context
+  const file = await readThrough(context, tree, entry)
+  if (!file) return undefined
   const place = documentPlace(context, name, rev, tree.path)
   const document = isMarkdown(entry.name) ? await renderDocument(context, file, place) : undefined
   const shown = document ?? (await renderLines(context, file, entry.name))
@@ -110,13 +111,29 @@ async function readmeOf(context: SharedContext, { repository, rev, tree }: Folde
   )
 }
 
+/** The text of an entry, also of one that is a symbolic link to a file of the repository. */
+async function readThrough(
+  { tryRead }: SharedContext,
+  tree: Folder['tree'],
+  entry: Entry,
+): Promise<TextFile | undefined> {
+  const file = await tryRead('getFile', { query: toQuery(tree.commit, entry) })
+  if (file?.mode !== '120000') return file && textOf(file)
+  const folders = tree.path === '' ? [] : tree.path.split('/')
+  const path = file.encoding === 'utf-8' ? linkedPath(folders, file.content ?? '') : undefined
+  const linked = path && (await tryRead('getFile', { query: { rev: tree.commit, path } }))
+  return linked && linked.mode !== '120000' && linked.size <= readmeMaxBytes
+    ? textOf(linked)
+    : undefined
+}
+
 /** The README among the entries of a folder, in Markdown if there are several. */
 export function findReadme<T extends Pick<Entry, 'name' | 'type' | 'size'>>(
   entries: readonly T[],
 ): T | undefined {
   const found = entries.filter(
     ({ name, type, size }) =>
-      type === 'file' &&
+      (type === 'file' || type === 'symlink') &&
       (size ?? 0) <= readmeMaxBytes &&
       /^readme(\.(md|markdown|txt|rst|adoc))?$/i.test(name),
   )
