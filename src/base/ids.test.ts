@@ -29,5 +29,11 @@ test('an id after another one sorts after it, wherever the clock of that one was
       assert.ok(newIdAfter('', now) > '')
     }),
   )
-  assert.equal(newIdAfter('7zzzzzzzz0000000000000000z', 1), '7zzzzzzzz00000000000000010')
+})
+
+test('ids after one of another machine are neither its next ones nor equal', () => {
+  const previous = '7zzzzzzzzy000000000000000z'
+  const ids = Array.from({ length: 100 }, () => newIdAfter(previous, 1))
+  assert.equal(new Set(ids.map((id) => id.slice(10, 18))).size, ids.length)
+  for (const id of ids) assert.match(id, /^7zzzzzzzzz/)
 })

@@ -5,7 +5,7 @@ const timeLength = 10
 const randomLength = 16
 
 let lastTime = 0
-const lastRandom: number[] = []
+let lastRandom: number[] = []
 let random = randomBytes(0)
 let used = 0
 
@@ -16,22 +16,20 @@ let used = 0
 export function newId(now = Date.now()): string {
   if (now > lastTime) {
     lastTime = now
-    renewRandom()
+    lastRandom = newRandom()
   } else {
     increment(lastRandom)
   }
-  let id = toBase32(lastTime)
-  for (const digit of lastRandom) id += alphabet[digit]
-  return id
+  return toBase32(lastTime) + toDigits(lastRandom)
 }
 
-/** Returns a new id that sorts after another one, also when that comes from a machine whose clock is ahead. */
+/**
+ * Returns a new id that sorts after another one, also when that comes from a machine whose clock is ahead. One that only
+ * counted on from there could be the next id of that machine.
+ */
 export function newIdAfter(previous: string, now: number): string {
   const id = newId(now)
-  if (id > previous) return id
-  const digits = [...previous].map((digit) => alphabet.indexOf(digit))
-  increment(digits)
-  return digits.map((digit) => alphabet[digit]).join('')
+  return id > previous ? id : toBase32(timeIn(previous) + 1) + toDigits(newRandom())
 }
 
 /** Returns a lower bound: it sorts before every id made at or after a time. */
@@ -45,12 +43,14 @@ export function isId(text: string): boolean {
 }
 
 // Random bytes are fetched in large blocks: every request needs an id, and small reads are slow.
-function renewRandom(): void {
+function newRandom(): number[] {
   if (used === random.length) {
     random = randomBytes(randomLength * 256)
     used = 0
   }
-  for (let index = 0; index < randomLength; index++) lastRandom[index] = (random[used++] ?? 0) & 31
+  const digits: number[] = []
+  for (let index = 0; index < randomLength; index++) digits[index] = (random[used++] ?? 0) & 31
+  return digits
 }
 
 function increment(digits: number[]): void {
@@ -59,6 +59,18 @@ function increment(digits: number[]): void {
     digits[index] = (digit + 1) & 31
     if (digit !== 31) return
   }
+}
+
+function toDigits(values: number[]): string {
+  let text = ''
+  for (const value of values) text += alphabet[value]
+  return text
+}
+
+function timeIn(id: string): number {
+  let time = 0
+  for (const digit of id.slice(0, timeLength)) time = time * 32 + alphabet.indexOf(digit)
+  return time
 }
 
 function toBase32(milliseconds: number): string {

@@ -34,12 +34,10 @@ export type Change = {
   peeled: ReadonlyMap<string, string>
   /** The packs with the objects that the repository does not have. */
   packs: StoredPack[]
-  /** Called in the transaction once the repository is locked. */
-  begin: (tx: Db) => Promise<void>
+  /** Called in the transaction once the repository is locked. Returns the time of the push that is recorded with the change. */
+  begin: (tx: Db) => Promise<{ pushedAt: number }>
   /** The prune epoch of the directory in which its objects were checked. */
   pruneEpoch: number
-  /** When the push was received that is recorded with the change. */
-  pushedAt?: number | undefined
   /** The default branch for the case that no branch is left; by default it stays. */
   firstHead?: string | undefined
   /** Called in the transaction before anything is written. A Problem that it throws prevents the change. */
@@ -78,16 +76,33 @@ export class PrunedError extends Error {
   override readonly name = 'PrunedError'
 }
 
+const maxAttempts = 5
+// Serialization failure, deadlock, and a push id that another node has made: PostgreSQL's manual, appendix A.
+const passingFaults = new Set<unknown>(['40001', '40P01', 'pushes_pkey'])
+
 /**
  * Decides and makes a change in one transaction. The lock of the repository's row orders it among all changes of the
- * repository on all nodes. Throws `repository_not_found`, a PrunedError, and what `check` throws.
+ * repository on all nodes. It is repeated when other transactions interfered. Throws `repository_not_found`, a
+ * PrunedError, and what `check` throws.
  */
-export function commitChange(db: Database, change: Change): Promise<ChangeOutcome> {
+export async function commitChange(db: Database, change: Change): Promise<ChangeOutcome> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await tryChange(db, change)
+    } catch (error) {
+      const { code, constraint } = error as { code?: unknown; constraint?: unknown }
+      const isPassing = passingFaults.has(code) || passingFaults.has(constraint)
+      if (!isPassing || attempt === maxAttempts) throw error
+    }
+  }
+}
+
+function tryChange(db: Database, change: Change): Promise<ChangeOutcome> {
   return db.transaction().execute(async (tx) => {
     const repository = await lockRepository(tx, change.repositoryId)
     if (!repository) throw repositoryGone()
     if (repository.pruneEpoch !== change.pruneEpoch) throw new PrunedError()
-    await change.begin(tx)
+    const { pushedAt } = await change.begin(tx)
     const { repositoryId, updates, objects } = change
     const other = branchPrefix + repository.head
     const values = await readConcerned(tx, repositoryId, { updates, other })
@@ -99,7 +114,7 @@ export function commitChange(db: Database, change: Change): Promise<ChangeOutcom
     if (!isChange) {
       return { decisions, areObjectsStored: change.packs.length === 0, committed: undefined }
     }
-    const committed = await write(tx, change, { repository, values, moved, decisions })
+    const committed = await write(tx, change, { repository, values, moved, decisions, pushedAt })
     return { decisions, areObjectsStored: true, committed }
   })
 }
@@ -110,12 +125,13 @@ type Decided = {
   values: ReadonlyMap<string, string>
   moved: RefUpdate[]
   decisions: Decision[]
+  pushedAt: number
 }
 
 async function write(
   tx: Db,
-  { repositoryId, packs, peeled, pushedAt, firstHead, retain, record }: Change,
-  { repository, values, moved, decisions }: Decided,
+  { repositoryId, packs, peeled, firstHead, retain, record }: Change,
+  { repository, values, moved, decisions, pushedAt }: Decided,
 ): Promise<CommittedChange> {
   const written = moved.filter(({ after }) => after !== zeroId)
   const rows = [...written.map(({ ref, after }) => [ref, after] as const), ...retain(moved)].map(

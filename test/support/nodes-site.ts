@@ -18,6 +18,8 @@ type Options = {
   env?: Record<string, string>
   /** Whether the object storage may be killed: it is no other test's. */
   hasOwnStorage?: boolean
+  /** How long a statement may wait for locks. */
+  statementTimeoutMs?: number
 }
 
 /**
@@ -25,7 +27,7 @@ type Options = {
  * killed like the nodes. Each node has a network of its own.
  */
 export async function openNodesSite(count: number, options: Options = {}) {
-  const { clocksAhead = [], env = {}, hasOwnStorage = true } = options
+  const { clocksAhead = [], env = {}, hasOwnStorage = true, statementTimeoutMs } = options
   await using opening = new AsyncDisposableStack()
   const folder = opening.use(await temporaryFolder())
   const postgres = await startPostgres()
@@ -66,6 +68,10 @@ export async function openNodesSite(count: number, options: Options = {}) {
     if (storage) address.searchParams.set('endpoint', `http://127.0.0.1:${storage.port}`)
     const database = new URL(common.SVC_DATABASE_URL)
     if (toPostgres) database.port = String(toPostgres.port)
+    if (statementTimeoutMs !== undefined) {
+      for (const name of ['statement_timeout', 'query_timeout'])
+        database.searchParams.set(name, String(statementTimeoutMs))
+    }
     return {
       ...common,
       SVC_STORE: address.href,

@@ -78,8 +78,7 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
       ...update,
       forced: wasForced.get(update.ref) ?? false,
     })
-    const now = clock.now()
-    let id = ''
+    let [id, now] = ['', 0]
     let recorded: ChangeOutcome | undefined
     const outcome = await shared
       .commit(
@@ -90,10 +89,13 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
           objects,
           peeled,
           pruneEpoch: push.repository.pruneEpoch,
-          pushedAt: now,
           isConnected: () => isConnected(scopedGit, repository.path, updates),
           async begin(tx) {
-            id = newIdAfter(await findLastPushId(tx, repository.id), now)
+            const last = await findLastPushId(tx, repository.id)
+            // Read once the repository is locked, which may have taken seconds.
+            now = clock.now()
+            id = newIdAfter(last, now)
+            return { pushedAt: now }
           },
           firstHead: await firstHeadOf(push),
           check(locked, moved) {
