@@ -71,6 +71,19 @@ onEachDatabase((fresh) => {
     assert.deepEqual(await readExtent(db), { oldest: 4, last: 3 })
   })
 
+  test('times of events do not decrease, wherever the clocks of their servers are', async () => {
+    await using database = await fresh()
+    const db = await database.open()
+    const times = [now, now - 900, now - 5, now + 1000, now, now + dayMs, now + 2000]
+    for (const time of times) await publishAt(db, time, 2)
+    const rows = await db.selectFrom('events').select('createdAt').orderBy('seq').execute()
+    assert.deepEqual(
+      rows.map(({ createdAt }) => createdAt - now),
+      // A clock that was a day ahead is not followed.
+      [0, 0, 0, 1000, 1000, dayMs, 2000].flatMap((time) => [time, time]),
+    )
+  })
+
   test('a username sees the events of repositories that it owns or collaborates in', async () => {
     await using database = await fresh()
     const db = await database.open()

@@ -152,10 +152,15 @@ export type PublishedEvent = Event & { seq: number }
  */
 export type Publish = (tx: Db, now: number, events: Event[]) => Promise<void>
 
-/** Called with new events in the transaction that published them. Calls never overlap, on any server. */
+/**
+ * Called with new events, and their time, in the transaction that published them. Calls never overlap, on any server, and
+ * times do not decrease.
+ */
 export type Subscriber = (tx: Db, now: number, events: PublishedEvent[]) => Promise<void>
 
 const batchSize = 500
+// Longer than a statement of PostgreSQL may wait for a lock.
+const maxLagMs = 15_000
 
 /**
  * Sequence numbers start at 1, have no gaps and become visible in order, because the row of the counter stays locked
@@ -181,14 +186,32 @@ export function createPublish(subscribers: readonly Subscriber[]): Publish {
       actorId: actor.id,
       actorUsername: actor.username,
       data: JSON.stringify(data),
-      createdAt: now,
     }))
-    for (let start = 0; start < rows.length; start += batchSize) {
+    const [first, ...others] = rows
+    if (!first) return
+    const { createdAt } = await tx
+      .insertInto('events')
+      .values({ ...first, createdAt: timeAfterLast(first.seq, now) })
+      .returning('createdAt')
+      .executeTakeFirstOrThrow()
+    for (let start = 0; start < others.length; start += batchSize) {
+      const batch = others.slice(start, start + batchSize)
       await tx
         .insertInto('events')
-        .values(rows.slice(start, start + batchSize))
+        .values(batch.map((row) => ({ ...row, createdAt })))
         .execute()
     }
-    for (const subscriber of subscribers) await subscriber(tx, now, published)
+    for (const subscriber of subscribers) await subscriber(tx, createdAt, published)
   }
+}
+
+/**
+ * The time of an event: its publisher may have waited for the counter since `now`, or its clock may be behind. Times far
+ * ahead are not followed: a clock was wrong.
+ */
+function timeAfterLast(seq: number, now: number) {
+  const isFollowed = sql`seq = ${seq - 1} and created_at < ${now + maxLagMs}`
+  return sql<number>`(select max(at) from (
+    select cast(${now} as bigint) as at union all select created_at from events where ${isFollowed}
+  ) as times)`
 }

@@ -96,7 +96,7 @@ export function listTargets(tx: Db, ids: string[]): Promise<Target[]> {
 
 /**
  * Due deliveries of a webhook without a lease, oldest first, locked until the transaction ends. Of a disabled webhook
- * only those that were requested manually.
+ * only those that were requested manually. Several servers may publish in a millisecond, so events order these.
  */
 export function listClaimable(
   tx: Db,
@@ -111,6 +111,7 @@ export function listClaimable(
     .where('leaseUntil', '<=', now)
     .$if(target.isEnabled === 0, (is) => is.where('isWanted', '=', 1))
     .orderBy('dueAt')
+    .orderBy('seq')
     .orderBy('id')
     .limit(limit)
     .$if(hasRowLocks(tx), (rows) => rows.forNoKeyUpdate().skipLocked())

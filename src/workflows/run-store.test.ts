@@ -173,13 +173,15 @@ onEachDatabase((fresh, engine) => {
         completedAt: number * 100,
         ...more,
       })
+    // As if another server, whose clock is behind, had made it.
+    const last = ended(6, { conclusion: 'failure' })
     const rows = [
       ended(1),
       ended(2),
       ended(3, { conclusion: 'failure' }),
       ended(4, { branch: 'dev' }),
       ended(5, { files: '["other"]' }),
-      ended(6, { conclusion: 'failure' }),
+      last,
     ]
     for (const row of rows) await insertRun(db, row, ['group'])
     const failed = await findRun(db, repositoryId, rows[5]?.id ?? '')

@@ -262,7 +262,7 @@ export async function deleteOldRuns(
   return Number(numDeletedRows)
 }
 
-/** Finds the last successful run before `run` with the same files and branch. */
+/** Finds the last successful run before `run` with the same files and branch. Ids of different servers have no order. */
 export function findLastGreen(db: Db, run: ListedRun): Promise<ListedRun | undefined> {
   return db
     .selectFrom('runs')
@@ -271,8 +271,8 @@ export function findLastGreen(db: Db, run: ListedRun): Promise<ListedRun | undef
     .where('branch', '=', run.branch)
     .where('files', '=', run.files)
     .where('conclusion', '=', 'success')
-    .where('id', '<', run.id)
-    .orderBy('id', 'desc')
+    .where('number', '<', run.number)
+    .orderBy('number', 'desc')
     .limit(1)
     .executeTakeFirst()
 }
