@@ -175,8 +175,11 @@ export function toProblem(error: unknown): Problem {
       cause: error,
     })
   }
+  if (code === statementTimeout || errcode === sqliteBusy || hasPoolTimeout(error)) {
+    return databaseBusy(error)
+  }
   const isUnreachable = unreachableDatabaseCodes.has(code) || code.startsWith('08')
-  if (isUnreachable || errcode === sqliteBusy || isLostConnection(error)) {
+  if (isUnreachable || isLostConnection(error)) {
     return new Problem('database_unavailable', 'The database does not respond; try again.', {
       cause: error,
       retryAfterSeconds: 5,
@@ -191,6 +194,12 @@ export function toProblem(error: unknown): Problem {
   })
 }
 
+/** The problem of a change that waited too long for others, or for one of the server's connections. */
+export function databaseBusy(cause?: unknown): Problem {
+  const detail = 'The database is busy with other requests; nothing was done, try again.'
+  return new Problem('database_unavailable', detail, { cause, retryAfterSeconds: 5 })
+}
+
 /** Returns the Problem that a thrown value is, or has as its cause. */
 export function problemIn(error: unknown): Problem | undefined {
   if (error instanceof Problem) return error
@@ -200,6 +209,7 @@ export function problemIn(error: unknown): Problem | undefined {
 // SQLite result codes: https://sqlite.org/rescode.html. PostgreSQL error codes: its manual, appendix A.
 const sqliteFull = 13
 const fullDiskCodes = new Set(['ENOSPC', 'EDQUOT', '53100'])
+const statementTimeout = '57014'
 const unreachableDatabaseCodes = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -207,7 +217,6 @@ const unreachableDatabaseCodes = new Set([
   'ETIMEDOUT',
   '25P03',
   '53300',
-  '57014',
   '57P01',
   '57P02',
   '57P03',
@@ -219,8 +228,13 @@ const rolledBackCodes = new Set(['40001', '40P01'])
 // The PostgreSQL client's own errors have no code.
 function isLostConnection(error: unknown): boolean {
   const lost =
-    /^(timeout exceeded when trying to connect|Query read timeout|Connection terminated|Client has encountered a connection error)/
+    /^(Query read timeout|Connection terminated|Client has encountered a connection error)/
   return error instanceof Error && lost.test(error.message)
+}
+
+// All connections of the pool are in use: one that cannot be opened has another message.
+function hasPoolTimeout(error: unknown): boolean {
+  return error instanceof Error && error.message === 'timeout exceeded when trying to connect'
 }
 
 function codesOf(error: unknown): { code: string; errcode: number | undefined } {

@@ -34,12 +34,22 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
 
 /** Opens the database without migrating it. */
 export async function connect({ dataDir, url, log, onCommit }: DatabaseOptions): Promise<Database> {
-  const dialect =
-    url === undefined
-      ? sqliteDialect(join(dataDir, 'svc.db'))
-      : // Loaded on demand to save memory and start-up time.
-        (await import('./postgres.ts')).postgresDialect(url, log)
-  return withDialect(onCommit ? notifying(dialect, onCommit) : dialect)
+  if (url === undefined) {
+    const dialect = sqliteDialect(join(dataDir, 'svc.db'))
+    return withDialect(onCommit ? notifying(dialect, onCommit) : dialect)
+  }
+  // Loaded on demand to save memory and start-up time.
+  const { postgresDialects } = await import('./postgres.ts')
+  const { dialect, forTransactions } = postgresDialects(url, log)
+  const db = withDialect(dialect)
+  const other = withDialect(onCommit ? notifying(forTransactions, onCommit) : forTransactions)
+  db.transaction = () => other.transaction()
+  const destroy = db.destroy.bind(db)
+  db.destroy = async () => {
+    // Only a driver that was used ends the connections.
+    await Promise.all([other.destroy(), destroy()])
+  }
+  return db
 }
 
 export function withDialect(dialect: Dialect): Database {

@@ -14,7 +14,7 @@ export async function inspectDatabase<T>(
   const dialect =
     url === undefined
       ? sqliteReadDialect(join(dataDir, 'svc.db'))
-      : (await import('./postgres.ts')).postgresDialect(url, log)
+      : (await import('./postgres.ts')).postgresDialects(url, log).dialect
   const db = withDialect(dialect)
   try {
     if (url === undefined) return await db.transaction().execute(read)

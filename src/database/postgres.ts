@@ -1,17 +1,25 @@
-import { type Dialect, PostgresDialect } from 'kysely'
+import { type Dialect, PostgresDialect, type PostgresPool } from 'kysely'
 import pg from 'pg'
 import type { Log } from '../base/log.ts'
+import { once } from '../base/once.ts'
+import { databaseBusy } from '../base/problem.ts'
+import { createSemaphore, type Semaphore } from '../concurrency/semaphore.ts'
 import { createStatementNames } from './statement-names.ts'
 
 const poolSize = 10
+// The other connections are for statements outside transactions, mostly reads, which rarely wait for locks.
+const maxTransactions = 7
 const connectTimeoutMs = 5000
 const statementTimeoutMs = 10_000
 const queryTimeoutMs = 15_000
 // Less than what others wait for a lock: they only take longer then.
 const idleInTransactionTimeoutMs = 5000
 
+/** Connections to PostgreSQL, for transactions and for everything else. Destroying either ends all of them. */
+export type PostgresDialects = { dialect: Dialect; forTransactions: Dialect }
+
 /** Connects to PostgreSQL. All our 64-bit integers are times and counts below 2^53, so they are read as numbers. */
-export function postgresDialect(url: string, log: Log): Dialect {
+export function postgresDialects(url: string, log: Log): PostgresDialects {
   const { nameOf } = createStatementNames()
   const pool = new pg.Pool({
     connectionString: url,
@@ -36,7 +44,42 @@ export function postgresDialect(url: string, log: Log): Dialect {
     client.on('error', report)
     prepareStatements(client, nameOf)
   })
-  return new PostgresDialect({ pool })
+  const { options } = pool
+  const lent = { options, connect: () => pool.connect(), end: once(() => pool.end()) }
+  return {
+    dialect: new PostgresDialect({ pool: lent }),
+    forTransactions: new PostgresDialect({ pool: limitTransactions(lent) }),
+  }
+}
+
+/** Leaves connections of a pool to others: transactions that wait for locks would take all. */
+function limitTransactions(pool: PostgresPool): PostgresPool {
+  const semaphore = createSemaphore(maxTransactions)
+  return {
+    ...pool,
+    async connect() {
+      const permit = await acquire(semaphore)
+      try {
+        const client = await pool.connect()
+        // The pool sets this method whenever it lends a client.
+        const release = client.release.bind(client)
+        client.release = (...parameters) => {
+          permit[Symbol.dispose]()
+          release(...parameters)
+        }
+        return client
+      } catch (error) {
+        permit[Symbol.dispose]()
+        throw error
+      }
+    },
+  }
+}
+
+async function acquire(semaphore: Semaphore): Promise<Disposable> {
+  const waiting = new AbortController()
+  using _timer = setTimeout(() => waiting.abort(databaseBusy()), connectTimeoutMs)
+  return await semaphore.acquire(waiting.signal)
 }
 
 /** Has PostgreSQL prepare the statements of a client that have names. */

@@ -1,4 +1,3 @@
-import type { Database } from '../database/database.ts'
 import type { Db } from '../database/schema.ts'
 import { zeroId } from '../git/refs/ref-name.ts'
 import {
@@ -21,6 +20,7 @@ import {
   readRefsUnder,
   writeRefs,
 } from './ref-store.ts'
+import type { RepositoryTransaction } from './repository-transactions.ts'
 import { repositoryGone } from './store-error.ts'
 
 /** A change of refs that was authorized, with everything that it needs to be durable. */
@@ -85,10 +85,13 @@ const passingFaults = new Set<unknown>(['40001', '40P01', 'pushes_pkey'])
  * repository on all nodes. It is repeated when other transactions interfered. Throws `repository_not_found`, a
  * PrunedError, and what `check` throws.
  */
-export async function commitChange(db: Database, change: Change): Promise<ChangeOutcome> {
+export async function commitChange(
+  transaction: RepositoryTransaction,
+  change: Change,
+): Promise<ChangeOutcome> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await tryChange(db, change)
+      return await tryChange(transaction, change)
     } catch (error) {
       const { code, constraint } = error as { code?: unknown; constraint?: unknown }
       const isPassing = passingFaults.has(code) || passingFaults.has(constraint)
@@ -97,8 +100,8 @@ export async function commitChange(db: Database, change: Change): Promise<Change
   }
 }
 
-function tryChange(db: Database, change: Change): Promise<ChangeOutcome> {
-  return db.transaction().execute(async (tx) => {
+function tryChange(transaction: RepositoryTransaction, change: Change): Promise<ChangeOutcome> {
+  return transaction(change.repositoryId, async (tx) => {
     const repository = await lockRepository(tx, change.repositoryId)
     if (!repository) throw repositoryGone()
     if (repository.pruneEpoch !== change.pruneEpoch) throw new PrunedError()

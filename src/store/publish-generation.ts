@@ -1,10 +1,10 @@
 import { join } from 'node:path'
-import type { Database } from '../database/database.ts'
 import type { Cache, CachedDirectory, Merge } from './cache.ts'
 import { storePacks } from './durable-packs.ts'
 import { isPresent, listPresent } from './pack-files.ts'
 import { addPacks, retirePacks, type StoredPack } from './pack-store.ts'
 import { lockRepository, raiseVersion } from './ref-store.ts'
+import type { RepositoryTransaction } from './repository-transactions.ts'
 import { readStoredRepository } from './stored-repository-store.ts'
 
 /** The maintenance of a repository in a directory of this node. */
@@ -17,7 +17,10 @@ export type Generation = AsyncDisposable & {
   publish: (pruned?: { isWhole: () => Promise<boolean> }) => Promise<void>
 }
 
-type Dependencies = Parameters<typeof storePacks>[0] & { cache: Cache }
+type Dependencies = Parameters<typeof storePacks>[0] & {
+  cache: Cache
+  transaction: RepositoryTransaction
+}
 
 type Replacement = {
   id: string
@@ -32,7 +35,7 @@ const maxChecks = 20
 
 /** Begins to maintain a repository. Packs of pushes that come meanwhile stay. */
 export async function beginGeneration(dependencies: Dependencies, id: string): Promise<Generation> {
-  const { db, cache } = dependencies
+  const { transaction, cache } = dependencies
   const merge = await cache.beginMerge(id)
 
   return {
@@ -41,11 +44,11 @@ export async function beginGeneration(dependencies: Dependencies, id: string): P
     async publish(pruned) {
       const replacement = await storeMerged(dependencies, id, merge)
       if (!replacement) return
-      if (!pruned) return void (await replacePacks(db, replacement))
+      if (!pruned) return void (await replacePacks(transaction, replacement))
       for (let check = 1; check <= maxChecks; check++) {
         const { version }: CachedDirectory = await cache.open(id)
         if (!(await pruned.isWhole())) throw new Error('A push needs objects that were pruned.')
-        if (await replacePacks(db, { ...replacement, prunedAt: version })) return
+        if (await replacePacks(transaction, { ...replacement, prunedAt: version })) return
       }
       throw new Error('Pushes come too quickly to prune objects.')
     },
@@ -76,9 +79,12 @@ async function storeMerged(
  * Returns false, with nothing replaced, when the repository has changed since it was checked. Throws when other
  * maintenance was faster: the uploads are then taken back.
  */
-function replacePacks(db: Database, replacement: Replacement): Promise<boolean> {
+function replacePacks(
+  transaction: RepositoryTransaction,
+  replacement: Replacement,
+): Promise<boolean> {
   const { id, packs, keys, prunedAt } = replacement
-  return db.transaction().execute(async (tx) => {
+  return transaction(id, async (tx) => {
     const repository = await lockRepository(tx, id)
     if (!repository) return true
     if (prunedAt !== undefined && repository.version !== prunedAt) return false

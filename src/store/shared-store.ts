@@ -14,6 +14,7 @@ import { lendPack, openLentPack, takeBackPacks } from './lent-packs.ts'
 import { releasePacks } from './pack-store.ts'
 import { beginGeneration } from './publish-generation.ts'
 import { firstHead } from './ref-store.ts'
+import { createRepositoryTransaction } from './repository-transactions.ts'
 import type { S3 } from './s3.ts'
 import type { Store } from './store.ts'
 import { needsPruned } from './store-error.ts'
@@ -49,6 +50,7 @@ type Dependencies = {
 /** Repositories in PostgreSQL and object storage; the directories of this node are caches. */
 export function createSharedStore(dependencies: Dependencies): Store {
   const { db, dataDir, directories, faultPoint, log, storage } = dependencies
+  const transaction = createRepositoryTransaction(db)
   const cache = createCache({
     db,
     storage,
@@ -87,6 +89,7 @@ export function createSharedStore(dependencies: Dependencies): Store {
 
     shared: {
       db,
+      transaction,
       show: cache.advance,
       copyPacks: cache.copyPacks,
       takeUnindexed: cache.takeUnindexed,
@@ -98,10 +101,10 @@ export function createSharedStore(dependencies: Dependencies): Store {
 
       async adoptDirectory(id, directory) {
         const record = await adoptDraft(dependencies, { id, directory })
-        await db.transaction().execute(record)
+        await transaction(id, record)
       },
 
-      beginGeneration: (id) => beginGeneration({ ...dependencies, cache }, id),
+      beginGeneration: (id) => beginGeneration({ ...dependencies, cache, transaction }, id),
 
       async commit(change, packFolder) {
         const packs =
@@ -111,7 +114,7 @@ export function createSharedStore(dependencies: Dependencies): Store {
         faultPoint('shared-push.stored')
         for (let pruneEpoch = change.pruneEpoch; ; ) {
           try {
-            return await commitChange(db, { ...change, pruneEpoch, packs })
+            return await commitChange(transaction, { ...change, pruneEpoch, packs })
           } catch (error) {
             if (!(error instanceof PrunedError)) throw error
           }

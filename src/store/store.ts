@@ -3,6 +3,7 @@ import type { Db } from '../database/schema.ts'
 import type { Change, ChangeOutcome, CommittedChange } from './commit-change.ts'
 import type { LentPack } from './lent-packs.ts'
 import type { Generation } from './publish-generation.ts'
+import type { RepositoryTransaction } from './repository-transactions.ts'
 import type { S3 } from './s3.ts'
 
 /**
@@ -35,6 +36,7 @@ export type Store = AsyncDisposable & {
 /** Changes of repositories in a shared store. */
 export type SharedChanges = {
   db: Database
+  transaction: RepositoryTransaction
   /** Makes the packs of a folder durable, and the change with them. Throws `repository_not_found`. */
   commit: (change: SharedChange, packFolder: string | undefined) => Promise<ChangeOutcome>
   /** Shows a change in the directory of its repository, once its objects are there. */

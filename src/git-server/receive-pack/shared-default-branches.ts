@@ -10,7 +10,7 @@ import { toDefaultBranchEvent } from './push-events.ts'
 
 type Dependencies = {
   store: Pick<Store, 'open'>
-  shared: Pick<SharedChanges, 'db'>
+  shared: Pick<SharedChanges, 'db' | 'transaction'>
   publish: Publish
   clock: Clock
 }
@@ -19,7 +19,7 @@ type Dependencies = {
 export function createSharedDefaultBranches(dependencies: Dependencies): DefaultBranches {
   const {
     store,
-    shared: { db },
+    shared: { db, transaction },
     publish,
     clock,
   } = dependencies
@@ -34,7 +34,7 @@ export function createSharedDefaultBranches(dependencies: Dependencies): Default
     requireBranch: ({ id }, branch) => requireBranch(db, id, branch),
 
     async changeDefaultBranch(actor, { id }, branch) {
-      await db.transaction().execute(async (tx) => {
+      await transaction(id, async (tx) => {
         const repository = await lockRepository(tx, id)
         if (!repository) return
         if (repository.head !== branch) await requireBranch(tx, id, branch)

@@ -112,7 +112,7 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
       )
       .catch(async (error) => {
         const about = { id, repositoryId: repository.id }
-        if (recorded && (await wasCommitted(shared.db, about))) return recorded
+        if (recorded && (await wasCommitted(shared, about))) return recorded
         throw error
       })
     if (outcome.committed) {

@@ -8,18 +8,19 @@ import type { SharedChanges } from '../../store/store.ts'
 import { clearKept, listKeeping, listWithExpired } from './push-store.ts'
 
 type Dependencies = {
-  shared: Pick<SharedChanges, 'db'>
+  shared: Pick<SharedChanges, 'db' | 'transaction'>
   settings: Pick<PlainSettings, 'undoDays'>
   clock: Clock
   log: Log
 }
 
 /** Retains overwritten commits by hidden refs, as createRetainedCommits does, in the transactions of a shared store. */
-export function createSharedRetention({ shared: { db }, settings, clock, log }: Dependencies) {
+export function createSharedRetention({ shared, settings, clock, log }: Dependencies) {
+  const { db, transaction } = shared
   const isRetaining = (update: PushedUpdate) => settings.undoDays > 0 && isOverwriting(update)
 
   async function releaseExpired(repositoryId: string, now: number): Promise<void> {
-    await db.transaction().execute(async (tx) => {
+    await transaction(repositoryId, async (tx) => {
       const repository = await lockRepository(tx, repositoryId)
       if (!repository) return
       const keeping = new Set(await listKeeping(tx, repositoryId, now))

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Database } from '../../database/database.ts'
 import { lockRepository } from '../../store/ref-store.ts'
+import type { SharedChanges } from '../../store/store.ts'
 import { findPushes } from './push-store.ts'
 
 const patienceMs = 10_000
@@ -11,13 +11,13 @@ const pauseMs = 200
  * for that transaction if it is still running. Throws the database's error when it does not respond in time.
  */
 export async function wasCommitted(
-  db: Database,
+  { transaction }: Pick<SharedChanges, 'transaction'>,
   { id, repositoryId }: { id: string; repositoryId: string },
 ): Promise<boolean> {
   const deadline = performance.now() + patienceMs
   for (;;) {
     try {
-      return await db.transaction().execute(async (tx) => {
+      return await transaction(repositoryId, async (tx) => {
         await lockRepository(tx, repositoryId)
         return (await findPushes(tx, repositoryId, [id])).length > 0
       })
