@@ -353,7 +353,7 @@ async function openNodes({ db, settings, log }: Pick<App, 'db' | 'log'> & { sett
     return createSingleNode(`${hostname()}:${dataDir}`)
   }
   const { openSharedNodes } = await import('./nodes/shared-nodes.ts')
-  return openSharedNodes({ db, dataDir, databaseUrl: databaseUrl.reveal(), log })
+  return openSharedNodes({ db, settings, databaseUrl: databaseUrl.reveal(), log })
 }
 
 type StoreParts = Pick<App, 'db' | 'git' | 'directories' | 'freeSpace' | 'faultPoint' | 'log'> & {

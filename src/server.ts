@@ -4,7 +4,7 @@ import { pruneAudit } from './audit/retention.ts'
 import type { Log } from './base/log.ts'
 import { reachable } from './base/network.ts'
 import { type Browse, createBrowse } from './browse/browse.ts'
-import { DataDirectoryError, lockServer, prepareDataDirectory } from './config/data-directory.ts'
+import { lockServer, prepareDataDirectory } from './config/data-directory.ts'
 import type { Settings } from './config/settings.ts'
 import type { Database } from './database/database.ts'
 import { ping } from './database/ping.ts'
@@ -26,13 +26,12 @@ import { startSweeping } from './maintenance/sweeping.ts'
 import { addGauges } from './metrics/gauges.ts'
 import { createMetrics, type Metrics } from './metrics/metrics.ts'
 import { importOwner } from './repositories/import-job.ts'
-import { assertSameInstance } from './repositories/instance.ts'
+import { assertSameInstance, assertSameStore } from './repositories/instance.ts'
 import { createRepositoryHolds, type RepositoryHolds } from './repositories/repository-holds.ts'
 import { createRoutes } from './routes.ts'
 import { prepareMemoryLimits } from './sandbox/memory-trial.ts'
 import type { Secrets } from './secrets/secrets.ts'
 import { createLoginLinks, type LoginLink } from './sessions/login-links.ts'
-import { listStored } from './store/stored-repository-store.ts'
 import { oldestUncomposed } from './webhooks/delivery-store.ts'
 import { reportIsolation } from './workflows/report-isolation.ts'
 import { createRunnerProcess } from './workflows/runner-process.ts'
@@ -223,7 +222,7 @@ async function openServedApp(options: Options, starting: AsyncDisposableStack): 
   await app.store.prepare()
   starting.use(await app.nodes.start())
   starting.defer(() => app.git.killAll())
-  await Promise.all([assertHooks(), assertGitVersion(app.git), app.assertKeysOpen()])
+  await Promise.all([assertHooks(), assertGitVersion(app.git)])
   return app
 }
 
@@ -279,6 +278,9 @@ async function recover({ app, gitServer, settings, log }: Recovery): Promise<voi
   const hasData = stored.length > 0
   await assertSameInstance({ db, dataDir, hasData, isShared })
   await assertSameStore(db, isShared)
+  // In this order: of servers with different settings that start at once, one goes on and decides.
+  await store.join()
+  await app.assertKeysOpen()
   await gitServer.finalizePushes()
   await imports.sweep()
   await workflows.prepareFiles()
@@ -286,17 +288,6 @@ async function recover({ app, gitServer, settings, log }: Recovery): Promise<voi
   const { quarantined, missing } = await repositories.reconcile()
   if (quarantined.length > 0) log.error({ quarantined }, 'repositories missing from the database')
   if (missing.length > 0) log.error({ missing }, 'repository directories missing')
-}
-
-/** Refuses a database whose repositories are elsewhere: each would appear empty. */
-async function assertSameStore(db: App['db'], isShared: boolean): Promise<void> {
-  const [other] = await listStored(db, { isStored: !isShared, limit: 1 })
-  if (!other) return
-  throw new DataDirectoryError(
-    isShared
-      ? `The repository ${other.name} is not in the store of SVC_STORE. Run svc store adopt with the data directory that has it.`
-      : `The repository ${other.name} is in a shared store: set SVC_STORE.`,
-  )
 }
 
 type CleanUp = {

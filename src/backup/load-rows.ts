@@ -66,7 +66,7 @@ async function assertTables(tx: Db, engine: Engine, { tables }: Manifest): Promi
 }
 
 async function assertSameAsManifest(tx: Db, manifest: Manifest): Promise<void> {
-  if ((await readInstance(tx)) !== manifest.instanceId) {
+  if ((await readInstance(tx))?.id !== manifest.instanceId) {
     throw new BackupError('The rows and the manifest are of different services.')
   }
   // Ids become paths; also those of imports, whose files a start removes.

@@ -1,6 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import type { ColumnTypes } from './migrations/migration.ts'
 import { migrations } from './migrations/migrations.ts'
+import { hasRowLocks } from './row-locks.ts'
 import type { Db, Schema } from './schema.ts'
 
 export type Engine = 'sqlite' | 'postgres'
@@ -38,7 +39,7 @@ export async function migrateIn(
   wanted = migrations,
   beforeMigration?: () => void,
 ): Promise<void> {
-  if (engine === 'postgres') await sql`select pg_advisory_xact_lock(${advisoryLock})`.execute(tx)
+  await lockStart(tx)
   await sql`create table if not exists schema_version (version integer not null)`.execute(tx)
   const { rows } = await sql<{ version: number }>`select version from schema_version`.execute(tx)
   const version = rows[0]?.version ?? 0
@@ -54,6 +55,11 @@ export async function migrateIn(
   }
   await sql`delete from schema_version`.execute(tx)
   await sql`insert into schema_version (version) values (${wanted.length})`.execute(tx)
+}
+
+/** Has servers that start together wait for each other until the transaction ends; on SQLite, writers do that anyway. */
+export async function lockStart(tx: Db): Promise<void> {
+  if (hasRowLocks(tx)) await sql`select pg_advisory_xact_lock(${advisoryLock})`.execute(tx)
 }
 
 /** The number of migrations that were applied. */

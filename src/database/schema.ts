@@ -7,7 +7,7 @@ import type { RunAnnotationRow } from './run-annotation-schema.ts'
 import type { ArtifactRow, RunCacheRow, RunFileRow } from './run-file-schema.ts'
 import type { FailedWorkspaceRow, RunShellBytesRow, RunShellRow } from './run-shell-schema.ts'
 import type { LoginCodeRow, SessionRow } from './session-schema.ts'
-import type { NodeRow, PackRow, RefRow, UploadRow } from './shared-store-schema.ts'
+import type { InstanceRow, NodeRow, PackRow, RefRow, UploadRow } from './shared-store-schema.ts'
 import type {
   DeliveryAttemptRow,
   DeliveryTable,
@@ -34,7 +34,7 @@ export type Schema = {
   events: EventRow
   marks: MarkRow
   audit: AuditRow
-  instance: { id: string }
+  instance: InstanceRow
   leakGuardKeys: { id: number; key: string }
   maintenance: MaintenanceRow
   runs: RunTable

@@ -39,4 +39,21 @@ export type UploadRow = {
 }
 
 /** A server of the service. */
-export type NodeRow = { id: string; epoch: number; seenAt: number }
+export type NodeRow = {
+  id: string
+  epoch: number
+  seenAt: number
+  /** The data directory of the server that has the name, on which machine; empty when it is unknown. */
+  place: string
+  /** The fingerprint of its SSH host key; empty without SSH. */
+  hostKey: string
+}
+
+/** The service, in one row. */
+export type InstanceRow = {
+  id: string
+  /** The bucket and prefix of a shared store when they were marked with the id. */
+  bucket: string | null
+  /** The id of an encryption key that every server must have; null before a server with a key has started. */
+  keyId: string | null
+}

@@ -24,7 +24,13 @@ const withRepository = 'joins the repository of its rows'
 
 /** Every table except `schema_version`, referenced tables first. Backups copy the tables in this order. */
 export const tables: readonly Table[] = [
-  { name: 'instance', key: ['id'], owner: 'repositories' },
+  {
+    name: 'instance',
+    key: ['id'],
+    owner: 'repositories',
+    readers: { store: 'marks its bucket with the id, and is a lower folder' },
+    writers: { store: 'records which bucket has the mark' },
+  },
   {
     name: 'marks',
     key: ['name'],

@@ -1,11 +1,15 @@
-import { constants } from 'node:fs'
+import { constants, existsSync } from 'node:fs'
 import { access, lstat, readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf } from '../base/error-code.ts'
 import { shellWord } from '../base/shell-word.ts'
 import { adminTokenFile, restoringFile } from '../config/data-directory.ts'
+import { hasNameOf } from '../nodes/heartbeat.ts'
+import { findConflict } from '../nodes/node-store.ts'
+import { describeNode } from '../nodes/shared-nodes.ts'
 import { readInstance } from '../repositories/instance-store.ts'
 import type { Check } from './check.ts'
+import type { DoctorContext } from './context.ts'
 import { type Finding, fault, firstOf, messageOf, ok, orOk, warning } from './finding.ts'
 
 const groupAndOthers = 0o077
@@ -123,10 +127,15 @@ export const instanceCheck: Check = {
   title: 'whether directory and database belong together',
   async run(context) {
     const folder = await context.dataDir()
-    const ofDatabase = await context.read(readInstance)
+    const instance = await context.read(readInstance)
+    const ofDatabase = instance?.id
     const ofDirectory = (await readFile(join(folder, 'instance'), 'utf8').catch(() => '')).trim()
     if (ofDatabase === undefined && ofDirectory === '') return [ok('Neither has been used yet.')]
-    if (ofDatabase === ofDirectory) return [ok(`Both are ${ofDirectory}.`)]
+    if (ofDatabase === ofDirectory) {
+      // An older database does not have the column.
+      const conflict = instance?.keyId === undefined ? [] : await conflictFindings(context, folder)
+      return orOk(conflict, `Both are ${ofDirectory}.`)
+    }
     return [
       fault(
         `The database (${ofDatabase ?? 'empty'}) is not the one of the data directory (${ofDirectory || 'none'}); no server starts with them.`,
@@ -134,6 +143,34 @@ export const instanceCheck: Check = {
       ),
     ]
   },
+}
+
+/** Finds another server beside which none can start on the data directory. */
+async function conflictFindings(context: DoctorContext, dataDir: string): Promise<Finding[]> {
+  const { setting } = context
+  // Reading the name of a directory that has none would create one.
+  if (!setting('store') || !existsSync(join(dataDir, 'node'))) return []
+  const node = await describeNode({
+    dataDir,
+    sshPort: setting('sshPort'),
+    sshHostKeyFile: setting('sshHostKeyFile'),
+  })
+  const other = await context.read((db) => findConflict(db, node))
+  if (!other) return []
+  if (hasNameOf(node, other)) {
+    return [
+      fault(
+        `Another server runs with the name of ${dataDir}, ${node.id}: one is a copy of the other.`,
+        'Set SVC_DATA_DIR to an empty directory.',
+      ),
+    ]
+  }
+  return [
+    fault(
+      `The server ${other.id} runs with another SSH host key.`,
+      'Set SVC_SSH_HOST_KEY_FILE to the same file on all servers; to change the key, stop all of them first.',
+    ),
+  ]
 }
 
 /** Lists quarantined repositories, and remains of crashes in staging and trash. */

@@ -1,5 +1,5 @@
 import { readEncryptionKeys } from '../config/encryption-keys.ts'
-import { describeUnknown, findUnknownKeys, unknownFix } from '../secrets/key-check.ts'
+import { describeUnknown, findUnknownKeys } from '../secrets/key-check.ts'
 import {
   listSealed,
   type SealedRow,
@@ -29,7 +29,10 @@ export const secretsCheck: Check = {
     })
     const vault = createVault(keys)
     const unknown = await context.read((db) => findUnknownKeys(db, vault, tables))
-    if (unknown.length > 0) return [fault(describeUnknown(unknown), unknownFix)]
+    if (unknown.length > 0) {
+      const { found, fix } = describeUnknown(unknown)
+      return [fault(found, fix)]
+    }
     const { count, damaged } = await openAll(context, vault, tables)
     return orOk(firstOf(damaged), `${counted(count, 'secret')}, all of which can be decrypted.`)
   },

@@ -1,4 +1,6 @@
-import { createS3 } from '../store/s3.ts'
+import { readInstance } from '../repositories/instance-store.ts'
+import { markKey, readMarkIn } from '../store/marked-bucket.ts'
+import { createS3, type S3 } from '../store/s3.ts'
 import type { Check } from './check.ts'
 import type { DoctorContext } from './context.ts'
 import { listStoredFiles, type StoredFiles } from './doctor-store.ts'
@@ -18,7 +20,11 @@ export const storeCheck: Check = {
     const before = await context.read(listStoredFiles)
     let listed: Map<string, Listed>
     try {
-      listed = await listBucket(context)
+      await using storage = openBucket(context)
+      const foreign = await markFindings(context, storage)
+      if (foreign.length > 0) return foreign
+      listed = new Map()
+      for await (const { key, ...rest } of storage.list('')) listed.set(key, rest)
     } catch (error) {
       return [
         fault(
@@ -38,16 +44,31 @@ export const storeCheck: Check = {
 
 type Listed = { bytes: number; modifiedAt: number }
 
-async function listBucket(context: DoctorContext): Promise<Map<string, Listed>> {
+function openBucket(context: DoctorContext): S3 {
   const address = context.setting('store')
   const accessKeyId = context.setting('storeAccessKeyId')
   const secretAccessKey = context.setting('storeSecretAccessKey')
   if (!address || !accessKeyId || !secretAccessKey) throw new Error('Its access key is not set.')
   const credentials = { accessKeyId, secretAccessKey }
-  await using storage = createS3({ address, credentials, log: context.log, retryMs })
-  const listed = new Map<string, Listed>()
-  for await (const { key, ...rest } of storage.list('')) listed.set(key, rest)
-  return listed
+  return createS3({ address, credentials, log: context.log, retryMs })
+}
+
+/** Finds out that a bucket is not that of the service: then everything else would be wrong about it. */
+async function markFindings(context: DoctorContext, storage: S3): Promise<Finding[]> {
+  const { id, bucket } = (await context.read(readInstance)) ?? {}
+  const mark = await readMarkIn(storage)
+  // Before the first start, or with an older version, there is none.
+  if (mark === id || (mark === undefined && !bucket)) return []
+  const found =
+    mark === undefined
+      ? `lacks the object ${markKey} with the content ${id}`
+      : 'is marked as that of another service'
+  return [
+    fault(
+      `The bucket of SVC_STORE ${found}; no server starts with it.`,
+      `Set SVC_STORE as on the other servers${bucket ? ` (${bucket} was marked first)` : ''}; a moved bucket needs all its objects.`,
+    ),
+  ]
 }
 
 // Maintenance may retire a pack, and the collector delete it, while the bucket is listed.
@@ -73,7 +94,7 @@ function straysIn(
   after: StoredFiles,
 ): Finding[] {
   const isKnown = (key: string) =>
-    [before, after].some(({ live, others }) => live.has(key) || others.has(key))
+    key === markKey || [before, after].some(({ live, others }) => live.has(key) || others.has(key))
   return [...listed]
     .filter(([key, { modifiedAt }]) => !isKnown(key) && Date.now() - modifiedAt > strayAfterMs)
     .map(([key]) =>

@@ -3,6 +3,8 @@ import { join } from 'node:path'
 import { newId } from '../base/ids.ts'
 import { DataDirectoryError } from '../config/data-directory.ts'
 import type { Database } from '../database/database.ts'
+import { lockStart } from '../database/migrate.ts'
+import { listStored } from '../store/stored-repository-store.ts'
 import { insertInstance, readInstance } from './instance-store.ts'
 
 type Options = {
@@ -25,15 +27,18 @@ export async function assertSameInstance({
   isShared,
 }: Options): Promise<void> {
   const file = join(dataDir, 'instance')
-  const ofDirectory = (await readFile(file, 'utf8').catch(() => '')).trim()
-  const ofDatabase = await readInstance(db)
+  let ofDirectory = (await readFile(file, 'utf8').catch(() => '')).trim()
   const record = (id: string) => writeFile(file, `${id}\n`, { mode: 0o600, flush: true })
-  if (ofDatabase === undefined && !hasData) {
+  const ofDatabase = await db.transaction().execute(async (tx) => {
+    await lockStart(tx)
+    const found = (await readInstance(tx))?.id
+    if (found !== undefined || hasData) return found
     const id = ofDirectory || newId()
     if (!ofDirectory) await record(id)
-    await insertInstance(db, id)
-    return
-  }
+    await insertInstance(tx, id)
+    ofDirectory = id
+    return id
+  })
   if (isShared && ofDatabase !== undefined && ofDirectory === '') return await record(ofDatabase)
   if (ofDatabase !== undefined && ofDatabase === ofDirectory) return
   throw new DataDirectoryError(
@@ -43,9 +48,20 @@ export async function assertSameInstance({
   )
 }
 
+/** Refuses a database whose repositories are elsewhere: each would appear empty. */
+export async function assertSameStore(db: Database, isShared: boolean): Promise<void> {
+  const [other] = await listStored(db, { isStored: !isShared, limit: 1 })
+  if (!other) return
+  throw new DataDirectoryError(
+    isShared
+      ? `The repository ${other.name} is not in the store of SVC_STORE. Run svc store adopt with the data directory that has it.`
+      : `The repository ${other.name} is in a shared store: set SVC_STORE.`,
+  )
+}
+
 /** The id of the service instance that a database belongs to. */
 export async function readOwnInstance(db: Database): Promise<string> {
-  const id = await readInstance(db)
-  if (id !== undefined) return id
+  const instance = await readInstance(db)
+  if (instance) return instance.id
   throw new DataDirectoryError('The database has not been initialized; run `svc serve` once.')
 }

@@ -3,30 +3,43 @@ import { Sensitive } from '../base/sensitive.ts'
 import { type KeySettings, readEncryptionKeys, sourceOfKeys } from '../config/encryption-keys.ts'
 import { SettingsError } from '../config/settings.ts'
 import type { Db } from '../database/schema.ts'
+import { readInstance, recordKeyId } from '../repositories/instance-store.ts'
 import { createVault, type Vault } from '../vault/vault.ts'
 import { type KeyUse, listKeyUses, type SealedTable } from './sealed-store.ts'
 
 const maxNamed = 3
 
-/** The keys of stored secrets that are not configured. A server must not start if there are any. */
+/**
+ * The keys of stored secrets, and of the other servers, that are not configured. A server must not start if there are any.
+ */
 export async function findUnknownKeys(
   db: Db,
   { keyIds }: Vault,
   tables?: readonly SealedTable[],
 ): Promise<KeyUse[]> {
   const uses = await listKeyUses(db, tables)
+  const keyId = (await readInstance(db))?.keyId ?? undefined
+  if (keyId !== undefined && !uses.some((use) => use.keyId === keyId))
+    uses.push({ keyId, count: 0 })
   return uses.filter(({ keyId }) => !keyIds.includes(keyId))
 }
 
 /**
- * Checks that the keys open every secret. A wrong key would otherwise be noticed only by a run, after new secrets were
- * sealed with it. A server without any key may start.
+ * Checks that the keys open every secret, and are those of the other servers: the first one to start has recorded its key.
+ * A wrong key would otherwise be noticed only by a run, after new secrets were sealed with it. A server without any key
+ * may start.
  */
 export async function assertKeysOpen(
   db: Db,
   { vault, settings, log }: { vault: Vault; settings: KeySettings; log: Log },
 ): Promise<void> {
-  const unknown = await findUnknownKeys(db, vault)
+  const [first] = vault.keyIds
+  let unknown = await findUnknownKeys(db, vault)
+  if (unknown.length === 0 && first !== undefined) {
+    await recordKeyId(db, first, null)
+    // Another server may have been faster.
+    unknown = await findUnknownKeys(db, vault)
+  }
   if (unknown.length === 0) return
   const source = sourceOfKeys(settings)
   if (vault.keyIds.length === 0) {
@@ -34,7 +47,8 @@ export async function assertKeysOpen(
     return log.error({ source, unknown }, text)
   }
   const hint = await whereElse(unknown, settings)
-  throw new SettingsError(`${source}: ${describeUnknown(unknown)} ${unknownFix}${hint}`)
+  const { found, fix } = describeUnknown(unknown)
+  throw new SettingsError(`${source}: ${found} ${fix}${hint}`)
 }
 
 // A new variable may hide the key that the data directory already has.
@@ -48,15 +62,21 @@ async function whereElse(unknown: KeyUse[], { dataDir }: KeySettings): Promise<s
 
 const noKeys = new Sensitive<Buffer[]>([])
 
-/** Describes how many secrets cannot be opened, and the missing keys. */
-export function describeUnknown(unknown: KeyUse[]): string {
+/** Describes how many secrets cannot be opened and the missing keys, and how to fix it. */
+export function describeUnknown(unknown: KeyUse[]): { found: string; fix: string } {
   const count = unknown.reduce((sum, use) => sum + use.count, 0)
-  const secrets = count === 1 ? '1 secret is' : `${count} secrets are`
   const ids = unknown.slice(0, maxNamed).map(({ keyId }) => keyId)
   if (unknown.length > maxNamed) ids.push(`and ${unknown.length - maxNamed} more`)
+  if (count === 0) {
+    return {
+      found: `The service was set up with an encryption key that is not given: ${ids.join(', ')}.`,
+      fix: 'Set the key of the other servers; if it is lost, replace it by yours: svc secrets rotate.',
+    }
+  }
+  const secrets = count === 1 ? '1 secret is' : `${count} secrets are`
   const keys = unknown.length === 1 ? 'a key that is not given' : 'keys that are not given'
-  return `${secrets} sealed with ${keys}: ${ids.join(', ')}.`
+  return {
+    found: `${secrets} sealed with ${keys}: ${ids.join(', ')}.`,
+    fix: 'Add the old key after the new one, or delete these secrets: svc secrets rotate --discard-unreadable.',
+  }
 }
-
-export const unknownFix =
-  'Add the old key after the new one, or delete these secrets: svc secrets rotate --discard-unreadable.'

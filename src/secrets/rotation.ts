@@ -4,6 +4,7 @@ import type { FaultPoint } from '../base/fault-points.ts'
 import type { Database } from '../database/database.ts'
 import type { Db } from '../database/schema.ts'
 import type { Actor, Publish } from '../events/events.ts'
+import { readInstance, recordKeyId } from '../repositories/instance-store.ts'
 import type { Vault } from '../vault/vault.ts'
 import {
   deleteSealed,
@@ -92,12 +93,19 @@ export function createRotation(dependencies: Dependencies): Rotation {
       }
       // Until a pass finds nothing: secrets may be saved during a pass.
       if (isChanged) continue
-      if (resealed > 0) await record(resealed)
+      const isReplaced = (unreadable === 0 || discardsAs) && (await replaceKey(first))
+      if (resealed > 0 || isReplaced) await record(resealed)
       return { resealed, unreadable, named, discarded }
     }
     throw new Error(
       'A server keeps saving secrets with another key. Start it with the keys that this command has, and rotate again.',
     )
+  }
+
+  /** Makes a key the one that every server must have; false when it is already. */
+  async function replaceKey(keyId: string): Promise<boolean> {
+    const former = (await readInstance(db))?.keyId ?? null
+    return former !== keyId && recordKeyId(db, keyId, former)
   }
 
   async function record(values: number): Promise<void> {

@@ -11,6 +11,8 @@ type Dependencies = {
 export function createLocalStore({ pathOf, create, place, remove }: Dependencies): Store {
   return {
     prepare: async () => {},
+    join: async () => {},
+    ping: async () => {},
     at: async ({ id }) => ({ path: pathOf(id), pruneEpoch: 0 }),
     open: async (id) => pathOf(id),
 

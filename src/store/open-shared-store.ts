@@ -4,6 +4,7 @@ import type { FreeSpace } from '../config/free-space.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Database } from '../database/database.ts'
 import type { Git } from '../git/process/git-process.ts'
+import { createMarkedBucket } from './marked-bucket.ts'
 import { createS3 } from './s3.ts'
 import { createSharedStore, type LocalDirectories } from './shared-store.ts'
 import type { Store } from './store.ts'
@@ -32,7 +33,9 @@ export async function openSharedStore(dependencies: Dependencies): Promise<Store
     )
   }
   const credentials = { accessKeyId: storeAccessKeyId, secretAccessKey: storeSecretAccessKey }
-  const storage = createS3({ address, credentials, log })
+  const { db } = dependencies
+  const s3 = createS3({ address, credentials, log })
+  const storage = createMarkedBucket({ db, storage: s3, address, log })
   const cacheMaxBytes = settings.repositoryCacheBytes
   return createSharedStore({ ...dependencies, dataDir, storage, inlineMaxBytes, cacheMaxBytes })
 }

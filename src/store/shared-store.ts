@@ -11,11 +11,11 @@ import { collect } from './collector.ts'
 import { commitChange, PrunedError } from './commit-change.ts'
 import { storePacks } from './durable-packs.ts'
 import { lendPack, openLentPack, takeBackPacks } from './lent-packs.ts'
+import type { MarkedBucket } from './marked-bucket.ts'
 import { releasePacks } from './pack-store.ts'
 import { beginGeneration } from './publish-generation.ts'
 import { firstHead } from './ref-store.ts'
 import { createRepositoryTransaction } from './repository-transactions.ts'
-import type { S3 } from './s3.ts'
 import type { Store } from './store.ts'
 import { needsPruned } from './store-error.ts'
 import { dropUnsyncedCache } from './unclean-reboot.ts'
@@ -35,7 +35,7 @@ type Dependencies = {
   db: Database
   dataDir: string
   git: Git
-  storage: S3
+  storage: MarkedBucket
   /** The name of this node. */
   node: string
   inlineMaxBytes: number
@@ -62,6 +62,8 @@ export function createSharedStore(dependencies: Dependencies): Store {
 
   return {
     prepare: () => dropUnsyncedCache(dataDir),
+    join: storage.join,
+    ping: storage.ping,
 
     at: cache.at,
     open: async (id) => (await cache.open(id)).path,

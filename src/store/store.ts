@@ -13,6 +13,10 @@ import type { S3 } from './s3.ts'
 export type Store = AsyncDisposable & {
   /** Prepares for a server that starts. */
   prepare: () => Promise<void>
+  /** Refuses object storage that is not that of the service, or can never work; called when the service has its id. */
+  join: () => Promise<void>
+  /** Rejects while the object storage does not respond, or is not that of the service. A local store has none. */
+  ping: () => Promise<void>
   /** The directory of a repository whose row was just read, in at least the state of that row. */
   at: (repository: { id: string; version: number }) => Promise<StoredDirectory>
   /** The directory of a repository in its present state. A shared store throws `repository_not_found`. */

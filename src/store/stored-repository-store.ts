@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { prepared } from '../database/prepared.ts'
 import type { Db, RepositoryState } from '../database/schema.ts'
+import { recordMark } from './bucket-mark-store.ts'
 import type { LivePack } from './pack-store.ts'
 
 /** A ref: its name, value, and the object that an annotated tag points to. */
@@ -37,6 +38,7 @@ export async function readStoredRepository(
 /** Makes repositories that were in a shared store ones that are in directories, as in a backup. */
 export async function forgetStore(tx: Db): Promise<void> {
   await tx.updateTable('repositories').set({ version: 0, pruneEpoch: 0, head: null }).execute()
+  await recordMark(tx, null)
 }
 
 /** The repositories that are in a shared store, or those that are in directories, in the order of their ids. */

@@ -4,6 +4,7 @@ import { newTokenString } from '../../src/base/token-string.ts'
 import { openDatabase } from '../../src/database/database.ts'
 import { createGit } from '../../src/git/process/git-process.ts'
 import { createDirectories } from '../../src/repositories/directories.ts'
+import { createMarkedBucket } from '../../src/store/marked-bucket.ts'
 import { createSharedStore } from '../../src/store/shared-store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { createPostgresDatabase } from './databases.ts'
@@ -54,7 +55,12 @@ export async function startStoreSite(more: Record<string, string> = {}) {
         db,
         dataDir,
         ...tools,
-        storage: objects.connect(),
+        storage: createMarkedBucket({
+          db,
+          storage: objects.connect(),
+          address: objects.address,
+          log,
+        }),
         node: 'test',
         inlineMaxBytes: 1000,
         cacheMaxBytes,

@@ -8,7 +8,11 @@ type Filter = (chunk: Buffer) => Buffer | undefined
 export type Treatment = { fromClient?: Filter; fromServer?: Filter }
 
 /** Starts a proxy to a port of the loopback address, which treats each connection by its number, from 0. */
-export async function startTcpProxy(port: number, treat: (connection: number) => Treatment) {
+export async function startTcpProxy(
+  port: number,
+  treat: (connection: number) => Treatment,
+  ownPort = 0,
+) {
   const sockets = new Set<Socket>()
   let connections = 0
 
@@ -31,7 +35,7 @@ export async function startTcpProxy(port: number, treat: (connection: number) =>
     pass(client, target, fromClient)
     pass(target, client, fromServer)
   })
-  server.listen(0, '127.0.0.1')
+  server.listen(ownPort, '127.0.0.1')
   await once(server, 'listening')
   // A TCP server's address is neither null nor a path once it listens.
   const address = server.address() as AddressInfo

@@ -28,6 +28,7 @@ import { runFilesTables } from './0027-run-files.ts'
 import { jobTokens } from './0028-job-tokens.ts'
 import { runShellsTables } from './0029-run-shells.ts'
 import { headChosen } from './0030-head-chosen.ts'
+import { serviceIdentity } from './0031-service-identity.ts'
 import type { Migration } from './migration.ts'
 
 /** All migrations. The version of a database is the number of migrations that were applied. */
@@ -62,4 +63,5 @@ export const migrations: Migration[] = [
   jobTokens,
   runShellsTables,
   headChosen,
+  serviceIdentity,
 ]
