@@ -248,7 +248,7 @@ async function loadPages({ app, browse, options }: LoadedParts): Promise<PageSer
   return { serve, methodProblem: (path) => pageMethodProblem(pages, path) }
 }
 
-function createRequireParts({ db, directories }: Pick<App, 'db' | 'directories'>) {
+function createRequireParts({ db, directories, store }: Pick<App, 'db' | 'directories' | 'store'>) {
   return createHealthCheck([
     {
       code: 'database_unavailable',
@@ -259,6 +259,13 @@ function createRequireParts({ db, directories }: Pick<App, 'db' | 'directories'>
       code: 'storage_unavailable',
       detail: 'The data directory cannot be read.',
       probe: directories.assertThere,
+    },
+    {
+      code: 'storage_unavailable',
+      detail: 'The object store does not respond, or refuses this server.',
+      probe: store.ping,
+      // Each node asks the same store.
+      freshMs: 5000,
     },
   ])
 }

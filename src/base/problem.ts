@@ -114,7 +114,7 @@ export const problems = {
   checks_busy: { kind: 'unavailable', title: 'Too many concurrent workflow checks' },
   git_busy: { kind: 'unavailable', title: 'Too many concurrent Git operations' },
   database_unavailable: { kind: 'unavailable', title: 'Database unavailable' },
-  storage_unavailable: { kind: 'unavailable', title: 'Data directory unavailable' },
+  storage_unavailable: { kind: 'unavailable', title: 'Storage unavailable' },
   encryption_key_missing: { kind: 'unavailable', title: 'No encryption key configured' },
   storage_full: { kind: 'storage-full', title: 'No space left on the server' },
 } as const satisfies Record<string, { kind: ProblemKind; title: string }>

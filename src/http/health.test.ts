@@ -61,6 +61,7 @@ test('a part that stops responding is found unavailable half a second later', as
   pass(300)
   assert.equal((await request()).state, 'healthy')
   probes[1]?.reject(new Error('down'))
+  await setImmediate()
   pass(199)
   assert.equal((await request()).state, 'healthy')
   pass(2)
@@ -68,4 +69,37 @@ test('a part that stops responding is found unavailable half a second later', as
   assert.equal(last.state, 'waiting')
   probes[2]?.reject(new Error('down'))
   assert.equal(await last.outcome, 'database_unavailable')
+})
+
+test('requests share one probe of a part for as long as its result counts, also while it fails', async () => {
+  let [time, probes] = [1000, 0]
+  let isAway = false
+  const check = createHealthCheck(
+    [
+      {
+        code: 'storage_unavailable',
+        detail: 'It is away.',
+        freshMs: 5000,
+        async probe() {
+          probes += 1
+          if (isAway) throw new Error('away')
+        },
+      },
+    ],
+    () => time,
+  )
+  const requestAll = () => Promise.allSettled(Array.from({ length: 100 }, check))
+  for (const at of [0, 1000, 2000]) {
+    time = 1000 + at
+    await requestAll()
+    assert.equal(probes, 1)
+  }
+  isAway = true
+  time = 6000
+  for (const { status } of await requestAll()) assert.equal(status, 'rejected')
+  await requestAll()
+  assert.equal(probes, 2)
+  time += 500
+  await requestAll()
+  assert.equal(probes, 3)
 })

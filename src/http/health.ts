@@ -9,10 +9,14 @@ type Part = {
   detail: string
   /** Rejects when the part is unavailable; may never settle. */
   probe: () => Promise<unknown>
+  /** How long a success counts. */
+  freshMs?: number
 }
 
 // The health check needs no authentication, so its cost is bounded.
-const freshMs = 500
+const defaultFreshMs = 500
+// A part of that time: how long a failure counts.
+const failureShare = 0.1
 // Below the timeouts of common load balancers.
 const probeTimeoutMs = 2000
 const retryAfterSeconds = 5
@@ -22,7 +26,7 @@ const retryAfterSeconds = 5
  * from any moment.
  */
 export function createHealthCheck(parts: Part[], now: () => number = () => performance.now()) {
-  const checked = parts.map((part) => ({ ...part, isAvailable: createProbe(part.probe, now) }))
+  const checked = parts.map((part) => ({ ...part, isAvailable: createProbe(part, now) }))
 
   return async function requireParts(): Promise<void> {
     const found = await Promise.all(
@@ -37,17 +41,26 @@ export function createHealthCheck(parts: Part[], now: () => number = () => perfo
 }
 
 /**
- * Shares concurrent probes of a part, and caches a success for a moment. The next probe starts before that is over, so that
- * frequent requests do not wait for one.
+ * Shares concurrent probes of a part, and caches their results for a moment. After a success the next probe starts before
+ * that is over, so that frequent requests do not wait for one.
  */
-function createProbe(probe: () => Promise<unknown>, now: () => number): () => Promise<boolean> {
+function createProbe(
+  { probe, freshMs = defaultFreshMs }: Part,
+  now: () => number,
+): () => Promise<boolean> {
   const share = createSingleFlight<boolean>()
   let startedAt = 0
   let succeededAt = Number.NEGATIVE_INFINITY
+  let failedAt = Number.NEGATIVE_INFINITY
 
   async function run(): Promise<boolean> {
     startedAt = now()
-    await probe()
+    try {
+      await probe()
+    } catch {
+      failedAt = now()
+      return false
+    }
     succeededAt = now()
     return true
   }
@@ -55,7 +68,8 @@ function createProbe(probe: () => Promise<unknown>, now: () => number): () => Pr
   return async () => {
     const age = now() - succeededAt
     if (age < freshMs / 2) return true
-    const result = share('probe', run).catch(() => false)
+    if (now() - failedAt < freshMs * failureShare) return age < freshMs
+    const result = share('probe', run)
     if (age < freshMs) return true
     const left = Math.max(0, startedAt + probeTimeoutMs - now())
     return within(left, result).catch(() => false)

@@ -5,11 +5,12 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { newTokenString } from '../../src/base/token-string.ts'
+import { until } from '../support/condition.ts'
 import { createProject, git, type Project } from '../support/git.ts'
 import { openObjectStore, withoutObjectStore } from '../support/object-store.ts'
 import { type Postgres, startPostgres } from '../support/postgres.ts'
 import { without } from '../support/programs.ts'
-import { type Service, startService } from '../support/service.ts'
+import { type Service, startService, toAnswer } from '../support/service.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 
 const largeBytes = 200 * 1024
@@ -78,7 +79,15 @@ describe('when a part of a shared store is away', {
       service.admin.remote('site'),
       'copy.git',
     ])
-    assert.equal((await fetch(`${service.url}/health`)).status, 200)
+  })
+
+  test('without the bucket, health is 503 and names the object store', async () => {
+    const answer = await until('health is 503', async () => {
+      const health = await toAnswer(await fetch(`${service.url}/health`))
+      return health.status === 503 && health
+    })
+    assert.equal(answer.body.code, 'storage_unavailable')
+    assert.match(answer.body.detail, /object store/)
   })
 
   test('without the bucket, large pushes fail with the reason, and change nothing', async () => {
@@ -101,6 +110,7 @@ describe('when a part of a shared store is away', {
 
   test('once the bucket is back, everything works', async () => {
     isAway = false
+    await until('health is 200', async () => (await fetch(`${service.url}/health`)).status === 200)
     await project.git('push', '--quiet', service.admin.remote('site'), 'HEAD:main')
     await using empty = await startService({ env })
     assert.equal(await mainOf(empty), await project.git('rev-parse', 'HEAD'))
