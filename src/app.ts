@@ -1,5 +1,7 @@
 import { lookup } from 'node:dns/promises'
+import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
+import { join } from 'node:path'
 import type { Access } from './access/access-watch.ts'
 import type { Principal } from './access/principal.ts'
 import { createAccessCheck, createRefresh } from './access-check/current-access.ts'
@@ -37,6 +39,7 @@ import {
 import { createDirectories, type Directories } from './repositories/directories.ts'
 import { createImportSources } from './repositories/import-sources.ts'
 import { createImports, type Imports } from './repositories/imports.ts'
+import { assertSameInstance, assertSameStore, assertUsedDatabase } from './repositories/instance.ts'
 import { createProtections, type Protections } from './repositories/protections.ts'
 import { createRepositories, type Repositories } from './repositories/repositories.ts'
 import { assertKeysOpen } from './secrets/key-check.ts'
@@ -130,7 +133,10 @@ export function createTools({ settings, log, path, version, spawnHelper }: Optio
   return { git, directories, localDirectories, faultPoint, database, isCache, log, version }
 }
 
-export async function openApp(options: Options, beforeMigration?: () => void): Promise<App> {
+export async function openApp(
+  options: Options,
+  beforeMigration?: (version: number) => void,
+): Promise<App> {
   const { settings, log } = options
   const { dataDir } = settings
   const tools = createTools(options)
@@ -310,15 +316,29 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
 export async function openExistingApp(options: Options): Promise<App> {
   const { dataDir } = options.settings
   await assertDataDirectory(dataDir)
-  return openApp(options, () => assertNotServed(dataDir))
+  await using opening = new AsyncDisposableStack()
+  const app = opening.use(await openApp(options, () => assertNotServed(dataDir)))
+  await assertSameInstance({ db: app.db, dataDir, hasData: true, isShared: app.isCache })
+  // The other way round, `svc store adopt` has work to do.
+  if (!app.isCache) await assertSameStore(app.db, false)
+  opening.move()
+  return app
 }
 
 async function openAppDatabase(options: Parameters<typeof openDatabase>[0]): Promise<Database> {
-  const { dataDir, url } = options
-  return openDatabase(options).catch((error) => {
+  const { dataDir, url, beforeMigration } = options
+  const assertUsed = () => assertUsedDatabase(dataDir)
+  try {
+    if (url === undefined && !existsSync(join(dataDir, 'svc.db'))) assertUsed()
+    return await openDatabase({
+      ...options,
+      beforeMigration: (version) => (version === 0 ? assertUsed() : beforeMigration?.(version)),
+    })
+  } catch (error) {
     const which = url ? 'SVC_DATABASE_URL: the database' : `The database ${dataDir}/svc.db`
-    throw new Error(`${which} cannot be opened: ${error.message}`, { cause: error })
-  })
+    const reason = error instanceof Error ? error.message : error
+    throw new Error(`${which} cannot be opened: ${reason}`, { cause: error })
+  }
 }
 
 /** The public addresses, as far as they are known before the server listens. */

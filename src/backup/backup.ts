@@ -9,7 +9,7 @@ import { lock } from '../config/data-directory.ts'
 import type { Database, DatabaseOptions } from '../database/database.ts'
 import { schemaVersion } from '../database/migrate.ts'
 import type { Directories } from '../repositories/directories.ts'
-import { assertSameInstance, readOwnInstance } from '../repositories/instance.ts'
+import { readOwnInstance } from '../repositories/instance.ts'
 import type { Store } from '../store/store.ts'
 import { type BackupFolder, createBackupFolder } from './backup-folder.ts'
 import { createSnapshotFinder } from './consistent-snapshot.ts'
@@ -49,11 +49,10 @@ const keyFiles = ['encryption.key', 'ssh_host_ed25519_key', 'ssh_host_ed25519_ke
 
 /** Backs up a service to a folder, whether its server runs or not. Throws a BackupError. */
 export async function backUp(dependencies: Dependencies, options: Options) {
-  const { db, database, store, faultPoint } = dependencies
+  const { db, database, faultPoint } = dependencies
   const { to: root, recheck } = options
   const { dataDir } = database
   await refuseNested(root, dataDir)
-  await assertSameInstance({ db, dataDir, hasData: true, isShared: store.shared !== undefined })
   const instanceId = await readOwnInstance(db)
   // While this lock is held, deleted repositories stay in the trash.
   using _whole = await lock(dataDir, 'backup', lockWaitMs)

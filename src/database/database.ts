@@ -16,8 +16,8 @@ export type DatabaseOptions = {
   log: Log
   /** Called after each commit. */
   onCommit?: () => void
-  /** Called before tables of an older version are migrated; it throws to prevent that. */
-  beforeMigration?: (() => void) | undefined
+  /** Called before tables of a version are migrated, or, for version 0, created; it throws to prevent that. */
+  beforeMigration?: ((version: number) => void) | undefined
 }
 
 /** Opens the database and applies pending migrations. */

@@ -27,7 +27,7 @@ export async function migrate(
   db: Kysely<Schema>,
   engine: Engine,
   wanted = migrations,
-  beforeMigration?: () => void,
+  beforeMigration?: (version: number) => void,
 ): Promise<void> {
   await db.transaction().execute((tx) => migrateIn(tx, engine, wanted, beforeMigration))
 }
@@ -37,7 +37,7 @@ export async function migrateIn(
   tx: Db,
   engine: Engine,
   wanted = migrations,
-  beforeMigration?: () => void,
+  beforeMigration?: (version: number) => void,
 ): Promise<void> {
   await lockStart(tx)
   await sql`create table if not exists schema_version (version integer not null)`.execute(tx)
@@ -49,7 +49,7 @@ export async function migrateIn(
     )
   }
   if (version === wanted.length) return
-  if (version > 0) beforeMigration?.()
+  beforeMigration?.(version)
   for (const migration of wanted.slice(version)) {
     for (const statement of migration(columnTypes[engine])) await sql.raw(statement).execute(tx)
   }

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { newId } from '../base/ids.ts'
@@ -28,6 +29,8 @@ export async function assertSameInstance({
 }: Options): Promise<void> {
   const file = join(dataDir, 'instance')
   let ofDirectory = (await readFile(file, 'utf8').catch(() => '')).trim()
+  const known = (await readInstance(db))?.id
+  if (known !== undefined && known === ofDirectory) return
   const record = (id: string) => writeFile(file, `${id}\n`, { mode: 0o600, flush: true })
   const ofDatabase = await db.transaction().execute(async (tx) => {
     await lockStart(tx)
@@ -45,6 +48,15 @@ export async function assertSameInstance({
     `The data directory ${dataDir} and the database do not belong together` +
       `${ofDatabase === undefined ? ': the database is empty, but there are repositories' : ''}. ` +
       'Check SVC_DATA_DIR and SVC_DATABASE_URL, or restore the database of this directory.',
+  )
+}
+
+/** Refuses an empty database, before tables are created in it, for a data directory that has been used with another. */
+export function assertUsedDatabase(dataDir: string): void {
+  if (!existsSync(join(dataDir, 'instance'))) return
+  throw new DataDirectoryError(
+    `it is empty, and the data directory ${dataDir} is not: they do not belong together. ` +
+      'Set SVC_DATABASE_URL as the server has it, or correct SVC_DATA_DIR; restore a lost database from a backup.',
   )
 }
 

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { until } from '../support/condition.ts'
+import { createPostgresDatabase } from '../support/databases.ts'
 import { createProject, git, temporaryFolder } from '../support/git.ts'
 import { packInto, root, unpack } from '../support/packed.ts'
 import { without } from '../support/programs.ts'
@@ -60,7 +61,11 @@ describe('the systemd unit', { skip: without('systemd') }, () => {
     after(() => folder[Symbol.asyncDispose]())
 
     /** Starts the unit with more settings, in a systemd of its own. */
-    async function startUnit(settings: string, dropIns: Record<string, string> = {}) {
+    async function startUnit(
+      settings: string,
+      dropIns: Record<string, string> = {},
+      environment = '',
+    ) {
       const ours = `[Service]
 ExecStart=
 ExecStart=/opt/svc/bin/svc serve
@@ -76,6 +81,8 @@ ${settings}
       })
       const show = async (property: string) =>
         (await systemd.run('systemctl', 'show', '--value', '-p', property, 'svc.service')).trim()
+      const write = 'mkdir -p /etc/svc; umask 077; printf "%s" "$1" > /etc/svc/svc.env'
+      await systemd.run('sh', '-c', write, 'sh', environment)
       await systemd.run('systemctl', 'start', 'svc.service')
       return {
         ...systemd,
@@ -148,6 +155,31 @@ ${settings}
       const ran = await runToEnd(admin, 'jobs')
       assert.match(ran.isolation, /^bubblewrap: /)
       assert.match(await logOf(admin, 'jobs', ran.id), /^CapPrm:\t0+$/m)
+    })
+
+    test('a command gets the settings of the unit as the documentation says', {
+      skip: without('postgres') || without('dbus'),
+    }, async () => {
+      const { url, drop } = await createPostgresDatabase()
+      await using _dropped = { [Symbol.asyncDispose]: drop }
+      // A shell would run the first part of this in the background.
+      const environment = `SVC_DATABASE_URL=${url}?application_name=svc&keepalives=1\n`
+      const bus: Record<string, string> = {}
+      for (const name of ['dbus.service', 'dbus.socket'])
+        bus[name] = await readFile(join('/lib/systemd/system', name), 'utf8')
+      await using service = await startUnit('', bus, environment)
+      const admin = await service.listening()
+      const page = await readFile(join(root, 'docs/operating.md'), 'utf8')
+      const [command = ''] = /^systemd-run .*\\\n.* svc tokens list$/m.exec(page) ?? []
+      assert.notEqual(command, '')
+      await service.run('systemctl', 'start', 'dbus.socket')
+      const runDocumented = (words: string) =>
+        service.run('sh', '-c', command.replace(/ svc tokens list$/, ` /opt/svc/bin/svc ${words}`))
+      const token = JSON.parse(await runDocumented('tokens create --json --permission repo:read'))
+      const { status } = await createClient(admin.url, token.token).get('/repos')
+      assert.equal(status, 200)
+      await assert.rejects(service.svc('tokens', 'list'), /they do not belong together/)
+      await assert.rejects(service.run('test', '-e', '/var/lib/svc/svc.db'))
     })
 
     test('an invalid setting is not tried again and again', async () => {

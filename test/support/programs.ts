@@ -20,6 +20,7 @@ export const programs = {
   bubblewrap: { find: () => onPath('bwrap'), install: 'apt-get install bubblewrap' },
   faketime: { find: findFaketime, install: 'apt-get install libfaketime' },
   systemd: { find: findSystemd, install: 'apt-get install systemd' },
+  dbus: { find: () => onPath('dbus-daemon'), install: 'apt-get install dbus' },
   nginx: { find: () => inSbin('nginx'), install: 'apt-get install nginx-light' },
   haproxy: { find: () => inSbin('haproxy'), install: 'apt-get install haproxy' },
   caddy: { find: () => onPath('caddy'), install: 'apt-get install caddy' },
