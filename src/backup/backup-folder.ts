@@ -116,6 +116,18 @@ export function createBackupFolder({ root, tree, previous, recheck, faultPoint }
     previousHas: (prefix: string) =>
       [...previousFiles.keys()].some((path) => path.startsWith(prefix)),
 
+    /** Adds a repository as the previous backup has it. Returns its refs; null unless all of it is there. */
+    async keepRepository(id: string): Promise<string | null> {
+      const refs = previous?.repositories.find((one) => one.id === id)?.refs ?? null
+      const kept = [...previousFiles.values()].filter(
+        ({ path }) => path === `refs/${refs}` || path.startsWith(`repositories/${id}/`),
+      )
+      for (const file of kept) if (!(await isIntact(file))) return null
+      for (const file of kept) files.set(file.path, file)
+      counts.filesKept += kept.length
+      return refs
+    },
+
     /** Removes files from the new backup. */
     leaveOut(isUnwanted: (path: string) => boolean): void {
       for (const path of files.keys()) if (isUnwanted(path)) files.delete(path)

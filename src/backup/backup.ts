@@ -11,6 +11,7 @@ import { schemaVersion } from '../database/migrate.ts'
 import type { Directories } from '../repositories/directories.ts'
 import { readOwnInstance } from '../repositories/instance.ts'
 import type { Store } from '../store/store.ts'
+import { isDamage } from '../store/store-error.ts'
 import { type BackupFolder, createBackupFolder } from './backup-folder.ts'
 import { createSnapshotFinder } from './consistent-snapshot.ts'
 import { type BackedUpRepository, BackupError, type Manifest } from './manifest.ts'
@@ -42,6 +43,14 @@ type Options = {
   signal: AbortSignal
 }
 
+/** A repository that lacks a file in the store. */
+type DamagedRepository = {
+  name: string
+  fault: string
+  /** Whether the backup has it in the state of the previous backup, and otherwise only its rows. */
+  isKept: boolean
+}
+
 const lockWaitMs = 5000
 const maxConcurrentCopies = 4
 const maxNames = 3
@@ -49,11 +58,13 @@ const keyFiles = ['encryption.key', 'ssh_host_ed25519_key', 'ssh_host_ed25519_ke
 
 /** Backs up a service to a folder, whether its server runs or not. Throws a BackupError. */
 export async function backUp(dependencies: Dependencies, options: Options) {
-  const { db, database, faultPoint } = dependencies
+  const { db, database, store, faultPoint } = dependencies
   const { to: root, recheck } = options
   const { dataDir } = database
   await refuseNested(root, dataDir)
   const instanceId = await readOwnInstance(db)
+  // In another bucket every pack would be missing.
+  await store.ping()
   // While this lock is held, deleted repositories stay in the trash.
   using _whole = await lock(dataDir, 'backup', lockWaitMs)
   using _own = await takeFolder(root)
@@ -101,11 +112,22 @@ async function write(
   refuseLoss(repositories, had)
   let done = 0
   const whole = repositories.filter(({ refs }) => refs !== null)
-  await forEachConcurrently(maxConcurrentCopies, whole, async ({ id: repositoryId }) => {
+  const damaged: DamagedRepository[] = []
+  const backedUp = new Map(repositories.map((repository) => [repository.id, repository]))
+  await forEachConcurrently(maxConcurrentCopies, whole, async (repository) => {
     signal.throwIfAborted()
     const { shared } = store
-    if (shared) await addSharedObjects({ shared, directories, folder }, snapshot.db, repositoryId)
-    else await addObjects({ directories, folder, id: repositoryId })
+    if (!shared) await addObjects({ directories, folder, id: repository.id })
+    else {
+      await addSharedObjects({ shared, directories, folder }, snapshot.db, repository.id).catch(
+        async (error) => {
+          if (!isDamage(error)) throw error
+          const refs = await folder.keepRepository(repository.id)
+          backedUp.set(repository.id, { ...repository, refs })
+          damaged.push({ name: repository.name, fault: error.message, isKept: refs !== null })
+        },
+      )
+    }
     report(`Copied ${++done} of ${whole.length} repositories`)
   })
   if (withKeys) await addKeys(folder, { id, dataDir: database.dataDir })
@@ -119,7 +141,7 @@ async function write(
     createdAt: at,
     finishedAt: Date.now(),
     tables,
-    repositories,
+    repositories: [...backedUp.values()],
   })
   return {
     id,
@@ -131,6 +153,7 @@ async function write(
     seconds: Math.round(performance.now() - startedAt) / 1000,
     /** Names of repositories whose directories are lost; only their rows are in the backup. */
     lost: repositories.filter(({ refs }) => refs === null).map(({ name }) => name),
+    damaged,
   }
 }
 

@@ -24,7 +24,27 @@ export async function backUpTo(
   // Repositories deleted during this backup, or during one that was killed.
   await app.directories.emptyTrash()
   reportLost(done.lost, err)
-  if (json) return out(toJson(done))
+  for (const { name, fault, isKept } of done.damaged) {
+    const rest = isKept
+      ? 'The backup has it as the previous one had it.'
+      : 'The backup has only its rows.'
+    err(`svc: the repository ${printable(name)} is damaged: ${printable(fault)} ${rest}\n`)
+  }
+  if (json) out(toJson(done))
+  else reportBackup(done, withKeys, out)
+  if (done.damaged.length > 0) {
+    throw new Error(
+      `${count(done.damaged.length, 'repository')} could not be backed up; everything else was. ` +
+        'On a server that has such a repository in its cache, svc repos maintain --full NAME repairs it.',
+    )
+  }
+}
+
+function reportBackup(
+  done: Awaited<ReturnType<typeof backUp>>,
+  withKeys: boolean,
+  out: Terminal['out'],
+): void {
   out(
     `Backed up ${count(done.repositories, 'repository')} and ${count(done.rows, 'row')} as of ${toDate(done.createdAt)} UTC.\n` +
       `${count(done.filesCopied, 'file')} copied (${toSize(done.bytesCopied)}), ${done.filesKept} kept; ` +

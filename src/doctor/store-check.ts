@@ -77,9 +77,12 @@ function missingFrom(
   before: StoredFiles,
   after: StoredFiles,
 ): Finding[] {
-  const fix =
-    'Restore the object from a version or a copy of the bucket, or the repository from a backup.'
+  const restore =
+    'restore the object from a version or a copy of the bucket, or the repository from a backup.'
   return [...after.live].flatMap(([key, { bytes, repository }]) => {
+    const fix = key.startsWith('run-files/')
+      ? restore.replace('r', 'R')
+      : `On a server that has the repository in its cache: svc repos maintain --full ${repository}. If none has, ${restore}`
     if (!before.live.has(key)) return []
     const found = listed.get(key)
     if (!found) return [fault(`${key} of ${repository} is missing in the bucket.`, fix)]

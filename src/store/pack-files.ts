@@ -143,7 +143,7 @@ export async function removePacks(folder: string, hashes: ReadonlySet<string>): 
 type PackFile = { type: 'pack' | 'mtimes' | 'idx'; bytes: number; sha256: string }
 
 /** The files of a pack. Git uses it once it has an index, so that comes last. */
-function filesOf(pack: LivePack): PackFile[] {
+export function filesOf(pack: LivePack): PackFile[] {
   const { mtimesBytes, mtimesSha256 } = pack
   return [
     { type: 'pack', bytes: pack.packBytes, sha256: pack.packSha256 },
@@ -173,5 +173,7 @@ async function place(
 }
 
 function assertSame(expected: string, actual: string, key: string): void {
-  if (actual !== expected) throw storeUnavailable(`${key} is damaged in the store`)
+  if (actual === expected) return
+  const error = new S3Error('corrupt', `${key} is damaged in the store`)
+  throw storeUnavailable(error.message, error)
 }

@@ -1,10 +1,12 @@
 import { join } from 'node:path'
+import { forEachConcurrently } from '../base/for-each-concurrently.ts'
 import type { Cache, CachedDirectory, Merge } from './cache.ts'
 import { storePacks } from './durable-packs.ts'
-import { isPresent, listPresent } from './pack-files.ts'
-import { addPacks, retirePacks, type StoredPack } from './pack-store.ts'
+import { filesOf, isPresent, listPresent } from './pack-files.ts'
+import { addPacks, type LivePack, retirePacks, type StoredPack } from './pack-store.ts'
 import { lockRepository, raiseVersion } from './ref-store.ts'
 import type { RepositoryTransaction } from './repository-transactions.ts'
+import type { S3 } from './s3.ts'
 import { readStoredRepository } from './stored-repository-store.ts'
 
 /** The maintenance of a repository in a directory of this node. */
@@ -32,6 +34,7 @@ type Replacement = {
 
 // Each push that comes between the check and the transaction costs one more.
 const maxChecks = 20
+const maxConcurrentLooks = 8
 
 /** Begins to maintain a repository. Packs of pushes that come meanwhile stay. */
 export async function beginGeneration(dependencies: Dependencies, id: string): Promise<Generation> {
@@ -65,14 +68,30 @@ async function storeMerged(
 ): Promise<Replacement | undefined> {
   const folder = join(path, 'objects', 'pack')
   const present = await listPresent(folder)
-  const merged = before.filter((pack) => !isPresent(present, pack))
+  const lost = await findLost(dependencies.storage, before)
+  // What only this directory still has is stored again.
+  const isStored = (pack: LivePack) => isPresent(present, pack) && !lost.has(pack.key)
+  const merged = before.filter((pack) => !isStored(pack))
   if (merged.length === 0) return undefined
   // Read after the folder was: its packs of pushes are among these.
   const { packs: known = [] } = (await readStoredRepository(dependencies.db, id)) ?? {}
-  const kept = known.filter((pack) => isPresent(present, pack))
+  const kept = known.filter(isStored)
   const added = new Set(present.keys()).difference(new Set(kept.map(({ hash }) => hash)))
   const packs = await storePacks(dependencies, id, folder, added)
   return { id, packs, keys: merged.map(({ key }) => key) }
+}
+
+/** The keys of packs that lack a file in the object storage. */
+async function findLost(storage: Pick<S3, 'head'>, packs: LivePack[]): Promise<Set<string>> {
+  const lost = new Set<string>()
+  const uploaded = packs.filter(({ isInline }) => !isInline)
+  await forEachConcurrently(maxConcurrentLooks, uploaded, async (pack) => {
+    for (const { type, bytes } of filesOf(pack)) {
+      const found = await storage.head(`${pack.key}.${type}`)
+      if (found?.bytes !== bytes) lost.add(pack.key)
+    }
+  })
+  return lost
 }
 
 /**

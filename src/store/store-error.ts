@@ -1,4 +1,5 @@
 import { Problem } from '../base/problem.ts'
+import { S3Error } from './s3-error.ts'
 
 const retryAfterSeconds = 5
 
@@ -11,6 +12,12 @@ export function needsPruned(): Problem {
     'storage_unavailable',
     'An object that this push needs was removed as unused meanwhile. Push again.',
   )
+}
+
+/** Whether an error of `storeUnavailable` is a file that is lost or damaged, so that trying again is of no use. */
+export function isDamage(error: unknown): boolean {
+  const cause = error instanceof Problem ? error.cause : undefined
+  return cause instanceof S3Error && ['absent', 'corrupt'].includes(cause.code)
 }
 
 export function storeUnavailable(reason: string, cause?: unknown): Problem {
