@@ -1,3 +1,4 @@
+import { networkOf } from '../base/network.ts'
 import type { Permission } from './permissions.ts'
 
 /** How a change is made: through the API, by Git over HTTP or SSH, by a command on the server, or by the server itself. */
@@ -18,6 +19,8 @@ export type Principal = {
   username: string
   /** For `run` and `job`: the hash of the token. Each claim of a run gets new tokens. */
   claim?: string
+  /** For `job`: the user who caused the run. */
+  causedBy?: string
   permissions: ReadonlySet<Permission>
   /** The ids of the repositories that it is limited to; absent for all. */
   repositories?: ReadonlySet<string> | undefined
@@ -33,13 +36,23 @@ export type Principal = {
 
 /**
  * An anonymous reader, who may read every repository and nothing else. Usernames are never empty, so this one
- * owns nothing and collaborates nowhere. Identified by address, for limits.
+ * owns nothing and collaborates nowhere. Identified by network, for limits.
  */
 export function anonymousFrom(address: string): Principal {
   return {
     kind: 'anonymous',
-    id: `anonymous from ${address}`,
+    id: `anonymous from ${networkOf(address)}`,
     username: '',
     permissions: new Set(['repo:read']),
   }
+}
+
+/**
+ * The key of a principal in limits. All tokens and keys of a user share one, and so do the jobs of all runs that a user
+ * caused. These have a key of their own, since a schedule can outlive its user's interest. A runner has one for each run.
+ */
+export function limitKeyOf({ kind, id, claim, username, causedBy }: Principal): string {
+  // The spaces keep it apart from usernames.
+  if (kind === 'job' && causedBy !== undefined) return `jobs of ${causedBy}`
+  return username || (claim ?? id)
 }

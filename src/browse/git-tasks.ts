@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os'
-import type { Principal } from '../access/principal.ts'
+import { limitKeyOf, type Principal } from '../access/principal.ts'
 import { chunksOf } from '../base/chunks.ts'
 import { Problem, problemIn } from '../base/problem.ts'
 import { createFairLimiter } from '../concurrency/fair-limiter.ts'
@@ -100,7 +100,7 @@ export function createGitTasks({ git, reused, settings }: Options): GitTasks {
         task.memoryMaxBytes ?? Number.POSITIVE_INFINITY,
         settings.gitMemoryMaxBytes,
       )
-      const keys = [principal.username || principal.id, repository.id]
+      const keys = [limitKeyOf(principal), repository.id]
       using _permit = await limiter.acquire(keys, signal)
       const timeout = task.isStream ? undefined : AbortSignal.timeout(settings.browseSeconds * 1000)
       const ending = timeout ? AbortSignal.any([signal, timeout]) : signal

@@ -1,7 +1,7 @@
 import { setTimeout as sleep, setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import type { Access } from '../access/access-watch.ts'
 import { holds, isAdmin, maySee } from '../access/may.ts'
-import type { Principal } from '../access/principal.ts'
+import { limitKeyOf, type Principal } from '../access/principal.ts'
 import { Problem } from '../base/problem.ts'
 import { createKeyedMutex } from '../concurrency/keyed-mutex.ts'
 import type { Database } from '../database/database.ts'
@@ -209,13 +209,13 @@ export function createEventLog({ db, notifier, repositories, refresh }: Dependen
     return { events, upTo: end }
   }
 
-  /** Runs the scans of a token one at a time, with a pause before each, so that other tokens and requests get a turn. */
-  function serializeByToken<T>(
-    { id }: Principal,
+  /** Runs the scans of a user one at a time, with a pause before each, so that other users and requests get a turn. */
+  function serializeByUser<T>(
+    principal: Principal,
     pause: () => Promise<void>,
     scanNext: () => Promise<T>,
   ) {
-    return serialize(id, () => pause().then(scanNext))
+    return serialize(limitKeyOf(principal), () => pause().then(scanNext))
   }
 
   function follow({ selection, after, limit, idleMs, signal }: Follow) {
@@ -251,7 +251,7 @@ export function createEventLog({ db, notifier, repositories, refresh }: Dependen
         if (signal.aborted) return undefined
         const seen = isAtTail ? await wait() : undefined
         if (seen) return seen
-        return pause ? serializeByToken(selection.principal, pause, scanBehind) : scanBehind()
+        return pause ? serializeByUser(selection.principal, pause, scanBehind) : scanBehind()
       },
     }
   }

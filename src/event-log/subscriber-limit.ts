@@ -1,20 +1,20 @@
-import type { Principal } from '../access/principal.ts'
+import { limitKeyOf, type Principal } from '../access/principal.ts'
 import { Problem } from '../base/problem.ts'
 import { createQuota } from '../concurrency/quota.ts'
 
-const maxPerToken = 100
+const maxPerUser = 100
 const maxOverall = 1000
 const retryAfterSeconds = 10
 
 /** Limits the requests that wait for events, since each holds a connection for as long as its client likes. */
 export function createSubscriberLimit() {
-  const quota = createQuota({ overall: maxOverall, perKey: maxPerToken })
+  const quota = createQuota({ overall: maxOverall, perKey: maxPerUser })
 
   return {
-    /** Counts one more request of a token, until disposed. Throws `too_many_followers`. */
-    acquire({ id }: Principal): Disposable {
-      const place = quota.acquire(id)
-      if (place === 'per-key') throw tooMany(`A token can have ${maxPerToken} requests`)
+    /** Counts one more request of a user, until disposed. Throws `too_many_followers`. */
+    acquire(principal: Principal): Disposable {
+      const place = quota.acquire(limitKeyOf(principal))
+      if (place === 'per-key') throw tooMany(`A user can have ${maxPerUser} requests`)
       if (place === 'overall') throw tooMany(`The server can have ${maxOverall} requests`)
       return place
     },

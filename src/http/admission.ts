@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { requireAllRepositories, requirePermission } from '../access/may.ts'
 import type { Permission } from '../access/permissions.ts'
-import type { Origin, Principal } from '../access/principal.ts'
+import { limitKeyOf, type Origin, type Principal } from '../access/principal.ts'
 import type { Clock } from '../base/clock.ts'
 import { Problem } from '../base/problem.ts'
 import { createRateLimiter } from '../concurrency/rate-limiter.ts'
@@ -24,7 +24,7 @@ type Requirements = {
   allowsLimited: boolean
   /** How its changes are recorded in the audit log. */
   via: Origin['via']
-  /** Whether requests of one token are limited; Git requests have limiters of their own. */
+  /** Whether the requests of a user are limited; Git requests have limiters of their own. */
   isRateLimited: boolean
 }
 
@@ -74,11 +74,10 @@ export function createAdmission({ settings, authenticate, clock }: Dependencies)
   })
   const requests = createRateLimiter({ perSecond: requestsPerSecond, burst: requestBurst, clock })
 
-  // The tokens of a run have one id: requests of its steps must not delay the reports of its runner.
-  function limitRate({ id, claim = id }: Principal): void {
-    const retryAfterSeconds = requests.acquire(claim)
+  function limitRate(principal: Principal): void {
+    const retryAfterSeconds = requests.acquire(limitKeyOf(principal))
     if (retryAfterSeconds <= 0) return
-    const detail = `A token may make ${requestsPerSecond} requests a second.`
+    const detail = `A user may make ${requestsPerSecond} requests a second.`
     throw new Problem('too_many_requests', detail, { retryAfterSeconds })
   }
 

@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { limitKeyOf } from '../access/principal.ts'
 import { Problem } from '../base/problem.ts'
 import { createFairLimiter } from '../concurrency/fair-limiter.ts'
 import type { PlainSettings } from '../config/settings.ts'
@@ -42,9 +43,9 @@ export function createJsonRoutes({ settings, openRequests, perform }: Dependenci
     assertDeclared(request.raw, bodyLimits)
     if (request.method === 'GET' || request.method === 'HEAD') return undefined
     if (bodyMaxBytes !== undefined && mayExceed(request.raw, usualMaxBytes)) {
-      const { username = '', id = '' } = caller.principal ?? {}
+      const keys = caller.principal ? [limitKeyOf(caller.principal)] : []
       const { signal } = openRequests.controllerOf(reply.raw)
-      permits.use(await largeBodies.acquire([username || id], signal))
+      permits.use(await largeBodies.acquire(keys, signal))
     }
     if (expectsContinue(request.raw)) reply.raw.writeContinue()
     return readJsonBody(request.raw, bodyLimits)

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { pipeline, type Readable, Transform } from 'node:stream'
-import type { Principal } from '../access/principal.ts'
+import { limitKeyOf, type Principal } from '../access/principal.ts'
 import { watchStall } from '../base/timeouts.ts'
 import { createFairLimiter } from '../concurrency/fair-limiter.ts'
 import type { PlainSettings } from '../config/settings.ts'
@@ -51,7 +51,7 @@ export function createDownloads({ storage, settings }: Options): Downloads {
     async openAs(file, { format, principal, signal }) {
       if (format === 'tar.zst') return open(file, signal)
       using starting = new DisposableStack()
-      const keys = [principal.username || principal.id, file.repositoryId]
+      const keys = [limitKeyOf(principal), file.repositoryId]
       starting.use(await conversions.acquire(keys, signal))
       const content = await storage.open(file, signal)
       if (!content) return undefined

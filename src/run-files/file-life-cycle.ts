@@ -135,7 +135,7 @@ export function createFileLifeCycle(dependencies: Dependencies): FileLifeCycle {
   return {
     async receive(upload, commit) {
       const { run, signal } = upload
-      using _permit = await uploads.acquire([run.id], signal)
+      using _permit = await uploads.acquire([run.actorUsername, run.id], signal)
       const id = newId(clock.now())
       await insertOpenFile(db, { id, repositoryId: run.repositoryId, node, now: clock.now() })
       try {

@@ -11,7 +11,11 @@ export async function replaceJobTokens(
   if (tokens.length > 0) await tx.insertInto('jobTokens').values(tokens).execute()
 }
 
-export type LiveJobToken = JobTokenRow & { repositoryId: string; number: number }
+export type LiveJobToken = JobTokenRow & {
+  repositoryId: string
+  number: number
+  actorUsername: string
+}
 
 /** Finds a token of jobs whose run is running, and was not claimed again since. */
 export function findJobToken(db: Db, tokenHash: string): Promise<LiveJobToken | undefined> {
@@ -24,7 +28,7 @@ export function findJobToken(db: Db, tokenHash: string): Promise<LiveJobToken | 
         .on('runs.status', '=', 'running'),
     )
     .selectAll('jobTokens')
-    .select(['runs.repositoryId', 'runs.number'])
+    .select(['runs.repositoryId', 'runs.number', 'runs.actorUsername'])
     .where('jobTokens.tokenHash', '=', tokenHash)
     .executeTakeFirst()
 }

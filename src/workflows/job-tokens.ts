@@ -62,7 +62,7 @@ export async function issueJobTokens(
 export async function principalOfJob(db: Database, claim: string): Promise<Principal | undefined> {
   const found = await findJobToken(db, claim)
   if (!found) return undefined
-  const { runId: id, repositoryId, number, rights } = found
+  const { runId: id, repositoryId, number, actorUsername, rights } = found
   // The holder of a token of a run, which is accepted where ID tokens are issued.
   if (rights === idTokenRight)
     return { kind: 'run', id, claim, username: '', permissions: new Set() }
@@ -73,6 +73,7 @@ export async function principalOfJob(db: Database, claim: string): Promise<Princ
     id,
     claim,
     username: runUsername(number),
+    causedBy: actorUsername,
     permissions: new Set(rights.split(' ').filter(isPermission).filter(allowedBy(most))),
     repositories: new Set([repositoryId]),
     refs: refsOfJobs,

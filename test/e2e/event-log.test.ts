@@ -16,7 +16,13 @@ import { createProject, type Project } from '../support/git.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'
 import { without } from '../support/programs.ts'
 import { publish } from '../support/publish.ts'
-import { type Answer, type Client, launcher, startService } from '../support/service.ts'
+import {
+  type Answer,
+  type Client,
+  createClient,
+  launcher,
+  startService,
+} from '../support/service.ts'
 
 const execute = promisify(execFile)
 
@@ -40,7 +46,7 @@ after(async () => {
   await project[Symbol.asyncDispose]()
 })
 
-const perToken = 100
+const perUser = 100
 
 function nextOf({ headers }: Answer): string {
   const [, address = ''] = /^<([^>]+)>; rel="next"$/.exec(headers.get('link') ?? '') ?? []
@@ -50,6 +56,11 @@ function nextOf({ headers }: Answer): string {
 async function latest(client: Client): Promise<number> {
   const [, seq] = /after=(\d+)/.exec(nextOf(await client.get('/events?after=latest'))) ?? []
   return Number(seq)
+}
+
+async function delegateOf(client: Client): Promise<Client> {
+  const { body } = await client.post('/tokens/delegate', { name: 'agent' })
+  return createClient(service.url, body.token)
 }
 
 /** Opens a stream; resolves when it gets all further events. */
@@ -363,11 +374,14 @@ test('the stream of a repository ends with its deletion', async () => {
 })
 
 test(
-  'the number of waiting requests of a token is limited, and disconnected ones do not count',
+  'the number of waiting requests of a user is limited over all tokens, and disconnected ones do not count',
   exhaustive,
   async () => {
     const client = await service.client({ username: 'ada' })
-    const streams = await Promise.all(Array.from({ length: perToken }, () => follow(client)))
+    const delegates = await Promise.all(Array.from({ length: 10 }, () => delegateOf(client)))
+    const openAll = () =>
+      Array.from({ length: perUser }, (_, index) => follow(delegates[index % 10] ?? client))
+    const streams = await Promise.all(openAll())
     for (const path of ['/events?follow=true', '/events?after=latest&wait=1']) {
       const refused = await client.get(path)
       assert.deepEqual([refused.status, refused.body.code], [429, 'too_many_followers'])
@@ -378,7 +392,7 @@ test(
     assert.equal((await other.get('/events?after=latest&wait=1')).status, 200)
     for (const stream of streams) await stream[Symbol.asyncDispose]()
     await until('all of them have gone', async () => {
-      const again = await Promise.allSettled(Array.from({ length: perToken }, () => follow(client)))
+      const again = await Promise.allSettled(openAll())
       for (const one of again)
         if (one.status === 'fulfilled') await one.value[Symbol.asyncDispose]()
       return again.every(({ status }) => status === 'fulfilled')
@@ -388,7 +402,7 @@ test(
 
 test('a HEAD request for a stream does not count as waiting', async () => {
   const client = await service.client({ username: 'ada' })
-  for (let count = 0; count <= perToken; count++) {
+  for (let count = 0; count <= perUser; count++) {
     const head = await client.call('HEAD', '/events?follow=true')
     assert.deepEqual([head.status, head.text], [200, ''])
   }

@@ -318,6 +318,15 @@ function foldersQuerying(name: string): { readers: string[]; writers: string[] }
   }
 }
 
+test('limits count by user, not by token: their keys are from limitKeyOf', () => {
+  const byToken =
+    /\.acquire\((\[|\w+, )?[\w.]*\b(principal|caller)\.(id|username)|username \|\| [\w.]*\bid\b/
+  for (const path of sources.filter((source) => source.startsWith('src/') && !isTest(source))) {
+    if (path === 'src/access/principal.ts') continue
+    assert.ok(!byToken.test(read(path)), `${path}: ${byToken.exec(read(path))?.[0]}`)
+  }
+})
+
 test('files without tests have at most 400 lines', () => {
   for (const path of sources.filter((source) => source.startsWith('src/') && !isTest(source))) {
     const lines = read(path).split('\n').length

@@ -1,4 +1,4 @@
-import type { Principal } from '../../access/principal.ts'
+import { limitKeyOf, type Principal } from '../../access/principal.ts'
 import { Problem } from '../../base/problem.ts'
 import { createPoller } from '../../concurrency/poller.ts'
 import { createQuota } from '../../concurrency/quota.ts'
@@ -92,14 +92,13 @@ export function createWaitingPushes(dependencies: Dependencies): WaitingPushes {
     updates: RefUpdate[],
     { onProgress, signal }: Wait,
   ): Promise<void> {
-    const { username, id } = push.principal
     // From here: the checks of the push and the planning of its runs take time, too.
     const late = new AbortController()
     using _timer = setTimeout(
       () => late.abort(tooLate(settings.pushWaitSeconds)),
       settings.pushWaitSeconds * 1000,
     )
-    using _user = acquire(users, username || id, 'user')
+    using _user = acquire(users, limitKeyOf(push.principal), 'user')
     using _repository = acquire(busy, push.repository.id, 'repository')
     const { principal, repository, targets } = await authorizeGuarded(beforeRuns, push, updates)
     await refuseMoved(repository, updates)

@@ -1,5 +1,5 @@
 import type { Writable } from 'node:stream'
-import type { Principal } from '../../access/principal.ts'
+import { limitKeyOf, type Principal } from '../../access/principal.ts'
 import type { Repository } from '../../repositories/repositories.ts'
 
 export type Service = 'git-upload-pack' | 'git-receive-pack'
@@ -47,10 +47,9 @@ export function protocolIn(requested: string): string {
   return versions.sort().at(-1) ?? ''
 }
 
-/** The limiter keys of a request. All tokens and keys of a username share one. */
+/** The limiter keys of a request. */
 export function keysOf(request: Pick<GitRequest, 'principal' | 'repository'>): string[] {
-  const { principal, repository } = request
-  return [principal.username || principal.id, repository.id]
+  return [limitKeyOf(request.principal), request.repository.id]
 }
 
 export function respondEmpty(response: GitResponse): RequestOutcome {

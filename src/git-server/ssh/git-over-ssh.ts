@@ -152,7 +152,7 @@ export function createGitOverSsh({ engine, backend, settings, log }: Dependencie
     if (retryAfterSeconds === 0) return
     throw new Problem(
       'too_many_requests',
-      `A key may run ${settings.requestsPerSecond} commands per second.`,
+      `A user may run ${settings.requestsPerSecond} commands per second.`,
       { retryAfterSeconds },
     )
   }
@@ -212,9 +212,8 @@ export function createGitOverSsh({ engine, backend, settings, log }: Dependencie
   }
 }
 
-// The prefix contains spaces, so no username can equal it.
 function nameOf(identity: Identity): string {
-  return 'username' in identity ? identity.username : `anonymous from ${identity.anonymousFrom}`
+  return 'username' in identity ? identity.username : anonymousFrom(identity.anonymousFrom).id
 }
 
 /** A command line that is not valid. */

@@ -1,3 +1,4 @@
+import { limitKeyOf } from '../../access/principal.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import { problemIn } from '../../base/problem.ts'
@@ -159,7 +160,7 @@ export function createUploadPack(dependencies: Dependencies): UploadPack {
     using watched = watchRequest(request, stallMs)
     using late = deadline(settings.bodySeconds * 1000, watched.signal)
     const { signal } = late
-    using _permit = await readLimiter.acquire([watched.principal.id], signal)
+    using _permit = await readLimiter.acquire([limitKeyOf(watched.principal)], signal)
     const maxBytes = settings.fetchRequestMaxBytes
     return await collect(limited(body, { ...watched, maxBytes, signal }))
   }
