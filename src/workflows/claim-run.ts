@@ -45,18 +45,20 @@ export type ClaimRun = (runner: QueueRunner) => Promise<Claimed | undefined>
 export function createClaimRun(dependencies: Dependencies): ClaimRun {
   const { db, publishRuns, changes, clock, faultPoint, baseUrl } = dependencies
 
-  // Fair share: repositories with the fewest running runs come first, and the oldest run among those.
+  // Fair share: users with the fewest running runs come first, then repositories with the fewest, then the oldest run.
   async function candidates({ labels }: QueueRunner): Promise<Unfinished[]> {
     const unfinished = await listUnfinished(db)
     const has = new Set(labels)
-    const busy = new Map<string, number>()
-    for (const { repositoryId, status } of unfinished) {
-      if (status === 'running') busy.set(repositoryId, (busy.get(repositoryId) ?? 0) + 1)
-    }
+    const busyUsers = countRunning(unfinished, 'actorUsername')
+    const busyRepositories = countRunning(unfinished, 'repositoryId')
     const waiting = unfinished.filter(({ status }) => status === 'queued')
     const eligible = waiting.filter((run) => labelsOf(run).every((label) => has.has(label)))
-    const load = (run: Unfinished) => busy.get(run.repositoryId) ?? 0
-    return eligible.sort((a, b) => load(a) - load(b) || (a.id < b.id ? -1 : 1))
+    const ofUser = ({ actorUsername }: Unfinished) => busyUsers.get(actorUsername) ?? 0
+    const ofRepository = ({ repositoryId }: Unfinished) => busyRepositories.get(repositoryId) ?? 0
+    return eligible.sort(
+      (a, b) =>
+        ofUser(a) - ofUser(b) || ofRepository(a) - ofRepository(b) || (a.id < b.id ? -1 : 1),
+    )
   }
 
   async function take(
@@ -108,6 +110,16 @@ export function createClaimRun(dependencies: Dependencies): ClaimRun {
     }
     return undefined
   }
+}
+
+function countRunning(
+  runs: readonly Unfinished[],
+  by: 'actorUsername' | 'repositoryId',
+): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const run of runs)
+    if (run.status === 'running') counts.set(run[by], (counts.get(run[by]) ?? 0) + 1)
+  return counts
 }
 
 function labelsOf({ labels }: Pick<RunRow, 'labels'>): string[] {

@@ -156,13 +156,13 @@ export function countUnfinished(
     .execute()
 }
 
-export type Unfinished = Pick<RunRow, 'id' | 'repositoryId' | 'status' | 'labels'>
+export type Unfinished = Pick<RunRow, 'id' | 'repositoryId' | 'actorUsername' | 'status' | 'labels'>
 
 /** Lists queued and running runs of all repositories or of one, oldest first. */
 export function listUnfinished(db: Db, repositoryId?: string): Promise<Unfinished[]> {
   const query = db
     .selectFrom('runs')
-    .select(['id', 'repositoryId', 'status', 'labels'])
+    .select(['id', 'repositoryId', 'actorUsername', 'status', 'labels'])
     .where('status', 'in', unfinished)
     .orderBy('id')
   return (

@@ -1,6 +1,14 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { begun, claim, mustClaim, runEnded, wholeRun } from '../support/run-by-hand.ts'
+import {
+  begun,
+  claim,
+  type HeldRun,
+  jobEnded,
+  mustClaim,
+  runEnded,
+  wholeRun,
+} from '../support/run-by-hand.ts'
 import { type Service, startService } from '../support/service.ts'
 import { pushFiles } from '../support/workflow-site.ts'
 
@@ -39,6 +47,32 @@ async function site(name: string, files: Record<string, string>) {
 }
 
 const none = { waitSeconds: 0 }
+
+test('runs are fair by user: one with many repositories gets no more than another', async () => {
+  const permissions = ['repo:read', 'repo:write', 'workflow:read', 'workflow:trigger']
+  const workflow = inGroup('"${{ github.run_number }}"')
+  async function start(username: string, name: string, count: number): Promise<void> {
+    const user = await service.client({ username, permissions })
+    await pushFiles(user, name, { '.svc/workflows/ci.yml': workflow })
+    for (let index = 0; index < count; index++)
+      assert.equal((await user.post(`/repos/${name}/workflows`, {})).status, 202)
+  }
+  const held: HeldRun[] = []
+  async function claimNext(): Promise<void> {
+    const run = await mustClaim(service.admin)
+    await run.report(...begun())
+    held.push(run)
+  }
+  for (const name of ['heavy-1', 'heavy-2', 'heavy-3', 'heavy-4']) await start('heavy', name, 1)
+  await claimNext()
+  await start('light', 'light', 2)
+  for (let count = 0; count < 5; count++) await claimNext()
+  assert.deepEqual(
+    held.map(({ plan }) => plan.repository.name.replace(/-.*/, '')),
+    ['heavy', 'light', 'heavy', 'light', 'heavy', 'heavy'],
+  )
+  for (const run of held) await run.report(...jobEnded(), runEnded())
+})
 
 test('one run of a group runs and one is queued; a newer one replaces the queued one', async () => {
   const { start, stateOf, faultOf } = await site('waits', { 'ci.yml': 'deploy' })
