@@ -111,6 +111,7 @@ export const problems = {
   internal_error: { kind: 'internal', title: 'Internal server error' },
   lfs_not_supported: { kind: 'not-implemented', title: 'Git LFS is not supported' },
   runner_unreachable: { kind: 'unavailable', title: 'Runner cannot be reached' },
+  too_many_connections: { kind: 'unavailable', title: 'Too many connections' },
   checks_busy: { kind: 'unavailable', title: 'Too many concurrent workflow checks' },
   git_busy: { kind: 'unavailable', title: 'Too many concurrent Git operations' },
   database_unavailable: { kind: 'unavailable', title: 'Database unavailable' },

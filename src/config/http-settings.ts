@@ -26,6 +26,30 @@ export const httpSettings = {
     fallback: '',
     parse: parseBaseUrl,
   } satisfies Setting<string>,
+  httpConnections: {
+    variable: 'SVC_HTTP_CONNECTIONS',
+    description:
+      'Maximum number of concurrent HTTP connections of users, at most a quarter of them for one user. Of a trusted proxy, requests count instead.',
+    accepts: 'a whole number from 1 to 100000',
+    fallback: '4000',
+    parse: wholeNumber(1, 100_000),
+  } satisfies Setting<number>,
+  httpUnauthenticated: {
+    variable: 'SVC_HTTP_UNAUTHENTICATED',
+    description:
+      'Maximum number of concurrent HTTP connections without an authenticated request. Beyond it, connections of the addresses with the most of them, and connections older than a second, are closed.',
+    accepts: 'a whole number from 1 to 100000',
+    fallback: '1000',
+    parse: wholeNumber(1, 100_000),
+  } satisfies Setting<number>,
+  httpUnauthenticatedPerAddress: {
+    variable: 'SVC_HTTP_UNAUTHENTICATED_PER_ADDRESS',
+    description:
+      'Maximum number of concurrent HTTP connections of one address without an authenticated request. Idle ones are closed for further ones, which otherwise wait for up to 3 seconds.',
+    accepts: 'a whole number from 1 to 100000',
+    fallback: '200',
+    parse: wholeNumber(1, 100_000),
+  } satisfies Setting<number>,
   trustedProxies: {
     variable: 'SVC_TRUSTED_PROXIES',
     description:

@@ -10,7 +10,12 @@ import { createAuthentication, type Scheme } from './authentication.ts'
 import type { FindRequest } from './route.ts'
 
 /** The client of a request. The principal is set as soon as it is known, for the request log. */
-export type Caller = { address: string; principal: Principal | undefined }
+export type Caller = {
+  address: string
+  principal: Principal | undefined
+  /** Counts the connection as the principal's. Throws `too_many_connections`. */
+  own?: (principal: Principal) => void
+}
 
 /** What a route requires of its callers. */
 type Requirements = {
@@ -89,6 +94,7 @@ export function createAdmission({ settings, authenticate, clock }: Dependencies)
       : await identify(credentials.headers.authorization, caller.address, scheme)
     const principal = { ...identified, origin: { via, address: caller.address } }
     caller.principal = principal
+    caller.own?.(principal)
     // Pages are limited as a whole.
     if (isRateLimited && !isPage) limitRate(principal)
     const permission = requirements.permission()

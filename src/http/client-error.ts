@@ -40,6 +40,9 @@ export function createConnectionErrors(methodProblem: MethodProblem) {
   }
 
   return {
+    /** Writes a response, and closes the connection. */
+    respond,
+
     /** Rejects a request without exactly one `Host` header: RFC 9112, section 3.2. Returns whether it did. */
     rejectsHost(request: IncomingMessage): boolean {
       if (hasOneHost(request)) return false

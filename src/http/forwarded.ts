@@ -1,9 +1,11 @@
 import type { IncomingMessage } from 'node:http'
-import { BlockList, isIP, isIPv6 } from 'node:net'
+import { BlockList, isIP, isIPv6, type Socket } from 'node:net'
 import ipaddr from 'ipaddr.js'
 
 /** What trusted proxies say of a request. The headers of all other clients are ignored. */
 export type Forwarded = {
+  /** Whether the peer of a connection is a trusted proxy. */
+  isProxy: (socket: Socket) => boolean
   /**
    * Finds the client's address: the peer of the connection or, behind trusted proxies, the last address in
    * `X-Forwarded-For` that is not a proxy. Each proxy appends the address of its peer; earlier entries are forgeable.
@@ -43,6 +45,8 @@ export function createForwarded(trustedProxies: readonly string[] = []): Forward
   }
 
   return {
+    isProxy: ({ remoteAddress = '' }) => isTrusted(plain(remoteAddress)),
+
     addressOf: (request) => findClient(request).address,
 
     originOf(request) {

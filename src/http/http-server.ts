@@ -17,6 +17,7 @@ import type { Settings } from '../config/settings.ts'
 import { type Caller, createAdmission } from './admission.ts'
 import { challenge } from './authentication.ts'
 import { createConnectionErrors, headersMaxBytes } from './client-error.ts'
+import { type ClientLimits, createClientLimits } from './client-limits.ts'
 import {
   closeAfterReading,
   closeGently,
@@ -98,6 +99,12 @@ export function createHttpServer(options: Options) {
   })
   const serveJson = createJsonRoutes({ settings, openRequests, perform })
   const findRoutes = createRouteTable(routes)
+  const connectionErrors = createConnectionErrors(
+    async (url) =>
+      (await pageRequests.methodProblem(url)) ??
+      methodProblem(findRoutes(splitTarget({ url }).path)),
+  )
+  const limits = createClientLimits({ ...options, forwarded, respond: connectionErrors.respond })
   const pageRequests = createPageRequests({
     load: options.loadPages,
     isOn: settings.pages,
@@ -105,20 +112,15 @@ export function createHttpServer(options: Options) {
     may: createRightsCheck({ routes, admit }),
     authenticate: identify,
     countInvalid,
-    forwarded,
+    callerOf: limits.callerOf,
     publicOriginOf,
     openRequests,
     requestLog,
   })
-  const connectionErrors = createConnectionErrors(
-    async (url) =>
-      (await pageRequests.methodProblem(url)) ??
-      methodProblem(findRoutes(splitTarget({ url }).path)),
-  )
   const serveStream = createStreams({
     findRoutes,
     admit,
-    clientAddress: forwarded.addressOf,
+    callerOf: limits.callerOf,
     openRequests,
     accessWatch,
     requestLog,
@@ -127,11 +129,14 @@ export function createHttpServer(options: Options) {
   const app = fastify({
     serverFactory: (listener) =>
       toServer(
-        inSequence((request, response) => {
-          if (connectionErrors.rejectsHost(request)) return
-          if (serveStream(request, response) || pageRequests.serve(request, response)) return
-          listener(request, response)
-        }),
+        limits,
+        inSequence(
+          limits.limited((request, response) => {
+            if (connectionErrors.rejectsHost(request)) return
+            if (serveStream(request, response) || pageRequests.serve(request, response)) return
+            listener(request, response)
+          }),
+        ),
       ).on('connect', connectionErrors.onConnect),
     forceCloseConnections: 'idle',
     return503OnClosing: false,
@@ -169,10 +174,12 @@ export function createHttpServer(options: Options) {
     closeAfterReading(request.raw)
   })
   app.addHook('onResponse', async (request, reply) => {
+    const { address, principal } = callerOf(request)
     requestLog.record({
       requestId: request.id,
       url: request.url,
-      ...callerOf(request),
+      address,
+      principal,
       isPolling: served.get(request)?.isPolling ?? false,
       method: request.method,
       route: served.get(request)?.path ?? 'other',
@@ -193,7 +200,7 @@ export function createHttpServer(options: Options) {
   function callerOf({ raw }: FastifyRequest): Caller {
     const known = callers.get(raw)
     if (known) return known
-    const caller = { address: forwarded.addressOf(raw), principal: undefined }
+    const caller = limits.callerOf(raw)
     callers.set(raw, caller)
     return caller
   }
@@ -271,20 +278,22 @@ async function listenAt(
   return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
 }
 
-function toServer(listener: RequestListener): Server {
-  const server = createServer(
-    {
-      maxHeaderSize: headersMaxBytes,
-      connectionsCheckingInterval: checkEveryMs,
-      headersTimeout: headersTimeoutMs,
-      keepAliveTimeout: keepAliveMs,
-      // TCP: finds clients that are gone while a request waits for them.
-      keepAlive: true,
-      keepAliveInitialDelay: probeAfterMs,
-      requireHostHeader: false, // Rejected with a problem: see `rejectsHost`.
-      requestTimeout: 0, // A push may take as long as it makes progress; JSON bodies have a limit of their own.
-    },
-    listener,
+function toServer(limits: ClientLimits, listener: RequestListener): Server {
+  const server = limits.guard(
+    createServer(
+      {
+        maxHeaderSize: headersMaxBytes,
+        connectionsCheckingInterval: checkEveryMs,
+        headersTimeout: headersTimeoutMs,
+        keepAliveTimeout: keepAliveMs,
+        // TCP: finds clients that are gone while a request waits for them.
+        keepAlive: true,
+        keepAliveInitialDelay: probeAfterMs,
+        requireHostHeader: false, // Rejected with a problem: see `rejectsHost`.
+        requestTimeout: 0, // A push may take as long as it makes progress; JSON bodies have a limit of their own.
+      },
+      listener,
+    ),
   )
   closeGently(server)
   const handle = (request: IncomingMessage, response: ServerResponse) => {

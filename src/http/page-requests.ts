@@ -2,9 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Principal } from '../access/principal.ts'
 import { newId } from '../base/ids.ts'
 import type { Problem } from '../base/problem.ts'
-import type { Authenticate, Caller, CountInvalid } from './admission.ts'
+import type { Authenticate, CountInvalid } from './admission.ts'
+import type { ClientLimits } from './client-limits.ts'
 import { discardRest, type OpenRequests } from './connections.ts'
-import type { Forwarded } from './forwarded.ts'
 import type { RequestLog } from './request-log.ts'
 import { splitTarget } from './request-target.ts'
 import type { createRightsCheck } from './rights-check.ts'
@@ -25,7 +25,7 @@ export type PageExchange = {
   publicOrigin: () => string | undefined
   /** Aborted when the client disconnects, or the server stops waiting for running requests. */
   signal: () => AbortSignal
-  /** Names the caller in the request log. */
+  /** Names the caller in the request log, and in limits of connections. Throws `too_many_connections`. */
   identify: (principal: Principal) => void
   /** Performs an operation of the API for the caller of the page. Throws Problems. */
   call: (caller: Principal, operationId: string, input: OperationInput) => Promise<OperationResult>
@@ -59,7 +59,7 @@ type Dependencies = {
   may: ReturnType<typeof createRightsCheck>
   authenticate: Authenticate
   countInvalid: CountInvalid
-  forwarded: Forwarded
+  callerOf: ClientLimits['callerOf']
   publicOriginOf: (request: IncomingMessage) => string | undefined
   openRequests: Pick<OpenRequests, 'controllerOf'>
   requestLog: RequestLog
@@ -79,7 +79,7 @@ export function isPagePath(path: string): boolean {
 
 /** Passes requests for pages to their server before Fastify. */
 export function createPageRequests(dependencies: Dependencies) {
-  const { load, isOn, call, may, authenticate, countInvalid, forwarded } = dependencies
+  const { load, isOn, call, may, authenticate, countInvalid, callerOf } = dependencies
   const { publicOriginOf, openRequests, requestLog } = dependencies
 
   let loaded: Promise<PageServer> | undefined
@@ -102,7 +102,7 @@ export function createPageRequests(dependencies: Dependencies) {
     query,
   }: Pick<PageExchange, 'request' | 'response' | 'requestId' | 'path' | 'query'>) {
     const startedAt = performance.now()
-    const caller: Caller = { address: forwarded.addressOf(request), principal: undefined }
+    const caller = callerOf(request)
     let route = 'page'
     let abortController: AbortController | undefined
     response.setHeader('x-request-id', requestId)
@@ -121,7 +121,8 @@ export function createPageRequests(dependencies: Dependencies) {
         route,
         status,
         seconds,
-        ...caller,
+        address: caller.address,
+        principal: caller.principal,
         isPolling: false,
       })
     })
@@ -141,6 +142,7 @@ export function createPageRequests(dependencies: Dependencies) {
       },
       identify(principal) {
         caller.principal = principal
+        caller.own?.(principal)
       },
       call: (principal, operationId, input) =>
         call(

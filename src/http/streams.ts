@@ -4,8 +4,8 @@ import { newId } from '../base/ids.ts'
 import { Problem } from '../base/problem.ts'
 import type { Admit, Caller } from './admission.ts'
 import { challenge } from './authentication.ts'
+import type { ClientLimits } from './client-limits.ts'
 import { discardRest, endUnread, expectsContinue, type OpenRequests } from './connections.ts'
-import type { Forwarded } from './forwarded.ts'
 import { commonHeaders } from './headers.ts'
 import { lfsContentType, problemHeaders, statusOf, toLfsError } from './problem-response.ts'
 import type { RequestLog } from './request-log.ts'
@@ -18,7 +18,7 @@ import { ResponseWatch } from './watch-response.ts'
 type Dependencies = {
   findRoutes: RouteTable<Route>
   admit: Admit
-  clientAddress: Forwarded['addressOf']
+  callerOf: ClientLimits['callerOf']
   openRequests: Pick<OpenRequests, 'controllerOf'>
   accessWatch: AccessWatch
   requestLog: RequestLog
@@ -31,7 +31,7 @@ type Matched = { route: StreamRoute; params: Record<string, string>; query: URLS
  * such a response. Returns whether a request is for one of these routes.
  */
 export function createStreams(dependencies: Dependencies) {
-  const { findRoutes, admit, clientAddress, openRequests, accessWatch, requestLog } = dependencies
+  const { findRoutes, admit, callerOf, openRequests, accessWatch, requestLog } = dependencies
 
   function match(request: IncomingMessage): Matched | undefined {
     const { path, query: text } = splitTarget(request)
@@ -102,7 +102,7 @@ export function createStreams(dependencies: Dependencies) {
     const matched = match(request)
     if (!matched) return false
     const [requestId, startedAt] = [newId(), performance.now()]
-    const caller: Caller = { address: clientAddress(request), principal: undefined }
+    const caller = callerOf(request)
     for (const [name, value] of commonHeaders) response.setHeader(name, value)
     response.setHeader('x-request-id', requestId)
     response.on('close', () => {

@@ -1,17 +1,15 @@
 import type { Server, Socket } from 'node:net'
 import type { HostKey } from 'ssh2/lib/protocol/Protocol.js'
 import type { Log } from '../base/log.ts'
-import { networkOf } from '../base/network.ts'
-import { createQuota } from '../concurrency/quota.ts'
+import { createRateLimitedLog } from '../base/rate-limited-log.ts'
+import { createConnectionLimit } from '../concurrency/connection-limit.ts'
 import { createTaskGroup } from '../concurrency/task-group.ts'
 import type { PlainSettings } from '../config/settings.ts'
 import { createConnection, type SshSession } from './connection.ts'
 import { toDisconnectPacket } from './disconnect-packet.ts'
 import { disconnectReasons } from './messages.ts'
-import { createRateLimitedLog } from './rate-limited-log.ts'
 import { signatureAlgorithms } from './signature.ts'
 import { createTransport } from './transport.ts'
-import { createUnauthenticatedLimit } from './unauthenticated-limit.ts'
 import { type AuthRequest, type AuthResult, createUserauth } from './userauth.ts'
 
 type Options<Identity> = {
@@ -29,8 +27,6 @@ type Options<Identity> = {
 const kexTimeoutMs = 30_000
 const probeAfterMs = 30_000
 const lingerMs = 1000
-// Beyond this many, refused clients get no reason.
-const maxRefused = 200
 const stopping = 'The server is stopping'
 const quotaTexts = {
   'per-key': 'You have too many connections; close some',
@@ -43,19 +39,17 @@ type Admitted = { address: string; client: Client; permit: Disposable }
 /** An SSH server that runs svc's own commands and nothing else: RFC 4251 to 4254. */
 export function createSshServer<Identity>(options: Options<Identity>) {
   const { settings, hostKey, log, nameOf, authenticate, serve } = options
-  const unauthenticated = createUnauthenticatedLimit({
-    perAddress: settings.sshUnauthenticatedPerAddress,
-    overall: settings.sshUnauthenticated,
-  })
   const clients = new Set<Client>()
   const connections = createTaskGroup()
-  // A quarter per user, so that none can take all.
-  const quota = createQuota({
-    overall: settings.sshConnections,
-    perKey: Math.max(1, Math.floor(settings.sshConnections / 4)),
-  })
   const logLimited = createRateLimitedLog(log)
-  let refused = 0
+  const limit = createConnectionLimit({
+    connections: settings.sshConnections,
+    unauthenticated: settings.sshUnauthenticated,
+    unauthenticatedPerAddress: settings.sshUnauthenticatedPerAddress,
+    refuse: (socket) =>
+      socket.end(toDisconnectPacket('Too many connections; try again in a moment')),
+    onRefused: (address) => logLimited({ address }, 'ssh connection refused: too many'),
+  })
   let listener: Server | undefined
   let isStopping = false
 
@@ -63,6 +57,7 @@ export function createSshServer<Identity>(options: Options<Identity>) {
     const address = socket.remoteAddress ?? ''
     socket.on('error', () => {})
     if (isStopping) return void socket.destroy()
+    if (!limit.accept(socket)) return
     // Nagle's algorithm would delay every command by two round trips.
     socket.setNoDelay(true).setKeepAlive(true, probeAfterMs)
     const client: Client = { isServing: () => false, end: () => socket.destroy() }
@@ -70,26 +65,10 @@ export function createSshServer<Identity>(options: Options<Identity>) {
     const closed = new Promise((resolve) => socket.once('close', resolve))
     void connections.add(closed).then(() => clients.delete(client))
     const onRevoked = () => client.end('Too many clients are authenticating')
-    const permit = await unauthenticated.acquire(networkOf(address), onRevoked)
-    if (!permit) return refuse(socket, address)
+    const permit = await limit.authenticating({ address, onRevoked })
+    if (!permit) return limit.refuse(socket, address)
     if (socket.destroyed) permit[Symbol.dispose]()
     else serveClient(socket, { address, client, permit })
-  }
-
-  function refuse(socket: Socket, address: string): void {
-    logLimited({ address }, 'ssh connection refused: too many')
-    if (refused >= maxRefused) {
-      socket.destroy()
-      return
-    }
-    refused += 1
-    socket.once('close', () => {
-      refused -= 1
-    })
-    socket.end(toDisconnectPacket('Too many connections; try again in a moment'))
-    // Unread data would reset the connection before the client reads this.
-    socket.resume()
-    setTimeout(() => socket.destroy(), lingerMs).unref()
   }
 
   function serveClient(socket: Socket, { address, client, permit }: Admitted): void {
@@ -120,7 +99,7 @@ export function createSshServer<Identity>(options: Options<Identity>) {
       clearTimeout(loginTimer)
       permit[Symbol.dispose]()
       if (socket.destroyed) return
-      const admitted = quota.acquire(nameOf(identity))
+      const admitted = limit.ofUser(nameOf(identity))
       if (typeof admitted === 'string') {
         transport.end(disconnectReasons.tooManyConnections, quotaTexts[admitted])
         return

@@ -526,6 +526,16 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
       return answer.status !== 200 && answer
     })
   },
+  too_many_connections: async () => {
+    await using strict = await startInProcess({ SVC_HTTP_CONNECTIONS: '4' })
+    const [client, gone] = [await strict.client(), new AbortController()]
+    const headers = { authorization: `Bearer ${client.token}` }
+    await fetch(`${strict.url}/events?follow=true`, { headers, signal: gone.signal })
+    const answer = await client.get('/repos')
+    gone.abort()
+    assertRetryAfter(answer)
+    return answer
+  },
   too_many_followers: async () => {
     const [client, gone] = [await service.client(), new AbortController()]
     const headers = { authorization: `Bearer ${client.token}` }

@@ -2,9 +2,13 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 
 /** A connection on which a test writes and reads HTTP/1.1 itself. */
-export async function connectRaw(url: string) {
+export async function connectRaw(url: string, localAddress?: string) {
   const { hostname, port, host } = new URL(url)
-  const socket = connect({ host: hostname, port: Number(port) })
+  const socket = connect({
+    host: hostname,
+    port: Number(port),
+    ...(localAddress && { localAddress }),
+  })
   await once(socket, 'connect')
   let received = ''
   socket.on('error', () => {})

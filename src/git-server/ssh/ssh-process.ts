@@ -3,6 +3,7 @@ import type { Server, Socket } from 'node:net'
 import { extname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { acceptableConnections } from '../../base/descriptors.ts'
 import type { Log } from '../../base/log.ts'
 import { reachable } from '../../base/network.ts'
 import { within } from '../../base/timeouts.ts'
@@ -113,7 +114,8 @@ export async function startSshProcess(options: Options): Promise<SshProcess> {
   const pinging = createPoller({ intervalMs: pingIntervalMs, run: ping, onError() {} })
 
   function listen(port: number) {
-    return openSshPort({ host: settings.sshHost, port, maxClients: maxWaitingClients })
+    const maxClients = Math.min(maxWaitingClients, acceptableConnections())
+    return openSshPort({ host: settings.sshHost, port, maxClients })
   }
 
   function spawnProcess(): SpawnedProcess {

@@ -1,4 +1,4 @@
-import type { Log } from '../base/log.ts'
+import type { Log } from './log.ts'
 
 const perSecond = 10
 

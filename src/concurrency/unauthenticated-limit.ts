@@ -5,7 +5,13 @@ type Options = {
   overall: number
 }
 
-type Admission = { address: string; since: number; onRevoked: () => void }
+type Client = {
+  /** Called when the permit is taken back for another client. */
+  onRevoked: () => void
+  /** Whether its permit may be taken back at once. */
+  isIdle?: () => boolean
+}
+type Admission = Client & { address: string; since: number }
 type Waiter = Admission & { settle: (admission: Disposable | undefined) => void }
 
 // A login takes a fraction of this, so permits are soon free again in a burst.
@@ -16,26 +22,30 @@ const patienceMs = 1000
 
 /**
  * Limits unauthenticated clients. A burst waits briefly for permits. When all are taken, the oldest client of the
- * address with the most clients is disconnected in favor of an address with fewer.
+ * address with the most clients is disconnected in favor of an address with fewer. An idle client yields to any other one
+ * of its address.
  */
 export function createUnauthenticatedLimit({ perAddress, overall }: Options) {
   const admitted = createMembers<Admission>()
   const waiters = createMembers<Waiter>()
 
   function tryAcquire(wanted: Admission): Disposable | undefined {
-    if (admitted.from(wanted.address) >= perAddress) return undefined
-    if (admitted.size() >= overall && !evictFor(wanted.address)) return undefined
+    if (admitted.from(wanted.address) >= perAddress && !evict(admitted.idleOf(wanted.address)))
+      return undefined
+    if (admitted.size() >= overall && !evict(victimFor(wanted.address))) return undefined
     const admission = { ...wanted, since: performance.now() }
     admitted.add(admission)
     return { [Symbol.dispose]: () => release(admission) }
   }
 
-  function evictFor(address: string): boolean {
+  function victimFor(address: string): Admission | undefined {
     const isReplaceable = (admission: Admission) =>
       performance.now() - admission.since >= patienceMs
     const oldest = admitted.first()
-    const victim =
-      admitted.ofLargest(address) ?? (oldest && isReplaceable(oldest) ? oldest : undefined)
+    return admitted.ofLargest(address) ?? (oldest && isReplaceable(oldest) ? oldest : undefined)
+  }
+
+  function evict(victim: Admission | undefined): boolean {
     if (!victim) return false
     admitted.remove(victim)
     victim.onRevoked()
@@ -64,12 +74,9 @@ export function createUnauthenticatedLimit({ perAddress, overall }: Options) {
   }
 
   return {
-    /**
-     * Waits for a permit, released by disposing of it; undefined when none is free in time.
-     * `onRevoked` is called when the permit is taken back for another client.
-     */
-    acquire(address: string, onRevoked: () => void): Promise<Disposable | undefined> {
-      const wanted = { address, since: performance.now(), onRevoked }
+    /** Waits for a permit, released by disposing of it; undefined when none is free in time. */
+    acquire(address: string, client: Client): Promise<Disposable | undefined> {
+      const wanted = { ...client, address, since: performance.now() }
       const entered = tryAcquire(wanted)
       if (entered || !mayQueue(address)) return Promise.resolve(entered)
       return new Promise((resolve) => {
@@ -92,7 +99,7 @@ export function createUnauthenticatedLimit({ perAddress, overall }: Options) {
 }
 
 /** Members in order of arrival, and by address. */
-function createMembers<Member extends { address: string }>() {
+function createMembers<Member extends { address: string; isIdle?: () => boolean }>() {
   const members = new Set<Member>()
   const byAddress = new Map<string, Set<Member>>()
 
@@ -103,6 +110,13 @@ function createMembers<Member extends { address: string }>() {
     size: () => members.size,
     all: () => members.values(),
     first: () => members.values().next().value,
+
+    /** The oldest idle member of an address. */
+    idleOf: (address: string): Member | undefined =>
+      byAddress
+        .get(address)
+        ?.values()
+        .find(({ isIdle }) => isIdle?.()),
 
     /** The oldest member of the address with the most, if that has at least two more than `other`. */
     ofLargest(other: string): Member | undefined {

@@ -1,0 +1,161 @@
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { limitKeyOf, type Principal } from '../access/principal.ts'
+import type { Log } from '../base/log.ts'
+import { Problem } from '../base/problem.ts'
+import { createRateLimitedLog } from '../base/rate-limited-log.ts'
+import { createConnectionLimit } from '../concurrency/connection-limit.ts'
+import type { PlainSettings } from '../config/settings.ts'
+import type { Caller } from './admission.ts'
+import type { Forwarded } from './forwarded.ts'
+
+type Dependencies = {
+  settings: Pick<
+    PlainSettings,
+    'httpConnections' | 'httpUnauthenticated' | 'httpUnauthenticatedPerAddress'
+  >
+  forwarded: Forwarded
+  /** Writes a response to a socket, and closes it. */
+  respond: (socket: Socket, problem: Problem) => void
+  log: Log
+}
+
+/** What a connection holds, or a request that a trusted proxy forwards: a permit, or a place of its user. */
+type Client = {
+  isClosed: boolean
+  isIdle: boolean
+  permit?: Disposable | undefined
+  user?: { key: string; place: Disposable } | undefined
+}
+
+// A property, since entries of a WeakMap slow down every garbage collection.
+const client = Symbol('client')
+
+type Limited<T> = T & { [client]?: Client }
+
+const retryAfterSeconds = 10
+
+export type ClientLimits = ReturnType<typeof createClientLimits>
+
+/**
+ * Limits connections as those of SSH are. A connection is one of its address until a request has authenticated, and of
+ * the user of its latest request from then on. Of a trusted proxy, each request counts in place of its connection.
+ */
+export function createClientLimits({ settings, forwarded, respond, log }: Dependencies) {
+  const logLimited = createRateLimitedLog(log)
+  const limit = createConnectionLimit({
+    connections: settings.httpConnections,
+    unauthenticated: settings.httpUnauthenticated,
+    unauthenticatedPerAddress: settings.httpUnauthenticatedPerAddress,
+    refuse: (socket) => respond(socket, tooMany('There are too many connections.')),
+    onRefused: (address) => logLimited({ address }, 'http connection refused: too many'),
+  })
+
+  /** Serves a client when it has a permit. */
+  function serveLater(
+    newcomer: Client,
+    { socket, address, serve }: { socket: Socket; address: string; serve: () => void },
+  ): void {
+    const onRevoked = () => socket.destroy()
+    const isIdle = () => newcomer.isIdle
+    void limit.authenticating({ address, onRevoked, isIdle }).then((permit) => {
+      newcomer.permit = permit
+      if (newcomer.isClosed) release(newcomer)
+      else if (permit) serve()
+      else limit.refuse(socket, address)
+    })
+  }
+
+  function connect(socket: Limited<Socket>, serve: () => void): void {
+    socket.on('error', () => {})
+    if (!limit.accept(socket)) return
+    if (forwarded.isProxy(socket)) {
+      serve()
+      return
+    }
+    const newcomer = createClient()
+    socket[client] = newcomer
+    socket.once('close', () => close(newcomer))
+    serveLater(newcomer, { socket, address: socket.remoteAddress ?? '', serve })
+  }
+
+  function own(holder: Client, principal: Principal): void {
+    const key = limitKeyOf(principal)
+    if (holder.user?.key === key || holder.isClosed) return
+    const place = limit.ofUser(key)
+    if (place === 'per-key') throw tooMany('You have too many connections; close some.')
+    if (place === 'overall') throw tooMany('There are too many connections.')
+    release(holder)
+    holder.user = { key, place }
+  }
+
+  return {
+    /** Makes a server serve only connections within the limits. */
+    guard(server: Server): Server {
+      const serves = server.listeners('connection')
+      server.removeAllListeners('connection')
+      return server.on('connection', (socket: Socket) =>
+        connect(socket, () => {
+          for (const serve of serves) serve.call(server, socket)
+        }),
+      )
+    },
+
+    /** Makes a listener serve only requests within the limits. */
+    limited(listener: RequestListener): RequestListener {
+      return (request: Limited<IncomingMessage>, response) => {
+        const { socket }: { socket: Limited<Socket> } = request
+        const connected = socket[client]
+        if (connected) {
+          if (connected.permit) trackIdle(connected, response)
+          return listener(request, response)
+        }
+        const newcomer = createClient()
+        request[client] = newcomer
+        response.once('close', () => close(newcomer))
+        const address = forwarded.addressOf(request)
+        serveLater(newcomer, { socket, address, serve: () => listener(request, response) })
+      }
+    },
+
+    /** The caller of a request, whose user gets the connection when it is known. */
+    callerOf(request: Limited<IncomingMessage>): Caller {
+      const { socket }: { socket: Limited<Socket> } = request
+      const holder = socket[client] ?? request[client]
+      return {
+        address: forwarded.addressOf(request),
+        principal: undefined,
+        own: (principal) => {
+          if (holder) own(holder, principal)
+        },
+      }
+    },
+  }
+}
+
+function createClient(): Client {
+  return { isClosed: false, isIdle: false }
+}
+
+function trackIdle(connected: Client, response: ServerResponse): void {
+  connected.isIdle = false
+  response.once('close', () => {
+    connected.isIdle = true
+  })
+}
+
+function close(holder: Client): void {
+  holder.isClosed = true
+  release(holder)
+}
+
+function release(holder: Client): void {
+  holder.permit?.[Symbol.dispose]()
+  holder.user?.place[Symbol.dispose]()
+  holder.permit = undefined
+  holder.user = undefined
+}
+
+function tooMany(detail: string): Problem {
+  return new Problem('too_many_connections', detail, { retryAfterSeconds })
+}
