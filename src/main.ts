@@ -13,7 +13,7 @@ import { toFailure } from './commands/failure.ts'
 import { createProgram } from './commands/program.ts'
 import type { RunOptions } from './commands/run-workflows.ts'
 import type { RunnerCommandOptions } from './commands/runner-command.ts'
-import type { Terminal } from './commands/terminal.ts'
+import { toSafeTerminal } from './commands/terminal.ts'
 import { readSettings } from './config/settings.ts'
 
 const version: string = JSON.parse(
@@ -36,7 +36,7 @@ process.stdout.on('error', (error) => {
   onOutputLost()
 })
 
-const terminal: Terminal = {
+const terminal = toSafeTerminal({
   out: (text) => process.stdout.write(text),
   write: (bytes) =>
     new Promise((resolve, reject) => {
@@ -49,7 +49,7 @@ const terminal: Terminal = {
   ask: process.stdin.isTTY ? ask : undefined,
   askHidden: process.stdin.isTTY ? askHidden : undefined,
   progress: showProgress,
-}
+})
 
 try {
   await createProgram({
@@ -76,7 +76,7 @@ try {
 } catch (error) {
   const { text, exitCode } = toFailure(error)
   if (error instanceof CommanderError) process.exit(exitCode)
-  process.stderr.write(text)
+  terminal.err(text)
   process.exitCode ??= exitCode
 }
 

@@ -1,5 +1,5 @@
 import { printable } from '../base/format.ts'
-import { toSafeJson } from './display.ts'
+import { toSafeJson } from '../base/safe-text.ts'
 import type { Work } from './operation.ts'
 
 /** Prints a sentence for people, or the JSON of a response. */

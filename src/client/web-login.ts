@@ -1,9 +1,11 @@
 import { printable } from '../base/format.ts'
+import { toSafeJson } from '../base/safe-text.ts'
 import { UsageError } from '../commands/usage-error.ts'
 import { localName } from './chosen-server.ts'
 import type { ClientContext, OptionValues } from './client-context.ts'
 import { connect } from './connect.ts'
-import { textAt, toSafeJson } from './display.ts'
+import { textAt } from './display.ts'
+import { notSvc } from './http-client.ts'
 
 /** `svc login --web`: the address is all that standard output has, for a program that opens it. */
 export async function printLoginLink(
@@ -22,6 +24,8 @@ export async function printLoginLink(
     )
   }
   const link = await client.json({ method: 'POST', path: '/login-codes' })
+  // A browser would execute or open other addresses.
+  if (!/^https?:\/\/[^/]/.test(textAt(link, 'url'))) throw notSvc(client.url)
   if (options.json === true) return terminal.out(toSafeJson(link))
   terminal.out(`${printable(textAt(link, 'url'))}\n`)
   terminal.err('Open this address in a browser within a minute; it works once.\n')

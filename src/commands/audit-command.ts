@@ -2,9 +2,10 @@ import type { App } from '../app.ts'
 import type { AuditEntry } from '../audit/audit-log.ts'
 import { auditActions } from '../audit/record.ts'
 import { printable, toDate, toTable } from '../base/format.ts'
+import { toSafeJson } from '../base/safe-text.ts'
 import { timeOf } from '../client/operations/option-values.ts'
 import { localPrincipal } from './local.ts'
-import { type Terminal, toJson } from './terminal.ts'
+import type { Terminal } from './terminal.ts'
 import { UsageError } from './usage-error.ts'
 
 export type AuditOptions = {
@@ -54,7 +55,7 @@ export async function listAudit(
     if (next === undefined) break
     before = next
   }
-  out(json ? toJson(all) : toText(all))
+  out(json ? toSafeJson(all) : toText(all))
 }
 
 function toText(entries: AuditEntry[]): string {

@@ -3,7 +3,8 @@ import { backUp } from '../backup/backup.ts'
 import { restore } from '../backup/restore.ts'
 import { verify } from '../backup/verify.ts'
 import { printable, toDate } from '../base/format.ts'
-import { type Terminal, toJson } from './terminal.ts'
+import { toSafeJson } from '../base/safe-text.ts'
+import type { Terminal } from './terminal.ts'
 import { UsageError } from './usage-error.ts'
 
 type BackupOptions = { withKeys?: boolean; recheck?: boolean; json?: boolean }
@@ -30,7 +31,7 @@ export async function backUpTo(
       : 'The backup has only its rows.'
     err(`svc: the repository ${printable(name)} is damaged: ${printable(fault)} ${rest}\n`)
   }
-  if (json) out(toJson(done))
+  if (json) out(toSafeJson(done))
   else reportBackup(done, withKeys, out)
   if (done.damaged.length > 0) {
     throw new Error(
@@ -64,7 +65,7 @@ export async function restoreFrom(
   const options = { from: folder, report: throttled(err), signal: interruption() }
   const done = await restore(tools, options)
   reportLost(done.lost, err)
-  if (json) return out(toJson(done))
+  if (json) return out(toSafeJson(done))
   out(
     `Restored ${count(done.repositories, 'repository')} and ${count(done.rows, 'row')} as of ${toDate(done.createdAt)} UTC to ${done.dataDir}.\n`,
   )
@@ -89,7 +90,7 @@ export async function verifyBackup(
 ) {
   const found = await verify(tools, { of: folder, report: throttled(err), signal: interruption() })
   const { faults, unknown, lost = [], seconds } = found
-  if (json) out(toJson(found))
+  if (json) out(toSafeJson(found))
   else {
     for (const { file, repository, fault } of faults) {
       // The fault of a damaged manifest already begins with its name.

@@ -1,8 +1,9 @@
 import { isRepositoryName, repositoryNameForm } from '../access/names.ts'
 import type { App } from '../app.ts'
 import { toDate, toTable } from '../base/format.ts'
+import { toSafeJson } from '../base/safe-text.ts'
 import { localPrincipal } from './local.ts'
-import { type Terminal, toJson } from './terminal.ts'
+import type { Terminal } from './terminal.ts'
 
 /** `svc deleted-repos list` */
 export async function listDeletedRepositories(
@@ -11,7 +12,7 @@ export async function listDeletedRepositories(
   { out }: Terminal,
 ) {
   const all = await deletedRepositories.list(localPrincipal, { after: '', limit: undefined })
-  if (json) return out(toJson(all))
+  if (json) return out(toSafeJson(all))
   const rows = all.map(({ id, name, ownerUsername, deletedAt, purgeAt }) => [
     id,
     name,
@@ -34,7 +35,7 @@ export async function restoreRepository(
   using _lock = await changeRepositories()
   const deleted = await deletedRepositories.find(localPrincipal, id, 'repo:delete')
   const restored = await deletedRepositories.restore(localPrincipal, deleted, name)
-  out(json ? toJson(restored) : `Restored ${restored.name}.\n`)
+  out(json ? toSafeJson(restored) : `Restored ${restored.name}.\n`)
 }
 
 /** `svc deleted-repos purge` */
@@ -52,5 +53,5 @@ export async function purgeRepository(
   }
   using _lock = await changeRepositories()
   await deletedRepositories.purge(localPrincipal, deleted)
-  out(json ? toJson({ id, name, purged: true }) : `Purged ${name}.\n`)
+  out(json ? toSafeJson({ id, name, purged: true }) : `Purged ${name}.\n`)
 }

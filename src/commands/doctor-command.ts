@@ -1,8 +1,9 @@
 import { styleText } from 'node:util'
 import { printable } from '../base/format.ts'
+import { toSafeJson } from '../base/safe-text.ts'
 import type { createDoctor, Result } from '../doctor/doctor.ts'
 import { counted, type Level } from '../doctor/finding.ts'
-import { type Terminal, toJson } from './terminal.ts'
+import type { Terminal } from './terminal.ts'
 
 export type DoctorCommandOptions = { repository?: string; fsck: boolean; json?: boolean }
 
@@ -32,9 +33,11 @@ export async function runDoctor(options: Options): Promise<boolean> {
   for await (const results of doctor.examine()) {
     all.push(...results)
     clearProgress()
-    if (!json) terminal.out(results.map((result) => toLines(result, isColored)).join(''))
+    // As bytes, which may have colours.
+    const lines = results.map((result) => toLines(result, isColored)).join('')
+    if (!json) terminal.out(Buffer.from(lines))
   }
-  terminal.out(json ? toVisible(toJson(all)) : `\n${toSummary(all)}\n`)
+  terminal.out(json ? toSafeJson(all) : `\n${toSummary(all)}\n`)
   return !all.some(({ level }) => level === 'fault')
 }
 
@@ -52,13 +55,4 @@ function toSummary(results: Result[]): string {
   const checks = new Set(results.map(({ check }) => check)).size
   const rest = skipped === 0 ? '' : `, ${skipped} skipped`
   return `${checks} checks: ${counted(faults, 'fault')}, ${counted(warnings, 'warning')}${rest}.`
-}
-
-// Escapes control and formatting characters in JSON, which could control the terminal.
-function toVisible(text: string): string {
-  return text.replace(/[^\P{Cc}\n]|[\p{Cf}\p{Zl}\p{Zp}]/gu, (character) =>
-    [...Array(character.length).keys()]
-      .map((at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, '0')}`)
-      .join(''),
-  )
 }

@@ -1,6 +1,5 @@
 import { CommanderError } from 'commander'
 import { CommandError } from '../client/command-error.ts'
-import { toSafeLines } from '../client/display.ts'
 import { SettingsError } from '../config/settings.ts'
 import { exitCodeOfUsage } from './program.ts'
 import { UsageError } from './usage-error.ts'
@@ -31,8 +30,7 @@ export function toFailure(error: unknown): Failure {
   if (error instanceof CommanderError)
     return { text: '', exitCode: exitCodeOfUsage(error), isExpected: true }
   const isExpected = isExpectedError(error)
-  // The message or the stack may quote a server or a file.
-  const text = toSafeLines(explain(error, isExpected)).replace(/^(?=.)/gm, 'svc: ')
+  const text = explain(error, isExpected).replace(/^(?=.)/gm, 'svc: ')
   return { text: `${text}\n`, exitCode: exitCodeOf(error), isExpected }
 }
 

@@ -1,8 +1,9 @@
 import type { App } from '../app.ts'
+import { toSafeJson } from '../base/safe-text.ts'
 import { importFailed } from '../git/import/import-error.ts'
 import type { Progress } from '../git/import/progress.ts'
 import { localPrincipal } from './local.ts'
-import { type Terminal, toJson } from './terminal.ts'
+import type { Terminal } from './terminal.ts'
 
 /** `svc repos import` */
 export async function importRepository(
@@ -29,7 +30,9 @@ export async function importRepository(
   await started.ended.finally(() => progress(''))
   const repository = await started.describe()
   out(
-    json ? toJson(repository) : `Imported ${started.name} (${toMib(repository.sizeBytes)} MiB).\n`,
+    json
+      ? toSafeJson(repository)
+      : `Imported ${started.name} (${toMib(repository.sizeBytes)} MiB).\n`,
   )
 }
 

@@ -1,12 +1,13 @@
 import { tokenNameForm, usernameForm } from '../access/names.ts'
 import type { App } from '../app.ts'
 import { toDate, toTable } from '../base/format.ts'
+import { toSafeJson } from '../base/safe-text.ts'
 import { type KeyPermission, keyPermissions } from '../ssh-keys/ssh-keys.ts'
 import { assertForm } from './assert-form.ts'
 import { localPrincipal } from './local.ts'
 import { parseDays } from './parse-days.ts'
 import { readKey } from './read-key.ts'
-import { type Terminal, toJson } from './terminal.ts'
+import type { Terminal } from './terminal.ts'
 
 type AddOptions = {
   username: string
@@ -35,7 +36,9 @@ export async function addKey(
     publicKey: await readKey(key, terminal),
   })
   const { id, username, fingerprint } = added
-  terminal.out(options.json ? toJson(added) : `Added ${fingerprint} for ${username}, id ${id}.\n`)
+  terminal.out(
+    options.json ? toSafeJson(added) : `Added ${fingerprint} for ${username}, id ${id}.\n`,
+  )
 }
 
 /** `svc keys list` */
@@ -47,7 +50,7 @@ export async function listKeys(
   const keys = await (username === undefined
     ? sshKeys.listAll(allKeys)
     : sshKeys.list(localPrincipal, { username, page: allKeys }))
-  if (json) return out(toJson(keys))
+  if (json) return out(toSafeJson(keys))
   const rows = keys.map((key) => [
     key.id,
     key.name,
@@ -73,7 +76,7 @@ export async function removeKey(
   { out }: Terminal,
 ) {
   await sshKeys.remove(localPrincipal, id)
-  out(json ? toJson({ id, removed: true }) : `SSH key ${id} is removed.\n`)
+  out(json ? toSafeJson({ id, removed: true }) : `SSH key ${id} is removed.\n`)
 }
 
 function parsePermission(text: string): KeyPermission {

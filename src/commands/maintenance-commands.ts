@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { App } from '../app.ts'
 import { toSize } from '../base/format.ts'
+import { toSafeJson } from '../base/safe-text.ts'
 import type { MaintenanceResult } from '../maintenance/maintenance-requests.ts'
 import { localPrincipal } from './local.ts'
-import { type Terminal, toJson } from './terminal.ts'
+import type { Terminal } from './terminal.ts'
 
 type Options = { all?: boolean; full?: boolean; json?: boolean }
 
@@ -29,7 +30,7 @@ export async function maintainRepositories(
     outcomes.push(outcome)
     if (!json) out(toLine(outcome))
   }
-  if (json) out(toJson(name === undefined ? outcomes : outcomes[0]))
+  if (json) out(toSafeJson(name === undefined ? outcomes : outcomes[0]))
   const failed = outcomes.filter((outcome) => 'fault' in outcome).length
   if (failed > 0) throw new Error(`${failed} of ${outcomes.length} could not be maintained.`)
 }

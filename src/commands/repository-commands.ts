@@ -1,9 +1,10 @@
 import { isRepositoryName, repositoryNameForm } from '../access/names.ts'
 import type { App } from '../app.ts'
 import { toDate, toTable } from '../base/format.ts'
+import { toSafeJson } from '../base/safe-text.ts'
 import { toBranchName } from '../repositories/ref-pattern.ts'
 import { localPrincipal } from './local.ts'
-import { type Terminal, toJson } from './terminal.ts'
+import type { Terminal } from './terminal.ts'
 
 /** `svc repos list` */
 export async function listRepositories(
@@ -12,7 +13,7 @@ export async function listRepositories(
   { out }: Terminal,
 ) {
   const all = await repositories.list(localPrincipal, { after: '', limit: undefined })
-  if (json) return out(toJson(all))
+  if (json) return out(toSafeJson(all))
   const rows = all.map(({ name, createdAt, protectedBranches }) => [
     name,
     toDate(createdAt),
@@ -36,7 +37,7 @@ export async function createRepository(
   using _lock = await changeRepositories()
   const owner = await tokens.ownerNamed(username)
   const repository = await repositories.create(owner, { name, defaultBranch: branch })
-  out(json ? toJson(repository) : `Created ${name}.\n`)
+  out(json ? toSafeJson(repository) : `Created ${name}.\n`)
 }
 
 /** `svc repos delete` */
@@ -59,5 +60,5 @@ export async function deleteRepository(
     ? ` It can be restored: svc deleted-repos restore ${id}`
     : ''
   await repositories.remove(localPrincipal, repository)
-  out(json ? toJson({ name, deleted: true }) : `Deleted ${name}.${advice}\n`)
+  out(json ? toSafeJson({ name, deleted: true }) : `Deleted ${name}.${advice}\n`)
 }

@@ -162,7 +162,8 @@ async function execute({ git, tree, plan, workFolder, flags, options }: Executio
         conclusion = entry.conclusion
         terminal.out(`\n${summary.toText()}`)
       }
-      terminal.out(renderPiece(render(entry)))
+      // As bytes, since steps may use colours.
+      terminal.out(Buffer.from(renderPiece(render(entry))))
     },
     ...(flags.job && { jobs: flags.job }),
     signal,

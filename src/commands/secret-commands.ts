@@ -1,9 +1,10 @@
 import type { App } from '../app.ts'
 import { toDate, toTable } from '../base/format.ts'
+import { toSafeJson } from '../base/safe-text.ts'
 import type { Rotated } from '../secrets/rotation.ts'
 import { localPrincipal } from './local.ts'
 import { readValue } from './read-value.ts'
-import { type Terminal, toJson } from './terminal.ts'
+import type { Terminal } from './terminal.ts'
 
 type Json = { json?: boolean }
 type RotateOptions = Json & { discardUnreadable?: boolean; yes?: boolean }
@@ -14,7 +15,7 @@ const progressEvery = 100
 export async function listSecrets(app: App, name: string, { json }: Json, { out }: Terminal) {
   const repository = await app.repositories.open(localPrincipal, name, 'secrets:read')
   const rows = await app.secrets.list(repository, { after: '', limit: undefined })
-  if (json) return out(toJson(rows.map(({ id, ...secret }) => secret)))
+  if (json) return out(toSafeJson(rows.map(({ id, ...secret }) => secret)))
   const lines = rows.map((row) => [row.name, toDate(row.createdAt), toDate(row.updatedAt)])
   out(toTable([['NAME', 'CREATED', 'UPDATED'], ...lines]))
 }
@@ -31,7 +32,7 @@ export async function setSecret(
   await app.assertKeysOpen()
   const value = await readValue(name, terminal)
   const saved = await app.secrets.put(localPrincipal, repository, name, value)
-  terminal.out(json ? toJson(saved) : `${saved.message}\n`)
+  terminal.out(json ? toSafeJson(saved) : `${saved.message}\n`)
 }
 
 /** `svc secrets delete` */
@@ -43,7 +44,7 @@ export async function deleteSecret(
 ) {
   const repository = await repositories.open(localPrincipal, repositoryName, 'secrets:write')
   await secrets.remove(localPrincipal, repository, name)
-  out(json ? toJson({ name, deleted: true }) : `Deleted the secret ${name}.\n`)
+  out(json ? toSafeJson({ name, deleted: true }) : `Deleted the secret ${name}.\n`)
 }
 
 /** `svc secrets rotate` */
@@ -57,7 +58,7 @@ export async function rotateSecrets(app: App, options: RotateOptions, terminal: 
   const { resealed, unreadable } = rotated
   const discards = unreadable > 0 && options.discardUnreadable === true
   const discarded = discards ? await discard(app, rotated, options, terminal) : 0
-  if (options.json) out(toJson({ ...rotated, discarded }))
+  if (options.json) out(toSafeJson({ ...rotated, discarded }))
   else
     out(
       `Encrypted again with the first key: ${resealed}.${discards ? ` Deleted: ${discarded}.` : ''}\n`,

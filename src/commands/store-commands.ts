@@ -1,6 +1,7 @@
 import type { App } from '../app.ts'
 import { printable } from '../base/format.ts'
-import { type Terminal, toJson } from './terminal.ts'
+import { toSafeJson } from '../base/safe-text.ts'
+import type { Terminal } from './terminal.ts'
 import { UsageError } from './usage-error.ts'
 
 /** `svc store adopt` */
@@ -17,7 +18,7 @@ export async function adoptInto(
     report: (progress) => err(`${printable(progress)}\n`),
     signal: interruption(),
   })
-  if (json) out(toJson({ adopted, refused, runFiles }))
+  if (json) out(toSafeJson({ adopted, refused, runFiles }))
   else {
     out(`${adopted.length} ${adopted.length === 1 ? 'repository' : 'repositories'} moved.\n`)
     if (runFiles > 0) out(`${runFiles} artifacts and caches of runs copied.\n`)

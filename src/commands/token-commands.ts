@@ -2,11 +2,12 @@ import { tokenNameForm, usernameForm } from '../access/names.ts'
 import { isPermission, type Permission, permissions } from '../access/permissions.ts'
 import type { App } from '../app.ts'
 import { toDate, toTable } from '../base/format.ts'
+import { toSafeJson } from '../base/safe-text.ts'
 import type { Token } from '../tokens/token-rows.ts'
 import { assertForm } from './assert-form.ts'
 import { localPrincipal } from './local.ts'
 import { parseDays, parseSeconds } from './parse-days.ts'
-import { type Terminal, toJson } from './terminal.ts'
+import type { Terminal } from './terminal.ts'
 
 type CreateOptions = {
   name: string
@@ -33,13 +34,13 @@ export async function createToken({ tokens }: App, options: CreateOptions, { out
     refs: options.ref,
   })
   // The token alone goes to standard output, for pipes.
-  out(options.json ? toJson(created) : `${created.token}\n`)
+  out(options.json ? toSafeJson(created) : `${created.token}\n`)
 }
 
 /** `svc tokens list` */
 export async function listTokens({ tokens }: App, { json }: { json?: boolean }, { out }: Terminal) {
   const all = await tokens.list(localPrincipal, { after: '', limit: undefined })
-  if (json) return out(toJson(all))
+  if (json) return out(toSafeJson(all))
   const rows = all.map((token) => [
     token.id,
     token.name,
@@ -62,7 +63,7 @@ export async function revokeToken(
   { out }: Terminal,
 ) {
   await tokens.revoke(localPrincipal, id)
-  out(json ? toJson({ id, revoked: true }) : `Token ${id} is revoked.\n`)
+  out(json ? toSafeJson({ id, revoked: true }) : `Token ${id} is revoked.\n`)
 }
 
 function toLimits({ repositories, refs, delegatedFrom }: Token): string {

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { after, before, test } from 'node:test'
 import { displayWidth } from '../../src/base/display-width.ts'
+import { operations } from '../../src/client/client-commands.ts'
 import { createAuthority } from '../support/certificates.ts'
 import { type ClientHome, createClientHome, loggedIn } from '../support/client-home.ts'
 import { temporaryFolder } from '../support/git.ts'
@@ -222,43 +223,136 @@ test('faults of a certificate are explained', async () => {
   server.close()
 })
 
-test('text of a server cannot control the terminal', async () => {
-  const evil = '\x1b]0;owned\x07\x1b[2J\u202e\x9b31m\r\nfake: line'
-  await using server = await startOther((request, response) => {
-    if (request.url?.startsWith('/repos/bad')) {
-      response.writeHead(403, problem).end(JSON.stringify({ code: 'x', detail: evil }))
-    } else if (request.url?.includes('/logs')) {
-      response.writeHead(200, { 'content-type': 'text/plain' }).end(`\x1b[31mred\x1b[0m${evil}\n`)
-    } else {
-      const body = [{ name: evil, description: evil, kind: evil, data: { name: evil } }]
-      const isList = /^\/(repos\?|events)/.test(request.url ?? '')
-      response.writeHead(200, json).end(JSON.stringify(isList ? body : body[0]))
-    }
-  })
-  const env = { SVC_URL: server.url, SVC_TOKEN: token }
-  for (const args of [
-    ['repos', 'list'],
-    ['repos', 'list', '--json'],
-    ['repos', 'show', 'x'],
-    ['repos', 'show', 'x', '--json'],
-    ['repos', 'show', 'bad'],
-    ['repos', 'edit', 'x'],
-    ['events'],
-    ['health'],
-    ['metrics'],
-    ['runs', 'logs', 'x', '1'],
-  ]) {
-    const { out, err } = await home.run(args, { env, columns: 80 })
-    const shown = out + err
-    assert.ok(shown.length > 0, args.join(' '))
-    assert.doesNotMatch(shown, /[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]/, args.join(' '))
-    // A log has lines of its own.
-    if (args[1] !== 'logs') assert.doesNotMatch(shown, /^fake/m, args.join(' '))
+const evil = '\x1b]0;owned\x07\x1b[2J\u202e\x9b31m\u0085\u2028\r\nfake: line'
+const controls = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e\u2028]/
+
+/** Commands that print text with lines of its own. */
+const withOwnLines = ['runs logs', 'runs watch', 'browse file', 'metrics']
+/** What commands need apart from their arguments. */
+const furtherWords: Record<string, string[]> = {
+  commit: ['--message', 'x', '--delete', 'x'],
+  events: ['--limit', '1'],
+}
+/** Commands that are not for a terminal, and why. */
+const notForTerminals: Record<string, string> = {
+  'browse archive': 'prints an archive',
+  'artifacts get': 'prints an archive',
+  'runs shell': 'is a terminal',
+  clone: 'prints what git prints',
+}
+
+type Schema = {
+  type?: string
+  properties?: Record<string, Schema>
+  items?: Schema
+  anyOf?: Schema[]
+  allOf?: Schema[]
+  $ref?: string
+  additionalProperties?: Schema | boolean
+}
+
+/** A server that responds as its OpenAPI document says, with hostile text in place of each string. */
+async function startHostile(document: {
+  paths: Record<string, Record<string, { responses: Record<string, { content?: object }> }>>
+  components: { schemas: Record<string, Schema> }
+}) {
+  function sample(schema: Schema | undefined): unknown {
+    if (schema?.$ref !== undefined)
+      return sample(document.components.schemas[schema.$ref.replace(/.*\//, '')])
+    if (schema?.allOf) return Object.assign({}, ...schema.allOf.map(sample))
+    if (schema?.anyOf) return sample(schema.anyOf.find(({ type }) => type !== 'null'))
+    if (schema?.type === 'array') return [sample(schema.items)]
+    if (schema?.type === 'boolean') return true
+    if (schema?.type === 'integer' || schema?.type === 'number') return 1
+    if (schema?.type !== 'object' && !schema?.properties) return evil
+    const { properties = {}, additionalProperties } = schema
+    const own = Object.entries(properties).map(([name, one]) => [name, sample(one)])
+    if (typeof additionalProperties === 'object') own.push([evil, sample(additionalProperties)])
+    return Object.fromEntries(own)
   }
+  const routes = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, { responses }]) => {
+      const [status = '200', reply] =
+        Object.entries(responses).find(([code]) => code.startsWith('2')) ?? []
+      const contents = Object.entries<{ schema?: Schema }>({ ...reply?.content })
+      const pattern = new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}$`)
+      return { method: method.toUpperCase(), pattern, status: Number(status), contents }
+    }),
+  )
+  return startOther((request, response) => {
+    const { pathname, searchParams } = new URL(request.url ?? '', 'http://x')
+    const isStream = searchParams.get('follow') === 'true'
+    const found = routes.find(
+      ({ method, pattern }) => method === request.method && pattern.test(pathname),
+    )
+    if (pathname === '/repos/bad' || !found) {
+      const body = { code: evil, detail: evil, errors: [{ pointer: evil, detail: evil }] }
+      response.writeHead(403, problem).end(JSON.stringify(body))
+      return
+    }
+    const wanted = isStream ? 'text/event-stream' : 'json'
+    const [type, content] =
+      found.contents.find(([name]) => name.includes(wanted)) ?? found.contents[0] ?? []
+    response.writeHead(found.status, type === undefined ? {} : { 'content-type': type })
+    if (type === undefined) response.end()
+    else if (isStream)
+      response.end(`event: ${evil}\ndata: ${evil}\nid: 1\n\nevent: end\ndata: {}\n\n`)
+    else response.end(type.includes('json') ? JSON.stringify(sample(content?.schema)) : `${evil}\n`)
+  })
+}
+
+test('text of a server cannot control the terminal, whichever command prints it', async () => {
+  await using service = await startService()
+  await using server = await startHostile((await service.admin.get('/openapi.json')).body)
+  const env = { SVC_URL: server.url, SVC_TOKEN: token }
+  let printed = 0
+  for (const { command, arguments: names = [], confirm } of operations) {
+    if (command in notForTerminals) continue
+    const words = [
+      ...command.split(' '),
+      ...names.map(() => 'x'),
+      ...(furtherWords[command] ?? []),
+      ...(confirm ? ['--yes'] : []),
+    ]
+    for (const more of [[], ['--json']]) {
+      const args = [...words, ...more, '--timeout', '5']
+      const { out, err } = await home.run(args, { env, columns: 80, input: newKeyLine() })
+      assert.doesNotMatch(out + err, controls, args.join(' '))
+      if (!withOwnLines.includes(command)) assert.doesNotMatch(out + err, /^fake/m, args.join(' '))
+      if (/fake: line/.test(out + err)) printed += 1
+    }
+  }
+  assert.ok(printed > operations.length / 2, `${printed} of ${operations.length} commands print it`)
+})
+
+test('text of a server cannot control the terminal in errors, nor change JSON', async () => {
+  await using service = await startService()
+  await using server = await startHostile((await service.admin.get('/openapi.json')).body)
+  const env = { SVC_URL: server.url, SVC_TOKEN: token }
+  const bad = await home.run(['repos', 'show', 'bad'], { env, columns: 80 })
+  assert.match(bad.err, /^svc: [^\n]*fake: line[^\n]*\n$/)
+  assert.doesNotMatch(bad.err, controls)
   const { shown } = await home.onTerminal(['repos', 'list'], [], { env })
-  assert.doesNotMatch(shown.replaceAll('\r\n', '\n'), /[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]/)
+  assert.doesNotMatch(shown.replaceAll('\r\n', '\n'), controls)
   const { out } = await home.run(['repos', 'list', '--json'], { env })
   assert.equal(JSON.parse(out)[0].name, evil)
+  const watched = await home.run(['runs', 'watch', 'x', '1', '--json'], { env })
+  assert.equal(JSON.parse(watched.out).conclusion, evil)
+  assert.doesNotMatch(watched.out, controls)
+})
+
+test('a login link that is no address of a web page is refused', async () => {
+  for (const url of ['javascript:alert(1)', 'file:///etc/passwd', 'https:alert', '//x', evil]) {
+    await using server = await startOther((_request, response) =>
+      response.writeHead(201, json).end(JSON.stringify({ url, expiresAt: 1 })),
+    )
+    const env = { SVC_URL: server.url, SVC_TOKEN: token }
+    for (const more of [[], ['--json']]) {
+      const { code, out, err } = await home.run(['login', '--web', ...more], { env })
+      assert.deepEqual([code, out], [3, ''])
+      assert.match(err, /does not respond as svc does/)
+    }
+  }
 })
 
 test('names that a URL would resolve are refused', async () => {

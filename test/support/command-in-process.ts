@@ -5,7 +5,7 @@ import { createLog } from '../../src/base/log.ts'
 import { type DoctorCommandOptions, runDoctor } from '../../src/commands/doctor-command.ts'
 import { toFailure } from '../../src/commands/failure.ts'
 import { createProgram } from '../../src/commands/program.ts'
-import type { Terminal } from '../../src/commands/terminal.ts'
+import { type Terminal, toSafeTerminal } from '../../src/commands/terminal.ts'
 import { readSettings } from '../../src/config/settings.ts'
 import { createDoctor } from '../../src/doctor/doctor.ts'
 import type { Ran } from './command.ts'
@@ -36,7 +36,7 @@ export async function runInProcess(
   const print = (text: string | Uint8Array) => {
     printed.out = Buffer.concat([printed.out, Buffer.from(text)])
   }
-  const terminal: Terminal = {
+  const terminal = toSafeTerminal({
     out: print,
     write: async (bytes) => print(bytes),
     err: (text) => {
@@ -55,7 +55,7 @@ export async function runInProcess(
     progress: (text) => {
       if (text !== '') printed.err += `${text}\n`
     },
-  }
+  })
   let code: number | undefined
   const output = new Writable({
     write(line, _encoding, done) {
@@ -97,7 +97,7 @@ export async function runInProcess(
   } catch (error) {
     const { text, exitCode, isExpected } = toFailure(error)
     if (!isExpected) throw error
-    printed.err += text
+    terminal.err(text)
     return toRan(code ?? exitCode)
   }
 }

@@ -1,6 +1,7 @@
 import { printable, toDate } from '../../base/format.ts'
 import type { Json } from '../../base/json.ts'
-import { at, textAt, toSafeJson } from '../display.ts'
+import { toSafeJson } from '../../base/safe-text.ts'
+import { at, textAt } from '../display.ts'
 import { followEvents } from '../event-stream-client.ts'
 import { notSvc } from '../http-client.ts'
 import type { Work } from '../operation.ts'

@@ -1,9 +1,10 @@
 import type { Static } from 'typebox'
 import { printable, printableLine, toDate } from '../../base/format.ts'
 import type { Json } from '../../base/json.ts'
+import { toSafeJson } from '../../base/safe-text.ts'
 import type { Diff } from '../../browse/diff-schemas.ts'
 import { toPatch } from '../../browse/patch-text.ts'
-import { at, dateOf, shortOf, textAt, toFields, toFittedTable, toSafeJson } from '../display.ts'
+import { at, dateOf, shortOf, textAt, toFields, toFittedTable } from '../display.ts'
 import { path } from '../http-client.ts'
 import type { Work } from '../operation.ts'
 import { wholeOf } from './option-values.ts'
@@ -96,7 +97,7 @@ function showPatch({ terminal, columns }: Work, diff: Json): void {
   // The server responds with this type: see its OpenAPI document.
   const shown = diff as unknown as Static<typeof Diff>
   const { patch, omitted } = toPatch(shown, { forPeople: columns !== undefined })
-  terminal.out(patch)
+  terminal.out(columns === undefined ? patch : patch.toString())
   for (const text of omitted)
     terminal.err(
       `svc: not ${columns === undefined ? '' : 'completely '}in the patch: ${printable(text)}\n`,

@@ -1,5 +1,6 @@
 import { printable } from '../../base/format.ts'
-import { textAt, toSafeJson, toSafeLines } from '../display.ts'
+import { toSafeJson } from '../../base/safe-text.ts'
+import { textAt } from '../display.ts'
 import type { Work } from '../operation.ts'
 
 /** `svc health` */
@@ -19,9 +20,9 @@ export async function runHealth({ client, json, terminal }: Work): Promise<void>
 }
 
 /** `svc metrics` */
-export async function runMetrics({ client, terminal, columns }: Work): Promise<void> {
+export async function runMetrics({ client, terminal }: Work): Promise<void> {
   const text = await client.text({ method: 'GET', path: '/metrics' }, 'text/plain')
-  terminal.out(columns === undefined ? text : toSafeLines(text))
+  terminal.out(text)
 }
 
 async function describeServer(client: Work['client']) {

@@ -1,5 +1,7 @@
+import { printable } from '../../base/format.ts'
 import type { Json } from '../../base/json.ts'
-import { at, dateOf, shortOf, textAt, toFittedTable, toSafeJson } from '../display.ts'
+import { toSafeJson } from '../../base/safe-text.ts'
+import { at, dateOf, shortOf, textAt, toFittedTable } from '../display.ts'
 import { path } from '../http-client.ts'
 import type { Cell, Work } from '../operation.ts'
 
@@ -44,7 +46,8 @@ export async function runListTree(work: Work): Promise<void> {
       else {
         const shown = isRecursive ? columnsWithoutCommits : columns
         terminal.out(toFittedTable(shown, entries, work.columns))
-        for (const limit of Array.isArray(limits) ? limits : []) terminal.err(`${limit}\n`)
+        for (const limit of Array.isArray(limits) ? limits : [])
+          terminal.err(`${printable(String(limit))}\n`)
       }
       return
     }

@@ -1,5 +1,6 @@
 import { StringDecoder } from 'node:string_decoder'
-import { textAt, toSafeLines } from '../display.ts'
+import { toSafeJson } from '../../base/safe-text.ts'
+import { textAt } from '../display.ts'
 import { followEvents } from '../event-stream-client.ts'
 import { path } from '../http-client.ts'
 import type { Work } from '../operation.ts'
@@ -20,7 +21,7 @@ export async function runWatch(work: Work): Promise<number> {
   terminal.progress('')
   const ended = await client.json({ method: 'GET', path: run })
   const conclusion = textAt(ended, 'conclusion') || textAt(ended, 'status')
-  if (json) terminal.out(`${JSON.stringify({ id: textAt(ended, 'id'), conclusion })}\n`)
+  if (json) terminal.out(toSafeJson({ id: textAt(ended, 'id'), conclusion }, 0))
   else print({ ...work, columns: 0 }, `Run ${textAt(ended, 'number')}: ${conclusion}\n`)
   return conclusion === 'success' ? 0 : 1
 }
@@ -53,7 +54,6 @@ const isEnd = ({ name }: { name: string }) => name === 'end'
 
 // A pipe gets the log as it is; with --json, standard output is for JSON only.
 function print({ terminal, columns, json }: Work, text: string): void {
-  const shown = columns === undefined ? text : toSafeLines(text)
-  if (json) terminal.err(toSafeLines(text))
-  else terminal.out(shown)
+  if (json) terminal.err(text)
+  else terminal.out(columns === undefined ? Buffer.from(text) : text)
 }

@@ -1,5 +1,5 @@
 import { StringDecoder } from 'node:string_decoder'
-import { toSafeJson, toSafeLines } from '../display.ts'
+import { toSafeJson } from '../../base/safe-text.ts'
 import { path } from '../http-client.ts'
 import type { Work } from '../operation.ts'
 
@@ -28,6 +28,6 @@ export async function runPrintFile({
   const decoder = new StringDecoder('utf8')
   for await (const bytes of body) {
     if (columns === undefined) await terminal.write(bytes)
-    else terminal.out(toSafeLines(decoder.write(bytes)))
+    else terminal.out(decoder.write(bytes))
   }
 }

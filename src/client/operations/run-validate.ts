@@ -1,5 +1,6 @@
 import { printable } from '../../base/format.ts'
-import { at, textAt, toSafeJson } from '../display.ts'
+import { toSafeJson } from '../../base/safe-text.ts'
+import { at, textAt } from '../display.ts'
 import { path } from '../http-client.ts'
 import type { Work } from '../operation.ts'
 
