@@ -1,5 +1,6 @@
 // Tags: exhaustive
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { fuzzing } from '../../test/support/fuzz.ts'
@@ -52,6 +53,33 @@ test('a stream is masked equally at all chunk boundaries, even within characters
     }),
     { numRuns: toRounds(500), ...fuzzing() },
   )
+})
+
+test('values that are added meanwhile do not interrupt the masking of others', () => {
+  fc.assert(
+    fc.property(text, cuts, fc.nat({ max: 12 }), ([list, content], lengths, added) => {
+      const [first, ...others] = list
+      const masker = createMasker(first === undefined ? [] : [first])
+      // Forms of values that are added early are in several automata, which are merged while they match.
+      for (const other of others) masker.add(other)
+      const shown = inPieces(masker, Buffer.from(content), lengths, (index) => {
+        if (index < added) masker.add(`never written ${index}`)
+      })
+      assert.equal(shown.toString(), maskSimply(list, content))
+    }),
+    { numRuns: toRounds(500), ...fuzzing() },
+  )
+})
+
+test('a text with the beginnings of very many forms is masked from there on', () => {
+  const secrets = Array.from({ length: 12 }, (_, index) =>
+    createHash('shake256', { outputLength: 24_000 }).update(`${index}`).digest('hex'),
+  )
+  const masker = createMasker(secrets)
+  assert.equal(masker.mask(`a ${secrets[0]} b`), 'a *** b')
+  const shown = inPieces(masker, Buffer.from(`${secrets.join(' ')} c`), [4096]).toString()
+  assert.match(shown, /^(\*\*\* )*\*\*\*$/)
+  assert.equal(masker.mask('nothing else'), 'nothing else')
 })
 
 test('bytes without values pass unchanged', () => {
@@ -121,7 +149,12 @@ test('many lines with a common prefix are distinguished', () => {
   assert.equal(masker.mask('https://example.com/9'), 'https://example.com/9')
 })
 
-function inPieces(masker: Masker, bytes: Buffer, lengths: number[]): Buffer {
+function inPieces(
+  masker: Masker,
+  bytes: Buffer,
+  lengths: number[],
+  onPiece?: (index: number) => void,
+): Buffer {
   const stream = masker.stream()
   const shown: Buffer[] = []
   let start = 0
@@ -130,6 +163,7 @@ function inPieces(masker: Masker, bytes: Buffer, lengths: number[]): Buffer {
     // A copy, as a chunk may be overwritten after it was pushed.
     const chunk = Buffer.from(bytes.subarray(start, start + Math.max(1, length)))
     shown.push(Buffer.from(stream.push(chunk)))
+    onPiece?.(index)
     chunk.fill(0)
     start += chunk.length
   }

@@ -1,8 +1,9 @@
-import type { FormIndex, Found } from './form-index.ts'
-import { PartialMatch } from './partial-match.ts'
+import type { FormAutomaton, FormState } from './form-automaton.ts'
+import type { FormIndex } from './form-index.ts'
 import type { Words } from './words.ts'
 
 const stars = Buffer.from('***')
+const noBytes = Buffer.alloc(0)
 
 /** A range of the stream to mask. */
 type Region = { start: number; end: number }
@@ -15,16 +16,21 @@ export class MaskedBytes {
   readonly #index: FormIndex
   readonly #words: Words
   /** The held-back bytes, and their offset in the stream. */
-  #text: Buffer = Buffer.alloc(0)
+  #text: Buffer = noBytes
   #textStart = 0
+  /** Where the held-back bytes are, with space for more behind them. */
+  #store: Buffer = noBytes
   /** The byte before them. */
   #before: number | undefined
   /** All offsets before this one have been scanned. */
   #scanned = 0
-  #regions: Region[] = []
+  #wordsScanned = 0
+  #automata: readonly FormAutomaton[] = []
+  #states: FormState[] = []
+  /** In order, without overlap. */
+  readonly #regions: Region[] = []
   /** The end of the range that the last `***` covers. */
   #coveredUntil = 0
-  readonly #partials = new Map<number, PartialMatch>()
   /** Whether anything has been masked. */
   hasFound = false
 
@@ -34,86 +40,153 @@ export class MaskedBytes {
   }
 
   push(chunk: Buffer): Buffer {
-    this.#text = this.#text.length === 0 ? chunk : Buffer.concat([this.#text, chunk])
-    for (const partial of this.#partials.values()) if (partial.isRunning) this.#read(partial)
-    this.#scan(false)
-    return this.#flush()
+    this.#append(chunk)
+    this.#followIndex()
+    this.#scan()
+    this.#scanWords(false)
+    return this.#flush(chunk)
   }
 
   end(): Buffer {
-    this.#scan(true)
-    this.#partials.clear()
-    return this.#flush()
+    this.#scanWords(true)
+    this.#states = this.#automata.map(({ root }) => root)
+    return this.#flush(noBytes)
   }
 
-  /** Scans offsets where a form may start, until the text is too short to decide. `isWhole`: no more input follows. */
-  #scan(isWhole: boolean): void {
+  // Bytes that are held back are copied only when the space behind them is used up.
+  #append(chunk: Buffer): void {
+    const { length } = this.#text
+    if (length === 0) {
+      this.#text = chunk
+      return
+    }
+    let start = this.#text.byteOffset - this.#store.byteOffset
+    if (start + length + chunk.length > this.#store.length) {
+      this.#store = Buffer.alloc(2 * (length + chunk.length))
+      this.#text.copy(this.#store)
+      start = 0
+    }
+    chunk.copy(this.#store, start + length)
+    this.#text = this.#store.subarray(start, start + length + chunk.length)
+  }
+
+  /** Replaces automata by those with values that were added since. They read again what is held back for the former. */
+  #followIndex(): void {
+    const former = this.#automata
+    const { automata } = this.#index
+    if (automata === former) return
+    const states = new Map(former.map((automaton, index) => [automaton, this.#states[index]]))
+    const depths = former.map((automaton, index) =>
+      automata.includes(automaton) ? 0 : (this.#states[index]?.depth ?? 0),
+    )
+    const start = this.#scanned - Math.max(0, ...depths)
+    this.#automata = automata
+    this.#states = automata.map((automaton) => {
+      let state = states.get(automaton)
+      if (state !== undefined) return state
+      state = automaton.root
+      for (let at = start; at < this.#scanned; at++) state = this.#read(automaton, state, at)
+      return state
+    })
+  }
+
+  #scan(): void {
     const text = this.#text
-    const firsts = this.#words.size > 0 ? this.#words.firsts : undefined
-    const end = text.length - 3
+    const [automata, states] = [this.#automata, this.#states]
+    let isRunning = states.some(({ depth }) => depth > 0)
     let at = this.#scanned - this.#textStart
+    while (at < text.length) {
+      if (!isRunning) at = this.#index.next(text, at)
+      if (at === text.length || this.#coveredUntil === Infinity) break
+      isRunning = false
+      for (let index = 0; index < automata.length; index++) {
+        const [automaton, former] = [automata[index], states[index]]
+        if (automaton === undefined || former === undefined) continue
+        const state = this.#read(automaton, former, this.#textStart + at)
+        states[index] = state
+        isRunning ||= state.depth > 0
+      }
+      at++
+    }
+    this.#scanned = this.#textStart + text.length
+  }
+
+  /** Reads the byte at an offset of the stream. */
+  #read(automaton: FormAutomaton, former: FormState, at: number): FormState {
+    const state = automaton.step(former, this.#text[at - this.#textStart] ?? 0)
+    if (state === undefined) {
+      // Better too much than a secret.
+      this.#cover(at - former.depth, Infinity)
+      return automaton.root
+    }
+    if (state.longest > 0) this.#cover(at + 1 - state.longest, at + 1)
+    return state
+  }
+
+  /** Scans offsets where a word may start, until the text is too short to decide. `isWhole`: no more input follows. */
+  #scanWords(isWhole: boolean): void {
+    if (this.#words.size === 0) {
+      this.#wordsScanned = this.#scanned
+      return
+    }
+    const text = this.#text
+    const { firsts } = this.#words
+    let at = this.#wordsScanned - this.#textStart
     for (; at < text.length; at++) {
-      if (at < end) at = this.#index.next(text, at, firsts)
-      if (at < end ? !this.#begin(at, isWhole) : !isWhole && this.#index.mayBegin(text, at)) break
-      if (firsts !== undefined && !this.#findWord(at, isWhole)) break
+      if (firsts[text[at] ?? 0] === 0) continue
+      const before = at === 0 ? this.#before : text[at - 1]
+      const length = this.#words.lengthAt(text, at, { before, isWhole })
+      if (length === undefined) break
+      const start = this.#textStart + at
+      if (length > 0) this.#cover(start, start + length)
     }
-    this.#scanned = this.#textStart + at
-  }
-
-  /** Starts matching the forms at an offset; false when the text is too short to decide. */
-  #begin(at: number, isWhole: boolean): boolean {
-    const found: Found[] = []
-    if (!this.#index.find(this.#text, at, found) && !isWhole) return false
-    if (found.length === 0) return true
-    const start = this.#textStart + at
-    for (const { id, headLength } of found) {
-      const known = this.#partials.get(id)
-      // A running match also finds occurrences that start within it.
-      if (known !== undefined && (known.isRunning || start < known.start)) continue
-      const partial = new PartialMatch({ bytes: this.#index.bytesOf(id), head: headLength, start })
-      this.#partials.set(id, partial)
-      this.#read(partial)
-    }
-    return true
-  }
-
-  #findWord(at: number, isWhole: boolean): boolean {
-    const before = at === 0 ? this.#before : this.#text[at - 1]
-    const length = this.#words.lengthAt(this.#text, at, { before, isWhole })
-    if (length === undefined) return false
-    const start = this.#textStart + at
-    if (length > 0) this.#cover(start, start + length)
-    return true
-  }
-
-  #read(partial: PartialMatch): void {
-    partial.read(this.#text, this.#textStart, (start, end) => this.#cover(start, end))
+    this.#wordsScanned = this.#textStart + at
   }
 
   #cover(start: number, end: number): void {
     this.hasFound = true
-    const last = this.#regions.at(-1)
-    // Merged: a text of one repeated letter matches at each offset.
-    if (last !== undefined && start >= last.start && start < last.end) {
-      last.end = Math.max(last.end, end)
-    } else this.#regions.push({ start, end })
+    const regions = this.#regions
+    const first = this.#firstEndingAfter(start)
+    let last = first
+    let [from, to] = [start, end]
+    for (let next = regions[last]; next && next.start < end; next = regions[++last]) {
+      from = Math.min(from, next.start)
+      to = Math.max(to, next.end)
+    }
+    regions.splice(first, last - first, { start: from, end: to })
+  }
+
+  /** The index of the first region that ends behind an offset. */
+  #firstEndingAfter(offset: number): number {
+    const regions = this.#regions
+    let [low, high] = [0, regions.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if ((regions[middle]?.end ?? 0) <= offset) low = middle + 1
+      else high = middle
+    }
+    return low
   }
 
   /** Returns the output that no later match can cover. */
-  #flush(): Buffer {
-    let safe = this.#scanned
-    for (const [id, partial] of this.#partials) {
-      if (partial.isRunning) safe = Math.min(safe, partial.start)
-      else if (partial.start <= this.#scanned) this.#partials.delete(id)
-    }
+  #flush(chunk: Buffer): Buffer {
+    const depth = Math.max(0, ...this.#states.map((state) => state.depth))
+    const safe = Math.min(this.#scanned - depth, this.#wordsScanned)
     const pieces = this.#maskUntil(safe)
     const flushed = safe - this.#textStart
     if (flushed > 0) this.#before = this.#text[flushed - 1]
-    // Copied, so that a few bytes do not retain a whole chunk.
-    this.#text = Buffer.from(this.#text.subarray(flushed))
+    this.#hold(this.#text.subarray(flushed), this.#text === chunk)
     this.#textStart = safe
     const [first, second] = pieces
     return second === undefined && first !== undefined ? first : Buffer.concat(pieces)
+  }
+
+  // Of a chunk, which may be overwritten, a copy is held.
+  #hold(rest: Buffer, isOfChunk: boolean): void {
+    if (rest.length === 0 || isOfChunk) {
+      this.#store = Buffer.from(rest)
+      this.#text = this.#store
+    } else this.#text = rest
   }
 
   #maskUntil(safe: number): Buffer[] {
@@ -123,7 +196,6 @@ export class MaskedBytes {
       if (end <= start) return
       pieces.push(this.#text.subarray(start - this.#textStart, end - this.#textStart))
     }
-    this.#regions.sort((a, b) => a.start - b.start)
     const later = this.#regions.findIndex(({ start }) => start >= safe)
     for (const { start, end } of this.#regions.splice(0, later === -1 ? Infinity : later)) {
       if (start >= this.#coveredUntil) {

@@ -31,7 +31,7 @@ export function createMasker(values: string[]): Masker {
   const known = new Set<string>()
   let added = 0
   let addedLength = 0
-  for (const value of values) add(value)
+  addAll(values)
 
   return {
     add(value) {
@@ -42,7 +42,7 @@ export function createMasker(values: string[]): Masker {
         const limits = `${maxAdded} values and ${addedMaxLength} characters`
         throw new Error(`More than ${limits} cannot be masked besides the secrets.`)
       }
-      add(value)
+      addAll([value])
     },
     mask: (text) => maskText(text).text,
     maskBeginning: (text) => new MaskedBytes(index, words).push(Buffer.from(text)).toString(),
@@ -50,12 +50,11 @@ export function createMasker(values: string[]): Masker {
     finds: (text) => maskText(text).hasFound,
   }
 
-  function add(value: string): void {
-    if (known.has(value)) return
-    known.add(value)
-    const { anywhere, word } = formsOf(value)
-    for (const form of anywhere) index.add(form)
-    if (word !== undefined) words.add(word)
+  function addAll(added: string[]): void {
+    const forms = [...new Set(added)].filter((value) => !known.has(value)).map(formsOf)
+    for (const value of added) known.add(value)
+    index.add(forms.flatMap(({ anywhere }) => anywhere))
+    for (const { word } of forms) if (word !== undefined) words.add(word)
   }
 
   function maskText(text: string): { text: string; hasFound: boolean } {

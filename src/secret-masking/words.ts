@@ -1,16 +1,19 @@
 /** Very short values, which are masked only where no letter, digit or `_` is beside them. */
 export class Words {
-  readonly #byFirst: Buffer[][] = []
+  /** By their bytes as an integer: true for a word, false for the beginning of one. */
+  readonly #known = new Map<number, boolean>()
   /** 1 for each byte that starts a word. */
   readonly firsts = new Uint8Array(256)
   size = 0
 
   add(word: Buffer): void {
-    const first = word[0] ?? 0
-    const words = this.#byFirst[first] ?? []
-    if (words.some((known) => known.equals(word))) return
-    this.#byFirst[first] = [...words, word]
-    this.firsts[first] = 1
+    let bytes = noBytes
+    for (const byte of word) {
+      bytes = (bytes << 8) | byte
+      if (!this.#known.has(bytes)) this.#known.set(bytes, false)
+    }
+    this.#known.set(bytes, true)
+    this.firsts[word[0] ?? 0] = 1
     this.size++
   }
 
@@ -20,20 +23,22 @@ export class Words {
     start: number,
     { before, isWhole }: { before: number | undefined; isWhole: boolean },
   ): number | undefined {
-    const words = this.#byFirst[text[start] ?? 0]
-    if (words === undefined || isLetter(before)) return 0
+    if (isLetter(before)) return 0
     let longest = 0
-    for (const word of words) {
-      const end = start + word.length
-      const standing = text.subarray(start, end)
-      if (!isWhole && end >= text.length && word.subarray(0, standing.length).equals(standing)) {
-        return undefined
-      }
-      if (standing.equals(word) && !isLetter(text[end])) longest = Math.max(longest, word.length)
+    let bytes = noBytes
+    for (let end = start + 1; end <= text.length; end++) {
+      bytes = (bytes << 8) | (text[end - 1] ?? 0)
+      const isWord = this.#known.get(bytes)
+      if (isWord === undefined) return longest
+      if (end === text.length && !isWhole) return undefined
+      if (isWord && !isLetter(text[end])) longest = end - start
     }
     return longest
   }
 }
+
+/** Distinguishes beginnings of different lengths. */
+const noBytes = 1
 
 /** Bytes beyond ASCII count as letters. */
 function isLetter(byte: number | undefined): boolean {
