@@ -1,7 +1,6 @@
 import { posix } from 'node:path'
 import { ArchiveError, packFiles, unpackFiles } from './archives.ts'
 import { findFiles } from './find-files.ts'
-import { createGlob } from './glob.ts'
 import { commonFolder, readPathPatterns, toAbsolute } from './path-patterns.ts'
 import { ended, type StepEnd } from './step-end.ts'
 import {
@@ -28,8 +27,9 @@ export async function runUploadArtifact(context: StorageContext): Promise<StepEn
   await warnOfElsewhere(context, patterns)
   const found = await findFiles({ ...context, patterns, followLinks: true })
   const withHidden = flagOf(context, 'include-hidden-files')
+  const isHidden = createHiddenTest(patterns.starts)
   const files = found
-    .filter(({ path, isFile }) => isFile && (withHidden || !isHidden(path, patterns.starts)))
+    .filter(({ path, isFile }) => isFile && (withHidden || !isHidden(path)))
     .map(({ path }) => path)
   if (files.length === 0) return endWithoutFiles(context, withHidden)
   const [start = ''] = patterns.starts
@@ -76,7 +76,7 @@ export async function runDownloadArtifact(context: StorageContext): Promise<Step
   const name = inputOf(context, 'name')
   const merges = flagOf(context, 'merge-multiple')
   const all = await storage.listArtifacts(signal)
-  const chosen = name === '' ? matching(context, all) : all.filter((one) => one.name === name)
+  const chosen = name === '' ? await matching(context, all) : all.filter((one) => one.name === name)
   if (name !== '' && chosen.length === 0) {
     const names = all.map((one) => one.name).join(', ')
     throw new ArchiveError(
@@ -97,20 +97,27 @@ export async function runDownloadArtifact(context: StorageContext): Promise<Step
   return ended('success', { outputs: { 'download-path': folder } })
 }
 
-function matching<T extends { name: string }>(context: StorageContext, all: T[]): T[] {
+async function matching<T extends { name: string }>(
+  context: StorageContext,
+  all: readonly T[],
+): Promise<readonly T[]> {
   const pattern = inputOf(context, 'pattern')
   if (pattern === '') return all
-  const matches = createGlob([pattern], '')
-  return all.filter(({ name }) => matches(name))
+  const names = all.map(({ name }) => name)
+  const matches = await context.running.files.match(names, [pattern])
+  return matches.flatMap((index) => all[index] ?? [])
 }
 
 /** Whether a path, from the one that was given, has a name that starts with a dot. */
-function isHidden(path: string, starts: readonly string[]): boolean {
-  const start = starts.find((one) => path === one || path.startsWith(`${one}/`)) ?? '/'
-  return posix
-    .relative(posix.dirname(start), path)
-    .split('/')
-    .some((part) => part.startsWith('.'))
+function createHiddenTest(starts: readonly string[]): (path: string) => boolean {
+  const given = new Set(starts)
+  return (path) => {
+    for (let start = path; start !== '/'; start = posix.dirname(start)) {
+      if (posix.basename(start).startsWith('.')) return true
+      if (given.has(start)) return false
+    }
+    return false
+  }
 }
 
 function assertName(name: string): void {

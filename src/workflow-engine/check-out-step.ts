@@ -1,11 +1,8 @@
 import { posix } from 'node:path'
 import { writeFresh } from '../sandbox/workspace-files.ts'
-import { evaluateText } from '../workflow-parser/evaluate.ts'
-import type { Scope } from '../workflow-parser/scope.ts'
 import type { CheckoutInput, CheckoutStep } from '../workflow-parser/workflow.ts'
 import { nameOfRef } from './contexts.ts'
-import { evaluateTimeout } from './evaluate-settings.ts'
-import { createHashFiles } from './hash-files.ts'
+import { evaluateEnvironment, evaluateTimeout } from './evaluate-settings.ts'
 import type { Plan } from './plan.ts'
 import { numberedSteps, type PlannedStep } from './plan-steps.ts'
 import { quoteGitValue } from './quote-git-value.ts'
@@ -27,9 +24,13 @@ export async function runCheckoutStep(
   options: RunningStep & { step: CheckoutStep },
 ): Promise<StepEnd> {
   const { running, step, scope, signal, output } = options
-  const { run, workspace } = running
+  const { run, workspace, files } = running
   const { plan } = run
-  const input = (name: CheckoutInput) => inputOf(step, name, scope)
+  const { inputs, timeoutMs } = await files.evaluate(() => ({
+    inputs: evaluateEnvironment(step.with, scope),
+    timeoutMs: evaluateTimeout(step.timeoutMinutes, scope, plan.limits),
+  }))
+  const input = (name: CheckoutInput) => (inputs[name] ?? '').trim()
   assertOwnRepository(input('repository'), plan)
   const source = toSource(input, plan)
   const folder = toFolder(input('path'), workspace.inside.workspace)
@@ -46,10 +47,9 @@ export async function runCheckoutStep(
     folder,
     files: hasFiles ? 'keep' : flagOf(input('clean'), 'clean', true) ? 'replace' : 'add',
   }
-  const timeoutMs = evaluateTimeout(step.timeoutMinutes, scope, plan.limits)
   return withinTime({ signal, timeoutMs }, async (limited) => {
     const { commit, ref } = await run.checkOutAgain(workspace, checkout, limited)
-    running.hashFiles = createHashFiles(workspace)
+    running.files.forgetHashes()
     await output.note(`${describe(checkout)} of ${ref || commit}: ${commit}\n`)
     return ended('success', { outputs: { commit, ref: ref || commit } })
   })
@@ -62,11 +62,6 @@ export function leavesTopEmpty(steps: readonly PlannedStep[]): boolean {
     .flatMap(({ step }) => (step.kind === 'checkout' ? [step] : []))
   const isTop = ({ with: { path } }: CheckoutStep) => /^[./]*$/.test(path?.text ?? '')
   return checkouts.length > 0 && !checkouts.some(isTop)
-}
-
-function inputOf(step: CheckoutStep, name: CheckoutInput, scope: Scope): string {
-  const template = step.with[name]
-  return template ? evaluateText(template, scope).trim() : ''
 }
 
 function assertOwnRepository(named: string, { repository }: Plan): void {

@@ -1,12 +1,8 @@
-import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { ArchiveError, type Archiving, archiveVariables } from './archives.ts'
 import type { PathPatterns } from './path-patterns.ts'
 
 const maxPaths = 500_000
 const maxBytes = 64 * 1024 ** 2
-// Character comparisons, bounded by the lengths of patterns and paths.
-const maxComparisons = 4_000_000_000
-const pathsPerTurn = 5000
 
 export type FoundFile = { path: string; isFile: boolean }
 
@@ -35,17 +31,16 @@ export async function findFiles({
     '-printf',
     '%y%p\\0',
   ])
-  const found: FoundFile[] = []
-  let comparisonsLeft = maxComparisons
-  for (const [index, line] of lines.entries()) {
-    if (index % pathsPerTurn === 0) await yieldToEventLoop()
-    const path = line.slice(1)
-    if (path.includes('\u{fffd}')) throw new ArchiveError(`The name ${path} is not UTF-8.`)
-    comparisonsLeft -= patterns.length * path.length
-    if (comparisonsLeft < 0) throw new ArchiveError('There are too many paths and files.')
-    if (patterns.matches(path)) found.push({ path, isFile: line.startsWith('f') })
-  }
-  return found
+  const paths = lines.map((line) => line.slice(1))
+  const unreadable = paths.find((path) => path.includes('\u{fffd}'))
+  if (unreadable !== undefined) throw new ArchiveError(`The name ${unreadable} is not UTF-8.`)
+  // Patterns of absolute paths are relative to the root.
+  const names = paths.map((path) => path.slice(1))
+  const matches = await finding.running.files.match(names, patterns.rules)
+  return matches.map((index) => ({
+    path: paths[index] ?? '',
+    isFile: lines[index]?.startsWith('f') === true,
+  }))
 }
 
 // What cannot be read, and what does not exist, is left out.

@@ -1,95 +1,92 @@
+/** Linux, PATH_MAX. */
+const patternMaxLength = 4096
+const maxPatterns = 1000
+
+/** A condition for a part of a text, or that any number of parts may follow. */
+type Matcher = ((part: string) => boolean) | 'any'
+
 /**
  * Compiles patterns of hashFiles as on GitHub: `*`, `?` and `[…]` within a name, `**` across folders, and a leading
  * `!` to exclude. A matching folder includes everything in it. Paths are relative to the workspace. Matching takes at
- * most time proportional to the product of both lengths, for any pattern.
+ * most time proportional to the product of both lengths, for any pattern. Throws when they are too many or too long.
  */
 export function createGlob(
   patterns: readonly string[],
   workspace: string,
 ): (path: string) => boolean {
-  const rules = patterns
+  const lines = patterns
     .flatMap((text) => text.split('\n'))
     .map((line) => line.trim())
     .filter((line) => line !== '' && !line.startsWith('#'))
-    .map((line) => toRule(line, workspace))
+  if (lines.length > maxPatterns) throw new Error(`there are more than ${maxPatterns} patterns.`)
+  const rules = lines.map((line) => toRule(line, workspace))
   return (path) => {
     const names = path.split('/')
     let isMatched = false
-    for (const { negated, segments } of rules) {
-      if (negated === isMatched && matchesPath(segments, names)) isMatched = !negated
+    for (const { isNegated, segments } of rules) {
+      if (isNegated === isMatched && matchesAll(segments, names)) isMatched = !isNegated
     }
     return isMatched
   }
 }
 
-function toRule(line: string, workspace: string) {
-  const negated = line.startsWith('!')
-  const text = negated ? line.slice(1).trim() : line
-  const inside = text.startsWith(`${workspace}/`) ? text.slice(workspace.length + 1) : text
-  const segments = inside.split('/').filter((segment) => segment !== '' && segment !== '.')
-  // An absolute path outside the workspace matches nothing.
-  const isElsewhere = inside.startsWith('/')
-  return { negated, segments: isElsewhere ? ['\0'] : [...segments, '**'] }
-}
-
-// Both backtrack only to the last star: an earlier one could match no more than that.
-function matchesPath(segments: string[], names: string[]): boolean {
-  return matchesWithStars(
-    segments.length,
-    names.length,
-    (at) => segments[at] === '**',
-    (at, index) => matchesName(segments[at] ?? '', names[index] ?? ''),
-  )
-}
-
-function matchesName(pattern: string, name: string): boolean {
-  const parts = pattern.match(/\[!?\]?[^\]]*\]|./gsu) ?? []
-  const characters = [...name]
-  return matchesWithStars(
-    parts.length,
-    characters.length,
-    (at) => parts[at] === '*',
-    (at, index) => matchesCharacter(parts[at] ?? '', characters[index] ?? ''),
-  )
-}
-
-function matchesWithStars(
-  patternLength: number,
-  length: number,
-  isStar: (at: number) => boolean,
-  matches: (at: number, index: number) => boolean,
-): boolean {
-  let [at, index] = [0, 0]
-  let star = -1
-  let starIndex = 0
-  while (index < length) {
-    if (at < patternLength && isStar(at)) {
-      star = at++
-      starIndex = index
-    } else if (at < patternLength && matches(at, index)) {
-      at++
-      index++
-    } else if (star >= 0) {
-      at = star + 1
-      index = ++starIndex
-    } else return false
+function toRule(line: string, workspace: string): { isNegated: boolean; segments: Matcher[] } {
+  if (line.length > patternMaxLength) {
+    throw new Error(`a pattern is longer than ${patternMaxLength} characters.`)
   }
-  while (at < patternLength && isStar(at)) at++
-  return at === patternLength
+  const isNegated = line.startsWith('!')
+  const text = isNegated ? line.slice(1).trim() : line
+  const inside = text.startsWith(`${workspace}/`) ? text.slice(workspace.length + 1) : text
+  // An absolute path outside the workspace matches nothing.
+  if (inside.startsWith('/')) return { isNegated, segments: [() => false] }
+  const segments = inside.split('/').filter((segment) => segment !== '' && segment !== '.')
+  return { isNegated, segments: [...segments.map(toSegment), 'any'] }
 }
 
-function matchesCharacter(part: string, character: string): boolean {
-  if (part === '?') return true
-  if (part.length < 2 || !part.startsWith('[')) return part === character
-  const negated = part.startsWith('[!')
-  const members = [...part.slice(negated ? 2 : 1, -1)]
-  let isMember = false
+function toSegment(segment: string): Matcher {
+  if (segment === '**') return 'any'
+  if (!/[*?[]/.test(segment)) return (name) => name === segment
+  const parts = segment.match(/\[!?\]?[^\]]*\]|./gsu) ?? []
+  const matchers = parts.map(toCharacter)
+  return (name) => matchesAll(matchers, [...name])
+}
+
+function toCharacter(part: string): Matcher {
+  if (part === '*') return 'any'
+  if (part === '?') return () => true
+  if (part.length < 2 || !part.startsWith('[')) return (character) => character === part
+  const isNegated = part.startsWith('[!')
+  const members = [...part.slice(isNegated ? 2 : 1, -1)]
+  const ranges: { from: string; to: string }[] = []
   for (let at = 0; at < members.length; at++) {
     const [from = '', dash, to] = members.slice(at, at + 3)
     if (dash === '-' && to !== undefined) {
-      isMember ||= from <= character && character <= to
+      ranges.push({ from, to })
       at += 2
-    } else isMember ||= from === character
+    } else ranges.push({ from, to: from })
   }
-  return isMember !== negated
+  return (character) =>
+    ranges.some(({ from, to }) => from <= character && character <= to) !== isNegated
+}
+
+// Backtracks only to the last `any`: an earlier one could match no more than that.
+function matchesAll(matchers: readonly Matcher[], parts: readonly string[]): boolean {
+  let [at, index] = [0, 0]
+  let any = -1
+  let anyIndex = 0
+  while (index < parts.length) {
+    const matcher = matchers[at]
+    if (matcher === 'any') {
+      any = at++
+      anyIndex = index
+    } else if (matcher?.(parts[index] ?? '')) {
+      at++
+      index++
+    } else if (any >= 0) {
+      at = any + 1
+      index = ++anyIndex
+    } else return false
+  }
+  while (matchers[at] === 'any') at++
+  return at === matchers.length
 }

@@ -1,6 +1,5 @@
 import { posix } from 'node:path'
 import type { Folders } from '../sandbox/sandbox.ts'
-import { createGlob } from './glob.ts'
 
 /** The paths that an action is given: names, patterns, and patterns of what is left out. */
 export type PathPatterns = {
@@ -8,12 +7,10 @@ export type PathPatterns = {
   starts: string[]
   /** Whether every match is one of `starts`. */
   isLiteral: boolean
-  /** Whether an absolute path matches, or is in a folder that does. */
-  matches: (path: string) => boolean
+  /** Patterns of absolute paths; a matching folder includes everything in it. */
+  rules: string[]
   /** Patterns of places that steps cannot write to. */
   elsewhere: string[]
-  /** Characters of all patterns. */
-  length: number
 }
 
 const maxPatterns = 200
@@ -34,15 +31,11 @@ export function readPathPatterns(text: string, inside: Folders): PathPatterns {
   })
   const usable = all.filter(({ start, isNegated }) => isNegated || isWithin(start))
   const chosen = usable.filter(({ isNegated }) => !isNegated)
-  const rules = usable.map(({ isNegated, pattern }) => (isNegated ? `!${pattern}` : pattern))
-  // Absolute patterns are relative to the root.
-  const matchesFromRoot = createGlob(rules, '')
   return {
     starts: outermost(chosen.map(({ start }) => start)),
     isLiteral: usable.every(({ isNegated, pattern, start }) => !isNegated && pattern === start),
-    matches: (path) => matchesFromRoot(path.slice(1)),
+    rules: usable.map(({ isNegated, pattern }) => (isNegated ? `!${pattern}` : pattern)),
     elsewhere: all.filter((one) => !usable.includes(one)).map(({ line }) => line),
-    length: rules.join().length,
   }
 }
 

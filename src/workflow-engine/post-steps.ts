@@ -46,7 +46,7 @@ export async function runHook(
   planned: ReportedStep,
   hook: HookStep,
 ): Promise<StepEnd['conclusion']> {
-  const { run } = running
+  const { run, files } = running
   const { number, name } = planned
   const { step, list, condition } = hook
   const skip = async () => {
@@ -57,10 +57,12 @@ export async function runHook(
   const outerEnv = { ...running.env, ...list.env }
   let prepared: { env: Record<string, string>; scope: Scope; continuesOnError: boolean }
   try {
-    const ownEnv = evaluateEnvironment(step.env, stepScope(running, list, step, outerEnv))
+    const outerScope = stepScope(running, list, step, outerEnv)
+    const ownEnv = await files.evaluate(() => evaluateEnvironment(step.env, outerScope))
     const scope = stepScope(running, list, step, { ...outerEnv, ...ownEnv })
-    if (!evaluateCondition(condition, scope)) return skip()
-    const continuesOnError = evaluateBoolean(step.continueOnError, scope) || list.continuesOnError
+    if (!(await files.evaluate(() => evaluateCondition(condition, scope)))) return skip()
+    const isTolerated = await files.evaluate(() => evaluateBoolean(step.continueOnError, scope))
+    const continuesOnError = isTolerated || list.continuesOnError
     prepared = { env: { ...list.env, ...ownEnv }, scope, continuesOnError }
   } catch (error) {
     await reportStep({ running, planned, name, isTolerated: false }, async () =>

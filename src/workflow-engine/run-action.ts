@@ -18,12 +18,15 @@ type RunOptions = Omit<RunningStep, 'number' | 'output'> & {
 export async function runAction(options: RunOptions): Promise<StepEnd> {
   const { running, list, planned, env, scope, signal, continuesOnError } = options
   const { step, action, steps } = planned
+  const { run, files } = running
   const isTolerated = list.continuesOnError || continuesOnError
   let inputs: Record<string, string>
   let timeoutMs: number | undefined
   try {
-    inputs = actionInputs(action, evaluateEnvironment(step.with, scope), scope)
-    const minutes = evaluateNumber(step.timeoutMinutes, scope)
+    inputs = await files.evaluate(() =>
+      actionInputs(action, evaluateEnvironment(step.with, scope), scope),
+    )
+    const minutes = await files.evaluate(() => evaluateNumber(step.timeoutMinutes, scope))
     timeoutMs = minutes === undefined ? undefined : minutes * 60_000
   } catch (error) {
     const fault = toFault(error)
@@ -44,8 +47,9 @@ export async function runAction(options: RunOptions): Promise<StepEnd> {
           cancelSignal.abort(why)
           killSignal.abort(why)
         })
+  const name = await files.evaluate(() => nameOf(step, scope, run.masker))
   const inner: StepList = {
-    names: [...list.names, nameOf(step, scope, running.run.masker)],
+    names: [...list.names, name],
     results: {},
     failed: undefined,
     cancelSignal: cancelSignal.signal,
@@ -63,7 +67,7 @@ export async function runAction(options: RunOptions): Promise<StepEnd> {
     : undefined
   const conclusion = inner.failed ?? stop?.conclusion ?? 'success'
   try {
-    return ended(conclusion, { outputs: outputsOf(running, inner, planned) })
+    return ended(conclusion, { outputs: await outputsOf(running, inner, planned) })
   } catch (error) {
     const fault = toFault(error)
     const text = `${action.path}: ${fault}\n`
@@ -76,7 +80,8 @@ function outputsOf(
   running: RunningJob,
   inner: StepList,
   { step, action }: PlannedAction,
-): Record<string, string> {
+): Promise<Record<string, string>> {
   const env = { ...running.env, ...inner.env }
-  return evaluateEnvironment(action.outputs, stepScope(running, inner, step, env))
+  const scope = stepScope(running, inner, step, env)
+  return running.files.evaluate(() => evaluateEnvironment(action.outputs, scope))
 }

@@ -10,7 +10,7 @@ import { type Contexts, runnerContext, scopeOf } from './contexts.ts'
 import { evaluateOutputs } from './evaluate-outputs.ts'
 import { evaluateEnvironment, evaluateNumber } from './evaluate-settings.ts'
 import type { CommandSetting } from './failed-workspace.ts'
-import { createHashFiles } from './hash-files.ts'
+import { createJobFiles, type JobFiles } from './job-files.ts'
 import { isFailure } from './job-graph.ts'
 import { networkAccessOf } from './job-network-access.ts'
 import type { Conclusion } from './plan.ts'
@@ -56,7 +56,8 @@ export async function runJob(options: RunOptions): Promise<JobEnd> {
     const workspace = owned.use(disposeOnce(await run.sandbox.openWorkspace()))
     // Disposing the workspace kills the processes in it.
     using _killListener = onAbort(cancellation.killSignal, () => void disposeQuietly(workspace))
-    const { end, setting } = await runInWorkspace(options, workspace)
+    await using files = createJobFiles(workspace, cancellation.killSignal)
+    const { end, setting } = await runInWorkspace(options, workspace, files)
     if (setting && isFailure(end.conclusion) && !cancellation.killSignal.aborted) {
       const failed = { job: run.masker.mask(planned.name), workspace, setting }
       if (await run.keepFailed?.(failed)) owned.move()
@@ -73,6 +74,7 @@ export async function runJob(options: RunOptions): Promise<JobEnd> {
 async function runInWorkspace(
   { run, owner, job, planned, cancellation }: RunOptions,
   workspace: Workspace,
+  files: JobFiles,
 ): Promise<{ end: JobEnd; setting: CommandSetting | undefined }> {
   const { workflow, secrets } = owner
   const contexts = inWorkspace(planned.contexts, run, workspace)
@@ -94,7 +96,7 @@ async function runInWorkspace(
     hasFiles: !leavesTopEmpty(planned.steps),
     checkedOut: new Set(),
     lengthLeft: stepStateMaxLength,
-    hashFiles: createHashFiles(workspace),
+    files,
     lastSetting: undefined,
     failedSetting: undefined,
     states: new Map(),

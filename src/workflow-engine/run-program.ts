@@ -17,12 +17,14 @@ type RunOptions = RunningStep & {
 /** Runs one of the programs of an action for Node.js; they share what they save. */
 export async function runProgram(options: RunOptions): Promise<StepEnd> {
   const { running, list, planned, number, file, env, scope, signal, output } = options
-  const { run, workspace } = running
+  const { run, workspace, files } = running
   const { step, action, program } = planned
   const state = stateOf(running, planned)
   // The programs of an action also get inputs that it does not declare.
-  const given = evaluateEnvironment(step.with, scope)
-  const inputs = { ...given, ...actionInputs(action, given, scope) }
+  const inputs = await files.evaluate(() => {
+    const given = evaluateEnvironment(step.with, scope)
+    return { ...given, ...actionInputs(action, given, scope) }
+  })
   const saved = Object.entries(state).map(([name, value]) => [`STATE_${name}`, value])
   const { node } = run.sandbox
   await output.note(
@@ -38,7 +40,9 @@ export async function runProgram(options: RunOptions): Promise<StepEnd> {
     cwd: workspace.inside.workspace,
     env: { ...env, ...inputVariables(inputs), ...Object.fromEntries(saved) },
     github: githubOf(running, list, step),
-    timeoutMs: evaluateTimeout(step.timeoutMinutes, scope, run.plan.limits),
+    timeoutMs: await files.evaluate(() =>
+      evaluateTimeout(step.timeoutMinutes, scope, run.plan.limits),
+    ),
     signal,
     output,
   })

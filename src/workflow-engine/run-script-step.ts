@@ -23,7 +23,7 @@ const pathMaxBytes = 4096
 /** Runs the script or the built-in action of a step. */
 export async function runScriptStep(options: RunOptions): Promise<StepEnd> {
   const { running, list, planned, number, env, scope, signal, output } = options
-  const { run, workspace } = running
+  const { run, workspace, files } = running
   const { step } = planned
   if (step.kind === 'checkout') return runCheckoutStep({ ...options, step })
   if (step.kind === 'omitted') {
@@ -37,8 +37,14 @@ export async function runScriptStep(options: RunOptions): Promise<StepEnd> {
     return setUpTools({ ...options, step })
   }
   const setting = (key: 'shell' | 'workingDirectory') => settingOf(step, list, scope, key)
-  const shell = shellOf(setting('shell'))
-  const cwd = posix.resolve(workspace.inside.workspace, setting('workingDirectory') ?? '')
+  const settings = await files.evaluate(() => ({
+    shell: shellOf(setting('shell')),
+    folder: setting('workingDirectory') ?? '',
+    text: evaluateText(step.run, scope),
+    timeoutMs: evaluateTimeout(step.timeoutMinutes, scope, run.plan.limits),
+  }))
+  const { shell, folder, text, timeoutMs } = settings
+  const cwd = posix.resolve(workspace.inside.workspace, folder)
   // The path appears whole in the error of a failing chdir, so that a secret in it is masked.
   if (Buffer.byteLength(cwd) >= pathMaxBytes) {
     throw new Error(`working-directory must be shorter than ${pathMaxBytes} bytes.`)
@@ -46,12 +52,12 @@ export async function runScriptStep(options: RunOptions): Promise<StepEnd> {
   return runStepCommand({
     running,
     number,
-    script: { name: `script${shell.extension}`, text: evaluateText(step.run, scope) },
-    command: (files) => commandOf(shell, files.script),
+    script: { name: `script${shell.extension}`, text },
+    command: ({ script }) => commandOf(shell, script),
     cwd,
     env,
     github: githubOf(running, list, step),
-    timeoutMs: evaluateTimeout(step.timeoutMinutes, scope, run.plan.limits),
+    timeoutMs,
     signal,
     output,
   })

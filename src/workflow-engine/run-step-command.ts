@@ -1,7 +1,6 @@
 import type { Json } from '../base/json.ts'
 import { proxyUrl } from '../sandbox/network-namespace.ts'
 import type { CommandSetting } from './failed-workspace.ts'
-import { createHashFiles } from './hash-files.ts'
 import { applyEffects, type RunningJob } from './running-job.ts'
 import { type StepEnd, stepEndOf } from './step-end.ts'
 import { openStepFiles, type StepFiles } from './step-files.ts'
@@ -62,7 +61,7 @@ export async function runStepCommand(options: Options): Promise<StepEnd> {
     signal,
     onOutput: (bytes) => output.push(bytes),
   })
-  running.hashFiles = createHashFiles(workspace)
+  running.files.forgetHashes()
   const end = stepEndOf(commandEnd, { timeoutMs, stop: signal.aborted ? signal.reason : undefined })
   const left = await files.read(run.masker)
   const { outputs, summary, state } = left

@@ -51,11 +51,14 @@ async function runStep(
   let continuesOnError: boolean
   try {
     if (list.killSignal.aborted) return await skipStep(running, planned)
-    const ownEnv = evaluateEnvironment(step.env, stepScope(running, list, step, outerEnv))
+    const { files } = running
+    const outerScope = stepScope(running, list, step, outerEnv)
+    const ownEnv = await files.evaluate(() => evaluateEnvironment(step.env, outerScope))
     env = { ...list.env, ...ownEnv }
     scope = stepScope(running, list, step, { ...outerEnv, ...ownEnv })
-    if (!evaluateCondition(step.if, scope)) return await skipStep(running, planned)
-    continuesOnError = evaluateBoolean(step.continueOnError, scope)
+    const isWanted = await files.evaluate(() => evaluateCondition(step.if, scope))
+    if (!isWanted) return await skipStep(running, planned)
+    continuesOnError = await files.evaluate(() => evaluateBoolean(step.continueOnError, scope))
   } catch (error) {
     return await failBeforeStart(running, list, planned, toFault(error))
   }
@@ -71,7 +74,9 @@ type RunOptions = Omit<RunningStep, 'number' | 'output'> & { continuesOnError: b
 async function runPlanned(options: RunOptions, planned: PlannedStep): Promise<StepEnd> {
   if (planned.kind === 'action') return runAction({ ...options, planned, runSteps })
   const { running, list, scope, continuesOnError } = options
-  const name = joinNames([...list.names, nameOf(planned.step, scope, running.run.masker)])
+  const { files, run } = running
+  const ownName = await files.evaluate(() => nameOf(planned.step, scope, run.masker))
+  const name = joinNames([...list.names, ownName])
   if (planned.kind === 'program') await registerPost({ running, list, planned }, name)
   const isTolerated = continuesOnError || list.continuesOnError
   return reportStep({ running, planned, name, isTolerated }, (output) => {

@@ -2,7 +2,6 @@ import type { StorageAction } from '../workflow-parser/workflow.ts'
 import { runDownloadArtifact, runUploadArtifact } from './artifact-steps.ts'
 import { runCache, runCacheRestore, runCacheSave } from './cache-steps.ts'
 import { evaluateEnvironment, evaluateTimeout } from './evaluate-settings.ts'
-import { createHashFiles } from './hash-files.ts'
 import type { StepEnd } from './step-end.ts'
 import { type StorageContext, withinTime } from './storage-step.ts'
 
@@ -19,9 +18,12 @@ const actions: Record<StorageAction, (context: StorageContext) => Promise<StepEn
 /** Runs a step that keeps files, or gets those that another one kept. */
 export async function runStorageStep(options: Options): Promise<StepEnd> {
   const { running, step, scope, signal } = options
-  const { run, workspace } = running
-  const timeoutMs = evaluateTimeout(step.timeoutMinutes, scope, run.plan.limits)
-  const entries = Object.entries(evaluateEnvironment(step.with, scope))
+  const { run, files } = running
+  const { timeoutMs, inputs } = await files.evaluate(() => ({
+    timeoutMs: evaluateTimeout(step.timeoutMinutes, scope, run.plan.limits),
+    inputs: evaluateEnvironment(step.with, scope),
+  }))
+  const entries = Object.entries(inputs)
   try {
     return await withinTime({ signal, timeoutMs }, (limited) =>
       actions[step.action]({
@@ -33,6 +35,6 @@ export async function runStorageStep(options: Options): Promise<StepEnd> {
       }),
     )
   } finally {
-    running.hashFiles = createHashFiles(workspace)
+    running.files.forgetHashes()
   }
 }

@@ -5,6 +5,7 @@ import type { Defaults, Job, Step, Template, Workflow } from '../workflow-parser
 import type { Cancellation } from './cancellation.ts'
 import type { Contexts } from './contexts.ts'
 import type { CommandSetting } from './failed-workspace.ts'
+import type { JobFiles } from './job-files.ts'
 import type { JobNetworkAccess } from './job-network-access.ts'
 import type { JobIdentity } from './plan.ts'
 import type { PlannedJob } from './plan-job.ts'
@@ -36,7 +37,7 @@ export type RunningJob = {
   checkedOut: Set<string>
   /** Characters that steps may still set in variables, PATH folders and outputs. */
   lengthLeft: number
-  hashFiles: Scope['hashFiles']
+  files: JobFiles
   /** The setting of the last command, and of that which made the job fail. */
   lastSetting: CommandSetting | undefined
   failedSetting: CommandSetting | undefined
@@ -113,7 +114,7 @@ export function applyEffects(running: RunningJob, effects: Effects): void {
   running.addedPath.unshift(...effects.path)
 }
 
-/** The scope of a step's expressions. `env` includes the variables of the step once they are evaluated. */
+/** The scope of a step's expressions, for evaluation by `running.files`. `env` includes the variables of the step once they are evaluated. */
 export function stepScope(
   running: RunningJob,
   list: StepList,
@@ -137,7 +138,7 @@ export function stepScope(
       job: { status: statusOf(running, list) },
     },
     status,
-    hashFiles: running.hashFiles,
+    hashFiles: running.files.hashFiles,
   }
 }
 

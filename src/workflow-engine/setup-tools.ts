@@ -18,11 +18,12 @@ const versionFileMaxBytes = 64 * 1024
 /** Provides the tools of a step such as actions/setup-node to the following steps. Throws when the runner lacks one. */
 export async function setUpTools(setup: SetupRun): Promise<StepEnd> {
   const { running, step, scope, env, output } = setup
+  const { files } = running
   const { runner } = running.run
   const request: SetupRequest = {
     action: step.action,
     ref: step.ref,
-    inputs: evaluateEnvironment(step.with, scope),
+    inputs: await files.evaluate(() => evaluateEnvironment(step.with, scope)),
   }
   await writeNotes(setup, request)
   const versions = await requestedVersions(request, (path) => readVersionFile(setup, path))
@@ -73,7 +74,7 @@ async function readVersionFile(setup: SetupRun, path: string): Promise<string | 
 }
 
 /** Runs commands with the tools that the step has set up so far. */
-function runCommands(
+async function runCommands(
   { running, list, step, number, env, scope, signal }: SetupRun,
   text: string,
   output: StepOutput,
@@ -86,7 +87,9 @@ function runCommands(
     cwd: running.workspace.inside.workspace,
     env,
     github: githubOf(running, list, step),
-    timeoutMs: evaluateTimeout(step.timeoutMinutes, scope, running.run.plan.limits),
+    timeoutMs: await running.files.evaluate(() =>
+      evaluateTimeout(step.timeoutMinutes, scope, running.run.plan.limits),
+    ),
     signal,
     output,
   })

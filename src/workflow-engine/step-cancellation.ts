@@ -23,7 +23,9 @@ export function followCancellation(
   const onCancel = cancelSignal.aborted
     ? undefined
     : onAbort(cancelSignal, () => {
-        if (!holdsWhenCancelled(running, conditional)) abortWith(cancelSignal)
+        void holdsWhenCancelled(running, conditional).then((holds) => {
+          if (!holds) abortWith(cancelSignal)
+        })
       })
   return {
     signal: cancellation.signal,
@@ -34,11 +36,14 @@ export function followCancellation(
   }
 }
 
-function holdsWhenCancelled(running: RunningJob, { condition, scope }: Conditional): boolean {
+async function holdsWhenCancelled(
+  running: RunningJob,
+  { condition, scope }: Conditional,
+): Promise<boolean> {
   if (running.cancellation.killSignal.aborted) return false
   try {
     const status = { success: false, failure: false, cancelled: true }
-    return evaluateCondition(condition, { ...scope, status })
+    return await running.files.evaluate(() => evaluateCondition(condition, { ...scope, status }))
   } catch {
     return false
   }
