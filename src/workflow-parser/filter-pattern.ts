@@ -23,14 +23,22 @@ export function patternFault(pattern: string): FieldMessage | undefined {
   return [`The pattern ${quoted(pattern)} ${parsed.fault}`, parsed.instead]
 }
 
+/** Linux, PATH_MAX: files with longer names cannot be checked out. */
+const nameMaxLength = 4096
+
 /** The number of matching steps left; below 0 the results are not valid. */
 export type MatchBudget = { left: number }
 
-/** Compiles a pattern to a predicate for whole names. Takes steps proportional to the product of both lengths. */
+/**
+ * Compiles a pattern to a predicate for whole names. Takes steps proportional to the product of both lengths at most;
+ * a longer name than any of a file exhausts the budget.
+ */
 export function compilePattern(pattern: string): (name: string, budget: MatchBudget) => boolean {
   const parts = parsePattern(pattern)
   if (!Array.isArray(parts)) return () => false
   return (name, budget) => {
+    budget.left -= name.length > nameMaxLength ? Infinity : 1
+    if (budget.left < 0) return false
     // In which step each place was reached last, so that it is followed once.
     const seen = new Uint32Array(parts.length + 1)
     let step = 1

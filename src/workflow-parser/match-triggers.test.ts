@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { fuzzing } from '../../test/support/fuzz.ts'
 import { compilePattern, patternFault } from './filter-pattern.ts'
-import { matchesPush } from './match-triggers.ts'
+import { createPushBudget, matchesPush } from './match-triggers.ts'
 import type { PushFilter } from './workflow.ts'
 
 test("patterns match what GitHub's cheat sheet says", () => {
@@ -29,14 +29,37 @@ test('a pattern matches just what the same regular expression matches', () => {
   )
 })
 
-test('a push that takes too long to match starts the workflow, as on GitHub', () => {
+test('a push that takes too long to match starts the workflow, as on GitHub', async () => {
   const push = { ref: 'refs/heads/main', changedPaths: ['a/'.repeat(200_000)], isNew: false }
-  assert.equal(matchesPush({ ...all, paths: [`${'**a'.repeat(100)}b`] }, push), true)
-  assert.equal(matchesPush({ ...all, paths: ['x'] }, push), false)
+  assert.ok(await matchesPush({ ...all, paths: ['x'] }, push, createPushBudget()))
+  const budget = createPushBudget()
+  const starts = (paths: string[], changed: string) =>
+    matchesPush({ ...all, paths }, { ...push, changedPaths: [changed] }, budget)
+  assert.equal(await starts(['x'], 'a/'.repeat(2000)), false)
+  const slow = [`${'**a'.repeat(100)}b`]
+  let filters = 1
+  while (!(await starts(slow, 'a/'.repeat(2000)))) filters++
+  // Some filters of several workflows have used it up together.
+  assert.ok(filters > 5)
+  assert.ok(await starts(['x'], 'a'))
+})
+
+test('others are served while filters are matched', async () => {
+  const paths = [`${'**a'.repeat(100)}b`]
+  const changedPaths = Array.from({ length: 100 }, () => 'a/'.repeat(2000))
+  const push = { ref: 'refs/heads/main', changedPaths, isNew: false }
+  let turns = 0
+  let isDone = false
+  const matching = matchesPush({ ...all, paths }, push, createPushBudget()).then(() => {
+    isDone = true
+  })
+  for (; !isDone && turns < 3; turns++) await new Promise(setImmediate)
+  await matching
+  assert.equal(turns, 3)
 })
 
 test('many stars take steps proportional to the lengths', () => {
-  const budget = { left: 1000 * 301 }
+  const budget = { left: 1000 * 301 + 1 }
   assert.equal(compilePattern(`${'**a'.repeat(100)}b`)('a'.repeat(1000), budget), false)
   assert.ok(budget.left > 0)
 })
@@ -48,45 +71,60 @@ test('an invalid pattern is reported', () => {
   assert.ok(patternFault('a'.repeat(501)))
 })
 
-test('filters for branches exclude tags, and vice versa', () => {
+test('filters for branches exclude tags, and vice versa', async () => {
   const starts = (given: Partial<PushFilter>, ref: string) =>
-    matchesPush({ ...all, ...given }, { ref, changedPaths: ['a'], isNew: false })
+    matchesPush(
+      { ...all, ...given },
+      { ref, changedPaths: ['a'], isNew: false },
+      createPushBudget(),
+    )
   const [branch, tag] = ['refs/heads/main', 'refs/tags/v1']
-  assert.deepEqual([starts({}, branch), starts({}, tag)], [true, true])
+  assert.deepEqual([await starts({}, branch), await starts({}, tag)], [true, true])
   assert.deepEqual(
-    [starts({ branches: ['**'] }, branch), starts({ branches: ['**'] }, tag)],
+    [await starts({ branches: ['**'] }, branch), await starts({ branches: ['**'] }, tag)],
     [true, false],
   )
-  assert.deepEqual([starts({ tags: ['**'] }, branch), starts({ tags: ['**'] }, tag)], [false, true])
-  assert.equal(starts({ branchesIgnore: ['x'] }, tag), false)
-  assert.equal(starts({ tagsIgnore: ['x'] }, branch), false)
-  assert.equal(starts({ tagsIgnore: ['v*'], branches: ['main'] }, tag), false)
-  assert.equal(starts({ paths: ['b'] }, tag), true)
-  assert.equal(starts({}, 'refs/notes/commits'), false)
+  assert.deepEqual(
+    [await starts({ tags: ['**'] }, branch), await starts({ tags: ['**'] }, tag)],
+    [false, true],
+  )
+  assert.equal(await starts({ branchesIgnore: ['x'] }, tag), false)
+  assert.equal(await starts({ tagsIgnore: ['x'] }, branch), false)
+  assert.equal(await starts({ tagsIgnore: ['v*'], branches: ['main'] }, tag), false)
+  assert.equal(await starts({ paths: ['b'] }, tag), true)
+  assert.equal(await starts({}, 'refs/notes/commits'), false)
 })
 
-test('the last pattern that matches decides', () => {
+test('the last pattern that matches decides', async () => {
   const starts = (branches: string[], name: string) =>
-    matchesPush({ ...all, branches }, { ref: `refs/heads/${name}`, changedPaths: [], isNew: true })
-  assert.equal(starts(['releases/**', '!releases/**-alpha'], 'releases/10'), true)
-  assert.equal(starts(['releases/**', '!releases/**-alpha'], 'releases/beta/3-alpha'), false)
-  assert.equal(starts(['**', '!a*', 'ab'], 'ab'), true)
-  assert.equal(starts(['**', '!a*', 'ab'], 'ac'), false)
+    matchesPush(
+      { ...all, branches },
+      { ref: `refs/heads/${name}`, changedPaths: [], isNew: true },
+      createPushBudget(),
+    )
+  assert.equal(await starts(['releases/**', '!releases/**-alpha'], 'releases/10'), true)
+  assert.equal(await starts(['releases/**', '!releases/**-alpha'], 'releases/beta/3-alpha'), false)
+  assert.equal(await starts(['**', '!a*', 'ab'], 'ab'), true)
+  assert.equal(await starts(['**', '!a*', 'ab'], 'ac'), false)
 })
 
-test('filters for paths need one matching path', () => {
+test('filters for paths need one matching path', async () => {
   const starts = (given: Partial<PushFilter>, changedPaths: string[] | 'unknown', isNew = false) =>
-    matchesPush({ ...all, ...given }, { ref: 'refs/heads/main', changedPaths, isNew })
-  assert.equal(starts({ paths: ['src/**'] }, ['docs/a', 'src/b']), true)
-  assert.equal(starts({ paths: ['src/**'] }, ['docs/a']), false)
-  assert.equal(starts({ paths: ['src/**', '!src/docs/**'] }, ['src/docs/a']), false)
-  assert.equal(starts({ paths: ['src/**'] }, []), false)
-  assert.equal(starts({ pathsIgnore: ['docs/**'] }, ['docs/a']), false)
-  assert.equal(starts({ pathsIgnore: ['docs/**'] }, ['docs/a', 'b']), true)
-  assert.equal(starts({ pathsIgnore: ['docs/**'] }, []), true)
-  assert.equal(starts({ paths: ['src/**'] }, 'unknown'), true)
-  assert.equal(starts({ paths: ['src/**'] }, ['docs/a'], true), true)
-  assert.equal(starts({ paths: ['src/**'], branches: ['x'] }, ['src/a'], true), false)
+    matchesPush(
+      { ...all, ...given },
+      { ref: 'refs/heads/main', changedPaths, isNew },
+      createPushBudget(),
+    )
+  assert.equal(await starts({ paths: ['src/**'] }, ['docs/a', 'src/b']), true)
+  assert.equal(await starts({ paths: ['src/**'] }, ['docs/a']), false)
+  assert.equal(await starts({ paths: ['src/**', '!src/docs/**'] }, ['src/docs/a']), false)
+  assert.equal(await starts({ paths: ['src/**'] }, []), false)
+  assert.equal(await starts({ pathsIgnore: ['docs/**'] }, ['docs/a']), false)
+  assert.equal(await starts({ pathsIgnore: ['docs/**'] }, ['docs/a', 'b']), true)
+  assert.equal(await starts({ pathsIgnore: ['docs/**'] }, []), true)
+  assert.equal(await starts({ paths: ['src/**'] }, 'unknown'), true)
+  assert.equal(await starts({ paths: ['src/**'] }, ['docs/a'], true), true)
+  assert.equal(await starts({ paths: ['src/**'], branches: ['x'] }, ['src/a'], true), false)
 })
 
 const all: PushFilter = {

@@ -1,3 +1,4 @@
+import { createTimeSlices } from '../base/time-slices.ts'
 import { compilePattern, type MatchBudget } from './filter-pattern.ts'
 import type { PushFilter } from './workflow.ts'
 
@@ -11,73 +12,88 @@ export type PushedRef = {
   isNew: boolean
 }
 
-// Some tenths of a second. Beyond it, as on GitHub, the workflow is started without filtering.
-const maxSteps = 5_000_000
+/** The steps of matching that are left for a push, in slices of time so that others can be served meanwhile. */
+export type PushBudget = MatchBudget & ReturnType<typeof createTimeSlices>
+
+// Some tenths of a second.
+const maxSteps = 20_000_000
+
+/** Creates the budget that all workflows of a pushed ref share. */
+export function createPushBudget(): PushBudget {
+  return { left: maxSteps, ...createTimeSlices() }
+}
 
 /**
  * Whether a push starts a workflow, by GitHub's rules: a filter for branches only excludes tags, and vice versa. Path
- * filters apply to branches, except to new ones, whose changes are unknown.
+ * filters apply to branches, except to new ones, whose changes are unknown. Beyond the budget, as on GitHub, the
+ * workflow is started without filtering.
  */
-export function matchesPush(filter: PushFilter, push: PushedRef): boolean {
-  const budget = { left: maxSteps }
-  return isWanted(filter, push, budget) || budget.left < 0
+export async function matchesPush(
+  filter: PushFilter,
+  push: PushedRef,
+  budget: PushBudget,
+): Promise<boolean> {
+  return (await isWanted(filter, push, budget)) || budget.left < 0
 }
 
-function isWanted(
+async function isWanted(
   filter: PushFilter,
   { ref, changedPaths, isNew }: PushedRef,
-  budget: MatchBudget,
-): boolean {
+  budget: PushBudget,
+): Promise<boolean> {
   const { branches, branchesIgnore, tags, tagsIgnore } = filter
   const hasBranches = (branches ?? branchesIgnore) !== undefined
   const hasTags = (tags ?? tagsIgnore) !== undefined
   const branch = shortName(ref, 'refs/heads/')
   const tag = shortName(ref, 'refs/tags/')
   if (tag !== undefined) {
-    return (hasTags || !hasBranches) && passes(tag, tags, tagsIgnore, budget)
+    return (hasTags || !hasBranches) && (await passes(tag, tags, tagsIgnore, budget))
   }
   if (branch === undefined || (hasTags && !hasBranches)) return false
-  if (!passes(branch, branches, branchesIgnore, budget)) return false
+  if (!(await passes(branch, branches, branchesIgnore, budget))) return false
   return isNew || changedPaths === 'unknown' || passesPaths(filter, changedPaths, budget)
 }
 
 // A push without changes matches neither `paths` nor `paths-ignore`.
-function passesPaths(
+async function passesPaths(
   { paths, pathsIgnore }: PushFilter,
   changedPaths: readonly string[],
-  budget: MatchBudget,
-): boolean {
-  if (paths) {
-    const isListed = createMatcher(paths, budget)
-    return changedPaths.some(isListed)
+  budget: PushBudget,
+): Promise<boolean> {
+  const patterns = paths ?? pathsIgnore
+  if (!patterns || (!paths && changedPaths.length === 0)) return true
+  const matches = createMatcher(patterns, budget)
+  for (const path of changedPaths) {
+    if (budget.left < 0 || (await matches(path)) === (paths !== undefined)) return true
   }
-  if (!pathsIgnore || changedPaths.length === 0) return true
-  const isIgnored = createMatcher(pathsIgnore, budget)
-  return changedPaths.some((path) => !isIgnored(path))
+  return false
 }
 
-function passes(
+async function passes(
   name: string,
   patterns: string[] | undefined,
   ignored: string[] | undefined,
-  budget: MatchBudget,
-): boolean {
+  budget: PushBudget,
+): Promise<boolean> {
   if (patterns) return createMatcher(patterns, budget)(name)
-  return !ignored || !createMatcher(ignored, budget)(name)
+  return !ignored || !(await createMatcher(ignored, budget)(name))
 }
 
 /** The last matching pattern decides; one with `!` excludes. */
 function createMatcher(
   patterns: readonly string[],
-  budget: MatchBudget,
-): (name: string) => boolean {
-  const rules = patterns.map((pattern) => ({
+  budget: PushBudget,
+): (name: string) => Promise<boolean> {
+  const rules = patterns.toReversed().map((pattern) => ({
     isNegated: pattern.startsWith('!'),
     matches: compilePattern(pattern.replace(/^!/, '')),
   }))
-  return (name) => {
-    const decisive = rules.findLast(({ matches }) => matches(name, budget))
-    return decisive !== undefined && !decisive.isNegated
+  return async (name) => {
+    for (const { isNegated, matches } of rules) {
+      if (matches(name, budget)) return !isNegated
+      await budget.rest()
+    }
+    return false
   }
 }
 

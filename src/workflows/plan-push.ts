@@ -11,7 +11,11 @@ import { readPayloadContext } from '../repositories/payload-context.ts'
 import type { RepositorySummary } from '../repositories/repository-summary-store.ts'
 import type { Checker } from '../workflow-parser/checker.ts'
 import { readInputs } from '../workflow-parser/dispatch-inputs.ts'
-import { matchesPush } from '../workflow-parser/match-triggers.ts'
+import {
+  createPushBudget,
+  matchesPush,
+  type PushBudget,
+} from '../workflow-parser/match-triggers.ts'
 import type { Workflow } from '../workflow-parser/workflow.ts'
 import { openCommit } from './commit-files.ts'
 import type { RunSpec } from './create-run.ts'
@@ -78,6 +82,7 @@ export function createPlanPush({ checker, openSecrets, baseUrl }: Dependencies):
     const changed = once(() => changedPaths(git, directory, update))
     const mayStart = (file: string) =>
       files !== undefined || (!isSkipped && !wasAwaited(options, update.ref, file))
+    const budget = createPushBudget()
     const planned: PlannedRun[] = []
     const workflows: Workflow[] = []
     for (const path of files ?? (await commit.listWorkflows())) {
@@ -90,7 +95,7 @@ export function createPlanPush({ checker, openSecrets, baseUrl }: Dependencies):
       }
       workflows.push(workflow)
       if (!mayStart(path)) continue
-      if (files === undefined && !(await isStarted(workflow, update, changed))) continue
+      if (files === undefined && !(await isStarted(workflow, update, { changed, budget }))) continue
       const inputs = inputsFor(workflow, options.inputs ?? {})
       if ('fault' in inputs) {
         fail(inputs.fault)
@@ -111,12 +116,13 @@ function wasAwaited({ awaited = [] }: PushRunOptions, ref: string, file: string)
 async function isStarted(
   { on: { push } }: Workflow,
   { ref, before }: RefUpdate,
-  changed: () => Promise<Paths>,
+  { changed, budget }: { changed: () => Promise<Paths>; budget: PushBudget },
 ) {
   if (!push) return false
   const isNew = before === zeroId
   const needsPaths = (push.paths || push.pathsIgnore) && !isNew && ref.startsWith('refs/heads/')
-  return matchesPush(push, { ref, isNew, changedPaths: needsPaths ? await changed() : 'unknown' })
+  const changedPaths = needsPaths ? await changed() : 'unknown'
+  return matchesPush(push, { ref, isNew, changedPaths }, budget)
 }
 
 // The previous commits may have been pruned. A push with too many changed files counts as one of all files.
