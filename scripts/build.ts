@@ -26,6 +26,7 @@ const programs = [
   'workflow-parser/check-worker',
   'render/render-worker',
   'workflow-engine/file-worker',
+  'runner/lease-worker',
 ]
 const assets = ['git/process/hooks', 'git/process/prefork.sh', 'git/import/askpass', 'web/assets']
 // What ssh2 and pg use if it is installed.

@@ -6,8 +6,6 @@ const graceMs = 10_000
 // After a cancellation, polls only renew the lease and wait for a kill.
 const cancelledIntervalMs = 10_000
 const minIntervalMs = 1000
-// A short run needs no poll: responses to its reports say whether it is cancelled.
-const firstDelayMs = 300
 
 /** Whether the server wants a run to be cancelled or killed. */
 export type RequestedCancellation = { cancel: string | null; kill: boolean }
@@ -28,7 +26,6 @@ export async function pollCancellation({
 }: Options) {
   const wait = Math.max(1, Math.min(waitSeconds, Math.floor(leaseSeconds / 4)))
   const cancelledMs = Math.min(cancelledIntervalMs, (leaseSeconds * 1000) / 4)
-  await pause(firstDelayMs, signal)
   for (;;) {
     const sentAt = performance.now()
     const response = await connection.request({

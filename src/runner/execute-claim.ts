@@ -1,9 +1,9 @@
 import type { Claim } from '../runner-api/runner-api.ts'
 import type { RunEntry } from '../workflow-engine/plan.ts'
-import { pollCancellation, type RequestedCancellation } from './cancellation-poll.ts'
+import type { RequestedCancellation } from './cancellation-poll.ts'
 import { execute, type RunTools } from './execution.ts'
 import { createReporter } from './reporter.ts'
-import { connectRun, type RunConnection, RunLostError } from './run-connection.ts'
+import { connectRun, type LeasedRun, type RunConnection, RunLostError } from './run-connection.ts'
 import { describeError } from './server-client.ts'
 
 export class StoppingError extends Error {
@@ -25,10 +25,11 @@ export async function executeClaim(
   const { runId, attempt, repository } = claim.plan
   const context = { run: runId, attempt, repository: repository.name }
   const { log } = tools
-  using connection = connectRun({ client: tools.client, claim })
+  const held = { runId, claimToken: claim.claimToken, leaseSeconds: claim.leaseSeconds }
+  using connection = connectRun({ client: tools.client, held })
   log.info(context, 'run started')
   try {
-    await executeAndReport(claim, tools, connection, stop)
+    await executeAndReport(claim, tools, { connection, held }, stop)
     log.info(context, 'run ended')
     tools.failedWorkspaces.onRunEnd(claim.plan, true)
     return true
@@ -59,7 +60,7 @@ export async function executeClaim(
 async function executeAndReport(
   claim: Claim,
   tools: RunTools,
-  connection: RunConnection,
+  { connection, held }: { connection: RunConnection; held: LeasedRun },
   stop: AbortSignal,
 ): Promise<void> {
   const cancel = new AbortController()
@@ -76,12 +77,7 @@ async function executeAndReport(
   const onResponse = (reason: string | null) => onCancellation({ cancel: reason, kill: false })
   const reporter = createReporter({ connection, onResponse, onError })
   const pollSignal = AbortSignal.any([polling.signal, over])
-  pollCancellation({
-    connection,
-    leaseSeconds: claim.leaseSeconds,
-    onCancellation,
-    signal: pollSignal,
-  }).catch((error) => pollSignal.aborted || onError(error))
+  tools.leases.hold(held, { connection, onCancellation, onError, signal: pollSignal })
   let hasEnded = false
   const report = (entry: RunEntry) => {
     // Entries of an abandoned run say nothing about its result.

@@ -8,6 +8,7 @@ import type { RunEntry } from '../workflow-engine/plan.ts'
 import { checkOut } from './check-out.ts'
 import { checkOutAgain } from './check-out-again.ts'
 import type { FailedWorkspaces } from './failed-workspaces.ts'
+import type { LeaseThread } from './lease-thread.ts'
 import type { RunConnection } from './run-connection.ts'
 import { fetchSource } from './run-source.ts'
 import type { RunnerFolder } from './runner-folder.ts'
@@ -18,6 +19,7 @@ import { createSourceCache } from './source-cache.ts'
 /** What the runner provides to each run. */
 export type RunTools = {
   client: ServerClient
+  leases: LeaseThread
   folder: RunnerFolder
   sandbox: Sandbox
   jobLimit: Semaphore

@@ -2,7 +2,8 @@ import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import { Sensitive } from '../base/sensitive.ts'
 import { createBackoff } from '../concurrency/backoff.ts'
-import type { Claim, ReleaseBody } from '../runner-api/runner-api.ts'
+import type { ReleaseBody } from '../runner-api/runner-api.ts'
+import { openLease, type RunLease, threadsNow } from './lease.ts'
 import {
   describeError,
   isTransient,
@@ -15,6 +16,9 @@ import {
 } from './server-client.ts'
 
 export type RunConnection = ReturnType<typeof connectRun>
+
+/** What a runner needs of a claim to make requests about the run. */
+export type LeasedRun = { runId: string; claimToken: string; leaseSeconds: number }
 
 /** The run no longer belongs to this runner: the server says so, or the lease has expired. */
 export class RunLostError extends Error {
@@ -37,27 +41,36 @@ const otherCodes = new Set(['artifact_not_found', 'artifact_exists'])
 const retryTimeoutMs = 10 * 60_000
 const releaseTimeoutMs = 5000
 
+type Options = { client: ServerClient; held: LeasedRun; lease?: RunLease }
+
 /**
  * The connection to the server for one run. Transient errors are retried until the lease has expired. Then, or when the
  * server says so, the run is lost, which aborts everything for it.
  */
-export function connectRun({ client, claim }: { client: ServerClient; claim: Claim }) {
-  const token = new Sensitive(claim.claimToken)
-  const base = `/runner/runs/${encodeURIComponent(claim.plan.runId)}`
+export function connectRun({ client, held, lease = openLease(held.leaseSeconds) }: Options) {
+  const { leaseSeconds } = held
+  const token = new Sensitive(held.claimToken)
+  const base = `/runner/runs/${encodeURIComponent(held.runId)}`
   const lost = new AbortController()
   let timer: NodeJS.Timeout | undefined
   let lastError = ''
-  renew(performance.now())
+  watchLease()
 
-  // Counted from before the request, so the lease expires here before it does on the server.
   function renew(sentAt: number): void {
+    lease.renew(sentAt)
+    watchLease()
+  }
+
+  // Another thread may have renewed the lease meanwhile.
+  function watchLease(): void {
     clearTimeout(timer)
     if (lost.signal.aborted) return
-    const restMs = sentAt + claim.leaseSeconds * 1000 - performance.now()
-    timer = setTimeout(() => {
+    const leftMs = lease.left()
+    if (leftMs > 0) timer = setTimeout(watchLease, leftMs)
+    else {
       const why = lastError && ` The last error: ${lastError}`
-      lost.abort(new RunLostError(`The server was not reached for ${claim.leaseSeconds} s.${why}`))
-    }, restMs)
+      lost.abort(new RunLostError(`The server was not reached for ${leaseSeconds} s.${why}`))
+    }
   }
 
   function toOwn(request: RunRequest): ServerRequest {
@@ -89,10 +102,10 @@ export function connectRun({ client, claim }: { client: ServerClient; claim: Cla
     const backoff = createBackoff(requestBackoff)
     const own = toOwn(request)
     const { signal } = own
-    const deadline = performance.now() + retryTimeoutMs
+    const deadline = threadsNow() + retryTimeoutMs
     for (;;) {
       signal.throwIfAborted()
-      const sentAt = performance.now()
+      const sentAt = threadsNow()
       try {
         const response = await send(own)
         renew(sentAt)
@@ -109,6 +122,8 @@ export function connectRun({ client, claim }: { client: ServerClient; claim: Cla
   return {
     /** Aborted with a RunLostError when the run no longer belongs to this runner. */
     lost: lost.signal,
+
+    lease,
 
     /** Requests JSON, with retries. */
     request: (request: RunRequest): Promise<unknown> => withRetries(request, client.request),

@@ -11,6 +11,7 @@ import { toRunnerArchitecture } from '../workflow-engine/contexts.ts'
 import { createClaims } from './claims.ts'
 import { executeClaim, StoppingError } from './execute-claim.ts'
 import { createFailedWorkspaces } from './failed-workspaces.ts'
+import { createLeaseThread } from './lease-thread.ts'
 import { acquireRunnerFolder } from './runner-folder.ts'
 import type { RunnerSandboxOptions } from './sandbox-options.ts'
 import { createServerClient } from './server-client.ts'
@@ -91,8 +92,10 @@ export async function runRunner(options: RunnerOptions): Promise<void> {
     log,
     onEmpty: onIdle,
   })
+  const leases = createLeaseThread(server)
   const tools = {
     client,
+    leases,
     failedWorkspaces,
     folder,
     sandbox,
@@ -131,6 +134,7 @@ export async function runRunner(options: RunnerOptions): Promise<void> {
   } finally {
     await running.settled()
     await failedWorkspaces[Symbol.asyncDispose]()
+    await leases[Symbol.asyncDispose]()
     idle.end()
     client.close()
     signal.removeEventListener('abort', onStop)
