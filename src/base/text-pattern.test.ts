@@ -17,10 +17,6 @@ test('a pattern matches just what the same regular expression matches', () => {
   )
 })
 
-test('a pattern of many stars is matched in linear time', () => {
-  assert.equal(matchesPattern('a'.repeat(5000), `${'*a'.repeat(100)}*b`), false)
-})
-
 test('a pattern that another one covers matches nothing else', () => {
   const pattern = fc.array(fc.constantFrom('a', 'b', '*'), { maxLength: 6 })
   const filling = fc.array(fc.constantFrom('', 'a', 'b', 'ab'), { minLength: 6, maxLength: 6 })

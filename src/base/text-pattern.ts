@@ -1,29 +1,20 @@
-/**
- * Whether a text matches a pattern, in which `*` matches any characters. Takes time proportional to the product of their
- * lengths at most.
- */
+import { findText } from './find-text.ts'
+
+/** Whether a text matches a pattern, in which `*` matches any characters. Takes time linear in their lengths. */
 export function matchesPattern(text: string, pattern: string): boolean {
-  let at = 0
-  let star = -1
-  let restart = 0
-  let position = 0
-  while (at < text.length) {
-    if (pattern[position] === '*') {
-      star = position++
-      restart = at
-    } else if (position < pattern.length && pattern[position] === text[at]) {
-      position++
-      at++
-    } else if (star !== -1) {
-      // Backtrack: the last star matches one more character.
-      position = star + 1
-      at = ++restart
-    } else {
-      return false
-    }
+  const parts = pattern.split('*')
+  const [first = '', ...others] = parts
+  const last = others.pop()
+  if (last === undefined) return text === pattern
+  if (text.length < first.length + last.length || !text.startsWith(first)) return false
+  // The first place for each part leaves the most for those behind it.
+  let at = first.length
+  for (const part of others) {
+    const found = findText(text, part, at)
+    if (found === -1) return false
+    at = found + part.length
   }
-  while (pattern[position] === '*') position++
-  return position === pattern.length
+  return at + last.length <= text.length && text.endsWith(last)
 }
 
 /** Whether every text that matches `narrow` matches `wide`, too: a `*` of `narrow` must be matched by one of `wide`. */

@@ -11,12 +11,16 @@ export function actionInputs(
   given: Record<string, string>,
   scope: Scope,
 ): Record<string, string> {
-  const names = Object.keys(given)
+  // Of several names that differ in case, the first one counts.
+  const values = new Map(
+    Object.entries(given)
+      .reverse()
+      .map(([name, value]) => [name.toLowerCase(), value]),
+  )
   return Object.fromEntries(
     Object.entries(action.inputs).map(([name, input]) => {
-      const key = names.find((one) => one.toLowerCase() === name.toLowerCase())
-      if (key !== undefined) return [name, given[key] ?? '']
-      return [name, input.default ? evaluateText(input.default, scope) : '']
+      const byDefault = () => (input.default ? evaluateText(input.default, scope) : '')
+      return [name, values.get(name.toLowerCase()) ?? byDefault()]
     }),
   )
 }

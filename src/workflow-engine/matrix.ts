@@ -81,8 +81,7 @@ function covers(value: Json, pattern: Json): boolean {
 }
 
 function isSame(one: Json, other: Json): boolean {
-  if (typeof one !== 'object' || typeof other !== 'object') return toText(one) === toText(other)
-  return JSON.stringify(one) === JSON.stringify(other)
+  return toText(one) === toText(other)
 }
 
 function labelOf(values: Json[]): string {
@@ -94,8 +93,15 @@ function leavesOf(value: Json): string[] {
   return Object.values(value).flatMap(leavesOf)
 }
 
+// Each value is compared with those of many combinations.
+const texts = new WeakMap<object, string>()
+
 function toText(value: Json): string {
-  return value === null ? '' : typeof value === 'object' ? JSON.stringify(value) : String(value)
+  if (value === null) return ''
+  if (typeof value !== 'object') return String(value)
+  const text = texts.get(value) ?? JSON.stringify(value)
+  texts.set(value, text)
+  return text
 }
 
 function asObjects(value: Json | undefined, name: string): Record<string, Json>[] {

@@ -20,7 +20,7 @@ export type EvaluationSession = {
 }
 
 export function createSession(scope: Scope): EvaluationSession {
-  const budget = createEvaluationBudget()
+  const budget = scope.budget ?? createEvaluationBudget()
   const contexts = new Map<string, data.ExpressionData>()
   return {
     budget,

@@ -1,8 +1,8 @@
 import { data, wellKnownFunctions } from '@actions/expressions'
 import type { FunctionDefinition } from '@actions/expressions/funcs/info'
 import { equals } from '@actions/expressions/result'
+import { findText } from '../base/find-text.ts'
 import type { Json } from '../base/json.ts'
-import { containsText } from './contains-text.ts'
 import { type EvaluationBudget, EvaluationError, requireShort } from './evaluation-budget.ts'
 import { toData } from './expression-data.ts'
 import { formatText } from './format-text.ts'
@@ -105,7 +105,7 @@ function contains(
     })
   }
   if (!searched.primitive || !item.primitive) return false
-  return containsText(toText(searched).toLowerCase(), toText(item).toLowerCase())
+  return findText(toText(searched).toLowerCase(), toText(item).toLowerCase()) !== -1
 }
 
 function parseJson(text: string): Json {

@@ -1,6 +1,7 @@
 import type { Json } from '../base/json.ts'
 import { maskAndShorten } from '../secret-masking/mask-and-shorten.ts'
 import { evaluateText, evaluateTree } from '../workflow-parser/evaluate.ts'
+import { createEvaluationBudget } from '../workflow-parser/evaluation-budget.ts'
 import { ExpressionError } from '../workflow-parser/expression-error.ts'
 import type { Scope } from '../workflow-parser/scope.ts'
 import type { Template, TemplateTree } from '../workflow-parser/workflow.ts'
@@ -20,9 +21,11 @@ const groupMaxLength = 400
  */
 export function evaluateRunNames(
   { workflows, calledWorkflows }: Pick<Sources, 'workflows' | 'calledWorkflows'>,
-  scope: Scope,
+  given: Scope,
   mask: (text: string) => string,
 ): RunNames {
+  // All of them together, because this is on the event loop of the server.
+  const scope = { ...given, budget: createEvaluationBudget() }
   const names = workflows.map(({ name, runName }) =>
     runName ? evaluateText(runName, scope).trim() || name : name,
   )
