@@ -29,13 +29,14 @@ export function readPathPatterns(text: string, inside: Folders): PathPatterns {
     const pattern = toAbsolute(isNegated ? line.slice(1).trim() : line, inside)
     return { line, isNegated, pattern, start: literalStart(pattern) }
   })
-  const usable = all.filter(({ start, isNegated }) => isNegated || isWithin(start))
+  const isUsable = ({ start, isNegated }: (typeof all)[number]) => isNegated || isWithin(start)
+  const usable = all.filter(isUsable)
   const chosen = usable.filter(({ isNegated }) => !isNegated)
   return {
     starts: outermost(chosen.map(({ start }) => start)),
     isLiteral: usable.every(({ isNegated, pattern, start }) => !isNegated && pattern === start),
     rules: usable.map(({ isNegated, pattern }) => (isNegated ? `!${pattern}` : pattern)),
-    elsewhere: all.filter((one) => !usable.includes(one)).map(({ line }) => line),
+    elsewhere: all.filter((one) => !isUsable(one)).map(({ line }) => line),
   }
 }
 
@@ -60,8 +61,12 @@ function literalStart(pattern: string): string {
 }
 
 function outermost(paths: readonly string[]): string[] {
-  const unique = [...new Set(paths)]
-  return unique.filter(
-    (path) => !unique.some((other) => other !== path && path.startsWith(`${other}/`)),
-  )
+  const unique = new Set(paths)
+  return [...unique].filter((path) => {
+    for (let folder = path; folder !== '/'; ) {
+      folder = posix.dirname(folder)
+      if (unique.has(folder)) return false
+    }
+    return true
+  })
 }
