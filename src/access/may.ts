@@ -96,16 +96,21 @@ export function requireNoJob({ kind }: Principal): void {
   throw new Problem('token_limited', 'A run cannot start or repeat runs.')
 }
 
+/** Whether a principal stands for its user, not only for a part of the user's rights or through another token. */
+export function isWholeUser({ kind, repositories, refs, isDelegated }: Principal): boolean {
+  return kind !== 'ssh-key' && repositories === undefined && refs === undefined && !isDelegated
+}
+
 /**
  * Throws `token_limited` if a principal has only a part of its user's rights, or has them from another token: keys and
  * tokens that it made would have more rights or last longer. So would those that a session of an SSH key made.
  */
-export function requireWholeUser({ kind, repositories, refs, isDelegated }: Principal): void {
-  if (kind === 'ssh-key') {
+export function requireWholeUser(principal: Principal): void {
+  if (isWholeUser(principal)) return
+  if (principal.kind === 'ssh-key') {
     const detail = 'You are logged in with an SSH key; keys and tokens are changed with a token.'
     throw new Problem('token_limited', detail)
   }
-  if (repositories === undefined && refs === undefined && !isDelegated) return
   const detail =
     'This token is limited or was delegated; keys and other tokens take one that is neither. To make a token with a ' +
     'part of its rights: POST /tokens/delegate.'

@@ -29,6 +29,10 @@ type ActionData = {
   }
   'artifact.deleted': { runId: string; name: string }
   'cache.deleted': { key: string | null; ref: string | null; count: number }
+  /** The actor is the token or key that the session has. */
+  'session.created': { sessionId: string; userAgent: string; expiresAt: number }
+  /** `sessionId` is null for all others of the user. */
+  'session.ended': { sessionId: string | null; count: number }
   'webhook.pinged': { webhookId: string; deliveryId: string }
   'delivery.retried': { webhookId: string; deliveryId: string }
   'deliveries.replayed': {
@@ -53,6 +57,8 @@ const otherActions = [
   'run_shell.closed',
   'artifact.deleted',
   'cache.deleted',
+  'session.created',
+  'session.ended',
   'webhook.pinged',
   'delivery.retried',
   'deliveries.replayed',

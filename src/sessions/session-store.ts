@@ -1,5 +1,6 @@
+import type { ExpressionBuilder } from 'kysely'
 import { prepared } from '../database/prepared.ts'
-import type { Db } from '../database/schema.ts'
+import type { Db, Schema } from '../database/schema.ts'
 import type { LoginCodeRow, SessionRow } from '../database/session-schema.ts'
 
 export async function insertSession(db: Db, session: SessionRow): Promise<void> {
@@ -18,15 +19,32 @@ export async function findSessionByHash(
   return row
 }
 
-/** Lists the sessions of a username that have not ended, newest first. */
+/** The sessions of a username, or only those of a token or a key of it. */
+export type SessionHolder =
+  | { username: string }
+  | Pick<SessionRow, 'username' | 'tokenId' | 'sshKeyId'>
+
+const heldBy = (holder: SessionHolder) => (is: ExpressionBuilder<Schema, 'sessions'>) =>
+  is.and([
+    is('username', '=', holder.username),
+    ...('tokenId' in holder
+      ? [
+          is('tokenId', 'is not distinct from', holder.tokenId),
+          is('sshKeyId', 'is not distinct from', holder.sshKeyId),
+        ]
+      : []),
+  ])
+
+/** Lists the sessions of a holder that have not ended, newest first. */
 export function listSessionsOf(
   db: Db,
-  { username, now, idleTimeoutMs }: { username: string; now: number; idleTimeoutMs: number },
+  holder: SessionHolder,
+  { now, idleTimeoutMs }: { now: number; idleTimeoutMs: number },
 ): Promise<SessionRow[]> {
   return db
     .selectFrom('sessions')
     .selectAll()
-    .where('username', '=', username)
+    .where(heldBy(holder))
     .where('expiresAt', '>', now)
     .where('seenAt', '>', now - idleTimeoutMs)
     .orderBy('id', 'desc')
@@ -42,19 +60,20 @@ export async function updateSession(
   await db.updateTable('sessions').set(changed).where('id', '=', id).execute()
 }
 
-/** Deletes a session of a username; returns whether there was one. */
-export async function deleteSession(db: Db, id: string, username: string): Promise<boolean> {
-  const [result] = await db
-    .deleteFrom('sessions')
-    .where('id', '=', id)
-    .where('username', '=', username)
-    .execute()
-  return (result?.numDeletedRows ?? 0n) > 0n
+/** Deletes a session of a holder; returns whether there was one. */
+export async function deleteSession(db: Db, holder: SessionHolder, id: string): Promise<boolean> {
+  const query = db.deleteFrom('sessions').where('id', '=', id).where(heldBy(holder))
+  return (await query.executeTakeFirstOrThrow()).numDeletedRows > 0n
 }
 
-/** Deletes all sessions of a username but one. */
-export async function deleteOtherSessions(db: Db, id: string, username: string): Promise<void> {
-  await db.deleteFrom('sessions').where('id', '!=', id).where('username', '=', username).execute()
+/** Deletes all sessions of a holder but one, and returns their number. */
+export async function deleteOtherSessions(
+  db: Db,
+  holder: SessionHolder,
+  id: string,
+): Promise<number> {
+  const query = db.deleteFrom('sessions').where('id', '!=', id).where(heldBy(holder))
+  return Number((await query.executeTakeFirstOrThrow()).numDeletedRows)
 }
 
 /** Deletes sessions that have expired or were idle for too long, and expired codes. */

@@ -1,9 +1,12 @@
 import { hash, randomBytes } from 'node:crypto'
+import { isWholeUser } from '../access/may.ts'
 import type { Principal } from '../access/principal.ts'
+import { recordActions } from '../audit/record.ts'
 import { type Clock, dayMs } from '../base/clock.ts'
 import { newId } from '../base/ids.ts'
 import { createLastUsed } from '../base/last-used.ts'
 import type { Log } from '../base/log.ts'
+import type { Database } from '../database/database.ts'
 import type { Db } from '../database/schema.ts'
 import type { LoginCodeRow, SessionRow } from '../database/session-schema.ts'
 import {
@@ -15,6 +18,7 @@ import {
   insertLoginCode,
   insertSession,
   listSessionsOf,
+  type SessionHolder,
   takeLoginCode,
   updateSession,
 } from './session-store.ts'
@@ -33,12 +37,15 @@ export type Sessions = {
   open: (secret: string) => Promise<OpenSession | undefined>
   /** Allows a session to change something for an hour. */
   unlock: (session: Session) => Promise<void>
-  /** Lists the sessions of the caller's username, newest first. */
+  /**
+   * Lists the sessions of the caller's username, newest first; to a key and a token that is limited or was delegated, only its
+   * own.
+   */
   list: (principal: Principal) => Promise<Session[]>
-  /** Ends a session of the caller's username; returns whether there was one. */
+  /** Ends one of them; returns whether there was one. */
   end: (principal: Principal, id: string) => Promise<boolean>
-  /** Ends all other sessions of the username of a session. */
-  endOthers: (session: Session) => Promise<void>
+  /** Ends all of them but one. */
+  endOthers: (principal: Principal, id: string) => Promise<void>
   /** Creates a code with which a browser logs in as the principal: once, within a minute unless it is to last longer. */
   createCode: (
     principal: Principal,
@@ -53,7 +60,7 @@ export type Sessions = {
 }
 
 type Dependencies = {
-  db: Db
+  db: Database
   clock: Clock
   log: Log
   /** Reads a principal again; undefined when its token or key was deleted or has expired. */
@@ -90,6 +97,11 @@ export function createSessions({ db, clock, log, refresh }: Dependencies): Sessi
     return code && code.expiresAt > clock.now() ? principalOf(code) : undefined
   }
 
+  function recordEnd(tx: Db, actor: Principal, data: { sessionId: string | null; count: number }) {
+    const action = { action: 'session.ended', actor, repositoryId: null, data } as const
+    return recordActions(tx, clock.now(), [action])
+  }
+
   return {
     async create(principal, userAgent) {
       const secret = newSecret()
@@ -107,7 +119,13 @@ export function createSessions({ db, clock, log, refresh }: Dependencies): Sessi
         ),
         unlockedUntil: now + unlockedMs,
       }
-      await insertSession(db, { ...session, secretHash: hashSecret(secret) })
+      const { id: sessionId, expiresAt } = session
+      const data = { sessionId, userAgent: session.userAgent, expiresAt }
+      await db.transaction().execute(async (tx) => {
+        await insertSession(tx, { ...session, secretHash: hashSecret(secret) })
+        const action = { action: 'session.created', actor: principal, repositoryId: null } as const
+        await recordActions(tx, now, [{ ...action, data }])
+      })
       return { secret, session }
     },
 
@@ -127,15 +145,23 @@ export function createSessions({ db, clock, log, refresh }: Dependencies): Sessi
       await updateSession(db, id, { unlockedUntil: clock.now() + unlockedMs })
     },
 
-    async list({ username }) {
-      const now = clock.now()
-      const rows = await listSessionsOf(db, { username, now, idleTimeoutMs })
+    async list(principal) {
+      const rows = await listSessionsOf(db, reachOf(principal), { now: clock.now(), idleTimeoutMs })
       return rows.map(({ secretHash: _, ...session }) => session)
     },
 
-    end: ({ username }, id) => deleteSession(db, id, username),
+    end: (principal, id) =>
+      db.transaction().execute(async (tx) => {
+        const isEnded = await deleteSession(tx, reachOf(principal), id)
+        if (isEnded) await recordEnd(tx, principal, { sessionId: id, count: 1 })
+        return isEnded
+      }),
 
-    endOthers: ({ id, username }) => deleteOtherSessions(db, id, username),
+    endOthers: (principal, id) =>
+      db.transaction().execute(async (tx) => {
+        const count = await deleteOtherSessions(tx, reachOf(principal), id)
+        if (count > 0) await recordEnd(tx, principal, { sessionId: null, count })
+      }),
 
     async createCode(principal, lifetimeMs = codeLifetimeMs) {
       const code = newSecret()
@@ -159,6 +185,12 @@ export function createSessions({ db, clock, log, refresh }: Dependencies): Sessi
 
     prune: () => deleteEndedSessions(db, { now: clock.now(), idleTimeoutMs }),
   }
+}
+
+/** A part of a user must not see or end the sessions of the others. */
+function reachOf(principal: Principal): SessionHolder {
+  const { username } = principal
+  return isWholeUser(principal) ? { username } : { username, ...holderColumns(principal) }
 }
 
 function holderColumns({ kind, id }: Principal) {

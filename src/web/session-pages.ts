@@ -79,7 +79,10 @@ async function startSession(
   { sessions, cookie, userAgent }: LoginParts,
   { principal, next }: { principal: Principal; next: string },
 ): Promise<Redirect> {
-  const { secret, session } = await sessions.create(principal, userAgent)
+  const { secret, session } = await sessions.create(
+    { ...principal, origin: caller.origin },
+    userAgent,
+  )
   if (former) await sessions.end(caller, former.id)
   const seconds = Math.max(0, Math.floor((session.expiresAt - time.at) / 1000))
   return new Redirect(next, 303, { 'set-cookie': cookie.set(secret, seconds) })

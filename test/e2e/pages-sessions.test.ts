@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { after, before, test } from 'node:test'
 import { until } from '../support/condition.ts'
-import { logIn } from '../support/page-client.ts'
-import { type Service, startService } from '../support/service.ts'
+import { createPageClient, logIn } from '../support/page-client.ts'
+import { createClient, type Service, startService } from '../support/service.ts'
 import { openTables } from '../support/tables.ts'
 
 let service: Service
@@ -94,6 +94,60 @@ test('after an hour a change asks for the token, and goes on from there', async 
   const again = await client.post('/-/new', { name: 'linked', _token: link.body.url })
   assert.equal(again.status, 303)
 })
+
+test('a part of a user neither sees nor ends the sessions of the others', async () => {
+  const user = { name: 'test', username: 'uma' }
+  const whole = (await service.admin.post('/tokens', user)).body
+  const delegate = createClient(service.url, whole.token)
+  const parts = [
+    (await delegate.post('/tokens/delegate', { name: 'none', permissions: [] })).body,
+    (await service.admin.post('/tokens', { ...user, refs: ['refs/heads/agents/*'] })).body,
+  ]
+  const ofUser = await logIn(service.url, whole.token)
+  const { id } = newest()
+  for (const part of parts) {
+    const session = await logIn(service.url, part.token)
+    const own = newest().id
+    const listed = (await session.get('/-/sessions')).text
+    assert.match(listed, /Sessions <span class="count">1</)
+    for (const path of [`/-/sessions/${id}/end`, '/-/sessions/end-others'])
+      await session.post(path, {})
+    assert.equal((await ofUser.get('/')).status, 200)
+    // The user sees and ends those of the parts.
+    assert.match((await ofUser.get('/-/sessions')).text, /Sessions <span class="count">2</)
+    await ofUser.post(`/-/sessions/${own}/end`, {})
+    assert.equal((await session.get('/')).status, 303)
+  }
+})
+
+test('a login and its end are in the audit log, with the token and the address', async () => {
+  const { body: token } = await service.admin.post('/tokens', { name: 'x', username: 'vera' })
+  await logIn(service.url, token.token)
+  const link = await createClient(service.url, token.token).post('/login-codes')
+  const client = createPageClient(service.url)
+  await client.post(new URL(link.body.url).pathname, {})
+  await client.post('/-/sessions/end-others', {})
+  await client.post('/-/logout', {})
+  const { body } = await service.admin.get('/audit?username=vera')
+  const entries = body.map(({ action, actor, via, address, data }: AuditEntry) => {
+    assert.deepEqual([actor.id, via, address], [token.id, 'api', '127.0.0.1'])
+    return [action, data.count]
+  })
+  assert.deepEqual(entries, [
+    ['session.ended', 1],
+    ['session.ended', 1],
+    ['session.created', undefined],
+    ['session.created', undefined],
+  ])
+})
+
+type AuditEntry = {
+  action: string
+  actor: { id: string }
+  via: string
+  address: string | null
+  data: { count?: number }
+}
 
 test('a session of one server is one of another on the same data', async () => {
   const client = await logIn(service.url, service.adminToken)

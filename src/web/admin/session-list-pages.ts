@@ -26,7 +26,7 @@ export const sessionListPages: SessionPage[] = [
     path: '/-/sessions/end-others',
     async serve(context, { sessions }) {
       if (!context.session) return toLogin(context.to, address)
-      await sessions.endOthers(context.session)
+      await sessions.endOthers(context.caller, context.session.id)
       return new Redirect(context.to.own('sessions'))
     },
   },
