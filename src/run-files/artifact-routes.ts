@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
 import { Type } from 'typebox'
+import { requireRef } from '../access/may.ts'
 import { Problem } from '../base/problem.ts'
 import { toContentDisposition } from '../http/content-disposition.ts'
 import { closed, type FindRequest, nothing, route } from '../http/route.ts'
@@ -7,11 +8,12 @@ import type { Repositories, Repository } from '../repositories/repositories.ts'
 import type { Artifacts } from './artifacts.ts'
 import { type ArtifactFormat, artifactTypes } from './convert-artifact.ts'
 import type { Downloads } from './downloads.ts'
+import type { HeldRun } from './held-run.ts'
 import { Artifact, toArtifact } from './run-file-schemas.ts'
 
 type Dependencies = {
   repositories: Repositories
-  findRun: (repository: Repository, idOrNumber: string) => Promise<{ id: string }>
+  findRun: (repository: Repository, idOrNumber: string) => Promise<Pick<HeldRun, 'id' | 'ref'>>
   artifacts: Artifacts
   downloads: Downloads
 }
@@ -91,9 +93,10 @@ export function artifactRoutes({ repositories, findRun, artifacts, downloads }: 
       permission: 'workflow:trigger',
       find: open,
       reply: { 204: nothing },
-      problems: [...problems],
+      problems: [...problems, 'token_limited'],
       handle: async ({ principal, found, params }) => {
-        const { id } = await findRun(found, params.id)
+        const { id, ref } = await findRun(found, params.id)
+        requireRef(principal, ref)
         await artifacts.remove(principal, await artifacts.find(id, params.artifact))
       },
     }),

@@ -59,7 +59,7 @@ export function runCacheRoutes({ repositories, caches }: Dependencies) {
           Type.Object({ deleted: Type.Integer({ description: 'how many there were' }) }),
         ),
       },
-      problems: [...problems],
+      problems: [...problems, 'token_limited'],
       handle: async ({ principal, found, query }) => ({
         deleted: await caches.remove(principal, found.id, query),
       }),
@@ -71,7 +71,7 @@ export function runCacheRoutes({ repositories, caches }: Dependencies) {
       permission: 'workflow:trigger',
       find: open,
       reply: { 204: nothing },
-      problems: [...problems, 'cache_not_found'],
+      problems: [...problems, 'cache_not_found', 'token_limited'],
       handle: async ({ principal, found, params }) => {
         const { id } = params
         if ((await caches.remove(principal, found.id, { id })) > 0) return

@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream'
+import { requireRef } from '../access/may.ts'
 import type { Principal } from '../access/principal.ts'
 import { recordActions } from '../audit/record.ts'
 import { type Clock, dayMs } from '../base/clock.ts'
@@ -198,6 +199,7 @@ export function createRunCaches(dependencies: Dependencies): RunCaches {
         const deleted = await deleteCaches(tx, repositoryId, which)
         const [first] = deleted
         if (!first) return 0
+        for (const cache of deleted) requireRef(actor, cache.ref)
         const ids = deleted.map(({ id }) => id)
         await markFilesDead(tx, ids, now)
         const { key = null, ref = null } = 'id' in which ? first : which

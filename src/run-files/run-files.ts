@@ -37,7 +37,7 @@ type Dependencies = {
   repositories: Repositories
   store: Pick<Store, 'open' | 'bucket'>
   /** Finds a run by its id or its number. Throws `run_not_found`. */
-  findRun: (repository: Repository, idOrNumber: string) => Promise<{ id: string }>
+  findRun: (repository: Repository, idOrNumber: string) => Promise<Pick<HeldRun, 'id' | 'ref'>>
   /** The run that the token of a run is for. Throws `run_not_found`. */
   heldRun: (principal: Principal, id: string) => Promise<HeldRun>
   isHeld: (tx: Db, run: HeldRun) => Promise<boolean>

@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { requireAllRefs } from '../access/may.ts'
 import { Sensitive } from '../base/sensitive.ts'
 import { named } from '../http/named-schemas.ts'
 import { PageQuery, paged } from '../http/pages.ts'
@@ -13,6 +14,11 @@ type Dependencies = { repositories: Repositories; secrets: Secrets }
 export function secretRoutes({ repositories, secrets }: Dependencies) {
   const find = ({ principal, permission, params }: FindRequest<{ name: string }>) =>
     repositories.open(principal, params.name, permission)
+  const findToChange = (request: FindRequest<{ name: string }>) => {
+    // Runs of all refs have the secrets.
+    requireAllRefs(request.principal)
+    return find(request)
+  }
 
   return [
     route('GET', '/repos/:name/secrets', {
@@ -42,7 +48,7 @@ export function secretRoutes({ repositories, secrets }: Dependencies) {
         'step of each workflow that does not list its secrets (`secrets: [NAME]`, which is recommended), and so ' +
         `may read the other secrets that these steps get. A repository has at most ${maxSecrets} secrets.`,
       permission: 'secrets:write',
-      find,
+      find: findToChange,
       body: Type.Object(
         { value: Type.String({ description: valueForm, minLength: 1, maxLength: valueMaxBytes }) },
         closed,
@@ -51,6 +57,7 @@ export function secretRoutes({ repositories, secrets }: Dependencies) {
       problems: [
         'repository_not_found',
         'repository_importing',
+        'token_limited',
         'too_many_secrets',
         'encryption_key_missing',
       ],
@@ -62,9 +69,14 @@ export function secretRoutes({ repositories, secrets }: Dependencies) {
       tag: 'secrets',
       summary: 'Delete a secret',
       permission: 'secrets:write',
-      find,
+      find: findToChange,
       reply: { 204: nothing },
-      problems: ['repository_not_found', 'repository_importing', 'secret_not_found'],
+      problems: [
+        'repository_not_found',
+        'repository_importing',
+        'token_limited',
+        'secret_not_found',
+      ],
       handle: ({ principal, found, params }) => secrets.remove(principal, found, params.secretName),
     }),
   ]

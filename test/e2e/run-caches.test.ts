@@ -5,7 +5,7 @@ import { after, before, test } from 'node:test'
 import { until } from '../support/condition.ts'
 import { type HeldRun, mustClaim, wholeRun } from '../support/run-by-hand.ts'
 import { archiveOf, getBytes, put } from '../support/run-files.ts'
-import { type Service, startService } from '../support/service.ts'
+import { createClient, type Service, startService } from '../support/service.ts'
 import { oneStep, pushFiles } from '../support/workflow-site.ts'
 
 const kib = 1024
@@ -289,4 +289,33 @@ test('caches are listed and deleted with the rights of runs', async () => {
   assert.deepEqual((await admin.delete(path)).body, { deleted: 1 })
   assert.deepEqual((await admin.get(path)).body, [])
   assert.equal(await during('managed', 'main', (run) => restored(run, ['c'])), undefined)
+})
+
+test('a token for some refs deletes only what belongs to them', async () => {
+  const { admin } = service
+  await site('shared', 'agents/one')
+  const saveFiles = async (run: HeldRun) => {
+    await save(run, 'key', 'text')
+    await put(run, 'artifacts?name=a', archiveOf('a', 'a'))
+    return `/repos/shared/workflows/${run.plan.runId}/artifacts/a`
+  }
+  const ofMain = await during('shared', 'main', saveFiles)
+  const ofAgents = await during('shared', 'agents/one', saveFiles)
+  const wanted = { name: 'agent', username: 'admin', permissions: ['workflow:trigger'] }
+  const { body } = await admin.post('/tokens', { ...wanted, refs: ['refs/heads/agents/*'] })
+  const agent = createClient(service.url, body.token)
+  const path = '/repos/shared/caches'
+  const idOf = async (ref: string) =>
+    (await admin.get(path)).body.find((cache: { ref: string }) => cache.ref === ref)?.id
+  const main = await idOf('refs/heads/main')
+  for (const where of [path, `${path}?key=key`, `${path}?ref=refs/heads/main`, `${path}/${main}`]) {
+    const refused = await agent.delete(where)
+    assert.deepEqual([refused.status, refused.body.code], [403, 'token_limited'], where)
+  }
+  assert.equal((await agent.delete(ofMain)).body.code, 'token_limited')
+  assert.equal((await admin.get(path)).body.length, 2)
+  const own = await agent.delete(`${path}?ref=refs/heads/agents/one`)
+  assert.deepEqual(own.body, { deleted: 1 })
+  assert.equal((await agent.delete(ofAgents)).status, 204)
+  assert.equal(await idOf('refs/heads/main'), main)
 })
