@@ -21,7 +21,8 @@ export function requirePermission(principal: Principal, permission: Permission):
   if (holds(principal, permission)) return
   const why =
     principal.kind === 'job'
-      ? '; the token of a job has what `permissions` of its workflow asks for and `runTokens` of the repository allows'
+      ? '; the token of a job has what `permissions` of its workflow asks for, `runTokens` of the repository allows, ' +
+        'and the token or key that caused the run has now'
       : ''
   throw new Problem('permission_missing', `This requires the permission ${permission}${why}.`)
 }
@@ -68,6 +69,13 @@ export function requireRole(
     'role_insufficient',
     'Your role in this repository is read; this requires write.',
   )
+}
+
+/** Whether a principal may do in a repository what needs a permission and nothing else. */
+export function mayUse(principal: Principal, standing: Standing, permission: Permission): boolean {
+  const role = roleOf(principal, standing)
+  const isEnough = role !== undefined && (permission.endsWith(':read') || role !== 'read')
+  return isEnough && holds(principal, permission)
 }
 
 /** Whether a repository is among those that a principal is limited to. */

@@ -247,6 +247,9 @@ type RunTable = {
   labels: string
   /** JSON: the secrets that its files name; null when a file uses all. */
   secretNames: string | null
+  /** The token or key that caused its first attempt, and with it the choice of the commit. */
+  causeId: Generated<string>
+  /** The token or key that caused the current attempt. */
   actorId: string
   actorUsername: string
   status: RunStatus

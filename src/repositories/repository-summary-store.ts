@@ -1,5 +1,5 @@
 import { hasRowLocks } from '../database/row-locks.ts'
-import type { Db, RunTokenAccess } from '../database/schema.ts'
+import type { Db } from '../database/schema.ts'
 
 /** A repository as described in event payloads and workflow runs. */
 export type RepositorySummary = {
@@ -35,17 +35,6 @@ export function lockRepositoryExclusively(
   return ready(tx, id)
     .$if(hasRowLocks(tx), (row) => row.forNoKeyUpdate())
     .executeTakeFirst()
-}
-
-/** The most that tokens of runs may do in a ready repository; undefined when it was deleted. */
-export async function findRunTokenAccess(db: Db, id: string): Promise<RunTokenAccess | undefined> {
-  const row = await db
-    .selectFrom('repositories')
-    .select('runTokens')
-    .where('id', '=', id)
-    .where('state', '=', 'ready')
-    .executeTakeFirst()
-  return row?.runTokens
 }
 
 function ready(db: Db, id: string) {

@@ -64,6 +64,7 @@ export async function createRun(spec: RunSpec, now: number, number: number): Pro
       labels: JSON.stringify(labels.filter(isSpecificLabel)),
       secretNames: secretNamesOf(workflows),
       grants: JSON.stringify(grantsOf(workflows, sources.calledWorkflows)),
+      causeId: actor.id,
       actorId: actor.id,
       actorUsername: actor.username,
       status: 'queued',

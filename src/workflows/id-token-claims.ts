@@ -11,15 +11,24 @@ import {
 import type { IssueIdToken } from './id-token-routes.ts'
 import type { LiveJobToken } from './job-token-store.ts'
 import { findIdTokenRequester } from './job-tokens.ts'
+import type { IsCauseLive } from './run-rights.ts'
 import { findRunById, type ListedRun, listAttempts } from './run-store.ts'
 
-type Dependencies = { db: Database; idTokens: Pick<IdTokens, 'issue'>; clock: Clock }
+type Dependencies = {
+  db: Database
+  idTokens: Pick<IdTokens, 'issue'>
+  isCauseLive: IsCauseLive
+  clock: Clock
+}
 
 /** Issues ID tokens to jobs that asked for them with `id-token: write`. The audit log has each, before its job does. */
-export function createIssueIdToken({ db, idTokens, clock }: Dependencies): IssueIdToken {
+export function createIssueIdToken(dependencies: Dependencies): IssueIdToken {
+  const { db, idTokens, isCauseLive, clock } = dependencies
+
   return async ({ id, claim = '', origin }, runId, audience) => {
     const requester = id === runId ? await findIdTokenRequester(db, claim) : undefined
     if (!requester) throw new Problem('run_not_found', 'This token is not one for ID tokens.')
+    if (!(await isCauseLive(requester))) throw causeLost()
     const [run, repository, [first]] = await Promise.all([
       findRunById(db, runId),
       findRepositorySummary(db, requester.repositoryId),
@@ -42,6 +51,12 @@ export function createIssueIdToken({ db, idTokens, clock }: Dependencies): Issue
   }
 }
 
+function causeLost(): Problem {
+  const detail =
+    'A token or key that caused this run was deleted or has expired, or its user may no longer change the repository.'
+  return new Problem('permission_missing', detail)
+}
+
 type Facts = {
   run: ListedRun
   repository: RepositorySummary
@@ -49,13 +64,13 @@ type Facts = {
   actor: string
 }
 
-/** The claims that GitHub's ID tokens have. A name can be used again after a deletion; `repository_id` cannot. */
+/** The claims that GitHub's ID tokens have. Another repository can get the name; none gets the id, so `sub` has both. */
 function claimsOf({ run, repository, requester, actor }: Facts) {
   const { ref, commitId: sha } = run
   const name = `${repository.ownerUsername}/${repository.name}`
   const refOf = (file: string) => `${name}/${file}@${ref}`
   return {
-    sub: `repo:${repository.name}:ref:${ref}`,
+    sub: `repo:${name}@${repository.id}:ref:${ref}`,
     ref,
     ref_type: ref.startsWith('refs/tags/') ? 'tag' : 'branch',
     sha,

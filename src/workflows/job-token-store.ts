@@ -1,5 +1,5 @@
 import type { JobTokenRow } from '../database/identity-schema.ts'
-import type { Db } from '../database/schema.ts'
+import type { Db, RunRow } from '../database/schema.ts'
 
 /** Replaces the tokens of the jobs of a run. */
 export async function replaceJobTokens(
@@ -11,11 +11,8 @@ export async function replaceJobTokens(
   if (tokens.length > 0) await tx.insertInto('jobTokens').values(tokens).execute()
 }
 
-export type LiveJobToken = JobTokenRow & {
-  repositoryId: string
-  number: number
-  actorUsername: string
-}
+export type LiveJobToken = JobTokenRow &
+  Pick<RunRow, 'repositoryId' | 'number' | 'causeId' | 'actorId' | 'actorUsername'>
 
 /** Finds a token of jobs whose run is running, and was not claimed again since. */
 export function findJobToken(db: Db, tokenHash: string): Promise<LiveJobToken | undefined> {
@@ -28,7 +25,7 @@ export function findJobToken(db: Db, tokenHash: string): Promise<LiveJobToken | 
         .on('runs.status', '=', 'running'),
     )
     .selectAll('jobTokens')
-    .select(['runs.repositoryId', 'runs.number', 'runs.actorUsername'])
+    .select(['runs.repositoryId', 'runs.number', 'runs.causeId', 'runs.actorId', 'runs.actorUsername'])
     .where('jobTokens.tokenHash', '=', tokenHash)
     .executeTakeFirst()
 }

@@ -5,20 +5,18 @@ import type { Principal } from '../access/principal.ts'
 import { hashToken } from '../base/token-string.ts'
 import type { Database } from '../database/database.ts'
 import type { JobTokenRow } from '../database/identity-schema.ts'
-import type { Db, RunTokenAccess } from '../database/schema.ts'
-import { findRunTokenAccess } from '../repositories/repository-summary-store.ts'
+import type { Db } from '../database/schema.ts'
 import type { JobIdentity } from '../workflow-engine/plan.ts'
 import type { JobPermissions } from '../workflow-parser/workflow.ts'
 import type { JobGrant } from './job-grants.ts'
 import { findJobToken, type LiveJobToken, replaceJobTokens } from './job-token-store.ts'
+import type { FindRunRights } from './run-rights.ts'
 import type { ListedRun } from './run-store.ts'
 
 const runTokenPrefix = 'svcrun_'
 const runTokenBytes = 24
 /** The right of the tokens with which steps request ID tokens; they have no other. */
 const idTokenRight = 'id-token'
-// A token with patterns of refs changes no setting of a repository.
-const refsOfJobs = ['refs/*']
 
 /** Creates the token of a claim of a run, or one of its jobs. */
 export function newRunToken(): string {
@@ -58,25 +56,28 @@ export async function issueJobTokens(
   return identities
 }
 
+type Dependencies = { db: Database; findRunRights: FindRunRights }
+
 /** Returns the principal of a token of a running run's jobs, by the hash of the token. */
-export async function principalOfJob(db: Database, claim: string): Promise<Principal | undefined> {
-  const found = await findJobToken(db, claim)
-  if (!found) return undefined
-  const { runId: id, repositoryId, number, actorUsername, rights } = found
-  // The holder of a token of a run, which is accepted where ID tokens are issued.
-  if (rights === idTokenRight)
-    return { kind: 'run', id, claim, username: '', permissions: new Set() }
-  const most = await findRunTokenAccess(db, repositoryId)
-  if (!most) return undefined
-  return {
-    kind: 'job',
-    id,
-    claim,
-    username: runUsername(number),
-    causedBy: actorUsername,
-    permissions: new Set(rights.split(' ').filter(isPermission).filter(allowedBy(most))),
-    repositories: new Set([repositoryId]),
-    refs: refsOfJobs,
+export function createJobPrincipals({ db, findRunRights }: Dependencies) {
+  return async (claim: string): Promise<Principal | undefined> => {
+    const found = await findJobToken(db, claim)
+    if (!found) return undefined
+    const { runId: id, repositoryId, number, actorUsername, rights } = found
+    // The holder of a token of a run, which is accepted where ID tokens are issued.
+    if (rights === idTokenRight)
+      return { kind: 'run', id, claim, username: '', permissions: new Set() }
+    const { permissions, refs } = await findRunRights(found, rights.split(' ').filter(isPermission))
+    return {
+      kind: 'job',
+      id,
+      claim,
+      username: runUsername(number),
+      causedBy: actorUsername,
+      permissions: new Set(permissions),
+      repositories: new Set([repositoryId]),
+      refs,
+    }
   }
 }
 
@@ -97,8 +98,4 @@ function rightsOf({ contents, actions }: JobPermissions): Permission[] {
     ...(actions === 'none' ? [] : (['workflow:read'] as const)),
     ...(actions === 'write' ? (['workflow:trigger'] as const) : []),
   ]
-}
-
-function allowedBy(most: RunTokenAccess) {
-  return (permission: Permission) => most === 'write' || permission.endsWith(':read')
 }

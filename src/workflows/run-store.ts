@@ -8,8 +8,8 @@ import { lockRepositorySummary } from '../repositories/repository-summary-store.
 export type NewRun = Insertable<Schema['runs']>
 type Notifier = Updateable<Schema['runs']>
 
-/** The columns of a run that the API shows; without the files and the payload, which may be long. */
-export type ListedRun = Omit<RunRow, 'sources' | 'payload'>
+/** The columns of a run that the API shows; without the files and the payload, which may be long, and its first cause. */
+export type ListedRun = Omit<RunRow, 'sources' | 'payload' | 'causeId'>
 
 const listed = [
   ...(['id', 'repositoryId', 'number', 'name', 'branch', 'ref', 'commitId', 'event'] as const),

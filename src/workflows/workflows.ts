@@ -28,12 +28,13 @@ import { type AwaitedRuns, createAwaitedRuns } from './awaited-runs.ts'
 import { createFollowRun } from './follow-run.ts'
 import { createIssueIdToken } from './id-token-claims.ts'
 import { idTokenRoutes } from './id-token-routes.ts'
-import { isRunToken, principalOfJob } from './job-tokens.ts'
+import { createJobPrincipals, isRunToken } from './job-tokens.ts'
 import { createPlanPush } from './plan-push.ts'
 import { createReports } from './reports.ts'
 import { createPublishRuns } from './run-events.ts'
 import { createLogReader } from './run-logs.ts'
 import { createQueue } from './run-queue.ts'
+import { createRunRights } from './run-rights.ts'
 import { runRoutes } from './run-routes.ts'
 import { countUnfinished, findRunByToken, hasSuccessfulRun } from './run-store.ts'
 import { createRunViews, type RunAtEvent } from './run-view.ts'
@@ -166,6 +167,8 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
     },
   })
   const logs = createLogReader({ db, changes })
+  const rights = createRunRights(dependencies)
+  const principalOfJob = createJobPrincipals({ db, findRunRights: rights.find })
   const heldRun = async ({ id: ownId, claim: tokenHash = '' }: Principal, id: string) => {
     if (ownId !== id) throw new Problem('run_not_found', 'This token belongs to another run.')
     return { ...(await queue.held({ id, tokenHash })), tokenHash }
@@ -190,7 +193,9 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
       ...shells.routes,
       ...runnerRoutes(runnerService, ownRunner),
       ...stepNetworkRoutes({ settings }),
-      ...idTokenRoutes(createIssueIdToken({ db, idTokens, clock })),
+      ...idTokenRoutes(
+        createIssueIdToken({ db, idTokens, isCauseLive: rights.isCauseLive, clock }),
+      ),
     ],
 
     prepareFiles: runFiles.prepare,
@@ -202,7 +207,7 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
       if (isRunToken(token)) {
         const claim = hashToken(token)
         const run = await findRunByToken(db, claim)
-        if (!run) return principalOfJob(db, claim)
+        if (!run) return principalOfJob(claim)
         return { kind: 'run', id: run.id, claim, username: '', permissions: new Set() }
       }
       if (!token.startsWith(runnerPrefix) || hashToken(token) !== secretHash) return undefined
@@ -211,7 +216,7 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
 
     isRunning: async ({ claim = '' }) => (await findRunByToken(db, claim)) !== undefined,
 
-    refreshJob: ({ claim = '' }) => principalOfJob(db, claim),
+    refreshJob: ({ claim = '' }) => principalOfJob(claim),
 
     describeRun: views.atEvent,
     hasSuccessfulRun: (repositoryId, commit, file) =>

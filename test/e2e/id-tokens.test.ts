@@ -73,7 +73,7 @@ test('an ID token says what the job is, and other services can verify it', async
   assert.deepEqual(claims, {
     iss: service.url,
     aud: 'sts.example.com',
-    sub: 'repo:site:ref:refs/heads/main',
+    sub: `repo:ada/site@${repository.id}:ref:refs/heads/main`,
     ref: 'refs/heads/main',
     ref_type: 'branch',
     sha: commit,
@@ -113,6 +113,7 @@ test('an ID token says what the job is, and other services can verify it', async
 
 test('the audit log has each ID token that was issued, and none that was refused', async () => {
   const { run, number } = await start(service.admin, { name: 'audited' })
+  const { body: repository } = await service.admin.get('/repos/audited')
   const { body: before } = await service.admin.get('/audit?limit=1')
   assert.equal((await requestToken(run, 'sts.example.com')).status, 200)
   assert.equal((await requestToken(run)).status, 200)
@@ -126,7 +127,7 @@ test('the audit log has each ID token that was issued, and none that was refused
     runId: run.plan.runId,
     attempt: 1,
     file,
-    subject: 'repo:audited:ref:refs/heads/main',
+    subject: `repo:admin/audited@${repository.id}:ref:refs/heads/main`,
   }
   assert.deepEqual(
     entries.map((entry: { data: object }) => entry.data),
@@ -188,7 +189,8 @@ test('a job gets ID tokens of its own run alone, and none after it', async () =>
   const refused = await client.get(`${other.path}/id-token`)
   assert.deepEqual([refused.status, refused.body.code], [404, 'run_not_found'])
   const { body } = await requestToken(other, 'x')
-  assert.equal((await verified(body.value, 'x')).sub, 'repo:site:ref:refs/heads/topic')
+  const { sub, repository_id: id } = await verified(body.value, 'x')
+  assert.equal(sub, `repo:ada/site@${id}:ref:refs/heads/topic`)
   await one.report(...wholeRun())
   assert.equal((await requestToken(one)).status, 401)
   await service.admin.delete('/repos/site')

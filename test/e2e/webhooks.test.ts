@@ -182,6 +182,20 @@ test('webhooks need ownership or admin, and the permission', async () => {
   for (const { at: path } of [{ at }, second]) await owner.delete(path)
 })
 
+test('a webhook belongs to its repository, also when its creator is gone', async () => {
+  const permissions = ['webhook:read', 'webhook:write']
+  const maintainer = await service.client({ username: 'mia', permissions })
+  const role = { username: 'mia', role: 'maintain' }
+  await service.admin.post('/repos/site/collaborators', role)
+  const { id, at } = await add({}, maintainer)
+  await service.admin.delete('/repos/site/collaborators/mia')
+  await service.admin.delete(`/tokens/${maintainer.id}`)
+  const { body } = await owner.post(`${at}/ping`)
+  assert.equal((await owner.get(`/repos/site/webhooks/${id}`)).body.enabled, true)
+  assert.equal(body.webhookId, id)
+  await owner.delete(at)
+})
+
 test('a ping is delivered; its delivery has the request and response, and can be retried', async () => {
   await using receiver = await startReceiver((_, response) =>
     response.writeHead(201, { 'x-mark': 'here' }).end('thank you'),

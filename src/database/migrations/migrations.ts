@@ -29,6 +29,7 @@ import { jobTokens } from './0028-job-tokens.ts'
 import { runShellsTables } from './0029-run-shells.ts'
 import { headChosen } from './0030-head-chosen.ts'
 import { serviceIdentity } from './0031-service-identity.ts'
+import { runCauses } from './0032-run-causes.ts'
 import type { Migration } from './migration.ts'
 
 /** All migrations. The version of a database is the number of migrations that were applied. */
@@ -64,4 +65,5 @@ export const migrations: Migration[] = [
   runShellsTables,
   headChosen,
   serviceIdentity,
+  runCauses,
 ]

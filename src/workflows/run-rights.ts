@@ -1,0 +1,84 @@
+import { mayUse, roleOf } from '../access/may.ts'
+import type { Permission } from '../access/permissions.ts'
+import type { Principal } from '../access/principal.ts'
+import { coversPattern } from '../base/text-pattern.ts'
+import type { Database } from '../database/database.ts'
+import type { RunRow } from '../database/schema.ts'
+import { findRepository } from '../repositories/repository-store.ts'
+
+/** A run with what caused it. */
+type CausedRun = Pick<RunRow, 'repositoryId' | 'causeId' | 'actorId'>
+
+/** The rights of a job: its permissions, and the patterns of the refs that it may push. */
+type RunRights = { permissions: Permission[]; refs: readonly string[] }
+
+/**
+ * Reduces the permissions that a job asks for to those that the repository allows, and that every token or key behind its run
+ * has there at this moment: that which caused the first attempt, and that which caused the current one.
+ */
+export type FindRunRights = (run: CausedRun, wanted: readonly Permission[]) => Promise<RunRights>
+
+/** Whether every token and key behind a run is valid, and of a user who may still change its repository. */
+export type IsCauseLive = (run: CausedRun) => Promise<boolean>
+
+type Dependencies = {
+  db: Database
+  /** Returns a principal as of now; undefined when its token or key was deleted or has expired. */
+  refresh: (principal: Principal) => Promise<Principal | undefined>
+}
+
+// A token with patterns of refs changes no setting of a repository.
+const refsOfJobs: readonly string[] = ['refs/*']
+
+export function createRunRights({ db, refresh }: Dependencies): {
+  find: FindRunRights
+  isCauseLive: IsCauseLive
+} {
+  const read = (kind: 'token' | 'ssh-key', id: string) =>
+    refresh({ kind, id, username: '', permissions: new Set() })
+
+  /** The causes of a run, each with the repository as it sees it; undefined in place of one that has lost its rights. */
+  function causesOf({ repositoryId, causeId, actorId }: CausedRun) {
+    return Promise.all(
+      [...new Set([causeId, actorId])].map(async (id) => {
+        // Ids are unique: none is that of both a token and a key.
+        const principal = (await read('token', id)) ?? (await read('ssh-key', id))
+        if (!principal) return undefined
+        const repository = await findRepository(db, { id: repositoryId }, principal.username)
+        if (repository?.state !== 'ready' || !roleOf(principal, repository)) return undefined
+        return { principal, repository }
+      }),
+    )
+  }
+
+  return {
+    async find(run, wanted) {
+      const causes = await causesOf(run)
+      const permissions = wanted.filter((permission) =>
+        causes.every(
+          (cause) =>
+            cause &&
+            mayUse(cause.principal, cause.repository, permission) &&
+            (cause.repository.runTokens === 'write' || permission.endsWith(':read')),
+        ),
+      )
+      const refs = causes.reduce(
+        (common, cause) => commonPatterns(common, cause?.principal.refs ?? refsOfJobs),
+        refsOfJobs,
+      )
+      return { permissions, refs }
+    },
+
+    isCauseLive: async (run) =>
+      (await causesOf(run)).every(
+        (cause) => cause && roleOf(cause.principal, cause.repository) !== 'read',
+      ),
+  }
+}
+
+/** The patterns of either list that one of the other covers. What two patterns match together only in part is left out. */
+function commonPatterns(some: readonly string[], others: readonly string[]): readonly string[] {
+  const within = (narrow: readonly string[], wide: readonly string[]) =>
+    narrow.filter((one) => wide.some((other) => coversPattern(other, one)))
+  return [...new Set([...within(some, others), ...within(others, some)])]
+}
