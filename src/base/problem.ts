@@ -99,6 +99,7 @@ export const problems = {
   too_many_runs: { kind: 'impossible', title: 'Too many queued runs' },
   too_many_delegated_tokens: { kind: 'impossible', title: 'Too many delegated tokens' },
   too_many_ssh_keys: { kind: 'impossible', title: 'Too many SSH keys for the username' },
+  too_many_renames: { kind: 'impossible', title: 'Repository was renamed too often' },
   too_many_secrets: { kind: 'impossible', title: 'Too many secrets in the repository' },
   too_many_webhooks: { kind: 'impossible', title: 'Too many webhooks in the repository' },
   outbound_forbidden: { kind: 'impossible', title: 'Connections to this host are not allowed' },
@@ -138,6 +139,8 @@ type ProblemOptions = ErrorOptions & {
 export type ProblemMembers = {
   /** The present value of the ref; 40 zeros when it does not exist. */
   head?: string
+  /** The present name of a repository that was renamed. */
+  renamedTo?: string
   /** What conflicts in a merge. */
   conflicts?: object[]
   /** The commit that conflicts, of those that are rebased. */

@@ -49,6 +49,7 @@ export type Schema = {
   runFiles: RunFileRow
   artifacts: ArtifactRow
   runCaches: RunCacheRow
+  formerNames: FormerNameRow
   jobTokens: JobTokenRow
   failedWorkspaces: FailedWorkspaceRow
   runShells: RunShellRow
@@ -128,6 +129,15 @@ type RepositoryTable = {
   headChosen: Generated<number>
   /** When it was deleted, if it can be restored or is being purged. */
   deletedAt: Generated<number | null>
+}
+
+/** A name that a rename has freed. */
+type FormerNameRow = {
+  /** The name in lower case. */
+  nameKey: string
+  name: string
+  repositoryId: string
+  freedAt: number
 }
 
 export type LeakGuardState = 'on' | 'off'

@@ -254,12 +254,12 @@ onEachDatabase((fresh) => {
       deletedAt: null,
       role: undefined,
     })
-    assert.equal(await updateName(db, site.id, 'site'), true)
+    assert.equal(await updateName(db, site.id, 'site'), 'Site')
     assert.equal((await findRepository(db, { id: site.id }, 'ada'))?.name, 'site')
     const other = repositoryRow({ name: 'other' })
     await insertRepository(db, other)
     await assert.rejects(updateName(db, other.id, 'Site'))
-    assert.equal(await updateName(db, 'gone', 'x'), false)
+    assert.equal(await updateName(db, 'gone', 'x'), undefined)
   })
 
   test('concurrent creations of one name create one repository', async () => {

@@ -62,6 +62,7 @@ export const tables: readonly Table[] = [
     },
     writers: { store: 'raises the version with each change of refs and packs' },
   },
+  { name: 'former_names', key: ['name_key'], owner: 'repositories' },
   { name: 'imports', key: ['repository_id'], owner: 'repositories' },
   {
     name: 'maintenance',

@@ -146,6 +146,7 @@ const problemSchema = {
         'the present value of a ref that has another one than expected; 40 zeros for none',
     },
     commit: { type: 'string', description: 'the commit that conflicts, of those that are rebased' },
+    renamedTo: { type: 'string', description: 'the present name of a repository that was renamed' },
     conflicts: {
       type: 'array',
       description: 'the files that conflict in a merge',

@@ -12,6 +12,7 @@ import type { PlainSettings } from '../config/settings.ts'
 import type { Db } from '../database/schema.ts'
 import type { Actor } from '../events/events.ts'
 import { closeReadersOf } from '../git/objects/object-pool.ts'
+import { claimName } from './claim-name.ts'
 import { isThere } from './deleted-directories.ts'
 import {
   type DeletedRow,
@@ -45,7 +46,7 @@ export type DeletedRepositories = {
   find: (principal: Principal, id: string, permission: Permission) => Promise<DeletedRow>
   /** Restores a repository, under another name if one is given. Throws `repository_name_taken`. */
   restore: (
-    actor: Actor,
+    actor: Principal,
     repository: DeletedRow,
     name: string | undefined,
   ) => Promise<RepositoryDescription>
@@ -168,6 +169,7 @@ export function createDeletedRepositories(dependencies: Dependencies): DeletedRe
           if (await isNameTaken(tx, name)) throw nameTaken(name)
           const row = await markRestored(tx, id, name).catch(asTaken(name))
           if (!row) throw deletedNotFound(id)
+          await claimName(tx, actor, { name, repositoryId: id, now: clock.now() })
           await deleteFailedImports(tx, name)
           // First, since the repository is in use as soon as this is committed.
           if (isLocal) await directories.moveFromDeleted(id)

@@ -7,9 +7,10 @@ import { Problem } from '../base/problem.ts'
 import { createPoller } from '../concurrency/poller.ts'
 import type { Database } from '../database/database.ts'
 import type { Db, ImportRow } from '../database/schema.ts'
-import type { Actor, Publish } from '../events/events.ts'
+import type { Publish } from '../events/events.ts'
 import { importFailed } from '../git/import/import-error.ts'
 import type { Progress } from '../git/import/progress.ts'
+import { claimName } from './claim-name.ts'
 import type { Directories } from './directories.ts'
 import {
   deleteFailedImports,
@@ -24,7 +25,7 @@ import { deleteRepository, insertRepository, markReady, stateOf } from './reposi
 /** The rows of imports, from the reservation of a name to the repository or the failure. */
 export type ImportRecords = {
   /** Reserves the name of the repository. */
-  reserve: (owner: Actor, row: ImportRow) => Promise<void>
+  reserve: (principal: Principal, row: ImportRow) => Promise<void>
   /** Records the progress of an import until disposed, and cancels it when its repository has been deleted. */
   watchProgress: (
     row: ImportRow,
@@ -59,7 +60,7 @@ export function createImportRecords(dependencies: Dependencies): ImportRecords {
   const { db, publish, directories, refresh, clock, faultPoint, log } = dependencies
 
   return {
-    async reserve(owner, row) {
+    async reserve(principal, row) {
       const { name, nameKey, ownerTokenId, ownerUsername, startedAt: createdAt } = row
       const repository = { name, nameKey, ownerTokenId, ownerUsername, createdAt }
       await db.transaction().execute(async (tx) => {
@@ -69,13 +70,14 @@ export function createImportRecords(dependencies: Dependencies): ImportRecords {
           state: 'importing',
         })
         if (!isFree) throw nameTaken(name)
+        await claimName(tx, principal, { name, repositoryId: row.repositoryId, now: clock.now() })
         // In the order of `repositories.create`: the name is taken before earlier failures are deleted.
         await deleteFailedImports(tx, name)
         await insertImport(tx, row)
         await recordActions(tx, clock.now(), [
           {
             action: 'import.started',
-            actor: owner,
+            actor: principal,
             repositoryId: row.repositoryId,
             data: { name, source: row.source },
           },

@@ -29,11 +29,12 @@ import {
   toListed,
 } from './describe-repository.ts'
 import type { Directories } from './directories.ts'
+import { findByFormerName } from './former-name-store.ts'
 import { findFailedImport } from './import-store.ts'
 import { protectedBranchesIn } from './protection-rules.ts'
 import { listProtectionsBetween, listProtectionsOfAll } from './protection-store.ts'
 import { reconcileDirectories, removeUnknown } from './reconcile-directories.ts'
-import { repositoryDeleted, repositoryGone } from './repository-errors.ts'
+import { repositoryDeleted, repositoryGone, repositoryRenamed } from './repository-errors.ts'
 import { createLifeCycle } from './repository-life-cycle.ts'
 import {
   findRepository,
@@ -57,6 +58,8 @@ export type Repositories = {
     permission: Permission,
     need?: Need,
   ) => Promise<Repository>
+  /** The same for Git, which a former name leads to the repository, too. */
+  openForGit: (principal: Principal, name: string, permission: Permission) => Promise<Repository>
   /** Opens a repository to describe or remove it, even one whose import is running or has failed. */
   find: (principal: Principal, name: string, permission: Permission) => Promise<Repository>
   /** Opens a repository again by id, with its present state and the principal's present permissions. */
@@ -86,8 +89,8 @@ export type Repositories = {
     owner: Principal,
     wanted: { name: string; defaultBranch?: string | undefined },
   ) => Promise<RepositoryDescription>
-  /** Renames a repository; the old name is free at once. */
-  rename: (actor: Actor, repository: Repository, name: string) => Promise<RepositoryDescription>
+  /** Renames a repository. For 90 days, the old name leads to it, and only its owner and admins can take it. */
+  rename: (actor: Principal, repository: Repository, name: string) => Promise<RepositoryDescription>
   /** Sets the description of a repository. */
   setDescription: (actor: Actor, repository: Repository, description: string) => Promise<void>
   /** Switches the scan of pushes for credentials on or off. Throws `owner_required`. */
@@ -158,7 +161,7 @@ type Dependencies = {
 }
 
 export function createRepositories(dependencies: Dependencies): Repositories {
-  const { db, directories, store } = dependencies
+  const { db, directories, store, clock } = dependencies
   const lifeCycle = createLifeCycle(dependencies)
 
   async function openBy(
@@ -168,7 +171,7 @@ export function createRepositories(dependencies: Dependencies): Repositories {
     need: Need,
   ): Promise<Repository> {
     const row = await visibleTo(principal, by, permission)
-    if (!row) throw 'name' in by ? repositoryGone(by) : repositoryDeleted()
+    if (!row) throw 'name' in by ? await absent(principal, by.name) : repositoryDeleted()
     requireRole(principal, row, permission)
     if (need !== 'member' && !permission.endsWith(':read')) requireAllRefs(principal)
     if (need === 'maintainer' && !mayMaintain(principal, row)) throw maintainerRequired()
@@ -192,6 +195,16 @@ export function createRepositories(dependencies: Dependencies): Repositories {
     const isPossible = 'id' in by || isRepositoryName(by.name)
     const row = isPossible ? await findRepository(db, by, principal.username) : undefined
     return row && maySee(principal, row) ? row : undefined
+  }
+
+  /** The Problem of a name that no repository has that the principal can see. */
+  async function absent(principal: Principal, name: string): Promise<Problem> {
+    const now = clock.now()
+    const { username } = principal
+    const row = isRepositoryName(name) && (await findByFormerName(db, name, { username, now }))
+    return row && maySee(principal, row)
+      ? repositoryRenamed(name, row.name)
+      : repositoryGone({ name })
   }
 
   function toRepository(
@@ -238,6 +251,17 @@ export function createRepositories(dependencies: Dependencies): Repositories {
     open: (principal, name, permission, need = 'member') =>
       openBy({ name }, principal, permission, need),
 
+    async openForGit(principal, name, permission) {
+      const open = (by: { name: string }) => openBy(by, principal, permission, 'member')
+      try {
+        return await open({ name })
+      } catch (error) {
+        const renamedTo = error instanceof Problem ? error.members?.renamedTo : undefined
+        if (renamedTo === undefined) throw error
+        return open({ name: renamedTo })
+      }
+    },
+
     async find(principal, name, permission) {
       const row = await visibleTo(principal, { name }, permission)
       if (row) requireRole(principal, row, permission)
@@ -245,7 +269,7 @@ export function createRepositories(dependencies: Dependencies): Repositories {
         return toRepository({ ...row, ...(await store.at(row)) }, principal)
       if (row) return toRepository({ ...row, path: directories.pathOf(row.id) }, principal)
       const failed = await failedImport(principal, name)
-      if (!failed) throw repositoryGone({ name })
+      if (!failed) throw await absent(principal, name)
       return failed
     },
 
@@ -288,7 +312,7 @@ export function createRepositories(dependencies: Dependencies): Repositories {
         const row = isRepositoryName(name)
           ? await findRepository(db, { name }, principal.username)
           : undefined
-        if (!row || !maySee(principal, row)) throw repositoryGone({ name })
+        if (!row || !maySee(principal, row)) throw await absent(principal, name)
         ids.push(row.id)
       }
       return ids

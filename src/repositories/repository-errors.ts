@@ -19,6 +19,12 @@ export function repositoryGone({ name }: { name: string }): Problem {
   )
 }
 
+/** The Problem of a former name, for those who see the repository. */
+export function repositoryRenamed(name: string, renamedTo: string): Problem {
+  const detail = `"${name}" was renamed to "${renamedTo}".`
+  return new Problem('repository_not_found', detail, { members: { renamedTo } })
+}
+
 /** The Problem of a name that is taken. */
 export function nameTaken(name: string): Problem {
   return new Problem(

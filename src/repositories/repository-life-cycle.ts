@@ -6,6 +6,7 @@ import type { Database } from '../database/database.ts'
 import type { LeakGuardState, RunTokenAccess } from '../database/schema.ts'
 import type { Actor, Event, Publish } from '../events/events.ts'
 import type { Store } from '../store/store.ts'
+import { claimName, keepFormerName } from './claim-name.ts'
 import type {
   Deletable,
   DeletedRepositories,
@@ -30,8 +31,8 @@ type LifeCycle = {
     owner: Principal,
     wanted: { name: string; defaultBranch?: string | undefined },
   ) => Promise<RepositoryFields>
-  /** Renames a repository; the old name is free at once. */
-  rename: (actor: Actor, repository: RepositoryFields, name: string) => Promise<void>
+  /** Renames a repository. For 90 days, the old name leads to it, and only its owner and admins can take it. */
+  rename: (actor: Principal, repository: RepositoryFields, name: string) => Promise<void>
   setDescription: (actor: Actor, repository: RepositoryFields, description: string) => Promise<void>
   setLeakGuard: (actor: Actor, repository: RepositoryFields, state: LeakGuardState) => Promise<void>
   setRunTokens: (
@@ -96,6 +97,7 @@ export function createLifeCycle(dependencies: Dependencies): LifeCycle {
       try {
         await db.transaction().execute(async (tx) => {
           if (!(await insertRepository(tx, repository))) throw nameTaken(name)
+          await claimName(tx, owner, { name, repositoryId: id, now: clock.now() })
           await deleteFailedImports(tx, name)
           const about = { actor: owner, repositoryId: id, data: { name } }
           await publish(tx, clock.now(), [{ kind: 'repository.created', ...about }])
@@ -132,14 +134,17 @@ export function createLifeCycle(dependencies: Dependencies): LifeCycle {
         if (repository.name === name) return
         const isOtherCase = repository.name.toLowerCase() === name.toLowerCase()
         if (!isOtherCase && (await isNameTaken(tx, name))) throw nameTaken(name)
-        if (!(await updateName(tx, repository.id, name).catch(asTaken(name)))) {
-          throw repositoryGone(repository)
-        }
+        const { id: repositoryId } = repository
+        const formerName = await updateName(tx, repositoryId, name).catch(asTaken(name))
+        if (formerName === undefined) throw repositoryGone(repository)
+        const now = clock.now()
+        await claimName(tx, actor, { name, repositoryId, now })
+        if (formerName.toLowerCase() !== name.toLowerCase())
+          await keepFormerName(tx, { name: formerName, repositoryId, now })
         await deleteFailedImports(tx, name)
         faultPoint('rename.updated')
-        const data = { name, formerName: repository.name }
-        const about = { actor, repositoryId: repository.id }
-        await publish(tx, clock.now(), [{ kind: 'repository.renamed', ...about, data }])
+        const data = { name, formerName }
+        await publish(tx, now, [{ kind: 'repository.renamed', actor, repositoryId, data }])
       })
       faultPoint('rename.recorded')
     },

@@ -104,7 +104,8 @@ export function repositoryRoutes(dependencies: Dependencies) {
       tag: 'repositories',
       summary: 'Change the name, description and settings of a repository',
       description:
-        'A rename keeps everything that belongs to the repository. The old name is free at once and is not redirected. ' +
+        'A rename keeps everything that belongs to the repository. For 90 days, Git and pages lead from the old name to ' +
+        'it, responses of the API have the new name, and only its owner and admins can take the old one. ' +
         'Only the owner and admins can change the default branch: to an existing branch, or to any name while the ' +
         'repository has no branches. Those with the role `maintain` or more can switch the leak guard, which refuses ' +
         'pushes with credentials. Only the owner and admins can let tokens of workflow runs write.',
@@ -131,6 +132,7 @@ export function repositoryRoutes(dependencies: Dependencies) {
         'owner_required',
         'token_limited',
         'repository_name_taken',
+        'too_many_renames',
         'ref_not_found',
       ],
       handle: async ({ principal, found, body, publicOrigin }) => {

@@ -201,16 +201,22 @@ export async function countRepositories(db: Db): Promise<number> {
   return count
 }
 
-/** Renames a repository; false when it was deleted. Throws the database's error when the name is taken. */
-export async function updateName(db: Db, id: string, name: string): Promise<boolean> {
-  const row = await db
-    .updateTable('repositories')
-    .set({ name, nameKey: name.toLowerCase() })
+/**
+ * Renames a repository; returns its former name, undefined when it was deleted. Throws the database's error when the name is
+ * taken.
+ */
+export async function updateName(tx: Db, id: string, name: string): Promise<string | undefined> {
+  const former = await tx
+    .selectFrom('repositories')
+    .select('name')
     .where('id', '=', id)
     .where('deletedAt', 'is', null)
-    .returning('id')
+    .$if(hasRowLocks(tx), (rows) => rows.forUpdate())
     .executeTakeFirst()
-  return row !== undefined
+  if (!former) return undefined
+  const changes = { name, nameKey: name.toLowerCase() }
+  await tx.updateTable('repositories').set(changes).where('id', '=', id).execute()
+  return former.name
 }
 
 /** The columns that the settings of a repository change. */

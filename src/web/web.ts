@@ -124,6 +124,11 @@ export function createWeb({
         response.destroy()
         return template
       }
+      const moved = visit && toRenamed(problem, visit.context, request.method)
+      if (visit && moved) {
+        await sender.send(exchange, visit, moved)
+        return template
+      }
       setProblemHeaders(exchange, problem)
       endUnread(request, response, statusOf(problem))
       // Of a request that was refused before; without the database there is no session.
@@ -132,6 +137,18 @@ export function createWeb({
     }
     return template
   }
+}
+
+/** Leads from a page of a repository that was renamed to the same page under its present name. */
+function toRenamed(
+  { members }: Problem,
+  { url, to }: PageContext,
+  method: string | undefined,
+): Redirect | undefined {
+  const renamedTo = members?.renamedTo
+  if (renamedTo === undefined || (method !== 'GET' && method !== 'HEAD')) return undefined
+  const path = url.replace(/^\/r\/[^/?]+/, '')
+  return path === url ? undefined : new Redirect(to.repository(renamedTo) + path)
 }
 
 /** Leads from the revision `HEAD` to the default branch, so that links need not name it. No branch or tag has this name. */

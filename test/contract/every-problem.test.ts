@@ -354,6 +354,14 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
     return admin.post(`/repos/small/workflows/${body.id}/rerun`, {})
   },
   secret_not_found: () => admin.delete('/repos/site/secrets/NOTHING'),
+  too_many_renames: async () => {
+    const { body } = await admin.post('/repos', { name: 'restless' })
+    const names = Array.from({ length: 100 }, (_, at) => `restless-${at}`)
+    const row = { repositoryId: body.id, freedAt: Date.now() }
+    const rows = names.map((name) => ({ ...row, name, nameKey: name }))
+    await service.db.insertInto('formerNames').values(rows).execute()
+    return admin.patch('/repos/restless', { name: 'settled' })
+  },
   too_many_secrets: async () => {
     const save = (at: number) => admin.put(`/repos/site/secrets/S${at}`, { value: 'hush' })
     const saved = await Promise.all(Array.from({ length: 105 }, (_, at) => save(at)))

@@ -30,6 +30,7 @@ import { runShellsTables } from './0029-run-shells.ts'
 import { headChosen } from './0030-head-chosen.ts'
 import { serviceIdentity } from './0031-service-identity.ts'
 import { runCauses } from './0032-run-causes.ts'
+import { formerNames } from './0033-former-names.ts'
 import type { Migration } from './migration.ts'
 
 /** All migrations. The version of a database is the number of migrations that were applied. */
@@ -66,4 +67,5 @@ export const migrations: Migration[] = [
   headChosen,
   serviceIdentity,
   runCauses,
+  formerNames,
 ]

@@ -8,7 +8,7 @@ import { createGitOverHttp, type HttpExchange } from './git-over-http.ts'
 import { lfsRoutes } from './lfs-routes.ts'
 
 type Dependencies = {
-  repositories: Pick<Repositories, 'open'>
+  repositories: Pick<Repositories, 'openForGit'>
   engine: GitEngine
   settings: Pick<PlainSettings, 'fetchRequestMaxBytes' | 'pushMaxBytes'>
 }
@@ -27,7 +27,7 @@ export function gitRoutes({ repositories, engine, settings }: Dependencies): Str
         `The Git URL of a repository ends in .git: /repos/${repository}.git`,
       )
     }
-    return repositories.open(principal, repository.slice(0, -'.git'.length), permission)
+    return repositories.openForGit(principal, repository.slice(0, -'.git'.length), permission)
   }
 
   return [

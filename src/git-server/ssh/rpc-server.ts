@@ -105,7 +105,7 @@ export function createSshRpcServer(
     identify: (blob) => sshKeys.identify(Buffer.from(blob)),
     principalOf: sshKeys.principalOf,
 
-    open: (principal, name, permission) => repositories.open(principal, name, permission),
+    open: (principal, name, permission) => repositories.openForGit(principal, name, permission),
     recheckAccess,
     requireParts,
     list: (principal) => repositories.list(principal, { after: '', limit: undefined }),

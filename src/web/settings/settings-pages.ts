@@ -131,7 +131,7 @@ function generalSection(parts: SectionParts, repository: Described): Html {
     'General',
     'What the repository is called, what it is about, and what a clone checks out.',
     html`<div class="card pad settings-forms">
-${caller.repositories === undefined && rename.render(html`${rename.text({ name: 'name', label: 'Name', value: repository.name, isRequired: true, maxLength: 100, help: 'The old name is free at once: clones need the new address.' })}<button>Rename</button>`, 'one-field')}
+${caller.repositories === undefined && rename.render(html`${rename.text({ name: 'name', label: 'Name', value: repository.name, isRequired: true, maxLength: 100, help: 'For 90 days the old address leads here, and only the owner and admins can take the old name.' })}<button>Rename</button>`, 'one-field')}
 ${describe.render(html`${describe.text({ name: 'description', label: 'Description', value: repository.description, maxLength: 350 })}${save}`, 'one-field')}
 ${role === 'admin' && branch.render(html`${branch.text({ name: 'defaultBranch', label: 'Default branch', value: repository.defaultBranch, isRequired: true, maxLength: 300 })}${save}`, 'one-field')}
 ${

@@ -1,0 +1,40 @@
+import { isAdmin } from '../access/may.ts'
+import type { Principal } from '../access/principal.ts'
+import { Problem } from '../base/problem.ts'
+import type { Db } from '../database/schema.ts'
+import {
+  formerNameMs,
+  insertFormerName,
+  pruneFormerNames,
+  takeFormerName,
+} from './former-name-store.ts'
+
+type Claim = { name: string; repositoryId: string; now: number }
+
+const maxFormerNames = 100
+
+/**
+ * Takes a name from the repository that had it before, in the transaction in which another one gets it. Only the owner of
+ * the former one and admins may: clones of its old address would get the code of a stranger. Throws `repository_name_taken`.
+ */
+export async function claimName(
+  tx: Db,
+  principal: Principal,
+  { name, repositoryId, now }: Claim,
+): Promise<void> {
+  const former = await takeFormerName(tx, name, now)
+  if (!former || former.repositoryId === repositoryId) return
+  if (isAdmin(principal) || principal.username === former.ownerUsername) return
+  const until = new Date(former.freedAt + formerNameMs).toISOString()
+  const detail = `"${name}" was the name of a repository that was renamed; until ${until} only its owner and admins can take it.`
+  throw new Problem('repository_name_taken', detail)
+}
+
+/** Keeps a name that a rename has freed for its owner. Throws `too_many_renames`. */
+export async function keepFormerName(tx: Db, { name, repositoryId, now }: Claim): Promise<void> {
+  if ((await pruneFormerNames(tx, repositoryId, now)) >= maxFormerNames) {
+    const detail = `The repository had ${maxFormerNames} other names in the last 90 days, which is the maximum.`
+    throw new Problem('too_many_renames', detail)
+  }
+  await insertFormerName(tx, { name, repositoryId, freedAt: now })
+}
