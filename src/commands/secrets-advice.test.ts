@@ -3,8 +3,9 @@ import { test } from 'node:test'
 import { parseWorkflow } from '../workflow-parser/parse.ts'
 import { secretsAdvice } from './secrets-advice.ts'
 
-test('a workflow without a list of secrets gets the list that its expressions need', () => {
+test('a workflow that inherits all secrets gets the list that its expressions need', () => {
   const [line = ''] = advise(`
+secrets: inherit
 jobs:
   a:
     steps:
@@ -13,8 +14,9 @@ jobs:
   assert.match(line, /^ci\.yml: .*"secrets: \[KEY, TOKEN\]"/)
 })
 
-test('a workflow with a list gets no advice', () => {
-  assert.deepEqual(advise('secrets: [TOKEN]\njobs: { a: { steps: [{ run: x }] } }\n'), [])
+test('a workflow with a list, or without any, gets no advice', () => {
+  for (const list of ['secrets: [TOKEN]\n', ''])
+    assert.deepEqual(advise(`${list}jobs: { a: { steps: [{ run: x }] } }\n`), [])
 })
 
 function advise(text: string): string[] {

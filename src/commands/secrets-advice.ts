@@ -1,19 +1,17 @@
 import { isSecretName } from '../workflow-parser/identifiers.ts'
+import { usedSecrets } from '../workflow-parser/named-secrets.ts'
 import type { SourceFile, Workflow } from '../workflow-parser/workflow.ts'
 
-const uses = /\bsecrets(?:\.(\w+)|\['(\w+)'\])/gi
-
-/** Returns a line per workflow without a list of secrets, with the list that its expressions need. */
+/** Returns a line per workflow that inherits all secrets, with the list that its expressions need. */
 export function secretsAdvice(workflows: readonly Workflow[], files: readonly SourceFile[]) {
   return workflows
-    .filter(({ secrets }) => secrets === undefined)
+    .filter(({ secrets }) => secrets === 'inherit')
     .map(({ path }) => {
       const text = files.find((file) => file.path === path)?.text ?? ''
-      const names = [...text.matchAll(uses)].map(([, name, quoted]) => name ?? quoted ?? '')
-      const list = [...new Set(names)].filter(isSecretName).sort().join(', ')
+      const list = [...new Set(usedSecrets(text))].filter(isSecretName).sort().join(', ')
       return (
-        `${path}: its steps get every secret of the repository. Recommended: list only those that they need, ` +
-        `"secrets: [${list}]", including those that scripts read as variables.\n`
+        `${path}: "secrets: inherit" gives its steps every secret of the repository, also those that are added later. ` +
+        `Recommended: leave it out, so that they get those that the file names, or list them, "secrets: [${list}]".\n`
       )
     })
 }

@@ -255,7 +255,7 @@ type RunTable = {
   sources: string
   /** JSON: labels that its runner must have. */
   labels: string
-  /** JSON: the secrets that its files name; null when a file uses all. */
+  /** JSON: the secrets in the lists of its files; null when a file has no list. */
   secretNames: string | null
   /** The token or key that caused its first attempt, and with it the choice of the commit. */
   causeId: Generated<string>

@@ -41,12 +41,10 @@ export function secretRoutes({ repositories, secrets }: Dependencies) {
       tag: 'secrets',
       summary: 'Create or replace a secret',
       description:
-        'Workflow steps can use the value; it cannot be read back. Requires an encryption key on the server. ' +
-        `A name is ${secretNameForm}. Names of variables that steps need (SVC_…, GITHUB_…, RUNNER_…, PATH) and ` +
-        'families of variables by which programs load or run something (LD_…, GIT_…, npm_config_…, GOFLAGS, ' +
-        'TAR_OPTIONS, …) are not accepted. No such list is complete: anyone who may set a secret can influence every ' +
-        'step of each workflow that does not list its secrets (`secrets: [NAME]`, which is recommended), and so ' +
-        `may read the other secrets that these steps get. A repository has at most ${maxSecrets} secrets.`,
+        'Steps of workflows whose file names the secret can use the value; it cannot be read back. Requires an encryption ' +
+        `key on the server. A name is ${secretNameForm}. Names of variables that steps have (SVC_…, GITHUB_…, RUNNER_…, ` +
+        'PATH) or that the loader, shells and interpreters execute (LD_PRELOAD, BASH_ENV, NODE_OPTIONS, …) are not ' +
+        `accepted. A repository has at most ${maxSecrets} secrets.`,
       permission: 'secrets:write',
       find: findToChange,
       body: Type.Object(

@@ -1,6 +1,7 @@
 import type { Json } from '../base/json.ts'
 import type { Workspace } from '../sandbox/sandbox.ts'
 import type { Toolset } from '../tool-cache/toolset.ts'
+import { namedSecrets } from '../workflow-parser/named-secrets.ts'
 import type { Scope } from '../workflow-parser/scope.ts'
 import type { Workflow } from '../workflow-parser/workflow.ts'
 import type { JobIdentity, Plan } from './plan.ts'
@@ -32,7 +33,7 @@ export function workflowContexts(plan: Plan, workflow: Workflow): Contexts {
     github: githubContext(plan, workflow),
     inputs: { ...plan.inputs },
     vars: {},
-    secrets: allowedSecrets(plan.secrets, workflow),
+    secrets: stepSecrets(plan, plan.secrets, workflow),
   }
 }
 
@@ -45,13 +46,28 @@ export function withToken(shared: Contexts, identity: JobIdentity | undefined): 
   return { ...shared, github: { ...github, token }, secrets: { ...secrets, GITHUB_TOKEN: token } }
 }
 
-/** The secrets for the steps of a file: of those given, the ones that it names, or else all. */
-export function allowedSecrets(
+/** The secrets that a file can pass on: of those given, the ones in its list, if it has one. */
+export function listedSecrets(
   given: Record<string, string>,
   { secrets }: Workflow,
 ): Record<string, string> {
-  const entries = Object.entries(given)
-  return Object.fromEntries(secrets ? entries.filter(([name]) => secrets.includes(name)) : entries)
+  return Array.isArray(secrets) ? pick(given, secrets) : given
+}
+
+/** The secrets for the steps of a file: of those, the ones that its text names, unless it inherits all. */
+export function stepSecrets(
+  { files, called }: Plan,
+  given: Record<string, string>,
+  workflow: Workflow,
+): Record<string, string> {
+  const listed = listedSecrets(given, workflow)
+  if (workflow.secrets !== undefined) return listed
+  const { text = '' } = [...files, ...called].find(({ path }) => path === workflow.path) ?? {}
+  return pick(listed, namedSecrets(text, Object.keys(listed)))
+}
+
+function pick(secrets: Record<string, string>, names: readonly string[]): Record<string, string> {
+  return Object.fromEntries(Object.entries(secrets).filter(([name]) => names.includes(name)))
 }
 
 /** The `runner` context of a job. */

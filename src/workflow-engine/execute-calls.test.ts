@@ -94,6 +94,20 @@ jobs:
   assert.equal((await run(', secrets: inherit')).outputOf('list'), '[a] [1]\n')
 })
 
+test('with "inherit" a called workflow has the secrets that it names, also where its caller does not', async () => {
+  const called = `
+on: workflow_call
+jobs:
+  list: { steps: [{ name: list, run: 'echo "\${#BETA} $(env | grep -c "^ALP[H]A=")"' }] }
+`
+  const result = await calling(
+    'jobs: { call: { uses: ./.github/workflows/x.yml, secrets: inherit } }',
+    { 'x.yml': called },
+    { secrets: { ALPHA: 'alpha-value', BETA: 'beta-value' } },
+  )
+  assert.equal(result.outputOf('list'), '10 0\n')
+})
+
 test('a secret in an output of a called workflow is omitted, and derived secrets are masked', async () => {
   const result = await calling(
     `

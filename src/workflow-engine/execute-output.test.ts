@@ -159,6 +159,22 @@ jobs:
   assert.equal(result.outputOf('show'), '10 0 40 []\n', result.log)
 })
 
+test('a step has the secrets that its file names, and no others', async () => {
+  const secrets = { NAMED: 'named-1', Lower: 'lower-1', AWK: 'awk-1', MAKEFLAGS: 'make-1' }
+  const show = '{ name: show, run: \'env | grep -o "^[^=]*=[a-z]*-1$" | sort\' }'
+  const run = async (head: string, note = '') => {
+    const workflows = `${head}on: push\njobs: { a: { runs-on: ubuntu-latest, steps: [${show}] } }\n${note}`
+    const result = await engine.run({ plan: { secrets }, workflows })
+    return result.outputOf('show').replaceAll(/=.*/g, '').split('\n').filter(Boolean)
+  }
+  assert.deepEqual(await run(''), [])
+  assert.deepEqual(await run('', '# NAMED\n'), ['NAMED'])
+  assert.deepEqual(await run('', '# $NAMED_2 MAKEFLAGS_ awk\n'), [])
+  assert.deepEqual(await run('secrets: [AWK]\n', '# NAMED\n'), ['AWK'])
+  assert.deepEqual(await run('secrets: []\n', '# NAMED\n'), [])
+  assert.deepEqual(await run('secrets: inherit\n'), ['AWK', 'Lower', 'MAKEFLAGS', 'NAMED'])
+})
+
 test('unsupported commands are explained once', async () => {
   const result = await engine.run({
     workflows: `

@@ -3,7 +3,7 @@ import { readCallInputs } from '../workflow-parser/call-inputs.ts'
 import { evaluateText, evaluateTree } from '../workflow-parser/evaluate.ts'
 import { permissionsOf } from '../workflow-parser/job-permissions.ts'
 import type { CallInput, Job, Workflow, WorkflowCall } from '../workflow-parser/workflow.ts'
-import { allowedSecrets, type Contexts, scopeOf } from './contexts.ts'
+import { type Contexts, listedSecrets, scopeOf, stepSecrets } from './contexts.ts'
 import { evaluateOutputs } from './evaluate-outputs.ts'
 import { evaluateBoolean, evaluateNumber } from './evaluate-settings.ts'
 import { combineResults, type JobResult, resultOf } from './job-graph.ts'
@@ -122,7 +122,7 @@ function open(
   { run, owner, job, call }: Options,
   workflow: Workflow,
   contexts: Contexts,
-): Pick<RunningWorkflow, 'workflow' | 'contexts' | 'secrets' | 'callerNetwork'> {
+): Pick<RunningWorkflow, 'workflow' | 'contexts' | 'secrets' | 'inheritable' | 'callerNetwork'> {
   const { github = null, vars = null } = owner.contexts
   const scope = scopeOf(contexts)
   const declared = Object.entries(workflow.on.call?.inputs ?? {}).map(
@@ -135,10 +135,12 @@ function open(
   if ('faults' in read) {
     throw new CallError(read.faults.map(({ message }) => message).join(' '))
   }
-  const secrets = allowedSecrets(secretsOf(run, owner, call, contexts), workflow)
+  const passed = secretsOf(run, owner, call, contexts)
+  const secrets = stepSecrets(run.plan, passed, workflow)
+  const inheritable = listedSecrets(passed, workflow)
   const callerNetwork = networkOf(owner, job)
   const inner = { github, vars, inputs: read.values, secrets }
-  return { workflow, secrets, callerNetwork, contexts: inner }
+  return { workflow, secrets, inheritable, callerNetwork, contexts: inner }
 }
 
 function defaultOf(
@@ -153,11 +155,11 @@ function defaultOf(
 
 function secretsOf(
   { masker }: RunState,
-  { secrets: own }: RunningWorkflow,
+  { inheritable }: RunningWorkflow,
   { secrets }: WorkflowCall,
   contexts: Contexts,
 ): Record<string, string> {
-  if (secrets === 'inherit') return own
+  if (secrets === 'inherit') return inheritable
   // Those of the contexts include the token of the calling job.
   const scope = scopeOf(contexts)
   const entries = Object.entries(secrets).map(([id, template]) => {

@@ -1,7 +1,7 @@
 import { type HostRule, intersectRules } from '../outbound/host-rules.ts'
 import { isSamePermissions, permissionsOf } from '../workflow-parser/job-permissions.ts'
 import type { Job, JobPermissions, Workflow } from '../workflow-parser/workflow.ts'
-import { allowedSecrets, type Contexts, workflowContexts } from './contexts.ts'
+import { type Contexts, listedSecrets, stepSecrets, workflowContexts } from './contexts.ts'
 import type { JobIdentity, Plan } from './plan.ts'
 
 /** A workflow that runs: a file of the run, or one that a job calls. */
@@ -13,8 +13,9 @@ export type RunningWorkflow = {
   callers: readonly { id: string; name: string }[]
   /** The contexts that all its jobs share. */
   contexts: Contexts
-  /** The secrets for its steps. */
+  /** The secrets for its steps, and those that it passes on with `secrets: inherit`. */
   secrets: Record<string, string>
+  inheritable: Record<string, string>
   /** The permissions of the calling job; undefined for a file of the run. */
   permissions: JobPermissions | undefined
   /** The hosts to which the jobs that call it are limited, if they are. */
@@ -27,7 +28,8 @@ export function openFile(plan: Plan, workflow: Workflow): RunningWorkflow {
     file: workflow,
     callers: [],
     contexts: workflowContexts(plan, workflow),
-    secrets: allowedSecrets(plan.secrets, workflow),
+    secrets: stepSecrets(plan, plan.secrets, workflow),
+    inheritable: listedSecrets(plan.secrets, workflow),
     permissions: undefined,
     callerNetwork: undefined,
   }

@@ -101,8 +101,9 @@ const concurrencyShape = {
   } as const,
 }
 
-function readSecrets(field: Field | undefined, faults: FaultList): string[] | undefined {
+function readSecrets(field: Field | undefined, faults: FaultList): Workflow['secrets'] {
   if (!field) return undefined
+  if (field.node.kind === 'scalar' && field.node.value === 'inherit') return 'inherit'
   return readTexts(field, faults).map(({ text, field: item }) => {
     if (!isSecretName(text)) {
       const instead = 'Use letters, digits and underscores; start with a letter or an underscore.'

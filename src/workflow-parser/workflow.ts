@@ -40,8 +40,8 @@ export type Workflow = {
   env: Environment
   defaults: Defaults
   concurrency: Concurrency | undefined
-  /** The names of the secrets for its steps; undefined for all of the repository. */
-  secrets: string[] | undefined
+  /** The names of the secrets for its steps, or all of the repository; undefined for those that its text names. */
+  secrets: string[] | 'inherit' | undefined
   /** Its `permissions`; undefined when it has none. Those of a job replace them. */
   permissions: JobPermissions | undefined
   /** The hosts that its steps may reach, empty for none; undefined for all that the runner allows. */

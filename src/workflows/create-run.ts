@@ -193,6 +193,7 @@ export function branchOf(ref: string): string {
 }
 
 function secretNamesOf(workflows: Workflow[]): string | null {
-  if (workflows.some(({ secrets }) => secrets === undefined)) return null
-  return JSON.stringify([...new Set(workflows.flatMap(({ secrets }) => secrets ?? []))])
+  const lists = workflows.map(({ secrets }) => secrets)
+  if (!lists.every((list) => Array.isArray(list))) return null
+  return JSON.stringify([...new Set(lists.flat())])
 }

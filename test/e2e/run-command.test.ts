@@ -139,10 +139,11 @@ test('faults of files are reported by line and column, and nothing runs', async 
   }
 })
 
-test('a check recommends listing the secrets of a workflow', async () => {
+test('a check advises against inheriting all secrets', async () => {
   const steps = `steps: [{ run: 'x \${{ secrets.B_KEY }} \${{ secrets.B_KEY }}', env: { A: "\${{ secrets['A_KEY'] }}" } }]\n`
   await using project = await projectWith({
-    'all.yml': steps,
+    'all.yml': `secrets: inherit\n${steps}`,
+    'named.yml': steps,
     'listed.yml': `secrets: [A_KEY, B_KEY]\n${steps}`,
     'none.yml': 'secrets: []\nsteps: [{ run: x }]\n',
   })
