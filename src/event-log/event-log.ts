@@ -1,5 +1,4 @@
 import { setTimeout as sleep, setImmediate as yieldToEventLoop } from 'node:timers/promises'
-import type { Access } from '../access/access-watch.ts'
 import { holds, isAdmin, maySee } from '../access/may.ts'
 import { limitKeyOf, type Principal } from '../access/principal.ts'
 import { Problem } from '../base/problem.ts'
@@ -26,11 +25,8 @@ import { createTailCache } from './tail-cache.ts'
 
 /** The event log, filtered by what each caller may see. */
 export type EventLog = {
-  /** Returns a selection, and the access that it requires. Throws `permission_missing` and `repository_not_found`. */
-  select: (
-    principal: Principal,
-    filter: EventFilter,
-  ) => Promise<{ selection: Selection; access: Access | undefined }>
+  /** Returns a selection. Throws `permission_missing` and `repository_not_found`. */
+  select: (principal: Principal, filter: EventFilter) => Promise<Selection>
   /** The sequence number of the last event. */
   last: () => Promise<number>
   /**
@@ -258,16 +254,14 @@ export function createEventLog({ db, notifier, repositories, refresh }: Dependen
 
   return {
     async select(principal, { repository, kinds = eventKinds }) {
-      const selection: Selection = { principal, kinds, repositoryId: undefined }
-      if (repository === undefined) return { selection, access: undefined }
+      if (repository === undefined) return { principal, kinds, repositoryId: undefined }
       const permission = repositoryPermissions.find((one) => holds(principal, one))
       if (!permission) {
         const list = repositoryPermissions.join(', ')
         throw new Problem('permission_missing', `This requires one of the permissions ${list}.`)
       }
       const { id } = await repositories.find(principal, repository, permission)
-      const access: Access = { principal, permission, repository: { id } }
-      return { selection: { ...selection, repositoryId: id }, access }
+      return { principal, kinds, repositoryId: id }
     },
 
     last: async () => (await readExtent(db)).last,

@@ -88,15 +88,15 @@ export function eventRoutes(eventLog: EventLog) {
         'events_forgotten',
         'too_many_followers',
       ],
-      handle: async ({ principal, query, url, header, requireAccess, ...context }) => {
+      handle: async ({ principal, query, url, header, ...context }) => {
         const { setHeader, setType, waitSignal } = context
         const { limit = defaultPageSize, wait = 0, repository } = query
         const signal = waitSignal()
-        const { selection, access } = await eventLog.select(principal, {
+        // The loss of a repository is an event: the reader of the log ends after it, and not before.
+        const selection = await eventLog.select(principal, {
           repository,
           kinds: kindsOf(query),
         })
-        if (access) requireAccess(access)
         if (wantsEventStream(query.follow, header('accept'))) {
           using opening = new DisposableStack()
           opening.use(subscriberLimit.acquire(principal))

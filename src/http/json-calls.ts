@@ -1,4 +1,3 @@
-import type { Access } from '../access/access-watch.ts'
 import { matchesTag } from './entity-tag.ts'
 import type { JsonCall, JsonCallParts, PerformCall } from './json-call.ts'
 import type { BodyStream, JsonRoute, OperationInput } from './route.ts'
@@ -76,7 +75,6 @@ export function createJsonCalls(parts: JsonCallParts): PerformCall {
         assertLongLived(route)
         return AbortSignal.any([stopping, abortController().signal])
       },
-      requireAccess: (access: Access) => void watch?.access.push(access),
       subcall: (operationId: string, input: OperationInput) => subcall(call, operationId, input),
     } satisfies Parameters<JsonRoute['handle']>[0]
     const handled = route.handle(context).then((result) => {

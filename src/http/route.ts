@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
 import { type Static, type TSchema, Type } from 'typebox'
-import type { Access } from '../access/access-watch.ts'
 import type { Permission } from '../access/permissions.ts'
 import type { Principal } from '../access/principal.ts'
 import type { ProblemCode } from '../base/problem.ts'
@@ -125,8 +124,6 @@ type Context = PublicOrigin & {
   clientSignal: () => AbortSignal
   /** For long-lived routes that wait for events: also aborted as soon as the server begins to stop. */
   waitSignal: () => AbortSignal
-  /** Ends a long-lived response also when this access is lost. */
-  requireAccess: (access: Access) => void
   /** Performs another JSON operation with the token of this request, as if its client had sent a request. */
   subcall: (operationId: string, input: OperationInput) => Promise<OperationResult>
 }
@@ -257,7 +254,6 @@ type Definition<P, Q extends TSchema, B extends TSchema, R extends TSchema, Foun
       | 'notModified'
       | 'clientSignal'
       | 'waitSignal'
-      | 'requireAccess'
       | 'subcall'
     >,
   ) => Promise<Static<R> | SerializedJson | Buffer | Readable | undefined>

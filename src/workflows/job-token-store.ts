@@ -25,7 +25,13 @@ export function findJobToken(db: Db, tokenHash: string): Promise<LiveJobToken | 
         .on('runs.status', '=', 'running'),
     )
     .selectAll('jobTokens')
-    .select(['runs.repositoryId', 'runs.number', 'runs.causeId', 'runs.actorId', 'runs.actorUsername'])
+    .select([
+      'runs.repositoryId',
+      'runs.number',
+      'runs.causeId',
+      'runs.actorId',
+      'runs.actorUsername',
+    ])
     .where('jobTokens.tokenHash', '=', tokenHash)
     .executeTakeFirst()
 }
