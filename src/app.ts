@@ -28,6 +28,7 @@ import {
 } from './maintenance/maintenance-requests.ts'
 import { maintainImported } from './maintenance/maintenance-store.ts'
 import { createSingleNode, type Nodes } from './nodes/nodes.ts'
+import { assertNoneRuns } from './nodes/running-nodes.ts'
 import { createOffline, type Offline } from './offline.ts'
 import { defaultAllowed } from './outbound/allowed-ranges.ts'
 import { createOutbound, type Outbound } from './outbound/outbound.ts'
@@ -133,10 +134,7 @@ export function createTools({ settings, log, path, version, spawnHelper }: Optio
   return { git, directories, localDirectories, faultPoint, database, isCache, log, version }
 }
 
-export async function openApp(
-  options: Options,
-  beforeMigration?: (version: number) => void,
-): Promise<App> {
+export async function openApp(options: Options, beforeMigration?: () => void): Promise<App> {
   const { settings, log } = options
   const { dataDir } = settings
   const tools = createTools(options)
@@ -332,7 +330,13 @@ async function openAppDatabase(options: Parameters<typeof openDatabase>[0]): Pro
     if (url === undefined && !existsSync(join(dataDir, 'svc.db'))) assertUsed()
     return await openDatabase({
       ...options,
-      beforeMigration: (version) => (version === 0 ? assertUsed() : beforeMigration?.(version)),
+      async beforeMigration(pending) {
+        if (pending.version === 0) assertUsed()
+        else if (pending.isChange) {
+          if (url !== undefined) await assertNoneRuns(pending, dataDir)
+          await beforeMigration?.(pending)
+        }
+      },
     })
   } catch (error) {
     const which = url ? 'SVC_DATABASE_URL: the database' : `The database ${dataDir}/svc.db`

@@ -7,7 +7,8 @@ import { newId } from '../base/ids.ts'
 import { toProblem } from '../base/problem.ts'
 import { lock } from '../config/data-directory.ts'
 import type { Database, DatabaseOptions } from '../database/database.ts'
-import { schemaVersion } from '../database/migrate.ts'
+import { readSchema } from '../database/migrate.ts'
+import { migrations } from '../database/migrations/migrations.ts'
 import type { Directories } from '../repositories/directories.ts'
 import { readOwnInstance } from '../repositories/instance.ts'
 import type { Store } from '../store/store.ts'
@@ -104,7 +105,8 @@ async function write(
   }
   const snapshot = resources.use(await open())
   const { at, repositories } = snapshot
-  const schema = await schemaVersion(snapshot.db)
+  const { version: schema } = await readSchema(snapshot.db)
+  if (schema > migrations.length) throw tooNew(schema)
   const tables = await addRows(snapshot.db, folder)
   // Of a shared store it is still needed: it shows the packs of repositories that are deleted meanwhile.
   if (!store.shared) await resources.disposeAsync()
@@ -180,6 +182,13 @@ async function addKeys(folder: BackupFolder, { id, dataDir }: { id: string; data
     await using _closed = file
     await folder.add(`keys/${id}/${name}`, file)
   }
+}
+
+// Its rows are in tables that this version does not know.
+function tooNew(schema: number): BackupError {
+  return new BackupError(
+    `The database was migrated by a newer svc (version ${schema}); back up with that version.`,
+  )
 }
 
 function isFull(error: unknown): boolean {

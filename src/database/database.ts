@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { type Dialect, Kysely } from 'kysely'
 import type { Log } from '../base/log.ts'
-import { type Engine, migrate } from './migrate.ts'
+import { type BeforeMigration, type Engine, migrate } from './migrate.ts'
 import { migrations } from './migrations/migrations.ts'
 import { Naming } from './naming.ts'
 import type { Schema } from './schema.ts'
@@ -16,8 +16,7 @@ export type DatabaseOptions = {
   log: Log
   /** Called after each commit. */
   onCommit?: () => void
-  /** Called before tables of a version are migrated, or, for version 0, created; it throws to prevent that. */
-  beforeMigration?: ((version: number) => void) | undefined
+  beforeMigration?: BeforeMigration | undefined
 }
 
 /** Opens the database and applies pending migrations. */

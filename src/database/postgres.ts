@@ -1,11 +1,15 @@
 import { type Dialect, PostgresDialect, type PostgresPool } from 'kysely'
 import pg from 'pg'
+import { codeOf } from '../base/error-code.ts'
 import type { Log } from '../base/log.ts'
 import { once } from '../base/once.ts'
 import { databaseBusy } from '../base/problem.ts'
 import { createSemaphore, type Semaphore } from '../concurrency/semaphore.ts'
 import { createStatementNames } from './statement-names.ts'
 
+// Of PostgreSQL, its appendix A.
+const planChanged = '0A000'
+const transactionFailed = '25P02'
 const poolSize = 10
 // The other connections are for statements outside transactions, mostly reads, which rarely wait for locks.
 const maxTransactions = 7
@@ -20,7 +24,7 @@ export type PostgresDialects = { dialect: Dialect; forTransactions: Dialect }
 
 /** Connects to PostgreSQL. All our 64-bit integers are times and counts below 2^53, so they are read as numbers. */
 export function postgresDialects(url: string, log: Log): PostgresDialects {
-  const { nameOf } = createStatementNames()
+  const names = createStatementNames()
   const pool = new pg.Pool({
     connectionString: url,
     max: poolSize,
@@ -42,7 +46,7 @@ export function postgresDialects(url: string, log: Log): PostgresDialects {
   pool.on('error', report)
   pool.on('connect', (client) => {
     client.on('error', report)
-    prepareStatements(client, nameOf)
+    prepareStatements(client, names)
   })
   const { options } = pool
   const lent = { options, connect: () => pool.connect(), end: once(() => pool.end()) }
@@ -83,13 +87,22 @@ async function acquire(semaphore: Semaphore): Promise<Disposable> {
 }
 
 /** Has PostgreSQL prepare the statements of a client that have names. */
-function prepareStatements(client: pg.PoolClient, nameOf: (text: string) => string | undefined) {
+function prepareStatements(client: pg.PoolClient, names: ReturnType<typeof createStatementNames>) {
   const query = client.query.bind(client)
   Object.assign(client, {
     // The form in which Kysely executes statements.
-    query(text: string, values: unknown[]) {
-      const name = values.length > 0 ? nameOf(text) : undefined
-      return query({ text, values, ...(name !== undefined && { name }) })
+    async query(text: string, values: unknown[]) {
+      const name = values.length > 0 ? names.nameOf(text) : undefined
+      try {
+        return await query({ text, values, ...(name !== undefined && { name }) })
+      } catch (error) {
+        // A newer server has added a column to what the statement reads: it must be prepared again.
+        if (name === undefined || codeOf(error) !== planChanged) throw error
+        names.renew()
+        return await query({ text, values }).catch((again) => {
+          throw codeOf(again) === transactionFailed ? error : again
+        })
+      }
     },
   })
 }

@@ -8,10 +8,10 @@ test('a statement has a name from its third execution on', () => {
     undefined,
     undefined,
     undefined,
-    'svc_0',
+    'svc_0_0',
     undefined,
-    'svc_0',
-    'svc_1',
+    'svc_0_0',
+    'svc_0_1',
   ])
 })
 

@@ -13,8 +13,15 @@ const maxLength = 8192
 export function createStatementNames() {
   const names = new Map<string, string>()
   const uses = new LRUCache<string, number>({ max: maxCounted })
+  let generation = 0
 
   return {
+    /** Gives all statements other names from now on. */
+    renew(): void {
+      generation += 1
+      names.clear()
+    },
+
     /** Called for each execution of a statement. */
     nameOf(text: string): string | undefined {
       const known = names.get(text)
@@ -25,7 +32,7 @@ export function createStatementNames() {
         return undefined
       }
       uses.delete(text)
-      const name = `svc_${names.size}`
+      const name = `svc_${generation}_${names.size}`
       names.set(text, name)
       return name
     },

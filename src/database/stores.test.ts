@@ -89,7 +89,9 @@ onEachDatabase((fresh) => {
   test('a database of a newer version is not changed', async () => {
     await using database = await fresh()
     const db = await database.open()
-    await sql`update schema_version set version = version + 1`.execute(db)
+    await sql`update schema_version set version = version + 1, oldest_server = version + 1`.execute(
+      db,
+    )
     await assert.rejects(database.open(), /newer svc/)
   })
 
@@ -163,7 +165,9 @@ onEachDatabase((fresh) => {
     const engine = db.getExecutor().adapter instanceof SqliteAdapter ? 'sqlite' : 'postgres'
     await insertSshKey(db, sshKeyRow('ada'))
     await sql`alter table ssh_keys drop column expires_at`.execute(db)
-    await sql`update schema_version set version = ${migrations.indexOf(sshKeyExpiry)}`.execute(db)
+    await sql`update schema_version set oldest_server = 0, version = ${migrations.indexOf(sshKeyExpiry)}`.execute(
+      db,
+    )
     await migrate(db, engine, migrations.slice(0, migrations.indexOf(sshKeyExpiry) + 1))
     const [key] = await listSshKeys(db, 'all', wholeList)
     assert.deepEqual([key?.username, key?.expiresAt], ['ada', null])

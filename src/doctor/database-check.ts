@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { readSchema } from '../database/migrate.ts'
 import type { Db } from '../database/schema.ts'
 import type { Check } from './check.ts'
 import { type DoctorContext, twice } from './context.ts'
@@ -9,7 +10,6 @@ import {
   listSqliteFaults,
   readNewestTime,
   readPostgresState,
-  readVersion,
 } from './doctor-store.ts'
 import { counted, type Finding, fault, messageOf, ok, orOk, SkipError, warning } from './finding.ts'
 
@@ -38,19 +38,19 @@ async function checkSqlite(context: DoctorContext): Promise<Finding[]> {
   }
   const read = async (db: Db) => ({
     faults: await listSqliteFaults(db),
-    version: await readVersion(db),
+    schema: await readSchema(db),
     orphaned: await listOrphanedTables(db),
   })
   try {
-    const { faults, version, orphaned } = await twice(() => context.inspect(read))
+    const { faults, schema, orphaned } = await twice(() => context.inspect(read))
     const findings = [
-      ...versionFindings(version),
+      ...versionFindings(schema),
       ...faults.map((text) => fault(`${path} is damaged: ${text}`, restore)),
       ...orphaned.map((table) =>
         fault(`${path}: rows of ${table} refer to missing rows.`, restore),
       ),
     ]
-    return orOk(findings, `SQLite, ${describeVersion(version)}, intact.`)
+    return orOk(findings, `SQLite, ${describeVersion(schema.version)}, intact.`)
   } catch (error) {
     return [fault(`${path} cannot be read as a database of svc: ${messageOf(error)}`, restore)]
   }
@@ -67,9 +67,9 @@ async function checkPostgres(context: DoctorContext): Promise<Finding[]> {
     const startedAt = performance.now()
     const state = await context.inspect(readPostgresState)
     const tookMs = Math.round(performance.now() - startedAt)
-    const version = await context.inspect(readVersion).catch(() => 0)
-    const findings = [...versionFindings(version), ...stateFindings(place, state)]
-    const found = `${place}, version ${state?.version}, ${describeVersion(version)}; responded in ${tookMs} ms.`
+    const schema = await context.inspect(readSchema).catch(() => ({ version: 0, oldestServer: 0 }))
+    const findings = [...versionFindings(schema), ...stateFindings(place, state)]
+    const found = `${place}, version ${state?.version}, ${describeVersion(schema.version)}; responded in ${tookMs} ms.`
     return findings.some(({ level }) => level === 'fault') ? findings : [ok(found), ...findings]
   } catch (error) {
     return [
@@ -81,6 +81,7 @@ async function checkPostgres(context: DoctorContext): Promise<Finding[]> {
   }
 }
 
+type Schema = Awaited<ReturnType<typeof readSchema>>
 type State = Awaited<ReturnType<typeof readPostgresState>>
 
 function stateFindings(place: string, state: State): Finding[] {
@@ -129,8 +130,8 @@ function decoded(text: string): string {
   }
 }
 
-function versionFindings(version: number | undefined): Finding[] {
-  if (version === undefined || version <= knownVersion) return []
+function versionFindings({ version, oldestServer }: Schema): Finding[] {
+  if (oldestServer <= knownVersion) return []
   return [
     fault(
       `The database is of a newer svc (version ${version}, this one knows ${knownVersion}).`,
@@ -139,9 +140,11 @@ function versionFindings(version: number | undefined): Finding[] {
   ]
 }
 
-function describeVersion(version = 0): string {
+function describeVersion(version: number): string {
   if (version === 0) return 'empty; the next start creates its tables'
   if (version === knownVersion) return `version ${version}`
+  if (version > knownVersion)
+    return `version ${version} of a newer svc, beside which this one can run`
   return `version ${version}, which the next start migrates to ${knownVersion}`
 }
 

@@ -9,10 +9,19 @@ import { newId } from '../base/ids.ts'
  * and paths have different names.
  */
 export async function readNodeName(dataDir: string): Promise<string> {
-  const file = join(dataDir, 'node')
-  const kept = (await readFile(file, 'utf8').catch(ignoreAbsence))?.trim()
+  const kept = await findNodeName(dataDir)
   if (kept) return kept
+  const file = fileOf(dataDir)
   const name = `${hostname()}-${newId()}`
   await writeFile(file, `${name}\n`, { mode: 0o600, flush: true })
   return name
+}
+
+/** The name of a data directory that has one. */
+export async function findNodeName(dataDir: string): Promise<string | undefined> {
+  return (await readFile(fileOf(dataDir), 'utf8').catch(ignoreAbsence))?.trim()
+}
+
+function fileOf(dataDir: string): string {
+  return join(dataDir, 'node')
 }

@@ -508,7 +508,11 @@ const examples: Record<string, Example[]> = {
     },
     {
       when: 'it is of a newer svc',
-      arrange: ({ database }) => query(database, 'update schema_version set version = version + 1'),
+      arrange: ({ database }) =>
+        query(
+          database,
+          'update schema_version set version = version + 1, oldest_server = version + 1',
+        ),
       level: 'fault',
       found: /of a newer svc \(version \d+, this one knows \d+\)/,
       fix: /Use that svc/,

@@ -342,7 +342,9 @@ describe('svc doctor on PostgreSQL', { ...exhaustive, skip: without('postgres') 
     await rm(repository, { recursive: true })
     const lost = await examine({ dataDir, env })
     assert.match(lost.of('repositories')[0]?.found ?? '', /^site has lost its directory/)
-    await database.query('update schema_version set version = version + 1')
+    await database.query(
+      'update schema_version set version = version + 1, oldest_server = version + 1',
+    )
     const newer = await examine({ dataDir, env })
     assert.match(newer.of('database')[0]?.found ?? '', /of a newer svc/)
     assert.equal(newer.code, 1)

@@ -168,7 +168,9 @@ describe('an upgrade', () => {
         await service.end('SIGTERM')
       }
       assert.equal((await runSvc(['backup', '--with-keys', backup], env)).code, 0)
-      await engine.execute(['update schema_version set version = version + 1'])
+      await engine.execute([
+        'update schema_version set version = version + 1, oldest_server = version + 1',
+      ])
       const newer =
         /The database was created by a newer svc \(version \d+, this one supports \d+\); upgrade svc/
       for (const command of [['serve'], ['tokens', 'list']]) {

@@ -31,41 +31,57 @@ import { headChosen } from './0030-head-chosen.ts'
 import { serviceIdentity } from './0031-service-identity.ts'
 import { runCauses } from './0032-run-causes.ts'
 import { formerNames } from './0033-former-names.ts'
+import { oldestServer } from './0034-oldest-server.ts'
 import type { Migration } from './migration.ts'
 
-/** All migrations. The version of a database is the number of migrations that were applied. */
-export const migrations: Migration[] = [
-  tokensTable,
-  repositoriesTables,
-  eventsTables,
-  pushesTable,
-  instanceTable,
-  sshKeysTable,
-  importsTable,
-  maintenanceTable,
-  secretsTable,
-  runsTables,
-  webhooksTables,
-  sshKeyExpiry,
-  defaultBranchColumns,
-  pushVia,
-  sharedStoreTables,
-  packMtimes,
-  tokenLimits,
-  deletedRepositories,
-  repositoryDetails,
-  roleColumn,
-  protectionRules,
-  auditTable,
-  leakGuard,
-  sessionsTables,
-  pushRuns,
-  runAnnotations,
-  runFilesTables,
-  jobTokens,
-  runShellsTables,
-  headChosen,
-  serviceIdentity,
-  runCauses,
-  formerNames,
+/**
+ * All migrations, and for each whether servers that do not know it can run on. One that `adds` has only new tables, and new
+ * columns that may be left out, and these servers break no rule by ignoring them. After one that `changes` they must stop:
+ * they would fail, or ignore what limits access, for instance.
+ */
+const list: [migration: Migration, kind: 'adds' | 'changes'][] = [
+  [tokensTable, 'adds'],
+  [repositoriesTables, 'adds'],
+  [eventsTables, 'adds'],
+  [pushesTable, 'adds'],
+  [instanceTable, 'adds'],
+  [sshKeysTable, 'adds'],
+  [importsTable, 'changes'],
+  [maintenanceTable, 'adds'],
+  [secretsTable, 'adds'],
+  [runsTables, 'adds'],
+  [webhooksTables, 'changes'],
+  [sshKeyExpiry, 'changes'],
+  [defaultBranchColumns, 'adds'],
+  [pushVia, 'changes'],
+  [sharedStoreTables, 'adds'],
+  [packMtimes, 'adds'],
+  [tokenLimits, 'changes'],
+  [deletedRepositories, 'changes'],
+  [repositoryDetails, 'changes'],
+  [roleColumn, 'changes'],
+  [protectionRules, 'changes'],
+  [auditTable, 'changes'],
+  [leakGuard, 'changes'],
+  [sessionsTables, 'adds'],
+  [pushRuns, 'adds'],
+  [runAnnotations, 'adds'],
+  [runFilesTables, 'adds'],
+  [jobTokens, 'adds'],
+  [runShellsTables, 'adds'],
+  [headChosen, 'adds'],
+  [serviceIdentity, 'adds'],
+  [runCauses, 'changes'],
+  [formerNames, 'changes'],
+  [oldestServer, 'adds'],
 ]
+
+/** The version of a database is the number of migrations that were applied. */
+export const migrations: Migration[] = list.map(([migration]) => migration)
+
+const changes = new Set(list.filter(([, kind]) => kind === 'changes').map(([one]) => one))
+
+/** The number of migrations that a server must know at least to run on the tables of a list. */
+export function oldestServerOf(wanted: readonly Migration[]): number {
+  return wanted.findLastIndex((migration) => changes.has(migration)) + 1
+}
