@@ -14,10 +14,11 @@ type Dependencies = { repositories: Repositories; secrets: Secrets }
 export function secretRoutes({ repositories, secrets }: Dependencies) {
   const find = ({ principal, permission, params }: FindRequest<{ name: string }>) =>
     repositories.open(principal, params.name, permission)
-  const findToChange = (request: FindRequest<{ name: string }>) => {
+  const findToChange = async (request: FindRequest<{ name: string }>) => {
+    const found = await find(request)
     // Runs of all refs have the secrets.
     requireAllRefs(request.principal)
-    return find(request)
+    return found
   }
 
   return [
