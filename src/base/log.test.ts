@@ -10,7 +10,7 @@ const lookalikes = ['svc', 'svc_', 'svc_repositories', 'SVC_LOG_LEVEL', 'svc_git
 const tokens = fc
   .constantFrom(
     ...Array.from({ length: 5 }, newTokenString),
-    'svcrun_A-b_cDeFgHiJkLmNoPqRsTuVwXyZ0123',
+    `svcrun_${'A-b_cDeFgHiJkLmNoPqRsTuVwXyZ0123'}`,
   )
   .chain((token) =>
     fc.constantFrom(

@@ -19,6 +19,10 @@ const wordOrDash = /[\w-]/
 /** Every kind of credential that a push may not contain. */
 export const leakRules: readonly LeakRule[] = [
   rule('svc token', ['svc_'], { pattern: /svc_[0-9A-Za-z]{36}/y, accepts: isTokenString }),
+  rule('svc run token', ['svcrun_', 'svcrunner_'], {
+    pattern: /svcrun(?:ner)?_[\w-]{32}/y,
+    alphabet: wordOrDash,
+  }),
   {
     kind: 'private key',
     prefixes: ['-----BEGIN '],

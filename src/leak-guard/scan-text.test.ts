@@ -19,6 +19,20 @@ const kinds = Object.keys(newCredentials)
 const make = (kind: string) => newCredentials[kind]?.() ?? ''
 const kindsIn = (text: string | Buffer) => scanText(Buffer.from(text)).map(({ kind }) => kind)
 
+test('every prefix with which this program makes tokens is known', () => {
+  const made = globSync('src/**/*.ts', { cwd: root })
+    .filter((path) => !path.endsWith('.test.ts'))
+    .flatMap(
+      (path) => readFileSync(join(root, path), 'utf8').match(/(?<=refix = ')svc\w*_(?=')/g) ?? [],
+    )
+  assert.deepEqual([...new Set(made)].sort(), ['svc_', 'svcrun_', 'svcrunner_'])
+  const known = leakRules.flatMap(({ prefixes }) => prefixes)
+  assert.deepEqual(
+    made.filter((prefix) => !known.includes(prefix)),
+    [],
+  )
+})
+
 test('every rule has a sample', () => {
   const without = leakRules.filter(({ kind }) => !kinds.includes(kind))
   assert.deepEqual(without, [])
@@ -172,6 +186,30 @@ describe('encodings', () => {
     assert.deepEqual(scanText(Buffer.from(marked).swap16()), expected)
     for (const content of [marked.subarray(2), Buffer.from(marked.subarray(2)).swap16()])
       assert.deepEqual(kindsIn(content), ['svc token'])
+  })
+
+  test('UTF-32 is read in either byte order, with and without a mark, and its lines are counted', () => {
+    const toUtf32 = (text: string, isBig: boolean) =>
+      Buffer.concat(
+        [...text].map((character) => {
+          const unit = Buffer.alloc(4)
+          const code = character.codePointAt(0) ?? 0
+          if (isBig) unit.writeUInt32BE(code)
+          else unit.writeUInt32LE(code)
+          return unit
+        }),
+      )
+    const text = `line\r\nTOKEN=${token}\r\n`
+    const behindOthers = `${'上\u010a\u{1f600}'.repeat(2000)}\nTOKEN=${token}\n`
+    for (const isBig of [false, true]) {
+      for (const written of [text, `\ufeff${text}`, behindOthers, `\ufeff${behindOthers}`])
+        assert.deepEqual(scanText(toUtf32(written, isBig)), [
+          { kind: 'svc token', secret: token, line: 2 },
+        ])
+      const code = Buffer.from(Array.from({ length: 5000 }, (_, index) => (index * 7919) & 0xff))
+      const part = toUtf32(`TOKEN=${token}`, isBig)
+      assert.deepEqual(kindsIn(Buffer.concat([code, part, code])), ['svc token'])
+    }
   })
 
   test('programs are read for both ASCII and UTF-16', () => {

@@ -4,7 +4,7 @@ import { createSecretKeyFinder, leakRules } from './rules.ts'
 
 // The prefixes of all rules, or their beginnings.
 const prefixes =
-  /svc_|-----BEGIN |PuTTY-User-Key-File-|gh[pousr]_|github_pat_|A[KS]IA|AIza|xox[bpares]-|xapp-|hooks\.slack\.com\/|[sr]k_live_|npm_|pypi-AgE|sk-|gl(?:pat|dt|rt|ptt|cbt|soat)-|do[opr]_v1_|SG\.|AccountKey=|hf_|dckr_pat_|shp(?:at|ca|pa|ss)_|hv[sb]\.|lin_api_|dapi/g
+  /svc(?:run(?:ner)?)?_|-----BEGIN |PuTTY-User-Key-File-|gh[pousr]_|github_pat_|A[KS]IA|AIza|xox[bpares]-|xapp-|hooks\.slack\.com\/|[sr]k_live_|npm_|pypi-AgE|sk-|gl(?:pat|dt|rt|ptt|cbt|soat)-|do[opr]_v1_|SG\.|AccountKey=|hf_|dckr_pat_|shp(?:at|ca|pa|ss)_|hv[sb]\.|lin_api_|dapi/g
 
 const rulesByPrefix = groupRules()
 
@@ -73,24 +73,24 @@ function groupRules(): Map<string, LeakRule[]> {
 }
 
 const sampleBytes = 4096
-// ASCII in UTF-16 of either byte order, at least as long as most credentials.
-const wideText = /(?:[\x20-\x7e]\0){20}/
+// ASCII in UTF-16 or UTF-32 of either byte order, at least as long as most credentials.
+const wideText = /(?:[\x20-\x7e]\0(?:\0\0)?){20}/
 
 /**
- * What to scan. A file is read as Latin-1, so that bytes of any encoding are kept. One in UTF-16, or with parts in it,
- * as programs and texts without a byte order mark can have, is read without its zeros: it may have ASCII, too.
+ * What to scan. A file is read as Latin-1, so that bytes of any encoding are kept. One in UTF-16 or UTF-32, or with parts
+ * in them, as programs and texts without a byte order mark can have, is read without its zeros: it may have ASCII, too.
  */
 function textsOf(content: Buffer): string[] {
   const text = content.toString('latin1')
-  const encoding = utf16Of(content)
-  if (encoding !== undefined) return [fromUtf16(content, encoding), text.replaceAll('\0', '')]
+  const wide = fromUtf32(content) ?? fromUtf16(content)
+  if (wide !== undefined) return [wide, text.replaceAll('\0', '')]
   return content.includes(0) && wideText.test(text) ? [text, text.replaceAll('\0', '')] : [text]
 }
 
-type Utf16 = 'little-endian' | 'big-endian'
+type ByteOrder = 'little-endian' | 'big-endian'
 
 /** The byte order of a text that begins with the mark of UTF-16, or has a zero in most pairs of bytes, always in the same place. */
-function utf16Of(content: Buffer): Utf16 | undefined {
+function utf16Of(content: Buffer): ByteOrder | undefined {
   const [first, second] = content
   if (first === 0xff && second === 0xfe) return 'little-endian'
   if (first === 0xfe && second === 0xff) return 'big-endian'
@@ -102,9 +102,35 @@ function utf16Of(content: Buffer): Utf16 | undefined {
   return even === 0 ? 'little-endian' : 'big-endian'
 }
 
-function fromUtf16(content: Buffer, encoding: Utf16): string {
+function fromUtf16(content: Buffer): string | undefined {
+  const order = utf16Of(content)
+  if (order === undefined) return undefined
   const pairs = content.subarray(0, content.length & ~1)
-  return (encoding === 'little-endian' ? pairs : Buffer.from(pairs).swap16()).toString('utf16le')
+  return (order === 'little-endian' ? pairs : Buffer.from(pairs).swap16()).toString('utf16le')
+}
+
+/** The byte order of a text whose groups of four bytes are characters of Unicode. */
+function utf32Of(content: Buffer): ByteOrder | undefined {
+  const end = Math.min(content.length, sampleBytes) & ~3
+  const isOf = (high: number, next: number) => {
+    for (let at = 0; at < end; at += 4)
+      if (content[at + high] !== 0 || (content[at + next] ?? 0) > 0x10) return false
+    return end > 0
+  }
+  if (isOf(3, 2)) return 'little-endian'
+  return isOf(0, 1) ? 'big-endian' : undefined
+}
+
+/** Characters beyond 16 bits are in no credential, and are replaced. */
+function fromUtf32(content: Buffer): string | undefined {
+  const order = utf32Of(content)
+  if (order === undefined) return undefined
+  const units = Buffer.alloc((content.length >> 2) * 2)
+  for (let at = 0; at + 3 < content.length; at += 4) {
+    const code = order === 'little-endian' ? content.readUInt32LE(at) : content.readUInt32BE(at)
+    units.writeUInt16LE(code > 0xffff ? 0xfffd : code, at >> 1)
+  }
+  return units.toString('utf16le')
 }
 
 function newlinesBetween(text: string, start: number, end: number): number {

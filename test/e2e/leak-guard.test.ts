@@ -186,17 +186,19 @@ describe('what is scanned', () => {
     assert.ok(ofTag.includes(`line 1 of the tag ${short(tag)} of refs/tags/v1`), ofTag)
   })
 
-  test('UTF-16, CRLF and binary files', async () => {
+  test('UTF-16, UTF-32, CRLF and binary files', async () => {
     await using site = await newSite('encodings')
     const text = `\ufeffline\r\nTOKEN=${newTokenString()}\r\n`
     await writeFile(join(site.path, 'wide.txt'), Buffer.from(text, 'utf16le'))
+    await writeFile(join(site.path, 'wider.txt'), Buffer.from([...text].join('\0'), 'utf16le'))
     await writeFile(join(site.path, 'crlf.txt'), text)
     const zeros = Buffer.concat([randomBytes(64), Buffer.from(`\0${newTokenString()}\0`)])
     await writeFile(join(site.path, 'data.bin'), zeros)
     await site.git('add', '.')
     await site.git('commit', '--quiet', '-m', 'Add all')
     const { stderr } = await site.refused('main')
-    for (const place of ['wide.txt:2', 'crlf.txt:2', 'data.bin:']) assert.ok(stderr.includes(place))
+    for (const place of ['wide.txt:2', 'wider.txt:2', 'crlf.txt:2', 'data.bin:'])
+      assert.ok(stderr.includes(place))
   })
 
   test('odd file names are escaped', async () => {

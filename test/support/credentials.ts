@@ -54,6 +54,7 @@ export function newPuttyKey(encryption = 'none'): string {
 /** A random credential in the form of each kind, by its kind. They are no one's, and are made when they are needed. */
 export const newCredentials: Record<string, () => string> = withoutPlaceholders({
   'svc token': newTokenString,
+  'svc run token': () => `svcrun${pick('01', 1) === '0' ? '' : 'ner'}_${pick(`${base62}_-`, 32)}`,
   'private key': newPem,
   'encrypted private key': () => newPem('secret'),
   'PuTTY private key': newPuttyKey,
