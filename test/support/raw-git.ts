@@ -24,27 +24,35 @@ export function waitingPushBody(project: string, branch: string): Promise<Buffer
   return pushBodyWith(project, { branches: [branch], capabilities, options: ['wait'] })
 }
 
-async function pushBodyWith(
-  project: string,
-  {
-    branches,
-    capabilities = 'report-status',
-    options = [],
-  }: { branches: string[]; capabilities?: string; options?: string[] },
-): Promise<Buffer> {
+type PushParts = { branches: string[]; capabilities?: string; options?: string[] }
+
+async function pushBodyWith(project: string, parts: PushParts): Promise<Buffer> {
+  return toPushBody(await packOf(project), parts)
+}
+
+/** A commit, and a pack of all that it needs. */
+export async function packOf(project: string): Promise<{ id: string; pack: Buffer }> {
   const run = (args: string[]) =>
     execute('git', args, { cwd: project, encoding: 'buffer', maxBuffer: 2 ** 30 })
   const { stdout: id } = await run(['rev-parse', 'HEAD'])
   const { stdout: ids } = await run(['rev-list', '--objects', '--no-object-names', 'HEAD'])
   const pack = run(['pack-objects', '--stdout', '--quiet'])
   pack.child.stdin?.end(ids)
-  const { stdout } = await pack
+  return { id: id.toString().trim(), pack: (await pack).stdout }
+}
+
+/** The body of a push that creates branches. Each character of the texts is a byte. */
+export function toPushBody(
+  { id, pack }: Awaited<ReturnType<typeof packOf>>,
+  { branches, capabilities = 'report-status', options = [] }: PushParts,
+): Buffer {
+  const line = (text: string) => packet(Buffer.from(text, 'latin1'))
   const commands = branches.map((branch, index) => {
-    const command = `${zeroId} ${id.toString().trim()} refs/heads/${branch}`
-    return packet(index === 0 ? `${command}\0 ${capabilities}` : command)
+    const command = `${zeroId} ${id} refs/heads/${branch}`
+    return line(index === 0 ? `${command}\0 ${capabilities}` : command)
   })
-  const optionLines = options.length > 0 ? [...options.map(packet), flushPacket] : []
-  return Buffer.concat([...commands, flushPacket, ...optionLines, stdout])
+  const optionLines = options.length > 0 ? [...options.map(line), flushPacket] : []
+  return Buffer.concat([...commands, flushPacket, ...optionLines, pack])
 }
 
 /** The body of a push that deletes a branch. */

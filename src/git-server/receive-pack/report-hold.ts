@@ -1,3 +1,4 @@
+import { printableLine } from '../../base/format.ts'
 import { within } from '../../base/timeouts.ts'
 import type { GitProcess } from '../../git/process/git-process.ts'
 import type { ReportHold } from '../../git/protocol/pipe-process.ts'
@@ -42,5 +43,5 @@ export async function finishPush(
 
 /** A line on the client's terminal: band 2 of "side-band". */
 export function notice(line: string): Buffer {
-  return packet(`\x02${line}\n`)
+  return packet(`\x02${printableLine(line)}\n`)
 }

@@ -2,6 +2,7 @@ import { constants } from 'node:fs'
 import { access } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
+import { printable, printableLine } from '../../base/format.ts'
 import { Problem, toProblem } from '../../base/problem.ts'
 import { hooksPath } from '../process/git-process.ts'
 import type { RefUpdate } from '../refs/refs.ts'
@@ -83,9 +84,12 @@ function refuse(channel: Duplex, reason: string): void {
   channel.write(`${toNotice(reason)}no\n`)
 }
 
-/** Lines that the hook shows on the client's terminal. */
+/** Lines that the hook shows on the client's terminal. Each has a prefix, so that no text is taken for a decision. */
 function toNotice(text: string): string {
-  return `${text.replace(/^/gm, '! ')}\n`
+  return text
+    .split('\n')
+    .map((line) => `! ${printableLine(line)}\n`)
+    .join('')
 }
 
 function toReasons({ results = [] }: PushResult): string {
@@ -102,7 +106,7 @@ async function report(channel: Duplex, results: NonNullable<PushResult['results'
     throw error
   }
   const lines = results.map(({ ref, refusal }) =>
-    packet(refusal === undefined ? `ok ${ref}\n` : `ng ${ref} ${refusal}\n`),
+    packet(refusal === undefined ? `ok ${ref}\n` : `ng ${ref} ${printable(refusal)}\n`),
   )
   channel.end(Buffer.concat([packet('version=1\n'), flushPacket, ...lines, flushPacket]))
 }
