@@ -99,8 +99,7 @@ export function createAdmission({ settings, authenticate, clock }: Dependencies)
     if (isRateLimited && !isPage) limitRate(principal)
     const permission = requirements.permission()
     if (!isPage) requireKind(principal, permission, find !== undefined)
-    if (permission !== undefined && permission !== 'run') requirePermission(principal, permission)
-    if (!find && !allowsLimited) requireAllRepositories(principal)
+    requireGranted(principal, { permission, find, allowsLimited })
     if (permission === undefined || permission === 'run')
       return { principal, permission: undefined, found: undefined }
     return { principal, permission, found: await find?.({ principal, permission, params }) }
@@ -111,6 +110,25 @@ export function createAdmission({ settings, authenticate, clock }: Dependencies)
     authenticate: (token, address) => identify(`Bearer ${token}`, address, 'bearer'),
     countInvalid,
   }
+}
+
+/**
+ * Throws the Problem of a principal whose permissions and limits rule an operation out, whichever repository it is about:
+ * `permission_missing` or `token_limited`.
+ */
+export function requireGranted(
+  principal: Principal,
+  {
+    permission,
+    find,
+    allowsLimited,
+  }: Pick<Requirements, 'allowsLimited'> & {
+    permission: ReturnType<Requirements['permission']>
+    find: unknown
+  },
+): void {
+  if (permission !== undefined && permission !== 'run') requirePermission(principal, permission)
+  if (!find && !allowsLimited) requireAllRepositories(principal)
 }
 
 // The token of a run is for reports on that run; no other route accepts it. That of a job is for its repository.

@@ -1,6 +1,8 @@
 import { type Static, Type } from 'typebox'
+import type { Principal } from '../access/principal.ts'
 import { once } from '../base/once.ts'
 import { Problem, problemIn } from '../base/problem.ts'
+import { requireGranted } from '../http/admission.ts'
 import { named } from '../http/named-schemas.ts'
 import {
   closed,
@@ -23,13 +25,23 @@ export function mcpRoutes({ routes, version, baseUrl }: Dependencies) {
   const tools = once(() => mcpTools.map((tool) => ({ tool, route: routeOf(tool, routes) })))
   const descriptions = once(() =>
     tools().map(({ tool, route: operation }) => ({
-      name: tool.name,
-      title: tool.title,
-      description: tool.description,
-      inputSchema: toInputSchema(tool, operation),
-      annotations: annotationsOf(tool),
+      operation,
+      description: {
+        name: tool.name,
+        title: tool.title,
+        description: tool.description,
+        inputSchema: toInputSchema(tool, operation),
+        annotations: annotationsOf(tool),
+      },
     })),
   )
+
+  /** The tools whose operations the permissions and limits of a token do not rule out. */
+  function listTools(principal: Principal): object[] {
+    return descriptions()
+      .filter(({ operation }) => isGranted(principal, operation))
+      .map(({ description }) => description)
+  }
 
   async function callTool(
     subcall: Subcall,
@@ -57,7 +69,7 @@ export function mcpRoutes({ routes, version, baseUrl }: Dependencies) {
         'The Model Context Protocol over streamable HTTP, for agents: https://modelcontextprotocol.io/. Each request is ' +
         'one JSON-RPC message; there are no sessions, streams or batches. Errors of the protocol are JSON-RPC errors, ' +
         'some with a status other than 200. A notification is accepted with 202. Tools call the operations of this ' +
-        'API with the token of the request, so they have its rights and limits. A request with an `Origin` header is ' +
+        'API with the token of the request, so they have its rights and limits; `tools/list` omits those that they rule out. A request with an `Origin` header is ' +
         'accepted only from the address of the service.',
       permission: 'any',
       allowsLimited: true,
@@ -66,7 +78,15 @@ export function mcpRoutes({ routes, version, baseUrl }: Dependencies) {
       body: RpcMessage,
       reply: { 200: RpcResponse, 202: RpcResponse },
       problems: ['origin_forbidden'],
-      handle: async ({ body, header, publicOrigin, clientSignal, setStatus, subcall }) => {
+      handle: async ({
+        principal,
+        body,
+        header,
+        publicOrigin,
+        clientSignal,
+        setStatus,
+        subcall,
+      }) => {
         const origin = new URL(publicOrigin() ?? baseUrl()).origin
         assertOrigin(header('origin'), origin)
         // Loaded on demand to save memory and start-up time.
@@ -76,7 +96,7 @@ export function mcpRoutes({ routes, version, baseUrl }: Dependencies) {
         const createServer = () =>
           createMcpServer({
             version,
-            listTools: async () => descriptions(),
+            listTools: async () => listTools(principal),
             callTool: (name, given) =>
               callTool(subcall, name, given).catch((error) => {
                 bug = error
@@ -94,6 +114,16 @@ export function mcpRoutes({ routes, version, baseUrl }: Dependencies) {
       },
     }),
   ]
+}
+
+function isGranted(principal: Principal, operation: JsonRoute): boolean {
+  try {
+    requireGranted(principal, operation)
+    return true
+  } catch (error) {
+    if (error instanceof Problem) return false
+    throw error
+  }
 }
 
 function routeOf({ name, operationId }: McpTool, routes: Route[]): JsonRoute {

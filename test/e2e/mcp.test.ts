@@ -23,7 +23,7 @@ import {
 import { without } from '../support/programs.ts'
 import { mustClaim } from '../support/run-by-hand.ts'
 import { archiveOf, put } from '../support/run-files.ts'
-import { type Client, type Service, startService } from '../support/service.ts'
+import { type Client, createClient, type Service, startService } from '../support/service.ts'
 import { oneStep, pushFiles } from '../support/workflow-site.ts'
 
 const everything = permissions.filter((permission) => permission !== 'admin')
@@ -443,6 +443,29 @@ function tests(running: () => Service, kind: TransportKind): void {
     assert.deepEqual(log?.inputSchema.required, ['repository', 'run'])
     assert.equal(log?.annotations?.readOnlyHint, true)
     assert.equal(undo?.annotations?.destructiveHint, true)
+  })
+
+  test('the list has the tools that the token may use, and no other ones', async () => {
+    const limits = [
+      { permissions: ['repo:read'] },
+      { permissions: ['repo:read', 'repo:write'], repositories: [scene.name] },
+      { permissions: ['workflow:read'] },
+      { permissions: everything },
+    ]
+    for (const limit of limits) {
+      const wanted = { name: 'limited', ...limit }
+      const { body } = await scene.owner.post('/tokens/delegate', wanted)
+      const agent = await connectAgent(kind, createClient(scene.owner.url, body.token))
+      const { tools } = await agent.client.listTools()
+      const listed = tools.map(({ name }) => name)
+      for (const { name, pathArguments = {} } of mcpTools) {
+        const given = Object.values(pathArguments).map((one) => [one.name, 'absent'])
+        const { text } = await agent.call(name, Object.fromEntries(given))
+        const isRuledOut = /"code":"(permission_missing|token_limited)"/.test(text)
+        assert.equal(listed.includes(name), !isRuledOut, `${name} with ${JSON.stringify(limit)}`)
+      }
+      await agent.client.close()
+    }
   })
 
   test('clients of earlier revisions are served', async () => {
