@@ -37,9 +37,10 @@ export async function runJobs(jobs: readonly Job[], options: Options): Promise<v
       const kept = isAlone ? undefined : workers.get(environment)
       const worker = kept ?? startWorker(environment, options)
       const isUsable = await worker.run(job)
-      if (isUsable && !isAlone) workers.set(environment, worker)
+      if (isAlone) {
+        if (isUsable) await worker.end()
+      } else if (isUsable) workers.set(environment, worker)
       else workers.delete(environment)
-      if (isUsable && isAlone) await worker.end()
     }
     for (const worker of workers.values()) await worker.end()
   }
