@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { until } from '../support/condition.ts'
 import { exhaustive } from '../support/exhaustive.ts'
 import { without } from '../support/programs.ts'
 import { onlyInSoak } from '../support/rounds.ts'
@@ -117,9 +118,14 @@ for (const [via, userOf] of transports) {
       await commitFiles(site.project, { '.svc/workflows/ci.yml': onPush('sleep 3141') })
       const push = site.push(['wait'], ['HEAD:main'], userOf())
       await push.shows('Run 1 is running.')
+      const [{ id }] = await site.runs()
+      // Before that its runner may be reading the commit, which goes with the push.
+      await until('its step runs', async () => {
+        const { body } = await owner.get(`/repos/${site.name}/workflows/${id}`)
+        return body.steps?.some(({ status }: { status: string }) => status === 'running')
+      })
       push.signal('SIGINT')
       await push.ended
-      const [{ id }] = await site.runs()
       const run = await endOf(owner, site.name, id)
       assert.equal(run.conclusion, 'cancelled')
       assert.match(run.fault, /The push that waited for this run was refused: Its client disconn/)
