@@ -9,6 +9,7 @@ import { expectsContinue } from './connections.ts'
 import { assertDeclared, readJsonBody } from './json-body.ts'
 import type { JsonCallParts, PerformCall } from './json-call.ts'
 import { assertLongLived } from './json-calls.ts'
+import { toJson } from './json-slices.ts'
 import { type JsonRoute, jsonContentType, type PublicOrigin, SerializedJson } from './route.ts'
 import { queryOf } from './validation.ts'
 
@@ -72,7 +73,7 @@ export function createJsonRoutes({ settings, openRequests, perform }: Dependenci
       setHeader: (name, value) => void reply.header(name, value),
     })
     if (result instanceof Readable) assertLongLived(route)
-    return sendResult(route, { request, reply, result })
+    return await sendResult(route, { request, reply, result })
   }
 }
 
@@ -92,7 +93,7 @@ function mayExceed({ headers }: FastifyRequest['raw'], maxBytes: number): boolea
   )
 }
 
-function sendResult(
+async function sendResult(
   route: JsonRoute,
   { request, reply, result }: { request: FastifyRequest; reply: FastifyReply; result: unknown },
 ) {
@@ -106,5 +107,5 @@ function sendResult(
   }
   if (result instanceof SerializedJson) return reply.send(result.bytes)
   const isJson = route.produces === jsonContentType && !(result instanceof Readable)
-  return reply.send(isJson ? `${JSON.stringify(result)}\n` : result)
+  return reply.send(isJson ? await toJson(result) : result)
 }

@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox'
+import { listAll } from '../base/list-all.ts'
 
 /** The query parameters of a paginated list. */
 export const PageQuery = Type.Object({
@@ -20,13 +21,16 @@ type Paged = {
   setHeader: (name: string, value: string) => void
 }
 
-/** Returns a page of a list that is ordered by id, with a `Link` header (RFC 8288) to the next page if there is one. */
+/**
+ * Returns a page of a list that is ordered by id, with a `Link` header (RFC 8288) to the next page if there is one; the
+ * whole list without a limit.
+ */
 export async function paged<T extends { id: string }>(
   { query, url, setHeader }: Paged,
-  list: (page: { after: string; limit: number | undefined }) => Promise<T[]>,
+  list: (page: { after: string; limit: number }) => Promise<T[]>,
 ): Promise<T[]> {
   const { limit, cursor: after = '' } = query
-  if (limit === undefined) return list({ after, limit })
+  if (limit === undefined) return listAll(after, list)
   const rows = await list({ after, limit: limit + 1 })
   const page = rows.slice(0, limit)
   const last = page.at(-1)

@@ -22,7 +22,7 @@ export type SshRpcServer = {
   recheckAccess: (access: Access) => Promise<void>
   /** Throws the Problem of a part of the service that is unavailable. */
   requireParts: () => Promise<void>
-  list: (principal: Principal) => ReturnType<Repositories['list']>
+  list: Repositories['list']
   describe: (repository: Repository) => ReturnType<Repositories['describe']>
   createLoginLink: (principal: Principal) => Promise<LoginLink>
   acquirePermit: (id: number, kind: LimiterKind, keys: string[]) => Promise<void>
@@ -108,7 +108,7 @@ export function createSshRpcServer(
     open: (principal, name, permission) => repositories.openForGit(principal, name, permission),
     recheckAccess,
     requireParts,
-    list: (principal) => repositories.list(principal, { after: '', limit: undefined }),
+    list: repositories.list,
     describe: (repository) => repositories.describe(repository),
     createLoginLink: (principal) => parts.createLoginLink(principal),
 

@@ -1,5 +1,6 @@
 import type { AccessWatch } from '../../access/access-watch.ts'
 import { requirePermission } from '../../access/may.ts'
+import { listAll } from '../../base/list-all.ts'
 import { Problem } from '../../base/problem.ts'
 import type { GitEngine } from '../git-engine.ts'
 import type { GitRequest, RequestOutcome } from '../requests/git-request.ts'
@@ -22,7 +23,7 @@ export function createSshCommands({ engine, backend, accessWatch }: Dependencies
       summary: 'list the repositories that you can see',
       async run({ caller: { principal } }) {
         requirePermission(principal, 'repo:read')
-        const all = await backend.list(principal)
+        const all = await listAll('', (page) => backend.list(principal, page))
         return { text: toList(all), json: all }
       },
     },
