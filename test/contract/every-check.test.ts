@@ -894,7 +894,7 @@ const examples: Record<string, Example[]> = {
       arrange: ({ repository }) => addMalformed(repository),
       level: 'warning',
       found:
-        /malformed objects that a push would reject: error in commit [0-9a-f]{40}: missingEmail/,
+        /malformed objects that a push would reject: error in commit [0-9a-f]{40}: missingCommitter/,
       fix: /served as it is/,
     },
     {
@@ -1044,7 +1044,7 @@ async function addMalformed(repository: string): Promise<undefined> {
   const run = (...args: string[]) => git('/', [`--git-dir=${repository}`, ...args])
   const { stdout: tree } = await run('rev-parse', 'main^{tree}')
   const file = join(repository, 'malformed')
-  await writeFile(file, `tree ${tree}\nauthor Ada 1 +0000\ncommitter Ada 1 +0000\n\nOld\n`)
+  await writeFile(file, `tree ${tree}\nauthor Ada <a@b> 1 +0000\n\nOld\n`)
   const { stdout: commit } = await run('hash-object', '-t', 'commit', '-w', '--literally', file)
   await rm(file)
   await run('update-ref', 'refs/heads/old', commit)

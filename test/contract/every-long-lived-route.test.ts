@@ -178,8 +178,10 @@ const cases: Record<string, Case[]> = {
   'GET /repos/:name/workflows/:id/shells/:shell/output': [
     {
       losses: ofRepository,
-      open: async (scene) =>
-        poll(scene, 'GET', `${await openShell(scene, scene.member)}/output?wait=10`),
+      open: async (scene) => {
+        const path = `${await openShell(scene, scene.member)}/output?wait=10`
+        return poll(scene, 'GET', path, undefined, assertShellEnded)
+      },
     },
   ],
   'POST /repos/:name/workflows/:id/shells/:shell/input': [
@@ -552,6 +554,12 @@ function assertToolRefused(answer: Awaited<ReturnType<Client['get']>>): void {
   const { isError, content } = answer.body.result
   assert.equal(isError, true, answer.text)
   assert.equal(JSON.parse(content[0].text).code, 'token_invalid')
+}
+
+// A shell whose user loses access ends, which its output says with the reason, or its user is refused before.
+function assertShellEnded(answer: Awaited<ReturnType<Client['get']>>): void {
+  if (answer.status === 200) assert.match(answer.body.end.reason, /not yours to see/)
+  else assertRefused(answer)
 }
 
 function assertRefused({ status, body, text }: Awaited<ReturnType<Client['get']>>): void {
