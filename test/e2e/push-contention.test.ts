@@ -34,11 +34,17 @@ test('reads and pushes of other repositories go on while many wait for one', { s
     await project.git('ls-remote', admin.remote('busy'))
   }
 
-  const database = new pg.Client(site.postgres.url)
-  await database.connect()
-  await using _end = { [Symbol.asyncDispose]: () => database.end() }
-  await database.query('begin')
-  await database.query("select from repositories where name = 'busy' for update")
+  await using clients = new AsyncDisposableStack()
+  const connect = async () => {
+    const client = new pg.Client(site.postgres.url)
+    await client.connect()
+    clients.defer(() => client.end())
+    return client
+  }
+  // A transaction sees the activity of its first look.
+  const [locker, observer] = [await connect(), await connect()]
+  await locker.query('begin')
+  await locker.query("select from repositories where name = 'busy' for update")
   const pushes = Array.from({ length: count }, (_, number) =>
     project.git('push', '--quiet', grace.remote('busy'), `HEAD:refs/heads/${number}`),
   )
@@ -53,9 +59,10 @@ test('reads and pushes of other repositories go on while many wait for one', { s
   const changes = Array.from({ length: count }, () =>
     admin.patch('/repos/busy', { description: 'changed' }),
   )
+  for (const change of changes) change.catch(() => {})
   await until('a change waits', async () => {
-    const { rows } = await database.query(
-      "select from pg_stat_activity where wait_event_type = 'Lock' and query like 'update%'",
+    const { rows } = await observer.query(
+      "select from pg_stat_activity where wait_event_type = 'Lock' and query like '%leak_guard%'",
     )
     return rows.length > 0
   })
@@ -63,7 +70,7 @@ test('reads and pushes of other repositories go on while many wait for one', { s
   const first = await Promise.race(changes)
   assert.equal(first.status, 503, first.text)
   assert.match(first.text, /The database is busy with other requests/)
-  await database.query('commit')
+  await locker.query('commit')
   for (const { status, text } of await Promise.all(changes)) {
     if (status !== 503) assert.equal(status, 200, text)
   }
