@@ -24,6 +24,8 @@ test("the project's own repository survives a round trip", async () => {
   await service.admin.post('/repos', { name: 'own' })
   const isShallow = (await git(root, ['rev-parse', '--is-shallow-repository'])).stdout === 'true'
   assert.ok(!isShallow, 'these tests need a whole clone of the project')
+  // Its history has tokens that tests made up.
+  await service.admin.patch('/repos/own', { leakGuard: false })
   await git(root, ['push', '--quiet', service.admin.remote('own'), 'HEAD:refs/heads/main'])
   const copy = join(folder.path, 'copy')
   await git(folder.path, ['clone', '--quiet', service.admin.remote('own'), copy])
