@@ -1,12 +1,12 @@
 import type { Db } from '../database/schema.ts'
 import { zeroId } from '../git/refs/ref-name.ts'
 import {
-  betterThan,
   branchesOf,
   branchPrefix,
   chooseDefaultBranch,
-  heirAmong,
   type RefUpdate,
+  successorAmong,
+  usualInPlaceOf,
 } from '../git/refs/refs.ts'
 import { type Decision, decideUpdates, type RefFacts } from './decide-updates.ts'
 import { addPacks, type StoredPack } from './pack-store.ts'
@@ -150,9 +150,11 @@ async function write(
   await writeRefs(tx, rows)
   const heads = { present: repository.head, first: firstHead ?? repository.head }
   const isHeadThere = isThereAfter(branchPrefix + repository.head, moved, values)
-  const better = repository.headChosen ? undefined : betterThan(repository.head, branchesOf(moved))
+  const usual = repository.headChosen
+    ? undefined
+    : usualInPlaceOf(repository.head, branchesOf(moved))
   const head = isHeadThere
-    ? (better ?? repository.head)
+    ? (usual ?? repository.head)
     : await headAfter(tx, repositoryId, heads, moved)
   const version = await raiseVersion(tx, repositoryId, {
     ...repository,
@@ -198,8 +200,8 @@ async function headAfter(
   moved: RefUpdate[],
 ): Promise<string> {
   if (!moved.some(({ ref }) => ref.startsWith(branchPrefix))) return present
-  const heir = heirAmong(branchesOf(moved))
-  if (heir !== undefined) return heir
+  const successor = successorAmong(branchesOf(moved))
+  if (successor !== undefined) return successor
   const refs = await readRefsUnder(tx, repositoryId, branchPrefix)
   return chooseDefaultBranch([...refs.keys()].map((ref) => ref.slice(branchPrefix.length))) ?? first
 }

@@ -7,10 +7,10 @@ import {
   branchesOf,
   branchPrefix,
   hasBranch,
-  heirAmong,
   type RefUpdate,
   readDefaultBranch,
   resolveSymbolicRefs,
+  successorAmong,
 } from '../../git/refs/refs.ts'
 import type { Protections } from '../../repositories/protections.ts'
 import type { Repositories, Repository } from '../../repositories/repositories.ts'
@@ -80,7 +80,7 @@ export async function refuseDefaultDeletion(
   targets: RefTargets,
 ): Promise<void> {
   const deleted = updates.filter(({ after }) => after === zeroId)
-  if (deleted.length === 0 || heirAmong(branchesOf(updates)) !== undefined) return
+  if (deleted.length === 0 || successorAmong(branchesOf(updates)) !== undefined) return
   const { path } = repository
   const branch = await readDefaultBranch(path)
   const isDefault = ({ ref }: RefUpdate) => (targets.get(ref) ?? ref) === branchPrefix + branch

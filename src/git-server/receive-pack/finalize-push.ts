@@ -9,15 +9,15 @@ import { type Git, GitError } from '../../git/process/git-process.ts'
 import { findForced } from '../../git/refs/forced-updates.ts'
 import { setDefaultBranch } from '../../git/refs/move-refs.ts'
 import {
-  betterThan,
   branchesOf,
   branchPrefix,
   chooseDefaultBranch,
   hasBranch,
-  heirAmong,
   listBranches,
   type RefUpdate,
   readDefaultBranch,
+  successorAmong,
+  usualInPlaceOf,
 } from '../../git/refs/refs.ts'
 import { isThere } from '../../repositories/deleted-directories.ts'
 import type { Directories } from '../../repositories/directories.ts'
@@ -92,14 +92,17 @@ export function createFinalizePush(dependencies: Dependencies) {
     if (!moved.some(isBranch)) return undefined
     const pushed = branchesOf(moved)
     if (await hasBranch(directory, former)) {
-      const branch = betterThan(former, pushed)
+      const branch = usualInPlaceOf(former, pushed)
       if (branch === undefined || (await isHeadChosen(db, repositoryId))) return undefined
       return { former, branch }
     }
     const branches = await listBranches(directory)
     const [undone] = undoes === null ? [] : await findPushes(db, repositoryId, [undoes])
     const wanted =
-      heirAmong(pushed) ?? chooseDefaultBranch(branches) ?? undone?.formerDefaultBranch ?? former
+      successorAmong(pushed) ??
+      chooseDefaultBranch(branches) ??
+      undone?.formerDefaultBranch ??
+      former
     return wanted === former ? undefined : { former, branch: wanted }
   }
 

@@ -14,9 +14,9 @@ import { zeroId } from '../../git/refs/ref-name.ts'
 import {
   branchesOf,
   branchPrefix,
-  heirAmong,
   type PushedUpdate,
   type RefUpdate,
+  successorAmong,
 } from '../../git/refs/refs.ts'
 import type { LeakGuard } from '../../leak-guard/leak-guard.ts'
 import type { Protections } from '../../repositories/protections.ts'
@@ -222,7 +222,7 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
 
 function refuseDefaultDeletion(repository: Repository, head: string, moved: RefUpdate[]): void {
   const isDeleted = moved.some(({ ref, after }) => ref === branchPrefix + head && after === zeroId)
-  if (isDeleted && heirAmong(branchesOf(moved)) === undefined)
+  if (isDeleted && successorAmong(branchesOf(moved)) === undefined)
     throw defaultBranchDeletion(repository, head)
 }
 

@@ -109,12 +109,12 @@ export function chooseDefaultBranch(branches: string[]): string | undefined {
 }
 
 /** The branch that becomes the default one when a push deletes that and has these; undefined when none stands out. */
-export function heirAmong(pushed: string[]): string | undefined {
+export function successorAmong(pushed: string[]): string | undefined {
   return usualAmong(pushed) ?? (pushed.length === 1 ? pushed[0] : undefined)
 }
 
 /** The branch of some that takes the place of a default branch that no user has chosen. */
-export function betterThan(branch: string, pushed: string[]): string | undefined {
+export function usualInPlaceOf(branch: string, pushed: string[]): string | undefined {
   return usualBranches.includes(branch) ? undefined : usualAmong(pushed)
 }
 
