@@ -150,9 +150,13 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
   const notifier = createEventNotifier({ db, nodes })
   onCommit = notifier.committed
   const leaseOwner = nodes.own
-  const freeSpace = createFreeSpace({ folder: dataDir, minBytes: settings.freeSpaceMinBytes })
+  const freeSpace = createFreeSpace({
+    folder: dataDir,
+    minBytes: settings.freeSpaceMinBytes,
+    reclaim: (bytes) => store.reclaim(bytes),
+  })
   const parts = { db, git, directories, freeSpace, faultPoint, log }
-  const store = await openStore({ ...parts, node: nodes.own, settings })
+  const store: Store = await openStore({ ...parts, node: nodes.own, settings })
   const address = addressBeforeListening(settings)
   const publish = createAppPublish(settings)
   const sshKeys = createSshKeys({ db, publish, clock, log })

@@ -38,7 +38,10 @@ export function createRoutes(parts: RouteParts): Route[] {
   const { defaultBranches } = gitServer
   const health = async () => {
     await requireParts()
-    return app.freeSpace.isShort() ? 'storage_full' : 'ok'
+    if (!app.freeSpace.isShort()) return 'ok'
+    // Other nodes of a shared store can write.
+    if (app.store.shared) await app.freeSpace.require()
+    return 'storage_full'
   }
   const baseUrl = () => app.address.http
   const routes: Route[] = [

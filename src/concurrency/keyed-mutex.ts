@@ -1,8 +1,8 @@
-/** Serializes work that shares a key, first come, first served. */
+/** Serializes work that shares a key, first come, first served; `isHeld` is whether there is such work. */
 export function createKeyedMutex() {
   const last = new Map<string, Promise<unknown>>()
 
-  return async <T>(key: string, work: () => Promise<T>): Promise<T> => {
+  async function serialize<T>(key: string, work: () => Promise<T>): Promise<T> {
     const before = last.get(key) ?? Promise.resolve()
     const done = before.then(work, work)
     last.set(key, done)
@@ -12,4 +12,6 @@ export function createKeyedMutex() {
       if (last.get(key) === done) last.delete(key)
     }
   }
+
+  return Object.assign(serialize, { isHeld: (key: string) => last.has(key) })
 }

@@ -15,13 +15,15 @@ type Options = {
   folder: string
   /** Bytes to keep free; undefined for the larger of 512 MiB and 5% of the disk. */
   minBytes: number | undefined
+  /** Tries to have a number of bytes free beyond the minimum. */
+  reclaim: (bytes: number) => Promise<void>
 }
 
 const defaultMinBytes = 512 * 1024 ** 2
 const defaultMinShare = 1 / 20
 const pollIntervalMs = 500
 
-export function createFreeSpace({ folder, minBytes }: Options): FreeSpace {
+export function createFreeSpace({ folder, minBytes, reclaim }: Options): FreeSpace {
   let isShort = false
   let measuredAt = Number.NEGATIVE_INFINITY
 
@@ -45,6 +47,8 @@ export function createFreeSpace({ folder, minBytes }: Options): FreeSpace {
 
     async require(bytes = 0) {
       if ((await update()) >= bytes) return
+      await reclaim(bytes)
+      if ((await update()) >= bytes) return
       throw new Problem(
         'storage_full',
         'The server has too little space left to write; nothing was changed.',
@@ -57,7 +61,7 @@ export function createFreeSpace({ folder, minBytes }: Options): FreeSpace {
 export async function readSpace({
   folder,
   minBytes,
-}: Options): Promise<{ freeBytes: number; minFreeBytes: number }> {
+}: Omit<Options, 'reclaim'>): Promise<{ freeBytes: number; minFreeBytes: number }> {
   const { bavail, blocks, bsize } = await statfs(folder)
   const minFreeBytes = minBytes ?? Math.max(defaultMinBytes, blocks * bsize * defaultMinShare)
   return { freeBytes: bavail * bsize, minFreeBytes }

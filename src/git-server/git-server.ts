@@ -150,6 +150,7 @@ export function createGitServer(dependencies: Dependencies): GitServer {
     repositories,
     recheckAccess,
     requireParts,
+    reclaim: dependencies.store.reclaim,
     pushes,
     repositoryHolds,
     limiters,

@@ -36,11 +36,12 @@ export function withPublicRoutes(
       tag: 'service',
       summary: 'Get the health of the service',
       description:
-        '`storage_full` if the disk has so little space left that only reads are possible. 503 if the database, the ' +
-        'disk of the data directory or the object store is unavailable; `code` and `detail` say which.',
+        '`storage_full` if the disk has so little space left that only reads are possible; a node of a shared store then ' +
+        'responds with 507. 503 if the database, the disk of the data directory or the object store is unavailable; ' +
+        '`code` and `detail` say which.',
       produces: jsonContentType,
       reply: Health,
-      problems: ['database_unavailable', 'storage_unavailable'],
+      problems: ['database_unavailable', 'storage_unavailable', 'storage_full'],
       handle: async () => ({ status: await health() }),
     },
     ...routes,

@@ -90,10 +90,20 @@ export function createDirectories({
     return `${root}/${id.slice(-2)}/${id}.git`
   }
 
+  // Folders of a cache may be removed at any time.
+  const namesIn = (folder: string): Promise<string[]> =>
+    readdir(folder).catch((error) => {
+      if (isCache) ignoreAbsence(error)
+      else throw error
+      return []
+    })
+
   async function place(id: string): Promise<void> {
     const path = pathOf(id)
     await syncTree(draftOf(id))
-    await mkdir(join(path, '..'), { mode: 0o700 }).catch(ignoreExistence)
+    await mkdir(join(path, '..'), { recursive: isCache === true, mode: 0o700 }).catch(
+      ignoreExistence,
+    )
     await rename(draftOf(id), path)
     await sync(join(path, '..'))
     await sync(root)
@@ -183,8 +193,8 @@ export function createDirectories({
 
     async list() {
       const ids: string[] = []
-      for (const folder of await readdir(root)) {
-        for (const name of await readdir(join(root, folder))) ids.push(name.replace(/\.git$/, ''))
+      for (const folder of await namesIn(root)) {
+        for (const name of await namesIn(join(root, folder))) ids.push(name.replace(/\.git$/, ''))
       }
       return ids
     },
@@ -206,6 +216,7 @@ export function createDirectories({
     },
 
     async assertThere() {
+      if (isCache) await mkdir(root, { recursive: true, mode: 0o700 })
       for (const folder of [root, staging, trash]) await access(folder, constants.X_OK)
     },
 

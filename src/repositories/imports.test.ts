@@ -114,7 +114,7 @@ async function createWorld(db: Database) {
         store,
         nodes: createSingleNode('here'),
         sources: createImportSources({ git, dataDir, localRoots: [], outbound }),
-        freeSpace: createFreeSpace({ folder: dataDir, minBytes: 0 }),
+        freeSpace: createFreeSpace({ folder: dataDir, minBytes: 0, reclaim: async () => {} }),
         repositories: {
           describe: (repository) =>
             describeRepository({ db, store, clock, baseUrl, sshUrl }, repository),

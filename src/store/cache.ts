@@ -1,11 +1,20 @@
-import { rm, stat } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ignoreAbsence } from '../base/absence.ts'
+import { readFingerprint } from '../base/file-fingerprint.ts'
 import type { Log } from '../base/log.ts'
+import { Problem, toProblem } from '../base/problem.ts'
 import { createKeyedMutex } from '../concurrency/keyed-mutex.ts'
 import type { Database } from '../database/database.ts'
 import type { Db } from '../database/schema.ts'
+import { closeReadersOf } from '../git/objects/object-pool.ts'
 import { renewRepositoryVersion } from '../git/refs/repository-version.ts'
+import {
+  areUnchanged,
+  type CachedFolders,
+  hasFiles,
+  isRepository,
+  readFolders,
+} from './cached-files.ts'
 import type { CommittedChange } from './commit-change.ts'
 import {
   createPackFiles,
@@ -41,8 +50,10 @@ export type Cache = {
   beginMerge: (id: string) => Promise<Merge>
   /** Gives a folder the packs that a repository has in a snapshot of the database; false when it has none there. */
   copyPacks: (snapshot: Db, id: string, folder: string) => Promise<boolean>
-  /** Removes a directory; or leaves it when it was used at a time, performance.now(), or later. */
-  remove: (id: string, unless?: { usedSince: number }) => Promise<void>
+  /** Removes a directory. */
+  remove: (id: string) => Promise<void>
+  /** The same, unless something is done with it, or it was used after a time in the terms of performance.now(). */
+  evict: (id: string, lastUse: number) => Promise<boolean>
   /** When a directory was used last, in the terms of performance.now(); negative infinity when not by this process. */
   lastUse: (id: string) => number
   /** Returns a repository with large packs in whose directory they have no common index, once. */
@@ -71,20 +82,29 @@ type Dependencies = {
   create: (id: string, defaultBranch: string) => Promise<unknown>
   /** Removes a directory with its files. */
   removeDirectory: (id: string) => Promise<void>
+  /** Frees space for a number of bytes, and reserves it until disposed of. Throws `storage_full`. */
+  reserve: (bytes: number) => Promise<Disposable>
   log: Log
 }
 
-type CacheState = { version: number; pruneEpoch: number }
+type CacheState = {
+  version: number
+  pruneEpoch: number
+  /** The checksums of the packs that it had. */
+  packs: ReadonlySet<string>
+  /** Its folders when all its files were there. */
+  folders?: CachedFolders
+}
 
 // Maintenance may retire packs between the reading of their list and of their files.
 const maxPasses = 5
 // Git finds objects of smaller repositories as fast without a common index and a bitmap.
 const indexedMinBytes = 8 * 1024 ** 2
 const indexedMinPacks = 20
-const neverFilled: CacheState = { version: -1, pruneEpoch: -1 }
+const neverFilled: CacheState = { version: -1, pruneEpoch: -1, packs: new Set() }
 
 export function createCache(dependencies: Dependencies): Cache {
-  const { db, storage, pathOf, create, removeDirectory, log } = dependencies
+  const { db, storage, pathOf, create, removeDirectory, reserve, log } = dependencies
   const serialize = createKeyedMutex()
   const packFiles = createPackFiles(storage)
   const states = new Map<string, CacheState>()
@@ -97,8 +117,25 @@ export function createCache(dependencies: Dependencies): Cache {
   const stateOf = (id: string) => states.get(id) ?? neverFilled
   const lastUse = (id: string) => lastUses.get(id) ?? Number.NEGATIVE_INFINITY
 
+  /** Whether a directory has a version, and no file of it was removed. It is checked at each use, so without waiting. */
+  function isCurrent(id: string, version: number): boolean {
+    const state = stateOf(id)
+    if (state.version < version) return false
+    const folders = readFolders(pathOf(id))
+    if (areUnchanged(state.folders, folders)) return true
+    // Merging replaces packs.
+    const packs = merging.has(id) ? new Set<string>() : state.packs
+    if (!hasFiles(pathOf(id), packs)) return false
+    state.folders = folders
+    return true
+  }
+
   async function refresh(id: string, wanted: number): Promise<void> {
-    if (stateOf(id).version >= wanted) return
+    if (isCurrent(id, wanted)) return
+    if (stateOf(id).version >= wanted) {
+      log.warn({ repositoryId: id }, 'files of a cached repository were lost; they are read again')
+      states.delete(id)
+    }
     for (let pass = 1; ; pass++) {
       await createMissing(id)
       // Before the rows: a push moves its pack to the directory after it has committed the row.
@@ -109,11 +146,18 @@ export function createCache(dependencies: Dependencies): Cache {
         await dropNewer(id, repository.version)
         continue
       }
-      if (await fillPacks(id, present, repository)) {
+      const isFilled = await fillPacks(id, present, repository).catch((error) => {
+        // Others have used the space meanwhile.
+        const isDiskFull = !(error instanceof Problem) && toProblem(error).code === 'storage_full'
+        if (isDiskFull && pass < maxPasses) return false
+        throw error
+      })
+      if (isFilled) {
         await writeRefs(id, repository)
         const isExact = await removeOthers(id, present, repository)
         const pruneEpoch = isExact ? repository.pruneEpoch : stateOf(id).pruneEpoch
-        states.set(id, { version: repository.version, pruneEpoch })
+        const packs = new Set(repository.packs.map(({ hash }) => hash))
+        states.set(id, { version: repository.version, pruneEpoch, packs })
         await noteMissingIndex(id, repository)
         return
       }
@@ -122,11 +166,14 @@ export function createCache(dependencies: Dependencies): Cache {
   }
 
   async function createMissing(id: string): Promise<void> {
-    if (await isThere(join(pathOf(id), 'HEAD'))) return
+    if (isRepository(pathOf(id))) return
     if ((await versionOf(db, id)) === undefined) throw repositoryGone()
-    await create(id, firstHead).catch(async (error) => {
+    // Readers would go on with removed files.
+    await closeReadersOf(pathOf(id))
+    await removeDirectory(id)
+    await create(id, firstHead).catch((error) => {
       // A command beside the server may have been faster.
-      if (!(await isThere(join(pathOf(id), 'HEAD')))) throw error
+      if (!isRepository(pathOf(id))) throw error
     })
   }
 
@@ -146,7 +193,9 @@ export function createCache(dependencies: Dependencies): Cache {
   ): Promise<boolean> {
     const merged = merging.get(id)
     const missing = packs.filter((pack) => !isPresent(present, pack) && !merged?.has(pack.hash))
-    return packFiles.read(db, packsOf(id), missing)
+    if (missing.length === 0) return true
+    using _space = await reserve(missing.reduce((sum, { packBytes }) => sum + packBytes, 0))
+    return await packFiles.read(db, packsOf(id), missing)
   }
 
   /** Removes packs that the store does not have, or no longer; false when they may still be needed. */
@@ -174,7 +223,7 @@ export function createCache(dependencies: Dependencies): Cache {
     const bytes = packs.reduce((sum, { packBytes }) => sum + packBytes, 0)
     const isWorthIt = bytes >= indexedMinBytes || packs.length >= indexedMinPacks
     if (!isWorthIt || merging.has(id)) return
-    if (!(await isThere(join(packsOf(id), 'multi-pack-index')))) unindexed.add(id)
+    if (!readFingerprint(join(packsOf(id), 'multi-pack-index'))) unindexed.add(id)
   }
 
   async function writeRefs(id: string, { refs, head }: StoredRepository): Promise<void> {
@@ -184,9 +233,17 @@ export function createCache(dependencies: Dependencies): Cache {
 
   async function bringTo(id: string, version: number): Promise<CachedDirectory> {
     lastUses.set(id, performance.now())
-    if (stateOf(id).version < version) await serialize(id, () => refresh(id, version))
-    return { path: pathOf(id), ...stateOf(id) }
+    if (!isCurrent(id, version)) await serialize(id, () => refresh(id, version))
+    const { version: present, pruneEpoch } = stateOf(id)
+    return { path: pathOf(id), version: present, pruneEpoch }
   }
+
+  const remove = (id: string) =>
+    serialize(id, async () => {
+      states.delete(id)
+      lastUses.delete(id)
+      await removeDirectory(id)
+    })
 
   async function open(id: string): Promise<CachedDirectory> {
     const version = await versionOf(db, id)
@@ -206,7 +263,11 @@ export function createCache(dependencies: Dependencies): Cache {
         if (!packs.every((hash) => present.has(hash))) return false
         await changePackedRefs(pathOf(id), refs)
         if (head) await writeHead(pathOf(id), head.branch)
-        states.set(id, { ...state, version })
+        states.set(id, {
+          version,
+          pruneEpoch: state.pruneEpoch,
+          packs: new Set([...state.packs, ...packs]),
+        })
         return true
       })
       if (!isNext) await bringTo(id, version)
@@ -242,13 +303,14 @@ export function createCache(dependencies: Dependencies): Cache {
       throw storeUnavailable('its packs are gone')
     },
 
-    remove: (id, unless) =>
-      serialize(id, async () => {
-        if (unless && lastUse(id) >= unless.usedSince) return
-        states.delete(id)
-        lastUses.delete(id)
-        await removeDirectory(id)
-      }),
+    remove,
+
+    async evict(id, usedLast) {
+      // Not waited for: what is done with it may wait for space.
+      if (serialize.isHeld(id) || merging.has(id) || lastUse(id) > usedLast) return false
+      await remove(id)
+      return true
+    },
 
     lastUse,
 
@@ -264,8 +326,4 @@ async function removeGraphs(directory: string): Promise<void> {
   for (const name of ['commit-graph', 'commit-graphs']) {
     await rm(join(directory, 'objects', 'info', name), { recursive: true, force: true })
   }
-}
-
-async function isThere(path: string): Promise<boolean> {
-  return (await stat(path).catch(ignoreAbsence)) !== undefined
 }

@@ -28,6 +28,7 @@ export function createLocalStore({ pathOf, create, place, remove }: Dependencies
 
     release: async () => {},
     remove,
+    reclaim: async () => {},
     sweep: async () => {},
     bucket: undefined,
     shared: undefined,

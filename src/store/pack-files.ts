@@ -92,9 +92,15 @@ export async function listPresent(folder: string): Promise<PacksPresent> {
   const present = new Map<string, boolean>()
   for (const name of names) {
     const [, hash] = /^pack-([0-9a-f]{40})\.idx$/.exec(name) ?? []
-    if (hash !== undefined) present.set(hash, names.has(`pack-${hash}.mtimes`))
+    if (hash !== undefined && hasPack(names, hash))
+      present.set(hash, names.has(`pack-${hash}.mtimes`))
   }
   return present
+}
+
+/** Whether a pack is among the names in a folder of packs, with its index. */
+export function hasPack(names: ReadonlySet<string>, hash: string): boolean {
+  return names.has(`pack-${hash}.idx`) && names.has(`pack-${hash}.pack`)
 }
 
 /** Whether a pack is among those present. One whose objects are no longer reachable may differ only in their times. */

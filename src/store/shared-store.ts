@@ -6,7 +6,7 @@ import type { Database } from '../database/database.ts'
 import type { Git } from '../git/process/git-process.ts'
 import { adoptDraft } from './adopt.ts'
 import { createCache } from './cache.ts'
-import { evict } from './cache-eviction.ts'
+import { createCacheEviction } from './cache-eviction.ts'
 import { collect } from './collector.ts'
 import { commitChange, PrunedError } from './commit-change.ts'
 import { storePacks } from './durable-packs.ts'
@@ -57,8 +57,11 @@ export function createSharedStore(dependencies: Dependencies): Store {
     pathOf: directories.pathOf,
     create: directories.create,
     removeDirectory: directories.remove,
+    reserve: (bytes) => eviction.reserve(bytes),
     log,
   })
+  const maxBytes = dependencies.cacheMaxBytes
+  const eviction = createCacheEviction({ ...dependencies, cache, maxBytes })
 
   return {
     prepare: () => dropUnsyncedCache(dataDir),
@@ -82,8 +85,10 @@ export function createSharedStore(dependencies: Dependencies): Store {
 
     remove: (id) => cache.remove(id),
 
+    reclaim: eviction.reclaim,
+
     async sweep() {
-      await evict({ ...dependencies, cache, maxBytes: dependencies.cacheMaxBytes })
+      await eviction.sweep()
       await collect(dependencies)
     },
 

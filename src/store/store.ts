@@ -29,6 +29,8 @@ export type Store = AsyncDisposable & {
   release: (tx: Db, id: string) => Promise<void>
   /** Removes the directory of a deleted repository. */
   remove: (id: string) => Promise<void>
+  /** Tries to have a number of bytes of the disk free beyond the minimum, by removing what is only cached. */
+  reclaim: (bytes: number) => Promise<void>
   /** Deletes what no repository needs any more. */
   sweep: () => Promise<void>
   /** The object storage of a shared store, also for other content than packs; undefined for a local one. */

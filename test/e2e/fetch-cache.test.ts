@@ -19,6 +19,7 @@ import {
 } from '../support/fetch-site.ts'
 import { git, temporaryFolder } from '../support/git.ts'
 import { importHistory, updateRefs } from '../support/history.ts'
+import { onlyLocal } from '../support/kind-of-store.ts'
 import { processesIn, signal } from '../support/processes.ts'
 import { without } from '../support/programs.ts'
 import { smallDisk, withoutMounts } from '../support/small-disk.ts'
@@ -210,7 +211,9 @@ test('an error response is sent to each client, and never stored', async () => {
   }
 })
 
-test('pruned objects are not served, whichever process pruned them', async () => {
+test('pruned objects are not served, whichever process pruned them', {
+  skip: onlyLocal,
+}, async () => {
   await using site = await createSite()
   await site.push('HEAD:main')
   const main = cloneOf(await site.project.git('rev-parse', 'HEAD'))

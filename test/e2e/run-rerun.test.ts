@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { until } from '../support/condition.ts'
 import { git } from '../support/git.ts'
+import { onlyLocal } from '../support/kind-of-store.ts'
 import { begun, jobEnded, mustClaim, runEnded, wholeRun, wrote } from '../support/run-by-hand.ts'
 import { type Service, startService } from '../support/service.ts'
 import { endOf, oneStep, pushFiles, runToEnd } from '../support/workflow-site.ts'
@@ -209,7 +210,7 @@ test('a run is rerun until it succeeds, each time only the failed jobs', async (
   }
 })
 
-test('a run whose commit no longer exists fails with the reason', async () => {
+test('a run whose commit no longer exists fails with the reason', { skip: onlyLocal }, async () => {
   await using server = await startService({ env: { SVC_RUNNER: 'on' } })
   const { admin } = server
   const commit = await pushFiles(admin, 'site', oneStep('true'))

@@ -1,9 +1,10 @@
 // Tags: exhaustive
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
-import { readdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { readdir, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { newId } from '../../src/base/ids.ts'
 import { until } from '../support/condition.ts'
 import { createProject, git, type Project, spawnGit, temporaryFolder } from '../support/git.ts'
 import { withoutObjectStore } from '../support/object-store.ts'
@@ -42,7 +43,7 @@ describe('the cache of a node with a shared store', { skip }, () => {
       for (const id of ids) pathsOf.push(await earlier.open(id))
     }
     const [idle = '', busy = '', used = ''] = pathsOf
-    await using store = await site.openStore(dataDir, 1)
+    await using store = await site.openStore(dataDir, { cacheMaxBytes: 1 })
     await store.open(ids[2] ?? '')
     const reader = spawnGit('/', [`--git-dir=${busy}`, 'cat-file', '--batch'])
     await store.sweep()
@@ -54,6 +55,58 @@ describe('the cache of a node with a shared store', { skip }, () => {
     for (const id of ids) {
       const path = await store.open(id)
       await git('/', [`--git-dir=${path}`, 'fsck', '--strict'])
+    }
+  })
+
+  test('files that are lost while the node runs are read again with the next request', async () => {
+    const { admin, dataDir } = site.service
+    await createPushed('lost')
+    const { path } = (await admin.get('/repos/lost')).body
+    const packs = join(path, 'objects/pack')
+    const ofPack = async (ending: string) => {
+      const name = (await readdir(packs)).find((found) => found.endsWith(ending))
+      return join(packs, name ?? 'none')
+    }
+    const losses: [string, () => Promise<string>][] = [
+      ['the directory', async () => path],
+      ['its folder', async () => dirname(path)],
+      ['the cache', async () => join(dataDir, 'cache')],
+      ['packed-refs', async () => join(path, 'packed-refs')],
+      ['HEAD', async () => join(path, 'HEAD')],
+      ['config', async () => join(path, 'config')],
+      ['refs', async () => join(path, 'refs')],
+      ['objects', async () => join(path, 'objects')],
+      ['the folder of packs', async () => packs],
+      ['a pack', () => ofPack('.pack')],
+      ['an index', () => ofPack('.idx')],
+    ]
+    const reads = {
+      refs: async () => {
+        await project.git('ls-remote', '--exit-code', admin.remote('lost'), 'main')
+      },
+      clone: async () => {
+        await using target = await temporaryFolder()
+        await git(target.path, ['clone', '--quiet', admin.remote('lost'), 'clone'])
+        await git(join(target.path, 'clone'), ['fsck', '--strict'])
+      },
+      file: async () => {
+        const { status, text } = await admin.get('/repos/lost/commits?rev=main')
+        assert.equal(status, 200, text)
+      },
+      health: async () => assert.equal((await admin.get('/health')).status, 200),
+      push: async () => {
+        await project.commit(`more-${newId()}`)
+        await project.git('push', '--quiet', admin.remote('lost'), 'HEAD:main')
+      },
+    }
+    for (const [name, find] of losses) {
+      for (const [kind, read] of Object.entries(reads)) {
+        // It starts what reads objects for requests.
+        await admin.get('/repos/lost/commits?rev=main')
+        await rm(await find(), { recursive: true })
+        await read().catch((error) => assert.fail(`${kind} after ${name}: ${error}`))
+        if (kind !== 'health') await git('/', [`--git-dir=${path}`, 'fsck', '--strict'])
+      }
     }
   })
 

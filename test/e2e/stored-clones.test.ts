@@ -17,7 +17,7 @@ import {
   startFetchService,
 } from '../support/fetch-site.ts'
 import { git } from '../support/git.ts'
-import { onlyLocal } from '../support/kind-of-store.ts'
+import { isShared, onlyLocal } from '../support/kind-of-store.ts'
 import { without } from '../support/programs.ts'
 import { createRandom } from '../support/random.ts'
 import { toRounds } from '../support/rounds.ts'
@@ -233,11 +233,14 @@ test('packs that are gone or damaged are not sent', async () => {
   const folder = join(site.directory, 'objects', 'pack')
   const [name = ''] = (await readdir(folder)).filter((file) => file.endsWith('.pack'))
   const path = join(folder, name)
-  await rename(path, join(site.folder, 'moved'))
-  await assert.rejects(cloneAll(site))
-  await rename(join(site.folder, 'moved'), path)
   await cloneAll(site)
   assert.equal(await countOf(site), 1)
+  // What is gone from a cache is read again.
+  if (!isShared) {
+    await rename(path, join(site.folder, 'moved'))
+    await assert.rejects(cloneAll(site))
+    await rename(join(site.folder, 'moved'), path)
+  }
   await truncate(path, largeBytes)
   await assert.rejects(cloneAll(site))
   assert.equal(await countOf(site), 1)

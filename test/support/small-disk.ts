@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { statfs, unlink, writeFile } from 'node:fs/promises'
+import { appendFile, statfs, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { temporaryFolder } from './git.ts'
@@ -30,10 +30,10 @@ export async function smallDisk(size: string) {
   return {
     path: folder.path,
 
-    /** Fills the disk but for some bytes. */
+    /** Fills the disk but for some bytes; again, when there are more. */
     async fill(free: number): Promise<void> {
       const { bavail, bsize } = await statfs(folder.path)
-      await writeFile(filler, Buffer.alloc(Math.max(0, bavail * bsize - free))).catch((error) => {
+      await appendFile(filler, Buffer.alloc(Math.max(0, bavail * bsize - free))).catch((error) => {
         // Another process has used the rest meanwhile.
         if (error.code !== 'ENOSPC') throw error
       })

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { createLog } from '../../src/base/log.ts'
 import { newTokenString } from '../../src/base/token-string.ts'
+import type { FreeSpace } from '../../src/config/free-space.ts'
 import { openDatabase } from '../../src/database/database.ts'
 import { createGit } from '../../src/git/process/git-process.ts'
 import { createDirectories } from '../../src/repositories/directories.ts'
@@ -15,6 +16,9 @@ import { type Service, startService } from './service.ts'
 
 export type StoreSite = Awaited<ReturnType<typeof startStoreSite>>
 
+type StoreOptions = { cacheMaxBytes?: number; measure?: FreeSpace['measure'] }
+
+const unlimited = async () => ({ freeBytes: 2 ** 40, minFreeBytes: 0 })
 const log = createLog({ level: 'silent', output: process.stderr })
 
 /** A server with a shared store, to whose database and bucket others can be added. */
@@ -43,7 +47,10 @@ export async function startStoreSite(more: Record<string, string> = {}) {
     connectBucket: () => objects.connect(),
 
     /** The store as a node has it that is no server. */
-    async openStore(dataDir: string, cacheMaxBytes?: number): Promise<Store> {
+    async openStore(
+      dataDir: string,
+      { cacheMaxBytes, measure = unlimited }: StoreOptions = {},
+    ): Promise<Store> {
       const tools = {
         git: createGit({ settings: gitLimits, owner: dataDir, path: process.env.PATH ?? '' }),
         faultPoint: () => {},
@@ -64,7 +71,7 @@ export async function startStoreSite(more: Record<string, string> = {}) {
         node: 'test',
         inlineMaxBytes: 1000,
         cacheMaxBytes,
-        freeSpace: { measure: async () => ({ freeBytes: 1, minFreeBytes: 0 }) },
+        freeSpace: { measure },
         directories,
         log,
       })

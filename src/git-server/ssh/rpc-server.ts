@@ -9,6 +9,7 @@ import type { Repositories, Repository } from '../../repositories/repositories.t
 import type { Hold, RepositoryHolds } from '../../repositories/repository-holds.ts'
 import type { CreateLoginLink, LoginLink } from '../../sessions/login-links.ts'
 import type { SshKeys } from '../../ssh-keys/ssh-keys.ts'
+import type { Store } from '../../store/store.ts'
 import type { Push, PushAuthority } from '../receive-pack/push.ts'
 import { pushEnded } from '../receive-pack/receive-pack.ts'
 import type { GitLimiters, LimiterKind } from '../requests/git-limiters.ts'
@@ -22,6 +23,7 @@ export type SshRpcServer = {
   recheckAccess: (access: Access) => Promise<void>
   /** Throws the Problem of a part of the service that is unavailable. */
   requireParts: () => Promise<void>
+  reclaim: Store['reclaim']
   list: Repositories['list']
   describe: (repository: Repository) => ReturnType<Repositories['describe']>
   createLoginLink: (principal: Principal) => Promise<LoginLink>
@@ -75,6 +77,7 @@ export type SshRpcParts = {
   repositories: Repositories
   recheckAccess: (access: Access) => Promise<void>
   requireParts: () => Promise<void>
+  reclaim: Store['reclaim']
   pushes: PushAuthority
   repositoryHolds: Pick<RepositoryHolds, 'acquire'>
   limiters: GitLimiters
@@ -108,6 +111,7 @@ export function createSshRpcServer(
     open: (principal, name, permission) => repositories.openForGit(principal, name, permission),
     recheckAccess,
     requireParts,
+    reclaim: parts.reclaim,
     list: repositories.list,
     describe: (repository) => repositories.describe(repository),
     createLoginLink: (principal) => parts.createLoginLink(principal),

@@ -69,6 +69,7 @@ export function createSshProgram(options: Options): { killAll: () => void } {
     const freeSpace = createFreeSpace({
       folder: settings.dataDir,
       minBytes: settings.freeSpaceMinBytes,
+      reclaim: backend.reclaim,
     })
     const client = createSshRpcClient(backend)
     const engine = createGitEngine({
