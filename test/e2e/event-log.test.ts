@@ -255,9 +255,9 @@ test('a reader that sees nothing makes the server scan only a part of the log at
   const waiting = stranger.get(`/events?after=${start}&wait=60`)
   await service.admin.post('/repos/own/collaborators', { username: 'mallory' })
   await publishMany(1, (await service.admin.get('/repos/own')).body.id)
-  const received = (await waiting).body[0]
-  assert.equal(received.repoName, 'own')
-  assert.equal((await nextEvent(stream)).seq, received.seq)
+  // Which of its events they begin with depends on how far they had come when access was given.
+  assert.equal((await waiting).body[0].repoName, 'own')
+  assert.equal((await nextEvent(stream)).repoName, 'own')
 })
 
 test('a stream has all new events, in order', async () => {

@@ -62,7 +62,8 @@ test('reads and pushes of other repositories go on while many wait for one', { s
   for (const change of changes) change.catch(() => {})
   await until('a change waits', async () => {
     const { rows } = await observer.query(
-      "select from pg_stat_activity where wait_event_type = 'Lock' and query like '%leak_guard%'",
+      `select from pg_stat_activity where datname = current_database()
+        and wait_event_type = 'Lock' and query like '%leak_guard%'`,
     )
     return rows.length > 0
   })

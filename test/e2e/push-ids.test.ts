@@ -61,7 +61,8 @@ describe('the ids of pushes on three nodes', { skip }, () => {
   async function untilWaiting(count: number): Promise<void> {
     await until(`${count} pushes wait`, async () => {
       const { rows } = await database.query(
-        "select from pg_stat_activity where wait_event_type = 'Lock'",
+        `select from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock'`,
       )
       return rows.length === count
     })

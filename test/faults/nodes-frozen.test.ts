@@ -49,7 +49,8 @@ async function isInTransaction(url: string): Promise<boolean> {
   await client.connect()
   try {
     const { rows } = await client.query(
-      `select pid from pg_stat_activity where state = 'idle in transaction' and query ~ '(events|webhooks|pushes)'`,
+      `select pid from pg_stat_activity where datname = current_database()
+        and state = 'idle in transaction' and query ~ '(events|webhooks|pushes)'`,
     )
     return rows.length > 0
   } finally {
