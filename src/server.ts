@@ -165,7 +165,7 @@ export async function startService(options: Options): Promise<RunningService> {
 
   const work = await startWork({
     ...{ options, app, pool, gitServer, browse, ssh, repositoryHolds, metrics },
-    url: reachable(http),
+    url: settings.runner ? await server.listenForOwn() : http,
     signal: background.signal,
     starting,
   })
@@ -188,11 +188,11 @@ export async function startService(options: Options): Promise<RunningService> {
     async stop() {
       const timeoutMs = settings.stopSeconds * 1000
       gitServer.endWaits()
-      // First, while the server still accepts the runs that the runner hands back.
-      await work.runner.stop(timeoutMs * shareOfRunner)
+      const runnerEnded = work.runner.stop(timeoutMs * shareOfRunner)
       await Promise.all([
-        ...work.loops.map((loop) => loop[Symbol.asyncDispose]()),
-        server.stop(timeoutMs),
+        // They take the runs that the runner hands back.
+        runnerEnded.then(() => Promise.all(work.loops.map((loop) => loop[Symbol.asyncDispose]()))),
+        server.stop(timeoutMs, runnerEnded),
         ssh?.stop(timeoutMs),
         imports.stop(timeoutMs * shareOfImports),
       ])

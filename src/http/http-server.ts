@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import {
   createServer,
   type IncomingMessage,
@@ -5,7 +6,7 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createServer as createSocketServer } from 'node:net'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { AccessWatch } from '../access/access-watch.ts'
 import type { Principal } from '../access/principal.ts'
@@ -146,6 +147,10 @@ export function createHttpServer(options: Options) {
     frameworkErrors: (error, request, reply) => sendProblem(request, reply, fromFastify(error)),
   })
 
+  const own = createSocketServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
+    app.server.emit('connection', socket),
+  )
+
   // In a hook, since Fastify would check content types and read the body before a handler: a forbidden caller gets no
   // validation errors.
   app.addHook('onRequest', async (request, reply) => {
@@ -250,14 +255,25 @@ export function createHttpServer(options: Options) {
     /** Starts listening, and returns the address as a URL. */
     listen: () => listenAt(app, settings),
 
-    /** Stops accepting connections and waits for running requests, which are cut off after the timeout. */
-    async stop(timeoutMs: number): Promise<void> {
+    /** Also listens on a port for programs of the server itself, and returns its address as a URL. */
+    async listenForOwn(): Promise<string> {
+      own.listen(0, '127.0.0.1')
+      await once(own, 'listening')
+      return `http://127.0.0.1:${(own.address() as AddressInfo).port}`
+    },
+
+    /**
+     * Stops accepting connections, at once from others and when `ownEnded` resolves from the server's own programs, and
+     * waits for running requests, which are cut off after the timeout.
+     */
+    async stop(timeoutMs: number, ownEnded?: Promise<void>): Promise<void> {
       stopping.abort()
       using _cutOff = setTimeout(() => {
         openRequests.abortAll()
         app.server.closeAllConnections()
       }, timeoutMs)
-      await app.close()
+      await Promise.all([app.close(), ownEnded])
+      own.close()
     },
   }
 }

@@ -13,10 +13,11 @@ import { newTokenString } from '../../src/base/token-string.ts'
 import { until } from '../support/condition.ts'
 import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, type Project, temporaryFolder } from '../support/git.ts'
-import { processesIn, signal } from '../support/processes.ts'
+import { commandOf, familyOf, processesIn, signal } from '../support/processes.ts'
 import { cloneBody, gitHeaders, pushBody } from '../support/raw-git.ts'
 import { connectRaw } from '../support/raw-http.ts'
 import { launcher, type Service, startService } from '../support/service.ts'
+import { oneStep, pushFiles } from '../support/workflow-site.ts'
 
 const execute = promisify(execFile)
 const mib = 1024 * 1024
@@ -61,6 +62,24 @@ test('SIGTERM lets a running clone and push finish, and nothing new start', asyn
   await using again = await startService({ dataDir: service.dataDir })
   const listed = await project.git('ls-remote', again.admin.remote('site'))
   assert.match(listed, new RegExp(`${await project.git('rev-parse', 'HEAD')}\trefs/heads/topic`))
+})
+
+test('SIGTERM ends new requests while a run is handed back, which waits for the next start', async () => {
+  await using service = await startService({ env: { ...patient, SVC_RUNNER: 'on' } })
+  const { admin, dataDir } = service
+  await pushFiles(admin, 'running', oneStep('echo started; sleep 3600'))
+  const { id } = (await admin.post('/repos/running/workflows', {})).body
+  const path = `/repos/running/workflows/${id}`
+  await until('it runs', async () => /started/.test((await admin.get(`${path}/logs`)).text))
+  const isRunner = (pid: number) => commandOf(pid).includes('runner-main')
+  const runner = familyOf(service.pid).find(isRunner) ?? assert.fail('no runner')
+  signal(runner, 'SIGSTOP')
+  signal(service.pid, 'SIGTERM')
+  await until('new connections are refused', () => isRefused(service.url))
+  signal(runner, 'SIGCONT')
+  assert.equal(await service.end('SIGCONT'), 0)
+  await using again = await startService({ dataDir })
+  assert.equal((await again.admin.get(path)).body.status, 'queued')
 })
 
 test('a response that is being sent during SIGTERM is completed', exhaustive, async () => {
