@@ -10,6 +10,8 @@ import { type HostRule, parseHostRule } from '../outbound/host-rules.ts'
 import { createOutbound } from '../outbound/outbound.ts'
 import { createStepProxy, type ProxyLimits } from './step-proxy.ts'
 
+type Place = Awaited<ReturnType<typeof openPlace>>
+
 const options = { timeout: 60_000 }
 
 test(
@@ -154,12 +156,16 @@ test('a host that does not speak HTTP is answered for', options, async () => {
 })
 
 test('clients that send too much or too slowly are disconnected', options, async () => {
-  const limits = { headersMaxBytes: 1000, headersTimeoutMs: 200, idleMs: 1500 }
-  await using place = await openPlace({ rules: ['site.test:*'], limits })
-  const start = `GET http://site.test:${place.web.port}/ HTTP/1.1\r\nHost: x\r\n`
-  assert.match(await place.send(`${start}X: ${'x'.repeat(2000)}\r\n\r\n`), /^HTTP\/1\.1 431 /)
-  assert.match(await place.send(start), /^HTTP\/1\.1 408 /)
-  const idle = await place.send(`CONNECT site.test:${place.echo.port} HTTP/1.1\r\n\r\n`)
+  const answer = async (limits: Partial<ProxyLimits>, request: (place: Place) => string) => {
+    await using place = await openPlace({ rules: ['site.test:*'], limits })
+    return await place.send(request(place))
+  }
+  const start = ({ web }: Place) => `GET http://site.test:${web.port}/ HTTP/1.1\r\nHost: x\r\n`
+  const large = (place: Place) => `${start(place)}X: ${'x'.repeat(2000)}\r\n\r\n`
+  const tunnel = ({ echo }: Place) => `CONNECT site.test:${echo.port} HTTP/1.1\r\n\r\n`
+  assert.match(await answer({ headersMaxBytes: 1000 }, large), /^HTTP\/1\.1 431 /)
+  assert.match(await answer({ headersTimeoutMs: 200 }, start), /^HTTP\/1\.1 408 /)
+  const idle = await answer({ idleMs: 1500 }, tunnel)
   assert.equal(idle, 'HTTP/1.1 200 Connection established\r\n\r\n')
 })
 

@@ -130,13 +130,13 @@ test('a connection that is cut, silent or garbled is unavailable', async () => {
   }
   const hang = (socket: Socket) => socket.write(head(...wanted))
   const garble = (socket: Socket) => socket.write('x'.repeat(100_000))
-  for (const [respond, text] of [
-    [cut, /was closed/],
-    [hang, /timed out/],
-    [() => {}, /timed out/],
-    [garble, /is garbled/],
+  for (const [respond, text, options] of [
+    [cut, /was closed/, {}],
+    [hang, /timed out/, { timeoutMs: 200 }],
+    [() => {}, /timed out/, { timeoutMs: 200 }],
+    [garble, /is garbled/, {}],
   ] as const) {
-    using it = await site(respond, { timeoutMs: 200 })
+    using it = await site(respond, options)
     await assert.rejects(it.get(), isUnavailable(text))
     assert.equal(it.connection.isClosed(), true)
     await assert.rejects(it.get(), isUnavailable(/was closed/))

@@ -87,8 +87,11 @@ function recordCalls(called: string[]): Disposable {
   }
 }
 
-/** Pages are limited by token, so each has one of its own. */
-const openCookie = () => newCookie(site, { username: 'admin', permissions: ['admin'] })
+let readers = 0
+
+/** Pages are limited by user, so each has one of its own. */
+const openCookie = () =>
+  newCookie(site, { username: `reader-${readers++}`, permissions: ['admin'] })
 
 async function visit(path: string, cookie: string, init: RequestInit = {}) {
   const headers = { cookie, ...(init.headers as Record<string, string>) }

@@ -60,9 +60,12 @@ before(async () => {
   await site.push('--all')
 })
 
-// Rates of pages are limited by token.
+let readers = 0
+
+// Pages are limited by user.
 beforeEach(async () => {
-  const { token } = await site.service.client({ permissions: ['admin'] })
+  const username = `reader-${readers++}`
+  const { token } = await site.service.client({ username, permissions: ['admin'] })
   client = await logIn(site.service.url, token)
 })
 

@@ -38,9 +38,12 @@ before(async () => {
   commit = await pushFiles(admin, 'demo', { 'new.ts': lines(300) })
 })
 
-// Pages are limited by token.
+let readers = 0
+
+// Pages are limited by user.
 beforeEach(async () => {
-  const { token } = await service.client({ username: 'admin', permissions: ['admin'] })
+  const username = `reader-${readers++}`
+  const { token } = await service.client({ username, permissions: ['admin'] })
   client = await logIn(service.url, token)
 })
 

@@ -45,13 +45,13 @@ function at(kind: string, file: string): string {
   return `/r/${name}/${kind}/main:${file}`
 }
 
-/** Browsers with tokens of their own, since pages are limited by token. */
+/** Browsers of different users, since pages are limited by user. */
 function logInOften(count: number): Promise<PageClient[]> {
   return Promise.all(
-    Array.from({ length: count }, async () => {
+    Array.from({ length: count }, async (_, number) => {
       const { body } = await owner.post('/tokens', {
         name: 'x',
-        username: 'owner',
+        username: `reader-${number}`,
         permissions: ['admin'],
       })
       const client = createPageClient(service.url)
