@@ -320,6 +320,8 @@ export type RunJobRow = {
   status: RunStatus
   conclusion: RunConclusion | 'skipped' | null
   fault: string
+  /** 1 if it failed and the run goes on. */
+  tolerated: number
   /** JSON: by name. */
   outputs: string
   startedAt: number | null

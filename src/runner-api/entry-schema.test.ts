@@ -51,6 +51,10 @@ const entries: RunEntry[] = [
     outputs: { version: '1' },
     fault: '',
   },
+  {
+    ...{ kind: 'job-ended', job: 1, at: 4, conclusion: 'failure', outputs: {} },
+    ...{ fault: 'It has no label.', isTolerated: true },
+  },
   { kind: 'run-ended', at: 5, conclusion: 'success', fault: '' },
 ]
 

@@ -41,6 +41,7 @@ const byKind = {
       conclusion,
       outputs: Type.Record(text, text),
       fault: text,
+      isTolerated: Type.Optional(Type.Literal(true)),
     },
     closed,
   ),

@@ -90,6 +90,8 @@ export type RunEntry =
       outputs: Record<string, string>
       /** The reason, if the job did not fail because of a step; else empty. */
       fault: string
+      /** Set if it failed, and the run goes on: `continue-on-error`. */
+      isTolerated?: true
     }
   /** `step` counts the steps of the run from 0, in the order of planning. Steps of composite actions count separately. */
   | { kind: 'step-planned'; job: number; step: number; name: string }

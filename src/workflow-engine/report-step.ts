@@ -7,6 +7,17 @@ import { ended, type StepEnd } from './step-end.ts'
 import { createStepOutput, type StepOutput } from './step-output.ts'
 import { toFault } from './to-fault.ts'
 
+/** Reports a failure that is none of the planned steps', as a step of its own. */
+export async function reportAddedStep(
+  running: RunningJob,
+  { name, isTolerated, end }: { name: string; isTolerated: boolean; end: StepEnd },
+): Promise<void> {
+  const { run, planned } = running
+  const step = { number: run.nextStep(), name }
+  await run.emit({ kind: 'step-planned', job: planned.number, step: step.number, name })
+  await reportStep({ running, planned: step, name, isTolerated }, async () => end)
+}
+
 type Options = {
   running: RunningJob
   /** The step as it was planned. */

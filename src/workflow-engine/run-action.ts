@@ -3,7 +3,8 @@ import { actionInputs, inputVariables } from './action-inputs.ts'
 import { afterTime, type CancelReason, onAbort } from './cancellation.ts'
 import { emitFailure } from './emit-steps.ts'
 import { evaluateEnvironment, evaluateNumber } from './evaluate-settings.ts'
-import { nameOf, type PlannedAction, type PlannedStep } from './plan-steps.ts'
+import { joinNames, nameOf, type PlannedAction, type PlannedStep } from './plan-steps.ts'
+import { reportAddedStep } from './report-step.ts'
 import { type RunningJob, type RunningStep, type StepList, stepScope } from './running-job.ts'
 import { ended, type StepEnd, toDuration } from './step-end.ts'
 import { toFault } from './to-fault.ts'
@@ -61,19 +62,31 @@ export async function runAction(options: RunOptions): Promise<StepEnd> {
     continuesOnError: isTolerated,
   }
   await options.runSteps(running, inner, steps)
+  const fail = async (end: StepEnd) => {
+    await reportAddedStep(running, { name: joinNames(inner.names), isTolerated, end })
+    return end
+  }
   // A cancellation after the last step has no effect.
   const stop: CancelReason | undefined = cancelSignal.signal.aborted
     ? cancelSignal.signal.reason
     : undefined
   const conclusion = inner.failed ?? stop?.conclusion ?? 'success'
+  const ownTimeout = inner.failed ? undefined : ownTimeoutOf(running, stop)
+  if (ownTimeout) return fail(ownTimeout)
   try {
     return ended(conclusion, { outputs: await outputsOf(running, inner, planned) })
   } catch (error) {
-    const fault = toFault(error)
-    const text = `${action.path}: ${fault}\n`
-    await running.run.emit({ kind: 'output', step: null, text })
-    return ended('failure', { fault })
+    return fail(ended('failure', { fault: toFault(error) }))
   }
+}
+
+/** The end of an action whose time was over between two of its steps, unless that of the job is over as well. */
+function ownTimeoutOf(
+  { cancellation }: RunningJob,
+  stop: CancelReason | undefined,
+): StepEnd | undefined {
+  if (stop?.conclusion !== 'timed_out' || cancellation.cancelSignal.aborted) return undefined
+  return ended('timed_out', { fault: stop.text })
 }
 
 function outputsOf(

@@ -111,9 +111,8 @@ async function runCall(options: Options, { contexts, name }: Draft): Promise<Cal
     })
     return { result, conclusions, outputs }
   } catch (error) {
-    const text = `${name}: ${toFault(error)}\n`
-    await run.emit({ kind: 'output', step: null, text })
-    return { result: 'failure', conclusions: [...conclusions, 'failure'], outputs: {} }
+    const failed = await endUnrun(options, { conclusion: 'failure', fault: toFault(error) })
+    return { ...failed, conclusions: [...conclusions, ...failed.conclusions] }
   }
 }
 
@@ -170,7 +169,7 @@ function secretsOf(
   return Object.fromEntries(entries)
 }
 
-/** Reports a call that does not run as one job. */
+/** Reports a call as one job that does not run: there is nothing to run, or what it returns is at fault. */
 async function endUnrun({ run, owner, job }: Options, unrun: Unrun): Promise<CallEnd> {
   const { conclusion } = await emitUnrunJob(run, planUnexpanded(run, owner, job), unrun)
   return { result: resultOf(conclusion, false), conclusions: [conclusion], outputs: {} }

@@ -74,7 +74,7 @@ async function runPlannedJob(options: JobOptions): Promise<EndedJob> {
     using _jobPermit = await run.jobLimit.acquire(abortSignal)
     await run.emit({ kind: 'job-started', job: planned.number, at: run.now() })
     const end = await runJob({ run, owner, job, planned, cancellation })
-    await emitJobEnd(run, planned, end)
+    await emitJobEnd(run, planned, end, continuesOnError)
     return { end, continuesOnError }
   } catch (error) {
     if (!abortSignal.aborted) throw error

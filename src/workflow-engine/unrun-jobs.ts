@@ -1,5 +1,6 @@
 import type { Cancellation } from './cancellation.ts'
 import { emitEnd, emitEnds } from './emit-steps.ts'
+import { isFailure } from './job-graph.ts'
 import type { Conclusion } from './plan.ts'
 import type { PlannedJob } from './plan-job.ts'
 import { preStepsOf } from './plan-steps.ts'
@@ -61,6 +62,9 @@ export async function emitJobEnd(
   run: RunState,
   { number: job }: PlannedJob,
   end: JobEnd,
+  continuesOnError = false,
 ): Promise<void> {
-  await run.emit({ kind: 'job-ended', job, at: run.now(), ...end })
+  const isTolerated = continuesOnError && isFailure(end.conclusion)
+  const tolerance = isTolerated && ({ isTolerated } as const)
+  await run.emit({ kind: 'job-ended', job, at: run.now(), ...end, ...tolerance })
 }

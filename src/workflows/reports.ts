@@ -110,15 +110,17 @@ export function createReports({
           name,
           matrix,
           ...waiting,
+          tolerated: 0,
           outputs: '{}',
         })
       }
       case 'job-started':
         return updateJob(tx, { ...of, job: entry.job }, { status: 'running', startedAt: entry.at })
       case 'job-ended': {
-        const { job, at, conclusion, fault, outputs } = entry
+        const { job, at, conclusion, fault, outputs, isTolerated } = entry
         const end = { status: 'completed', conclusion, fault, completedAt: at } as const
-        await updateJob(tx, { ...of, job }, { ...end, outputs: JSON.stringify(outputs) })
+        const tolerated = isTolerated ? 1 : 0
+        await updateJob(tx, { ...of, job }, { ...end, tolerated, outputs: JSON.stringify(outputs) })
         return reuseSteps(tx, run, job)
       }
       case 'step-planned': {

@@ -83,7 +83,7 @@ export function listNamedJobs(db: Db, of: OfAttempt[]): Promise<NamedJob[]> {
     db
       .selectFrom('runJobs')
       .select(['runId', 'attempt', 'job', 'file', 'workflow', 'jobId', 'name', 'status'])
-      .select(['conclusion', 'fault', 'startedAt', 'completedAt'])
+      .select(['conclusion', 'fault', 'tolerated', 'startedAt', 'completedAt'])
       .where((is) => isOneOf(is, some))
       .orderBy('runId')
       .orderBy('job')

@@ -169,9 +169,12 @@ export const Run = named(
         {
           workflow: orNull(text),
           job: orNull(text),
-          step: orNull(text),
+          step: orNull({ ...text, description: 'null if the job failed outside its steps' }),
           exitCode: orNull(Type.Integer()),
-          reason: orNull(text),
+          reason: orNull({
+            ...text,
+            description: 'why the step, the job or the run failed; null if it is the exit code',
+          }),
           lastLines: Type.Array(text, { description: 'the last 50 lines of the step' }),
           annotations: Type.Array(Annotation, {
             description: 'the errors that the step reported (`::error::`), at most 10',

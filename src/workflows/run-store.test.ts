@@ -424,6 +424,7 @@ const jobRow = {
   name: 'a',
   matrix: '',
   outputs: '{}',
+  tolerated: 0,
   ...waiting,
 }
 const stepRow = { name: 'a', exitCode: null, summary: '', tail: '', ...waiting }

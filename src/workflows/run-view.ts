@@ -50,23 +50,20 @@ export function createRunViews({ db, git }: Dependencies) {
   async function failureOf(
     run: ListedRun,
     repository: RepositoryPath,
-    {
-      steps,
-      annotations,
-      workspaces,
-    }: { steps: StepSummary[]; annotations: ShownAnnotation[]; workspaces: KeptWorkspace[] },
+    { jobs, rows, steps, annotations, workspaces }: FailureParts,
   ) {
-    if (run.conclusion !== 'failure' && run.conclusion !== 'timed_out') return null
-    const failed = steps.find(
-      ({ conclusion }) => conclusion === 'failure' || conclusion === 'timed_out',
-    )
+    if (!isFailed(run)) return null
+    // A job that fails outside its steps has no failed step, but a fault.
+    const job = jobs.find((one) => isFailed(one) && one.tolerated === 0)
+    const row = rows.find((step) => isFailed(step) && step.job === job?.job)
+    const failed = steps.find(({ number }) => number === row?.step)
     const green = await findLastGreen(db, run)
     return {
-      workflow: failed?.workflow ?? null,
-      job: failed?.job ?? null,
+      workflow: job?.workflow ?? null,
+      job: job?.name ?? null,
       step: failed?.name ?? null,
       exitCode: failed?.exitCode ?? null,
-      reason: failed?.fault || run.fault || null,
+      reason: failed?.fault || job?.fault || run.fault || null,
       lastLines: lastLinesOf(failed?.output ?? ''),
       annotations: annotations.filter(
         ({ step, level }) => level === 'error' && step === failed?.number,
@@ -198,6 +195,8 @@ export function createRunViews({ db, git }: Dependencies) {
         annotations,
         logBytes: isLatest ? logBytes : null,
         failure: await failureOf(run, repository, {
+          jobs: inOrder(run, jobs),
+          rows,
           steps,
           annotations,
           workspaces: isLatest ? await workspacesOf(run) : [],
@@ -224,6 +223,18 @@ function toFormer(latest: ListedRun, attempts: RunAttemptRow[], attempt: number)
 
 /** The workspace of a failed job; `keptUntil` is when it is removed, unless a shell runs in it. */
 type KeptWorkspace = { job: string; keptUntil: number }
+
+type FailureParts = {
+  jobs: RunJobRow[]
+  rows: RunStepRow[]
+  steps: StepSummary[]
+  annotations: ShownAnnotation[]
+  workspaces: KeptWorkspace[]
+}
+
+function isFailed({ conclusion }: Pick<RunJobRow, 'conclusion'>): boolean {
+  return conclusion === 'failure' || conclusion === 'timed_out'
+}
 
 type OfAttempt = { runId: string; attempt: number }
 

@@ -99,6 +99,7 @@ export const runOperations: ClientOperation[] = [
         Created: dateOf('createdAt'),
         Completed: dateOf('completedAt'),
         Jobs: toJobs,
+        'Failed job': 'failure.job',
         'Failed step': 'failure.step',
         'Exit code': 'failure.exitCode',
         Reason: 'failure.reason',

@@ -32,6 +32,7 @@ import { serviceIdentity } from './0031-service-identity.ts'
 import { runCauses } from './0032-run-causes.ts'
 import { formerNames } from './0033-former-names.ts'
 import { oldestServer } from './0034-oldest-server.ts'
+import { toleratedJobs } from './0035-tolerated-jobs.ts'
 import type { Migration } from './migration.ts'
 
 /**
@@ -74,6 +75,7 @@ const list: [migration: Migration, kind: 'adds' | 'changes'][] = [
   [runCauses, 'changes'],
   [formerNames, 'changes'],
   [oldestServer, 'adds'],
+  [toleratedJobs, 'adds'],
 ]
 
 /** The version of a database is the number of migrations that were applied. */

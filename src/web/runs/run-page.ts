@@ -149,6 +149,7 @@ function sideList(run: ShownRun, steps: readonly ShownStep[], now: number): Html
   return html`<ul>${run.jobs.map((job) => {
     const own = steps.filter((step) => step.job === job.name && step.file === job.file)
     return html`<li><p class="side-job">${stateMark(job)}<b class="grow">${job.name}</b> ${durationOf(job, now)}</p>
+${job.fault !== null && html`<p class="soft">${job.fault}</p>`}
 <ol>${own.map(
       (step) =>
         html`<li><a href="#step-${step.number}"${step.status === 'running' && html` aria-current="step"`}>${stateMark(step)}<span class="grow">${step.name}</span> ${durationOf(step, now)}</a></li>`,
@@ -166,19 +167,20 @@ async function shellCommand(run: ShownRun, { params, may }: PageContext): Promis
   return html`<p class="soft">Open a shell in its workspace: <code>${command}</code> <button type="button" class="copy needs-js" data-copy="${command}" aria-label="Copy">${icon('copy')}</button></p>`
 }
 
-/** The step that failed, with the end of its output, and the commits since the last success. */
+/** What failed, with the end of its output, and the commits since the last success. */
 function digest(
   run: ShownRun,
   steps: readonly ShownStep[],
   { to, params }: PageContext,
 ): Html | false {
   const name = params.name ?? ''
-  const failed = steps.find(
-    ({ conclusion }) => conclusion === 'failure' || conclusion === 'timed_out',
-  )
-  if (!failed && run.fault === null) return false
-  if (!failed) return faultDigest(run)
   const { failure } = run
+  const failed = steps.find(
+    ({ conclusion, job, name: step }) =>
+      (conclusion === 'failure' || conclusion === 'timed_out') &&
+      (run.status !== 'completed' || (job === failure?.job && step === failure.step)),
+  )
+  if (!failed) return faultDigest(run)
   const job = run.jobs.length > 1 ? `${failed.job} ` : ''
   const verb = failed.conclusion === 'timed_out' ? 'timed out' : 'failed'
   const code = failed.exitCode === null ? '' : `Exit code ${failed.exitCode} `
@@ -196,9 +198,13 @@ ${digestLog(failed)}</section>`
 }
 
 /** Why a run without a failed step has ended; several faults of workflow files are one a line. */
-function faultDigest(run: ShownRun): Html {
+function faultDigest(run: ShownRun): Html | false {
   const { shape, tone } = describeState(run)
-  const [first = '', ...others] = (run.fault ?? '').split('\n')
+  const { job = null, reason = run.fault } = run.failure ?? {}
+  if (reason === null) return false
+  if (job !== null)
+    return html`<section class="digest"><h2>${icon('cross', 'bad')}${job} failed</h2><p>${reason}</p></section>`
+  const [first = '', ...others] = reason.split('\n')
   const title = others.length === 0 ? first : 'The workflow cannot run'
   return html`<section class="digest ${tone || 'soft'}"><h2>${icon(shape, tone)}${title}</h2>
 ${others.length > 0 && html`<ul>${[first, ...others].map((fault) => html`<li>${fault}</li>`)}</ul>`}</section>`
