@@ -254,6 +254,58 @@ jobs: { a: { outputs: { v: new }, steps: [{ run: exit 1 }] } }
   assert.equal(result.outputOf('after'), 'old\n')
 })
 
+test('jobs that no runner can run are skipped, with those that need them, and are not evaluated', async () => {
+  const result = await calling(
+    `
+on: push
+jobs:
+  contained:
+    name: in a container
+    container: node:22
+    strategy: { matrix: { n: "\${{ fromJSON(github.ref) }}" } }
+    steps: [{ run: true }]
+  after: { needs: contained, steps: [{ run: true }] }
+  always: { needs: contained, if: always(), steps: [{ name: always, run: 'echo \${{ needs.contained.result }}' }] }
+  acting: { steps: [{ uses: ./outer }] }
+  partly:
+    strategy: { matrix: { on: [{ image: alpine }, { n: 1 }] } }
+    name: partly \${{ matrix.on.image }}
+    container: { image: "\${{ matrix.on.image }}" }
+    steps: [{ run: true }]
+  elsewhere: { uses: a/b/.github/workflows/c.yml@v1 }
+  call: { uses: ./.github/workflows/partly.yml }
+`,
+    {
+      'partly.yml':
+        'on: workflow_call\njobs: { a: { services: { b: {} }, steps: [{ run: true }] }, c: { steps: [{ run: true }] } }',
+    },
+    {
+      actions: [
+        {
+          path: 'outer/action.yml',
+          text: 'runs: { using: composite, steps: [{ uses: ./inner }] }',
+        },
+        { path: 'inner/action.yml', text: 'runs: { using: docker, image: Dockerfile }' },
+      ],
+    },
+  )
+  assert.equal(result.conclusion, 'success', result.log)
+  assert.deepEqual(result.jobConclusions, {
+    'in a container': 'skipped',
+    after: 'skipped',
+    always: 'success',
+    acting: 'skipped',
+    'partly alpine': 'skipped',
+    partly: 'success',
+    elsewhere: 'skipped',
+    'call / a': 'skipped',
+    'call / c': 'success',
+  })
+  assert.equal(result.outputOf('always'), 'skipped\n')
+  assert.match(result.log, /in a container \| ■ skipped: Jobs do not run in containers\./)
+  assert.match(result.log, /acting \| ■ skipped: Actions that use "docker" are not supported\./)
+})
+
 test('jobs for other systems are skipped, with those that need them', async () => {
   const result = await engine.run({
     workflows: `

@@ -17,7 +17,7 @@ import { type EndedJob, runPlannedJobs } from './run-planned-jobs.ts'
 import type { RunState } from './run-state.ts'
 import { identityOf, jobIdIn, type RunningWorkflow } from './running-workflow.ts'
 import { toFault } from './to-fault.ts'
-import { emitUnrunJob, type Holds, type Unrun, whyUnrun } from './unrun-jobs.ts'
+import { emitUnrunJob, type Holds, type Unrun, whyUnrun, whyUnsupported } from './unrun-jobs.ts'
 
 type Planning = PlannedJobs | { unexpanded: PlannedJob; unrun: Unrun }
 
@@ -48,7 +48,9 @@ export async function runFile(run: RunState, owner: RunningWorkflow): Promise<Wo
 
   // The matrix and name of a skipped job may depend on missing outputs, so, like GitHub, they are not evaluated.
   function plan(job: Job): Planning {
-    const unrun = isKept(run, owner, job) ? undefined : whyUnrun(run, holdsOf(job))
+    const unrun = isKept(run, owner, job)
+      ? undefined
+      : (whyUnsupported(run, job) ?? whyUnrun(run, holdsOf(job)))
     if (unrun) return { unexpanded: planUnexpanded(run, owner, job), unrun }
     try {
       return planJobs(run, owner, job, contextsOf(job))
@@ -60,7 +62,7 @@ export async function runFile(run: RunState, owner: RunningWorkflow): Promise<Wo
 
   function planEarly(job: Job): Planning | undefined {
     if (job.call) return undefined
-    if (!isExpandedLater(job)) {
+    if (!isExpandedLater(job) && !whyUnsupported(run, job)) {
       try {
         return planJobs(run, owner, job, owner.contexts)
       } catch {

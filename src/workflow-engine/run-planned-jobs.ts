@@ -1,4 +1,4 @@
-import { evaluateTree } from '../workflow-parser/evaluate.ts'
+import { evaluateText, evaluateTree } from '../workflow-parser/evaluate.ts'
 import { isForeignLabel } from '../workflow-parser/runner-labels.ts'
 import type { Job } from '../workflow-parser/workflow.ts'
 import { scopeOf } from './contexts.ts'
@@ -11,7 +11,14 @@ import { createMatrix, type MatrixPart } from './run-matrix.ts'
 import type { RunState } from './run-state.ts'
 import type { RunningWorkflow } from './running-workflow.ts'
 import { toFault } from './to-fault.ts'
-import { emitJobEnd, emitUnrunJob, type Holds, whyCancelled, whyUnrun } from './unrun-jobs.ts'
+import {
+  emitJobEnd,
+  emitUnrunJob,
+  type Holds,
+  type Unrun,
+  whyCancelled,
+  whyUnrun,
+} from './unrun-jobs.ts'
 
 export type EndedJob = { end: JobEnd; continuesOnError: boolean }
 
@@ -52,19 +59,15 @@ type JobOptions = MatrixPart & {
 async function runPlannedJob(options: JobOptions): Promise<EndedJob> {
   const { run, owner, job, planned, cancellation, parallelLimit } = options
   let continuesOnError: boolean
-  let foreign: string | undefined
+  let skipped: Unrun | undefined
   try {
     continuesOnError = evaluateBoolean(job.continueOnError, scopeOf(planned.contexts))
-    foreign = foreignLabelOf(job, planned)
+    skipped = whySkipped(job, planned)
   } catch (error) {
     const unrun = { conclusion: 'failure', fault: toFault(error) } as const
     return { end: await emitUnrunJob(run, planned, unrun), continuesOnError: false }
   }
-  if (foreign !== undefined) {
-    const fault = `skipped: no runner has ${foreign}, because all have Linux.`
-    const end = await emitUnrunJob(run, planned, { conclusion: 'skipped', fault })
-    return { end, continuesOnError: false }
-  }
+  if (skipped) return { end: await emitUnrunJob(run, planned, skipped), continuesOnError: false }
   // A job that starts after the cancellation does so by its `if`; only a kill ends it.
   const abortSignal = cancellation.cancelSignal.aborted
     ? cancellation.killSignal
@@ -83,11 +86,20 @@ async function runPlannedJob(options: JobOptions): Promise<EndedJob> {
   }
 }
 
-function foreignLabelOf({ runsOn = null }: Job, { contexts }: PlannedJob): string | undefined {
-  const labels = evaluateTree(runsOn, scopeOf(contexts))
-  return [labels].flat().find((label) => typeof label === 'string' && isForeignLabel(label)) as
-    | string
-    | undefined
+/** Why no runner can run a job of a matrix. */
+function whySkipped(
+  { runsOn = null, container }: Job,
+  { contexts }: PlannedJob,
+): Unrun | undefined {
+  const scope = scopeOf(contexts)
+  const labels = [evaluateTree(runsOn, scope)].flat()
+  const foreign = labels.find((label) => typeof label === 'string' && isForeignLabel(label))
+  const hasContainer = container !== undefined && evaluateText(container, scope) !== ''
+  if (foreign === undefined && !hasContainer) return undefined
+  const why = hasContainer
+    ? 'jobs do not run in containers.'
+    : `no runner has ${String(foreign)}, because all have Linux.`
+  return { conclusion: 'skipped', fault: `skipped: ${why}` }
 }
 
 async function reuseJob(

@@ -1,3 +1,5 @@
+import { unsupportedOf } from '../workflow-parser/runnable.ts'
+import type { Job } from '../workflow-parser/workflow.ts'
 import type { Cancellation } from './cancellation.ts'
 import { emitEnd, emitEnds } from './emit-steps.ts'
 import { isFailure } from './job-graph.ts'
@@ -27,6 +29,12 @@ export function whyUnrun({ cancellation }: RunState, holds: Holds): Unrun | unde
   } catch (error) {
     return { conclusion: 'failure', fault: toFault(error) }
   }
+}
+
+/** Why no runner can run a job; undefined when one can. */
+export function whyUnsupported({ actions }: RunState, job: Job): Unrun | undefined {
+  const [fault] = unsupportedOf(job, actions)
+  return fault && { conclusion: 'skipped', fault: `skipped: ${fault.message}` }
 }
 
 /** Why a job ends before it starts: it, or its run, is cancelled. */

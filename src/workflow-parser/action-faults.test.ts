@@ -26,11 +26,6 @@ const actions: FaultCase[] = [
     '1:57 The context `secrets` cannot be used in a `pre-if` or `post-if`.',
   ],
   [
-    'runs: { using: docker, image: Dockerfile }',
-    '1:16 Actions that use "docker" are not supported.',
-    '1:24 Actions do not run in containers.',
-  ],
-  [
     'runs: { using: composite, main: x.js, steps: [{ run: x, shell: sh }] }',
     '1:27 "main" belongs to an action for Node.js, not to a composite one.',
   ],

@@ -3,7 +3,8 @@ import { actionGraphFaults, actionSteps, folderOfAction, missingFolders } from '
 import { callGraphFaults, missingWorkflowFaults, missingWorkflows } from './call-graph.ts'
 import { CheckError, createCheckThread } from './check-thread.ts'
 import type { CheckRequest, CheckResponse } from './check-worker.ts'
-import { quoted } from './fault-list.ts'
+import { inOrder, quoted } from './fault-list.ts'
+import { checkRunnable } from './runnable.ts'
 import { fileMaxBytes } from './source-text.ts'
 import type { Action, Fault, Note, SourceFile, Workflow } from './workflow.ts'
 
@@ -21,6 +22,8 @@ export type Checked = {
 type CheckedWorkflow = {
   path: string
   workflow: Workflow | undefined
+  /** The ids of the jobs that no runner can run. */
+  skipped: string[]
   faults: Fault[]
   notes: Note[]
 }
@@ -95,7 +98,7 @@ export async function checkFiles(
   const checkWorkflow = async (file: SourceFile): Promise<CheckedWorkflow> => {
     const { result, ...found } = await checkFile('workflow', file)
     // The response to a workflow is a workflow.
-    return { path: file.path, workflow: result as Workflow | undefined, ...found }
+    return { path: file.path, workflow: result as Workflow | undefined, skipped: [], ...found }
   }
   const checked: Checked = {
     workflows: [],
@@ -136,14 +139,24 @@ function withGraph(checked: Checked): Checked {
   const byPath = new Map(workflows.map((workflow) => [workflow.path, workflow]))
   const actions = checked.actions.flatMap(({ action }) => action ?? [])
   const given = checked.actions.map(({ path }) => folderOfAction(path))
-  const found = [...actionGraphFaults(workflows, actions), ...callGraphFaults(roots, byPath)]
-  const withFound = <T extends { path: string; faults: Fault[] }>(one: T): T => ({
+  const byFolder = new Map(actions.map((action) => [action.path, action]))
+  const runnable = checkRunnable(roots, byPath, byFolder)
+  const found = [
+    ...actionGraphFaults(workflows, actions),
+    ...callGraphFaults(roots, byPath),
+    ...runnable.faults,
+  ]
+  const withFound = <T extends { path: string; faults: Fault[]; notes: Note[] }>(one: T): T => ({
     ...one,
-    faults: [...one.faults, ...found.filter(({ file }) => file === one.path)],
+    faults: inOrder([...one.faults, ...found.filter(({ file }) => file === one.path)]),
+    notes: inOrder([...one.notes, ...runnable.notes.filter(({ file }) => file === one.path)]),
   })
   const paths = [...checked.workflows, ...checked.called].map(({ path }) => path)
   return {
-    workflows: checked.workflows.map(withFound),
+    workflows: checked.workflows.map(withFound).map((one) => ({
+      ...one,
+      skipped: one.workflow ? runnable.skippedIn(one.workflow) : [],
+    })),
     called: checked.called.map(withFound),
     actions: checked.actions.map(withFound),
     missingActions: missingFolders([...workflows, ...actions], given),

@@ -4,6 +4,10 @@ import type { Fault, Note, SourceFile, SourcePosition } from './workflow.ts'
 export type FaultList = {
   add: (position: SourcePosition, message: string, instead: string) => void
   addAll: (faults: Fault[]) => void
+  /** Adds what GitHub runs and no runner here can: it skips the job around it, if there is one, and is a fault elsewhere. */
+  unsupported: (position: SourcePosition, message: string, instead: string) => void
+  /** Reads a part of the file, and returns what no runner can run in it. */
+  collect: <Result>(read: () => Result) => { result: Result; unsupported: Fault[] }
   /** Notes what is accepted without its effect. */
   note: (position: SourcePosition, message: string) => void
   /** The number of faults so far. */
@@ -20,21 +24,29 @@ const maxShownLines = 20
 export function createFaultList({ text }: SourceFile): FaultList {
   const found: Fault[] = []
   const noted: Note[] = []
+  let unsupported: Fault[] = []
   return {
     add: (position, message, instead) => void found.push({ ...position, message, instead }),
+    unsupported: (position, message, instead) =>
+      void unsupported.push({ ...position, message, instead }),
+    collect(read) {
+      const outer = unsupported
+      unsupported = []
+      const collected = { result: read(), unsupported }
+      unsupported = outer
+      return collected
+    },
     addAll: (faults) => void found.push(...faults),
     note: (position, message) => void noted.push({ ...position, message }),
     count: () => found.length,
-    all: () => inOrder(found, text),
-    notes: () => inOrder(noted, text),
+    all: () => inOrder(withinFile([...found, ...unsupported], text)),
+    notes: () => inOrder(withinFile(noted, text)),
   }
 }
 
-function inOrder<T extends Note>(found: T[], text: string): T[] {
-  const lines = text.split('\n')
-  const ordered = found
-    .map((one) => withinFile(one, lines))
-    .sort((one, other) => one.line - other.line || one.column - other.column)
+/** Sorts what was found in a file by position, each once, at most 50. */
+export function inOrder<T extends Note>(found: readonly T[]): T[] {
+  const ordered = found.toSorted((one, other) => one.line - other.line || one.column - other.column)
   return withoutRepeats(ordered).slice(0, maxFaults)
 }
 
@@ -97,10 +109,13 @@ export function listed(words: readonly string[], last = 'or'): string {
 }
 
 // Positions of expressions in folded texts are approximate.
-function withinFile<T extends Note>(fault: T, lines: string[]): T {
-  const line = Math.min(Math.max(fault.line, 1), lines.length)
-  const columns = (lines[line - 1] ?? '').length + 1
-  return { ...fault, line, column: Math.min(Math.max(fault.column, 1), columns) }
+function withinFile<T extends Note>(found: readonly T[], text: string): T[] {
+  const lines = text.split('\n')
+  return found.map((fault) => {
+    const line = Math.min(Math.max(fault.line, 1), lines.length)
+    const columns = (lines[line - 1] ?? '').length + 1
+    return { ...fault, line, column: Math.min(Math.max(fault.column, 1), columns) }
+  })
 }
 
 // An alias repeats the faults of its anchor.

@@ -1,18 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { checkAlone } from '../../test/support/faults.ts'
 import { formatFaults, formatNotes } from './fault-list.ts'
 import { foreignEvent } from './foreign-events.ts'
-import { parseWorkflow } from './parse.ts'
 
 const steps = 'steps: [{ run: x }]\n'
 
-function parsed(text: string) {
-  return parseWorkflow({ path: 'ci.yml', text })
-}
-
 test('an event that never happens here is noted beside one that does', () => {
   const text = `on:\n  push: { branches: [main] }\n  pull_request:\n    types: [opened]\n${steps}`
-  const { workflow, faults, notes } = parsed(text)
+  const { workflow, faults, notes } = checkAlone(text)
   assert.deepEqual(faults, [])
   assert.deepEqual(formatNotes(notes), [
     'ci.yml:3:3: note: "pull_request" starts no runs: pull requests are not supported.',
@@ -21,7 +17,7 @@ test('an event that never happens here is noted beside one that does', () => {
 })
 
 test('in each form of "on", foreign events are noted', () => {
-  const linesOf = (text: string) => parsed(text + steps).notes.map(({ line }) => line)
+  const linesOf = (text: string) => checkAlone(text + steps).notes.map(({ line }) => line)
   assert.deepEqual(linesOf('on: [push, merge_group, release]\n'), [1, 1])
   assert.deepEqual(linesOf('on:\n  - push\n  - create\n  - workflow_run\n'), [3, 4])
   assert.deepEqual(linesOf('on:\n  workflow_dispatch:\n  watch: { types: [started] }\n'), [3])
@@ -29,16 +25,16 @@ test('in each form of "on", foreign events are noted', () => {
 
 test('without an event that happens here, a file is refused once', () => {
   const faultsOf = (on: string) =>
-    parsed(`on: ${on}\n${steps}`).faults.map(({ message }) => message)
+    checkAlone(`on: ${on}\n${steps}`).faults.map(({ message }) => message)
   assert.deepEqual(faultsOf('pull_request'), ['Pull requests are not supported.'])
   assert.deepEqual(faultsOf('[issues, fork, watch]'), [
     'None of the events "issues", "fork" and "watch" happens here.',
   ])
-  assert.deepEqual(parsed(`on: [issues, fork]\n${steps}`).notes, [])
+  assert.deepEqual(checkAlone(`on: [issues, fork]\n${steps}`).notes, [])
 })
 
 test('an unknown event is a fault, also beside foreign and supported ones', () => {
-  const { faults, notes } = parsed(`on: [push, pusch, issues]\n${steps}`)
+  const { faults, notes } = checkAlone(`on: [push, pusch, issues]\n${steps}`)
   assert.deepEqual(
     faults.map(({ column, instead }) => [column, instead]),
     [[12, 'Write "push".']],
@@ -47,7 +43,9 @@ test('an unknown event is a fault, also beside foreign and supported ones', () =
 })
 
 test('a filter that matches nothing is noted, for it can exclude all tags', () => {
-  const { faults, notes } = parsed(`on: { push: { branches: ["**"], tags: ["!**"] } }\n${steps}`)
+  const { faults, notes } = checkAlone(
+    `on: { push: { branches: ["**"], tags: ["!**"] } }\n${steps}`,
+  )
   assert.deepEqual(faults, [])
   assert.deepEqual(formatNotes(notes), [
     'ci.yml:1:33: note: "tags" matches nothing: all its patterns start with "!".',
@@ -76,7 +74,7 @@ test('a cause that occurs several times in a file is one line', () => {
 })
 
 test('keys of jobs and inputs of the checkout without effect are noted', () => {
-  const { faults, notes } = parsed(`on: push
+  const { faults, notes } = checkAlone(`on: push
 jobs:
   deploy:
     concurrency: { group: deploy }
@@ -107,7 +105,7 @@ jobs:
 })
 
 test('commands that need root are noted', () => {
-  const { faults, notes } = parsed(`on: push
+  const { faults, notes } = checkAlone(`on: push
 jobs:
   a:
     steps:
@@ -124,7 +122,7 @@ jobs:
 })
 
 test('jobs for other systems are noted, also in a matrix', () => {
-  const { faults, notes } = parsed(`on: push
+  const { faults, notes } = checkAlone(`on: push
 jobs:
   a:
     strategy:
@@ -144,13 +142,16 @@ jobs:
     [
       [6, 'Jobs that run on windows-latest'],
       [8, 'Jobs that run on macos-14'],
-      [12, 'Jobs that run on windows-latest'],
+      [
+        12,
+        'All runners have Linux, not windows-latest. The job is skipped, and those that need it.',
+      ],
     ],
   )
 })
 
 test('steps of jobs for other systems are not checked', () => {
-  const { workflow, faults, notes } = parsed(`on: push
+  const { workflow, faults, notes } = checkAlone(`on: push
 jobs:
   windows:
     runs-on: windows-latest
@@ -163,7 +164,7 @@ jobs:
 })
 
 test('steps that install or run a program use that of the runner', () => {
-  const { workflow, faults, notes } = parsed(`on: push
+  const { workflow, faults, notes } = checkAlone(`on: push
 steps:
   - { uses: taiki-e/install-action@nextest }
   - { uses: golangci/golangci-lint-action@v8, with: { args: --verbose, version: v2 }, env: { A: 1 } }
@@ -186,7 +187,7 @@ steps:
 })
 
 test('actions without which a run is right are noted, and others refused with a replacement', () => {
-  const uses = (action: string) => parsed(`steps:\n  - { uses: ${action}, with: { a: 1 } }`)
+  const uses = (action: string) => checkAlone(`steps:\n  - { uses: ${action}, with: { a: 1 } }`)
   for (const action of ['Swatinem/rust-cache@v2', 'codecov/codecov-action@0123abc']) {
     const { faults, notes } = uses(action)
     assert.deepEqual(faults, [])

@@ -4,7 +4,7 @@ import { openIdentified } from './identifiers.ts'
 import { isNodeVersion, readProgram, rejectProgramKeys } from './read-program.ts'
 import { readSteps } from './read-steps.ts'
 import type { SourceNode } from './source-node.ts'
-import { unsupportedInAction, unsupportedInRuns } from './unsupported-keys.ts'
+import { unsupportedInAction } from './unsupported-keys.ts'
 import { readBoolean, readTemplate, readText } from './values.ts'
 import type { Action, Template } from './workflow.ts'
 
@@ -17,7 +17,6 @@ const shape = {
 const runsShape = {
   name: '"runs"',
   keys: ['using', 'steps', 'main', 'pre', 'pre-if', 'post', 'post-if'] as const,
-  unsupported: unsupportedInRuns,
 }
 
 const inputShape = {
@@ -44,7 +43,8 @@ export function readAction(path: string, root: SourceNode, faults: FaultList): A
     const instead = 'Write "runs:" with "using: composite" and "steps".'
     faults.add(root.position, 'The action has no "runs".', instead)
   }
-  const { steps, program } = runs ? readRuns(runs, faults) : nothing
+  const { result, unsupported } = faults.collect(() => (runs ? readRuns(runs, faults) : nothing))
+  const { steps, program } = result
   return {
     path: folder,
     name: readText(fields.get('name'), faults, 200) ?? folder,
@@ -52,14 +52,27 @@ export function readAction(path: string, root: SourceNode, faults: FaultList): A
     outputs: program ? {} : readOutputs(fields.get('outputs'), faults),
     steps,
     program,
+    unsupported,
   }
 }
 
 type Runs = Pick<Action, 'steps' | 'program'>
 
 const nothing: Runs = { steps: [], program: undefined }
+const composite = 'Write "using: composite" and the commands as "run" steps.'
+
+function isDocker(node: SourceNode): boolean {
+  return node.kind === 'scalar' && node.value === 'docker'
+}
 
 function readRuns(field: Field, faults: FaultList): Runs {
+  const entries = field.node.kind === 'map' ? field.node.entries : []
+  const docker = entries.find(({ key, value }) => key === 'using' && isDocker(value))
+  if (docker) {
+    const message = 'Actions that use "docker" are not supported.'
+    faults.unsupported(docker.value.position, message, composite)
+    return nothing
+  }
   const fields = openFields(field, runsShape, faults)
   if (!fields) return nothing
   const using = fields.get('using')
@@ -71,8 +84,7 @@ function readRuns(field: Field, faults: FaultList): Runs {
     return { steps: [], program: readProgram(kind, field, fields, faults) }
   } else if (kind !== undefined && kind !== 'composite') {
     const message = `Actions that use ${quoted(kind)} are not supported.`
-    const instead = 'Write "using: composite" and the commands as "run" steps.'
-    faults.add(using.node.position, message, instead)
+    faults.add(using.node.position, message, composite)
     return nothing
   }
   rejectProgramKeys(fields, faults)

@@ -16,6 +16,11 @@ export function readCalledWorkflow(
 ): WorkflowCall | undefined {
   const text = readText(uses, faults)
   if (text === undefined) return undefined
+  if (isForeign(text)) {
+    const message = `Workflows of other repositories, such as ${quoted(text)}, cannot be called.`
+    const advice = `Copy the file into the repository. ${instead}`
+    return void faults.unsupported(uses.node.position, message, advice)
+  }
   const fault = faultOf(text)
   if (fault) return void faults.add(uses.node.position, ...fault)
   for (const field of [inputs, secrets]) {
@@ -31,13 +36,11 @@ export function readCalledWorkflow(
 
 const instead = `Write "uses: ./${folders[0]}/<file>" or "uses: ./${folders[1]}/<file>".`
 
+function isForeign(uses: string): boolean {
+  return /^[^./][^/]*\/[^/]+\/.*@/.test(uses)
+}
+
 function faultOf(uses: string): FieldMessage | undefined {
-  if (/^[^./][^/]*\/[^/]+\/.*@/.test(uses)) {
-    return [
-      `Workflows of other repositories, such as ${quoted(uses)}, cannot be called.`,
-      `Copy the file into the repository. ${instead}`,
-    ]
-  }
   const isInFolder = folders.some((folder) => uses.startsWith(`./${folder}/`))
   const name = uses.split('/').slice(3).join('/')
   if (isInFolder && /^[^/\\\p{Cc}]+\.ya?ml$/u.test(name)) return undefined

@@ -78,7 +78,7 @@ function checkLiteral(entry: NamedField, faults: FaultList): void {
   const value = textOf(entry)
   if (name === 'repository') {
     const instead = 'Remove it. A "run" step can clone another repository, if it has the network.'
-    faults.add(keyPosition, 'Only the repository of the run can be checked out.', instead)
+    faults.unsupported(keyPosition, 'Only the repository of the run can be checked out.', instead)
   }
   if (name === 'path' && isOutside(value)) {
     const message = `${label} is ${quoted(value)}, which is not below the workspace.`
@@ -112,7 +112,7 @@ function checkInput(entry: NamedField, faults: FaultList): void {
   } else if (!refusal) {
     faults.add(keyPosition, unknownInput('action actions/checkout', name), 'Remove it.')
   } else if (!['', 'false'].includes(value)) {
-    faults.add(keyPosition, ...refusal)
+    faults.unsupported(keyPosition, ...refusal)
   }
 }
 

@@ -1,16 +1,18 @@
 import { checkNeeds, type JobNeeds } from './check-needs.ts'
 import type { FaultList } from './fault-list.ts'
-import { type Field, type Fields, type NamedField, openFields } from './fields.ts'
+import { type Field, type Fields, isNull, type NamedField, openFields } from './fields.ts'
 import { openIdentified } from './identifiers.ts'
+import type { MatrixLabels } from './never-true.ts'
 import { readCalledWorkflow } from './read-called-workflow.ts'
 import { readDefaults } from './read-defaults.ts'
 import { readNetwork } from './read-network.ts'
 import { readPermissions } from './read-permissions.ts'
-import { checkRunsOn, isForeignRunsOn, readRunsOn } from './read-runs-on.ts'
+import { checkRunsOn, isForeignRunsOn, matrixLabelsOf, readRunsOn } from './read-runs-on.ts'
 import { readSteps } from './read-steps.ts'
 import { readStrategy } from './read-strategy.ts'
-import { unsupportedInJob } from './unsupported-keys.ts'
+import { unsupportedInJob, unsupportedOfJob } from './unsupported-keys.ts'
 import {
+  hasExpression,
   readCondition,
   readEnvironment,
   readFlag,
@@ -19,7 +21,7 @@ import {
   readTemplates,
   readTexts,
 } from './values.ts'
-import type { Job } from './workflow.ts'
+import type { Job, Template } from './workflow.ts'
 
 const maxJobs = 64
 const maxSteps = 100
@@ -47,6 +49,9 @@ const shape = {
     'secrets',
     'concurrency',
     'environment',
+    'container',
+    'services',
+    'snapshot',
   ] as const,
   unsupported: unsupportedInJob,
 }
@@ -70,10 +75,6 @@ export function readJobs(field: Field, faults: FaultList): Job[] {
     jobs.map(({ job }) => job),
     faults,
   )
-  checkRunsOn(
-    jobs.map(({ job }) => job),
-    faults,
-  )
   return jobs.map(({ job }) => job)
 }
 
@@ -85,6 +86,7 @@ export function shortJob(steps: Field, faults: FaultList): Job {
     needs: [],
     if: undefined,
     runsOn: undefined,
+    container: undefined,
     env: {},
     defaults: { shell: undefined, workingDirectory: undefined },
     outputs: {},
@@ -93,7 +95,7 @@ export function shortJob(steps: Field, faults: FaultList): Job {
     timeoutMinutes: undefined,
     continueOnError: false,
     permissions: undefined,
-    steps: readSteps(steps, 'workflow', faults),
+    ...collectSteps(steps, undefined, faults),
     call: undefined,
     position: steps.keyPosition,
   }
@@ -106,18 +108,38 @@ function readJob(entry: NamedField, faults: FaultList): JobNeeds | undefined {
   if (!fields) return undefined
   const needsField = fields.get('needs')
   const needs = needsField ? readTexts(needsField, faults) : []
-  const work = readWork(entry, fields, faults)
   noteUnapplied(fields, faults)
+  const { result, unsupported } = faults.collect(() => readParts(entry, fields, faults))
+  const isSkipped = unsupported.length > 0
   const job: Job = {
+    ...result,
     id: entry.name,
-    name: readTemplate(fields.get('name'), 'job.name', faults),
     needs: [...new Set(needs.map(({ text }) => text))],
+    // Nothing of it runs, and only what runs counts for limits.
+    ...(isSkipped && { steps: [], call: undefined }),
+    unsupported,
+    position: entry.keyPosition,
+  }
+  return { job, needs }
+}
+
+type Parts = Omit<Job, 'id' | 'needs' | 'unsupported' | 'position'>
+
+function readParts(entry: NamedField, fields: Fields<JobKey>, faults: FaultList): Parts {
+  const runsOn = readRunsOn(fields.get('runs-on'), faults)
+  const strategy = readStrategy(fields.get('strategy'), faults)
+  checkRunsOn({ runsOn, strategy }, faults)
+  refuseUnsupported(fields, faults)
+  const container = readContainer(fields.get('container'), faults)
+  return {
+    name: readTemplate(fields.get('name'), 'job.name', faults),
     if: readCondition(fields.get('if'), 'job.if', faults),
-    runsOn: readRunsOn(fields.get('runs-on'), faults),
+    runsOn,
+    container,
     env: readEnvironment(fields.get('env'), 'job.env', faults),
     defaults: readDefaults(fields.get('defaults'), faults),
     outputs: readOutputs(fields.get('outputs'), faults),
-    strategy: readStrategy(fields.get('strategy'), faults),
+    strategy,
     network: readNetwork(fields.get('network'), faults),
     timeoutMinutes: readPositive(fields.get('timeout-minutes'), 'job.timeout-minutes', faults, {
       isWhole: false,
@@ -125,10 +147,36 @@ function readJob(entry: NamedField, faults: FaultList): JobNeeds | undefined {
     continueOnError:
       readFlag(fields.get('continue-on-error'), 'job.continue-on-error', faults) ?? false,
     permissions: readPermissions(fields.get('permissions'), faults),
-    ...work,
-    position: entry.keyPosition,
+    ...readWork(entry, fields, matrixLabelsOf({ runsOn, strategy }), faults),
   }
-  return { job, needs }
+}
+
+/** Keys of which no runner has what they ask for, unless they are empty. */
+function refuseUnsupported(fields: Fields<JobKey>, faults: FaultList): void {
+  for (const key of ['services', 'snapshot'] as const) {
+    const field = fields.get(key)
+    if (field && !isNull(field.node))
+      faults.unsupported(field.keyPosition, ...unsupportedOfJob[key])
+  }
+}
+
+/** Reads the image of a container that is an expression: for a part of the jobs of a matrix, it may be empty. */
+function readContainer(field: Field | undefined, faults: FaultList): Template | undefined {
+  if (!field || isNull(field.node)) return undefined
+  const entries = field.node.kind === 'map' ? field.node.entries : []
+  const image = entries.find(({ key }) => key === 'image')?.value ?? field.node
+  if (image.kind !== 'scalar' || !hasExpression(image))
+    return void faults.unsupported(field.keyPosition, ...unsupportedOfJob.container)
+  faults.note(
+    field.keyPosition,
+    'Jobs for which "container" is not empty are skipped, and those that need them.',
+  )
+  return readTemplate({ ...field, node: image }, 'job.container', faults)
+}
+
+function collectSteps(steps: Field, matrix: MatrixLabels | undefined, faults: FaultList) {
+  const { result, unsupported } = faults.collect(() => readSteps(steps, 'workflow', faults, matrix))
+  return { steps: unsupported.length > 0 ? [] : result, unsupported }
 }
 
 /** Keys of a job with steps that a job with `uses` cannot have. */
@@ -147,6 +195,7 @@ const keysBesideSteps = [
 function readWork(
   { label, keyPosition }: NamedField,
   fields: Fields<JobKey>,
+  matrix: MatrixLabels | undefined,
   faults: FaultList,
 ): Pick<Job, 'steps' | 'call'> {
   const [uses, steps] = [fields.get('uses'), fields.get('steps')]
@@ -171,7 +220,8 @@ function readWork(
   if (!steps) faults.add(keyPosition, `The job ${label} has no steps.`, 'Write "steps:" in it.')
   // Nothing of a job that is skipped anyway is a fault.
   const isSkipped = isForeignRunsOn(fields.get('runs-on'))
-  return { steps: steps && !isSkipped ? readSteps(steps, 'workflow', faults) : [], call: undefined }
+  const read = steps && !isSkipped ? readSteps(steps, 'workflow', faults, matrix) : []
+  return { steps: read, call: undefined }
 }
 
 function noteUnapplied(fields: Fields<JobKey>, faults: FaultList): void {

@@ -1,5 +1,6 @@
 import type { FaultList } from './fault-list.ts'
 import { type Field, itemsOf, kindOf } from './fields.ts'
+import type { MatrixLabels } from './never-true.ts'
 import { isForeignLabel } from './runner-labels.ts'
 import { readTree } from './values.ts'
 import type { Job, Template, TemplateTree } from './workflow.ts'
@@ -10,11 +11,8 @@ export function readRunsOn(field: Field | undefined, faults: FaultList): Templat
   const { node } = field
   if (node.kind === 'map') {
     const instead = 'Write one label, or a list of labels.'
-    return void faults.add(
-      node.position,
-      '"runs-on" is a mapping; runner groups are not supported.',
-      instead,
-    )
+    const message = '"runs-on" is a mapping; runner groups are not supported.'
+    return void faults.unsupported(node.position, message, instead)
   }
   const items = node.kind === 'list' ? node.items : [node]
   for (const item of items) {
@@ -28,24 +26,30 @@ export function readRunsOn(field: Field | undefined, faults: FaultList): Templat
   return readTree(node, 'job.runs-on', faults)
 }
 
-/** Notes jobs for other systems, which are skipped; a file that has no other jobs is refused. */
-export function checkRunsOn(jobs: Job[], faults: FaultList): void {
-  const found = jobs.map((job) => ({ labels: labelsOf(job), isMatrix: job.strategy.matrix }))
-  const foreign = found.flatMap(({ labels }) => labels.filter(({ text }) => isForeignLabel(text)))
+type Labelled = Pick<Job, 'runsOn' | 'strategy'>
+
+/** Reports labels of other systems, whose jobs are skipped, or those jobs of a matrix that have them. */
+export function checkRunsOn(job: Labelled, faults: FaultList): void {
+  const ofMatrix = valuesOf(job)
+  const labels = leavesOf(ofMatrix ?? job.runsOn)
+  const foreign = labels.filter((label) => isLiteral(label) && isForeignLabel(label.text))
   const [first] = foreign
-  if (!first) return
-  const isSkipped = ({ labels, isMatrix }: (typeof found)[number]) => {
-    const areForeign = labels.map(({ text }) => isForeignLabel(text))
-    return isMatrix ? areForeign.every(Boolean) && labels.length > 0 : areForeign.includes(true)
-  }
-  if (found.every(isSkipped)) {
-    const message = `No job of the file can run: all runners have Linux, not ${first.text}.`
-    return void faults.add(first.position, message, 'Write ubuntu-latest.')
+  if (first && (!ofMatrix || foreign.length === labels.length)) {
+    const message = `All runners have Linux, not ${first.text}.`
+    return void faults.unsupported(first.position, message, 'Write ubuntu-latest.')
   }
   for (const { text, position } of foreign) {
     const message = `Jobs that run on ${text} are skipped, and those that need them: all runners have Linux.`
     faults.note(position, message)
   }
+}
+
+/** The labels with which jobs of a matrix run, as far as they are known. */
+export function matrixLabelsOf(job: Labelled): MatrixLabels | undefined {
+  const leaves = leavesOf(valuesOf(job))
+  if (leaves.length === 0 || !leaves.every(isLiteral)) return undefined
+  const labels = leaves.map(({ text }) => text).filter((text) => !isForeignLabel(text))
+  return { name: matrixKeyOf(job), labels }
 }
 
 /** Whether a literal label names another system, so that the job is skipped in any case. */
@@ -56,15 +60,23 @@ export function isForeignRunsOn(field: Field | undefined): boolean {
   )
 }
 
-/** The literal labels of a job; of a matrix those of all its jobs, when "runs-on" is one of its values. */
-function labelsOf({ runsOn, strategy: { matrix } }: Job): Template[] {
+/** The name of the value of the matrix that is the label of a job, `os` of `${{ matrix.os }}`; else empty. */
+function matrixKeyOf({ runsOn }: Labelled): string {
   const own = leavesOf(runsOn)
+  if (own.length !== 1) return ''
   const [, name = ''] = /^\$\{\{\s*matrix\.([\w-]+)\s*\}\}$/.exec(own[0]?.text.trim() ?? '') ?? []
-  if (!matrix || 'text' in matrix || own.length !== 1 || name === '') return own.filter(isLiteral)
+  return name
+}
+
+/** All values of a matrix that are labels of its jobs; undefined where they are not known. */
+function valuesOf(job: Labelled): TemplateTree[] | undefined {
+  const { matrix } = job.strategy
+  const name = matrixKeyOf(job)
+  if (!matrix || 'text' in matrix || name === '') return undefined
   const vector = Object.hasOwn(matrix.vectors, name) ? matrix.vectors[name] : undefined
   const included = Array.isArray(matrix.include) ? matrix.include : []
   const values = included.map((item) => (isTree(item) ? item.tree[name] : undefined))
-  return [vector, ...values].flatMap((tree) => leavesOf(tree)).filter(isLiteral)
+  return [vector, ...values].filter((tree) => tree !== undefined)
 }
 
 function leavesOf(tree: TemplateTree | undefined): Template[] {

@@ -2,6 +2,7 @@ import { checkShell } from './check-shell.ts'
 import type { FaultList } from './fault-list.ts'
 import { type Field, type Fields, openFields, openList } from './fields.ts'
 import { checkIdentifier, createUniqueness } from './identifiers.ts'
+import { isNeverTrue, type MatrixLabels } from './never-true.ts'
 import { readUses } from './read-uses.ts'
 import { unsupportedInStep } from './unsupported-keys.ts'
 import {
@@ -12,7 +13,7 @@ import {
   readTemplate,
   readText,
 } from './values.ts'
-import type { RunStep, Step } from './workflow.ts'
+import type { AnyStep, RunStep, Step } from './workflow.ts'
 import type { WorkflowKey } from './workflow-keys.ts'
 
 /** The owner of steps. Steps of an action need a shell, and have other contexts. */
@@ -36,8 +37,13 @@ type StepKey = (typeof keys)[number]
 
 const shape = { name: 'a step', keys, refused: unsupportedInStep }
 
-/** The steps of a job or an action. */
-export function readSteps(field: Field, of: StepsOwner, faults: FaultList): Step[] {
+/** The steps of a job or an action; `matrix` has what is known about the jobs that run them. */
+export function readSteps(
+  field: Field,
+  of: StepsOwner,
+  faults: FaultList,
+  matrix?: MatrixLabels,
+): Step[] {
   const items = openList(field, faults, 'Write a list: "- run: a command".')
   if (items?.length === 0) {
     faults.add(field.keyPosition, 'There are no steps.', 'Write "- run: a command".')
@@ -51,17 +57,26 @@ export function readSteps(field: Field, of: StepsOwner, faults: FaultList): Step
     if (faults.count() > before && !fields.get('run') && !fields.get('uses')) return []
     const id = fields.get('id')
     if (id?.node.kind === 'scalar') unique.check(String(id.node.value), id.node.position)
-    return readStep(item, fields, of, faults) ?? []
+    const common = { ...readCommon(fields, of, faults), position: item.node.position }
+    const read = faults.collect(() => readStep(common, fields, of, faults))
+    if (read.unsupported.length > 0 && isNeverTrue(common.if, matrix))
+      return read.result ?? omittedStep(common, fields.get('uses'))
+    for (const one of read.unsupported) faults.unsupported(one, one.message, one.instead)
+    return read.result ?? []
   })
 }
 
+function omittedStep(common: AnyStep, uses: Field | undefined): Step {
+  const action = uses?.node.kind === 'scalar' ? String(uses.node.value) : ''
+  return { ...common, kind: 'omitted', action, why: 'its condition never holds here.' }
+}
+
 function readStep(
-  item: Field,
+  common: AnyStep,
   fields: Fields<StepKey>,
   of: StepsOwner,
   faults: FaultList,
 ): Step | undefined {
-  const common = { ...readCommon(fields, of, faults), position: item.node.position }
   const run = fields.get('run')
   const uses = fields.get('uses')
   if (run && uses) {
@@ -81,7 +96,7 @@ function readStep(
       : { ...common, ...use }
   }
   return void faults.add(
-    item.node.position,
+    common.position,
     'This step has neither "run" nor "uses".',
     'Write "run: a command".',
   )

@@ -56,7 +56,8 @@ export function readStorage(
     const message = isOther
       ? `${quoted(name)} is not supported: artifacts are those of this run, by their names.`
       : unknownInput(`action actions/${action}`, name)
-    faults.add(keyPosition, message, `Use ${listed(all)}.`)
+    const add = isOther ? faults.unsupported : faults.add
+    add(keyPosition, message, `Use ${listed(all)}.`)
   }
   for (const name of required) {
     if (entries.some((entry) => isNamed(entry.name, name))) continue

@@ -45,7 +45,9 @@ export function readUses(
   const setup = readSetup(field, uses, withField, workflowKey, faults)
   if (setup) return setup
   const unsupported = describeUnsupported(uses)
-  if (unsupported) return void faults.add(field.node.position, ...unsupported)
+  if (unsupported) return void faults.unsupported(field.node.position, ...unsupported)
+  const fault = isLocal(uses) ? checkPath(uses) : referenceFault(uses)
+  if (fault) return void faults.add(field.node.position, ...fault)
   const inputs = readTemplates(withField, workflowKey, faults)
   return { kind: 'action', path: folderOf(uses), with: inputs }
 }
@@ -82,22 +84,27 @@ function describeUnsupported(uses: string): FieldMessage | undefined {
   if (uses.startsWith('docker://')) {
     return ['Steps cannot run containers.', 'Write the commands in a "run" step.']
   }
-  if (/^\.{0,2}\//.test(uses) || uses === '.' || uses === '..') return checkPath(uses)
+  if (isLocal(uses)) return undefined
   const [action = ''] = uses.split('@')
   const replacement = replacementOf(action)
   if (replacement !== undefined) return [`${quoted(uses)} cannot be used here.`, replacement]
   const known = unsupportedActions.find(([pattern]) => pattern.test(action))
   if (known) return [`${quoted(uses)} cannot be used here.`, known[1]]
-  if (!/^[\w.-]+\/[\w.-]+/.test(action)) {
-    return [
-      `${quoted(uses)} is not a valid action reference.`,
-      'Write "uses: ./folder/of/the/action".',
-    ]
-  }
+  if (referenceFault(uses)) return undefined
   return [
     `Actions of other repositories, such as ${quoted(uses)}, are not supported.`,
     inRepository,
   ]
+}
+
+function isLocal(uses: string): boolean {
+  return /^\.{0,2}\//.test(uses) || uses === '.' || uses === '..'
+}
+
+function referenceFault(uses: string): FieldMessage | undefined {
+  if (/^[\w.-]+\/[\w.-]+/.test(uses.split('@')[0] ?? '')) return undefined
+  const message = `${quoted(uses)} is not a valid action reference.`
+  return [message, 'Write "uses: ./folder/of/the/action".']
 }
 
 const unsupportedActions: [RegExp, string][] = [

@@ -51,8 +51,15 @@ export function readWorkflow(
     secrets: readSecrets(fields.get('secrets'), faults),
     permissions: readPermissions(fields.get('permissions'), faults),
     network: readNetwork(fields.get('network'), faults),
-    jobs: readEitherForm(fields, root, faults),
+    jobs: addUnsupported(readEitherForm(fields, root, faults), faults),
   }
+}
+
+/** Reports why no job can run together with the other faults of a file, which hide it otherwise. */
+function addUnsupported(jobs: Job[], faults: FaultList): Job[] {
+  const isRefused = faults.count() > 0 && jobs.every(({ unsupported }) => unsupported.length > 0)
+  if (isRefused) faults.addAll(jobs.flatMap(({ unsupported }) => unsupported))
+  return jobs
 }
 
 function readEitherForm(

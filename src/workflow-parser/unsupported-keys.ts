@@ -15,7 +15,10 @@ export const unsupportedInWorkflow: Readonly<Record<string, FieldMessage>> = {
   image: ['Containers are not supported.', 'Use the tools of the runner, which are on PATH.'],
 }
 
-export const unsupportedInJob: Readonly<Record<string, FieldMessage>> = {
+/** Keys of a job for which no runner has what it needs. */
+export const unsupportedOfJob: Readonly<
+  Record<'container' | 'services' | 'snapshot', FieldMessage>
+> = {
   services: [
     'Jobs have no service containers.',
     'Start services in the background of the "run" step that uses them; they end with the step.',
@@ -25,6 +28,9 @@ export const unsupportedInJob: Readonly<Record<string, FieldMessage>> = {
     'Remove it: steps run in a sandbox with the tools of the runner on PATH.',
   ],
   snapshot: ['Runner images are not supported.', 'Remove it.'],
+}
+
+export const unsupportedInJob: Readonly<Record<string, FieldMessage>> = {
   on: ['"on" is for the whole workflow.', 'Write it at the top level of the file, beside "jobs".'],
   run: ['"run" is a key of a step.', 'Write "steps:" with "- run: a command".'],
   script: ['Unexpected key "script" in a job.', 'Write "steps", each with "run".'],
@@ -52,8 +58,4 @@ export const unsupportedInAction: Readonly<Record<string, FieldMessage>> = {
   jobs: ['An action has no jobs.', 'Write "runs:" with "using: composite" and "steps".'],
   env: ['An action has no "env".', 'Write "env" in its steps.'],
   on: ['An action has no events.', 'Remove it; workflows use the action in a step.'],
-}
-
-export const unsupportedInRuns: Readonly<Record<string, FieldMessage>> = {
-  image: ['Actions do not run in containers.', 'Write "using: composite" and "steps".'],
 }

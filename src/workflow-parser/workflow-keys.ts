@@ -69,6 +69,7 @@ const table = {
   'job.env': { label: "a job's `env`", contexts: [...job, 'secrets'], functions: [] },
   'job.outputs': { label: "a job's `outputs`", contexts: step, functions: [] },
   'job.runs-on': { label: "a job's `runs-on`", contexts: job, functions: [] },
+  'job.container': { label: "a job's `container`", contexts: job, functions: [] },
   'job.timeout-minutes': { label: "a job's `timeout-minutes`", contexts: job, functions: [] },
   'job.continue-on-error': { label: "a job's `continue-on-error`", contexts: job, functions: [] },
   'job.defaults': { label: "a job's `defaults`", contexts: [...job, 'env'], functions: [] },

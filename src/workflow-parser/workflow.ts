@@ -105,6 +105,8 @@ export type Job = {
   if: Template | undefined
   /** Labels; an expression may give a list. */
   runsOn: TemplateTree | undefined
+  /** An expression for the image of its container; those jobs for which it is not empty are skipped. */
+  container: Template | undefined
   env: Environment
   defaults: Defaults
   outputs: Record<string, Template>
@@ -114,9 +116,11 @@ export type Job = {
   timeoutMinutes: Template | number | undefined
   continueOnError: Template | boolean
   permissions: JobPermissions | undefined
-  /** Empty for a job that calls a workflow. */
+  /** Empty for a job that calls a workflow, or is skipped. */
   steps: Step[]
   call: WorkflowCall | undefined
+  /** What it needs and no runner has, so that it is skipped. Its actions may need more. */
+  unsupported: Fault[]
   position: SourcePosition
 }
 
@@ -227,6 +231,8 @@ export type Action = {
   /** Of a composite action. */
   steps: Step[]
   program: ActionProgram | undefined
+  /** What it needs and no runner has, so that jobs that use it are skipped. */
+  unsupported: Fault[]
 }
 
 /** The files of an action for Node.js, relative to its folder. */

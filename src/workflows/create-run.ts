@@ -126,6 +126,7 @@ export async function createFailedRunRow(
     called: [],
     workflows: [],
     calledWorkflows: [],
+    skipped: {},
     faults: [],
     notes: [],
   }

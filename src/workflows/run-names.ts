@@ -47,7 +47,9 @@ export function evaluateRunNames(
     labels: [
       ...new Set(
         [...workflows, ...calledWorkflows].flatMap(({ jobs }) =>
-          jobs.flatMap((job) => labelsOf(job.runsOn, scope).map(mask)),
+          jobs
+            .filter(({ unsupported }) => unsupported.length === 0)
+            .flatMap((job) => labelsOf(job.runsOn, scope).map(mask)),
         ),
       ),
     ],

@@ -13,6 +13,8 @@ export type Sources = {
   called: SourceFile[]
   workflows: Workflow[]
   calledWorkflows: Workflow[]
+  /** The ids of the jobs of each file that no runner can run, by path. */
+  skipped: Record<string, string[]>
   /** If empty, each file has its entry in `workflows`. */
   faults: Fault[]
   notes: Note[]
@@ -69,6 +71,7 @@ export async function checkSources(
         called,
         workflows: checked.workflows.flatMap(({ workflow }) => workflow ?? []),
         calledWorkflows: checked.called.flatMap(({ workflow }) => workflow ?? []),
+        skipped: Object.fromEntries(checked.workflows.map((one) => [one.path, one.skipped])),
         faults: [...parsed.flatMap((one) => one.faults), ...missingFaults(checked), ...faults],
         notes: parsed.flatMap((one) => one.notes),
       }

@@ -70,6 +70,7 @@ const wrongValues: Record<WorkflowKey, Files | 'refused'> = {
   'job.env': one(jobWith(`env: { A: "${wrong}" }`)),
   'job.outputs': one(jobWith(`outputs: { a: "${wrong}" }`)),
   'job.runs-on': one(jobWith(`runs-on: ${wrong}`)),
+  'job.container': one(jobWith(`container: ${wrong}`)),
   'job.timeout-minutes': one(jobWith(`timeout-minutes: ${wrong}`)),
   'job.continue-on-error': one(jobWith(`continue-on-error: ${wrong}`)),
   'job.defaults': one(jobWith(`defaults: { run: { working-directory: "${wrong}" } }`)),

@@ -26,9 +26,27 @@ import { evaluateText } from '../../src/workflow-parser/evaluate.ts'
 import { compilePattern } from '../../src/workflow-parser/filter-pattern.ts'
 import { createPushBudget, matchesPush } from '../../src/workflow-parser/match-triggers.ts'
 import { parseWorkflow } from '../../src/workflow-parser/parse.ts'
+import { checkRunnable } from '../../src/workflow-parser/runnable.ts'
 import type { Action, Template } from '../../src/workflow-parser/workflow.ts'
 import { evaluateRunNames } from '../../src/workflows/run-names.ts'
 import { openStepCounter } from '../support/count-steps.ts'
+
+/** Jobs in a chain, each of which uses a chain of actions. */
+function checkRunnableOf(jobs: number, actions: number): void {
+  const step = (index: number) => ({ kind: 'action', path: String(index) })
+  const byPath = list(actions, (index) => [
+    String(index),
+    { path: String(index), steps: [step(index + 1)], unsupported: [] },
+  ])
+  const workflow = {
+    path: 'a',
+    jobs: list(jobs, (index) => ({
+      ...{ id: String(index), needs: index === 0 ? [] : [String(index - 1)] },
+      ...{ steps: [step(0)], unsupported: [] },
+    })),
+  }
+  checkRunnable([workflow] as never, new Map([['a', workflow]]) as never, new Map(byPath as never))
+}
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const counter = await openStepCounter()
@@ -179,7 +197,10 @@ const measured: Record<string, (size: number) => unknown> = {
   'evaluateText: expressions': (n) =>
     evaluateText(template("${{ format('{0}', env.a) }}".repeat(n)), scopeOf({ a: 'b' })),
   'evaluateRunNames: jobs': (n) => {
-    const jobs = list(n, () => ({ runsOn: template("${{ format('{0}', 'a') }}") }))
+    const jobs = list(n, () => ({
+      runsOn: template("${{ format('{0}', 'a') }}"),
+      unsupported: [],
+    }))
     const sources = { workflows: [{ name: 'a', jobs }], calledWorkflows: [] }
     evaluateRunNames(sources as never, scopeOf({}), (text) => text)
   },
@@ -188,6 +209,8 @@ const measured: Record<string, (size: number) => unknown> = {
       ...{ a: [list(20 * n, String)], b: list(20, String) },
       include: list(20, (index) => ({ a: String(index) })),
     }),
+  'checkRunnable: jobs': (n) => checkRunnableOf(n, 1),
+  'checkRunnable: actions': (n) => checkRunnableOf(1, n),
   actionInputs: (n) => {
     const inputs = Object.fromEntries(list(n, (index) => [`i${index}`, { default: undefined }]))
     const given = Object.fromEntries(list(n, (index) => [`I${index}`, 'a']))

@@ -1,8 +1,23 @@
 import assert from 'node:assert/strict'
+import { inOrder } from '../../src/workflow-parser/fault-list.ts'
+import { parseWorkflow } from '../../src/workflow-parser/parse.ts'
+import { checkRunnable } from '../../src/workflow-parser/runnable.ts'
 import type { Fault } from '../../src/workflow-parser/workflow.ts'
 
 /** A file, and each `line:column message` that it must give, in order. */
 export type FaultCase = [text: string, ...faults: string[]]
+
+/** What the check says of one workflow file that uses no others. */
+export function checkAlone(text: string) {
+  const { workflow, faults, notes } = parseWorkflow({ path: 'ci.yml', text })
+  if (!workflow) return { workflow, faults, notes }
+  const runnable = checkRunnable([workflow], new Map([[workflow.path, workflow]]), new Map())
+  return {
+    workflow,
+    faults: inOrder([...faults, ...runnable.faults]),
+    notes: inOrder([...notes, ...runnable.notes]),
+  }
+}
 
 /** Asserts that a file has the expected faults. */
 export function assertFaults(text: string, faults: Fault[], expected: string[]): void {
