@@ -109,7 +109,6 @@ test('a text that is no version is an error', () => {
     ['node', 'lts/nothing'],
     ['node', 'newest'],
     ['python', '3.9, banana'],
-    ['ruby', 'head'],
     ['rust', 'nightly-2024-01-01'],
     ['go', '1.2.3.4.5'],
     ['node', `>=1 ${'<9 '.repeat(100)}`],

@@ -77,7 +77,10 @@ const words: Partial<Record<SetupTool, Words>> = {
 
   bun: (text, { sorted }) => (text === 'canary' ? { version: sorted[0] } : undefined),
   deno: (text, { releases }) => (text === 'lts' ? { version: releases[0] } : undefined),
-  ruby: (text, { releases }) => (text === 'ruby' ? { version: releases[0] } : undefined),
+  ruby(text, { releases }) {
+    if (text === 'head') return { version: undefined }
+    return text === 'ruby' ? { version: releases[0] } : undefined
+  },
 }
 
 /** A range in the syntax of semver, and versions that it excludes. */

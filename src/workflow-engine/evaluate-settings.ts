@@ -1,3 +1,4 @@
+import type { Json } from '../base/json.ts'
 import { evaluateText, evaluateValue } from '../workflow-parser/evaluate.ts'
 import type { Scope } from '../workflow-parser/scope.ts'
 import type { Environment, Template } from '../workflow-parser/workflow.ts'
@@ -42,8 +43,29 @@ export function evaluateTimeout(
 }
 
 export function evaluateEnvironment(env: Environment, scope: Scope): Record<string, string> {
+  if (isExpression(env)) return evaluateMapping(env, scope)
   return Object.fromEntries(
     Object.entries(env).map(([name, template]) => [name, evaluateText(template, scope)]),
+  )
+}
+
+/** Whether an expression gives all texts: of a mapping, each value is a template. */
+function isExpression(env: Environment): env is Template {
+  return typeof env.text === 'string'
+}
+
+function evaluateMapping(template: Template, scope: Scope): Record<string, string> {
+  const value = evaluateValue(template, scope)
+  if (value === null || value === '') return {}
+  const entries = typeof value === 'object' && !Array.isArray(value) ? Object.entries(value) : []
+  const isNamed = ([name, text]: [string, Json]) =>
+    /^[^=\p{Cc}]+$/u.test(name) && (text === null || typeof text !== 'object')
+  if (
+    entries.length > 0 ? entries.every(isNamed) : typeof value === 'object' && !Array.isArray(value)
+  )
+    return Object.fromEntries(entries.map(([name, text]) => [name, String(text ?? '')]))
+  throw new SettingError(
+    `${at(template)}: the value of the expression is not an object of names and texts.`,
   )
 }
 

@@ -322,3 +322,47 @@ test('when reporting fails, the run ends', async () => {
   })
   await assert.rejects(run, deaf)
 })
+
+test('an expression in place of a mapping gives its names and values', async () => {
+  const result = await engine.run({
+    workflows: `
+on: push
+jobs:
+  list:
+    outputs: { strategy: "\${{ steps.list.outputs.strategy }}" }
+    steps:
+      - id: list
+        run: echo 'strategy={"matrix":{"Size":["small","LARGE"],"exclude":[{"size":"large"}]}}' >> "$GITHUB_OUTPUT"
+  build:
+    needs: list
+    runs-on: { labels: [ubuntu-latest, 64] }
+    strategy: "\${{ fromJSON(needs.list.outputs.strategy) }}"
+    steps: [{ name: size, run: 'echo \${{ matrix.size }}' }]
+  env:
+    strategy: { matrix: { env: [{ A: one, B: 2 }, ~] } }
+    env: "\${{ matrix.env }}"
+    steps:
+      - run: ""
+      - { name: env, run: 'echo "<$A$B$C>"', env: '\${{ fromJSON(''{"C":null}'') }}' }
+      - { uses: ./show, with: "\${{ matrix.env }}" }
+  wrong:
+    env: "\${{ github.ref }}"
+    steps: [{ run: true }]
+`,
+    labels: ['64'],
+    actions: {
+      show: 'inputs: { a: {} }\nruns: { using: composite, steps: [{ name: show, shell: bash, run: "echo [${{ inputs.a }}]" }] }',
+    },
+  })
+  assert.equal(result.conclusion, 'failure', result.log)
+  assert.deepEqual(result.jobConclusions, {
+    list: 'success',
+    'build (small)': 'success',
+    'env (one, 2)': 'success',
+    env: 'success',
+    wrong: 'failure',
+  })
+  assert.equal(result.outputOf('size'), 'small\n')
+  assert.deepEqual(result.outputOf('env').split('\n').sort(), ['', '<>', '<one2>'])
+  assert.match(result.log, /wrong \| ✗ .*is not an object of names and texts/)
+})

@@ -97,6 +97,15 @@ test('numbers and strings with equal text are equal', () => {
   assert.deepEqual(valuesOf({ node: [6, 8], exclude: [{ node: '6' }] }), [{ node: 8 }])
 })
 
+test('names and values are compared without regard to case', () => {
+  const matrix = {
+    Os: ['Linux', 'macOS'],
+    exclude: [{ os: 'macos' }],
+    include: [{ OS: 'LINUX', extra: true }],
+  }
+  assert.deepEqual(valuesOf(matrix), [{ Os: 'LINUX', extra: true }])
+})
+
 test('a matrix that cannot be expanded has an error', () => {
   const long = Array.from({ length: 17 }, (_, index) => index)
   const cases: [Json, RegExp][] = [

@@ -18,11 +18,13 @@ const maxCombinations = 256
 export function expandMatrix(matrix: Json): Combination[] {
   const { include, exclude, ...vectors } = asObject(matrix, 'The matrix')
   const keys = Object.keys(vectors)
-  const originals = combine(vectors).filter((values) => !isExcluded(values, exclude))
+  const named = (added: Record<string, Json>) => withKeysOf(added, keys)
+  const excludes = asObjects(exclude, 'exclude').map(named)
+  const originals = combine(vectors).filter((values) => !isExcluded(values, excludes))
   const originalKeys = new Set(keys)
   const expanded = originals.map((values) => ({ ...values }))
   const labels = originals.map((values) => labelOf(keys.map((key) => values[key] ?? null)))
-  for (const added of asObjects(include, 'include')) {
+  for (const added of asObjects(include, 'include').map(named)) {
     const fits = originals.flatMap((values, index) =>
       agrees(values, added, originalKeys) ? [index] : [],
     )
@@ -52,8 +54,16 @@ function combine(vectors: Record<string, Json>): Record<string, Json>[] {
   return combinations
 }
 
-function isExcluded(values: Record<string, Json>, exclude: Json | undefined): boolean {
-  return asObjects(exclude, 'exclude').some((excluded) => {
+/** As on GitHub, names are the same without regard to case; those of the vectors count. */
+function withKeysOf(added: Record<string, Json>, keys: readonly string[]): Record<string, Json> {
+  const known = new Map(keys.map((key) => [key.toLowerCase(), key]))
+  return Object.fromEntries(
+    Object.entries(added).map(([key, value]) => [known.get(key.toLowerCase()) ?? key, value]),
+  )
+}
+
+function isExcluded(values: Record<string, Json>, excludes: Record<string, Json>[]): boolean {
+  return excludes.some((excluded) => {
     const entries = Object.entries(excluded)
     return (
       entries.length > 0 &&
@@ -81,7 +91,7 @@ function covers(value: Json, pattern: Json): boolean {
 }
 
 function isSame(one: Json, other: Json): boolean {
-  return toText(one) === toText(other)
+  return toText(one) === toText(other) || toText(one).toLowerCase() === toText(other).toLowerCase()
 }
 
 function labelOf(values: Json[]): string {

@@ -162,7 +162,10 @@ export function combinationsOf(
   scope: Scope,
 ): Combination[] | undefined {
   if (matrix === undefined) return undefined
-  if ('text' in matrix) return expandMatrix(evaluateValue(matrix, scope))
+  if ('text' in matrix) {
+    const value = evaluateValue(matrix, scope)
+    return value === null ? undefined : expandMatrix(value)
+  }
   const entries = Object.entries(matrix.vectors)
   const values: Record<string, Json> = Object.fromEntries(
     entries.map(([key, tree]) => [key, evaluateTree(tree, scope)]),

@@ -19,6 +19,7 @@ before(async () => {
       'node/22.3.0/x64/bin/node': 'echo v22.3.0',
       'node/23.0.0/x64/bin/node': 'echo v23.0.0',
       'Python/3.9.1/x64/bin/python3': 'echo Python 3.9.1',
+      'Python/3.14.0/x64-freethreaded/bin/python3': 'echo Python 3.14.0',
       'go/1.21.5/x64/bin/go': 'echo "go version go1.21.5 linux/amd64"',
       'go/1.22.2/x64/bin/go': 'echo "go version go1.22.2 linux/amd64"',
       'Java_Temurin-Hotspot_jdk/17.0.9-9/x64/bin/java': 'echo temurin 17',
@@ -172,6 +173,14 @@ test('commands of an action run with its tool', { skip }, async () => {
   assert.match(pnpm.steps[0]?.output ?? '', /\npnpm install\n$/)
 })
 
+test('a version of Python that ends in t is free-threaded', { skip }, async () => {
+  const result = await runSteps([
+    setUp('actions/setup-python@v5', '{ python-version: 3.14t }'),
+    '{ name: show, run: python3 --version }',
+  ])
+  assert.equal(result.outputOf('show'), 'Python 3.14.0\n', result.log)
+})
+
 test('a version that the runner lacks fails the step with those that it has', {
   skip,
 }, async () => {
@@ -203,6 +212,19 @@ test('a version that the runner lacks fails the step with those that it has', {
       setUp('actions/setup-python@v5', '{ python-version: pypy3.10 }'),
       /^This runner has no Python "pypy3\.10"/,
     ],
+    [
+      setUp('actions/setup-python@v5', '{ python-version: 3.13t }'),
+      /^This runner has no Python "3\.13t"/,
+    ],
+    [
+      setUp('ruby/setup-ruby@v1', '{ ruby-version: jruby-head }'),
+      /^This runner has no Ruby "jruby-head"/,
+    ],
+    [
+      setUp('ruby/setup-ruby@v1', '{ ruby-version: truffleruby-24.1 }'),
+      /^This runner has no Ruby "truffleruby-24\.1"/,
+    ],
+    [setUp('ruby/setup-ruby@v1', '{ ruby-version: head }'), /^This runner has no Ruby "head"/],
   ]
   for (const [step, fault] of refused) {
     const result = await runSteps([step, '{ name: later, run: exit 1 }'])

@@ -80,8 +80,11 @@ export async function findTool(
   version: RequestedVersion,
 ): Promise<FoundTool> {
   const { tool } = setupActions[action]
-  const isFreeThreaded = inputs.freethreaded === 'true'
-  for (const text of version.specs) {
+  for (const spec of version.specs) {
+    // `3.14t` is free-threaded.
+    const [, plain = spec] = (tool === 'python' && /^(\d[\d.]*)t(?=$|-)/.exec(spec)) || []
+    const text = `${plain}${spec.slice(plain.length).replace(/^t/, '')}`
+    const isFreeThreaded = inputs.freethreaded === 'true' || text !== spec
     const request: ToolRequest = { tool, spec: text, ...narrowed(tool, text, inputs) }
     if (inputs.architecture) request.architecture = inputs.architecture.trim()
     if (isFreeThreaded)
@@ -105,6 +108,17 @@ function narrowed(
     if (implementation === undefined) return {}
     const names = implementation.toLowerCase() === 'pypy' ? ['PyPy'] : []
     return { spec, names, isSystemAllowed: false }
+  }
+  if (tool === 'ruby') {
+    const [, implementation, spec = ''] =
+      /^(jruby|truffleruby(?:\+graalvm)?|mruby)(?:-(.*))?$/i.exec(text) ?? []
+    if (implementation === undefined) return {}
+    const isNumber = /^\d/.test(spec)
+    return {
+      spec: isNumber ? spec : '',
+      names: [implementation.toLowerCase()],
+      isSystemAllowed: false,
+    }
   }
   if (tool !== 'java') return {}
   const { distribution = '', 'java-package': pack = 'jdk' } = inputs

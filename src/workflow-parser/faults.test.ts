@@ -109,10 +109,6 @@ const workflows: FaultCase[] = [
     '1:30 "branches" and "branches-ignore" cannot be used together.',
   ],
   [
-    'on: { push: { tags-ignore: ["!a"] } }\nsteps: [{ run: x }]',
-    '1:29 "tags-ignore" cannot contain patterns with "!".',
-  ],
-  [
     'on: { push: { paths: ["[a"] } }\nsteps: [{ run: x }]',
     '1:23 The pattern "[a" has an invalid character range.',
   ],
@@ -124,10 +120,6 @@ const workflows: FaultCase[] = [
   [
     'on: { push: { branch: main } }\nsteps: [{ run: x }]',
     '1:15 Unexpected key "branch" in "push".',
-  ],
-  [
-    'on: { workflow_dispatch: { inputs: { a: { type: environment } } } }\nsteps: [{ run: x }]',
-    '1:49 "environment" is not a valid input type.',
   ],
   [
     'on: { workflow_dispatch: { inputs: { a: { type: choice } } } }\nsteps: [{ run: x }]',
@@ -231,16 +223,11 @@ const workflows: FaultCase[] = [
   ['jobs:\n  a:\n    strategy: { matrix: x }\n    steps: [{ run: x }]', '3:25 "matrix" is "x".'],
   [
     'jobs:\n  a:\n    runs-on: { group: x }\n    steps: [{ run: x }]',
-    '3:14 "runs-on" is a mapping; runner groups are not supported.',
+    '3:16 Groups of runners are not supported.',
   ],
   ['jobs:\n  a:\n    runs-on: []\n    steps: [{ run: x }]', '3:14 "runs-on" is an empty list.'],
-  ['jobs:\n  a:\n    if:\n    steps: [{ run: x }]', '3:5 "if" is empty.'],
   ['jobs:\n  a:\n    if: foo\n    steps: [{ run: x }]', '3:9 Unknown context `foo`.'],
   ['jobs:\n  a:\n    if: github.ref =\n    steps: [{ run: x }]', '3:20 Unexpected `=`.'],
-  [
-    'jobs:\n  a:\n    outputs: { "a b": 1 }\n    steps: [{ run: x }]',
-    '3:16 "a b" is not a valid identifier.',
-  ],
   [
     'jobs:\n  a:\n    permissions: { checks: maybe }\n    steps: [{ run: x }]',
     '3:28 This is not an access level of "checks".',
@@ -256,8 +243,6 @@ const workflows: FaultCase[] = [
   ],
   ['steps:\n  - x', '2:5 A step is a string, not a mapping.'],
   ['steps:\n  - {}', '2:5 This step has neither "run" nor "uses".'],
-  ['steps:\n  - { run: }', '2:7 "run" is empty.'],
-  ['steps:\n  - { run: "" }', '2:12 "run" is empty.'],
   ['steps:\n  - { run: [x] }', '2:12 "run" is a list, not a string.'],
   ['steps:\n  - { run: x, uses: ./x }', '2:15 A step has "run" or "uses", not both.'],
   ['steps:\n  - { run: x, with: { a: 1 } }', '2:15 "with" cannot be combined with "run".'],
@@ -281,10 +266,6 @@ const workflows: FaultCase[] = [
   ['steps:\n  - { uses: docker://x }', '2:13 Steps cannot run containers.'],
   ['steps:\n  - { uses: a/setup-x@v4 }', '2:13 "a/setup-x@v4" cannot be used here.'],
   [
-    'steps:\n  - { uses: actions/setup-node@v4, with: { node_version: 20 } }',
-    '2:44 The action actions/setup-node has no input "node_version".',
-  ],
-  [
     'steps:\n  - { uses: actions/setup-java@v4, with: { java-version: 21 } }',
     '2:13 The action actions/setup-java requires the input "distribution".',
   ],
@@ -296,7 +277,6 @@ const workflows: FaultCase[] = [
   [
     'steps:\n  - { uses: actions/download-artifact@v4, with: { run-id: 1, x: 2 } }',
     '2:51 "run-id" is not supported: artifacts are those of this run, by their names.',
-    '2:62 The action actions/download-artifact has no input "x".',
   ],
   [
     'steps:\n  - { uses: a/b@v1 }',
@@ -306,7 +286,6 @@ const workflows: FaultCase[] = [
     'steps:\n  - { uses: actions/checkout@v4, with: { submodules: true, lfs: true, paht: y } }',
     '2:42 Submodules are not fetched.',
     '2:60 Files of LFS are not fetched.',
-    '2:71 The action actions/checkout has no input "paht".',
   ],
   [
     'steps:\n  - { uses: actions/checkout@v4, with: { repository: a/b, path: a/../.., fetch-depth: all } }',

@@ -4,6 +4,7 @@ import { type NamedField, openNamed } from './fields.ts'
 import type { SourcePosition } from './workflow.ts'
 
 const identifier = /^[A-Za-z_][A-Za-z0-9_-]{0,99}$/
+const nameMaxLength = 100
 const variable = /^[A-Za-z_][A-Za-z0-9_]{0,254}$/
 
 export function isSecretName(text: string): boolean {
@@ -23,11 +24,20 @@ export function checkIdentifier(name: string, position: SourcePosition, faults: 
  * Opens a mapping whose keys are ids. Ids that differ only in case are a fault: expressions do not distinguish them.
  */
 export function openIdentified(field: Field, faults: FaultList, instead: string): NamedField[] {
+  const fields = openUnique(field, faults, instead)
+  for (const { name, keyPosition } of fields) checkIdentifier(name, keyPosition, faults)
+  return fields
+}
+
+/** Opens a mapping whose keys are names of any characters, such as those of inputs. */
+export function openUnique(field: Field, faults: FaultList, instead: string): NamedField[] {
   const fields = openNamed(field, faults, instead)
   const unique = createUniqueness(faults)
   for (const { name, keyPosition } of fields) {
-    checkIdentifier(name, keyPosition, faults)
     unique.check(name, keyPosition)
+    if (name.length > 0 && name.length <= nameMaxLength && !/\p{Cc}/u.test(name)) continue
+    const message = `${quoted(name)} is not a valid name.`
+    faults.add(keyPosition, message, `Use 1 to ${nameMaxLength} characters of one line.`)
   }
   return fields
 }

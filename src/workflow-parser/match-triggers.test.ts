@@ -29,6 +29,24 @@ test('a pattern matches just what the same regular expression matches', () => {
   )
 })
 
+test('a pattern with "!" makes an exception of what is ignored', async () => {
+  const starts = (filter: Partial<PushFilter>, ref: string, path = 'a.txt') =>
+    matchesPush(
+      { ...all, ...filter },
+      { ref, changedPaths: [path], isNew: false },
+      createPushBudget(),
+    )
+  const branchesIgnore = ['release/**', '!release/next']
+  assert.equal(await starts({ branchesIgnore }, 'refs/heads/release/1'), false)
+  assert.equal(await starts({ branchesIgnore }, 'refs/heads/release/next'), true)
+  const pathsIgnore = ['docs/**', '!docs/api/**']
+  assert.equal(await starts({ pathsIgnore }, 'refs/heads/main', 'docs/a.md'), false)
+  assert.equal(await starts({ pathsIgnore }, 'refs/heads/main', 'docs/api/a.md'), true)
+  const tagsIgnore = ['v*', '!v2']
+  assert.equal(await starts({ tagsIgnore }, 'refs/tags/v1'), false)
+  assert.equal(await starts({ tagsIgnore }, 'refs/tags/v2'), true)
+})
+
 test('a push that takes too long to match starts the workflow, as on GitHub', async () => {
   const push = { ref: 'refs/heads/main', changedPaths: ['a/'.repeat(200_000)], isNew: false }
   assert.ok(await matchesPush({ ...all, paths: ['x'] }, push, createPushBudget()))

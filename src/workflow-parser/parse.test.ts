@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseAction, parseWorkflow } from './parse.ts'
 import { usedActions } from './steps-of.ts'
-import type { Workflow } from './workflow.ts'
+import type { Environment, Template, Workflow } from './workflow.ts'
 
 test('the short form is a workflow of one job', () => {
   const workflow = parsed(`
@@ -334,6 +334,7 @@ function parsed(text: string): Workflow {
   return workflow
 }
 
-function texts(templates: Record<string, { text: string }>): Record<string, string> {
-  return Object.fromEntries(Object.entries(templates).map(([name, { text }]) => [name, text]))
+function texts(templates: Environment): Record<string, string> {
+  const entries = Object.entries(templates as Record<string, Template>)
+  return Object.fromEntries(entries.map(([name, { text }]) => [name, text]))
 }

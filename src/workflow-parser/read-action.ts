@@ -1,6 +1,6 @@
 import { type FaultList, quoted } from './fault-list.ts'
 import { type Field, isNull, openFields } from './fields.ts'
-import { openIdentified } from './identifiers.ts'
+import { openUnique } from './identifiers.ts'
 import { isNodeVersion, readProgram, rejectProgramKeys } from './read-program.ts'
 import { readSteps } from './read-steps.ts'
 import type { SourceNode } from './source-node.ts'
@@ -96,7 +96,7 @@ function readRuns(field: Field, faults: FaultList): Runs {
 
 function readInputs(field: Field | undefined, faults: FaultList): Action['inputs'] {
   if (!field) return {}
-  const inputs = openIdentified(field, faults, 'Write "name:" and "description" in it.')
+  const inputs = openUnique(field, faults, 'Write "name:" and "description" in it.')
   return Object.fromEntries(
     inputs.map((entry) => {
       const fields = isNull(entry.node) ? undefined : openFields(entry, inputShape, faults)
@@ -112,7 +112,7 @@ function readDefault(field: Field | undefined, faults: FaultList): Template | un
 
 function readOutputs(field: Field | undefined, faults: FaultList): Record<string, Template> {
   if (!field) return {}
-  const outputs = openIdentified(field, faults, 'Write "name:" and "value" in it.')
+  const outputs = openUnique(field, faults, 'Write "name:" and "value" in it.')
   return Object.fromEntries(
     outputs.flatMap((entry) => {
       const fields = openFields(entry, outputShape, faults)

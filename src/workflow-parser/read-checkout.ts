@@ -110,7 +110,7 @@ function checkInput(entry: NamedField, faults: FaultList): void {
   if (note) {
     faults.note(keyPosition, `${quoted(name)} has no effect: ${note}`)
   } else if (!refusal) {
-    faults.add(keyPosition, unknownInput('action actions/checkout', name), 'Remove it.')
+    faults.note(keyPosition, unknownInput('action actions/checkout', name))
   } else if (!['', 'false'].includes(value)) {
     faults.unsupported(keyPosition, ...refusal)
   }

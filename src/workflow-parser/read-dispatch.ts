@@ -1,7 +1,7 @@
 import { readInputs } from './dispatch-inputs.ts'
 import { type FaultList, listed, quoted } from './fault-list.ts'
 import { type Field, isNull, type NamedField, openFields } from './fields.ts'
-import { openIdentified } from './identifiers.ts'
+import { openUnique } from './identifiers.ts'
 import { readBoolean, readText, readTexts } from './values.ts'
 import type { Input } from './workflow.ts'
 
@@ -26,7 +26,7 @@ export function readDispatchInputs(
   if (!inputs) return {}
   const entries = isNull(inputs.node)
     ? []
-    : openIdentified(inputs, faults, 'Write "name:" and "type" in it.')
+    : openUnique(inputs, faults, 'Write "name:" and "type" in it.')
   const excess = entries[maxInputs]
   if (excess) {
     const message = `There are ${entries.length} inputs; the maximum is ${maxInputs}.`
@@ -56,6 +56,8 @@ function readInput(entry: NamedField, faults: FaultList): Input {
 function readType(field: Field | undefined, faults: FaultList): Input['type'] {
   const name = readText(field, faults)
   const type = types.find((candidate) => candidate === name)
+  // The name of an environment is a text.
+  if (name === 'environment') return 'string'
   if (field && name !== undefined && !type) {
     const message = `${quoted(name)} is not a valid input type.`
     faults.add(field.node.position, message, `Use ${listed(types)}.`)

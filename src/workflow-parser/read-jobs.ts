@@ -1,7 +1,7 @@
 import { checkNeeds, type JobNeeds } from './check-needs.ts'
 import type { FaultList } from './fault-list.ts'
 import { type Field, type Fields, isNull, type NamedField, openFields } from './fields.ts'
-import { openIdentified } from './identifiers.ts'
+import { openIdentified, openUnique } from './identifiers.ts'
 import type { MatrixLabels } from './never-true.ts'
 import { readCalledWorkflow } from './read-called-workflow.ts'
 import { readDefaults } from './read-defaults.ts'
@@ -12,6 +12,7 @@ import { readSteps } from './read-steps.ts'
 import { readStrategy } from './read-strategy.ts'
 import { unsupportedInJob, unsupportedOfJob } from './unsupported-keys.ts'
 import {
+  given,
   hasExpression,
   readCondition,
   readEnvironment,
@@ -24,7 +25,7 @@ import {
 import type { Job, Template } from './workflow.ts'
 
 const maxJobs = 64
-const maxSteps = 100
+const maxSteps = 1000
 
 type JobKey = (typeof shape.keys)[number]
 
@@ -132,8 +133,8 @@ function readParts(entry: NamedField, fields: Fields<JobKey>, faults: FaultList)
   refuseUnsupported(fields, faults)
   const container = readContainer(fields.get('container'), faults)
   return {
-    name: readTemplate(fields.get('name'), 'job.name', faults),
-    if: readCondition(fields.get('if'), 'job.if', faults),
+    name: readTemplate(given(fields.get('name')), 'job.name', faults),
+    if: readCondition(given(fields.get('if')), 'job.if', faults),
     runsOn,
     container,
     env: readEnvironment(fields.get('env'), 'job.env', faults),
@@ -240,7 +241,7 @@ function noteUnapplied(fields: Fields<JobKey>, faults: FaultList): void {
 }
 
 function readOutputs(field: Field | undefined, faults: FaultList): Job['outputs'] {
-  if (field) openIdentified(field, faults, 'Write "name: ${{ steps.<id>.outputs.<name> }}" lines.')
+  if (field) openUnique(field, faults, 'Write "name: ${{ steps.<id>.outputs.<name> }}" lines.')
   return field?.node.kind === 'map' ? readTemplates(field, 'job.outputs', faults) : {}
 }
 

@@ -1,7 +1,7 @@
 import type { FaultList } from './fault-list.ts'
 import { type Field, type Fields, openFields } from './fields.ts'
 import { patternFault } from './filter-pattern.ts'
-import { readTexts } from './values.ts'
+import { given, readTexts } from './values.ts'
 import type { PushFilter } from './workflow.ts'
 
 const keys = [
@@ -29,7 +29,7 @@ const maxPatterns = 100
 export function readPushFilter(field: Field | undefined, faults: FaultList): PushFilter {
   const fields = field && openFields(field, shape, faults)
   const read = (key: FilterKey) => {
-    const patterns = fields?.get(key)
+    const patterns = given(fields?.get(key))
     return patterns && readPatterns(patterns, key.endsWith('-ignore'), faults)
   }
   if (fields) rejectPairs(fields, faults)
@@ -67,10 +67,6 @@ function readPatterns(field: Field, isIgnored: boolean, faults: FaultList): stri
   for (const { text, field: item } of patterns) {
     const fault = patternFault(text.replace(/^!/, ''))
     if (fault) faults.add(item.node.position, ...fault)
-    if (!isIgnored || !text.startsWith('!')) continue
-    const message = `${field.label} cannot contain patterns with "!".`
-    const instead = `Write ${field.label.replace('-ignore', '')} instead, with "**" first, and exclude with "!pattern".`
-    faults.add(item.node.position, message, instead)
   }
   const texts = patterns.map(({ text }) => text)
   if (!isIgnored && texts.length > 0 && texts.every((text) => text.startsWith('!'))) {

@@ -1,22 +1,26 @@
 import type { FaultList } from './fault-list.ts'
-import { type Field, itemsOf, kindOf } from './fields.ts'
+import { type Field, itemsOf, kindOf, openFields } from './fields.ts'
 import type { MatrixLabels } from './never-true.ts'
 import { isForeignLabel } from './runner-labels.ts'
 import { readTree } from './values.ts'
 import type { Job, Template, TemplateTree } from './workflow.ts'
+
+const mappingShape = { name: '"runs-on"', keys: ['group', 'labels'] as const }
 
 /** Reads the labels of a job. */
 export function readRunsOn(field: Field | undefined, faults: FaultList): TemplateTree | undefined {
   if (!field) return undefined
   const { node } = field
   if (node.kind === 'map') {
-    const instead = 'Write one label, or a list of labels.'
-    const message = '"runs-on" is a mapping; runner groups are not supported.'
-    return void faults.unsupported(node.position, message, instead)
+    const fields = openFields(field, mappingShape, faults)
+    const group = fields?.get('group')
+    if (group)
+      faults.unsupported(group.keyPosition, 'Groups of runners are not supported.', 'Remove it.')
+    return readRunsOn(fields?.get('labels'), faults)
   }
   const items = node.kind === 'list' ? node.items : [node]
   for (const item of items) {
-    if (item.kind === 'scalar' && typeof item.value === 'string' && item.value !== '') continue
+    if (item.kind === 'scalar' && (item.value ?? '') !== '') continue
     const message = `A label of "runs-on" is ${kindOf(item)}.`
     faults.add(item.position, message, 'Write a label, such as ubuntu-latest, or omit it.')
   }

@@ -1,4 +1,4 @@
-import { type FaultList, listed, quoted, unknownInput } from './fault-list.ts'
+import { type FaultList, quoted, unknownInput } from './fault-list.ts'
 import { type Field, openNamed } from './fields.ts'
 import { inputsOf, type SetupAction, type SetupActionName, setupActions } from './setup-actions.ts'
 import { suggest } from './suggest.ts'
@@ -31,10 +31,8 @@ export function readSetup(
     }
     if (known.includes(key)) continue
     const similar = suggest(input, known)
-    const instead = similar
-      ? `Write ${quoted(similar)}.`
-      : `Remove it, or use one of ${listed(known.map(quoted))}.`
-    faults.add(keyPosition, unknownInput(`action ${name}`, input), instead)
+    const advice = similar ? ` Did you mean ${quoted(similar)}?` : ''
+    faults.note(keyPosition, `${unknownInput(`action ${name}`, input)}${advice}`)
   }
   for (const input of setup.required ?? []) {
     if (given.some((one) => one.name.toLowerCase() === input)) continue

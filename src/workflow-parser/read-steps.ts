@@ -1,11 +1,13 @@
 import { checkShell } from './check-shell.ts'
 import type { FaultList } from './fault-list.ts'
-import { type Field, type Fields, openFields, openList } from './fields.ts'
+import { type Field, type Fields, isNull, openFields, openList } from './fields.ts'
 import { checkIdentifier, createUniqueness } from './identifiers.ts'
 import { isNeverTrue, type MatrixLabels } from './never-true.ts'
 import { readUses } from './read-uses.ts'
 import { unsupportedInStep } from './unsupported-keys.ts'
 import {
+  given,
+  hasExpression,
   readCondition,
   readEnvironment,
   readFlag,
@@ -33,9 +35,16 @@ const keys = [
   'continue-on-error',
 ] as const
 
-type StepKey = (typeof keys)[number]
+/** Of steps that GitHub runs beside others, or that wait for these. */
+const concurrentKeys = ['background', 'parallel', 'wait', 'wait-all', 'cancel'] as const
 
-const shape = { name: 'a step', keys, refused: unsupportedInStep }
+type StepKey = (typeof keys)[number] | (typeof concurrentKeys)[number]
+
+const shape = {
+  name: 'a step',
+  keys: [...keys, ...concurrentKeys],
+  unsupported: unsupportedInStep,
+}
 
 /** The steps of a job or an action; `matrix` has what is known about the jobs that run them. */
 export function readSteps(
@@ -53,6 +62,12 @@ export function readSteps(
     const before = faults.count()
     const fields = openFields({ ...item, label: 'A step' }, shape, faults)
     if (!fields) return []
+    const newKey = concurrentKeys.map((key) => fields.get(key)).find((one) => one !== undefined)
+    if (newKey) {
+      const message = `Steps do not run concurrently: ${newKey.label} is not supported.`
+      faults.unsupported(newKey.keyPosition, message, 'Write steps that run one after another.')
+      return []
+    }
     // After a fault for a mistyped key, a fault for an empty step would be noise.
     if (faults.count() > before && !fields.get('run') && !fields.get('uses')) return []
     const id = fields.get('id')
@@ -91,9 +106,12 @@ function readStep(
     rejectBeside(fields, ['shell', 'working-directory'], 'uses', faults)
     const use = readUses(uses, fields.get('with'), workflowKeyOf('with', of), faults)
     if (!use) return undefined
-    return use.kind === 'run'
-      ? { ...common, ...use, name: common.name ?? use.name, env: { ...common.env, ...use.env } }
-      : { ...common, ...use }
+    if (use.kind !== 'run') return { ...common, ...use }
+    if (hasExpression(fields.get('env')?.node)) {
+      const message = 'The "env" of this step cannot be an expression.'
+      return void faults.unsupported(uses.node.position, message, 'Write "NAME: value" lines.')
+    }
+    return { ...common, ...use, name: common.name ?? use.name, env: { ...common.env, ...use.env } }
   }
   return void faults.add(
     common.position,
@@ -108,8 +126,8 @@ function readCommon(fields: Fields<StepKey>, of: StepsOwner, faults: FaultList) 
   const ifKey = of === 'action' ? 'action.step.if' : 'step.if'
   return {
     id: readId(fields.get('id'), faults),
-    name: readTemplate(...at('name')),
-    if: readCondition(fields.get('if'), ifKey, faults),
+    name: readTemplate(given(fields.get('name')), workflowKeyOf('name', of), faults),
+    if: readCondition(given(fields.get('if')), ifKey, faults),
     env: readEnvironment(...at('env')),
     timeoutMinutes: readPositive(...at('timeout-minutes'), { isWhole: false }),
     continueOnError: readFlag(...at('continue-on-error')) ?? false,
@@ -131,12 +149,12 @@ function readRun(
   if (!shell && of === 'action') {
     faults.add(run.keyPosition, 'A "run" step of an action requires "shell".', 'Add "shell: bash".')
   }
-  const script = readTemplate(run, workflowKeyOf('run', of), faults)
-  if (script?.text.trim() === '') {
-    faults.add(run.node.position, '"run" is empty.', 'Write a command, or remove the step.')
-  }
+  // An empty script succeeds, as on GitHub.
+  const script = isNull(run.node)
+    ? { text: '', position: run.node.position }
+    : readTemplate(run, workflowKeyOf('run', of), faults)
   if (script && usesRoot(script.text)) faults.note(run.keyPosition, noRoot)
-  const directory = fields.get('working-directory')
+  const directory = given(fields.get('working-directory'))
   const rest = {
     shell: readTemplate(shell, workflowKeyOf('shell', of), faults),
     workingDirectory: readTemplate(directory, workflowKeyOf('working-directory', of), faults),

@@ -53,11 +53,12 @@ export function readStorage(
   for (const { name, keyPosition } of entries) {
     if (all.some((known) => isNamed(known, name))) continue
     const isOther = action === 'download-artifact' && ofOtherRuns.includes(name)
-    const message = isOther
-      ? `${quoted(name)} is not supported: artifacts are those of this run, by their names.`
-      : unknownInput(`action actions/${action}`, name)
-    const add = isOther ? faults.unsupported : faults.add
-    add(keyPosition, message, `Use ${listed(all)}.`)
+    if (!isOther) {
+      faults.note(keyPosition, unknownInput(`action actions/${action}`, name))
+      continue
+    }
+    const message = `${quoted(name)} is not supported: artifacts are those of this run, by their names.`
+    faults.unsupported(keyPosition, message, `Use ${listed(all)}.`)
   }
   for (const name of required) {
     if (entries.some((entry) => isNamed(entry.name, name))) continue

@@ -1,17 +1,21 @@
 import { type FaultList, quoted } from './fault-list.ts'
 import { type Field, kindOf, openFields, openMap } from './fields.ts'
-import { checkIdentifier, createUniqueness } from './identifiers.ts'
+import { createUniqueness } from './identifiers.ts'
 import { checkMatrixSize } from './matrix-size.ts'
 import type { MapNode, SourceNode } from './source-node.ts'
+import { splitTemplate } from './template-parts.ts'
 import { hasExpression, readExpression, readFlag, readPositive, readTree } from './values.ts'
 import type { Matrix, Strategy, TemplateTree } from './workflow.ts'
 
 const shape = { name: '"strategy"', keys: ['matrix', 'fail-fast', 'max-parallel'] as const }
 
+const noStrategy = { matrix: undefined, failFast: true, maxParallel: undefined }
+
 /** The `strategy` of a job; GitHub's defaults where there is none. */
 export function readStrategy(field: Field | undefined, faults: FaultList): Strategy {
+  if (hasExpression(field?.node)) return strategyOf(field.node, field, faults)
   const fields = field && openFields(field, shape, faults)
-  if (!fields) return { matrix: undefined, failFast: true, maxParallel: undefined }
+  if (!fields) return noStrategy
   const matrix = fields.get('matrix')
   return {
     matrix: matrix && readMatrix(matrix, faults),
@@ -19,6 +23,24 @@ export function readStrategy(field: Field | undefined, faults: FaultList): Strat
     maxParallel: readPositive(fields.get('max-parallel'), 'job.strategy', faults, {
       isWhole: true,
     }),
+  }
+}
+
+/** The parts of a strategy that is an expression. */
+function strategyOf(node: { value: string }, field: Field, faults: FaultList): Strategy {
+  const [part, ...others] = splitTemplate(node.value)
+  const whole = readExpression(field, 'job.strategy', faults, '')
+  if (part?.kind !== 'expression' || others.length > 0 || !whole) {
+    faults.add(field.node.position, '"strategy" is a string, not a mapping.', 'Write "matrix:".')
+    return noStrategy
+  }
+  const of = (name: string) => `(${part.text})['${name}']`
+  const toTemplate = (text: string) => ({ text: `\${{ ${text} }}`, position: whole.position })
+  const failFast = `case(${of('fail-fast')} == null, true, ${of('fail-fast')})`
+  return {
+    matrix: toTemplate(of('matrix')),
+    failFast: toTemplate(failFast),
+    maxParallel: toTemplate(of('max-parallel')),
   }
 }
 
@@ -45,7 +67,6 @@ function readVectors(map: MapNode, faults: FaultList): Record<string, TemplateTr
   const unique = createUniqueness(faults)
   const vectors = map.entries.filter(({ key }) => key !== 'include' && key !== 'exclude')
   const read = vectors.flatMap(({ key, keyPosition, value }) => {
-    checkIdentifier(key, keyPosition, faults)
     unique.check(key, keyPosition)
     const tree = readVector({ label: quoted(key), node: value, keyPosition }, faults)
     return tree === undefined ? [] : [[key, tree] as const]

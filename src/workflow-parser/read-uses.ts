@@ -5,7 +5,7 @@ import { readInstaller } from './installer-actions.ts'
 import { readCheckout } from './read-checkout.ts'
 import { readSetup } from './read-setup.ts'
 import { readStorage, storageActionOf } from './read-storage.ts'
-import { readTemplates, readText } from './values.ts'
+import { readMapping, readText } from './values.ts'
 import type {
   ActionStep,
   AnyStep,
@@ -48,7 +48,7 @@ export function readUses(
   if (unsupported) return void faults.unsupported(field.node.position, ...unsupported)
   const fault = isLocal(uses) ? checkPath(uses) : referenceFault(uses)
   if (fault) return void faults.add(field.node.position, ...fault)
-  const inputs = readTemplates(withField, workflowKey, faults)
+  const inputs = readMapping(withField, workflowKey, faults)
   return { kind: 'action', path: folderOf(uses), with: inputs }
 }
 

@@ -1,6 +1,6 @@
 import { type FaultList, listed, quoted } from './fault-list.ts'
 import { checkNumberOfEntries, type Field, isNull, type NamedField, openFields } from './fields.ts'
-import { openIdentified } from './identifiers.ts'
+import { openUnique } from './identifiers.ts'
 import { readBoolean, readExpression, readTemplate, readText } from './values.ts'
 import type { CallInput, CallInterface, Template } from './workflow.ts'
 
@@ -38,7 +38,7 @@ function readEach<T>(
 ): Record<string, T> {
   if (!field || isNull(field.node)) return {}
   checkNumberOfEntries(field, maxCallEntries, faults)
-  const entries = openIdentified(field, faults, 'Write "name:" and its keys.')
+  const entries = openUnique(field, faults, 'Write "name:" and its keys.')
   return Object.fromEntries(entries.map((entry) => [entry.name, read(entry, faults)]))
 }
 

@@ -8,7 +8,7 @@ import { readPermissions } from './read-permissions.ts'
 import { noTriggers, readTriggers } from './read-triggers.ts'
 import type { SourceNode } from './source-node.ts'
 import { unsupportedInWorkflow } from './unsupported-keys.ts'
-import { readEnvironment, readFlag, readTemplate, readText, readTexts } from './values.ts'
+import { given, readEnvironment, readFlag, readTemplate, readText, readTexts } from './values.ts'
 import type { Concurrency, Job, Workflow } from './workflow.ts'
 
 const keys = [
@@ -42,12 +42,12 @@ export function readWorkflow(
   const on = fields.get('on')
   return {
     path,
-    name: readText(fields.get('name'), faults, 200) ?? path,
-    runName: readTemplate(fields.get('run-name'), 'run-name', faults),
+    name: readText(given(fields.get('name')), faults, 200) ?? path,
+    runName: readTemplate(given(fields.get('run-name')), 'run-name', faults),
     on: on ? readTriggers(on, faults) : noTriggers,
     env: readEnvironment(fields.get('env'), 'env', faults),
     defaults: readDefaults(fields.get('defaults'), faults),
-    concurrency: readConcurrency(fields.get('concurrency'), faults),
+    concurrency: readConcurrency(given(fields.get('concurrency')), faults),
     secrets: readSecrets(fields.get('secrets'), faults),
     permissions: readPermissions(fields.get('permissions'), faults),
     network: readNetwork(fields.get('network'), faults),

@@ -9,9 +9,11 @@ const jobs: [lines: string, message: RegExp][] = [
   ['container: node:22, steps: [{ run: x }]', /^Jobs do not run in containers\./],
   ['services: { db: { image: x } }, steps: [{ run: x }]', /^Jobs have no service containers\./],
   ['snapshot: x, steps: [{ run: x }]', /^Runner images are not supported\./],
-  ['runs-on: { group: large }, steps: [{ run: x }]', /runner groups are not supported/],
+  ['runs-on: { group: large }, steps: [{ run: x }]', /^Groups of runners are not supported\./],
   ['runs-on: windows-latest, steps: [{ run: x }]', /^All runners have Linux, not windows-latest\./],
   ['uses: a/b/.github/workflows/c.yml@v1', /^Workflows of other repositories/],
+  ['steps: [{ parallel: [{ run: x }] }]', /^Steps do not run concurrently: "parallel"/],
+  ['steps: [{ run: x, background: true }]', /^Steps do not run concurrently: "background"/],
   ['defaults: { run: { shell: pwsh } }, steps: [{ run: x }]', /^The shell "pwsh"/],
 ]
 

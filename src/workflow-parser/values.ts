@@ -28,6 +28,11 @@ export function readCondition(
   return template
 }
 
+/** A field, unless it has no value: GitHub takes that as absent for most texts. */
+export function given(field: Field | undefined): Field | undefined {
+  return isNull(field?.node) ? undefined : field
+}
+
 /** Reads a non-empty text without expressions. */
 export function readText(
   field: Field | undefined,
@@ -113,8 +118,10 @@ export function readExpression(
 }
 
 /** Whether a value is a text with an expression. */
-export function hasExpression(node: SourceNode): node is ScalarNode & { value: string } {
-  return node.kind === 'scalar' && typeof node.value === 'string' && node.value.includes('${{')
+export function hasExpression(
+  node: SourceNode | undefined,
+): node is ScalarNode & { value: string } {
+  return node?.kind === 'scalar' && typeof node.value === 'string' && node.value.includes('${{')
 }
 
 /** Any value, with its texts as templates. */
@@ -153,12 +160,23 @@ export function readTemplates(
   return Object.fromEntries(entries)
 }
 
+/** Texts by name, or an expression that gives them. */
+export function readMapping(
+  field: Field | undefined,
+  workflowKey: WorkflowKey,
+  faults: FaultList,
+): Environment {
+  if (field && hasExpression(field.node)) return toTemplate(field.node, workflowKey, faults)
+  return readTemplates(field, workflowKey, faults)
+}
+
 /** The variables of an `env`. */
 export function readEnvironment(
   field: Field | undefined,
   workflowKey: WorkflowKey,
   faults: FaultList,
 ): Environment {
+  if (field && hasExpression(field.node)) return toTemplate(field.node, workflowKey, faults)
   return readTemplates(field, workflowKey, faults, ({ name, keyPosition }) => {
     if (/^[^\s=\p{Cc}]+$/u.test(name)) return
     const message = `${quoted(name)} is not a valid environment variable name.`

@@ -25,8 +25,8 @@ export type TemplateTree =
   | TemplateTree[]
   | { tree: Record<string, TemplateTree> }
 
-/** Variables for steps, in the order of the file. */
-export type Environment = Record<string, Template>
+/** Texts by name, in the order of the file, such as variables for steps; or an expression that gives them. */
+export type Environment = Record<string, Template> | Template
 
 export type Defaults = { shell: Template | undefined; workingDirectory: Template | undefined }
 
@@ -171,7 +171,7 @@ export type ActionStep = AnyStep & {
   kind: 'action'
   /** Its folder from the top of the repository, `.github/actions/build`. */
   path: string
-  with: Record<string, Template>
+  with: Environment
 }
 
 /** The inputs of `actions/checkout` with an effect, in camel case. */

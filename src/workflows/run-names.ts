@@ -63,8 +63,8 @@ function labelsOf(runsOn: TemplateTree | undefined, scope: Scope): string[] {
     const value: Json = evaluateTree(runsOn, scope)
     const labels = Array.isArray(value) ? value : [value]
     return labels
-      .filter((label) => typeof label === 'string')
-      .map((label) => label.trim())
+      .filter((label) => typeof label !== 'object')
+      .map((label) => String(label).trim())
       .filter(Boolean)
   } catch (error) {
     if (error instanceof ExpressionError) return []
