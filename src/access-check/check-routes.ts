@@ -1,9 +1,9 @@
 import { type Static, Type } from 'typebox'
 import { isAdmin } from '../access/may.ts'
-import { Username } from '../access/names.ts'
+import { objectIdForm, Username } from '../access/names.ts'
 import { type Permission, permissions } from '../access/permissions.ts'
 import type { Principal } from '../access/principal.ts'
-import { Problem, type ProblemCode } from '../base/problem.ts'
+import { Problem, type ProblemCode, refusedName } from '../base/problem.ts'
 import { fullNameFault } from '../git/refs/ref-name.ts'
 import type { GitServer } from '../git-server/git-server.ts'
 import { named } from '../http/named-schemas.ts'
@@ -93,7 +93,8 @@ export function checkRoutes({ repositories, checkPush, findToken, routes }: Depe
       handle: async ({ principal, found, params: { name }, body }) => {
         const { action, refs } = body
         const operation = operations.get(action)
-        if (!operation && action !== 'fetch' && action !== 'push') throw unknownAction(operations)
+        if (!operation && action !== 'fetch' && action !== 'push')
+          throw unknownAction(action, operations)
         if (refs && action !== 'push')
           throw invalid([{ pointer: '/refs', detail: 'applies only to the action `push`.' }])
         const changes = (refs ?? []).map((one, index) => toChange(one, index))
@@ -177,9 +178,9 @@ function toDecision(problem: Problem | undefined) {
   }
 }
 
-function unknownAction(operations: ReadonlyMap<string, unknown>): Problem {
+function unknownAction(action: string, operations: ReadonlyMap<string, unknown>): Problem {
   const all = ['fetch', 'push', ...operations.keys()].join(', ')
-  return invalid([{ pointer: '/action', detail: `must be one of ${all}.` }])
+  return invalid([{ pointer: '/action', detail: refusedName(action, `one of ${all}`) }])
 }
 
 const RefChange = Type.Object(
@@ -194,8 +195,8 @@ const RefChange = Type.Object(
     ),
     commit: Type.Optional(
       Type.String({
+        ...objectIdForm,
         description: 'Id of the commit that it would point to; without it, a new one',
-        pattern: '^[0-9a-f]{40}$',
         maxLength: 40,
       }),
     ),

@@ -17,31 +17,44 @@ export const repositoryNameForm =
   '1 to 100 of A-Z a-z 0-9 . _ -, starting with a letter or digit, without "..", ' +
   'not ending in ".git", ".lock" or ".", and neither "import" nor "health"'
 
+/** The form of a text, for JSON schemas and the command line. */
+export type TextForm = { description: string; 'x-form': string; pattern: string }
+
+/** Schema options of a text: the pattern, and what it accepts in words. The description may be replaced by a purpose. */
+export function textForm(form: string, pattern: string): TextForm {
+  return { description: form, 'x-form': form, pattern }
+}
+
 /** The same as a JSON schema. */
 export const RepositoryName = Type.String({
-  description: repositoryNameForm,
-  maxLength: 100,
-  pattern:
+  ...textForm(
+    repositoryNameForm,
     '^(?!.*\\.\\.)(?!.*\\.(?:git|lock|)$)(?!(?:[iI][mM][pP][oO][rR][tT]|[hH][eE][aA][lL][tT][hH])$)' +
-    '[A-Za-z0-9][A-Za-z0-9._-]{0,99}$',
+      '[A-Za-z0-9][A-Za-z0-9._-]{0,99}$',
+  ),
+  maxLength: 100,
 })
 
-/** The form of a text, for JSON schemas and the command line. */
-export type TextForm = { description: string; pattern: string; maxLength: number }
-
 /** Usernames of tokens and collaborators. */
-export const usernameForm: TextForm = {
-  description: '1 to 64 of A-Z a-z 0-9 . _ - @, starting with a letter or digit',
-  pattern: '^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$',
+export const usernameForm = {
+  ...textForm(
+    '1 to 64 of A-Z a-z 0-9 . _ - @, starting with a letter or digit',
+    '^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$',
+  ),
   maxLength: 64,
 }
 
 /** The labels of tokens and SSH keys. */
-export const tokenNameForm: TextForm = {
-  description: '1 to 100 characters, none of them a control character',
-  pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]{1,100}$',
+export const tokenNameForm = {
+  ...textForm(
+    '1 to 100 characters, none of them a control character',
+    '^[^\\u0000-\\u001f\\u007f-\\u009f]{1,100}$',
+  ),
   maxLength: 100,
 }
+
+/** The id of a commit or another object. */
+export const objectIdForm = textForm('an object id of 40 hexadecimal digits', '^[0-9a-f]{40}$')
 
 /** The username of a run. No token or key can have it: other usernames contain no brackets. */
 export function runUsername(number: number): string {

@@ -1,11 +1,11 @@
 import { Type } from 'typebox'
-import { RepositoryName, Username } from '../access/names.ts'
+import { RepositoryName, textForm, Username } from '../access/names.ts'
 import type { Permission } from '../access/permissions.ts'
 import { type Origin, origins, type Principal } from '../access/principal.ts'
 import { named } from '../http/named-schemas.ts'
-import { linkToNext } from '../http/pages.ts'
+import { cursorForm, linkToNext } from '../http/pages.ts'
 import { route } from '../http/route.ts'
-import { invalid } from '../http/validation.ts'
+import { invalid, ofQuery } from '../http/validation.ts'
 import type { AuditLog } from './audit-log.ts'
 import { auditActions } from './record.ts'
 
@@ -18,7 +18,7 @@ type Dependencies = {
 
 const defaultLimit = 100
 // PostgreSQL rejects texts with a NUL.
-const withoutNul = '^[^\\u0000]*$'
+const withoutNul = textForm('a string without NUL', '^[^\\u0000]*$')
 
 /** The route of the audit log. */
 export function auditRoutes({ auditLog, repositories }: Dependencies) {
@@ -38,32 +38,33 @@ export function auditRoutes({ auditLog, repositories }: Dependencies) {
         ),
         cursor: Type.Optional(
           Type.String({
-            description: 'the cursor in the `Link` header of the previous page',
-            pattern: '^[1-9][0-9]{0,14}$',
+            ...cursorForm('^[1-9][0-9]{0,14}$'),
             maxLength: 15,
           }),
         ),
         username: Type.Optional(Username),
         credential: Type.Optional(
           Type.String({
+            ...withoutNul,
             description:
               'the id of the token, SSH key or workflow run; `local` for commands on the server',
-            pattern: withoutNul,
             maxLength: 26,
           }),
         ),
         action: Type.Optional(
           Type.String({
-            description: `actions, separated by commas: ${auditActions.join(', ')}`,
-            pattern: `^(${anyAction})(,(${anyAction}))*$`,
+            ...textForm(
+              `actions, separated by commas: ${auditActions.join(', ')}`,
+              `^(${anyAction})(,(${anyAction}))*$`,
+            ),
             maxLength: 1000,
           }),
         ),
         repository: Type.Optional(RepositoryName),
         repositoryId: Type.Optional(
           Type.String({
+            ...withoutNul,
             description: 'the id of the repository, which may be gone',
-            pattern: withoutNul,
             maxLength: 26,
           }),
         ),
@@ -76,8 +77,8 @@ export function auditRoutes({ auditLog, repositories }: Dependencies) {
         ),
         address: Type.Optional(
           Type.String({
+            ...withoutNul,
             description: "the client's IP address",
-            pattern: withoutNul,
             maxLength: 45,
           }),
         ),
@@ -89,9 +90,7 @@ export function auditRoutes({ auditLog, repositories }: Dependencies) {
       handle: async ({ principal, query, url, setHeader }) => {
         const { limit = defaultLimit, cursor, action, repository, ...filter } = query
         if (repository !== undefined && filter.repositoryId !== undefined)
-          throw invalid([
-            { pointer: '/repositoryId', detail: 'cannot be given with `repository`.' },
-          ])
+          throw invalid([ofQuery('repositoryId', 'cannot be given with `repository`.')])
         const actions = action?.split(',')
         const repositoryId =
           repository === undefined

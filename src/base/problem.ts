@@ -123,8 +123,23 @@ export const problems = {
 
 export type ProblemCode = keyof typeof problems
 
-/** An invalid field of a request. `pointer` is an RFC 6901 JSON pointer into the body, or a parameter's name. */
-export type FieldError = { pointer: string; detail: string }
+/**
+ * An invalid value of a request, by its RFC 6901 JSON pointer into the body, or as the parameter of a path or query.
+ * `detail` continues a sentence that begins with the name of the value.
+ */
+export type FieldError =
+  | { pointer: string; detail: string }
+  | { pointer?: undefined; parameter: string; in: 'path' | 'query'; detail: string }
+
+const quotedMaxLength = 100
+
+/** The detail of a name that is not accepted; `accepted` is what it must be. */
+export function refusedName(name: string, accepted: string): string {
+  const isLong = name.length > quotedMaxLength
+  return isLong
+    ? `must be ${accepted}.`
+    : `cannot be ${JSON.stringify(name)}; it must be ${accepted}.`
+}
 
 type ProblemOptions = ErrorOptions & {
   errors?: FieldError[]

@@ -5,7 +5,7 @@ import { forEachConcurrently } from '../base/for-each-concurrently.ts'
 import type { Db } from '../database/schema.ts'
 import { branchPrefix, readDefaultBranch, readRefs } from '../git/refs/refs.ts'
 import { named } from '../http/named-schemas.ts'
-import { linkToNext } from '../http/pages.ts'
+import { cursorForm, linkToNext } from '../http/pages.ts'
 import { closed, route } from '../http/route.ts'
 import type { Repositories } from '../repositories/repositories.ts'
 import { type BriefRun, countPushesIn, listNewestRuns } from './activity-store.ts'
@@ -80,8 +80,7 @@ export function activityRoutes({ db, repositories, pool, commits, clock }: Depen
           ),
           cursor: Type.Optional(
             Type.String({
-              description: 'the cursor in the `Link` header of the previous page',
-              pattern: '^\\d{1,16}\\.[0-9a-hjkmnp-tv-z]{26}$',
+              ...cursorForm('^\\d{1,16}\\.[0-9a-hjkmnp-tv-z]{26}$'),
               maxLength: 50,
             }),
           ),

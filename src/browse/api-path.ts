@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { invalid } from '../http/validation.ts'
+import { invalid, ofQuery } from '../http/validation.ts'
 
 /**
  * A path or name in a response. Git treats names as bytes: where they are not UTF-8, `path` has U+FFFD in place of the
@@ -43,15 +43,15 @@ export function toApiPath(raw: RawPath): ApiPath {
 /** The path that a query names. Throws `invalid_request`. */
 export function toRawPath({ path, pathBase64 }: { path?: string; pathBase64?: string }): RawPath {
   if (path !== undefined && pathBase64 !== undefined)
-    throw invalid([{ pointer: '/pathBase64', detail: 'excludes `path`.' }])
+    throw invalid([ofQuery('pathBase64', 'cannot be given with `path`.')])
   const bytes =
     pathBase64 === undefined ? Buffer.from(path ?? '', 'utf8') : Buffer.from(pathBase64, 'base64')
   const raw = bytes.toString('latin1')
   const isWhole = raw === '' || raw.split('/').every((name) => !['', '.', '..'].includes(name))
   if (isWhole && raw.length <= maxPathBytes && !raw.includes('\0')) return raw
-  const pointer = pathBase64 === undefined ? '/path' : '/pathBase64'
+  const name = pathBase64 === undefined ? 'path' : 'pathBase64'
   const detail = 'must be a path within the repository, such as src/main.c, without "." or "..".'
-  throw invalid([{ pointer, detail }])
+  throw invalid([ofQuery(name, detail)])
 }
 
 function isUtf8Of(text: string, bytes: Buffer): boolean {

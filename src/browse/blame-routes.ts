@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
-import { Problem } from '../base/problem.ts'
 import { closed, route, SerializedJson } from '../http/route.ts'
+import { invalid, ofQuery } from '../http/validation.ts'
 import { PathQuery, toRawPath } from './api-path.ts'
 import { Blame, createBlame, maxFileBytes, maxLines } from './blame.ts'
 import { type BrowseParts, missingRepository, openToRead } from './browse-parts.ts'
@@ -97,5 +97,5 @@ const versioned = (key: string) => `${version} ${key}`
 function checkRange(query: Static<typeof BlameQuery>): { start?: number; end?: number } {
   const { start = 1, end } = query
   if (end === undefined || start <= end) return query
-  throw new Problem('invalid_request', `\`start\` (${start}) is after \`end\` (${end}).`)
+  throw invalid([ofQuery('start', `is ${start}; it must not be after \`end\`, which is ${end}.`)])
 }

@@ -6,7 +6,7 @@ import { type ObjectReader, ObjectTooLargeError } from '../git/objects/object-re
 import { gitCommands } from '../git/process/commands.ts'
 import { toWord } from '../git/process/preforked-process.ts'
 import { named } from '../http/named-schemas.ts'
-import { invalid } from '../http/validation.ts'
+import { invalid, ofQuery } from '../http/validation.ts'
 import { pathProperties, type RawPath, toApiPath } from './api-path.ts'
 import { type BlameRange, createBlameParser, joinRanges } from './blame-output.ts'
 import type { BrowseParts } from './browse-parts.ts'
@@ -142,14 +142,13 @@ function toBlameCommit(id: string, commit: CommitObject | undefined): Static<typ
 }
 
 function noFile(path: RawPath, kind: string): Problem {
-  if (path === '')
-    return invalid([{ pointer: '/path', detail: 'is required: the path of a file.' }])
+  if (path === '') return invalid([ofQuery('path', 'is required; it must be the path of a file.')])
   return new Problem('path_not_found', `"${toApiPath(path).path}" is ${kind}, not a file.`)
 }
 
 function pastEnd(path: RawPath, totalLines: number): Problem {
   const detail = `is after the end: "${toApiPath(path).path}" has ${totalLines} lines.`
-  return invalid([{ pointer: '/start', detail }])
+  return invalid([ofQuery('start', detail)])
 }
 
 const BlamedLines = Type.Object({

@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { cursorForm } from '../http/pages.ts'
 
 /** The query parameters of a page of at most 1000 entries. */
 export function pageQuery(defaultLimit: number) {
@@ -10,13 +11,7 @@ export function pageQuery(defaultLimit: number) {
         maximum: 1000,
       }),
     ),
-    cursor: Type.Optional(
-      Type.String({
-        description: 'the cursor in the `Link` header of the previous page',
-        pattern: '^[\\w.-]+$',
-        maxLength: 8192,
-      }),
-    ),
+    cursor: Type.Optional(Type.String({ ...cursorForm('^[\\w.-]+$'), maxLength: 8192 })),
   }
 }
 

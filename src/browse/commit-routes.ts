@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
-import { linkToNext } from '../http/pages.ts'
+import { textForm } from '../access/names.ts'
+import { cursorForm, linkToNext } from '../http/pages.ts'
 import { closed, route } from '../http/route.ts'
 import { PathQuery, toRawPath } from './api-path.ts'
 import { pageQuery } from './browse-pages.ts'
@@ -21,11 +22,14 @@ const HistoryQuery = Type.Object(
     ...PathQuery,
     author: Type.Optional(
       Type.String({
+        ...textForm(
+          'a string of 1 to 500 characters, none of them a control character',
+          '^[^\\x00-\\x1f\\x7f]*$',
+        ),
         description:
           'Part of the name or the address of the author, as in `Ada <ada@example.com>`, in either case',
         minLength: 1,
         maxLength: 500,
-        pattern: '^[^\\x00-\\x1f\\x7f]*$',
       }),
     ),
     since: Type.Optional(
@@ -42,12 +46,7 @@ const HistoryQuery = Type.Object(
       }),
     ),
     ...pageQuery(defaultLimit),
-    cursor: Type.Optional(
-      Type.String({
-        description: 'the cursor in the `Link` header of the previous page',
-        pattern: '^[0-9a-f]{40}[.][1-9][0-9]{0,8}$',
-      }),
-    ),
+    cursor: Type.Optional(Type.String(cursorForm('^[0-9a-f]{40}[.][1-9][0-9]{0,8}$'))),
   },
   closed,
 )

@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox'
+import { textForm } from '../access/names.ts'
 import { zeroId } from '../git/refs/ref-name.ts'
 import { branchPrefix, readDefaultBranch, readRefs, tagPrefix } from '../git/refs/refs.ts'
 import { named } from '../http/named-schemas.ts'
@@ -177,9 +178,12 @@ const RefQuery = {
   ),
   pointsAt: Type.Optional(
     Type.String({
+      ...textForm(
+        '1 to 100 ids of commits, each of 40 hexadecimal digits, separated by commas',
+        '^[0-9a-f]{40}(,[0-9a-f]{40}){0,99}$',
+      ),
       description:
         'Up to 100 ids of commits, separated by commas: lists only those that point to one of them, and annotated tags that lead to one',
-      pattern: '^[0-9a-f]{40}(,[0-9a-f]{40}){0,99}$',
     }),
   ),
 }

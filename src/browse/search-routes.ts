@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { matchesPerFile } from '../git/process/file-commands.ts'
 import { closed, route } from '../http/route.ts'
-import { invalid } from '../http/validation.ts'
+import { invalid, ofQuery } from '../http/validation.ts'
 import { PathQuery, toRawPath } from './api-path.ts'
 import { type BrowseParts, missingRepository, openToRead } from './browse-parts.ts'
 import { keyOf, ProvisionalJson } from './cached-responses.ts'
@@ -63,7 +63,7 @@ export function searchRoutes(parts: BrowseParts) {
       handle: async ({ principal, found, query, notModified, clientSignal }) => {
         const { q: text, ignoreCase = false, limit = defaultLimit } = query
         if (/[\n\0]/.test(text))
-          throw invalid([{ pointer: '/q', detail: 'must not have a line feed or a NUL.' }])
+          throw invalid([ofQuery('q', 'must not have a line feed or a NUL.')])
         const path = toRawPath(query)
         const objects = pool.of(found.path)
         const { id } = await findCommit(revisions, found, query.rev)

@@ -5,7 +5,7 @@ import { entryCount } from '../git/objects/tree-buffer.ts'
 import { named } from '../http/named-schemas.ts'
 import { linkToNext } from '../http/pages.ts'
 import { closed, route } from '../http/route.ts'
-import { invalid } from '../http/validation.ts'
+import { invalid, ofQuery } from '../http/validation.ts'
 import type { Repository } from '../repositories/repositories.ts'
 import { PathQuery, pathProperties, type RawPath, toApiPath, toRawPath } from './api-path.ts'
 import { BriefCommit, toBriefCommit } from './brief-commits.ts'
@@ -223,8 +223,8 @@ function fromCursor(cursor: string | undefined): { commit?: string; from: Positi
 }
 
 function invalidCursor(): Problem {
-  const detail = 'is not accepted; it takes the cursor in the `Link` header of the previous page.'
-  return invalid([{ pointer: '/cursor', detail }])
+  const detail = 'must be the cursor in the `Link` header of the previous page.'
+  return invalid([ofQuery('cursor', detail)])
 }
 
 function notFolder(path: RawPath): Problem {

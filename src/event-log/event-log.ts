@@ -7,6 +7,7 @@ import type { Database } from '../database/database.ts'
 import type { EventNotifier } from '../events/event-notifier.ts'
 import { findNth, findNthBefore, readExtent } from '../events/event-store.ts'
 import { eventKinds } from '../events/events.ts'
+import { invalid, ofQuery } from '../http/validation.ts'
 import {
   findRepositoryAudience,
   type RepositoryAudience,
@@ -297,7 +298,6 @@ function requireVisible(principal: Principal, audience: RepositoryAudience | und
 }
 
 function cursorBeyondEnd(after: number, last: number): Problem {
-  const detail = `is beyond the end of the log, whose last event is ${last}; it may be from before a restore. Read from the oldest event.`
-  const errors = [{ pointer: '/after', detail }]
-  return new Problem('invalid_request', `After ${after}: it ${detail}`, { errors })
+  const detail = `is ${after}, beyond the end of the log, whose last event is ${last}; it may be from before a restore. Read from the oldest event.`
+  return invalid([ofQuery('after', detail)])
 }

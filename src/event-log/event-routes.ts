@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { RepositoryName } from '../access/names.ts'
+import { RepositoryName, textForm } from '../access/names.ts'
 import { Problem } from '../base/problem.ts'
 import { eventKinds } from '../events/events.ts'
 import { named } from '../http/named-schemas.ts'
@@ -38,16 +38,16 @@ export function eventRoutes(eventLog: EventLog) {
       query: Type.Object({
         after: Type.Optional(
           Type.String({
+            ...eventPlace,
             description:
               'the sequence number after which to start, or `latest`; defaults to 0, the start of the log',
-            pattern: `^(latest|${eventNumber})$`,
           }),
         ),
         before: Type.Optional(
           Type.String({
+            ...eventPlace,
             description:
               'the sequence number before which to end, or `latest`: lists the newest events first, and the `Link` header has the next older page, if there is one',
-            pattern: `^(latest|${eventNumber})$`,
           }),
         ),
         limit: Type.Optional(
@@ -73,8 +73,10 @@ export function eventRoutes(eventLog: EventLog) {
         repository: Type.Optional(RepositoryName),
         kind: Type.Optional(
           Type.String({
-            description: `kinds of events, separated by commas: ${eventKinds.join(', ')}`,
-            pattern: `^(${anyKind})(,(${anyKind}))*$`,
+            ...textForm(
+              `kinds of events, separated by commas: ${eventKinds.join(', ')}`,
+              `^(${anyKind})(,(${anyKind}))*$`,
+            ),
             maxLength: 1000,
           }),
         ),
@@ -133,6 +135,10 @@ export function eventRoutes(eventLog: EventLog) {
 }
 
 const eventNumber = '0|[1-9][0-9]{0,14}'
+const eventPlace = textForm(
+  'the sequence number of an event, or `latest`',
+  `^(latest|${eventNumber})$`,
+)
 const anyKind = eventKinds.join('|').replaceAll('.', '\\.')
 
 function lastEventId(sent: string | undefined): string | undefined {

@@ -130,13 +130,19 @@ const problemSchema = {
     code: { type: 'string', enum: Object.keys(problems) },
     errors: {
       type: 'array',
-      description: 'the invalid fields of the request',
+      description: 'the invalid fields and parameters of the request',
       items: {
         type: 'object',
-        required: ['pointer', 'detail'],
+        required: ['detail'],
         properties: {
-          pointer: { type: 'string', description: 'JSON pointer (RFC 6901) into the body' },
-          detail: { type: 'string' },
+          pointer: {
+            type: 'string',
+            description:
+              'JSON pointer (RFC 6901) to a field of the body; of a workflow file, its path with line and column',
+          },
+          parameter: { type: 'string', description: 'name of a parameter, in place of a pointer' },
+          in: { type: 'string', enum: ['path', 'query'], description: 'place of the parameter' },
+          detail: { type: 'string', description: 'what is wrong, and what is accepted' },
         },
       },
     },

@@ -1,5 +1,11 @@
 import { type Static, Type } from 'typebox'
+import { textForm } from '../access/names.ts'
 import { listAll } from '../base/list-all.ts'
+
+/** Schema options of a cursor. */
+export function cursorForm(pattern: string) {
+  return textForm('the cursor in the `Link` header of the previous page', pattern)
+}
 
 /** The query parameters of a paginated list. */
 export const PageQuery = Type.Object({
@@ -8,8 +14,7 @@ export const PageQuery = Type.Object({
   ),
   cursor: Type.Optional(
     Type.String({
-      description: 'the cursor in the `Link` header of the previous page',
-      pattern: '^[0-9a-hjkmnp-tv-z]{26}$',
+      ...cursorForm('^[0-9a-hjkmnp-tv-z]{26}$'),
       maxLength: 26,
     }),
   ),

@@ -1,9 +1,10 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import type { TSchema } from 'typebox'
-import { type FieldError, Problem } from '../base/problem.ts'
+import { type FieldError, Problem, refusedName } from '../base/problem.ts'
+import { type Accepting, acceptedBy, fieldsOf } from './accepted-values.ts'
 
 // All errors are reported at once; the schemas bound their number.
-const options = { allErrors: true, verbose: true, allowUnionTypes: true }
+const options = { allErrors: true, verbose: true, allowUnionTypes: true, keywords: ['x-form'] }
 // The schemas are constants, so they need not be checked against the meta-schema at every start.
 const ajv = new Ajv({ ...options, meta: false, validateSchema: false })
 
@@ -14,10 +15,13 @@ export function checkBody(schema: TSchema | undefined, body: unknown): unknown {
   if (schema === undefined) return refuseAnyBody(body)
   if (body === undefined && isOptional(schema)) return {}
   if (body === undefined) {
-    throw new Problem('invalid_request', `A JSON body is required; its fields are ${list(schema)}.`)
+    throw new Problem(
+      'invalid_request',
+      `A JSON body is required; its fields are ${fieldsOf(schema)}.`,
+    )
   }
   refuseExcess(body)
-  return check(schema, body)
+  return check(schema, body, atPointer)
 }
 
 // If all fields are optional, so is the body.
@@ -38,7 +42,7 @@ export function checkQuery(schema: TSchema | undefined, query: URLSearchParams):
     const all = query.getAll(key)
     values[key] = all.length > 1 ? all : toValue(properties[key], all[0] ?? '')
   }
-  return check(schema, values, unknownParameters(query, Object.keys(properties)))
+  return check(schema, values, atParameter, unknownParameters(query, Object.keys(properties)))
 }
 
 const booleans: Record<string, boolean> = { true: true, false: false, 1: true, 0: false }
@@ -56,34 +60,44 @@ export function assertParameters(query: URLSearchParams, known: readonly string[
   const unknown = unknownParameters(query, known)
   if (unknown.length > 0) throw invalid(unknown)
   const repeated = known.filter((name) => query.getAll(name).length > 1)
-  if (repeated.length > 0) {
-    throw invalid(
-      repeated.map((name) => ({ pointer: `/${name}`, detail: 'is given more than once.' })),
-    )
-  }
+  if (repeated.length > 0) throw invalid(repeated.map((name) => ofQuery(name, isRepeated)))
 }
 
+const isRepeated = 'is given more than once.'
 const none: FieldError[] = []
 
 function unknownParameters(query: URLSearchParams, known: readonly string[]): FieldError[] {
   // Fast path for the usual case.
   if (query.keys().every((name) => known.includes(name))) return none
-  const takes = known.length === 0 ? 'it takes none' : `it takes ${known.join(', ')}`
+  const takes = known.length === 0 ? 'none' : known.join(', ')
   const unknown = [...new Set(query.keys())].filter((name) => !known.includes(name))
-  return unknown.map((name) => ({
-    pointer: `/${escapePointer(name)}`,
-    detail: `is not a parameter of this request; ${takes}.`,
-  }))
+  return unknown.map((name) => ofQuery(name, `is unknown; this request takes ${takes}.`))
 }
 
-function check(schema: TSchema, value: unknown, others: FieldError[] = []): unknown {
+/** The error of a query parameter. */
+export function ofQuery(name: string, detail: string): FieldError {
+  return { parameter: name.slice(0, nameMaxLength), in: 'query', detail }
+}
+
+type Place = (path: readonly string[], detail: string) => FieldError
+
+const atPointer: Place = (path, detail) => ({ pointer: path.map(toPart).join(''), detail })
+const atParameter: Place = ([name = ''], detail) => ofQuery(name, detail)
+
+function check(
+  schema: TSchema,
+  value: unknown,
+  place: Place,
+  others: FieldError[] = none,
+): unknown {
   const validate = compiled.get(schema) ?? ajv.compile(schema)
   compiled.set(schema, validate)
-  const errors = validate(value) ? [] : withoutBranches(validate.errors ?? []).map(toFieldError)
-  if (errors.length + others.length === 0) return value
+  const found = validate(value) ? [] : withoutBranches(validate.errors ?? [])
+  if (found.length + others.length === 0) return value
+  const errors = found.map((error) => place(pathOf(error), detailOf(error, place)))
   // One error per value, even if it violates several rules.
-  const byPointer = new Map([...others, ...errors].reverse().map((error) => [error.pointer, error]))
-  throw invalid([...byPointer.values()].reverse())
+  const byPlace = new Map([...others, ...errors].reverse().map((error) => [nameOf(error), error]))
+  throw invalid([...byPlace.values()].reverse())
 }
 
 // Omits the errors of the branches of a union; the error of the union itself is enough.
@@ -113,65 +127,66 @@ function refuseAnyBody(body: unknown): undefined {
   }
   refuseExcess(body)
   const errors = Object.keys(body).map((key) => ({
-    pointer: `/${escapePointer(key)}`,
+    pointer: toPart(key),
     detail: 'is not a field of this request, which takes no body.',
   }))
   if (errors.length > 0) throw invalid(errors)
   return undefined
 }
 
-/** Creates the Problem for invalid fields; its detail names all of them. */
+/** Creates the Problem for invalid values; its detail names all of them. */
 export function invalid(errors: FieldError[]): Problem {
   const shown = errors.slice(0, 20)
-  const detail = shown.map((fault) => `${fault.pointer || 'The body'} ${fault.detail}`).join(' ')
+  const detail = shown.map((error) => `${nameOf(error)} ${error.detail}`).join(' ')
   return new Problem('invalid_request', detail, { errors: shown })
 }
 
-function toFieldError(error: ErrorObject): FieldError {
-  const { keyword, instancePath, params, parentSchema, message } = error
-  if (keyword === 'additionalProperties') {
-    const pointer = `${instancePath}/${escapePointer(params.additionalProperty)}`
-    return {
-      pointer,
-      detail: `is not a field of this request; it takes ${list(parentSchema as { properties?: unknown })}.`,
-    }
+function nameOf(error: FieldError): string {
+  if (error.pointer !== undefined) return error.pointer || 'The body'
+  return `The ${error.in} parameter \`${error.parameter}\``
+}
+
+function pathOf({ keyword, instancePath, params }: ErrorObject): string[] {
+  const path = instancePath.split('/').slice(1).map(fromPart)
+  const inner = keyword === 'required' ? params.missingProperty : params.additionalProperty
+  return inner === undefined ? path : [...path, inner]
+}
+
+function detailOf({ keyword, params, parentSchema, data }: ErrorObject, place: Place): string {
+  // The schema that the value violates, as plain JSON Schema.
+  const schema = parentSchema as Accepting
+  switch (keyword) {
+    case 'additionalProperties':
+      return `is not a field of this request; it takes ${fieldsOf(schema)}.`
+    case 'required':
+      return `is required; it must be ${acceptedBy(schema.properties?.[params.missingProperty])}.`
+    case 'minProperties':
+      return `must have at least one of the fields ${fieldsOf(schema)}.`
+    default:
+      if (place === atParameter && Array.isArray(data)) return isRepeated
+      return isName(keyword, schema) && typeof data === 'string'
+        ? refusedName(data, acceptedBy(schema))
+        : `must be ${acceptedBy(schema)}.`
   }
-  if (keyword === 'required') {
-    const pointer = `${instancePath}/${escapePointer(params.missingProperty)}`
-    const missing = parentSchema?.properties?.[params.missingProperty]
-    return { pointer, detail: `is required: ${missing?.description ?? 'a value'}.` }
-  }
-  if (keyword === 'type' && instancePath === '' && parentSchema?.properties)
-    return {
-      pointer: '',
-      detail: `must be a JSON object; its fields are ${list(parentSchema as { properties?: unknown })}.`,
-    }
-  const accepts = accepted(error)
-  const detail = accepts ? `is not accepted; it takes ${accepts}.` : `${message ?? 'is not valid'}.`
-  return { pointer: instancePath, detail }
 }
 
-function accepted({ keyword, params, parentSchema }: ErrorObject): string | undefined {
-  const description: string | undefined = parentSchema?.description
-  if (keyword === 'anyOf' && !description) return parentSchema?.anyOf?.map(describe).join(' or ')
-  if (keyword !== 'enum') return description
-  // A description of a field need not list its values.
-  const words: string[] = params.allowedValues.map(String)
-  if (description && words.every((word) => description.includes(word))) return description
-  return words.length === 1 ? words[0] : `one of ${words.join(', ')}`
+// Names are quoted; other texts may be long, or secret.
+function isName(keyword: string, { anyOf }: Accepting): boolean {
+  return (
+    ['enum', 'const', 'pattern'].includes(keyword) ||
+    (keyword === 'anyOf' && anyOf?.every((one) => one.const !== undefined) === true)
+  )
 }
 
-function describe({ description, type }: { description?: string; type?: string }): string {
-  return description ?? (type === 'null' ? 'null' : `a value of the type ${type}`)
-}
-
-function list(schema: { properties?: unknown } | undefined): string {
-  return Object.keys(Object(schema?.properties)).join(', ')
-}
+const nameMaxLength = 200
 
 // RFC 6901, section 3.
-function escapePointer(key: string): string {
-  return key.replaceAll('~', '~0').replaceAll('/', '~1').slice(0, 200)
+function toPart(key: string): string {
+  return `/${key.replaceAll('~', '~0').replaceAll('/', '~1').slice(0, nameMaxLength)}`
+}
+
+function fromPart(part: string): string {
+  return part.replaceAll('~1', '/').replaceAll('~0', '~')
 }
 
 /** The query of a request. */

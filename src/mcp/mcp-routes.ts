@@ -153,7 +153,10 @@ const RpcMessage = named(
       id: Type.Optional(Id),
       method: Type.String({ description: 'for instance `tools/call`', maxLength: 200 }),
       params: Type.Optional(
-        Type.Unsafe<Record<string, unknown>>({ type: 'object', description: 'an object' }),
+        Type.Unsafe<Record<string, unknown>>({
+          type: 'object',
+          description: 'the parameters of the method',
+        }),
       ),
     },
     closed,

@@ -52,6 +52,7 @@ export function importRoutes(imports: Imports) {
 }
 
 const Source = Type.String({
+  'x-form': 'an https, http, ssh or git URL, or an absolute path on the server',
   description:
     'An https, http, ssh or git URL, optionally with user:password@ (used once and not stored), or an absolute ' +
     'path on the server',

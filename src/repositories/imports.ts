@@ -3,13 +3,14 @@ import type { Principal } from '../access/principal.ts'
 import type { Clock } from '../base/clock.ts'
 import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
-import { Problem } from '../base/problem.ts'
+import { Problem, refusedName } from '../base/problem.ts'
 import { createFairLimiter } from '../concurrency/fair-limiter.ts'
 import type { Database } from '../database/database.ts'
 import type { ImportRow } from '../database/schema.ts'
 import type { Publish } from '../events/events.ts'
 import { importFailed } from '../git/import/import-error.ts'
 import { endOrphans } from '../git/process/orphans.ts'
+import { invalid } from '../http/validation.ts'
 import type { Nodes } from '../nodes/nodes.ts'
 import type { Store } from '../store/store.ts'
 import type { RepositoryDescription } from './describe-repository.ts'
@@ -99,7 +100,7 @@ export function createImports(dependencies: Dependencies): Imports {
       const name = options.name ?? source.nameHint
       if (name === undefined) throw nameMissing()
       if (!isRepositoryName(name))
-        throw new Problem('invalid_request', `A name is ${repositoryNameForm}.`)
+        throw invalid([{ pointer: '/name', detail: refusedName(name, repositoryNameForm) }])
       sources.require(principal, source)
       // Fails early; after the wait for the limiter, the name is checked again.
       if (await isNameTaken(db, name)) throw nameTaken(name)

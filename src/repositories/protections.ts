@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import { Problem } from '../base/problem.ts'
+import { Problem, refusedName } from '../base/problem.ts'
 import type { Database } from '../database/database.ts'
 import type { Actor, Publish } from '../events/events.ts'
 import { invalid } from '../http/validation.ts'
@@ -107,6 +107,7 @@ function namesOf(kind: ProtectedKind, pattern: string) {
 function parsePattern(kind: ProtectedKind, text: string): string {
   const pattern = kind === 'tag' ? toTagPattern(text) : toBranchPattern(text)
   if (pattern !== undefined) return pattern
-  const detail = `must be a ${kind} name, or a pattern with "*", of at most 250 characters and without a leading "refs/".`
-  throw invalid([{ pointer: kind, detail }])
+  const form = `a ${kind} name, or a pattern with "*", of at most 250 characters and without a leading "refs/"`
+  const parameter = kind === 'tag' ? 'pattern' : kind
+  throw invalid([{ parameter, in: 'path', detail: refusedName(text, form) }])
 }

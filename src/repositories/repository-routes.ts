@@ -1,8 +1,8 @@
 import { Type } from 'typebox'
 import { requireAllRefs, requireAllRepositories } from '../access/may.ts'
-import { RepositoryName } from '../access/names.ts'
+import { RepositoryName, textForm } from '../access/names.ts'
 import { includesRole } from '../access/roles.ts'
-import { Problem } from '../base/problem.ts'
+import { Problem, refusedName } from '../base/problem.ts'
 import type { LeakGuardState } from '../database/schema.ts'
 import type { Actor } from '../events/events.ts'
 import { PageQuery, paged } from '../http/pages.ts'
@@ -178,8 +178,11 @@ export function repositoryRoutes(dependencies: Dependencies) {
 }
 
 const Description = Type.String({
+  ...textForm(
+    '0 to 350 characters, none of them a control character',
+    '^[^\\u0000-\\u001f\\u007f-\\u009f]{0,350}$',
+  ),
   description: 'What it is about: 0 to 350 characters, none of them a control character',
-  pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]{0,350}$',
   maxLength: 350,
 })
 
@@ -200,8 +203,8 @@ const DefaultBranch = Type.String({
 function parseDefaultBranch(text: string): string {
   const branch = toBranchName(text)
   if (branch !== undefined) return branch
-  const detail = 'must be a branch name, such as "main", of at most 250 characters.'
-  throw invalid([{ pointer: '/defaultBranch', detail }])
+  const form = 'the name of a branch, such as main, of at most 250 characters'
+  throw invalid([{ pointer: '/defaultBranch', detail: refusedName(text, form) }])
 }
 
 function toState(isOn: boolean): LeakGuardState {

@@ -1,8 +1,9 @@
 import { posix } from 'node:path'
 import { isRepositoryName } from '../access/names.ts'
-import { Problem } from '../base/problem.ts'
+import type { Problem } from '../base/problem.ts'
 import { Sensitive } from '../base/sensitive.ts'
 import { trimEndOf } from '../base/trim-end.ts'
+import { invalid } from '../http/validation.ts'
 import { toHost } from '../outbound/host.ts'
 
 /** Where a repository is imported from. */
@@ -170,8 +171,6 @@ function toName(path: string): string | undefined {
 }
 
 function refused(fault: string): Problem {
-  const detail = `${fault}; it takes an https, http, ssh or git address, or an absolute path.`
-  return new Problem('invalid_request', `/source ${detail}`, {
-    errors: [{ pointer: '/source', detail }],
-  })
+  const detail = `${fault}; it must be an https, http, ssh or git address, or an absolute path.`
+  return invalid([{ pointer: '/source', detail }])
 }

@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { textForm } from '../access/names.ts'
 import { named } from '../http/named-schemas.ts'
 import type { StoredArtifact } from './artifact-store.ts'
 import type { StoredCache } from './run-cache-store.ts'
@@ -8,20 +9,23 @@ const size = Type.Integer({ description: 'bytes of its file, compressed' })
 const sha256 = Type.String({ description: 'the SHA-256 of its file, in hex' })
 
 /** As on GitHub: what file systems do not accept is no name. */
-export const ArtifactName = Type.String({
-  description:
+export const ArtifactName = Type.String(
+  textForm(
     'the name of an artifact: 1 to 256 characters, other than control characters and `" : < > | * ? / \\`, and not `.` or `..`',
-  pattern: '^(?!\\.{1,2}$)[^"\\x00-\\x1f\\x7f:<>|*?/\\\\]{1,256}$',
-})
+    '^(?!\\.{1,2}$)[^"\\x00-\\x1f\\x7f:<>|*?/\\\\]{1,256}$',
+  ),
+)
 
-export const CacheKey = Type.String({
-  description: 'the key of a cache: 1 to 512 characters, other than control characters and commas',
-  pattern: '^[^\\x00-\\x1f\\x7f,]{1,512}$',
-})
+export const CacheKey = Type.String(
+  textForm(
+    'the key of a cache: 1 to 512 characters, other than control characters and commas',
+    '^[^\\x00-\\x1f\\x7f,]{1,512}$',
+  ),
+)
 
 export const CacheVersion = Type.String({
+  ...textForm('1 to 128 of A-Z a-z 0-9 . _ -', '^[\\w.-]{1,128}$'),
   description: 'what the client computes of paths and compression: 1 to 128 of `A-Z a-z 0-9 . _ -`',
-  pattern: '^[\\w.-]{1,128}$',
 })
 
 /** An artifact for the jobs of its run. */

@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import { requirePermission } from '../access/may.ts'
+import { textForm } from '../access/names.ts'
 import type { Principal } from '../access/principal.ts'
 import { named } from '../http/named-schemas.ts'
 import { closed, type FindRequest, nothing, route } from '../http/route.ts'
@@ -168,8 +169,8 @@ const NewShell = Type.Object(
           columns: size('width in characters'),
           rows: size('height in lines'),
           term: Type.String({
+            ...textForm('1 to 64 of A-Z a-z 0-9 . _ + -', '^[A-Za-z0-9._+-]{1,64}$'),
             description: 'value of TERM, such as `xterm-256color`',
-            pattern: '^[A-Za-z0-9._+-]{1,64}$',
             maxLength: 64,
           }),
         },

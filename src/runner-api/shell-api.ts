@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox'
+import { textForm } from '../access/names.ts'
 import { closed } from './entry-schema.ts'
 import { waitMaxSeconds } from './report-limits.ts'
 import { shellPieceMaxBytes } from './shell-limits.ts'
@@ -9,8 +10,8 @@ import { shellPieceMaxBytes } from './shell-limits.ts'
 const maxWorkspaces = 100
 const base64MaxLength = Math.ceil(shellPieceMaxBytes / 3) * 4
 
-const idPattern = '^[0-9a-z]{26}$'
-const Id = Type.String({ description: 'an id', pattern: idPattern })
+const idForm = textForm('an id of 26 of 0-9 a-z', '^[0-9a-z]{26}$')
+const Id = Type.String(idForm)
 const Holder = Type.String({
   description: 'the secret of the runner for the workspaces that it keeps',
   minLength: 1,
@@ -27,15 +28,14 @@ export const Offset = Type.Integer({
   maximum: Number.MAX_SAFE_INTEGER,
 })
 export const Piece = Type.String({
-  description: `up to ${shellPieceMaxBytes / 1024} KiB in Base64`,
+  ...textForm(`up to ${shellPieceMaxBytes / 1024} KiB in Base64`, '^[A-Za-z0-9+/]*={0,2}$'),
   maxLength: base64MaxLength,
-  pattern: '^[A-Za-z0-9+/]*={0,2}$',
 })
 
 /** `POST /runner/runs/:id/workspaces`: says that the workspace of a failed job is kept. Responds with 204. */
 export const FailedWorkspaceBody = Type.Object(
   {
-    id: Type.String({ description: 'an id, new for each workspace', pattern: idPattern }),
+    id: Type.String({ ...idForm, description: 'an id, new for each workspace' }),
     job: Type.String({ description: 'name of the job', maxLength: 1000 }),
     keptSeconds: Type.Integer({
       description: 'for how long after the end of the run it is kept',

@@ -23,7 +23,7 @@ test('an invalid name is rejected with the accepted form', () => {
   const texts = ['', '1A', 'A-B', 'A B', 'A.B', 'A\n', 'Ä', 'A\0', 'x'.repeat(101), 'A=B', '../A']
   for (const text of texts) {
     assert.ok(!isSecretName(text))
-    assert.match(faultOfSecretName(text) ?? '', /takes 1 to 100 letters/, text)
+    assert.match(faultOfSecretName(text) ?? '', /must be 1 to 100 letters/, text)
   }
 })
 

@@ -1,3 +1,4 @@
+import { refusedName } from '../base/problem.ts'
 /** Whether a text has the form of a name. Old secrets may have names that are reserved by now. */
 export function isSecretName(text: string): boolean {
   return shape.test(text)
@@ -5,11 +6,11 @@ export function isSecretName(text: string): boolean {
 
 /** Why a text is not a valid name, as the end of a sentence; undefined if it is. */
 export function faultOfSecretName(name: string): string | undefined {
-  if (!isSecretName(name)) return `is not accepted; it takes ${secretNameForm}.`
+  if (!isSecretName(name)) return refusedName(name, secretNameForm)
   const upper = name.toUpperCase()
   if (!reserved.test(upper) && !taken.has(upper) && !executed.has(upper)) return undefined
   return (
-    'is not accepted: steps have a variable of this name, or programs execute or load what it says. Choose another ' +
+    `cannot be "${name}": steps have a variable of this name, or programs execute or load what it says. Choose another ` +
     'name; the `env` of a step can pass the value on under this one.'
   )
 }

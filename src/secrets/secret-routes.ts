@@ -49,7 +49,14 @@ export function secretRoutes({ repositories, secrets }: Dependencies) {
       permission: 'secrets:write',
       find: findToChange,
       body: Type.Object(
-        { value: Type.String({ description: valueForm, minLength: 1, maxLength: valueMaxBytes }) },
+        {
+          value: Type.String({
+            description: valueForm,
+            'x-form': valueForm,
+            minLength: 1,
+            maxLength: valueMaxBytes,
+          }),
+        },
         closed,
       ),
       reply: { 200: SecretSaved },

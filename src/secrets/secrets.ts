@@ -119,7 +119,7 @@ function toSecret({ id, name, createdAt, updatedAt }: SecretMetadata, repository
 
 function assertName(name: string): void {
   const detail = faultOfSecretName(name)
-  if (detail !== undefined) throw invalid([{ pointer: 'secretName', detail }])
+  if (detail !== undefined) throw invalid([{ parameter: 'secretName', in: 'path', detail }])
 }
 
 function assertValue(value: Sensitive<string>): void {
@@ -127,8 +127,7 @@ function assertValue(value: Sensitive<string>): void {
   const bytes = Buffer.byteLength(text)
   // A lone surrogate has no UTF-8 encoding, and an environment variable cannot contain NUL.
   const isFine = bytes > 0 && bytes <= valueMaxBytes && text.isWellFormed() && !text.includes('\0')
-  if (!isFine)
-    throw invalid([{ pointer: '/value', detail: `is not accepted; it takes ${valueForm}.` }])
+  if (!isFine) throw invalid([{ pointer: '/value', detail: `must be ${valueForm}.` }])
 }
 
 export function keyMissing(): Problem {

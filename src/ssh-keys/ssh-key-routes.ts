@@ -53,7 +53,10 @@ const KeysQuery = Type.Object({ ...PageQuery.properties, username: Type.Optional
 
 const NewSshKey = Type.Object(
   {
-    publicKey: Type.String({ description: 'line of a .pub file' }),
+    publicKey: Type.String({
+      description: 'line of a .pub file',
+      'x-form': 'the line of a .pub file',
+    }),
     name: TokenName,
     username: Type.Optional(Username),
     expiresInDays: Type.Optional(expiresInDays('expires with the token when omitted')),

@@ -1,3 +1,4 @@
+import type { FieldError } from '../base/problem.ts'
 import { invalid } from '../http/validation.ts'
 import { type Content, type Html, html } from '../render/html.ts'
 import { icon } from './icons.ts'
@@ -37,13 +38,13 @@ export function createForm(context: PageContext, action: string) {
   const { problem, fields, to, url } = context
   const isSent = problem !== undefined && to.api(url) === action
   const prefix = action.slice(to.prefix.length + 1).replace(/[^\w]+/g, '-')
-  const shown = new Set<string>()
+  const shown = new Set<FieldError>()
 
   /** The problem of a field, as a sentence. */
   function problemOf({ name, label, pointer = name }: Field): string | undefined {
-    const found = isSent && problem.errors?.find((error) => topOf(error.pointer) === pointer)
+    const found = isSent && problem.errors?.find((error) => nameOf(error) === pointer)
     if (!found) return undefined
-    shown.add(found.pointer)
+    shown.add(found)
     // Of the API they continue the name of the field; those of pages are sentences of their own.
     return /^[A-Z]/.test(found.detail) ? found.detail : `${label} ${found.detail}`
   }
@@ -139,9 +140,7 @@ ${fault !== undefined && html`<p class="field-problem">${icon('warning')} ${faul
     /** The form with its problem above it. */
     render(content: Content, className = 'stack'): Html {
       const isAtFields =
-        isSent &&
-        problem.errors?.length !== 0 &&
-        problem.errors?.every((one) => shown.has(one.pointer))
+        isSent && problem.errors?.length !== 0 && problem.errors?.every((one) => shown.has(one))
       return html`<form method="post" action="${action}" class="${className}">
 ${isSent && (isAtFields ? fieldNotice : problemNotice(context))}
 ${content}
@@ -197,7 +196,7 @@ export function numberOf(fields: URLSearchParams, name: string): number | string
   return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : text
 }
 
-/** The first part of a JSON pointer. Those of parts of a path have no slash. */
-function topOf(pointer: string): string {
-  return pointer.replace(/^\//, '').split('/')[0] ?? ''
+/** The parameter, or the field of the body, that an error is about. */
+function nameOf(error: FieldError): string {
+  return error.pointer === undefined ? error.parameter : (error.pointer.split('/')[1] ?? '')
 }

@@ -136,11 +136,17 @@ export function createReplay({ db, clock, wake }: Dependencies): Replay {
 }
 
 function requireTimes({ since, until = since }: ReplayRequest, now: number): void {
-  const takes = 'it takes a time in milliseconds since the Unix epoch'
   if (since > now + maxClockSkewMs)
-    throw invalid([{ pointer: '/since', detail: `is in the future; ${takes}, now is ${now}.` }])
+    throw invalid([
+      {
+        pointer: '/since',
+        detail: `must not be in the future: in milliseconds since the Unix epoch, now is ${now}.`,
+      },
+    ])
   if (since > until)
-    throw invalid([{ pointer: '/since', detail: `is after \`until\`; ${takes}, up to ${until}.` }])
+    throw invalid([
+      { pointer: '/since', detail: `must not be after \`until\`, which is ${until}.` },
+    ])
 }
 
 function endOf(rows: { seq: number }[], limit: number): number {

@@ -45,13 +45,13 @@ const minStandardKeyBytes = 16
 export function signingSecretError(secret: Sensitive<string>): string | undefined {
   const text = secret.reveal()
   // A lone surrogate has no UTF-8 encoding, so no receiver could have the same key.
-  if (!text.isWellFormed()) return 'is not accepted; it takes well-formed Unicode text.'
+  if (!text.isWellFormed()) return 'must be well-formed Unicode text.'
   if (!text.startsWith(standardPrefix)) return undefined
   const encoded = text.slice(standardPrefix.length)
   const key = Buffer.from(encoded, 'base64')
   if (key.toString('base64') === encoded && key.length >= minStandardKeyBytes) return undefined
   return (
-    `is not accepted; after "${standardPrefix}" it takes at least ${minStandardKeyBytes} bytes in base64, as in ` +
+    `must have at least ${minStandardKeyBytes} bytes in base64 after "${standardPrefix}", as in ` +
     'Standard Webhooks.'
   )
 }

@@ -17,7 +17,7 @@ const defaultPorts: Record<string, string> = { 'http:': '80', 'https:': '443' }
  * A fault is the end of a sentence.
  */
 export function readWebhookAddress(text: string): WebhookAddress | { fault: string } {
-  const unreadable = { fault: `is not accepted; it takes ${addressForm}.` }
+  const unreadable = { fault: `must be ${addressForm}.` }
   // Some parsers drop or replace blanks, control characters and backslashes.
   const isPlain = text.isWellFormed() && !/[\s\p{Cc}\p{Cf}\\]/u.test(text)
   const [, authority] = /^https?:\/\/([^/?#]+)/i.exec(text) ?? []

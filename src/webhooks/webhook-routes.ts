@@ -136,7 +136,12 @@ export function webhookRoutes({ repositories, webhookService }: Dependencies) {
   ]
 }
 
-const Url = Type.String({ description: addressForm, minLength: 1, maxLength: addressMaxLength })
+const Url = Type.String({
+  description: addressForm,
+  'x-form': addressForm,
+  minLength: 1,
+  maxLength: addressMaxLength,
+})
 
 const Events = Type.Array(Type.Enum([...subscribableKinds]), {
   description: `unique events out of ${subscribableKinds.join(', ')}`,

@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { objectIdForm } from '../access/names.ts'
 import { route } from '../http/route.ts'
 import type { OpenRepository } from './run-requests.ts'
 import { CommitAnnotation } from './run-schemas.ts'
@@ -21,8 +22,8 @@ export function runAnnotationRoutes({ open, views }: Dependencies) {
       find: open,
       query: Type.Object({
         commit: Type.String({
+          ...objectIdForm,
           description: 'the whole id of the commit',
-          pattern: '^[0-9a-f]{40}$',
         }),
       }),
       reply: { 200: Type.Array(CommitAnnotation) },

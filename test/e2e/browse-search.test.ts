@@ -128,7 +128,7 @@ test('what cannot be searched for is refused', async () => {
   for (const query of [{ q: '' }, { q: 'a\nb' }, { q: 'a\0b' }, {}, { q: 'x'.repeat(201) }]) {
     const { status, body } = await search('refused', query as Record<string, string>)
     assert.deepEqual([status, body.code], [400, 'invalid_request'])
-    assert.match(body.detail, /\/q /)
+    assert.match(body.detail, /parameter `q` /)
   }
   const { body } = await search('refused', { q: 'a', path: 'none' })
   assert.equal(body.code, 'path_not_found')

@@ -130,8 +130,8 @@ test('the journal is filtered by full ref names, and rejects others with advice'
   for (const [ref, meant] of Object.entries(refused)) {
     const { status, body } = await owner.get(`/repos/short/pushes?ref=${encodeURIComponent(ref)}`)
     assert.equal(status, 400, ref)
-    const detail = `is no ref; it takes the full name of one, such as ${meant}.`
-    assert.deepEqual(body.errors, [{ pointer: '/ref', detail }])
+    const detail = `cannot be "${ref}"; it must be the full name of a ref, such as ${meant}.`
+    assert.deepEqual(body.errors, [{ parameter: 'ref', in: 'query', detail }])
   }
 })
 

@@ -261,7 +261,7 @@ test('a value is read from standard input, without its last line end, and never 
   const expected = Object.fromEntries(values.map(([name, , value]) => [name, value]))
   assert.deepEqual(await site.open(key), expected)
   for (const input of ['', '\n', 'x'.repeat(49_153), 'x'.repeat(100_000), 'a\0b']) {
-    assertRefused(await set('E', input), /it takes a text of 1 byte to 48 KiB/)
+    assertRefused(await set('E', input), /must be a text of 1 byte to 48 KiB/)
   }
   assertRefused(await set('E', Buffer.of(0x68, 0xff, 0xfe)), /The value is not UTF-8/)
   assertRefused(await set('PATH', 'x'), /Choose another name/)

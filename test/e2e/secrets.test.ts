@@ -98,7 +98,7 @@ test('a name that steps cannot use is rejected, and never found', async () => {
   ]) {
     const { status, body } = await put('x', name)
     assert.deepEqual(
-      [status, body.code, body.errors?.[0].pointer],
+      [status, body.code, body.errors?.[0].parameter],
       [400, 'invalid_request', 'secretName'],
     )
     const missing = await owner.delete(`/repos/site/secrets/${name}`)

@@ -6,7 +6,7 @@ import { isAncestor } from '../../git/refs/ancestry.ts'
 import { fullNameFault, refNameFault, zeroId } from '../../git/refs/ref-name.ts'
 import { branchPrefix } from '../../git/refs/refs.ts'
 import type { Revision } from '../../git/refs/resolve-revision.ts'
-import { invalid } from '../../http/validation.ts'
+import { invalid, ofQuery } from '../../http/validation.ts'
 import type { Repositories } from '../../repositories/repositories.ts'
 import type { RevisionFinder } from '../../repositories/revision-finder.ts'
 import type { ApiWrite, PushFromApi } from './api-push.ts'
@@ -88,7 +88,7 @@ export function createChangeRef({ git, revisions, push, repositories }: Dependen
 
 function assertRef(ref: string): void {
   const fault = ref.isWellFormed() ? fullNameFault(ref) : 'is not valid Unicode.'
-  if (fault !== undefined) throw invalid([{ pointer: '/ref', detail: fault }])
+  if (fault !== undefined) throw invalid([ofQuery('ref', fault)])
   const refusal = refNameFault(ref)
   if (refusal === undefined) return
   throw new Problem('ref_name_refused', `The ref "${ref}" is refused: its name ${refusal}.`)

@@ -1,4 +1,4 @@
-import { Problem } from '../../base/problem.ts'
+import { Problem, refusedName } from '../../base/problem.ts'
 import { isRefName, refNameFault, zeroId } from '../../git/refs/ref-name.ts'
 import { branchPrefix, readRefs } from '../../git/refs/refs.ts'
 import type { Revision } from '../../git/refs/resolve-revision.ts'
@@ -10,7 +10,7 @@ import type { RevisionFinder } from '../../repositories/revision-finder.ts'
 export function branchRefOf(branch: string, pointer: string): string {
   const ref = branchPrefix + branch
   if (!branch.isWellFormed() || !isRefName(ref))
-    throw invalid([{ pointer, detail: 'is not the name of a branch, such as main.' }])
+    throw invalid([{ pointer, detail: refusedName(branch, 'the name of a branch, such as main') }])
   const fault = refNameFault(ref)
   if (fault)
     throw new Problem('ref_name_refused', `The branch "${branch}" is refused: its name ${fault}.`)

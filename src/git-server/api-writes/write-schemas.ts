@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { objectIdForm } from '../../access/names.ts'
 import { named } from '../../http/named-schemas.ts'
 import { closed } from '../../http/route.ts'
 import { CommitPerson, GivenAuthor, GivenDate } from './identities.ts'
@@ -9,8 +10,8 @@ const messageMaxLength = 65_536
 
 const ObjectId = (description: string) =>
   Type.String({
+    ...objectIdForm,
     description,
-    pattern: '^[0-9a-f]{40}$',
     examples: ['9c8cfb657abf1be1c119e3fd0306d9f5edd7337b'],
   })
 const Branch = (description: string) =>

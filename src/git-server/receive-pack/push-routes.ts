@@ -3,7 +3,7 @@ import { fullNameFault } from '../../git/refs/ref-name.ts'
 import { named } from '../../http/named-schemas.ts'
 import { linkToNext, PageQuery } from '../../http/pages.ts'
 import { type FindRequest, route } from '../../http/route.ts'
-import { invalid } from '../../http/validation.ts'
+import { invalid, ofQuery } from '../../http/validation.ts'
 import type { Repositories } from '../../repositories/repositories.ts'
 import type { PushJournal } from './push-journal.ts'
 import type { Undo } from './undo.ts'
@@ -88,7 +88,7 @@ export function pushRoutes({ repositories, pushJournal, undo }: Dependencies) {
 
 function requireFullName(ref: string | undefined): void {
   const detail = ref === undefined ? undefined : fullNameFault(ref)
-  if (detail !== undefined) throw invalid([{ pointer: '/ref', detail }])
+  if (detail !== undefined) throw invalid([ofQuery('ref', detail)])
 }
 
 const time = (description: string) =>

@@ -1,3 +1,4 @@
+import { refusedName } from '../../base/problem.ts'
 /** The object id that means that a ref does not exist. */
 export const zeroId = '0'.repeat(40)
 
@@ -32,11 +33,13 @@ export function isRefName(name: string): boolean {
 /** Explains why a text is not a full ref name, with a suggestion, as the end of a sentence; undefined when it is one. */
 export function fullNameFault(name: string): string | undefined {
   if (name.startsWith('refs/') && isRefName(name)) return undefined
-  const takes = 'is no ref; it takes the full name of one'
   const meant = /^(heads|tags)\//.test(name) ? `refs/${name}` : `refs/heads/${name}`
   const isLikely =
     !name.startsWith('refs/') && isRefName(meant) && refNameFault(meant) === undefined
-  return `${takes}, such as ${isLikely ? meant : 'refs/heads/main'}.`
+  return refusedName(
+    name,
+    `the full name of a ref, such as ${isLikely ? meant : 'refs/heads/main'}`,
+  )
 }
 
 /** Explains why a well-formed ref name may not be pushed, as the end of a sentence; undefined when it may. */

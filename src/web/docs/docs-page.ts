@@ -180,7 +180,7 @@ function fieldTable(caption: string, fields: SchemaField[], isInput = false): Ht
 function problemSection(): Html {
   return html`<section class="docs-group">
 <h2 class="docs-resource" id="problems">Problems</h2>
-<p class="soft">Errors are <code>application/problem+json</code> (RFC 9457) with <code>type</code>, <code>title</code>, <code>status</code>, <code>detail</code> and a stable <code>code</code>; for invalid fields also <code>errors</code> with <code>pointer</code> and <code>detail</code>. Git's routes return the detail alone, as plain text, which Git shows to its user.</p>
+<p class="soft">Errors are <code>application/problem+json</code> (RFC 9457) with <code>type</code>, <code>title</code>, <code>status</code>, <code>detail</code> and a stable <code>code</code>; for invalid values also <code>errors</code> with <code>pointer</code>, or <code>parameter</code> and <code>in</code>, and <code>detail</code>. Git's routes return the detail alone, as plain text, which Git shows to its user.</p>
 <table class="card docs-problem-table"><caption class="hidden">Problems</caption><thead><tr><th scope="col">Code</th><th scope="col">Status</th><th scope="col">Meaning</th></tr></thead><tbody>
 ${Object.entries(problems).map(
   ([code, { kind, title }]) =>
