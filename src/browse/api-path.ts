@@ -12,17 +12,29 @@ export type RawPath = string
 
 const maxPathBytes = 4096
 
-export const PathQuery = {
+const pathBytes = `a string of at most ${maxPathBytes} bytes in UTF-8`
+
+const pathQuery = (description: string) => ({
   path: Type.Optional(
-    Type.String({ description: 'Path in the repository; the root without it', maxLength: 4096 }),
+    Type.String({
+      description: `${description}; ${pathBytes}`,
+      'x-form': pathBytes,
+      maxLength: maxPathBytes,
+    }),
   ),
   pathBase64: Type.Optional(
     Type.String({
       description: 'The bytes of a path that is not UTF-8, in base64',
-      maxLength: 5464,
+      maxLength: Math.ceil(maxPathBytes / 3) * 4,
     }),
   ),
-}
+})
+
+export const PathQuery = pathQuery('Path in the repository; the root without it')
+export const FilePathQuery = pathQuery('Path of the file; required without `pathBase64`')
+export const ChangedPathQuery = pathQuery(
+  'A changed file or folder, whose diff is then returned alone, with larger limits',
+)
 
 /** Properties of the schema of a path. */
 export const pathProperties = {
@@ -38,6 +50,13 @@ export function toApiPath(raw: RawPath): ApiPath {
   const bytes = Buffer.from(raw, 'latin1')
   const path = bytes.toString('utf8')
   return isUtf8Of(path, bytes) ? { path } : { path, pathBase64: bytes.toString('base64') }
+}
+
+/** The path of a file that a query names. Throws `invalid_request`. */
+export function toRawFilePath(query: { path?: string; pathBase64?: string }): RawPath {
+  const raw = toRawPath(query)
+  if (raw !== '') return raw
+  throw invalid([ofQuery('path', 'is required; it must be the path of a file.')])
 }
 
 /** The path that a query names. Throws `invalid_request`. */

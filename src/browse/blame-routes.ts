@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { closed, route, SerializedJson } from '../http/route.ts'
 import { invalid, ofQuery } from '../http/validation.ts'
-import { PathQuery, toRawPath } from './api-path.ts'
+import { FilePathQuery, toRawFilePath } from './api-path.ts'
 import { Blame, createBlame, maxFileBytes, maxLines } from './blame.ts'
 import { type BrowseParts, missingRepository, openToRead } from './browse-parts.ts'
 import { keyOf, toSerializedJson } from './cached-responses.ts'
@@ -20,7 +20,7 @@ const version = 1
 const BlameQuery = Type.Object(
   {
     ...RevisionQuery,
-    ...PathQuery,
+    ...FilePathQuery,
     start: line('the first line, 1 or more'),
     end: line('the last line, 1 or more'),
   },
@@ -70,7 +70,7 @@ export function blameRoutes(parts: BrowseParts) {
       ],
       handle: async ({ principal, found, query, notModified, clientSignal }) => {
         const { start = 1, end } = checkRange(query)
-        const path = toRawPath(query)
+        const path = toRawFilePath(query)
         const objects = pool.of(found.path)
         const { id } = await findCommit(revisions, found, query.rev)
         const key = keyOf(['blame', found.id, id, path, start, end ?? 0])

@@ -142,7 +142,6 @@ function toBlameCommit(id: string, commit: CommitObject | undefined): Static<typ
 }
 
 function noFile(path: RawPath, kind: string): Problem {
-  if (path === '') return invalid([ofQuery('path', 'is required; it must be the path of a file.')])
   return new Problem('path_not_found', `"${toApiPath(path).path}" is ${kind}, not a file.`)
 }
 

@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { textForm } from '../access/names.ts'
 import { cursorForm, linkToNext } from '../http/pages.ts'
 import { closed, route } from '../http/route.ts'
-import { PathQuery, toRawPath } from './api-path.ts'
+import { ChangedPathQuery, PathQuery, toRawPath } from './api-path.ts'
 import { pageQuery } from './browse-pages.ts'
 import { type BrowseParts, missingRepository, openToRead } from './browse-parts.ts'
 import { keyOf, LinkedPage, ProvisionalJson } from './cached-responses.ts'
@@ -102,7 +102,7 @@ export function commitRoutes(parts: BrowseParts) {
       permission: 'repo:read',
       find: openToRead(parts),
       isConditional: true,
-      query: Type.Object({ ...DiffQuery, ...DiffPathQuery }, closed),
+      query: Type.Object({ ...DiffQuery, ...ChangedPathQuery }, closed),
       reply: { 200: CommitDetails },
       problems: [...missingRepository, ...revisionProblems, ...taskProblems],
       handle: async ({ principal, found, params, query, notModified, clientSignal }) => {
@@ -139,16 +139,4 @@ const DiffQuery = {
   diff: Type.Optional(
     Type.Boolean({ description: 'true or false: whether to add what the commit changed' }),
   ),
-}
-
-/** The query parameters of a file whose diff is requested alone. */
-export const DiffPathQuery = {
-  path: Type.Optional(
-    Type.String({
-      description:
-        'A changed file or folder, whose diff is then returned alone, with larger limits',
-      maxLength: 4096,
-    }),
-  ),
-  pathBase64: PathQuery.pathBase64,
 }

@@ -1,11 +1,11 @@
 import { type Static, Type } from 'typebox'
 import { named } from '../http/named-schemas.ts'
 import { closed, route } from '../http/route.ts'
-import { toRawPath } from './api-path.ts'
+import { ChangedPathQuery, toRawPath } from './api-path.ts'
 import { pageQuery } from './browse-pages.ts'
 import { type BrowseParts, missingRepository, openToRead } from './browse-parts.ts'
 import { keyOf, ProvisionalJson } from './cached-responses.ts'
-import { DiffPathQuery, taskProblems, toResponse } from './commit-routes.ts'
+import { taskProblems, toResponse } from './commit-routes.ts'
 import { Commit, objectId, toCommit } from './commit-schemas.ts'
 import { type Comparison, compareCommits } from './compare.ts'
 import { Diff, toDiff } from './diff-schemas.ts'
@@ -40,7 +40,7 @@ export function compareRoutes(parts: BrowseParts) {
               description: '`false` to leave out the diff, and compare commits alone',
             }),
           ),
-          ...DiffPathQuery,
+          ...ChangedPathQuery,
         },
         closed,
       ),

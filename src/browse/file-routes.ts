@@ -5,7 +5,13 @@ import { prefersType } from '../http/accept.ts'
 import { named } from '../http/named-schemas.ts'
 import { closed, jsonContentType, route } from '../http/route.ts'
 import type { Repository } from '../repositories/repositories.ts'
-import { PathQuery, pathProperties, type RawPath, toApiPath, toRawPath } from './api-path.ts'
+import {
+  FilePathQuery,
+  pathProperties,
+  type RawPath,
+  toApiPath,
+  toRawFilePath,
+} from './api-path.ts'
 import { createBlobsById } from './blobs-by-id.ts'
 import { type BrowseParts, missingRepository, openToRead } from './browse-parts.ts'
 import { keyOf } from './cached-responses.ts'
@@ -87,7 +93,7 @@ export function fileRoutes(parts: BrowseParts) {
       find: openToRead(parts),
       isLongLived: true,
       isConditional: true,
-      query: Type.Object({ ...RevisionQuery, ...PathQuery }, closed),
+      query: Type.Object({ ...RevisionQuery, ...FilePathQuery }, closed),
       produces: textType,
       otherTypes: [bytesType],
       reply: { 200: Type.String({ description: 'The bytes of the file' }) },
@@ -102,7 +108,7 @@ export function fileRoutes(parts: BrowseParts) {
       ],
       handle: async ({ principal, found, query, header, setHeader, setType, ...context }) => {
         const { notModified, clientSignal } = context
-        const file = await findFile(found, query.rev, toRawPath(query))
+        const file = await findFile(found, query.rev, toRawFilePath(query))
         const { commit, path, mode, id, size } = file
         if (prefersType(header('accept') ?? '', jsonType, [plainType, bytesType])) {
           setType(jsonContentType)

@@ -2,8 +2,9 @@ import { type ProblemCode, type ProblemKind, problems } from '../base/problem.ts
 import { toReferences } from './named-schemas.ts'
 import { linksOf } from './operation-links.ts'
 import { lfsContentType, problemContentType, statuses } from './problem-response.ts'
-import type { Route } from './route.ts'
+import type { JsonRoute, Route } from './route.ts'
 import { eventStreamType } from './server-sent-events.ts'
+import { isOptional } from './validation.ts'
 
 type Options = { routes: Route[]; version: string }
 
@@ -42,7 +43,7 @@ export function toOpenApi({ routes, version }: Options) {
 
 /** The problems of a route: its own, and those that its fields imply. */
 export function problemsOf(route: Route): ProblemCode[] {
-  const own = route.problems ?? []
+  const own: ProblemCode[] = [...(route.problems ?? []), 'headers_too_large']
   switch (route.kind) {
     case 'public':
       return [...own, 'invalid_request']
@@ -87,12 +88,14 @@ const bodyProblems: ProblemCode[] = [
 export const usualProblems: ReadonlySet<ProblemCode> = new Set([
   ...securedProblems,
   'too_many_requests',
+  'headers_too_large',
   ...bodyProblems,
 ])
 
-const otherDescriptions: Record<number, string> = {
+const otherDescriptions: Record<string, string> = {
   201: 'Created.',
   202: 'Accepted; the work continues after this response.',
+  204: 'No content.',
 }
 
 const conflictSchema = {
@@ -204,10 +207,14 @@ function parametersOf(route: Route): object[] {
   const inHeader = route.isConditional ? [ifNoneMatch] : []
   if (route.kind !== 'json' || !route.query) return [...inPath, ...inHeader]
   // A query's schema is an object whose properties are its parameters.
-  const { properties = {} } = route.query as { properties?: Record<string, object> }
+  const { properties = {}, required = [] } = route.query as {
+    properties?: Record<string, object>
+    required?: string[]
+  }
   const inQuery = Object.entries(properties).map(([name, schema]) => ({
     name,
     in: 'query',
+    required: required.includes(name),
     schema,
   }))
   return [...inPath, ...inQuery, ...inHeader]
@@ -224,9 +231,8 @@ const notModified = { 304: { description: 'The response with the given `ETag` is
 
 function requestBodyOf(route: Route): object {
   if (route.kind === 'json' && route.body) {
-    return {
-      requestBody: { required: true, content: { 'application/json': { schema: route.body } } },
-    }
+    const content = { 'application/json': { schema: route.body } }
+    return { requestBody: { required: !isOptional(route.body), content } }
   }
   if (route.kind !== 'public' && route.consumes) {
     return { requestBody: { required: true, content: { [route.consumes]: {} } } }
@@ -243,19 +249,21 @@ function successOf(route: Route, links: object | undefined): object {
         schema: { type: 'string', description: route.eventStream },
       },
     }
-    const types = [type, ...route.otherTypes].map((one) => [one, { schema: route.reply }])
     const json = route.jsonReply && { 'application/json': { schema: route.jsonReply } }
-    const content = route.reply && {
-      content: { ...Object.fromEntries(types), ...json, ...stream },
+    const contentOf = (reply: JsonRoute['reply']) => {
+      const types = [type, ...route.otherTypes].map((one) => [one, { schema: reply }])
+      return reply && { content: { ...Object.fromEntries(types), ...json, ...stream } }
     }
-    const others = route.otherStatuses.map((status) => [
+    const others = Object.entries(route.otherReplies).map(([status, reply]) => [
       status,
-      status === 204
-        ? { description: 'No content.' }
-        : { description: otherDescriptions[status] ?? 'Success.', ...content },
+      { description: otherDescriptions[status] ?? 'Success.', ...contentOf(reply) },
     ])
     return {
-      [route.status]: { description: 'Success.', ...content, ...(links && { links }) },
+      [route.status]: {
+        description: 'Success.',
+        ...contentOf(route.reply),
+        ...(links && { links }),
+      },
       ...Object.fromEntries(others),
       ...(route.isConditional && notModified),
     }
@@ -269,12 +277,12 @@ function failuresOf(route: Route): object {
   const type = problemTypeOf(route)
   const content =
     route.kind === 'stream' ? {} : { schema: { $ref: '#/components/schemas/Problem' } }
-  return Object.fromEntries(
-    [...byStatus].map(([status, codes]) => [
-      status,
-      { description: codes.map((code) => `\`${code}\``).join(', '), content: { [type]: content } },
-    ]),
-  )
+  const known = [...byStatus].map(([status, codes]) => [
+    status,
+    { description: codes.map((code) => `\`${code}\``).join(', '), content: { [type]: content } },
+  ])
+  const other = { description: 'Any other problem.', content: { [type]: content } }
+  return { ...Object.fromEntries(known), default: other }
 }
 
 function problemTypeOf(route: Route): string {

@@ -146,8 +146,8 @@ export type JsonRoute = Common &
     /** The content type of a body that the handler streams; undefined if it is JSON. */
     consumes: string | undefined
     status: number
-    /** Further success statuses, with the same body schema. */
-    otherStatuses: number[]
+    /** The schemas of the bodies of further success statuses; undefined for no body. */
+    otherReplies: Record<number, TSchema | undefined>
     produces: string
     /** Further content types of such a response. */
     otherTypes: string[]
@@ -227,7 +227,7 @@ type Definition<P, Q extends TSchema, B extends TSchema, R extends TSchema, Foun
   otherTypes?: string[]
   jsonReply?: TSchema
   eventStream?: string
-  /** The success statuses with the one schema of their bodies; `nothing` for no body. */
+  /** The success statuses with the schemas of their bodies; `nothing` for no body. */
   reply: Record<number, R>
   /** The usual one of several success statuses, if it is not the lowest. */
   status?: number
@@ -277,7 +277,7 @@ export function route<
   const { produces = jsonContentType, isLongLived = false, allowsLimited = false } = definition
   const statuses = Object.keys(definition.reply).map(Number)
   const { status = statuses[0] ?? 200 } = definition
-  const reply: TSchema | undefined = definition.reply[status]
+  const replies = statuses.map((one) => [one, withoutNothing(definition.reply[one])] as const)
   return {
     kind: 'json',
     isLongLived,
@@ -298,15 +298,19 @@ export function route<
     bodyMaxBytes: definition.bodyMaxBytes,
     consumes: definition.consumes,
     status,
-    otherStatuses: statuses.filter((other) => other !== status),
+    otherReplies: Object.fromEntries(replies.filter(([other]) => other !== status)),
     produces,
     otherTypes: definition.otherTypes ?? [],
     jsonReply: definition.jsonReply,
     eventStream: definition.eventStream,
-    reply: reply === nothing ? undefined : reply,
+    reply: withoutNothing(definition.reply[status]),
     problems,
     isPolling: definition.isPolling,
     isConditional: definition.isConditional,
     handle: handle as JsonRoute['handle'],
   }
+}
+
+function withoutNothing(schema: TSchema | undefined): TSchema | undefined {
+  return schema === nothing ? undefined : schema
 }

@@ -24,9 +24,10 @@ export function checkBody(schema: TSchema | undefined, body: unknown): unknown {
   return check(schema, body, atPointer)
 }
 
-// If all fields are optional, so is the body.
-function isOptional(schema: TSchema): boolean {
-  return 'required' in schema ? Object(schema.required).length === 0 : 'properties' in schema
+/** Whether a request may be sent without its body: as an empty object, it is accepted. */
+export function isOptional(schema: TSchema): boolean {
+  const { properties, required = [], minProperties = 0 } = Object(schema)
+  return properties !== undefined && required.length === 0 && minProperties === 0
 }
 
 /** Validates a query string and converts its values to the types of the schema. */

@@ -7,6 +7,7 @@ import { named } from '../http/named-schemas.ts'
 import {
   closed,
   type JsonRoute,
+  nothing,
   type OperationInput,
   type OperationResult,
   type Route,
@@ -76,7 +77,7 @@ export function mcpRoutes({ routes, version, baseUrl }: Dependencies) {
       isLongLived: true,
       isServedWhenFull: true,
       body: RpcMessage,
-      reply: { 200: RpcResponse, 202: RpcResponse },
+      reply: { 200: RpcResponse, 202: nothing },
       problems: ['origin_forbidden'],
       handle: async ({
         principal,

@@ -1,6 +1,7 @@
 import { isRefName, shortNameFault } from '../git/refs/ref-name.ts'
 
-const maxLength = 250
+/** The maximum length of a name or pattern. */
+export const branchNameMaxLength = 250
 
 /** Parses a branch name or pattern, without `refs/heads/`; undefined when it is not valid. */
 export function toBranchPattern(text: string): string | undefined {
@@ -21,6 +22,6 @@ export function toBranchName(text: string): string | undefined {
 function toPattern(text: string, prefix: string): string | undefined {
   const pattern = text.startsWith(prefix) ? text.slice(prefix.length) : text
   const sample = pattern.replaceAll('*', 'x')
-  const isWellFormed = pattern.length <= maxLength && isRefName(prefix + sample)
+  const isWellFormed = pattern.length <= branchNameMaxLength && isRefName(prefix + sample)
   return isWellFormed && !shortNameFault(pattern) ? pattern : undefined
 }

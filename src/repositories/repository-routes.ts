@@ -13,7 +13,7 @@ import type { Collaborators } from './collaborators.ts'
 import { atOrigin } from './describe-repository.ts'
 import { protectionRoutes } from './protection-routes.ts'
 import type { Protections } from './protections.ts'
-import { toBranchName } from './ref-pattern.ts'
+import { branchNameMaxLength, toBranchName } from './ref-pattern.ts'
 import type { Repository as OpenedRepository, Repositories } from './repositories.ts'
 import { DescribedRepository, Repository } from './repository-schemas.ts'
 
@@ -197,13 +197,13 @@ const RunTokens = Type.Enum(['read', 'write'], {
 const DefaultBranch = Type.String({
   description: 'Branch that a clone checks out; `main` by default',
   minLength: 1,
-  maxLength: 300,
+  maxLength: branchNameMaxLength,
 })
 
 function parseDefaultBranch(text: string): string {
   const branch = toBranchName(text)
   if (branch !== undefined) return branch
-  const form = 'the name of a branch, such as main, of at most 250 characters'
+  const form = `the name of a branch, such as main, of at most ${branchNameMaxLength} characters`
   throw invalid([{ pointer: '/defaultBranch', detail: refusedName(text, form) }])
 }
 

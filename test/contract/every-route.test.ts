@@ -622,6 +622,29 @@ for (const route of routes) {
         })
       }
 
+      test('requires what its document says, and nothing else', async () => {
+        const { paths } = (await toAnswer(await fetch(`${service.url}/openapi.json`))).body
+        const template = json.path.replace(/:(\w+)\*?/g, '{$1}')
+        const { parameters, requestBody } = paths[template][json.method.toLowerCase()]
+        const caller = runClient ?? clients.admin
+        const [address = '', query] = path.split('?')
+        for (const { name, in: place, required, schema } of parameters) {
+          if (place !== 'query' || (json.method !== 'GET' && !required)) continue
+          const others = new URLSearchParams(query)
+          others.delete(name)
+          const { body } = await caller.call(json.method, `${address}?${others}`, example.body)
+          const errors: (FieldError & { parameter?: string })[] = body?.errors ?? []
+          const isMissed = errors.some(
+            ({ parameter, detail }) => parameter === name && /^is required/.test(detail),
+          )
+          const isExpected = required || /required without/.test(schema.description)
+          assert.equal(isMissed, isExpected, `${name}: ${body?.detail}`)
+        }
+        if (json.body === undefined) return
+        if (!requestBody.required) assert.deepEqual(checkBody(json.body, {}), {})
+        else assert.match((await caller.call(json.method, path)).text, /A JSON body is required/)
+      })
+
       test('lists its methods for unsupported ones', async () => {
         const allow = (await clients.admin.call('OPTIONS', path)).headers.get('allow') ?? ''
         assert.ok(allow.split(', ').includes(json.method))
@@ -671,6 +694,66 @@ test('the OpenAPI document is valid and describes every route', async () => {
     ({ method, path }) => `${method} ${path.replace(/:(\w+)\*?/g, '{$1}')}`,
   )
   assert.deepEqual(described.sort(), expected.sort())
+})
+
+test('headers that are too large are a documented problem of every route', async () => {
+  const { headers, status } = await toAnswer(
+    await fetch(`${service.url}/repos`, { headers: { 'x-long': 'x'.repeat(20_000) } }),
+  )
+  assert.deepEqual([status, headers.get('content-type')], [431, 'application/problem+json'])
+  const { paths } = (await toAnswer(await fetch(`${service.url}/openapi.json`))).body
+  for (const item of Object.values<object>(paths)) {
+    for (const { operationId, responses } of Object.values(item)) {
+      assert.ok(responses[431], operationId)
+      assert.ok(responses.default.content, operationId)
+    }
+  }
+})
+
+test('the longest documented names and paths are accepted, and longer ones are not', async () => {
+  await service.admin.post('/repos', { name: 'long' })
+  const { paths, components } = (await toAnswer(await fetch(`${service.url}/openapi.json`))).body
+  const bodyOf = (path: string, method: string) => {
+    const { schema } = paths[path][method].requestBody.content['application/json']
+    return (schema.$ref ? components.schemas[schema.$ref.split('/').at(-1)] : schema).properties
+  }
+  const { maxLength: branch } = bodyOf('/repos/{name}', 'patch').defaultBranch
+  const set = (defaultBranch: string) => service.admin.patch('/repos/long', { defaultBranch })
+  assert.equal((await set('x'.repeat(branch))).status, 200)
+  assert.equal((await set('x'.repeat(branch + 1))).status, 400)
+
+  const { branch: name, changes } = bodyOf('/repos/{name}/commits', 'post')
+  const { maxLength: bytes, description } = changes.items.properties.path
+  assert.match(description, new RegExp(`at most ${bytes} bytes in UTF-8$`))
+  const commit = async (change: object, to = 'main') => {
+    const start = to === 'main' ? {} : { start: 'main' }
+    const body = { branch: to, ...start, message: 'x', changes: [{ content: 'x', ...change }] }
+    return (await service.admin.post('/repos/long/commits', body)).status
+  }
+  // No part of a name has more than 250 bytes.
+  const longName = (length: number) =>
+    'x/'
+      .repeat(length)
+      .slice(0, length - 1)
+      .concat('x')
+  const even = (length: number) =>
+    length % 2 === 0 ? `xx/${longName(length - 3)}` : longName(length)
+  assert.equal(await commit({ path: 'x'.repeat(bytes) }), 201)
+  for (const path of ['x'.repeat(bytes + 1), 'ä'.repeat(bytes / 2 + 1)])
+    assert.equal(await commit({ path }), 400)
+  assert.equal(await commit({ path: 'ä'.repeat(bytes / 2) }, even(name.maxLength)), 201)
+  assert.equal(await commit({ path: 'x' }, even(name.maxLength + 1)), 400)
+
+  const files = paths['/repos/{name}/file'].get.parameters
+  const asked = files.find((one: { name: string }) => one.name === 'path').schema.maxLength
+  const read = async (path: string) => {
+    const query = new URLSearchParams({ rev: even(name.maxLength), path })
+    return (await service.admin.get(`/repos/long/file?${query}`)).status
+  }
+  assert.deepEqual([await read('ä'.repeat(asked / 2)), await read('x'.repeat(asked))], [200, 200])
+  for (const path of ['x'.repeat(asked + 1), 'ä'.repeat(asked / 2 + 1)])
+    assert.equal(await read(path), 400)
+  await service.admin.delete('/repos/long')
 })
 
 test('every resource has a named schema, and every reference resolves', async () => {
@@ -786,6 +869,11 @@ test('an integer in a query is decimal, and a parameter is given once', async ()
 
 test('a response without content is documented without content', async () => {
   const { paths } = (await toAnswer(await fetch(`${service.url}/openapi.json`))).body
+  const notification = { jsonrpc: '2.0', method: 'notifications/initialized' }
+  const { status, text } = await service.admin.post('/mcp', notification)
+  assert.deepEqual([status, text], [202, ''])
+  assert.equal(paths['/mcp'].post.responses[202].content, undefined)
+  assert.ok(paths['/repos/import'].post.responses[202].content)
   for (const item of Object.values<object>(paths))
     for (const { operationId, responses } of Object.values(item))
       assert.equal(responses[204]?.content, undefined, operationId)

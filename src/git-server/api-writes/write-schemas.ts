@@ -1,5 +1,7 @@
 import { Type } from 'typebox'
 import { objectIdForm } from '../../access/names.ts'
+import { refMaxLength } from '../../git/refs/ref-name.ts'
+import { branchPrefix } from '../../git/refs/refs.ts'
 import { named } from '../../http/named-schemas.ts'
 import { closed } from '../../http/route.ts'
 import { CommitPerson, GivenAuthor, GivenDate } from './identities.ts'
@@ -7,6 +9,7 @@ import { CommitPerson, GivenAuthor, GivenDate } from './identities.ts'
 const maxChanges = 1000
 export const pathMaxBytes = 4096
 const messageMaxLength = 65_536
+const branchMaxLength = refMaxLength - branchPrefix.length
 
 const ObjectId = (description: string) =>
   Type.String({
@@ -15,7 +18,7 @@ const ObjectId = (description: string) =>
     examples: ['9c8cfb657abf1be1c119e3fd0306d9f5edd7337b'],
   })
 const Branch = (description: string) =>
-  Type.String({ description, minLength: 1, maxLength: 1024, examples: ['main'] })
+  Type.String({ description, minLength: 1, maxLength: branchMaxLength, examples: ['main'] })
 const Revision = (description: string) =>
   Type.String({
     description: `${description}: a branch, a tag, the full name of a ref, or an id or its first 7 or more digits`,
@@ -23,7 +26,13 @@ const Revision = (description: string) =>
     maxLength: 1024,
   })
 const Path = (description: string) =>
-  Type.String({ description, minLength: 1, maxLength: pathMaxBytes, examples: ['docs/index.md'] })
+  Type.String({
+    description: `${description}; at most ${pathMaxBytes} bytes in UTF-8`,
+    'x-form': `a string of 1 to ${pathMaxBytes} bytes in UTF-8`,
+    minLength: 1,
+    maxLength: pathMaxBytes,
+    examples: ['docs/index.md'],
+  })
 const Message = (description: string) =>
   Type.String({ description, minLength: 1, maxLength: messageMaxLength })
 

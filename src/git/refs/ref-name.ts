@@ -10,7 +10,7 @@ export function isHiddenRef(name: string): boolean {
   return `${name}/`.startsWith(`${hiddenRefs}/`)
 }
 
-const maxLength = 1024
+export const refMaxLength = 1024
 /** Git stores a ref in a file of its name and locks it by one that ends in `.lock`; file names have up to 255 bytes. */
 const partMaxBytes = 250
 /** The prefix of the hidden refs that retain commits. */
@@ -22,7 +22,7 @@ export const retainedRefs = `${hiddenRefs}/kept/`
  */
 export function isRefName(name: string): boolean {
   return (
-    name.length <= maxLength &&
+    name.length <= refMaxLength &&
     name.includes('/') &&
     !/[\0-\x20\x7f~^:?*[\\]/.test(name) &&
     !/\.\.|@\{|\/\/|\.$|^\/|\/$/.test(name) &&
