@@ -106,6 +106,37 @@ describe('unknown push options', () => {
   })
 })
 
+describe('names and pushes that Git knows and this server refuses', () => {
+  for (const transport of ['http', 'ssh'] as const) {
+    for (const length of [1025, 4096, 8192]) {
+      test(`a ref name of ${length} characters gets a sentence over ${transport}`, async () => {
+        const name = `refs/heads/${'long-name/'.repeat(length)}`.slice(0, length - 1).concat('x')
+        for (const command of [
+          ['push', remotes[transport], `HEAD:${name}`],
+          ['push', remotes[transport], 'HEAD:refs/heads/beside', `HEAD:${name}`],
+        ]) {
+          const { exitCode, stderr } = await tryGit(project.path, ...command)
+          assert.notEqual(exitCode, 0)
+          assert.match(
+            stderr,
+            new RegExp(`of ${length} characters, which may have at most 1024, is`),
+          )
+        }
+        const fetched = await tryGit(project.path, 'fetch', remotes[transport], name)
+        assert.match(fetched.stderr, /^fatal: couldn't find remote ref refs\/heads\/long-name/m)
+      })
+    }
+  }
+
+  test('a signed push over SSH is refused by its name', async () => {
+    const push = ['push', '--signed', remotes.ssh, 'HEAD:signed']
+    const { exitCode, stderr } = await tryGit(project.path, ...push)
+    assert.notEqual(exitCode, 0)
+    assert.match(stderr, /the receiving end does not support --signed push/)
+    assert.match(stderr, /^svc: .*does not offer, such as signed pushes \(git push --signed\)/m)
+  })
+})
+
 describe('Git LFS', () => {
   const sentence = /Git LFS is not supported by this server\. Commit the files without LFS/
   const requests = [

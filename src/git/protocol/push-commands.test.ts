@@ -64,6 +64,20 @@ test('options are expected only where git expects them', async () => {
   assert.deepEqual((await read(flushPacket)).options, [])
 })
 
+test('a ref name that is too long is refused as such, up to the longest packet', async () => {
+  for (const length of [1025, 4000, 4096, 5000, 65_000]) {
+    const long = `refs/heads/${'x/'.repeat(length)}`.slice(0, length - 1).concat('x')
+    const { refusal } = await read(command('refs/heads/a', 'x'), command(long), flushPacket, pack)
+    assert.equal(refusal?.code, 'ref_name_refused')
+    assert.match(
+      refusal.message,
+      new RegExp(`^"refs/heads/x.{80,90}…", of ${length} characters, which may`),
+    )
+  }
+  const many = Array.from({ length: 70 }, () => command(`refs/heads/${'x'.repeat(65_000)}`))
+  await assert.rejects(read(...many, flushPacket), /does not begin as a push/)
+})
+
 test('options that are truncated, malformed, too many or too long are rejected', async () => {
   const heading = [command('refs/heads/a', 'push-options'), flushPacket]
   const many = Array.from({ length: 101 }, () => packet('x'))

@@ -1,5 +1,5 @@
 import { Problem } from '../../base/problem.ts'
-import { isRefName } from '../refs/ref-name.ts'
+import { isRefName, refMaxLength } from '../refs/ref-name.ts'
 import type { RefUpdate } from '../refs/refs.ts'
 import { firstPacket } from './pkt-line.ts'
 import { type Body, prepend } from './request-body.ts'
@@ -20,8 +20,10 @@ export type PushRequest = {
   awaitPack: () => Promise<void>
 }
 
-// A line has two ids, a ref name and, in the first one, capabilities; `shallow` lines precede them.
-const lineMaxBytes = 4096
+// A line has two ids, a ref name and, in the first one, capabilities; `shallow` lines precede them. A few may be longer,
+// so that a ref name that is too long is refused as such.
+const lineMeanBytes = 4096
+const shownNameLength = 100
 const otherLines = 1000
 // Git passes options to hooks in environment variables, whose size the system limits.
 const maxOptions = 100
@@ -102,10 +104,12 @@ function createPacketReader(body: Body) {
 
 async function readCommands(reader: PacketReader, maxLines: number): Promise<Buffer[]> {
   const lines: Buffer[] = []
+  let maxBytes = maxLines * lineMeanBytes
   while (lines.length <= maxLines) {
     const line = await reader.next()
     if (!line) break
-    if (line.length > lineMaxBytes) throw malformed()
+    maxBytes -= line.length
+    if (maxBytes < 0) throw malformed()
     lines.push(line)
   }
   return lines
@@ -170,9 +174,15 @@ function toUpdate(line: Buffer): RefUpdate {
   }
   if (before.length !== 40 || after.length !== 40) throw malformed()
   if (!isRefName(ref)) {
-    throw new Problem('ref_name_refused', `${JSON.stringify(ref)} is not a ref name.`)
+    throw new Problem('ref_name_refused', `${describe(ref)} is not a ref name.`)
   }
   return { ref, before, after }
+}
+
+function describe(ref: string): string {
+  if (ref.length <= shownNameLength) return JSON.stringify(ref)
+  const reason = ref.length > refMaxLength ? `, which may have at most ${refMaxLength}` : ''
+  return `${JSON.stringify(`${ref.slice(0, shownNameLength)}…`)}, of ${ref.length} characters${reason},`
 }
 
 function isCommand(line: string): boolean {
@@ -192,7 +202,8 @@ function decode(bytes: Buffer): string {
 function unbegun(): Problem {
   return new Problem(
     'malformed_git_request',
-    `The client sent no request, probably because its repository has another object format. ${objectFormatProblem().message}`,
+    'The client sent no request: it needs what this service does not offer, such as signed pushes (git push --signed), ' +
+      `or its repository has another object format. ${objectFormatProblem().message}`,
   )
 }
 
