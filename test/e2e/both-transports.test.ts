@@ -198,7 +198,8 @@ describe('over HTTP and over SSH', { skip: without('openssh') }, () => {
       const names = ['site', 'SITE', 'gone', '..', 'import']
       const exitCode = command === 'info' ? 1 : 128
       for (const name of names) {
-        const stderr = `svc: There is no repository "${name}", or it is not yours to see.\n`
+        const inGit = 'svc: This does not appear to be a git repository\n'
+        const stderr = `${command === 'info' ? '' : inGit}svc: There is no repository "${name}", or it is not yours to see.\n`
         const ended = await eve.ssh(`${command} '/${name}.git'`)
         assert.deepEqual(ended, { exitCode, stdout: '', stderr })
       }

@@ -74,7 +74,10 @@ describe('a reading command over SSH ends when its caller loses access', {
         await lose(user)
         const [exitCode] = await ended
         assert.equal(exitCode, 128)
-        assert.match(await stderr, /^svc: .*(deleted or has expired|not yours to see)\.\n$/)
+        assert.match(
+          await stderr,
+          /^(svc: This does not .*\n)?svc: .*(deleted or has expired|not yours to see)\.\n$/,
+        )
       })
     }
   }

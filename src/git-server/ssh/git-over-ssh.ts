@@ -57,6 +57,9 @@ export type GitOverSsh = {
 // The conventions of shells and of git.
 const exitCodes = { failure: 1, usage: 2, unknown: 127, git: 128 } as const
 
+// Git's own words, by which client libraries such as go-git know an absent repository. They read the first line alone.
+const notRepository = 'This does not appear to be a git repository'
+
 // https://github.com/git-lfs/git-lfs/blob/main/docs/api/server-discovery.md, "SSH"
 const lfsCommands = new Set(['git-lfs-authenticate', 'git-lfs-transfer'])
 
@@ -198,8 +201,9 @@ export function createGitOverSsh({ engine, backend, settings, log }: Dependencie
     }
     const problem = toProblem(error)
     if (problem.cause !== undefined) log.error({ err: problem.cause }, 'ssh command failed')
-    const { message } = await causeOf(problem, backend.requireParts)
-    errors.write(toLines(session, toErrorLine(message)))
+    const { code, message } = await causeOf(problem, backend.requireParts)
+    const advice = isGit && code === 'repository_not_found' ? toErrorLine(notRepository) : ''
+    errors.write(toLines(session, advice + toErrorLine(message)))
     return isGit ? exitCodes.git : exitCodes.failure
   }
 
