@@ -131,3 +131,18 @@ test('addresses that are written in full are links, and nothing else is', () => 
   assert.doesNotMatch(render(plain), /<a /)
   assert.doesNotMatch(render('`https://example.com`'), /<a /)
 })
+
+test('an anchor without an address is no link, by either attribute and in either case', () => {
+  for (const [anchor, name] of [
+    ['<a name="x">Text</a>', 'x'],
+    ['<a id="x">Text</a>', 'x'],
+    ['<A NAME=x>Text</A>', 'x'],
+    ["## <a name='top'></a>Text", 'top'],
+    ['<a name="x" id="y">Text</a>', 'y'],
+  ] as const) {
+    const html = render(anchor)
+    assert.match(html, new RegExp(`<a id="u-${name}">`), html)
+    assert.doesNotMatch(html, /<a[^>]* href=/)
+  }
+  assert.match(render('<a name="x" href="#y">Text</a>'), /<a href="#u-y" id="u-x">Text<\/a>/)
+})

@@ -162,7 +162,9 @@ export function sanitize(html: string, { place, decode }: Options): string {
     switch (tag) {
       case 'a': {
         const closed = closeElement('a')
-        const target = resolveLink(attributes.get('href') ?? '', place)
+        const href = attributes.get('href')
+        // Without an address it is an anchor.
+        const target = href === undefined ? undefined : resolveLink(href, place)
         openElement('a', '</a>')
         return `${closed}${target ? toLink(target, toAttributes(attributes)) : `<a${toAttributes(attributes)}>`}`
       }
