@@ -5,6 +5,7 @@ import { statusOf } from '../http/problem-response.ts'
 import { html } from '../render/html.ts'
 import { invalidLoginLink, loginCodeIn } from '../sessions/login-links.ts'
 import { type OpenSession, type Sessions, unlockedMs } from '../sessions/sessions.ts'
+import { toDonePage } from './done.ts'
 import { type PageAction, type PageContext, RawResponse, Redirect, type View } from './page.ts'
 import { formPageOf } from './page-list.ts'
 import type { LimitPageRate } from './page-rates.ts'
@@ -109,7 +110,9 @@ export function createFormActions({
     try {
       const { value } = await context.call(route.operation, route.input(context))
       const next = route.redirectTo(context, value)
-      return typeof next === 'string' ? new Redirect(next) : next
+      if (typeof next !== 'string') return next
+      const { address, headers } = toDonePage(next, route, context)
+      return new Redirect(address, 303, headers)
     } catch (error) {
       return showProblem(exchange, route, context, await exchange.problemOf(error))
     }

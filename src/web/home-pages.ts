@@ -1,5 +1,6 @@
 import { type Html, html } from '../render/html.ts'
 import { counted } from './display-text.ts'
+import { doneNotice } from './done.ts'
 import { renderSentence, toSentence } from './event-sentences.ts'
 import { icon } from './icons.ts'
 import { type PageContext, page, type View } from './page.ts'
@@ -42,7 +43,7 @@ async function homeView(context: PageContext): Promise<View> {
   return {
     title: 'Repositories · svc',
     json,
-    body: html`<div${lately && html` class="with-side"`}><div>
+    body: html`${doneNotice(context)}<div${lately && html` class="with-side"`}><div>
 <div class="page-head"><h1>Repositories${isWhole && html` <span class="count">${repositories.length}</span>`}</h1>
 ${session && mayCreate && html`<a class="button primary" href="${to.own('new')}">${icon('plus')}New</a>`}</div>
 ${q !== '' && html`<p class="help filtered">With <b>${q}</b> in their name or description. <a href="${to.home()}">Show all</a></p>`}
@@ -151,11 +152,12 @@ export function withoutRepeated(events: LoggedEvents): LoggedEvents {
   })
 }
 
-function emptyView({ to, session, baseUrl }: PageContext, mayCreate: boolean): View {
+function emptyView(context: PageContext, mayCreate: boolean): View {
+  const { to, session, baseUrl } = context
   return {
     title: 'Repositories · svc',
     json: '/activity',
-    body: html`<section class="empty">${icon('mark', 'large')}
+    body: html`${doneNotice(context)}<section class="empty">${icon('mark', 'large')}
 <h1>${session ? 'No repositories yet' : 'There are no repositories'}</h1>
 ${
   session && mayCreate

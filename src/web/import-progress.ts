@@ -1,7 +1,7 @@
 import { type Html, html } from '../render/html.ts'
 import { icon } from './icons.ts'
 import type { SharedContext } from './page.ts'
-import { formButton } from './page-forms.ts'
+import { askButton, formButton } from './page-forms.ts'
 import type { OperationValues } from './read-operations.ts'
 
 type Described = Pick<OperationValues['getRepository'], 'name' | 'import'>
@@ -16,15 +16,14 @@ export async function importProgress(
   const { to } = context
   const { source, phase, progress, fault } = running
   const mayCancel = await context.may('deleteRepository')
-  const cancel = (text: string) =>
-    mayCancel && formButton(to.of(name, 'cancel-import'), text, { className: '' })
+  const action = to.of(name, 'cancel-import')
   if (fault !== null) {
     const again = `${to.own('new')}?${new URLSearchParams({ source, name })}`
     return html`<section class="empty">${icon('warning', 'large')}
 <h1>The import has failed</h1>
 <p>${fault.detail}</p>
 <p class="soft">From <code>${source}</code>. Nothing of it was kept.</p>
-<div class="actions"><a class="button primary" href="${again}">Try again</a>${cancel('Dismiss')}</div></section>`
+<div class="actions"><a class="button primary" href="${again}">Try again</a>${mayCancel && formButton(action, 'Dismiss', { className: '' })}</div></section>`
   }
   const text = phases[phase] ?? phase
   return html`<section class="importing">
@@ -32,7 +31,7 @@ export async function importProgress(
 <p class="soft">From <code>${source}</code></p>
 <progress max="100" value="${progress}" data-follow="${text}" aria-label="Import" aria-describedby="import-phase"></progress>
 <p id="import-phase" class="soft"><span data-phase>${text}</span>, <span data-percent>${progress}</span> %</p>
-<div class="actions"><a class="button" href="${to.repository(name)}">${icon('again')}Refresh</a>${cancel('Cancel')}</div></section>`
+<div class="actions"><a class="button" href="${to.repository(name)}">${icon('again')}Refresh</a>${mayCancel && askButton(context, { action, verb: 'Cancel', object: 'the import', isInRow: false, consequence: 'Nothing of it is kept.', className: '' })}</div></section>`
 }
 
 const phases: Record<string, string> = {

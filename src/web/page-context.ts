@@ -14,7 +14,7 @@ export function createContext(
   exchange: PageExchange,
   visit: Pick<
     PageContext,
-    'params' | 'to' | 'caller' | 'baseUrl' | 'time' | 'version' | 'render'
+    'params' | 'to' | 'caller' | 'baseUrl' | 'time' | 'version' | 'render' | 'canUndo'
   > & {
     open: OpenSession | undefined
   },
@@ -48,6 +48,7 @@ export function createContext(
     may: (operation, own) => exchange.may(caller, operation, { ...params, ...own }),
     lastEventId: request.headers['last-event-id']?.toString(),
     problem: undefined,
+    done: undefined,
     fields: new URLSearchParams(),
     signal,
     ...createReaders(call),

@@ -2,7 +2,7 @@ import type { FieldError } from '../base/problem.ts'
 import { invalid } from '../http/validation.ts'
 import { type Content, type Html, html } from '../render/html.ts'
 import { icon } from './icons.ts'
-import type { PageContext } from './page.ts'
+import type { PageContext, SharedContext } from './page.ts'
 import { problemNotice } from './problem-page.ts'
 import { unlockedForMs } from './unlock.ts'
 
@@ -126,30 +126,22 @@ ${help !== undefined && html`<p class="help">${help}</p>`}
 ${fault !== undefined && html`<p class="field-problem">${icon('warning')} ${fault}</p>`}</fieldset>`
     },
 
-    /** The token or a login link, where the session must be unlocked: so nothing that was typed has to be typed again. */
-    token(): Html | false {
-      const { session, time } = context
-      if (!session || unlockedForMs(session, true, time.at) > 60_000) return false
-      const id = `${prefix}-token`
-      const isKey = session.sshKeyId !== null
-      return html`<div class="field"><label for="${id}">${isKey ? 'New login link' : 'Your token'}</label>
-<input type="password" id="${id}" name="_token" required autocomplete="current-password" spellcheck="false">
-<p class="help">This change asks for it again.</p></div>`
-    },
+    /** The token or a login link, where a sensitive change needs it: so nothing that was typed has to be typed again. */
+    token: () => tokenField(context, true),
 
     /** The form with its problem above it. */
     render(content: Content, className = 'stack'): Html {
       const isAtFields =
         isSent && problem.errors?.length !== 0 && problem.errors?.every((one) => shown.has(one))
       return html`<form method="post" action="${action}" class="${className}">
-${isSent && (isAtFields ? fieldNotice : problemNotice(context))}
+${isSent && (isAtFields ? fieldNotice : problemNotice(context, { hasFocus: true }))}
 ${content}
 </form>`
     },
   }
 }
 
-const fieldNotice = html`<div class="notice bad" role="alert">${icon('warning')}<p>Nothing was changed: a field needs another value.</p></div>`
+const fieldNotice = html`<div class="notice bad" role="alert" tabindex="-1" autofocus>${icon('warning')}<p>Nothing was changed: a field needs another value.</p></div>`
 
 /** A button that is a form of its own. */
 export function formButton(
@@ -157,12 +149,60 @@ export function formButton(
   content: Content,
   { className = 'small', hidden = {}, label }: FormButton = {},
 ): Html {
-  return html`<form method="post" action="${action}">${Object.entries(hidden).map(
-    ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
-  )}<button class="${className}"${label !== undefined && html` aria-label="${label}"`}>${content}</button></form>`
+  return html`<form method="post" action="${action}">${hiddenFields(hidden)}<button class="${className}"${label !== undefined && html` aria-label="${label}"`}>${content}</button></form>`
 }
 
 type FormButton = { className?: string; hidden?: Record<string, string>; label?: string }
+
+type Question = {
+  action: string
+  verb: string
+  /** What the verb is about; only for screen readers where a row shows it. */
+  object: string
+  isInRow?: boolean
+  consequence: Content
+  hidden?: Record<string, string>
+  className?: string
+  /** Whether the token must have been given moments ago. */
+  isSensitive?: boolean
+  /** False for what a session may do that is not unlocked. */
+  isLocked?: boolean
+}
+
+/**
+ * A button for what cannot be undone. It unfolds the form in the page, which asks once: also for the token where that is
+ * needed. On a cached page, which knows no session, the token has a page of its own.
+ */
+export function askButton(
+  context: Pick<SharedContext, 'time'> & Partial<Pick<PageContext, 'session'>>,
+  question: Question,
+): Html {
+  const { action, verb, object, consequence, hidden = {}, className = 'small' } = question
+  const { isInRow = true, isSensitive = false, isLocked = true } = question
+  const about = isInRow ? html`<span class="hidden"> ${object}</span>` : ` ${object}`
+  return html`<details class="ask"><summary class="button danger ${className}"><span>${verb}${about}</span><span>Keep${about}</span></summary>
+<form method="post" action="${action}" class="stack">${hiddenFields(hidden)}
+<p><b>${verb} ${object}?</b> ${consequence}</p>
+${isLocked && tokenField(context, isSensitive)}
+<button class="danger">${verb}</button></form></details>`
+}
+
+function hiddenFields(hidden: Record<string, string>): Html[] {
+  return Object.entries(hidden).map(
+    ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
+  )
+}
+
+/** A field for the token or a login link, where the session must be unlocked: so nothing is asked on another page. */
+function tokenField(
+  { session, time }: Pick<SharedContext, 'time'> & Partial<Pick<PageContext, 'session'>>,
+  isSensitive: boolean,
+): Html | false {
+  if (!session || unlockedForMs(session, isSensitive, time.at) > 60_000) return false
+  return html`<div class="field"><label>${session.sshKeyId === null ? 'Your token' : 'New login link'}
+<input type="password" name="_token" required autocomplete="current-password" spellcheck="false"></label>
+<p class="help">This change asks for it again.</p></div>`
+}
 
 /** The problem of what was just sent, unless one of these forms shows it. */
 export function otherProblem(

@@ -1,11 +1,13 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { adminPages } from './admin/admin-pages.ts'
 import { codePages } from './code/code-pages.ts'
+import { readDone } from './done.ts'
 import { historyPages } from './history/history-pages.ts'
 import { homePages } from './home-pages.ts'
 import { eventPages } from './live/event-pages.ts'
 import { livePages } from './live/live-pages.ts'
 import type { PageRoute } from './match.ts'
-import type { Page, PageAction } from './page.ts'
+import type { Page, PageAction, PageContext } from './page.ts'
 import { pushPages } from './pushes/push-pages.ts'
 import { artifactPages } from './runs/run-artifacts.ts'
 import { runListPages } from './runs/run-list-page.ts'
@@ -36,6 +38,13 @@ export const pages: readonly PageRoute[] = [
   ...eventPages,
   ...livePages,
 ]
+
+/** What the form has done that led to a page, by the cookie of its response. */
+export function doneOf(headers: IncomingHttpHeaders): PageContext['done'] {
+  const { path, subject = '' } = readDone(headers) ?? {}
+  const form = pages.find((one): one is PageAction => one.kind === 'action' && one.path === path)
+  return form?.done && { ...form.done, subject }
+}
 
 /** The page with the form of an action. */
 export function formPageOf({ formPage }: PageAction): Page | undefined {

@@ -76,6 +76,10 @@ export type PageContext = SharedContext & {
   /** The problem of a form of this page that was just sent, and its fields. */
   problem: Problem | undefined
   fields: URLSearchParams
+  /** The change that led to this page. */
+  done: { text: string; at?: string; subject?: string } | undefined
+  /** Whether a push that deletes something can be undone afterwards. */
+  canUndo: boolean
   /** The entity tags of the responses that the client has. */
   ifNoneMatch: string | undefined
 }
@@ -191,6 +195,14 @@ export type CachedPage = CommonPage & {
   show: (context: SharedContext) => Promise<View | RawResponse | Redirect>
 }
 
+/** What a page says after a form has changed something, and the id of the element where it does. */
+export type Done = {
+  text: string
+  at?: string
+  /** What was changed, for pages that offer to undo it. */
+  subject?: (context: PageContext) => string
+}
+
 /** A button or form: it calls an operation of the API, and goes on to a page. */
 export type PageAction = {
   kind: 'action'
@@ -208,6 +220,8 @@ export type PageAction = {
   input: (context: PageContext) => Input
   /** The address of the page that follows. A page may be shown at once instead, if it is the only chance to see something. */
   redirectTo: (context: PageContext, value: unknown) => string | View
+  /** What that page says of the change; undefined if it is a page about the result. */
+  done?: Done
 }
 
 /** A page about sessions, which is shown without one. */

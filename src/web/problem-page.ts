@@ -1,7 +1,7 @@
 import { type Problem, type ProblemCode, problems } from '../base/problem.ts'
 import type { PageExchange } from '../http/page-requests.ts'
 import { problemHeaders, statusOf } from '../http/problem-response.ts'
-import { html } from '../render/html.ts'
+import { type Html, html } from '../render/html.ts'
 import { counted } from './display-text.ts'
 import { icon } from './icons.ts'
 import type { PageContext, View } from './page.ts'
@@ -66,10 +66,13 @@ export function setProblemHeaders({ response }: PageExchange, problem: Problem):
     response.setHeader(name, value)
 }
 
-/** A notice of the problem of a form, above it. */
-export function problemNotice({ problem }: Pick<PageContext, 'problem'>) {
+/** A notice of the problem of a form, above it. With the focus, it is in view wherever on the page the form is. */
+export function problemNotice(
+  { problem }: Pick<PageContext, 'problem'>,
+  { hasFocus = false } = {},
+): Html | undefined {
   return (
     problem &&
-    html`<div class="notice bad" role="alert">${icon('warning')}<p>${problem.message}</p></div>`
+    html`<div class="notice bad" role="alert"${hasFocus && html` tabindex="-1" autofocus`}>${icon('warning')}<p>${problem.message}</p></div>`
   )
 }

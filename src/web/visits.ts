@@ -18,11 +18,12 @@ type Dependencies = {
   version: string
   clock: Clock
   render: Renderer['render']
+  canUndo: boolean
 }
 
 type OpenOne = (secret: string) => Promise<OpenSession | undefined>
 
-export function createVisits({ sessions, baseUrl, version, clock, render }: Dependencies) {
+export function createVisits({ sessions, baseUrl, version, clock, render, canUndo }: Dependencies) {
   function publicAddress({ publicOrigin }: PageExchange): { address: URL; prefix: string } {
     const address = new URL(publicOrigin() ?? baseUrl())
     return { address, prefix: address.pathname.replace(/\/$/, '') }
@@ -48,6 +49,7 @@ export function createVisits({ sessions, baseUrl, version, clock, render }: Depe
       time: new PageTime(clock.now()),
       version,
       render,
+      canUndo,
     })
     return { open, secret, caller, cookie, to, context }
   }

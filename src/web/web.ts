@@ -10,13 +10,14 @@ import { createRenderer } from '../render/renderer.ts'
 import type { Sessions } from '../sessions/sessions.ts'
 import { createAssets } from './assets.ts'
 import { isOpenToAnonymous } from './audience.ts'
+import { clearDone } from './done.ts'
 import { createFormActions } from './form-actions.ts'
 import { gitRedirect } from './git-redirect.ts'
 import { encodeRevision } from './links.ts'
 import { matchPage, type PageRoute } from './match.ts'
 import { type Page, type PageContext, RawResponse, Redirect, type View } from './page.ts'
 import { createPageCache } from './page-cache.ts'
-import { formPageOf, pages } from './page-list.ts'
+import { doneOf, formPageOf, pages } from './page-list.ts'
 import { createPageRates } from './page-rates.ts'
 import { problemView, setProblemHeaders } from './problem-page.ts'
 import { robotsText, withNofollow } from './robots.ts'
@@ -28,7 +29,10 @@ import { createVisits, type Visit } from './visits.ts'
 
 type Dependencies = {
   sessions: Sessions
-  settings: Pick<PlainSettings, 'baseUrl' | 'webAnonymousRead' | 'bodySeconds' | 'pagesCacheBytes'>
+  settings: Pick<
+    PlainSettings,
+    'baseUrl' | 'webAnonymousRead' | 'bodySeconds' | 'pagesCacheBytes' | 'undoDays'
+  >
   /** The public address of the service. */
   baseUrl: () => string
   /** The public address of SSH; null when it is off. */
@@ -52,7 +56,14 @@ export function createWeb({
 }: Dependencies): ServePage {
   const assets = createAssets()
   const { render } = createRenderer({ log })
-  const visits = createVisits({ sessions, baseUrl, version, clock, render })
+  const visits = createVisits({
+    sessions,
+    baseUrl,
+    version,
+    clock,
+    render,
+    canUndo: settings.undoDays > 0,
+  })
   const limitRate = createPageRates({ clock })
   const showCached = createPageCache({ maxBytes: settings.pagesCacheBytes, stampOf })
   const bodyTimeoutMs = settings.bodySeconds * 1000
@@ -84,7 +95,12 @@ export function createWeb({
     const ofDefaultBranch = await fromHead(context)
     if (ofDefaultBranch) return ofDefaultBranch
     const shown = open ? route : forSearchEngines(route, to.prefix)
-    return shown.isCached ? showCached(shown, context) : shown.show(context)
+    if (shown.isCached) return showCached(shown, context)
+    const done = doneOf(exchange.request.headers)
+    const result = await shown.show({ ...context, done })
+    if (done && !(result instanceof RawResponse))
+      exchange.response.setHeader('set-cookie', clearDone(context))
+    return result
   }
 
   /** The responses that need no session; undefined for those of pages. */

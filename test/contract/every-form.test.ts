@@ -2,7 +2,10 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { Permission } from '../../src/access/permissions.ts'
+import { toDonePage } from '../../src/web/done.ts'
+import { createLinks } from '../../src/web/links.ts'
 import { matchPage } from '../../src/web/match.ts'
+import type { PageAction, PageContext } from '../../src/web/page.ts'
 import { logIn, type PageClient } from '../support/page-client.ts'
 import {
   actions,
@@ -13,6 +16,7 @@ import {
   shown,
 } from '../support/page-site.ts'
 import { createClient } from '../support/service.ts'
+import { newKeyLine } from '../support/ssh-keys.ts'
 
 let site: PageSite
 let owner: PageClient
@@ -116,4 +120,112 @@ test('a form is shown to all whom the API allows what it does, and to no others'
     'runs/:number/rerun',
     'webhooks/:id/enable',
   ])
+})
+
+/** Rates are limited by token, so each test has one. */
+async function newOwner(): Promise<PageClient> {
+  const { body } = await site.admin.post('/tokens', {
+    name: 'owner',
+    username: 'admin',
+    permissions: ['admin'],
+  })
+  return logIn(site.url, body.token)
+}
+
+/** The forms of a page that are posted, with the folded part that each is in. */
+function postedForms(
+  html: string,
+): { action: string; content: string; fold: string | undefined }[] {
+  const folds: string[] = []
+  const parts = html.matchAll(
+    /<(details)([^>]*)>|<\/details>|<form method="post" action="([^"]+)"[^>]*>([\s\S]*?)<\/form>/g,
+  )
+  return [...parts].flatMap(([, details, attributes = '', action, content = '']) => {
+    if (details) folds.push(attributes)
+    else if (action === undefined) folds.pop()
+    else return [{ action, content, fold: folds.at(-1) }]
+    return []
+  })
+}
+
+/** Whether a form destroys something: it performs an operation that deletes, or ends a session. */
+function destroys({ operation }: PageAction): boolean {
+  const route = site.routes.find(({ operationId }) => operationId === operation)
+  return route?.kind === 'json' && route.method === 'DELETE'
+}
+
+const ofRefs = ['/r/:name/branches/delete', '/r/:name/tags/delete']
+
+test('what destroys asks once, in the page, and what can be undone does not ask', async () => {
+  // Other things that the page site does not have.
+  await site.admin.post('/tokens', { name: 'spare' })
+  await site.admin.post('/keys', { name: 'key', publicKey: newKeyLine() })
+  await site.admin.post('/repos', { name: 'gone' })
+  await site.admin.delete('/repos/gone')
+  const unlockedUntil = Date.now() + 5 * 60_000
+  const seen = new Set<string>()
+  const visitor = await newOwner()
+  await site.db.updateTable('sessions').set({ unlockedUntil }).execute()
+  for (const page of [...shown.map((one) => addressOf(one, site)), '/-/sessions']) {
+    if (/\/(?:stream|live|log)$/.test(page)) continue
+    const { status, text } = await visitor.get(page)
+    if (status !== 200) continue
+    for (const { action, content, fold } of postedForms(text)) {
+      const { route } = matchPage(actions, 'POST', action) ?? {}
+      const isOfSessions = /^\/-\/sessions\//.test(action)
+      if (!isOfSessions && !(route?.kind === 'action' && destroys(route))) continue
+      seen.add(route?.path ?? 'sessions')
+      const isTyped = /name="confirm"[^>]* required/.test(content)
+      const isAsked = fold === ' class="ask"'
+      if (route && ofRefs.includes(route.path)) assert.ok(!isAsked, `${action} on ${page}`)
+      else assert.ok(isTyped || isAsked, `${action} on ${page} does not ask`)
+      const isSensitive = route?.kind === 'action' && route.isSensitive
+      if (isSensitive && route.path !== '/-/deleted/:id/purge')
+        assert.match(content, /name="_token"/, `${action} on ${page} asks twice`)
+      if (isOfSessions) assert.doesNotMatch(content, /name="_token"/)
+    }
+  }
+  const unseen = actions.filter((one) => destroys(one) && !seen.has(one.path))
+  assert.deepEqual(
+    unseen.map(({ path }) => path),
+    // Of delegated tokens, which others than administrators see, and of imports.
+    ['/r/:name/cancel-import', '/-/tokens/delegated/:id/delete'],
+  )
+})
+
+test('every form says what it has done, or leads to the page of its result', async () => {
+  const { webhook = '', delivery = '', push = '' } = site.values
+  const toResult = actions.filter(({ done }) => !done).map(({ path }) => path)
+  assert.deepEqual(toResult.sort(), [
+    '/-/deleted/:id/restore',
+    '/-/new',
+    '/-/new/import',
+    '/-/tokens/delegate',
+    '/-/tokens/new',
+    '/r/:name/branches',
+    '/r/:name/runs',
+    '/r/:name/webhooks/:id/ping',
+    '/r/:name/webhooks/:id/replay',
+  ])
+  const visitor = await newOwner()
+  for (const action of actions) {
+    const id = action.path.includes('webhooks') ? webhook : push
+    const params = { name: 'site', number: '1', artifact: 'build', id, delivery }
+    // All that these functions read.
+    const parts = { to: createLinks(''), params, fields: new URLSearchParams() }
+    const context = parts as unknown as PageContext
+    if (!action.done) continue
+    const next = action.redirectTo(context, { id, name: 'site' })
+    assert.equal(typeof next, 'string', action.path)
+    const { address, headers } = toDonePage(String(next), action, context)
+    const [path = '', fragment] = address.split('#')
+    const cookie = `${visitor.cookie()}; ${headers['set-cookie']?.split(';')[0]}`
+    const { status, text, headers: sent } = await visitor.request(path, { headers: { cookie } })
+    assert.equal(status, 200, address)
+    assert.equal(fragment, action.done.at)
+    const [, before = '', after] = text.split(/([\s\S]*)<div class="notice good" role="status">/)
+    assert.ok(after?.includes(action.done.text), `${address} does not say what was done`)
+    assert.match(sent.get('set-cookie') ?? '', /^svc-done=;.*Max-Age=0/)
+    if (fragment !== undefined) assert.match(before, new RegExp(` id="${fragment}"`))
+  }
 })

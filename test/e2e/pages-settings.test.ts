@@ -28,7 +28,7 @@ test('name, description, default branch, leak guard and run tokens are changed o
   await client.post(`${page}/leak-guard`, { leakGuard: 'off' })
   await client.post(`${page}/run-tokens`, { runTokens: 'write' })
   const renamed = await client.post(`${page}/name`, { name: 'other' })
-  assert.deepEqual([renamed.status, renamed.location], [303, '/r/other/settings'])
+  assert.deepEqual([renamed.status, renamed.location], [303, '/r/other/settings#general'])
   const { body } = await admin.get('/repos/other')
   assert.deepEqual(
     [body.description, body.defaultBranch, body.leakGuard, body.runTokens, body.role],

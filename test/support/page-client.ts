@@ -4,16 +4,23 @@ export type PageClient = ReturnType<typeof createPageClient>
 
 /** Requests pages as a browser without scripts does: with a cookie, without following redirects. */
 export function createPageClient(url: string) {
-  let cookie = ''
+  const cookies = new Map<string, string>()
+  const cookie = () => [...cookies].map((pair) => pair.join('=')).join('; ')
 
   async function request(path: string, init: RequestInit = {}): Promise<PageAnswer> {
     const response = await fetch(url + path, {
       ...init,
       redirect: 'manual',
-      headers: { ...(cookie !== '' && { cookie }), ...(init.headers as Record<string, string>) },
+      headers: {
+        ...(cookies.size > 0 && { cookie: cookie() }),
+        ...(init.headers as Record<string, string>),
+      },
     })
-    const set = response.headers.get('set-cookie')
-    if (set !== null) cookie = set.split(';', 1)[0] ?? ''
+    for (const set of response.headers.getSetCookie()) {
+      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(set) ?? []
+      if (value === '') cookies.delete(name)
+      else cookies.set(name, value)
+    }
     const { status, headers } = response
     return { status, headers, text: await response.text(), location: headers.get('location') }
   }
@@ -35,7 +42,7 @@ export function createPageClient(url: string) {
     request,
     get: (path: string) => request(path),
     post,
-    cookie: () => cookie,
+    cookie,
   }
 }
 

@@ -1,7 +1,8 @@
 import { holds } from '../../access/may.ts'
 import { html } from '../../render/html.ts'
+import { doneNotice } from '../done.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
-import { createForm, otherProblem, requireTyped, textOf } from '../page-forms.ts'
+import { createForm, formButton, otherProblem, requireTyped, textOf } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { pager, wholeCount } from './pager.ts'
 
@@ -32,12 +33,16 @@ export const deletedPages = [
       return {}
     },
     redirectTo: ({ to }) => to.own('deleted'),
+    done: { text: 'The repository is removed for good.' },
   }),
 ]
 
 function deletedView(context: PageContext, deleted: Deleted[], next: string | undefined): View {
   const { to, caller, time } = context
   const mayChange = holds(caller, 'repo:delete')
+  const justDeleted = deleted
+    .toSorted((one, other) => other.deletedAt - one.deletedAt)
+    .find(({ name }) => name === context.done?.subject)
   const rows = deleted.map((one) => ({
     ...one,
     restore: createForm(context, to.own(`deleted/${one.id}/restore`)),
@@ -49,7 +54,7 @@ function deletedView(context: PageContext, deleted: Deleted[], next: string | un
     json: '/deleted-repos',
     body: html`<div class="page-head"><h1>Deleted repositories${wholeCount(context, deleted, next)}</h1>
 <p class="soft">They can be restored with everything that belonged to them until they are removed for good.</p></div>
-${otherProblem(
+${doneNotice(context, { more: mayChange && justDeleted && formButton(to.own(`deleted/${justDeleted.id}/restore`), 'Restore') })}${otherProblem(
   context,
   rows.flatMap(({ restore, purge }) => [restore, purge]),
 )}

@@ -1,8 +1,9 @@
 import { holds, isAdmin } from '../../access/may.ts'
 import { html } from '../../render/html.ts'
+import { doneNotice } from '../done.ts'
 import { icon } from '../icons.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
-import { createForm, formButton, otherProblem, textOf } from '../page-forms.ts'
+import { askButton, createForm, otherProblem, textOf } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { expiryChoices, expiryOf, lifeOf } from './expiry.ts'
 import { pager, wholeCount } from './pager.ts'
@@ -40,12 +41,14 @@ export const keyPages = [
       }
     },
     redirectTo: ({ to }) => to.own('keys'),
+    done: { text: 'The key is added.' },
   }),
   action('/-/keys/:id/delete', 'deleteSshKey', {
     formPage: '/-/keys',
     isSensitive: true,
     input: () => ({}),
     redirectTo: ({ to }) => to.own('keys'),
+    done: { text: 'The key is deleted.' },
   }),
 ]
 
@@ -71,7 +74,7 @@ ${
   html`<form class="inline" action="${to.own('keys')}"><label for="of">User</label><input id="of" name="username" value="${username}" maxlength="64" size="16"><button>Show</button></form>`
 }
 <p class="soft">Git uses a key to fetch and push over SSH as <b>${username}</b>, within the permissions of the key.</p></div>
-${otherProblem(context, [form])}
+${doneNotice(context)}${otherProblem(context, [form])}
 ${
   keys.length === 0
     ? html`<p class="card pad soft">There are no keys yet.</p>`
@@ -91,7 +94,8 @@ ${form.token()}
   }
 }
 
-function keyRow({ to, time }: PageContext, key: Key) {
+function keyRow(context: PageContext, key: Key) {
+  const { to, time } = context
   const { id, name, fingerprint, keyType, permissions } = key
   return html`<li class="row">
 ${icon('key', 'soft')}
@@ -99,6 +103,6 @@ ${icon('key', 'soft')}
 <p class="soft"><code>${fingerprint}</code> ${keyType}</p>
 <p class="soft">${lifeOf(key, time)}</p></div>
 <span class="badges">${permissions.map((one) => html`<span class="badge">${one}</span>`)}</span>
-${formButton(to.own(`keys/${id}/delete`), 'Delete', { className: 'small danger', label: `Delete ${name}` })}
+${askButton(context, { action: to.own(`keys/${id}/delete`), verb: 'Delete', object: name, consequence: 'Git cannot fetch or push with it any more.', isSensitive: true })}
 </li>`
 }

@@ -34,6 +34,7 @@ export const newRepositoryPages = [
     isSensitive: true,
     input: () => ({}),
     redirectTo: ({ to }) => to.home(),
+    done: { text: 'The import is removed.' },
   }),
 ]
 

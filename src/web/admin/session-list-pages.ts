@@ -1,8 +1,9 @@
 import { html } from '../../render/html.ts'
 import type { Session } from '../../sessions/sessions.ts'
+import { doneNotice } from '../done.ts'
 import { icon } from '../icons.ts'
 import { type PageContext, Redirect, type SessionPage, type View } from '../page.ts'
-import { formButton } from '../page-forms.ts'
+import { askButton, formButton } from '../page-forms.ts'
 import { toLogin } from '../session-pages.ts'
 import { deviceOf } from './user-agent.ts'
 
@@ -27,7 +28,7 @@ export const sessionListPages: SessionPage[] = [
     async serve(context, { sessions }) {
       if (!context.session) return toLogin(context.to, address)
       await sessions.endOthers(context.caller, context.session.id)
-      return new Redirect(context.to.own('sessions'))
+      return new Redirect(context.to.own('sessions?ended=others'))
     },
   },
   {
@@ -37,13 +38,18 @@ export const sessionListPages: SessionPage[] = [
     async serve(context, { sessions }) {
       if (!context.session) return toLogin(context.to, address)
       await sessions.end(context.caller, context.params.id ?? '')
-      return new Redirect(context.to.own('sessions'))
+      return new Redirect(context.to.own('sessions?ended=one'))
     },
   },
 ]
 
+const endedWords: Record<string, { text: string }> = {
+  one: { text: 'The session is ended.' },
+  others: { text: 'All other sessions are ended.' },
+}
+
 function sessionsView(context: PageContext, own: Session, sessions: Session[]): View {
-  const { to, time, caller } = context
+  const { to, time, caller, query } = context
   const sorted = [...sessions].sort(
     (one, other) =>
       Number(other.id === own.id) - Number(one.id === own.id) || other.seenAt - one.seenAt,
@@ -52,8 +58,9 @@ function sessionsView(context: PageContext, own: Session, sessions: Session[]): 
     title: 'Sessions · svc',
     crumbs: [{ text: 'Sessions' }],
     body: html`<div class="page-head"><h1>Sessions <span class="count">${sessions.length}</span></h1>
-${sessions.length > 1 && formButton(to.own('sessions/end-others'), 'End all others', { className: 'danger' })}
+${sessions.length > 1 && askButton(context, { action: to.own('sessions/end-others'), verb: 'End', object: 'all others', isInRow: false, consequence: 'They must log in again.', className: '', isLocked: false })}
 <p class="soft">Where <b>${caller.username}</b> is logged in. A session ends with its token, after 30 days, or after 7 days without a visit.</p></div>
+${doneNotice({ done: endedWords[query.get('ended') ?? ''] })}
 <ul class="card rows">
 ${sorted.map(({ id, userAgent, seenAt, createdAt, expiresAt, unlockedUntil, sshKeyId }) => {
   const device = deviceOf(userAgent)
@@ -62,7 +69,7 @@ ${sorted.map(({ id, userAgent, seenAt, createdAt, expiresAt, unlockedUntil, sshK
 <div class="grow"><h2 class="row-title">${device}${isOwn && html`<span class="badge accent">this session</span>`}</h2>
 <p class="soft">seen ${time.age(isOwn ? time.at : seenAt)}, logged in ${time.age(createdAt)} with ${sshKeyId === null ? 'a token' : 'an SSH key'}, ends ${time.age(expiresAt)}</p></div>
 <span class="soft nowrap">${icon(unlockedUntil > time.at ? 'key' : 'lock')} ${unlockedUntil > time.at ? html`can make changes, locks ${time.age(unlockedUntil)}` : 'read-only'}</span>
-${isOwn ? formButton(to.own('logout'), 'Log out') : formButton(to.own(`sessions/${id}/end`), 'End', { label: `End the session of ${device}`, className: 'small danger' })}
+${isOwn ? formButton(to.own('logout'), 'Log out') : askButton(context, { action: to.own(`sessions/${id}/end`), verb: 'End', object: `the session of ${device}`, consequence: 'It must log in again.', isLocked: false })}
 </li>`
 })}
 </ul>`,

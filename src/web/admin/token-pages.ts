@@ -1,8 +1,9 @@
 import { isAdmin } from '../../access/may.ts'
 import { type Html, html } from '../../render/html.ts'
+import { doneNotice } from '../done.ts'
 import { icon } from '../icons.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
-import { formButton, otherProblem, textOf } from '../page-forms.ts'
+import { askButton, otherProblem, textOf } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { lifeOf } from './expiry.ts'
 import { pager, wholeCount } from './pager.ts'
@@ -74,12 +75,14 @@ export const tokenPages = [
     isSensitive: true,
     input: () => ({}),
     redirectTo: ({ to }) => to.own('tokens'),
+    done: { text: 'The token is deleted.' },
   }),
   action('/-/tokens/delegated/:id/delete', 'deleteDelegatedToken', {
     formPage: '/-/tokens',
     isSensitive: true,
     input: () => ({}),
     redirectTo: ({ to }) => to.own('tokens'),
+    done: { text: 'The token is deleted.' },
   }),
 ]
 
@@ -94,7 +97,7 @@ function tokensView(context: PageContext, tokens: Token[], next: string | undefi
 <div class="actions"><a class="button" href="${to.own('tokens/delegate')}">Delegate</a>
 ${isForAdmin && html`<a class="button primary" href="${to.own('tokens/new')}">${icon('plus')}New token</a>`}</div>
 <p class="soft">${isForAdmin ? 'All tokens of this service.' : 'The tokens that were delegated from the one of this session.'} Programs use them for the API and for Git over HTTP.</p></div>
-${otherProblem(context)}
+${doneNotice(context)}${otherProblem(context)}
 ${!isForAdmin && ownFacts(context)}
 ${
   tokens.length === 0
@@ -116,7 +119,8 @@ function ownFacts({ caller, session, time }: PageContext): Html {
 <dt>Expires</dt><dd>${expiresAt ? time.age(expiresAt) : 'never'}${session && html`, the session ${time.age(session.expiresAt)}`}</dd></dl></section>`
 }
 
-function tokenRow({ to, time, caller, session }: PageContext, token: Token): Html {
+function tokenRow(context: PageContext, token: Token): Html {
+  const { to, time, caller, session } = context
   const { id, name, username, permissions, repositories, refs, delegatedFrom } = token
   const isForAdmin = isAdmin(caller)
   const path = isForAdmin ? `tokens/${id}/delete` : `tokens/delegated/${id}/delete`
@@ -127,7 +131,7 @@ function tokenRow({ to, time, caller, session }: PageContext, token: Token): Htm
 ${repositories !== null && html`<p class="soft">Only ${repositories.map((one, index) => html`${index > 0 && ', '}<a href="${to.repository(one)}">${one}</a>`)}${repositories.length === 0 && 'repositories that are gone'}</p>`}
 ${refs !== null && html`<p class="soft">Pushes only ${refs.map((ref) => html`<code>${ref}</code> `)}</p>`}
 </div>
-${session?.tokenId !== id && formButton(to.own(path), 'Delete', { className: 'small danger', label: `Delete ${name}` })}
+${session?.tokenId !== id && askButton(context, { action: to.own(path), verb: 'Delete', object: name, consequence: 'What uses it has no access any more, nor have tokens that were delegated from it.', isSensitive: true })}
 </li>`
 }
 

@@ -8,11 +8,13 @@ import type { OperationValues } from '../read-operations.ts'
 import { runMark } from '../runs/run-states.ts'
 import { commitLink, recentRuns } from './commit-parts.ts'
 import {
-  deletionMenu,
+  deletionButtons,
   isKept,
   queryOf,
+  refDeleted,
   refListOf,
   refListParts,
+  refNotice,
   ruleBadge,
   rulesOf,
   typedRef,
@@ -23,7 +25,7 @@ const pageSize = 50
 export const branchPages = [
   page(
     '/r/:name/branches',
-    ['getRepository', 'listBranches', 'listBranchProtections', 'listRuns'],
+    ['getRepository', 'listBranches', 'listBranchProtections', 'listRuns', 'listPushes'],
     {
       weight: 'git',
       audience: 'code',
@@ -46,6 +48,7 @@ export const branchPages = [
       query: { ref: fields.get('ref') ?? '', expected: fields.get('expected') ?? '' },
     }),
     redirectTo: ({ to, params }) => to.of(params.name ?? '', 'branches'),
+    done: refDeleted('branch'),
   }),
 ]
 
@@ -62,6 +65,7 @@ async function branchesView(context: PageContext): Promise<View> {
     recentRuns(context),
   ])
   const isWriter = await context.may('setRef')
+  const deletionButton = await deletionButtons(context)
   const address = to.of(name, 'branches')
   const list = refListParts({ ...wanted, address, kind: 'branches', count: branches.length, next })
   const form = createForm(context, address)
@@ -84,7 +88,7 @@ async function branchesView(context: PageContext): Promise<View> {
     !branch.isDefault &&
     branch.nameBase64 === undefined &&
     !isKept(branch.name, rules) &&
-    deletionMenu({
+    deletionButton({
       action: to.of(name, 'branches/delete'),
       ref: `refs/heads/${branch.name}`,
       expected: branch.id,
@@ -99,7 +103,7 @@ async function branchesView(context: PageContext): Promise<View> {
     json: `/repos/${encodeURIComponent(name)}/branches${queryOf({ filter: wanted.filter })}`,
     body: html`<div class="page-head"><h1>Branches${list.count}</h1>
 ${isWriter && creation(form, repository.defaultBranch)}</div>
-${otherProblem(context, [form])}
+${await refNotice(context)}${otherProblem(context, [form])}
 ${list.filter}
 ${
   branches.length === 0

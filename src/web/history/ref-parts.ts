@@ -4,8 +4,10 @@ import { isRefName } from '../../git/refs/ref-name.ts'
 import { invalid } from '../../http/validation.ts'
 import { type Html, html } from '../../render/html.ts'
 import { grouped } from '../display-text.ts'
+import { doneNotice } from '../done.ts'
 import { icon } from '../icons.ts'
-import type { PageContext } from '../page.ts'
+import type { Done, PageContext } from '../page.ts'
+import { askButton, formButton } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 
 /** With fewer refs, a field to filter them would add nothing. */
@@ -56,13 +58,46 @@ export function ruleBadge(name: string, rules: Rules): Html {
 
 type Deletion = { action: string; ref: string; expected: string; label: string }
 
-/** A button that asks before a ref is deleted. */
-export function deletionMenu({ action, ref, expected, label }: Deletion): Html {
-  return html`<details class="menu deletion"><summary class="button quiet small danger" aria-label="Delete ${label}">Delete</summary>
-<form method="post" action="${action}" class="menu-list">
-<input type="hidden" name="ref" value="${ref}"><input type="hidden" name="expected" value="${expected}">
-<p>Delete ${label}?</p><p class="soft">The push can be undone.</p>
-<button class="danger">Delete</button></form></details>`
+/** Creates buttons that delete refs. Where the push can be undone, that is offered afterwards; elsewhere they ask. */
+export async function deletionButtons(context: PageContext): Promise<(deletion: Deletion) => Html> {
+  const isUndoable = context.canUndo && (await context.may('undoPush'))
+  return ({ action, label, ...hidden }) => {
+    const className = 'quiet small'
+    if (isUndoable) {
+      const options = { className: `${className} danger`, hidden, label: `Delete ${label}` }
+      return formButton(action, 'Delete', options)
+    }
+    const consequence = 'This server keeps nothing to undo it with.'
+    return askButton(context, {
+      action,
+      verb: 'Delete',
+      object: label,
+      consequence,
+      hidden,
+      className,
+    })
+  }
+}
+
+/** What is said after a ref is deleted. */
+export const refDeleted = (kind: 'branch' | 'tag'): Done => ({
+  text: `The ${kind} is deleted.`,
+  subject: ({ fields }) => fields.get('ref') ?? '',
+})
+
+/** What a form of the list has done; a deletion with a button that undoes it. */
+export async function refNotice(context: PageContext): Promise<Html | undefined> {
+  const { done, tryRead, to, params, may } = context
+  const ref = done?.subject ?? ''
+  if (!isRefName(ref)) return doneNotice(context)
+  const [push] = (await tryRead('listPushes', { query: { ref, limit: 1 } })) ?? []
+  const isDeletion = push?.refs.some((change) => change.ref === ref && change.deleted)
+  const undo =
+    push?.undoable &&
+    isDeletion &&
+    (await may('undoPush', { id: push.id })) &&
+    formButton(to.of(params.name ?? '', `pushes/${push.id}/undo`), html`${icon('undo')}Undo`)
+  return doneNotice(context, { more: undo })
 }
 
 /** What the address of a list asks for. */

@@ -9,11 +9,13 @@ import type { OperationValues } from '../read-operations.ts'
 import { runMark } from '../runs/run-states.ts'
 import { commitLink, recentRuns, splitMessage } from './commit-parts.ts'
 import {
-  deletionMenu,
+  deletionButtons,
   isKept,
   queryOf,
+  refDeleted,
   refListOf,
   refListParts,
+  refNotice,
   ruleBadge,
   rulesOf,
   typedRef,
@@ -24,12 +26,16 @@ const pageSize = 50
 const order = 'version'
 
 export const tagPages = [
-  page('/r/:name/tags', ['getRepository', 'listTags', 'listTagProtections', 'listRuns'], {
-    weight: 'git',
-    audience: 'code',
-    styles: 'history',
-    show: tagsView,
-  }),
+  page(
+    '/r/:name/tags',
+    ['getRepository', 'listTags', 'listTagProtections', 'listRuns', 'listPushes'],
+    {
+      weight: 'git',
+      audience: 'code',
+      styles: 'history',
+      show: tagsView,
+    },
+  ),
   action('/r/:name/tags', 'setRef', {
     formPage: '/r/:name/tags',
     input: ({ fields }) => ({
@@ -37,6 +43,7 @@ export const tagPages = [
       body: { target: fields.get('target')?.trim() ?? '', expected: zeroId },
     }),
     redirectTo: ({ to, params }) => to.of(params.name ?? '', 'tags'),
+    done: { text: 'The tag is created.' },
   }),
   action('/r/:name/tags/delete', 'deleteRef', {
     formPage: '/r/:name/tags',
@@ -44,6 +51,7 @@ export const tagPages = [
       query: { ref: fields.get('ref') ?? '', expected: fields.get('expected') ?? '' },
     }),
     redirectTo: ({ to, params }) => to.of(params.name ?? '', 'tags'),
+    done: refDeleted('tag'),
   }),
 ]
 
@@ -60,6 +68,7 @@ async function tagsView(context: PageContext): Promise<View> {
     recentRuns(context),
   ])
   const isWriter = await context.may('setRef')
+  const deletionButton = await deletionButtons(context)
   const address = to.of(name, 'tags')
   const list = refListParts({ ...wanted, address, kind: 'tags', count: tags.length, next })
   const form = createForm(context, address)
@@ -84,7 +93,7 @@ ${tag.commit !== null && runMark(to, name, runs.get(tag.commit))}
       isWriter &&
       tag.nameBase64 === undefined &&
       !isKept(tag.name, rules) &&
-      deletionMenu({
+      deletionButton({
         action: to.of(name, 'tags/delete'),
         ref: `refs/tags/${tag.name}`,
         expected: tag.id,
@@ -99,7 +108,7 @@ ${tag.commit !== null && runMark(to, name, runs.get(tag.commit))}
     json: `/repos/${encodeURIComponent(name)}/tags${queryOf({ order, filter: wanted.filter })}`,
     body: html`<div class="page-head"><h1>Tags${list.count}</h1>
 ${isWriter && creation(form, repository.defaultBranch)}</div>
-${otherProblem(context, [form])}
+${await refNotice(context)}${otherProblem(context, [form])}
 ${list.filter}
 ${
   tags.length === 0

@@ -1,5 +1,6 @@
 import { isAdmin } from '../../access/may.ts'
 import { type Html, html } from '../../render/html.ts'
+import { doneNotice } from '../done.ts'
 import { icon } from '../icons.ts'
 import { eventPosition } from '../live/event-position.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
@@ -76,6 +77,7 @@ ${next !== undefined && html`<nav class="pager" aria-label="Pages"><a class="but
     redirectTo: ({ to, params }, value) =>
       // The server's own response, whose schema is that of the operation.
       to.of(params.name ?? '', `pushes/${(value as ShownPush).id}`),
+    done: { text: 'The push is undone.' },
   }),
 ]
 
@@ -99,7 +101,7 @@ async function showPush(context: PageContext): Promise<View> {
     crumbs: [{ text: 'pushes', href: to.of(name, 'pushes') }, { text: id.slice(-6) }],
     json: `/repos/${encodeURIComponent(name)}/pushes/${encodeURIComponent(id)}`,
     body: html`<div class="page-head"><h1>${push.via === 'undo' ? 'Undo' : 'Push'} by ${push.actor.username}</h1></div>
-${problemNotice(context)}
+${doneNotice(context)}${problemNotice(context)}
 <dl class="facts">
 <dt>When</dt><dd>${time.age(push.pushedAt)}</dd>
 ${push.via in transports && html`<dt>How</dt><dd>${transports[push.via]}</dd>`}

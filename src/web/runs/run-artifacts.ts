@@ -2,7 +2,7 @@ import { toSize } from '../../base/format.ts'
 import { type Html, html } from '../../render/html.ts'
 import { icon } from '../icons.ts'
 import { action, type PageContext, page, toRawResponse } from '../page.ts'
-import { formButton } from '../page-forms.ts'
+import { askButton } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 
 const types = { 'tar.gz': 'application/gzip', zip: 'application/zip' } as const
@@ -27,15 +27,17 @@ export const artifactPages = [
       params: { id: params.number ?? '', artifact: params.artifact ?? '' },
     }),
     redirectTo: ({ to, params }) => to.of(params.name ?? '', `runs/${params.number}`),
+    done: { text: 'The artifact is deleted.', at: 'run-artifacts' },
   }),
 ]
 
 /** The artifacts of a run, to be downloaded and deleted. */
 export function artifactSection(
   artifacts: OperationValues['listArtifacts'],
-  { to, params, time }: PageContext,
+  context: PageContext,
   mayDelete: boolean,
 ): Html | false {
+  const { to, params, time } = context
   const { name = '', number = '' } = params
   if (artifacts.length === 0) return false
   return html`<section class="card" aria-labelledby="artifacts-title"><header><h2 id="artifacts-title">Artifacts</h2></header>
@@ -44,6 +46,6 @@ export function artifactSection(
     return html`<li class="row">${icon('file', 'soft')}<a class="grow" href="${address}" download>${artifact.name}</a>
 <a class="soft" href="${address}?format=zip" aria-label="${artifact.name} as zip" download>zip</a>
 <span class="soft">${toSize(artifact.size)}, expires ${time.age(artifact.expiresAt)}</span>
-${mayDelete && formButton(`${address}/delete`, 'Delete', { className: 'small danger', label: `Delete ${artifact.name}` })}</li>`
+${mayDelete && askButton(context, { action: `${address}/delete`, verb: 'Delete', object: artifact.name, consequence: 'It cannot be downloaded any more.' })}</li>`
   })}</ul></section>`
 }

@@ -3,6 +3,7 @@ import type { LogSegment } from '../../render/ansi-log.ts'
 import { type Html, html } from '../../render/html.ts'
 import { createLogReader, outputLines, renderSegments } from '../../render/log-lines.ts'
 import { counted } from '../display-text.ts'
+import { doneNotice } from '../done.ts'
 import { annotationList } from '../history/annotation-view.ts'
 import { icon } from '../icons.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
@@ -40,11 +41,13 @@ export const runPages = [
       body: { jobs: fields.get('jobs') === 'failed' ? 'failed' : 'all' },
     }),
     redirectTo: toRunPage,
+    done: { text: 'The run is started again.' },
   }),
   action(`${path}/cancel`, 'cancelRun', {
     formPage: path,
     input: ({ params }) => ({ params: { id: params.number ?? '' } }),
     redirectTo: toRunPage,
+    done: { text: 'The run is cancelled.' },
   }),
 ]
 
@@ -75,7 +78,7 @@ async function showRun(context: PageContext): Promise<View> {
     crumbs: [{ text: 'runs', href: to.of(name, 'runs') }, { text: String(run.number) }],
     json: `/repos/${encodeURIComponent(name)}/workflows/${run.id}`,
     live: isRunning && attempt === undefined ? stream : '',
-    body: html`${problemNotice(context)}
+    body: html`${doneNotice(context)}${problemNotice(context)}
 <div id="run-head" data-part>${head}</div>
 <div class="run-layout">
 <nav class="run-side" id="run-side" data-part aria-label="Jobs and steps">${sideList(run, steps, time.at)}
@@ -84,7 +87,7 @@ async function showRun(context: PageContext): Promise<View> {
 <div id="run-digest" data-part>${digest(run, steps, context)}${shell}</div>
 <div id="run-timeline" data-part>${runTimeline(run, steps, time.at)}</div>
 <div id="run-annotations" data-part>${annotationList(run.annotations, { to, name, commit: run.commit })}</div>
-<div id="run-artifacts" data-part>${artifactSection(artifacts, context, mayDelete)}</div>
+<div id="run-artifacts" data-part>${doneNotice(context, { at: 'run-artifacts' })}${artifactSection(artifacts, context, mayDelete)}</div>
 <div id="run-steps">${steps.map((step) => {
       const isOpen = opened.has(step.number)
       return html`<details class="card step" id="step-${step.number}" data-part="new"${isOpen && html` open`}>

@@ -1,7 +1,7 @@
 import { roles } from '../../access/roles.ts'
 import { type Html, html } from '../../render/html.ts'
 import { icon } from '../icons.ts'
-import { formButton } from '../page-forms.ts'
+import { askButton } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type SectionParts, section } from './section.ts'
 
@@ -14,24 +14,29 @@ const roleWords: Record<string, string> = {
 
 /** Who has access to a repository. */
 export function peopleSection(
-  { address, form: createForm }: SectionParts,
+  parts: SectionParts,
   {
     owner,
     people,
     mayChange,
   }: { owner: string; people: OperationValues['listCollaborators']; mayChange: boolean },
 ): Html {
-  const form = createForm('collaborators')
+  const { address, context } = parts
+  const form = parts.form('collaborators')
   return section(
-    'Collaborators',
-    'Users who see this repository, each with a role.',
+    parts,
+    {
+      id: 'collaborators',
+      title: 'Collaborators',
+      about: 'Users who see this repository, each with a role.',
+    },
     html`<div class="card"><ul>
 <li class="row">${icon('person', 'soft')}<b class="grow">${owner}</b><span class="badge accent">owner</span></li>
 ${people.collaborators.map(
   (
     username,
   ) => html`<li class="row">${icon('person', 'soft')}<b class="grow">${username}</b><span class="badge">${people.roles[username]}</span>
-${mayChange && formButton(address('collaborators/remove'), 'Remove', { hidden: { username }, label: `Remove ${username}` })}</li>`,
+${mayChange && askButton(context, { action: address('collaborators/remove'), verb: 'Remove', object: username, consequence: 'They lose access at once, and do not see this repository any more.', hidden: { username } })}</li>`,
 )}</ul>
 ${
   mayChange &&
@@ -44,13 +49,18 @@ ${form.select({ name: 'role', label: 'Role', value: 'write', options: roles.map(
 
 /** The names of secrets; no page has a value. */
 export function secretSection(
-  { address, context, form: createForm }: SectionParts,
+  parts: SectionParts,
   { secrets, mayChange }: { secrets: OperationValues['listSecrets']; mayChange: boolean },
 ): Html {
-  const form = createForm('secrets')
+  const { address, context } = parts
+  const form = parts.form('secrets')
   return section(
-    'Secrets',
-    'Values for the steps of workflows. They can be replaced, and never read back.',
+    parts,
+    {
+      id: 'secrets',
+      title: 'Secrets',
+      about: 'Values for the steps of workflows. They can be replaced, and never read back.',
+    },
     html`<div class="card">
 ${secrets.length === 0 && html`<p class="pad soft">There are no secrets.</p>`}
 ${
@@ -60,7 +70,7 @@ ${
       name: secret,
       updatedAt,
     }) => html`<li class="row">${icon('lock', 'soft')}<b class="grow mono">${secret}</b><span class="soft">set ${context.time.age(updatedAt)}</span>
-${mayChange && formButton(address('secrets/remove'), 'Delete', { hidden: { secret }, className: 'small danger', label: `Delete ${secret}` })}</li>`,
+${mayChange && askButton(context, { action: address('secrets/remove'), verb: 'Delete', object: secret, consequence: 'Its value is lost, and workflows go on without it.', hidden: { secret }, isSensitive: true })}</li>`,
   )}</ul>`
 }
 ${

@@ -2,7 +2,7 @@ import { toSize } from '../../base/format.ts'
 import { type Html, html } from '../../render/html.ts'
 import { counted, shortRef } from '../display-text.ts'
 import { icon } from '../icons.ts'
-import { formButton } from '../page-forms.ts'
+import { askButton } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type SectionParts, section } from './section.ts'
 
@@ -15,14 +15,17 @@ type CacheValues = {
 }
 
 /** The space that artifacts and caches take, and the caches of runs, those that were used last first. */
-export function cacheSection(
-  { address, context }: SectionParts,
-  { caches, usage, mayDelete }: CacheValues,
-): Html {
+export function cacheSection(parts: SectionParts, { caches, usage, mayDelete }: CacheValues): Html {
+  const { address, context } = parts
   const shown = caches.toSorted((a, b) => b.lastUsedAt - a.lastUsedAt).slice(0, maxShown)
   return section(
-    'Caches and artifacts',
-    'What workflow runs keep for later ones, and for people. What is old or not used is deleted automatically.',
+    parts,
+    {
+      id: 'caches',
+      title: 'Caches and artifacts',
+      about:
+        'What workflow runs keep for later ones, and for people. What is old or not used is deleted automatically.',
+    },
     html`<div class="card">
 <p class="pad soft">${toUsage('cache', usage.caches)}; ${toUsage('artifact', usage.artifacts)}.</p>
 ${
@@ -31,10 +34,10 @@ ${
     ({ id, key, ref, size, lastUsedAt }) =>
       html`<li class="row">${icon('database', 'soft')}<span class="grow"><b class="mono">${key}</b> <span class="soft">${shortRef(ref)}</span></span>
 <span class="soft">${toSize(size)}, used ${context.time.age(lastUsedAt)}</span>
-${mayDelete && formButton(address('caches/remove'), 'Delete', { hidden: { cache: id }, className: 'small danger', label: `Delete ${key}` })}</li>`,
+${mayDelete && askButton(context, { action: address('caches/remove'), verb: 'Delete', object: key, consequence: 'The next run makes it again, which takes longer.', hidden: { cache: id } })}</li>`,
   )}</ul>`
 }
-${mayDelete && caches.length > 1 && html`<div class="pad">${formButton(address('caches/clear'), 'Delete all caches', { className: 'small danger' })}</div>`}</div>`,
+${mayDelete && caches.length > 1 && html`<div class="pad">${askButton(context, { action: address('caches/clear'), verb: 'Delete', object: 'all caches', isInRow: false, consequence: 'The next runs make them again, which takes longer.' })}</div>`}</div>`,
   )
 }
 

@@ -1,6 +1,6 @@
 import { type Html, html } from '../../render/html.ts'
 import { icon } from '../icons.ts'
-import { formButton } from '../page-forms.ts'
+import { askButton } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type SectionParts, section } from './section.ts'
 
@@ -14,16 +14,21 @@ const ownerWords = {
 
 /** Protected branches or tags. */
 export function protectionSection(
-  { address, form: createForm }: SectionParts,
+  parts: SectionParts,
   { kind, rules, mayChange }: { kind: 'branches' | 'tags'; rules: Rule[]; mayChange: boolean },
 ): Html {
-  const form = createForm(kind)
+  const { address, context } = parts
+  const form = parts.form(kind)
   const isBranches = kind === 'branches'
   return section(
-    isBranches ? 'Protected branches' : 'Protected tags',
-    isBranches
-      ? 'Only owners push to them, and only within these rules.'
-      : 'Only owners create, move or delete them, and only within these rules.',
+    parts,
+    {
+      id: kind,
+      title: isBranches ? 'Protected branches' : 'Protected tags',
+      about: isBranches
+        ? 'Only owners push to them, and only within these rules.'
+        : 'Only owners create, move or delete them, and only within these rules.',
+    },
     html`<div class="card">
 ${rules.length === 0 && html`<p class="pad soft">No ${kind} are protected.</p>`}
 ${
@@ -35,7 +40,7 @@ ${
       requires,
     }) => html`<li class="row">${icon(isBranches ? 'branch' : 'tag', 'soft')}
 <div class="grow"><b class="mono">${pattern}</b><p class="soft">${ownerWords[owners]}${requires.length > 0 && html`, with a successful run of ${requires.map((file, index) => html`${index > 0 && ', '}<code>${file}</code>`)}`}</p></div>
-${mayChange && formButton(address(`${kind}/remove`), 'Remove', { hidden: { pattern }, label: `Remove the protection of ${pattern}` })}</li>`,
+${mayChange && askButton(context, { action: address(`${kind}/remove`), verb: 'Remove', object: `the protection of ${pattern}`, consequence: 'Everyone who may push can then change, force and delete it.', hidden: { pattern } })}</li>`,
   )}</ul>`
 }
 ${

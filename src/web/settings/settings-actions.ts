@@ -1,17 +1,22 @@
 import { action, type PageContext } from '../page.ts'
 import { linesOf, requireTyped, textOf } from '../page-forms.ts'
+import type { SectionId } from './section.ts'
 
 const of = '/r/:name/settings'
 
 const back = ({ to, params }: PageContext) => to.of(params.name ?? '', 'settings')
 
+/** What a section says of a change in it. */
+const section = (at: SectionId, text: string) => ({ at, text })
+
 /** A form for one field of the repository. */
-function change(path: string, body: (fields: URLSearchParams) => object) {
+function change(path: string, text: string, body: (fields: URLSearchParams) => object) {
   return action(`${of}/${path}`, 'updateRepository', {
     formPage: of,
     input: ({ fields }) => ({ body: body(fields) }),
     redirectTo: ({ to, params }, value) =>
       to.of(String(Object(value).name ?? params.name), 'settings'),
+    done: section('general', text),
   })
 }
 
@@ -33,21 +38,33 @@ function protect(kind: 'branches' | 'tags') {
         },
       }),
       redirectTo: back,
+      done: section(kind, 'The protection is saved.'),
     }),
     action(`${of}/${kind}/remove`, remove, {
       formPage: of,
       input: (context) => ({ params: params(context) }),
       redirectTo: back,
+      done: section(kind, 'The protection is removed.'),
     }),
   ]
 }
 
 export const settingsActions = [
-  change('name', (fields) => ({ name: textOf(fields, 'name') ?? '' })),
-  change('description', (fields) => ({ description: textOf(fields, 'description') ?? '' })),
-  change('default-branch', (fields) => ({ defaultBranch: textOf(fields, 'defaultBranch') ?? '' })),
-  change('leak-guard', (fields) => ({ leakGuard: fields.get('leakGuard') === 'on' })),
-  change('run-tokens', (fields) => ({ runTokens: textOf(fields, 'runTokens') ?? '' })),
+  change('name', 'The repository is renamed.', (fields) => ({
+    name: textOf(fields, 'name') ?? '',
+  })),
+  change('description', 'The description is saved.', (fields) => ({
+    description: textOf(fields, 'description') ?? '',
+  })),
+  change('default-branch', 'The default branch is saved.', (fields) => ({
+    defaultBranch: textOf(fields, 'defaultBranch') ?? '',
+  })),
+  change('leak-guard', 'The leak guard is saved.', (fields) => ({
+    leakGuard: fields.get('leakGuard') === 'on',
+  })),
+  change('run-tokens', 'The tokens of workflow runs are saved.', (fields) => ({
+    runTokens: textOf(fields, 'runTokens') ?? '',
+  })),
   ...protect('branches'),
   ...protect('tags'),
   action(`${of}/collaborators`, 'addCollaborator', {
@@ -56,11 +73,13 @@ export const settingsActions = [
       body: { username: textOf(fields, 'username') ?? '', role: textOf(fields, 'role') },
     }),
     redirectTo: back,
+    done: section('collaborators', 'The collaborator is saved.'),
   }),
   action(`${of}/collaborators/remove`, 'removeCollaborator', {
     formPage: of,
     input: ({ fields }) => ({ params: { username: fields.get('username') ?? '' } }),
     redirectTo: back,
+    done: section('collaborators', 'The collaborator is removed.'),
   }),
   action(`${of}/secrets`, 'putSecret', {
     formPage: of,
@@ -72,22 +91,26 @@ export const settingsActions = [
       body: { value: (fields.get('value') ?? '').replaceAll('\r\n', '\n') },
     }),
     redirectTo: back,
+    done: section('secrets', 'The secret is saved.'),
   }),
   action(`${of}/secrets/remove`, 'deleteSecret', {
     formPage: of,
     isSensitive: true,
     input: ({ fields }) => ({ params: { secretName: fields.get('secret') ?? '' } }),
     redirectTo: back,
+    done: section('secrets', 'The secret is deleted.'),
   }),
   action(`${of}/caches/remove`, 'deleteCache', {
     formPage: of,
     input: ({ fields }) => ({ params: { id: fields.get('cache') ?? '' } }),
     redirectTo: back,
+    done: section('caches', 'The cache is deleted.'),
   }),
   action(`${of}/caches/clear`, 'deleteCaches', {
     formPage: of,
     input: () => ({}),
     redirectTo: back,
+    done: section('caches', 'All caches are deleted.'),
   }),
   action(`${of}/delete`, 'deleteRepository', {
     formPage: of,
@@ -97,5 +120,6 @@ export const settingsActions = [
       return {}
     },
     redirectTo: ({ to }) => to.own('deleted'),
+    done: { text: 'The repository is deleted.', subject: ({ params }) => params.name ?? '' },
   }),
 ]

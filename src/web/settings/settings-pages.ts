@@ -128,8 +128,12 @@ function generalSection(parts: SectionParts, repository: Described): Html {
   const runTokens = parts.form('run-tokens')
   const save = html`<button>Save</button>`
   return section(
-    'General',
-    'What the repository is called, what it is about, and what a clone checks out.',
+    parts,
+    {
+      id: 'general',
+      title: 'General',
+      about: 'What the repository is called, what it is about, and what a clone checks out.',
+    },
     html`<div class="card pad settings-forms">
 ${caller.repositories === undefined && rename.render(html`${rename.text({ name: 'name', label: 'Name', value: repository.name, isRequired: true, maxLength: 100, help: 'For 90 days the old address leads here, and only the owner and admins can take the old name.' })}<button>Rename</button>`, 'one-field')}
 ${describe.render(html`${describe.text({ name: 'description', label: 'Description', value: repository.description, maxLength: 350 })}${save}`, 'one-field')}
@@ -171,8 +175,12 @@ ${
 function deleteSection(parts: SectionParts, name: string): Html {
   const form = parts.form('delete')
   return section(
-    'Delete',
-    'The repository and all that belongs to it. For a while it can be restored.',
+    parts,
+    {
+      id: 'delete',
+      title: 'Delete',
+      about: 'The repository and all that belongs to it. For a while it can be restored.',
+    },
     html`<div class="card pad danger-zone">${form.render(html`${form.text({ name: 'confirm', label: `Type “${name}” to confirm`, isRequired: true })}
 ${form.token()}<button class="danger">Delete repository</button>`)}</div>`,
   )

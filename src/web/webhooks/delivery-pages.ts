@@ -1,5 +1,6 @@
 import { type Html, html } from '../../render/html.ts'
 import { grouped } from '../display-text.ts'
+import { doneNotice } from '../done.ts'
 import { icon } from '../icons.ts'
 import { type PageContext, page, type View } from '../page.ts'
 import { formButton, otherProblem } from '../page-forms.ts'
@@ -46,7 +47,7 @@ function deliveryView(context: PageContext, delivery: Shown, mayRetry: boolean):
 <div class="actions">${status === 'pending' && html`<a class="button" href="${address}">${icon('again')}Refresh</a>`}
 ${mayRetry && formButton(`${address}/retry`, html`${icon('again')}Send again`, { className: '' })}</div>
 <p class="soft inline">${statusBadge(status)} to <code>${url}</code></p></div>
-${otherProblem(context)}
+${doneNotice(context)}${otherProblem(context)}
 <div class="with-side"><div>
 <section><h2 class="gap">Attempts</h2>
 ${history.length === 0 && html`<p class="card pad soft">No attempts yet.</p>`}

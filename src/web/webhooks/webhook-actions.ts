@@ -21,6 +21,7 @@ export const webhookActions = [
     }),
     redirectTo: ({ to, params }, value) =>
       to.of(params.name ?? '', `webhooks/${String(Object(value).id)}`),
+    done: { text: 'The webhook is added. A ping shows whether its receiver answers.' },
   }),
   action(`${one}/edit`, 'updateWebhook', {
     formPage: one,
@@ -40,22 +41,26 @@ export const webhookActions = [
       }
     },
     redirectTo: addressOf,
+    done: { text: 'The webhook is saved.' },
   }),
   action(`${one}/enable`, 'updateWebhook', {
     formPage: one,
     input: () => ({ body: { enabled: true } }),
     redirectTo: addressOf,
+    done: { text: 'The webhook is enabled.' },
   }),
   action(`${one}/disable`, 'updateWebhook', {
     formPage: one,
     input: () => ({ body: { enabled: false } }),
     redirectTo: addressOf,
+    done: { text: 'The webhook is disabled.' },
   }),
   action(`${one}/delete`, 'deleteWebhook', {
     formPage: one,
     isSensitive: true,
     input: () => ({}),
     redirectTo: ({ to, params }) => to.of(params.name ?? '', 'webhooks'),
+    done: { text: 'The webhook is deleted.' },
   }),
   action(`${one}/ping`, 'pingWebhook', {
     formPage: one,
@@ -71,6 +76,7 @@ export const webhookActions = [
     formPage: `${one}/deliveries/:delivery`,
     input: ({ params }) => ({ params: { deliveryId: params.delivery ?? '' } }),
     redirectTo: (context) => `${addressOf(context)}/deliveries/${context.params.delivery}`,
+    done: { text: 'The delivery is sent again.' },
   }),
 ]
 

@@ -1,9 +1,10 @@
 import { type Html, html } from '../../render/html.ts'
 import { pager } from '../admin/pager.ts'
 import { grouped } from '../display-text.ts'
+import { doneNotice } from '../done.ts'
 import { icon } from '../icons.ts'
 import { type PageContext, page, type View } from '../page.ts'
-import { createForm, formButton, otherProblem, textOf } from '../page-forms.ts'
+import { askButton, createForm, formButton, otherProblem, textOf } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { deliveryTicks, deliveryWords, toShortTime } from './delivery-ticks.ts'
 import {
@@ -79,7 +80,7 @@ function listView(
     json: `/repos/${name}/webhooks`,
     body: html`<div class="page-head"><h1>Webhooks <span class="count">${rows.length}</span></h1>
 <p class="soft">Each event is sent to these addresses, in order, and again until it arrives.</p></div>
-${otherProblem(context, [form.form])}
+${doneNotice(context)}${otherProblem(context, [form.form])}
 ${
   rows.length > 0 &&
   html`<ul class="card rows">${rows.map(
@@ -130,7 +131,7 @@ ${
 ${formButton(`${address}/${webhook.enabled ? 'disable' : 'enable'}`, webhook.enabled ? 'Disable' : 'Enable', { className: webhook.enabled ? '' : 'primary' })}</div>`
 }
 <p class="soft inline">${healthBadge(webhook)} ${reason}</p></div>
-${otherProblem(context, [edit.form, replay.form])}
+${doneNotice(context)}${otherProblem(context, [edit.form, replay.form])}
 ${replayNotice(context, address)}
 <div class="with-side"><div>
 <section class="card pad health">${deliveryTicks(newest, ticksOnPage)}
@@ -151,7 +152,7 @@ ${
   html`<section class="folded">
 <details class="fold"${edit.isSent && html` open`}><summary>Edit</summary>${edit.html}</details>
 <details class="fold"${replay.form.isSent && html` open`}><summary>Replay a period</summary>${replay.html}</details>
-<details class="fold"><summary>Delete</summary><p class="soft">Its deliveries are deleted, too. This cannot be undone.</p>${formButton(`${address}/delete`, 'Delete webhook', { className: 'danger' })}</details>
+${askButton(context, { action: `${address}/delete`, verb: 'Delete', object: 'the webhook', isInRow: false, consequence: 'Its deliveries are deleted, too.', isSensitive: true })}
 </section>`
 }
 </aside></div>`,
