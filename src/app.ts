@@ -190,8 +190,10 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
     db,
     publish,
     clock,
-    isUsernameKnown: async (username) =>
-      (await tokens.hasUsername(username)) || (await sshKeys.hasUsername(username)),
+    usernamesAmong: async (usernames) => [
+      ...(await tokens.usernamesAmong(usernames)),
+      ...(await sshKeys.usernamesAmong(usernames)),
+    ],
   })
   const vault = openVaultLater(settings)
   const secrets = createSecrets({ db, publish, clock, vault })

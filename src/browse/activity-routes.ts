@@ -8,6 +8,7 @@ import { named } from '../http/named-schemas.ts'
 import { cursorForm, linkToNext } from '../http/pages.ts'
 import { closed, route } from '../http/route.ts'
 import type { Repositories } from '../repositories/repositories.ts'
+import { listImportTimes } from '../repositories/repository-store.ts'
 import { type BriefRun, countPushesIn, listNewestRuns } from './activity-store.ts'
 import { BriefCommit, toBriefCommit } from './brief-commits.ts'
 import type { BrowseParts } from './browse-parts.ts'
@@ -104,7 +105,8 @@ export function activityRoutes({ db, repositories, pool, commits, clock }: Depen
           ({ description, pushedAt, state }) =>
             description === '' && pushedAt !== null && state === 'ready',
         )
-        const [pushes, runs, lastCommits] = await Promise.all([
+        const neverPushed = page.filter(({ pushedAt }) => pushedAt === null).map(({ id }) => id)
+        const [pushes, runs, lastCommits, imports] = await Promise.all([
           countPushesIn(db, ids, starts),
           holds(principal, 'workflow:read')
             ? listNewestRuns(db, ids, shownRuns)
@@ -113,10 +115,12 @@ export function activityRoutes({ db, repositories, pool, commits, clock }: Depen
             principal,
             undescribed.map(({ name }) => name),
           ),
+          listImportTimes(db, neverPushed),
         ])
         return page.map(
           ({ id, name, description, createdAt, pushedAt, state, protectedBranches }) => ({
             ...{ id, name, description, createdAt, pushedAt, state, protectedBranches },
+            importedAt: imports.get(id) ?? null,
             lastCommit: lastCommits.get(name) ?? null,
             pushes: pushes.get(id) ?? starts.map(() => 0),
             runs: runs === undefined ? null : (runs.get(id) ?? []),
@@ -140,6 +144,10 @@ export const RepositoryActivity = named(
     pushedAt: Type.Union([Type.Integer(), Type.Null()], {
       description:
         'When the last push was received, in milliseconds since the Unix epoch; null when there was none',
+    }),
+    importedAt: Type.Union([Type.Integer(), Type.Null()], {
+      description:
+        'When it was imported, in milliseconds since the Unix epoch; null for any other repository, and after the first push',
     }),
     state: Type.Enum(['ready', 'importing', 'failed'], {
       description: '`importing` during an import, then `ready`',

@@ -121,6 +121,8 @@ type RepositoryTable = {
   description: Generated<string>
   /** When the last push was received; null when there was none. */
   pushedAt: Generated<number | null>
+  /** When its import was completed; null when it was created empty. */
+  importedAt: Generated<number | null>
   /** Whether pushes are scanned for credentials. */
   leakGuard: Generated<LeakGuardState>
   /** The most that tokens of its runs may do in it. */

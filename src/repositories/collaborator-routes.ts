@@ -21,7 +21,7 @@ export function collaboratorRoutes({ repositories, collaborators }: Dependencies
       find: open,
       reply: { 200: CollaboratorList },
       problems: ['repository_not_found', 'repository_importing'],
-      handle: ({ found }) => collaborators.list(found),
+      handle: ({ principal, found }) => collaborators.list(principal, found),
     }),
     route('POST', '/repos/:name/collaborators', {
       operationId: 'addCollaborator',
@@ -65,6 +65,10 @@ const RoleName = Type.Enum(roles, { description: `${roleHelp}. Defaults to write
 const collaboratorList = {
   repoName: Type.String({ description: 'Name of the repository' }),
   collaborators: Type.Array(Type.String(), { description: 'Usernames, oldest first' }),
+  unknownUsernames: Type.Array(Type.String(), {
+    description:
+      'Those that no token or SSH key has yet; empty for a token that is limited to repositories',
+  }),
   roles: Type.Record(Type.String(), Type.Enum(roles), { description: 'Roles by username' }),
 }
 

@@ -16,7 +16,7 @@ import type { Repository } from './repositories.ts'
 
 /** Collaborators: the usernames that can see a repository besides its owner, with their roles. */
 export type Collaborators = {
-  list: (repository: Repository) => Promise<CollaboratorList>
+  list: (principal: Principal, repository: Repository) => Promise<CollaboratorList>
   /**
    * Adds a username, even if no token or key has it yet, or changes its role. Without a role, a new collaborator gets
    * `write` and another one keeps its role. Throws `role_insufficient` for a role above the principal's own.
@@ -36,24 +36,30 @@ type CollaboratorList = {
   collaborators: string[]
   /** By username. */
   roles: Record<string, Role>
+  /** Those that no token or key has. A token for some repositories does not learn who else there is. */
+  unknownUsernames: string[]
 }
 
 type Dependencies = {
   db: Database
   publish: Publish
   clock: Clock
-  /** Whether a token or key has a username. */
-  isUsernameKnown: (username: string) => Promise<boolean>
+  /** Those of some usernames that a token or key has. */
+  usernamesAmong: (usernames: string[]) => Promise<string[]>
 }
 
 export function createCollaborators(dependencies: Dependencies): Collaborators {
-  const { db, publish, clock, isUsernameKnown } = dependencies
+  const { db, publish, clock, usernamesAmong } = dependencies
 
-  async function list(repository: Repository) {
+  async function list(principal: Principal, repository: Repository) {
     const rows = await listCollaborators(db, repository.id)
+    const collaborators = rows.map(({ username }) => username)
+    const mayLearn = principal.repositories === undefined && rows.length > 0
+    const known = new Set(mayLearn ? await usernamesAmong(collaborators) : collaborators)
     return {
       repoName: repository.name,
-      collaborators: rows.map(({ username }) => username),
+      collaborators,
+      unknownUsernames: collaborators.filter((username) => !known.has(username)),
       roles: Object.fromEntries(rows.map(({ username, role }) => [username, role])),
     }
   }
@@ -93,9 +99,8 @@ export function createCollaborators(dependencies: Dependencies): Collaborators {
         if (former === undefined || role === undefined || role === former) return
         await change(tx, { principal, repository, username, role }, former)
       })
-      // A token for some repositories does not learn who else there is.
-      const isKnown = principal.repositories !== undefined || (await isUsernameKnown(username))
-      return { ...(await list(repository)), ...(!isKnown && { unknown: true }) }
+      const all = await list(principal, repository)
+      return { ...all, ...(all.unknownUsernames.includes(username) && { unknown: true }) }
     },
 
     async remove(principal, repository, username) {

@@ -104,7 +104,7 @@ export function createImportRecords(dependencies: Dependencies): ImportRecords {
       }
       const { repositoryId, source } = row
       await db.transaction().execute(async (tx) => {
-        if (!(await markReady(tx, repositoryId))) throw cancelledByDeletion()
+        if (!(await markReady(tx, repositoryId, clock.now()))) throw cancelledByDeletion()
         await completeAdoption(tx)
         await deleteImport(tx, repositoryId)
         const data = { name: row.name, source }

@@ -259,15 +259,29 @@ export async function markHeadChosen(db: Db, id: string): Promise<void> {
 }
 
 /** Marks an imported repository ready; false when it was deleted. */
-export async function markReady(db: Db, id: string): Promise<boolean> {
+export async function markReady(db: Db, id: string, importedAt: number): Promise<boolean> {
   const row = await db
     .updateTable('repositories')
-    .set({ state: 'ready' })
+    .set({ state: 'ready', importedAt })
     .where('id', '=', id)
     .where('state', '=', 'importing')
     .returning('id')
     .executeTakeFirst()
   return row !== undefined
+}
+
+/** When repositories were imported, by their ids; without those that were created empty. */
+export async function listImportTimes(db: Db, ids: string[]): Promise<Map<string, number>> {
+  if (ids.length === 0) return new Map()
+  const rows = await db
+    .selectFrom('repositories')
+    .select(['id', 'importedAt'])
+    .where('id', 'in', ids)
+    .where('importedAt', 'is not', null)
+    .execute()
+  return new Map(
+    rows.flatMap(({ id, importedAt }) => (importedAt === null ? [] : [[id, importedAt]])),
+  )
 }
 
 /** The state of a repository; undefined when there is none with this id. */

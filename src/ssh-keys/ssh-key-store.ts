@@ -41,6 +41,17 @@ export function listSshKeys(
   return query.execute()
 }
 
+/** Those of some usernames that a key has. */
+export async function listUsernames(db: Db, usernames: string[]): Promise<string[]> {
+  const rows = await db
+    .selectFrom('sshKeys')
+    .select('username')
+    .distinct()
+    .where('username', 'in', usernames)
+    .execute()
+  return rows.map(({ username }) => username)
+}
+
 export async function countSshKeys(db: Db, username: string): Promise<number> {
   const { count } = await db
     .selectFrom('sshKeys')

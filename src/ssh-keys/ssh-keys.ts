@@ -18,6 +18,7 @@ import {
   findSshKeyByFingerprint,
   insertSshKey,
   listSshKeys,
+  listUsernames,
   updateLastUsed,
 } from './ssh-key-store.ts'
 
@@ -34,8 +35,8 @@ export type SshKeys = {
   listAll: (page: Page) => Promise<SshKey[]>
   /** Deletes a key of the caller's username; an admin may delete any. */
   remove: (principal: Principal, id: string) => Promise<void>
-  /** Whether a key has a username. */
-  hasUsername: (username: string) => Promise<boolean>
+  /** Those of some usernames that a key has. */
+  usernamesAmong: (usernames: string[]) => Promise<string[]>
   /** Finds a public key that a client presents, which proves nothing yet. */
   identify: (blob: Buffer) => Promise<Key | undefined>
   /**
@@ -139,7 +140,7 @@ export function createSshKeys({ db, publish, clock, log }: Dependencies): SshKey
       })
     },
 
-    hasUsername: async (username) => (await countSshKeys(db, username)) > 0,
+    usernamesAmong: (usernames) => listUsernames(db, usernames),
 
     async identify(blob) {
       const row = live(await findSshKeyByFingerprint(db, fingerprintOf(blob)))

@@ -78,16 +78,20 @@ export function findLiveAdmin(db: Db, now: number): Promise<TokenRow | undefined
     .executeTakeFirst()
 }
 
-/** Whether an unexpired token has a username. */
-export async function hasLiveToken(db: Db, username: string, now: number): Promise<boolean> {
-  const row = await db
+/** Those of some usernames that an unexpired token has. */
+export async function listLiveUsernames(
+  db: Db,
+  usernames: string[],
+  now: number,
+): Promise<string[]> {
+  const rows = await db
     .selectFrom('tokens')
-    .select('id')
-    .where('username', '=', username)
+    .select('username')
+    .distinct()
+    .where('username', 'in', usernames)
     .where((is) => is.or([is('expiresAt', 'is', null), is('expiresAt', '>', now)]))
-    .limit(1)
-    .executeTakeFirst()
-  return row !== undefined
+    .execute()
+  return rows.map(({ username }) => username)
 }
 
 /** Lists tokens after an id, oldest first. */

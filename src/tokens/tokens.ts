@@ -30,9 +30,9 @@ import {
   findLiveTokenOf,
   findToken,
   findTokenByHash,
-  hasLiveToken,
   insertToken,
   insertTokenOnce,
+  listLiveUsernames,
   listTokens,
   markInitialized,
   updateLastUsed,
@@ -59,8 +59,8 @@ export type Tokens = {
   firstAdmin: () => Promise<Principal | undefined>
   /** Returns the newest valid token of a username, as the owner of what is created for the user. */
   ownerNamed: (username: string) => Promise<Principal>
-  /** Whether a token that has not expired has a username. */
-  hasUsername: (username: string) => Promise<boolean>
+  /** Those of some usernames that a token has which has not expired. */
+  usernamesAmong: (usernames: string[]) => Promise<string[]>
   /** Lists tokens after an id, oldest first. */
   list: (
     principal: Principal,
@@ -193,7 +193,7 @@ export function createTokens({ db, publish, clock, log, repositories }: Dependen
       return { ...toPrincipal(row), origin: { via: 'cli', address: null } }
     },
 
-    hasUsername: (username) => hasLiveToken(db, username, clock.now()),
+    usernamesAmong: (usernames) => listLiveUsernames(db, usernames, clock.now()),
 
     list: async (principal, page) => describe.all(principal, await listTokens(db, page)),
 

@@ -11,32 +11,42 @@ const maxAgeSeconds = 30
 /** The address of the page that follows a form, and the cookie by which this page, once, says what was done. */
 export function toDonePage(
   address: string,
-  form: Form,
-  context: PageContext,
+  { path, done }: Form,
+  result: { context: PageContext; value: unknown },
 ): { address: string; headers: Record<string, string> } {
-  const { done } = form
   if (!done) return { address, headers: {} }
-  const value = encodeURIComponent(`${form.path} ${done.subject?.(context) ?? ''}`)
+  const value = encodeURIComponent(`${path} ${done.subject?.(result.context, result.value) ?? ''}`)
   return {
     address: done.at === undefined ? address : `${address}#${done.at}`,
-    headers: { 'set-cookie': toCookie(context, value, maxAgeSeconds) },
+    headers: { 'set-cookie': toCookie(result.context, address, { value, maxAgeSeconds }) },
   }
 }
 
-export const clearDone = (context: Pick<PageContext, 'to'>): string => toCookie(context, '', 0)
+/** Removes the cookie of a page. */
+export const clearDone = (context: PageContext): string =>
+  toCookie(context, context.to.api(context.url), { value: '', maxAgeSeconds: 0 })
 
-function toCookie({ to }: Pick<PageContext, 'to'>, value: string, seconds: number): string {
-  return `${cookieName}=${value}; Path=${to.prefix}/; Max-Age=${seconds}; HttpOnly; SameSite=Lax`
+function toCookie(
+  { baseUrl }: PageContext,
+  address: string,
+  { value, maxAgeSeconds: seconds }: { value: string; maxAgeSeconds: number },
+): string {
+  const secure = baseUrl.startsWith('https:') ? '; Secure' : ''
+  const path = address.replace(/\?.*/, '')
+  return `${cookieName}=${value}; Path=${path}; Max-Age=${seconds}; HttpOnly; SameSite=Lax${secure}`
 }
 
-/** Reads the path of the form that led to a page, and what it changed. The sentences are not in the cookie, so no other site can write one. */
+/**
+ * Reads the path of the form that led to a page, and its subject. The sentences are not in the cookie, so no other site can
+ * write one.
+ */
 export function readDone({
   cookie = '',
 }: IncomingHttpHeaders): { path: string; subject: string } | undefined {
   const [, value = ''] = new RegExp(`(?:^|; *)${cookieName}=([^;]*)`).exec(cookie) ?? []
   try {
-    const [path = '', subject = ''] = decodeURIComponent(value).split(' ', 2)
-    return path === '' ? undefined : { path, subject }
+    const [, path, subject = ''] = /^(\S+) (.*)$/.exec(decodeURIComponent(value)) ?? []
+    return path === undefined ? undefined : { path, subject }
   } catch {
     return undefined
   }

@@ -111,7 +111,7 @@ export function createFormActions({
       const { value } = await context.call(route.operation, route.input(context))
       const next = route.redirectTo(context, value)
       if (typeof next !== 'string') return next
-      const { address, headers } = toDonePage(next, route, context)
+      const { address, headers } = toDonePage(next, route, { context, value })
       return new Redirect(address, 303, headers)
     } catch (error) {
       return showProblem(exchange, route, context, await exchange.problemOf(error))

@@ -1,12 +1,14 @@
 import { holds, isAdmin } from '../access/may.ts'
+import { shellWord } from '../base/shell-word.ts'
 import { type Html, html } from '../render/html.ts'
+import { copyButton } from './copy-button.ts'
 import { renderHtmlDocument } from './html-document.ts'
 import { icon } from './icons.ts'
 import type { PageContext, Tab, View } from './page.ts'
 
 type FrameContext = Pick<
   PageContext,
-  'to' | 'session' | 'caller' | 'version' | 'problem' | 'url'
+  'to' | 'session' | 'caller' | 'version' | 'problem' | 'url' | 'baseUrl'
 > & {
   asset: (name: string) => string
 }
@@ -31,13 +33,19 @@ ${body}
 <div class="frame foot">
 <span>svc ${version}</span>
 <nav aria-label="Service">
-${view.json !== undefined && html`<a href="${to.api(view.json)}" rel="nofollow">This as JSON</a>`}
+${view.json !== undefined && jsonCommand(view.json, context)}
 <a href="${to.api('/docs')}">API</a>
 ${session && html`<a href="${to.own('events')}">Events</a> <a href="${to.own('keys')}">Keys</a> <a href="${to.own('tokens')}">Tokens</a>`}
 </nav>
 </div>
 </footer>`
   return renderHtmlDocument({ title, isNoIndex, styles, to, asset, content })
+}
+
+/** The command that prints what a page shows as JSON: a browser has no token for the API. */
+function jsonCommand(path: string, { baseUrl }: FrameContext): Html {
+  const command = `curl -H "Authorization: Bearer $SVC_TOKEN" ${shellWord(baseUrl + path)}`
+  return html`<details class="as-json"><summary>This as JSON</summary><p class="copy-field"><code>${command}</code>${copyButton()}</p></details>`
 }
 
 function isOfLogin({ url }: FrameContext): boolean {

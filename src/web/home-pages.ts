@@ -4,6 +4,7 @@ import { doneNotice } from './done.ts'
 import { renderSentence, toSentence } from './event-sentences.ts'
 import { icon } from './icons.ts'
 import { type PageContext, page, type View } from './page.ts'
+import type { PageTime } from './page-time.ts'
 import type { OperationValues } from './read-operations.ts'
 
 type Activity = OperationValues['listActivity'][number]
@@ -60,7 +61,7 @@ ${more && html`<p class="pager"><a class="button" href="${more}">More repositori
 }
 
 function repositoryRow({ to, time }: PageContext, repository: Activity): Html {
-  const { name, description, lastCommit, pushedAt, state, protectedBranches } = repository
+  const { name, description, lastCommit, state, protectedBranches } = repository
   const about = state === 'ready' ? description || (lastCommit?.summary ?? '') : stateText[state]
   return html`<tr><td><h2><a href="${to.repository(name)}">${name}</a>${
     protectedBranches.length > 0 &&
@@ -68,7 +69,12 @@ function repositoryRow({ to, time }: PageContext, repository: Activity): Html {
   }</h2><p class="soft cut">${about}</p></td>
 <td>${pushLine(repository.pushes)}</td>
 <td>${repository.runs && activityTicks(repository.runs)}</td>
-<td class="soft">${pushedAt === null ? 'never' : time.age(pushedAt)}</td></tr>`
+<td class="soft">${lastPush(repository, time)}</td></tr>`
+}
+
+function lastPush({ pushedAt, importedAt }: Activity, time: PageTime): Html | string {
+  if (pushedAt !== null) return time.age(pushedAt)
+  return importedAt === null ? 'never' : html`imported ${time.age(importedAt)}`
 }
 
 const stateText = { importing: 'Being imported', failed: 'The import has failed' }

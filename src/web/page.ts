@@ -199,8 +199,8 @@ export type CachedPage = CommonPage & {
 export type Done = {
   text: string
   at?: string
-  /** What was changed, for pages that offer to undo it. */
-  subject?: (context: PageContext) => string
+  /** What the page needs besides: what to offer to undo, or what it shows only once. */
+  subject?: (context: PageContext, value: unknown) => string
 }
 
 /** A button or form: it calls an operation of the API, and goes on to a page. */

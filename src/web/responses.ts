@@ -91,8 +91,8 @@ export async function sendHtml(
   { start, body, end }: FramedBody,
   status: number,
 ): Promise<void> {
-  const isForm = request.method === 'POST'
-  // Rights can end at any moment, so browsers check each view again. Responses to forms may have secrets: a new token.
+  // Rights can end at any moment, so browsers check each view again. What a form has done is shown once: a new token.
+  const isForm = request.method === 'POST' || response.hasHeader('set-cookie')
   response.setHeader('cache-control', isForm ? 'no-store' : 'private, no-cache')
   response.setHeader('vary', 'cookie, accept-encoding')
   if (status === 200 && !isForm && isKnown(request, response, [start, body.tag, end])) return

@@ -200,8 +200,6 @@ test('every form says what it has done, or leads to the page of its result', asy
     '/-/deleted/:id/restore',
     '/-/new',
     '/-/new/import',
-    '/-/tokens/delegate',
-    '/-/tokens/new',
     '/r/:name/branches',
     '/r/:name/runs',
     '/r/:name/webhooks/:id/ping',
@@ -212,12 +210,14 @@ test('every form says what it has done, or leads to the page of its result', asy
     const id = action.path.includes('webhooks') ? webhook : push
     const params = { name: 'site', number: '1', artifact: 'build', id, delivery }
     // All that these functions read.
-    const parts = { to: createLinks(''), params, fields: new URLSearchParams() }
+    const fields = new URLSearchParams()
+    const parts = { to: createLinks(''), params, fields, baseUrl: site.url }
     const context = parts as unknown as PageContext
     if (!action.done) continue
-    const next = action.redirectTo(context, { id, name: 'site' })
+    const value = { id, name: 'site', token: 'svc_shown' }
+    const next = action.redirectTo(context, value)
     assert.equal(typeof next, 'string', action.path)
-    const { address, headers } = toDonePage(String(next), action, context)
+    const { address, headers } = toDonePage(String(next), action, { context, value })
     const [path = '', fragment] = address.split('#')
     const cookie = `${visitor.cookie()}; ${headers['set-cookie']?.split(';')[0]}`
     const { status, text, headers: sent } = await visitor.request(path, { headers: { cookie } })

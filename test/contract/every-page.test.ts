@@ -1,10 +1,13 @@
 // Tags: exhaustive
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { after, before, test } from 'node:test'
+import { promisify } from 'node:util'
 import type { Permission } from '../../src/access/permissions.ts'
 import type { Page } from '../../src/web/page.ts'
 import { createPostgresDatabase } from '../support/databases.ts'
 import { createPageClient, logIn } from '../support/page-client.ts'
+import { decode } from '../support/page-markup.ts'
 import {
   actions,
   addressOf,
@@ -131,4 +134,24 @@ test('every form is refused from another site, and leads to the login without a 
     assert.equal(location, `/-/login${query}`, path)
   }
   assert.deepEqual((await site.admin.get('/audit?limit=1')).body, before)
+})
+
+test('what a page shows as JSON is printed by the command at its end', async () => {
+  const { body } = await site.admin.post('/tokens', {
+    name: 'reader',
+    username: 'admin',
+    permissions: ['admin'],
+  })
+  const client = await logIn(site.url, body.token)
+  let count = 0
+  for (const page of shown.filter(({ path }) => !/(?:stream|live|log)$/.test(path))) {
+    const { text } = await client.get(addressOf(page, site))
+    const [, command] = />This as JSON<[\s\S]*?<code>([^<]*)<\/code>/.exec(text) ?? []
+    if (command === undefined) continue
+    count += 1
+    const env = { ...process.env, SVC_TOKEN: site.adminToken }
+    const { stdout } = await promisify(execFile)('sh', ['-c', `${decode(command)} -sf`], { env })
+    assert.equal(typeof JSON.parse(stdout), 'object', page.path)
+  }
+  assert.ok(count > 15, `only ${count} pages have a command`)
 })

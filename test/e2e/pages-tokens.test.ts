@@ -19,7 +19,7 @@ after(() => service[Symbol.asyncDispose]())
 
 test('a new token is shown once, works, and is deleted', async () => {
   const client = await logIn(service.url, service.adminToken)
-  const { status, text, headers } = await client.post('/-/tokens/new', {
+  const created = await client.post('/-/tokens/new', {
     name: 'laptop <b>',
     username: 'admin',
     permissions: 'repo:read',
@@ -27,6 +27,9 @@ test('a new token is shown once, works, and is deleted', async () => {
     refs: 'refs/heads/a*',
     expires: '1h',
   })
+  // A page of its own: loading it again creates no second token, nor does it show this one again.
+  assert.deepEqual([created.status, created.location], [303, '/-/tokens'])
+  const { status, text, headers } = await client.get('/-/tokens')
   assert.deepEqual([status, headers.get('cache-control')], [200, 'no-store'])
   const token = /<code>(svc_\w+)<\/code>/.exec(text)?.[1] ?? ''
   assert.match(text, /laptop &lt;b&gt;/)
@@ -54,8 +57,8 @@ test('who is no admin delegates a part of the rights', async () => {
   const more = await client.post('/-/tokens/delegate', { name: 'x', permissions: 'repo:write' })
   assert.equal(more.status, 403)
   assert.match(more.text, /role="alert"[\s\S]*value="x"/)
-  const made = await client.post('/-/tokens/delegate', { name: 'agent', permissions: 'repo:read' })
-  assert.match(made.text, /<code>svc_/)
+  await client.post('/-/tokens/delegate', { name: 'agent', permissions: 'repo:read' })
+  assert.match((await client.get('/-/tokens')).text, /<code>svc_/)
   const list = await client.get('/-/tokens')
   assert.match(list.text, /This session[\s\S]*agent/)
   const id = /tokens\/delegated\/(\w+)\/delete/.exec(list.text)?.[1]

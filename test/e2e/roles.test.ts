@@ -115,6 +115,7 @@ test('the list has roles, and adding again without one changes nothing', async (
     repoName: 'list',
     collaborators: ['ghost'],
     roles: { ghost: 'write' },
+    unknownUsernames: ['ghost'],
     unknown: true,
   })
   await service.client({ username: 'ghost' })

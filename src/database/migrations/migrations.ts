@@ -33,6 +33,7 @@ import { runCauses } from './0032-run-causes.ts'
 import { formerNames } from './0033-former-names.ts'
 import { oldestServer } from './0034-oldest-server.ts'
 import { toleratedJobs } from './0035-tolerated-jobs.ts'
+import { importedAt } from './0036-imported-at.ts'
 import type { Migration } from './migration.ts'
 
 /**
@@ -76,6 +77,7 @@ const list: [migration: Migration, kind: 'adds' | 'changes'][] = [
   [formerNames, 'changes'],
   [oldestServer, 'adds'],
   [toleratedJobs, 'adds'],
+  [importedAt, 'adds'],
 ]
 
 /** The version of a database is the number of migrations that were applied. */

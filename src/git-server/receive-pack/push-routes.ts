@@ -1,19 +1,29 @@
 import { Type } from 'typebox'
+import { isAdmin } from '../../access/may.ts'
+import type { Principal } from '../../access/principal.ts'
+import type { Db } from '../../database/schema.ts'
 import { fullNameFault } from '../../git/refs/ref-name.ts'
 import { named } from '../../http/named-schemas.ts'
 import { linkToNext, PageQuery } from '../../http/pages.ts'
 import { type FindRequest, route } from '../../http/route.ts'
 import { invalid, ofQuery } from '../../http/validation.ts'
 import type { Repositories } from '../../repositories/repositories.ts'
-import type { PushJournal } from './push-journal.ts'
+import { findSshKey } from '../../ssh-keys/ssh-key-store.ts'
+import { findToken } from '../../tokens/token-store.ts'
+import type { JournalEntry, PushJournal } from './push-journal.ts'
 import type { Undo } from './undo.ts'
 
-type Dependencies = { repositories: Repositories; pushJournal: PushJournal; undo: Undo }
+type Dependencies = {
+  db: Db
+  repositories: Repositories
+  pushJournal: PushJournal
+  undo: Undo
+}
 
 const defaultLimit = 100
 
 /** The routes of the journal of pushes. */
-export function pushRoutes({ repositories, pushJournal, undo }: Dependencies) {
+export function pushRoutes({ db, repositories, pushJournal, undo }: Dependencies) {
   const open = ({ principal, permission, params }: FindRequest<{ name: string }>) =>
     repositories.open(principal, params.name, permission)
   const missing = ['repository_not_found', 'repository_importing'] as const
@@ -56,7 +66,10 @@ export function pushRoutes({ repositories, pushJournal, undo }: Dependencies) {
       find: open,
       reply: { 200: Push },
       problems: [...missing, 'push_not_found'],
-      handle: ({ found, params }) => pushJournal.find(found, params.id),
+      handle: async ({ principal, found, params }) => {
+        const push = await pushJournal.find(found, params.id)
+        return { ...push, actor: { ...push.actor, name: await nameOf(db, principal, push.actor) } }
+      },
     }),
     route('POST', '/repos/:name/pushes/:id/undo', {
       operationId: 'undoPush',
@@ -86,6 +99,17 @@ export function pushRoutes({ repositories, pushJournal, undo }: Dependencies) {
   ]
 }
 
+/** The name of a token or key, which admins and its own user see; null when it is deleted. */
+async function nameOf(
+  db: Db,
+  principal: Principal,
+  { id, username }: JournalEntry['actor'],
+): Promise<string | null> {
+  if (!isAdmin(principal) && principal.username !== username) return null
+  const credential = (await findToken(db, id)) ?? (await findSshKey(db, id))
+  return credential?.name ?? null
+}
+
 function requireFullName(ref: string | undefined): void {
   const detail = ref === undefined ? undefined : fullNameFault(ref)
   if (detail !== undefined) throw invalid([ofQuery('ref', detail)])
@@ -104,6 +128,12 @@ export const Push = named(
       {
         id: Type.String({ description: 'Id of the token or key' }),
         username: Type.String({ description: 'User of the token or key' }),
+        name: Type.Optional(
+          Type.Union([Type.String(), Type.Null()], {
+            description:
+              'Name of the token or key, where one push is shown to an admin or to the same user; null when it is deleted',
+          }),
+        ),
       },
       { description: 'Who pushed' },
     ),

@@ -82,7 +82,7 @@ export function createPushes(dependencies: Dependencies): Pushes {
     endWaits: waiting.stop,
     authorize: lifecycle.authorize,
     finalize: lifecycle.finalize,
-    routes: pushRoutes({ repositories, pushJournal: journal, undo }),
+    routes: pushRoutes({ db, repositories, pushJournal: journal, undo }),
     defaultBranches: lifecycle.defaultBranches,
     checkPush: createCheckPush(dependencies),
     sweep: () => lifecycle.sweep(),

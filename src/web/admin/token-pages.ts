@@ -1,8 +1,9 @@
 import { isAdmin } from '../../access/may.ts'
 import { type Html, html } from '../../render/html.ts'
+import { copyButton } from '../copy-button.ts'
 import { doneNotice } from '../done.ts'
 import { icon } from '../icons.ts'
-import { action, type PageContext, page, type View } from '../page.ts'
+import { action, type Done, type PageContext, page, type View } from '../page.ts'
 import { askButton, otherProblem, textOf } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { lifeOf } from './expiry.ts'
@@ -12,6 +13,16 @@ import { newTokenOf, tokenForm } from './token-form.ts'
 type Token = OperationValues['listTokens'][number]
 
 const crumb = (to: PageContext['to']) => ({ text: 'Tokens', href: to.own('tokens') })
+
+/** The new token is in the cookie of what was done, so that loading a page again neither creates nor shows one again. */
+const created: Done = {
+  text: 'Copy the new token now: it is shown only once.',
+  subject(_, value) {
+    // The response of the operation.
+    const { name, token } = value as { name: string; token: string }
+    return `${token} ${name}`
+  },
+}
 
 export const tokenPages = [
   page('/-/tokens', ['listDelegatedTokens', 'listTokens'], {
@@ -62,13 +73,15 @@ export const tokenPages = [
     input: ({ fields }) => ({
       body: { ...newTokenOf(fields), username: textOf(fields, 'username') },
     }),
-    redirectTo: createdView,
+    redirectTo: ({ to }) => to.own('tokens'),
+    done: created,
   }),
   action('/-/tokens/delegate', 'delegateToken', {
     formPage: '/-/tokens/delegate',
     isSensitive: true,
     input: ({ fields }) => ({ body: newTokenOf(fields) }),
-    redirectTo: createdView,
+    redirectTo: ({ to }) => to.own('tokens'),
+    done: created,
   }),
   action('/-/tokens/:id/delete', 'deleteToken', {
     formPage: '/-/tokens',
@@ -97,7 +110,7 @@ function tokensView(context: PageContext, tokens: Token[], next: string | undefi
 <div class="actions"><a class="button" href="${to.own('tokens/delegate')}">Delegate</a>
 ${isForAdmin && html`<a class="button primary" href="${to.own('tokens/new')}">${icon('plus')}New token</a>`}</div>
 <p class="soft">${isForAdmin ? 'All tokens of this service.' : 'The tokens that were delegated from the one of this session.'} Programs use them for the API and for Git over HTTP.</p></div>
-${doneNotice(context)}${otherProblem(context)}
+${doneNotice(context)}${createdToken(context)}${otherProblem(context)}
 ${!isForAdmin && ownFacts(context)}
 ${
   tokens.length === 0
@@ -106,6 +119,13 @@ ${
 }
 ${pager(context, next)}`,
   }
+}
+
+/** A token, the one time that it can be shown. */
+function createdToken({ done }: PageContext): Html | undefined {
+  const [token = '', ...name] = done?.subject?.split(' ') ?? []
+  if (token === '') return undefined
+  return html`<section class="card pad new-token"><h2>${name.join(' ')}</h2><div class="copy-field"><code>${token}</code>${copyButton()}</div></section>`
 }
 
 /** The token of the session, which its own user cannot list. */
@@ -133,25 +153,4 @@ ${refs !== null && html`<p class="soft">Pushes only ${refs.map((ref) => html`<co
 </div>
 ${session?.tokenId !== id && askButton(context, { action: to.own(path), verb: 'Delete', object: name, consequence: 'What uses it has no access any more, nor have tokens that were delegated from it.', isSensitive: true })}
 </li>`
-}
-
-/** Shows a token the one time that it can be shown. */
-function createdView(context: PageContext, value: unknown): View {
-  // The response of the operation.
-  const { name, username, token, permissions, expiresAt } = value as Token & { token: string }
-  const { to, time } = context
-  return {
-    title: 'Token created · svc',
-    isNoIndex: true,
-    crumbs: [crumb(to), { text: name }],
-    body: html`<section class="narrow wide">
-<h1>Token created</h1>
-<p>Copy it now: it is shown only once.</p>
-<div class="card copy-field"><code>${token}</code><button class="copy needs-js" aria-label="Copy" type="button">${icon('copy')}</button></div>
-<dl class="facts"><dt>Name</dt><dd>${name}</dd><dt>User</dt><dd>${username}</dd>
-<dt>Permissions</dt><dd class="badges">${permissions.map((one) => html`<span class="badge">${one}</span>`)}</dd>
-<dt>Expires</dt><dd>${expiresAt === null ? 'never' : time.age(expiresAt)}</dd></dl>
-<a class="button primary" href="${to.own('tokens')}">Done</a>
-</section>`,
-  }
 }

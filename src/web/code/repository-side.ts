@@ -1,5 +1,6 @@
 import { toSize } from '../../base/format.ts'
 import { type Html, html } from '../../render/html.ts'
+import { copyButton } from '../copy-button.ts'
 import { icon } from '../icons.ts'
 import { encodeRevision } from '../links.ts'
 import type { SharedContext } from '../page.ts'
@@ -44,8 +45,7 @@ export function cloneFields(context: SharedContext, repository: DescribedHere): 
   const { ssh } = repository.cloneUrls
   const urls = [pageUrl(context, repository), ...(ssh === null ? [] : [ssh])]
   return html`<div class="card">${urls.map(
-    (url) =>
-      html`<div class="copy-field"><code title="${url}">${url}</code><button type="button" class="copy needs-js" aria-label="Copy">${icon('copy')}</button></div>`,
+    (url) => html`<div class="copy-field"><code title="${url}">${url}</code>${copyButton()}</div>`,
   )}</div>`
 }
 

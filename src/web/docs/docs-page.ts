@@ -6,6 +6,7 @@ import { statuses } from '../../http/problem-response.ts'
 import type { Route } from '../../http/route.ts'
 import { type Html, html } from '../../render/html.ts'
 import { createAssets } from '../assets.ts'
+import { copyButton } from '../copy-button.ts'
 import { renderHtmlDocument } from '../html-document.ts'
 import { icon } from '../icons.ts'
 import { createLinks } from '../links.ts'
@@ -136,7 +137,7 @@ function problemLink(code: ProblemCode): Html {
 }
 
 function example(name: string, text: string): Html {
-  return html`<figure><figcaption>${name}</figcaption><div class="docs-example"><pre tabindex="0" aria-label="Example for ${name}"><code>${text}</code></pre><button type="button" class="copy needs-js" aria-label="Copy">${icon('copy')}</button></div></figure>`
+  return html`<figure><figcaption>${name}</figcaption><div class="docs-example"><pre tabindex="0" aria-label="Example for ${name}"><code>${text}</code></pre>${copyButton()}</div></figure>`
 }
 
 function needs(route: Route): Html {

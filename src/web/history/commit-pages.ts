@@ -1,4 +1,5 @@
 import { type Html, html } from '../../render/html.ts'
+import { copyButton } from '../copy-button.ts'
 import { shortId } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { cachedPage, Redirect, type SharedContext, type View } from '../page.ts'
@@ -92,7 +93,7 @@ async function commitView(
 <div class="actions"><a class="button" href="${to.src(name, id)}">${icon('folder')}Files</a></div></div>
 ${body !== '' && html`<pre class="message">${linkedText(body, links)}</pre>`}
 ${people(context, commit)}
-<p class="commit-facts"><span class="commit-id">${icon('commit')}<code>${id}</code><button type="button" class="copy needs-js" data-copy="${id}" aria-label="Copy">${icon('copy')}</button></span>
+<p class="commit-facts"><span class="commit-id">${icon('commit')}<code>${id}</code>${copyButton(id)}</span>
 ${parents(context, commit)}
 ${runMark(to, name, runs?.get(id))}
 ${refBadges(refs.get(id))}</p>

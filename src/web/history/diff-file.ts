@@ -1,4 +1,5 @@
 import { type Html, html } from '../../render/html.ts'
+import { copyButton } from '../copy-button.ts'
 import { breakable, grouped, shortId } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { type DiffContext, fileQuery, type ShownFile } from './diff-context.ts'
@@ -25,7 +26,7 @@ export function fileCard(
   const facts = factsOf(file)
   return html`<section class="card diff-file" id="${id}">
 <div class="file-links">
-<button type="button" class="copy needs-js" data-copy="${path}" aria-label="Copy">${icon('copy')}</button>
+${copyButton(path)}
 ${isFile && html`<a class="button quiet small" href="${to.src(name, after, file)}">File</a>`}
 ${before !== null && status !== 'added' && html`<a class="button quiet small wide-only" href="${to.log(name, after, file)}">History</a>`}
 </div>

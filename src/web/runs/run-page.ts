@@ -2,6 +2,7 @@ import { shellWord } from '../../base/shell-word.ts'
 import type { LogSegment } from '../../render/ansi-log.ts'
 import { type Html, html } from '../../render/html.ts'
 import { createLogReader, outputLines, renderSegments } from '../../render/log-lines.ts'
+import { copyButton } from '../copy-button.ts'
 import { counted } from '../display-text.ts'
 import { doneNotice } from '../done.ts'
 import { annotationList } from '../history/annotation-view.ts'
@@ -167,7 +168,7 @@ async function shellCommand(run: ShownRun, { params, may }: PageContext): Promis
   if (!first || !(await may('openShell'))) return false
   const job = workspaces.length > 1 ? ` --job ${shellWord(first.job)}` : ''
   const command = `svc runs shell ${params.name} ${run.number}${job}`
-  return html`<p class="soft">Open a shell in its workspace: <code>${command}</code> <button type="button" class="copy needs-js" data-copy="${command}" aria-label="Copy">${icon('copy')}</button></p>`
+  return html`<p class="soft">Open a shell in its workspace: <code>${command}</code> ${copyButton(command)}</p>`
 }
 
 /** What failed, with the end of its output, and the commits since the last success. */

@@ -35,7 +35,7 @@ export function peopleSection(
 ${people.collaborators.map(
   (
     username,
-  ) => html`<li class="row">${icon('person', 'soft')}<b class="grow">${username}</b><span class="badge">${people.roles[username]}</span>
+  ) => html`<li class="row">${icon('person', 'soft')}<span class="grow"><b>${username}</b>${people.unknownUsernames.includes(username) && html` <span class="badge busy">${icon('warning')}unknown: no token or key has this name</span>`}</span><span class="badge">${people.roles[username]}</span>
 ${mayChange && askButton(context, { action: address('collaborators/remove'), verb: 'Remove', object: username, consequence: 'They lose access at once, and do not see this repository any more.', hidden: { username } })}</li>`,
 )}</ul>
 ${

@@ -12,10 +12,28 @@ const ownerWords = {
   none: 'no one may change it',
 } as const
 
+/** That required workflows are not there, so that no push has a successful run of them. */
+function missingNotice(requires: string[], workflows: ReadonlySet<string> | undefined) {
+  const missing = workflows ? requires.filter((file) => !workflows.has(file)) : []
+  if (missing.length === 0) return undefined
+  return html`<p class="busy">${icon('warning')} The default branch has no ${missing.map((file, index) => html`${index > 0 && ', '}<code>${file}</code>`)}: only pushes that bring it can succeed.</p>`
+}
+
 /** Protected branches or tags. */
 export function protectionSection(
   parts: SectionParts,
-  { kind, rules, mayChange }: { kind: 'branches' | 'tags'; rules: Rule[]; mayChange: boolean },
+  {
+    kind,
+    rules,
+    workflows,
+    mayChange,
+  }: {
+    kind: 'branches' | 'tags'
+    rules: Rule[]
+    /** The workflow files of the default branch; undefined for those who may not read them. */
+    workflows: ReadonlySet<string> | undefined
+    mayChange: boolean
+  },
 ): Html {
   const { address, context } = parts
   const form = parts.form(kind)
@@ -39,7 +57,7 @@ ${
       owners,
       requires,
     }) => html`<li class="row">${icon(isBranches ? 'branch' : 'tag', 'soft')}
-<div class="grow"><b class="mono">${pattern}</b><p class="soft">${ownerWords[owners]}${requires.length > 0 && html`, with a successful run of ${requires.map((file, index) => html`${index > 0 && ', '}<code>${file}</code>`)}`}</p></div>
+<div class="grow"><b class="mono">${pattern}</b><p class="soft">${ownerWords[owners]}${requires.length > 0 && html`, with a successful run of ${requires.map((file, index) => html`${index > 0 && ', '}<code>${file}</code>`)}`}</p>${missingNotice(requires, workflows)}</div>
 ${mayChange && askButton(context, { action: address(`${kind}/remove`), verb: 'Remove', object: `the protection of ${pattern}`, consequence: 'Everyone who may push can then change, force and delete it.', hidden: { pattern } })}</li>`,
   )}</ul>`
 }

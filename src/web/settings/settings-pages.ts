@@ -22,6 +22,7 @@ export const settingsPages = [
       'listSecrets',
       'listCaches',
       'getRunFileUsage',
+      'getTree',
     ],
     {
       weight: 'light',
@@ -29,22 +30,34 @@ export const settingsPages = [
       styles: 'settings',
       async show(context) {
         const repository = await context.read('getRepository')
-        const [branches, tags, people, secrets, caches, usage, may] = await Promise.all([
+        const [branches, tags, people, secrets, caches, usage, workflows, may] = await Promise.all([
           context.read('listBranchProtections'),
           context.read('listTagProtections'),
           context.tryRead('listCollaborators'),
           context.tryRead('listSecrets'),
           context.tryRead('listCaches'),
           context.tryRead('getRunFileUsage'),
+          workflowsOf(context, repository),
           rightsOf(context),
         ])
-        const lists = { branches, tags, people, secrets, caches, usage }
+        const lists = { branches, tags, people, secrets, caches, usage, workflows }
         return settingsView(context, repository, lists, may)
       },
     },
   ),
   ...settingsActions,
 ]
+
+/** The paths of the workflow files of the default branch; undefined where the caller may not read code. */
+async function workflowsOf(
+  { may, tryRead }: PageContext,
+  { defaultBranch }: Described,
+): Promise<ReadonlySet<string> | undefined> {
+  if (!(await may('getTree'))) return undefined
+  const path = '.svc/workflows'
+  const folder = await tryRead('getTree', { query: { rev: defaultBranch, path } })
+  return new Set(folder?.entries.map(({ name }) => `${path}/${name}`))
+}
 
 /** The operations that decide about sections; those that remove something need the same rights as those that add it. */
 const changes = [
@@ -77,6 +90,7 @@ function settingsView(
     secrets: OperationValues['listSecrets'] | undefined
     caches: OperationValues['listCaches'] | undefined
     usage: OperationValues['getRunFileUsage'] | undefined
+    workflows: ReadonlySet<string> | undefined
   },
   may: Rights,
 ): View {
@@ -93,8 +107,8 @@ function settingsView(
     },
   }
   const body = html`${may.updateRepository && generalSection(parts, repository)}
-${protectionSection(parts, { kind: 'branches', rules: lists.branches.rules, mayChange: may.addBranchProtection })}
-${protectionSection(parts, { kind: 'tags', rules: lists.tags.rules, mayChange: may.addTagProtection })}
+${protectionSection(parts, { kind: 'branches', rules: lists.branches.rules, workflows: lists.workflows, mayChange: may.addBranchProtection })}
+${protectionSection(parts, { kind: 'tags', rules: lists.tags.rules, workflows: lists.workflows, mayChange: may.addTagProtection })}
 ${lists.people && peopleSection(parts, { owner: repository.ownerUsername, people: lists.people, mayChange: may.addCollaborator })}
 ${lists.secrets && secretSection(parts, { secrets: lists.secrets, mayChange: may.putSecret })}
 ${lists.caches && lists.usage && cacheSection(parts, { caches: lists.caches, usage: lists.usage, mayDelete: may.deleteCache })}

@@ -7,7 +7,7 @@ import { formButton, otherProblem } from '../page-forms.ts'
 import type { PageTime } from '../page-time.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { toShortTime } from './delivery-ticks.ts'
-import { statusBadge } from './webhook-parts.ts'
+import { deliveryBadge } from './webhook-parts.ts'
 
 type Shown = OperationValues['getDelivery']
 type Attempt = Shown['history'][number]
@@ -46,7 +46,7 @@ function deliveryView(context: PageContext, delivery: Shown, mayRetry: boolean):
     body: html`<div class="page-head"><h1>${event}${seq !== null && html` <span class="soft">${seq}</span>`}</h1>
 <div class="actions">${status === 'pending' && html`<a class="button" href="${address}">${icon('again')}Refresh</a>`}
 ${mayRetry && formButton(`${address}/retry`, html`${icon('again')}Send again`, { className: '' })}</div>
-<p class="soft inline">${statusBadge(status)} to <code>${url}</code></p></div>
+<p class="soft inline">${deliveryBadge(delivery)} to <code>${url}</code></p></div>
 ${doneNotice(context)}${otherProblem(context)}
 <div class="with-side"><div>
 <section><h2 class="gap">Attempts</h2>

@@ -6,8 +6,19 @@ type Listed = OperationValues['listDeliveries'][number]
 
 const step = 7
 const height = 28
-const words = { success: 'succeeded', failed: 'failed', pending: 'pending' } as const
-const colors = { success: 'tick-good', failed: 'tick-bad', pending: 'tick-busy' } as const
+const words = { success: 'succeeded', failed: 'failed', failing: 'failing', pending: 'pending' }
+const colors = {
+  success: 'tick-good',
+  failed: 'tick-bad',
+  failing: 'tick-bad',
+  pending: 'tick-busy',
+}
+
+type Settled = Pick<Listed, 'status' | 'error'>
+
+/** The state of a delivery: one is failing when its last attempt has failed and another will follow. */
+export const stateOf = ({ status, error }: Settled): keyof typeof words =>
+  status === 'pending' && error !== null ? 'failing' : status
 
 /** Deliveries as bars, the oldest first: the higher, the longer it took. Failures are also marked by their foot. */
 export function deliveryTicks(newestFirst: readonly Listed[], slots: number): Html {
@@ -17,12 +28,12 @@ export function deliveryTicks(newestFirst: readonly Listed[], slots: number): Ht
     { length: free },
     (_, index) =>
       html`<circle class="tick-none" cx="${index * step + 2}" cy="${height - 2}" r="1"/>`,
-  )}${shown.map(({ status, duration }, index) => {
-    const tall = heightOf(duration)
+  )}${shown.map((one, index) => {
+    const [state, tall] = [stateOf(one), heightOf(one.duration)]
     const x = (free + index) * step
-    return html`<rect class="${colors[status]}" x="${x}" y="${height - tall}" width="4" height="${tall}" rx="1.5"/>${
-      status === 'failed' &&
-      html`<rect class="${colors[status]}" x="${x}" y="${height + 2}" width="4" height="2"/>`
+    return html`<rect class="${colors[state]}" x="${x}" y="${height - tall}" width="4" height="${tall}" rx="1.5"/>${
+      colors[state] === 'tick-bad' &&
+      html`<rect class="${colors[state]}" x="${x}" y="${height + 2}" width="4" height="2"/>`
     }`
   })}</svg>`
 }
@@ -30,9 +41,9 @@ export function deliveryTicks(newestFirst: readonly Listed[], slots: number): Ht
 /** The same in words: `48 succeeded, 2 failed`. */
 export function deliveryWords(deliveries: readonly Listed[]): string {
   if (deliveries.length === 0) return 'No deliveries yet'
-  const parts = (['success', 'failed', 'pending'] as const).flatMap((status) => {
-    const count = deliveries.filter((one) => one.status === status).length
-    return count === 0 ? [] : [`${count} ${words[status]}`]
+  const parts = Object.entries(words).flatMap(([state, word]) => {
+    const count = deliveries.filter((one) => stateOf(one) === state).length
+    return count === 0 ? [] : [`${count} ${word}`]
   })
   const times = deliveries.flatMap(({ duration }) => (duration === null ? [] : [duration]))
   const median = times.toSorted((one, other) => one - other)[Math.floor(times.length / 2)]

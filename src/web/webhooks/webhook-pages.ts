@@ -6,12 +6,12 @@ import { icon } from '../icons.ts'
 import { type PageContext, page, type View } from '../page.ts'
 import { askButton, createForm, formButton, otherProblem, textOf } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
-import { deliveryTicks, deliveryWords, toShortTime } from './delivery-ticks.ts'
+import { deliveryTicks, deliveryWords, stateOf, toShortTime } from './delivery-ticks.ts'
 import {
+  deliveryBadge,
   healthBadge,
   healthReason,
   type ShownWebhook,
-  statusBadge,
   webhookForm,
 } from './webhook-parts.ts'
 
@@ -20,6 +20,7 @@ type Listed = OperationValues['listDeliveries'][number]
 const statuses = ['failed', 'pending', 'success']
 const ticksInList = 24
 const ticksOnPage = 100
+const maxFailing = 1000
 
 export const webhookPages = [
   page('/r/:name/webhooks', ['listWebhooks', 'listDeliveries'], {
@@ -51,18 +52,27 @@ export const webhookPages = [
       const webhook = await context.read('getWebhook')
       const wanted = textOf(query, 'status')
       const status = statuses.includes(wanted ?? '') ? wanted : undefined
-      const [newest, listed, mayChange] = await Promise.all([
+      const cursor = textOf(query, 'cursor')
+      const [newest, listed, failing, mayChange] = await Promise.all([
         context.read('listDeliveries', { query: { limit: ticksOnPage } }),
         context.readPage('listDeliveries', {
-          query: { limit: 50, status, cursor: textOf(query, 'cursor') },
+          query: { limit: 50, status, cursor },
         }),
+        status === 'failed' && cursor === undefined ? failingOf(context) : [],
         // All of its forms need the same rights.
         context.may('updateWebhook'),
       ])
-      return webhookView(context, { webhook, newest, listed, status, mayChange })
+      const all = { ...listed, value: [...failing, ...listed.value] }
+      return webhookView(context, { webhook, newest, listed: all, status, mayChange })
     },
   }),
 ]
+
+/** The deliveries that are tried again, which those who look for failures look for, too. */
+async function failingOf({ read }: PageContext): Promise<Listed[]> {
+  const pending = await read('listDeliveries', { query: { limit: maxFailing, status: 'pending' } })
+  return pending.filter((one) => stateOf(one) === 'failing')
+}
 
 function listView(
   context: PageContext,
@@ -179,7 +189,7 @@ ${
 <tbody>${listed.value.map(
         (one) => html`<tr>
 <td><a class="linked" href="${to.of(one.repoName, `webhooks/${one.webhookId}/deliveries/${one.id}`)}">${one.event}${one.seq !== null && ` ${one.seq}`}</a></td>
-<td>${statusBadge(one.status)}</td>
+<td>${deliveryBadge(one)}</td>
 <td>${one.responseStatus ?? (one.error === null ? '' : html`<span class="soft">${one.error}</span>`)}</td>
 <td class="soft nowrap">${one.attempts} of ${one.maxAttempts}</td>
 <td class="soft nowrap">${one.duration !== null && toShortTime(one.duration)}</td>

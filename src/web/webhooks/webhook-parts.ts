@@ -5,9 +5,10 @@ import type { PageContext } from '../page.ts'
 import { createForm } from '../page-forms.ts'
 import type { PageTime } from '../page-time.ts'
 import type { OperationValues } from '../read-operations.ts'
+import { stateOf } from './delivery-ticks.ts'
 
 export type ShownWebhook = OperationValues['getWebhook']
-type Status = OperationValues['listDeliveries'][number]['status']
+type Delivery = Pick<OperationValues['listDeliveries'][number], 'status' | 'error'>
 
 /** The state of a webhook in a word. */
 export function healthBadge({ health }: ShownWebhook): Html {
@@ -27,9 +28,11 @@ export function healthReason(webhook: ShownWebhook, time: PageTime): Html | fals
 }
 
 /** The state of a delivery in a word. */
-export function statusBadge(status: Status): Html {
-  if (status === 'success') return html`<span class="badge good">${icon('check')}success</span>`
-  if (status === 'failed') return html`<span class="badge bad">${icon('cross')}failed</span>`
+export function deliveryBadge(delivery: Delivery): Html {
+  const state = stateOf(delivery)
+  if (state === 'success') return html`<span class="badge good">${icon('check')}success</span>`
+  if (state === 'failed') return html`<span class="badge bad">${icon('cross')}failed</span>`
+  if (state === 'failing') return html`<span class="badge bad">${icon('again')}failing</span>`
   return html`<span class="badge busy">${icon('waiting')}pending</span>`
 }
 
