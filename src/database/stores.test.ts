@@ -255,6 +255,7 @@ onEachDatabase((fresh) => {
       leakGuard: 'on',
       runTokens: 'read',
       headChosen: 1,
+      importedAt: null,
       deletedAt: null,
       role: undefined,
     })
