@@ -136,6 +136,12 @@ export function refRoutes(parts: BrowseParts) {
         if (notModified(key)) return undefined
         const response = await cached(key, clientSignal(), async () => {
           const targets = await Promise.all(page.refs.map(({ id }) => tags(objects, id)))
+          // An annotated tag has a date of its own.
+          const lightweight = await Promise.all(
+            page.refs.map(({ id }, index) =>
+              targets[index]?.type === 'commit' ? commits(objects, id) : undefined,
+            ),
+          )
           const listed = page.refs.map(({ name, id }, index): Static<typeof Tag> => {
             const target = targets[index]
             const shown = toRefName(name)
@@ -151,6 +157,7 @@ export function refRoutes(parts: BrowseParts) {
               type: target?.type ?? 'missing',
               commit: target?.commit ?? null,
               tagger: target?.tagger ?? null,
+              committedAt: dateOf(lightweight[index], id),
               message: target?.type === 'tag' ? target.message : null,
               signature: target?.signature ?? null,
               isProtected: protectionsOf(tagPrefix + shown.name, protected_).length > 0,
@@ -165,6 +172,9 @@ export function refRoutes(parts: BrowseParts) {
 }
 
 const defaultLimit = 100
+
+const dateOf = (commit: Parameters<typeof toBriefCommit>[1] | undefined, id: string) =>
+  commit === undefined ? null : toBriefCommit(id, commit).at
 
 const RefQuery = {
   filter: Type.Optional(
@@ -282,6 +292,10 @@ export const Tag = named(
       ],
       { description: 'Who made an annotated tag, and when' },
     ),
+    committedAt: Type.Union([Type.Integer(), Type.Null()], {
+      description:
+        'When the commit of a lightweight tag was made, in milliseconds since the Unix epoch; null for any other tag',
+    }),
     message: Type.Union([Type.String(), Type.Null()], {
       description: 'Message of an annotated tag without its signature, up to 16,384 characters',
     }),

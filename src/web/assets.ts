@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { once } from '../base/once.ts'
@@ -7,7 +7,7 @@ import { acceptsGzip } from '../http/accept.ts'
 import type { PageExchange } from '../http/page-requests.ts'
 import { fontFiles } from './fonts.ts'
 import type { Links } from './links.ts'
-import { styleSheets } from './style-sheets.ts'
+import { scripts, styleSheets } from './style-sheets.ts'
 
 type Asset = {
   type: string
@@ -25,7 +25,11 @@ const yearSeconds = 365 * 24 * 60 * 60
 export function createAssets() {
   const assets = new Map<string, Asset>([
     ...Object.entries(fontFiles).map(readFont),
-    ['app.js', toAsset('text/javascript; charset=utf-8', readScript())],
+    ['app.js', toScript([])],
+    ...Object.entries(scripts).map(([name, files]): [string, Asset] => [
+      `${name}.js`,
+      toScript(files),
+    ]),
     ['favicon.svg', toAsset('image/svg+xml', read('favicon.svg'))],
   ])
   const base = readStyles(['base'])
@@ -81,12 +85,10 @@ function readStyles(files: readonly string[]): string {
   return files.map((file) => read(`css/${file}.css`)).join('')
 }
 
-/** The files of the script, one after another in the order of their names. */
-function readScript(): Buffer {
-  const names = readdirSync(`${folder}js`)
-    .filter((name) => name.endsWith('.js'))
-    .sort()
-  return Buffer.concat(names.map((name) => read(`js/${name}`)))
+/** A script: the files of all pages and these, one after another. */
+function toScript(files: readonly string[]): Asset {
+  const parts = ['base', 'live', ...files].map((file) => read(`js/${file}.js`))
+  return toAsset('text/javascript; charset=utf-8', Buffer.concat(parts))
 }
 
 function read(path: string): Buffer {

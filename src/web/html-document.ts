@@ -1,6 +1,6 @@
 import { type Html, html } from '../render/html.ts'
 import type { Links } from './links.ts'
-import type { StyleSheet } from './style-sheets.ts'
+import { type StyleSheet, scripts } from './style-sheets.ts'
 
 type HtmlDocument = {
   title: string
@@ -31,7 +31,7 @@ ${isNoIndex && html`<meta name="robots" content="noindex, nofollow">`}
 <title>${title}</title>
 <link rel="icon" href="${to.prefix}/favicon.svg" type="image/svg+xml">
 <link rel="stylesheet" href="${asset(`${styles}.css`)}">
-<script type="module" src="${asset('app.js')}"></script>
+<script type="module" src="${asset(scripts[styles] ? `${styles}.js` : 'app.js')}"></script>
 </head>
 <body>
 <a class="skip" href="#content">Skip to the content</a>

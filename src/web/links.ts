@@ -31,6 +31,9 @@ export function createLinks(prefix: string) {
     commit: (name: string, id: string) => `${repository(name)}/commit/${id}`,
     compare: (name: string, base: string, head: string) =>
       `${repository(name)}/compare/${encodeRevision(base)}...${encodeRevision(head)}`,
+    /** Compares a revision with the default branch. */
+    compareFrom: (name: string, head: string) =>
+      `${repository(name)}/compare?${new URLSearchParams({ head })}`,
     search: (name: string, q: string) => `${repository(name)}/search?${new URLSearchParams({ q })}`,
   }
 }

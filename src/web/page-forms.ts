@@ -42,11 +42,13 @@ export function createForm(context: PageContext, action: string) {
 
   /** The problem of a field, as a sentence. */
   function problemOf({ name, label, pointer = name }: Field): string | undefined {
-    const found = isSent && problem.errors?.find((error) => nameOf(error) === pointer)
+    const found =
+      isSent &&
+      problem.errors?.find((error) => error.pointer === `/${pointer}` || nameOf(error) === pointer)
     if (!found) return undefined
     shown.add(found)
     // Of the API they continue the name of the field; those of pages are sentences of their own.
-    return /^[A-Z]/.test(found.detail) ? found.detail : `${label} ${found.detail}`
+    return /^[A-Z"]/.test(found.detail) ? found.detail : `${label} ${found.detail}`
   }
 
   /** A field with its label, help and problem; `input` makes the control with these attributes. */

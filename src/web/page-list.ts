@@ -13,6 +13,7 @@ import { artifactPages } from './runs/run-artifacts.ts'
 import { runListPages } from './runs/run-list-page.ts'
 import { runLogPages } from './runs/run-log-pages.ts'
 import { runPages } from './runs/run-page.ts'
+import { startRunPages } from './runs/start-run-page.ts'
 import { sessionPages } from './session-pages.ts'
 import { settingsPages } from './settings/settings-pages.ts'
 import { deliveryPages } from './webhooks/delivery-pages.ts'
@@ -31,6 +32,7 @@ export const pages: readonly PageRoute[] = [
   ...codePages,
   ...historyPages,
   ...runListPages,
+  ...startRunPages,
   ...runPages,
   ...artifactPages,
   ...runLogPages,

@@ -20,6 +20,7 @@ import type { SshKey } from '../ssh-keys/ssh-key-routes.ts'
 import type { Token } from '../tokens/token-routes.ts'
 import type { Delivery, Webhook, WholeDelivery } from '../webhooks/webhook-schemas.ts'
 import type { CommitAnnotation, ListedRun, Run } from '../workflows/run-schemas.ts'
+import type { WorkflowValidation } from '../workflows/workflow-file-routes.ts'
 
 /** The operations that pages read, and the types of their values. */
 export type OperationValues = {
@@ -60,6 +61,7 @@ export type OperationValues = {
   listTokens: List<typeof Token>
   listWebhooks: List<typeof Webhook>
   searchCode: Static<typeof SearchResult>
+  validateWorkflows: Static<typeof WorkflowValidation>
 }
 
 type List<T extends TSchema> = Static<T>[]

@@ -19,4 +19,13 @@ export const styleSheets = {
   docs: ['docs'],
 } as const satisfies Record<string, readonly string[]>
 
+/** The files of `assets/js` that pages with these styles have besides those of all pages. */
+export const scripts: Partial<Record<StyleSheet, readonly string[]>> = {
+  code: ['code', 'import'],
+  diff: ['diff'],
+  blame: ['diff'],
+  search: ['diff'],
+  docs: ['docs'],
+}
+
 export type StyleSheet = keyof typeof styleSheets

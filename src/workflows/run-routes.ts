@@ -56,12 +56,20 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
             description: 'only runs with this status',
           }),
         ),
+        conclusion: Type.Optional(
+          Type.Enum(['success', 'failure', 'cancelled', 'timed_out'], {
+            description: 'only runs that have ended like this',
+          }),
+        ),
+        name: Type.Optional(
+          Type.String({ description: 'only runs with this name', maxLength: 500 }),
+        ),
       }),
       reply: { 200: Type.Array(ListedRun) },
       problems: [...problems],
       handle: async ({ found, query, url, setHeader, waitSignal }) => {
-        const { branch, status, limit = defaultLimit, cursor: before = '' } = query
-        const page = { before, limit: limit + 1, branch, status }
+        const { limit = defaultLimit, cursor: before = '', ...filter } = query
+        const page = { ...filter, before, limit: limit + 1 }
         const rows = await runs.list(found, { ...page, signal: waitSignal() })
         const shown = rows.slice(0, Math.min(limit, await views.countFitting(rows)))
         const last = shown.at(-1)

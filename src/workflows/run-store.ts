@@ -95,18 +95,32 @@ export function findRunByToken(db: Db, tokenHash: string): Promise<{ id: string 
     .executeTakeFirst()
 }
 
-export type RunFilter = { branch?: string | undefined; status?: RunRow['status'] | undefined }
+export type RunFilter = {
+  branch?: string | undefined
+  name?: string | undefined
+  status?: RunRow['status'] | undefined
+  conclusion?: RunRow['conclusion'] | undefined
+}
 
 /** Lists the runs of a repository before an id, newest first. */
 export function listRuns(
   db: Db,
   repositoryId: string,
-  { before, limit, branch, status }: RunFilter & { before: string; limit: number },
+  {
+    before,
+    limit,
+    branch,
+    name,
+    status,
+    conclusion,
+  }: RunFilter & { before: string; limit: number },
 ): Promise<ListedRun[]> {
   let query = db.selectFrom('runs').select(listed).where('repositoryId', '=', repositoryId)
   if (before !== '') query = query.where('id', '<', before)
   if (branch !== undefined) query = query.where('branch', '=', branch)
+  if (name !== undefined) query = query.where('name', '=', name)
   if (status !== undefined) query = query.where('status', '=', status)
+  if (conclusion !== undefined) query = query.where('conclusion', '=', conclusion)
   return query.orderBy('id', 'desc').limit(limit).execute()
 }
 

@@ -88,7 +88,7 @@ export type Runs = {
       files?: string[] | undefined
       contents?: SourceFile[] | undefined
     },
-  ) => Promise<Pick<Sources, 'faults' | 'notes'>>
+  ) => Promise<Pick<Sources, 'faults' | 'notes' | 'workflows'>>
   /** Ends all runs of a repository before its deletion, and waits until their processes have exited. */
   endAll: (repositoryId: string) => Promise<void>
 }

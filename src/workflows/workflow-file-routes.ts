@@ -37,14 +37,7 @@ export function workflowFileRoutes({ open, runs }: Dependencies) {
         closed,
       ),
       reply: {
-        200: named(
-          'WorkflowValidation',
-          Type.Object({
-            valid: Type.Boolean(),
-            faults: Type.Array(FaultSchema),
-            notes: Type.Array(NoteSchema, { description: 'what is valid, but has no effect' }),
-          }),
-        ),
+        200: WorkflowValidation,
       },
       problems: [
         'repository_not_found',
@@ -54,9 +47,43 @@ export function workflowFileRoutes({ open, runs }: Dependencies) {
         'checks_busy',
       ],
       handle: async ({ found, body }) => {
-        const { faults, notes } = await runs.validate(found, body)
-        return { valid: faults.length === 0, faults, notes }
+        const { faults, notes, workflows } = await runs.validate(found, body)
+        const inputs = workflows.flatMap(({ on }) => Object.entries(on.dispatch?.inputs ?? {}))
+        return {
+          valid: faults.length === 0,
+          faults,
+          notes,
+          inputs: inputs.map(([name, input]) => ({
+            name,
+            ...input,
+            default: input.default ?? null,
+          })),
+        }
       },
     }),
   ]
 }
+
+const DispatchInput = Type.Object({
+  name: Type.String({ description: 'the name of the input' }),
+  type: Type.Enum(['string', 'boolean', 'number', 'choice'], { description: 'its type' }),
+  description: Type.String({ description: 'what it is for; may be empty' }),
+  required: Type.Boolean({ description: 'whether a run needs a value' }),
+  default: Type.Union([Type.String(), Type.Number(), Type.Boolean(), Type.Null()], {
+    description: 'its value when none is given; null without one',
+  }),
+  options: Type.Array(Type.String(), { description: 'the values of a choice' }),
+})
+
+/** What a check of workflow files has found. */
+export const WorkflowValidation = named(
+  'WorkflowValidation',
+  Type.Object({
+    valid: Type.Boolean(),
+    faults: Type.Array(FaultSchema),
+    notes: Type.Array(NoteSchema, { description: 'what is valid, but has no effect' }),
+    inputs: Type.Array(DispatchInput, {
+      description: 'the inputs of `on.workflow_dispatch` of the files that are valid',
+    }),
+  }),
+)

@@ -201,7 +201,7 @@ test('every form says what it has done, or leads to the page of its result', asy
     '/-/new',
     '/-/new/import',
     '/r/:name/branches',
-    '/r/:name/runs',
+    '/r/:name/start-run',
     '/r/:name/webhooks/:id/ping',
     '/r/:name/webhooks/:id/replay',
   ])

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { assertAccessibleInEveryView } from '../support/browser.ts'
+import { assertAccessibleInEveryView, openWindow, startBrowser } from '../support/browser.ts'
 import { until } from '../support/condition.ts'
 import { createProject, type Project } from '../support/git.ts'
 import { createPageClient, logIn, type PageClient } from '../support/page-client.ts'
@@ -212,4 +212,32 @@ test('repositories and folders are accessible and quiet in every view', {
     '/r/site/src/main:src/main.sh',
     '/r/site/find/main',
   ])
+})
+
+test('arrows choose among the files that were found, and Enter opens one', {
+  skip: without('chromium'),
+}, async () => {
+  const browser = await startBrowser()
+  try {
+    const view = { width: 1280, scheme: 'light', hasScripts: true } as const
+    const { page } = await openWindow(browser, {
+      ...view,
+      url: service.url,
+      token: service.adminToken,
+    })
+    await page.goto('/r/site/find/main')
+    await page.keyboard.type('md')
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('ArrowUp')
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('Enter')
+    await page.waitForURL('**/r/site/src/main:docs/guide.md')
+    await page.goto('/r/site/find/main')
+    await page.keyboard.type('main.sh')
+    await page.keyboard.press('Enter')
+    await page.waitForURL('**/r/site/src/main:src/main.sh')
+  } finally {
+    await browser.close()
+  }
 })

@@ -275,6 +275,57 @@ test('branches whose names end like a format have pages of their own', async () 
   }
 })
 
+test('branches are listed with the default first, then by their newest commits, page by page', async () => {
+  const names = async (address: string) => {
+    const { text } = await client.get(address)
+    const found = [...text.matchAll(/<td><div class="ref-name">.*?<a href="[^"]*">([^<]*)<\/a>/gs)]
+    return { text, names: found.map(([, name = '']) => name) }
+  }
+  assert.deepEqual((await names('/r/site/branches')).names, ['main', '7777777', 'topic/one'])
+  const many = Array.from({ length: 55 }, (_, index) => index)
+  await site.push(...many.map((index) => `main~${index + 4}:refs/heads/many/${54 - index}`))
+  const first = await names('/r/site/branches?q=many')
+  assert.deepEqual(
+    first.names,
+    many.slice(0, 50).map((index) => `many/${54 - index}`),
+  )
+  assert.match(first.text, /4<span class="hidden"> behind[\s\S]*53<span class="hidden"> behind/)
+  const [, next = ''] = /href="([^"]*)" rel="next"/.exec(first.text) ?? []
+  const second = await names(next.replaceAll('&amp;', '&'))
+  assert.deepEqual(
+    second.names,
+    many.slice(50).map((index) => `many/${54 - index}`),
+  )
+  assert.equal((await client.get('/r/site/branches?cursor=@5000')).status, 200)
+  await site.push('--delete', ...many.map((index) => `many/${index}`))
+})
+
+test('tags have dates, also lightweight ones', async () => {
+  await site.git('tag', '-a', '-m', 'Noted', 'noted', first)
+  await site.push('--tags')
+  const { text } = await client.get('/r/site/tags')
+  assert.match(text, />v1<[\s\S]*? · committed <time datetime="2023-11-14/)
+  assert.match(text, />noted<[\s\S]*? tagged <time/)
+  await site.push('--delete', 'noted')
+  await site.git('tag', '-d', 'noted')
+})
+
+test('code, commits, branches and tags lead to comparisons', async () => {
+  const leads = {
+    '/r/site': '/r/site/compare?head=main',
+    '/r/site/src/topic/one': '/r/site/compare?head=topic%2Fone',
+    '/r/site/log/topic/one': '/r/site/compare?head=topic%2Fone',
+    '/r/site/branches': '/r/site/compare',
+    '/r/site/tags': '/r/site/compare/v1...main',
+  }
+  for (const [page, compare] of Object.entries(leads)) {
+    const { text } = await client.get(page)
+    assert.ok(text.includes(`href="${compare}"`), page)
+    const { status, location } = await client.get(compare)
+    assert.ok(status === 200 || location === '/r/site/compare/main...topic/one', compare)
+  }
+})
+
 test('branches and tags are created and deleted by forms', async () => {
   const form = { name: 'new/topic', target: 'main' }
   const created = await client.post('/r/site/branches', form)

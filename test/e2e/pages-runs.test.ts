@@ -164,18 +164,80 @@ test('a run is cancelled, and run again; its earlier attempts can be seen', asyn
   assert.equal((await client.get(`/r/site/runs/${number}?attempt=9`)).status, 404)
 })
 
-test('a run is started by the form, whose problems stand above what was typed', async () => {
-  const fields = { branch: 'main', file: 'ci.yml', inputs: '' }
-  const { status, location } = await client.post('/r/site/runs', fields)
+const withInputs = `
+on:
+  push:
+  workflow_dispatch:
+    inputs:
+      version: { required: true, description: 'Of the <release>' }
+      target: { type: choice, options: [staging, production], default: production }
+      dry: { type: boolean, default: true }
+      count: { type: number, default: 3 }
+jobs:
+  release: { runs-on: ubuntu-latest, steps: [{ run: echo }] }
+`
+
+test('the form of a run has the inputs of the file at the branch, and problems at their fields', async () => {
+  const { admin } = service
+  const changes = [{ path: '.svc/workflows/release.yml', content: withInputs }]
+  const commit = { branch: 'release', start: 'main', message: 'Release [skip ci]', changes }
+  assert.equal((await admin.post('/repos/site/commits', commit)).status, 201)
+  const form = '/r/site/start-run'
+  assert.doesNotMatch((await client.get(form)).text, /release\.yml/)
+  const { text } = await client.get(`${form}?branch=release&file=release.yml`)
+  for (const part of [
+    /name="input-version" required/,
+    /Of the &lt;release&gt;/,
+    /<option value="staging">staging<\/option><option value="production" selected>/,
+    /<select[^>]*name="input-dry"[^>]*><option value="false">false<\/option><option value="true" selected>/,
+    /name="input-count"[^>]* value="3"/,
+  ])
+    assert.match(text, part)
+  const fields = { branch: 'release', file: 'release.yml', 'input-version': '2' }
+  const bad = await client.post(form, { ...fields, 'input-count': 'many', 'input-version': '' })
+  assert.equal(bad.status, 400)
+  const faultAt = (name: string) =>
+    new RegExp(
+      `name="input-${name}"[^>]*aria-invalid="true"[\\s\\S]*?class="field-problem"[^>]*>[^\\n]*${name}`,
+    )
+  assert.match(bad.text, faultAt('version'))
+  assert.match(bad.text, faultAt('count'))
+  assert.match(bad.text, /value="many"/)
+  const { status, location } = await client.post(form, { ...fields, 'input-count': '7' })
   assert.equal(status, 303)
-  assert.match(location ?? '', /^\/r\/site\/runs\/\d+$/)
-  await (await mustClaim(service.admin)).report(...wholeRun())
-  const missing = await client.post('/r/site/runs', { ...fields, branch: 'no"branch' })
+  const number = /\/runs\/(\d+)$/.exec(location ?? '')?.[1]
+  const { body } = await admin.get(`/repos/site/workflows/${number}`)
+  assert.deepEqual(body.inputs, { version: '2', target: 'production', dry: true, count: 7 })
+  await admin.post(`/repos/site/workflows/${number}/cancel`)
+  const missing = await client.post(form, { branch: 'no"branch', file: '' })
   assert.equal(missing.status, 422)
   assert.match(missing.text, /role="alert"[\s\S]*value="no&quot;branch"/)
-  const malformed = await client.post('/r/site/runs', { ...fields, inputs: 'nothing' })
-  assert.match(malformed.text, /The input &quot;nothing&quot; must have the form name=value/)
 })
+
+test('runs are found by their result and their workflow', async () => {
+  await endedRun()
+  const { body } = await service.admin.get('/repos/site/workflows')
+  const numbers = async (query: string) =>
+    [...(await client.get(`/r/site/runs?${query}`)).text.matchAll(/runs\/(\d+)">/g)].map(toNumber)
+  for (const [state, key] of [
+    ['success', 'conclusion'],
+    ['failure', 'conclusion'],
+    ['cancelled', 'conclusion'],
+  ] as const) {
+    const expected = body.filter((run: Record<string, string>) => run[key] === state)
+    assert.deepEqual(await numbers(`status=${state}`), expected.slice(0, 30).map(numberOf), state)
+  }
+  const [{ name }] = body
+  const named = body.filter((run: { name: string }) => run.name === name)
+  assert.deepEqual(
+    await numbers(new URLSearchParams({ workflow: name }).toString()),
+    named.slice(0, 30).map(numberOf),
+  )
+  assert.deepEqual(await numbers('workflow=nope'), [])
+})
+
+const toNumber = ([, number]: RegExpMatchArray) => Number(number)
+const numberOf = ({ number }: { number: number }) => number
 
 test('those who may only read have no buttons, and those who may not read have no runs', async () => {
   const number = await endedRun()

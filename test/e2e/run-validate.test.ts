@@ -32,7 +32,7 @@ test('the files of a branch are checked, all or some, and nothing runs', async (
   assert.match(fault.message, /shel/)
   assert.match(fault.instead, /shell/)
   const good = await validate({ files: ['good.yml'] })
-  assert.deepEqual(good.body, { valid: true, faults: [], notes: [] })
+  assert.deepEqual(good.body, { valid: true, faults: [], notes: [], inputs: [] })
   const events = (await service.admin.get('/repos/site/workflows')).body
   assert.ok(events.every(({ event }: { event: string }) => event === 'push'))
 })
@@ -67,7 +67,7 @@ test("files of GitHub's folder are checked, unless there are others, and foreign
   }
   assert.deepEqual(body.notes, [note])
   const named = await validate({ files: ['.github/workflows/ci.yml'] }, 'moved')
-  assert.deepEqual(named.body, { valid: true, faults: [], notes: [note] })
+  assert.deepEqual(named.body, { valid: true, faults: [], notes: [note], inputs: [] })
   const text = 'on: [push, fork]\nsteps: [{ run: true }]'
   const contents = await validate(given(text, '.github/workflows/x.yml'))
   assert.equal(contents.body.notes[0].file, '.github/workflows/x.yml')

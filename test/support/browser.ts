@@ -56,7 +56,7 @@ export async function openWindow(
 
 // Not by switching scripts off in the browser, where axe could not run either.
 function removeScripts(context: BrowserContext): Promise<unknown> {
-  return context.route('**/app.js', (route) =>
+  return context.route('**/*.js', (route) =>
     route.fulfill({ contentType: 'text/javascript', body: '' }),
   )
 }

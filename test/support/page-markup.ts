@@ -77,7 +77,7 @@ function faultsOf({ name, attributes: given }: PageTag): string[] {
     if (address !== undefined && !isOwn(address) && !isPlainLink(name, attribute, address, given))
       faults.push(`address ${address}`)
   }
-  if (name === 'script' && !/^\/-\/assets\/[\w-]{16}\/app\.js$/.test(given.get('src') ?? ''))
+  if (name === 'script' && !/^\/-\/assets\/[\w-]{16}\/[a-z]+\.js$/.test(given.get('src') ?? ''))
     faults.push('a script')
   if (name === 'meta' && given.has('http-equiv')) faults.push('http-equiv')
   return faults

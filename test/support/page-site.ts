@@ -45,6 +45,7 @@ const addresses: Record<string, string> = {
   '/r/:name/search': '/r/site/search?q=Only',
   '/r/:name/archive/:target*': '/r/site/archive/main.tar.gz',
   '/r/:name/runs': '/r/site/runs',
+  '/r/:name/start-run': '/r/site/start-run',
   '/r/:name/runs/:number': '/r/site/runs/1',
   '/r/:name/runs/:number/artifacts/:artifact': '/r/site/runs/1/artifacts/build',
   '/r/:name/runs/:number/log': '/r/site/runs/1/log',

@@ -49,12 +49,23 @@ export const runOperations: ClientOperation[] = [
         description: 'only those with this status',
         choices: ['queued', 'running', 'completed'],
       },
+      {
+        flags: '--conclusion <conclusion>',
+        description: 'only those that have ended like this',
+        choices: ['success', 'failure', 'cancelled', 'timed_out'],
+      },
+      { flags: '--name <name>', description: 'only those with this name' },
       { flags: '--limit <number>', description: 'at most this many (default: 30)' },
     ],
     request: (input) => ({
       method: 'GET',
       path: runsPath(input),
-      query: { branch: input.option('branch'), status: input.option('status') },
+      query: {
+        branch: input.option('branch'),
+        status: input.option('status'),
+        conclusion: input.option('conclusion'),
+        name: input.option('name'),
+      },
     }),
     show: {
       kind: 'table',

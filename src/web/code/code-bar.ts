@@ -29,6 +29,7 @@ export async function codeBar(
   const { name, protectedBranches } = repository
   const picker = await refPicker(context, { name, rev, path, protectedBranches })
   return html`<div class="code-bar">${picker}<span class="grow"></span>${buttons}
+${path.path === '' && html`<a class="button" href="${to.compareFrom(name, rev)}" rel="nofollow">Compare</a>`}
 <a class="button" href="${to.of(name, `find/${encodeRevision(rev)}`)}" data-key="t" title="Find a file (t)">${icon('search')}Find a file</a></div>`
 }
 

@@ -21,6 +21,8 @@ import {
 } from './ref-parts.ts'
 
 const pageSize = 50
+/** Their newest commits are read for the order. */
+const maxSorted = 1000
 
 export const branchPages = [
   page(
@@ -55,12 +57,12 @@ export const branchPages = [
 type Branch = OperationValues['listBranches'][number]
 
 async function branchesView(context: PageContext): Promise<View> {
-  const { read, readPage, query, params, to } = context
+  const { read, query, params, to } = context
   const name = params.name ?? ''
   const repository = await read('getRepository')
   const wanted = refListOf(query)
   const [{ value: branches, next }, rules, runs] = await Promise.all([
-    readPage('listBranches', { query: { limit: pageSize, ...wanted } }),
+    branchPage(context, wanted),
     rulesOf(context, 'listBranchProtections'),
     recentRuns(context),
   ])
@@ -101,7 +103,8 @@ async function branchesView(context: PageContext): Promise<View> {
     repository: name,
     tab: 'branches',
     json: `/repos/${encodeURIComponent(name)}/branches${queryOf({ filter: wanted.filter })}`,
-    body: html`<div class="page-head"><h1>Branches${list.count}</h1>
+    body: html`<div class="page-head"><h1 class="grow">Branches${list.count}</h1>
+<div class="actions"><a class="button" href="${to.of(name, 'compare')}">Compare</a></div>
 ${isWriter && creation(form, repository.defaultBranch)}</div>
 ${await refNotice(context)}${otherProblem(context, [form])}
 ${list.filter}
@@ -111,10 +114,39 @@ ${
       html`<section class="empty">${icon('branch', 'large')}<h2>No branches yet</h2><p class="soft">The first push makes one.</p></section>`)
     : html`<div class="card"><table class="refs"><caption class="hidden">Branches</caption>
 <thead><tr><th>Branch</th><th>Last commit</th><th>Behind and ahead of ${repository.defaultBranch}</th><th>Run</th><th><span class="hidden">Actions</span></th></tr></thead>
-<tbody>${[...branches].sort((one, other) => Number(other.isDefault) - Number(one.isDefault)).map(row)}</tbody></table></div>`
+<tbody>${branches.map(row)}</tbody></table></div>`
 }
 ${list.pager}`,
   }
+}
+
+/** A page of branches: the default one first, then by their newest commits. Of very many, they are listed by name. */
+async function branchPage(
+  { read, readPage }: PageContext,
+  wanted: ReturnType<typeof refListOf>,
+): Promise<{ value: Branch[]; next: string | undefined }> {
+  const { filter, cursor } = wanted
+  const at = cursor === undefined ? 0 : Number(/^@(\d{1,4})$/.exec(cursor)?.[1] ?? Number.NaN)
+  const query = { limit: maxSorted, filter, counts: false }
+  const all = Number.isNaN(at) ? undefined : await readPage('listBranches', { query })
+  if (all === undefined || all.next !== undefined)
+    return readPage('listBranches', {
+      query: { limit: pageSize, filter, ...(Number.isNaN(at) && { cursor }) },
+    })
+  const sorted = all.value.toSorted(
+    (one, other) =>
+      Number(other.isDefault) - Number(one.isDefault) ||
+      (other.commit?.at ?? 0) - (one.commit?.at ?? 0),
+  )
+  const shown = sorted.slice(at, at + pageSize)
+  const next = sorted.length > at + pageSize ? `@${at + pageSize}` : undefined
+  const pointsAt = [...new Set(shown.map(({ id }) => id))].join(',')
+  const counted =
+    shown.length === 0
+      ? []
+      : await read('listBranches', { query: { limit: maxSorted, filter, pointsAt } })
+  const byName = new Map(counted.map((branch) => [branch.name, branch]))
+  return { value: shown.map((branch) => byName.get(branch.name) ?? branch), next }
 }
 
 function creation(form: ReturnType<typeof createForm>, defaultBranch: string): Html {

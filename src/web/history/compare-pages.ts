@@ -24,8 +24,10 @@ export const comparePages = [
       const { read, query, params, to } = context
       const { defaultBranch } = await read('getRepository')
       const [base, head] = [query.get('base')?.trim() ?? '', query.get('head')?.trim() ?? '']
-      if (base !== '' && head !== '') return new Redirect(to.compare(params.name ?? '', base, head))
-      return formView(context, { base: base || defaultBranch, head })
+      const from = base || defaultBranch
+      if (head === '' || (base === '' && head === from))
+        return formView(context, { base: from, head: '' })
+      return new Redirect(to.compare(params.name ?? '', from, head))
     },
   }),
   cachedPage(

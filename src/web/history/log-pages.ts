@@ -81,7 +81,8 @@ async function logView(context: SharedContext, target: PageTarget): Promise<View
     isNoIndex: cursor !== undefined,
     body: html`<div class="page-head">
 <h1>${path.path === '' ? 'Commits' : html`History of <span class="mono">${path.path}</span>`}</h1>
-<div class="actions"><a class="button" href="${to.src(name, rev, path)}">${path.path === '' ? html`${icon('folder')}Files` : html`${icon('file')}This version`}</a></div>
+<div class="actions"><a class="button" href="${to.src(name, rev, path)}">${path.path === '' ? html`${icon('folder')}Files` : html`${icon('file')}This version`}</a>
+<a class="button" href="${to.compareFrom(name, rev)}" rel="nofollow">Compare</a></div>
 ${path.path !== '' && html`<p class="soft">Renames are not followed. <a href="${to.log(name, rev)}">All commits of ${toShort(rev)}</a></p>`}
 </div>
 <div class="log-bar">${picker}

@@ -136,7 +136,7 @@ function refCount(list: RefList): Html | false {
 function refFilter(list: RefList): Html | false {
   const { filter, address, kind, count } = list
   if (isWhole(list) && count < minFiltered) return false
-  return html`<form class="inline ref-filter" action="${address}" role="search">
+  return html`<form class="inline ref-filter" action="${address}" role="search" aria-label="${kind}">
 <input type="search" name="q" value="${filter}" aria-label="Part of a name" placeholder="Part of a name" maxlength="${refFilterMaxLength}" spellcheck="false" autocomplete="off"><button>Filter</button>${
     filter !== undefined && html`<a class="button quiet" href="${address}">All ${kind}</a>`
   }</form>`

@@ -83,12 +83,12 @@ async function tagsView(context: PageContext): Promise<View> {
     }${tag.isProtected && ruleBadge(tag.name, rules)}${tag.signature && signatureBadge(tag.signature)}</h2>
 <div class="commit-meta"><p class="soft">${targetOf(tag, name, to)}${
       tag.tagger && html` · ${tag.tagger.name} tagged ${time.age(tag.tagger.at)}`
-    }${tag.message !== null && html` · ${subject}`}</p>
+    }${tag.committedAt !== null && html` · committed ${time.age(tag.committedAt)}`}${tag.message !== null && html` · ${subject}`}</p>
 ${body !== '' && html`<details><summary>Message</summary><pre>${body}</pre></details>`}</div></div>
 ${tag.commit !== null && runMark(to, name, runs.get(tag.commit))}
 <div class="ref-actions">${
       rev !== undefined &&
-      html`<a class="button quiet small" href="${to.of(name, `archive/${encodeRevision(rev)}.tar.gz`)}" aria-label="Download ${tag.name} as tar.gz" rel="nofollow">${icon('download')}tar.gz</a><a class="button quiet small" href="${to.of(name, `archive/${encodeRevision(rev)}.zip`)}" aria-label="Download ${tag.name} as zip" rel="nofollow">zip</a>`
+      html`<a class="button quiet small" href="${to.compare(name, rev, repository.defaultBranch)}" aria-label="Compare ${tag.name} with ${repository.defaultBranch}" rel="nofollow">Compare</a><a class="button quiet small" href="${to.of(name, `archive/${encodeRevision(rev)}.tar.gz`)}" aria-label="Download ${tag.name} as tar.gz" rel="nofollow">${icon('download')}tar.gz</a><a class="button quiet small" href="${to.of(name, `archive/${encodeRevision(rev)}.zip`)}" aria-label="Download ${tag.name} as zip" rel="nofollow">zip</a>`
     }${
       isWriter &&
       tag.nameBase64 === undefined &&

@@ -13,6 +13,21 @@ document.addEventListener('input', ({ target }) => {
   }
 })
 
+// Arrows choose among the paths that were found, and Enter in the field opens the first.
+document.addEventListener('keydown', (event) => {
+  const field = document.querySelector('.find input')
+  if (!field || !/^(Arrow(Up|Down)|Enter)$/.test(event.key)) return
+  const at = event.target.closest('#paths a')
+  if (event.target !== field && !at) return
+  if (event.key === 'Enter' && (at || !field.dataset.filter)) return
+  const links = [...document.querySelectorAll('#paths li:not([hidden]) a')]
+  const index = links.indexOf(at)
+  event.preventDefault()
+  if (event.key === 'Enter') links[0]?.click()
+  else if (event.key === 'ArrowDown') links[index + 1]?.focus()
+  else (links[index - 1] ?? field).focus()
+})
+
 // Replaces what was not complete yet, later and later.
 {
   const again = (id, wait) => {
