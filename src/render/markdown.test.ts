@@ -18,7 +18,7 @@ function assertHarmless(html: string): void {
     const names = tag.replace(/="[^"]*"/g, '')
     assert.doesNotMatch(names, / (on[a-z]+|style|srcset|formaction|target)\b/)
     const [, address] = / (?:href|src)="([^"]*)"/.exec(tag) ?? []
-    if (address !== undefined) assert.match(address, /^(\/r\/x\/|https?:\/\/|mailto:|#u-|#L\d)/)
+    if (address !== undefined) assert.match(address, /^(\/r\/x\/|https?:\/\/|mailto:|#)/)
   }
   assert.doesNotMatch(html.replace(/<[^>]*>/g, ''), /</)
 }
@@ -105,6 +105,22 @@ test('headings begin below that of the page, and skip no level', () => {
     ['2', '3', '3', '4'],
   )
   assert.match(render('# A & b\n\n# A & b'), /id="u-a--b"[\s\S]*id="u-a--b-1"/)
+})
+
+test('headings have anchors with their own names, however they are written', () => {
+  for (const [text, name] of [
+    ['# Hello', 'hello'],
+    ['Größe\n===', 'größe'],
+    ['<h2 id="by-hand">Z</h2>', 'by-hand'],
+    ['> ### In a quote', 'in-a-quote'],
+  ] as const)
+    assert.match(
+      render(text),
+      new RegExp(
+        `<h\\d id="u-${name}"><a class="anchor" name="${name}" href="#${name}" title="[^"]*"></a>`,
+      ),
+    )
+  assert.doesNotMatch(render('# ***'), /name=""/)
 })
 
 test('tables keep their alignment, and tasks their boxes', () => {

@@ -17,8 +17,20 @@ const fenceMaxLineLength = 1000
 export function renderMarkdown(text: string, place: DocumentPlace): string | undefined {
   const html = markdown.render(normalizeLineEnds(text))
   if (html.length > maxFileLength) return undefined
-  const shown = showHidden(sanitize(html, { place, decode }), maxRunsOfFile)
+  const shown = showHidden(withAnchors(sanitize(html, { place, decode })), maxRunsOfFile)
   return shown.length > maxFileLength ? undefined : shown
+}
+
+/**
+ * Gives headings with a name a link to themselves. It also has the name without the prefix of ids, so that fragments from
+ * elsewhere find it: unlike an id, the name of a link can stand for nothing else in the page.
+ */
+function withAnchors(html: string): string {
+  return html.replace(
+    /<h[1-6] id="u-([^"]+)"[^>]*>/g,
+    (heading, name) =>
+      `${heading}<a class="anchor" name="${name}" href="#${name}" title="Link to this heading"></a>`,
+  )
 }
 
 /** Decodes character references; backslashes are themselves. */

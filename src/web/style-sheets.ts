@@ -21,10 +21,11 @@ export const styleSheets = {
 
 /** The files of `assets/js` that pages with these styles have besides those of all pages. */
 export const scripts: Partial<Record<StyleSheet, readonly string[]>> = {
-  code: ['code', 'import'],
+  code: ['code', 'lines', 'import'],
   diff: ['diff'],
   blame: ['diff'],
   search: ['diff'],
+  runs: ['lines'],
   docs: ['docs'],
 }
 

@@ -84,7 +84,7 @@ test('a repository shows its files, its README, and how to clone it', async () =
   const { status, text } = await client.get('/r/site')
   assert.equal(status, 200)
   assert.match(text, /<a href="\/r\/site\/src\/main:docs">docs<\/a>/)
-  assert.match(text, /<h2 id="u-hello">Hello<\/h2>/)
+  assert.match(text, /<h2 id="u-hello"><a [^>]*><\/a>Hello<\/h2>/)
   assert.match(text, /<a href="\/r\/site\/src\/main:docs\/guide.md">guide<\/a>/)
   assert.match(text, new RegExp(`${service.url}/r/site</code>`))
   assert.match(text, /href="\/r\/site\/src\/a\/b"/)

@@ -100,7 +100,7 @@ test('what is slow or long is text', async () => {
 })
 
 test('documents are read, and their source with ?plain', async () => {
-  assert.match(await page('notes.md'), /<h2 id="u-notes">Notes<\/h2>/)
+  assert.match(await page('notes.md'), /<h2 id="u-notes"><a [^>]*><\/a>Notes<\/h2>/)
   assert.match(await page('notes.md?plain'), /<span id="L3">.*&lt;.*script/)
 })
 

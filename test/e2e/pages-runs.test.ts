@@ -118,7 +118,7 @@ test('summaries of steps are documents, those of many steps text', async () => {
   const sections = text.match(/<section class="card step-summary">[\s\S]*?<\/section>/g) ?? []
   assert.equal(sections.length, 21)
   const [first = ''] = sections
-  assert.match(first, /Summary of job-0 › Only[\s\S]*<h2 id="u-result">Result<\/h2>/)
+  assert.match(first, /Summary of job-0 › Only[\s\S]*<h2 id="u-result"><a [^>]*><\/a>Result<\/h2>/)
   assert.match(first, /<td>1<\/td>/)
   assert.match(first, /href="\/r\/site\/src\/[0-9a-f]{40}:docs\/log\.md"/)
   assert.doesNotMatch(first, /<script/)

@@ -34,9 +34,9 @@ ${bar}
 <div class="file-head"><span class="soft">${facts(file, text)}</span><span class="grow"></span>
 ${hasViews && html`<a class="button small" href="${to.src(name, rev, path)}${!isPlain && '?plain'}">${isPlain ? 'Rendered' : 'Source'}</a>`}
 <a class="button small" href="${to.raw(name, rev, path)}" rel="nofollow">Raw</a>
-${text && html`<a class="button small" href="${to.blame(name, rev, path)}" data-key="b" title="Blame (b)" rel="nofollow">Blame</a>`}
+${text && html`<a class="button small" href="${to.blame(name, rev, path)}" data-keeps-lines data-key="b" title="Blame (b)" rel="nofollow">Blame</a>`}
 <a class="button small" href="${to.log(name, rev, path)}" data-key="l" title="History (l)">History</a>
-<a class="button small" href="${to.src(name, file.commit, path)}${isPlain && '?plain'}" data-key="y" title="The address of this version (y)">Permalink</a></div>
+<a class="button small" href="${to.src(name, file.commit, path)}${isPlain && '?plain'}" data-keeps-lines data-key="y" title="The address of this version (y)">Permalink</a></div>
 ${content}</div>`
   return { ...codeFrame(context, shown, 'file'), body }
 }

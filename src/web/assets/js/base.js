@@ -49,15 +49,31 @@ addEventListener('pageshow', ({ persisted }) => {
 document.addEventListener('click', (event) => {
   const button = event.target.closest('button.copy')
   if (!button) return
-  navigator.clipboard.writeText(
-    button.dataset.copy ?? button.parentElement.querySelector('code').textContent,
+  const text = button.dataset.copy ?? button.parentElement.querySelector('code').textContent
+  // Browsers have no clipboard on plain HTTP, where only what is selected can be copied.
+  const copySelected = () => {
+    const area = document.createElement('textarea')
+    area.value = text
+    area.readOnly = true
+    button.after(area)
+    area.select()
+    const isCopied = document.execCommand('copy')
+    area.remove()
+    button.focus()
+    if (!isCopied) throw new Error('not copied')
+  }
+  const written = navigator.clipboard?.writeText(text) ?? Promise.reject()
+  written.catch(copySelected).then(
+    () => {
+      button.setAttribute('aria-label', 'Copied')
+      button.classList.add('copied')
+      setTimeout(() => {
+        button.setAttribute('aria-label', 'Copy')
+        button.classList.remove('copied')
+      }, 1500)
+    },
+    () => {},
   )
-  button.setAttribute('aria-label', 'Copied')
-  button.classList.add('good')
-  setTimeout(() => {
-    button.setAttribute('aria-label', 'Copy')
-    button.classList.remove('good')
-  }, 1500)
 })
 
 // A key opens the link or focuses the field that names it; an open menu closes on Escape or a click outside.

@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { type Browser, chromium, type Page } from 'playwright-core'
+import { type Eyes, openWindow, startBrowser } from '../support/browser.ts'
+import { programs, without } from '../support/programs.ts'
+import { mustClaim, wholeRun } from '../support/run-by-hand.ts'
+import { type Service, startService } from '../support/service.ts'
+import { oneStep, pushFiles } from '../support/workflow-site.ts'
+
+let service: Service
+let browser: Browser
+
+const skip = without('chromium')
+
+before(async () => {
+  service = await startService({ env: { SVC_RUNNER: 'off' } })
+  const { admin } = service
+  await pushFiles(admin, 'site', oneStep('true'))
+  const lines = Array.from({ length: 300 }, (_, index) => `line ${index + 1}`)
+  const changes = [
+    { path: 'a.txt', content: `${lines.join('\n')}\n` },
+    { path: 'README.md', content: `# Top\n\n${'text\n\n'.repeat(200)}## Größe & Form\n\nEnd\n` },
+  ]
+  await admin.post('/repos/site/commits', { branch: 'main', message: 'Files', changes })
+  await admin.post('/repos/site/workflows', {})
+  await (await mustClaim(admin)).report(...wholeRun('failure', `${lines.join('\n')}\n`))
+  if (!skip) browser = await startBrowser()
+})
+
+after(async () => {
+  await browser?.close()
+  await service[Symbol.asyncDispose]()
+})
+
+async function inWindow(
+  use: (page: Page) => Promise<void>,
+  { hasScripts = true, width = 1280 }: Partial<Eyes> = {},
+): Promise<void> {
+  const view = { width, scheme: 'light', hasScripts } as const
+  const { url, adminToken: token } = service
+  const { context, page, faults } = await openWindow(browser, { ...view, url, token })
+  await use(page)
+  assert.deepEqual(faults, [])
+  await context.close()
+}
+
+/** Clicks on the number beside a line. */
+async function clickNumber(page: Page, id: string, modifiers: 'Shift'[] = []): Promise<void> {
+  await page.locator(`[id="${id}"]`).click({ position: { x: 30, y: 8 }, modifiers })
+}
+
+const hashOf = (page: Page) => new URL(page.url()).hash
+const picked = (page: Page) => page.locator('.picked').count()
+
+test('chosen lines stay chosen in the permalink, by its link and by its key', { skip }, () =>
+  inWindow(async (page) => {
+    await page.goto('/r/site/src/main:a.txt')
+    await clickNumber(page, 'L3')
+    await clickNumber(page, 'L5', ['Shift'])
+    assert.equal(hashOf(page), '#L3-L5')
+    await page.keyboard.press('y')
+    await page.waitForURL(/src\/[0-9a-f]{40}:a\.txt#L3-L5$/)
+    assert.equal(await picked(page), 3)
+    await page.goto('/r/site/src/main:a.txt#L7-L8')
+    await page.getByText('Permalink').click()
+    await page.waitForURL(/src\/[0-9a-f]{40}:a\.txt#L7-L8$/)
+    assert.equal(await picked(page), 2)
+  }),
+)
+
+test('lines of logs are chosen and linked, in a run and in its whole log', { skip }, () =>
+  inWindow(async (page) => {
+    await page.goto('/r/site/runs/1')
+    await clickNumber(page, 's0-L250')
+    await clickNumber(page, 's0-L252', ['Shift'])
+    assert.equal(hashOf(page), '#s0-L250-L252')
+    await page.locator('#step-0 > summary').click()
+    await page.reload()
+    assert.equal(await picked(page), 3)
+    assert.ok(await page.locator('[id="s0-L251"]').isVisible())
+    await page.goto('/r/site/runs/1/log')
+    await clickNumber(page, 'L9')
+    assert.equal(hashOf(page), '#L9')
+    await page.reload()
+    assert.equal(await page.locator('#L9.picked').count(), 1)
+  }),
+)
+
+test('the name of a heading finds it, also without scripts', { skip }, async () => {
+  for (const hasScripts of [true, false])
+    await inWindow(
+      async (page) => {
+        for (const address of [
+          '/r/site#größe--form',
+          '/r/site/src/main:README.md#gr%C3%B6%C3%9Fe--form',
+        ]) {
+          await page.goto(address)
+          const { y = -1 } = (await page.getByText('Größe & Form').boundingBox()) ?? {}
+          assert.ok(y >= 0 && y < 900, `${address}: the heading is at ${y}`)
+        }
+      },
+      { hasScripts },
+    )
+})
+
+test('a text is copied over plain HTTP, too, and the button says so when it is', {
+  skip,
+}, async () => {
+  const { port } = new URL(service.url)
+  // Browsers trust loopback addresses, but not a name that leads to one.
+  const plain = await chromium.launch({
+    executablePath: programs.chromium.find() ?? '',
+    args: ['--no-sandbox', '--disable-gpu', '--host-resolver-rules=MAP plain.test 127.0.0.1'],
+  })
+  try {
+    const view = { width: 390, scheme: 'dark', hasScripts: true } as const
+    const url = `http://plain.test:${port}`
+    const { page, context } = await openWindow(plain, { ...view, url })
+    const { adminToken: token } = service
+    await page.goto('/-/login')
+    await page.locator('#token').fill(token)
+    await page.getByRole('button', { name: 'Log in' }).click()
+    await page.goto('/r/site')
+    assert.equal(await page.evaluate('isSecureContext'), false)
+    const copy = page.locator('.copy-field button.copy').first()
+    await copy.click()
+    await page.locator('button.copied[aria-label="Copied"]').waitFor()
+    await page.locator('.search input').focus()
+    await page.keyboard.press('Control+V')
+    assert.match(await page.locator('.search input').inputValue(), /\/r\/site$/)
+    await context.close()
+  } finally {
+    await plain.close()
+  }
+})
