@@ -117,6 +117,7 @@ test('summaries of steps are documents, those of many steps text', async () => {
   const { text } = await client.get(`/r/site/runs/${number}`)
   const sections = text.match(/<section class="card step-summary">[\s\S]*?<\/section>/g) ?? []
   assert.equal(sections.length, 21)
+  assert.ok(text.lastIndexOf('step-summary') < text.indexOf('id="run-steps"'), 'below the logs')
   const [first = ''] = sections
   assert.match(first, /Summary of job-0 › Only[\s\S]*<h2 id="u-result"><a [^>]*><\/a>Result<\/h2>/)
   assert.match(first, /<td>1<\/td>/)

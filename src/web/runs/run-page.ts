@@ -89,6 +89,7 @@ async function showRun(context: PageContext): Promise<View> {
 <div id="run-timeline" data-part>${runTimeline(run, steps, time.at)}</div>
 <div id="run-annotations" data-part>${annotationList(run.annotations, { to, name, commit: run.commit })}</div>
 <div id="run-artifacts" data-part>${doneNotice(context, { at: 'run-artifacts' })}${artifactSection(artifacts, context, mayDelete)}</div>
+${summaries}
 <div id="run-steps">${steps.map((step) => {
       const isOpen = opened.has(step.number)
       return html`<details class="card step" id="step-${step.number}" data-part="new"${isOpen && html` open`}>
@@ -97,7 +98,6 @@ ${stepLog(isStateOnly ? { ...step, output: '' } : step, { logHref: `${logHref}${
 ${step.fault && html`<p class="log-note ${describeState(step).tone}">${step.fault}</p>`}</details>`
     })}</div>
 ${steps.length === 0 && run.fault === null && html`<p class="card empty" id="run-empty" data-part>${isRunning ? 'Waiting for a runner.' : 'This run had no steps.'}</p>`}
-${summaries}
 </div></div>`,
   }
 }
