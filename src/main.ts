@@ -138,7 +138,10 @@ async function mcp({ server: name }: { server?: string }): Promise<void> {
   const server = await toServer({ environment: process.env, folder: process.cwd(), name })
   // Loaded lazily: no other command needs it.
   const { serveMcpOnStdio } = await import('./commands/mcp-command.ts')
-  serveMcpOnStdio({ version, server, warn: terminal.err })
+  serveMcpOnStdio({
+    ...{ version, server, warn: terminal.err },
+    ...{ input: process.stdin, output: process.stdout },
+  })
 }
 
 async function withApp(run: Parameters<Parameters<typeof createProgram>[0]['withApp']>[0]) {

@@ -1,5 +1,6 @@
+import type { Readable, Writable } from 'node:stream'
 import { type CallToolResult, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
-import { serveStdio } from '@modelcontextprotocol/server/stdio'
+import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio'
 import { createMcpServer } from '../mcp/mcp-server.ts'
 import {
   createServerClient,
@@ -7,9 +8,16 @@ import {
   RefusedRequestError,
   type ServerClient,
 } from '../runner/server-client.ts'
+import { createFrameCheck } from './mcp-frames.ts'
 import type { ServerAccess } from './to-server.ts'
 
-type Options = { version: string; server: ServerAccess; warn: (text: string) => void }
+type Options = {
+  version: string
+  server: ServerAccess
+  input: Readable
+  output: Writable
+  warn: (text: string) => void
+}
 
 type Response = {
   result?: object
@@ -20,7 +28,7 @@ type Response = {
 const timeoutMs = 330_000
 
 /** `svc mcp`: serves MCP on standard input and output until its input ends. The server's /mcp answers. */
-export function serveMcpOnStdio({ version, server, warn }: Options): void {
+export function serveMcpOnStdio({ version, server, input, output, warn }: Options): void {
   const client = createServerClient(server.url)
   const upstream = { client, server }
   serveStdio(
@@ -43,7 +51,11 @@ export function serveMcpOnStdio({ version, server, warn }: Options): void {
           }
         },
       }),
-    { maxSubscriptions: 0, onerror: (error) => warn(`svc mcp: ${error.message}\n`) },
+    {
+      transport: new StdioServerTransport(input.pipe(createFrameCheck(output)), output),
+      maxSubscriptions: 0,
+      onerror: (error) => warn(`svc mcp: ${error.message}\n`),
+    },
   )
 }
 

@@ -2,6 +2,7 @@ import type { Pool } from 'undici'
 import type { Outbound } from '../outbound/outbound.ts'
 import { connectPinned } from '../outbound/pinned-connect.ts'
 import { connectSeconds } from './attempt-error.ts'
+import { acceptContinue } from './continue-response.ts'
 import { maxWindow } from './delivery-limits.ts'
 import { createHostAddresses } from './host-addresses.ts'
 import { limitResponse } from './response-limit.ts'
@@ -41,7 +42,7 @@ export function createConnections({ outbound }: { outbound: Pick<Outbound, 'reso
       allowH2: false,
       connect: (_options, done) => {
         connectPinned(destination).then(
-          (socket) => done(null, limitResponse(socket, maxResponseBytes)),
+          (socket) => done(null, acceptContinue(limitResponse(socket, maxResponseBytes))),
           (error) => done(error, null),
         )
       },

@@ -41,10 +41,12 @@ export function parseAssignments(
           `${where}: no later line consists of the delimiter ${quote(delimiter)}.`,
         )
       }
-      values.set(nameIn(line.slice(0, heredoc), where), lines.slice(at + 1, end).join('\n'))
+      const value = lines.slice(at + 1, end).join('\n')
+      values.set(nameIn(line.slice(0, heredoc), where), valueIn(file, value, where))
       at = end
     } else if (equals >= 0) {
-      values.set(nameIn(line.slice(0, equals), where), line.slice(equals + 1))
+      const value = line.slice(equals + 1)
+      values.set(nameIn(line.slice(0, equals), where), valueIn(file, value, where))
     } else {
       throw new EnvFileError(
         `${where}: ${quote(line)} is neither name=value nor name<<DELIMITER; use the latter for values of several lines.`,
@@ -56,9 +58,10 @@ export function parseAssignments(
 
 /** Parses GITHUB_PATH, one folder per line, into search order: the last line comes first. */
 export function parsePath(text: string): string[] {
-  return linesOf(text)
-    .filter((line) => line !== '')
-    .reverse()
+  const lines = linesOf(text)
+  const at = lines.findIndex((line) => line.includes('\0'))
+  if (at >= 0) throw new EnvFileError(`$GITHUB_PATH, line ${at + 1}: the folder ${hasNul}.`)
+  return lines.filter((line) => line !== '').reverse()
 }
 
 /** Throws an EnvFileError for a variable that no step may set for later steps. */
@@ -69,6 +72,15 @@ export function assertMayBeSet(name: string): void {
       'NODE_OPTIONS cannot be set through $GITHUB_ENV; set it in `env` of the step that needs it.',
     )
   }
+}
+
+const hasNul = 'holds a NUL character, which no variable can have'
+
+/** The value of an assignment; outputs and states, which are no variables of the step itself, may have any. */
+function valueIn(file: EnvFileName, value: string, where: string): string {
+  if (file === 'GITHUB_ENV' && value.includes('\0'))
+    throw new EnvFileError(`${where}: the value ${hasNul}.`)
+  return value
 }
 
 function nameIn(text: string, where: string): string {

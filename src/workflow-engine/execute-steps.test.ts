@@ -154,6 +154,41 @@ test('a variable that is too long is named', async () => {
   assert.match(result.steps[1]?.fault ?? '', /^The variable BIG exceeds 128 KiB/)
 })
 
+test('variables that no process can have are named', { skip }, async () => {
+  const set = (text: string) => `
+      - name: set
+        run: ${text}
+      - name: get
+        run: echo "$COUNT"
+`
+  const many = `for n in $(seq 30); do printf 'BIG%s=%s\\n' $n "$(head -c 100000 /dev/zero | tr '\\0' x)"; done > all; head -c 1000000 all >> "$GITHUB_ENV"; exit 0`
+  const cases: [script: string, fault: RegExp][] = [
+    [`printf 'A=x\\0y\\n' >> "$GITHUB_ENV"`, /^\$GITHUB_ENV, line 1: the value holds a NUL/],
+    [
+      `printf 'A<<E\\nx\\0y\\nE\\n' >> "$GITHUB_ENV"`,
+      /^\$GITHUB_ENV, line 1: the value holds a NUL/,
+    ],
+    [`printf 'a\\n/b\\0\\n' >> "$GITHUB_PATH"`, /^\$GITHUB_PATH, line 2: the folder holds a NUL/],
+  ]
+  for (const [script, fault] of cases) {
+    const result = await engine.run({ workflows: job(set(JSON.stringify(script))) })
+    assert.match(result.steps[0]?.fault ?? result.log, fault)
+  }
+  const result = await engine.run({
+    workflows: job(`
+      - run: ${JSON.stringify(many)}
+      - run: ${JSON.stringify(many.replaceAll('BIG', 'GREAT'))}
+      - name: get
+        run: echo no
+`),
+  })
+  const last = result.steps.find(({ conclusion }) => conclusion === 'failure')
+  assert.match(
+    last?.fault ?? result.log,
+    /^The \d+ variables of the step have \d+ bytes; .* The largest are (BIG|GREAT)\d+, /,
+  )
+})
+
 test('shells and working directories are those requested', { skip }, async () => {
   const result = await engine.run({
     files: { 'sub/x.txt': 'x' },

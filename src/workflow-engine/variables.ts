@@ -83,11 +83,31 @@ export function stepVariables(parts: Parts): Record<string, string> {
     if (Buffer.byteLength(name) + Buffer.byteLength(value) < variableMaxBytes) continue
     throw new Error(`The variable ${name} exceeds 128 KiB, the limit of the operating system.`)
   }
+  assertFits(variables)
   // execve(2) accepts no others.
   return Object.fromEntries(
     Object.entries(variables).filter(
       ([name, value]) => !/[=\0]|^$/.test(name) && !value.includes('\0'),
     ),
+  )
+}
+
+/** Linux gives arguments and variables together a quarter of the stack; the rest is for arguments. */
+const variablesMaxBytes = 2 * 1024 ** 2 - 256 * 1024
+const shownNames = 5
+
+function assertFits(variables: Record<string, string>): void {
+  const sizes = Object.entries(variables).map(
+    ([name, value]) => [name, Buffer.byteLength(name) + Buffer.byteLength(value) + 10] as const,
+  )
+  const total = sizes.reduce((sum, [, size]) => sum + size, 0)
+  if (total <= variablesMaxBytes) return
+  const largest = sizes
+    .toSorted(([, one], [, other]) => other - one)
+    .slice(0, shownNames)
+    .map(([name]) => name)
+  throw new Error(
+    `The ${sizes.length} variables of the step have ${total} bytes; the operating system gives a process ${variablesMaxBytes}. The largest are ${largest.join(', ')}.`,
   )
 }
 

@@ -76,6 +76,7 @@ export function runnerRoutes(runnerService: RunnerService, ownRunner: string) {
       summary: 'Report the progress of a run',
       description: 'Ignores entries that were reported before, so a request can be repeated.',
       permission: 'run',
+      isPolling: true,
       body: ReportBody,
       reply: { 200: named('Reported', Reported) },
       problems: ['run_not_found'],

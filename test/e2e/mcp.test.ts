@@ -558,11 +558,39 @@ test('svc mcp ends with its input', async () => {
       clientInfo: { name: 'x', version: '1' },
     },
   }
-  const { child, ended } = startSvc(['mcp'], env, `not JSON\n${JSON.stringify(initialize)}\n`)
+  const { child, ended } = startSvc(['mcp'], env, `${JSON.stringify(initialize)}\n`)
   assert.notEqual(child.pid, undefined)
   const { code, out, err } = await ended
   assert.equal(code, 0, err)
   for (const line of out.split('\n').filter(Boolean)) assert.equal(JSON.parse(line).jsonrpc, '2.0')
+})
+
+test('svc mcp answers a line that is no message', async () => {
+  const env = { SVC_URL: 'http://127.0.0.1:9', SVC_TOKEN: newTokenString() }
+  const lines: [line: string, id: unknown, code: number][] = [
+    ['not JSON', null, -32_700],
+    ['{"jsonrpc":"2.0","id":1,', null, -32_700],
+    ['7', null, -32_600],
+    ['null', null, -32_600],
+    ['[]', null, -32_600],
+    ['{}', null, -32_600],
+    ['{"id":3,"method":"ping"}', 3, -32_600],
+    ['{"jsonrpc":"1.0","id":"a","method":"ping"}', 'a', -32_600],
+    ['{"jsonrpc":"2.0","id":{},"method":"ping"}', null, -32_600],
+    ['{"jsonrpc":"2.0","id":5}', 5, -32_600],
+    ['{"jsonrpc":"2.0","id":6,"method":7}', 6, -32_600],
+  ]
+  const { ended } = startSvc(['mcp'], env, `${lines.map(([line]) => `${line}\n`).join('')}\n\r\n`)
+  const { code, out, err } = await ended
+  assert.equal(code, 0, err)
+  const answers = out.split('\n').filter(Boolean)
+  assert.deepEqual(
+    answers.map((line) => {
+      const { id, error } = JSON.parse(line)
+      return [id, error.code]
+    }),
+    lines.map(([, ...expected]) => expected),
+  )
 })
 
 test('svc mcp uses the server of the login', async () => {

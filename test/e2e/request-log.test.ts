@@ -2,7 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { newTokenString } from '../../src/base/token-string.ts'
 import { until } from '../support/condition.ts'
+import { mustClaim, wholeRun } from '../support/run-by-hand.ts'
 import { type Service, startService } from '../support/service.ts'
+import { oneStep, pushFiles } from '../support/workflow-site.ts'
 
 type Line = Record<string, unknown>
 
@@ -95,4 +97,18 @@ test('a start with a misspelt setting fails, and one with another name warns', a
   await using service = await startService({ env })
   assert.match(service.log(), /"level":"warn".*SVC_SOMETHING_ELSE is not a setting/)
   assert.match(service.log(), /"level":"warn".*SVC_SERVICE_HOST is not a setting. Kubernetes/)
+})
+
+test('the reports of a running job are logged at debug level', async () => {
+  await using service = await startService()
+  await pushFiles(service.admin, 'site', oneStep('true'))
+  await service.admin.post('/repos/site/workflows', {})
+  const held = await mustClaim(service.admin)
+  for (const entry of wholeRun()) await held.report(entry)
+  await service.admin.get('/health')
+  const lines = await linesOf(service, '/health')
+  assert.deepEqual(
+    lines.filter(({ path }) => path === `${held.path}/report`),
+    [],
+  )
 })
