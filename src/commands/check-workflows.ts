@@ -41,10 +41,20 @@ export async function checkWorkflows(options: Options): Promise<number> {
   const workflows = found.flatMap((one) => one.workflows)
   assertJobs(jobs, workflows)
   const files = found.flatMap((one) => one.files)
-  terminal.out(files.map(({ path }) => `${path}: fine\n`).join(''))
+  const skipped = Object.assign({}, ...found.map((one) => one.skipped))
+  terminal.out(
+    workflows.map((one) => `${one.path}: fine, ${countRunnable(one, skipped)}\n`).join(''),
+  )
   const ofNetwork = await adviseOnNetwork(workflows)
   terminal.err([...notes, ...ofNetwork, ...secretsAdvice(workflows, files)].join(''))
   return 0
+}
+
+/** Says how many jobs of a file a runner can run. */
+function countRunnable({ path, jobs }: Workflow, skipped: Record<string, string[]>): string {
+  const runnable = jobs.length - (skipped[path]?.length ?? 0)
+  if (runnable < jobs.length) return `${runnable} of ${jobs.length} jobs can run`
+  return jobs.length === 1 ? 'its job can run' : `all ${jobs.length} jobs can run`
 }
 
 /** Reads files of a repository, with their paths relative to a folder. */
@@ -59,6 +69,9 @@ async function readRelative(
   return {
     files: found.files.map((one) => ({ ...one, path: toRelative(one.path) })),
     workflows: found.workflows.map((one) => ({ ...one, path: toRelative(one.path) })),
+    skipped: Object.fromEntries(
+      Object.entries(found.skipped).map(([path, jobs]) => [toRelative(path), jobs]),
+    ),
     faults: found.faults.map((one) => ({ ...one, file: toRelative(one.file) })),
     notes: notes.map((one) => ({ ...one, file: toRelative(one.file) })),
   }

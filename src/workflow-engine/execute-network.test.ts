@@ -175,3 +175,29 @@ jobs:
     ],
   )
 })
+
+test('a step that fails without a network says what allows a host', options, async () => {
+  await using without = await startEngine()
+  const faultOf = async (text: string, of = without) => {
+    const { steps } = await of.run({ workflows: text })
+    return steps[0]?.fault
+  }
+  const step = (run: string) => `steps: [{ run: ${JSON.stringify(run)} }]\n`
+  const unresolved = "echo 'curl: (6) Could not resolve host: example.com' >&2; exit 6"
+  assert.match(
+    (await faultOf(step(unresolved))) ?? '',
+    /^The step has no network: .*SVC_STEP_HOSTS/,
+  )
+  assert.match(
+    (await faultOf(`network: none\n${step(unresolved)}`)) ?? '',
+    /^The workflow gives the step no network: .*"network"/,
+  )
+  assert.match(
+    (await faultOf(step('python3 -c "import socket; socket.getaddrinfo(\'example.com\', 1)"'))) ??
+      '',
+    /SVC_STEP_HOSTS/,
+  )
+  assert.equal(await faultOf(step('exit 6')), '')
+  assert.equal(await faultOf(step(`${unresolved.replace('exit 6', 'exit 0')}`)), '')
+  assert.equal(await faultOf(step(unresolved), engine), '')
+})

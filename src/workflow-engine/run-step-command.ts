@@ -1,11 +1,16 @@
 import type { Json } from '../base/json.ts'
 import { proxyUrl } from '../sandbox/network-namespace.ts'
 import type { CommandSetting } from './failed-workspace.ts'
+import { whyUnreached } from './network-failure.ts'
 import { applyEffects, type RunningJob } from './running-job.ts'
 import { type StepEnd, stepEndOf } from './step-end.ts'
 import { openStepFiles, type StepFiles } from './step-files.ts'
 import type { StepOutput } from './step-output.ts'
+import { createTailBuffer } from './tail-buffer.ts'
 import { stepVariables } from './variables.ts'
+
+/** The end of the output that says why a program failed. */
+const tailBytes = 4096
 
 type Options = {
   running: RunningJob
@@ -54,12 +59,16 @@ export async function runStepCommand(options: Options): Promise<StepEnd> {
     ...(hosts === 'none' && { network: hosts }),
   }
   running.lastSetting = setting
+  const tail = createTailBuffer(tailBytes)
   const commandEnd = await workspace.run({
     ...setting,
     command: command(files),
     timeoutMs,
     signal,
-    onOutput: (bytes) => output.push(bytes),
+    onOutput(bytes) {
+      tail.write(bytes)
+      return output.push(bytes)
+    },
   })
   running.files.forgetHashes()
   const end = stepEndOf(commandEnd, { timeoutMs, stop: signal.aborted ? signal.reason : undefined })
@@ -68,6 +77,8 @@ export async function runStepCommand(options: Options): Promise<StepEnd> {
   applyEffects(running, { env: left.env, path: left.path, outputs, state })
   for (const note of left.notes) await output.note(`${note}\n`)
   const result = { ...end, outputs, summary, state }
+  if (end.conclusion === 'failure' && end.fault === '')
+    return { ...result, fault: whyUnreached(running, tail.read()) ?? '' }
   if (left.fault === undefined || end.conclusion !== 'success') return result
   return { ...result, conclusion: 'failure', fault: left.fault }
 }

@@ -202,13 +202,19 @@ test(
     const action = 'runs: { using: composite, steps: [{ run: x, shell: sh }] }'
     await writeFile(join(elsewhere.path, 'tool', 'action.yml'), action)
     const fine = await svc(elsewhere.path, ['run', '--check', '.github/workflows/ci.yml'])
-    assert.deepEqual([fine.code, fine.out], [0, '.github/workflows/ci.yml: fine\n'])
+    assert.deepEqual(
+      [fine.code, fine.out],
+      [0, '.github/workflows/ci.yml: fine, its job can run\n'],
+    )
     assert.match(fine.err, /^\.github\/workflows\/ci\.yml:1:12: note: "release" starts no runs/)
 
     await using project = await projectWith({ 'ci.yml': ci })
     const path = relative(project.path, join(folder, 'ci.yml'))
     const both = await svc(project.path, ['run', '--check', path, 'ci.yml'])
-    assert.deepEqual([both.code, both.out], [0, `${path}: fine\n.svc/workflows/ci.yml: fine\n`])
+    assert.deepEqual(
+      [both.code, both.out],
+      [0, `${path}: fine, its job can run\n.svc/workflows/ci.yml: fine, all 2 jobs can run\n`],
+    )
     const run = await svc(project.path, ['run', path])
     assert.equal(run.code, 2)
     assert.match(run.err, /not in this repository; --check checks it/)
@@ -237,7 +243,7 @@ test("without workflow files of its own, a repository has GitHub's", exhaustive,
 test('a valid file is confirmed, and a missing one reported', async () => {
   await using project = await projectWith({ 'ci.yml': ci })
   const fine = await svc(project.path, ['run', '--check'])
-  assert.deepEqual([fine.code, fine.out], [0, '.svc/workflows/ci.yml: fine\n'])
+  assert.deepEqual([fine.code, fine.out], [0, '.svc/workflows/ci.yml: fine, all 2 jobs can run\n'])
   const absent = await svc(project.path, ['run', 'other.yml'])
   assert.equal(absent.code, 2)
   assert.match(absent.err, /other\.yml is not a file in \.svc\/workflows/)

@@ -99,7 +99,7 @@ test('the check says which tools this machine lacks', { skip }, async () => {
   })
   const { code, out, err } = await svc(project.path, ['run', '--check'], { SVC_TOOLS: cache.path })
   assert.equal(code, 0, err)
-  assert.equal(out, '.svc/workflows/ci.yml: fine\n')
+  assert.equal(out, '.svc/workflows/ci.yml: fine, its job can run\n')
   const lines = err.split('\n').filter((line) => line.includes('This runner'))
   assert.match(
     lines[0] ?? '',
