@@ -1,6 +1,6 @@
-import { quoted } from './fault-list.ts'
+import { quoted, unknownInput } from './fault-list.ts'
 import { stepsOf, usedActions } from './steps-of.ts'
-import type { Action, ActionStep, Fault, Workflow } from './workflow.ts'
+import type { Action, ActionStep, Fault, Note, Template, Workflow } from './workflow.ts'
 
 const maxDepth = 10
 // Steps of a workflow including those of its actions, which multiply when nested.
@@ -69,6 +69,22 @@ export function actionGraphFaults(workflows: Workflow[], actions: Action[]): Fau
   }
   for (const action of actions) sizeWithin(action)
   return faults
+}
+
+/** Notes inputs that an action of the repository does not have: as on GitHub, they have no effect. */
+export function actionInputNotes(users: (Workflow | Action)[], actions: Action[]): Note[] {
+  const byFolder = new Map(actions.map((action) => [action.path, action]))
+  return users.flatMap(actionSteps).flatMap(({ path, with: given, position }) => {
+    const inputs = byFolder.get(path)?.inputs
+    if (!inputs || typeof given.text === 'string') return []
+    const known = new Set(Object.keys(inputs).map((name) => name.toLowerCase()))
+    return Object.entries(given as Record<string, Template>)
+      .filter(([name]) => !known.has(name.toLowerCase()))
+      .map(([name, value]) => ({
+        ...(value.position ?? position),
+        message: `${unknownInput(`action ./${path}`, name)} It has no effect.`,
+      }))
+  })
 }
 
 /** The steps that use an action of the repository. */

@@ -1,5 +1,11 @@
 import { createKeyedMutex } from '../concurrency/keyed-mutex.ts'
-import { actionGraphFaults, actionSteps, folderOfAction, missingFolders } from './action-graph.ts'
+import {
+  actionGraphFaults,
+  actionInputNotes,
+  actionSteps,
+  folderOfAction,
+  missingFolders,
+} from './action-graph.ts'
 import { callGraphFaults, missingWorkflowFaults, missingWorkflows } from './call-graph.ts'
 import { CheckError, createCheckThread } from './check-thread.ts'
 import type { CheckRequest, CheckResponse } from './check-worker.ts'
@@ -146,10 +152,11 @@ function withGraph(checked: Checked): Checked {
     ...callGraphFaults(roots, byPath),
     ...runnable.faults,
   ]
+  const notes = [...runnable.notes, ...actionInputNotes([...workflows, ...actions], actions)]
   const withFound = <T extends { path: string; faults: Fault[]; notes: Note[] }>(one: T): T => ({
     ...one,
     faults: inOrder([...one.faults, ...found.filter(({ file }) => file === one.path)]),
-    notes: inOrder([...one.notes, ...runnable.notes.filter(({ file }) => file === one.path)]),
+    notes: inOrder([...one.notes, ...notes.filter(({ file }) => file === one.path)]),
   })
   const paths = [...checked.workflows, ...checked.called].map(({ path }) => path)
   return {

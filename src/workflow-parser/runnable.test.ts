@@ -157,3 +157,25 @@ test('what actions and called workflows need counts for the jobs that use them',
   assert.deepEqual((await check(never + usual)).faults, [])
   assert.deepEqual((await check(partly)).faults, [])
 })
+
+test('an input that an action of the repository does not have is noted', async () => {
+  const checked = await checkFiles(async (kind, one) => parseFile(kind, one), {
+    files: [
+      {
+        path: 'ci.yml',
+        text: 'steps:\n  - { uses: ./a, with: { Known: 1, other: 2 } }\n  - { uses: ./a, with: "${{ github.event }}" }\n',
+      },
+    ],
+    actions: [
+      {
+        path: 'a/action.yml',
+        text: 'inputs: { known: {} }\nruns: { using: composite, steps: [{ run: x, shell: sh }] }',
+      },
+    ],
+    called: [],
+  })
+  assert.deepEqual(
+    checked.workflows.flatMap(({ notes }) => notes.map(({ line, message }) => [line, message])),
+    [[2, 'The action ./a has no input "other". It has no effect.']],
+  )
+})

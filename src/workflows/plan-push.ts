@@ -59,6 +59,14 @@ const changesLimits = { memoryMaxBytes: 512 * 1024 * 1024, fileMaxBytes: 2 ** 40
 // As on GitHub.
 const skipPattern = /\[(skip ci|ci skip|no ci|skip actions|actions skip)\]/i
 
+/** Whether a message asks for no runs, in a word or as a trailer, `skip-checks: true`. */
+function skipsRuns(message: string): boolean {
+  if (skipPattern.test(message)) return true
+  const [, ...paragraphs] = message.trim().split(/\r?\n[ \t]*\r?\n/)
+  const trailers = paragraphs.at(-1)?.split('\n') ?? []
+  return trailers.some((line) => /^skip-checks:[ \t]*true$/i.test(line.trim()))
+}
+
 export function createPlanPush({ checker, openSecrets, baseUrl }: Dependencies): PlanPush {
   return async (pushed) => {
     const { repository, directory, git, objects, update, actor, options, files } = pushed
@@ -78,7 +86,7 @@ export function createPlanPush({ checker, openSecrets, baseUrl }: Dependencies):
     }
     // As on GitHub, a run that pushes starts no other one: it would push again.
     const isSkipped =
-      options.isSkipped === true || isRunUsername(actor.username) || skipPattern.test(head.message)
+      options.isSkipped === true || isRunUsername(actor.username) || skipsRuns(head.message)
     const changed = once(() => changedPaths(git, directory, update))
     const mayStart = (file: string) =>
       files !== undefined || (!isSkipped && !wasAwaited(options, update.ref, file))

@@ -145,8 +145,11 @@ test('a push with [skip ci] starts nothing', async () => {
     assert.deepEqual(runs, [], word)
   }
   const broken = { '.svc/workflows/bad.yml': 'steps: 1' }
+  for (const trailers of ['skip-checks: true', 'Signed-off-by: A <a@e>\nSkip-Checks:true'])
+    assert.deepEqual((await push('skips', files, { message: `Change\n\n${trailers}` })).runs, [])
   assert.deepEqual((await push('skips', broken, { message: '[skip ci]' })).runs, [])
-  assert.equal((await push('skips', {}, { message: 'Go on' })).runs.length, 2)
+  const usual = 'skip-checks: true is not said here\n\nskip-checks: true\n\nat the end'
+  assert.equal((await push('skips', {}, { message: usual })).runs.length, 2)
 })
 
 test('an invalid file creates a failed run with the reason; the others run', async () => {
