@@ -154,6 +154,7 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
     folder: dataDir,
     minBytes: settings.freeSpaceMinBytes,
     reclaim: (bytes) => store.reclaim(bytes),
+    log,
   })
   const parts = { db, git, directories, freeSpace, faultPoint, log }
   const store: Store = await openStore({ ...parts, node: nodes.own, settings })

@@ -38,7 +38,7 @@ export function createRoutes(parts: RouteParts): Route[] {
   const { defaultBranches } = gitServer
   const health = async () => {
     await requireParts()
-    if (!app.freeSpace.isShort()) return 'ok'
+    if (!(await app.freeSpace.checkShort())) return 'ok'
     // Other nodes of a shared store can write.
     if (app.store.shared) await app.freeSpace.require()
     return 'storage_full'

@@ -5,6 +5,7 @@ import type { Log } from './base/log.ts'
 import { reachable } from './base/network.ts'
 import { type Browse, createBrowse } from './browse/browse.ts'
 import { lockServer, prepareDataDirectory } from './config/data-directory.ts'
+import { warnOfOpenKeys } from './config/key-files.ts'
 import type { Settings } from './config/settings.ts'
 import type { Database } from './database/database.ts'
 import { ping } from './database/ping.ts'
@@ -216,6 +217,7 @@ async function openServedApp(options: Options, starting: AsyncDisposableStack): 
     throw new Error(`SVC_DATA_DIR: ${dataDir} cannot be used: ${error.message}`, { cause: error })
   })
   starting.use(await lockServer(dataDir))
+  await warnOfOpenKeys(settings, log)
   if (settings.runner) prepareMemoryLimits()
   const spawnHelper = starting.use(createSpawnHelper({ owner: dataDir, path, log }))
   const app = starting.use(await openApp({ ...options, spawnHelper }))
@@ -257,7 +259,7 @@ function createRequireParts({ db, directories, store }: Pick<App, 'db' | 'direct
     },
     {
       code: 'storage_unavailable',
-      detail: 'The data directory cannot be read.',
+      detail: 'The data directory cannot be read or written.',
       probe: directories.assertThere,
     },
     {

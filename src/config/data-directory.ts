@@ -12,6 +12,8 @@ export class DataDirectoryError extends Error {
 
 /** The encryption key for secrets, created only with a new data directory. */
 export const encryptionKeyFile = 'encryption.key'
+/** The host key of SSH, unless a setting names another file. */
+export const hostKeyFile = 'ssh_host_ed25519_key'
 /** Holds the first admin token when the first start had no terminal to print it to. */
 export const adminTokenFile = 'admin-token'
 /** Marks a data directory as incomplete: a restore into it is running or was interrupted. */

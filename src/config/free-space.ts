@@ -1,11 +1,14 @@
 import { statfs } from 'node:fs/promises'
+import type { Log } from '../base/log.ts'
 import { Problem } from '../base/problem.ts'
 
 /** Keeps some of the disk free, so that running operations can finish and clean-ups can work. */
 export type FreeSpace = {
-  measure: () => Promise<{ freeBytes: number; minFreeBytes: number }>
+  measure: () => Promise<Space>
   /** Whether space is short, as of the last measurement: it does not wait for the disk. */
   isShort: () => boolean
+  /** Whether space is short, as of at most a moment ago. */
+  checkShort: () => Promise<boolean>
   /** Throws `storage_full` when space is short, or would be after this many bytes more. */
   require: (bytes?: number) => Promise<void>
 }
@@ -19,11 +22,25 @@ type Options = {
   reclaim: (bytes: number) => Promise<void>
 }
 
+type Space = {
+  freeBytes: number
+  minFreeBytes: number
+  /** How many more files the disk can hold; infinite where it has no limit of its own. */
+  freeFiles: number
+}
+
+const minFreeFiles = 1000
 const defaultMinBytes = 512 * 1024 ** 2
 const defaultMinShare = 1 / 20
 const pollIntervalMs = 500
 
-export function createFreeSpace({ folder, minBytes, reclaim }: Options): FreeSpace {
+/** With a log, it records when space becomes short, and when it is no longer. */
+export function createFreeSpace({
+  folder,
+  minBytes,
+  reclaim,
+  log,
+}: Options & { log?: Log }): FreeSpace {
   let isShort = false
   let measuredAt = Number.NEGATIVE_INFINITY
 
@@ -32,9 +49,13 @@ export function createFreeSpace({ folder, minBytes, reclaim }: Options): FreeSpa
   /** Measures; returns how many bytes are left to use, which is negative when space is short. */
   async function update(): Promise<number> {
     measuredAt = performance.now()
-    const { freeBytes, minFreeBytes } = await measure()
-    isShort = freeBytes < minFreeBytes
-    return freeBytes - minFreeBytes
+    const space = await measure()
+    const leftBytes = space.freeFiles < minFreeFiles ? -1 : space.freeBytes - space.minFreeBytes
+    const wasShort = isShort
+    isShort = leftBytes < 0
+    if (isShort && !wasShort) log?.warn(space, 'disk nearly full: writes are rejected')
+    if (!isShort && wasShort) log?.info(space, 'disk has space again')
+    return leftBytes
   }
 
   return {
@@ -42,6 +63,11 @@ export function createFreeSpace({ folder, minBytes, reclaim }: Options): FreeSpa
 
     isShort() {
       if (performance.now() - measuredAt > pollIntervalMs) update().catch(() => {})
+      return isShort
+    },
+
+    async checkShort() {
+      if (performance.now() - measuredAt > pollIntervalMs) await update().catch(() => {})
       return isShort
     },
 
@@ -61,8 +87,10 @@ export function createFreeSpace({ folder, minBytes, reclaim }: Options): FreeSpa
 export async function readSpace({
   folder,
   minBytes,
-}: Omit<Options, 'reclaim'>): Promise<{ freeBytes: number; minFreeBytes: number }> {
-  const { bavail, blocks, bsize } = await statfs(folder)
+}: Pick<Options, 'folder' | 'minBytes'>): Promise<Space> {
+  const { bavail, blocks, bsize, files, ffree } = await statfs(folder)
   const minFreeBytes = minBytes ?? Math.max(defaultMinBytes, blocks * bsize * defaultMinShare)
-  return { freeBytes: bavail * bsize, minFreeBytes }
+  // File systems without a limit of inodes report 0.
+  const freeFiles = files > 0 ? ffree : Number.POSITIVE_INFINITY
+  return { freeBytes: bavail * bsize, minFreeBytes, freeFiles }
 }

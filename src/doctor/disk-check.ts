@@ -16,8 +16,7 @@ export const diskCheck: Check = {
     const dataDir = context.setting('dataDir')
     const folder = nearestExisting(dataDir)
     const minBytes = context.setting('freeSpaceMinBytes')
-    const { freeBytes, minFreeBytes } = await readSpace({ folder, minBytes })
-    const { files, ffree } = await statfs(folder)
+    const { freeBytes, minFreeBytes, freeFiles } = await readSpace({ folder, minBytes })
     const fix = `Free some space; this lists the largest directories: du -xh ${shellWord(folder)} | sort -h | tail`
     const findings: Finding[] = []
     if (freeBytes < minFreeBytes) {
@@ -31,9 +30,8 @@ export const diskCheck: Check = {
       const found = `${toSize(freeBytes)} are free; below ${toSize(minFreeBytes)} pushes are rejected.`
       findings.push(warning(found, fix))
     }
-    // File systems without a limit of inodes report 0.
-    if (files > 0 && ffree < minInodes) {
-      const found = `The disk has inodes for only ${ffree} more files.`
+    if (freeFiles < minInodes) {
+      const found = `The disk has inodes for only ${freeFiles} more files.`
       findings.push(
         fault(
           found,

@@ -1,16 +1,14 @@
-import { stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { codeOf } from '../base/error-code.ts'
 import { shellWord } from '../base/shell-word.ts'
-import { encryptionKeyFile } from '../config/data-directory.ts'
+import { hostKeyFile } from '../config/data-directory.ts'
 import { type KeySettings, readEncryptionKeys, sourceOfKeys } from '../config/encryption-keys.ts'
+import { findOpenKeys } from '../config/key-files.ts'
 import { SettingsError } from '../config/settings.ts'
-import { findHostKey, hostKeyFile } from '../ssh/host-key.ts'
+import { findHostKey } from '../ssh/host-key.ts'
 import type { Check } from './check.ts'
 import type { DoctorContext } from './context.ts'
 import { type Finding, fault, messageOf, orOk, warning } from './finding.ts'
-
-const groupAndOthers = 0o077
 
 /** Checks that the keys exist and are valid, and that only the owner can read their files. */
 export const keysCheck: Check = {
@@ -21,10 +19,13 @@ export const keysCheck: Check = {
     const settings = keySettings(context)
     const hostKey = context.setting('sshHostKeyFile') ?? join(folder, hostKeyFile)
     const isSshOn = context.setting('sshPort') !== 'off'
+    const open = await findOpenKeys({
+      ...settings,
+      sshHostKeyFile: context.setting('sshHostKeyFile'),
+    })
     const findings = [
-      ...(await openFindings(join(folder, encryptionKeyFile))),
+      ...open.map(toFinding),
       ...(await encryptionFindings(settings)),
-      ...(await openFindings(hostKey)),
       ...(isSshOn ? await hostKeyFindings(hostKey) : []),
     ]
     const source = sourceOfKeys(settings).split('/').at(-1)
@@ -41,19 +42,11 @@ export function keySettings({ setting }: DoctorContext): KeySettings {
   }
 }
 
-async function openFindings(path: string): Promise<Finding[]> {
-  const mode = await stat(path).then(
-    ({ mode }) => mode,
-    () => 0,
+function toFinding({ path, mode }: { path: string; mode: string }): Finding {
+  return fault(
+    `${path} is open to other users (mode ${mode}); if any could have read it, the key must be replaced.`,
+    `chmod 600 ${shellWord(path)}`,
   )
-  if ((mode & groupAndOthers) === 0) return []
-  const shown = (mode & 0o777).toString(8).padStart(4, '0')
-  return [
-    fault(
-      `${path} is open to other users (mode ${shown}); if any could have read it, the key must be replaced.`,
-      `chmod 600 ${shellWord(path)}`,
-    ),
-  ]
 }
 
 async function encryptionFindings(settings: KeySettings): Promise<Finding[]> {

@@ -36,9 +36,9 @@ export function withPublicRoutes(
       tag: 'service',
       summary: 'Get the health of the service',
       description:
-        '`storage_full` if the disk has so little space left that only reads are possible; a node of a shared store then ' +
-        'responds with 507. 503 if the database, the disk of the data directory or the object store is unavailable; ' +
-        '`code` and `detail` say which.',
+        'The status is `storage_full`, with 200, if the disk has so little space or so few inodes left that only reads ' +
+        'are possible: a check must read it. A node of a shared store then responds with 507, since others can write. ' +
+        '503 if the database, the data directory or the object store is unavailable; `code` and `detail` say which.',
       produces: jsonContentType,
       reply: Health,
       problems: ['database_unavailable', 'storage_unavailable', 'storage_full'],

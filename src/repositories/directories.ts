@@ -217,7 +217,8 @@ export function createDirectories({
 
     async assertThere() {
       if (isCache) await mkdir(root, { recursive: true, mode: 0o700 })
-      for (const folder of [root, staging, trash]) await access(folder, constants.X_OK)
+      for (const folder of [root, staging, trash])
+        await access(folder, constants.X_OK | constants.W_OK)
     },
 
     cleanUp: (id, before) => removeLeftovers(pathOf(id), before),

@@ -8,10 +8,9 @@ import {
 import { readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { HostKey } from 'ssh2/lib/protocol/Protocol.js'
+import { hostKeyFile } from '../config/data-directory.ts'
 import { createReader, writeString, writeUint32 } from './wire.ts'
 
-/** The name of the key file in a data directory. */
-export const hostKeyFile = 'ssh_host_ed25519_key'
 const keyType = 'ssh-ed25519'
 const comment = 'svc'
 

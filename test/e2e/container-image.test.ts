@@ -92,7 +92,11 @@ test('the health check of the image succeeds as long as the service is healthy',
       () => 0,
       ({ code }) => code,
     )
-  await using service = await startService()
-  assert.equal(await check(Number(new URL(service.url).port)), 0)
+  {
+    await using service = await startService()
+    assert.equal(await check(Number(new URL(service.url).port)), 0)
+  }
   assert.equal(await check(await freePort()), 1)
+  await using full = await startService({ env: { SVC_FREE_SPACE_MIN: '1024GiB' } })
+  assert.equal(await check(Number(new URL(full.url).port)), 1)
 })

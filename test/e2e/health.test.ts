@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { rename } from 'node:fs/promises'
+import { chmod, rename } from 'node:fs/promises'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { runSvc } from '../support/command.ts'
 import { until } from '../support/condition.ts'
 import { createPostgresDatabase } from '../support/databases.ts'
 import { exhaustive } from '../support/exhaustive.ts'
+import { temporaryFolder } from '../support/git.ts'
+import { startInProcess } from '../support/in-process.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { without } from '../support/programs.ts'
 import { type Answer, type Service, startService, toAnswer } from '../support/service.ts'
@@ -91,6 +94,46 @@ test('while folders of the data directory are missing, no repository is reported
     assert.equal((await admin.post('/repos', { name: 'new' })).status, 201)
     assert.equal((await admin.delete('/repos/new')).status, 204)
   }
+})
+
+test('a full disk is said by the status, at once, in the log once, and by the exit code of the command', async () => {
+  await using service = await startInProcess({ SVC_FREE_SPACE_MIN: '1024GiB' })
+  for (let count = 0; count < 3; count++) {
+    const { status, body } = await toAnswer(await fetch(`${service.url}/health`))
+    assert.deepEqual([status, body], [200, { status: 'storage_full' }])
+  }
+  assert.equal((await service.admin.post('/repos', { name: 'new' })).body.code, 'storage_full')
+  assert.equal(service.log().match(/disk nearly full: writes are rejected/g)?.length, 1)
+  const env = { SVC_URL: service.url, SVC_TOKEN: service.adminToken }
+  const { code, out, err } = await runSvc(['health'], env)
+  assert.deepEqual(
+    [code, err],
+    [1, 'svc: The server cannot write; its log says why. Reading goes on.\n'],
+  )
+  assert.match(out, /^Status: storage_full$/m)
+})
+
+test('keys that other users can read are said at each start', async () => {
+  await using folder = await temporaryFolder()
+  const keys = ['encryption.key', 'ssh_host_ed25519_key'].map((name) => join(folder.path, name))
+  const start = () => startInProcess({ SVC_DATA_DIR: folder.path, SVC_SSH_PORT: '0' })
+  const linesOf = async () => {
+    await using service = await start()
+    return service
+      .log()
+      .split('\n')
+      .filter((line) => line.includes('key file open to other users'))
+  }
+  assert.deepEqual(await linesOf(), [])
+  for (const key of keys) await chmod(key, 0o640)
+  const lines = await linesOf()
+  assert.equal(lines.length, 2)
+  for (const [at, key] of keys.entries()) {
+    const { path, mode } = JSON.parse(lines[at] ?? '')
+    assert.deepEqual([path, mode], [key, '0640'])
+  }
+  for (const key of keys) await chmod(key, 0o600)
+  assert.deepEqual(await linesOf(), [])
 })
 
 async function health({ url }: Service): Promise<Answer> {

@@ -105,7 +105,8 @@ describe('a node with a full cache', { skip }, () => {
     const measure = async () => {
       const { bavail, bsize } = await statfs(disk.path)
       measured += 1
-      return { freeBytes: measured <= 3 ? repositoryBytes * 2 : bavail * bsize, minFreeBytes: 0 }
+      const freeBytes = measured <= 3 ? repositoryBytes * 2 : bavail * bsize
+      return { freeBytes, minFreeBytes: 0, freeFiles: 2 ** 20 }
     }
     await using store = await site.openStore(disk.path, { measure })
     await git('/', [`--git-dir=${await store.open(third)}`, 'fsck', '--strict'])

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { readdir, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, rm, statfs, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
@@ -55,6 +55,49 @@ test('with too little free space, writes are rejected over either transport, and
   await disk.empty()
   await untilHealthIs(service, 'ok')
   await project.git('push', service.admin.remote('site'), 'HEAD:x')
+})
+
+test('with too few inodes, writes are rejected and reads work, as with too little space', {
+  skip,
+}, async () => {
+  await using disk = await smallDisk('64m,nr_inodes=4000')
+  await using service = await start(disk.path, '0')
+  await using project = await startSite(service)
+  await untilHealthIs(service, 'ok')
+  const filler = join(disk.path, 'files')
+  await mkdir(filler)
+  const { ffree } = await statfs(disk.path)
+  for (let at = 0; at < ffree - 500; at++) await writeFile(join(filler, String(at)), '')
+  await untilHealthIs(service, 'storage_full')
+  const refused = await service.admin.post('/repos', { name: 'other' })
+  assert.deepEqual([refused.status, refused.body.code], [507, 'storage_full'])
+  await project.git('clone', '--quiet', service.admin.remote('site'), 'read')
+  await rm(filler, { recursive: true })
+  await untilHealthIs(service, 'ok')
+  assert.equal((await service.admin.post('/repos', { name: 'other' })).status, 201)
+})
+
+test('while the data directory is read-only, health is 503 and reading goes on', {
+  skip,
+}, async () => {
+  await using disk = await smallDisk('64m')
+  await using service = await start(disk.path, '0')
+  await using project = await startSite(service)
+  const folder = join(service.dataDir, 'repositories')
+  await execute('mount', ['--bind', folder, folder])
+  await execute('mount', ['-o', 'remount,bind,ro', folder])
+  try {
+    const { body } = await until('health is 503', async () => {
+      const answer = await service.admin.get('/health')
+      return answer.status === 503 && answer
+    })
+    assert.equal(body.code, 'storage_unavailable')
+    assert.match(body.detail, /The data directory cannot be read or written/)
+    await project.git('clone', '--quiet', service.admin.remote('site'), 'read')
+  } finally {
+    await execute('umount', ['--lazy', folder])
+  }
+  await untilHealthIs(service, 'ok')
 })
 
 test('maintenance without space only packs refs, and leaves nothing behind', {

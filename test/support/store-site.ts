@@ -18,7 +18,7 @@ export type StoreSite = Awaited<ReturnType<typeof startStoreSite>>
 
 type StoreOptions = { cacheMaxBytes?: number; measure?: FreeSpace['measure'] }
 
-const unlimited = async () => ({ freeBytes: 2 ** 40, minFreeBytes: 0 })
+const unlimited = async () => ({ freeBytes: 2 ** 40, minFreeBytes: 0, freeFiles: 2 ** 20 })
 const log = createLog({ level: 'silent', output: process.stderr })
 
 /** A server with a shared store, to whose database and bucket others can be added. */

@@ -1,9 +1,10 @@
 import { printable } from '../../base/format.ts'
 import { toSafeJson } from '../../base/safe-text.ts'
+import { CommandError } from '../command-error.ts'
 import { textAt } from '../display.ts'
 import type { Work } from '../operation.ts'
 
-/** `svc health` */
+/** `svc health`. Fails unless the server can write, so that scripts need not read the status. */
 export async function runHealth({ client, json, terminal }: Work): Promise<void> {
   const body = await client.json({ method: 'GET', path: '/health' })
   const { openapi, info } = await describeServer(client)
@@ -17,6 +18,8 @@ export async function runHealth({ client, json, terminal }: Work): Promise<void>
         .join(''),
     )
   }
+  if (result.status !== 'ok')
+    throw new CommandError('failure', 'The server cannot write; its log says why. Reading goes on.')
 }
 
 /** `svc metrics` */
