@@ -65,7 +65,8 @@ export function toRawPath({ path, pathBase64 }: { path?: string; pathBase64?: st
     throw invalid([ofQuery('pathBase64', 'cannot be given with `path`.')])
   const bytes =
     pathBase64 === undefined ? Buffer.from(path ?? '', 'utf8') : Buffer.from(pathBase64, 'base64')
-  const raw = bytes.toString('latin1')
+  // A slash at the end, as shells complete the names of folders, is no part of the path.
+  const raw = bytes.toString('latin1').replace(/\/$/, '')
   const isWhole = raw === '' || raw.split('/').every((name) => !['', '.', '..'].includes(name))
   if (isWhole && raw.length <= maxPathBytes && !raw.includes('\0')) return raw
   const name = pathBase64 === undefined ? 'path' : 'pathBase64'

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { writeFile } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { until } from '../support/condition.ts'
@@ -220,7 +220,7 @@ test('a path that is not there, a folder and a file in place of each other are r
     'tree?path=none': 'path_not_found',
     'tree?path=readme.txt': 'path_not_found',
     'tree?path=readme.txt/x': 'path_not_found',
-    file: 'path_not_found',
+    file: 'invalid_request',
     'file?path=none': 'path_not_found',
     'file?path=a/../readme.txt': 'invalid_request',
     'file?path=/readme.txt': 'invalid_request',
@@ -326,4 +326,41 @@ test('20,000 branches are listed page by page', { skip: onlyLocal }, async () =>
     last.body.map(({ name }: { name: string }) => name),
     ['b-29999', 'main'],
   )
+})
+
+test('a path may end with a slash, as shells complete the names of folders', async () => {
+  await using folder = await createProject()
+  await service.admin.post('/repos', { name: 'slashes' })
+  await mkdir(join(folder.path, 'src'))
+  await writeFile(join(folder.path, 'src/main.c'), 'int main;\n')
+  await folder.git('add', '.')
+  await folder.git('commit', '--quiet', '-m', 'Add a folder')
+  await folder.git('push', '--quiet', service.admin.remote('slashes'), 'HEAD:main')
+  const get = (call: string) => service.admin.get(`/repos/slashes/${call}`)
+  const { body: commit } = await get('commits?limit=1')
+  for (const call of [
+    'tree?path=src',
+    'commits?path=src',
+    'search?rev=main&q=main&path=src',
+    'archive?rev=main&format=tar&path=src',
+    'file?path=src/main.c',
+    'blame?path=src/main.c',
+    `commits/${commit[0].id}?diff=true&path=src`,
+    `compare?base=main&head=main&path=src`,
+    `tree?pathBase64=${encodeURIComponent(Buffer.from('src').toString('base64'))}`,
+  ]) {
+    const plain = await get(call)
+    const slashed = call.includes('Base64')
+      ? `tree?pathBase64=${Buffer.from('src/').toString('base64')}`
+      : `${call}/`
+    const answer = await get(slashed)
+    assert.deepEqual(
+      [plain.status, answer.status],
+      [200, 200],
+      `${call}: ${answer.text.slice(0, 200)}`,
+    )
+    assert.equal(answer.text, plain.text, call)
+  }
+  for (const path of ['src//', '//', '/src/'])
+    assert.equal((await get(`tree?path=${path}`)).status, 400)
 })
