@@ -19,14 +19,28 @@ export async function lockRole(
   repositoryId: string,
   username: string,
 ): Promise<Role | undefined> {
-  const row = await tx
+  const row = await selectRole(tx, repositoryId, username)
+    .$if(hasRowLocks(tx), (rows) => rows.forUpdate())
+    .executeTakeFirst()
+  return row?.role
+}
+
+/** The role of a collaborator; undefined when a username is none. */
+export async function findRole(
+  db: Db,
+  repositoryId: string,
+  username: string,
+): Promise<Role | undefined> {
+  const row = await selectRole(db, repositoryId, username).executeTakeFirst()
+  return row?.role
+}
+
+function selectRole(db: Db, repositoryId: string, username: string) {
+  return db
     .selectFrom('collaborators')
     .select('role')
     .where('repositoryId', '=', repositoryId)
     .where('username', '=', username)
-    .$if(hasRowLocks(tx), (rows) => rows.forUpdate())
-    .executeTakeFirst()
-  return row?.role
 }
 
 export async function updateRole(

@@ -13,6 +13,7 @@ import type { Db } from '../database/schema.ts'
 import type { Actor } from '../events/events.ts'
 import { closeReadersOf } from '../git/objects/object-pool.ts'
 import { claimName } from './claim-name.ts'
+import { findRole } from './collaborator-store.ts'
 import { isThere } from './deleted-directories.ts'
 import {
   type DeletedRow,
@@ -42,7 +43,7 @@ export type DeletedRepositories = {
     principal: Principal,
     page: { after: string; limit: number | undefined },
   ) => Promise<DeletedRepository[]>
-  /** Throws `permission_missing`, or `repository_not_found` unless the principal is its owner or an admin. */
+  /** Throws `permission_missing`, or `repository_not_found` unless the principal passes its owner checks. */
   find: (principal: Principal, id: string, permission: Permission) => Promise<DeletedRow>
   /** Restores a repository, under another name if one is given. Throws `repository_name_taken`. */
   restore: (
@@ -156,7 +157,8 @@ export function createDeletedRepositories(dependencies: Dependencies): DeletedRe
     async find(principal, id, permission) {
       requirePermission(principal, permission)
       const row = isId(id) ? await findDeleted(db, id) : undefined
-      if (!row || !mayOwn(principal, { ...row, role: undefined })) throw deletedNotFound(id)
+      const role = row && (await findRole(db, id, principal.username))
+      if (!row || !mayOwn(principal, { ...row, role })) throw deletedNotFound(id)
       return row
     },
 

@@ -20,7 +20,7 @@ export function deletedRepositoryRoutes(deletedRepositories: DeletedRepositories
       summary: 'List deleted repositories',
       description:
         'Lists the deleted repositories that can still be restored, in the order of their creation: those that the ' +
-        'user owned, or all for an admin.',
+        'user owned or had the role `admin` in, or all for an admin.',
       permission: 'repo:read',
       allowsLimited: true,
       query: PageQuery,
@@ -34,7 +34,7 @@ export function deletedRepositoryRoutes(deletedRepositories: DeletedRepositories
       summary: 'Restore a deleted repository',
       description:
         'Restores the repository with everything that belonged to it, under its former name or a new one. Its id stays ' +
-        'the same. Only its owner and admins can do this, with a token for all repositories.',
+        'the same. Only its owner, collaborators with the role `admin` and admins can do this, with a token for all repositories.',
       permission: 'repo:delete',
       find,
       body: Type.Object({ name: Type.Optional(RepositoryName) }, closed),
@@ -52,7 +52,8 @@ export function deletedRepositoryRoutes(deletedRepositories: DeletedRepositories
       tag: 'repositories',
       summary: 'Purge a deleted repository',
       description:
-        'Removes a deleted repository and everything that belonged to it for good. Only its owner and admins can do this.',
+        'Removes a deleted repository and everything that belonged to it for good. Only its owner, collaborators with the role ' +
+        '`admin` and admins can do this.',
       permission: 'repo:delete',
       find,
       reply: { 204: nothing },

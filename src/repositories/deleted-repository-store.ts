@@ -59,7 +59,20 @@ export function listDeleted(
   let query = selectDeleted(db).where('id', '>', after).orderBy('id')
   if (viewer !== 'all') {
     const { username, within } = viewer
-    query = query.where('ownerUsername', '=', username)
+    query = query.where((is) =>
+      is.or([
+        is('ownerUsername', '=', username),
+        is(
+          'id',
+          'in',
+          is
+            .selectFrom('collaborators')
+            .select('repositoryId')
+            .where('username', '=', username)
+            .where('role', '=', 'admin'),
+        ),
+      ]),
+    )
     if (within) query = query.where('id', 'in', within)
   }
   return (limit === undefined ? query : query.limit(limit)).execute()

@@ -14,7 +14,7 @@ import { createProject, git, temporaryFolder } from '../support/git.ts'
 import { onlyLocal } from '../support/kind-of-store.ts'
 import type { ListedPush } from '../support/pushes.ts'
 import { startReceiver } from '../support/receiver.ts'
-import { type Client, startService } from '../support/service.ts'
+import { type Client, createClient, startService } from '../support/service.ts'
 import { oneStep, pushFiles } from '../support/workflow-site.ts'
 
 const retries = { SVC_WEBHOOK_RETRY_SCHEDULE: '0,1,1,1,1,1,1,1,1,1' }
@@ -181,6 +181,43 @@ test('to others a deleted repository does not exist', async () => {
     (await deletedOf(service.admin)).map(({ id }) => id),
     [site.id],
   )
+})
+
+test('a collaborator with the role admin finds, restores and purges what they may delete', async () => {
+  await using service = await startService()
+  const owner = await service.client({ username: 'ada', permissions: everything })
+  await owner.post('/repos', { name: 'site' })
+  const { body: site } = await owner.get('/repos/site')
+  const roles = ['read', 'write', 'maintain', 'admin']
+  for (const role of roles) await owner.post('/repos/site/collaborators', { username: role, role })
+  const [reader, writer, maintainer, admin] = await Promise.all(
+    roles.map((username) => service.client({ username, permissions: everything })),
+  )
+  assert.ok(reader && writer && maintainer && admin)
+  assert.equal((await admin.delete('/repos/site')).status, 204)
+  for (const other of [reader, writer, maintainer]) {
+    assert.deepEqual(await deletedOf(other), [])
+    assert.equal((await other.post(`/deleted-repos/${site.id}/restore`)).status, 404)
+    assert.equal((await other.delete(`/deleted-repos/${site.id}`)).status, 404)
+  }
+  assert.deepEqual(
+    (await deletedOf(admin)).map(({ id }) => id),
+    [site.id],
+  )
+  assert.equal((await admin.post(`/deleted-repos/${site.id}/restore`)).status, 200)
+  await admin.delete('/repos/site')
+  // A token that is limited to other repositories sees as little as of any other.
+  await admin.post('/repos', { name: 'other' })
+  const { body: limited } = await admin.post('/tokens/delegate', {
+    name: 'limited',
+    repositories: ['other'],
+    permissions: ['repo:read', 'repo:delete'],
+  })
+  const narrow = createClient(service.url, limited.token)
+  assert.deepEqual(await deletedOf(narrow), [])
+  assert.equal((await narrow.delete(`/deleted-repos/${site.id}`)).status, 404)
+  assert.equal((await admin.delete(`/deleted-repos/${site.id}`)).status, 204)
+  assert.deepEqual(await deletedOf(owner), [])
 })
 
 test('a webhook delivers nothing while its repository is deleted, and everything afterwards', async () => {
