@@ -40,7 +40,7 @@ type Options = {
   withTools: (run: (tools: AppTools) => Promise<void>) => Promise<void>
 }
 
-/** Commander's errors about the arguments of a command that exists. */
+/** Commander's errors about a command line. */
 const invalidUsage = new Set([
   'commander.conflictingOption',
   'commander.excessArguments',
@@ -48,6 +48,8 @@ const invalidUsage = new Set([
   'commander.missingArgument',
   'commander.missingMandatoryOptionValue',
   'commander.optionMissingArgument',
+  'commander.unknownCommand',
+  'commander.unknownOption',
 ])
 
 /** The exit code after Commander has printed help, a version or an error. */

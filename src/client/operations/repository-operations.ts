@@ -164,7 +164,7 @@ export const repositoryOperations: ClientOperation[] = [
     show: {
       kind: 'sentence',
       text: (_, { argument }) =>
-        `Deleted ${argument('name')}. svc deleted-repos list shows how long it can be restored.`,
+        `Deleted ${argument('name')}. svc deleted-repos list shows its id and how long it is kept; svc deleted-repos restore ID brings it back.`,
       json: ({ argument }) => ({ name: argument('name'), deleted: true }),
     },
   },
