@@ -32,5 +32,8 @@ function weightOf(ranges: readonly Range[], type: string): number {
 
 /** Whether a client takes responses that are compressed by gzip. */
 export function acceptsGzip({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
-  return /\bgzip\b/.test(String(headers['accept-encoding'] ?? ''))
+  const ranges = String(headers['accept-encoding'] ?? '')
+    .split(',')
+    .map(toRange)
+  return ranges.some(({ type, weight }) => type === 'gzip' && weight > 0)
 }

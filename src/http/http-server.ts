@@ -15,10 +15,12 @@ import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { Problem } from '../base/problem.ts'
 import type { Settings } from '../config/settings.ts'
+import { acceptsGzip } from './accept.ts'
 import { type Caller, createAdmission } from './admission.ts'
 import { challenge } from './authentication.ts'
 import { createConnectionErrors, headersMaxBytes } from './client-error.ts'
 import { type ClientLimits, createClientLimits } from './client-limits.ts'
+import { compressFromChars, createTextCompression } from './compress-text.ts'
 import {
   closeAfterReading,
   closeGently,
@@ -100,6 +102,7 @@ export function createHttpServer(options: Options) {
   })
   const serveJson = createJsonRoutes({ settings, openRequests, perform })
   const findRoutes = createRouteTable(routes)
+  const compress = createTextCompression()
   const connectionErrors = createConnectionErrors(
     async (url) =>
       (await pageRequests.methodProblem(url)) ??
@@ -218,10 +221,11 @@ export function createHttpServer(options: Options) {
     assertParameters(queryOf(request))
     const result = await route.handle({ publicOrigin: () => publicOriginOf(request.raw) })
     const content = typeof result === 'string' ? result : `${JSON.stringify(result)}\n`
-    return reply
-      .headers(route.headers ?? {})
-      .type(route.produces)
-      .send(content)
+    reply.headers(route.headers ?? {}).type(route.produces)
+    if (content.length < compressFromChars) return reply.send(content)
+    reply.header('vary', 'accept-encoding')
+    if (!acceptsGzip(request)) return reply.send(content)
+    return reply.header('content-encoding', 'gzip').send(await compress(route.path, content))
   }
 
   async function sendProblem(request: FastifyRequest, reply: FastifyReply, error: unknown) {

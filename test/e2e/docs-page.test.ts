@@ -96,3 +96,26 @@ function argumentsOf(route: Route): string {
   const example = curlExample(route, 'https://git.example.com')
   return example.replace(/^curl/, "SVC_TOKEN=t; printf '%s\\n'")
 }
+
+test('documents are sent compressed to clients that take gzip, and are the same to others', async () => {
+  for (const path of ['/openapi.json', '/docs', '/llms.txt']) {
+    const get = (encoding: string, method = 'GET') =>
+      fetch(service.url + path, { method, headers: { 'accept-encoding': encoding } })
+    const plain = await get('identity')
+    assert.equal(plain.headers.get('content-encoding'), null)
+    assert.equal(plain.headers.get('vary'), 'accept-encoding')
+    const text = await plain.text()
+    for (const encoding of ['gzip', 'br, gzip;q=0.5']) {
+      const zipped = await get(encoding)
+      assert.equal(zipped.headers.get('content-encoding'), 'gzip', path)
+      assert.ok(Number(zipped.headers.get('content-length')) < text.length / 3, path)
+      assert.equal(await zipped.text(), text, path)
+      const head = await get(encoding, 'HEAD')
+      assert.equal(head.headers.get('content-length'), zipped.headers.get('content-length'))
+    }
+    for (const encoding of ['gzip;q=0', 'br', 'x-gzip-not'])
+      assert.equal((await get(encoding)).headers.get('content-encoding'), null, encoding)
+  }
+  const health = await fetch(`${service.url}/health`, { headers: { 'accept-encoding': 'gzip' } })
+  assert.equal(health.headers.get('content-encoding'), null)
+})
