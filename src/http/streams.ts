@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AccessWatch } from '../access/access-watch.ts'
+import { isRepositoryName } from '../access/names.ts'
 import { newId } from '../base/ids.ts'
 import { Problem } from '../base/problem.ts'
 import type { Admit, Caller } from './admission.ts'
@@ -76,7 +77,7 @@ export function createStreams(dependencies: Dependencies) {
   }
 
   function sendProblem(
-    { problemFormat }: StreamRoute,
+    problemFormat: StreamRoute['problemFormat'],
     request: IncomingMessage,
     response: ServerResponse,
     problem: Problem,
@@ -100,7 +101,8 @@ export function createStreams(dependencies: Dependencies) {
 
   return function serveStream(request: IncomingMessage, response: ServerResponse): boolean {
     const matched = match(request)
-    if (!matched) return false
+    const misplaced = matched ? undefined : misplacedGitRequest(request)
+    if (!matched && !misplaced) return false
     const [requestId, startedAt] = [newId(), performance.now()]
     const caller = callerOf(request)
     for (const [name, value] of commonHeaders) response.setHeader(name, value)
@@ -110,7 +112,7 @@ export function createStreams(dependencies: Dependencies) {
       const { method = '', url = '' } = request
       const seconds = (performance.now() - startedAt) / 1000
       const { statusCode: status } = response
-      const { path: route, isPolling = false } = matched.route
+      const { path: route, isPolling = false } = matched?.route ?? { path: 'other' }
       const { address, principal } = caller
       requestLog.record({
         requestId,
@@ -124,9 +126,25 @@ export function createStreams(dependencies: Dependencies) {
         isPolling,
       })
     })
-    serve(matched, caller, request, response).catch(async (error) => {
-      sendProblem(matched.route, request, response, await requestLog.problemOf(error, requestId))
+    const served = matched
+      ? serve(matched, caller, request, response)
+      : Promise.reject<void>(misplaced)
+    served.catch(async (error) => {
+      const problem = await requestLog.problemOf(error, requestId)
+      sendProblem(matched?.route.problemFormat, request, response, problem)
     })
     return true
   }
+}
+
+const gitPath = /^\/([^/]+?)(?:\.git)?\/info\/refs$/
+
+/** The Problem of a Git client at `/name.git`, where other hosts have repositories. The address of a page leads to the right one. */
+function misplacedGitRequest(request: IncomingMessage): Problem | undefined {
+  const { path, query } = splitTarget(request)
+  const [, name] = path.endsWith('/info/refs') ? (gitPath.exec(path) ?? []) : []
+  if (name === undefined || !isRepositoryName(name) || !query.includes('service=git-'))
+    return undefined
+  const detail = `Git finds repositories of this server at /repos/NAME.git: the path of this one is /repos/${name}.git.`
+  return new Problem('route_not_found', detail)
 }

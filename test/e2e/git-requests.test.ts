@@ -146,3 +146,24 @@ test('responses to Git have a request id, and are neither executed nor cached by
   assert.match(refused.head, /^cache-control: no-store\r$/im)
   assert.match(refused.head, /^content-type: text\/plain; charset=utf-8\r$/im)
 })
+
+test('a Git address without /repos is answered with the right one', async () => {
+  const { admin } = service
+  const right = admin.remote('site')
+  for (const wrong of ['site.git', 'site', 'never-used.git']) {
+    const name = wrong.replace(/\.git$/, '')
+    for (const command of [
+      ['clone', right.replace('repos/site.git', wrong), 'copy'],
+      ['push', right.replace('repos/site.git', wrong), 'HEAD:x'],
+    ]) {
+      await assert.rejects(
+        project.git(...command),
+        new RegExp(`remote: .* the path of this one is /repos/${name}\\.git\\.`),
+        wrong,
+      )
+    }
+  }
+  // Other addresses, and other requests, are what they were.
+  for (const path of ['/site.git/info/refs', '/a..b.git/info/refs?service=git-upload-pack'])
+    assert.equal((await admin.get(path)).body?.code, 'route_not_found', path)
+})
