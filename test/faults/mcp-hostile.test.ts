@@ -177,7 +177,7 @@ test('arguments that a tool does not take are named', async () => {
     ['get_repository', { repository: '\ud800' }, /repository_not_found/],
     ['get_repository', { repository: 'a\0b' }, /repository_not_found/],
     ['list_events', { follow: true }, /\/follow is not an argument/],
-    ['list_events', { limit: 1001 }, /\/limit/],
+    ['list_events', { limit: 1001 }, /`limit` must be an integer from 1 to 1000/],
     ['list_events', { after: { a: 1 } }, /"pointer":"\/after","detail":"must be text/],
     ['list_events', { constructor: 1 }, /\/constructor is not an argument/],
     ['create_repository', { name: ['x'] }, /\/name/],
