@@ -151,10 +151,8 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
   onCommit = notifier.committed
   const leaseOwner = nodes.own
   const freeSpace = createFreeSpace({
-    folder: dataDir,
-    minBytes: settings.freeSpaceMinBytes,
+    ...{ folder: dataDir, minBytes: settings.freeSpaceMinBytes, log },
     reclaim: (bytes) => store.reclaim(bytes),
-    log,
   })
   const parts = { db, git, directories, freeSpace, faultPoint, log }
   const store: Store = await openStore({ ...parts, node: nodes.own, settings })

@@ -46,6 +46,7 @@ onEachServer((start) => {
     await using receiver = await startReceiver()
     await using project = await createProject()
     const owner = await service.client({ username: 'ada', permissions: everything })
+    const other = await service.client({ username: 'grace', permissions: everything })
     const { body: created } = await owner.post('/repos', { name: 'site', defaultBranch: 'trunk' })
     const at = '/repos/site'
     await owner.put(`${at}/protections/branches/release/*`)
@@ -83,7 +84,6 @@ onEachServer((start) => {
     )
 
     // The name used again inherits nothing, and what uses it is not replaced.
-    const other = await service.client({ username: 'grace', permissions: everything })
     assert.equal((await other.post('/repos', { name: 'Site' })).status, 201)
     const { body: none } = await other.get('/repos/Site/collaborators')
     assert.deepEqual(none.collaborators, [])

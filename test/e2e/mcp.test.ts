@@ -192,7 +192,8 @@ const trials: Record<string, Trial> = {
       const given = { repository: name, path: '.svc/workflows/ci.yml' }
       assert.match((await agent.use('read_file', given)).content, /steps/)
     },
-    refuse: ({ agent, name }) => agent.refusal('read_file', { repository: name, rev: 'none' }),
+    refuse: ({ agent, name }) =>
+      agent.refusal('read_file', { repository: name, path: 'README.md', rev: 'none' }),
     code: 'revision_not_found',
   },
   list_pushes: {

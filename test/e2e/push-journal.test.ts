@@ -88,7 +88,9 @@ test('the journal shows who changed which refs, when, from what to what, and whe
     body.map(({ id }: ListedPush) => id),
     [deleted, rewritten, forwarded, created].map(({ id }) => id),
   )
-  assert.deepEqual((await owner.get(`/repos/site/pushes/${created.id}`)).body, body[3])
+  const { body: alone } = await owner.get(`/repos/site/pushes/${created.id}`)
+  const [last] = body.slice(3)
+  assert.deepEqual(alone, { ...last, actor: { ...last.actor, name: 'test' } })
 })
 
 test('the journal is paginated, and can be filtered by ref', async () => {
