@@ -27,7 +27,7 @@ export function renderMarkdown(text: string, place: DocumentPlace): string | und
  */
 function withAnchors(html: string): string {
   return html.replace(
-    /<h[1-6] id="u-([^"]+)"[^>]*>/g,
+    /<h[1-6] id="u-([^"<>]+)"[^<>]*>/g,
     (heading, name) =>
       `${heading}<a class="anchor" name="${name}" href="#${name}" title="Link to this heading"></a>`,
   )
