@@ -19,21 +19,25 @@ test('a node that hangs in the middle of a push delays the others, and does not 
   await using project = await createProject()
   await using other = await startService({ env: site.env })
   await other.admin.post('/repos', { name: 'site' })
-  await until('it hangs in a transaction that has events', async () => {
-    await project.git('commit', '--quiet', '--allow-empty', '-m', 'Next')
-    const ended = project
-      .git('push', '--quiet', site.service.admin.remote('site'), 'HEAD:main')
-      .then(
-        () => true,
-        () => true,
-      )
-    while (!(await Promise.race([ended, isInTransaction(site.env.SVC_DATABASE_URL ?? '')]))) {}
-    signal(site.service.pid, 'SIGSTOP')
-    if (await isInTransaction(site.env.SVC_DATABASE_URL ?? '')) return true
-    signal(site.service.pid, 'SIGCONT')
-    await ended
-    return false
-  })
+  await using blocker = await connect(site.env.SVC_DATABASE_URL ?? '')
+  // Another one, since a transaction sees the sessions as they were when it looked first.
+  await using observer = await connect(site.env.SVC_DATABASE_URL ?? '')
+  const sessions = async (state: string) =>
+    (
+      await observer.client.query(`select from pg_stat_activity
+      where datname = current_database() and query like '%insert into "events"%' and ${state}`)
+    ).rowCount
+  await blocker.client.query('begin; lock table events in share row exclusive mode')
+  await project.git('commit', '--quiet', '--allow-empty', '-m', 'Next')
+  const pushed = project.git('push', '--quiet', site.service.admin.remote('site'), 'HEAD:main')
+  pushed.catch(() => {})
+  await until('its events wait', async () => (await sessions("wait_event_type = 'Lock'")) === 1)
+  signal(site.service.pid, 'SIGSTOP')
+  await blocker.client.query('rollback')
+  await until(
+    'it hangs in a transaction that has events',
+    async () => (await sessions("state = 'idle in transaction'")) === 1,
+  )
   try {
     assert.equal((await other.admin.post('/repos', { name: 'next' })).status, 201)
     await project.git('push', '--quiet', other.admin.remote('next'), 'HEAD:main')
@@ -43,17 +47,8 @@ test('a node that hangs in the middle of a push delays the others, and does not 
   }
 })
 
-/** Whether a session waits for its client in a transaction after it has published events, which locks their counter. */
-async function isInTransaction(url: string): Promise<boolean> {
+async function connect(url: string) {
   const client = new pg.Client(url)
   await client.connect()
-  try {
-    const { rows } = await client.query(
-      `select pid from pg_stat_activity where datname = current_database()
-        and state = 'idle in transaction' and query ~ '(events|webhooks|pushes)'`,
-    )
-    return rows.length > 0
-  } finally {
-    await client.end()
-  }
+  return { client, [Symbol.asyncDispose]: () => client.end() }
 }
