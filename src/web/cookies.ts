@@ -19,15 +19,17 @@ export function createSessionCookie({ isHttps, prefix }: Address): SessionCookie
   const name = !isHttps ? 'svc' : prefix === '' ? '__Host-svc' : '__Secure-svc'
   const scope = `Path=${prefix}/; HttpOnly; SameSite=Lax${isHttps ? '; Secure' : ''}`
   return {
-    read({ cookie = '' }) {
-      const secrets = cookie
-        .split(';')
-        .map((pair) => pair.trim())
-        .filter((pair) => pair.startsWith(`${name}=`))
-        .map((pair) => pair.slice(name.length + 1))
-      return [...new Set(secrets)].slice(0, maxSecrets)
-    },
+    read: ({ cookie = '' }) => [...new Set(readCookies(cookie, name))].slice(0, maxSecrets),
     set: (secret, maxAgeSeconds) => `${name}=${secret}; Max-Age=${maxAgeSeconds}; ${scope}`,
     clear: () => `${name}=; Max-Age=0; ${scope}`,
   }
+}
+
+/** The values of the cookies of a name in a header: RFC 6265, section 4.2. */
+export function readCookies(header: string, name: string): string[] {
+  return header
+    .split(';')
+    .map((pair) => pair.trim())
+    .filter((pair) => pair.startsWith(`${name}=`))
+    .map((pair) => pair.slice(name.length + 1))
 }

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Content, type Html, html } from '../render/html.ts'
+import { readCookies } from './cookies.ts'
 import { icon } from './icons.ts'
 import type { Done, PageContext } from './page.ts'
 
@@ -43,7 +44,7 @@ function toCookie(
 export function readDone({
   cookie = '',
 }: IncomingHttpHeaders): { path: string; subject: string } | undefined {
-  const [, value = ''] = new RegExp(`(?:^|; *)${cookieName}=([^;]*)`).exec(cookie) ?? []
+  const [value = ''] = readCookies(cookie, cookieName)
   try {
     const [, path, subject = ''] = /^(\S+) (.*)$/.exec(decodeURIComponent(value)) ?? []
     return path === undefined ? undefined : { path, subject }

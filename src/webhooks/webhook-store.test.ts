@@ -466,7 +466,7 @@ onEachDatabase((fresh, engine) => {
       const order = round % 2 === 0 ? jobs : jobs.reverse()
       await Promise.all(order.map((job) => queue.record({ job, outcome })))
     }
-    const works = Array.from({ length: 12 }, (_, round) => [
+    const workOf = (round: number) => [
       happen(one.db, one.repository, start, 3),
       change({ enabled: false }),
       change({ url: `http://hooks.example/${round}` }),
@@ -476,8 +476,10 @@ onEachDatabase((fresh, engine) => {
       one.list(webhook).then(([first]) => one.sent.retry(actor, webhook, first?.id ?? '')),
       one.hooks.ping(actor, webhook),
       send(round),
-    ])
-    await Promise.all(works.flat())
+    ]
+    // A few rounds at a time: what waits for a connection does so within a time limit.
+    for (let round = 0; round < 12; round += 3)
+      await Promise.all([round, round + 1, round + 2].flatMap(workOf))
     const rows = (await one.list(webhook)).filter(({ seq }) => seq !== null)
     assert.equal(new Set(rows.map(({ seq }) => seq)).size, rows.length)
     assert.ok((await one.signing.open(webhook)).length <= 2)

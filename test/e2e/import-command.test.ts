@@ -79,7 +79,7 @@ test('errors are one line with exit code 1, and change nothing', exhaustive, asy
     [['/nonexistent', 'x'], /^svc: There is nothing at this path of the server\.\n$/],
     [['git://127.0.0.1:9/x'], /^svc: The source cannot be reached: Connection refused\.\n$/],
     [['./x'], /^svc: \/source is a relative path; .*\n$/],
-    [[small.path, 'a..b'], /^svc: A name is .*\n$/],
+    [[small.path, 'a..b'], /^svc: \/name cannot be "a\.\.b"; it must be 1 to 100 of .*\n$/],
     [[small.path, 'Taken'], /^svc: "Taken" is taken, in this or another case; .*\n$/],
     [[small.path, 'x', '--username', 'nobody'], /^svc: No valid token has the username "nobody"; /],
     [[service.dataDir, 'x'], /^svc: This path of the server may not be imported from\. .*\n$/],

@@ -102,7 +102,6 @@ test('a signing secret appears nowhere in plain text: in no response, log, event
     admin.patch(at, { secret: `whsec_${mark}!` }),
     admin.post(hooks, { ...body, url: `http://${mark}:x@127.0.0.1/` }),
     admin.post(hooks, { ...body, secret: { mark } }),
-    admin.post(hooks, { ...body, events: [mark] }),
     admin.post(hooks, { ...body, secret: mark.repeat(200) }),
     admin.get(hooks),
     admin.get(at),
