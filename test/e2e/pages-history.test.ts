@@ -357,8 +357,9 @@ test('branches and tags are created and deleted by forms', async () => {
 })
 
 test('a reader sees no forms, and pages of invisible repositories are as those of none', async () => {
-  const { token } = await site.service.client({ username: 'reader', permissions: ['repo:read'] })
-  const reader = await logIn(site.service.url, token)
+  // Another one than below, since pages are limited by user.
+  const { token } = await site.service.client({ username: 'stranger', permissions: ['repo:read'] })
+  const stranger = await logIn(site.service.url, token)
   for (const path of [
     'log',
     'log/main.atom',
@@ -370,8 +371,8 @@ test('a reader sees no forms, and pages of invisible repositories are as those o
     'archive/main.zip',
   ]) {
     const [hidden, unknown] = [
-      await reader.get(`/r/site/${path}`),
-      await reader.get(`/r/nope/${path}`),
+      await stranger.get(`/r/site/${path}`),
+      await stranger.get(`/r/nope/${path}`),
     ]
     assert.deepEqual([hidden.status, unknown.status], [404, 404], path)
     assert.equal(hidden.text.replaceAll('site', 'NAME'), unknown.text.replaceAll('nope', 'NAME'))
