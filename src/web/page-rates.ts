@@ -1,5 +1,5 @@
-import { anonymousFrom, limitKeyOf } from '../access/principal.ts'
 import type { Clock } from '../base/clock.ts'
+import { networkOf } from '../base/network.ts'
 import { Problem } from '../base/problem.ts'
 import { createRateLimiter } from '../concurrency/rate-limiter.ts'
 import type { PageExchange } from '../http/page-requests.ts'
@@ -17,14 +17,14 @@ export type LimitPageRate = (
   weight: Weight,
 ) => void
 
-/** Limits the rates of pages: of each user, and without a session of each network. */
+/** Limits the rates of pages: of each token or key, and without a session of each network. */
 export function createPageRates({ clock }: { clock: Clock }): LimitPageRate {
   const rates = createRateLimiter({ perSecond: weightPerSecond, burst: weightBurst, clock })
   return ({ open }, { address }, weight) => {
-    const key = limitKeyOf(open?.principal ?? anonymousFrom(address))
+    const key = open?.principal.id ?? `anonymous ${networkOf(address)}`
     const retryAfterSeconds = rates.acquire(key, weights[weight])
     if (retryAfterSeconds <= 0) return
-    const from = open ? 'of this user' : 'from this address'
+    const from = open ? 'in this session' : 'from this address'
     throw new Problem('too_many_requests', `Too many requests for pages ${from}.`, {
       retryAfterSeconds,
     })

@@ -23,7 +23,7 @@ const stateWords = Object.entries(states).map(
 )
 
 export const runListPages = [
-  page('/r/:name/runs', ['getRepository', 'listRuns', 'getCommit', 'listEvents'], {
+  page('/r/:name/runs', ['listRuns', 'getRepository', 'getCommit', 'listEvents'], {
     weight: 'git',
     audience: 'members',
     styles: 'runs',
