@@ -166,7 +166,7 @@ export async function startService(options: Options): Promise<RunningService> {
 
   const work = await startWork({
     ...{ options, app, pool, gitServer, browse, ssh, repositoryHolds, metrics },
-    url: settings.runner ? await server.listenForOwn() : http,
+    url: settings.runner ? await server.listenForRunner() : http,
     signal: background.signal,
     starting,
   })

@@ -150,7 +150,7 @@ export function createHttpServer(options: Options) {
     frameworkErrors: (error, request, reply) => sendProblem(request, reply, fromFastify(error)),
   })
 
-  const own = createSocketServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
+  const runnerListener = createSocketServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
     app.server.emit('connection', socket),
   )
 
@@ -259,25 +259,25 @@ export function createHttpServer(options: Options) {
     /** Starts listening, and returns the address as a URL. */
     listen: () => listenAt(app, settings),
 
-    /** Also listens on a port for programs of the server itself, and returns its address as a URL. */
-    async listenForOwn(): Promise<string> {
-      own.listen(0, '127.0.0.1')
-      await once(own, 'listening')
-      return `http://127.0.0.1:${(own.address() as AddressInfo).port}`
+    /** Also listens on a loopback port for the server's own runner, and returns its address as a URL. */
+    async listenForRunner(): Promise<string> {
+      runnerListener.listen(0, '127.0.0.1')
+      await once(runnerListener, 'listening')
+      return `http://127.0.0.1:${(runnerListener.address() as AddressInfo).port}`
     },
 
     /**
-     * Stops accepting connections, at once from others and when `ownEnded` resolves from the server's own programs, and
-     * waits for running requests, which are cut off after the timeout.
+     * Stops accepting connections, but those of the server's own runner until `runnerEnded` resolves, and waits for
+     * running requests, which are cut off after the timeout.
      */
-    async stop(timeoutMs: number, ownEnded?: Promise<void>): Promise<void> {
+    async stop(timeoutMs: number, runnerEnded?: Promise<void>): Promise<void> {
       stopping.abort()
       using _cutOff = setTimeout(() => {
         openRequests.abortAll()
         app.server.closeAllConnections()
       }, timeoutMs)
-      await Promise.all([app.close(), ownEnded])
-      own.close()
+      await Promise.all([app.close(), runnerEnded])
+      runnerListener.close()
     },
   }
 }

@@ -60,12 +60,9 @@ before(async () => {
   await site.push('--all')
 })
 
-let readers = 0
-
-// Pages are limited by user.
+// Rates of pages are limited by token.
 beforeEach(async () => {
-  const username = `reader-${readers++}`
-  const { token } = await site.service.client({ username, permissions: ['admin'] })
+  const { token } = await site.service.client({ permissions: ['admin'] })
   client = await logIn(site.service.url, token)
 })
 

@@ -40,12 +40,9 @@ before(async () => {
   await site.admin.post('/repos', { name: 'empty' })
 })
 
-let readers = 0
-
-// Pages are limited by user.
+// Rates of pages are limited by token.
 beforeEach(async () => {
-  const username = `reader-${readers++}`
-  const { token } = await site.service.client({ username, permissions: ['admin'] })
+  const { token } = await site.service.client({ permissions: ['admin'] })
   client = await logIn(site.service.url, token)
 })
 
@@ -357,9 +354,8 @@ test('branches and tags are created and deleted by forms', async () => {
 })
 
 test('a reader sees no forms, and pages of invisible repositories are as those of none', async () => {
-  // Another one than below, since pages are limited by user.
-  const { token } = await site.service.client({ username: 'stranger', permissions: ['repo:read'] })
-  const stranger = await logIn(site.service.url, token)
+  const { token } = await site.service.client({ username: 'reader', permissions: ['repo:read'] })
+  const reader = await logIn(site.service.url, token)
   for (const path of [
     'log',
     'log/main.atom',
@@ -371,8 +367,8 @@ test('a reader sees no forms, and pages of invisible repositories are as those o
     'archive/main.zip',
   ]) {
     const [hidden, unknown] = [
-      await stranger.get(`/r/site/${path}`),
-      await stranger.get(`/r/nope/${path}`),
+      await reader.get(`/r/site/${path}`),
+      await reader.get(`/r/nope/${path}`),
     ]
     assert.deepEqual([hidden.status, unknown.status], [404, 404], path)
     assert.equal(hidden.text.replaceAll('site', 'NAME'), unknown.text.replaceAll('nope', 'NAME'))
