@@ -38,7 +38,7 @@ export function createLocalCheckout(options: Options): AsyncDisposable & {
 
   async function write(request: SourceRequest, file: string): Promise<SourcePack> {
     if (commit === undefined) throw new Error('The repository has no commit yet.')
-    const run = { commit, ref: tree.ref }
+    const run = { commit, ref: tree.ref, pushed: undefined }
     const { signal } = done
     const commits = { git, directory: tree.gitFolder, run, request, signal }
     await pipeline(await streamCommits(commits), createWriteStream(file), { signal })

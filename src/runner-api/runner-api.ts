@@ -123,7 +123,7 @@ export type SourceHeader = {
   commit: string
   /** The full name of the branch or tag; empty if an id was given. */
   ref: string
-  /** The other branches and tags of the pack, by their full names. */
+  /** The branches and tags of the pack by their full names, also `ref`, which may be an annotated tag. */
   refs: Record<string, string>
   /** The commits whose parents are left out. */
   shallow: string[]

@@ -28,6 +28,10 @@ test('a tag is there, and the head is detached', () => {
   const { head, packedRefs } = toRepository({ ...plan, ref: 'refs/tags/v1' })
   assert.equal(head, `${commit}\n`)
   assert.equal(packedRefs, `${commit} refs/tags/v1\n`)
+  const object = 'b'.repeat(40)
+  const annotated = toRepository({ ...plan, ref: 'refs/tags/v1', object })
+  assert.equal(annotated.head, `${commit}\n`)
+  assert.equal(annotated.packedRefs, `${object} refs/tags/v1\n`)
 })
 
 test('an address cannot add settings', () => {

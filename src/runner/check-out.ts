@@ -1,5 +1,6 @@
 import { createReadStream } from 'node:fs'
 import { Readable } from 'node:stream'
+import { orAborted } from '../base/timeouts.ts'
 import type { Workspace } from '../sandbox/sandbox.ts'
 import { credentialsFile } from '../workflow-engine/check-out-step.ts'
 import type { Plan } from '../workflow-engine/plan.ts'
@@ -39,11 +40,16 @@ type Options = {
  * CheckOutError.
  */
 export async function checkOut({ workspace, plan, source, path, signal }: Options): Promise<void> {
+  const { ref } = plan
+  // A tag may be annotated, which the source knows. For a branch, fetching a small pack and starting a command, which
+  // takes as long, happen concurrently.
+  const tag = branchOf(ref) === undefined ? await orAborted(source, signal) : undefined
   await runCheckout({
     workspace,
     script,
-    args: Object.values(toRepository({ ...plan, files: workspace.inside.files })),
-    // Starting a command takes as long as fetching a small pack, so both happen concurrently.
+    args: Object.values(
+      toRepository({ ...plan, object: tag?.header.refs[ref], files: workspace.inside.files }),
+    ),
     source,
     commit: plan.commit,
     limits: plan.limits,
@@ -112,15 +118,21 @@ type Origin = Pick<Plan, 'repository' | 'serverUrl' | 'ref'> & {
   files: string
 }
 
+type SingleCommit = Origin &
+  Pick<Plan, 'commit'> & {
+    /** What the ref points to: undefined for the commit. */
+    object?: string | undefined
+  }
+
 /** The files of a repository with one commit, as after actions/checkout: on its branch, or detached for a tag. */
-export function toRepository({ commit, ...origin }: Origin & Pick<Plan, 'commit'>) {
+export function toRepository({ commit, object = commit, ...origin }: SingleCommit) {
   const { ref } = origin
   const branch = branchOf(ref)
   const refs = branch === undefined ? [ref] : [ref, `refs/remotes/origin/${branch}`]
   return {
     config: toConfig(origin),
     head: branch === undefined ? `${commit}\n` : `ref: ${ref}\n`,
-    packedRefs: refs.map((name) => `${commit} ${name}\n`).join(''),
+    packedRefs: refs.map((name) => `${object} ${name}\n`).join(''),
     commit,
   }
 }

@@ -21,6 +21,7 @@ import type { RunSpec } from './create-run.ts'
 import { completeQueued, enqueueRun, maxQueuedRuns } from './enqueue-run.ts'
 import type { FollowedRun, FollowRun } from './follow-run.ts'
 import type { PlanPush } from './plan-push.ts'
+import { pushedObject } from './run-commits.ts'
 import type { PublishRuns } from './run-events.ts'
 import { listAwaited, updateRun } from './run-store.ts'
 
@@ -93,14 +94,17 @@ export function createAwaitedRuns(dependencies: Dependencies): AwaitedRuns {
     return starts
   }
 
-  /** Lends the commits of runs to the other servers, whose runners may claim them. */
+  /** Lends the commits of runs, by pushed object, to the other servers, whose runners may claim them. */
   async function lend(starts: RunSpec[], push: AwaitedPush): Promise<Map<string, LentPack>> {
     const packs = new Map<string, LentPack>()
     if (!lentPacks) return packs
     const { repository, git, signal } = push
-    for (const commit of new Set(starts.map((start) => start.commit))) {
-      const chunks = await packCommit(git, { directory: repository.path, commit, signal })
-      packs.set(commit, await lentPacks.lend(repository.id, chunks))
+    for (const start of starts) {
+      const { commit } = start
+      const object = pushedObject(start) ?? commit
+      if (packs.has(object)) continue
+      const chunks = await packCommit(git, { directory: repository.path, commit, object, signal })
+      packs.set(object, await lentPacks.lend(repository.id, chunks))
     }
     return packs
   }
@@ -115,7 +119,7 @@ export function createAwaitedRuns(dependencies: Dependencies): AwaitedRuns {
       const now = clock.now()
       const all: Awaited<ReturnType<typeof enqueueRun>>[] = []
       for (const start of starts) {
-        const awaited = { by: nodes.own, pack: packs.get(start.commit) }
+        const awaited = { by: nodes.own, pack: packs.get(pushedObject(start) ?? start.commit) }
         const one = await enqueueRun(tx, { ...start, awaited }, now)
         // A runner may claim it as soon as the transaction ends.
         gits.set(one.id, git)

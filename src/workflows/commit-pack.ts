@@ -9,13 +9,21 @@ import {
   packet,
 } from '../git/protocol/pkt-line.ts'
 
+type SingleCommit = {
+  directory: string
+  commit: string
+  /** The commit, or an annotated tag of it, which is added. */
+  object: string
+  signal: AbortSignal
+}
+
 /** Streams a commit with its trees and blobs, as a pack. Throws `ref_not_found` when it is gone. */
 export async function packCommit(
   git: Git,
-  { directory, commit, signal }: { directory: string; commit: string; signal: AbortSignal },
+  { directory, commit, object, signal }: SingleCommit,
 ): Promise<AsyncIterable<Buffer>> {
   const child = await start(git, gitCommands.packCommit(directory), { signal })
-  child.stdin.end(`--shallow ${commit}\n${commit}\n`)
+  child.stdin.end(`--shallow ${commit}\n${object}\n`)
   const chunks: AsyncIterator<Buffer> = child.stdout[Symbol.asyncIterator]()
   const first = await chunks.next()
   if (first.done) {

@@ -2,7 +2,7 @@ import { Problem } from '../base/problem.ts'
 import type { Notifier } from '../concurrency/notifier.ts'
 import type { Database } from '../database/database.ts'
 import type { Git } from '../git/process/git-process.ts'
-import { readDefaultBranch } from '../git/refs/refs.ts'
+import { readDefaultBranch, tagPrefix } from '../git/refs/refs.ts'
 import { findRepositorySummary } from '../repositories/repository-summary-store.ts'
 import type { Claim, ClaimBody, Orders, ReleaseBody, Reported } from '../runner-api/runner-api.ts'
 import type { LentPacks } from '../store/store.ts'
@@ -11,7 +11,7 @@ import type { SourceRequest } from '../workflow-engine/run-state.ts'
 import type { AwaitedRuns } from './awaited-runs.ts'
 import type { Claimant } from './claim-run.ts'
 import type { Reports } from './reports.ts'
-import { streamCommits, withCommitHeader } from './run-commits.ts'
+import { pushedObject, streamCommits, withCommitHeader } from './run-commits.ts'
 import { leaseSeconds, type Queue } from './run-queue.ts'
 import { findWholeRun, type ListedRun, listAttempts } from './run-store.ts'
 
@@ -94,6 +94,12 @@ export function createRunnerService(dependencies: Dependencies): RunnerService {
     }
   }
 
+  /** What the push of a run gave its tag; undefined for other runs, whose payloads need not be read. */
+  async function pushedBy({ id, ref }: Pick<ListedRun, 'id' | 'ref'>): Promise<string | undefined> {
+    const whole = ref.startsWith(tagPrefix) ? await findWholeRun(db, id) : undefined
+    return whole && pushedObject({ payload: JSON.parse(whole.payload) })
+  }
+
   return {
     async claim(body, signal) {
       const deadline = performance.now() + body.waitSeconds * 1000
@@ -118,10 +124,12 @@ export function createRunnerService(dependencies: Dependencies): RunnerService {
       const ofPush = awaitedRuns.gitFor(by.id)
       if (!ofPush && awaitedPack !== null && lentPacks && request.ref === undefined) {
         if (request.depth !== 1 || request.tags) throw oneCommitOnly()
-        return withCommitHeader({ commit, ref }, await lentPacks.open(JSON.parse(awaitedPack)))
+        const object = (await pushedBy({ id: by.id, ref })) ?? commit
+        const pack = await lentPacks.open(JSON.parse(awaitedPack))
+        return withCommitHeader({ commit, ref, object }, pack)
       }
       const directory = await directoryOf(repositoryId)
-      const run = { commit, ref }
+      const run = { commit, ref, pushed: await pushedBy({ id: by.id, ref }) }
       return streamCommits({ git: ofPush ?? git, directory, run, request, signal })
     },
 

@@ -21,15 +21,20 @@ test(
     await using other = await startService({ env: { ...site.env, SVC_RUNNER: 'on' } })
     await using pushing = await startPushSite(site.service, site.service.admin, 'site')
     const commit = await commitFiles(pushing.project, {
-      '.svc/workflows/ci.yml': onPush('test "$(cat only-here)" = yes'),
+      '.svc/workflows/ci.yml': onPush(
+        `test "$(cat only-here)" = yes
+case $GITHUB_REF in refs/tags/*) test "$(git cat-file -t "$GITHUB_REF")" = tag ;; esac`,
+      ),
       'only-here': 'yes',
     })
-    const { code, text } = await pushing.push(['wait'], ['HEAD:main']).ended
+    await pushing.project.git('tag', '--annotate', 'v1', '--message', 'Version 1')
+    const { code, text } = await pushing.push(['wait'], ['HEAD:main', 'v1']).ended
     assert.equal(code, 0, text)
     assert.match(text, /Run 1 \(CI\) succeeded/)
+    assert.match(text, /Run 2 \(CI\) succeeded/)
     const admin = createClient(other.url, other.adminToken)
-    const [run] = (await admin.get('/repos/site/workflows')).body
-    assert.deepEqual([run.commit, run.conclusion], [commit, 'success'])
+    for (const run of (await admin.get('/repos/site/workflows')).body)
+      assert.deepEqual([run.commit, run.conclusion], [commit, 'success'])
   },
 )
 

@@ -127,19 +127,20 @@ test('a checkout into a folder leaves the top of the workspace empty', options, 
 
 test('a ref is a branch, a tag or a commit, beside that of the run', options, async () => {
   const [first = '', second = ''] = commits
-  for (const [ref, commit, shown] of [
+  for (const [ref, commit, ...shown] of [
     ['topic', second, '## topic...origin/topic'],
     ['refs/heads/topic', second, '## topic...origin/topic'],
-    ['v1', second, '## HEAD (no branch)'],
+    ['v1', second, '## HEAD (no branch)', 'refs/tags/v1 tag'],
     [first, first, '## HEAD (no branch)'],
   ] as const) {
     const run = await runSteps(
       checkout(
         `{ ref: "${ref}", path: old }`,
-        `git -C old rev-parse HEAD; git -C old status --short --branch`,
+        `git -C old rev-parse HEAD; git -C old status --short --branch
+  git -C old for-each-ref refs/tags --format='%(refname) %(objecttype)'`,
       ),
     )
-    assert.deepEqual(outputOf(run, 'after'), [commit, shown], ref)
+    assert.deepEqual(outputOf(run, 'after'), [commit, ...shown], ref)
   }
 })
 
@@ -207,6 +208,52 @@ test('a push that waits has its commits with their history', options, async () =
   })
   const { code, text } = await site.push(['wait'], ['HEAD:main']).ended
   assert.equal(code, 0, text)
+})
+
+test('an annotated tag is itself in its runs, however deep the history', options, async () => {
+  await using site = await startPushSite(service, service.admin, 'tagged')
+  const script = `git cat-file -t "$GITHUB_REF"
+  git rev-parse "$GITHUB_REF" "$GITHUB_REF^{commit}" HEAD
+  git fsck --no-dangling`
+  const inputs = ['{}', '{ fetch-depth: 2 }', '{ fetch-depth: 0 }', '{ fetch-tags: true }']
+  const steps = inputs
+    .map((given) => checkout(given, script).replace('id: checkout, ', ''))
+    .map((step, index) => step.replace('name: after', `name: after-${index}`))
+    .join('')
+  const commit = await commitFiles(site.project, {
+    '.svc/workflows/ci.yml': `on:\n  push: { tags: ['*'] }\n  workflow_dispatch:\njobs:\n  one:\n    runs-on: ubuntu-latest\n    steps:\n${steps}`,
+  })
+  const shown = async (id: string, object: string, type: string) => {
+    const run = await endOf(service.admin, 'tagged', id)
+    const log = await logOf(service.admin, 'tagged', id)
+    for (const index of inputs.keys())
+      assert.deepEqual(outputOf({ ...run, log }, `after-${index}`), [type, object, commit, commit])
+  }
+  const { git } = site.project
+  await git('tag', 'light')
+  await git('tag', '--annotate', 'release', '--message', 'A release')
+  await git('tag', '--annotate', 'nested', '--message', 'A tag of a tag', 'release')
+  const pushed = new Map<string, { id: string; object: string; type: string }>()
+  for (const tag of ['light', 'release', 'nested']) {
+    const { code, text } = await site.push(['wait'], [tag]).ended
+    assert.equal(code, 0, text)
+    // The first run began before the tag was there, the second one after that.
+    const ids = (await site.runs()).map(({ id }: { id: string }) => id)
+    const started = await service.admin.post('/repos/tagged/workflows', {
+      branch: `refs/tags/${tag}`,
+    })
+    const object = await git('rev-parse', `refs/tags/${tag}`)
+    const type = tag === 'light' ? 'commit' : 'tag'
+    await shown(ids.at(-1), object, type)
+    await shown(started.body.id, object, type)
+    pushed.set(tag, { id: ids.at(-1), object, type })
+  }
+  await git('tag', '--force', '--annotate', 'release', '--message', 'Another release')
+  const moved = await site.push(['ci.skip'], ['--force', 'release']).ended
+  assert.equal(moved.code, 0, moved.text)
+  const { id, object, type } = pushed.get('release') ?? assert.fail()
+  await service.admin.post(`/repos/tagged/workflows/${id}/rerun`)
+  await shown(id, object, type)
 })
 
 test('a folder that a step has prepared gets no further than the step', options, async () => {
