@@ -1,10 +1,9 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { lingerMaxBytes, lingerMs } from '../base/linger.ts'
 import { Problem } from '../base/problem.ts'
 
 // Limits on reading the rest of a rejected body, so that its sender gets the response.
-const lingerMs = 5000
-const lingerMaxBytes = 4 * 1024 * 1024
 
 /**
  * Makes a closing server end each connection after its last response. Node itself cuts off responses that are complete

@@ -1,4 +1,5 @@
 import { Writable } from 'node:stream'
+import { lingerMaxBytes, lingerMs } from '../base/linger.ts'
 import { within } from '../base/timeouts.ts'
 import { messages } from './messages.ts'
 import { createReceiveBuffer } from './receive-buffer.ts'
@@ -128,7 +129,11 @@ export function createChannel({ transport, remoteId, ...remote }: Options) {
     succeed: () => transport.send(message(messages.channelSuccess, remoteId)),
     fail: () => transport.send(message(messages.channelFailure, remoteId)),
 
-    /** Sends pending output and the exit code, and closes the channel; false when that takes too long. */
+    /**
+     * Sends pending output and the exit code, and closes the channel; false when the output takes too long. After a
+     * failure, a client that still sends may first end its input, within limits: OpenSSH closes its own input with the
+     * channel, of which a git that writes dies, before it shows why.
+     */
     async exit(code: number, timeoutMs: number): Promise<boolean> {
       const sent = Promise.all([flushed(this.errors), flushed(this.output)])
       const isSent = await within(timeoutMs, sent).then(
@@ -137,8 +142,10 @@ export function createChannel({ transport, remoteId, ...remote }: Options) {
       )
       if (!isSent) return false
       if (isClosed) return true
-      isClosed = true
       transport.send(message(messages.channelEof, remoteId))
+      if (code !== 0) await within(lingerMs, buffer.discard(lingerMaxBytes)).catch(() => {})
+      if (isClosed) return true
+      isClosed = true
       transport.send(message(messages.channelRequest, remoteId, 'exit-status', false, code))
       transport.send(message(messages.channelClose, remoteId))
       return true

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
 import { createReceiveBuffer } from './receive-buffer.ts'
 
@@ -46,4 +47,23 @@ test('a chunk that was read is not changed by later ones', async () => {
   const chunks = [(await reading.next()).value, (await reading.next()).value]
   for (const letter of 'defg') inbox.push(Buffer.from(letter))
   assert.deepEqual(chunks.map(String), ['a', 'bc'])
+})
+
+test('what is discarded counts as read, until the client ends it or sends too much', async () => {
+  for (const isEnded of [true, false]) {
+    let counted = 0
+    const inbox = createReceiveBuffer((bytes) => {
+      counted += bytes
+    })
+    await inbox.discard(10)
+    inbox.push(Buffer.alloc(4))
+    const discarded = inbox.discard(10)
+    inbox.push(Buffer.alloc(5))
+    assert.equal(counted, 9)
+    const outcome = Promise.race([discarded, setImmediate('pending')])
+    assert.equal(await outcome, 'pending')
+    if (isEnded) inbox.end('ended')
+    else inbox.push(Buffer.alloc(2))
+    await discarded
+  }
 })

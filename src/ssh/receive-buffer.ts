@@ -10,6 +10,8 @@ export function createReceiveBuffer(onRead: (bytes: number) => void) {
   const chunks: Buffer[] = []
   let state: 'open' | 'ended' | 'broken' = 'open'
   let isWaiting = false
+  let hasBegun = false
+  let discarding: { maxBytes: number; complete: () => void } | undefined
   let wake = () => {}
   let block = Buffer.alloc(0)
   let gathered: Buffer | undefined
@@ -57,15 +59,37 @@ export function createReceiveBuffer(onRead: (bytes: number) => void) {
     isWaiting = false
   }
 
+  function drop(chunk: Buffer): void {
+    if (!discarding) return
+    onRead(chunk.length)
+    discarding.maxBytes -= chunk.length
+    if (discarding.maxBytes < 0) discarding.complete()
+  }
+
   return {
     push(chunk: Buffer): void {
-      add(chunk)
+      hasBegun = true
+      if (discarding) drop(chunk)
+      else add(chunk)
       wake()
+    },
+
+    /**
+     * Discards the data that is left, and what still comes, until the client ends it or has sent more than
+     * `maxBytes`. Does not wait for a client that has sent nothing.
+     */
+    discard(maxBytes: number): Promise<void> {
+      if (!hasBegun || state !== 'open') return Promise.resolve()
+      const discarded = Promise.withResolvers<void>()
+      discarding = { maxBytes, complete: discarded.resolve }
+      for (const chunk of chunks.splice(0)) drop(chunk)
+      return discarded.promise
     },
 
     /** Marks the end of the data: sent by the client, or because it is gone. */
     end(how: 'ended' | 'broken'): void {
       if (state === 'open') state = how
+      discarding?.complete()
       wake()
     },
 

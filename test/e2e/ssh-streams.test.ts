@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { lingerMaxBytes } from '../../src/base/linger.ts'
 import { packet } from '../../src/git/protocol/pkt-line.ts'
 import { firstWindowBytes } from '../../src/ssh/channel.ts'
 import { probesPerStall } from '../../src/ssh/connection.ts'
@@ -14,7 +15,7 @@ import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, git, type Project } from '../support/git.ts'
 import { leftoversIn } from '../support/leftovers.ts'
 import { without } from '../support/programs.ts'
-import { cloneBody, pushBody } from '../support/raw-git.ts'
+import { cloneBody, packOf, pushBody, toPushBody } from '../support/raw-git.ts'
 import type { RawSsh } from '../support/raw-ssh.ts'
 import { createLargeProject, execRequest, type SshSite, startSshSite } from '../support/ssh-site.ts'
 
@@ -189,6 +190,58 @@ test('a clone beyond the limit fails with a message and 128', options, async () 
     ),
   )
 })
+
+test(
+  'a client that still sends when it is refused may end its input before the channel closes',
+  options,
+  async () => {
+    const site = await siteOn('small')
+    await using project = await createProject()
+    const parts = await packOf(project.path)
+    const capabilities = 'report-status side-band-64k push-options'
+    const twice = { branches: ['main', 'main'] }
+    const refused: [Buffer, RegExp][] = [
+      [toPushBody(parts, { ...twice, capabilities }), /updates the ref .* twice/],
+      [toPushBody(parts, twice), /updates the ref .* twice/],
+      [
+        toPushBody(parts, { branches: ['a'], capabilities, options: Array(101).fill('x') }),
+        /at most 100 options/,
+      ],
+      [Buffer.from('no request of Git'), /does not begin as a push/],
+      [
+        Buffer.concat([toPushBody(parts, { branches: ['a'] }), randomBytes(mib)]),
+        /at most 1048576/,
+      ],
+    ]
+    for (const [body, expected] of refused) {
+      const { client, channel } = await startPush(site)
+      await send(client, channel, body)
+      const shown = [messages.channelData, messages.channelExtendedData]
+      let text = ''
+      for (;;) {
+        const next = await client.next(...shown, messages.channelEof)
+        if (!next || next[0] === messages.channelEof) break
+        text += next.toString('latin1')
+      }
+      assert.match(text, expected)
+      client.send(message(messages.globalRequest, 'still-there', true))
+      const next = await client.next(messages.requestFailure, messages.channelClose)
+      assert.equal(next?.[0], messages.requestFailure, text)
+      client.send(message(messages.channelData, channel, Buffer.from('more')))
+      client.send(message(messages.channelEof, channel))
+      assert.match(String(await client.next(messages.channelRequest)), /exit-status/)
+      assert.ok(await client.next(messages.channelClose))
+      client.socket.destroy()
+    }
+    // One that does not end is not read for ever.
+    const { client, channel } = await startPush(site)
+    await send(client, channel, Buffer.from('no request of Git'))
+    await client.next(messages.channelEof)
+    await send(client, channel, Buffer.alloc(2 * lingerMaxBytes))
+    client.socket.destroy()
+    await site.untilNothingIsLeft()
+  },
+)
 
 test('errors of a push are the same as over HTTP', options, async () => {
   const site = await siteOn('usual')
