@@ -4,6 +4,7 @@ import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { pathToFileURL } from 'node:url'
 import { ignoreAbsence } from '../base/absence.ts'
 import type { ArchiveContent, NewArtifact, RunStorage } from '../workflow-engine/run-storage.ts'
 
@@ -91,7 +92,7 @@ export function createFolderStorage({ caches, artifacts, cachesMaxBytes }: Optio
       }
       const stored = await store(path, content, signal)
       saved.set(name, stored.size)
-      return stored
+      return { ...stored, id: randomUUID(), url: pathToFileURL(path).href }
     },
   }
 }

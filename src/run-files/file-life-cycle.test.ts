@@ -13,7 +13,7 @@ import { createFileStorage } from './file-storage.ts'
 import { abandonFile, insertOpenFile } from './run-file-store.ts'
 
 const run = {
-  ...{ id: 'run', repositoryId: 'r', attempt: 1, ref: 'refs/heads/main', commitId: 'c' },
+  ...{ id: 'run', number: 1, repositoryId: 'r', attempt: 1, ref: 'refs/heads/main', commitId: 'c' },
   ...{ createdAt: 1, kept: '[]', actorUsername: 'ada', tokenHash: 'h' },
 }
 

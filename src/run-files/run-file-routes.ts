@@ -1,11 +1,14 @@
 import { Type } from 'typebox'
 import type { Principal } from '../access/principal.ts'
 import { Problem } from '../base/problem.ts'
+import type { Database } from '../database/database.ts'
 import { nothing, route } from '../http/route.ts'
+import { repositoryDeleted } from '../repositories/repository-errors.ts'
+import { findRepositorySummary } from '../repositories/repository-summary-store.ts'
 import { cacheKeyHeader, runFileContentType } from '../runner-api/run-file-transfers.ts'
 import type { Artifacts } from './artifacts.ts'
 import type { Downloads } from './downloads.ts'
-import type { HeldRun } from './held-run.ts'
+import type { HeldRun, UrlOfRun } from './held-run.ts'
 import type { RunCaches } from './run-caches.ts'
 import {
   ArtifactName,
@@ -18,7 +21,9 @@ import {
 } from './run-file-schemas.ts'
 
 type Dependencies = {
+  db: Database
   heldRun: (principal: Principal, id: string) => Promise<HeldRun>
+  urlOfRun: UrlOfRun
   artifacts: Artifacts
   caches: RunCaches
   downloads: Pick<Downloads, 'open'>
@@ -28,7 +33,9 @@ const binary = Type.String({ format: 'binary' })
 const uploadProblems = ['run_not_found', 'git_busy'] as const
 
 /** The routes with which runners store and read artifacts and caches. */
-export function runFileRoutes({ heldRun, artifacts, caches, downloads }: Dependencies) {
+export function runFileRoutes(dependencies: Dependencies) {
+  const { db, heldRun, urlOfRun, artifacts, caches, downloads } = dependencies
+
   return [
     route('PUT', '/runner/runs/:id/artifacts', {
       operationId: 'saveArtifact',
@@ -61,8 +68,10 @@ export function runFileRoutes({ heldRun, artifacts, caches, downloads }: Depende
         const run = await heldRun(principal, params.id)
         const wanted = { name, retentionDays, isOverwriting }
         const content = { body: bodyStream, signal: clientSignal() }
-        const { size, sha256 } = await artifacts.save(run, wanted, content)
-        return { name, size, sha256 }
+        const { id, size, sha256 } = await artifacts.save(run, wanted, content)
+        const repository = await findRepositorySummary(db, run.repositoryId)
+        if (!repository) throw repositoryDeleted()
+        return { id, name, size, sha256, url: `${urlOfRun(repository, run)}/artifacts/${id}` }
       },
     }),
     route('GET', '/runner/runs/:id/artifacts', {

@@ -37,7 +37,13 @@ export const ArtifactOfRun = named(
 /** An artifact that was stored. */
 export const SavedArtifact = named(
   'SavedArtifact',
-  Type.Object({ name: Type.String(), size, sha256 }),
+  Type.Object({
+    id: Type.String(),
+    name: Type.String(),
+    size,
+    sha256,
+    url: Type.String({ description: 'where it can be downloaded' }),
+  }),
 )
 
 export const SavedCache = named('SavedCache', Type.Object({ key: Type.String(), size, sha256 }))

@@ -16,7 +16,7 @@ import { createCacheScopes } from './cache-scope.ts'
 import { createDownloads } from './downloads.ts'
 import { createFileLifeCycle } from './file-life-cycle.ts'
 import { createFileStorage } from './file-storage.ts'
-import type { HeldRun } from './held-run.ts'
+import type { HeldRun, UrlOfRun } from './held-run.ts'
 import { runCacheRoutes } from './run-cache-routes.ts'
 import { createRunCaches } from './run-caches.ts'
 import { runFileRoutes } from './run-file-routes.ts'
@@ -40,6 +40,7 @@ type Dependencies = {
   findRun: (repository: Repository, idOrNumber: string) => Promise<Pick<HeldRun, 'id' | 'ref'>>
   /** The run that the token of a run is for. Throws `run_not_found`. */
   heldRun: (principal: Principal, id: string) => Promise<HeldRun>
+  urlOfRun: UrlOfRun
   isHeld: (tx: Db, run: HeldRun) => Promise<boolean>
   /** The name of this node. */
   node: string
@@ -51,7 +52,8 @@ type Dependencies = {
 }
 
 export function createRunFiles(dependencies: Dependencies): RunFiles {
-  const { db, git, repositories, store, findRun, heldRun, settings, freeSpace } = dependencies
+  const { db, git, repositories, store, findRun, heldRun, settings, freeSpace, urlOfRun } =
+    dependencies
   const { dataDir } = settings
   const storage = createFileStorage({ dataDir, bucket: store.bucket, freeSpace })
   const downloads = createDownloads({ storage, settings })
@@ -66,7 +68,7 @@ export function createRunFiles(dependencies: Dependencies): RunFiles {
       ...artifactRoutes({ repositories, findRun, artifacts, downloads }),
       ...runCacheRoutes({ repositories, caches }),
       ...usageRoutes({ db, repositories, settings }),
-      ...runFileRoutes({ heldRun, artifacts, caches, downloads }),
+      ...runFileRoutes({ db, heldRun, urlOfRun, artifacts, caches, downloads }),
     ],
 
     prepare: files.prepare,

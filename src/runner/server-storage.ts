@@ -69,8 +69,8 @@ export function createServerStorage(connection: Options): RunStorage {
 }
 
 function toSaved(response: unknown): SavedArtifact {
-  const { size, sha256 } = Object(response)
-  if (typeof size !== 'number' || typeof sha256 !== 'string')
+  const { id, url, size, sha256 } = Object(response)
+  if ([id, url, sha256].some((text) => typeof text !== 'string') || typeof size !== 'number')
     throw new UnexpectedResponseError('The response to an artifact has another format.')
-  return { size, sha256 }
+  return { id, url, size, sha256 }
 }

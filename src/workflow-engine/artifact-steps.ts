@@ -49,7 +49,9 @@ export async function runUploadArtifact(context: StorageContext): Promise<StepEn
     context,
     `Saved ${count}, ${toMegabytes(bytes)}, as the artifact ${name}: ${toMegabytes(result.size)}, SHA-256 ${result.sha256}.`,
   )
-  return ended('success', { outputs: { 'artifact-digest': result.sha256 } })
+  const { id, url, sha256 } = result
+  const outputs = { 'artifact-id': id, 'artifact-url': url, 'artifact-digest': sha256 }
+  return ended('success', { outputs })
 }
 
 async function endWithoutFiles(context: StorageContext, withHidden: boolean): Promise<StepEnd> {

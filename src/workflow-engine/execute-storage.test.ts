@@ -122,7 +122,9 @@ jobs:
             out
             !out/*.map
       - uses: actions/upload-artifact@v5
+        id: one
         with: { name: one, path: out/a.js }
+      - run: echo '\${{ join(steps.one.outputs.*, ' ') }}'
   use:
     needs: build
     steps:
@@ -135,6 +137,7 @@ jobs:
 `,
   })
   assert.equal(conclusion, 'success', log)
+  assert.match(log, /^build \| [0-9a-f-]{36} file:\/\/\/.*\/one\.tar\.zst [0-9a-f]{64}$/m)
   const files = ['got', 'got/-n x', 'got/a.js', 'got/link.js', 'got/sub', 'got/sub/b.js']
   const all = ['all/built/-n x', 'all/built/a.js', 'all/built/link.js', 'all/built/sub/b.js']
   const text = log.replaceAll(/^use \| /gm, '')

@@ -41,6 +41,9 @@ export type NewArtifact = {
 }
 
 export type SavedArtifact = {
+  id: string
+  /** Where it can be downloaded. */
+  url: string
   /** Compressed bytes. */
   size: number
   /** In hex, of the compressed content. */

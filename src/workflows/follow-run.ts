@@ -4,6 +4,7 @@ import type { Notifier } from '../concurrency/notifier.ts'
 import type { Database } from '../database/database.ts'
 import type { Repository } from '../repositories/repositories.ts'
 import { repositoryDeleted } from '../repositories/repository-errors.ts'
+import type { UrlOfRun } from '../run-files/held-run.ts'
 import { maskAndShorten } from '../secret-masking/mask-and-shorten.ts'
 import { findRun, type ListedRun } from './run-store.ts'
 import type { createRunViews } from './run-view.ts'
@@ -25,27 +26,14 @@ type Dependencies = {
   db: Database
   changes: Notifier
   views: Pick<ReturnType<typeof createRunViews>, 'one'>
-  /** Whether the runs have pages. */
-  hasPages: boolean
-  baseUrl: () => string
+  urlOf: UrlOfRun
 }
 
 const heartbeatMs = 15_000
 const shownLines = 30
 const lineMaxLength = 400
 
-export function createFollowRun({
-  db,
-  changes,
-  views,
-  hasPages,
-  baseUrl,
-}: Dependencies): FollowRun {
-  const urlOf = ({ name }: Repository, { id, number }: FollowedRun) =>
-    hasPages
-      ? `${baseUrl()}/r/${name}/runs/${number}`
-      : `${baseUrl()}/repos/${name}/workflows/${id}`
-
+export function createFollowRun({ db, changes, views, urlOf }: Dependencies): FollowRun {
   return async (run, follower) => {
     const { repository, onProgress, signal } = follower
     const startedAt = performance.now()

@@ -19,6 +19,7 @@ import type { IdTokens } from '../id-tokens/id-tokens.ts'
 import type { Nodes } from '../nodes/nodes.ts'
 import { createSharedNotifier } from '../nodes/shared-notifier.ts'
 import type { Repositories } from '../repositories/repositories.ts'
+import type { UrlOfRun } from '../run-files/held-run.ts'
 import { createRunFiles } from '../run-files/run-files.ts'
 import { createRunShells } from '../run-shells/run-shells.ts'
 import type { Store } from '../store/store.ts'
@@ -137,7 +138,11 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
   })
   const planPush = createPlanPush({ checker, openSecrets, baseUrl })
   const views = createRunViews({ db, git })
-  const followRun = createFollowRun({ db, changes, views, hasPages: settings.pages, baseUrl })
+  const urlOfRun: UrlOfRun = ({ name }, { id, number }) =>
+    settings.pages
+      ? `${baseUrl()}/r/${name}/runs/${number}`
+      : `${baseUrl()}/repos/${name}/workflows/${id}`
+  const followRun = createFollowRun({ db, changes, views, urlOf: urlOfRun })
   const awaitedRuns = createAwaitedRuns({
     db,
     publishRuns,
@@ -179,6 +184,7 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
     node: nodes.own,
     findRun: runs.find,
     heldRun,
+    urlOfRun,
     isHeld: async (tx, { tokenHash }) => (await findRunByToken(tx, tokenHash)) !== undefined,
   })
   const secret = new Sensitive(`${runnerPrefix}${randomBytes(24).toString('base64url')}`)

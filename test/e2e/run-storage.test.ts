@@ -46,7 +46,9 @@ jobs:
     steps:
       - run: mkdir dist && echo built >dist/a && head -c 3000000 /dev/urandom >big
       - uses: actions/upload-artifact@v4
+        id: saved
         with: { name: site, path: dist, retention-days: 3 }
+      - run: echo "outputs \${{ join(steps.saved.outputs.*, ' ') }}"
       - uses: actions/upload-artifact@v4
         id: again
         continue-on-error: true
@@ -72,4 +74,8 @@ jobs:
   assert.match(log, /again failure, large failure/)
   assert.match(log, /This run has no artifact none; it has site\./)
   assert.match(log, /use \| built/)
+  const path = `/repos/artifacts/workflows/${run.id}/artifacts`
+  const [{ id, sha256 }] = (await service.admin.get(path)).body
+  const url = `${service.url}/r/artifacts/runs/${run.number}/artifacts/${id}`
+  assert.match(log, new RegExp(`outputs ${id} ${url} ${sha256}$`, 'm'))
 })
