@@ -3,9 +3,10 @@ import { checkNumberOfEntries, type Field, type FieldMessage, openNamed } from '
 import { maxCallEntries } from './read-workflow-call.ts'
 import { readTemplates, readText, readTree } from './values.ts'
 import type { TemplateTree, WorkflowCall } from './workflow.ts'
+import { githubFolder, workflowsFolder } from './workflow-folders.ts'
 
 /** The folders of workflows that can be called. */
-const folders = ['.svc/workflows', '.github/workflows']
+const folders: string[] = [workflowsFolder, githubFolder]
 
 type CallFields = { uses: Field; with: Field | undefined; secrets: Field | undefined }
 

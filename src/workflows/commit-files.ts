@@ -5,7 +5,7 @@ import {
   parseTree,
   type TreeEntry,
 } from '../git/objects/object-reader.ts'
-import { isWorkflowName, workflowsFolder } from './workflow-paths.ts'
+import { isWorkflowName, workflowsFolder } from '../workflow-parser/workflow-folders.ts'
 
 /** A file of a commit: its text, or a predicate that says why it cannot be read, such as "is not UTF-8". */
 type FoundFile = { path: string } & ({ text: string } | { fault: string })

@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { named } from '../http/named-schemas.ts'
 import { closed, type FindRequest } from '../http/route.ts'
 import type { Repository } from '../repositories/repositories.ts'
-import { workflowsFolder } from './workflow-paths.ts'
+import { workflowsFolder } from '../workflow-parser/workflow-folders.ts'
 
 /** Opens the repository of a request. */
 export type OpenRepository = (request: FindRequest<{ name: string }>) => Promise<Repository>

@@ -3,6 +3,7 @@ import { requireNoJob } from '../access/may.ts'
 import { linkToNext, PageQuery } from '../http/pages.ts'
 import { closed, route } from '../http/route.ts'
 import type { Repositories } from '../repositories/repositories.ts'
+import { workflowsFolder } from '../workflow-parser/workflow-folders.ts'
 import { runAnnotationRoutes } from './run-annotation-routes.ts'
 import { runLogRoutes } from './run-log-routes.ts'
 import type { LogReader } from './run-logs.ts'
@@ -11,7 +12,6 @@ import { ListedRun, Run, RunState } from './run-schemas.ts'
 import { type createRunViews, toState } from './run-view.ts'
 import type { Runs } from './runs.ts'
 import { workflowFileRoutes } from './workflow-file-routes.ts'
-import { workflowsFolder } from './workflow-paths.ts'
 
 type Dependencies = {
   repositories: Repositories

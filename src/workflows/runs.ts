@@ -17,6 +17,7 @@ import type { Repository } from '../repositories/repositories.ts'
 import type { Checker } from '../workflow-parser/checker.ts'
 import { readInputs } from '../workflow-parser/dispatch-inputs.ts'
 import type { SourceFile } from '../workflow-parser/workflow.ts'
+import { workflowsFolder } from '../workflow-parser/workflow-folders.ts'
 import { type CommitFiles, openCommit } from './commit-files.ts'
 import { branchOf, type RunSpec } from './create-run.ts'
 import { completeQueued, enqueueRun } from './enqueue-run.ts'
@@ -35,13 +36,7 @@ import {
   updateRun,
 } from './run-store.ts'
 import { reactedName } from './workflow-loop.ts'
-import {
-  checkedFolders,
-  toCheckedPaths,
-  toGivenFiles,
-  toWorkflowPaths,
-  workflowsFolder,
-} from './workflow-paths.ts'
+import { checkedFolders, toCheckedPaths, toGivenFiles, toWorkflowPaths } from './workflow-paths.ts'
 import {
   checkSources,
   invalid,

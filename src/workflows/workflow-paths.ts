@@ -1,15 +1,13 @@
 import { type FieldError, Problem } from '../base/problem.ts'
 import type { SourceFile } from '../workflow-parser/workflow.ts'
-
-/** The folder of workflow files in a repository. */
-export const workflowsFolder = '.svc/workflows'
+import {
+  githubFolder,
+  isWorkflowName,
+  workflowsFolder,
+} from '../workflow-parser/workflow-folders.ts'
 
 /** The folders whose files can be checked, the preferred one first; those of GitHub's do not run. */
-export const checkedFolders = [workflowsFolder, '.github/workflows'] as const
-
-export function isWorkflowName(name: string): boolean {
-  return /\.ya?ml$/.test(name)
-}
+export const checkedFolders = [workflowsFolder, githubFolder] as const
 
 /** Normalizes paths such as `ci.yml` or `.svc/workflows/ci.yml`. Throws `invalid_request` for a path outside the folder. */
 export function toWorkflowPaths(files: string[], field = 'files'): string[] {

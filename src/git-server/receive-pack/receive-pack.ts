@@ -29,6 +29,7 @@ import { holdReport } from './report-hold.ts'
 import { connectivityShortcut } from './small-packs/connectivity-shortcut.ts'
 import { readAhead } from './small-packs/read-ahead.ts'
 import { createSmallPushes } from './small-push.ts'
+import { unrunWorkflows } from './unrun-workflows.ts'
 
 /**
  * Serves a push: authorized when git's hook runs, and finalized before the client gets git's report. With `mayBeEmpty`
@@ -64,7 +65,7 @@ const unpermittedMaxBytes = 64 * 1024
 const sharedStoreConfig = { 'receive.procReceiveRefs': 'refs', 'core.fsync': 'none' }
 
 export function createReceivePack(dependencies: Dependencies): ReceivePack {
-  const { git, pushes, via, repositoryHolds, limiters, freeSpace, settings, stallMs, log } =
+  const { git, pool, pushes, via, repositoryHolds, limiters, freeSpace, settings, stallMs, log } =
     dependencies
   const hasSharedStore = settings.store !== undefined
   const receiveSmallPush = createSmallPushes(dependencies)
@@ -113,7 +114,10 @@ export function createReceivePack(dependencies: Dependencies): ReceivePack {
       finalized ??= hookAnswered.then(() => pushes.finalize(push))
       return finalized
     }
-    const reportHold = holdReport(child, pushRequest, finalize)
+    const { path: directory } = repository
+    const reportHold = holdReport(child, pushRequest, finalize, () =>
+      unrunWorkflows({ directory, reader: pool.of(directory), updates: pushRequest.updates }),
+    )
     try {
       const { onComplete } = response
       return await respond(watched, { child, input: ahead.whole, onComplete, reportHold }, log)

@@ -17,6 +17,7 @@ export function holdReport(
   child: GitProcess,
   request: PushRequest,
   finalize: () => Promise<boolean>,
+  advise: () => Promise<string | undefined>,
 ): ReportHold {
   const hasSideBands = request.capabilities.has('side-band-64k')
   const splitter = splitReport(hasSideBands)
@@ -25,7 +26,7 @@ export function holdReport(
     async release() {
       // Git reports after it has moved the refs; without a report, only its exit shows that.
       if (!splitter.hasBegun()) await child.ended
-      const lines = await finishPush(request, finalize())
+      const lines = await finishPush(request, finalize(), advise())
       return hasSideBands ? Buffer.concat(lines.map(notice)) : Buffer.alloc(0)
     },
   }
@@ -35,9 +36,13 @@ export function holdReport(
 export async function finishPush(
   { options }: Pick<PushRequest, 'options'>,
   finalized: Promise<boolean>,
+  advised: Promise<string | undefined>,
 ): Promise<string[]> {
-  const isFinished = await within(finishMaxMs, finalized).catch(() => false)
+  const finished = within(finishMaxMs, finalized).catch(() => false)
+  // Advice is not worth a failure.
+  const [isFinished, advice] = await Promise.all([finished, advised.catch(() => undefined)])
   const lines = readPushOptions(options).unknown.map(unknownOption)
+  if (advice !== undefined) lines.push(advice)
   return isFinished ? lines : [...lines, finishedLater]
 }
 

@@ -30,6 +30,7 @@ import { createQuarantine } from './small-packs/quarantine.ts'
 import { createReachability } from './small-packs/reachability.ts'
 import type { AheadPush, ReadPush } from './small-packs/read-ahead.ts'
 import { toRecentPack } from './small-packs/to-recent-pack.ts'
+import { unrunWorkflows } from './unrun-workflows.ts'
 
 type Dependencies = {
   git: Git
@@ -175,7 +176,11 @@ export function createSmallPushes(dependencies: Dependencies) {
     const isDone = refusal === undefined
     const recent = isDone && taken && toRecentPack(after, pack, taken)
     if (recent) recentPacks.add(repository.id, recent)
-    lines.push(...(await finishPush(request, finalized)))
+    const mayHaveWorkflows = isDone && taken?.objects?.some(isAboveWorkflows)
+    const advised = mayHaveWorkflows
+      ? unrunWorkflows({ directory, reader: pool.of(directory), updates: [update] })
+      : Promise.resolve(undefined)
+    lines.push(...(await finishPush(request, finalized, advised)))
     const report = reportOf(new Map([[ref, refusal]]))
     response.respondWithBytes(Buffer.concat([...lines.map(notice), report, flushPacket]))
     response.onComplete()
@@ -213,6 +218,11 @@ function isServed({ update, buildsOn }: ReadPush): boolean {
 function reasonIn({ errorOutput }: GitError, directory: string): string {
   const [message = ''] = errorOutput.replaceAll(`${directory}/`, './').split('\n')
   return message.replace(/^fatal:/, 'error:')
+}
+
+/** Whether an object may be a folder of workflows: a push that changes one has those above it, too. */
+function isAboveWorkflows({ type, content }: PackedObject): boolean {
+  return type === 'tree' && content.includes(' workflows\0')
 }
 
 /** Whether a client reads a report in bands, and has whole histories of SHA-1 objects. */
