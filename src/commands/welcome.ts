@@ -16,9 +16,9 @@ type SshLines = { baseUrl: string; sshUrl: string; inShell: string }
 /** Formats the output of the first start: the admin token or its file, and commands to paste. */
 export function toWelcome(options: Options): string {
   const { baseUrl, sshUrl, token, loginUrl } = options
-  const url = new URL(baseUrl)
   const inShell = toShell(token)
-  const withToken = `${url.protocol}//git:${inShell}@${url.host}${url.pathname.replace(/\/$/, '')}`
+  // For one command: in an address the token would stay in the settings of the clone.
+  const git = `git -c http.extraHeader="Authorization: Bearer ${inShell}"`
   return `
 svc is running at ${baseUrl}
 
@@ -27,8 +27,8 @@ ${loginUrl === undefined ? '' : toLoginLine(loginUrl)}
 Try it from inside any Git project: create a repository, push to it, clone it back.
 
 curl -sS ${baseUrl}/repos -H "Authorization: Bearer ${inShell}" -H 'Content-Type: application/json' -d '{"name":"hello"}'
-git push "${withToken}/repos/hello.git" HEAD:main
-git clone "${withToken}/repos/hello.git" hello-again
+${git} push ${baseUrl}/repos/hello.git HEAD:main
+${git} clone ${baseUrl}/repos/hello.git hello-again
 ${sshUrl === null ? '' : toSshLines({ baseUrl, sshUrl, inShell })}
 From any machine, svc login ${baseUrl} makes the command line a client of this server: svc --help.
 

@@ -250,6 +250,8 @@ test('the first start without a terminal names the file of its admin token, with
   assert.ok(fresh.log().split('\n').includes(`    ${path}`))
   assert.equal((await stat(path)).mode & 0o777, 0o600)
   const token = (await readFile(path, 'utf8')).trimEnd()
+  for (const clone of ['.', 'hello-again', 'hello-over-ssh'])
+    assert.ok(!(await readFile(join(project.path, clone, '.git/config'), 'utf8')).includes(token))
   await fresh.end('SIGTERM')
   assert.doesNotMatch(fresh.log(), /svc_/)
   await using again = await startServiceWithSsh({
