@@ -1,12 +1,12 @@
 // Tags: exhaustive
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { lstat, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
 import { createProject, temporaryFolder } from '../support/git.ts'
-import { packInto } from '../support/packed.ts'
+import { packInto, root } from '../support/packed.ts'
 import { without } from '../support/programs.ts'
 import { startService } from '../support/service.ts'
 import { logOf, pushFiles, runToEnd } from '../support/workflow-site.ts'
@@ -62,6 +62,27 @@ test('the built, packed and installed package works', async () => {
     cwd: project.path,
   })
   assert.match(local.stdout, /^sum of all is 42$/m)
+})
+
+test('a client is installed as the documentation says, without the Node of the package', async () => {
+  await using folder = await temporaryFolder()
+  await packInto(folder.path)
+  const page = await readFile(join(root, 'docs/command-line.md'), 'utf8')
+  const [, commands = ''] = /^```sh\n(npm install [^`]*)```/m.exec(page) ?? []
+  const env = { ...process.env, HOME: folder.path }
+  await execute('sh', ['-ec', `mkdir -p ~/.local/bin; ${commands}`], { cwd: folder.path, env })
+  const { stdout } = await execute(join(folder.path, '.local/bin/svc'), ['--version'])
+  assert.match(stdout, /^\d+\.\d+\.\d+\n$/)
+  const installed = join(folder.path, '.local/share/svc')
+  const names = await readdir(installed, { recursive: true })
+  assert.deepEqual(
+    names.filter((name) => /node-linux/.test(name)),
+    [],
+  )
+  const sizes = await Promise.all(
+    names.map(async (name) => (await lstat(join(installed, name))).size),
+  )
+  assert.ok(sizes.reduce((sum, size) => sum + size, 0) < 12e6)
 })
 
 /** Every file that a page of the package links is in the package, apart from the guide for contributors. */
