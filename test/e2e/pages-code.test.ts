@@ -241,3 +241,24 @@ test('arrows choose among the files that were found, and Enter opens one', {
     await browser.close()
   }
 })
+
+test('a submodule leads to its repository, also from a folder', async () => {
+  await service.admin.post('/repos', { name: 'super' })
+  await using folder = await createProject()
+  const id = await folder.git('rev-parse', 'HEAD')
+  const sections = ['lib', 'vendor/other', 'gone'].map(
+    (path, index) =>
+      `[submodule "${index}"]\n\tpath = ${path}\n\turl = ${['../empty.git', 'git@code.example:a/b.git', '/srv/x'][index]}\n`,
+  )
+  await writeFile(join(folder.path, '.gitmodules'), sections.join(''))
+  await folder.git('add', '.gitmodules')
+  for (const path of ['lib', 'vendor/other', 'gone'])
+    await folder.git('update-index', '--add', '--cacheinfo', `160000,${id},${path}`)
+  await folder.git('commit', '--quiet', '--message', 'Submodules')
+  await folder.git('push', '--quiet', service.admin.remote('super'), 'HEAD:main')
+  const { text } = await client.get('/r/super')
+  assert.match(text, /<a href="\/r\/empty"[^>]*>lib<\/a>/)
+  assert.match(text, /<\/span>gone <code/)
+  const below = (await client.get('/r/super/src/main:vendor')).text
+  assert.match(below, /<a href="https:\/\/code\.example\/a\/b"[^>]*>other<\/a>/)
+})

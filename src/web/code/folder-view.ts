@@ -10,6 +10,7 @@ import { documentPlace, isMarkdown, renderDocument, renderLines } from './docume
 import { linkedPath, type TextFile, textOf } from './file-text.ts'
 import { commitRow } from './last-commit-row.ts'
 import { repositorySide } from './repository-side.ts'
+import { submoduleLinks } from './submodule-links.ts'
 
 type Tree = OperationValues['getTree']
 type Entry = Tree['entries'][number]
@@ -26,12 +27,13 @@ export async function folderView(context: SharedContext, folder: Folder): Promis
   const isRoot = path.path === ''
   const place = { repository, rev, path }
   const history = html`<a class="button" href="${to.log(name, rev, path)}" data-key="l" title="History (l)">${icon('history')}History</a>`
-  const [commits, runs, bar, readme, side] = await Promise.all([
+  const [commits, runs, bar, readme, side, submodules] = await Promise.all([
     tryRead('listCommits', { query: { ...toQuery(tree.commit, path), limit: 1 } }),
     tryRead('listRuns', { query: { limit: 1 } }),
     codeBar(context, place, history),
     readmeOf(context, folder),
     isRoot && repositorySide(context, { repository, rev, tree }),
+    readSubmodules(context, folder),
   ])
   const commit = commits?.[0]
   const isFirstPage = !query.has('cursor')
@@ -42,7 +44,7 @@ ${isRoot && description !== '' && html`<p class="soft about">${description}</p>`
 ${bar}
 <div class="card" id="entries"${tree.lastCommitsComplete === false && html` data-again="1000"`}>${commit && commitRow(context, name, commit, runs?.[0])}
 <table class="files"><caption class="hidden">Files</caption><colgroup><col><col><col></colgroup><tbody>
-${!isRoot && isFirstPage && parentRow(context, name, rev, path)}${entries.map((entry) => entryRow(context, { name, rev }, entry))}
+${!isRoot && isFirstPage && parentRow(context, name, rev, path)}${entries.map((entry) => entryRow(context, { name, rev, submodules }, entry))}
 </tbody></table></div>
 ${tree.limits.map((limit) => html`<p class="help">${limit}</p>`)}
 ${next !== undefined && html`<p class="pager"><a class="button" href="${to.src(name, rev, path)}?cursor=${encodeURIComponent(next)}">More files</a></p>`}
@@ -83,16 +85,28 @@ const kinds: Partial<Record<Entry['type'], string>> = {
 
 function entryRow(
   { to, time }: SharedContext,
-  { name, rev }: { name: string; rev: string },
+  { name, rev, submodules }: { name: string; rev: string; submodules: ReadonlyMap<string, string> },
   entry: Entry,
 ): Html {
   const { type, lastCommit, id } = entry
+  const link = submodules.get(entry.path)
   const shown =
     type === 'submodule'
-      ? html`${entry.name} <code class="soft" title="${id}">@ ${shortId(id)}</code>`
+      ? html`${link === undefined ? entry.name : html`<a href="${link}" rel="nofollow noreferrer">${entry.name}</a>`} <code class="soft" title="${id}">@ ${shortId(id)}</code>`
       : html`<a href="${to.src(name, rev, entry)}">${entry.name}</a>`
   return html`<tr><td>${icon(icons[type], type)}${kinds[type] !== undefined && html`<span class="hidden">${kinds[type]} </span>`}${shown}</td><td class="soft cut">${lastCommit && html`<a href="${to.commit(name, lastCommit.id)}">${lastCommit.summary}</a>`}</td><td class="soft">${lastCommit && time.age(lastCommit.at)}</td></tr>
 `
+}
+
+/** The pages of the submodules of a folder, by path. */
+async function readSubmodules(
+  { tryRead, to, baseUrl }: SharedContext,
+  { repository: { name }, tree }: Folder,
+): Promise<ReadonlyMap<string, string>> {
+  if (!tree.entries.some(({ type }) => type === 'submodule')) return new Map()
+  const file = await tryRead('getFile', { query: { rev: tree.commit, path: '.gitmodules' } })
+  const { content = '' } = (file?.mode.startsWith('100') && textOf(file)) || {}
+  return submoduleLinks(content, { name, baseUrl, to })
 }
 
 async function readmeOf(context: SharedContext, { repository, rev, tree }: Folder) {
