@@ -1,6 +1,7 @@
 // Tags: each-store
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { createProject } from '../support/git.ts'
 import { without } from '../support/programs.ts'
 import { type Client, type Service, startServiceWithSsh } from '../support/service.ts'
 import { createSshUser, run, type SshUser } from '../support/ssh-user.ts'
@@ -142,6 +143,37 @@ describe('commands over SSH', { skip: without('openssh') }, () => {
     ]) {
       assert.match((await ada.ssh(`info ${name}`)).stdout, /^Name: site\n/, name)
     }
+  })
+
+  test('an address with folders before the name is answered with the right one', async () => {
+    await using project = await createProject()
+    for (const [wrong, name] of [
+      ['repos/site', 'site'],
+      ['/repos/site', 'site'],
+      ['r/site', 'site'],
+      ['ada/site', 'site'],
+      ['/site', 'site'],
+      ['~/site', 'site'],
+      ['srv/git/never-used', 'never-used'],
+    ] as const) {
+      const address = ada.remote(wrong)
+      for (const args of [
+        ['clone', address, 'copy'],
+        ['ls-remote', address.replace(/\.git$/, '/')],
+        ['push', address, 'HEAD:x'],
+        ['archive', '--remote', address, 'HEAD'],
+      ]) {
+        const { exitCode, stderr } = await ada.tryGit(project.path, ...args)
+        assert.equal(exitCode, 128, args.join(' '))
+        assert.ok(
+          stderr.includes(
+            `svc: This does not appear to be a git repository\nsvc: Git over SSH finds repositories of this server at /NAME.git: the path of this one is /${name}.git.\n`,
+          ),
+          stderr,
+        )
+      }
+    }
+    assert.equal((await ada.tryGit(project.path, 'ls-remote', ada.remote('site'))).exitCode, 0)
   })
 
   test('echoed text is escaped', async () => {

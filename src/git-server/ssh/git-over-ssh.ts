@@ -1,4 +1,5 @@
 import { createAccessWatch } from '../../access/access-watch.ts'
+import { isRepositoryName } from '../../access/names.ts'
 import { anonymousFrom } from '../../access/principal.ts'
 import { systemClock } from '../../base/clock.ts'
 import { printable } from '../../base/format.ts'
@@ -188,7 +189,9 @@ export function createGitOverSsh({ engine, backend, settings, log }: Dependencie
       const usage = [name, command.usage, command.kind === 'print' && '[--json]']
       throw new CommandError(exitCodes.usage, `Usage: ${usage.filter(Boolean).join(' ')}`)
     }
-    return { command, isJson, repositoryName: toRepositoryName(others[0] ?? '') }
+    const repositoryName = toRepositoryName(others[0] ?? '')
+    if (command.kind === 'git') refuseMisplaced(repositoryName)
+    return { command, isJson, repositoryName }
   }
 
   async function explain(session: SshSession<Identity>, error: unknown): Promise<number> {
@@ -243,6 +246,14 @@ function toLines({ hasTerminal }: SshSession<Identity>, text: string): string {
 // The path is `/name.git` in URLs and `name.git` in scp-like addresses.
 function toRepositoryName(path: string): string {
   return trimEndOf(path.replace(/^\//, ''), '/').replace(/\.git$/, '')
+}
+
+/** Throws for a path with folders before a name, as over HTTP and on other hosts, and says the right path. */
+function refuseMisplaced(path: string): void {
+  const [, name = ''] = /^\/*(?:[~\w][^/]*\/+)*([^/]+)$/.exec(path) ?? []
+  if (name === path || !isRepositoryName(name)) return
+  const detail = `Git over SSH finds repositories of this server at /NAME.git: the path of this one is /${name}.git.`
+  throw new Problem('repository_not_found', detail)
 }
 
 function toGitResponse({ output }: SshSession<Identity>, onComplete: () => void): GitResponse {
