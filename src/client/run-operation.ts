@@ -1,12 +1,12 @@
 import { printable } from '../base/format.ts'
 import { toSafeJson } from '../base/safe-text.ts'
 import { UsageError } from '../commands/usage-error.ts'
-import type { ChosenServer } from './chosen-server.ts'
 import type { ClientContext, OptionValues } from './client-context.ts'
 import { CommandError } from './command-error.ts'
 import { connect } from './connect.ts'
 import { toFields, toFittedTable } from './display.ts'
 import { type HttpClient, path } from './http-client.ts'
+import { nameArguments } from './name-arguments.ts'
 import type { ClientOperation, CommandInput, Show, Work } from './operation.ts'
 import { showResult } from './show-result.ts'
 
@@ -23,7 +23,7 @@ export async function runOperation(
 ): Promise<void> {
   const { chosen, git, client } = await connect(context, options)
   assertOptions(operation, options, chosen === undefined ? 'local' : 'server')
-  const named = nameArguments(operation, given, chosen)
+  const named = nameArguments(operation, { given, inClone: chosen?.repository })
   if (!chosen || !client) {
     if (runLocally) return runLocally(Object.values(named), options)
     throw new UsageError(
@@ -73,31 +73,6 @@ function display(show: Show, body: Awaited<ReturnType<HttpClient['json']>>, work
     const note = show.note?.(body)
     if (note !== undefined) terminal.err(`${printable(note)}\n`)
   }
-}
-
-/** Gives names to the arguments. Where one is missing, the repository is the one of the clone. */
-function nameArguments(
-  { arguments: names = [], command }: ClientOperation,
-  given: string[],
-  chosen: ChosenServer | undefined,
-): Record<string, string> {
-  const plain = names.map((name) => name.replace(/[[\]]/g, ''))
-  const [first] = names
-  const required = names.filter((name) => !name.startsWith('[')).length
-  const inClone = chosen?.repository
-  const isInferred =
-    first === 'repository' &&
-    (given.length < required || (given.length < names.length && inClone !== undefined))
-  const values = isInferred && inClone !== undefined ? [inClone, ...given] : given
-  if (values.length < required) {
-    const missing = plain[isInferred && inClone === undefined ? 0 : values.length]
-    const hint =
-      missing === 'repository'
-        ? 'Give the repository, or change to a clone of it'
-        : `Give the ${missing}`
-    throw new UsageError(`${hint}; svc ${command} --help shows the arguments.`)
-  }
-  return Object.fromEntries(plain.map((name, index) => [name, values[index] ?? '']))
 }
 
 function toInput(values: Record<string, string>, options: OptionValues): CommandInput {

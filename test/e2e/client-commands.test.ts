@@ -245,6 +245,10 @@ for (const place of ['in a pipe', 'on a terminal'] as const)
         new RegExp(`^${newest.id} +\\d+ +success +main `, 'm'),
       )
       assert.match(await svc('runs', 'show', 'tour', newest.id), /^Status: success$/m)
+      // In a clone, too, a repository can be named, and what may be left out can.
+      assert.match(await inClone('runs', 'watch', 'tour'), /^Run \d+: success\n$/m)
+      for (const run of ['latest', String(newest.number), newest.id])
+        assert.match(await inClone('runs', 'show', run), new RegExp(`^Id: ${newest.id}$`, 'm'))
       assert.match(await inClone('runs', 'logs', 'latest', '--step', '0'), /^sum 42$/m)
       assert.match(await inClone('runs', 'rerun', newest.id), /^Queued attempt 2 of run \d+\.\n$/)
       // The log goes to standard error, which a terminal shows, too.

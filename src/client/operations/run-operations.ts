@@ -9,7 +9,7 @@ import { runShell } from './run-shell.ts'
 import { runValidate } from './run-validate.ts'
 
 const idNote =
-  '\nlatest in place of the id is the newest run.\n\n  svc runs watch            the newest run of the clone that you are in\n'
+  '\nlatest in place of the id is the newest run.\n\n  svc runs watch            the newest run of the clone that you are in\n  svc runs watch site       that of another repository\n'
 
 export const runOperations: ClientOperation[] = [
   {
