@@ -4,10 +4,10 @@ import { newId } from '../base/ids.ts'
 import { operations } from './client-commands.ts'
 import { nameArguments } from './name-arguments.ts'
 
-function name(command: string, given: string[], inClone?: string) {
+function name(command: string, given: string[], inClone?: string, hasPathOption = false) {
   const operation = operations.find((one) => one.command === command)
   assert.ok(operation, command)
-  return nameArguments(operation, { given, inClone })
+  return nameArguments(operation, { given, hasPathOption, inClone })
 }
 
 /** Values of arguments that may be left out. */
@@ -15,6 +15,7 @@ const values: Record<string, string[]> = {
   '[run]': ['17', 'latest', newId()],
   '[push]': ['latest', newId()],
   '[cache]': [newId()],
+  '[path]': ['src/', 'src/main.c', './README.md'],
 }
 
 test('in a clone, both the repository and what may be left out can stand alone', () => {
@@ -58,4 +59,17 @@ test('in a clone, a check is of a push with a ref, or of another repository', ()
     ],
   ] as const)
     assert.deepEqual(Object.values(name('check', [...given], 'tour')), expected)
+})
+
+test('a path is an argument or an option', () => {
+  for (const command of ['browse file', 'browse blame']) {
+    const inTour = { repository: 'tour', path: 'README.md' }
+    assert.deepEqual(name(command, ['README.md'], 'tour'), inTour)
+    assert.deepEqual(name(command, ['tour', 'README.md']), inTour)
+    assert.deepEqual(name(command, ['site'], 'tour', true), { repository: 'site' })
+    assert.deepEqual(name(command, [], 'tour', true), { repository: 'tour' })
+    assert.throws(() => name(command, ['README.md']), /Give the repository, or change to a clone/)
+    assert.throws(() => name(command, [], 'tour'), /Give the path; svc browse \w+ --help/)
+    assert.throws(() => name(command, ['site', 'x'], 'tour', true), /Give the path once/)
+  }
 })

@@ -4,6 +4,8 @@ import type { ClientOperation } from './operation.ts'
 
 type Given = {
   given: string[]
+  /** Whether an option has the path, which is no argument then. */
+  hasPathOption: boolean
   /** The repository of the clone. */
   inClone: string | undefined
 }
@@ -15,16 +17,20 @@ const withoutRepository: Record<string, (given: string[]) => boolean> = {
   '[run]': isPlace,
   '[push]': isPlace,
   '[cache]': isPlace,
+  '[path]': ([word = '']) => word.includes('/'),
   // Only pushes have refs.
   '[ref]': ([action]) => action === 'push',
 }
 
 /** Gives names to the arguments. Where the repository is missing, it is the one of the clone. */
 export function nameArguments(
-  { arguments: names = [], command }: Pick<ClientOperation, 'arguments' | 'command'>,
-  { given, inClone }: Given,
+  { arguments: all = [], command }: Pick<ClientOperation, 'arguments' | 'command'>,
+  { given, hasPathOption, inClone }: Given,
 ): Record<string, string> {
-  const plain = names.map((name) => name.replace(/[[\]]/g, ''))
+  const names = hasPathOption ? all.filter((name) => plainName(name) !== 'path') : all
+  if (given.length > names.length)
+    throw new UsageError('Give the path once: as an argument or with an option.')
+  const plain = names.map(plainName)
   const required = names.filter((name) => !name.startsWith('[')).length
   const isInferred =
     names[0] === 'repository' &&
@@ -42,4 +48,8 @@ export function nameArguments(
     throw new UsageError(`${hint}; svc ${command} --help shows the arguments.`)
   }
   return Object.fromEntries(plain.map((name, index) => [name, values[index] ?? '']))
+}
+
+function plainName(name: string): string {
+  return name.replace(/[[\]]/g, '')
 }

@@ -23,7 +23,11 @@ export async function runOperation(
 ): Promise<void> {
   const { chosen, git, client } = await connect(context, options)
   assertOptions(operation, options, chosen === undefined ? 'local' : 'server')
-  const named = nameArguments(operation, { given, inClone: chosen?.repository })
+  const named = nameArguments(operation, {
+    given,
+    hasPathOption: (options.path ?? options.pathBase64) !== undefined,
+    inClone: chosen?.repository,
+  })
   if (!chosen || !client) {
     if (runLocally) return runLocally(Object.values(named), options)
     throw new UsageError(

@@ -377,6 +377,8 @@ steps:
       const { commit } = await jsonInClone('browse', 'tree', '--recursive', '--rev', 'mistake')
       assert.match(await inClone('browse', 'branches'), /^mistake +[0-9a-f]{10,40} +\d+ +\d+ /m)
       assert.match(await inClone('browse', 'tags'), /^NAME +TYPE/)
+      assert.equal(await inClone('browse', 'file', '.svc/workflows/ci.yml'), workflow)
+      assert.match(await inClone('browse', 'tree', '.svc/'), /\.svc\/workflows$/m)
       const file = ['browse', 'file', '--path', '.svc/workflows/ci.yml']
       assert.match(await inClone(...file), /^ +- run: /m)
       assert.equal((await jsonInClone(...file)).isBinary, false)
@@ -412,7 +414,7 @@ steps:
     })
 
     test('files are blamed, searched and archived', async () => {
-      const blamed = await inClone('browse', 'blame', '--path', '.svc/workflows/ci.yml')
+      const blamed = await inClone('browse', 'blame', '.svc/workflows/ci.yml')
       assert.match(blamed, /^[0-9a-f]{10} +\S.* +3 +- run: echo "sum /m)
       const found = await inClone('browse', 'search', 'SUM $', '--ignore-case')
       assert.match(found, /^\.svc\/workflows\/ci\.yml +3 +- run: echo "sum /m)

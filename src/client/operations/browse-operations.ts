@@ -3,7 +3,7 @@ import { at, dateOf, shortOf, textAt } from '../display.ts'
 import { path } from '../http-client.ts'
 import type { ClientOperation, CommandInput, OptionRow } from '../operation.ts'
 import { downloadArchive } from './download-archive.ts'
-import { timeOf, wholeOf } from './option-values.ts'
+import { placeOf, timeOf, wholeOf } from './option-values.ts'
 import { logColumns, runCommit, runCompare } from './run-browse-diff.ts'
 import { runListTree } from './run-list-tree.ts'
 import { runPrintFile } from './run-print-file.ts'
@@ -16,6 +16,15 @@ const pathOptions: OptionRow[] = [
   { flags: '--path <path>', description: 'path in the repository (default: the root)' },
   { flags: '--path-base64 <bytes>', description: 'the bytes of a path that is not UTF-8' },
 ]
+
+const filePathOptions: OptionRow[] = [
+  { flags: '--path <path>', description: 'path of the file, in place of the argument' },
+  { flags: '--path-base64 <bytes>', description: 'the bytes of a path that is not UTF-8' },
+]
+const fileNote = (command: string) =>
+  `\n  svc browse ${command} src/main.c    of the clone that you are in\n`
+const pathNote = (command: string) =>
+  `\n  svc browse ${command} site src\n  svc browse ${command} src/   in a clone; without a slash it is a repository\n`
 
 const diffPathOptions: OptionRow[] = [
   {
@@ -110,15 +119,17 @@ export const browseOperations: ClientOperation[] = [
     command: 'browse file',
     operations: ['getFile'],
     summary: 'print a file',
-    arguments: ['repository'],
-    options: [revOption, ...pathOptions],
+    arguments: ['repository', 'path'],
+    options: [revOption, ...filePathOptions],
+    notes: fileNote('file'),
     run: runPrintFile,
   },
   {
     command: 'browse tree',
     operations: ['getTree'],
     summary: 'list a folder',
-    arguments: ['repository'],
+    arguments: ['repository', '[path]'],
+    notes: pathNote('tree'),
     options: [
       revOption,
       ...pathOptions,
@@ -130,7 +141,8 @@ export const browseOperations: ClientOperation[] = [
     command: 'browse log',
     operations: ['listCommits'],
     summary: 'list commits, newest first',
-    arguments: ['repository'],
+    arguments: ['repository', '[path]'],
+    notes: pathNote('log'),
     options: [
       revOption,
       ...pathOptions,
@@ -139,16 +151,14 @@ export const browseOperations: ClientOperation[] = [
       { flags: '--until <time>', description: 'only those of this time or earlier' },
       { flags: '--limit <number>', description: 'at most this many (default: 30)' },
     ],
-    request: ({ argument, option }) => ({
+    request: (input) => ({
       method: 'GET',
-      path: path`/repos/${argument('repository')}/commits`,
+      path: path`/repos/${input.argument('repository')}/commits`,
       query: {
-        rev: option('rev'),
-        path: option('path'),
-        pathBase64: option('pathBase64'),
-        author: option('author'),
-        since: timeOf(option('since'), '--since'),
-        until: timeOf(option('until'), '--until'),
+        ...placeOf(input),
+        author: input.option('author'),
+        since: timeOf(input.option('since'), '--since'),
+        until: timeOf(input.option('until'), '--until'),
       },
     }),
     show: { kind: 'table', isPaged: true, columns: logColumns },
@@ -182,21 +192,21 @@ export const browseOperations: ClientOperation[] = [
     command: 'browse blame',
     operations: ['getBlame'],
     summary: 'show which commit each line of a file is from',
-    arguments: ['repository'],
+    arguments: ['repository', 'path'],
     options: [
       revOption,
-      { flags: '--path <path>', description: 'path of the file' },
-      { flags: '--path-base64 <bytes>', description: 'the bytes of a path that is not UTF-8' },
+      ...filePathOptions,
       { flags: '--start <line>', description: 'the first line (default: 1)' },
       { flags: '--end <line>', description: 'the last line (default: the last one of the file)' },
     ],
-    request: ({ argument, option }) => ({
+    notes: fileNote('blame'),
+    request: (input) => ({
       method: 'GET',
-      path: path`/repos/${argument('repository')}/blame`,
+      path: path`/repos/${input.argument('repository')}/blame`,
       query: {
-        ...whereOf(option),
-        start: wholeOf(option('start'), '--start'),
-        end: wholeOf(option('end'), '--end'),
+        ...placeOf(input),
+        start: wholeOf(input.option('start'), '--start'),
+        end: wholeOf(input.option('end'), '--end'),
       },
     }),
     show: {
@@ -226,14 +236,14 @@ export const browseOperations: ClientOperation[] = [
       { flags: '--ignore-case', description: 'ignore the case of ASCII letters' },
       { flags: '--limit <number>', description: 'maximum number of matches (default: 100)' },
     ],
-    request: ({ argument, option, flag }) => ({
+    request: (input) => ({
       method: 'GET',
-      path: path`/repos/${argument('repository')}/search`,
+      path: path`/repos/${input.argument('repository')}/search`,
       query: {
-        ...whereOf(option),
-        q: argument('text'),
-        ignoreCase: flag('ignoreCase'),
-        limit: wholeOf(option('limit'), '--limit'),
+        ...placeOf(input),
+        q: input.argument('text'),
+        ignoreCase: input.flag('ignoreCase'),
+        limit: wholeOf(input.option('limit'), '--limit'),
       },
     }),
     show: {
@@ -264,10 +274,6 @@ export const browseOperations: ClientOperation[] = [
     run: downloadArchive,
   },
 ]
-
-function whereOf(option: CommandInput['option']) {
-  return { rev: option('rev'), path: option('path'), pathBase64: option('pathBase64') }
-}
 
 /** The lines of all ranges, each with its commit. */
 function blamedLines(body: Json): Json[] {

@@ -4,6 +4,7 @@ import { pipeline } from 'node:stream/promises'
 import { UsageError } from '../../commands/usage-error.ts'
 import { type ApiRequest, path } from '../http-client.ts'
 import type { Work } from '../operation.ts'
+import { placeOf } from './option-values.ts'
 
 /** The content types of archives. */
 const types: Record<string, string> = {
@@ -15,10 +16,8 @@ const types: Record<string, string> = {
 
 /** `svc browse archive` */
 export function downloadArchive(work: Work): Promise<void> {
-  const { argument, option } = work.input
-  const query = { rev: option('rev'), path: option('path'), pathBase64: option('pathBase64') }
-  const at = path`/repos/${argument('repository')}/archive`
-  return download(work, { method: 'GET', path: at, query })
+  const at = path`/repos/${work.input.argument('repository')}/archive`
+  return download(work, { method: 'GET', path: at, query: placeOf(work.input) })
 }
 
 /** `svc artifacts get` */

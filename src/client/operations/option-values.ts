@@ -1,4 +1,5 @@
 import { UsageError } from '../../commands/usage-error.ts'
+import type { CommandInput } from '../operation.ts'
 
 /** The value of `--expires-in-days`: null for never. The server checks the range. */
 export function daysOf(text: string | undefined): number | null | undefined {
@@ -31,4 +32,13 @@ export function authorOf(text: string | undefined): { name: string; email: strin
   const [, name = '', email = ''] = /^([^<>]+) <([^<>]+)>$/.exec(text) ?? []
   if (name !== '') return { name, email }
   throw new UsageError(`--author takes "Name <email>"; not "${text}".`)
+}
+
+/** The query for a place in the files of a repository. */
+export function placeOf({ option, argument }: CommandInput) {
+  return {
+    rev: option('rev'),
+    path: option('path') ?? (argument('path') || undefined),
+    pathBase64: option('pathBase64'),
+  }
 }

@@ -4,6 +4,7 @@ import { toSafeJson } from '../../base/safe-text.ts'
 import { at, dateOf, shortOf, textAt, toFittedTable } from '../display.ts'
 import { path } from '../http-client.ts'
 import type { Cell, Work } from '../operation.ts'
+import { placeOf } from './option-values.ts'
 
 const columns: Record<string, Cell> = {
   MODE: 'mode',
@@ -29,13 +30,7 @@ export async function runListTree(work: Work): Promise<void> {
     const page = await client.json({
       method: 'GET',
       path: path`/repos/${input.argument('repository')}/tree`,
-      query: {
-        rev: input.option('rev'),
-        path: input.option('path'),
-        pathBase64: input.option('pathBase64'),
-        recursive: isRecursive || undefined,
-        cursor,
-      },
+      query: { ...placeOf(input), recursive: isRecursive || undefined, cursor },
     })
     const added = at(page, 'entries')
     if (Array.isArray(added)) entries.push(...added)

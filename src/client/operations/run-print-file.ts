@@ -2,6 +2,7 @@ import { StringDecoder } from 'node:string_decoder'
 import { toSafeJson } from '../../base/safe-text.ts'
 import { path } from '../http-client.ts'
 import type { Work } from '../operation.ts'
+import { placeOf } from './option-values.ts'
 
 /** `svc browse file`: a pipe gets the bytes as they are; a terminal, text that does not control it. */
 export async function runPrintFile({
@@ -14,11 +15,7 @@ export async function runPrintFile({
   const request = {
     method: 'GET',
     path: path`/repos/${input.argument('repository')}/file`,
-    query: {
-      rev: input.option('rev'),
-      path: input.option('path'),
-      pathBase64: input.option('pathBase64'),
-    },
+    query: placeOf(input),
   }
   if (json) {
     terminal.out(toSafeJson(await client.json(request)))
