@@ -93,10 +93,13 @@ for (const place of ['in a pipe', 'on a terminal'] as const)
         refused.err,
         /cannot be undone, and there is no terminal to ask; --yes confirms it/,
       )
-      assert.match(
-        await svc('repos', 'delete', 'leaf', '--yes'),
-        /^Deleted leaf\. svc deleted-repos list/,
-      )
+      const said = await svc('repos', 'delete', 'leaf', '--yes')
+      assert.match(said, /^Deleted leaf\. /)
+      // It comes back by the commands of the sentence.
+      const [list, restore] = said.match(/(?<=svc )deleted-repos \w+( ID)?/g) ?? []
+      const [, id = ''] = /^(\w+) +leaf /m.exec(await svc(...(list ?? '').split(' '))) ?? []
+      assert.equal(await svc(...(restore ?? '').replace('ID', id).split(' ')), 'Restored leaf.\n')
+      await svc('repos', 'delete', 'leaf', '--yes')
       const [deleted] = JSON.parse(await svc('deleted-repos', 'list', '--json'))
       assert.match(
         await svc('deleted-repos', 'list'),
