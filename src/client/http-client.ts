@@ -21,8 +21,8 @@ export type HttpClient = {
   url: string
   /** The JSON of a response; null if it has no body. */
   json: (request: ApiRequest) => Promise<Json>
-  /** All entries of a list, page by page, or the first `limit` of them. */
-  list: (request: ApiRequest, limit?: number) => Promise<Json[]>
+  /** All entries of a list, page by page, or the first `limit` of them. A query parameter has the place of a page. */
+  list: (request: ApiRequest, limit?: number, parameter?: string) => Promise<Json[]>
   /** The text of a response, which has to be of this media type. */
   text: (request: ApiRequest, type: string) => Promise<string>
   /** The body of a successful response of one of these media types, while it arrives. Its reader may stop early, which ends the connection. */
@@ -141,11 +141,13 @@ export function createHttpClient({ url, token, timeoutMs, version }: Options): H
     throw notSvc(url)
   }
 
-  async function fetchJson(request: ApiRequest): Promise<{ body: Json; next: string | undefined }> {
+  async function fetchJson(
+    request: ApiRequest,
+  ): Promise<{ body: Json; link: string | string[] | undefined }> {
     const { response, stop } = await send(request)
     try {
       await assertSuccess(response)
-      return { body: await readJson(response), next: nextOf(response.headers.link) }
+      return { body: await readJson(response), link: response.headers.link }
     } finally {
       stop()
     }
@@ -154,18 +156,19 @@ export function createHttpClient({ url, token, timeoutMs, version }: Options): H
   return {
     url,
     json: async (request) => (await fetchJson(request)).body,
-    async list(request, limit = Number.POSITIVE_INFINITY) {
+    async list(request, limit = Number.POSITIVE_INFINITY, parameter = 'cursor') {
       const rows: Json[] = []
-      for (let cursor: string | undefined; ; ) {
+      for (let cursor = request.query?.[parameter]; ; ) {
         const query = {
           ...request.query,
           limit: Math.min(listPageSize, limit - rows.length),
-          cursor,
+          [parameter]: cursor,
         }
-        const { body, next } = await fetchJson({ ...request, query })
+        const { body, link } = await fetchJson({ ...request, query })
         if (!Array.isArray(body)) throw notSvc(url)
         rows.push(...body)
-        if (next === undefined || next === cursor || rows.length >= limit) return rows
+        const next = nextOf(link, parameter)
+        if (next === undefined || next === String(cursor) || rows.length >= limit) return rows
         cursor = next
       }
     },
@@ -230,8 +233,8 @@ export function notSvc(url: string): CommandError {
   )
 }
 
-// RFC 8288; the cursor alone is used, so that a server cannot lead the client to another address.
-function nextOf(link: string | string[] | undefined): string | undefined {
+// RFC 8288; the parameter alone is used, so that a server cannot lead the client to another address.
+function nextOf(link: string | string[] | undefined, parameter: string): string | undefined {
   const [, target = ''] = /^<([^<>]*)>; ?rel="?next"?/.exec(String(link ?? '')) ?? []
-  return URL.parse(target, 'http://localhost')?.searchParams.get('cursor') ?? undefined
+  return URL.parse(target, 'http://localhost')?.searchParams.get(parameter) ?? undefined
 }

@@ -8,6 +8,7 @@ import { toFields, toFittedTable } from './display.ts'
 import { type HttpClient, path } from './http-client.ts'
 import { nameArguments } from './name-arguments.ts'
 import type { ClientOperation, CommandInput, Show, Work } from './operation.ts'
+import { goesOn, limitOf } from './operations/option-values.ts'
 import { showResult } from './show-result.ts'
 
 type Invocation = { operation: ClientOperation; given: string[]; options: OptionValues }
@@ -55,11 +56,15 @@ async function perform(
   const { client, input } = work
   const request = operation.request(input)
   const { show } = operation
-  const isPaged = show.kind === 'table' && show.isPaged === true
-  const body = isPaged
-    ? await client.list(request, toLimit(operation, options))
-    : await client.json(request)
-  display(show, body, work)
+  if (show.kind !== 'table' || show.isPaged !== true) {
+    display(show, await client.json(request), work)
+    return 0
+  }
+  const limit = toLimit(operation, options)
+  // One more shows whether the list goes on.
+  const rows = await client.list(request, limit + 1)
+  display(show, rows.slice(0, limit), work)
+  if (rows.length > limit && !work.json) work.terminal.err(`${goesOn(limit)}\n`)
   return 0
 }
 
@@ -146,12 +151,7 @@ async function confirm(
   }
 }
 
-function toLimit(
-  { options: rows = [] }: ClientOperation,
-  { limit }: OptionValues,
-): number | undefined {
-  if (!rows.some(({ flags }) => flags.startsWith('--limit '))) return undefined
-  if (limit === undefined) return defaultLimit
-  if (typeof limit === 'string' && /^[1-9]\d{0,8}$/.test(limit)) return Number(limit)
-  throw new UsageError('--limit takes a whole number from 1.')
+function toLimit({ options: rows = [] }: ClientOperation, { limit }: OptionValues): number {
+  if (!rows.some(({ flags }) => flags.startsWith('--limit '))) return Number.POSITIVE_INFINITY
+  return limitOf(typeof limit === 'string' ? limit : undefined, defaultLimit)
 }

@@ -3,7 +3,7 @@ import type { AuditEntry } from '../audit/audit-log.ts'
 import { auditActions } from '../audit/record.ts'
 import { printable, toDate, toTable } from '../base/format.ts'
 import { toSafeJson } from '../base/safe-text.ts'
-import { timeOf } from '../client/operations/option-values.ts'
+import { goesOn, timeOf } from '../client/operations/option-values.ts'
 import { localPrincipal } from './local.ts'
 import type { Terminal } from './terminal.ts'
 import { UsageError } from './usage-error.ts'
@@ -31,7 +31,7 @@ const detailsMaxLength = 100
 export async function listAudit(
   { auditLog, repositories }: App,
   options: AuditOptions,
-  { out }: Terminal,
+  { out, err }: Terminal,
 ): Promise<void> {
   const { username, credential, action: actions, repository, via, address, json } = options
   for (const action of actions ?? []) requireAction(action)
@@ -48,14 +48,17 @@ export async function listAudit(
     until: timeOf(options.until, '--until'),
   }
   const all: AuditEntry[] = []
-  for (let before: number | undefined; all.length < limit; ) {
-    const page = { before, limit: Math.min(pageSize, limit - all.length) }
+  // One more shows whether the list goes on.
+  for (let before: number | undefined; all.length <= limit; ) {
+    const page = { before, limit: Math.min(pageSize, limit + 1 - all.length) }
     const { entries, next } = await auditLog.list(localPrincipal, filter, page)
     all.push(...entries)
     if (next === undefined) break
     before = next
   }
-  out(json ? toSafeJson(all) : toText(all))
+  const shown = all.slice(0, limit)
+  out(json ? toSafeJson(shown) : toText(shown))
+  if (all.length > limit && !json) err(`${goesOn(limit)}\n`)
 }
 
 function toText(entries: AuditEntry[]): string {

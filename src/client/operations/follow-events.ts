@@ -3,14 +3,15 @@ import type { Json } from '../../base/json.ts'
 import { toSafeJson } from '../../base/safe-text.ts'
 import { at, textAt } from '../display.ts'
 import { followEvents } from '../event-stream-client.ts'
-import { notSvc } from '../http-client.ts'
+import { type ApiRequest, notSvc } from '../http-client.ts'
 import type { Work } from '../operation.ts'
-import { wholeOf } from './option-values.ts'
+import { limitOf, wholeOf } from './option-values.ts'
 
 const defaultLimit = 100
 
 /** `svc events` */
-export async function runEvents({ client, input, terminal, json }: Work): Promise<void> {
+export async function runEvents(work: Work): Promise<void> {
+  const { client, input, terminal, json } = work
   const { option, list, flag } = input
   const request = {
     method: 'GET',
@@ -21,13 +22,7 @@ export async function runEvents({ client, input, terminal, json }: Work): Promis
       kind: list('kind')?.join(','),
     },
   }
-  if (!flag('follow')) {
-    const limit = wholeOf(option('limit'), '--limit') ?? defaultLimit
-    const query = { ...request.query, before: option('before'), limit }
-    const rows = await client.json({ ...request, query })
-    const events = Array.isArray(rows) ? rows : []
-    return terminal.out(json ? toSafeJson(events) : events.map(toLine).join(''))
-  }
+  if (!flag('follow')) return listEvents(work, request)
   const endless = () => false
   const following = { ...request, query: { ...request.query, follow: true } }
   for await (const { data } of followEvents(client, following, endless)) {
@@ -35,6 +30,28 @@ export async function runEvents({ client, input, terminal, json }: Work): Promis
     const event = parse(data, client.url)
     terminal.out(json ? toSafeJson(event, 0) : toLine(event))
   }
+}
+
+/** A program gets the oldest events first, a person the newest ones, unless options say where to start. */
+async function listEvents(
+  { client, input: { option }, terminal, columns, json }: Work,
+  request: ApiRequest,
+): Promise<void> {
+  const limit = limitOf(option('limit'), defaultLimit)
+  const isForPerson = columns !== undefined && !json
+  const before =
+    option('before') ?? (isForPerson && option('after') === undefined ? 'latest' : undefined)
+  const parameter = before === undefined ? 'after' : 'before'
+  const query = { ...request.query, before }
+  // One more shows whether the list goes on.
+  const rows = await client.list({ ...request, query }, limit + 1, parameter)
+  const events = rows.slice(0, limit)
+  terminal.out(json ? toSafeJson(events) : events.map(toLine).join(''))
+  if (rows.length <= limit || json) return
+  const last = printable(textAt(events.at(-1) ?? null, 'seq'))
+  terminal.err(
+    `There are ${before === undefined ? 'newer' : 'older'} events: --${parameter} ${last}\n`,
+  )
 }
 
 function parse(data: string, url: string): Json {

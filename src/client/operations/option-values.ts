@@ -11,6 +11,18 @@ export function secondsOf(text: string | undefined): number | undefined {
   return wholeOf(text, '--expires-in-seconds')
 }
 
+/** The value of `--limit`. */
+export function limitOf(text: string | undefined, fallback: number): number {
+  if (text === undefined) return fallback
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
+  throw new UsageError('--limit takes a whole number from 1.')
+}
+
+/** The sentence after a list that is longer than its limit. */
+export function goesOn(limit: number): string {
+  return `The list goes on after these ${limit}; --limit shows more.`
+}
+
 /** A whole number that an option takes. */
 export function wholeOf(text: string | undefined, option: string, also = ''): number | undefined {
   if (text === undefined) return undefined

@@ -53,7 +53,7 @@ export const serviceOperations: ClientOperation[] = [
   {
     command: 'events',
     operations: ['listEvents'],
-    summary: 'list the events of the server, oldest first',
+    summary: 'list the events of the server: oldest first, on a terminal newest first',
     options: [
       { flags: '--follow', description: 'print new events as they happen' },
       { flags: '--after <number>', description: 'start after this sequence number' },
