@@ -24,13 +24,13 @@ export async function logIn(
   if (address === undefined) throw new UsageError('svc login takes the address of a server.')
   const { environment, terminal, folder } = context
   const url = parseServerAddress(address)
-  const name = typeof options.name === 'string' ? options.name : new URL(url).host
+  const list = await readServerList(environment)
+  const name = typeof options.name === 'string' ? options.name : nameFor(url, list.servers)
   if (!nameForm.test(name) || name === localName) {
     throw new UsageError(
       `"${name}" is not a name for a server; --name takes letters, digits, . _ : -`,
     )
   }
-  const list = await readServerList(environment)
   const known = list.servers.find((server) => server.name === name)
   if (known && known.url !== url) {
     throw new UsageError(`The name "${name}" is that of ${known.url}; choose another with --name.`)
@@ -44,14 +44,42 @@ export async function logIn(
   const git = createUserGit(environment, folder)
   const isStored = await storeCredential(git, { name, url, token })
   const server: KnownServer = { name, url, token: isStored ? undefined : token }
-  const servers = [...list.servers.filter((one) => one.name !== name), server]
-  await writeServerList(environment, { defaultName: list.defaultName ?? name, servers })
+  const others = list.servers.filter((one) => one.name !== name)
+  const standard = others.find((one) => one.name === list.defaultName)
+  const updated = { defaultName: standard?.name ?? name, servers: [...others, server] }
+  await writeServerList(environment, updated)
   const place = isStored ? "Git's credential helper" : serverListPath(environment)
+  const replaced = known ? ' in place of the one before' : ''
   showResult(
     { terminal, json: options.json === true },
-    { name, url, keptBy: isStored ? 'git' : 'file' },
-    `Logged in to ${url} as the server ${name}; ${place} keeps the token.`,
+    { name, url, isDefault: !standard, keptBy: isStored ? 'git' : 'file' },
+    `Logged in to ${url} as the server ${name}; ${place} keeps the token${replaced}.${choiceOf(name, standard, environment)}`,
   )
+}
+
+/** The login that a new one without a name replaces, or a new one named by its host. */
+function nameFor(url: string, servers: KnownServer[]): string {
+  const { host } = new URL(url)
+  const names = servers.filter((one) => one.url === url).map(({ name }) => name)
+  const [first = host] = names
+  if (names.length < 2) return first
+  if (names.includes(host)) return host
+  throw new UsageError(
+    `You are logged in to ${url} as ${names.join(' and as ')}; say with --name which login this is.`,
+  )
+}
+
+/** How commands find the server of a new login when they would not choose it by themselves. */
+function choiceOf(
+  name: string,
+  standard: KnownServer | undefined,
+  { SVC_URL: url, SVC_DATA_DIR: dataDir }: NodeJS.ProcessEnv,
+): string {
+  if (url) return ` SVC_URL is set, so commands use that server unless they have --server ${name}.`
+  if (dataDir)
+    return ` SVC_DATA_DIR is set, so commands use that data directory unless they have --server ${name} or are run in a clone from it.`
+  if (!standard) return ''
+  return ` Commands still use ${standard.name} (${standard.url}) unless they have --server ${name} or are run in a clone from it; svc servers default ${name} makes it the default.`
 }
 
 /** `svc logout` */
@@ -66,10 +94,12 @@ export async function logOut(
   const servers = list.servers.filter((one) => one !== server)
   const defaultName = list.defaultName === server.name ? servers[0]?.name : list.defaultName
   await writeServerList(environment, { defaultName, servers })
+  const next = list.defaultName === defaultName ? undefined : servers[0]
+  const change = next ? ` The default is now ${next.name} (${next.url}).` : ''
   showResult(
     { terminal, json: options.json === true },
     { name: server.name, url: server.url, loggedOut: true },
-    `Logged out of ${server.name}. The token is still valid; svc tokens revoke ends one.`,
+    `Logged out of ${server.name}. The token is still valid; svc tokens revoke ends one.${change}`,
   )
 }
 

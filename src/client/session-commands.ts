@@ -6,6 +6,8 @@ The token is asked for without echo; without a terminal it is read from
 standard input. It is kept by the credential helper of Git if you have one that
 stores passwords, else in $XDG_CONFIG_HOME/svc/servers.json
 (~/.config/svc/servers.json), which only you can read.
+The first server is the default, also after further logins; svc servers default
+NAME changes it. --server NAME chooses one for a command, and a clone its own.
 SVC_URL and SVC_TOKEN take precedence over logins.
 
   svc login https://git.example.com

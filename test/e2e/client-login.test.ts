@@ -117,6 +117,80 @@ test('there can be several servers, of which one is the default', exhaustive, as
   assert.match(taken.err, /The name "other" is that of http/)
 })
 
+test('a login to a second server leaves the first one as it is, and says how to choose', async () => {
+  await using home = await createClientHome()
+  await using other = await startService()
+  await other.admin.post('/repos', { name: 'there' })
+  const [first, second] = [service.url, other.url].map((url) => new URL(url).host)
+  const logIn = (url: string, token: string, ...args: string[]) =>
+    home.svc(['login', url, ...args], { input: token })
+  const names = async (...args: string[]) => {
+    const rows = JSON.parse(await home.svc(['repos', 'list', '--json', ...args]))
+    return rows.map(({ name }: { name: string }) => name)
+  }
+  const defaults = async () => {
+    const rows = JSON.parse(await home.svc(['servers', '--json']))
+    return rows.flatMap((row: { name: string; isDefault: boolean }) =>
+      row.isDefault ? [row.name] : [],
+    )
+  }
+
+  const alone = await logIn(service.url, service.adminToken)
+  assert.match(alone, /keeps the token\.\n$/)
+  const said = await logIn(other.url, other.adminToken)
+  const advice = `Commands still use ${first} (${service.url}) unless they have --server ${second} or are run in a clone from it; svc servers default ${second} makes it the default.\n`
+  assert.ok(said.endsWith(` keeps the token. ${advice}`), said)
+  assert.deepEqual(await defaults(), [first])
+  assert.ok(!(await names()).includes('there'))
+  // What it says is so.
+  assert.deepEqual(await names('--server', String(second)), ['there'])
+  await home.svc(['clone', 'there', '--server', String(second)])
+  const inClone = await home.svc(['repos', 'show'], { folder: join(home.path, 'there') })
+  assert.match(inClone, /^Name: there$/m)
+  await home.svc(['servers', 'default', String(second)])
+  assert.deepEqual(await names(), ['there'])
+
+  // Another token for one of them takes the place of the one before.
+  const again = await logIn(other.url, other.adminToken)
+  assert.match(again, /keeps the token in place of the one before\.\n$/)
+  assert.equal(JSON.parse(await home.svc(['servers', '--json'])).length, 2)
+
+  const left = await home.svc(['logout'])
+  assert.ok(left.endsWith(` The default is now ${first} (${service.url}).\n`), left)
+  assert.deepEqual(await defaults(), [first])
+  assert.match(await home.svc(['logout']), /ends one\.\n$/)
+})
+
+test('a login without a name is the one that is known by its address', async () => {
+  await using home = await createClientHome()
+  const logIn = (...args: string[]) =>
+    home.run(['login', service.url, ...args], { input: service.adminToken })
+  const names = async () =>
+    JSON.parse(await home.svc(['servers', '--json'])).map(({ name }: { name: string }) => name)
+  await logIn('--name', 'work')
+  assert.match((await logIn()).out, /as the server work; .* in place of the one before\.\n$/)
+  await logIn('--name', 'bot')
+  assert.deepEqual(await names(), ['work', 'bot'])
+  const { code, err } = await logIn()
+  assert.equal(code, 2)
+  assert.match(err, /You are logged in to \S+ as work and as bot; say with --name which login/)
+  assert.deepEqual(await names(), ['work', 'bot'])
+})
+
+test('a login says when the environment chooses another server', async () => {
+  await using home = await createClientHome()
+  for (const [env, expected] of [
+    [{ SVC_URL: 'http://127.0.0.1:1' }, / SVC_URL is set, so commands use that server unless/],
+    [
+      { SVC_DATA_DIR: service.dataDir },
+      / SVC_DATA_DIR is set, so commands use that data directory/,
+    ],
+  ] as const) {
+    const said = await home.svc(['login', service.url], { env, input: service.adminToken })
+    assert.match(said, expected)
+  }
+})
+
 test('SVC_URL with SVC_TOKEN needs no login, and SVC_TOKEN goes to no other server', async () => {
   await using home = await loggedIn(service)
   await using other = await startService()
