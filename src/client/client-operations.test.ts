@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { type InProcess, startInProcess } from '../../test/support/in-process.ts'
 import { operations } from './client-commands.ts'
+import { optionValues } from './completion-candidates.ts'
 
 /** Operations that have no command, and why. */
 const withoutCommand: Record<string, string> = {
@@ -86,10 +87,41 @@ test('every option of a query or a body has an option of the command', async () 
   }
 })
 
+test('where the API accepts certain values, the option of the command offers them', async () => {
+  const { body } = await service.admin.get('/openapi.json')
+  let offered = 0
+  for (const path of Object.values<Record<string, ApiOperation>>(body.paths)) {
+    for (const { operationId, parameters = [], requestBody } of Object.values(path)) {
+      const commands = operations.filter((one) => one.operations.includes(operationId))
+      const options = commands.flatMap((command) => command.options ?? [])
+      const inBody = Object.values(requestBody?.content ?? {}).flatMap(({ schema }) =>
+        Object.entries(schema?.properties ?? {}),
+      )
+      const inQuery = parameters.map(({ name, schema }) => [name, schema] as const)
+      for (const [name, { enum: own, items } = {}] of [...inBody, ...inQuery]) {
+        const accepted = own ?? items?.enum
+        const singular = name.replace(/s$/, '')
+        for (const { flags, choices = [] } of options) {
+          const word = flags
+            .split(' ')[0]
+            ?.slice(2)
+            .replace(/-(\w)/g, (_, letter) => letter.toUpperCase())
+          if (!accepted || (word !== name && word !== singular) || !flags.includes('<')) continue
+          const values = choices.length > 0 ? choices : optionValues[`--${word}`]
+          assert.ok(values, `${operationId}: ${flags} has ${accepted.join(' ')}`)
+          offered++
+        }
+      }
+    }
+  }
+  assert.ok(offered > 10, String(offered))
+})
+
+type Schema = { enum?: string[]; items?: Schema }
 type ApiOperation = {
   operationId: string
-  parameters?: { name: string; in: string }[]
-  requestBody?: { content: Record<string, { schema?: { properties?: object } }> }
+  parameters?: { name: string; in: string; schema?: Schema }[]
+  requestBody?: { content: Record<string, { schema?: { properties?: Record<string, Schema> } }> }
 }
 
 /** Fields whose option has another word, or that a command fills in itself. */

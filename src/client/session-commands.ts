@@ -26,7 +26,10 @@ only, so store and erase do nothing.
 const completionsHelp = `
   bash: svc completions bash > ~/.local/share/bash-completion/completions/svc
   zsh:  svc completions zsh > "\${fpath[1]}/_svc"
-  fish: svc completions fish > ~/.config/fish/completions/svc.fish`
+  fish: svc completions fish > ~/.config/fish/completions/svc.fish
+
+The shell gets its candidates from svc completions SHELL -- WORDS, among them
+the names of repositories of the server that the command is for.`
 
 /** Adds the commands about logins: which servers there are, and their tokens. */
 export function addSessionCommands(program: Command, context: ClientContext): void {
@@ -85,11 +88,15 @@ export function addSessionCommands(program: Command, context: ClientContext): vo
       await answerGit(context, operation)
     })
   program
-    .command('completions <shell>')
-    .description('print completions for bash, zsh or fish')
+    .command('completions <shell> [words...]')
+    .description('print completions for bash, zsh or fish, or the candidates for the last word')
     .addHelpText('after', completionsHelp)
-    .action(async (shell: string) => {
+    .action(async (shell: string, words: string[]) => {
       const { toCompletions } = await import('./completions.ts')
-      terminal.out(toCompletions(program, shell))
+      const script = toCompletions(shell)
+      if (words.length === 0) return terminal.out(script)
+      const { candidatesFor } = await import('./completion-candidates.ts')
+      for (const { word, description } of await candidatesFor(program, context, words))
+        terminal.out(shell === 'fish' && description ? `${word}\t${description}\n` : `${word}\n`)
     })
 }

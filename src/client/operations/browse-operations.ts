@@ -38,7 +38,11 @@ const patchNote = (example: string) =>
 
 const refOptions: OptionRow[] = [
   { flags: '--filter <text>', description: 'only those with this part in their name' },
-  { flags: '--order <order>', description: 'name, or version for the highest version first' },
+  {
+    flags: '--order <order>',
+    description: 'by name, or the highest version first',
+    choices: ['name', 'version'],
+  },
   {
     flags: '--points-at <ids>',
     description: 'only those that point to one of these commits, whose ids are separated by commas',
