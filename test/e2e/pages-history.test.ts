@@ -182,7 +182,7 @@ test('the menus of revisions lead to the same page of each branch, and of each t
       text.indexOf('</details>', text.indexOf('class="menu picker"')),
     )
     const refs = [...menu.matchAll(/href="\/r\/site\/(\w+\/[^"]+)"/g)].map(([, ref]) => ref)
-    const expected = ['7777777', 'main', 'topic/one', 'v1'].map((ref) => `${kind}/${ref}:file.txt`)
+    const expected = ['main', '7777777', 'topic/one', 'v1'].map((ref) => `${kind}/${ref}:file.txt`)
     assert.deepEqual(refs, expected)
   }
 })
@@ -294,6 +294,19 @@ test('branches are listed with the default first, then by their newest commits, 
     many.slice(50).map((index) => `many/${54 - index}`),
   )
   assert.equal((await client.get('/r/site/branches?cursor=@5000')).status, 200)
+  // Also where there are more than the menu shows: by name, `many/…` are before `topic/one`.
+  for (const page of ['src/main', 'log/main', 'compare?base=main']) {
+    const { text } = await client.get(`/r/site/${page}`)
+    const start = page.startsWith('compare') ? '<datalist id="refs">' : '<p>Branches</p>'
+    const list = text.slice(text.indexOf(start))
+    const found = list.matchAll(/(?:<li><a href[^>]*>|<option value=")([\w/]+)(?=<\/a>|")/g)
+    const shown = [...found].map(([, name]) => name)
+    assert.deepEqual(
+      shown.slice(0, 5),
+      ['main', '7777777', 'topic/one', 'many/54', 'many/53'],
+      page,
+    )
+  }
   await site.push('--delete', ...many.map((index) => `many/${index}`))
 })
 

@@ -2,6 +2,7 @@ import { matchesPattern } from '../../base/text-pattern.ts'
 import type { ApiPath } from '../../browse/api-path.ts'
 import { refFilterMaxLength } from '../../browse/ref-selection.ts'
 import { type Html, html } from '../../render/html.ts'
+import { branchesByRecency } from '../history/branch-order.ts'
 import { icon } from '../icons.ts'
 import type { SharedContext } from '../page.ts'
 import { toShort } from './code-target.ts'
@@ -14,22 +15,23 @@ const searchedTags = 200
 
 type Place = { name: string; rev: string; path: ApiPath; protectedBranches?: readonly string[] }
 
-/** A menu of branches and tags, which lead to the same path. Tags of trees and blobs have no pages. */
+/** A menu of branches by recency and tags, which lead to the same path. Tags of trees and blobs have no pages. */
 export async function refPicker(
-  { readPage, to }: SharedContext,
+  context: SharedContext,
   { name, rev, path, protectedBranches = [] }: Place,
   kind: 'src' | 'log' = 'src',
 ): Promise<Html> {
-  const [branches, tags] = await Promise.all([
-    readPage('listBranches', { query: { limit: shownBranches, counts: false } }),
+  const { readPage, to } = context
+  const [{ branches, next }, tags] = await Promise.all([
+    branchesByRecency(context),
     readPage('listTags', { query: { limit: shownTags, order: 'version' } }),
   ])
   const ofCommits = tags.value.filter(({ commit }) => commit !== null)
   const shape = await shapeOf(rev)
   const item = (shown: string, target: string) =>
     html`<li><a href="${to[kind](name, target, path)}"${target === rev && html` aria-current="true"`}>${shown}</a></li>`
-  const more = (next: string | undefined, page: string) =>
-    next !== undefined && html`<li class="more"><a href="${to.of(name, page)}">All ${page}</a></li>`
+  const more = (hasMore: boolean, page: string) =>
+    hasMore && html`<li class="more"><a href="${to.of(name, page)}">All ${page}</a></li>`
   const isProtected =
     shape === 'branch' && protectedBranches.some((pattern) => matchesPattern(rev, pattern))
 
@@ -37,7 +39,7 @@ export async function refPicker(
   async function shapeOf(rev: string): Promise<'branch' | 'tag' | 'commit'> {
     if (toShort(rev) !== rev) return 'commit'
     if (rev.startsWith('refs/tags/')) return 'tag'
-    if (branches.value.some(({ revision }) => revision === rev)) return 'branch'
+    if (branches.some(({ revision }) => revision === rev)) return 'branch'
     if (ofCommits.some(({ revision }) => revision === rev)) return 'tag'
     if (tags.next === undefined) return 'branch'
     const filter = rev.slice(0, refFilterMaxLength)
@@ -49,11 +51,11 @@ export async function refPicker(
 <div class="menu-list">
 <input type="search" class="needs-js" aria-label="Filter branches and tags" placeholder="Filter" data-filter="li:not(.more)">
 <p>Branches</p>
-<ul>${branches.value.map((branch) => item(branch.name, branch.revision))}${more(branches.next, 'branches')}</ul>
+<ul>${branches.slice(0, shownBranches).map((branch) => item(branch.name, branch.revision))}${more(next !== undefined || branches.length > shownBranches, 'branches')}</ul>
 ${
   ofCommits.length > 0 &&
   html`<p>Tags</p>
-<ul>${ofCommits.map((tag) => item(tag.name, tag.revision))}${more(tags.next, 'tags')}</ul>`
+<ul>${ofCommits.map((tag) => item(tag.name, tag.revision))}${more(tags.next !== undefined, 'tags')}</ul>`
 }
 </div></details>${isProtected && html`<span class="soft nowrap">${icon('lock')} protected</span>`}`
 }

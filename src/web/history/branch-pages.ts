@@ -6,6 +6,7 @@ import { action, type PageContext, page, type View } from '../page.ts'
 import { createForm, otherProblem } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { runMark } from '../runs/run-states.ts'
+import { branchesByRecency } from './branch-order.ts'
 import { commitLink, recentRuns } from './commit-parts.ts'
 import {
   deletionButtons,
@@ -21,8 +22,6 @@ import {
 } from './ref-parts.ts'
 
 const pageSize = 50
-/** Their newest commits are read for the order. */
-const maxSorted = 1000
 
 export const branchPages = [
   page(
@@ -120,31 +119,27 @@ ${list.pager}`,
   }
 }
 
-/** A page of branches: the default one first, then by their newest commits. Of very many, they are listed by name. */
+/** A page of branches by recency. Of very many, they are listed by name. */
 async function branchPage(
-  { read, readPage }: PageContext,
+  context: PageContext,
   wanted: ReturnType<typeof refListOf>,
 ): Promise<{ value: Branch[]; next: string | undefined }> {
   const { filter, cursor } = wanted
   const at = cursor === undefined ? 0 : Number(/^@(\d{1,4})$/.exec(cursor)?.[1] ?? Number.NaN)
-  const query = { limit: maxSorted, filter, counts: false }
-  const all = Number.isNaN(at) ? undefined : await readPage('listBranches', { query })
+  const all = Number.isNaN(at) ? undefined : await branchesByRecency(context, filter)
   if (all === undefined || all.next !== undefined)
-    return readPage('listBranches', {
+    return context.readPage('listBranches', {
       query: { limit: pageSize, filter, ...(Number.isNaN(at) && { cursor }) },
     })
-  const sorted = all.value.toSorted(
-    (one, other) =>
-      Number(other.isDefault) - Number(one.isDefault) ||
-      (other.commit?.at ?? 0) - (one.commit?.at ?? 0),
-  )
-  const shown = sorted.slice(at, at + pageSize)
-  const next = sorted.length > at + pageSize ? `@${at + pageSize}` : undefined
+  const shown = all.branches.slice(at, at + pageSize)
+  const next = all.branches.length > at + pageSize ? `@${at + pageSize}` : undefined
   const pointsAt = [...new Set(shown.map(({ id }) => id))].join(',')
   const counted =
     shown.length === 0
       ? []
-      : await read('listBranches', { query: { limit: maxSorted, filter, pointsAt } })
+      : await context.read('listBranches', {
+          query: { limit: all.branches.length, filter, pointsAt },
+        })
   const byName = new Map(counted.map((branch) => [branch.name, branch]))
   return { value: shown.map((branch) => byName.get(branch.name) ?? branch), next }
 }

@@ -5,6 +5,7 @@ import { icon } from '../icons.ts'
 import { cachedPage, Redirect, type SharedContext, type View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { annotationsByLine, readAnnotations } from './annotation-view.ts'
+import { branchesByRecency } from './branch-order.ts'
 import { commitLink, idsOf, recentRuns } from './commit-parts.ts'
 import { commitRow } from './commit-row.ts'
 import { fileOf, isFileLonger, linesOfFile, pageAddress } from './diff-query.ts'
@@ -14,6 +15,8 @@ import { diffResponse } from './patch-response.ts'
 import { refsById } from './refs-by-id.ts'
 
 const maxCommits = 100
+/** Branches, and tags, that the fields of the form suggest. */
+const maxListed = 200
 
 export const comparePages = [
   cachedPage('/r/:name/compare', ['getRepository', 'listBranches', 'listTags'], {
@@ -83,16 +86,15 @@ ${await rangeForm(context, range)}
   }
 }
 
-async function rangeForm(
-  { tryRead, to, params }: SharedContext,
-  { base, head }: Range,
-): Promise<Html> {
+async function rangeForm(context: SharedContext, { base, head }: Range): Promise<Html> {
+  const { tryRead, to, params } = context
   const name = params.name ?? ''
-  const [branches = [], tags = []] = await Promise.all([
-    tryRead('listBranches', { query: { limit: 200, counts: false } }),
-    tryRead('listTags', { query: { limit: 200, order: 'version' } }),
+  const [{ branches }, tags = []] = await Promise.all([
+    branchesByRecency(context),
+    tryRead('listTags', { query: { limit: maxListed, order: 'version' } }),
   ])
-  const names = [...new Set([...branches, ...tags].map((ref) => ref.revision))]
+  const listed = [...branches.slice(0, maxListed), ...tags]
+  const names = [...new Set(listed.map((ref) => ref.revision))]
   return html`<form class="inline compare-form" action="${to.of(name, 'compare')}">
 <label for="base">Base</label><input id="base" name="base" value="${base}" list="refs" required maxlength="1024" spellcheck="false" autocomplete="off">
 <label for="head">Compared</label><input id="head" name="head" value="${head}" list="refs" required maxlength="1024" spellcheck="false" autocomplete="off">
