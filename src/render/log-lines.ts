@@ -43,7 +43,7 @@ export function renderLogLines(lines: readonly string[], options: Options): Html
 
   function close(): void {
     if (!group) return
-    parts.push(html`<li class="log-group" value="${group.number}"><details><summary>${group.title}</summary>
+    parts.push(html`<li class="log-group" id="${options.idPrefix}${group.number}" value="${group.number}"><details><summary>${group.title}</summary>
 <ol start="${group.number + 1}">${group.items}</ol></details></li>`)
     group = undefined
     isRenumbered = true

@@ -25,7 +25,7 @@ export const scripts: Partial<Record<StyleSheet, readonly string[]>> = {
   diff: ['diff'],
   blame: ['diff'],
   search: ['diff'],
-  runs: ['lines'],
+  runs: ['lines', 'log'],
   docs: ['docs'],
 }
 

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { type Eyes, openWindow, startBrowser } from '../support/browser.ts'
+import { until } from '../support/condition.ts'
 import { programs, without } from '../support/programs.ts'
-import { mustClaim, wholeRun } from '../support/run-by-hand.ts'
+import { begun, jobEnded, mustClaim, runEnded, wholeRun, wrote } from '../support/run-by-hand.ts'
 import { type Service, startService } from '../support/service.ts'
 import { oneStep, pushFiles } from '../support/workflow-site.ts'
 
@@ -85,6 +86,69 @@ test('lines of logs are chosen and linked, in a run and in its whole log', { ski
     assert.equal(await page.locator('#L9.picked').count(), 1)
   }),
 )
+
+test('a long log has pages of bounded height, and a link to any of its lines leads to it', {
+  skip,
+}, async () => {
+  const lines = Array.from(
+    { length: 50_000 },
+    (_, index) => `line ${index + 1}${index % 10 === 0 ? ' and more'.repeat(15) : ''}`,
+  )
+  lines.splice(49_900, 3, '::group::Folded', 'within', '::endgroup::')
+  const { body } = await service.admin.post('/repos/site/workflows', {})
+  const held = await mustClaim(service.admin)
+  await held.report(...begun())
+  for (let from = 0; from < lines.length; from += 5000)
+    await held.report(wrote(`${lines.slice(from, from + 5000).join('\n')}\n`))
+  const run = `/r/site/runs/${body.number}`
+  for (const width of [390, 1280])
+    await inWindow(
+      async (page) => {
+        const assertBounded = async () => {
+          const height = Number(await page.evaluate('document.documentElement.scrollHeight'))
+          assert.ok(height > 900 && height < 200_000, `${page.url()} has ${height} pixels`)
+        }
+        const isInView = (id: string) =>
+          until(`${id} is in view`, () =>
+            page.evaluate<boolean>(`(() => {
+            const { top, bottom } = document.getElementById('${id}')?.getBoundingClientRect() ?? {}
+            return bottom > 0 && top < innerHeight
+          })()`),
+          )
+        // A live run is open at its end.
+        await page.goto(run)
+        await isInView('s0-L50000')
+        await assertBounded()
+        for (const [hash, leadsTo, ...shown] of [
+          ['#s0-L7', `${run}/log?step=0&at=7#L7`, 'L7'],
+          ['#s0-L30100-L30102', `${run}/log?step=0&at=30100#L30100-L30102`, 'L30101'],
+          ['#s0-L49950', `${run}#s0-L49950`, 's0-L49950'],
+          ['#s0-L49901', `${run}#s0-L49901`, 's0-L49901'],
+          ['#s0-L49902', `${run}#s0-L49902`, 's0-L49902'],
+          // The end of a group is a line without text there.
+          ['#s0-L49903', `${run}/log?step=0&at=49903#L49903`, 'L49904'],
+        ] as const) {
+          await page.goto('about:blank')
+          await page.goto(run + hash)
+          await page.waitForURL(`${service.url}${leadsTo}`)
+          for (const id of shown) await isInView(id)
+          await page.locator(`.picked`).first().waitFor()
+          await assertBounded()
+        }
+        // From one page of the log to a line of another one.
+        await page.goto(`${run}/log?step=0#L9`)
+        await page.evaluate("location.hash = '#L20000'")
+        await page.waitForURL(`${service.url}${run}/log?step=0&at=20000#L20000`)
+        await isInView('L20000')
+        // Nothing is at a line beyond the end.
+        await page.goto(`${run}/log?step=0#L60000`)
+        await page.waitForURL(`${service.url}${run}/log?step=0&at=60000#L60000`)
+        await page.locator('#L50000').waitFor()
+      },
+      { width },
+    )
+  await held.report(...jobEnded(), runEnded())
+})
 
 test('the name of a heading finds it, also without scripts', { skip }, async () => {
   for (const hasScripts of [true, false])

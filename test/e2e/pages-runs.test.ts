@@ -134,13 +134,58 @@ test('of a long log, the last lines are shown, with a link to all', async () => 
   assert.match(text, /500 earlier lines are not shown here/)
   assert.match(text, /start="501"[^>]*><li id="s0-L501">line 501</)
   assert.match(text, new RegExp(`href="/r/site/runs/${number}/log\\?step=0">All 2,500 lines`))
-  const whole = await client.get(`/r/site/runs/${number}/log?step=0`)
-  assert.match(whole.text, /<li id="L1">line 1<[\s\S]*<li id="L2500">line 2500<\/li><\/ol>/)
   const plain = await client.get(`/r/site/runs/${number}/log?step=0&plain`)
   assert.deepEqual(
     [plain.text, plain.headers.get('content-type')],
     [lines, 'text/plain; charset=utf-8'],
   )
+})
+
+test('the pages of a long log have each line once, and the page of a line has it', async () => {
+  const lines = Array.from({ length: 50_000 }, (_, index) => `line ${index + 1}`)
+  // Long lines make pages of fewer lines.
+  lines.splice(30_000, 200, ...Array.from({ length: 200 }, () => 'long '.repeat(600)))
+  const { number, held } = await startRun()
+  await held.report(...begun())
+  for (let from = 0; from < lines.length; from += 5000)
+    await held.report(wrote(`${lines.slice(from, from + 5000).join('\n')}\n`))
+  await held.report(...jobEnded(), runEnded())
+  const path = `/r/site/runs/${number}/log`
+  const linesOf = (text: string) =>
+    [...text.matchAll(/<li id="L(\d+)">(?:<span class="soft">.*?<\/span>)?([^<]*)<\/li>/g)].map(
+      ([, line, content = '']) => [Number(line), content] as const,
+    )
+  const found: (readonly [number, string])[] = []
+  for (let next = `${path}?step=0`; next !== ''; ) {
+    const { text } = await client.get(next)
+    const some = linesOf(text)
+    const [, rel = ''] = /rel="next" href="([^"]*)"/.exec(text) ?? []
+    next = rel && path + rel.replaceAll('&amp;', '&')
+    assert.ok(some.length > 0 && some.length <= 2000, `${some.length} lines`)
+    assert.ok(text.length < 700_000, `${text.length} characters`)
+    assert.match(text, new RegExp(`<ol class="log" start="${some[0]?.[0]}"`))
+    found.push(...some)
+  }
+  assert.deepEqual(
+    found,
+    lines.map((line, index) => [index + 1, line]),
+  )
+  for (const line of [1, 2000, 2001, 30_025, 49_999, 50_000]) {
+    const { text } = await client.get(`${path}?step=0&at=${line}`)
+    assert.ok(text.includes(`<li id="L${line}">`), String(line))
+    const [, before] = /at=(\d+)">the page before/.exec(text) ?? []
+    const [first = 0] = linesOf(text)[0] ?? []
+    assert.equal(before === undefined ? 1 : Number(before) + 1, first)
+  }
+  for (const at of ['end', '99999999']) {
+    const { text } = await client.get(`${path}?at=${at}`)
+    assert.match(
+      text,
+      /line 50000<\/li><li [^>]*>[\s\S]*<\/ol><\/div><p class="log-note" id="end">Succeeded/,
+    )
+  }
+  for (const at of ['0', '-5', 'x', '1e400', ''])
+    assert.equal((await client.get(`${path}?step=0&at=${at}`)).status, 200, at)
 })
 
 test('a run is cancelled, and run again; its earlier attempts can be seen', async () => {

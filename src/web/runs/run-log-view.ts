@@ -5,9 +5,9 @@ import type { ShownStep } from './run-states.ts'
 
 const maxLinesOfOpen = 2000
 const maxLinesOfFolded = 200
-const maxLinesOfPage = 6000
-/** As much as the output of one step. */
-const maxLengthOfPage = 1024 * 1024
+const maxLinesOfPage = 3000
+/** Also on a phone, which breaks lines, a page has an end. */
+const maxLengthOfPage = 512 * 1024
 
 /** The lines of logs that a page may still show, and their characters; counted down by each step. */
 export type LogBudget = { lines: number; length: number }
@@ -29,7 +29,7 @@ export function stepLog(
   return html`${
     left > 0 &&
     html`<p class="log-note">${counted(left, 'earlier line is', 'earlier lines are')} not shown here. <a href="${logHref}">All ${grouped(all.length)} lines</a></p>`
-  }<ol class="log" id="log-${step.number}" start="${left + 1}" tabindex="0" aria-label="Log of ${step.name}">${renderLogLines(lines, { idPrefix, firstNumber: left + 1 })}</ol>`
+  }<ol class="log" id="log-${step.number}" start="${left + 1}" data-all="${logHref}" tabindex="0" aria-label="Log of ${step.name}">${renderLogLines(lines, { idPrefix, firstNumber: left + 1 })}</ol>`
 }
 
 /** The last lines that the budget allows, which it then has less. */

@@ -29,9 +29,7 @@
     const line = from && document.getElementById(`${prefix}L${from}`)
     if (!line) return
     pick(prefix, +from, +(to ?? from))
-    const step = line.closest('details.step')
-    if (step) step.open = true
-    if (to || step) line.scrollIntoView()
+    if (to) line.scrollIntoView()
     keep()
   }
   if (document.querySelector(lines)) {
