@@ -64,7 +64,7 @@ test('groups are folded, and every line keeps its number', () => {
   )
   assert.equal(
     html.replaceAll('\n', ''),
-    '<li id="L1">one</li><li class="log-group" value="2"><details><summary>Set &lt;up&gt;</summary><ol start="3">' +
+    '<li id="L1">one</li><li class="log-group" id="L2" value="2"><details><summary>Set &lt;up&gt;</summary><ol start="3">' +
       '<li id="L3">two</li><li id="L4">three</li></ol></details></li><li id="L6" value="6">last</li>' +
       '<li id="L7"><span class="bad">Error: </span>no</li>',
   )
@@ -97,7 +97,7 @@ test('nothing but text and known elements comes out of any log', () => {
     ),
   )
   const known =
-    /<li id="L\d+"(?: value="\d+")?>|<li class="log-group" value="\d+">|<details>|<summary>|<ol start="\d+">|<span class="[a-z -]+">|<\/(?:li|details|summary|ol|span)>/g
+    /<li id="L\d+"(?: value="\d+")?>|<li class="log-group" id="L\d+" value="\d+">|<details>|<summary>|<ol start="\d+">|<span class="[a-z -]+">|<\/(?:li|details|summary|ol|span)>/g
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 40 }), (pieces) => {
       const rest = rendered(pieces.join('')).replace(known, '')

@@ -162,3 +162,33 @@ test('an anchor without an address is no link, by either attribute and in either
   }
   assert.match(render('<a name="x" href="#y">Text</a>'), /<a href="#u-y" id="u-x">Text<\/a>/)
 })
+
+test('a quote that begins with a mark is an alert, with its kind in words', () => {
+  for (const kind of ['Note', 'Tip', 'Important', 'Warning', 'Caution']) {
+    const html = render(`> [!${kind.toUpperCase()}]\n> Text **b**`)
+    assert.match(html, new RegExp(`^<blockquote class="alert-${kind.toLowerCase()}">`))
+    assert.match(html, new RegExp(`<p><strong>${kind}</strong><br>\nText <strong>b</strong></p>`))
+  }
+  assert.match(render('- > [!note]\n  >\n  > x'), /alert-note[\s\S]*<p>x/)
+  for (const none of ['> [!NOTE] x', '> x\n> [!NOTE]', '> [!OTHER]\n> x', '[!NOTE]'])
+    assert.doesNotMatch(render(none), /alert-/, none)
+})
+
+test('footnotes are numbered at the end of the document, with links there and back', () => {
+  const html = render(
+    'A[^b], B[^a] and A[^b]; none[^c].\n\n[^a]: One\n[^b]: Two\n\n    more <b onclick=x>x</b>\n\n[^d]: Unused\n\nEnd',
+  )
+  assert.match(
+    html,
+    /A<sup><a href="#u-fn-1" id="u-fnref-1">1<\/a><\/sup>, B<sup><a href="#u-fn-2"/,
+  )
+  assert.match(html, /A<sup><a href="#u-fn-1" id="u-fnref-1-2">1<\/a><\/sup>; none\[\^c\]\./)
+  assert.match(html, /<p>End<\/p>\n<hr><ol><li id="u-fn-1"><p>Two<\/p>\n<p>more <b>x<\/b><\/p>/)
+  assert.match(
+    html,
+    /href="#u-fnref-1-2"[\s\S]*<li id="u-fn-2"><p>One<\/p>\n<p><a href="#u-fnref-2"/,
+  )
+  assert.doesNotMatch(html, /Unused/)
+  assertHarmless(render('[^"><script>alert(1)</script>]\n\n[^"><script>alert(1)</script>]: x'))
+  assert.equal(render('`[^a]`\n\n[^a]: x'), '<p><code>[^a]</code></p>')
+})

@@ -1,5 +1,6 @@
 import MarkdownIt from 'markdown-it'
 import type { DocumentPlace } from './document-links.ts'
+import { addFootnotes } from './footnotes.ts'
 import { maxRunsOfFile, showHidden } from './hidden-characters.ts'
 import { escapeHtml } from './html.ts'
 import { highlight, knownLanguage } from './languages.ts'
@@ -11,8 +12,8 @@ const fenceMaxLength = 64 * 1024
 const fenceMaxLineLength = 1000
 
 /**
- * Renders a document in Markdown: CommonMark with tables, strikethrough and task lists, and the HTML that is allowed.
- * Undefined if the HTML is too long.
+ * Renders a document in Markdown: CommonMark with tables, strikethrough, task lists, footnotes and alerts, and the HTML
+ * that is allowed. Undefined if the HTML is too long.
  */
 export function renderMarkdown(text: string, place: DocumentPlace): string | undefined {
   const html = markdown.render(normalizeLineEnds(text))
@@ -44,9 +45,10 @@ function createMarkdown() {
   // Only addresses that are written in full.
   parser.linkify.set({ fuzzyLink: false, fuzzyEmail: false })
   for (const schema of ['//', 'ftp:']) parser.linkify.add(schema, null)
+  addFootnotes(parser)
   // The sanitizer decides about addresses.
   parser.validateLink = () => true
-  parser.core.ruler.push('names-and-tasks', ({ tokens }) => {
+  parser.core.ruler.push('names-and-marks', ({ tokens }) => {
     const names = new Map<string, number>()
     for (const [index, token] of tokens.entries()) {
       const inline = tokens[index + 1]
@@ -56,6 +58,7 @@ function createMarkdown() {
       }
       if (token.type === 'heading_open' && inline) token.attrSet('id', nameOf(inline, names))
       if (token.type === 'list_item_open') markTask(tokens[index + 2])
+      if (token.type === 'blockquote_open') markAlert(token, tokens[index + 2])
     }
   })
   return parser
@@ -84,6 +87,20 @@ function markTask(inline: Token | undefined): void {
   const [mark] = /^\[[ xX]\] /.exec(first.content) ?? []
   if (mark === undefined) return
   first.content = `${mark[1] === ' ' ? '☐' : '☑'} ${first.content.slice(mark.length)}`
+}
+
+/** Makes a quote that begins with `[!NOTE]` and the like an alert, with its kind in words. */
+function markAlert(quote: Token, inline: Token | undefined): void {
+  const [first, second] = inline?.children ?? []
+  if (inline?.type !== 'inline' || inline.level !== quote.level + 2 || !first) return
+  const [, kind = ''] = /^\[!(note|tip|important|warning|caution)\]\s*$/i.exec(first.content) ?? []
+  const isAlone = second === undefined || second.type === 'softbreak'
+  if (kind === '' || !isAlone) return
+  const name = kind.toLowerCase()
+  quote.attrSet('class', `alert-${name}`)
+  first.type = 'html_inline'
+  first.content = `<strong>${name.charAt(0).toUpperCase()}${name.slice(1)}</strong>`
+  if (second) second.type = 'hardbreak'
 }
 
 function highlightFence(text: string, name: string): string {

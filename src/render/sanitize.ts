@@ -12,7 +12,7 @@ import { escapeHtml } from './html.ts'
 const elements: Record<string, readonly string[]> = {
   a: ['href', 'title', 'name'],
   abbr: ['title'],
-  blockquote: [],
+  blockquote: ['class'],
   br: [],
   code: ['class'],
   del: [],
@@ -72,7 +72,8 @@ const maxDepth = 200
 /** The accepted values of attributes. */
 const valuePatterns: Record<string, RegExp> = {
   align: /^(left|right|center)$/i,
-  class: /^(h-[\w-]+( [\w-]+)*|language-[\w+#.-]{1,40}|unseen)$/,
+  class:
+    /^(h-[\w-]+( [\w-]+)*|language-[\w+#.-]{1,40}|unseen|alert-(note|tip|important|warning|caution))$/,
   colspan: /^\d{1,3}$/,
   height: /^\d{1,4}%?$/,
   rowspan: /^\d{1,3}$/,

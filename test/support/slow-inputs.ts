@@ -60,6 +60,11 @@ export const slowDocuments: readonly SlowInput[] = Object.entries({
   'open tags': repeat('<a b="'),
   'wide tables': `${repeat('|a').slice(0, 20_000)}\n${repeat('|-').slice(0, 20_000)}\n${repeat('|')}`,
   'reference definitions': `${repeat('[a]: <u> "t\n')}\n${repeat('[a][a]')}`,
+  footnotes: Array.from({ length: 3000 }, (_, n) => `[^${n}]\n\n[^${n}]: `).join('\n'),
+  'references to one footnote': `[^a]: u\n\n${repeat('[^a]')}`,
+  'open footnotes': `[^a]: u\n\n${repeat('[^')}`,
+  'nested footnotes': repeat('[^a]: '),
+  'nested alerts': repeat('> [!NOTE]\n'),
   entities: repeat('&#x26;&amp;&a;'),
 }).map(([name, text]) => ({ name, fileName: 'README.md', text }))
 
