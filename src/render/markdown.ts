@@ -18,8 +18,13 @@ const fenceMaxLineLength = 1000
 export function renderMarkdown(text: string, place: DocumentPlace): string | undefined {
   const html = markdown.render(normalizeLineEnds(text))
   if (html.length > maxFileLength) return undefined
-  const shown = showHidden(withAnchors(sanitize(html, { place, decode })), maxRunsOfFile)
+  const shown = withAnchors(sanitizeHtml(html, place))
   return shown.length > maxFileLength ? undefined : shown
+}
+
+/** Leaves of HTML what a document may have. */
+export function sanitizeHtml(html: string, place: DocumentPlace): string {
+  return showHidden(sanitize(html, { place, decode }), maxRunsOfFile)
 }
 
 /**
@@ -103,7 +108,8 @@ function markAlert(quote: Token, inline: Token | undefined): void {
   if (second) second.type = 'hardbreak'
 }
 
-function highlightFence(text: string, name: string): string {
+/** Highlights code of a document, unless that may take long: HTML. */
+export function highlightFence(text: string, name: string): string {
   const language = knownLanguage(name.toLowerCase())
   const isLong = text.length > fenceMaxLength || hasLongLine(text, fenceMaxLineLength)
   return language === undefined || isLong ? escapeHtml(text) : highlight(text, language)

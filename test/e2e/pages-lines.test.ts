@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { type Browser, chromium, type Page } from 'playwright-core'
-import { type Eyes, openWindow, startBrowser } from '../support/browser.ts'
+import { assertAccessible, type Eyes, openWindow, startBrowser } from '../support/browser.ts'
 import { until } from '../support/condition.ts'
 import { programs, without } from '../support/programs.ts'
 import { begun, jobEnded, mustClaim, runEnded, wholeRun, wrote } from '../support/run-by-hand.ts'
@@ -164,6 +164,53 @@ test('the name of a heading finds it, also without scripts', { skip }, async () 
         }
       },
       { hasScripts },
+    )
+})
+
+test('alerts, footnotes, tables and notebooks are accessible, and their sources are shown', {
+  skip,
+}, async () => {
+  const png = 'iVBORw0KGgo='
+  const notebook = {
+    nbformat: 4,
+    metadata: { kernelspec: { language: 'python' } },
+    cells: [
+      { cell_type: 'markdown', source: ['# Figures\n', 'Some *text*.'] },
+      {
+        cell_type: 'code',
+        execution_count: 1,
+        source: 'print("a")',
+        outputs: [
+          { output_type: 'stream', text: 'a\n' },
+          { data: { 'text/html': '<table><tr><td>7</td></tr></table><script>alert(1)</script>' } },
+          { data: { 'image/png': png, 'text/plain': '<Figure>' } },
+        ],
+      },
+    ],
+  }
+  const files = {
+    'notes.md': '> [!NOTE]\n> Noted[^1].\n\n> [!WARNING]\n> Warned.\n\n[^1]: The note.\n',
+    'data.csv': `name,value\n${'one,"1, or\n2"\n'.repeat(30)}`,
+    'book.ipynb': JSON.stringify(notebook),
+  }
+  const changes = Object.entries(files).map(([path, content]) => ({ path, content }))
+  await service.admin.post('/repos/site/commits', { branch: 'main', message: 'Documents', changes })
+  for (const width of [390, 1280])
+    await inWindow(
+      async (page) => {
+        for (const [file, shown] of [
+          ['notes.md', '.prose .alert-note :text("Noted")'],
+          ['data.csv', '.prose tr#L4 td:text("1, or")'],
+          ['book.ipynb', '.prose td:text("7")'],
+        ] as const) {
+          await page.goto(`/r/site/src/main:${file}`)
+          assert.ok(await page.locator(shown).first().isVisible(), file)
+          await assertAccessible(page)
+          await page.getByRole('link', { name: 'Source' }).click()
+          await page.locator('pre.code').waitFor()
+        }
+      },
+      { width },
     )
 })
 

@@ -16,6 +16,15 @@ export function isMarkdown(name: string): boolean {
   return /\.(md|markdown)$/i.test(name)
 }
 
+type DocumentKind = 'markdown' | 'table' | 'notebook'
+
+/** How a file is shown as people read it, by its name; undefined for one that is code or text. */
+export function documentKind(name: string): DocumentKind | undefined {
+  if (isMarkdown(name)) return 'markdown'
+  if (/\.[ct]sv$/i.test(name)) return 'table'
+  return /\.ipynb$/i.test(name) ? 'notebook' : undefined
+}
+
 /** Where the links of a document lead. */
 export function documentPlace(
   { to }: Pick<SharedContext, 'to'>,
@@ -26,16 +35,21 @@ export function documentPlace(
   return { src: to.src(name, rev), raw: to.raw(name, rev), folder }
 }
 
+type ShownDocument = { kind: DocumentKind; place: DocumentPlace; fileName: string }
+
 /** A document as people read it; undefined if it is too large or took too long. */
 export async function renderDocument(
   { render }: SharedContext,
-  { id, content, size }: TextFile,
-  place: DocumentPlace,
+  { id, content: text, size }: TextFile,
+  { kind, place, fileName }: ShownDocument,
 ): Promise<Html | undefined> {
-  if (size > renderedMaxBytes) return undefined
-  const key = ['markdown', id, place.src, place.folder].join('\n')
-  const rendered = await render(key, { kind: 'markdown', text: content, place })
-  return rendered && html`${hiddenNote(content)}<div class="prose">${rendered}</div>`
+  // Most of a large notebook are pictures, which are left out.
+  if (size > renderedMaxBytes && kind !== 'notebook') return undefined
+  const rendered =
+    kind === 'table'
+      ? await render([kind, id, fileName].join('\n'), { kind, text, fileName })
+      : await render([kind, id, place.src, place.folder].join('\n'), { kind, text, place })
+  return rendered && html`${hiddenNote(text)}<div class="prose">${rendered}</div>`
 }
 
 /** The text of a file as numbered lines, highlighted if that is quick. Undefined if there are too many, or they are too long. */

@@ -6,7 +6,13 @@ import type { SharedContext, View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type CodePlace, codeBar, codeFrame } from './code-bar.ts'
 import { foldersAbove, lastNameOf, toQuery } from './code-target.ts'
-import { documentPlace, isMarkdown, measure, renderDocument, renderLines } from './document-view.ts'
+import {
+  documentKind,
+  documentPlace,
+  measure,
+  renderDocument,
+  renderLines,
+} from './document-view.ts'
 import { linkedPath, type TextFile, textOf } from './file-text.ts'
 import { commitRow } from './last-commit-row.ts'
 import { imageTypeOf } from './raw-files.ts'
@@ -26,7 +32,7 @@ export async function fileView(context: SharedContext, shown: ShownFile): Promis
     contentOf(context, shown, text),
   ])
   const commit = commits?.[0]
-  const hasViews = text && (isMarkdown(path.path) || imageTypeOf(path.path) !== undefined)
+  const hasViews = text && (documentKind(path.path) || imageTypeOf(path.path) !== undefined)
   const isPlain = query.has('plain')
   const body = html`<h1 class="hidden">${path.path}</h1>
 ${bar}
@@ -64,10 +70,15 @@ async function contentOf(
     return html`<p class="picture"><img src="${to.raw(name, rev, path)}" alt="${lastNameOf(path)}"></p>`
   if (file.content === null) return download(context, shown, 'This file is too large to show.')
   if (!text) return download(context, shown, 'This is a binary file.')
-  if (isMarkdown(path.path) && !isPlain) {
+  const kind = documentKind(path.path)
+  if (kind && !isPlain) {
     const folder = foldersAbove(path).at(-1)?.path ?? ''
     const place = documentPlace(context, name, rev, folder)
-    const document = await renderDocument(context, text, place)
+    const document = await renderDocument(context, text, {
+      kind,
+      place,
+      fileName: lastNameOf(path),
+    })
     if (document) return document
   }
   const lines = await renderLines(context, text, lastNameOf(path))

@@ -117,7 +117,9 @@ async function readmeOf(context: SharedContext, { repository, rev, tree }: Folde
   const file = await readThrough(context, tree, entry)
   if (!file) return undefined
   const place = documentPlace(context, name, rev, tree.path)
-  const document = isMarkdown(entry.name) ? await renderDocument(context, file, place) : undefined
+  const document = isMarkdown(entry.name)
+    ? await renderDocument(context, file, { kind: 'markdown', place, fileName: entry.name })
+    : undefined
   const shown = document ?? (await renderLines(context, file, entry.name))
   return (
     shown &&
