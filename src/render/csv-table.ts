@@ -5,6 +5,9 @@ import { maxFileLength, normalizeLineEnds } from './numbered-lines.ts'
 const maxRows = 5000
 const maxCells = 50_000
 
+/** A value without quotes, by what separates it from the next one. */
+const plainValues = { ',': /[^\n,]*/y, ';': /[^\n;]*/y, '\t': /[^\n\t]*/y }
+
 type Row = { line: number; cells: string[] }
 
 /**
@@ -33,15 +36,15 @@ function toRow({ line, cells }: Row, opening: string, closing: string): string {
 }
 
 /** Many programs write semicolons where commas are in numbers. */
-function separatorOf(source: string): string {
+function separatorOf(source: string): ',' | ';' {
   const [first = ''] = source.split('\n', 1)
   return first.split(';').length > first.split(',').length ? ';' : ','
 }
 
 /** Reads rows up to a limit, each with the number of its first line. */
-function readRows(source: string, separator: string) {
+function readRows(source: string, separator: keyof typeof plainValues) {
   const quoted = /"([^"]*(?:""[^"]*)*)"/y
-  const plain = new RegExp(`[^\\n${separator}]*`, 'y')
+  const plain = plainValues[separator]
   const list: Row[] = []
   let [at, line, cellCount] = [0, 1, 0]
   while (at < source.length) {

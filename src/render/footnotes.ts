@@ -7,11 +7,9 @@ type Notes = { byName: Map<string, Note>; used: Note[] }
 
 const open = 'footnote_open'
 const close = 'footnote_close'
-/** The most that one costs which does not end. */
-const maxLabelLength = 100
-const label = `\\[\\^([^\\s\\]]{1,${maxLabelLength}})\\]`
-const reference = new RegExp(label, 'y')
-const definition = new RegExp(`${label}:[ \\t]*`, 'y')
+// Names have a limit, which is what one costs that does not end.
+const reference = /\[\^([^\s\]]{1,100})\]/y
+const definition = /\[\^([^\s\]]{1,100})\]:[ \t]*/y
 
 /**
  * Adds footnotes as GitHub has them, in linear time: `[^name]` in a text, and `[^name]: …` with what belongs to it indented.

@@ -53,7 +53,7 @@ function outputOf(output: Record<string, unknown>, place: DocumentPlace): string
   const html = toText(data['text/html'])
   const sanitized = html === '' || html.length > maxFileLength ? '' : sanitizeHtml(html, place)
   // Of what a script draws, nothing is left.
-  if (sanitized.replace(/<[^>]*>/g, '').trim() !== '') return `<div>${sanitized}</div>`
+  if (sanitized.replace(/<[^<>]*>/g, '').trim() !== '') return `<div>${sanitized}</div>`
   const document = toText(data['text/markdown'])
   if (document !== '') return renderMarkdown(document, place) ?? preformatted(document)
   const picture = Object.keys(data).find((type) => type.startsWith('image/'))
