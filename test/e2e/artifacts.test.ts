@@ -49,7 +49,8 @@ test('a run stores an artifact, which its jobs and people read', async () => {
   const content = archiveOf('hello.txt', 'hello\n')
   const saved = await put(run, 'artifacts?name=Some%20files', content)
   const facts = { name: 'Some files', size: content.length, sha256: sha256Of(content) }
-  assert.deepEqual([saved.status, saved.body], [201, facts])
+  const { id, url, ...stored } = saved.body
+  assert.deepEqual([saved.status, stored], [201, facts])
   const [listed] = (await run.own.get(`${run.path}/artifacts`)).body
   assert.deepEqual({ ...listed, createdAt: 0 }, { ...facts, createdAt: 0 })
   const own = await getBytes(run.own, `${run.path}/artifacts/content?name=Some%20files`)
@@ -62,6 +63,8 @@ test('a run stores an artifact, which its jobs and people read', async () => {
     [artifact.name, artifact.size, artifact.attempt],
     ['Some files', content.length, 1],
   )
+  assert.equal(artifact.id, id)
+  assert.match(url, new RegExp(`/r/site/runs/${run.plan.number}/artifacts/${id}$`))
   const days = (artifact.expiresAt - artifact.createdAt) / 86_400_000
   assert.equal(days, 30)
   for (const which of [artifact.id, 'Some%20files']) {
