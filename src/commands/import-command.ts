@@ -1,5 +1,6 @@
 import type { App } from '../app.ts'
 import { toSafeJson } from '../base/safe-text.ts'
+import { missingLfsNote } from '../client/operations/import-repository.ts'
 import { importFailed } from '../git/import/import-error.ts'
 import type { Progress } from '../git/import/progress.ts'
 import { localPrincipal } from './local.ts'
@@ -10,7 +11,7 @@ export async function importRepository(
   { imports, tokens, changeRepositories }: App,
   [source, name]: [string, string | undefined],
   { username, json }: { username: string; json?: boolean },
-  { out, progress, interruption }: Terminal,
+  { out, err, progress, interruption }: Terminal,
 ) {
   let shown = ''
   const onProgress = ({ phase, percent }: Progress) => {
@@ -34,6 +35,7 @@ export async function importRepository(
       ? toSafeJson(repository)
       : `Imported ${started.name} (${toMib(repository.sizeBytes)} MiB).\n`,
   )
+  err(missingLfsNote(repository.missingLfsObjects))
 }
 
 // Aborts with a problem that can be shown to the user.

@@ -123,6 +123,8 @@ type RepositoryTable = {
   pushedAt: Generated<number | null>
   /** When its import was completed; null when it was created empty. */
   importedAt: Generated<number | null>
+  /** How many objects of Git LFS its import left behind. */
+  missingLfsObjects: Generated<number>
   /** Whether pushes are scanned for credentials. */
   leakGuard: Generated<LeakGuardState>
   /** The most that tokens of its runs may do in it. */

@@ -10,7 +10,7 @@ import { findMaintenanceState, type MaintenanceState } from './maintenance-state
 import { protectedBranchesIn } from './protection-rules.ts'
 import { listProtections } from './protection-store.ts'
 import { repositoryGone } from './repository-errors.ts'
-import { stateOf } from './repository-store.ts'
+import { countMissingLfsObjects, stateOf } from './repository-store.ts'
 
 /** The fields of a repository from which it is described. */
 export type RepositoryFields = {
@@ -49,6 +49,8 @@ export type RepositoryDescription = ListedRepository & {
   /** `ssh` is null when SSH is off. */
   cloneUrls: { http: string; ssh: string | null }
   maintenance: MaintenanceState
+  /** How many objects of Git LFS its files name that its import left behind. */
+  missingLfsObjects: number
   /** Its running or failed import. */
   import: ImportDescription | null
 }
@@ -93,13 +95,15 @@ export async function describeRepository(
     path = await store.open(id)
   }
   await assertRepository(path)
-  const [protections, defaultBranch, isUsed, sizeBytes, maintenance] = await Promise.all([
-    listProtections(db, id),
-    readDefaultBranch(path),
-    hasRefs(path, 'visible'),
-    knownPackBytes(path),
-    findMaintenanceState(db, id, clock.now()),
-  ])
+  const [protections, defaultBranch, isUsed, sizeBytes, maintenance, missingLfsObjects] =
+    await Promise.all([
+      listProtections(db, id),
+      readDefaultBranch(path),
+      hasRefs(path, 'visible'),
+      knownPackBytes(path),
+      findMaintenanceState(db, id, clock.now()),
+      countMissingLfsObjects(db, id),
+    ])
   return {
     ...toListed({ ...repository, state: 'ready' }, protectedBranchesIn(protections)),
     role,
@@ -108,6 +112,7 @@ export async function describeRepository(
     sizeBytes,
     cloneUrls,
     maintenance,
+    missingLfsObjects,
     import: null,
   }
 }
@@ -139,6 +144,7 @@ const emptyDetails = {
   empty: true,
   sizeBytes: 0,
   maintenance: { state: 'idle', finishedAt: null },
+  missingLfsObjects: 0,
 } as const
 
 function toImport({

@@ -6,6 +6,7 @@ import type { PlainSettings } from '../config/settings.ts'
 import { importFailed, importTooLarge } from '../git/import/import-error.ts'
 import { importRefs, type OpenedSource } from '../git/import/import-refs.ts'
 import { type Progress, readProgress } from '../git/import/progress.ts'
+import { findLfsObjects } from '../git/objects/lfs-pointers.ts'
 import { hasIndexedPack, packBytes } from '../git/objects/packs.ts'
 import { backgroundCpuSeconds, type Git } from '../git/process/git-process.ts'
 import type { Directories } from './directories.ts'
@@ -37,15 +38,15 @@ export function importOwner(id: string): string {
 }
 
 /**
- * Creates the draft of a repository from a source: fetched, checked and with its HEAD. When this throws, the caller
- * must discard the draft.
+ * Creates the draft of a repository from a source: fetched, checked and with its HEAD. Returns how many objects of Git LFS
+ * its files name, none of which are imported. When this throws, the caller must discard the draft.
  */
 export async function makeDraft(
   id: string,
   open: (watched: WatchedImport) => Promise<OpenedSource>,
   watched: WatchedImport,
   { git, directories, freeSpace, settings, faultPoint }: JobDependencies,
-): Promise<void> {
+): Promise<{ missingLfsObjects: number }> {
   // Created while the source is opened, and awaited on every path: a discard must not run before it is complete.
   const drafted = directories.draft(id).then(() => directories.markDraftForDeletion(id))
   const settled = drafted.catch(() => {})
@@ -73,11 +74,15 @@ export async function makeDraft(
     }
     // A quick import may have finished between two polls.
     await freeSpace.require()
+    const { signal } = watched
+    const search = { signal, onBatch: () => watched.onProgress('') }
+    const lfsObjects = await findLfsObjects(git, directory, search)
+    faultPoint('import.fetched')
+    return { missingLfsObjects: lfsObjects.size }
   } catch (error) {
     watched.signal.throwIfAborted()
     throw opened.fault() ?? error
   }
-  faultPoint('import.fetched')
 }
 
 /**

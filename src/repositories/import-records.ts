@@ -37,7 +37,7 @@ export type ImportRecords = {
   complete: (
     owner: Principal,
     row: ImportRow,
-    completeAdoption: (tx: Db) => Promise<void>,
+    imported: { missingLfsObjects: number; completeAdoption: (tx: Db) => Promise<void> },
   ) => Promise<void>
   /** Removes a failed import: its files first, then its name. */
   remove: (id: string, fault: Problem | undefined) => Promise<void>
@@ -98,13 +98,14 @@ export function createImportRecords(dependencies: Dependencies): ImportRecords {
       })
     },
 
-    async complete(owner, row, completeAdoption) {
+    async complete(owner, row, { missingLfsObjects, completeAdoption }) {
       if (!(await refresh(owner))) {
         throw new Problem('token_invalid', 'The token was deleted or has expired.')
       }
       const { repositoryId, source } = row
       await db.transaction().execute(async (tx) => {
-        if (!(await markReady(tx, repositoryId, clock.now()))) throw cancelledByDeletion()
+        const imported = { importedAt: clock.now(), missingLfsObjects }
+        if (!(await markReady(tx, repositoryId, imported))) throw cancelledByDeletion()
         await completeAdoption(tx)
         await deleteImport(tx, repositoryId)
         const data = { name: row.name, source }

@@ -66,6 +66,10 @@ export const DescribedRepository = named(
           'Background maintenance that speeds up clones and fetches: repacking, bitmaps and the commit-graph',
       },
     ),
+    missingLfsObjects: Type.Integer({
+      description:
+        'How many objects of Git LFS its files name that its import left behind, since this server does not serve Git LFS',
+    }),
     import: orNull(
       Type.Object({
         source: Type.String({ description: 'Source URL or path, without credentials' }),

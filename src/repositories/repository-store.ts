@@ -55,6 +55,10 @@ const byId = prepared((db, by: { id: string; username: string }) =>
   withCollaborator(db, by.username).where('repositories.id', '=', by.id),
 )
 
+const missingLfsObjects = prepared((db, { id }: { id: string }) =>
+  db.selectFrom('repositories').select('missingLfsObjects').where('id', '=', id),
+)
+
 /** A repository by its exact name or its id, with the role of a username that is a collaborator of it. */
 export async function findRepository(
   db: Db,
@@ -259,15 +263,25 @@ export async function markHeadChosen(db: Db, id: string): Promise<void> {
 }
 
 /** Marks an imported repository ready; false when it was deleted. */
-export async function markReady(db: Db, id: string, importedAt: number): Promise<boolean> {
+export async function markReady(
+  db: Db,
+  id: string,
+  imported: Pick<RepositoryRow, 'importedAt' | 'missingLfsObjects'>,
+): Promise<boolean> {
   const row = await db
     .updateTable('repositories')
-    .set({ state: 'ready', importedAt })
+    .set({ state: 'ready', ...imported })
     .where('id', '=', id)
     .where('state', '=', 'importing')
     .returning('id')
     .executeTakeFirst()
   return row !== undefined
+}
+
+/** How many objects of Git LFS the files of a repository name that its import left behind. */
+export async function countMissingLfsObjects(db: Db, id: string): Promise<number> {
+  const [row] = await missingLfsObjects(db, { id })
+  return row?.missingLfsObjects ?? 0
 }
 
 /** When repositories were imported, by their ids; without those that were created empty. */

@@ -66,7 +66,7 @@ export function createRunImport(dependencies: Dependencies): RunImport {
         signal: watched.signal,
         onArrival: () => watched.onProgress(''),
       })
-    await makeDraft(id, open, watched, dependencies)
+    const { missingLfsObjects } = await makeDraft(id, open, watched, dependencies)
     watched.signal.throwIfAborted()
     // Removes the copy of a local source at the same time, to save waiting.
     const [completeAdoption] = await Promise.all([
@@ -74,7 +74,8 @@ export function createRunImport(dependencies: Dependencies): RunImport {
       directories.removeScratch(id, 'source'),
     ])
     faultPoint('import.placed')
-    await records.complete(options.owner ?? principal, row, completeAdoption)
+    const imported = { missingLfsObjects, completeAdoption }
+    await records.complete(options.owner ?? principal, row, imported)
     faultPoint('import.recorded')
     await directories.unmarkForDeletion(id)
   }

@@ -34,6 +34,17 @@ export async function importProgress(
 <div class="actions"><a class="button" href="${to.repository(name)}">${icon('again')}Refresh</a>${mayCancel && askButton(context, { action, verb: 'Cancel', object: 'the import', isInRow: false, consequence: 'Nothing of it is kept.', className: '' })}</div></section>`
 }
 
+/** Warns on the page of a repository that its import left objects of Git LFS behind. */
+export function missingLfsNotice({
+  missingLfsObjects: count,
+}: Pick<OperationValues['getRepository'], 'missingLfsObjects'>): Html | false {
+  const objects = count === 1 ? '1 Git LFS object was' : `${count} Git LFS objects were`
+  return (
+    count > 0 &&
+    html`<div class="notice bad">${icon('warning')}<p>${objects} not imported, so that a clone lacks the files that name ${count === 1 ? 'it' : 'them'}. This server does not serve Git LFS: keep the source, or a clone of it in which you ran <code>git lfs fetch --all</code>.</p></div>`
+  )
+}
+
 const phases: Record<string, string> = {
   counting: 'Counting objects',
   copying: 'Copying',

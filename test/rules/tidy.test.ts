@@ -146,6 +146,7 @@ const entryPoints: Record<string, string[]> = {
     'new-objects',
     'object-pool',
     'object-reader',
+    'lfs-pointers',
     'object-stream',
     'pack-header',
     'pack-parents',

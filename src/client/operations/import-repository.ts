@@ -35,4 +35,15 @@ export async function runImport(work: Work): Promise<void> {
     throw new CommandError('failure', `The import failed. ${detail}`.trim())
   }
   showResult(work, repository, `Imported ${name}.`)
+  terminal.err(missingLfsNote(Number(at(repository, 'missingLfsObjects') ?? 0)))
+}
+
+/** A line about the objects of Git LFS that an import left behind; empty when there were none. */
+export function missingLfsNote(count: number): string {
+  if (count === 0) return ''
+  const objects = count === 1 ? '1 Git LFS object' : `${count} Git LFS objects`
+  return (
+    `svc: Not imported: ${objects}, which files of this repository name. This server does not serve Git LFS: ` +
+    'keep the source, or a clone of it in which you ran "git lfs fetch --all".\n'
+  )
 }

@@ -34,6 +34,7 @@ import { formerNames } from './0033-former-names.ts'
 import { oldestServer } from './0034-oldest-server.ts'
 import { toleratedJobs } from './0035-tolerated-jobs.ts'
 import { importedAt } from './0036-imported-at.ts'
+import { missingLfsObjects } from './0037-missing-lfs-objects.ts'
 import type { Migration } from './migration.ts'
 
 /**
@@ -78,6 +79,7 @@ const list: [migration: Migration, kind: 'adds' | 'changes'][] = [
   [oldestServer, 'adds'],
   [toleratedJobs, 'adds'],
   [importedAt, 'adds'],
+  [missingLfsObjects, 'adds'],
 ]
 
 /** The version of a database is the number of migrations that were applied. */

@@ -1,4 +1,5 @@
 import { html } from '../../render/html.ts'
+import { missingLfsNotice } from '../import-progress.ts'
 import type { SharedContext, View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { cloneFields, pageUrl } from './repository-side.ts'
@@ -24,6 +25,7 @@ export async function emptyRepositoryView(
     body: html`<div class="with-side"><div>
 <h1>${name} ${tags.length > 0 ? 'has no branch' : 'is empty'}</h1>
 <p class="soft about">${description}</p>
+${missingLfsNotice(repository)}
 ${
   tags.length > 0 &&
   html`<section class="card pad prose"><h2>Tags</h2>

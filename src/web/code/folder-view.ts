@@ -2,6 +2,7 @@ import type { ApiPath } from '../../browse/api-path.ts'
 import { type Html, html } from '../../render/html.ts'
 import { shortId } from '../display-text.ts'
 import { type IconName, icon } from '../icons.ts'
+import { missingLfsNotice } from '../import-progress.ts'
 import type { SharedContext, View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type CodePlace, codeBar, codeFrame } from './code-bar.ts'
@@ -41,6 +42,7 @@ export async function folderView(context: SharedContext, folder: Folder): Promis
   const entries = isFirstPage && next === undefined ? foldersFirst(tree.entries) : tree.entries
   const files = html`<h1 class="hidden">${isRoot ? name : path.path}</h1>
 ${isRoot && description !== '' && html`<p class="soft about">${description}</p>`}
+${isRoot && missingLfsNotice(repository)}
 ${bar}
 <div class="card" id="entries"${tree.lastCommitsComplete === false && html` data-again="1000"`}>${commit && commitRow(context, name, commit, runs?.[0])}
 <table class="files"><caption class="hidden">Files</caption><colgroup><col><col><col></colgroup><tbody>

@@ -1,0 +1,40 @@
+import type { Git } from '../process/git-process.ts'
+import { listObjects, readObjects } from './object-stream.ts'
+
+type Search = {
+  signal: AbortSignal
+  /** Called before each batch of files is read. */
+  onBatch: () => void
+}
+
+// https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md, "The Pointer", with the addresses of earlier versions.
+const pointer =
+  /^version (?:https:\/\/git-lfs\.github\.com\/spec\/v1|https:\/\/hawser\.github\.com\/spec\/v1|http:\/\/git-media\.io\/v\/2)\n(?:[\w.-]+ [^\n]*\n)*?oid sha256:([0-9a-f]{64})\nsize \d+\n?$/
+const pointerMinBytes = 'version http://git-media.io/v/2\noid sha256:\nsize 0'.length + 64
+const pointerMaxBytes = 1023
+const batchSize = 50_000
+
+/** The SHA-256 ids of all Git LFS objects that pointers in a repository's files name, in any commit. Throws the signal's reason. */
+export async function findLfsObjects(
+  git: Git,
+  directory: string,
+  { signal, onBatch }: Search,
+): Promise<Set<string>> {
+  const found = new Set<string>()
+  let batch: string[] = []
+  async function readBatch(): Promise<void> {
+    onBatch()
+    for await (const { content } of readObjects(git, directory, batch, signal)) {
+      const [, id] = pointer.exec(content.toString('latin1')) ?? []
+      if (id !== undefined) found.add(id)
+    }
+    batch = []
+  }
+  for await (const { id, type, bytes } of listObjects(git, directory, signal)) {
+    if (type !== 'blob' || bytes < pointerMinBytes || bytes > pointerMaxBytes) continue
+    batch.push(id)
+    if (batch.length === batchSize) await readBatch()
+  }
+  if (batch.length > 0) await readBatch()
+  return found
+}

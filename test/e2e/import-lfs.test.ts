@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { type ClientHome, createClientHome, loggedIn } from '../support/client-home.ts'
+import { createProject, type Project } from '../support/git.ts'
+import { logIn } from '../support/page-client.ts'
+import { without } from '../support/programs.ts'
+import { type Service, startService } from '../support/service.ts'
+
+const skip = without('git-lfs')
+
+let service: Service
+let home: ClientHome
+let source: Project
+
+before(async () => {
+  if (skip) return
+  service = await startService()
+  home = await loggedIn(service)
+  source = await createProject()
+  await source.git('lfs', 'install', '--local')
+  await source.git('lfs', 'track', '*.bin')
+  const files = { 'a.bin': 'one', 'same.bin': 'one', 'b.bin': 'two', 'old.bin': 'in the history' }
+  for (const [name, content] of Object.entries(files))
+    await writeFile(join(source.path, name), content)
+  await source.git('add', '.')
+  await source.git('commit', '--quiet', '--message', 'Files')
+  const pointer = await source.git('cat-file', 'blob', 'HEAD:a.bin')
+  assert.match(pointer, /^version https:\/\/git-lfs/)
+  await source.git('rm', '--quiet', 'old.bin')
+  // Text about a pointer is none.
+  await writeFile(join(source.path, 'about.md'), `A pointer:\n${pointer}\n`)
+  await writeFile(join(source.path, 'long.md'), `${pointer}\n${'x'.repeat(1024)}`)
+  await source.git('add', '.')
+  await source.git('commit', '--quiet', '--message', 'About')
+})
+
+after(async () => {
+  if (skip) return
+  await source[Symbol.asyncDispose]()
+  await home[Symbol.asyncDispose]()
+  await service[Symbol.asyncDispose]()
+})
+
+const note = /^svc: Not imported: 3 Git LFS objects, .* keep the source/m
+
+test('an import says how many Git LFS objects it left behind', { skip }, async () => {
+  const { status, body } = await service.admin.post('/repos/import', {
+    source: source.path,
+    name: 'with-lfs',
+  })
+  assert.deepEqual([status, body.missingLfsObjects], [201, 3])
+  assert.equal((await service.admin.get('/repos/with-lfs')).body.missingLfsObjects, 3)
+  const remote = await home.run(['repos', 'import', source.path, 'by-client'])
+  assert.match(remote.err, note)
+  await using other = await createClientHome()
+  const local = await other.run(['repos', 'import', source.path, 'beside', '--json'], {
+    env: { SVC_DATA_DIR: service.dataDir, SVC_FREE_SPACE_MIN: '0' },
+  })
+  assert.match(local.err, note)
+  assert.equal(JSON.parse(local.out).missingLfsObjects, 3)
+  const pages = await logIn(service.url, service.adminToken)
+  assert.match((await pages.get('/r/with-lfs')).text, /3 Git LFS objects were not imported/)
+})
+
+test('an import of a repository without Git LFS says nothing of it', { skip }, async () => {
+  await using plain = await createProject()
+  const imported = await home.run(['repos', 'import', plain.path, 'plain', '--json'])
+  assert.doesNotMatch(imported.err, /LFS/)
+  assert.equal(JSON.parse(imported.out).missingLfsObjects, 0)
+  const pages = await logIn(service.url, service.adminToken)
+  assert.doesNotMatch((await pages.get('/r/plain')).text, /LFS/)
+})
