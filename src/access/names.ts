@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { textForm } from '../base/text-form.ts'
 
 const shape = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/
 const reserved = new Set(['import', 'health'])
@@ -16,14 +17,6 @@ export function isRepositoryName(text: string): boolean {
 export const repositoryNameForm =
   '1 to 100 of A-Z a-z 0-9 . _ -, starting with a letter or digit, without "..", ' +
   'not ending in ".git", ".lock" or ".", and neither "import" nor "health"'
-
-/** The form of a text, for JSON schemas and the command line. */
-export type TextForm = { description: string; 'x-form': string; pattern: string }
-
-/** Schema options of a text: the pattern, and what it accepts in words. The description may be replaced by a purpose. */
-export function textForm(form: string, pattern: string): TextForm {
-  return { description: form, 'x-form': form, pattern }
-}
 
 /** The same as a JSON schema. */
 export const RepositoryName = Type.String({

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { textForm } from '../access/names.ts'
+import { textForm } from '../base/text-form.ts'
 import { cursorForm, linkToNext } from '../http/pages.ts'
 import { closed, route } from '../http/route.ts'
 import { ChangedPathQuery, PathQuery, toRawPath } from './api-path.ts'

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { textForm } from '../access/names.ts'
+import { textForm } from '../base/text-form.ts'
 import { zeroId } from '../git/refs/ref-name.ts'
 import { branchPrefix, readDefaultBranch, readRefs, tagPrefix } from '../git/refs/refs.ts'
 import { named } from '../http/named-schemas.ts'

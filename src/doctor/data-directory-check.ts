@@ -8,6 +8,7 @@ import { hasNameOf } from '../nodes/heartbeat.ts'
 import { findConflict } from '../nodes/node-store.ts'
 import { describeNode } from '../nodes/shared-nodes.ts'
 import { readInstance } from '../repositories/instance-store.ts'
+import { readHostKeyFingerprint } from '../ssh/host-key.ts'
 import type { Check } from './check.ts'
 import type { DoctorContext } from './context.ts'
 import { type Finding, fault, firstOf, messageOf, ok, orOk, warning } from './finding.ts'
@@ -150,11 +151,8 @@ async function conflictFindings(context: DoctorContext, dataDir: string): Promis
   const { setting } = context
   // Reading the name of a directory that has none would create one.
   if (!setting('store') || !existsSync(join(dataDir, 'node'))) return []
-  const node = await describeNode({
-    dataDir,
-    sshPort: setting('sshPort'),
-    sshHostKeyFile: setting('sshHostKeyFile'),
-  })
+  const key = { sshPort: setting('sshPort'), sshHostKeyFile: setting('sshHostKeyFile') }
+  const node = await describeNode(dataDir, await readHostKeyFingerprint(key))
   const other = await context.read((db) => findConflict(db, node))
   if (!other) return []
   if (hasNameOf(node, other)) {

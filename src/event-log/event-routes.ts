@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
-import { RepositoryName, textForm } from '../access/names.ts'
+import { RepositoryName } from '../access/names.ts'
 import { Problem } from '../base/problem.ts'
+import { textForm } from '../base/text-form.ts'
 import { eventKinds } from '../events/events.ts'
 import { named } from '../http/named-schemas.ts'
 import { linkToNext } from '../http/pages.ts'

@@ -1,9 +1,6 @@
 import { readFile, stat } from 'node:fs/promises'
 import type { Log } from '../base/log.ts'
-import type { Settings } from '../config/settings.ts'
 import type { Database } from '../database/database.ts'
-import { findHostKey } from '../ssh/host-key.ts'
-import { fingerprintOf } from '../ssh/public-key.ts'
 import { startHeartbeat } from './heartbeat.ts'
 import { readNodeName } from './node-name.ts'
 import { type JoiningNode, listNodes, readTime } from './node-store.ts'
@@ -11,12 +8,19 @@ import type { Nodes } from './nodes.ts'
 import { createNotifications } from './notifications.ts'
 import { createSharedClock } from './shared-clock.ts'
 
-type NodeSettings = Pick<Settings, 'dataDir' | 'sshPort' | 'sshHostKeyFile'>
-type Options = { db: Database; settings: NodeSettings; databaseUrl: string; log: Log }
+type Options = {
+  db: Database
+  dataDir: string
+  databaseUrl: string
+  /** Reads the fingerprint of the SSH host key; empty without SSH. */
+  readHostKey: () => Promise<string>
+  log: Log
+}
 
 /** The nodes of a shared store. */
-export async function openSharedNodes({ db, settings, databaseUrl, log }: Options): Promise<Nodes> {
-  const own = await readNodeName(settings.dataDir)
+export async function openSharedNodes(options: Options): Promise<Nodes> {
+  const { db, dataDir, databaseUrl, readHostKey, log } = options
+  const own = await readNodeName(dataDir)
   const clock = createSharedClock(log)
   await clock.set(() => readTime(db))
   const notifications = createNotifications({ url: databaseUrl, db, own, log })
@@ -26,7 +30,7 @@ export async function openSharedNodes({ db, settings, databaseUrl, log }: Option
 
     async start() {
       await using starting = new AsyncDisposableStack()
-      const node = await describeNode(settings)
+      const node = await describeNode(dataDir, await readHostKey())
       starting.use(await startHeartbeat({ db, node, clock, log }))
       starting.use(notifications.listen())
       return starting.move()
@@ -38,13 +42,9 @@ export async function openSharedNodes({ db, settings, databaseUrl, log }: Option
   }
 }
 
-/** What a server on a data directory shows of itself. */
-export async function describeNode(settings: NodeSettings): Promise<JoiningNode> {
-  const [id, place, hostKey] = await Promise.all([
-    readNodeName(settings.dataDir),
-    placeOf(settings.dataDir),
-    hostKeyOf(settings),
-  ])
+/** What a server on a data directory, with the fingerprint of its SSH host key, shows of itself. */
+export async function describeNode(dataDir: string, hostKey: string): Promise<JoiningNode> {
+  const [id, place] = await Promise.all([readNodeName(dataDir), placeOf(dataDir)])
   return { id, place, hostKey }
 }
 
@@ -53,10 +53,4 @@ async function placeOf(dataDir: string): Promise<string> {
   const boot = await readFile('/proc/sys/kernel/random/boot_id', 'utf8')
   const { dev, ino } = await stat(dataDir, { bigint: true })
   return [boot.trim(), dev, ino].join(':')
-}
-
-/** The fingerprint of the SSH host key; empty without SSH. */
-async function hostKeyOf({ sshPort, sshHostKeyFile: file }: NodeSettings): Promise<string> {
-  const key = sshPort === 'off' || file === undefined ? undefined : await findHostKey(file)
-  return key ? fingerprintOf(key.getPublicSSH()) : ''
 }

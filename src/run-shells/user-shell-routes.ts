@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { requirePermission } from '../access/may.ts'
-import { textForm } from '../access/names.ts'
 import type { Principal } from '../access/principal.ts'
+import { textForm } from '../base/text-form.ts'
 import { named } from '../http/named-schemas.ts'
 import { closed, type FindRequest, nothing, route } from '../http/route.ts'
 import type { Repositories, Repository } from '../repositories/repositories.ts'

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { textForm } from '../access/names.ts'
+import { textForm } from '../base/text-form.ts'
 import { closed } from './entry-schema.ts'
 import { waitMaxSeconds } from './report-limits.ts'
 import { shellPieceMaxBytes } from './shell-limits.ts'

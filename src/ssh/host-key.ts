@@ -9,6 +9,7 @@ import { readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { HostKey } from 'ssh2/lib/protocol/Protocol.js'
 import { hostKeyFile } from '../config/data-directory.ts'
+import { fingerprintOf } from './public-key.ts'
 import { createReader, writeString, writeUint32 } from './wire.ts'
 
 const keyType = 'ssh-ed25519'
@@ -20,6 +21,8 @@ type Options = {
   file?: string | undefined
   onCreated: (path: string) => void
 }
+
+type HostKeySettings = { sshPort: number | string; sshHostKeyFile: string | undefined }
 
 /**
  * Opens the server's host key, in OpenSSH's format. Creates one in a data directory without a key and calls
@@ -48,6 +51,15 @@ export async function findHostKey(path: string): Promise<HostKey | undefined> {
       { cause: error },
     )
   }
+}
+
+/** The fingerprint of the host key that settings name; empty without SSH or key. */
+export async function readHostKeyFingerprint({
+  sshPort,
+  sshHostKeyFile: file,
+}: HostKeySettings): Promise<string> {
+  const key = sshPort === 'off' || file === undefined ? undefined : await findHostKey(file)
+  return key ? fingerprintOf(key.getPublicSSH()) : ''
 }
 
 function toHostKey(seed: Buffer): HostKey {
