@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import type { Permission } from '../../src/access/permissions.ts'
+import { until } from '../support/condition.ts'
 import { git, temporaryFolder } from '../support/git.ts'
 import { onlyLocal } from '../support/kind-of-store.ts'
 import { logIn } from '../support/page-client.ts'
@@ -44,7 +45,11 @@ async function openReader(username: string) {
   const { token } = await service.client({ username, permissions })
   const client = await logIn(service.url, token)
   return async (path: string) => {
-    const { status, text } = await client.get(path)
+    // A folder is shown at once, and with its last commits as soon as they are found.
+    const { status, text } = await until('the page is complete', async () => {
+      const shown = await client.get(path)
+      return !/ data-again=/.test(shown.text) && shown
+    })
     const [, main = text] = /<main[^>]*>(.*)<\/main>/s.exec(text) ?? []
     // Ages differ from one moment to the next.
     return { status, text, main: main.replace(/>[^<]*<\/time>/g, '></time>') }
