@@ -382,9 +382,8 @@ async function openNodes({ db, settings, log }: Pick<App, 'db' | 'log'> & { sett
     return createSingleNode(`${hostname()}:${dataDir}`)
   }
   const { openSharedNodes } = await import('./nodes/shared-nodes.ts')
-  const { readHostKeyFingerprint } = await import('./ssh/host-key.ts')
-  const readHostKey = () => readHostKeyFingerprint(settings)
-  return openSharedNodes({ db, dataDir, databaseUrl: databaseUrl.reveal(), readHostKey, log })
+  const { readHostKeyFingerprint: readHostKey } = await import('./ssh/host-key.ts')
+  return openSharedNodes({ db, settings, url: databaseUrl.reveal(), readHostKey, log })
 }
 
 type StoreParts = Pick<App, 'db' | 'git' | 'directories' | 'freeSpace' | 'faultPoint' | 'log'> & {

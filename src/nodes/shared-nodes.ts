@@ -1,5 +1,6 @@
 import { readFile, stat } from 'node:fs/promises'
 import type { Log } from '../base/log.ts'
+import type { Settings } from '../config/settings.ts'
 import type { Database } from '../database/database.ts'
 import { startHeartbeat } from './heartbeat.ts'
 import { readNodeName } from './node-name.ts'
@@ -10,27 +11,29 @@ import { createSharedClock } from './shared-clock.ts'
 
 type Options = {
   db: Database
-  dataDir: string
-  databaseUrl: string
+  settings: Settings
+  /** The address of the database. */
+  url: string
   /** Reads the fingerprint of the SSH host key; empty without SSH. */
-  readHostKey: () => Promise<string>
+  readHostKey: (settings: Settings) => Promise<string>
   log: Log
 }
 
 /** The nodes of a shared store. */
 export async function openSharedNodes(options: Options): Promise<Nodes> {
-  const { db, dataDir, databaseUrl, readHostKey, log } = options
+  const { db, settings, url, readHostKey, log } = options
+  const { dataDir } = settings
   const own = await readNodeName(dataDir)
   const clock = createSharedClock(log)
   await clock.set(() => readTime(db))
-  const notifications = createNotifications({ url: databaseUrl, db, own, log })
+  const notifications = createNotifications({ url, db, own, log })
   return {
     own,
     clock,
 
     async start() {
       await using starting = new AsyncDisposableStack()
-      const node = await describeNode(dataDir, await readHostKey())
+      const node = await describeNode(dataDir, await readHostKey(settings))
       starting.use(await startHeartbeat({ db, node, clock, log }))
       starting.use(notifications.listen())
       return starting.move()

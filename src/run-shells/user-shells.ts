@@ -72,7 +72,7 @@ type Dependencies = {
 /** A runner that keeps a workspace says so more often. */
 export const workspaceSeenMs = 60_000
 const userSeenIntervalMs = 3000
-const maxJobsShown = 20
+const shownJobs = 20
 
 export function createUserShells(dependencies: Dependencies): UserShells {
   const { db, changes, clock, life, streams, vault } = dependencies
@@ -198,7 +198,7 @@ function chooseWorkspace(
   if (first && others.length === 0) return first
   const removed = all.filter(isNamed).at(-1)
   if (!first && (removed || kept.length === 0)) throw workspaceRemoved(run, removed)
-  const names = [...new Set(kept.map((one) => `"${one.job}"`))].slice(0, maxJobsShown).join(', ')
+  const names = [...new Set(kept.map((one) => `"${one.job}"`))].slice(0, shownJobs).join(', ')
   const what = first ? 'must name one job' : 'names no job whose workspace is kept'
   const detail = `${what}: run ${run.number} has the workspaces of ${names}.`
   throw invalid([{ pointer: '/job', detail }])

@@ -1,5 +1,5 @@
+import type { FoundTool } from '../tool-cache/find-tool.ts'
 import { toolOfFolder } from '../tool-cache/tool-kinds.ts'
-import type { FoundTool } from '../tool-cache/toolset.ts'
 import { type SetupAction, type SetupTool, setupActions } from '../workflow-parser/setup-actions.ts'
 import type { SetupStep } from '../workflow-parser/workflow.ts'
 import { evaluateEnvironment, evaluateTimeout } from './evaluate-settings.ts'

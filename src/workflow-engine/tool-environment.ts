@@ -1,5 +1,5 @@
 import { dirname } from 'node:path'
-import type { FoundTool } from '../tool-cache/toolset.ts'
+import type { FoundTool } from '../tool-cache/find-tool.ts'
 import type { SetupTool } from '../workflow-parser/setup-actions.ts'
 import { npmSettings } from './npm-settings.ts'
 import { shQuote } from './sh-quote.ts'

@@ -1,6 +1,7 @@
+import type { FoundTool, ToolRequest } from '../tool-cache/find-tool.ts'
 import { listVersions } from '../tool-cache/find-tool.ts'
 import { distributionNames, javaFolders, toolKinds } from '../tool-cache/tool-kinds.ts'
-import type { FoundTool, ToolRequest, Toolset } from '../tool-cache/toolset.ts'
+import type { Toolset } from '../tool-cache/toolset.ts'
 import {
   type SetupAction,
   type SetupActionName,
