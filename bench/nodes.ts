@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { newTokenString } from '../src/base/token-string.ts'
+import { newTokenString } from '#base/token-string.ts'
 import { startCeph } from '../test/support/ceph.ts'
 import { startPostgres } from '../test/support/postgres.ts'
 import type { Fixtures } from './fixtures.ts'

@@ -2,7 +2,7 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import { flushPacket, packet } from '../src/git/protocol/pkt-line.ts'
+import { flushPacket, packet } from '#git/protocol/pkt-line.ts'
 import { serverCores } from './isolation.ts'
 
 /** A repository or another resource of a server. */

@@ -12,7 +12,7 @@ import {
 import http from 'node:http'
 import { join, relative, resolve, sep } from 'node:path'
 import { type Plugin, rolldown } from 'rolldown'
-import { fontFiles } from '../src/web/fonts.ts'
+import { fontFiles } from '#web/fonts.ts'
 import { minifyAssets } from './minify.ts'
 
 // Bundles src/ and the packages it imports into dist/: a bundle starts in half the time and takes less memory
@@ -23,10 +23,10 @@ const programs = [
   'ssh-main',
   'spawn-helper-main',
   'runner-main',
-  'workflow-parser/check-worker',
-  'render/render-worker',
-  'workflow-engine/file-worker',
-  'runner/lease-worker',
+  'actions/workflow-parser/check-worker',
+  'actions/workflow-engine/file-worker',
+  'actions/runner/lease-worker',
+  'web/render/render-worker',
 ]
 const assets = ['git/process/hooks', 'git/process/prefork.sh', 'git/import/askpass', 'web/assets']
 // What ssh2 and pg use if it is installed.

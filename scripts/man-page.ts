@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import { settingsHelp } from '../src/commands/help-texts.ts'
-import { createProgram } from '../src/commands/program.ts'
-import type { Setting } from '../src/config/setting.ts'
-import { settings } from '../src/config/settings-table.ts'
+import { settingsHelp } from '#cli/commands/help-texts.ts'
+import { createProgram } from '#cli/commands/program.ts'
+import type { Setting } from '#config/setting.ts'
+import { settings } from '#config/settings-table.ts'
 
 const { version, description }: { version: string; description: string } = JSON.parse(
   readFileSync(new URL('../package.json', import.meta.url), 'utf8'),

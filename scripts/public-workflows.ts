@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process'
-import { checkFiles } from '../src/workflow-parser/checker.ts'
-import { formatFaults } from '../src/workflow-parser/fault-list.ts'
-import { parseFile } from '../src/workflow-parser/parse.ts'
-import type { SourceFile } from '../src/workflow-parser/workflow.ts'
-import { checkSources, type Sources } from '../src/workflows/workflow-sources.ts'
+import { checkFiles } from '#actions/workflow-parser/checker.ts'
+import { formatFaults } from '#actions/workflow-parser/fault-list.ts'
+import { parseFile } from '#actions/workflow-parser/parse.ts'
+import type { SourceFile } from '#actions/workflow-parser/workflow.ts'
+import { checkSources, type Sources } from '#workflows/workflow-sources.ts'
 
 // Checks workflow files of public projects and prints the table of docs/design/public-workflows.md:
 //

@@ -1,5 +1,5 @@
-import type { Setting } from '../src/config/setting.ts'
-import { settings } from '../src/config/settings-table.ts'
+import type { Setting } from '#config/setting.ts'
+import { settings } from '#config/settings-table.ts'
 
 /** Generates docs/settings.md from the table of settings. */
 export function settingsPage(): string {

@@ -2,60 +2,60 @@ import { lookup } from 'node:dns/promises'
 import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import type { Access } from './access/access-watch.ts'
-import type { Principal } from './access/principal.ts'
-import { createAccessCheck, createRefresh } from './access-check/current-access.ts'
-import { type AuditLog, createAuditLog } from './audit/audit-log.ts'
-import { recordEvents } from './audit/record.ts'
-import type { Clock } from './base/clock.ts'
-import { createFaultPoint, type FaultPoint } from './base/fault-points.ts'
-import type { Log } from './base/log.ts'
-import { assertDataDirectory, assertNotServed } from './config/data-directory.ts'
-import { createFreeSpace, type FreeSpace } from './config/free-space.ts'
-import type { Settings } from './config/settings.ts'
-import { type Database, openDatabase } from './database/database.ts'
-import type { Db } from './database/schema.ts'
-import { createEventNotifier, type EventNotifier } from './events/event-notifier.ts'
-import { createPublish, type Publish } from './events/events.ts'
-import { createGit, type Git } from './git/process/git-process.ts'
-import type { SpawnHelper } from './git/process/spawn-helper.ts'
-import { toSshUrl } from './git-server/ssh/ssh-process.ts'
-import { createIdTokens, type IdTokens } from './id-tokens/id-tokens.ts'
-import { createLeakGuard, type LeakGuard } from './leak-guard/leak-guard.ts'
+import type { Access } from '#access/access-watch.ts'
+import type { Principal } from '#access/principal.ts'
+import { createAccessCheck, createRefresh } from '#api/access-check/current-access.ts'
+import type { Clock } from '#base/clock.ts'
+import { createFaultPoint, type FaultPoint } from '#base/fault-points.ts'
+import type { Log } from '#base/log.ts'
+import { defaultAllowed } from '#base/outbound/allowed-ranges.ts'
+import { createOutbound, type Outbound } from '#base/outbound/outbound.ts'
+import { assertDataDirectory, assertNotServed } from '#config/data-directory.ts'
+import { createFreeSpace, type FreeSpace } from '#config/free-space.ts'
+import type { Settings } from '#config/settings.ts'
+import { type Database, openDatabase } from '#database/database.ts'
+import { createSingleNode, type Nodes } from '#database/nodes/nodes.ts'
+import { assertNoneRuns } from '#database/nodes/running-nodes.ts'
+import type { Db } from '#database/schema.ts'
+import { type AuditLog, createAuditLog } from '#events/audit/audit-log.ts'
+import { recordEvents } from '#events/audit/record.ts'
+import { createEventNotifier, type EventNotifier } from '#events/event-notifier.ts'
+import { createPublish, type Publish } from '#events/events.ts'
+import { createGit, type Git } from '#git/process/git-process.ts'
+import type { SpawnHelper } from '#git/process/spawn-helper.ts'
+import { createLeakGuard, type LeakGuard } from '#git-server/leak-guard/leak-guard.ts'
+import { toSshUrl } from '#git-server/ssh/ssh-process.ts'
+import { createSessions, type Sessions } from '#identity/sessions/sessions.ts'
+import { createSshKeys, type SshKeys } from '#identity/ssh-keys/ssh-keys.ts'
+import { createTokens, type Tokens } from '#identity/tokens/tokens.ts'
 import {
   createMaintenanceRequests,
   type MaintenanceRequests,
-} from './maintenance/maintenance-requests.ts'
-import { maintainImported } from './maintenance/maintenance-store.ts'
-import { createSingleNode, type Nodes } from './nodes/nodes.ts'
-import { assertNoneRuns } from './nodes/running-nodes.ts'
-import { createOffline, type Offline } from './offline.ts'
-import { defaultAllowed } from './outbound/allowed-ranges.ts'
-import { createOutbound, type Outbound } from './outbound/outbound.ts'
-import { type Collaborators, createCollaborators } from './repositories/collaborators.ts'
+} from '#ops/maintenance/maintenance-requests.ts'
+import { maintainImported } from '#ops/maintenance/maintenance-store.ts'
+import { type Collaborators, createCollaborators } from '#repositories/collaborators.ts'
 import {
   createDeletedRepositories,
   type DeletedRepositories,
-} from './repositories/deleted-repositories.ts'
-import { createDirectories, type Directories } from './repositories/directories.ts'
-import { createImportSources } from './repositories/import-sources.ts'
-import { createImports, type Imports } from './repositories/imports.ts'
-import { assertSameInstance, assertSameStore, assertUsedDatabase } from './repositories/instance.ts'
-import { createProtections, type Protections } from './repositories/protections.ts'
-import { createRepositories, type Repositories } from './repositories/repositories.ts'
-import { assertKeysOpen } from './secrets/key-check.ts'
-import { createRotation, type Rotation } from './secrets/rotation.ts'
-import { createSecrets, type Secrets } from './secrets/secrets.ts'
-import { createSessions, type Sessions } from './sessions/sessions.ts'
-import { createSshKeys, type SshKeys } from './ssh-keys/ssh-keys.ts'
-import { createLocalStore } from './store/local-store.ts'
-import type { Store } from './store/store.ts'
-import { createTokens, type Tokens } from './tokens/tokens.ts'
-import { openVaultLater } from './vault/open-vault.ts'
-import { createDisableWebhook } from './webhooks/disabling.ts'
-import { enqueueDeliveries } from './webhooks/enqueue-store.ts'
-import { createWebhooks, type Webhooks } from './webhooks/webhooks.ts'
-import { createWorkflows, type Workflows } from './workflows/workflows.ts'
+} from '#repositories/deleted-repositories.ts'
+import { createDirectories, type Directories } from '#repositories/directories.ts'
+import { createImportSources } from '#repositories/import-sources.ts'
+import { createImports, type Imports } from '#repositories/imports.ts'
+import { assertSameInstance, assertSameStore, assertUsedDatabase } from '#repositories/instance.ts'
+import { createProtections, type Protections } from '#repositories/protections.ts'
+import { createRepositories, type Repositories } from '#repositories/repositories.ts'
+import { createLocalStore } from '#repositories/store/local-store.ts'
+import type { Store } from '#repositories/store/store.ts'
+import { assertKeysOpen } from '#secrets/key-check.ts'
+import { createRotation, type Rotation } from '#secrets/rotation.ts'
+import { createSecrets, type Secrets } from '#secrets/secrets.ts'
+import { openVaultLater } from '#secrets/vault/open-vault.ts'
+import { createDisableWebhook } from '#webhooks/disabling.ts'
+import { enqueueDeliveries } from '#webhooks/enqueue-store.ts'
+import { createWebhooks, type Webhooks } from '#webhooks/webhooks.ts'
+import { createIdTokens, type IdTokens } from '#workflows/id-tokens/id-tokens.ts'
+import { createWorkflows, type Workflows } from '#workflows/workflows.ts'
+import { createOffline, type Offline } from './offline.ts'
 
 export type Options = {
   settings: Settings
@@ -381,8 +381,8 @@ async function openNodes({ db, settings, log }: Pick<App, 'db' | 'log'> & { sett
   if (store === undefined || databaseUrl === undefined) {
     return createSingleNode(`${hostname()}:${dataDir}`)
   }
-  const { openSharedNodes } = await import('./nodes/shared-nodes.ts')
-  const { readHostKeyFingerprint: readHostKey } = await import('./ssh/host-key.ts')
+  const { openSharedNodes } = await import('#database/nodes/shared-nodes.ts')
+  const { readHostKeyFingerprint: readHostKey } = await import('#ssh/host-key.ts')
   return openSharedNodes({ db, settings, url: databaseUrl.reveal(), readHostKey, log })
 }
 
@@ -394,6 +394,6 @@ type StoreParts = Pick<App, 'db' | 'git' | 'directories' | 'freeSpace' | 'faultP
 async function openStore({ settings, ...parts }: StoreParts): Promise<Store> {
   if (settings.store === undefined) return createLocalStore(parts.directories)
   // Loaded on demand to save memory and start-up time.
-  const { openSharedStore } = await import('./store/open-shared-store.ts')
+  const { openSharedStore } = await import('#repositories/store/open-shared-store.ts')
   return openSharedStore({ ...parts, settings })
 }

@@ -4,17 +4,17 @@ import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { CommanderError } from 'commander'
+import { codeOf } from '#base/error-code.ts'
+import { printable } from '#base/format.ts'
+import { closeInheritedDescriptors } from '#base/inherited-descriptors.ts'
+import type { DoctorCommandOptions } from '#cli/commands/doctor-command.ts'
+import { toFailure } from '#cli/commands/failure.ts'
+import { createProgram } from '#cli/commands/program.ts'
+import type { RunOptions } from '#cli/commands/run-workflows.ts'
+import type { RunnerCommandOptions } from '#cli/commands/runner-command.ts'
+import { toSafeTerminal } from '#cli/commands/terminal.ts'
+import { readSettings } from '#config/settings.ts'
 import type { App, AppTools } from './app.ts'
-import { codeOf } from './base/error-code.ts'
-import { printable } from './base/format.ts'
-import { closeInheritedDescriptors } from './base/inherited-descriptors.ts'
-import type { DoctorCommandOptions } from './commands/doctor-command.ts'
-import { toFailure } from './commands/failure.ts'
-import { createProgram } from './commands/program.ts'
-import type { RunOptions } from './commands/run-workflows.ts'
-import type { RunnerCommandOptions } from './commands/runner-command.ts'
-import { toSafeTerminal } from './commands/terminal.ts'
-import { readSettings } from './config/settings.ts'
 
 const version: string = JSON.parse(
   readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
@@ -45,7 +45,7 @@ const terminal = toSafeTerminal({
   err: (text) => process.stderr.write(text),
   interruption,
   read,
-  keyboard: async () => (await import('./commands/keyboard.ts')).openKeyboard(process),
+  keyboard: async () => (await import('#cli/commands/keyboard.ts')).openKeyboard(process),
   ask: process.stdin.isTTY ? ask : undefined,
   askHidden: process.stdin.isTTY ? askHidden : undefined,
   progress: showProgress,
@@ -82,9 +82,9 @@ try {
 
 async function serve(): Promise<void> {
   onOutputLost = () => {}
-  const { dropStartupGarbage } = await import('./base/startup-garbage.ts')
-  const { writeAdminToken } = await import('./config/data-directory.ts')
-  const { unknownVariables } = await import('./config/unknown-variables.ts')
+  const { dropStartupGarbage } = await import('#base/startup-garbage.ts')
+  const { writeAdminToken } = await import('#config/data-directory.ts')
+  const { unknownVariables } = await import('#config/unknown-variables.ts')
   const options = await toOptions()
   for (const { message } of unknownVariables(process.env)) options.log.warn(message)
   // Loaded lazily: no other command needs it.
@@ -122,10 +122,10 @@ async function serve(): Promise<void> {
     const token = isOnTerminal
       ? { value }
       : { path: resolve(await writeAdminToken(options.settings.dataDir, value)) }
-    const { toWelcome } = await import('./commands/welcome.ts')
+    const { toWelcome } = await import('#cli/commands/welcome.ts')
     process.stderr.write(toWelcome({ baseUrl, sshUrl, token, loginUrl: login?.url }))
   } else if (login) {
-    const { toLoginLine } = await import('./commands/welcome.ts')
+    const { toLoginLine } = await import('#cli/commands/welcome.ts')
     process.stderr.write(`${toLoginLine(login.url)}\n`)
   }
   dropStartupGarbage()
@@ -134,10 +134,10 @@ async function serve(): Promise<void> {
 }
 
 async function mcp({ server: name }: { server?: string }): Promise<void> {
-  const { toServer } = await import('./commands/to-server.ts')
+  const { toServer } = await import('#cli/commands/to-server.ts')
   const server = await toServer({ environment: process.env, folder: process.cwd(), name })
   // Loaded lazily: no other command needs it.
-  const { serveMcpOnStdio } = await import('./commands/mcp-command.ts')
+  const { serveMcpOnStdio } = await import('#cli/commands/mcp-command.ts')
   serveMcpOnStdio({
     ...{ version, server, warn: terminal.err },
     ...{ input: process.stdin, output: process.stdout },
@@ -182,9 +182,9 @@ async function doctor(
   ofRunner: boolean,
 ): Promise<void> {
   // Loaded lazily: a server does not need it.
-  const { createDoctor } = await import('./doctor/doctor.ts')
-  const { runDoctor } = await import('./commands/doctor-command.ts')
-  const { createLog } = await import('./base/log.ts')
+  const { createDoctor } = await import('#ops/doctor/doctor.ts')
+  const { runDoctor } = await import('#cli/commands/doctor-command.ts')
+  const { createLog } = await import('#base/log.ts')
   const { stdout, stderr, env } = process
   const show = (text = '') => {
     if (stderr.isTTY) showProgress(text)
@@ -223,7 +223,7 @@ async function doctor(
 
 async function run(files: string[], runOptions: RunOptions): Promise<void> {
   // Loaded lazily: a server does not need it.
-  const { runWorkflows } = await import('./commands/run-workflows.ts')
+  const { runWorkflows } = await import('#cli/commands/run-workflows.ts')
   const [cancel, kill] = [new AbortController(), new AbortController()]
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.on(signal, () => {
@@ -258,7 +258,7 @@ async function run(files: string[], runOptions: RunOptions): Promise<void> {
 
 async function runner(runnerOptions: RunnerCommandOptions): Promise<void> {
   // Loaded lazily: a server does not need it.
-  const { startRunner } = await import('./commands/runner-command.ts')
+  const { startRunner } = await import('#cli/commands/runner-command.ts')
   // Hides the command line, which may contain the token, from ps(1).
   process.title = 'svc runner'
   const stop = new AbortController()
@@ -287,7 +287,7 @@ async function readLine(): Promise<string> {
 }
 
 async function toOptions(defaultLevel?: 'warn') {
-  const { createLog } = await import('./base/log.ts')
+  const { createLog } = await import('#base/log.ts')
   const settings = readSettings(process.env)
   const level = process.env.SVC_LOG_LEVEL ? settings.logLevel : (defaultLevel ?? settings.logLevel)
   const log = createLog({ level, output: process.stderr })

@@ -1,25 +1,25 @@
-import { checkRoutes } from './access-check/check-routes.ts'
+import { checkRoutes } from '#api/access-check/check-routes.ts'
+import { createEventLog } from '#api/event-log/event-log.ts'
+import { eventRoutes } from '#api/event-log/event-routes.ts'
+import { mcpRoutes } from '#api/mcp/mcp-routes.ts'
+import type { Browse } from '#browse/browse.ts'
+import { auditRoutes } from '#events/audit/audit-routes.ts'
+import type { GitServer } from '#git-server/git-server.ts'
+import { withPublicRoutes } from '#http/public-routes.ts'
+import type { Route } from '#http/route.ts'
+import { loginCodeRoutes } from '#identity/sessions/login-code-routes.ts'
+import type { CreateLoginLink } from '#identity/sessions/login-links.ts'
+import { sshKeyRoutes } from '#identity/ssh-keys/ssh-key-routes.ts'
+import { tokenRoutes } from '#identity/tokens/token-routes.ts'
+import type { Metrics } from '#ops/metrics/metrics.ts'
+import { metricsRoutes } from '#ops/metrics/metrics-routes.ts'
+import { deletedRepositoryRoutes } from '#repositories/deleted-repository-routes.ts'
+import { importRoutes } from '#repositories/import-routes.ts'
+import { repositoryRoutes } from '#repositories/repository-routes.ts'
+import { secretRoutes } from '#secrets/secret-routes.ts'
+import { pageHeaders } from '#web/page-headers.ts'
+import { toWorkflowPaths } from '#workflows/workflow-paths.ts'
 import type { App } from './app.ts'
-import { auditRoutes } from './audit/audit-routes.ts'
-import type { Browse } from './browse/browse.ts'
-import { createEventLog } from './event-log/event-log.ts'
-import { eventRoutes } from './event-log/event-routes.ts'
-import type { GitServer } from './git-server/git-server.ts'
-import { withPublicRoutes } from './http/public-routes.ts'
-import type { Route } from './http/route.ts'
-import { mcpRoutes } from './mcp/mcp-routes.ts'
-import type { Metrics } from './metrics/metrics.ts'
-import { metricsRoutes } from './metrics/metrics-routes.ts'
-import { deletedRepositoryRoutes } from './repositories/deleted-repository-routes.ts'
-import { importRoutes } from './repositories/import-routes.ts'
-import { repositoryRoutes } from './repositories/repository-routes.ts'
-import { secretRoutes } from './secrets/secret-routes.ts'
-import { loginCodeRoutes } from './sessions/login-code-routes.ts'
-import type { CreateLoginLink } from './sessions/login-links.ts'
-import { sshKeyRoutes } from './ssh-keys/ssh-key-routes.ts'
-import { tokenRoutes } from './tokens/token-routes.ts'
-import { pageHeaders } from './web/page-headers.ts'
-import { toWorkflowPaths } from './workflows/workflow-paths.ts'
 
 type RouteParts = {
   app: App
@@ -90,8 +90,8 @@ function createRenderDocs(version: string) {
 
   async function render(routes: Route[], origin: string): Promise<string> {
     // Loaded on demand to save memory and start-up time.
-    const { toDocsPage } = await import('./web/docs/docs-page.ts')
-    const { operations } = await import('./client/client-commands.ts')
+    const { toDocsPage } = await import('#web/docs/docs-page.ts')
+    const { operations } = await import('#cli/client/client-commands.ts')
     return toDocsPage({ routes, version, origin, commands: operations })
   }
 

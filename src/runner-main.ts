@@ -1,11 +1,11 @@
 import { createInterface } from 'node:readline'
-import { closeInheritedDescriptors } from './base/inherited-descriptors.ts'
-import { createLog } from './base/log.ts'
-import { Sensitive } from './base/sensitive.ts'
-import { dropStartupGarbage } from './base/startup-garbage.ts'
-import { runRunner } from './runner/runner.ts'
-import type { RunnerConfiguration } from './runner/runner-configuration.ts'
-import { RunnerError } from './runner/runner-error.ts'
+import { runRunner } from '#actions/runner/runner.ts'
+import type { RunnerConfiguration } from '#actions/runner/runner-configuration.ts'
+import { RunnerError } from '#actions/runner/runner-error.ts'
+import { closeInheritedDescriptors } from '#base/inherited-descriptors.ts'
+import { createLog } from '#base/log.ts'
+import { Sensitive } from '#base/sensitive.ts'
+import { dropStartupGarbage } from '#base/startup-garbage.ts'
 
 // The program of the built-in runner. The server starts it and passes the configuration, with the token, as a line of
 // JSON on standard input, which other users cannot see. When standard input ends, it exits.

@@ -1,9 +1,9 @@
 import { Server, Socket } from 'node:net'
-import { closeInheritedDescriptors } from './base/inherited-descriptors.ts'
-import { createLog } from './base/log.ts'
-import { dropStartupGarbage } from './base/startup-garbage.ts'
-import { handedOver } from './git-server/ssh/ssh-process.ts'
-import { createSshProgram } from './git-server/ssh/ssh-program.ts'
+import { closeInheritedDescriptors } from '#base/inherited-descriptors.ts'
+import { createLog } from '#base/log.ts'
+import { dropStartupGarbage } from '#base/startup-garbage.ts'
+import { handedOver } from '#git-server/ssh/ssh-process.ts'
+import { createSshProgram } from '#git-server/ssh/ssh-program.ts'
 
 // The program of the SSH process. The main process starts it and controls it by messages; when the main process ends,
 // for any reason, it exits.

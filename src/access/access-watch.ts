@@ -1,6 +1,6 @@
-import { forEachConcurrently } from '../base/for-each-concurrently.ts'
-import { Problem, type ProblemKind, problems } from '../base/problem.ts'
-import { createPoller, type Poller } from '../concurrency/poller.ts'
+import { createPoller, type Poller } from '#base/concurrency/poller.ts'
+import { forEachConcurrently } from '#base/for-each-concurrently.ts'
+import { Problem, type ProblemKind, problems } from '#base/problem.ts'
 import type { Permission } from './permissions.ts'
 import type { Principal } from './principal.ts'
 

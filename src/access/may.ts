@@ -1,5 +1,5 @@
-import { Problem } from '../base/problem.ts'
-import { matchesPattern } from '../base/text-pattern.ts'
+import { Problem } from '#base/problem.ts'
+import { matchesPattern } from '#base/text-pattern.ts'
 import type { Permission } from './permissions.ts'
 import type { Principal } from './principal.ts'
 import { includesRole, type Role } from './roles.ts'

@@ -1,4 +1,4 @@
-import { networkOf } from '../base/network.ts'
+import { networkOf } from '#base/network.ts'
 import type { Permission } from './permissions.ts'
 
 /** How a change is made: through the API, by Git over HTTP or SSH, by a command on the server, or by the server itself. */

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
-import { idBefore } from '../base/ids.ts'
-import type { Db, RunRow } from '../database/schema.ts'
+import { idBefore } from '#base/ids.ts'
+import type { Db, RunRow } from '#database/schema.ts'
 
 /** The end of a run, or its state until then. */
 export type BriefRun = Pick<RunRow, 'number' | 'status' | 'conclusion'>

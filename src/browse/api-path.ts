@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { invalid, ofQuery } from '../http/validation.ts'
+import { invalid, ofQuery } from '#http/validation.ts'
 
 /**
  * A path or name in a response. Git treats names as bytes: where they are not UTF-8, `path` has U+FFFD in place of the

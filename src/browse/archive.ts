@@ -1,8 +1,8 @@
 import { PassThrough, type Readable } from 'node:stream'
-import { watchDrain } from '../base/chunks.ts'
-import { watchStall } from '../base/timeouts.ts'
-import { gitCommands } from '../git/process/commands.ts'
-import { toWord } from '../git/process/preforked-process.ts'
+import { watchDrain } from '#base/chunks.ts'
+import { watchStall } from '#base/timeouts.ts'
+import { gitCommands } from '#git/process/commands.ts'
+import { toWord } from '#git/process/preforked-process.ts'
 import type { RawPath } from './api-path.ts'
 import type { Asker, GitTasks } from './git-tasks.ts'
 

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
-import { closed, route, SerializedJson } from '../http/route.ts'
-import { invalid, ofQuery } from '../http/validation.ts'
+import { closed, route, SerializedJson } from '#http/route.ts'
+import { invalid, ofQuery } from '#http/validation.ts'
 import { FilePathQuery, toRawFilePath } from './api-path.ts'
 import { Blame, createBlame, maxFileBytes, maxLines } from './blame.ts'
 import { type BrowseParts, missingRepository, openToRead } from './browse-parts.ts'

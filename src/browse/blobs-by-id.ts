@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { ObjectReader } from '../git/objects/object-reader.ts'
+import type { ObjectReader } from '#git/objects/object-reader.ts'
 
 /** Reads the contents of blobs; undefined for a missing one. Throws as `ObjectReader.read` does. */
 export type BlobsById = (

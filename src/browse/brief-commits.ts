@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
-import type { CommitObject } from '../git/objects/commit-object.ts'
-import { named } from '../http/named-schemas.ts'
+import type { CommitObject } from '#git/objects/commit-object.ts'
+import { named } from '#http/named-schemas.ts'
 import { objectId } from './commit-schemas.ts'
 
 const summaryMaxLength = 500

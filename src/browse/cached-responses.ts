@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { SerializedJson } from '../http/route.ts'
+import { SerializedJson } from '#http/route.ts'
 
 /** A result that may be more complete later: it is not cached, and has an entity tag of its own. */
 export class ProvisionalJson extends SerializedJson {

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
-import type { CommitObject, CommitPerson } from '../git/objects/commit-object.ts'
-import { named } from '../http/named-schemas.ts'
+import type { CommitObject, CommitPerson } from '#git/objects/commit-object.ts'
+import { named } from '#http/named-schemas.ts'
 import { Diff } from './diff-schemas.ts'
 
 export const objectId = (description: string) => Type.String({ description })

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
-import { type CommitObject, parseCommit } from '../git/objects/commit-object.ts'
-import { type ObjectReader, ObjectTooLargeError } from '../git/objects/object-reader.ts'
+import { type CommitObject, parseCommit } from '#git/objects/commit-object.ts'
+import { type ObjectReader, ObjectTooLargeError } from '#git/objects/object-reader.ts'
 
 /** Reads commits by id; undefined for what is no commit, or is damaged. */
 export type CommitsById = (

@@ -1,4 +1,4 @@
-import { gitCommands } from '../git/process/commands.ts'
+import { gitCommands } from '#git/process/commands.ts'
 import type { Asker, GitTasks } from './git-tasks.ts'
 import { linesOf } from './history.ts'
 

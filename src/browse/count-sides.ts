@@ -1,4 +1,4 @@
-import { createTimeSlices } from '../base/time-slices.ts'
+import { createTimeSlices } from '#base/time-slices.ts'
 import { createLineSplitter } from './line-splitter.ts'
 
 /** The numbers of commits that a branch has and its base has not, and the other way round. */

@@ -1,12 +1,7 @@
 import { type Static, Type } from 'typebox'
-import {
-  type DiffFile,
-  type DiffHunk,
-  diffLimits,
-  type ParsedDiff,
-} from '../git/diff/parsed-diff.ts'
-import { renameLimit } from '../git/process/history-commands.ts'
-import { named } from '../http/named-schemas.ts'
+import { type DiffFile, type DiffHunk, diffLimits, type ParsedDiff } from '#git/diff/parsed-diff.ts'
+import { renameLimit } from '#git/process/history-commands.ts'
+import { named } from '#http/named-schemas.ts'
 import { pathProperties, toApiPath } from './api-path.ts'
 
 export const Hunk = Type.Object({

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { PassThrough, type Readable } from 'node:stream'
-import { watchStall } from '../base/timeouts.ts'
-import { gitCommands } from '../git/process/commands.ts'
+import { watchStall } from '#base/timeouts.ts'
+import { gitCommands } from '#git/process/commands.ts'
 import type { Asker, GitTasks } from './git-tasks.ts'
 
 /** The content of a blob, with its first bytes, which the stream has, too. */

@@ -1,12 +1,12 @@
 import { availableParallelism } from 'node:os'
-import { limitKeyOf, type Principal } from '../access/principal.ts'
-import { chunksOf } from '../base/chunks.ts'
-import { Problem, problemIn } from '../base/problem.ts'
-import { createFairLimiter } from '../concurrency/fair-limiter.ts'
-import type { PlainSettings } from '../config/settings.ts'
-import { type Git, GitError } from '../git/process/git-process.ts'
-import type { ReusedProcesses } from '../git/process/reused-processes.ts'
-import type { Repository } from '../repositories/repositories.ts'
+import { limitKeyOf, type Principal } from '#access/principal.ts'
+import { chunksOf } from '#base/chunks.ts'
+import { createFairLimiter } from '#base/concurrency/fair-limiter.ts'
+import { Problem, problemIn } from '#base/problem.ts'
+import type { PlainSettings } from '#config/settings.ts'
+import { type Git, GitError } from '#git/process/git-process.ts'
+import type { ReusedProcesses } from '#git/process/reused-processes.ts'
+import type { Repository } from '#repositories/repositories.ts'
 
 /** Who asks for a response that a git process computes, until when. */
 export type Asker = { principal: Principal; repository: Repository; signal: AbortSignal }

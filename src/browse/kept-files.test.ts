@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { readdir, readFile, stat, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { newId } from '#base/ids.ts'
 import { temporaryFolder } from '../../test/support/git.ts'
-import { newId } from '../base/ids.ts'
 import { createKeptFiles } from './kept-files.ts'
 
 const limits = { isInPlace: async () => true, fileMaxBytes: 1000, maxFilesPerRepository: 4 }

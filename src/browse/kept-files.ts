@@ -1,8 +1,8 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { absentAs } from '../base/absence.ts'
-import { isId } from '../base/ids.ts'
+import { absentAs } from '#base/absence.ts'
+import { isId } from '#base/ids.ts'
 
 /**
  * Keeps the newest results of long work for repositories in files, one a result. A key has all that a result depends on, or

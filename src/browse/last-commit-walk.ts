@@ -1,5 +1,5 @@
-import { createTimeSlices } from '../base/time-slices.ts'
-import { changedNames, type TreeBuffer } from '../git/objects/tree-buffer.ts'
+import { createTimeSlices } from '#base/time-slices.ts'
+import { changedNames, type TreeBuffer } from '#git/objects/tree-buffer.ts'
 
 /** A commit with its parents, as `git rev-list --parents` lists it. */
 export type WalkedCommit = { id: string; parents: readonly string[] }

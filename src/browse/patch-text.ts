@@ -1,6 +1,6 @@
 import type { Static } from 'typebox'
-import { printableLine } from '../base/format.ts'
-import { quotePath } from '../git/diff/quote-path.ts'
+import { printableLine } from '#base/format.ts'
+import { quotePath } from '#git/diff/quote-path.ts'
 import type { ChangedFile, Diff, Hunk } from './diff-schemas.ts'
 
 type FileBody = Static<typeof ChangedFile>

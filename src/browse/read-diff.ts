@@ -1,7 +1,7 @@
-import { createDiffParser, type DiffParser } from '../git/diff/diff-parser.ts'
-import type { DiffLimits, ParsedDiff } from '../git/diff/parsed-diff.ts'
-import { gitCommands } from '../git/process/commands.ts'
-import { toWord } from '../git/process/preforked-process.ts'
+import { createDiffParser, type DiffParser } from '#git/diff/diff-parser.ts'
+import type { DiffLimits, ParsedDiff } from '#git/diff/parsed-diff.ts'
+import { gitCommands } from '#git/process/commands.ts'
+import { toWord } from '#git/process/preforked-process.ts'
 import type { RawPath } from './api-path.ts'
 import { type Asker, type GitTasks, isMemoryLimit, type Task } from './git-tasks.ts'
 

@@ -1,11 +1,11 @@
-import { maySee } from '../access/may.ts'
-import type { Principal } from '../access/principal.ts'
-import { readDatabaseStamp } from '../database/database-stamp.ts'
-import type { Db } from '../database/schema.ts'
-import type { RefCache } from '../git/refs/ref-cache.ts'
-import type { RefSnapshot } from '../git/refs/ref-snapshot.ts'
-import type { Directories } from '../repositories/directories.ts'
-import { findRepository } from '../repositories/repository-store.ts'
+import { maySee } from '#access/may.ts'
+import type { Principal } from '#access/principal.ts'
+import { readDatabaseStamp } from '#database/database-stamp.ts'
+import type { Db } from '#database/schema.ts'
+import type { RefCache } from '#git/refs/ref-cache.ts'
+import type { RefSnapshot } from '#git/refs/ref-snapshot.ts'
+import type { Directories } from '#repositories/directories.ts'
+import { findRepository } from '#repositories/repository-store.ts'
 
 /**
  * Returns the stamp of a repository that a principal can see, by its name: as long as it stays the same, so do all responses

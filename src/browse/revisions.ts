@@ -1,8 +1,8 @@
 import { Type } from 'typebox'
-import { Problem } from '../base/problem.ts'
-import { branchPrefix, hasRefs, readDefaultBranch } from '../git/refs/refs.ts'
-import type { Repository } from '../repositories/repositories.ts'
-import type { RevisionFinder } from '../repositories/revision-finder.ts'
+import { Problem } from '#base/problem.ts'
+import { branchPrefix, hasRefs, readDefaultBranch } from '#git/refs/refs.ts'
+import type { Repository } from '#repositories/repositories.ts'
+import type { RevisionFinder } from '#repositories/revision-finder.ts'
 
 export const revisionProblems = ['revision_not_found', 'revision_ambiguous'] as const
 

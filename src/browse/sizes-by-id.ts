@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { ObjectReader } from '../git/objects/object-reader.ts'
+import type { ObjectReader } from '#git/objects/object-reader.ts'
 
 /** The sizes of objects by id, in bytes; undefined for a missing one. */
 export type SizesById = (

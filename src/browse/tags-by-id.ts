@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
-import { type ObjectReader, ObjectTooLargeError } from '../git/objects/object-reader.ts'
-import { parseTag, type TagObject } from '../git/objects/tag-object.ts'
+import { type ObjectReader, ObjectTooLargeError } from '#git/objects/object-reader.ts'
+import { parseTag, type TagObject } from '#git/objects/tag-object.ts'
 
 /** The object of a tag: its type, the commit to which it leads, and for an annotated tag its tagger and message. */
 type TagTarget = TagObject & { type: string; commit: string | undefined }

@@ -1,9 +1,9 @@
 import { LRUCache } from 'lru-cache'
-import { Problem } from '../base/problem.ts'
-import { createTimeSlices } from '../base/time-slices.ts'
-import { createSemaphore } from '../concurrency/semaphore.ts'
-import { createSingleFlight } from '../concurrency/single-flight.ts'
-import type { ObjectReader, TreeEntry } from '../git/objects/object-reader.ts'
+import { createSemaphore } from '#base/concurrency/semaphore.ts'
+import { createSingleFlight } from '#base/concurrency/single-flight.ts'
+import { Problem } from '#base/problem.ts'
+import { createTimeSlices } from '#base/time-slices.ts'
+import type { ObjectReader, TreeEntry } from '#git/objects/object-reader.ts'
 import {
   entryAt,
   entryCount,
@@ -11,8 +11,8 @@ import {
   MalformedTreeError,
   type TreeBuffer,
   toTreeBuffer,
-} from '../git/objects/tree-buffer.ts'
-import { GitError } from '../git/process/git-process.ts'
+} from '#git/objects/tree-buffer.ts'
+import { GitError } from '#git/process/git-process.ts'
 import type { RawPath } from './api-path.ts'
 
 /**

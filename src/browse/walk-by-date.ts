@@ -1,5 +1,5 @@
-import type { CommitObject } from '../git/objects/commit-object.ts'
-import type { ObjectReader } from '../git/objects/object-reader.ts'
+import type { CommitObject } from '#git/objects/commit-object.ts'
+import type { ObjectReader } from '#git/objects/object-reader.ts'
 import type { CommitsById } from './commits-by-id.ts'
 import { commitUnreadable } from './revisions.ts'
 

@@ -1,6 +1,6 @@
-import { chunksOf } from '../base/chunks.ts'
-import { gitCommands } from '../git/process/commands.ts'
-import { type Git, GitError } from '../git/process/git-process.ts'
+import { chunksOf } from '#base/chunks.ts'
+import { gitCommands } from '#git/process/commands.ts'
+import { type Git, GitError } from '#git/process/git-process.ts'
 import type { RawPath } from './api-path.ts'
 import type { WalkedCommit } from './last-commit-walk.ts'
 

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { chmod, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { sync, syncTree } from '../base/disk.ts'
-import { holdLock, isHeld } from '../base/lock-file.ts'
+import { sync, syncTree } from '#base/disk.ts'
+import { holdLock, isHeld } from '#base/lock-file.ts'
 import { encryptionKeyBytes } from './setting-values.ts'
 
 /** A data directory that cannot be used; the message says how to fix it. */

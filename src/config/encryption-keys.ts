@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Sensitive } from '../base/sensitive.ts'
+import { Sensitive } from '#base/sensitive.ts'
 import { DataDirectoryError, encryptionKeyFile } from './data-directory.ts'
 import { encryptionKeyForm, parseEncryptionKeys } from './setting-values.ts'
 import { type Settings, SettingsError } from './settings.ts'

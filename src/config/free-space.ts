@@ -1,6 +1,6 @@
 import { statfs } from 'node:fs/promises'
-import type { Log } from '../base/log.ts'
-import { Problem } from '../base/problem.ts'
+import type { Log } from '#base/log.ts'
+import { Problem } from '#base/problem.ts'
 
 /** Keeps some of the disk free, so that running operations can finish and clean-ups can work. */
 export type FreeSpace = {

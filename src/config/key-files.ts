@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Log } from '../base/log.ts'
+import type { Log } from '#base/log.ts'
 import { encryptionKeyFile, hostKeyFile } from './data-directory.ts'
 import type { Settings } from './settings.ts'
 

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
-import { Sensitive } from '../base/sensitive.ts'
-import { trimEndOf } from '../base/trim-end.ts'
+import { Sensitive } from '#base/sensitive.ts'
+import { trimEndOf } from '#base/trim-end.ts'
 
 export const kib = 1024
 export const mib = 1024 * kib

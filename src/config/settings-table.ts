@@ -1,13 +1,13 @@
 import { resolve } from 'node:path'
-import { type FaultStep, faultSteps } from '../base/fault-points.ts'
-import { Sensitive } from '../base/sensitive.ts'
-import { isTokenString } from '../base/token-string.ts'
+import { type FaultStep, faultSteps } from '#base/fault-points.ts'
 import {
   type Allowed,
   allowedFault,
   allowedForm,
   parseAllowed,
-} from '../outbound/allowed-ranges.ts'
+} from '#base/outbound/allowed-ranges.ts'
+import { Sensitive } from '#base/sensitive.ts'
+import { isTokenString } from '#base/token-string.ts'
 import { browseSettings } from './browse-settings.ts'
 import { eventSettings } from './event-settings.ts'
 import { gitLimitSettings } from './git-limit-settings.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { inspect } from 'node:util'
-import { newTokenString } from '../base/token-string.ts'
+import { newTokenString } from '#base/token-string.ts'
 import type { Setting } from './setting.ts'
 import { readSettings, SettingsError } from './settings.ts'
 import { settings } from './settings-table.ts'

@@ -1,5 +1,5 @@
-import { Sensitive } from '../base/sensitive.ts'
-import { trimEndOf } from '../base/trim-end.ts'
+import { Sensitive } from '#base/sensitive.ts'
+import { trimEndOf } from '#base/trim-end.ts'
 import type { Setting } from './setting.ts'
 import { gib, mib, size } from './setting-values.ts'
 

@@ -3,7 +3,7 @@ import {
   listedHostsFault,
   listedHostsForm,
   parseListedHosts,
-} from '../outbound/listed-hosts.ts'
+} from '#base/outbound/listed-hosts.ts'
 import type { Setting } from './setting.ts'
 import {
   gib,

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { type Dialect, Kysely } from 'kysely'
-import type { Log } from '../base/log.ts'
+import type { Log } from '#base/log.ts'
 import { type BeforeMigration, type Engine, migrate } from './migrate.ts'
 import { migrations } from './migrations/migrations.ts'
 import { Naming } from './naming.ts'

@@ -17,7 +17,7 @@ export type SigningKeyRow = {
   id: string
   /** JSON: a JWK (RFC 7517). */
   publicKey: string
-  /** The private key in PEM (PKCS #8), sealed with a key: see vault/vault.ts. */
+  /** The private key in PEM (PKCS #8), sealed with a key: see secrets/vault/vault.ts. */
   sealedPrivate: Uint8Array
   /** The id of that key, in hex. */
   keyId: string

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import pg from 'pg'
+import { newId } from '#base/ids.ts'
 import { until } from '../../test/support/condition.ts'
 import { createPostgresDatabase } from '../../test/support/databases.ts'
 import { type InProcess, startInProcess } from '../../test/support/in-process.ts'
@@ -9,7 +10,6 @@ import { without } from '../../test/support/programs.ts'
 import { mustClaim } from '../../test/support/run-by-hand.ts'
 import type { Client } from '../../test/support/service.ts'
 import { pushFiles } from '../../test/support/workflow-site.ts'
-import { newId } from '../base/ids.ts'
 
 type Site = InProcess & { repositoryId: string }
 

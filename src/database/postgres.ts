@@ -1,10 +1,10 @@
 import { type Dialect, PostgresDialect, type PostgresPool } from 'kysely'
 import pg from 'pg'
-import { codeOf } from '../base/error-code.ts'
-import type { Log } from '../base/log.ts'
-import { once } from '../base/once.ts'
-import { databaseBusy } from '../base/problem.ts'
-import { createSemaphore, type Semaphore } from '../concurrency/semaphore.ts'
+import { createSemaphore, type Semaphore } from '#base/concurrency/semaphore.ts'
+import { codeOf } from '#base/error-code.ts'
+import type { Log } from '#base/log.ts'
+import { once } from '#base/once.ts'
+import { databaseBusy } from '#base/problem.ts'
 import { createStatementNames } from './statement-names.ts'
 
 // Of PostgreSQL, its appendix A.

@@ -1,5 +1,5 @@
 import type { Generated, Insertable, Kysely, Selectable, Transaction } from 'kysely'
-import type { Role } from '../access/roles.ts'
+import type { Role } from '#access/roles.ts'
 import type { JobTokenRow, SigningKeyRow } from './identity-schema.ts'
 import type { MaintenanceRow } from './maintenance-schema.ts'
 import type { PushTable } from './push-schema.ts'
@@ -193,7 +193,7 @@ export type CollaboratorRow = {
   role: Role
 }
 
-/** A secret, sealed with a key: see vault/vault.ts. */
+/** A secret, sealed with a key: see secrets/vault/vault.ts. */
 export type SecretRow = {
   id: string
   repositoryId: string
@@ -221,7 +221,7 @@ type EventRow = {
 export type AuditRow = {
   seq: number
   createdAt: number
-  /** The kind of an event, or an action that is none: see audit/record.ts. */
+  /** The kind of an event, or an action that is none: see events/audit/record.ts. */
   action: string
   actorId: string
   actorUsername: string
@@ -230,7 +230,7 @@ export type AuditRow = {
   repositoryId: string | null
   /** JSON, by action. */
   data: string
-  /** See audit/entry-hash.ts. */
+  /** See events/audit/entry-hash.ts. */
   hash: string
 }
 

@@ -14,7 +14,7 @@ import {
   SqliteDriver,
 } from 'kysely'
 import { LRUCache } from 'lru-cache'
-import { isBusy } from '../base/sqlite-busy.ts'
+import { isBusy } from '#base/sqlite-busy.ts'
 import { Naming } from './naming.ts'
 import { createWalFlush, noFlush, type WalFlush } from './wal-flush.ts'
 

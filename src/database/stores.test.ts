@@ -1,43 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { SqliteAdapter, sql } from 'kysely'
-import { onEachDatabase } from '../../test/support/databases.ts'
-import { publish } from '../../test/support/publish.ts'
-import { toPushRow } from '../../test/support/push-rows.ts'
-import { newKeyLine } from '../../test/support/ssh-keys.ts'
-import type { Principal } from '../access/principal.ts'
-import { dayMs } from '../base/clock.ts'
-import { newId } from '../base/ids.ts'
+import type { Principal } from '#access/principal.ts'
+import { dayMs } from '#base/clock.ts'
+import { newId } from '#base/ids.ts'
 import {
   insertPush,
   listSince,
   listUnfinished,
   listWithUnfinished,
   markFinished,
-} from '../git-server/receive-pack/push-store.ts'
-import {
-  deleteCollaborator,
-  insertCollaborator,
-  listCollaborators,
-} from '../repositories/collaborator-store.ts'
-import { protectedBranchesIn } from '../repositories/protection-rules.ts'
-import {
-  deleteProtection,
-  insertProtection,
-  listProtections,
-  listProtectionsBetween,
-  updateProtection,
-} from '../repositories/protection-store.ts'
-import { createProtections } from '../repositories/protections.ts'
-import type { Repository } from '../repositories/repositories.ts'
-import {
-  deleteRepository,
-  findRepository,
-  insertRepository,
-  isNameTaken,
-  listRepositories,
-  updateName,
-} from '../repositories/repository-store.ts'
+} from '#git-server/receive-pack/push-store.ts'
 import {
   countSshKeys,
   deleteSshKey,
@@ -46,8 +19,8 @@ import {
   insertSshKey,
   listSshKeys,
   updateLastUsed as updateKeyLastUsed,
-} from '../ssh-keys/ssh-key-store.ts'
-import { createSshKeys } from '../ssh-keys/ssh-keys.ts'
+} from '#identity/ssh-keys/ssh-key-store.ts'
+import { createSshKeys } from '#identity/ssh-keys/ssh-keys.ts'
 import {
   deleteToken,
   findLiveTokenOf,
@@ -58,7 +31,34 @@ import {
   listTokens,
   markInitialized,
   updateLastUsed,
-} from '../tokens/token-store.ts'
+} from '#identity/tokens/token-store.ts'
+import {
+  deleteCollaborator,
+  insertCollaborator,
+  listCollaborators,
+} from '#repositories/collaborator-store.ts'
+import { protectedBranchesIn } from '#repositories/protection-rules.ts'
+import {
+  deleteProtection,
+  insertProtection,
+  listProtections,
+  listProtectionsBetween,
+  updateProtection,
+} from '#repositories/protection-store.ts'
+import { createProtections } from '#repositories/protections.ts'
+import type { Repository } from '#repositories/repositories.ts'
+import {
+  deleteRepository,
+  findRepository,
+  insertRepository,
+  isNameTaken,
+  listRepositories,
+  updateName,
+} from '#repositories/repository-store.ts'
+import { onEachDatabase } from '../../test/support/databases.ts'
+import { publish } from '../../test/support/publish.ts'
+import { toPushRow } from '../../test/support/push-rows.ts'
+import { newKeyLine } from '../../test/support/ssh-keys.ts'
 import { migrate } from './migrate.ts'
 import { sshKeyExpiry } from './migrations/0012-ssh-key-expiry.ts'
 import { migrations } from './migrations/migrations.ts'

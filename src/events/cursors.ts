@@ -1,4 +1,4 @@
-import type { Db } from '../database/schema.ts'
+import type { Db } from '#database/schema.ts'
 
 /** The parts of the service that read the event log; the mark of the same name is the cursor of each. */
 const readers = ['maintenance', 'workflows'] as const

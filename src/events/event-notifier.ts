@@ -1,7 +1,7 @@
-import { createNotifier } from '../concurrency/notifier.ts'
-import { createPoller } from '../concurrency/poller.ts'
-import type { Db } from '../database/schema.ts'
-import type { Nodes } from '../nodes/nodes.ts'
+import { createNotifier } from '#base/concurrency/notifier.ts'
+import { createPoller } from '#base/concurrency/poller.ts'
+import type { Nodes } from '#database/nodes/nodes.ts'
+import type { Db } from '#database/schema.ts'
 import { readLastSeq } from './event-store.ts'
 
 /**

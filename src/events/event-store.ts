@@ -1,4 +1,4 @@
-import type { Db } from '../database/schema.ts'
+import type { Db } from '#database/schema.ts'
 
 const batchSize = 1000
 

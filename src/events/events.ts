@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
-import type { Origin } from '../access/principal.ts'
-import type { Role } from '../access/roles.ts'
-import type { Db, RunRow, RunTokenAccess } from '../database/schema.ts'
-import type { PushedUpdate } from '../git/refs/refs.ts'
+import type { Origin } from '#access/principal.ts'
+import type { Role } from '#access/roles.ts'
+import type { Db, RunRow, RunTokenAccess } from '#database/schema.ts'
+import type { PushedUpdate } from '#git/refs/refs.ts'
 
 /** Every kind of event, with its data. */
 export type EventData = {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Principal } from '../access/principal.ts'
-import { Problem } from '../base/problem.ts'
+import type { Principal } from '#access/principal.ts'
+import { Problem } from '#base/problem.ts'
 import { createAdmission } from './admission.ts'
 
 test('the rate of requests is that of a user, over all tokens', async () => {

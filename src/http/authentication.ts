@@ -1,8 +1,8 @@
-import type { Principal } from '../access/principal.ts'
-import type { Clock } from '../base/clock.ts'
-import { networkOf } from '../base/network.ts'
-import { Problem } from '../base/problem.ts'
-import { createRateLimiter } from '../concurrency/rate-limiter.ts'
+import type { Principal } from '#access/principal.ts'
+import type { Clock } from '#base/clock.ts'
+import { createRateLimiter } from '#base/concurrency/rate-limiter.ts'
+import { networkOf } from '#base/network.ts'
+import { Problem } from '#base/problem.ts'
 
 /** The accepted schemes of the `Authorization` header: Bearer (RFC 6750), or also Basic (RFC 7617). */
 export type Scheme = 'bearer' | 'basic-or-bearer'

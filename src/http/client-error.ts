@@ -1,6 +1,6 @@
 import { type IncomingMessage, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { Problem, toProblem } from '../base/problem.ts'
+import { Problem, toProblem } from '#base/problem.ts'
 import { commonHeaders } from './headers.ts'
 import {
   problemContentType,

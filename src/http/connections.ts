@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { lingerMaxBytes, lingerMs } from '../base/linger.ts'
-import { Problem } from '../base/problem.ts'
+import { lingerMaxBytes, lingerMs } from '#base/linger.ts'
+import { Problem } from '#base/problem.ts'
 
 // Limits on reading the rest of a rejected body, so that its sender gets the response.
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { IncomingMessage } from 'node:http'
 import { test } from 'node:test'
-import { readSettings, SettingsError } from '../config/settings.ts'
+import { readSettings, SettingsError } from '#config/settings.ts'
 import { createForwarded } from './forwarded.ts'
 
 type Headers = { host?: string; 'x-forwarded-for'?: string; 'x-forwarded-proto'?: string }

@@ -1,6 +1,6 @@
-import { Problem, type ProblemCode } from '../base/problem.ts'
-import { within } from '../base/timeouts.ts'
-import { createSingleFlight } from '../concurrency/single-flight.ts'
+import { createSingleFlight } from '#base/concurrency/single-flight.ts'
+import { Problem, type ProblemCode } from '#base/problem.ts'
+import { within } from '#base/timeouts.ts'
 
 /** A part that the service depends on. */
 type Part = {

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { Problem } from '../base/problem.ts'
+import { Problem } from '#base/problem.ts'
 
 export type BodyLimits = { maxBytes: number; timeoutMs: number }
 

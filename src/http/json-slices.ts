@@ -1,4 +1,4 @@
-import { createTimeSlices } from '../base/time-slices.ts'
+import { createTimeSlices } from '#base/time-slices.ts'
 
 const sliceLength = 100
 

@@ -1,4 +1,4 @@
-import { capitalized } from '../base/format.ts'
+import { capitalized } from '#base/format.ts'
 import { anchorOf } from './docs-anchor.ts'
 import type { Route } from './route.ts'
 

@@ -1,4 +1,4 @@
-import { Problem } from '../base/problem.ts'
+import { Problem } from '#base/problem.ts'
 import type { Route } from './route.ts'
 import type { Address } from './route-table.ts'
 

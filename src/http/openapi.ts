@@ -1,4 +1,4 @@
-import { type ProblemCode, type ProblemKind, problems } from '../base/problem.ts'
+import { type ProblemCode, type ProblemKind, problems } from '#base/problem.ts'
 import { toReferences } from './named-schemas.ts'
 import { linksOf } from './operation-links.ts'
 import { lfsContentType, problemContentType, statuses } from './problem-response.ts'

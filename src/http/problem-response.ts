@@ -1,4 +1,4 @@
-import { type Problem, type ProblemKind, problems } from '../base/problem.ts'
+import { type Problem, type ProblemKind, problems } from '#base/problem.ts'
 
 /** The HTTP status of each kind of problem. */
 export const statuses: Record<ProblemKind, number> = {

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { once } from '../base/once.ts'
+import { once } from '#base/once.ts'
 import { toLlmsPage } from './llms-page.ts'
 import { named } from './named-schemas.ts'
 import { toOpenApi } from './openapi.ts'

@@ -1,5 +1,5 @@
-import type { Principal } from '../access/principal.ts'
-import { Problem } from '../base/problem.ts'
+import type { Principal } from '#access/principal.ts'
+import { Problem } from '#base/problem.ts'
 import type { Admit } from './admission.ts'
 import { statusOf } from './problem-response.ts'
 import type { Route } from './route.ts'

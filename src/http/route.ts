@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
 import { type Static, type TSchema, Type } from 'typebox'
-import type { Permission } from '../access/permissions.ts'
-import type { Principal } from '../access/principal.ts'
-import type { ProblemCode } from '../base/problem.ts'
+import type { Permission } from '#access/permissions.ts'
+import type { Principal } from '#access/principal.ts'
+import type { ProblemCode } from '#base/problem.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 

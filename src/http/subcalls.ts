@@ -1,4 +1,4 @@
-import type { Principal } from '../access/principal.ts'
+import type { Principal } from '#access/principal.ts'
 import type { JsonCall, JsonCallParts, PerformCall } from './json-call.ts'
 import { statusOf } from './problem-response.ts'
 import {

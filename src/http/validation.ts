@@ -1,6 +1,6 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import type { TSchema } from 'typebox'
-import { type FieldError, Problem, refusedName } from '../base/problem.ts'
+import { type FieldError, Problem, refusedName } from '#base/problem.ts'
 import { type Accepting, acceptedBy, fieldsOf } from './accepted-values.ts'
 
 // All errors are reported at once; the schemas bound their number.

@@ -1,7 +1,7 @@
-import { isAdmin } from '../access/may.ts'
-import type { Principal } from '../access/principal.ts'
-import { Problem } from '../base/problem.ts'
-import type { Db } from '../database/schema.ts'
+import { isAdmin } from '#access/may.ts'
+import type { Principal } from '#access/principal.ts'
+import { Problem } from '#base/problem.ts'
+import type { Db } from '#database/schema.ts'
 import {
   formerNameMs,
   insertFormerName,

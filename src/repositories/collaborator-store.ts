@@ -1,6 +1,6 @@
-import type { Role } from '../access/roles.ts'
-import { hasRowLocks } from '../database/row-locks.ts'
-import type { CollaboratorRow, Db } from '../database/schema.ts'
+import type { Role } from '#access/roles.ts'
+import { hasRowLocks } from '#database/row-locks.ts'
+import type { CollaboratorRow, Db } from '#database/schema.ts'
 
 /** Adds a collaborator; false when it was one already. */
 export async function insertCollaborator(db: Db, collaborator: CollaboratorRow): Promise<boolean> {

@@ -1,10 +1,10 @@
-import type { Principal } from '../access/principal.ts'
-import { defaultRole, includesRole, type Role } from '../access/roles.ts'
-import type { Clock } from '../base/clock.ts'
-import { Problem } from '../base/problem.ts'
-import type { Database } from '../database/database.ts'
-import type { Db } from '../database/schema.ts'
-import type { Publish } from '../events/events.ts'
+import type { Principal } from '#access/principal.ts'
+import { defaultRole, includesRole, type Role } from '#access/roles.ts'
+import type { Clock } from '#base/clock.ts'
+import { Problem } from '#base/problem.ts'
+import type { Database } from '#database/database.ts'
+import type { Db } from '#database/schema.ts'
+import type { Publish } from '#events/events.ts'
 import {
   deleteCollaborator,
   insertCollaborator,

@@ -1,6 +1,6 @@
 import { mkdir, readdir, rename, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { ignoreAbsence, ignoreExistence } from '../base/absence.ts'
+import { ignoreAbsence, ignoreExistence } from '#base/absence.ts'
 
 /** The directories of deleted repositories that can be restored, in `deleted`. */
 export type DeletedDirectories = {

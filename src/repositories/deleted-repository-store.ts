@@ -1,5 +1,5 @@
-import { hasRowLocks } from '../database/row-locks.ts'
-import type { Db, RepositoryRow, RepositoryState } from '../database/schema.ts'
+import { hasRowLocks } from '#database/row-locks.ts'
+import type { Db, RepositoryRow, RepositoryState } from '#database/schema.ts'
 import type { Viewer } from './repository-store.ts'
 
 /** A deleted repository that can be restored. */

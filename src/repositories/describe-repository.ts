@@ -1,16 +1,16 @@
-import type { Role } from '../access/roles.ts'
-import type { Clock } from '../base/clock.ts'
-import type { Database } from '../database/database.ts'
-import type { ImportRow, LeakGuardState, LiveState, RunTokenAccess } from '../database/schema.ts'
-import { knownPackBytes } from '../git/objects/packs.ts'
-import { assertRepository, hasRefs, readDefaultBranch } from '../git/refs/refs.ts'
-import type { Store } from '../store/store.ts'
+import type { Role } from '#access/roles.ts'
+import type { Clock } from '#base/clock.ts'
+import type { Database } from '#database/database.ts'
+import type { ImportRow, LeakGuardState, LiveState, RunTokenAccess } from '#database/schema.ts'
+import { knownPackBytes } from '#git/objects/packs.ts'
+import { assertRepository, hasRefs, readDefaultBranch } from '#git/refs/refs.ts'
 import { findImport } from './import-store.ts'
 import { findMaintenanceState, type MaintenanceState } from './maintenance-state-store.ts'
 import { protectedBranchesIn } from './protection-rules.ts'
 import { listProtections } from './protection-store.ts'
 import { repositoryGone } from './repository-errors.ts'
 import { countMissingLfsObjects, stateOf } from './repository-store.ts'
+import type { Store } from './store/store.ts'
 
 /** The fields of a repository from which it is described. */
 export type RepositoryFields = {

@@ -3,9 +3,9 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
+import { newId } from '#base/ids.ts'
+import { createGit } from '#git/process/git-process.ts'
 import { gitLimits } from '../../test/support/git-limits.ts'
-import { newId } from '../base/ids.ts'
-import { createGit } from '../git/process/git-process.ts'
 import { createDirectories } from './directories.ts'
 
 const git = createGit({ owner: '/nonexistent', path: process.env.PATH ?? '', settings: gitLimits })

@@ -1,12 +1,12 @@
 import { access, constants, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ignoreAbsence, ignoreExistence } from '../base/absence.ts'
-import { sync, syncTree } from '../base/disk.ts'
-import type { FaultPoint } from '../base/fault-points.ts'
-import { isId, newId } from '../base/ids.ts'
-import { isLocked } from '../config/data-directory.ts'
-import { removeLeftovers } from '../git/maintenance/leftovers.ts'
-import type { Git } from '../git/process/git-process.ts'
+import { ignoreAbsence, ignoreExistence } from '#base/absence.ts'
+import { sync, syncTree } from '#base/disk.ts'
+import type { FaultPoint } from '#base/fault-points.ts'
+import { isId, newId } from '#base/ids.ts'
+import { isLocked } from '#config/data-directory.ts'
+import { removeLeftovers } from '#git/maintenance/leftovers.ts'
+import type { Git } from '#git/process/git-process.ts'
 import {
   createDeletedDirectories,
   type DeletedDirectories,

@@ -1,9 +1,9 @@
 import { rmSync } from 'node:fs'
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { holdLock } from '../base/lock-file.ts'
-import { gitCommands } from '../git/process/commands.ts'
-import type { Git } from '../git/process/git-process.ts'
+import { holdLock } from '#base/lock-file.ts'
+import { gitCommands } from '#git/process/commands.ts'
+import type { Git } from '#git/process/git-process.ts'
 
 /** Repositories that are being made, in `staging`. */
 export type Drafts = {

@@ -1,12 +1,12 @@
-import type { Clock } from '../base/clock.ts'
-import type { FaultPoint } from '../base/fault-points.ts'
-import type { Database } from '../database/database.ts'
-import type { Event, Publish } from '../events/events.ts'
-import { closeReadersOf } from '../git/objects/object-pool.ts'
-import type { Store } from '../store/store.ts'
+import type { Clock } from '#base/clock.ts'
+import type { FaultPoint } from '#base/fault-points.ts'
+import type { Database } from '#database/database.ts'
+import type { Event, Publish } from '#events/events.ts'
+import { closeReadersOf } from '#git/objects/object-pool.ts'
 import type { Directories } from './directories.ts'
 import { deleteImport } from './import-store.ts'
 import { deleteRepository, stateOf } from './repository-store.ts'
+import type { Store } from './store/store.ts'
 
 /** What removing a repository needs. */
 export type EraseDependencies = {

@@ -1,5 +1,5 @@
-import { dayMs } from '../base/clock.ts'
-import type { Db } from '../database/schema.ts'
+import { dayMs } from '#base/clock.ts'
+import type { Db } from '#database/schema.ts'
 import type { VisibleRow } from './repository-store.ts'
 import { findRepository } from './repository-store.ts'
 

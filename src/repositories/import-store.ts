@@ -1,4 +1,4 @@
-import type { Db, ImportRow } from '../database/schema.ts'
+import type { Db, ImportRow } from '#database/schema.ts'
 
 export async function insertImport(db: Db, row: ImportRow): Promise<void> {
   await db.insertInto('imports').values(row).execute()

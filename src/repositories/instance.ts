@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { newId } from '../base/ids.ts'
-import { DataDirectoryError } from '../config/data-directory.ts'
-import type { Database } from '../database/database.ts'
-import { lockStart } from '../database/migrate.ts'
-import { listStored } from '../store/stored-repository-store.ts'
+import { newId } from '#base/ids.ts'
+import { DataDirectoryError } from '#config/data-directory.ts'
+import type { Database } from '#database/database.ts'
+import { lockStart } from '#database/migrate.ts'
 import { insertInstance, readInstance } from './instance-store.ts'
+import { listStored } from './store/stored-repository-store.ts'
 
 type Options = {
   db: Database

@@ -1,5 +1,5 @@
-import { readDefaultBranch } from '../git/refs/refs.ts'
-import type { About } from '../github-payloads/about.ts'
+import type { About } from '#events/github-payloads/about.ts'
+import { readDefaultBranch } from '#git/refs/refs.ts'
 import type { RepositorySummary } from './repository-summary-store.ts'
 
 /** Reads the present state of a repository for event payloads. */

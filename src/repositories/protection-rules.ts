@@ -1,5 +1,5 @@
-import { matchesPattern } from '../base/text-pattern.ts'
-import type { ProtectionRow } from '../database/schema.ts'
+import { matchesPattern } from '#base/text-pattern.ts'
+import type { ProtectionRow } from '#database/schema.ts'
 
 /** What a protection is about. */
 export type ProtectedKind = 'branch' | 'tag'

@@ -1,6 +1,6 @@
-import { prepared } from '../database/prepared.ts'
-import { hasRowLocks } from '../database/row-locks.ts'
-import type { Db, ProtectionRow } from '../database/schema.ts'
+import { prepared } from '#database/prepared.ts'
+import { hasRowLocks } from '#database/row-locks.ts'
+import type { Db, ProtectionRow } from '#database/schema.ts'
 
 /** Inserts a protection; false when there is one of the same pattern. */
 export async function insertProtection(db: Db, protection: ProtectionRow): Promise<boolean> {

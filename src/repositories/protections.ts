@@ -1,8 +1,8 @@
-import type { Clock } from '../base/clock.ts'
-import { Problem, refusedName } from '../base/problem.ts'
-import type { Database } from '../database/database.ts'
-import type { Actor, Publish } from '../events/events.ts'
-import { invalid } from '../http/validation.ts'
+import type { Clock } from '#base/clock.ts'
+import { Problem, refusedName } from '#base/problem.ts'
+import type { Database } from '#database/database.ts'
+import type { Actor, Publish } from '#events/events.ts'
+import { invalid } from '#http/validation.ts'
 import {
   type OwnerRule,
   type ProtectedKind,

@@ -1,5 +1,5 @@
-import { Problem, type ProblemKind, problems } from '../base/problem.ts'
-import type { JsonRoute, Route } from '../http/route.ts'
+import { Problem, type ProblemKind, problems } from '#base/problem.ts'
+import type { JsonRoute, Route } from '#http/route.ts'
 import type { Repositories, Repository } from './repositories.ts'
 
 // Any other error, such as an unreachable database, does not explain a failure.

@@ -1,10 +1,10 @@
-import type { Database } from '../database/database.ts'
-import type { RepositoryState } from '../database/schema.ts'
-import { hasRefs } from '../git/refs/refs.ts'
-import type { Store } from '../store/store.ts'
+import type { Database } from '#database/database.ts'
+import type { RepositoryState } from '#database/schema.ts'
+import { hasRefs } from '#git/refs/refs.ts'
 import { lockState } from './deleted-repository-store.ts'
 import type { Directories } from './directories.ts'
 import { listRepositoryStates } from './repository-store.ts'
+import type { Store } from './store/store.ts'
 
 /**
  * Reconciles directories with rows. Those of deleted repositories are moved out of their place, and those of restored

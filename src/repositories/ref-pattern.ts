@@ -1,4 +1,4 @@
-import { isRefName, shortNameFault } from '../git/refs/ref-name.ts'
+import { isRefName, shortNameFault } from '#git/refs/ref-name.ts'
 
 /** The maximum length of a name or pattern. */
 export const branchNameMaxLength = 250

@@ -8,18 +8,17 @@ import {
   requireRole,
   roleOf,
   type Standing,
-} from '../access/may.ts'
-import { isRepositoryName } from '../access/names.ts'
-import type { Permission } from '../access/permissions.ts'
-import type { Principal } from '../access/principal.ts'
-import type { Role } from '../access/roles.ts'
-import type { Clock } from '../base/clock.ts'
-import type { FaultPoint } from '../base/fault-points.ts'
-import { Problem } from '../base/problem.ts'
-import type { Database } from '../database/database.ts'
-import type { LeakGuardState, LiveState, RunTokenAccess } from '../database/schema.ts'
-import type { Actor, Publish } from '../events/events.ts'
-import type { Store } from '../store/store.ts'
+} from '#access/may.ts'
+import { isRepositoryName } from '#access/names.ts'
+import type { Permission } from '#access/permissions.ts'
+import type { Principal } from '#access/principal.ts'
+import type { Role } from '#access/roles.ts'
+import type { Clock } from '#base/clock.ts'
+import type { FaultPoint } from '#base/fault-points.ts'
+import { Problem } from '#base/problem.ts'
+import type { Database } from '#database/database.ts'
+import type { LeakGuardState, LiveState, RunTokenAccess } from '#database/schema.ts'
+import type { Actor, Publish } from '#events/events.ts'
 import type { DeletedRepositories, RepositoryBelongings } from './deleted-repositories.ts'
 import {
   describeRepository,
@@ -44,6 +43,7 @@ import {
   type Viewer,
   type VisibleRow,
 } from './repository-store.ts'
+import type { Store } from './store/store.ts'
 
 /** Repositories: access to them, and their life from creation to deletion. */
 export type Repositories = {

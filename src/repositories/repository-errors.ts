@@ -1,4 +1,4 @@
-import { Problem } from '../base/problem.ts'
+import { Problem } from '#base/problem.ts'
 
 const foreignKeyViolations = new Set<unknown>(['23503', 787])
 

@@ -1,6 +1,6 @@
-import type { Log } from '../base/log.ts'
-import { createSingleFlight } from '../concurrency/single-flight.ts'
-import type { Ended } from '../git/process/git-process.ts'
+import { createSingleFlight } from '#base/concurrency/single-flight.ts'
+import type { Log } from '#base/log.ts'
+import type { Ended } from '#git/process/git-process.ts'
 import type { Directories } from './directories.ts'
 
 /**

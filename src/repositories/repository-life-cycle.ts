@@ -1,11 +1,10 @@
-import type { Principal } from '../access/principal.ts'
-import type { Clock } from '../base/clock.ts'
-import type { FaultPoint } from '../base/fault-points.ts'
-import { newId } from '../base/ids.ts'
-import type { Database } from '../database/database.ts'
-import type { LeakGuardState, RunTokenAccess } from '../database/schema.ts'
-import type { Actor, Event, Publish } from '../events/events.ts'
-import type { Store } from '../store/store.ts'
+import type { Principal } from '#access/principal.ts'
+import type { Clock } from '#base/clock.ts'
+import type { FaultPoint } from '#base/fault-points.ts'
+import { newId } from '#base/ids.ts'
+import type { Database } from '#database/database.ts'
+import type { LeakGuardState, RunTokenAccess } from '#database/schema.ts'
+import type { Actor, Event, Publish } from '#events/events.ts'
 import { claimName, keepFormerName } from './claim-name.ts'
 import type {
   Deletable,
@@ -24,6 +23,7 @@ import {
   updateName,
   updateSettings,
 } from './repository-store.ts'
+import type { Store } from './store/store.ts'
 
 type LifeCycle = {
   /** Creates an empty repository. Its directory is complete before its row exists. */

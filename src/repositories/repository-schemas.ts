@@ -1,6 +1,6 @@
 import { type TProperties, type TSchema, Type } from 'typebox'
-import { roles } from '../access/roles.ts'
-import { named } from '../http/named-schemas.ts'
+import { roles } from '#access/roles.ts'
+import { named } from '#http/named-schemas.ts'
 
 const summary = {
   id: Type.String({ description: 'Opaque id, which a rename does not change' }),

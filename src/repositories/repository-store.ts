@@ -1,14 +1,14 @@
 import { sql } from 'kysely'
-import type { Role } from '../access/roles.ts'
-import { prepared } from '../database/prepared.ts'
-import { hasRowLocks } from '../database/row-locks.ts'
+import type { Role } from '#access/roles.ts'
+import { prepared } from '#database/prepared.ts'
+import { hasRowLocks } from '#database/row-locks.ts'
 import type {
   Db,
   LiveState,
   NewRepository,
   RepositoryRow,
   RepositoryState,
-} from '../database/schema.ts'
+} from '#database/schema.ts'
 
 /** A repository that was not deleted. */
 type LiveRow = RepositoryRow & { state: LiveState }

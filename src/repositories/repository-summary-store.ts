@@ -1,5 +1,5 @@
-import { hasRowLocks } from '../database/row-locks.ts'
-import type { Db } from '../database/schema.ts'
+import { hasRowLocks } from '#database/row-locks.ts'
+import type { Db } from '#database/schema.ts'
 
 /** A repository as described in event payloads and workflow runs. */
 export type RepositorySummary = {

@@ -1,12 +1,12 @@
-import type { Principal } from '../access/principal.ts'
-import type { Log } from '../base/log.ts'
-import { type Problem, toProblem } from '../base/problem.ts'
-import type { ImportRow } from '../database/schema.ts'
-import type { Progress } from '../git/import/progress.ts'
-import type { Store } from '../store/store.ts'
+import type { Principal } from '#access/principal.ts'
+import type { Log } from '#base/log.ts'
+import { type Problem, toProblem } from '#base/problem.ts'
+import type { ImportRow } from '#database/schema.ts'
+import type { Progress } from '#git/import/progress.ts'
 import { type JobDependencies, makeDraft, watchImport } from './import-job.ts'
 import type { ImportRecords } from './import-records.ts'
 import type { Source } from './source-address.ts'
+import type { Store } from './store/store.ts'
 
 type Dependencies = JobDependencies & {
   store: Pick<Store, 'adopt'>

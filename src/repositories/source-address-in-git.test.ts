@@ -6,8 +6,8 @@ import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
 import fc from 'fast-check'
+import { toHost } from '#base/outbound/host.ts'
 import { toRounds } from '../../test/support/rounds.ts'
-import { toHost } from '../outbound/host.ts'
 import { parseSource, type RemoteSource } from './source-address.ts'
 
 const execute = promisify(execFile)

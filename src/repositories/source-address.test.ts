@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { isRepositoryName } from '#access/names.ts'
+import { Problem } from '#base/problem.ts'
 import { toRounds } from '../../test/support/rounds.ts'
-import { isRepositoryName } from '../access/names.ts'
-import { Problem } from '../base/problem.ts'
 import { parseSource, type RemoteSource } from './source-address.ts'
 
 function remote(text: string): RemoteSource {

@@ -1,10 +1,10 @@
 import { posix } from 'node:path'
-import { isRepositoryName } from '../access/names.ts'
-import type { Problem } from '../base/problem.ts'
-import { Sensitive } from '../base/sensitive.ts'
-import { trimEndOf } from '../base/trim-end.ts'
-import { invalid } from '../http/validation.ts'
-import { toHost } from '../outbound/host.ts'
+import { isRepositoryName } from '#access/names.ts'
+import { toHost } from '#base/outbound/host.ts'
+import type { Problem } from '#base/problem.ts'
+import { Sensitive } from '#base/sensitive.ts'
+import { trimEndOf } from '#base/trim-end.ts'
+import { invalid } from '#http/validation.ts'
 
 /** Where a repository is imported from. */
 export type Source = RemoteSource | LocalSource

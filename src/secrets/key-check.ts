@@ -1,11 +1,11 @@
-import type { Log } from '../base/log.ts'
-import { Sensitive } from '../base/sensitive.ts'
-import { type KeySettings, readEncryptionKeys, sourceOfKeys } from '../config/encryption-keys.ts'
-import { SettingsError } from '../config/settings.ts'
-import type { Db } from '../database/schema.ts'
-import { readInstance, recordKeyId } from '../repositories/instance-store.ts'
-import { createVault, type Vault } from '../vault/vault.ts'
+import type { Log } from '#base/log.ts'
+import { Sensitive } from '#base/sensitive.ts'
+import { type KeySettings, readEncryptionKeys, sourceOfKeys } from '#config/encryption-keys.ts'
+import { SettingsError } from '#config/settings.ts'
+import type { Db } from '#database/schema.ts'
+import { readInstance, recordKeyId } from '#repositories/instance-store.ts'
 import { type KeyUse, listKeyUses, type SealedTable } from './sealed-store.ts'
+import { createVault, type Vault } from './vault/vault.ts'
 
 const maxNamed = 3
 

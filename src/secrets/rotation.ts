@@ -1,11 +1,10 @@
-import { recordActions } from '../audit/record.ts'
-import type { Clock } from '../base/clock.ts'
-import type { FaultPoint } from '../base/fault-points.ts'
-import type { Database } from '../database/database.ts'
-import type { Db } from '../database/schema.ts'
-import type { Actor, Publish } from '../events/events.ts'
-import { readInstance, recordKeyId } from '../repositories/instance-store.ts'
-import type { Vault } from '../vault/vault.ts'
+import type { Clock } from '#base/clock.ts'
+import type { FaultPoint } from '#base/fault-points.ts'
+import type { Database } from '#database/database.ts'
+import type { Db } from '#database/schema.ts'
+import { recordActions } from '#events/audit/record.ts'
+import type { Actor, Publish } from '#events/events.ts'
+import { readInstance, recordKeyId } from '#repositories/instance-store.ts'
 import {
   deleteSealed,
   listSealed,
@@ -14,6 +13,7 @@ import {
   updateSealed,
 } from './sealed-store.ts'
 import { keyMissing } from './secrets.ts'
+import type { Vault } from './vault/vault.ts'
 
 /** A secret that no key opens; `fault` is the end of a sentence. */
 type Unreadable = { repoName: string; name: string; fault: string }

@@ -1,4 +1,4 @@
-import type { Db } from '../database/schema.ts'
+import type { Db } from '#database/schema.ts'
 
 /** All tables with sealed values, and the database version that introduced each. */
 export const sealedTables = [

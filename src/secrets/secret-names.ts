@@ -1,4 +1,4 @@
-import { refusedName } from '../base/problem.ts'
+import { refusedName } from '#base/problem.ts'
 /** Whether a text has the form of a name. Old secrets may have names that are reserved by now. */
 export function isSecretName(text: string): boolean {
   return shape.test(text)

@@ -1,4 +1,4 @@
-import type { Db, SecretRow } from '../database/schema.ts'
+import type { Db, SecretRow } from '#database/schema.ts'
 
 /** The public part of a secret. */
 export type SecretMetadata = Pick<SecretRow, 'id' | 'name' | 'createdAt' | 'updatedAt'>

@@ -1,14 +1,13 @@
-import type { Clock } from '../base/clock.ts'
-import { newId } from '../base/ids.ts'
-import { Problem } from '../base/problem.ts'
-import type { Sensitive } from '../base/sensitive.ts'
-import type { Database } from '../database/database.ts'
-import type { SecretRow } from '../database/schema.ts'
-import type { Actor, Publish } from '../events/events.ts'
-import { invalid } from '../http/validation.ts'
-import type { Repository } from '../repositories/repositories.ts'
-import { asGone, repositoryGone } from '../repositories/repository-errors.ts'
-import type { Vault } from '../vault/vault.ts'
+import type { Clock } from '#base/clock.ts'
+import { newId } from '#base/ids.ts'
+import { Problem } from '#base/problem.ts'
+import type { Sensitive } from '#base/sensitive.ts'
+import type { Database } from '#database/database.ts'
+import type { SecretRow } from '#database/schema.ts'
+import type { Actor, Publish } from '#events/events.ts'
+import { invalid } from '#http/validation.ts'
+import type { Repository } from '#repositories/repositories.ts'
+import { asGone, repositoryGone } from '#repositories/repository-errors.ts'
 import { faultOfSecretName, isSecretName } from './secret-names.ts'
 import {
   countSecrets,
@@ -18,6 +17,7 @@ import {
   type SecretMetadata,
   upsertSecret,
 } from './secret-store.ts'
+import type { Vault } from './vault/vault.ts'
 
 type ListedSecret = {
   id: string

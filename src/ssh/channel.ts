@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream'
-import { lingerMaxBytes, lingerMs } from '../base/linger.ts'
-import { within } from '../base/timeouts.ts'
+import { lingerMaxBytes, lingerMs } from '#base/linger.ts'
+import { within } from '#base/timeouts.ts'
 import { messages } from './messages.ts'
 import { createReceiveBuffer } from './receive-buffer.ts'
 import type { Transport } from './transport.ts'

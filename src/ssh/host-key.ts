@@ -8,7 +8,7 @@ import {
 import { readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { HostKey } from 'ssh2/lib/protocol/Protocol.js'
-import { hostKeyFile } from '../config/data-directory.ts'
+import { hostKeyFile } from '#config/data-directory.ts'
 import { fingerprintOf } from './public-key.ts'
 import { createReader, writeString, writeUint32 } from './wire.ts'
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { trimEndOf } from '../base/trim-end.ts'
+import { trimEndOf } from '#base/trim-end.ts'
 import { isKeyType, type KeyType, keyTypeNames, readKeyBlob } from './key-blob.ts'
 import { PublicKeyError } from './public-key-error.ts'
 

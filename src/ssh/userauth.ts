@@ -1,4 +1,4 @@
-import { redactTokens } from '../base/redact-tokens.ts'
+import { redactTokens } from '#base/redact-tokens.ts'
 import { disconnectReasons, messages } from './messages.ts'
 import { fingerprintOf } from './public-key.ts'
 import { fitsAlgorithm, verifySignature } from './signature.ts'

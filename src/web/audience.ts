@@ -1,4 +1,4 @@
-import type { PlainSettings } from '../config/settings.ts'
+import type { PlainSettings } from '#config/settings.ts'
 import { parseTarget } from './links.ts'
 import type { Page } from './page.ts'
 

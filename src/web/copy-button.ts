@@ -1,5 +1,5 @@
-import { type Html, html } from '../render/html.ts'
 import { icon } from './icons.ts'
+import { type Html, html } from './render/html.ts'
 
 /** A button that copies a text; by default that of the code beside it. */
 export function copyButton(text?: string): Html {

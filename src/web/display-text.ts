@@ -1,4 +1,4 @@
-import { type Html, html } from '../render/html.ts'
+import { type Html, html } from './render/html.ts'
 
 // Made once: `toLocaleString` takes longer than the rest of a small page.
 const digitGroups = new Intl.NumberFormat('en-US')

@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { type Content, type Html, html } from '../render/html.ts'
 import { readCookies } from './cookies.ts'
 import { icon } from './icons.ts'
 import type { Done, PageContext } from './page.ts'
+import { type Content, type Html, html } from './render/html.ts'
 
 type Form = { path: string; done?: Done }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { eventKinds } from '../events/events.ts'
+import { eventKinds } from '#events/events.ts'
 import { renderSentence, toSentence } from './event-sentences.ts'
 import { createLinks } from './links.ts'
 

@@ -1,10 +1,10 @@
 import type { Static } from 'typebox'
-import type { LoggedEvent } from '../event-log/event-routes.ts'
-import type { EventData } from '../events/events.ts'
-import { type Html, html } from '../render/html.ts'
+import type { LoggedEvent } from '#api/event-log/event-routes.ts'
+import type { EventData } from '#events/events.ts'
 import { counted, shortRef } from './display-text.ts'
 import type { IconName } from './icons.ts'
 import type { Links } from './links.ts'
+import { type Html, html } from './render/html.ts'
 import { describeState } from './runs/run-states.ts'
 
 type Logged = Static<typeof LoggedEvent>

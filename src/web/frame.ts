@@ -1,10 +1,10 @@
-import { holds, isAdmin } from '../access/may.ts'
-import { shellWord } from '../base/shell-word.ts'
-import { type Html, html } from '../render/html.ts'
+import { holds, isAdmin } from '#access/may.ts'
+import { shellWord } from '#base/shell-word.ts'
 import { copyButton } from './copy-button.ts'
 import { renderHtmlDocument } from './html-document.ts'
 import { icon } from './icons.ts'
 import type { PageContext, Tab, View } from './page.ts'
+import { type Html, html } from './render/html.ts'
 
 type FrameContext = Pick<
   PageContext,

@@ -1,4 +1,3 @@
-import { type Html, html } from '../render/html.ts'
 import { counted } from './display-text.ts'
 import { doneNotice } from './done.ts'
 import { renderSentence, toSentence } from './event-sentences.ts'
@@ -6,6 +5,7 @@ import { icon } from './icons.ts'
 import { type PageContext, page, type View } from './page.ts'
 import type { PageTime } from './page-time.ts'
 import type { OperationValues } from './read-operations.ts'
+import { type Html, html } from './render/html.ts'
 
 type Activity = OperationValues['listActivity'][number]
 type LoggedEvents = OperationValues['listEvents']

@@ -1,5 +1,5 @@
-import { type Html, html } from '../render/html.ts'
 import type { Links } from './links.ts'
+import { type Html, html } from './render/html.ts'
 import { type StyleSheet, scripts } from './style-sheets.ts'
 
 type HtmlDocument = {

@@ -1,4 +1,4 @@
-import { type Html, html, trusted } from '../render/html.ts'
+import { type Html, html, trusted } from './render/html.ts'
 
 // Shapes of 16 × 16, drawn with strokes of the text's colour.
 const shapes = {

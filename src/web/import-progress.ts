@@ -1,8 +1,8 @@
-import { type Html, html } from '../render/html.ts'
 import { icon } from './icons.ts'
 import type { SharedContext } from './page.ts'
 import { askButton, formButton } from './page-forms.ts'
 import type { OperationValues } from './read-operations.ts'
+import { type Html, html } from './render/html.ts'
 
 type Described = Pick<OperationValues['getRepository'], 'name' | 'import'>
 

@@ -1,4 +1,4 @@
-import type { ApiPath } from '../browse/api-path.ts'
+import type { ApiPath } from '#browse/api-path.ts'
 
 export type Links = ReturnType<typeof createLinks>
 

@@ -1,4 +1,4 @@
-import { Problem } from '../base/problem.ts'
+import { Problem } from '#base/problem.ts'
 import type { Page, PageAction, SessionPage } from './page.ts'
 
 export type PageRoute = Page | PageAction | SessionPage

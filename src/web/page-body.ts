@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { constants, deflateRaw } from 'node:zlib'
-import type { Html } from '../render/html.ts'
+import type { Html } from './render/html.ts'
 
 const deflate = promisify(deflateRaw)
 const level = 5

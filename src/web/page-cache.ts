@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { Problem } from '../base/problem.ts'
-import type { StampOf } from '../browse/repository-stamps.ts'
-import { statusOf } from '../http/problem-response.ts'
-import type { OperationResult } from '../http/route.ts'
+import { Problem } from '#base/problem.ts'
+import type { StampOf } from '#browse/repository-stamps.ts'
+import { statusOf } from '#http/problem-response.ts'
+import type { OperationResult } from '#http/route.ts'
 import {
   type CachedPage,
   type PageContext,

@@ -1,8 +1,8 @@
-import { Problem } from '../base/problem.ts'
-import type { PageExchange } from '../http/page-requests.ts'
-import { statusOf } from '../http/problem-response.ts'
-import type { OperationResult } from '../http/route.ts'
-import type { OpenSession } from '../sessions/sessions.ts'
+import { Problem } from '#base/problem.ts'
+import type { PageExchange } from '#http/page-requests.ts'
+import { statusOf } from '#http/problem-response.ts'
+import type { OperationResult } from '#http/route.ts'
+import type { OpenSession } from '#identity/sessions/sessions.ts'
 import type { PageContext } from './page.ts'
 import type { OperationValues, ReadOperation } from './read-operations.ts'
 

@@ -1,9 +1,9 @@
-import type { FieldError } from '../base/problem.ts'
-import { invalid } from '../http/validation.ts'
-import { type Content, type Html, html } from '../render/html.ts'
+import type { FieldError } from '#base/problem.ts'
+import { invalid } from '#http/validation.ts'
 import { icon } from './icons.ts'
 import type { PageContext, SharedContext } from './page.ts'
 import { problemNotice } from './problem-page.ts'
+import { type Content, type Html, html } from './render/html.ts'
 import { unlockedForMs } from './unlock.ts'
 
 /** A form of a page. If it is the one that was just sent, it has its problem, and what was typed. */

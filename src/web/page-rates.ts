@@ -1,8 +1,8 @@
-import type { Clock } from '../base/clock.ts'
-import { networkOf } from '../base/network.ts'
-import { Problem } from '../base/problem.ts'
-import { createRateLimiter } from '../concurrency/rate-limiter.ts'
-import type { PageExchange } from '../http/page-requests.ts'
+import type { Clock } from '#base/clock.ts'
+import { createRateLimiter } from '#base/concurrency/rate-limiter.ts'
+import { networkOf } from '#base/network.ts'
+import { Problem } from '#base/problem.ts'
+import type { PageExchange } from '#http/page-requests.ts'
 import type { Weight } from './page.ts'
 import type { Visit } from './visits.ts'
 

@@ -1,4 +1,4 @@
-import type { Html } from '../render/html.ts'
+import type { Html } from './render/html.ts'
 import { age, ageEnd } from './time.ts'
 
 /** The time of a page, which knows until when what the page derives from it is right. */

@@ -1,10 +1,10 @@
-import { type Problem, type ProblemCode, problems } from '../base/problem.ts'
-import type { PageExchange } from '../http/page-requests.ts'
-import { problemHeaders, statusOf } from '../http/problem-response.ts'
-import { type Html, html } from '../render/html.ts'
+import { type Problem, type ProblemCode, problems } from '#base/problem.ts'
+import type { PageExchange } from '#http/page-requests.ts'
+import { problemHeaders, statusOf } from '#http/problem-response.ts'
 import { counted } from './display-text.ts'
 import { icon } from './icons.ts'
 import type { PageContext, View } from './page.ts'
+import { type Html, html } from './render/html.ts'
 
 /** Problems of those who see the repository of a page, and miss something in it. */
 const inRepository = new Set<ProblemCode>([

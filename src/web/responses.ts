@@ -4,12 +4,12 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import { crc32, gzip } from 'node:zlib'
-import { acceptsGzip } from '../http/accept.ts'
-import { matchesTag } from '../http/entity-tag.ts'
-import type { PageExchange } from '../http/page-requests.ts'
-import type { Html } from '../render/html.ts'
+import { acceptsGzip } from '#http/accept.ts'
+import { matchesTag } from '#http/entity-tag.ts'
+import type { PageExchange } from '#http/page-requests.ts'
 import type { RawResponse, Redirect } from './page.ts'
 import { deflateEnd, deflatePart, type PageBody } from './page-body.ts'
+import type { Html } from './render/html.ts'
 
 const compressFromBytes = 4096
 const compressibleType = /^(text\/|image\/svg|application\/atom)/

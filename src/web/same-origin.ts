@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { Problem } from '../base/problem.ts'
+import { Problem } from '#base/problem.ts'
 
 /**
  * Throws `origin_forbidden` for a form that another site sent: with `Sec-Fetch-Site` (Fetch Metadata Request Headers)

@@ -1,7 +1,6 @@
-import type { Principal } from '../access/principal.ts'
-import { Problem } from '../base/problem.ts'
-import { html } from '../render/html.ts'
-import { invalidLoginLink } from '../sessions/login-links.ts'
+import type { Principal } from '#access/principal.ts'
+import { Problem } from '#base/problem.ts'
+import { invalidLoginLink } from '#identity/sessions/login-links.ts'
 import { icon } from './icons.ts'
 import { toNextPath } from './next-path.ts'
 import {
@@ -13,6 +12,7 @@ import {
   type View,
 } from './page.ts'
 import { problemNotice } from './problem-page.ts'
+import { html } from './render/html.ts'
 
 export const sessionPages: SessionPage[] = [
   {

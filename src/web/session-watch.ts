@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
-import { createPoller, type Poller } from '../concurrency/poller.ts'
-import type { Sessions } from '../sessions/sessions.ts'
+import { createPoller, type Poller } from '#base/concurrency/poller.ts'
+import type { Sessions } from '#identity/sessions/sessions.ts'
 
 // As often as the access to what a response shows.
 const recheckIntervalMs = 600

@@ -1,4 +1,4 @@
-import { type Html, html } from '../render/html.ts'
+import { type Html, html } from './render/html.ts'
 
 const steps: [limitSeconds: number, unitSeconds: number, unit: string][] = [
   [60, 1, 'second'],

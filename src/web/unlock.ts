@@ -1,4 +1,4 @@
-import { type Session, unlockedMs } from '../sessions/sessions.ts'
+import { type Session, unlockedMs } from '#identity/sessions/sessions.ts'
 
 /** How long ago the token may have been given for a sensitive change. */
 const sensitiveMs = 10 * 60_000

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { errors } from 'undici'
-import { Problem } from '../base/problem.ts'
-import { ConnectTimeoutError } from '../outbound/pinned-connect.ts'
+import { ConnectTimeoutError } from '#base/outbound/pinned-connect.ts'
+import { Problem } from '#base/problem.ts'
 import { AttemptTimeoutError, attemptError, statusError } from './attempt-error.ts'
 
 const withCode = (code: string, message = `connect ${code} 10.9.8.7:443`, more: object = {}) =>

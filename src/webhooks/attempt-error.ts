@@ -1,5 +1,5 @@
-import { Problem } from '../base/problem.ts'
-import { ConnectTimeoutError } from '../outbound/pinned-connect.ts'
+import { ConnectTimeoutError } from '#base/outbound/pinned-connect.ts'
+import { Problem } from '#base/problem.ts'
 import { ResponseTooLargeError } from './response-limit.ts'
 
 /** Timeouts in seconds: of the connection, TLS included, and of a whole attempt. */

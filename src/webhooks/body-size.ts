@@ -1,5 +1,5 @@
-import type { Json } from '../base/json.ts'
-import { toText } from '../github-payloads/to-text.ts'
+import type { Json } from '#base/json.ts'
+import { toText } from '#events/github-payloads/to-text.ts'
 
 const maxBodyBytes = 1024 * 1024
 // More than `svc` and `truncated` need.

@@ -1,11 +1,11 @@
-import { recordActions } from '../audit/record.ts'
-import type { Clock } from '../base/clock.ts'
-import { isId } from '../base/ids.ts'
-import { Problem } from '../base/problem.ts'
-import type { Database } from '../database/database.ts'
-import type { DeliveryRow, WebhookRow } from '../database/webhook-schema.ts'
-import type { Actor } from '../events/events.ts'
-import type { Repository } from '../repositories/repositories.ts'
+import type { Clock } from '#base/clock.ts'
+import { isId } from '#base/ids.ts'
+import { Problem } from '#base/problem.ts'
+import type { Database } from '#database/database.ts'
+import type { DeliveryRow, WebhookRow } from '#database/webhook-schema.ts'
+import { recordActions } from '#events/audit/record.ts'
+import type { Actor } from '#events/events.ts'
+import type { Repository } from '#repositories/repositories.ts'
 import {
   type DeliveryFilter,
   findBody,

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { Database } from '#database/database.ts'
+import type { WebhookRow } from '#database/webhook-schema.ts'
 import { until } from '../../test/support/condition.ts'
 import { onEachDatabase } from '../../test/support/databases.ts'
 import {
@@ -10,8 +12,6 @@ import {
   startDelivering,
 } from '../../test/support/delivery-site.ts'
 import { startReceiver } from '../../test/support/receiver.ts'
-import type { Database } from '../database/database.ts'
-import type { WebhookRow } from '../database/webhook-schema.ts'
 import { leaseMs } from './delivery-queue.ts'
 import { pruneDeliveries } from './delivery-retention.ts'
 

@@ -1,4 +1,4 @@
-import type { Sensitive } from '../base/sensitive.ts'
+import type { Sensitive } from '#base/sensitive.ts'
 import type { DeliveryJob } from './delivery-job.ts'
 import { signatureHeaders } from './signatures.ts'
 

@@ -1,7 +1,7 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
-import { type Clock, dayMs } from '../base/clock.ts'
-import { idBefore } from '../base/ids.ts'
-import type { Database } from '../database/database.ts'
+import { type Clock, dayMs } from '#base/clock.ts'
+import { idBefore } from '#base/ids.ts'
+import type { Database } from '#database/database.ts'
 import { deleteOldDeliveries } from './queue-store.ts'
 
 type Dependencies = { db: Database; clock: Clock; keptDays: number; signal: AbortSignal }

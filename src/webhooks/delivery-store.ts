@@ -1,5 +1,5 @@
-import type { Db } from '../database/schema.ts'
-import type { DeliveryAttemptRow, DeliveryRow, DeliveryStatus } from '../database/webhook-schema.ts'
+import type { Db } from '#database/schema.ts'
+import type { DeliveryAttemptRow, DeliveryRow, DeliveryStatus } from '#database/webhook-schema.ts'
 import { inOrder, pending } from './queue-store.ts'
 
 export type DeliveryFilter = { status?: DeliveryStatus | undefined; event?: string | undefined }

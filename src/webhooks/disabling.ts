@@ -1,5 +1,5 @@
-import type { Db } from '../database/schema.ts'
-import type { Actor, Publish } from '../events/events.ts'
+import type { Db } from '#database/schema.ts'
+import type { Actor, Publish } from '#events/events.ts'
 import { failPending } from './queue-store.ts'
 import { findWebhook, updateWebhook } from './webhook-store.ts'
 

@@ -1,6 +1,6 @@
-import { newId } from '../base/ids.ts'
-import type { Db } from '../database/schema.ts'
-import type { PublishedEvent } from '../events/events.ts'
+import { newId } from '#base/ids.ts'
+import type { Db } from '#database/schema.ts'
+import type { PublishedEvent } from '#events/events.ts'
 import { subscribableKinds } from './subscribable-kinds.ts'
 
 const batchSize = 500

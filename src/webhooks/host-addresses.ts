@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
-import { createSemaphore } from '../concurrency/semaphore.ts'
-import { createSingleFlight } from '../concurrency/single-flight.ts'
-import type { Outbound } from '../outbound/outbound.ts'
+import { createSemaphore } from '#base/concurrency/semaphore.ts'
+import { createSingleFlight } from '#base/concurrency/single-flight.ts'
+import type { Outbound } from '#base/outbound/outbound.ts'
 
 type Dependencies = {
   outbound: Pick<Outbound, 'resolve'>

@@ -1,5 +1,5 @@
-import type { CommitSummary } from '../git/objects/commit-summary.ts'
-import type { Masker } from '../secret-masking/masker.ts'
+import type { Masker } from '#actions/secret-masking/masker.ts'
+import type { CommitSummary } from '#git/objects/commit-summary.ts'
 
 export type Mask = Pick<Masker, 'mask' | 'maskBeginning'>
 
@@ -7,7 +7,7 @@ export async function createMask(secrets: Record<string, string>): Promise<Mask>
   const values = Object.values(secrets)
   if (values.length === 0) return { mask: unchanged, maskBeginning: unchanged }
   // Loaded on demand to save memory and start-up time.
-  const { createMasker } = await import('../secret-masking/masker.ts')
+  const { createMasker } = await import('#actions/secret-masking/masker.ts')
   return createMasker(values)
 }
 

@@ -1,12 +1,12 @@
 import { type ExpressionBuilder, sql } from 'kysely'
-import { hasRowLocks } from '../database/row-locks.ts'
-import type { Db, Schema } from '../database/schema.ts'
+import { hasRowLocks } from '#database/row-locks.ts'
+import type { Db, Schema } from '#database/schema.ts'
 import type {
   DeliveryAttemptRow,
   DeliveryRow,
   DeliveryStatus,
   WebhookRow,
-} from '../database/webhook-schema.ts'
+} from '#database/webhook-schema.ts'
 import { type DeliveryTarget, type Exhausted, maxWindow } from './delivery-limits.ts'
 
 /** A webhook as a delivery to it needs it. */

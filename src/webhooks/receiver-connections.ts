@@ -1,6 +1,6 @@
 import type { Pool } from 'undici'
-import type { Outbound } from '../outbound/outbound.ts'
-import { connectPinned } from '../outbound/pinned-connect.ts'
+import type { Outbound } from '#base/outbound/outbound.ts'
+import { connectPinned } from '#base/outbound/pinned-connect.ts'
 import { connectSeconds } from './attempt-error.ts'
 import { acceptContinue } from './continue-response.ts'
 import { maxWindow } from './delivery-limits.ts'

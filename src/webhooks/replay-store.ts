@@ -1,5 +1,5 @@
-import type { Db } from '../database/schema.ts'
-import type { DeliveryStatus } from '../database/webhook-schema.ts'
+import type { Db } from '#database/schema.ts'
+import type { DeliveryStatus } from '#database/webhook-schema.ts'
 
 type Range = { after: number; upTo: number; limit: number }
 

@@ -1,18 +1,18 @@
-import { recordActions } from '../audit/record.ts'
-import type { Clock } from '../base/clock.ts'
-import { newId } from '../base/ids.ts'
-import type { Database } from '../database/database.ts'
-import type { Db } from '../database/schema.ts'
-import type { WebhookRow } from '../database/webhook-schema.ts'
+import type { Clock } from '#base/clock.ts'
+import { newId } from '#base/ids.ts'
+import type { Database } from '#database/database.ts'
+import type { Db } from '#database/schema.ts'
+import type { WebhookRow } from '#database/webhook-schema.ts'
+import { recordActions } from '#events/audit/record.ts'
 import {
   listEventsBetween,
   readEventFrom,
   readLastSeq,
   readSeqBefore,
-} from '../events/event-store.ts'
-import type { Actor } from '../events/events.ts'
-import { invalid } from '../http/validation.ts'
-import { asGone } from '../repositories/repository-errors.ts'
+} from '#events/event-store.ts'
+import type { Actor } from '#events/events.ts'
+import { invalid } from '#http/validation.ts'
+import { asGone } from '#repositories/repository-errors.ts'
 import { insertDeliveries, requestAttempts } from './delivery-store.ts'
 import { listDeliveriesBetween } from './replay-store.ts'
 import { webhookNotFound } from './webhook-service.ts'

@@ -1,4 +1,4 @@
-import { dayMs } from '../base/clock.ts'
+import { dayMs } from '#base/clock.ts'
 
 /** The delay in seconds before each attempt of a delivery. */
 export type Schedule = readonly [number, ...number[]]

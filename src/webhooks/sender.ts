@@ -1,5 +1,5 @@
-import type { Clock } from '../base/clock.ts'
-import { orAborted } from '../base/timeouts.ts'
+import type { Clock } from '#base/clock.ts'
+import { orAborted } from '#base/timeouts.ts'
 import { AttemptTimeoutError, attemptError, attemptSeconds, statusError } from './attempt-error.ts'
 import type { createConnections } from './receiver-connections.ts'
 import { readResponse, toRecorded } from './receiver-response.ts'

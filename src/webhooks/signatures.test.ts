@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Webhooks } from '@octokit/webhooks'
 import { Webhook } from 'standardwebhooks'
-import { Sensitive } from '../base/sensitive.ts'
+import { Sensitive } from '#base/sensitive.ts'
 import { signatureHeaders } from './signatures.ts'
 
 const body = Buffer.from(JSON.stringify({ text: 'größer 日本 🚀 \u2028', n: 1 }))

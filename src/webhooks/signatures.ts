@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import type { Sensitive } from '../base/sensitive.ts'
+import type { Sensitive } from '#base/sensitive.ts'
 
 type Signed = {
   /** The valid secrets, newest first. */

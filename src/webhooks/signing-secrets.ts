@@ -1,13 +1,13 @@
-import type { Clock } from '../base/clock.ts'
-import { newId } from '../base/ids.ts'
-import { Problem } from '../base/problem.ts'
-import type { Sensitive } from '../base/sensitive.ts'
-import type { Database } from '../database/database.ts'
-import type { Db } from '../database/schema.ts'
-import type { WebhookSecretRow } from '../database/webhook-schema.ts'
-import { nameOfSigningSecret } from '../secrets/sealed-store.ts'
-import { keyMissing } from '../secrets/secrets.ts'
-import type { SecretBinding, Vault } from '../vault/vault.ts'
+import type { Clock } from '#base/clock.ts'
+import { newId } from '#base/ids.ts'
+import { Problem } from '#base/problem.ts'
+import type { Sensitive } from '#base/sensitive.ts'
+import type { Database } from '#database/database.ts'
+import type { Db } from '#database/schema.ts'
+import type { WebhookSecretRow } from '#database/webhook-schema.ts'
+import { nameOfSigningSecret } from '#secrets/sealed-store.ts'
+import { keyMissing } from '#secrets/secrets.ts'
+import type { SecretBinding, Vault } from '#secrets/vault/vault.ts'
 import {
   deleteEndedSigningSecrets,
   deleteSigningSecrets,

@@ -1,4 +1,4 @@
-import { toHost } from '../outbound/host.ts'
+import { toHost } from '#base/outbound/host.ts'
 
 /** The host of a webhook's URL, and its receiver: the host and port by which limits are shared. */
 export type WebhookAddress = { host: string; receiver: string }

@@ -1,5 +1,5 @@
 import { type TSchema, Type } from 'typebox'
-import { named } from '../http/named-schemas.ts'
+import { named } from '#http/named-schemas.ts'
 import { subscribableKinds } from './subscribable-kinds.ts'
 
 function orNull<T extends TSchema>(schema: T) {

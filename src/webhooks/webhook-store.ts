@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
-import { hasRowLocks } from '../database/row-locks.ts'
-import type { Db } from '../database/schema.ts'
-import type { WebhookRow } from '../database/webhook-schema.ts'
+import { hasRowLocks } from '#database/row-locks.ts'
+import type { Db } from '#database/schema.ts'
+import type { WebhookRow } from '#database/webhook-schema.ts'
 
 type NewWebhook = Pick<
   WebhookRow,

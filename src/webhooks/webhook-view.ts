@@ -3,8 +3,8 @@ import type {
   DeliveryRow,
   WebhookRow,
   WebhookSecretRow,
-} from '../database/webhook-schema.ts'
-import type { Repository } from '../repositories/repositories.ts'
+} from '#database/webhook-schema.ts'
+import type { Repository } from '#repositories/repositories.ts'
 import { maxAttempts, type Schedule } from './retry-schedule.ts'
 
 export type WebhookView = ReturnType<typeof toWebhook>

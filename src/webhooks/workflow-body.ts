@@ -1,8 +1,8 @@
-import type { CommitSummary } from '../git/objects/commit-summary.ts'
-import type { About, Payload } from '../github-payloads/about.ts'
-import { fitNewest } from '../github-payloads/fit-newest.ts'
-import type { RunSummary, StepSummary } from '../github-payloads/reported-run.ts'
-import { workflowRunPayload } from '../github-payloads/workflow-run-payload.ts'
+import type { About, Payload } from '#events/github-payloads/about.ts'
+import { fitNewest } from '#events/github-payloads/fit-newest.ts'
+import type { RunSummary, StepSummary } from '#events/github-payloads/reported-run.ts'
+import { workflowRunPayload } from '#events/github-payloads/workflow-run-payload.ts'
+import type { CommitSummary } from '#git/objects/commit-summary.ts'
 import { byteLength, sharedMaxBytes } from './body-size.ts'
 import { type Mask, maskCommit } from './mask.ts'
 

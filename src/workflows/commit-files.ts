@@ -1,11 +1,11 @@
-import { type CommitSummary, toTime } from '../git/objects/commit-summary.ts'
+import { isWorkflowName, workflowsFolder } from '#actions/workflow-parser/workflow-folders.ts'
+import { type CommitSummary, toTime } from '#git/objects/commit-summary.ts'
 import {
   type ObjectReader,
   ObjectTooLargeError,
   parseTree,
   type TreeEntry,
-} from '../git/objects/object-reader.ts'
-import { isWorkflowName, workflowsFolder } from '../workflow-parser/workflow-folders.ts'
+} from '#git/objects/object-reader.ts'
 
 /** A file of a commit: its text, or a predicate that says why it cannot be read, such as "is not UTF-8". */
 type FoundFile = { path: string } & ({ text: string } | { fault: string })

@@ -1,13 +1,13 @@
-import { Problem } from '../base/problem.ts'
-import { gitCommands } from '../git/process/commands.ts'
-import type { Git, GitProcess } from '../git/process/git-process.ts'
+import { Problem } from '#base/problem.ts'
+import { gitCommands } from '#git/process/commands.ts'
+import type { Git, GitProcess } from '#git/process/git-process.ts'
 import {
   delimiterPacket,
   firstPacket,
   flushPacket,
   type Packet,
   packet,
-} from '../git/protocol/pkt-line.ts'
+} from '#git/protocol/pkt-line.ts'
 
 type SingleCommit = {
   directory: string

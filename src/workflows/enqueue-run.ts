@@ -1,6 +1,6 @@
-import { Problem } from '../base/problem.ts'
-import type { Db } from '../database/schema.ts'
-import { ExpressionError } from '../workflow-parser/expression-error.ts'
+import { ExpressionError } from '#actions/workflow-parser/expression-error.ts'
+import { Problem } from '#base/problem.ts'
+import type { Db } from '#database/schema.ts'
 import { createRun, type RunSpec } from './create-run.ts'
 import type { PublishRuns, RunTransition } from './run-events.ts'
 import {

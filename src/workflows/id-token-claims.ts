@@ -1,14 +1,14 @@
-import { runUsername } from '../access/names.ts'
-import { recordActions } from '../audit/record.ts'
-import type { Clock } from '../base/clock.ts'
-import { Problem } from '../base/problem.ts'
-import type { Database } from '../database/database.ts'
-import type { IdTokens } from '../id-tokens/id-tokens.ts'
+import { runUsername } from '#access/names.ts'
+import type { Clock } from '#base/clock.ts'
+import { Problem } from '#base/problem.ts'
+import type { Database } from '#database/database.ts'
+import { recordActions } from '#events/audit/record.ts'
 import {
   findRepositorySummary,
   type RepositorySummary,
-} from '../repositories/repository-summary-store.ts'
+} from '#repositories/repository-summary-store.ts'
 import type { IssueIdToken } from './id-token-routes.ts'
+import type { IdTokens } from './id-tokens/id-tokens.ts'
 import type { LiveJobToken } from './job-token-store.ts'
 import { findIdTokenRequester } from './job-tokens.ts'
 import type { IsCauseLive } from './run-rights.ts'

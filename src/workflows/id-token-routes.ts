@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
-import type { Principal } from '../access/principal.ts'
-import { named } from '../http/named-schemas.ts'
-import { route } from '../http/route.ts'
+import type { Principal } from '#access/principal.ts'
+import { named } from '#http/named-schemas.ts'
+import { route } from '#http/route.ts'
 
 /** Issues an ID token to the holder of a token for that, for an audience. Throws `run_not_found`. */
 export type IssueIdToken = (

@@ -1,4 +1,4 @@
-import type { InputValue } from '../workflow-parser/dispatch-inputs.ts'
+import type { InputValue } from '#actions/workflow-parser/dispatch-inputs.ts'
 
 // As on GitHub.
 const inputsMaxLength = 65_535

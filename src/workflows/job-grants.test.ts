@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseWorkflow } from '../workflow-parser/parse.ts'
-import type { Workflow } from '../workflow-parser/workflow.ts'
+import { parseWorkflow } from '#actions/workflow-parser/parse.ts'
+import type { Workflow } from '#actions/workflow-parser/workflow.ts'
 import { grantsOf } from './job-grants.ts'
 
 function parsed(path: string, text: string): Workflow {

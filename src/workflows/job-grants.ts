@@ -1,6 +1,6 @@
-import { Problem } from '../base/problem.ts'
-import { permissionsOf } from '../workflow-parser/job-permissions.ts'
-import type { JobPermissions, Workflow } from '../workflow-parser/workflow.ts'
+import { permissionsOf } from '#actions/workflow-parser/job-permissions.ts'
+import type { JobPermissions, Workflow } from '#actions/workflow-parser/workflow.ts'
+import { Problem } from '#base/problem.ts'
 
 /** What jobs of a file of a run ask for: in that file, or in one that it calls. */
 export type JobGrant = {

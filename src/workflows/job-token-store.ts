@@ -1,5 +1,5 @@
-import type { JobTokenRow } from '../database/identity-schema.ts'
-import type { Db, RunRow } from '../database/schema.ts'
+import type { JobTokenRow } from '#database/identity-schema.ts'
+import type { Db, RunRow } from '#database/schema.ts'
 
 /** Replaces the tokens of the jobs of a run. */
 export async function replaceJobTokens(

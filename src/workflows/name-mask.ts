@@ -19,6 +19,6 @@ export async function createNameMask(
   if (!JSON.stringify(texts).includes('${{')) return (text) => text
   // If the secrets cannot be opened, the run fails when it starts.
   const secrets = await openSecrets(repositoryId).catch(() => ({}))
-  const { createMasker } = await import('../secret-masking/masker.ts')
+  const { createMasker } = await import('#actions/secret-masking/masker.ts')
   return createMasker(Object.values(secrets)).mask
 }

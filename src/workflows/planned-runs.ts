@@ -1,10 +1,10 @@
-import type { Clock } from '../base/clock.ts'
-import { Problem, type ProblemCode, toProblem } from '../base/problem.ts'
-import type { Db } from '../database/schema.ts'
+import type { Clock } from '#base/clock.ts'
+import { Problem, type ProblemCode, toProblem } from '#base/problem.ts'
+import type { Db } from '#database/schema.ts'
 import {
   lockRepositorySummary,
   type RepositorySummary,
-} from '../repositories/repository-summary-store.ts'
+} from '#repositories/repository-summary-store.ts'
 import { createFailedRunRow, type RunSpec } from './create-run.ts'
 import { enqueueRun } from './enqueue-run.ts'
 import type { RunTransition } from './run-events.ts'

@@ -1,5 +1,5 @@
-import type { PushRunOptions } from '../database/push-schema.ts'
-import type { Db } from '../database/schema.ts'
+import type { PushRunOptions } from '#database/push-schema.ts'
+import type { Db } from '#database/schema.ts'
 
 /** What a push says about its runs. */
 export async function findPushRunOptions(

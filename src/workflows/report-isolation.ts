@@ -1,7 +1,7 @@
-import type { Log } from '../base/log.ts'
-import type { Settings } from '../config/settings.ts'
-import { toSandboxOptions } from '../runner/sandbox-options.ts'
-import { probeSandbox } from '../sandbox/open-sandbox.ts'
+import { toSandboxOptions } from '#actions/runner/sandbox-options.ts'
+import { probeSandbox } from '#actions/sandbox/open-sandbox.ts'
+import type { Log } from '#base/log.ts'
+import type { Settings } from '#config/settings.ts'
 
 type Options = { settings: Settings; path: string; log: Log }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { RunJobRow } from '../database/schema.ts'
+import type { RunJobRow } from '#database/schema.ts'
 import { reusedJobs } from './reused-jobs.ts'
 
 const text = `

@@ -1,6 +1,6 @@
-import type { RunJobRow } from '../database/schema.ts'
-import type { ReusedJob } from '../workflow-engine/plan.ts'
-import type { SourceFile } from '../workflow-parser/workflow.ts'
+import type { ReusedJob } from '#actions/workflow-engine/plan.ts'
+import type { SourceFile } from '#actions/workflow-parser/workflow.ts'
+import type { RunJobRow } from '#database/schema.ts'
 
 /**
  * Selects the jobs of an attempt that are reused when failed jobs are run again: those that succeeded, unless one of
@@ -51,7 +51,7 @@ function topOf(jobId: string): string {
 /** The `needs` of each job, by file. */
 async function readNeeds(files: SourceFile[]): Promise<Map<string, Map<string, string[]>>> {
   // Imported lazily: the parser costs memory and start-up time.
-  const { parseWorkflow } = await import('../workflow-parser/parse.ts')
+  const { parseWorkflow } = await import('#actions/workflow-parser/parse.ts')
   return new Map(
     files.map((file) => {
       const jobs = parseWorkflow(file).workflow?.jobs ?? []

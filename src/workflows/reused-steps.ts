@@ -1,5 +1,5 @@
-import type { Db, RunRow } from '../database/schema.ts'
-import type { ReusedJob } from '../workflow-engine/plan.ts'
+import type { ReusedJob } from '#actions/workflow-engine/plan.ts'
+import type { Db, RunRow } from '#database/schema.ts'
 import { insertAnnotation, listAnnotations } from './run-annotation-store.ts'
 import { insertStep, listJobs, listNamedSteps, listSteps, updateJob } from './run-job-store.ts'
 

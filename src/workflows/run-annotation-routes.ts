@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
-import { objectIdForm } from '../access/names.ts'
-import { route } from '../http/route.ts'
+import { objectIdForm } from '#access/names.ts'
+import { route } from '#http/route.ts'
 import type { OpenRepository } from './run-requests.ts'
 import { CommitAnnotation } from './run-schemas.ts'
 import type { createRunViews } from './run-view.ts'

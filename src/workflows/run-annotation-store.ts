@@ -1,5 +1,5 @@
-import type { RunAnnotationRow } from '../database/run-annotation-schema.ts'
-import type { Db } from '../database/schema.ts'
+import type { RunAnnotationRow } from '#database/run-annotation-schema.ts'
+import type { Db } from '#database/schema.ts'
 
 type OfAttempt = { runId: string; attempt: number }
 

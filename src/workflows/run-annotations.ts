@@ -1,5 +1,5 @@
-import type { RunAnnotationRow } from '../database/run-annotation-schema.ts'
-import type { Annotation, RunEntry } from '../workflow-engine/plan.ts'
+import type { Annotation, RunEntry } from '#actions/workflow-engine/plan.ts'
+import type { RunAnnotationRow } from '#database/run-annotation-schema.ts'
 
 type Place = Pick<RunAnnotationRow, 'runId' | 'attempt' | 'number'>
 

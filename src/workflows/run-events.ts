@@ -1,6 +1,6 @@
-import type { Db } from '../database/schema.ts'
-import type { Event, Publish } from '../events/events.ts'
-import { findRepositorySummary } from '../repositories/repository-summary-store.ts'
+import type { Db } from '#database/schema.ts'
+import type { Event, Publish } from '#events/events.ts'
+import { findRepositorySummary } from '#repositories/repository-summary-store.ts'
 import type { NewRun } from './run-store.ts'
 
 // A new run or a row.

@@ -1,5 +1,5 @@
 import { type ExpressionBuilder, sql, type Updateable } from 'kysely'
-import type { Db, RunConclusion, RunJobRow, RunStepRow, Schema } from '../database/schema.ts'
+import type { Db, RunConclusion, RunJobRow, RunStepRow, Schema } from '#database/schema.ts'
 
 type OfAttempt = { runId: string; attempt: number }
 

@@ -1,4 +1,4 @@
-import type { Db, RunLogRow } from '../database/schema.ts'
+import type { Db, RunLogRow } from '#database/schema.ts'
 
 type OfAttempt = { runId: string; attempt: number }
 

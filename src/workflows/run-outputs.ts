@@ -1,5 +1,5 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
-import type { Db } from '../database/schema.ts'
+import type { Db } from '#database/schema.ts'
 import { listOutput, measureOutputs } from './run-log-store.ts'
 
 type Log = { runId: string; attempt: number }

@@ -1,12 +1,10 @@
-import type { Clock } from '../base/clock.ts'
-import type { FaultPoint } from '../base/fault-points.ts'
-import type { Log } from '../base/log.ts'
-import { Problem } from '../base/problem.ts'
-import type { Notifier } from '../concurrency/notifier.ts'
-import type { Database } from '../database/database.ts'
-import type { RunConclusion } from '../database/schema.ts'
-import { deleteArtifactsOf } from '../run-files/artifact-store.ts'
-import { deleteFailedWorkspaces } from '../run-shells/failed-workspace-store.ts'
+import type { Clock } from '#base/clock.ts'
+import type { Notifier } from '#base/concurrency/notifier.ts'
+import type { FaultPoint } from '#base/fault-points.ts'
+import type { Log } from '#base/log.ts'
+import { Problem } from '#base/problem.ts'
+import type { Database } from '#database/database.ts'
+import type { RunConclusion } from '#database/schema.ts'
 import {
   type Claimant,
   type Claimed,
@@ -16,9 +14,11 @@ import {
 } from './claim-run.ts'
 import { completeQueued } from './enqueue-run.ts'
 import type { PublishRuns } from './run-events.ts'
+import { deleteArtifactsOf } from './run-files/artifact-store.ts'
 import { deleteJobsAndSteps, endJobsAndSteps } from './run-job-store.ts'
 import { detachLog } from './run-log-store.ts'
 import { addLog } from './run-logs.ts'
+import { deleteFailedWorkspaces } from './run-shells/failed-workspace-store.ts'
 import { findRunById, type ListedRun, listOverdue, listRunningOf, updateRun } from './run-store.ts'
 
 /** The queue of runs: leases them to runners, and takes them back from lost runners. */

@@ -1,8 +1,8 @@
 import { Type } from 'typebox'
-import { named } from '../http/named-schemas.ts'
-import { closed, type FindRequest } from '../http/route.ts'
-import type { Repository } from '../repositories/repositories.ts'
-import { workflowsFolder } from '../workflow-parser/workflow-folders.ts'
+import { workflowsFolder } from '#actions/workflow-parser/workflow-folders.ts'
+import { named } from '#http/named-schemas.ts'
+import { closed, type FindRequest } from '#http/route.ts'
+import type { Repository } from '#repositories/repositories.ts'
 
 /** Opens the repository of a request. */
 export type OpenRepository = (request: FindRequest<{ name: string }>) => Promise<Repository>

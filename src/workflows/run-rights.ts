@@ -1,10 +1,10 @@
-import { mayUse, roleOf } from '../access/may.ts'
-import type { Permission } from '../access/permissions.ts'
-import type { Principal } from '../access/principal.ts'
-import { coversPattern } from '../base/text-pattern.ts'
-import type { Database } from '../database/database.ts'
-import type { RunRow } from '../database/schema.ts'
-import { findRepository } from '../repositories/repository-store.ts'
+import { mayUse, roleOf } from '#access/may.ts'
+import type { Permission } from '#access/permissions.ts'
+import type { Principal } from '#access/principal.ts'
+import { coversPattern } from '#base/text-pattern.ts'
+import type { Database } from '#database/database.ts'
+import type { RunRow } from '#database/schema.ts'
+import { findRepository } from '#repositories/repository-store.ts'
 
 /** A run with what caused it. */
 type CausedRun = Pick<RunRow, 'repositoryId' | 'causeId' | 'actorId'>

@@ -1,5 +1,5 @@
 import { type TProperties, type TSchema, Type } from 'typebox'
-import { named } from '../http/named-schemas.ts'
+import { named } from '#http/named-schemas.ts'
 
 function orNull<T extends TSchema>(schema: T) {
   return Type.Union([schema, Type.Null()])

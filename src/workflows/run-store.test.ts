@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { sql } from 'kysely'
+import { newId } from '#base/ids.ts'
+import type { Database } from '#database/database.ts'
+import type { RunRow } from '#database/schema.ts'
+import { insertRepository } from '#repositories/repository-store.ts'
 import { onEachDatabase } from '../../test/support/databases.ts'
-import { newId } from '../base/ids.ts'
-import type { Database } from '../database/database.ts'
-import type { RunRow } from '../database/schema.ts'
-import { insertRepository } from '../repositories/repository-store.ts'
 import {
   endJobsAndSteps,
   insertJob,

@@ -1,9 +1,9 @@
 import type { Insertable, Updateable } from 'kysely'
 import { sql } from 'kysely'
-import { hasRowLocks } from '../database/row-locks.ts'
-import type { Db, RunAttemptRow, RunRow, Schema } from '../database/schema.ts'
-import { repositoryDeleted } from '../repositories/repository-errors.ts'
-import { lockRepositorySummary } from '../repositories/repository-summary-store.ts'
+import { hasRowLocks } from '#database/row-locks.ts'
+import type { Db, RunAttemptRow, RunRow, Schema } from '#database/schema.ts'
+import { repositoryDeleted } from '#repositories/repository-errors.ts'
+import { lockRepositorySummary } from '#repositories/repository-summary-store.ts'
 
 export type NewRun = Insertable<Schema['runs']>
 type Notifier = Updateable<Schema['runs']>

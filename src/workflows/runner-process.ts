@@ -3,12 +3,12 @@ import { availableParallelism } from 'node:os'
 import { extname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import type { Log } from '../base/log.ts'
-import type { Sensitive } from '../base/sensitive.ts'
-import { createBackoff } from '../concurrency/backoff.ts'
-import type { Settings } from '../config/settings.ts'
-import type { RunnerConfiguration } from '../runner/runner-configuration.ts'
-import { toSandboxOptions } from '../runner/sandbox-options.ts'
+import type { RunnerConfiguration } from '#actions/runner/runner-configuration.ts'
+import { toSandboxOptions } from '#actions/runner/sandbox-options.ts'
+import { createBackoff } from '#base/concurrency/backoff.ts'
+import type { Log } from '#base/log.ts'
+import type { Sensitive } from '#base/sensitive.ts'
+import type { Settings } from '#config/settings.ts'
 
 /**
  * Supervises the server's own runner process. The process starts with the first run, exits when it

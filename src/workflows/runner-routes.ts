@@ -1,9 +1,6 @@
 import { Readable } from 'node:stream'
 import { Type } from 'typebox'
-import type { Principal } from '../access/principal.ts'
-import { Problem } from '../base/problem.ts'
-import { named } from '../http/named-schemas.ts'
-import { nothing, route } from '../http/route.ts'
+import type { Principal } from '#access/principal.ts'
 import {
   Claim,
   ClaimBody,
@@ -14,7 +11,10 @@ import {
   Reported,
   SourceQuery,
   sourceContentType,
-} from '../runner-api/runner-api.ts'
+} from '#actions/runner-api/runner-api.ts'
+import { Problem } from '#base/problem.ts'
+import { named } from '#http/named-schemas.ts'
+import { nothing, route } from '#http/route.ts'
 import type { Claimant } from './claim-run.ts'
 import type { RunnerService } from './runner-service.ts'
 

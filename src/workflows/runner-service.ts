@@ -1,13 +1,19 @@
-import { Problem } from '../base/problem.ts'
-import type { Notifier } from '../concurrency/notifier.ts'
-import type { Database } from '../database/database.ts'
-import type { Git } from '../git/process/git-process.ts'
-import { readDefaultBranch, tagPrefix } from '../git/refs/refs.ts'
-import { findRepositorySummary } from '../repositories/repository-summary-store.ts'
-import type { Claim, ClaimBody, Orders, ReleaseBody, Reported } from '../runner-api/runner-api.ts'
-import type { LentPacks } from '../store/store.ts'
-import type { JobIdentity, Plan, PlanLimits, RunEntry } from '../workflow-engine/plan.ts'
-import type { SourceRequest } from '../workflow-engine/run-state.ts'
+import type {
+  Claim,
+  ClaimBody,
+  Orders,
+  ReleaseBody,
+  Reported,
+} from '#actions/runner-api/runner-api.ts'
+import type { JobIdentity, Plan, PlanLimits, RunEntry } from '#actions/workflow-engine/plan.ts'
+import type { SourceRequest } from '#actions/workflow-engine/run-state.ts'
+import type { Notifier } from '#base/concurrency/notifier.ts'
+import { Problem } from '#base/problem.ts'
+import type { Database } from '#database/database.ts'
+import type { Git } from '#git/process/git-process.ts'
+import { readDefaultBranch, tagPrefix } from '#git/refs/refs.ts'
+import { findRepositorySummary } from '#repositories/repository-summary-store.ts'
+import type { LentPacks } from '#repositories/store/store.ts'
 import type { AwaitedRuns } from './awaited-runs.ts'
 import type { Claimant } from './claim-run.ts'
 import type { Reports } from './reports.ts'

@@ -1,4 +1,4 @@
-import type { Db, ScheduleRow } from '../database/schema.ts'
+import type { Db, ScheduleRow } from '#database/schema.ts'
 
 export async function replaceSchedules(
   tx: Db,

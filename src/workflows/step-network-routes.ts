@@ -1,8 +1,8 @@
 import { type Static, Type } from 'typebox'
-import type { PlainSettings } from '../config/settings.ts'
-import { named } from '../http/named-schemas.ts'
-import { route } from '../http/route.ts'
-import { formatRule } from '../outbound/host-rules.ts'
+import { formatRule } from '#base/outbound/host-rules.ts'
+import type { PlainSettings } from '#config/settings.ts'
+import { named } from '#http/named-schemas.ts'
+import { route } from '#http/route.ts'
 
 type Dependencies = {
   settings: Pick<PlainSettings, 'runner' | 'sandboxNetwork' | 'stepHosts'>

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
-import { named } from '../http/named-schemas.ts'
-import { closed, route } from '../http/route.ts'
+import { named } from '#http/named-schemas.ts'
+import { closed, route } from '#http/route.ts'
 import { Branch, FilePath, Files, type OpenRepository } from './run-requests.ts'
 import { FaultSchema, NoteSchema } from './run-schemas.ts'
 import type { Runs } from './runs.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Problem } from '../base/problem.ts'
+import { Problem } from '#base/problem.ts'
 import { toCheckedPaths, toGivenFiles, toWorkflowPaths } from './workflow-paths.ts'
 
 test('names are resolved in the workflows folder, once each', () => {

@@ -1,10 +1,10 @@
-import { type FieldError, Problem } from '../base/problem.ts'
-import type { SourceFile } from '../workflow-parser/workflow.ts'
+import type { SourceFile } from '#actions/workflow-parser/workflow.ts'
 import {
   githubFolder,
   isWorkflowName,
   workflowsFolder,
-} from '../workflow-parser/workflow-folders.ts'
+} from '#actions/workflow-parser/workflow-folders.ts'
+import { type FieldError, Problem } from '#base/problem.ts'
 
 /** The folders whose files can be checked, the preferred one first; those of GitHub's do not run. */
 export const checkedFolders = [workflowsFolder, githubFolder] as const

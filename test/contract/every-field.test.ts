@@ -1,10 +1,10 @@
 // Tags: exhaustive
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import type { FieldError } from '../../src/base/problem.ts'
-import { Problem } from '../../src/base/problem.ts'
-import type { JsonRoute } from '../../src/http/route.ts'
-import { checkBody, checkQuery } from '../../src/http/validation.ts'
+import type { FieldError } from '#base/problem.ts'
+import { Problem } from '#base/problem.ts'
+import type { JsonRoute } from '#http/route.ts'
+import { checkBody, checkQuery } from '#http/validation.ts'
 import { startInProcess } from '../support/in-process.ts'
 
 const service = await startInProcess()

@@ -1,11 +1,11 @@
 // Tags: exhaustive
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import type { Permission } from '../../src/access/permissions.ts'
-import { toDonePage } from '../../src/web/done.ts'
-import { createLinks } from '../../src/web/links.ts'
-import { matchPage } from '../../src/web/match.ts'
-import type { PageAction, PageContext } from '../../src/web/page.ts'
+import type { Permission } from '#access/permissions.ts'
+import { toDonePage } from '#web/done.ts'
+import { createLinks } from '#web/links.ts'
+import { matchPage } from '#web/match.ts'
+import type { PageAction, PageContext } from '#web/page.ts'
 import { logIn, type PageClient } from '../support/page-client.ts'
 import {
   actions,

@@ -1,8 +1,8 @@
 // Tags: exhaustive
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { Problem } from '../../src/base/problem.ts'
-import type { JsonRoute } from '../../src/http/route.ts'
+import { Problem } from '#base/problem.ts'
+import type { JsonRoute } from '#http/route.ts'
 import { readPage } from '../support/page-markup.ts'
 import {
   actions,

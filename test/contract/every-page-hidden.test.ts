@@ -4,7 +4,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { after, before, test } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
-import type { JsonRoute } from '../../src/http/route.ts'
+import type { JsonRoute } from '#http/route.ts'
 import { logIn } from '../support/page-client.ts'
 import {
   actions,

@@ -8,12 +8,12 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { after, before, test } from 'node:test'
 import { sql } from 'kysely'
-import { newId } from '../../src/base/ids.ts'
-import { Problem, type ProblemCode, problems, toProblem } from '../../src/base/problem.ts'
-import { isBusy } from '../../src/base/sqlite-busy.ts'
-import { newTokenString } from '../../src/base/token-string.ts'
-import { statuses } from '../../src/http/problem-response.ts'
-import { createOutbound } from '../../src/outbound/outbound.ts'
+import { newId } from '#base/ids.ts'
+import { createOutbound } from '#base/outbound/outbound.ts'
+import { Problem, type ProblemCode, problems, toProblem } from '#base/problem.ts'
+import { isBusy } from '#base/sqlite-busy.ts'
+import { newTokenString } from '#base/token-string.ts'
+import { statuses } from '#http/problem-response.ts'
 import { until } from '../support/condition.ts'
 import { createProject, type Project, temporaryFolder } from '../support/git.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'
@@ -445,7 +445,7 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
   headers_too_large: () => speak(`GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`),
   username_unknown: () =>
     refusal(
-      import('../../src/tokens/tokens.ts').then(({ createTokens }) => {
+      import('#identity/tokens/tokens.ts').then(({ createTokens }) => {
         const clock = { now: () => Date.now() }
         const log = { debug() {}, info() {}, warn() {}, error() {} }
         const repositories = { idsOf: async () => [], namesOf: async () => new Map() }

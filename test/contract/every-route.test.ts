@@ -4,17 +4,17 @@ import { after, before, describe, test } from 'node:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { Ajv } from 'ajv'
 import { type TSchema, Type } from 'typebox'
-import { permissions } from '../../src/access/permissions.ts'
-import { newId } from '../../src/base/ids.ts'
-import type { FieldError, Problem } from '../../src/base/problem.ts'
+import { permissions } from '#access/permissions.ts'
+import { newId } from '#base/ids.ts'
+import type { FieldError, Problem } from '#base/problem.ts'
 import {
   route as define,
   type JsonRoute,
   nothing,
   type Route,
   type StreamRoute,
-} from '../../src/http/route.ts'
-import { checkBody, checkQuery } from '../../src/http/validation.ts'
+} from '#http/route.ts'
+import { checkBody, checkQuery } from '#http/validation.ts'
 import { until } from '../support/condition.ts'
 import { createProject } from '../support/git.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'

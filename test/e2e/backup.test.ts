@@ -15,7 +15,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { after, before, test } from 'node:test'
 import pg from 'pg'
-import { holdLock } from '../../src/base/lock-file.ts'
+import { holdLock } from '#base/lock-file.ts'
 import { createBackupOriginal } from '../support/backup-site.ts'
 import {
   assertAgrees,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { operations } from '../../src/client/client-commands.ts'
+import { operations } from '#cli/client/client-commands.ts'
 import { type ClientHome, loggedIn } from '../support/client-home.ts'
 import { type Service, startService } from '../support/service.ts'
 

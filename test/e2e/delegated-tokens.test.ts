@@ -1,7 +1,7 @@
 // Tags: each-store
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { newTokenString } from '../../src/base/token-string.ts'
+import { newTokenString } from '#base/token-string.ts'
 import { createProject, type Project, temporaryFolder } from '../support/git.ts'
 import { onlyLocal } from '../support/kind-of-store.ts'
 import { without } from '../support/programs.ts'

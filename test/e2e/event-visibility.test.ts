@@ -1,8 +1,8 @@
 // Tags: each-store
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { permissions as allPermissions } from '../../src/access/permissions.ts'
-import { type Event, eventKinds } from '../../src/events/events.ts'
+import { permissions as allPermissions } from '#access/permissions.ts'
+import { type Event, eventKinds } from '#events/events.ts'
 import { sampleEvent } from '../support/event-kinds.ts'
 import { followStream } from '../support/event-stream.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'

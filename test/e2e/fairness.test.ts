@@ -1,7 +1,7 @@
 // Tags: exhaustive
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { flushPacket, packet } from '../../src/git/protocol/pkt-line.ts'
+import { flushPacket, packet } from '#git/protocol/pkt-line.ts'
 import { until } from '../support/condition.ts'
 import { git } from '../support/git.ts'
 import { without } from '../support/programs.ts'

@@ -4,8 +4,8 @@ import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { gitCommands } from '../../src/git/process/commands.ts'
-import { createGit } from '../../src/git/process/git-process.ts'
+import { gitCommands } from '#git/process/commands.ts'
+import { createGit } from '#git/process/git-process.ts'
 import {
   type FetchSite,
   fetchBody,

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { dayMs } from '../../src/base/clock.ts'
+import { dayMs } from '#base/clock.ts'
 import { until } from '../support/condition.ts'
 import { exhaustive } from '../support/exhaustive.ts'
 import {

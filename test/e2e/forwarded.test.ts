@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { json } from 'node:stream/consumers'
 import { test } from 'node:test'
-import { newTokenString } from '../../src/base/token-string.ts'
+import { newTokenString } from '#base/token-string.ts'
 import { createProject } from '../support/git.ts'
 import { type Service, startService } from '../support/service.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { newId } from '../../src/base/ids.ts'
+import { newId } from '#base/ids.ts'
 import { startInProcess } from '../support/in-process.ts'
 
 const count = 1234

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import type { Permission } from '../../src/access/permissions.ts'
+import type { Permission } from '#access/permissions.ts'
 import { until } from '../support/condition.ts'
 import { git, temporaryFolder } from '../support/git.ts'
 import { onlyLocal } from '../support/kind-of-store.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { newId } from '../../src/base/ids.ts'
+import { newId } from '#base/ids.ts'
 import { assertAccessible, inEveryView } from '../support/browser.ts'
 import { logIn, type PageClient } from '../support/page-client.ts'
 import { without } from '../support/programs.ts'

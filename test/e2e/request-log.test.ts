@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { newTokenString } from '../../src/base/token-string.ts'
+import { newTokenString } from '#base/token-string.ts'
 import { until } from '../support/condition.ts'
 import { mustClaim, wholeRun } from '../support/run-by-hand.ts'
 import { type Service, startService } from '../support/service.ts'

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Permission, permissions } from '../../src/access/permissions.ts'
-import { roles } from '../../src/access/roles.ts'
+import { type Permission, permissions } from '#access/permissions.ts'
+import { roles } from '#access/roles.ts'
 import { onEachServer } from '../support/each-server.ts'
 import { exhaustive } from '../support/exhaustive.ts'
 import {

@@ -1,7 +1,7 @@
 // Tags: each-store
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { permissions } from '../../src/access/permissions.ts'
+import { permissions } from '#access/permissions.ts'
 import { createProject, type Project } from '../support/git.ts'
 import { type Client, type Service, startService } from '../support/service.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import type { Annotation, RunEntry } from '../../src/workflow-engine/plan.ts'
+import type { Annotation, RunEntry } from '#actions/workflow-engine/plan.ts'
 import { logIn, type PageClient } from '../support/page-client.ts'
 import { begun, jobEnded, mustClaim, runEnded } from '../support/run-by-hand.ts'
 import { type Service, startService } from '../support/service.ts'

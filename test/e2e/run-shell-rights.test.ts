@@ -1,7 +1,7 @@
 // Tags: exhaustive
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import type { Permission } from '../../src/access/permissions.ts'
+import type { Permission } from '#access/permissions.ts'
 import { until } from '../support/condition.ts'
 import { processesNaming } from '../support/processes.ts'
 import { without } from '../support/programs.ts'

@@ -4,7 +4,7 @@ import { access, chmod, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { probeSandbox, type SandboxOptions } from '../../src/sandbox/open-sandbox.ts'
+import { probeSandbox, type SandboxOptions } from '#actions/sandbox/open-sandbox.ts'
 import { temporaryFolder } from '../support/git.ts'
 import { without } from '../support/programs.ts'
 import {

@@ -5,8 +5,8 @@ import { readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { faultSteps } from '../../src/base/fault-points.ts'
-import { isLocked } from '../../src/config/data-directory.ts'
+import { faultSteps } from '#base/fault-points.ts'
+import { isLocked } from '#config/data-directory.ts'
 import { createBackupOriginal } from '../support/backup-site.ts'
 import {
   assertAgrees,

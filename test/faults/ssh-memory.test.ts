@@ -1,7 +1,7 @@
 // Tags: exhaustive
 import { after, before, test } from 'node:test'
-import { messages } from '../../src/ssh/messages.ts'
-import { message } from '../../src/ssh/wire.ts'
+import { messages } from '#ssh/messages.ts'
+import { message } from '#ssh/wire.ts'
 import { until } from '../support/condition.ts'
 import { assertFrugal } from '../support/memory.ts'
 import { commandOf, processesIn } from '../support/processes.ts'

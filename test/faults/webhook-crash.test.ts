@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { faultSteps } from '../../src/base/fault-points.ts'
+import { faultSteps } from '#base/fault-points.ts'
 import { createCommitPool } from '../support/commit-pool.ts'
 import { until } from '../support/condition.ts'
 import { git } from '../support/git.ts'

@@ -1,7 +1,7 @@
 // Tags: exhaustive
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { faultSteps } from '../../src/base/fault-points.ts'
+import { faultSteps } from '#base/fault-points.ts'
 import { until } from '../support/condition.ts'
 import {
   assertRecovered,

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { audiences } from '../../src/event-log/event-visibility.ts'
-import { eventKinds } from '../../src/events/events.ts'
+import { audiences } from '#api/event-log/event-visibility.ts'
+import { eventKinds } from '#events/events.ts'
 import { sampleData } from '../support/event-kinds.ts'
 
 const page = readFileSync(fileURLToPath(new URL('../../docs/events.md', import.meta.url)), 'utf8')

@@ -4,8 +4,8 @@ import { readFile } from 'node:fs/promises'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { settings } from '#config/settings-table.ts'
 import { manPage } from '../../scripts/man-page.ts'
-import { settings } from '../../src/config/settings-table.ts'
 import { without } from '../support/programs.ts'
 
 const execute = promisify(execFile)

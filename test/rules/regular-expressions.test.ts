@@ -13,11 +13,11 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 
 /** Where regular expressions are put together: each is made in the second test, or is of a JSON schema. */
 const builders = [
-  'src/commands/assert-form.ts',
-  'src/event-log/event-routes.ts',
+  'src/actions/workflow-parser/cron.ts',
+  'src/api/event-log/event-routes.ts',
+  'src/cli/commands/assert-form.ts',
   'src/git-server/upload-pack/cache-key.ts',
   'src/git/process/limit-exceeded.ts',
-  'src/workflow-parser/cron.ts',
 ]
 
 test('every regular expression takes linear time', exhaustive, async () => {

@@ -4,59 +4,29 @@ import { readFileSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import type { Setting } from '../../src/config/setting.ts'
-import { settings } from '../../src/config/settings-table.ts'
-import { tables } from '../../src/database/tables.ts'
+import type { Setting } from '#config/setting.ts'
+import { settings } from '#config/settings-table.ts'
+import { tables } from '#database/tables.ts'
 import { testSettings } from '../support/test-settings.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** The folders of src/ in rows: a folder may import from itself and from those of lower rows. */
+/** The folders of src/, and the files at its top, in rows: each imports only from itself and from lower rows. */
 const rows = [
-  [
-    'main',
-    'ssh-main',
-    'spawn-helper-main',
-    'runner-main',
-    'server',
-    'routes',
-    'app',
-    'offline',
-    'commands',
-    'client',
-  ],
+  ['main', 'ssh-main', 'spawn-helper-main', 'runner-main'], // programs
+  ['server'], // what listens
+  ['routes'], // all operations
+  ['cli'], // the command line
+  ['app'], // what the parts are made of
+  ['offline'], // what commands may do beside a server
   ['web'], // pages for people, which know the API by its operations
-  ['access-check'], // what features would answer
-  [
-    'git-server',
-    'browse',
-    'maintenance',
-    'metrics',
-    'doctor',
-    'backup',
-    'workflows',
-    'webhooks',
-    'event-log',
-    'mcp', // operations of the other features, by the table of routes
-  ], // features: they do not know each other; events join them
-  ['secrets', 'leak-guard', 'run-files', 'run-shells', 'id-tokens'],
-  ['repositories'], // what all features are about
-  ['store'], // where repositories are durable
-  ['sessions'], // people who have logged in, with a token or a key
-  ['tokens', 'ssh-keys'], // who is calling
-  ['audit'], // who did what, from where
+  ['api', 'ops'], // operations about all of the others, and what an operator does
+  ['git-server', 'browse', 'workflows', 'webhooks'], // features: they do not know each other; events join them
+  ['secrets'],
+  ['repositories', 'identity'], // what all features are about, and who is calling
   ['events'], // what happens
-  ['nodes'], // the servers of one database
-  ['github-payloads'], // event payloads in GitHub's format
-  ['http', 'database', 'git', 'ssh', 'rpc', 'vault', 'runner', 'render'], // kits: technology, no resources; runner knows only the runner API
-  ['runner-api'], // the protocol between runners and the server
-  ['workflow-engine'], // execution of a run, and its report
-  ['tool-cache'], // tools by version, of a runner
-  ['workflow-parser', 'sandbox', 'secret-masking'],
-  ['step-network'], // the proxy through which workflow steps reach hosts
+  ['git', 'ssh', 'http', 'database', 'actions'], // kits: technology, no resources
   ['config', 'access'], // vocabulary: settings, permissions, principals
-  ['outbound'], // allowed destinations, which a setting lists
-  ['concurrency', 'archives'], // archives: tar and zip
   ['base'],
 ]
 
@@ -79,14 +49,30 @@ test('folders import only from lower rows', () => {
   for (const path of sources.filter((source) => source.startsWith('src/') && !isTest(source))) {
     for (const target of importsOf(path)) {
       const [from, to] = [folderOf(path), folderOf(target)]
-      const isAllowed = from === to || rowOf(to) > rowOf(from) || rowOf(from) === 0
+      const isAllowed = from === to || rowOf(to) > rowOf(from)
       assert.ok(isAllowed, `${path} imports ${target}: ${from} may not import ${to}`)
     }
   }
 })
 
-/** The folders within two large ones, in rows of the same kind. */
-const innerRows = {
+/** The folders within folders, in rows of the same kind; `*` is all that has no name there. */
+const innerRows: Record<string, string[][]> = {
+  web: [['*'], ['render']],
+  api: [['access-check'], ['event-log', 'mcp']],
+  ops: [['backup', 'doctor', 'maintenance', 'metrics']],
+  'git-server': [
+    ['git-server'],
+    ['http', 'ssh', 'api-writes'],
+    ['git-engine'],
+    ['receive-pack', 'upload-pack'],
+    ['requests'],
+    ['leak-guard', 'rpc'],
+  ],
+  workflows: [['*'], ['run-files', 'run-shells', 'id-tokens']],
+  secrets: [['*'], ['vault']],
+  repositories: [['*'], ['store']],
+  identity: [['sessions'], ['tokens', 'ssh-keys']],
+  events: [['audit'], ['*'], ['github-payloads']],
   git: [
     ['import', 'maintenance', 'protocol'],
     ['clone-packs'],
@@ -94,28 +80,56 @@ const innerRows = {
     ['objects', 'diff'],
     ['process'],
   ],
-  'git-server': [
-    ['git-server'],
-    ['http', 'ssh', 'api-writes'],
-    ['git-engine'],
-    ['receive-pack', 'upload-pack'],
-    ['requests'],
+  database: [['nodes'], ['*']],
+  actions: [
+    ['runner'],
+    ['runner-api'], // the protocol between runners and the server
+    ['workflow-engine'], // execution of a run, and its report
+    ['tool-cache'],
+    ['workflow-parser', 'sandbox', 'secret-masking'],
+    ['step-network'], // the proxy through which workflow steps reach hosts
   ],
+  base: [['outbound'], ['concurrency', 'archives'], ['*']],
 }
 
 test('folders within a folder import only from lower rows', () => {
   for (const [folder, inner] of Object.entries(innerRows)) {
-    const within = `src/${folder}/`
-    const nameOf = (path: string) => path.slice(within.length).split('/')[0]?.replace(/\.ts$/, '')
-    const rowOfInner = (path: string) =>
-      inner.findIndex((names) => names.includes(nameOf(path) ?? ''))
-    for (const path of sources.filter((source) => source.startsWith(within) && !isTest(source))) {
-      assert.notEqual(rowOfInner(path), -1, `${path} has no place in the order of ${folder}`)
-      for (const target of importsOf(path).filter((imported) => imported.startsWith(within))) {
-        const isAllowed = nameOf(path) === nameOf(target) || rowOfInner(target) > rowOfInner(path)
+    const rowWithin = (path: string) =>
+      inner.findIndex((names) => names.includes(nameWithin(folder, path)))
+    for (const path of sources) {
+      if (folderOf(path) !== folder || !path.startsWith('src/') || isTest(path)) continue
+      assert.notEqual(rowWithin(path), -1, `${path} has no place in the order of ${folder}`)
+      for (const target of importsOf(path).filter((imported) => folderOf(imported) === folder)) {
+        const isSame = nameWithin(folder, path) === nameWithin(folder, target)
+        const isAllowed = isSame || rowWithin(target) > rowWithin(path)
         assert.ok(isAllowed, `${path} may not import ${target}`)
       }
     }
+  }
+})
+
+/** The name of a file within a folder in the order of that folder. */
+function nameWithin(folder: string, path: string): string {
+  const name = path.split('/')[2]?.replace(/\.ts$/, '') ?? ''
+  return innerRows[folder]?.flat().includes(name) ? name : '*'
+}
+
+test('what runs on the machine of a runner knows the foundation alone', () => {
+  const known = ['actions', 'base', 'config']
+  for (const path of sources.filter((source) => folderOf(source) === 'actions')) {
+    for (const target of isTest(path) ? [] : importsOf(path))
+      assert.ok(known.includes(folderOf(target)), `${path} imports ${target}`)
+  }
+})
+
+test('the SSH process and runners load no database', () => {
+  for (const program of ['src/ssh-main.ts', 'src/runner-main.ts']) {
+    const loaded = loadedBy([program])
+    const foreign = [...loaded].filter((path) =>
+      ['database', 'repositories'].includes(folderOf(path)),
+    )
+    assert.deepEqual(foreign, [], program)
+    assert.ok(loaded.size > 20, program)
   }
 })
 
@@ -239,19 +253,34 @@ test('there are no import cycles', () => {
 const onDemand = new Set(['aws4fetch', 'undici', 'semver', '@modelcontextprotocol/server'])
 
 test('packages that only some installations need are loaded on demand', () => {
+  const loaded = loadedBy(programs)
+  for (const path of loaded) {
+    const needless = staticImports(path).find((specifier) => onDemand.has(specifier))
+    assert.equal(needless, undefined, path)
+  }
+  assert.ok(loaded.size > 100)
+})
+
+/** The files that programs load when they start. */
+function loadedBy(programs: Iterable<string>): Set<string> {
   const loaded = new Set<string>()
   const load = (path: string): void => {
     if (loaded.has(path)) return
     loaded.add(path)
-    const imports = [...read(path).matchAll(/^(?:import|export) (?!type )[^'"]*? from '([^']+)'/gm)]
-    for (const [, specifier = ''] of imports) {
-      if (specifier.startsWith('.')) load(relative(root, join(root, dirname(path), specifier)))
-      else assert.ok(!onDemand.has(specifier), `${path} imports ${specifier}`)
+    for (const specifier of staticImports(path)) {
+      const target = resolveImport(path, specifier)
+      if (target !== undefined) load(target)
     }
   }
   for (const path of programs) load(path)
-  assert.ok(loaded.size > 100)
-})
+  return loaded
+}
+
+/** What a file imports when it is loaded, without types. */
+function staticImports(path: string): string[] {
+  const imports = read(path).matchAll(/^(?:import|export) (?!type )[^'"]*? from '([^']+)'/gm)
+  return [...imports].map(([, specifier = '']) => specifier)
+}
 
 test('every folder of src/ has its place in the order', () => {
   const folders = new Set(
@@ -272,11 +301,11 @@ test('child processes are started in few places: git, of the service and of the 
     (path) => path.startsWith('src/') && !isTest(path) && /node:child_process/.test(read(path)),
   )
   assert.deepEqual(spawners, [
-    'src/client/user-git.ts',
+    'src/actions/sandbox/launch.ts',
+    'src/cli/client/user-git.ts',
     'src/git-server/ssh/ssh-process.ts',
     'src/git/process/preforked-process.ts',
     'src/git/process/spawn-helper.ts',
-    'src/sandbox/launch.ts',
     'src/workflows/runner-process.ts',
   ])
 })
@@ -298,19 +327,30 @@ test('a table is queried only by the stores of its owner, and by the folders tha
   }
 })
 
+/** The folder to which a file's tables belong: one within another if that has a name in its order. */
+function ownerOf(path: string): string {
+  const folder = folderOf(path)
+  const name = nameWithin(folder, path)
+  return name === '*' || (folder === 'git-server' && name !== 'leak-guard')
+    ? folder
+    : `${folder}/${name}`
+}
+
 /** The folders whose files read a table, and those whose files write it. */
 function foldersQuerying(name: string): { readers: string[]; writers: string[] } {
   const property = name.replace(/_(\w)/g, (_, letter) => letter.toUpperCase())
   const quoted = `'${property}( as \\w+)?'`
   const product = sources.filter((path) => path.startsWith('src/') && !isTest(path))
-  const stores = product.filter((path) => folderOf(path) !== 'database')
+  const stores = product.filter(
+    (path) => folderOf(path) !== 'database' || ownerOf(path) !== 'database',
+  )
   const foldersOf = (method: string) => {
     const direct = new RegExp(`\\.${method}\\(\\s*\\[?${quoted}`)
     // Where the table is a variable, each table counts that the file names outside of calls.
     const indirect = new RegExp(`\\.${method}\\(\\w`)
     const names = new RegExp(`(?<!\\(\\s*)${quoted}`)
     const isQuery = (text: string) => direct.test(text) || (indirect.test(text) && names.test(text))
-    const folders = stores.filter((path) => isQuery(read(path))).map(folderOf)
+    const folders = stores.filter((path) => isQuery(read(path))).map(ownerOf)
     return [...new Set(folders)].sort()
   }
   return {
@@ -338,7 +378,7 @@ test('files without tests have at most 400 lines', () => {
 test('texts of a run are shortened only where they are masked', () => {
   const cut = /\.(slice|substring)\(0, [^)]*max/i
   for (const path of sources.filter((source) => !isTest(source))) {
-    if (!/^src\/(workflow-engine|workflows|webhooks)\//.test(path)) continue
+    if (!/^src\/(actions\/workflow-engine|workflows|webhooks)\//.test(path)) continue
     assert.ok(!cut.test(read(path)), `${path} shortens a text: use maskAndShorten`)
   }
 })
@@ -426,9 +466,16 @@ function repeated(names: (string | undefined)[]): (string | undefined)[] {
   return names.filter((name, index) => names.indexOf(name) !== index)
 }
 
+/** The files of the project that a file imports, also later or as types. */
 function importsOf(path: string): string[] {
-  const specifiers = [...read(path).matchAll(/from '(\.[^']+)'/g)].map(([, found]) => found ?? '')
-  return specifiers.map((specifier) => relative(root, join(root, dirname(path), specifier)))
+  const specifiers = read(path).matchAll(/(?:\bfrom |\bimport\(|^import )'([^']+)'/gm)
+  return [...specifiers].flatMap(([, specifier = '']) => resolveImport(path, specifier) ?? [])
+}
+
+/** The file of the project that an import names; undefined when it names a package. */
+function resolveImport(path: string, specifier: string): string | undefined {
+  if (specifier.startsWith('.')) return relative(root, join(root, dirname(path), specifier))
+  return /^#[\w-].*\.ts$/.test(specifier) ? `src/${specifier.slice(1)}` : undefined
 }
 
 function folderOf(path: string): string {

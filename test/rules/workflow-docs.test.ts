@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { foreignEvents } from '../../src/workflow-parser/foreign-events.ts'
-import { parseAction, parseWorkflow } from '../../src/workflow-parser/parse.ts'
-import { availability, contextNames, functionsAt } from '../../src/workflow-parser/workflow-keys.ts'
+import { foreignEvents } from '#actions/workflow-parser/foreign-events.ts'
+import { parseAction, parseWorkflow } from '#actions/workflow-parser/parse.ts'
+import { availability, contextNames, functionsAt } from '#actions/workflow-parser/workflow-keys.ts'
 
 const page = readFileSync(
   fileURLToPath(new URL('../../docs/workflows.md', import.meta.url)),

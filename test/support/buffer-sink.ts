@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream'
 import { finished } from 'node:stream/promises'
-import type { ResponseSink } from '../../src/git/protocol/pipe-process.ts'
+import type { ResponseSink } from '#git/protocol/pipe-process.ts'
 import type { createRandom } from './random.ts'
 
 /** Collects a response; with `random`, at an uneven speed. */

@@ -1,4 +1,4 @@
-import type { Event, EventData } from '../../src/events/events.ts'
+import type { Event, EventData } from '#events/events.ts'
 
 /** Data for an event of each kind, as the service writes it; what is about a username is about `ada`. */
 export const sampleData: EventData = {

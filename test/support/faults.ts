@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { inOrder } from '../../src/workflow-parser/fault-list.ts'
-import { parseWorkflow } from '../../src/workflow-parser/parse.ts'
-import { checkRunnable } from '../../src/workflow-parser/runnable.ts'
-import type { Fault } from '../../src/workflow-parser/workflow.ts'
+import { inOrder } from '#actions/workflow-parser/fault-list.ts'
+import { parseWorkflow } from '#actions/workflow-parser/parse.ts'
+import { checkRunnable } from '#actions/workflow-parser/runnable.ts'
+import type { Fault } from '#actions/workflow-parser/workflow.ts'
 
 /** A file, and each `line:column message` that it must give, in order. */
 export type FaultCase = [text: string, ...faults: string[]]

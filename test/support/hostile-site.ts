@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { newTokenString } from '../../src/base/token-string.ts'
+import { newTokenString } from '#base/token-string.ts'
 import { until } from './condition.ts'
 import { temporaryFolder } from './git.ts'
 import { commandOf, familyOf, processesInWorkspaces } from './processes.ts'

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
-import { locateMemoryGroup } from '../../src/sandbox/memory-controller.ts'
-import { tryMemory } from '../../src/sandbox/memory-trial.ts'
+import { locateMemoryGroup } from '#actions/sandbox/memory-controller.ts'
+import { tryMemory } from '#actions/sandbox/memory-trial.ts'
 
 /** For a test's `skip`: why this process can make no control group with a limit of memory. */
 export async function withoutMemoryGroups(): Promise<string | false> {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
-import { newTokenString } from '../../src/base/token-string.ts'
+import { newTokenString } from '#base/token-string.ts'
 import { startCeph } from './ceph.ts'
 import { type FaultyProxy, startFaultyProxy } from './faulty-proxy.ts'
 import { temporaryFolder } from './git.ts'

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { ownerVariable } from '../../src/git/process/orphans.ts'
+import { ownerVariable } from '#git/process/orphans.ts'
 
 /**
  * Processes that work in a folder or name it in their command line: the gits of a data directory, but for readers of objects,

@@ -1,5 +1,5 @@
-import { createPublish } from '../../src/events/events.ts'
-import { enqueueDeliveries } from '../../src/webhooks/enqueue-store.ts'
+import { createPublish } from '#events/events.ts'
+import { enqueueDeliveries } from '#webhooks/enqueue-store.ts'
 
 /** Publishes events as the service does. */
 export const publish = createPublish([enqueueDeliveries])

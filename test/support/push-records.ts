@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { PushedUpdate, RefUpdate } from '../../src/git/refs/refs.ts'
+import type { PushedUpdate, RefUpdate } from '#git/refs/refs.ts'
 import { repositoriesFolder } from './kind-of-store.ts'
 import { openRows } from './rows.ts'
 

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import { flushPacket, packet } from '../../src/git/protocol/pkt-line.ts'
+import { flushPacket, packet } from '#git/protocol/pkt-line.ts'
 
 const execute = promisify(execFile)
 const zeroId = '0'.repeat(40)

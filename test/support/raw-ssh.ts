@@ -2,8 +2,8 @@ import { createPublicKey, type KeyObject, sign } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import Protocol from 'ssh2/lib/protocol/Protocol.js'
-import { messages } from '../../src/ssh/messages.ts'
-import { message, writeString } from '../../src/ssh/wire.ts'
+import { messages } from '#ssh/messages.ts'
+import { message, writeString } from '#ssh/wire.ts'
 
 export type RawSsh = Awaited<ReturnType<typeof connectRawSsh>>
 

@@ -1,4 +1,4 @@
-import type { Database } from '../../src/database/database.ts'
+import type { Database } from '#database/database.ts'
 import { until } from './condition.ts'
 
 /** Waits until everything that was pushed so far has been looked at for workflows. */

@@ -12,7 +12,7 @@ import type { Duplex } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
 import ssh2, { type Connection, type Login, type Session } from 'ssh2'
-import { flushPacket, packet } from '../../src/git/protocol/pkt-line.ts'
+import { flushPacket, packet } from '#git/protocol/pkt-line.ts'
 import { spawnGit } from './git.ts'
 
 /** A host that tests stand up on loopback; its connections end with it. */

@@ -1,5 +1,5 @@
-import { retainedRef, retainingPush } from '../../src/git/refs/ref-name.ts'
-import { isOverwriting } from '../../src/git/refs/refs.ts'
+import { retainedRef, retainingPush } from '#git/refs/ref-name.ts'
+import { isOverwriting } from '#git/refs/refs.ts'
 import type { PushEvent } from './push-records.ts'
 
 /** Parts the refs of a repository into those that clients see and those that keep what pushes overwrote. */

@@ -1,4 +1,4 @@
-import type { Conclusion, Plan, RunEntry } from '../../src/workflow-engine/plan.ts'
+import type { Conclusion, Plan, RunEntry } from '#actions/workflow-engine/plan.ts'
 import { type Client, createClient } from './service.ts'
 
 export type HeldRun = Exclude<Awaited<ReturnType<typeof claim>>, undefined>

@@ -3,18 +3,18 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { json } from 'node:stream/consumers'
 import type { TSchema } from 'typebox'
-import { newId } from '../../src/base/ids.ts'
-import { newTokenString } from '../../src/base/token-string.ts'
-import { checkBody } from '../../src/http/validation.ts'
-import { reportMaxBytes } from '../../src/runner-api/report-limits.ts'
+import { reportMaxBytes } from '#actions/runner-api/report-limits.ts'
 import {
   ClaimBody,
   ReleaseBody,
   ReportBody,
   type SourceHeader,
   sourceContentType,
-} from '../../src/runner-api/runner-api.ts'
-import type { Plan, RunEntry } from '../../src/workflow-engine/plan.ts'
+} from '#actions/runner-api/runner-api.ts'
+import type { Plan, RunEntry } from '#actions/workflow-engine/plan.ts'
+import { newId } from '#base/ids.ts'
+import { newTokenString } from '#base/token-string.ts'
+import { checkBody } from '#http/validation.ts'
 import { freePort } from './free-port.ts'
 
 /** A run that the server hands out, and what it heard of it. */

@@ -1,4 +1,4 @@
-import type { Plan } from '../../src/workflow-engine/plan.ts'
+import type { Plan } from '#actions/workflow-engine/plan.ts'
 import { createProject } from './git.ts'
 import { planFor, startRunner } from './runner.ts'
 import { startRunnerServer } from './runner-server.ts'

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
-import type { Plan, RunEntry } from '../../src/workflow-engine/plan.ts'
+import type { Plan, RunEntry } from '#actions/workflow-engine/plan.ts'
 import { type Project, spawnGit } from './git.ts'
 import { launcher } from './service.ts'
 

@@ -1,4 +1,4 @@
-import { openSandbox } from '../../src/sandbox/open-sandbox.ts'
+import { openSandbox } from '#actions/sandbox/open-sandbox.ts'
 import { runScript } from './sandbox.ts'
 
 // A program that runs a script in a workspace and can be killed: node sandbox-program.ts FOLDER PATH SCRIPT

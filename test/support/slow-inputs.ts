@@ -1,4 +1,4 @@
-import { languageNames } from '../../src/render/languages.ts'
+import { languageNames } from '#web/render/languages.ts'
 
 const inputLength = 40_000
 const lineLength = 1000

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { createHash, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
-import { writeMpint, writeString, writeUint32 } from '../../src/ssh/wire.ts'
+import { writeMpint, writeString, writeUint32 } from '#ssh/wire.ts'
 
 const execute = promisify(execFile)
 

@@ -1,5 +1,5 @@
-import { messages } from '../../src/ssh/messages.ts'
-import { message, writeString } from '../../src/ssh/wire.ts'
+import { messages } from '#ssh/messages.ts'
+import { message, writeString } from '#ssh/wire.ts'
 import { connectRawSsh, type RawSsh } from './raw-ssh.ts'
 
 /** What a request to be let in by a key says; `sign` makes the signature as it is on the wire. */

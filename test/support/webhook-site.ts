@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { newTokenString } from '../../src/base/token-string.ts'
+import { newTokenString } from '#base/token-string.ts'
 import { until } from './condition.ts'
 import { temporaryFolder } from './git.ts'
 import { type Client, type Service, startService } from './service.ts'

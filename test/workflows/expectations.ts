@@ -1,4 +1,4 @@
-import type { Conclusion, Plan } from '../../src/workflow-engine/plan.ts'
+import type { Conclusion, Plan } from '#actions/workflow-engine/plan.ts'
 
 /** What must come out of a project's workflows. */
 export type Expectation = {

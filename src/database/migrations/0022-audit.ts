@@ -1,7 +1,7 @@
 import type { Migration } from './migration.ts'
 
 // The mark `audit` numbers the entries; its row is changed only while that of `events` is locked. Each entry has the
-// hash of the one before it in its own: see audit/entry-hash.ts.
+// hash of the one before it in its own: see events/audit/entry-hash.ts.
 export const auditTable: Migration = ({ milliseconds, sequence }) => [
   `insert into marks (name, value) values ('audit', 0)`,
   `create table audit (

@@ -1,8 +1,8 @@
 import type { Static } from 'typebox'
-import { type FieldError, Problem } from '../../base/problem.ts'
-import { isTree, type TreeEditor, type TreeItem } from '../../git/objects/edit-tree.ts'
-import { type NewObject, toObject } from '../../git/objects/new-objects.ts'
-import { invalid } from '../../http/validation.ts'
+import { type FieldError, Problem } from '#base/problem.ts'
+import { isTree, type TreeEditor, type TreeItem } from '#git/objects/edit-tree.ts'
+import { type NewObject, toObject } from '#git/objects/new-objects.ts'
+import { invalid } from '#http/validation.ts'
 import { type Change, pathMaxBytes } from './write-schemas.ts'
 
 /** A change whose fields are checked. Paths are split; each character of a name is a byte (latin1). */

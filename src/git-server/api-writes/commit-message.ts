@@ -1,4 +1,4 @@
-import { invalid } from '../../http/validation.ts'
+import { invalid } from '#http/validation.ts'
 
 /** Throws `invalid_request` for a message that Git cannot store. */
 export function assertMessage(message: string): void {

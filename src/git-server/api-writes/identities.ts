@@ -1,11 +1,11 @@
 import { isIP } from 'node:net'
 import { type Static, Type } from 'typebox'
-import type { Principal } from '../../access/principal.ts'
-import type { FieldError } from '../../base/problem.ts'
-import { type Identity, withoutCrud } from '../../git/objects/new-objects.ts'
-import { named } from '../../http/named-schemas.ts'
-import { closed } from '../../http/route.ts'
-import { invalid } from '../../http/validation.ts'
+import type { Principal } from '#access/principal.ts'
+import type { FieldError } from '#base/problem.ts'
+import { type Identity, withoutCrud } from '#git/objects/new-objects.ts'
+import { named } from '#http/named-schemas.ts'
+import { closed } from '#http/route.ts'
+import { invalid } from '#http/validation.ts'
 
 const date = (description: string) =>
   Type.String({ description, maxLength: 40, examples: ['2026-11-24T12:30:00+01:00'] })

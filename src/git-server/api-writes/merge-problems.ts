@@ -1,7 +1,7 @@
-import { Problem } from '../../base/problem.ts'
-import { createTreeEditor, isTree, type TreeEditor } from '../../git/objects/edit-tree.ts'
-import type { FileConflict } from '../../git/objects/merge-trees.ts'
-import { type ObjectReader, ObjectTooLargeError } from '../../git/objects/object-reader.ts'
+import { Problem } from '#base/problem.ts'
+import { createTreeEditor, isTree, type TreeEditor } from '#git/objects/edit-tree.ts'
+import type { FileConflict } from '#git/objects/merge-trees.ts'
+import { type ObjectReader, ObjectTooLargeError } from '#git/objects/object-reader.ts'
 import { shown } from './apply-changes.ts'
 import { readTree } from './read-tree.ts'
 

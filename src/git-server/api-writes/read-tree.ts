@@ -1,5 +1,5 @@
-import { Problem } from '../../base/problem.ts'
-import { type ObjectReader, ObjectTooLargeError } from '../../git/objects/object-reader.ts'
+import { Problem } from '#base/problem.ts'
+import { type ObjectReader, ObjectTooLargeError } from '#git/objects/object-reader.ts'
 
 // About 400,000 entries.
 const treeMaxBytes = 16 * 1024 * 1024

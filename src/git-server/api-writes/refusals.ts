@@ -1,6 +1,6 @@
-import { Problem } from '../../base/problem.ts'
-import type { PushReport } from '../../git/protocol/report-status.ts'
-import { zeroId } from '../../git/refs/ref-name.ts'
+import { Problem } from '#base/problem.ts'
+import type { PushReport } from '#git/protocol/report-status.ts'
+import { zeroId } from '#git/refs/ref-name.ts'
 
 const textMaxLength = 500
 

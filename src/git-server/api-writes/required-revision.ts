@@ -1,10 +1,10 @@
-import { Problem, refusedName } from '../../base/problem.ts'
-import { isRefName, refNameFault, zeroId } from '../../git/refs/ref-name.ts'
-import { branchPrefix, readRefs } from '../../git/refs/refs.ts'
-import type { Revision } from '../../git/refs/resolve-revision.ts'
-import { invalid } from '../../http/validation.ts'
-import type { Repository } from '../../repositories/repositories.ts'
-import type { RevisionFinder } from '../../repositories/revision-finder.ts'
+import { Problem, refusedName } from '#base/problem.ts'
+import { isRefName, refNameFault, zeroId } from '#git/refs/ref-name.ts'
+import { branchPrefix, readRefs } from '#git/refs/refs.ts'
+import type { Revision } from '#git/refs/resolve-revision.ts'
+import { invalid } from '#http/validation.ts'
+import type { Repository } from '#repositories/repositories.ts'
+import type { RevisionFinder } from '#repositories/revision-finder.ts'
 
 /** The full name of a branch. Throws `invalid_request` and `ref_name_refused`. */
 export function branchRefOf(branch: string, pointer: string): string {

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { Problem } from '../../base/problem.ts'
-import type { Repositories } from '../../repositories/repositories.ts'
+import { Problem } from '#base/problem.ts'
+import type { Repositories } from '#repositories/repositories.ts'
 import type { ApiWrite } from './api-push.ts'
 
 // A ref that moves again each time is left to the client.

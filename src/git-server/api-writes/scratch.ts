@@ -1,17 +1,17 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { newId } from '../../base/ids.ts'
+import { newId } from '#base/ids.ts'
 import {
   reachableLooseObjects,
   readLooseObject,
   writeLooseObject,
-} from '../../git/objects/loose-objects.ts'
-import type { NewObject } from '../../git/objects/new-objects.ts'
-import { writePack } from '../../git/objects/write-pack.ts'
-import { type Git, withOptions } from '../../git/process/git-process.ts'
-import type { Body } from '../../git/protocol/request-body.ts'
-import type { Directories } from '../../repositories/directories.ts'
-import type { Repository } from '../../repositories/repositories.ts'
+} from '#git/objects/loose-objects.ts'
+import type { NewObject } from '#git/objects/new-objects.ts'
+import { writePack } from '#git/objects/write-pack.ts'
+import { type Git, withOptions } from '#git/process/git-process.ts'
+import type { Body } from '#git/protocol/request-body.ts'
+import type { Directories } from '#repositories/directories.ts'
+import type { Repository } from '#repositories/repositories.ts'
 
 /** A temporary object directory on top of that of a repository. */
 export type Scratch = AsyncDisposable & {

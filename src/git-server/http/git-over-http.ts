@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Principal } from '../../access/principal.ts'
-import { atEndOfTick } from '../../base/end-of-tick.ts'
-import { flushPacket, packet } from '../../git/protocol/pkt-line.ts'
-import { readArrived, readBody } from '../../git/protocol/request-body.ts'
-import type { Repository } from '../../repositories/repositories.ts'
+import type { Principal } from '#access/principal.ts'
+import { atEndOfTick } from '#base/end-of-tick.ts'
+import { flushPacket, packet } from '#git/protocol/pkt-line.ts'
+import { readArrived, readBody } from '#git/protocol/request-body.ts'
+import type { Repository } from '#repositories/repositories.ts'
 import type { GitEngine } from '../git-engine.ts'
 import {
   type GitRequest,

@@ -1,5 +1,5 @@
-import { Problem } from '../../base/problem.ts'
-import type { StreamRoute } from '../../http/route.ts'
+import { Problem } from '#base/problem.ts'
+import type { StreamRoute } from '#http/route.ts'
 import { lfsRefusal } from '../requests/git-request.ts'
 
 type Dependencies = { find: StreamRoute['find'] }

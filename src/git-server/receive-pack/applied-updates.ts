@@ -1,9 +1,9 @@
-import type { PushRow } from '../../database/push-schema.ts'
-import type { Db } from '../../database/schema.ts'
-import { findObjects } from '../../git/objects/find-objects.ts'
-import type { Git } from '../../git/process/git-process.ts'
-import { zeroId } from '../../git/refs/ref-name.ts'
-import { type RefUpdate, readRefs, resolveSymbolicRefs } from '../../git/refs/refs.ts'
+import type { PushRow } from '#database/push-schema.ts'
+import type { Db } from '#database/schema.ts'
+import { findObjects } from '#git/objects/find-objects.ts'
+import type { Git } from '#git/process/git-process.ts'
+import { zeroId } from '#git/refs/ref-name.ts'
+import { type RefUpdate, readRefs, resolveSymbolicRefs } from '#git/refs/refs.ts'
 import { listSince } from './push-store.ts'
 
 /** A requested ref update, as recorded in the intent of a push. */

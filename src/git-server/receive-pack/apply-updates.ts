@@ -1,8 +1,8 @@
-import type { FaultPoint } from '../../base/fault-points.ts'
-import { type Git, GitError } from '../../git/process/git-process.ts'
-import { moveRefs } from '../../git/refs/move-refs.ts'
-import type { RefUpdate } from '../../git/refs/refs.ts'
-import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
+import type { FaultPoint } from '#base/fault-points.ts'
+import { type Git, GitError } from '#git/process/git-process.ts'
+import { moveRefs } from '#git/refs/move-refs.ts'
+import type { RefUpdate } from '#git/refs/refs.ts'
+import type { RepositoryHolds } from '#repositories/repository-holds.ts'
 import type { Push } from './push.ts'
 import { type PushLifecycle, UpdatesRefusedError } from './push-lifecycle.ts'
 

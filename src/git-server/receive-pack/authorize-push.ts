@@ -1,8 +1,8 @@
-import { requireRef } from '../../access/may.ts'
-import type { Principal } from '../../access/principal.ts'
-import { Problem } from '../../base/problem.ts'
-import type { Git } from '../../git/process/git-process.ts'
-import { isRefName, refNameFault, zeroId } from '../../git/refs/ref-name.ts'
+import { requireRef } from '#access/may.ts'
+import type { Principal } from '#access/principal.ts'
+import { Problem } from '#base/problem.ts'
+import type { Git } from '#git/process/git-process.ts'
+import { isRefName, refNameFault, zeroId } from '#git/refs/ref-name.ts'
 import {
   branchesOf,
   branchPrefix,
@@ -11,9 +11,9 @@ import {
   readDefaultBranch,
   resolveSymbolicRefs,
   successorAmong,
-} from '../../git/refs/refs.ts'
-import type { Protections } from '../../repositories/protections.ts'
-import type { Repositories, Repository } from '../../repositories/repositories.ts'
+} from '#git/refs/refs.ts'
+import type { Protections } from '#repositories/protections.ts'
+import type { Repositories, Repository } from '#repositories/repositories.ts'
 import { refuseProtected } from './protected-refs.ts'
 import type { Push } from './push.ts'
 import { historyOf, type PushedHistory } from './pushed-history.ts'

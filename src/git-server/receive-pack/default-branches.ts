@@ -1,19 +1,19 @@
-import type { Clock } from '../../base/clock.ts'
-import { newId } from '../../base/ids.ts'
-import { Problem } from '../../base/problem.ts'
-import type { Database } from '../../database/database.ts'
-import type { PushRow } from '../../database/push-schema.ts'
-import type { Actor } from '../../events/events.ts'
-import { zeroId } from '../../git/refs/ref-name.ts'
+import type { Clock } from '#base/clock.ts'
+import { newId } from '#base/ids.ts'
+import { Problem } from '#base/problem.ts'
+import type { Database } from '#database/database.ts'
+import type { PushRow } from '#database/push-schema.ts'
+import type { Actor } from '#events/events.ts'
+import { zeroId } from '#git/refs/ref-name.ts'
 import {
   branchPrefix,
   hasBranch,
   listBranches,
   type RefUpdate,
   readDefaultBranch,
-} from '../../git/refs/refs.ts'
-import type { Repository } from '../../repositories/repositories.ts'
-import { markHeadChosen } from '../../repositories/repository-store.ts'
+} from '#git/refs/refs.ts'
+import type { Repository } from '#repositories/repositories.ts'
+import { markHeadChosen } from '#repositories/repository-store.ts'
 import { intendedOf } from './applied-updates.ts'
 import { listUnfinished } from './push-store.ts'
 

@@ -1,13 +1,13 @@
 import { join } from 'node:path'
-import type { Clock } from '../../base/clock.ts'
-import type { FaultPoint } from '../../base/fault-points.ts'
-import type { Log } from '../../base/log.ts'
-import type { Database } from '../../database/database.ts'
-import type { PushRow } from '../../database/push-schema.ts'
-import type { Event, Publish } from '../../events/events.ts'
-import { type Git, GitError } from '../../git/process/git-process.ts'
-import { findForced } from '../../git/refs/forced-updates.ts'
-import { setDefaultBranch } from '../../git/refs/move-refs.ts'
+import type { Clock } from '#base/clock.ts'
+import type { FaultPoint } from '#base/fault-points.ts'
+import type { Log } from '#base/log.ts'
+import type { Database } from '#database/database.ts'
+import type { PushRow } from '#database/push-schema.ts'
+import type { Event, Publish } from '#events/events.ts'
+import { type Git, GitError } from '#git/process/git-process.ts'
+import { findForced } from '#git/refs/forced-updates.ts'
+import { setDefaultBranch } from '#git/refs/move-refs.ts'
 import {
   branchesOf,
   branchPrefix,
@@ -18,16 +18,12 @@ import {
   readDefaultBranch,
   successorAmong,
   usualInPlaceOf,
-} from '../../git/refs/refs.ts'
-import { isThere } from '../../repositories/deleted-directories.ts'
-import type { Directories } from '../../repositories/directories.ts'
-import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
-import {
-  isHeadChosen,
-  markHeadChosen,
-  updatePushedAt,
-} from '../../repositories/repository-store.ts'
-import { findRepositorySummary } from '../../repositories/repository-summary-store.ts'
+} from '#git/refs/refs.ts'
+import { isThere } from '#repositories/deleted-directories.ts'
+import type { Directories } from '#repositories/directories.ts'
+import type { RepositoryHolds } from '#repositories/repository-holds.ts'
+import { isHeadChosen, markHeadChosen, updatePushedAt } from '#repositories/repository-store.ts'
+import { findRepositorySummary } from '#repositories/repository-summary-store.ts'
 import { findApplied, intendedOf } from './applied-updates.ts'
 import { moveHeldRefs } from './move-held-refs.ts'
 import type { Push } from './push.ts'

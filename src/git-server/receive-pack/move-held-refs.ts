@@ -1,7 +1,7 @@
-import type { Git } from '../../git/process/git-process.ts'
-import { moveRefs, type RefMove } from '../../git/refs/move-refs.ts'
-import type { Directories } from '../../repositories/directories.ts'
-import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
+import type { Git } from '#git/process/git-process.ts'
+import { moveRefs, type RefMove } from '#git/refs/move-refs.ts'
+import type { Directories } from '#repositories/directories.ts'
+import type { RepositoryHolds } from '#repositories/repository-holds.ts'
 
 type Dependencies = {
   git: Git

@@ -1,7 +1,7 @@
-import type { Via } from '../../database/push-schema.ts'
-import type { Actor, Event } from '../../events/events.ts'
-import type { PushedUpdate } from '../../git/refs/refs.ts'
-import type { AllowedLeak } from '../../leak-guard/leak-guard.ts'
+import type { Via } from '#database/push-schema.ts'
+import type { Actor, Event } from '#events/events.ts'
+import type { PushedUpdate } from '#git/refs/refs.ts'
+import type { AllowedLeak } from '../leak-guard/leak-guard.ts'
 import type { DefaultBranchChange } from './push-store.ts'
 
 type About = { actor: Actor; repositoryId: string }

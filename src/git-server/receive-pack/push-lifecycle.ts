@@ -1,4 +1,4 @@
-import type { RefUpdate } from '../../git/refs/refs.ts'
+import type { RefUpdate } from '#git/refs/refs.ts'
 import type { DefaultBranches } from './default-branches.ts'
 import type { Push, PushAuthority } from './push.ts'
 

@@ -1,4 +1,4 @@
-import { printable } from '../../base/format.ts'
+import { printable } from '#base/format.ts'
 
 /** What the options of a push ask for: `git push -o`. */
 export type PushOptions = {

@@ -1,11 +1,11 @@
 import { sql } from 'kysely'
-import { prepared } from '../../database/prepared.ts'
-import type { NewPush, PushRow } from '../../database/push-schema.ts'
-import { hasRowLocks } from '../../database/row-locks.ts'
-import type { Db } from '../../database/schema.ts'
-import type { PushedUpdate } from '../../git/refs/refs.ts'
-import { repositoryDeleted } from '../../repositories/repository-errors.ts'
-import { presentAmong } from '../../repositories/repository-store.ts'
+import { prepared } from '#database/prepared.ts'
+import type { NewPush, PushRow } from '#database/push-schema.ts'
+import { hasRowLocks } from '#database/row-locks.ts'
+import type { Db } from '#database/schema.ts'
+import type { PushedUpdate } from '#git/refs/refs.ts'
+import { repositoryDeleted } from '#repositories/repository-errors.ts'
+import { presentAmong } from '#repositories/repository-store.ts'
 
 /** A finished push. */
 export type FinishedPush = Omit<PushRow, 'updates' | 'finishedAt'> & {

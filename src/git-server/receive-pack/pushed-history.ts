@@ -1,7 +1,7 @@
-import { findObjects } from '../../git/objects/find-objects.ts'
-import type { Git } from '../../git/process/git-process.ts'
-import { findForced } from '../../git/refs/forced-updates.ts'
-import type { RefUpdate } from '../../git/refs/refs.ts'
+import { findObjects } from '#git/objects/find-objects.ts'
+import type { Git } from '#git/process/git-process.ts'
+import { findForced } from '#git/refs/forced-updates.ts'
+import type { RefUpdate } from '#git/refs/refs.ts'
 import type { Push } from './push.ts'
 import { openQuarantine } from './pushed-objects.ts'
 

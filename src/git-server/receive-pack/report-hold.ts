@@ -1,10 +1,10 @@
-import { printableLine } from '../../base/format.ts'
-import { within } from '../../base/timeouts.ts'
-import type { GitProcess } from '../../git/process/git-process.ts'
-import type { ReportHold } from '../../git/protocol/pipe-process.ts'
-import { packet } from '../../git/protocol/pkt-line.ts'
-import type { PushRequest } from '../../git/protocol/push-commands.ts'
-import { splitReport } from '../../git/protocol/push-report.ts'
+import { printableLine } from '#base/format.ts'
+import { within } from '#base/timeouts.ts'
+import type { GitProcess } from '#git/process/git-process.ts'
+import type { ReportHold } from '#git/protocol/pipe-process.ts'
+import { packet } from '#git/protocol/pkt-line.ts'
+import type { PushRequest } from '#git/protocol/push-commands.ts'
+import { splitReport } from '#git/protocol/push-report.ts'
 import { readPushOptions, unknownOption } from './push-options.ts'
 
 // Half of the minute without a byte after which proxies give up.

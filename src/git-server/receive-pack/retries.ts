@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Log } from '../../base/log.ts'
-import { createBackoff } from '../../concurrency/backoff.ts'
-import { createSingleFlight } from '../../concurrency/single-flight.ts'
-import { createTaskGroup } from '../../concurrency/task-group.ts'
+import { createBackoff } from '#base/concurrency/backoff.ts'
+import { createSingleFlight } from '#base/concurrency/single-flight.ts'
+import { createTaskGroup } from '#base/concurrency/task-group.ts'
+import type { Log } from '#base/log.ts'
 
 const pauses = { firstMs: 1000, maxMs: 30_000 }
 

@@ -1,10 +1,15 @@
-import type { Clock } from '../../base/clock.ts'
-import type { Db } from '../../database/schema.ts'
-import type { Publish } from '../../events/events.ts'
-import { branchPrefix } from '../../git/refs/refs.ts'
-import { markHeadChosen } from '../../repositories/repository-store.ts'
-import { hasRef, lockRepository, raiseVersion, readRefsUnder } from '../../store/ref-store.ts'
-import type { SharedChanges, Store } from '../../store/store.ts'
+import type { Clock } from '#base/clock.ts'
+import type { Db } from '#database/schema.ts'
+import type { Publish } from '#events/events.ts'
+import { branchPrefix } from '#git/refs/refs.ts'
+import { markHeadChosen } from '#repositories/repository-store.ts'
+import {
+  hasRef,
+  lockRepository,
+  raiseVersion,
+  readRefsUnder,
+} from '#repositories/store/ref-store.ts'
+import type { SharedChanges, Store } from '#repositories/store/store.ts'
 import { branchNotFound, type DefaultBranches } from './default-branches.ts'
 import { toDefaultBranchEvent } from './push-events.ts'
 

@@ -1,10 +1,15 @@
-import { type Clock, dayMs } from '../../base/clock.ts'
-import type { Log } from '../../base/log.ts'
-import type { PlainSettings } from '../../config/settings.ts'
-import { retainedRef, retainedRefs, retainingPush } from '../../git/refs/ref-name.ts'
-import { isOverwriting, type PushedUpdate } from '../../git/refs/refs.ts'
-import { deleteRefs, lockRepository, raiseVersion, readRefsUnder } from '../../store/ref-store.ts'
-import type { SharedChanges } from '../../store/store.ts'
+import { type Clock, dayMs } from '#base/clock.ts'
+import type { Log } from '#base/log.ts'
+import type { PlainSettings } from '#config/settings.ts'
+import { retainedRef, retainedRefs, retainingPush } from '#git/refs/ref-name.ts'
+import { isOverwriting, type PushedUpdate } from '#git/refs/refs.ts'
+import {
+  deleteRefs,
+  lockRepository,
+  raiseVersion,
+  readRefsUnder,
+} from '#repositories/store/ref-store.ts'
+import type { SharedChanges } from '#repositories/store/store.ts'
 import { clearKept, listKeeping, listWithExpired } from './push-store.ts'
 
 type Dependencies = {

@@ -1,12 +1,12 @@
-import { type ObjectReader, parseTree } from '../../git/objects/object-reader.ts'
-import { zeroId } from '../../git/refs/ref-name.ts'
-import { branchPrefix, type RefUpdate, readDefaultBranch, readRefs } from '../../git/refs/refs.ts'
-import { shQuote } from '../../workflow-engine/sh-quote.ts'
+import { shQuote } from '#actions/workflow-engine/sh-quote.ts'
 import {
   githubFolder,
   isWorkflowName,
   workflowsFolder,
-} from '../../workflow-parser/workflow-folders.ts'
+} from '#actions/workflow-parser/workflow-folders.ts'
+import { type ObjectReader, parseTree } from '#git/objects/object-reader.ts'
+import { zeroId } from '#git/refs/ref-name.ts'
+import { branchPrefix, type RefUpdate, readDefaultBranch, readRefs } from '#git/refs/refs.ts'
 
 // A push of many branches is one of a whole repository, in which most have the same files.
 const maxBranches = 20

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { lockRepository } from '../../store/ref-store.ts'
-import type { SharedChanges } from '../../store/store.ts'
+import { lockRepository } from '#repositories/store/ref-store.ts'
+import type { SharedChanges } from '#repositories/store/store.ts'
 import { findPushes } from './push-store.ts'
 
 const patienceMs = 10_000

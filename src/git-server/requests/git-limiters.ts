@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
-import { createFairLimiter, type FairLimiter } from '../../concurrency/fair-limiter.ts'
-import type { PlainSettings } from '../../config/settings.ts'
+import { createFairLimiter, type FairLimiter } from '#base/concurrency/fair-limiter.ts'
+import type { PlainSettings } from '#config/settings.ts'
 
 /** Limits concurrent fetches and pushes, over both transports together. */
 export type GitLimiters = Record<LimiterKind, Pick<FairLimiter, 'acquire'>>

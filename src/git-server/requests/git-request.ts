@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream'
-import { limitKeyOf, type Principal } from '../../access/principal.ts'
-import type { Repository } from '../../repositories/repositories.ts'
+import { limitKeyOf, type Principal } from '#access/principal.ts'
+import type { Repository } from '#repositories/repositories.ts'
 
 export type Service = 'git-upload-pack' | 'git-receive-pack'
 

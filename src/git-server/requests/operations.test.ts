@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Problem } from '../../base/problem.ts'
+import { Problem } from '#base/problem.ts'
 import { createMeasure, type Operation } from './operations.ts'
 
 test("an operation reports its outcome: a disconnected client is not a refusal, and damage is not the client's fault", async () => {

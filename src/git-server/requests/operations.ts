@@ -1,4 +1,4 @@
-import { problemIn, problems } from '../../base/problem.ts'
+import { problemIn, problems } from '#base/problem.ts'
 
 /** A Git operation of a client. `refused` means a Problem that is not the server's fault. */
 export type Operation = {

@@ -1,18 +1,18 @@
 import { stat } from 'node:fs/promises'
-import { watchDrain } from '../../base/chunks.ts'
-import type { Log } from '../../base/log.ts'
-import { Problem } from '../../base/problem.ts'
-import { watchStall } from '../../base/timeouts.ts'
-import type { GitProcess } from '../../git/process/git-process.ts'
+import { watchDrain } from '#base/chunks.ts'
+import type { Log } from '#base/log.ts'
+import { Problem } from '#base/problem.ts'
+import { watchStall } from '#base/timeouts.ts'
+import type { GitProcess } from '#git/process/git-process.ts'
 import {
   type PipeEnd,
   pipeProcess,
   type ReportHold,
   type ResponseSink,
-} from '../../git/protocol/pipe-process.ts'
-import type { Body } from '../../git/protocol/request-body.ts'
-import { malformedRequest } from '../../git/protocol/requests.ts'
-import { assertRepository } from '../../git/refs/refs.ts'
+} from '#git/protocol/pipe-process.ts'
+import type { Body } from '#git/protocol/request-body.ts'
+import { malformedRequest } from '#git/protocol/requests.ts'
+import { assertRepository } from '#git/refs/refs.ts'
 import type { GitRequest, RequestOutcome } from './git-request.ts'
 
 /** A request whose signal is also aborted when its client stalls: neither sends nor reads. */

@@ -1,6 +1,6 @@
-import type { Principal } from '../../access/principal.ts'
-import type { Body } from '../../git/protocol/request-body.ts'
-import type { Key } from '../../ssh-keys/ssh-keys.ts'
+import type { Principal } from '#access/principal.ts'
+import type { Body } from '#git/protocol/request-body.ts'
+import type { Key } from '#identity/ssh-keys/ssh-keys.ts'
 import type { GitResponse, RequestOutcome } from '../requests/git-request.ts'
 
 /** The principal of an SSH command, and its key unless it is anonymous. */

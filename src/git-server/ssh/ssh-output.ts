@@ -1,6 +1,6 @@
-import type { Permission } from '../../access/permissions.ts'
-import { printable, toDate, toTable } from '../../base/format.ts'
-import type { Repositories } from '../../repositories/repositories.ts'
+import type { Permission } from '#access/permissions.ts'
+import { printable, toDate, toTable } from '#base/format.ts'
+import type { Repositories } from '#repositories/repositories.ts'
 import type { SshCaller, SshCommand } from './ssh-command.ts'
 
 type Listed = Awaited<ReturnType<Repositories['list']>>[number]

@@ -1,23 +1,23 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Log } from '../../base/log.ts'
-import { createSingleFlight } from '../../concurrency/single-flight.ts'
-import type { FreeSpace } from '../../config/free-space.ts'
-import type { Via } from '../../database/push-schema.ts'
-import { gitCommands } from '../../git/process/commands.ts'
-import type { Git } from '../../git/process/git-process.ts'
+import { createSingleFlight } from '#base/concurrency/single-flight.ts'
+import type { Log } from '#base/log.ts'
+import type { FreeSpace } from '#config/free-space.ts'
+import type { Via } from '#database/push-schema.ts'
+import { gitCommands } from '#git/process/commands.ts'
+import type { Git } from '#git/process/git-process.ts'
 import {
   capabilitiesIn,
   fetchAdvertisement,
   fetchCapabilitiesIn,
   pushAdvertisement,
-} from '../../git/protocol/advertisement.ts'
-import { answerLsRefs } from '../../git/protocol/ls-refs.ts'
-import { flushPacket, packet } from '../../git/protocol/pkt-line.ts'
-import { bodyOf } from '../../git/protocol/request-body.ts'
-import type { RefCache } from '../../git/refs/ref-cache.ts'
-import type { RefSnapshot } from '../../git/refs/ref-snapshot.ts'
-import { assertHead, assertRepository } from '../../git/refs/refs.ts'
+} from '#git/protocol/advertisement.ts'
+import { answerLsRefs } from '#git/protocol/ls-refs.ts'
+import { flushPacket, packet } from '#git/protocol/pkt-line.ts'
+import { bodyOf } from '#git/protocol/request-body.ts'
+import type { RefCache } from '#git/refs/ref-cache.ts'
+import type { RefSnapshot } from '#git/refs/ref-snapshot.ts'
+import { assertHead, assertRepository } from '#git/refs/refs.ts'
 import type { GitLimiters } from '../requests/git-limiters.ts'
 import {
   type GitRequest,

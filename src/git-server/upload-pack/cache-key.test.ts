@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { flushPacket, packet } from '../../git/protocol/pkt-line.ts'
+import { flushPacket, packet } from '#git/protocol/pkt-line.ts'
 import { readFetchRequest } from './cache-key.ts'
 
 const id = '1'.repeat(40)

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { firstPacket } from '../../git/protocol/pkt-line.ts'
-import { createRepositoryVersions } from '../../git/refs/repository-version.ts'
-import type { Repository } from '../../repositories/repositories.ts'
+import { firstPacket } from '#git/protocol/pkt-line.ts'
+import { createRepositoryVersions } from '#git/refs/repository-version.ts'
+import type { Repository } from '#repositories/repositories.ts'
 
 /** Identifies a response, with the directory of its repository. */
 export type CacheKey = {

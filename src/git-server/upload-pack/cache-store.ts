@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises'
-import type { Clock } from '../../base/clock.ts'
+import type { Clock } from '#base/clock.ts'
 import type { CacheKey } from './cache-key.ts'
 import type { ResponsePipe } from './response-pipe.ts'
 

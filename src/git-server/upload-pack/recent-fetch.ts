@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
-import { packHeader } from '../../git/objects/pack-header.ts'
+import { packHeader } from '#git/objects/pack-header.ts'
 import {
   bandMaxBytes,
   delimiterPacket,
   flushPacket,
   packBand,
   packet,
-} from '../../git/protocol/pkt-line.ts'
+} from '#git/protocol/pkt-line.ts'
 import type { RecentPacks } from '../requests/recent-packs.ts'
 import type { FetchRequest } from './cache-key.ts'
 

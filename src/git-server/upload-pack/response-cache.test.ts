@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { test } from 'node:test'
+import type { PipeEnd } from '#git/protocol/pipe-process.ts'
 import { createBufferSink } from '../../../test/support/buffer-sink.ts'
 import { until } from '../../../test/support/condition.ts'
 import { temporaryFolder } from '../../../test/support/git.ts'
-import type { PipeEnd } from '../../git/protocol/pipe-process.ts'
 import type { FetchSource } from '../requests/operations.ts'
 import { createResponseCache, type ResponseProducer } from './response-cache.ts'
 

@@ -1,8 +1,8 @@
 import { Writable } from 'node:stream'
-import { watchDrain } from '../../base/chunks.ts'
-import { orAborted } from '../../base/timeouts.ts'
-import { writeBudget } from '../../base/write-budget.ts'
-import type { PipeEnd, ResponseSink } from '../../git/protocol/pipe-process.ts'
+import { watchDrain } from '#base/chunks.ts'
+import { orAborted } from '#base/timeouts.ts'
+import { writeBudget } from '#base/write-budget.ts'
+import type { PipeEnd, ResponseSink } from '#git/protocol/pipe-process.ts'
 import type { Spool } from './spool.ts'
 import { createSpooledBytes, type SpooledPiece } from './spooled-bytes.ts'
 

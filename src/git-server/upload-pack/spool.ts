@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type FileHandle, open, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { FreeSpace } from '../../config/free-space.ts'
+import type { FreeSpace } from '#config/free-space.ts'
 
 /** Files for responses that exceed memory. */
 export type Spool = {

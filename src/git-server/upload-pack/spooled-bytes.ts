@@ -1,5 +1,5 @@
 import type { FileHandle } from 'node:fs/promises'
-import { writeAll } from '../../base/disk.ts'
+import { writeAll } from '#base/disk.ts'
 import type { Spool } from './spool.ts'
 
 /** Some bytes of a response; `done` is called when they are no longer needed. */

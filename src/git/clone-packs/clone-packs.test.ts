@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { readFingerprint } from '#base/file-fingerprint.ts'
 import { until } from '../../../test/support/condition.ts'
 import { temporaryFolder } from '../../../test/support/git.ts'
-import { readFingerprint } from '../../base/file-fingerprint.ts'
 import { clonePacksFile, readClonePacks, writeClonePacks } from './clone-packs.ts'
 
 test('concurrent readers of a record get the same one', async () => {

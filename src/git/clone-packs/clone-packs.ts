@@ -1,8 +1,8 @@
 import { readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { absentAs } from '../../base/absence.ts'
-import { readFingerprint } from '../../base/file-fingerprint.ts'
-import { createKnownFiles } from '../../base/known-files.ts'
+import { absentAs } from '#base/absence.ts'
+import { readFingerprint } from '#base/file-fingerprint.ts'
+import { createKnownFiles } from '#base/known-files.ts'
 
 /** A pack of a repository, by the name of its file without the extension. */
 export type ClonePack = { name: string; objects: number; bytes: number }

@@ -1,6 +1,6 @@
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { absentAs } from '../../base/absence.ts'
+import { absentAs } from '#base/absence.ts'
 import { gitCommands } from '../process/commands.ts'
 import type { Git, GitStartOptions } from '../process/git-process.ts'
 import { branchPrefix, readDefaultBranch } from '../refs/refs.ts'

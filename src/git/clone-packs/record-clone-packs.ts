@@ -1,6 +1,6 @@
 import { open, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ignoreAbsence } from '../../base/absence.ts'
+import { ignoreAbsence } from '#base/absence.ts'
 import { gitCommands } from '../process/commands.ts'
 import { type Git, GitError, type GitStartOptions } from '../process/git-process.ts'
 import {

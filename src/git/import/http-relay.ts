@@ -14,9 +14,9 @@ import type { AddressInfo } from 'node:net'
 import { type Duplex, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createInflate } from 'node:zlib'
-import { printable } from '../../base/format.ts'
-import { Problem } from '../../base/problem.ts'
-import { trimEndOf } from '../../base/trim-end.ts'
+import { printable } from '#base/format.ts'
+import { Problem } from '#base/problem.ts'
+import { trimEndOf } from '#base/trim-end.ts'
 import { importFailed, refsMaxBytes, tooManyRefs } from './import-error.ts'
 
 type Options = {

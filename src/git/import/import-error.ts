@@ -1,5 +1,5 @@
-import { printable } from '../../base/format.ts'
-import { Problem } from '../../base/problem.ts'
+import { printable } from '#base/format.ts'
+import { Problem } from '#base/problem.ts'
 import type { Ended } from '../process/git-process.ts'
 
 /** The Problem for a failed import; `detail` is a sentence with the reason. */

@@ -1,7 +1,7 @@
 import { mkdir, open, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { forEachConcurrently } from '../../base/for-each-concurrently.ts'
-import { printable } from '../../base/format.ts'
+import { forEachConcurrently } from '#base/for-each-concurrently.ts'
+import { printable } from '#base/format.ts'
 import { isRefName } from '../refs/ref-name.ts'
 import { symbolicTarget } from '../refs/refs.ts'
 import {

@@ -1,4 +1,4 @@
-import { printable } from '../../base/format.ts'
+import { printable } from '#base/format.ts'
 import { gitCommands } from '../process/commands.ts'
 import type { Git } from '../process/git-process.ts'
 import { importFailed } from './import-error.ts'

@@ -1,7 +1,7 @@
 import { type FileHandle, open, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
-import { orAborted } from '../../base/timeouts.ts'
+import { orAborted } from '#base/timeouts.ts'
 import { packHeaderBytes } from '../objects/pack-header.ts'
 import { packBytes } from '../objects/packs.ts'
 import { gitCommands } from '../process/commands.ts'

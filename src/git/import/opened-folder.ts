@@ -1,6 +1,6 @@
 import { type BigIntStats, constants, type Dirent, type Stats } from 'node:fs'
 import { type FileHandle, lstat, open, opendir, readlink, stat } from 'node:fs/promises'
-import { ignoreAbsence } from '../../base/absence.ts'
+import { ignoreAbsence } from '#base/absence.ts'
 
 const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants
 

@@ -1,6 +1,6 @@
 import type { Agent } from 'node:http'
 import { fileURLToPath } from 'node:url'
-import type { Sensitive } from '../../base/sensitive.ts'
+import type { Sensitive } from '#base/sensitive.ts'
 import { openHttpRelay } from './http-relay.ts'
 import type { OpenedSource } from './import-refs.ts'
 import type { MirrorSource } from './mirror.ts'

@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { deflate, inflate } from 'node:zlib'
-import { ignoreExistence } from '../../base/absence.ts'
+import { ignoreExistence } from '#base/absence.ts'
 import { type NewObject, toObject } from './new-objects.ts'
 
 const deflateLater = promisify(deflate)

@@ -1,4 +1,4 @@
-import { chunksOf } from '../../base/chunks.ts'
+import { chunksOf } from '#base/chunks.ts'
 import { gitCommands } from '../process/commands.ts'
 import { type Git, GitError } from '../process/git-process.ts'
 

@@ -1,8 +1,8 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { absentAs } from '../../base/absence.ts'
-import { readFingerprint } from '../../base/file-fingerprint.ts'
-import { createKnownFiles } from '../../base/known-files.ts'
+import { absentAs } from '#base/absence.ts'
+import { readFingerprint } from '#base/file-fingerprint.ts'
+import { createKnownFiles } from '#base/known-files.ts'
 
 const knownSizes = createKnownFiles<number>(10_000)
 

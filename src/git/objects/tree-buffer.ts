@@ -1,4 +1,4 @@
-import { createTimeSlices } from '../../base/time-slices.ts'
+import { createTimeSlices } from '#base/time-slices.ts'
 import type { TreeEntry } from './object-reader.ts'
 
 /**

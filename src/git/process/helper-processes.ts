@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { killGroup } from '../../base/kill-group.ts'
+import { killGroup } from '#base/kill-group.ts'
 import type { ExitStatus, PreforkedProcess } from './preforked-process.ts'
 import type { PipeName, SpawnReport } from './spawn-messages.ts'
 

@@ -1,6 +1,6 @@
 import { constants } from 'node:os'
-import { Problem } from '../../base/problem.ts'
-import { gitLimitSettings } from '../../config/git-limit-settings.ts'
+import { Problem } from '#base/problem.ts'
+import { gitLimitSettings } from '#config/git-limit-settings.ts'
 import type { ExitStatus, Limits } from './preforked-process.ts'
 
 /** Limits of every git process. */

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { chunksOf } from '../../base/chunks.ts'
+import { chunksOf } from '#base/chunks.ts'
 import { type Git, GitError, type GitProcess } from './git-process.ts'
 
 /** Git processes that respond to one input after another: each serves one request at a time, and then the next. */

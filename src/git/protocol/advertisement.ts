@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream'
-import { chunksOf } from '../../base/chunks.ts'
+import { chunksOf } from '#base/chunks.ts'
 import { zeroId } from '../refs/ref-name.ts'
 import {
   bytesOf,

@@ -1,5 +1,5 @@
-import { printable } from '../../base/format.ts'
-import { Problem } from '../../base/problem.ts'
+import { printable } from '#base/format.ts'
+import { Problem } from '#base/problem.ts'
 import { firstPacket } from './pkt-line.ts'
 import type { Body } from './request-body.ts'
 import { malformedRequest, requestsIn } from './requests.ts'

@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { Problem } from '../../base/problem.ts'
+import { Problem } from '#base/problem.ts'
 import { type Authorize, answerHook } from './hook-channel.ts'
 
 const update = { ref: 'refs/heads/main', before: '1'.repeat(40), after: '2'.repeat(40) }

@@ -1,5 +1,5 @@
 import type { Writable } from 'node:stream'
-import { chunksOf, watchDrain } from '../../base/chunks.ts'
+import { chunksOf, watchDrain } from '#base/chunks.ts'
 import type { Ended, GitProcess } from '../process/git-process.ts'
 import type { ReportSplitter } from './push-report.ts'
 import type { Body } from './request-body.ts'

@@ -1,4 +1,4 @@
-import { Problem } from '../../base/problem.ts'
+import { Problem } from '#base/problem.ts'
 import { isRefName, refMaxLength } from '../refs/ref-name.ts'
 import type { RefUpdate } from '../refs/refs.ts'
 import { firstPacket } from './pkt-line.ts'

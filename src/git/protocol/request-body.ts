@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import { createGunzip } from 'node:zlib'
-import { chunksOf } from '../../base/chunks.ts'
-import { Problem } from '../../base/problem.ts'
-import { orAborted } from '../../base/timeouts.ts'
+import { chunksOf } from '#base/chunks.ts'
+import { Problem } from '#base/problem.ts'
+import { orAborted } from '#base/timeouts.ts'
 
 /** The body of a Git request, in chunks. */
 export type Body = AsyncGenerator<Buffer, void, undefined>

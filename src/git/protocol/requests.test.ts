@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { Problem } from '../../base/problem.ts'
+import { Problem } from '#base/problem.ts'
 import { flushPacket, packet } from './pkt-line.ts'
 import { bodyOf } from './request-body.ts'
 import { requestsIn } from './requests.ts'

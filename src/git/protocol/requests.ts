@@ -1,4 +1,4 @@
-import { Problem } from '../../base/problem.ts'
+import { Problem } from '#base/problem.ts'
 import { firstPacket } from './pkt-line.ts'
 import { type Body, tooLarge } from './request-body.ts'
 

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import { forEachConcurrently } from '../../base/for-each-concurrently.ts'
+import { forEachConcurrently } from '#base/for-each-concurrently.ts'
 import { findObjects } from '../objects/find-objects.ts'
 import { gitCommands } from '../process/commands.ts'
 import { type Git, GitError } from '../process/git-process.ts'

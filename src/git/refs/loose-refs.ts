@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { isAbsence } from '../../base/absence.ts'
-import { type Fingerprint, isUnchanged, readFingerprint } from '../../base/file-fingerprint.ts'
+import { isAbsence } from '#base/absence.ts'
+import { type Fingerprint, isUnchanged, readFingerprint } from '#base/file-fingerprint.ts'
 import { isRawRefName } from './raw-refs.ts'
 import { hiddenRefs, isHiddenRef } from './ref-name.ts'
 

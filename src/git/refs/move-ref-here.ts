@@ -1,6 +1,6 @@
 import { link, mkdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { absentAs, isAbsence } from '../../base/absence.ts'
+import { absentAs, isAbsence } from '#base/absence.ts'
 import { hasPackedBelow } from './packed-lookup.ts'
 import { zeroId } from './ref-name.ts'
 import { readRefs } from './refs.ts'

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { sync } from '../../base/disk.ts'
+import { sync } from '#base/disk.ts'
 import { gitCommands } from '../process/commands.ts'
 import { type Ended, type Git, GitError } from '../process/git-process.ts'
 import { zeroId } from './ref-name.ts'

@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises'
 import { setImmediate as yieldToOthers } from 'node:timers/promises'
-import { isAbsence } from '../../base/absence.ts'
-import { type Fingerprint, toFingerprint } from '../../base/file-fingerprint.ts'
+import { isAbsence } from '#base/absence.ts'
+import { type Fingerprint, toFingerprint } from '#base/file-fingerprint.ts'
 import { LeftToGitError } from './loose-refs.ts'
 import { hiddenRefs } from './ref-name.ts'
 

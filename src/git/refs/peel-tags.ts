@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { createSingleFlight } from '../../concurrency/single-flight.ts'
+import { createSingleFlight } from '#base/concurrency/single-flight.ts'
 import { gitCommands } from '../process/commands.ts'
 import type { Git } from '../process/git-process.ts'
 import type { Peeled } from './ref-snapshot.ts'

@@ -1,8 +1,8 @@
 import { open, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { absentAs } from '../../base/absence.ts'
-import { forEachConcurrently } from '../../base/for-each-concurrently.ts'
-import { trimEndOf } from '../../base/trim-end.ts'
+import { absentAs } from '#base/absence.ts'
+import { forEachConcurrently } from '#base/for-each-concurrently.ts'
+import { trimEndOf } from '#base/trim-end.ts'
 import { isRefName } from './ref-name.ts'
 
 /**

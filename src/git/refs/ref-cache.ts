@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { type Fingerprint, isUnchanged, readFingerprint } from '../../base/file-fingerprint.ts'
+import { type Fingerprint, isUnchanged, readFingerprint } from '#base/file-fingerprint.ts'
 import type { Git } from '../process/git-process.ts'
 import { LeftToGitError, type LooseTree, readLooseTree } from './loose-refs.ts'
 import { type PackedRefs, readPackedRefs } from './packed-refs.ts'

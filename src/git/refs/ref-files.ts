@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
-import { absentAs } from '../../base/absence.ts'
-import { type Fingerprint, readFingerprint } from '../../base/file-fingerprint.ts'
-import { createKnownFiles } from '../../base/known-files.ts'
+import { absentAs } from '#base/absence.ts'
+import { type Fingerprint, readFingerprint } from '#base/file-fingerprint.ts'
+import { createKnownFiles } from '#base/known-files.ts'
 import { lookUpPacked } from './packed-lookup.ts'
 import { zeroId } from './ref-name.ts'
 

@@ -1,4 +1,4 @@
-import { refusedName } from '../../base/problem.ts'
+import { refusedName } from '#base/problem.ts'
 /** The object id that means that a ref does not exist. */
 export const zeroId = '0'.repeat(40)
 

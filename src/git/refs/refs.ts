@@ -1,9 +1,9 @@
 import { open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { absentAs } from '../../base/absence.ts'
-import { readFingerprint } from '../../base/file-fingerprint.ts'
-import { forEachConcurrently } from '../../base/for-each-concurrently.ts'
-import { Problem } from '../../base/problem.ts'
+import { absentAs } from '#base/absence.ts'
+import { readFingerprint } from '#base/file-fingerprint.ts'
+import { forEachConcurrently } from '#base/for-each-concurrently.ts'
+import { Problem } from '#base/problem.ts'
 import { lookUpKnownPacked, readRefFile } from './ref-files.ts'
 import { isHiddenRef, isRefName, zeroId } from './ref-name.ts'
 

@@ -2,8 +2,8 @@ import { type Dirent, readdirSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { LRUCache } from 'lru-cache'
-import { isAbsence } from '../../base/absence.ts'
-import { type Fingerprint, readFingerprint } from '../../base/file-fingerprint.ts'
+import { isAbsence } from '#base/absence.ts'
+import { type Fingerprint, readFingerprint } from '#base/file-fingerprint.ts'
 
 // Its timestamps are those of the last repack or prune.
 const prunedFile = 'svc-pruned'

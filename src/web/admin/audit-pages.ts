@@ -1,11 +1,11 @@
-import { origins } from '../../access/principal.ts'
-import { auditActions } from '../../audit/record.ts'
-import { Problem } from '../../base/problem.ts'
-import { type Html, html } from '../../render/html.ts'
+import { origins } from '#access/principal.ts'
+import { Problem } from '#base/problem.ts'
+import { auditActions } from '#events/audit/record.ts'
 import { type PageContext, page, type View } from '../page.ts'
 import { textOf } from '../page-forms.ts'
 import { problemNotice } from '../problem-page.ts'
 import type { OperationValues } from '../read-operations.ts'
+import { type Html, html } from '../render/html.ts'
 import { pager } from './pager.ts'
 
 type Entry = OperationValues['listAuditEntries'][number]

@@ -1,9 +1,9 @@
-import { holds } from '../../access/may.ts'
-import { html } from '../../render/html.ts'
+import { holds } from '#access/may.ts'
 import { doneNotice } from '../done.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
 import { createForm, formButton, otherProblem, requireTyped, textOf } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
+import { html } from '../render/html.ts'
 import { pager, wholeCount } from './pager.ts'
 
 type Deleted = OperationValues['listDeletedRepositories'][number]

@@ -1,6 +1,6 @@
-import type { Content } from '../../render/html.ts'
 import { numberOf, textOf } from '../page-forms.ts'
 import type { PageTime } from '../page-time.ts'
+import type { Content } from '../render/html.ts'
 
 const hour = { value: '1h', text: '1 hour' }
 const days = [1, 7, 30, 90, 365].map((count) => ({

@@ -1,10 +1,10 @@
-import { holds, isAdmin } from '../../access/may.ts'
-import { html } from '../../render/html.ts'
+import { holds, isAdmin } from '#access/may.ts'
 import { doneNotice } from '../done.ts'
 import { icon } from '../icons.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
 import { askButton, createForm, otherProblem, textOf } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
+import { html } from '../render/html.ts'
 import { expiryChoices, expiryOf, lifeOf } from './expiry.ts'
 import { pager, wholeCount } from './pager.ts'
 

@@ -1,6 +1,6 @@
-import { html } from '../../render/html.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
 import { createForm, textOf } from '../page-forms.ts'
+import { html } from '../render/html.ts'
 
 export const newRepositoryPages = [
   page('/-/new', ['listRepositories'], {

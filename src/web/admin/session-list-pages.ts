@@ -1,9 +1,9 @@
-import { html } from '../../render/html.ts'
-import type { Session } from '../../sessions/sessions.ts'
+import type { Session } from '#identity/sessions/sessions.ts'
 import { doneNotice } from '../done.ts'
 import { icon } from '../icons.ts'
 import { type PageContext, Redirect, type SessionPage, type View } from '../page.ts'
 import { askButton, formButton } from '../page-forms.ts'
+import { html } from '../render/html.ts'
 import { toLogin } from '../session-pages.ts'
 import { deviceOf } from './user-agent.ts'
 

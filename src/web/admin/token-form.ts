@@ -1,8 +1,8 @@
-import { holds } from '../../access/may.ts'
-import type { Permission } from '../../access/permissions.ts'
-import { type Html, html } from '../../render/html.ts'
+import { holds } from '#access/may.ts'
+import type { Permission } from '#access/permissions.ts'
 import type { PageContext } from '../page.ts'
 import { createForm, linesOf, textOf } from '../page-forms.ts'
+import { type Html, html } from '../render/html.ts'
 import { expiryChoices, expiryOf } from './expiry.ts'
 
 /** All permissions in groups, in words. */

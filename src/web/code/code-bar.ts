@@ -1,10 +1,10 @@
-import type { ApiPath } from '../../browse/api-path.ts'
-import { type Html, html } from '../../render/html.ts'
+import type { ApiPath } from '#browse/api-path.ts'
 import { counted } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { encodeRevision } from '../links.ts'
 import type { SharedContext, View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
+import { type Html, html } from '../render/html.ts'
 import { foldersAbove, lastNameOf, toQuery, toShort } from './code-target.ts'
 import { refPicker } from './ref-picker.ts'
 

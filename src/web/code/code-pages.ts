@@ -1,4 +1,4 @@
-import { Problem, type ProblemCode } from '../../base/problem.ts'
+import { Problem, type ProblemCode } from '#base/problem.ts'
 import { importProgress } from '../import-progress.ts'
 import { cachedPage, page, Redirect, type SharedContext, type View } from '../page.ts'
 import type { ReadOperation } from '../read-operations.ts'

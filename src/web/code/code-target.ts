@@ -1,5 +1,5 @@
-import { Problem } from '../../base/problem.ts'
-import type { ApiPath } from '../../browse/api-path.ts'
+import { Problem } from '#base/problem.ts'
+import type { ApiPath } from '#browse/api-path.ts'
 import { shortId } from '../display-text.ts'
 import { type PageTarget, parseTarget } from '../links.ts'
 

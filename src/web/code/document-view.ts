@@ -1,9 +1,9 @@
-import type { DocumentPlace } from '../../render/document-links.ts'
-import { hasMoreRuns, maxRunsOfFile } from '../../render/hidden-characters.ts'
-import { type Html, html, trusted } from '../../render/html.ts'
-import { renderPlainText } from '../../render/numbered-lines.ts'
 import { grouped } from '../display-text.ts'
 import type { SharedContext } from '../page.ts'
+import type { DocumentPlace } from '../render/document-links.ts'
+import { hasMoreRuns, maxRunsOfFile } from '../render/hidden-characters.ts'
+import { type Html, html, trusted } from '../render/html.ts'
+import { renderPlainText } from '../render/numbered-lines.ts'
 import type { TextFile } from './file-text.ts'
 
 const shownMaxLines = 20_000

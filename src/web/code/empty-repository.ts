@@ -1,7 +1,7 @@
-import { html } from '../../render/html.ts'
 import { missingLfsNotice } from '../import-progress.ts'
 import type { SharedContext, View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
+import { html } from '../render/html.ts'
 import { cloneFields, pageUrl } from './repository-side.ts'
 
 const shownTags = 20

@@ -1,4 +1,4 @@
-import { decodeText } from '../../browse/text-content.ts'
+import { decodeText } from '#browse/text-content.ts'
 import type { OperationValues } from '../read-operations.ts'
 
 type ReadFile = OperationValues['getFile']

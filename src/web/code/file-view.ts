@@ -1,9 +1,9 @@
-import { toSize } from '../../base/format.ts'
-import { type Html, html } from '../../render/html.ts'
+import { toSize } from '#base/format.ts'
 import { counted } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import type { SharedContext, View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
+import { type Html, html } from '../render/html.ts'
 import { type CodePlace, codeBar, codeFrame } from './code-bar.ts'
 import { foldersAbove, lastNameOf, toQuery } from './code-target.ts'
 import {

@@ -1,8 +1,8 @@
-import { html } from '../../render/html.ts'
 import { counted, grouped } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import type { SharedContext, View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
+import { html } from '../render/html.ts'
 import { toShort, toTarget } from './code-target.ts'
 
 type FoundEntry = OperationValues['getTree']['entries'][number]

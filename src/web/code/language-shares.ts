@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache'
-import { type Html, html } from '../../render/html.ts'
 import { grouped } from '../display-text.ts'
 import type { SharedContext } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
+import { type Html, html } from '../render/html.ts'
 import { toQuery } from './code-target.ts'
 
 type CountedTree = Pick<OperationValues['getTree'], 'commit' | 'id' | 'entries' | 'nextCursor'>

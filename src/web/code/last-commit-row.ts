@@ -1,7 +1,7 @@
-import { type Html, html } from '../../render/html.ts'
 import { shortId } from '../display-text.ts'
 import type { SharedContext } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
+import { type Html, html } from '../render/html.ts'
 import { type RunInList, runMark } from '../runs/run-states.ts'
 
 type CommitOfRow = OperationValues['listCommits'][number]

@@ -1,4 +1,4 @@
-import type { ApiPath } from '../../browse/api-path.ts'
+import type { ApiPath } from '#browse/api-path.ts'
 import { type PageContext, type RawResponse, toRawResponse } from '../page.ts'
 import { lastNameOf, toQuery, toTarget } from './code-target.ts'
 

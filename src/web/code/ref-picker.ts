@@ -1,10 +1,10 @@
-import { matchesPattern } from '../../base/text-pattern.ts'
-import type { ApiPath } from '../../browse/api-path.ts'
-import { refFilterMaxLength } from '../../browse/ref-selection.ts'
-import { type Html, html } from '../../render/html.ts'
+import { matchesPattern } from '#base/text-pattern.ts'
+import type { ApiPath } from '#browse/api-path.ts'
+import { refFilterMaxLength } from '#browse/ref-selection.ts'
 import { branchesByRecency } from '../history/branch-order.ts'
 import { icon } from '../icons.ts'
 import type { SharedContext } from '../page.ts'
+import { type Html, html } from '../render/html.ts'
 import { toShort } from './code-target.ts'
 
 // Few, since they are in each page of code; the pages of branches and tags have all.

@@ -1,5 +1,5 @@
-import { shellWord } from '../../base/shell-word.ts'
-import type { JsonRoute, PublicRoute, StreamRoute } from '../../http/route.ts'
+import { shellWord } from '#base/shell-word.ts'
+import type { JsonRoute, PublicRoute, StreamRoute } from '#http/route.ts'
 import { type JsonSchema, mainOf } from './schema-fields.ts'
 
 type AnyRoute = JsonRoute | PublicRoute | StreamRoute

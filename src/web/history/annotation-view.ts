@@ -1,9 +1,9 @@
-import { type Html, html } from '../../render/html.ts'
 import { counted, grouped } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import type { Links } from '../links.ts'
 import type { SharedContext } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
+import { type Html, html } from '../render/html.ts'
 
 type OfCommit = OperationValues['listAnnotations'][number]
 /** An annotation, of a run or of a commit. */

@@ -1,4 +1,4 @@
-import { Problem } from '../../base/problem.ts'
+import { Problem } from '#base/problem.ts'
 import { parseTarget } from '../links.ts'
 import { page, toRawResponse } from '../page.ts'
 

@@ -1,11 +1,11 @@
-import { Problem } from '../../base/problem.ts'
-import { type Html, html, trusted } from '../../render/html.ts'
+import { Problem } from '#base/problem.ts'
 import { toQuery } from '../code/code-target.ts'
 import { grouped } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { type PageTarget, parseTarget } from '../links.ts'
 import { cachedPage, type SharedContext, type View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
+import { type Html, html, trusted } from '../render/html.ts'
 import { commitLink } from './commit-parts.ts'
 import { highlightLines } from './highlight-diff.ts'
 

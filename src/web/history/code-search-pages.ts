@@ -1,9 +1,9 @@
-import { type Html, html } from '../../render/html.ts'
-import { markedText } from '../../render/marked-text.ts'
 import { breakable, counted, grouped } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { cachedPage, type SharedContext, type View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
+import { type Html, html } from '../render/html.ts'
+import { markedText } from '../render/marked-text.ts'
 
 const maxMatches = 200
 

@@ -1,9 +1,9 @@
-import { type Html, html } from '../../render/html.ts'
 import { copyButton } from '../copy-button.ts'
 import { shortId } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { cachedPage, Redirect, type SharedContext, type View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
+import { type Html, html } from '../render/html.ts'
 import { runMark } from '../runs/run-states.ts'
 import { annotationList, annotationsByLine, readAnnotations } from './annotation-view.ts'
 import {

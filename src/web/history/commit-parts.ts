@@ -1,9 +1,9 @@
-import { trimEndOf } from '../../base/trim-end.ts'
-import { type Content, type Html, html } from '../../render/html.ts'
+import { trimEndOf } from '#base/trim-end.ts'
 import { shortId } from '../display-text.ts'
 import type { Links } from '../links.ts'
 import type { SharedContext } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
+import { type Content, type Html, html } from '../render/html.ts'
 
 export type ShownCommit = OperationValues['listCommits'][number]
 

@@ -1,5 +1,5 @@
-import { type Html, html } from '../../render/html.ts'
 import type { SharedContext } from '../page.ts'
+import { type Html, html } from '../render/html.ts'
 import { runMark } from '../runs/run-states.ts'
 import { commitLink, type RunsByCommit, type ShownCommit, splitMessage } from './commit-parts.ts'
 import { type RefsById, refBadges } from './refs-by-id.ts'

@@ -1,6 +1,6 @@
-import type { Html } from '../../render/html.ts'
 import type { Links } from '../links.ts'
 import type { OperationValues } from '../read-operations.ts'
+import type { Html } from '../render/html.ts'
 import type { AnnotationsByLine } from './annotation-view.ts'
 
 export type ShownDiff = NonNullable<OperationValues['getCommit']['diff']>

@@ -1,5 +1,5 @@
-import { type Html, html } from '../../render/html.ts'
 import { breakable, grouped } from '../display-text.ts'
+import { type Html, html } from '../render/html.ts'
 import { type DiffContext, fileQuery, type ShownFile } from './diff-context.ts'
 
 type Folder = {

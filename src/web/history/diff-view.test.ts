@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { html } from '../../render/html.ts'
 import { createLinks } from '../links.ts'
+import { html } from '../render/html.ts'
 import type { DiffContext, ShownDiff } from './diff-context.ts'
 import { diffView } from './diff-view.ts'
 

@@ -1,6 +1,6 @@
-import { type Html, html } from '../../render/html.ts'
 import { counted, grouped } from '../display-text.ts'
 import { icon } from '../icons.ts'
+import { type Html, html } from '../render/html.ts'
 import type { DiffContext, ShownDiff } from './diff-context.ts'
 import { fileCard, isLockFile } from './diff-file.ts'
 import { diffTree } from './diff-tree.ts'

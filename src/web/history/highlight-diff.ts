@@ -1,5 +1,5 @@
-import type { Html } from '../../render/html.ts'
 import type { SharedContext } from '../page.ts'
+import type { Html } from '../render/html.ts'
 import type { DiffHighlights, ShownDiff, ShownFile } from './diff-context.ts'
 
 const maxLength = 256 * 1024

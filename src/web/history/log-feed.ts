@@ -1,6 +1,6 @@
-import { escapeHtml } from '../../render/html.ts'
 import type { PageTarget } from '../links.ts'
 import { RawResponse, type SharedContext } from '../page.ts'
+import { escapeHtml } from '../render/html.ts'
 import { splitMessage } from './commit-parts.ts'
 
 const entries = 50

@@ -1,5 +1,5 @@
-import { printableLine } from '../../base/format.ts'
-import { toPatch } from '../../browse/patch-text.ts'
+import { printableLine } from '#base/format.ts'
+import { toPatch } from '#browse/patch-text.ts'
 import { RawResponse } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import type { ShownDiff } from './diff-context.ts'

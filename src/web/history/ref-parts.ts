@@ -1,14 +1,14 @@
-import { matchesPattern } from '../../base/text-pattern.ts'
-import { refFilterMaxLength } from '../../browse/ref-selection.ts'
-import { isRefName } from '../../git/refs/ref-name.ts'
-import { invalid } from '../../http/validation.ts'
-import { type Html, html } from '../../render/html.ts'
+import { matchesPattern } from '#base/text-pattern.ts'
+import { refFilterMaxLength } from '#browse/ref-selection.ts'
+import { isRefName } from '#git/refs/ref-name.ts'
+import { invalid } from '#http/validation.ts'
 import { grouped } from '../display-text.ts'
 import { doneNotice } from '../done.ts'
 import { icon } from '../icons.ts'
 import type { Done, PageContext } from '../page.ts'
 import { askButton, formButton } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
+import { type Html, html } from '../render/html.ts'
 
 /** With fewer refs, a field to filter them would add nothing. */
 const minFiltered = 10

@@ -1,6 +1,6 @@
-import { type Html, html } from '../../render/html.ts'
 import { icon } from '../icons.ts'
 import type { SharedContext } from '../page.ts'
+import { type Html, html } from '../render/html.ts'
 
 type ShownRef = { kind: 'branch' | 'tag'; text: string; href: string }
 

@@ -1,11 +1,11 @@
-import { zeroId } from '../../git/refs/ref-name.ts'
-import { type Html, html } from '../../render/html.ts'
+import { zeroId } from '#git/refs/ref-name.ts'
 import { shortId } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { encodeRevision } from '../links.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
 import { createForm, otherProblem } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
+import { type Html, html } from '../render/html.ts'
 import { runMark } from '../runs/run-states.ts'
 import { commitLink, recentRuns, splitMessage } from './commit-parts.ts'
 import {

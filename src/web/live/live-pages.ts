@@ -1,9 +1,9 @@
 import { Readable } from 'node:stream'
-import { eventStreamType } from '../../http/server-sent-events.ts'
-import { createLogReader, type LogLine, outputLines } from '../../render/log-lines.ts'
+import { eventStreamType } from '#http/server-sent-events.ts'
 import { toSentence } from '../event-sentences.ts'
 import { type PageContext, page, RawResponse } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
+import { createLogReader, type LogLine, outputLines } from '../render/log-lines.ts'
 import { keepAlive, readEventStream, toPageEvent } from './read-event-stream.ts'
 
 const headers = { 'cache-control': 'no-store', 'x-accel-buffering': 'no' }

@@ -1,9 +1,9 @@
-import { type Html, html } from '../../render/html.ts'
 import { counted, grouped, shortRef } from '../display-text.ts'
 import { idsOf, recentRuns, type ShownCommit } from '../history/commit-parts.ts'
 import { commitRow } from '../history/commit-row.ts'
 import { refsById } from '../history/refs-by-id.ts'
 import type { SharedContext } from '../page.ts'
+import { type Html, html } from '../render/html.ts'
 import type { ShownPush } from './ref-changes.ts'
 
 const maxBranches = 3

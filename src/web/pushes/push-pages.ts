@@ -1,10 +1,10 @@
-import { isAdmin } from '../../access/may.ts'
-import { type Html, html } from '../../render/html.ts'
+import { isAdmin } from '#access/may.ts'
 import { doneNotice } from '../done.ts'
 import { icon } from '../icons.ts'
 import { eventPosition } from '../live/event-position.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
 import { problemNotice } from '../problem-page.ts'
+import { type Html, html } from '../render/html.ts'
 import { pushCommits } from './push-commits.ts'
 import { refChange, refChanges, type ShownPush, undoSteps } from './ref-changes.ts'
 

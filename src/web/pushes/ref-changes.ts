@@ -1,8 +1,8 @@
-import { type Html, html } from '../../render/html.ts'
 import { shortId, shortRef } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import type { Links } from '../links.ts'
 import type { OperationValues } from '../read-operations.ts'
+import { type Html, html } from '../render/html.ts'
 
 export type ShownPush = OperationValues['listPushes'][number]
 type RefChange = ShownPush['refs'][number]

@@ -1,9 +1,9 @@
-import { toSize } from '../../base/format.ts'
-import { type Html, html } from '../../render/html.ts'
+import { toSize } from '#base/format.ts'
 import { icon } from '../icons.ts'
 import { action, type PageContext, page, toRawResponse } from '../page.ts'
 import { askButton } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
+import { type Html, html } from '../render/html.ts'
 
 const types = { 'tar.gz': 'application/gzip', zip: 'application/zip' } as const
 const path = '/r/:name/runs/:number/artifacts/:artifact'

@@ -1,7 +1,7 @@
-import { type Html, html } from '../../render/html.ts'
 import { shortId } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import type { Links } from '../links.ts'
+import { type Html, html } from '../render/html.ts'
 import { toDuration } from '../time.ts'
 import type { RunInList, ShownRun } from './run-states.ts'
 

@@ -1,14 +1,9 @@
 import type { Readable } from 'node:stream'
-import { type Html, html } from '../../render/html.ts'
-import {
-  createLogReader,
-  type LogLine,
-  outputLines,
-  renderSegments,
-} from '../../render/log-lines.ts'
 import { counted } from '../display-text.ts'
 import { readEventStream } from '../live/read-event-stream.ts'
 import { page, RawResponse } from '../page.ts'
+import { type Html, html } from '../render/html.ts'
+import { createLogReader, type LogLine, outputLines, renderSegments } from '../render/log-lines.ts'
 import { describeState, type ShownRun, stateBadge } from './run-states.ts'
 
 /** The most lines of a page, and their characters. */

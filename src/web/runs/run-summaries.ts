@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
-import { type Html, html } from '../../render/html.ts'
 import { documentPlace } from '../code/document-view.ts'
 import type { PageContext } from '../page.ts'
+import { type Html, html } from '../render/html.ts'
 import type { ShownRun, ShownStep } from './run-states.ts'
 
 /** Those of more steps are shown as text: each may take as long as a document. */

@@ -1,4 +1,4 @@
-import { type Html, html } from '../../render/html.ts'
+import { type Html, html } from '../render/html.ts'
 import { describeState, type RunInList } from './run-states.ts'
 
 const step = 7

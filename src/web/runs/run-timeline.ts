@@ -1,4 +1,4 @@
-import { type Html, html } from '../../render/html.ts'
+import { type Html, html } from '../render/html.ts'
 import { toDuration } from '../time.ts'
 import { describeState, type ShownRun, type ShownStep } from './run-states.ts'
 

@@ -1,7 +1,7 @@
-import { type Html, html } from '../../render/html.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
 import { createForm, otherProblem } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
+import { type Html, html } from '../render/html.ts'
 
 type Input = OperationValues['validateWorkflows']['inputs'][number]
 

@@ -1,8 +1,8 @@
-import { roles } from '../../access/roles.ts'
-import { type Html, html } from '../../render/html.ts'
+import { roles } from '#access/roles.ts'
 import { icon } from '../icons.ts'
 import { askButton } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
+import { type Html, html } from '../render/html.ts'
 import { type SectionParts, section } from './section.ts'
 
 const roleWords: Record<string, string> = {

@@ -1,9 +1,9 @@
-import { toSize } from '../../base/format.ts'
-import { type Html, html } from '../../render/html.ts'
+import { toSize } from '#base/format.ts'
 import { counted, shortRef } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { askButton } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
+import { type Html, html } from '../render/html.ts'
 import { type SectionParts, section } from './section.ts'
 
 const maxShown = 50

@@ -1,7 +1,7 @@
-import { type Html, html } from '../../render/html.ts'
 import { icon } from '../icons.ts'
 import { askButton } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
+import { type Html, html } from '../render/html.ts'
 import { type SectionParts, section } from './section.ts'
 
 type Rule = OperationValues['listBranchProtections']['rules'][number]

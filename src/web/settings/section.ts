@@ -1,7 +1,7 @@
-import { type Content, type Html, html } from '../../render/html.ts'
 import { doneNotice } from '../done.ts'
 import type { PageContext } from '../page.ts'
 import type { PageForm } from '../page-forms.ts'
+import { type Content, type Html, html } from '../render/html.ts'
 
 /** The sections, by the paths of their forms where they have one. */
 export type SectionId =

@@ -1,4 +1,3 @@
-import { type Html, html } from '../../render/html.ts'
 import { grouped } from '../display-text.ts'
 import { doneNotice } from '../done.ts'
 import { icon } from '../icons.ts'
@@ -6,6 +5,7 @@ import { type PageContext, page, type View } from '../page.ts'
 import { formButton, otherProblem } from '../page-forms.ts'
 import type { PageTime } from '../page-time.ts'
 import type { OperationValues } from '../read-operations.ts'
+import { type Html, html } from '../render/html.ts'
 import { toShortTime } from './delivery-ticks.ts'
 import { deliveryBadge } from './webhook-parts.ts'
 

@@ -1,5 +1,5 @@
-import { type Html, html } from '../../render/html.ts'
 import type { OperationValues } from '../read-operations.ts'
+import { type Html, html } from '../render/html.ts'
 import { toDuration } from '../time.ts'
 
 type Listed = OperationValues['listDeliveries'][number]

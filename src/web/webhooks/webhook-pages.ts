@@ -1,4 +1,3 @@
-import { type Html, html } from '../../render/html.ts'
 import { pager } from '../admin/pager.ts'
 import { grouped } from '../display-text.ts'
 import { doneNotice } from '../done.ts'
@@ -6,6 +5,7 @@ import { icon } from '../icons.ts'
 import { type PageContext, page, type View } from '../page.ts'
 import { askButton, createForm, formButton, otherProblem, textOf } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
+import { type Html, html } from '../render/html.ts'
 import { deliveryTicks, deliveryWords, stateOf, toShortTime } from './delivery-ticks.ts'
 import {
   deliveryBadge,

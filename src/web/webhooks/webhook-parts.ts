@@ -1,10 +1,10 @@
-import { type Html, html } from '../../render/html.ts'
-import { subscribableKinds } from '../../webhooks/subscribable-kinds.ts'
+import { subscribableKinds } from '#webhooks/subscribable-kinds.ts'
 import { icon } from '../icons.ts'
 import type { PageContext } from '../page.ts'
 import { createForm } from '../page-forms.ts'
 import type { PageTime } from '../page-time.ts'
 import type { OperationValues } from '../read-operations.ts'
+import { type Html, html } from '../render/html.ts'
 import { stateOf } from './delivery-ticks.ts'
 
 export type ShownWebhook = OperationValues['getWebhook']

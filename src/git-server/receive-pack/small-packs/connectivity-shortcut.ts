@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ignoreAbsence } from '../../../base/absence.ts'
-import { zeroId } from '../../../git/refs/ref-name.ts'
+import { ignoreAbsence } from '#base/absence.ts'
+import { zeroId } from '#git/refs/ref-name.ts'
 import type { AheadPush } from './read-ahead.ts'
 
 // About 4000 refs. Git reads fewer just as fast.

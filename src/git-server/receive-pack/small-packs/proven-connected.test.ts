@@ -3,15 +3,15 @@ import { once } from 'node:events'
 import { mkdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
+import { type ObjectReader, ObjectTooLargeError } from '#git/objects/object-reader.ts'
+import { type PackedObject, readSmallPack } from '#git/objects/small-pack.ts'
+import { zeroId } from '#git/refs/ref-name.ts'
 import {
   createProject,
   type Project,
   spawnGit,
   temporaryFolder,
 } from '../../../../test/support/git.ts'
-import { type ObjectReader, ObjectTooLargeError } from '../../../git/objects/object-reader.ts'
-import { type PackedObject, readSmallPack } from '../../../git/objects/small-pack.ts'
-import { zeroId } from '../../../git/refs/ref-name.ts'
 import { proveConnected } from './proven-connected.ts'
 
 type Pushed = { objects: PackedObject[]; before: string; after: string }

@@ -1,7 +1,7 @@
-import { headOfCommit } from '../../../git/objects/commit-head.ts'
-import { type ObjectReader, parseTree, type TreeEntry } from '../../../git/objects/object-reader.ts'
-import type { PackedObject } from '../../../git/objects/small-pack.ts'
-import type { RefUpdate } from '../../../git/refs/refs.ts'
+import { headOfCommit } from '#git/objects/commit-head.ts'
+import { type ObjectReader, parseTree, type TreeEntry } from '#git/objects/object-reader.ts'
+import type { PackedObject } from '#git/objects/small-pack.ts'
+import type { RefUpdate } from '#git/refs/refs.ts'
 
 const treeMode = '40000'
 const submoduleMode = '160000'

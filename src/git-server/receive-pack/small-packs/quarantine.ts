@@ -1,6 +1,6 @@
 import { mkdtemp, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { sync } from '../../../base/disk.ts'
+import { sync } from '#base/disk.ts'
 
 /** An object directory within that of a repository, for the pack of a push; removed when it is disposed. */
 export type Quarantine = AsyncDisposable & {

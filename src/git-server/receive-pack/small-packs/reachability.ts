@@ -1,12 +1,7 @@
-import type { ObjectPool } from '../../../git/objects/object-pool.ts'
-import type { RefCache } from '../../../git/refs/ref-cache.ts'
-import { zeroId } from '../../../git/refs/ref-name.ts'
-import {
-  branchPrefix,
-  type RefUpdate,
-  readDefaultBranch,
-  readRefs,
-} from '../../../git/refs/refs.ts'
+import type { ObjectPool } from '#git/objects/object-pool.ts'
+import type { RefCache } from '#git/refs/ref-cache.ts'
+import { zeroId } from '#git/refs/ref-name.ts'
+import { branchPrefix, type RefUpdate, readDefaultBranch, readRefs } from '#git/refs/refs.ts'
 import { isNearby } from './nearby-history.ts'
 
 /** What refs reach, as far as that is found without a git process. */

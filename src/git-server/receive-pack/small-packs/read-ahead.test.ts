@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { packHeader } from '../../../git/objects/pack-header.ts'
-import { zeroId } from '../../../git/refs/ref-name.ts'
+import { packHeader } from '#git/objects/pack-header.ts'
+import { zeroId } from '#git/refs/ref-name.ts'
 import { readAhead } from './read-ahead.ts'
 
 const commands = Buffer.from('commands')

@@ -1,7 +1,7 @@
-import type { PushRequest } from '../../../git/protocol/push-commands.ts'
-import { type Body, prepend } from '../../../git/protocol/request-body.ts'
-import { zeroId } from '../../../git/refs/ref-name.ts'
-import { branchPrefix, type RefUpdate } from '../../../git/refs/refs.ts'
+import type { PushRequest } from '#git/protocol/push-commands.ts'
+import { type Body, prepend } from '#git/protocol/request-body.ts'
+import { zeroId } from '#git/refs/ref-name.ts'
+import { branchPrefix, type RefUpdate } from '#git/refs/refs.ts'
 import type { GitRequest } from '../../requests/git-request.ts'
 import { type BuildsOn, createPackInspector } from './pushed-pack.ts'
 

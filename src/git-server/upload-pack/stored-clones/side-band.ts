@@ -1,14 +1,14 @@
-import { watchDrain } from '../../../base/chunks.ts'
-import { writeBudget } from '../../../base/write-budget.ts'
-import { packChecksumBytes } from '../../../git/objects/pack-header.ts'
-import type { ResponseSink } from '../../../git/protocol/pipe-process.ts'
+import { watchDrain } from '#base/chunks.ts'
+import { writeBudget } from '#base/write-budget.ts'
+import { packChecksumBytes } from '#git/objects/pack-header.ts'
+import type { ResponseSink } from '#git/protocol/pipe-process.ts'
 import {
   bandMaxBytes,
   flushPacket,
   packBand,
   packet,
   packetMaxBytes,
-} from '../../../git/protocol/pkt-line.ts'
+} from '#git/protocol/pkt-line.ts'
 import { type Part, readParts, sizeOf } from './pack-stream.ts'
 
 type Packets = { bytes: Buffer; bodyBytes: number; done: () => void }

@@ -1,11 +1,11 @@
 import { LRUCache } from 'lru-cache'
-import { orAborted } from '../../../base/timeouts.ts'
-import { type ClonePacks, readClonePacks } from '../../../git/clone-packs/clone-packs.ts'
-import { type PackedObjects, packObjects } from '../../../git/clone-packs/pack-objects.ts'
-import { packHeader } from '../../../git/objects/pack-header.ts'
-import { parentsIn } from '../../../git/objects/pack-parents.ts'
-import { type Git, GitError } from '../../../git/process/git-process.ts'
-import type { ResponseSink } from '../../../git/protocol/pipe-process.ts'
+import { orAborted } from '#base/timeouts.ts'
+import { type ClonePacks, readClonePacks } from '#git/clone-packs/clone-packs.ts'
+import { type PackedObjects, packObjects } from '#git/clone-packs/pack-objects.ts'
+import { packHeader } from '#git/objects/pack-header.ts'
+import { parentsIn } from '#git/objects/pack-parents.ts'
+import { type Git, GitError } from '#git/process/git-process.ts'
+import type { ResponseSink } from '#git/protocol/pipe-process.ts'
 import type { FetchSource } from '../../requests/operations.ts'
 import {
   checksumOf,

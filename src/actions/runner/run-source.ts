@@ -1,0 +1,106 @@
+import { createWriteStream } from 'node:fs'
+import { statfs } from 'node:fs/promises'
+import type { IncomingMessage } from 'node:http'
+import { dirname } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { createBackoff } from '#base/concurrency/backoff.ts'
+import { toSize } from '#base/format.ts'
+import type { SourceRequest } from '../workflow-engine/run-state.ts'
+import { type RunConnection, RunLostError } from './run-connection.ts'
+import { describeError, limitStall, RefusedRequestError, requestBackoff } from './server-client.ts'
+import { openSourcePack, type SourcePack } from './source-pack.ts'
+
+/** Commits could not be fetched. Readers of the run see the message. */
+class SourceError extends Error {
+  override readonly name = 'SourceError'
+}
+
+const responseTimeoutMs = 60_000
+const stallTimeoutMs = 30_000
+const maxAttempts = 5
+const spaceCheckedEveryBytes = 16 * 1024 * 1024
+
+type Options = {
+  connection: Pick<RunConnection, 'open'>
+  /** The commit of the run. */
+  commit: string
+  request: SourceRequest
+  /** The file to write. */
+  path: string
+  maxBytes: number
+  /** Bytes that must stay free on the disk. */
+  freeSpaceMinBytes: number
+  signal: AbortSignal
+}
+
+/** Fetches commits with their files. Throws a SourceError or a RunLostError. */
+export async function fetchSource(options: Options): Promise<SourcePack> {
+  const { connection, commit, request, signal } = options
+  const backoff = createBackoff(requestBackoff)
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const response = await connection.open({
+        method: 'GET',
+        path: `/source${toQuery(request)}`,
+        timeoutMs: responseTimeoutMs,
+        signal,
+      })
+      await store(response, options)
+      return await openSourcePack(options.path)
+    } catch (error) {
+      signal.throwIfAborted()
+      if (error instanceof RunLostError) throw error
+      const isFinal =
+        error instanceof SourceError || error instanceof RefusedRequestError || isOfDisk(error)
+      if (isFinal || attempt === maxAttempts) {
+        throw new SourceError(
+          `${request.ref ?? `The commit ${commit}`} could not be fetched: ${describeError(error)}`,
+          { cause: error },
+        )
+      }
+      await backoff.pause(signal)
+    }
+  }
+}
+
+function toQuery({ ref, depth, tags }: SourceRequest): string {
+  const query = new URLSearchParams({
+    ...(ref !== undefined && { ref }),
+    ...(depth !== 1 && { depth: String(depth) }),
+    ...(tags && { tags: 'true' }),
+  })
+  return query.size === 0 ? '' : `?${query}`
+}
+
+async function store(response: IncomingMessage, options: Options): Promise<void> {
+  const { path, maxBytes, freeSpaceMinBytes, signal } = options
+  limitStall(response, stallTimeoutMs)
+  async function* bounded(chunks: AsyncIterable<Buffer>) {
+    let bytes = 0
+    let checkedAt = -Infinity
+    for await (const chunk of chunks) {
+      bytes += chunk.length
+      if (bytes > maxBytes) {
+        throw new SourceError(
+          `It is larger than ${toSize(maxBytes)}, the limit of SVC_STEP_FILE_MAX.`,
+        )
+      }
+      if (bytes - checkedAt > spaceCheckedEveryBytes) {
+        checkedAt = bytes
+        await assertSpace(dirname(path), freeSpaceMinBytes)
+      }
+      yield chunk
+    }
+  }
+  await pipeline(response, bounded, createWriteStream(path, { mode: 0o600 }), { signal })
+}
+
+async function assertSpace(folder: string, minBytes: number): Promise<void> {
+  const { bavail, bsize } = await statfs(folder)
+  if (bavail * bsize < minBytes) throw new SourceError('The disk of the runner is full.')
+}
+
+function isOfDisk(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  return code === 'ENOSPC' || code === 'EDQUOT' || code === 'EIO' || code === 'EROFS'
+}

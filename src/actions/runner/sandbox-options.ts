@@ -1,0 +1,56 @@
+import type { ListedHosts } from '#base/outbound/listed-hosts.ts'
+import type { Settings } from '#config/settings.ts'
+import type { SandboxMode } from '../sandbox/isolation.ts'
+import type { SandboxLimits } from '../sandbox/sandbox.ts'
+
+/** Configuration of a runner's sandbox. */
+export type RunnerSandboxOptions = {
+  mode: SandboxMode
+  network: 'none' | 'full'
+  /** Folders of tools by version, which are also among the readable paths. */
+  toolFolders: string[]
+  /** Variables of all steps. */
+  stepEnv: Record<string, string>
+  hosts: ListedHosts | undefined
+  readOnlyPaths: string[]
+  hiddenPaths: string[]
+  limits: Omit<SandboxLimits, 'freeSpaceMinBytes'>
+  /** Bytes of disk space that must stay free; undefined for the server's default. */
+  freeSpaceMinBytes: number | undefined
+}
+
+type Needed = Pick<
+  Settings,
+  | 'sandbox'
+  | 'sandboxNetwork'
+  | 'stepHosts'
+  | 'sandboxPaths'
+  | 'tools'
+  | 'stepEnv'
+  | 'stepMemoryMaxBytes'
+  | 'stepProcesses'
+  | 'stepFileMaxBytes'
+  | 'freeSpaceMinBytes'
+  | 'dataDir'
+  | 'encryptionKeyFile'
+>
+
+/** Derives the sandbox's options from the settings. The data and keys of a server on this machine are hidden. */
+export function toSandboxOptions(settings: Needed): RunnerSandboxOptions {
+  const { dataDir, encryptionKeyFile: keyFile, tools = [] } = settings
+  return {
+    mode: settings.sandbox,
+    network: settings.sandboxNetwork,
+    toolFolders: tools,
+    stepEnv: settings.stepEnv ?? {},
+    readOnlyPaths: [...(settings.sandboxPaths ?? []), ...tools],
+    hosts: settings.stepHosts,
+    hiddenPaths: [dataDir, ...(keyFile === undefined ? [] : [keyFile])],
+    limits: {
+      memoryMaxBytes: settings.stepMemoryMaxBytes,
+      processesMax: settings.stepProcesses,
+      fileMaxBytes: settings.stepFileMaxBytes,
+    },
+    freeSpaceMinBytes: settings.freeSpaceMinBytes,
+  }
+}

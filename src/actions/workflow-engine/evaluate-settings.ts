@@ -1,0 +1,74 @@
+import type { Json } from '#base/json.ts'
+import { evaluateText, evaluateValue } from '../workflow-parser/evaluate.ts'
+import type { Scope } from '../workflow-parser/scope.ts'
+import type { Environment, Template } from '../workflow-parser/workflow.ts'
+import type { PlanLimits } from './plan.ts'
+
+/** A setting whose expression has a value of the wrong type. */
+class SettingError extends Error {
+  override readonly name = 'SettingError'
+}
+
+export function evaluateBoolean(setting: Template | boolean, scope: Scope): boolean {
+  if (typeof setting === 'boolean') return setting
+  const value = evaluateValue(setting, scope)
+  if (typeof value === 'boolean') return value
+  if (value === 'true' || value === 'false' || value === '') return value === 'true'
+  throw new SettingError(`${at(setting)}: the value of the expression is neither true nor false.`)
+}
+
+/** Evaluates a positive number; undefined when it is not set. */
+export function evaluateNumber(
+  setting: Template | number | undefined,
+  scope: Scope,
+): number | undefined {
+  if (setting === undefined || typeof setting === 'number') return setting
+  const value = evaluateValue(setting, scope)
+  if (value === '' || value === null) return undefined
+  const number = Number(value)
+  if (number > 0 && Number.isFinite(number)) return number
+  throw new SettingError(`${at(setting)}: the value of the expression is not a number above 0.`)
+}
+
+const minuteMs = 60_000
+
+/** Evaluates the time limit of a step. */
+export function evaluateTimeout(
+  minutes: Template | number | undefined,
+  scope: Scope,
+  { stepTimeoutMs }: PlanLimits,
+): number {
+  const ownMinutes = evaluateNumber(minutes, scope) ?? Number.POSITIVE_INFINITY
+  return Math.min(ownMinutes * minuteMs, stepTimeoutMs)
+}
+
+export function evaluateEnvironment(env: Environment, scope: Scope): Record<string, string> {
+  if (isExpression(env)) return evaluateMapping(env, scope)
+  return Object.fromEntries(
+    Object.entries(env).map(([name, template]) => [name, evaluateText(template, scope)]),
+  )
+}
+
+/** Whether an expression gives all texts: of a mapping, each value is a template. */
+function isExpression(env: Environment): env is Template {
+  return typeof env.text === 'string'
+}
+
+function evaluateMapping(template: Template, scope: Scope): Record<string, string> {
+  const value = evaluateValue(template, scope)
+  if (value === null || value === '') return {}
+  const entries = typeof value === 'object' && !Array.isArray(value) ? Object.entries(value) : []
+  const isNamed = ([name, text]: [string, Json]) =>
+    /^[^=\p{Cc}]+$/u.test(name) && (text === null || typeof text !== 'object')
+  if (
+    entries.length > 0 ? entries.every(isNamed) : typeof value === 'object' && !Array.isArray(value)
+  )
+    return Object.fromEntries(entries.map(([name, text]) => [name, String(text ?? '')]))
+  throw new SettingError(
+    `${at(template)}: the value of the expression is not an object of names and texts.`,
+  )
+}
+
+function at({ position }: Template): string {
+  return `${position.file}:${position.line}:${position.column}`
+}

@@ -1,0 +1,246 @@
+import { type Static, Type } from 'typebox'
+import { isAdmin } from '#access/may.ts'
+import { objectIdForm, Username } from '#access/names.ts'
+import { type Permission, permissions } from '#access/permissions.ts'
+import type { Principal } from '#access/principal.ts'
+import { Problem, type ProblemCode, refusedName } from '#base/problem.ts'
+import { fullNameFault } from '#git/refs/ref-name.ts'
+import type { GitServer } from '#git-server/git-server.ts'
+import { named } from '#http/named-schemas.ts'
+import { statusOf } from '#http/problem-response.ts'
+import { closed, type FindRequest, type JsonRoute, type Route, route } from '#http/route.ts'
+import { invalid } from '#http/validation.ts'
+import type { Repositories, Repository } from '#repositories/repositories.ts'
+
+type Dependencies = {
+  repositories: Pick<Repositories, 'open' | 'namesOf'>
+  checkPush: GitServer['checkPush']
+  /** The principal of a token, as of now. Throws `token_not_found`. */
+  findToken: (id: string) => Promise<Principal>
+  /** All other routes. */
+  routes: Route[]
+}
+
+const maxChanges = 100
+
+/**
+ * The route that says what a request would be answered. It decides nothing itself: it calls what authorizes the request,
+ * for another principal if asked to.
+ */
+export function checkRoutes({ repositories, checkPush, findToken, routes }: Dependencies) {
+  const operations = new Map(routes.filter(isOfRepository).map((one) => [one.operationId, one]))
+  const open = ({ principal, permission, params }: FindRequest<{ name: string }>) =>
+    repositories.open(principal, params.name, permission)
+
+  async function subjectOf(
+    caller: Principal,
+    repository: Repository,
+    { username, tokenId }: Pick<Static<typeof CheckBody>, 'username' | 'tokenId'>,
+  ): Promise<Principal> {
+    if (username === undefined && tokenId === undefined) return caller
+    if (username !== undefined && tokenId !== undefined)
+      throw invalid([{ pointer: '/tokenId', detail: 'cannot be given with `username`.' }])
+    if (!repository.asOwner) {
+      throw new Problem(
+        'owner_required',
+        'Only the owner of the repository or an admin may ask for another user or token.',
+      )
+    }
+    if (tokenId === undefined) return wholeUser(username ?? '')
+    if (isAdmin(caller)) return findToken(tokenId)
+    return findVisible(repository, tokenId)
+  }
+
+  /** To an owner, a token that cannot see the repository is like one that does not exist. */
+  async function findVisible({ id }: Repository, tokenId: string): Promise<Principal> {
+    const found = await findToken(tokenId).catch(toNothing)
+    const isVisible = found !== undefined && (await repositories.namesOf(found, [id])).has(id)
+    return isVisible ? found : wholeUser('')
+  }
+
+  async function checkOperation(
+    { permission, find }: JsonRoute,
+    principal: Principal,
+    name: string,
+  ): Promise<void> {
+    if (permission === undefined || permission === 'run') return
+    // Only access matters: other parts of the path need not exist.
+    const params = new Proxy({ name }, { get: (named, key) => (key === 'name' ? named.name : '') })
+    await find?.({ principal, permission, params })
+  }
+
+  return [
+    route('POST', '/repos/:name/check', {
+      operationId: 'checkAccess',
+      tag: 'repositories',
+      summary: 'Check what a push or a request would be answered',
+      description:
+        'Says whether an action would be allowed, and if not, by which rule it would be refused, without doing it. ' +
+        '`action` is `fetch`, `push` or the operation id of a request about a repository. Owners and admins can ask ' +
+        'for another user, with all permissions, or for a token. What depends on the body of the request, such as the role ' +
+        'given to a collaborator, on the content of a push or on the names of other refs is not checked.',
+      permission: 'repo:read',
+      isServedWhenFull: true,
+      find: open,
+      body: CheckBody,
+      reply: { 200: AccessCheck },
+      problems: [
+        'repository_not_found',
+        'repository_importing',
+        'owner_required',
+        'token_not_found',
+      ],
+      handle: async ({ principal, found, params: { name }, body }) => {
+        const { action, refs } = body
+        const operation = operations.get(action)
+        if (!operation && action !== 'fetch' && action !== 'push')
+          throw unknownAction(action, operations)
+        if (refs && action !== 'push')
+          throw invalid([{ pointer: '/refs', detail: 'applies only to the action `push`.' }])
+        const changes = (refs ?? []).map((one, index) => toChange(one, index))
+        const subject = await subjectOf(principal, found, body)
+        let repository: Repository | undefined
+        const refusal = await refusalOf(async () => {
+          if (operation) return checkOperation(operation, subject, name)
+          const permission: Permission = action === 'push' ? 'repo:write' : 'repo:read'
+          repository = await repositories.open(subject, name, permission)
+        })
+        if (!repository || changes.length === 0) return toCheck(action, refusal, [])
+        const decisions = await checkPush(subject, repository, changes)
+        const checked = changes.map(({ ref }, index) => toCheckedRef(ref, decisions[index]))
+        return toCheck(
+          action,
+          decisions.find((problem) => problem !== undefined),
+          checked,
+        )
+      },
+    }),
+  ]
+}
+
+function isOfRepository(one: Route): one is JsonRoute {
+  return one.kind === 'json' && one.path.startsWith('/repos/:name') && one.find !== undefined
+}
+
+function toNothing(error: unknown): undefined {
+  if (error instanceof Problem && error.code === 'token_not_found') return undefined
+  throw error
+}
+
+/** A user with all permissions but those of admins. */
+function wholeUser(username: string): Principal {
+  const all = permissions.filter((permission) => permission !== 'admin')
+  return { kind: 'token', id: '', username, permissions: new Set(all) }
+}
+
+function toChange({ ref, change = 'update', commit }: Static<typeof RefChange>, index: number) {
+  const full = ref.startsWith('refs/') ? ref : `refs/heads/${ref}`
+  const detail = fullNameFault(full)
+  if (detail !== undefined) throw invalid([{ pointer: `/refs/${index}/ref`, detail }])
+  return { ref: full, change, commit }
+}
+
+const refusals: ReadonlySet<ProblemCode> = new Set([
+  'permission_missing',
+  'token_limited',
+  'role_insufficient',
+  'owner_required',
+  'repository_not_found',
+  'repository_importing',
+])
+
+/** The problem that refuses a request; undefined when access is granted, even if something does not exist. */
+async function refusalOf(attempt: () => Promise<void>): Promise<Problem | undefined> {
+  try {
+    await attempt()
+    return undefined
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    if (refusals.has(error.code)) return error
+    if (statusOf(error) === 404) return undefined
+    throw error
+  }
+}
+
+function toCheck(action: string, problem: Problem | undefined, refs: Static<typeof CheckedRef>[]) {
+  return { action, ...toDecision(problem), refs }
+}
+
+function toCheckedRef(ref: string, problem: Problem | undefined) {
+  return { ref, ...toDecision(problem) }
+}
+
+function toDecision(problem: Problem | undefined) {
+  return {
+    allowed: problem === undefined,
+    code: problem?.code ?? null,
+    detail: problem?.message ?? null,
+  }
+}
+
+function unknownAction(action: string, operations: ReadonlyMap<string, unknown>): Problem {
+  const all = ['fetch', 'push', ...operations.keys()].join(', ')
+  return invalid([{ pointer: '/action', detail: refusedName(action, `one of ${all}`) }])
+}
+
+const RefChange = Type.Object(
+  {
+    ref: Type.String({ description: 'Full name of the ref, or name of a branch', maxLength: 1024 }),
+    change: Type.Optional(
+      Type.Unsafe<'update' | 'force' | 'delete'>({
+        type: 'string',
+        enum: ['update', 'force', 'delete'],
+        description: 'How it would change; `update`, the default, also creates it',
+      }),
+    ),
+    commit: Type.Optional(
+      Type.String({
+        ...objectIdForm,
+        description: 'Id of the commit that it would point to; without it, a new one',
+        maxLength: 40,
+      }),
+    ),
+  },
+  closed,
+)
+
+const CheckBody = Type.Object(
+  {
+    action: Type.String({
+      description: '`fetch`, `push` or the operation id of a request about a repository',
+      maxLength: 100,
+    }),
+    refs: Type.Optional(
+      Type.Array(RefChange, { description: 'What would be pushed', maxItems: maxChanges }),
+    ),
+    username: Type.Optional(Username),
+    tokenId: Type.Optional(Type.String({ description: 'Id of a token', maxLength: 26 })),
+  },
+  closed,
+)
+
+const decision = {
+  allowed: Type.Boolean({ description: 'Whether it would be allowed' }),
+  code: Type.Union([Type.String(), Type.Null()], {
+    description: 'Code of the problem that would refuse it; null if it is allowed',
+  }),
+  detail: Type.Union([Type.String(), Type.Null()], {
+    description: 'The reason, with the rule and what would satisfy it',
+  }),
+}
+
+const CheckedRef = Type.Object({
+  ref: Type.String({ description: 'Full name of the ref' }),
+  ...decision,
+})
+
+const AccessCheck = named(
+  'AccessCheck',
+  Type.Object({
+    action: Type.String({ description: 'The action that was checked' }),
+    ...decision,
+    refs: Type.Array(CheckedRef, {
+      description: 'The decision on each ref of a push; the push as a whole is refused with one',
+    }),
+  }),
+)

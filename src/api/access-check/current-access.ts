@@ -1,0 +1,60 @@
+import type { Access } from '#access/access-watch.ts'
+import { requirePermission } from '#access/may.ts'
+import type { Principal } from '#access/principal.ts'
+import { Problem } from '#base/problem.ts'
+import type { SshKeys } from '#identity/ssh-keys/ssh-keys.ts'
+import type { Tokens } from '#identity/tokens/tokens.ts'
+import type { Repositories } from '#repositories/repositories.ts'
+import type { Workflows } from '#workflows/workflows.ts'
+
+type RefreshParts = {
+  tokens: Pick<Tokens, 'refresh'>
+  sshKeys: Pick<SshKeys, 'refresh'>
+  workflows: Pick<Workflows, 'refreshJob'>
+}
+
+/** Reads principals again; undefined when their token or key was deleted or has expired. */
+export function createRefresh({ tokens, sshKeys, workflows }: RefreshParts) {
+  function read(principal: Principal): Promise<Principal | undefined> {
+    if (principal.kind === 'job') return workflows.refreshJob(principal)
+    return principal.kind === 'ssh-key' ? sshKeys.refresh(principal) : tokens.refresh(principal)
+  }
+
+  return async (principal: Principal): Promise<Principal | undefined> => {
+    const refreshed = await read(principal)
+    return refreshed && { ...refreshed, origin: principal.origin }
+  }
+}
+
+type CheckParts = {
+  refresh: ReturnType<typeof createRefresh>
+  workflows: Pick<Workflows, 'isRunning'>
+  repositories: Pick<Repositories, 'reopen'>
+}
+
+/** Checks access again. Throws the Problem that a new request would get now. */
+export function createAccessCheck({ refresh, workflows, repositories }: CheckParts) {
+  async function currentPrincipal(principal: Principal): Promise<Principal> {
+    switch (principal.kind) {
+      case 'token':
+      case 'ssh-key':
+      case 'job': {
+        const current = await refresh(principal)
+        if (current) return current
+        const what = principal.kind === 'ssh-key' ? 'SSH key' : 'token'
+        throw new Problem('token_invalid', `The ${what} was deleted or has expired.`)
+      }
+      case 'run':
+        if (await workflows.isRunning(principal)) return principal
+        throw new Problem('token_invalid', "The run's token is no longer valid.")
+      default:
+        return principal
+    }
+  }
+
+  return async ({ principal, permission, repository }: Access): Promise<void> => {
+    const current = await currentPrincipal(principal)
+    if (repository && permission) await repositories.reopen(current, repository, permission)
+    else if (permission) requirePermission(current, permission)
+  }
+}

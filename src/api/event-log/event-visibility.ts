@@ -1,0 +1,109 @@
+import { holds, isAdmin, isWithin, mayMaintain, maySee, type Standing } from '#access/may.ts'
+import type { Permission } from '#access/permissions.ts'
+import type { Principal } from '#access/principal.ts'
+import { type Event, eventKinds } from '#events/events.ts'
+
+export type VisibleEventKind = Event['kind']
+
+/**
+ * The audience of a kind of event, besides admins: users who can see the repository, or maintain it, with a permission;
+ * the user that the event is about; or only admins.
+ */
+type Audience =
+  | { of: 'member' | 'maintainer'; permission: Permission }
+  | { of: 'username' }
+  | { of: 'admin' }
+
+const member = (permission: Permission): Audience => ({ of: 'member', permission })
+const maintainer = (permission: Permission): Audience => ({ of: 'maintainer', permission })
+
+/** The audience of each kind of event: exactly the callers to whom the API would show the same facts. */
+export const audiences: Record<VisibleEventKind, Audience> = {
+  push: member('repo:read'),
+  'push.leak_allowed': member('repo:read'),
+  'repository.created': member('repo:read'),
+  'repository.imported': member('repo:read'),
+  'repository.renamed': member('repo:read'),
+  'repository.leak_guard': member('repo:read'),
+  'repository.run_tokens': member('repo:read'),
+  'repository.description': member('repo:read'),
+  'repository.default_branch': member('repo:read'),
+  'repository.deleted': member('repo:read'),
+  'repository.restored': member('repo:read'),
+  'repository.purged': member('repo:read'),
+  'protection.added': member('repo:read'),
+  'protection.changed': member('repo:read'),
+  'protection.removed': member('repo:read'),
+  'collaborator.added': member('collaborator:read'),
+  'collaborator.changed': member('collaborator:read'),
+  'collaborator.removed': member('collaborator:read'),
+  'secret.saved': member('secrets:read'),
+  'secret.deleted': member('secrets:read'),
+  workflow: member('workflow:read'),
+  'webhook.created': maintainer('webhook:read'),
+  'webhook.updated': maintainer('webhook:read'),
+  'webhook.disabled': maintainer('webhook:read'),
+  'webhook.deleted': maintainer('webhook:read'),
+  'token.created': { of: 'admin' },
+  'token.deleted': { of: 'admin' },
+  'ssh_key.added': { of: 'username' },
+  'ssh_key.deleted': { of: 'username' },
+}
+
+// Of a repository that is deleted, its former owner sees these.
+const deletionKinds: VisibleEventKind[] = ['repository.deleted', 'repository.purged']
+
+/** The kinds whose events are visible without a repository, or after its deletion. */
+export const kindsWithoutRepository: VisibleEventKind[] = [
+  ...deletionKinds,
+  ...eventKinds.filter((kind) => audiences[kind].of === 'username'),
+]
+
+/** The permissions that make any event of a repository visible. */
+export const repositoryPermissions: Permission[] = [
+  ...new Set(
+    Object.values(audiences).flatMap((audience) =>
+      'permission' in audience ? [audience.permission] : [],
+    ),
+  ),
+]
+
+/** Filters kinds to those of which a principal may see events. */
+export function visibleKinds(
+  principal: Principal,
+  wanted: readonly VisibleEventKind[],
+): VisibleEventKind[] {
+  if (isAdmin(principal)) return [...wanted]
+  return wanted.filter((kind) => {
+    const audience = audiences[kind]
+    return 'permission' in audience
+      ? holds(principal, audience.permission)
+      : audience.of === 'username'
+  })
+}
+
+/** An event, as far as it decides who may see it. */
+type Seen = {
+  kind: VisibleEventKind
+  repositoryId: string | null
+  data: { username?: unknown; ownerUsername?: unknown }
+}
+
+/** Whether a principal may see an event; `standing` is that in its repository, undefined when there is none. */
+export function maySeeEvent(
+  principal: Principal,
+  { kind, repositoryId, data }: Seen,
+  standing: Standing | undefined,
+): boolean {
+  if (isAdmin(principal)) return true
+  if (principal.repositories && !(repositoryId && isWithin(principal, repositoryId))) return false
+  const audience = audiences[kind]
+  if (audience.of === 'admin') return false
+  if (audience.of === 'username') return data.username === principal.username
+  if (!holds(principal, audience.permission)) return false
+  // Only the former owner sees the deletion; to others the repository must seem never to have existed.
+  if (!standing) return deletionKinds.includes(kind) && data.ownerUsername === principal.username
+  return audience.of === 'maintainer'
+    ? mayMaintain(principal, standing)
+    : maySee(principal, standing)
+}

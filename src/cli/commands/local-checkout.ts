@@ -1,0 +1,89 @@
+import { createWriteStream } from 'node:fs'
+import { pipeline } from 'node:stream/promises'
+import { checkOut } from '#actions/runner/check-out.ts'
+import { checkOutAgain } from '#actions/runner/check-out-again.ts'
+import { createSourceCache } from '#actions/runner/source-cache.ts'
+import { openSourcePack, type SourcePack } from '#actions/runner/source-pack.ts'
+import type { Workspace } from '#actions/sandbox/sandbox.ts'
+import type { Plan } from '#actions/workflow-engine/plan.ts'
+import type { CheckOut, CheckOutAgain, SourceRequest } from '#actions/workflow-engine/run-state.ts'
+import type { Git } from '#git/process/git-process.ts'
+import { streamCommits } from '#workflows/run-commits.ts'
+import { copyTree } from './copy-tree.ts'
+import type { WorkingTree } from './working-tree.ts'
+
+type Options = {
+  git: Git
+  tree: WorkingTree
+  /** The files of the working tree that jobs get. */
+  files: readonly string[]
+  plan: Plan
+  /** Where commits are kept for the time of the run. */
+  folder: string
+  /** PATH for finding git. */
+  path: string
+}
+
+/**
+ * The checkouts of `svc run`: a job starts with the files of the working tree, in a repository with its commit; steps
+ * check out commits. When it is disposed, nothing is written to the folder any more.
+ */
+export function createLocalCheckout(options: Options): AsyncDisposable & {
+  checkOut: CheckOut
+  checkOutAgain: CheckOutAgain
+} {
+  const { git, tree, files, plan, folder, path } = options
+  const { commit } = tree
+  const done = new AbortController()
+
+  async function write(request: SourceRequest, file: string): Promise<SourcePack> {
+    if (commit === undefined) throw new Error('The repository has no commit yet.')
+    const run = { commit, ref: tree.ref, pushed: undefined }
+    const { signal } = done
+    const commits = { git, directory: tree.gitFolder, run, request, signal }
+    await pipeline(await streamCommits(commits), createWriteStream(file), { signal })
+    return openSourcePack(file)
+  }
+
+  const sources = createSourceCache(folder, write)
+
+  return {
+    async checkOut(workspace, signal) {
+      if (commit !== undefined) {
+        const source = sources.get({ ref: undefined, depth: 1, tags: false })
+        await checkOut({ workspace, plan, source, path, signal })
+        await emptyWorkspace(workspace, path, signal)
+      }
+      await copyTree(tree.folder, files, workspace)
+    },
+
+    checkOutAgain: (workspace, checkout, signal) =>
+      checkOutAgain({
+        ...{ workspace, plan, checkout, path, signal },
+        source: sources.get(checkout.source),
+      }),
+
+    async [Symbol.asyncDispose]() {
+      done.abort()
+      await sources.settled()
+    },
+  }
+}
+
+// Committed files may be deleted in the working tree.
+async function emptyWorkspace(
+  workspace: Workspace,
+  path: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const tests = ['-mindepth', '1', '-maxdepth', '1', '!', '-name', '.git']
+  const { exitCode, detail } = await workspace.run({
+    command: ['find', '.', ...tests, '-exec', 'rm', '-rf', '--', '{}', '+'],
+    env: { PATH: path },
+    cwd: workspace.inside.workspace,
+    timeoutMs: 60_000,
+    signal,
+    onOutput: () => {},
+  })
+  if (exitCode !== 0) throw new Error(`The workspace could not be prepared. ${detail}`)
+}

@@ -1,0 +1,96 @@
+import type { Readable, Writable } from 'node:stream'
+import { type CallToolResult, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
+import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio'
+import {
+  createServerClient,
+  describeError,
+  RefusedRequestError,
+  type ServerClient,
+} from '#actions/runner/server-client.ts'
+import { createMcpServer } from '#api/mcp/mcp-server.ts'
+import { createFrameCheck } from './mcp-frames.ts'
+import type { ServerAccess } from './to-server.ts'
+
+type Options = {
+  version: string
+  server: ServerAccess
+  input: Readable
+  output: Writable
+  warn: (text: string) => void
+}
+
+type Response = {
+  result?: object
+  error?: { code: number; message: string }
+}
+
+// Longer than the longest wait of a tool.
+const timeoutMs = 330_000
+
+/** `svc mcp`: serves MCP on standard input and output until its input ends. The server's /mcp answers. */
+export function serveMcpOnStdio({ version, server, input, output, warn }: Options): void {
+  const client = createServerClient(server.url)
+  const upstream = { client, server }
+  serveStdio(
+    () =>
+      createMcpServer({
+        version,
+        listTools: async (signal) => {
+          const { tools } = await call(upstream, { method: 'tools/list' }, signal)
+          return tools as object[]
+        },
+        callTool: async (name, given, signal) => {
+          const params = { name, arguments: given }
+          try {
+            const result = await call(upstream, { method: 'tools/call', params }, signal)
+            // The result of the same tool, in the same protocol.
+            return result as CallToolResult
+          } catch (error) {
+            if (error instanceof ProtocolError) throw error
+            return { content: [{ type: 'text', text: explain(server, error) }], isError: true }
+          }
+        },
+      }),
+    {
+      transport: new StdioServerTransport(input.pipe(createFrameCheck(output)), output),
+      maxSubscriptions: 0,
+      onerror: (error) => warn(`svc mcp: ${error.message}\n`),
+    },
+  )
+}
+
+type Upstream = { client: ServerClient; server: ServerAccess }
+
+async function call(
+  { client, server }: Upstream,
+  message: object,
+  signal: AbortSignal,
+): Promise<Record<string, unknown>> {
+  const response = await client
+    .request({
+      method: 'POST',
+      path: '/mcp',
+      token: server.token,
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, ...message }),
+      timeoutMs,
+      signal,
+    })
+    .catch((error) => {
+      throw new Error(explain(server, error), { cause: error })
+    })
+  const { result, error }: Response = Object(response)
+  if (error) throw new ProtocolError(error.code, error.message)
+  if (typeof result === 'object') return { ...result }
+  throw new ProtocolError(ProtocolErrorCode.InternalError, notService(server))
+}
+
+function explain({ url }: ServerAccess, error: unknown): string {
+  if (error instanceof Error && error.cause !== undefined) return error.message
+  if (!(error instanceof RefusedRequestError)) return `${url.href}: ${describeError(error)}`
+  if (!error.isOfService || error.status === 404) return notService({ url })
+  return `${error.status}: ${error.message}`
+}
+
+function notService({ url }: Pick<ServerAccess, 'url'>): string {
+  return `There is no MCP server of svc at ${url.href}: SVC_URL is wrong, or the server is too old.`
+}

@@ -1,0 +1,151 @@
+import { Type } from 'typebox'
+import { RepositoryName, Username } from '#access/names.ts'
+import type { Permission } from '#access/permissions.ts'
+import { type Origin, origins, type Principal } from '#access/principal.ts'
+import { textForm } from '#base/text-form.ts'
+import { named } from '#http/named-schemas.ts'
+import { cursorForm, linkToNext } from '#http/pages.ts'
+import { route } from '#http/route.ts'
+import { invalid, ofQuery } from '#http/validation.ts'
+import type { AuditLog } from './audit-log.ts'
+import { auditActions } from './record.ts'
+
+type Dependencies = {
+  auditLog: AuditLog
+  repositories: {
+    find: (principal: Principal, name: string, permission: Permission) => Promise<{ id: string }>
+  }
+}
+
+const defaultLimit = 100
+// PostgreSQL rejects texts with a NUL.
+const withoutNul = textForm('a string without NUL', '^[^\\u0000]*$')
+
+/** The route of the audit log. */
+export function auditRoutes({ auditLog, repositories }: Dependencies) {
+  return [
+    route('GET', '/audit', {
+      operationId: 'listAuditEntries',
+      tag: 'audit',
+      summary: 'List audit entries',
+      description:
+        'Lists who changed what, when, with which token or key and from where, newest first. One response covers a ' +
+        'limited part of the log: with a filter it may be empty although older entries match. The `Link` header then ' +
+        'has the next page; without one, the list has ended.',
+      permission: 'admin',
+      query: Type.Object({
+        limit: Type.Optional(
+          Type.Integer({ description: 'the page size, 1 to 1000', minimum: 1, maximum: 1000 }),
+        ),
+        cursor: Type.Optional(
+          Type.String({
+            ...cursorForm('^[1-9][0-9]{0,14}$'),
+            maxLength: 15,
+          }),
+        ),
+        username: Type.Optional(Username),
+        credential: Type.Optional(
+          Type.String({
+            ...withoutNul,
+            description:
+              'the id of the token, SSH key or workflow run; `local` for commands on the server',
+            maxLength: 26,
+          }),
+        ),
+        action: Type.Optional(
+          Type.String({
+            ...textForm(
+              `actions, separated by commas: ${auditActions.join(', ')}`,
+              `^(${anyAction})(,(${anyAction}))*$`,
+            ),
+            maxLength: 1000,
+          }),
+        ),
+        repository: Type.Optional(RepositoryName),
+        repositoryId: Type.Optional(
+          Type.String({
+            ...withoutNul,
+            description: 'the id of the repository, which may be gone',
+            maxLength: 26,
+          }),
+        ),
+        via: Type.Optional(
+          Type.Unsafe<Origin['via']>({
+            type: 'string',
+            enum: origins,
+            description: 'how the change was made',
+          }),
+        ),
+        address: Type.Optional(
+          Type.String({
+            ...withoutNul,
+            description: "the client's IP address",
+            maxLength: 45,
+          }),
+        ),
+        since: Type.Optional(time('only entries from this time on')),
+        until: Type.Optional(time('only entries up to this time')),
+      }),
+      reply: { 200: Type.Array(AuditEntrySchema) },
+      problems: ['repository_not_found'],
+      handle: async ({ principal, query, url, setHeader }) => {
+        const { limit = defaultLimit, cursor, action, repository, ...filter } = query
+        if (repository !== undefined && filter.repositoryId !== undefined)
+          throw invalid([ofQuery('repositoryId', 'cannot be given with `repository`.')])
+        const actions = action?.split(',')
+        const repositoryId =
+          repository === undefined
+            ? filter.repositoryId
+            : (await repositories.find(principal, repository, 'repo:read')).id
+        const { entries, next } = await auditLog.list(
+          principal,
+          { ...filter, actions, repositoryId },
+          { before: cursor === undefined ? undefined : Number(cursor), limit },
+        )
+        if (next !== undefined) setHeader('link', linkToNext(url, { limit, cursor: next }))
+        return entries
+      },
+    }),
+  ]
+}
+
+const anyAction = auditActions.map((action) => action.replace('.', '\\.')).join('|')
+
+function time(description: string) {
+  return Type.Integer({
+    description: `${description}, in milliseconds since the Unix epoch`,
+    minimum: 0,
+    maximum: Number.MAX_SAFE_INTEGER,
+  })
+}
+
+const nullable = (description: string) => Type.Union([Type.String(), Type.Null()], { description })
+
+export const AuditEntrySchema = named(
+  'AuditEntry',
+  Type.Object({
+    seq: Type.Integer({ description: 'Number of the entry; there are no gaps' }),
+    createdAt: Type.Integer({
+      description: 'When it was recorded, in milliseconds since the Unix epoch',
+    }),
+    action: Type.String({ description: 'What was done: the kind of an event, or another action' }),
+    actor: Type.Object(
+      {
+        id: Type.String({ description: 'Id of the token or SSH key; `local` or `server`' }),
+        username: Type.String(),
+      },
+      { description: 'Who did it' },
+    ),
+    via: Type.String({
+      description:
+        'How: through the `api`, by Git over `http` or `ssh`, by a command on the server (`cli`), or by the `server` itself',
+    }),
+    address: nullable("The client's IP address; null for commands and the server"),
+    repositoryId: nullable('Id of the repository'),
+    repoName: nullable('Its present name; null when it is gone'),
+    data: Type.Object({}, { additionalProperties: true, description: 'Details, by action' }),
+    hash: Type.String({
+      description: 'SHA-256 over this entry and the hash of the one before it, in hex',
+    }),
+  }),
+)

@@ -1,0 +1,70 @@
+import { createHash } from 'node:crypto'
+import type { Json } from '#base/json.ts'
+
+/** A payload in GitHub's shape, as far as it applies here. */
+export type Payload = { [key: string]: Json }
+
+/** The repository and the sender of an event. */
+export type About = {
+  repository: {
+    id: string
+    name: string
+    ownerUsername: string
+    createdAt: number
+    defaultBranch: string
+  }
+  /** The username of the user who triggered the event. */
+  sender: string
+  baseUrl: string
+}
+
+/** The API address of the repository of an event. */
+export function urlOf({ repository, baseUrl }: About): string {
+  return `${baseUrl}/repos/${repository.name}`
+}
+
+/** The properties of every payload. */
+export function toCommon(about: About): Payload {
+  return { repository: toRepository(about), sender: toUser(about.sender) }
+}
+
+export function toRepository(about: About): Payload {
+  const { id, name, ownerUsername, createdAt, defaultBranch } = about.repository
+  const url = urlOf(about)
+  return {
+    ...toIds(id),
+    name,
+    full_name: `${ownerUsername}/${name}`,
+    private: true,
+    visibility: 'private',
+    owner: { name: ownerUsername, ...toUser(ownerUsername) },
+    description: null,
+    fork: false,
+    default_branch: defaultBranch,
+    created_at: toIso(createdAt),
+    url,
+    html_url: url,
+    clone_url: `${url}.git`,
+  }
+}
+
+/** A user of whom only the username is known. */
+export function toUser(username: string): Payload {
+  return { login: username, ...toIds(`user ${username}`), type: 'User', site_admin: false }
+}
+
+const idBytes = 6
+
+/**
+ * GitHub's two ids of an object. Its `id` is a number, which typed receivers require, so it is derived from our id;
+ * `node_id` is our id.
+ */
+export function toIds(id: string): { id: number; node_id: string } {
+  const number = createHash('sha256').update(id).digest().readUIntBE(0, idBytes)
+  return { id: number, node_id: id }
+}
+
+/** Formats a time in milliseconds as GitHub does. */
+export function toIso(milliseconds: number): string {
+  return new Date(milliseconds).toISOString()
+}

@@ -1,0 +1,6 @@
+import type { Json } from '#base/json.ts'
+
+/** Serializes a value as JSON. Lone surrogates, which UTF-8 cannot encode, become U+FFFD. */
+export function toText(value: Json): string {
+  return JSON.stringify(value, (_name, one) => (typeof one === 'string' ? one.toWellFormed() : one))
+}

@@ -1,0 +1,119 @@
+import { createHmac, randomBytes } from 'node:crypto'
+import { Problem } from '#base/problem.ts'
+import type { Database } from '#database/database.ts'
+import type { PackedObject } from '#git/objects/small-pack.ts'
+import type { Git } from '#git/process/git-process.ts'
+import type { RefUpdate } from '#git/refs/refs.ts'
+import { insertLeakGuardKey, readLeakGuardKey } from './leak-guard-store.ts'
+import { type LocatedCredential, locateCredentials } from './locate.ts'
+import { describeLeaks, type LeakFinding } from './report.ts'
+import { scanObjects } from './scan-objects.ts'
+
+/** Refuses pushes that contain credentials. */
+export type LeakGuard = {
+  /**
+   * Scans the objects of a push in quarantine. Throws `credentials_leaked` unless all findings are allowed by their ids;
+   * returns those, and warnings for the client's terminal.
+   */
+  check: (push: GuardedPush) => Promise<GuardResult>
+}
+
+/** The outcome for a push that is not refused. */
+export type GuardResult = {
+  allowed: AllowedLeak[]
+  /** Lines for the client's terminal. */
+  warnings: string[]
+  /** Whether it started git processes, so that rights may have changed since. */
+  wasSlow: boolean
+}
+
+/** A push to scan. */
+type GuardedPush = {
+  repository: { id: string; path: string }
+  updates: readonly RefUpdate[]
+  /** Its object directory. */
+  quarantine: string
+  /** Its objects, if they are in memory. */
+  objects: readonly PackedObject[] | undefined
+  /** Ids of findings that may be pushed. */
+  allow: readonly string[]
+  /** Sees what the repository had before the push. */
+  git: Git
+  /** Sees that, and the objects of the push. */
+  scopedGit: Git
+  /** Sees only the objects of the push. */
+  quarantinedGit: Git
+}
+
+/** A finding as an event names it: never with the credential. */
+export type AllowedLeak = { id: string; kind: string; commit: string; path: string; line: number }
+
+type Dependencies = {
+  db: Database
+  /** Whether a token of this service is valid. */
+  isLive: (token: string) => Promise<boolean>
+}
+
+const keyBytes = 32
+const idLength = 12
+
+export function createLeakGuard({ db, isLive }: Dependencies): LeakGuard {
+  let ownKey: string | undefined
+
+  async function key(): Promise<string> {
+    ownKey ??= await readLeakGuardKey(db)
+    if (ownKey !== undefined) return ownKey
+    await insertLeakGuardKey(db, randomBytes(keyBytes).toString('hex'))
+    ownKey = await readLeakGuardKey(db)
+    if (ownKey === undefined) throw new Error('The key of the leak guard is gone.')
+    return ownKey
+  }
+
+  /** Stable when the push is repeated; without the key, no guess of the credential can be checked with it. */
+  async function toFindings(
+    repositoryId: string,
+    located: readonly LocatedCredential[],
+  ): Promise<LeakFinding[]> {
+    const findings = new Map<string, LeakFinding>()
+    for (const credential of located) {
+      const { kind, secret, path } = credential
+      const id = createHmac('sha256', Buffer.from(await key(), 'hex'))
+        .update(JSON.stringify([repositoryId, path, kind, secret]))
+        .digest('hex')
+        .slice(0, idLength)
+      if (findings.has(id)) continue
+      const isLiveToken = kind === 'svc token' ? await isLive(secret) : undefined
+      findings.set(id, { ...credential, id, isLive: isLiveToken })
+    }
+    return [...findings.values()]
+  }
+
+  return {
+    async check({ repository, updates, allow, git, scopedGit, ...pushed }) {
+      const { id, path } = repository
+      const { leaky, gaps, wasSlow } = await scanObjects(path, pushed)
+      const located =
+        leaky.length > 0 ? await locateCredentials({ git, scopedGit }, path, updates, leaky) : []
+      const findings = await toFindings(id, located)
+      const refused = findings.filter((finding) => !allow.includes(finding.id))
+      if (refused.length > 0) {
+        const allowed = findings.filter((finding) => !refused.includes(finding))
+        throw new Problem('credentials_leaked', describeLeaks(refused, allowed))
+      }
+      const unused = allow.filter((allowed) => !findings.some((finding) => finding.id === allowed))
+      return {
+        allowed: findings.map(toAllowed),
+        warnings: [...gaps, ...unused.map(describeUnused)],
+        wasSlow: wasSlow || leaky.length > 0,
+      }
+    },
+  }
+}
+
+function toAllowed({ id, kind, object, path, line }: LeakFinding): AllowedLeak {
+  return { id, kind, commit: object, path, line }
+}
+
+function describeUnused(id: string): string {
+  return `leak.allow=${id} has no effect: this push has no finding with this id.`
+}

@@ -1,0 +1,100 @@
+import { type TProperties, Type } from 'typebox'
+import { expiresInDays, TokenName, Username } from '#access/names.ts'
+import { named } from '#http/named-schemas.ts'
+import { PageQuery, paged } from '#http/pages.ts'
+import { closed, nothing, route } from '#http/route.ts'
+import { type KeyPermission, keyPermissions, type SshKeys } from './ssh-keys.ts'
+
+/** The routes of SSH keys. */
+export function sshKeyRoutes(sshKeys: SshKeys) {
+  return [
+    route('GET', '/keys', {
+      operationId: 'listSshKeys',
+      tag: 'SSH keys',
+      summary: 'List SSH keys',
+      description:
+        "Oldest first, of the token's user. An admin token can list those of another `username`.",
+      permission: 'any',
+      query: KeysQuery,
+      reply: { 200: Type.Array(SshKey) },
+      problems: ['permission_missing'],
+      handle: (request) =>
+        paged(request, (page) =>
+          sshKeys.list(request.principal, { username: request.query.username, page }),
+        ),
+    }),
+    route('POST', '/keys', {
+      operationId: 'createSshKey',
+      tag: 'SSH keys',
+      summary: 'Add an SSH key',
+      description:
+        "It is the key of the token's username, and grants what the token holds of " +
+        `${keyPermissions.join(' and ')}. It expires with the token, or sooner with \`expiresInDays\`. An admin token ` +
+        'may name another `username`, and let the key last longer or for ever. Deleting the token does not delete the key.',
+      permission: 'any',
+      body: NewSshKey,
+      reply: { 201: SshKey },
+      problems: ['permission_missing', 'ssh_key_taken', 'too_many_ssh_keys'],
+      handle: ({ principal, body }) => sshKeys.add(principal, body),
+    }),
+    route('DELETE', '/keys/:id', {
+      operationId: 'deleteSshKey',
+      tag: 'SSH keys',
+      summary: 'Delete an SSH key',
+      permission: 'any',
+      reply: { 204: nothing },
+      problems: ['ssh_key_not_found'],
+      handle: ({ principal, params }) => sshKeys.remove(principal, params.id),
+    }),
+  ]
+}
+
+const KeysQuery = Type.Object({ ...PageQuery.properties, username: Type.Optional(Username) })
+
+const NewSshKey = Type.Object(
+  {
+    publicKey: Type.String({
+      description: 'line of a .pub file',
+      'x-form': 'the line of a .pub file',
+    }),
+    name: TokenName,
+    username: Type.Optional(Username),
+    expiresInDays: Type.Optional(expiresInDays('expires with the token when omitted')),
+    permissions: Type.Optional(
+      Type.Array(
+        Type.Unsafe<KeyPermission>({
+          type: 'string',
+          enum: keyPermissions,
+          description: keyPermissions.join(', '),
+        }),
+        {
+          description: `some of ${keyPermissions.join(', ')}; defaults to those of the token`,
+          maxItems: keyPermissions.length,
+        },
+      ),
+    ),
+  },
+  closed,
+)
+
+export const SshKey = named(
+  'SshKey',
+  Type.Object({
+    id: Type.String({ description: 'opaque id' }),
+    username: Type.String({ description: 'user of the key' }),
+    name: Type.String({ description: 'label' }),
+    publicKey: Type.String({ description: 'line of the .pub file' }),
+    keyType: Type.String({ description: 'algorithm, such as ssh-ed25519' }),
+    fingerprint: Type.String({ description: '`SHA256:…`, as ssh-keygen prints it' }),
+    permissions: Type.Array(Type.String(), { description: 'permissions' }),
+    createdAt: Type.Integer({ description: 'milliseconds since the Unix epoch' }),
+    expiresAt: Type.Unsafe<number | null>({
+      type: ['integer', 'null'],
+      description: 'when it expires, null for never',
+    }),
+    lastUsedAt: Type.Unsafe<number | null>({
+      type: ['integer', 'null'],
+      description: 'when it was last used, to within 30 s; null for never',
+    }),
+  } satisfies TProperties),
+)

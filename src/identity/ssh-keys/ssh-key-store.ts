@@ -1,0 +1,92 @@
+import type { Db, SshKeyRow } from '#database/schema.ts'
+
+/** All keys, or those of a username. */
+export type KeyOwner = 'all' | { username: string }
+
+/** Inserts a key; false if it is already registered. */
+export async function insertSshKey(db: Db, key: SshKeyRow): Promise<boolean> {
+  const row = await db
+    .insertInto('sshKeys')
+    .values(key)
+    .onConflict((conflict) => conflict.column('fingerprint').doNothing())
+    .returning('id')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+export function findSshKey(db: Db, id: string): Promise<SshKeyRow | undefined> {
+  return db.selectFrom('sshKeys').selectAll().where('id', '=', id).executeTakeFirst()
+}
+
+export function findSshKeyByFingerprint(
+  db: Db,
+  fingerprint: string,
+): Promise<SshKeyRow | undefined> {
+  return db
+    .selectFrom('sshKeys')
+    .selectAll()
+    .where('fingerprint', '=', fingerprint)
+    .executeTakeFirst()
+}
+
+/** Lists keys after an id, oldest first. */
+export function listSshKeys(
+  db: Db,
+  whose: KeyOwner,
+  { after, limit }: { after: string; limit: number | undefined },
+): Promise<SshKeyRow[]> {
+  let query = db.selectFrom('sshKeys').selectAll().where('id', '>', after).orderBy('id')
+  if (whose !== 'all') query = query.where('username', '=', whose.username)
+  if (limit !== undefined) query = query.limit(limit)
+  return query.execute()
+}
+
+/** Those of some usernames that a key has. */
+export async function listUsernames(db: Db, usernames: string[]): Promise<string[]> {
+  const rows = await db
+    .selectFrom('sshKeys')
+    .select('username')
+    .distinct()
+    .where('username', 'in', usernames)
+    .execute()
+  return rows.map(({ username }) => username)
+}
+
+export async function countSshKeys(db: Db, username: string): Promise<number> {
+  const { count } = await db
+    .selectFrom('sshKeys')
+    .select((select) => select.fn.countAll().as('count'))
+    .where('username', '=', username)
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}
+
+export async function updateLastUsed(db: Db, id: string, now: number): Promise<void> {
+  await db.updateTable('sshKeys').set({ lastUsedAt: now }).where('id', '=', id).execute()
+}
+
+/** Deletes and returns the expired keys of a username or with a fingerprint. */
+export function deleteExpiredSshKeys(
+  db: Db,
+  which: { username: string } | { fingerprint: string },
+  now: number,
+): Promise<Pick<SshKeyRow, 'id' | 'username'>[]> {
+  const expired = db.deleteFrom('sshKeys').where('expiresAt', '<=', now)
+  const chosen =
+    'username' in which
+      ? expired.where('username', '=', which.username)
+      : expired.where('fingerprint', '=', which.fingerprint)
+  return chosen.returning(['id', 'username']).execute()
+}
+
+/** Deletes a key, if it is one of those, and returns its username. */
+export async function deleteSshKey(
+  db: Db,
+  whose: KeyOwner,
+  id: string,
+): Promise<string | undefined> {
+  let query = db.deleteFrom('sshKeys').where('id', '=', id)
+  if (whose !== 'all') query = query.where('username', '=', whose.username)
+  const row = await query.returning('username').executeTakeFirst()
+  return row?.username
+}

@@ -1,0 +1,264 @@
+import { holds, isAdmin, requirePermission, requireWholeUser } from '#access/may.ts'
+import type { Principal } from '#access/principal.ts'
+import { type Clock, dayMs } from '#base/clock.ts'
+import { isId, newId } from '#base/ids.ts'
+import { createLastUsed } from '#base/last-used.ts'
+import type { Log } from '#base/log.ts'
+import { Problem } from '#base/problem.ts'
+import type { Database } from '#database/database.ts'
+import type { SshKeyRow } from '#database/schema.ts'
+import type { Actor, Publish } from '#events/events.ts'
+import { fingerprintOf, type PublicKey, parsePublicKey } from '#ssh/public-key.ts'
+import { PublicKeyError } from '#ssh/public-key-error.ts'
+import {
+  countSshKeys,
+  deleteExpiredSshKeys,
+  deleteSshKey,
+  findSshKey,
+  findSshKeyByFingerprint,
+  insertSshKey,
+  listSshKeys,
+  listUsernames,
+  updateLastUsed,
+} from './ssh-key-store.ts'
+
+/** Registers public keys for SSH, and authenticates them. */
+export type SshKeys = {
+  /**
+   * Registers a key. Unless the caller is an admin, it has at most the permissions and the lifetime of the caller.
+   * Throws `token_limited`, `permission_missing`, `invalid_request`, `ssh_key_taken` and `too_many_ssh_keys`.
+   */
+  add: (principal: Principal, wanted: NewSshKey) => Promise<SshKey>
+  /** Lists the keys of a username after an id, oldest first; only admins may list those of other users. */
+  list: (principal: Principal, options: ListOptions) => Promise<SshKey[]>
+  /** Lists all keys after an id, oldest first. */
+  listAll: (page: Page) => Promise<SshKey[]>
+  /** Deletes a key of the caller's username; an admin may delete any. */
+  remove: (principal: Principal, id: string) => Promise<void>
+  /** Those of some usernames that a key has. */
+  usernamesAmong: (usernames: string[]) => Promise<string[]>
+  /** Finds a public key that a client presents, which proves nothing yet. */
+  identify: (blob: Buffer) => Promise<Key | undefined>
+  /**
+   * Returns the principal of a key after the client has proven possession; undefined if the key was deleted or has
+   * expired. Counts as a use of the key.
+   */
+  principalOf: (keyId: string) => Promise<{ principal: Principal; key: Key } | undefined>
+  /** Returns the current state of a principal; undefined if its key was deleted or has expired. */
+  refresh: (principal: Principal) => Promise<Principal | undefined>
+}
+
+/** The permissions that a key can have. */
+export const keyPermissions = ['repo:read', 'repo:write'] as const
+
+export type KeyPermission = (typeof keyPermissions)[number]
+
+/** A registered key. */
+type SshKey = Omit<SshKeyRow, 'permissions'> & { permissions: KeyPermission[] }
+
+/** A registered key, as authentication needs it. */
+export type Key = Pick<
+  SshKeyRow,
+  'id' | 'name' | 'username' | 'fingerprint' | 'keyType' | 'expiresAt'
+>
+
+type NewSshKey = {
+  /** The line of a .pub file. */
+  publicKey: string
+  /** Defaults to the comment of the key, or `command line`. */
+  name?: string | undefined
+  /** Defaults to the caller's; another one requires admin. */
+  username?: string | undefined
+  /** Defaults to those of the caller. */
+  permissions?: KeyPermission[] | undefined
+  /** Null for a key that never expires; defaults to the expiry of the caller. */
+  expiresInDays?: number | null | undefined
+}
+
+type Page = { after: string; limit: number | undefined }
+type ListOptions = { username?: string | undefined; page: Page }
+
+const maxKeys = 100
+const nameMaxLength = 100
+
+type Dependencies = { db: Database; publish: Publish; clock: Clock; log: Log }
+
+export function createSshKeys({ db, publish, clock, log }: Dependencies): SshKeys {
+  const noteUse = createLastUsed({
+    clock,
+    write: (id, at) => updateLastUsed(db, id, at),
+    onError: (err, keyId) => log.warn({ err, keyId }, 'last use of an SSH key not recorded'),
+  })
+
+  function live(row: SshKeyRow | undefined): SshKeyRow | undefined {
+    return row && (row.expiresAt === null || row.expiresAt > clock.now()) ? row : undefined
+  }
+
+  return {
+    async add(principal, wanted) {
+      requireWholeUser(principal)
+      if (wanted.username !== undefined) requirePermission(principal, 'admin')
+      for (const permission of wanted.permissions ?? []) requirePermission(principal, permission)
+      const row = toRow(principal, wanted, clock.now())
+      if (endsLater(row, principal)) requirePermission(principal, 'admin')
+      await db.transaction().execute(async (tx) => {
+        const now = clock.now()
+        const removed = ({ id, username }: Pick<SshKeyRow, 'id' | 'username'>) =>
+          keyDeleted(principal, id, username)
+        // An expired key can be registered again, by any user.
+        const former = await deleteExpiredSshKeys(tx, { fingerprint: row.fingerprint }, now)
+        if (!(await insertSshKey(tx, row))) throw taken()
+        await publish(tx, now, [...former.map(removed), keyAdded(principal, row)])
+        // Counted last: publishing serializes concurrent additions, so their rows are visible now.
+        const { username } = row
+        if ((await countSshKeys(tx, username)) <= maxKeys) return
+        const expired = await deleteExpiredSshKeys(tx, { username }, now)
+        if ((await countSshKeys(tx, username)) > maxKeys) throw tooMany(username)
+        await publish(tx, now, expired.map(removed))
+      })
+      return toSshKey(row)
+    },
+
+    async list(principal, { username, page }) {
+      if (username !== undefined) requirePermission(principal, 'admin')
+      const whose = { username: username ?? principal.username }
+      return (await listSshKeys(db, whose, page)).map(toSshKey)
+    },
+
+    async listAll(page) {
+      return (await listSshKeys(db, 'all', page)).map(toSshKey)
+    },
+
+    async remove(principal, id) {
+      requireWholeUser(principal)
+      const whose = isAdmin(principal) ? 'all' : { username: principal.username }
+      await db.transaction().execute(async (tx) => {
+        const username = isId(id) ? await deleteSshKey(tx, whose, id) : undefined
+        // The same response for an unknown id and for one that the caller may not know.
+        if (username === undefined) throw notFound(id)
+        await publish(tx, clock.now(), [keyDeleted(principal, id, username)])
+      })
+    },
+
+    usernamesAmong: (usernames) => listUsernames(db, usernames),
+
+    async identify(blob) {
+      const row = live(await findSshKeyByFingerprint(db, fingerprintOf(blob)))
+      return row && toKey(row)
+    },
+
+    async principalOf(keyId) {
+      const row = live(await findSshKey(db, keyId))
+      if (!row) return undefined
+      noteUse(row)
+      return { principal: toPrincipal(row), key: toKey(row) }
+    },
+
+    async refresh(principal) {
+      const row = live(await findSshKey(db, principal.id))
+      return row && toPrincipal(row)
+    },
+  }
+}
+
+function toRow(principal: Principal, wanted: NewSshKey, now: number): SshKeyRow {
+  const { type, line, comment, fingerprint } = parse(wanted.publicKey)
+  const granted = keyPermissions.filter((permission) =>
+    wanted.permissions ? wanted.permissions.includes(permission) : holds(principal, permission),
+  )
+  return {
+    id: newId(),
+    username: wanted.username ?? principal.username,
+    name: wanted.name ?? nameFrom(comment),
+    publicKey: line,
+    keyType: type,
+    fingerprint,
+    permissions: granted.join(' '),
+    createdAt: now,
+    expiresAt: expiryOf(principal, wanted, now),
+    lastUsedAt: null,
+  }
+}
+
+function expiryOf(
+  { expiresAt = null }: Principal,
+  { expiresInDays: days }: NewSshKey,
+  now: number,
+): number | null {
+  if (days === undefined) return expiresAt
+  return days === null ? null : now + days * dayMs
+}
+
+function endsLater({ expiresAt }: SshKeyRow, { expiresAt: end = null }: Principal): boolean {
+  return end !== null && (expiresAt === null || expiresAt > end)
+}
+
+function parse(text: string): PublicKey {
+  try {
+    return parsePublicKey(text)
+  } catch (error) {
+    if (!(error instanceof PublicKeyError)) throw error
+    const errors = [{ pointer: '/publicKey', detail: error.message }]
+    throw new Problem('invalid_request', error.message, { errors, cause: error })
+  }
+}
+
+function nameFrom(comment: string): string {
+  return [...comment].slice(0, nameMaxLength).join('') || 'command line'
+}
+
+function toSshKey(row: SshKeyRow): SshKey {
+  return { ...row, permissions: permissionsOf(row) }
+}
+
+function toKey({ id, name, username, fingerprint, keyType, expiresAt }: SshKeyRow): Key {
+  return { id, name, username, fingerprint, keyType, expiresAt }
+}
+
+function toPrincipal(row: SshKeyRow): Principal {
+  const { id, username, expiresAt } = row
+  return { kind: 'ssh-key', id, username, expiresAt, permissions: new Set(permissionsOf(row)) }
+}
+
+function permissionsOf({ permissions }: SshKeyRow): KeyPermission[] {
+  const words = permissions.split(' ')
+  return keyPermissions.filter((permission) => words.includes(permission))
+}
+
+function keyAdded(actor: Actor, row: SshKeyRow) {
+  const { id, name, username, fingerprint, expiresAt } = row
+  const data = {
+    keyId: id,
+    name,
+    username,
+    fingerprint,
+    permissions: permissionsOf(row),
+    expiresAt,
+  }
+  return { kind: 'ssh_key.added', actor, repositoryId: null, data } as const
+}
+
+function keyDeleted(actor: Actor, keyId: string, username: string) {
+  return { kind: 'ssh_key.deleted', actor, repositoryId: null, data: { keyId, username } } as const
+}
+
+function taken(): Problem {
+  return new Problem(
+    'ssh_key_taken',
+    'This key is already registered; use another one, or delete it first.',
+  )
+}
+
+function tooMany(username: string): Problem {
+  return new Problem(
+    'too_many_ssh_keys',
+    `"${username}" has ${maxKeys} SSH keys, which is the maximum; delete one first.`,
+  )
+}
+
+function notFound(id: string): Problem {
+  return new Problem(
+    'ssh_key_not_found',
+    `There is no SSH key with the id "${id}", or it is not yours.`,
+  )
+}

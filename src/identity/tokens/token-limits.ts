@@ -1,0 +1,84 @@
+import type { Principal } from '#access/principal.ts'
+import { dayMs } from '#base/clock.ts'
+import { Problem } from '#base/problem.ts'
+import { coversPattern } from '#base/text-pattern.ts'
+import { isRefName } from '#git/refs/ref-name.ts'
+import { invalid } from '#http/validation.ts'
+import type { NewToken, TokenLimits } from './token-rows.ts'
+
+export const maxLimitedRepositories = 100
+export const maxRefPatterns = 50
+export const refPatternMaxLength = 250
+const defaultExpiryDays = 365
+
+/** Checks the patterns of refs of a new token, and drops duplicates. Throws `invalid_request`. */
+export function toRefPatterns(texts: readonly string[]): string[] {
+  for (const [index, text] of texts.entries()) {
+    const isPattern = text.startsWith('refs/') && isRefName(text.replaceAll('*', 'x'))
+    if (isPattern && text.length <= refPatternMaxLength) continue
+    const detail = `must be the full name of a ref or a pattern with "*", such as "refs/heads/agents/*", of at most ${refPatternMaxLength} characters.`
+    throw invalid([{ pointer: `/refs/${index}`, detail }])
+  }
+  return [...new Set(texts)]
+}
+
+/** When a new token ends; null for never, undefined when nothing was wanted. */
+export function wantedExpiry(
+  {
+    expiresInDays: days,
+    expiresInSeconds: seconds,
+  }: Pick<NewToken, 'expiresInDays' | 'expiresInSeconds'>,
+  now: number,
+): number | null | undefined {
+  if (seconds !== undefined && days !== undefined) {
+    const detail = 'must not be given together with expiresInDays.'
+    throw invalid([{ pointer: '/expiresInSeconds', detail }])
+  }
+  if (seconds !== undefined) return now + seconds * 1000
+  if (days === undefined || days === null) return days
+  return now + days * dayMs
+}
+
+export function defaultExpiry(now: number): number {
+  return now + defaultExpiryDays * dayMs
+}
+
+/** Throws `invalid_request` for permissions that a limited token cannot have: they are about more than its limits. */
+export function requirePermissionsWithin(
+  permissions: readonly string[],
+  { repositories, refs }: TokenLimits,
+): void {
+  const excluded = {
+    repositories: repositories ? ['admin', 'runner', 'metrics:read'] : [],
+    // With these it could change other refs: by deleting all, or through another user.
+    refs: refs ? ['admin', 'repo:delete', 'collaborator:write'] : [],
+  }
+  const found = Object.entries(excluded).flatMap(([limit, names]) =>
+    permissions.filter((one) => names.includes(one)).map((permission) => ({ limit, permission })),
+  )
+  const [first] = found
+  if (!first) return
+  const detail = `${first.permission} cannot be limited to ${first.limit}.`
+  throw invalid([{ pointer: '/permissions', detail }])
+}
+
+/** The part of a delegated token's refs that was wanted, else all of the delegating one. Throws `token_limited`. */
+export function delegatedRefs({ refs }: Principal, wanted: string[] | null): string[] | null {
+  if (wanted === null || refs === undefined) return wanted ?? refs?.slice() ?? null
+  const outside = wanted.find((narrow) => !refs.some((wide) => coversPattern(wide, narrow)))
+  if (outside === undefined) return wanted
+  const detail = `"${outside}" is beyond the refs of this token, which are ${refs.join(', ')}.`
+  throw new Problem('token_limited', detail)
+}
+
+/** When a delegated token ends: as wanted, else with the delegating one, a year at most. Throws `token_limited`. */
+export function delegatedExpiry(
+  { expiresAt: end = null }: Principal,
+  wanted: number | null | undefined,
+  now: number,
+): number | null {
+  if (wanted === undefined) return Math.min(end ?? defaultExpiry(now), defaultExpiry(now))
+  if (end === null || (wanted !== null && wanted <= end)) return wanted
+  const detail = `This token ends at ${new Date(end).toISOString()}; a delegated token cannot last longer.`
+  throw new Problem('token_limited', detail)
+}

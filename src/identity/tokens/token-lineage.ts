@@ -1,0 +1,29 @@
+import { isId } from '#base/ids.ts'
+import type { Db } from '#database/schema.ts'
+import type { Actor, Publish } from '#events/events.ts'
+import { tokenDeleted } from './token-rows.ts'
+import { deleteDelegatedFrom, deleteToken } from './token-store.ts'
+
+/**
+ * Deletes a token with all that were delegated from it; false when there is none. A token that is being delegated from
+ * one of them is deleted, too: delegation locks the row of the delegating token, so each level is complete once the
+ * level above is deleted.
+ */
+export async function deleteWithDelegated(
+  tx: Db,
+  { publish, actor, now }: { publish: Publish; actor: Actor; now: number },
+  id: string,
+): Promise<boolean> {
+  if (!isId(id) || !(await deleteToken(tx, id))) return false
+  const deleted = [id]
+  for (let level = [id]; level.length > 0; ) {
+    level = await deleteDelegatedFrom(tx, level)
+    deleted.push(...level)
+  }
+  await publish(
+    tx,
+    now,
+    deleted.map((tokenId) => tokenDeleted(actor, tokenId)),
+  )
+  return true
+}

@@ -1,0 +1,122 @@
+import { defaultPermissions, isPermission, type Permission } from '#access/permissions.ts'
+import type { Principal } from '#access/principal.ts'
+import { newId } from '#base/ids.ts'
+import { hashToken, newTokenString } from '#base/token-string.ts'
+import type { TokenRow } from '#database/schema.ts'
+import type { Actor } from '#events/events.ts'
+
+/** A token as it is listed: without its string. */
+export type Token = Pick<
+  TokenRow,
+  'id' | 'name' | 'username' | 'createdAt' | 'expiresAt' | 'lastUsedAt' | 'delegatedFrom'
+> & {
+  permissions: Permission[]
+  /** The names of the repositories that it is limited to, without those that no longer exist; null for all. */
+  repositories: string[] | null
+  /** The patterns of the refs that it may push; null for all. */
+  refs: string[] | null
+}
+
+export type NewToken = {
+  name: string
+  permissions?: Permission[] | undefined
+  /** Null for a token that never expires; 365 unless `expiresInSeconds` is given. */
+  expiresInDays?: number | null | undefined
+  expiresInSeconds?: number | undefined
+  /** Defaults to the token's id, so that two tokens without a username share no rights. */
+  username?: string | undefined
+  /** The names of the repositories that it is limited to. */
+  repositories?: string[] | undefined
+  /** The patterns of the refs that it may push. */
+  refs?: string[] | undefined
+}
+
+/** The limits of a token; null for none. Repositories are given by their ids. */
+export type TokenLimits = { repositories: string[] | null; refs: string[] | null }
+
+type Parts = Pick<TokenRow, 'name' | 'createdAt' | 'expiresAt'> &
+  TokenLimits & {
+    username: string | undefined
+    permissions: readonly Permission[] | undefined
+    delegatedFrom: Pick<TokenRow, 'id' | 'delegationRoot'> | undefined
+  }
+
+/** Makes the row of a new token, whose string is a new one unless it is given. */
+export function newTokenRow(parts: Parts, given?: string): { row: TokenRow; token: string } {
+  const { name, username, permissions, createdAt, expiresAt, delegatedFrom } = parts
+  const [id, token] = [newId(), given ?? newTokenString()]
+  const row = {
+    id,
+    name,
+    tokenHash: hashToken(token),
+    username: username ?? id,
+    permissions: [...new Set(permissions ?? defaultPermissions)].join(' '),
+    createdAt,
+    expiresAt,
+    lastUsedAt: null,
+    repositories: parts.repositories && JSON.stringify(parts.repositories),
+    refs: parts.refs && JSON.stringify(parts.refs),
+    delegatedFrom: delegatedFrom?.id ?? null,
+    delegationRoot: delegatedFrom ? (delegatedFrom.delegationRoot ?? delegatedFrom.id) : null,
+  }
+  return { row, token }
+}
+
+/** A token as it is listed; `names` has the names of repositories by id. */
+export function toToken(row: TokenRow, names: ReadonlyMap<string, string>): Token {
+  const { id, name, username, createdAt, expiresAt, lastUsedAt, delegatedFrom } = row
+  const { repositories, refs } = limitsOf(row)
+  return {
+    id,
+    name,
+    username,
+    permissions: permissionsOf(row),
+    repositories: repositories?.flatMap((one) => names.get(one) ?? []) ?? null,
+    refs,
+    delegatedFrom,
+    createdAt,
+    expiresAt,
+    lastUsedAt,
+  }
+}
+
+export function toPrincipal(row: TokenRow): Principal {
+  const { id, username, expiresAt } = row
+  const { repositories, refs } = limitsOf(row)
+  return {
+    kind: 'token',
+    id,
+    username,
+    expiresAt,
+    permissions: new Set(permissionsOf(row)),
+    repositories: repositories ? new Set(repositories) : undefined,
+    refs: refs ?? undefined,
+    isDelegated: row.delegatedFrom !== null,
+  }
+}
+
+export function limitsOf({ repositories, refs }: TokenRow): TokenLimits {
+  // Only `newTokenRow` writes them.
+  const parse = (json: string | null): string[] | null => json && JSON.parse(json)
+  return { repositories: parse(repositories), refs: parse(refs) }
+}
+
+export function isExpired({ expiresAt }: TokenRow, now: number): boolean {
+  return expiresAt !== null && expiresAt <= now
+}
+
+export function tokenCreated(actor: Actor, row: TokenRow) {
+  const { id, name, username, delegatedFrom } = row
+  const { repositories: repositoryIds, refs } = limitsOf(row)
+  const permissions = permissionsOf(row)
+  const data = { tokenId: id, name, username, permissions, repositoryIds, refs, delegatedFrom }
+  return { kind: 'token.created', actor, repositoryId: null, data } as const
+}
+
+export function tokenDeleted(actor: Actor, tokenId: string) {
+  return { kind: 'token.deleted', actor, repositoryId: null, data: { tokenId } } as const
+}
+
+function permissionsOf({ permissions }: TokenRow): Permission[] {
+  return permissions.split(' ').filter(isPermission)
+}

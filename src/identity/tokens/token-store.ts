@@ -1,0 +1,188 @@
+import { prepared } from '#database/prepared.ts'
+import { hasRowLocks } from '#database/row-locks.ts'
+import type { Db, TokenRow } from '#database/schema.ts'
+
+export async function insertToken(db: Db, token: TokenRow): Promise<void> {
+  await db.insertInto('tokens').values(token).execute()
+}
+
+/** Inserts a token unless one with the same string exists; returns whether it did. */
+export async function insertTokenOnce(db: Db, token: TokenRow): Promise<boolean> {
+  const row = await db
+    .insertInto('tokens')
+    .values(token)
+    .onConflict((conflict) => conflict.column('tokenHash').doNothing())
+    .returning('id')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+const byHash = prepared((db, { tokenHash }: { tokenHash: string }) =>
+  db.selectFrom('tokens').selectAll().where('tokenHash', '=', tokenHash),
+)
+
+export async function findTokenByHash(db: Db, tokenHash: string): Promise<TokenRow | undefined> {
+  const [row] = await byHash(db, { tokenHash })
+  return row
+}
+
+const byId = prepared((db, { id }: { id: string }) =>
+  db.selectFrom('tokens').selectAll().where('id', '=', id),
+)
+
+export async function findToken(db: Db, id: string): Promise<TokenRow | undefined> {
+  const [row] = await byId(db, { id })
+  return row
+}
+
+/** Finds a token, which is not deleted before the transaction ends. */
+export function lockToken(tx: Db, id: string): Promise<TokenRow | undefined> {
+  const query = tx.selectFrom('tokens').selectAll().where('id', '=', id)
+  return (hasRowLocks(tx) ? query.forUpdate() : query).executeTakeFirst()
+}
+
+/** Finds the newest unexpired token of a username that has no limits and was not delegated. */
+export function findLiveTokenOf(
+  db: Db,
+  username: string,
+  now: number,
+): Promise<TokenRow | undefined> {
+  return db
+    .selectFrom('tokens')
+    .selectAll()
+    .where('username', '=', username)
+    .where('repositories', 'is', null)
+    .where('refs', 'is', null)
+    .where('delegatedFrom', 'is', null)
+    .where((is) => is.or([is('expiresAt', 'is', null), is('expiresAt', '>', now)]))
+    .orderBy('id', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+}
+
+/** Finds the oldest unexpired admin token that was not delegated. */
+export function findLiveAdmin(db: Db, now: number): Promise<TokenRow | undefined> {
+  return db
+    .selectFrom('tokens')
+    .selectAll()
+    .where((is) =>
+      // Words separated by spaces, of which none contains another.
+      is.and([
+        is('permissions', 'like', '%admin%'),
+        is('delegatedFrom', 'is', null),
+        is.or([is('expiresAt', 'is', null), is('expiresAt', '>', now)]),
+      ]),
+    )
+    .orderBy('id')
+    .limit(1)
+    .executeTakeFirst()
+}
+
+/** Those of some usernames that an unexpired token has. */
+export async function listLiveUsernames(
+  db: Db,
+  usernames: string[],
+  now: number,
+): Promise<string[]> {
+  const rows = await db
+    .selectFrom('tokens')
+    .select('username')
+    .distinct()
+    .where('username', 'in', usernames)
+    .where((is) => is.or([is('expiresAt', 'is', null), is('expiresAt', '>', now)]))
+    .execute()
+  return rows.map(({ username }) => username)
+}
+
+/** Lists tokens after an id, oldest first. */
+export function listTokens(
+  db: Db,
+  { after, limit }: { after: string; limit: number | undefined },
+): Promise<TokenRow[]> {
+  const query = db.selectFrom('tokens').selectAll().where('id', '>', after).orderBy('id')
+  return (limit === undefined ? query : query.limit(limit)).execute()
+}
+
+export async function updateLastUsed(db: Db, id: string, now: number): Promise<void> {
+  await db.updateTable('tokens').set({ lastUsedAt: now }).where('id', '=', id).execute()
+}
+
+export async function deleteToken(db: Db, id: string): Promise<boolean> {
+  const row = await db.deleteFrom('tokens').where('id', '=', id).returning('id').executeTakeFirst()
+  return row !== undefined
+}
+
+/** Deletes the tokens that were delegated from some tokens, and returns their ids. */
+export async function deleteDelegatedFrom(db: Db, ids: string[]): Promise<string[]> {
+  const rows = await db
+    .deleteFrom('tokens')
+    .where('delegatedFrom', 'in', ids)
+    .returning('id')
+    .execute()
+  return rows.map(({ id }) => id)
+}
+
+/** Deletes expired tokens of a chain, given by its first token; no other token ended with them that has not expired. */
+export async function deleteExpiredDelegated(db: Db, root: string, now: number): Promise<void> {
+  await db
+    .deleteFrom('tokens')
+    .where('delegationRoot', '=', root)
+    .where('expiresAt', '<=', now)
+    .execute()
+}
+
+export async function countDelegated(db: Db, root: string): Promise<number> {
+  const { count } = await db
+    .selectFrom('tokens')
+    .select((is) => is.fn.countAll<number>().as('count'))
+    .where('delegationRoot', '=', root)
+    .executeTakeFirstOrThrow()
+  return count
+}
+
+const descendantsOf = (db: Db, id: string) =>
+  db
+    .withRecursive('descendants', (tokens) =>
+      tokens
+        .selectFrom('tokens')
+        .selectAll()
+        .where('delegatedFrom', '=', id)
+        .unionAll((next) =>
+          next
+            .selectFrom('tokens')
+            .innerJoin('descendants', 'descendants.id', 'tokens.delegatedFrom')
+            .selectAll('tokens'),
+        ),
+    )
+    .selectFrom('descendants')
+
+/** Lists the unexpired tokens that were delegated from a token, directly or not, after an id, oldest first. */
+export function listDelegated(
+  db: Db,
+  from: string,
+  { after, limit, now }: { after: string; limit: number | undefined; now: number },
+): Promise<TokenRow[]> {
+  const query = descendantsOf(db, from)
+    .selectAll()
+    .where('id', '>', after)
+    .where((is) => is.or([is('expiresAt', 'is', null), is('expiresAt', '>', now)]))
+    .orderBy('id')
+  return (limit === undefined ? query : query.limit(limit)).execute()
+}
+
+/** Whether a token was delegated from another one, directly or not. */
+export async function findDelegated(db: Db, from: string, id: string): Promise<boolean> {
+  const row = await descendantsOf(db, from).select('id').where('id', '=', id).executeTakeFirst()
+  return row !== undefined
+}
+
+/** Records that the service has been set up; true only for the first caller. */
+export async function markInitialized(db: Db, now: number): Promise<boolean> {
+  const row = await db
+    .insertInto('marks')
+    .values({ name: 'initialized', value: now })
+    .onConflict((conflict) => conflict.column('name').doNothing())
+    .returning('name')
+    .executeTakeFirst()
+  return row !== undefined
+}

@@ -1,0 +1,42 @@
+import { isRawRefName, type RawRefs, targetOf } from '#git/refs/raw-refs.ts'
+import { BackupError } from './manifest.ts'
+
+/** Formats refs as a file of a backup: `<value> <name>` lines, sorted by name, so that equal refs make equal files. */
+export function toRefsFile(refs: RawRefs): Buffer {
+  const lines = [...refs]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, value]) => `${value} ${name}\n`)
+  return Buffer.from(lines.join(''), 'latin1')
+}
+
+/** Parses a refs file. Throws a BackupError for anything that `toRefsFile` does not write. */
+export function readRefsFile(path: string, bytes: Buffer): RawRefs {
+  const refs: RawRefs = new Map()
+  const lines = bytes.toString('latin1').split('\n')
+  if (lines.pop() !== '') throw invalid(path, 'its last line is incomplete')
+  let last = ''
+  for (const line of lines) {
+    const [, value = '', name = ''] = /^([^ ]+) (.+)$/s.exec(line) ?? []
+    if (!isValue(value)) throw invalid(path, 'a line has no object id')
+    if (name !== 'HEAD' && !isFullName(name)) throw invalid(path, 'a line has no ref name')
+    if (name <= last) throw invalid(path, 'its lines are not in order')
+    refs.set(name, value)
+    last = name
+  }
+  const head = targetOf(refs.get('HEAD'))
+  if (!head?.startsWith('refs/heads/')) throw invalid(path, 'its HEAD is not a branch')
+  return refs
+}
+
+function isValue(value: string): boolean {
+  const target = targetOf(value)
+  return target === undefined ? /^[0-9a-f]{40}$/.test(value) : isFullName(target)
+}
+
+function isFullName(name: string): boolean {
+  return name.startsWith('refs/') && isRawRefName(name)
+}
+
+function invalid(path: string, reason: string): BackupError {
+  return new BackupError(`${path} is not in the format of svc: ${reason}.`)
+}

@@ -1,0 +1,136 @@
+import { type SqlBool, sql } from 'kysely'
+import { databaseNow } from '#database/database-clock.ts'
+import type { Db } from '#database/schema.ts'
+import { lockRepository } from './ref-store.ts'
+
+/**
+ * A pack with its index: its checksum, sizes in bytes, and SHA-256 in hex. A pack of unreachable objects also has a file
+ * with the time of each (gitformat-pack(5), `.mtimes`).
+ */
+type PackFiles = {
+  hash: string
+  packBytes: number
+  packSha256: string
+  idxBytes: number
+  idxSha256: string
+  mtimesBytes: number | null
+  mtimesSha256: string | null
+}
+
+/** A durable pack: in the row itself, or in the object storage under its key. */
+export type StoredPack = PackFiles & {
+  key: string
+  pack: Buffer | null
+  idx: Buffer | null
+  mtimes: Buffer | null
+}
+
+/** Where a pack of a repository can be read. */
+export type LivePack = PackFiles & { key: string; isInline: boolean }
+
+/** Announces an upload before it begins, so that its files are found if it is never committed. */
+export async function openUpload(db: Db, key: string, node: string): Promise<void> {
+  await db
+    .insertInto('uploads')
+    .values({ key, node, begunAt: databaseNow, state: 'open' })
+    .execute()
+}
+
+/** Closes an upload whose pack is committed in the same transaction; false when the collector was first. */
+async function closeUpload(tx: Db, key: string): Promise<boolean> {
+  const row = await tx
+    .deleteFrom('uploads')
+    .where('key', '=', key)
+    .where('state', '=', 'open')
+    .returning('key')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/**
+ * Adds packs to a repository whose row is locked. Returns false when an upload was taken back as too old; nothing may
+ * be committed then.
+ */
+export async function addPacks(
+  tx: Db,
+  repositoryId: string,
+  packs: StoredPack[],
+  addedAtVersion: number,
+): Promise<boolean> {
+  for (const pack of packs) {
+    const isUploaded = pack.pack === null
+    if (isUploaded && !(await closeUpload(tx, pack.key))) return false
+    const { numInsertedOrUpdatedRows } = await tx
+      .insertInto('packs')
+      .values({
+        ...pack,
+        repositoryId,
+        addedAtVersion,
+        retiredAtVersion: null,
+        retiredAt: null,
+      })
+      .onConflict((conflict) =>
+        conflict
+          .columns(['repositoryId', 'hash'])
+          .where('retiredAtVersion', 'is', null)
+          .doNothing(),
+      )
+      .executeTakeFirstOrThrow()
+    // The repository has the same pack from another push.
+    if (numInsertedOrUpdatedRows === 0n && isUploaded) await abandonUploads(tx, [pack.key])
+  }
+  return true
+}
+
+/** Marks uploads that no pack row names: the collector deletes their files. */
+export async function abandonUploads(db: Db, keys: string[]): Promise<void> {
+  if (keys.length === 0) return
+  const rows = keys.map((key) => ({ key, node: '', begunAt: databaseNow, state: 'dead' as const }))
+  await db
+    .insertInto('uploads')
+    .values(rows)
+    .onConflict((conflict) => conflict.column('key').doUpdateSet({ state: 'dead' }))
+    .execute()
+}
+
+/** Hands the uploaded files of a repository that is being deleted to the collector. */
+export async function releasePacks(tx: Db, repositoryId: string): Promise<void> {
+  // In the order in which changes lock rows.
+  await lockRepository(tx, repositoryId)
+  const rows = await tx
+    .deleteFrom('packs')
+    .where('repositoryId', '=', repositoryId)
+    .returning(['key', sql<SqlBool>`pack is null`.as('isUploaded')])
+    .execute()
+  await abandonUploads(
+    tx,
+    rows.filter(({ isUploaded }) => isUploaded).map(({ key }) => key),
+  )
+}
+
+/** Reads the files of packs whose rows contain them. Packs that have moved or are gone are left out. */
+export async function readInline(
+  db: Db,
+  keys: string[],
+): Promise<{ key: string; pack: Uint8Array; idx: Uint8Array; mtimes: Uint8Array | null }[]> {
+  const rows = await db
+    .selectFrom('packs')
+    .select(['key', 'pack', 'idx', 'mtimes'])
+    .where('key', 'in', keys)
+    .execute()
+  return rows.flatMap(({ pack, idx, ...row }) => (pack && idx ? [{ ...row, pack, idx }] : []))
+}
+
+/**
+ * Retires packs whose objects are in other ones, in the transaction that adds those. False when one of them was retired
+ * before.
+ */
+export async function retirePacks(tx: Db, keys: string[], version: number): Promise<boolean> {
+  const { numUpdatedRows } = await tx
+    .updateTable('packs')
+    .set({ retiredAtVersion: version, retiredAt: databaseNow })
+    .where('key', 'in', keys)
+    .where('retiredAtVersion', 'is', null)
+    .executeTakeFirstOrThrow()
+  return Number(numUpdatedRows) === keys.length
+}

@@ -1,0 +1,105 @@
+import type { Log } from '#base/log.ts'
+import type { StoreAddress } from '#config/store-settings.ts'
+import type { ObjectSource } from './object-source.ts'
+import { getObjectToFile } from './s3-download.ts'
+import { type ListedObject, listObjects, listPage } from './s3-listing.ts'
+import { createS3Requests, readBytes, readText, type S3Credentials } from './s3-requests.ts'
+import { putObject, sizeOf } from './s3-upload.ts'
+
+type Abortable = { signal?: AbortSignal }
+
+/**
+ * The objects of a bucket below the prefix of its address. Everything is verified: what is sent by the store, what is
+ * received by its size, and by its SHA-256 where the caller knows it. Throws an S3Error, or the error of a local file.
+ */
+export type S3 = AsyncDisposable & {
+  /** Stores an object durably. The key must be new: an object is never replaced by a different one. */
+  put: (key: string, source: ObjectSource, options?: Abortable) => Promise<void>
+  /** Writes an object of known size to a new file. Returns its SHA-256 in hex. */
+  getToFile: (
+    key: string,
+    path: string,
+    bytes: number,
+    options?: Abortable,
+  ) => Promise<{ sha256: string }>
+  /** The content of an object of at most 64 MiB. */
+  get: (key: string, options?: Abortable) => Promise<Buffer>
+  head: (key: string) => Promise<{ bytes: number } | undefined>
+  /** Succeeds, too, when there is no such object. */
+  delete: (key: string) => Promise<void>
+  /** All objects whose keys begin with a prefix. */
+  list: (prefix: string) => AsyncIterable<ListedObject>
+  /** Succeeds when the bucket can be listed. */
+  ping: () => Promise<void>
+}
+
+type Options = {
+  address: StoreAddress
+  credentials: S3Credentials
+  log: Log
+  /** Larger objects are stored in parts. */
+  maxPutBytes?: number
+  /** Larger objects are read in ranges. */
+  maxGetBytes?: number
+  /** The size of a part or range; at least 5 MiB, which stores require of parts. */
+  partBytes?: number
+  /** For how long failed requests are repeated. */
+  retryMs?: number
+  /** How long the store may send nothing. */
+  timeoutMs?: number
+}
+
+const mib = 1024 * 1024
+const maxBufferBytes = 64 * mib
+const maxResponseBytes = 65_536
+
+export function createS3({ address, credentials, log, ...limits }: Options): S3 {
+  const { maxPutBytes = 64 * mib, maxGetBytes = 32 * mib, partBytes = 16 * mib } = limits
+  const { retryMs = 5000, timeoutMs = 15_000 } = limits
+  const requests = createS3Requests({ address, credentials, log, retryMs, timeoutMs })
+  const start = address.prefix === '' ? '' : `${address.prefix}/`
+
+  return {
+    put: (key, source, { signal } = {}) =>
+      putObject({ requests, key: start + key, source, signal, log, maxPutBytes, partBytes }),
+
+    getToFile: (name, path, bytes, { signal } = {}) =>
+      getObjectToFile({
+        requests,
+        key: start + name,
+        path,
+        bytes,
+        signal,
+        maxGetBytes,
+        partBytes,
+      }),
+
+    get: (key, { signal } = {}) =>
+      requests.send(
+        { operation: 'GetObject', method: 'GET', key: start + key, signal },
+        ({ body }) => readBytes(body, maxBufferBytes),
+      ),
+
+    async head(key) {
+      const bytes = await sizeOf(requests, start + key)
+      return bytes === undefined ? undefined : { bytes }
+    },
+
+    async delete(key) {
+      const request = { operation: 'DeleteObject', method: 'DELETE', key: start + key } as const
+      await requests.send(request, ({ body }) => readText(body, maxResponseBytes))
+    },
+
+    async *list(prefix) {
+      for await (const { key, ...rest } of listObjects(requests, start + prefix)) {
+        yield { key: key.slice(start.length), ...rest }
+      }
+    },
+
+    async ping() {
+      await listPage(requests, start, { 'max-keys': '1' })
+    },
+
+    [Symbol.asyncDispose]: () => requests[Symbol.asyncDispose](),
+  }
+}

@@ -1,0 +1,137 @@
+import { join } from 'node:path'
+import type { FaultPoint } from '#base/fault-points.ts'
+import type { Log } from '#base/log.ts'
+import type { FreeSpace } from '#config/free-space.ts'
+import type { Database } from '#database/database.ts'
+import type { Git } from '#git/process/git-process.ts'
+import { adoptDraft } from './adopt.ts'
+import { createCache } from './cache.ts'
+import { createCacheEviction } from './cache-eviction.ts'
+import { collect } from './collector.ts'
+import { commitChange, PrunedError } from './commit-change.ts'
+import { storePacks } from './durable-packs.ts'
+import { lendPack, openLentPack, takeBackPacks } from './lent-packs.ts'
+import type { MarkedBucket } from './marked-bucket.ts'
+import { releasePacks } from './pack-store.ts'
+import { beginGeneration } from './publish-generation.ts'
+import { firstHead } from './ref-store.ts'
+import { createRepositoryTransaction } from './repository-transactions.ts'
+import type { Store } from './store.ts'
+import { needsPruned } from './store-error.ts'
+import { dropUnsyncedCache } from './unclean-reboot.ts'
+
+/** The directories of a node. */
+export type LocalDirectories = {
+  pathOf: (id: string) => string
+  /** Creates an empty repository in place. */
+  create: (id: string, defaultBranch?: string) => Promise<void>
+  draftOf: (id: string) => string
+  remove: (id: string) => Promise<void>
+  /** The ids of all directories. */
+  list: () => Promise<string[]>
+}
+
+type Dependencies = {
+  db: Database
+  dataDir: string
+  git: Git
+  storage: MarkedBucket
+  /** The name of this node. */
+  node: string
+  inlineMaxBytes: number
+  /** Bytes that the cache may take; undefined for all but a part of the disk. */
+  cacheMaxBytes: number | undefined
+  freeSpace: Pick<FreeSpace, 'measure'>
+  directories: LocalDirectories
+  faultPoint: FaultPoint
+  log: Log
+}
+
+/** Repositories in PostgreSQL and object storage; the directories of this node are caches. */
+export function createSharedStore(dependencies: Dependencies): Store {
+  const { db, dataDir, directories, faultPoint, log, storage } = dependencies
+  const transaction = createRepositoryTransaction(db)
+  const cache = createCache({
+    db,
+    storage,
+    pathOf: directories.pathOf,
+    create: directories.create,
+    removeDirectory: directories.remove,
+    reserve: (bytes) => eviction.reserve(bytes),
+    log,
+  })
+  const maxBytes = dependencies.cacheMaxBytes
+  const eviction = createCacheEviction({ ...dependencies, cache, maxBytes })
+
+  return {
+    prepare: () => dropUnsyncedCache(dataDir),
+    join: storage.join,
+    ping: storage.ping,
+
+    at: cache.at,
+    open: async (id) => (await cache.open(id)).path,
+    async create(id, defaultBranch = firstHead) {
+      // Not needed by others, but on a full disk the repository is not created.
+      await directories.create(id, defaultBranch)
+      return { head: defaultBranch }
+    },
+
+    async adopt(id) {
+      const directory = directories.draftOf(id)
+      return adoptDraft(dependencies, { id, directory })
+    },
+
+    release: releasePacks,
+
+    remove: (id) => cache.remove(id),
+
+    reclaim: eviction.reclaim,
+
+    async sweep() {
+      await eviction.sweep()
+      await collect(dependencies)
+    },
+
+    bucket: storage,
+
+    shared: {
+      db,
+      transaction,
+      show: cache.advance,
+      copyPacks: cache.copyPacks,
+      takeUnindexed: cache.takeUnindexed,
+      lentPacks: {
+        lend: (repositoryId, chunks) => lendPack(dependencies, repositoryId, chunks),
+        open: (pack) => openLentPack(dependencies, pack),
+        takeBack: (packs) => takeBackPacks(db, packs),
+      },
+
+      async adoptDirectory(id, directory) {
+        const record = await adoptDraft(dependencies, { id, directory })
+        await transaction(id, record)
+      },
+
+      beginGeneration: (id) => beginGeneration({ ...dependencies, cache, transaction }, id),
+
+      async commit(change, packFolder) {
+        const packs =
+          packFolder === undefined
+            ? []
+            : await storePacks(dependencies, change.repositoryId, join(packFolder, 'pack'))
+        faultPoint('shared-push.stored')
+        for (let pruneEpoch = change.pruneEpoch; ; ) {
+          try {
+            return await commitChange(transaction, { ...change, pruneEpoch, packs })
+          } catch (error) {
+            if (!(error instanceof PrunedError)) throw error
+          }
+          const directory = await cache.open(change.repositoryId)
+          if (!(await change.isConnected())) throw needsPruned()
+          pruneEpoch = directory.pruneEpoch
+        }
+      },
+    },
+
+    [Symbol.asyncDispose]: () => storage[Symbol.asyncDispose](),
+  }
+}

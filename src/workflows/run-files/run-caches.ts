@@ -1,0 +1,220 @@
+import type { Readable } from 'node:stream'
+import { requireRef } from '#access/may.ts'
+import type { Principal } from '#access/principal.ts'
+import { type Clock, dayMs } from '#base/clock.ts'
+import { createLastUsed } from '#base/last-used.ts'
+import type { Log } from '#base/log.ts'
+import { Problem } from '#base/problem.ts'
+import type { FreeSpace } from '#config/free-space.ts'
+import type { PlainSettings } from '#config/settings.ts'
+import type { Database } from '#database/database.ts'
+import type { Db } from '#database/schema.ts'
+import { recordActions } from '#events/audit/record.ts'
+import type { CacheScopes } from './cache-scope.ts'
+import type { Downloads } from './downloads.ts'
+import type { FileLifeCycle, SentFile } from './file-life-cycle.ts'
+import type { HeldRun } from './held-run.ts'
+import { assertDeclaredSize } from './receive-file.ts'
+import {
+  deleteCaches,
+  deleteCachesById,
+  deleteUnusedCaches,
+  findCacheByKey,
+  findCacheByPrefix,
+  findSameCache,
+  insertCache,
+  listCacheSizes,
+  listCaches,
+  maxCachesPerRepository,
+  measureCaches,
+  type StoredCache,
+  updateCacheUse,
+} from './run-cache-store.ts'
+import { markFilesDead } from './run-file-store.ts'
+
+/** Caches that runs of a repository share. */
+export type RunCaches = {
+  /** Stores a cache, unless there is one with this key and version. Throws what receiving throws. */
+  save: (
+    run: HeldRun,
+    wanted: { key: string; version: string },
+    sent: SentFile,
+  ) => Promise<{ isNew: boolean; size: number; sha256: string }>
+  /**
+   * Finds per ref a cache with the first key, or else the newest whose key begins with one of the keys, in their order. As
+   * https://docs.github.com/actions/reference/workflows-and-actions/dependency-caching says.
+   */
+  find: (
+    run: HeldRun,
+    wanted: { keys: readonly string[]; version: string },
+  ) => Promise<StoredCache | undefined>
+  /** Opens a cache that was found, and notes its use; undefined when its file is missing. */
+  open: (cache: StoredCache, signal: AbortSignal) => Promise<Readable | undefined>
+  list: (
+    repositoryId: string,
+    page: { after: string; limit: number | undefined },
+  ) => Promise<StoredCache[]>
+  /** Deletes caches; returns their number. */
+  remove: (
+    actor: Principal,
+    repositoryId: string,
+    which: { id: string } | { key?: string | undefined; ref?: string | undefined },
+  ) => Promise<number>
+  /** Deletes caches while the disk is nearly full. */
+  makeSpace: () => Promise<void>
+  /** Deletes those that were not used for long, and those beyond the limits. */
+  evict: () => Promise<void>
+}
+
+type Dependencies = {
+  db: Database
+  files: FileLifeCycle
+  downloads: Pick<Downloads, 'open'>
+  scopes: CacheScopes
+  freeSpace: Pick<FreeSpace, 'measure'>
+  /** Whether files take space on the disk of the data directory. */
+  isOnDisk: boolean
+  settings: Pick<
+    PlainSettings,
+    'cacheMaxBytes' | 'cachesRepositoryMaxBytes' | 'cachesMaxBytes' | 'cacheDays'
+  >
+  clock: Clock
+  log: Log
+}
+
+const maxEvictedAtOnce = 1000
+
+type Limits = { maxBytes: number; maxCount: number }
+
+export function createRunCaches(dependencies: Dependencies): RunCaches {
+  const { db, files, downloads, scopes, freeSpace, isOnDisk, settings, clock, log } = dependencies
+  const maxBytes = Math.min(
+    settings.cacheMaxBytes,
+    settings.cachesRepositoryMaxBytes,
+    settings.cachesMaxBytes,
+  )
+  const repositoryLimits = {
+    maxBytes: settings.cachesRepositoryMaxBytes,
+    maxCount: maxCachesPerRepository,
+  }
+  const serverLimits = {
+    maxBytes: settings.cachesMaxBytes,
+    maxCount: Number.POSITIVE_INFINITY,
+  }
+  const noteUse = createLastUsed({
+    clock,
+    write: (id, at) => updateCacheUse(db, id, at),
+    onError: (error, cacheId) => log.warn({ err: error, cacheId }, 'use of a cache not recorded'),
+  })
+
+  /** Deletes the least recently used caches beyond the limits, in a repository or in all, but not the given one. */
+  async function shrink(
+    tx: Db,
+    repositoryId: string | undefined,
+    { maxBytes, maxCount }: Limits,
+    except?: string,
+  ): Promise<void> {
+    const { sizeBytes, count } = await measureCaches(tx, repositoryId)
+    let [excessBytes, excess] = [sizeBytes - maxBytes, count - maxCount]
+    if (excessBytes <= 0 && excess <= 0) return
+    const evicted: string[] = []
+    for (const { id, size } of await listCacheSizes(tx, repositoryId, maxEvictedAtOnce)) {
+      if (excessBytes <= 0 && excess <= 0) break
+      if (id === except) continue
+      evicted.push(id)
+      excessBytes -= size
+      excess -= 1
+    }
+    await deleteCachesById(tx, evicted)
+    await markFilesDead(tx, evicted, clock.now())
+  }
+
+  async function makeSpace(): Promise<void> {
+    while (isOnDisk) {
+      const { freeBytes, minFreeBytes } = await freeSpace.measure()
+      if (freeBytes >= minFreeBytes) return
+      const [oldest] = await listCacheSizes(db, undefined, 1)
+      if (!oldest) return
+      log.warn({ cacheId: oldest.id, freeBytes, minFreeBytes }, 'cache deleted on a full disk')
+      await deleteCachesById(db, [oldest.id])
+      await markFilesDead(db, [oldest.id], clock.now())
+      await files.collect()
+    }
+  }
+
+  return {
+    async save(run, { key, version }, { body, signal }) {
+      const scope = await scopes.toSave(run)
+      if (!scope)
+        throw new Problem('ref_not_found', `${run.ref} was deleted, and caches belong to a ref.`)
+      const { repositoryId } = run
+      const isProtected = scope.isProtected ? 1 : 0
+      const same = { repositoryId, ref: scope.ref, version, key, isProtected }
+      const former = await findSameCache(db, same)
+      if (former) return { isNew: false, size: former.size, sha256: former.sha256 }
+      assertDeclaredSize(body, maxBytes)
+      await makeSpace()
+      const saved = await files.receive({ run, body, maxBytes, signal }, async (tx, file) => {
+        const now = clock.now()
+        const { id, size, sha256 } = file
+        const isNew = await insertCache(tx, { ...same, id, createdAt: now, usedAt: now })
+        // Another job was faster.
+        if (!isNew) await markFilesDead(tx, [id], now)
+        else await shrink(tx, repositoryId, repositoryLimits, id)
+        return { isNew, size, sha256 }
+      })
+      await files.collect()
+      return saved
+    },
+
+    async find(run, { keys, version }) {
+      const [first = ''] = keys
+      const { refs, isProtectedOnly } = await scopes.toRead(run)
+      for (const ref of refs) {
+        const query = { repositoryId: run.repositoryId, ref, version, isProtectedOnly }
+        const exact = await findCacheByKey(db, query, first)
+        if (exact) return exact
+        for (const prefix of keys) {
+          const found = await findCacheByPrefix(db, query, prefix)
+          if (found) return found
+        }
+      }
+      return undefined
+    },
+
+    async open(cache, signal) {
+      const content = await downloads.open(cache, signal)
+      if (!content) log.error({ cacheId: cache.id }, 'file of a cache missing')
+      else noteUse({ id: cache.id, lastUsedAt: cache.usedAt })
+      return content
+    },
+
+    makeSpace,
+
+    list: (repositoryId, page) => listCaches(db, repositoryId, page),
+
+    async remove(actor, repositoryId, which) {
+      const count = await db.transaction().execute(async (tx) => {
+        const now = clock.now()
+        const deleted = await deleteCaches(tx, repositoryId, which)
+        const [first] = deleted
+        if (!first) return 0
+        for (const cache of deleted) requireRef(actor, cache.ref)
+        const ids = deleted.map(({ id }) => id)
+        await markFilesDead(tx, ids, now)
+        const { key = null, ref = null } = 'id' in which ? first : which
+        const data = { key, ref, count: ids.length }
+        await recordActions(tx, now, [{ action: 'cache.deleted', actor, repositoryId, data }])
+        return ids.length
+      })
+      await files.collect()
+      return count
+    },
+
+    async evict() {
+      await deleteUnusedCaches(db, clock.now() - settings.cacheDays * dayMs)
+      await db.transaction().execute((tx) => shrink(tx, undefined, serverLimits))
+      await makeSpace()
+    },
+  }
+}
