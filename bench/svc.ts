@@ -49,7 +49,7 @@ export async function startSvc({ dataDir, env, program = launcher }: SvcOptions)
 
   async function maintain(name: string): Promise<void> {
     const env = { PATH: process.env.PATH, SVC_DATA_DIR: dataDir }
-    await run(launcher, ['repos', 'maintain', name], { env })
+    await run(program, ['repos', 'maintain', name], { env })
   }
 
   const host: Host = {

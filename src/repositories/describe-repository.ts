@@ -28,6 +28,8 @@ export type RepositoryFields = {
   readonly leakGuard: LeakGuardState
   /** The most that tokens of its runs may do in it. */
   readonly runTokens: RunTokenAccess
+  /** How many objects of Git LFS its import left behind; absent when it has just been created or restored. */
+  readonly missingLfsObjects?: number | undefined
   /** The role of the caller; absent when it has just created or restored the repository. */
   readonly role?: Role | undefined
 }
@@ -77,7 +79,7 @@ export async function describeRepository(
 ): Promise<RepositoryDescription> {
   // Only owners and admins create and restore repositories.
   const { id, name, role = 'admin' } = repository
-  let { path } = repository
+  let { path, missingLfsObjects = 0 } = repository
   const ssh = sshUrl()
   const cloneUrls = { http: `${baseUrl()}/repos/${name}.git`, ssh: ssh && `${ssh}/${name}.git` }
   if (repository.state !== 'ready') {
@@ -93,17 +95,16 @@ export async function describeRepository(
     // It has become ready since it was opened, or was deleted.
     if ((await stateOf(db, id)) !== 'ready') throw repositoryGone({ name })
     path = await store.open(id)
+    missingLfsObjects = await countMissingLfsObjects(db, id)
   }
   await assertRepository(path)
-  const [protections, defaultBranch, isUsed, sizeBytes, maintenance, missingLfsObjects] =
-    await Promise.all([
-      listProtections(db, id),
-      readDefaultBranch(path),
-      hasRefs(path, 'visible'),
-      knownPackBytes(path),
-      findMaintenanceState(db, id, clock.now()),
-      countMissingLfsObjects(db, id),
-    ])
+  const [protections, defaultBranch, isUsed, sizeBytes, maintenance] = await Promise.all([
+    listProtections(db, id),
+    readDefaultBranch(path),
+    hasRefs(path, 'visible'),
+    knownPackBytes(path),
+    findMaintenanceState(db, id, clock.now()),
+  ])
   return {
     ...toListed({ ...repository, state: 'ready' }, protectedBranchesIn(protections)),
     role,

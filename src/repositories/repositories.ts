@@ -137,6 +137,8 @@ export type Repository = {
   readonly leakGuard: LeakGuardState
   /** The most that tokens of its runs may do in it. */
   readonly runTokens: RunTokenAccess
+  /** How many objects of Git LFS its import left behind. */
+  readonly missingLfsObjects?: number | undefined
 }
 
 /**
@@ -212,12 +214,13 @@ export function createRepositories(dependencies: Dependencies): Repositories {
     principal: Principal,
   ): Repository {
     const { id, name, description, path, pruneEpoch, createdAt, pushedAt, state } = row
-    const { ownerTokenId, ownerUsername, leakGuard, runTokens } = row
+    const { ownerTokenId, ownerUsername, leakGuard, runTokens, missingLfsObjects } = row
     const asOwner = mayOwn(principal, row)
     const role = roleOf(principal, row) ?? 'read'
     const about = { id, name, description, createdAt, pushedAt, ownerTokenId, ownerUsername, state }
+    const settings = { leakGuard, runTokens, missingLfsObjects }
     // Access has been checked, so the brand of an opened repository may be asserted here, and only here.
-    return { ...about, path, pruneEpoch, leakGuard, runTokens, asOwner, role } as Repository
+    return { ...about, ...settings, path, pruneEpoch, asOwner, role } as Repository
   }
 
   async function failedImport(principal: Principal, name: string): Promise<Repository | undefined> {

@@ -55,10 +55,6 @@ const byId = prepared((db, by: { id: string; username: string }) =>
   withCollaborator(db, by.username).where('repositories.id', '=', by.id),
 )
 
-const missingLfsObjects = prepared((db, { id }: { id: string }) =>
-  db.selectFrom('repositories').select('missingLfsObjects').where('id', '=', id),
-)
-
 /** A repository by its exact name or its id, with the role of a username that is a collaborator of it. */
 export async function findRepository(
   db: Db,
@@ -280,7 +276,11 @@ export async function markReady(
 
 /** How many objects of Git LFS the files of a repository name that its import left behind. */
 export async function countMissingLfsObjects(db: Db, id: string): Promise<number> {
-  const [row] = await missingLfsObjects(db, { id })
+  const row = await db
+    .selectFrom('repositories')
+    .select('missingLfsObjects')
+    .where('id', '=', id)
+    .executeTakeFirst()
   return row?.missingLfsObjects ?? 0
 }
 
