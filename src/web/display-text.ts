@@ -18,6 +18,11 @@ export function breakable(path: string): Html {
   return html`${path.split(/(?<=\/)/).map((part) => html`${part}<wbr>`)}`
 }
 
+/** The first line of a commit's message, or words for an empty one, so that a link has a text. */
+export function orNoMessage(summary: string): string {
+  return summary || '(no message)'
+}
+
 /** The first seven digits of the id of an object. */
 export function shortId(id: string): string {
   return id.slice(0, 7)

@@ -1,5 +1,5 @@
 import type { ApiPath } from '#browse/api-path.ts'
-import { shortId } from '../display-text.ts'
+import { orNoMessage, shortId } from '../display-text.ts'
 import { type IconName, icon } from '../icons.ts'
 import { missingLfsNotice } from '../import-progress.ts'
 import type { SharedContext, View } from '../page.ts'
@@ -96,7 +96,7 @@ function entryRow(
     type === 'submodule'
       ? html`${link === undefined ? entry.name : html`<a href="${link}" rel="nofollow noreferrer">${entry.name}</a>`} <code class="soft" title="${id}">@ ${shortId(id)}</code>`
       : html`<a href="${to.src(name, rev, entry)}">${entry.name}</a>`
-  return html`<tr><td>${icon(icons[type], type)}${kinds[type] !== undefined && html`<span class="hidden">${kinds[type]} </span>`}${shown}</td><td class="soft cut">${lastCommit && html`<a href="${to.commit(name, lastCommit.id)}">${lastCommit.summary}</a>`}</td><td class="soft">${lastCommit && time.age(lastCommit.at)}</td></tr>
+  return html`<tr><td>${icon(icons[type], type)}${kinds[type] !== undefined && html`<span class="hidden">${kinds[type]} </span>`}${shown}</td><td class="soft cut">${lastCommit && html`<a href="${to.commit(name, lastCommit.id)}">${orNoMessage(lastCommit.summary)}</a>`}</td><td class="soft">${lastCommit && time.age(lastCommit.at)}</td></tr>
 `
 }
 

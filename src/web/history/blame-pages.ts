@@ -1,6 +1,6 @@
 import { Problem } from '#base/problem.ts'
 import { toQuery } from '../code/code-target.ts'
-import { grouped } from '../display-text.ts'
+import { grouped, orNoMessage } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { type PageTarget, parseTarget } from '../links.ts'
 import { cachedPage, type SharedContext, type View } from '../page.ts'
@@ -102,8 +102,9 @@ function rangeRows(
   const at = commit?.committer?.at
   const step = at === undefined ? ageSteps.length : 1 + time.stepOf(at, ageLimits)
   const author = commit?.author?.name ?? ''
+  const summary = commit ? orNoMessage(commit.summary) : range.commit
   const about = html`<td class="blame-commit age-${step}" rowspan="${lines.length}"><div>
-<a class="cut" href="${to.commit(name, range.commit)}" title="${commit?.summary} (${author})">${commit?.summary || range.commit}</a>
+<a class="cut" href="${to.commit(name, range.commit)}" title="${summary} (${author})">${summary}</a>
 <span class="soft">${at !== undefined && time.age(at)}</span>${
     previous
       ? html`<a class="before" href="${to.blame(name, previous.commit, previous)}#L${range.originalStart}" title="Blame before this commit">${icon('history')}<span class="hidden">Blame before this commit</span></a>`

@@ -1,5 +1,5 @@
 import { trimEndOf } from '#base/trim-end.ts'
-import { shortId } from '../display-text.ts'
+import { orNoMessage, shortId } from '../display-text.ts'
 import type { Links } from '../links.ts'
 import type { SharedContext } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
@@ -15,7 +15,7 @@ export function idsOf(commits: readonly ShownCommit[]): string[] {
 export function splitMessage(message: string): { subject: string; body: string } {
   const text = message.trimStart()
   const end = text.indexOf('\n')
-  if (end === -1) return { subject: text.trimEnd() || '(no message)', body: '' }
+  if (end === -1) return { subject: orNoMessage(text.trimEnd()), body: '' }
   return { subject: text.slice(0, end).trimEnd(), body: text.slice(end + 1).trim() }
 }
 

@@ -144,6 +144,7 @@ ${form}
 ${
   commits.length > 0 &&
   html`<details class="compare-commits"${commits.length <= 10 && html` open`}><summary>${counted(compared.ahead, 'commit')}</summary>
+<h2 class="hidden">Commits</h2>
 <ol class="card">${commits.map((commit) => commitRow(commit, { name, to, time, refs, runs }))}</ol>
 ${
   commits.length < compared.ahead &&
