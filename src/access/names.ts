@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { textForm } from '#base/text-form.ts'
+import { textForm } from '#base/schema-options.ts'
 
 const shape = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/
 const reserved = new Set(['import', 'health'])

@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox'
-import { closed, route, SerializedJson } from '#http/route.ts'
+import { closed } from '#base/schema-options.ts'
+import { route, SerializedJson } from '#http/route.ts'
 import { invalid, ofQuery } from '#http/validation.ts'
 import { FilePathQuery, toRawFilePath } from './api-path.ts'
 import { Blame, createBlame, maxFileBytes, maxLines } from './blame.ts'

@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox'
+import { closed } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
-import { closed, route } from '#http/route.ts'
+import { route } from '#http/route.ts'
 import { ChangedPathQuery, toRawPath } from './api-path.ts'
 import { pageQuery } from './browse-pages.ts'
 import { type BrowseParts, missingRepository, openToRead } from './browse-parts.ts'

@@ -1,6 +1,6 @@
 import { gitCommands } from '#git/process/commands.ts'
 import type { Asker, GitTasks } from './git-tasks.ts'
-import { linesOf } from './history.ts'
+import { idLines } from './history.ts'
 
 /** What one commit has that another has not. */
 export type Comparison = {
@@ -25,7 +25,7 @@ export async function compareCommits(
     async read(output) {
       const ids: string[] = []
       let [ahead, behind] = [0, 0]
-      for await (const line of linesOf(output)) {
+      for await (const line of idLines(output)) {
         if (line.startsWith('<')) behind += 1
         else if (ahead++ < limit) ids.push(line.slice(1))
       }
@@ -52,7 +52,7 @@ function findMergeBase(
     accepts: [1],
     async read(output) {
       let found: string | undefined
-      for await (const line of linesOf(output)) found ??= line
+      for await (const line of idLines(output)) found ??= line
       return found
     },
   })

@@ -1,9 +1,10 @@
 import { isUtf8 } from 'node:buffer'
 import { type Static, Type } from 'typebox'
 import { Problem } from '#base/problem.ts'
+import { closed } from '#base/schema-options.ts'
 import { prefersType } from '#http/accept.ts'
 import { named } from '#http/named-schemas.ts'
-import { closed, jsonContentType, route } from '#http/route.ts'
+import { jsonContentType, route } from '#http/route.ts'
 import type { Repository } from '#repositories/repositories.ts'
 import {
   FilePathQuery,

@@ -118,7 +118,7 @@ function listIds(
     command,
     async read(output) {
       const ids: string[] = []
-      for await (const id of linesOf(output)) ids.push(id)
+      for await (const id of idLines(output)) ids.push(id)
       return ids
     },
   })
@@ -128,7 +128,7 @@ const lineFeed = 10
 const idLineBytes = 41
 
 /** The lines of output of which each is an id, with a character before it at most. */
-export async function* linesOf(output: AsyncIterable<Buffer>): AsyncGenerator<string> {
+export async function* idLines(output: AsyncIterable<Buffer>): AsyncGenerator<string> {
   let lines: string[] = []
   const scanner = createPartScanner({
     delimiter: () => lineFeed,

@@ -19,7 +19,7 @@ import {
 } from './last-commit-walk.ts'
 import { type Trees, treeMode } from './trees.ts'
 import { walkByDate } from './walk-by-date.ts'
-import { readAhead, walkCommits } from './walked-commits.ts'
+import { prepareAhead, walkCommits } from './walked-commits.ts'
 
 /** A folder in a commit. */
 type Folder = {
@@ -217,7 +217,7 @@ export function createLastCommits({
     const nearby = nearbyCommits(folder, folders, { max: maxNearby, signal })
     async function* commits(from: Iterable<string>) {
       const walked = walkCommits(git, { directory: repository.path, from, path, signal })
-      const ahead = readAhead(walked, commitsAhead, (one) => {
+      const ahead = prepareAhead(walked, commitsAhead, (one) => {
         if (path === '') isKnown(one.id, one.tree)
         prepare(one.id).catch(() => {})
       })

@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
+import { closed } from '#base/schema-options.ts'
 import { matchesPerFile } from '#git/process/file-commands.ts'
-import { closed, route } from '#http/route.ts'
+import { route } from '#http/route.ts'
 import { invalid, ofQuery } from '#http/validation.ts'
 import { PathQuery, toRawPath } from './api-path.ts'
 import { type BrowseParts, missingRepository, openToRead } from './browse-parts.ts'

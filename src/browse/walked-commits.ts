@@ -47,7 +47,7 @@ function toPathspec(path: RawPath): string | undefined {
 }
 
 /** Reads ahead: `prepare` is called with each item, up to `count` items before it is yielded. */
-export async function* readAhead<T>(
+export async function* prepareAhead<T>(
   items: AsyncIterable<T>,
   count: number,
   prepare: (item: T) => void,

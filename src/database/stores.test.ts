@@ -7,7 +7,7 @@ import { newId } from '#base/ids.ts'
 import {
   insertPush,
   listSince,
-  listUnfinished,
+  listUnfinishedPushes,
   listWithUnfinished,
   markFinished,
 } from '#git-server/receive-pack/push-store.ts'
@@ -18,7 +18,7 @@ import {
   findSshKeyByFingerprint,
   insertSshKey,
   listSshKeys,
-  updateLastUsed as updateKeyLastUsed,
+  updateKeyLastUsed,
 } from '#identity/ssh-keys/ssh-key-store.ts'
 import { createSshKeys } from '#identity/ssh-keys/ssh-keys.ts'
 import {
@@ -368,13 +368,13 @@ onEachDatabase((fresh) => {
     const ids = { id: newId(), repositoryId: repository.id }
     const push = toPushRow({ ...ids, updates: '[]', judgedAt: 10 })
     await insertPush(db, push)
-    assert.deepEqual(await listUnfinished(db, push.repositoryId), [push])
+    assert.deepEqual(await listUnfinishedPushes(db, push.repositoryId), [push])
     assert.deepEqual(await listWithUnfinished(db), [push.repositoryId])
-    assert.deepEqual(await listUnfinished(db, 'another'), [])
+    assert.deepEqual(await listUnfinishedPushes(db, 'another'), [])
     const outcome = { updates: [], keptUntil: null }
     assert.equal(await markFinished(db, push.id, { ...outcome, now: 20 }), true)
     assert.equal(await markFinished(db, push.id, { ...outcome, now: 30 }), false)
-    assert.deepEqual(await listUnfinished(db, push.repositoryId), [])
+    assert.deepEqual(await listUnfinishedPushes(db, push.repositoryId), [])
     assert.deepEqual(await listWithUnfinished(db), [])
     const finished = { ...push, finishedAt: 20 }
     assert.deepEqual(await listSince(db, push), [])

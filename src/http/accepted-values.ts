@@ -54,7 +54,7 @@ function ofType(schema: Accepting): string {
 }
 
 /** The names of the fields of an object. */
-export function fieldsOf({ properties = {} }: Accepting): string {
+export function fieldNamesOf({ properties = {} }: Accepting): string {
   return Object.keys(properties).join(', ')
 }
 
@@ -65,7 +65,7 @@ function arrayOf({ minItems, maxItems, uniqueItems, items }: Accepting): string 
 
 function objectOf(schema: Accepting): string {
   const { properties, maxProperties, additionalProperties: others } = schema
-  if (properties) return `an object with the fields ${fieldsOf(schema)}`
+  if (properties) return `an object with the fields ${fieldNamesOf(schema)}`
   const size = sizeOf(0, maxProperties, 'field')
   return `an object${size}${typeof others === 'object' ? `, each ${acceptedBy(others)}` : ''}`
 }

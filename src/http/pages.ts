@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { listAll } from '#base/list-all.ts'
-import { textForm } from '#base/text-form.ts'
+import { textForm } from '#base/schema-options.ts'
 
 /** Schema options of a cursor. */
 export function cursorForm(pattern: string) {

@@ -49,13 +49,13 @@ export function createRequestLog({ log, onCompleted, requireParts }: Options) {
       if (statusOf(problem) >= 500 && problem.cause !== undefined) {
         log.error({ err: problem.cause, requestId }, 'request failed')
       }
-      return causeOf(problem, requireParts)
+      return toUnavailable(problem, requireParts)
     },
   }
 }
 
 /** Replaces an internal problem by its cause if a part of the service is unavailable. */
-export async function causeOf(
+export async function toUnavailable(
   problem: Problem,
   requireParts: () => Promise<void>,
 ): Promise<Problem> {

@@ -7,9 +7,6 @@ import type { ProblemCode } from '#base/problem.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
-/** Makes an object schema reject unknown fields. */
-export const closed = { additionalProperties: false } as const
-
 /** The parameters of a path template: `:name` is one segment, `:branch*` the rest of the path. */
 export type Params<Path extends string> = Path extends `${string}:${infer Rest}`
   ? Rest extends `${infer Name}/${infer Tail}`

@@ -1,7 +1,7 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import type { TSchema } from 'typebox'
 import { type FieldError, Problem, refusedName } from '#base/problem.ts'
-import { type Accepting, acceptedBy, fieldsOf } from './accepted-values.ts'
+import { type Accepting, acceptedBy, fieldNamesOf } from './accepted-values.ts'
 
 // All errors are reported at once; the schemas bound their number.
 const options = { allErrors: true, verbose: true, allowUnionTypes: true, keywords: ['x-form'] }
@@ -17,7 +17,7 @@ export function checkBody(schema: TSchema | undefined, body: unknown): unknown {
   if (body === undefined) {
     throw new Problem(
       'invalid_request',
-      `A JSON body is required; its fields are ${fieldsOf(schema)}.`,
+      `A JSON body is required; its fields are ${fieldNamesOf(schema)}.`,
     )
   }
   refuseExcess(body)
@@ -158,11 +158,11 @@ function detailOf({ keyword, params, parentSchema, data }: ErrorObject, place: P
   const schema = parentSchema as Accepting
   switch (keyword) {
     case 'additionalProperties':
-      return `is not a field of this request; it takes ${fieldsOf(schema)}.`
+      return `is not a field of this request; it takes ${fieldNamesOf(schema)}.`
     case 'required':
       return `is required; it must be ${acceptedBy(schema.properties?.[params.missingProperty])}.`
     case 'minProperties':
-      return `must have at least one of the fields ${fieldsOf(schema)}.`
+      return `must have at least one of the fields ${fieldNamesOf(schema)}.`
     default:
       if (place === atParameter && Array.isArray(data)) return isRepeated
       return isName(keyword, schema) && typeof data === 'string'

@@ -1,8 +1,9 @@
 import { Type } from 'typebox'
 import { Username } from '#access/names.ts'
 import { roles } from '#access/roles.ts'
+import { closed } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
-import { closed, type FindRequest, nothing, route } from '#http/route.ts'
+import { type FindRequest, nothing, route } from '#http/route.ts'
 import type { Collaborators } from './collaborators.ts'
 import type { Repositories } from './repositories.ts'
 

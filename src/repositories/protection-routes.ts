@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
+import { closed } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
-import { closed, type FindRequest, route } from '#http/route.ts'
+import { type FindRequest, route } from '#http/route.ts'
 import { ownerRules, type ProtectedKind, type Protection } from './protection-rules.ts'
 import type { Protections } from './protections.ts'
 import type { Need, Repositories, Repository } from './repositories.ts'

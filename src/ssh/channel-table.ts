@@ -1,4 +1,4 @@
-import { type Channel, createChannel, firstWindowBytes, packetMaxBytes } from './channel.ts'
+import { type Channel, createChannel, dataMaxBytes, firstWindowBytes } from './channel.ts'
 import { messages } from './messages.ts'
 import type { Transport } from './transport.ts'
 import { message, type WireReader } from './wire.ts'
@@ -71,7 +71,7 @@ export function createChannelTable(transport: Transport, maxChannels: number) {
         isClosed: false,
       })
       transport.send(
-        message(messages.channelOpenConfirmation, remoteId, id, firstWindowBytes, packetMaxBytes),
+        message(messages.channelOpenConfirmation, remoteId, id, firstWindowBytes, dataMaxBytes),
       )
     },
 

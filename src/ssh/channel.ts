@@ -13,7 +13,7 @@ export const firstWindowBytes = 64 * 1024
 // The window of a channel that is read.
 const windowBytes = 2 * 1024 * 1024
 /** The largest piece of data in a message, either way. */
-export const packetMaxBytes = 32 * 1024
+export const dataMaxBytes = 32 * 1024
 const maxWindow = 2 ** 32 - 1
 const standardError = 1
 
@@ -65,7 +65,7 @@ export function createChannel({ transport, remoteId, ...remote }: Options) {
         await changed.promise
         continue
       }
-      const length = Math.min(rest.length, remoteWindow, remotePacketBytes, packetMaxBytes)
+      const length = Math.min(rest.length, remoteWindow, remotePacketBytes, dataMaxBytes)
       remoteWindow -= length
       const heading = isError
         ? message(messages.channelExtendedData, remoteId, standardError)

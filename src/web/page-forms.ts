@@ -215,12 +215,12 @@ export function otherProblem(
 }
 
 /** A field without spaces around it; undefined if it is empty. */
-export function textOf(fields: URLSearchParams, name: string): string | undefined {
+export function fieldText(fields: URLSearchParams, name: string): string | undefined {
   return fields.get(name)?.trim() || undefined
 }
 
 /** The lines of a field that are not empty; undefined if there are none. */
-export function linesOf(fields: URLSearchParams, name: string): string[] | undefined {
+export function fieldLines(fields: URLSearchParams, name: string): string[] | undefined {
   const lines = (fields.get(name) ?? '').split(/\r?\n/).map((line) => line.trim())
   const filled = lines.filter((line) => line !== '')
   return filled.length === 0 ? undefined : filled
@@ -228,13 +228,13 @@ export function linesOf(fields: URLSearchParams, name: string): string[] | undef
 
 /** Throws unless a text was typed to confirm what cannot be undone. */
 export function requireTyped(fields: URLSearchParams, name: string, expected: string): void {
-  if (textOf(fields, name) === expected) return
+  if (fieldText(fields, name) === expected) return
   throw invalid([{ pointer: `/${name}`, detail: 'The name does not match; nothing was deleted.' }])
 }
 
 /** A number in a field; any other text as it is, for the API to refuse. Undefined if it is empty. */
 export function numberOf(fields: URLSearchParams, name: string): number | string | undefined {
-  const text = textOf(fields, name)
+  const text = fieldText(fields, name)
   return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : text
 }
 

@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
+import { closed } from '#base/schema-options.ts'
 import { linkToNext, PageQuery } from '#http/pages.ts'
-import { closed, type FindRequest, route } from '#http/route.ts'
+import { type FindRequest, route } from '#http/route.ts'
 import type { Repositories, Repository } from '#repositories/repositories.ts'
 import type { Deliveries } from './deliveries.ts'
 import { maxReplayed } from './replay.ts'

@@ -1,6 +1,6 @@
 import type { EventData } from '#events/events.ts'
 import type { About, Payload } from '#events/github-payloads/about.ts'
-import { toCommit } from '#events/github-payloads/commits.ts'
+import { toPayloadCommit } from '#events/github-payloads/commits.ts'
 import { fitNewest } from '#events/github-payloads/fit-newest.ts'
 import { pushPayload } from '#events/github-payloads/push-payload.ts'
 import type { PushedCommits } from '#git/objects/pushed-commits.ts'
@@ -19,7 +19,10 @@ export function pushBody(
   const payload = pushPayload(update, { commits: [], head, baseRef }, about)
   const commits = pushed.commits.map((commit) => {
     const masked = commit === pushed.head && head ? head : maskCommit(commit, mask)
-    return { whole: toCommit(masked, about), short: toCommit({ ...masked, files: noFiles }, about) }
+    return {
+      whole: toPayloadCommit(masked, about),
+      short: toPayloadCommit({ ...masked, files: noFiles }, about),
+    }
   })
   const { items, isWhole } = fitNewest(commits, sharedMaxBytes - byteLength(payload))
   return { ...payload, commits: items, truncated: !(pushed.isWhole && isWhole) }

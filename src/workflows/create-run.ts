@@ -53,7 +53,7 @@ export async function createRun(spec: RunSpec, now: number, number: number): Pro
       repositoryId: repository.id,
       number,
       name: shortName([...new Set(names)].join(', '), spec.mask),
-      branch: branchOf(spec.ref),
+      branch: shortRefName(spec.ref),
       ref: spec.ref,
       commitId: spec.commit,
       event: spec.event,
@@ -167,7 +167,7 @@ function scopeOf(spec: RunSpec, number: number): Scope {
         event_name: event,
         event: payload,
         ref,
-        ref_name: branchOf(ref),
+        ref_name: shortRefName(ref),
         ref_type: ref.startsWith('refs/tags/') ? 'tag' : 'branch',
         sha: commit,
         actor: actor.username,
@@ -189,7 +189,7 @@ function scopeOf(spec: RunSpec, number: number): Scope {
 }
 
 /** The name of a branch or tag, without `refs/heads/` or `refs/tags/`. */
-export function branchOf(ref: string): string {
+export function shortRefName(ref: string): string {
   return ref.replace(/^refs\/(heads|tags)\//, '')
 }
 

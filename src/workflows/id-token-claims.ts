@@ -12,7 +12,7 @@ import type { IdTokens } from './id-tokens/id-tokens.ts'
 import type { LiveJobToken } from './job-token-store.ts'
 import { findIdTokenRequester } from './job-tokens.ts'
 import type { IsCauseLive } from './run-rights.ts'
-import { findRunById, type ListedRun, listAttempts } from './run-store.ts'
+import { findRunById, type ListedRun, listRunAttempts } from './run-store.ts'
 
 type Dependencies = {
   db: Database
@@ -32,7 +32,7 @@ export function createIssueIdToken(dependencies: Dependencies): IssueIdToken {
     const [run, repository, [first]] = await Promise.all([
       findRunById(db, runId),
       findRepositorySummary(db, requester.repositoryId),
-      listAttempts(db, runId),
+      listRunAttempts(db, runId),
     ])
     if (!run || !repository) throw new Problem('run_not_found', 'The run has ended.')
     const actor = first?.actorUsername ?? run.actorUsername

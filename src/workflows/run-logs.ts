@@ -8,7 +8,7 @@ import { toServerSentEvent } from '#http/server-sent-events.ts'
 import { hasStep, listNamedJobs, listSteps } from './run-job-store.ts'
 import { insertLog, listLog } from './run-log-store.ts'
 import { pieces } from './run-outputs.ts'
-import { findRunById, listAttempts, updateRun } from './run-store.ts'
+import { findRunById, listRunAttempts, updateRun } from './run-store.ts'
 
 /** Streams logs from an offset on, and can follow them while they grow. */
 export type LogReader = {
@@ -81,7 +81,7 @@ export function createLogReader({ db, changes }: { db: Database; changes: Notifi
     if (!run) return 'deleted'
     if (run.attempt === attempt)
       return run.status === 'completed' ? (run.conclusion ?? '') : undefined
-    const former = await listAttempts(db, runId)
+    const former = await listRunAttempts(db, runId)
     return former.find((one) => one.attempt === attempt)?.conclusion ?? 'deleted'
   }
 

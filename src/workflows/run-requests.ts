@@ -1,13 +1,14 @@
 import { Type } from 'typebox'
 import { workflowsFolder } from '#actions/workflow-parser/workflow-folders.ts'
+import { closed } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
-import { closed, type FindRequest } from '#http/route.ts'
+import type { FindRequest } from '#http/route.ts'
 import type { Repository } from '#repositories/repositories.ts'
 
 /** Opens the repository of a request. */
 export type OpenRepository = (request: FindRequest<{ name: string }>) => Promise<Repository>
 
-export const Branch = Type.String({
+export const BranchToRun = Type.String({
   description:
     'a branch, or the full name of a tag, such as `refs/tags/v1`; defaults to the default branch',
   minLength: 1,
@@ -27,7 +28,7 @@ export const Files = Type.Array(FilePath, {
 /** The request to run workflows. */
 export const NewRun = Type.Object(
   {
-    branch: Type.Optional(Branch),
+    branch: Type.Optional(BranchToRun),
     files: Type.Optional(Files),
     inputs: Type.Optional(
       Type.Unsafe<Record<string, string | number | boolean>>({

@@ -28,10 +28,10 @@ import {
   findRunByToken,
   insertAttempt,
   insertRun,
-  listAttempts,
   listGroups,
   listInGroups,
   listOverdue,
+  listRunAttempts,
   listRunningOf,
   listRuns,
   listUnfinished,
@@ -196,11 +196,11 @@ onEachDatabase((fresh, engine) => {
     } as const
     const times = { startedAt: null, completedAt: 5, logBytes: 5_000_000_000 }
     await insertAttempt(db, { runId: first, attempt: 1, ...attempt, ...times })
-    assert.equal((await listAttempts(db, first))[0]?.logBytes, 5_000_000_000)
+    assert.equal((await listRunAttempts(db, first))[0]?.logBytes, 5_000_000_000)
     assert.equal(await deleteOldRuns(db, 401, 3), 3)
     assert.equal(await deleteOldRuns(db, 401, 3), 1)
     assert.equal(await deleteOldRuns(db, 401, 3), 0)
-    assert.deepEqual(await listAttempts(db, first), [])
+    assert.deepEqual(await listRunAttempts(db, first), [])
     assert.equal((await listRuns(db, repositoryId, { before: '', limit: 9 })).length, 2)
   })
 

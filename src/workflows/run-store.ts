@@ -310,7 +310,7 @@ export async function insertAttempt(tx: Db, attempt: RunAttemptRow): Promise<voi
   await tx.insertInto('runAttempts').values(attempt).execute()
 }
 
-export function listAttempts(db: Db, runId: string): Promise<RunAttemptRow[]> {
+export function listRunAttempts(db: Db, runId: string): Promise<RunAttemptRow[]> {
   return db
     .selectFrom('runAttempts')
     .selectAll()

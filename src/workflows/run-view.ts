@@ -10,7 +10,7 @@ import { toShownAnnotation } from './run-annotations.ts'
 import { listJobs, listNamedJobs, listSteps, measureSteps, type NamedJob } from './run-job-store.ts'
 import { readOutputs } from './run-outputs.ts'
 import { listFailedWorkspaces } from './run-shells/failed-workspace-store.ts'
-import { findLastGreen, findRun, type ListedRun, listAttempts } from './run-store.ts'
+import { findLastGreen, findRun, type ListedRun, listRunAttempts } from './run-store.ts'
 
 type Dependencies = { db: Database; git: Git }
 type RepositoryPath = { name: string; path: string }
@@ -173,7 +173,7 @@ export function createRunViews({ db, git }: Dependencies) {
 
     /** Describes a single run, with the whole output of its steps. */
     async one(latest: ListedRun, repository: RepositoryPath, attempt = latest.attempt) {
-      const [attempts, logBytes] = [await listAttempts(db, latest.id), Number(latest.logBytes)]
+      const [attempts, logBytes] = [await listRunAttempts(db, latest.id), Number(latest.logBytes)]
       const isLatest = attempt === latest.attempt
       const run = isLatest ? latest : toFormer(latest, attempts, attempt)
       const of = attemptOf(run)

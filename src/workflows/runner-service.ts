@@ -19,7 +19,7 @@ import type { Claimant } from './claim-run.ts'
 import type { Reports } from './reports.ts'
 import { pushedObject, streamCommits, withCommitHeader } from './run-commits.ts'
 import { leaseSeconds, type Queue } from './run-queue.ts'
-import { findWholeRun, type ListedRun, listAttempts } from './run-store.ts'
+import { findWholeRun, type ListedRun, listRunAttempts } from './run-store.ts'
 
 /** The service behind the runner API. */
 export type RunnerService = {
@@ -67,7 +67,7 @@ export function createRunnerService(dependencies: Dependencies): RunnerService {
     ]
     if (!repository || !whole)
       throw new Problem('repository_not_found', 'The repository has been deleted.')
-    const [first] = await listAttempts(db, run.id)
+    const [first] = await listRunAttempts(db, run.id)
     const names: string[] | undefined =
       run.secretNames === null ? undefined : JSON.parse(run.secretNames)
     // Runs of earlier versions have no called workflows.

@@ -19,7 +19,7 @@ import { readDefaultBranch, readRefs } from '#git/refs/refs.ts'
 import { readPayloadContext } from '#repositories/payload-context.ts'
 import type { Repository } from '#repositories/repositories.ts'
 import { type CommitFiles, openCommit } from './commit-files.ts'
-import { branchOf, type RunSpec } from './create-run.ts'
+import { type RunSpec, shortRefName } from './create-run.ts'
 import { completeQueued, enqueueRun } from './enqueue-run.ts'
 import { inputsFault } from './inputs-limit.ts'
 import { createNameMask } from './name-mask.ts'
@@ -39,7 +39,7 @@ import { reactedName } from './workflow-loop.ts'
 import { checkedFolders, toCheckedPaths, toGivenFiles, toWorkflowPaths } from './workflow-paths.ts'
 import {
   checkSources,
-  invalid,
+  invalidWorkflows,
   readSources,
   type Sources,
   withoutCallees,
@@ -143,9 +143,9 @@ export function createRuns(dependencies: Dependencies): Runs {
       const paths = named ?? (await commit.listWorkflows())
       const read = await readSources(checker, commit, paths)
       const sources = withoutCallees(read, named !== undefined)
-      if (sources.faults.length > 0) throw invalid(sources.faults)
+      if (sources.faults.length > 0) throw invalidWorkflows(sources.faults)
       if (sources.files.length === 0) {
-        const where = `The commit ${commitId} of ${branchOf(ref)}`
+        const where = `The commit ${commitId} of ${shortRefName(ref)}`
         throw new Problem('workflow_not_found', `${where} has no workflow in ${workflowsFolder}/.`)
       }
       const declared = Object.assign({}, ...sources.workflows.map(({ on }) => on.dispatch?.inputs))

@@ -1,7 +1,8 @@
 import { Type } from 'typebox'
+import { closed } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
-import { closed, route } from '#http/route.ts'
-import { Branch, FilePath, Files, type OpenRepository } from './run-requests.ts'
+import { route } from '#http/route.ts'
+import { BranchToRun, FilePath, Files, type OpenRepository } from './run-requests.ts'
 import { FaultSchema, NoteSchema } from './run-schemas.ts'
 import type { Runs } from './runs.ts'
 
@@ -22,7 +23,7 @@ export function workflowFileRoutes({ open, runs }: Dependencies) {
       find: open,
       body: Type.Object(
         {
-          branch: Type.Optional(Branch),
+          branch: Type.Optional(BranchToRun),
           files: Type.Optional(Files),
           contents: Type.Optional(
             Type.Array(

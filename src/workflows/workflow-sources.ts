@@ -136,7 +136,7 @@ export function describeFaults(faults: Fault[]): string {
 }
 
 /** Creates the Problem that lists the faults of workflow files. */
-export function invalid(faults: Fault[]): Problem {
+export function invalidWorkflows(faults: Fault[]): Problem {
   const errors: FieldError[] = faults.slice(0, shownFaultsLimit).map((fault) => ({
     pointer: `${fault.file}:${fault.line}:${fault.column}`,
     detail: fault.instead === '' ? fault.message : `${fault.message} ${fault.instead}`,

@@ -9,7 +9,7 @@ import { newId } from '#base/ids.ts'
 import { createLog } from '#base/log.ts'
 import { newTokenString } from '#base/token-string.ts'
 import { openDatabase } from '#database/database.ts'
-import { collect } from '#repositories/store/collector.ts'
+import { deleteUnneeded } from '#repositories/store/collector.ts'
 import { runSvc } from '../support/command.ts'
 import { createPostgresDatabase } from '../support/databases.ts'
 import { exhaustive } from '../support/exhaustive.ts'
@@ -342,7 +342,7 @@ describe('a service with a shared store', { skip }, () => {
   async function collectNow(): Promise<void> {
     const db = await openDatabase({ dataDir: '', url: database.url, log })
     await using storage = store.connect()
-    await collect({ db, storage, log })
+    await deleteUnneeded({ db, storage, log })
     await db.destroy()
   }
 })

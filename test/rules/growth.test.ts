@@ -257,7 +257,14 @@ const exempt: Record<string, string[]> = {
   ],
   'measured by what they call': ['createNameMask', 'hashMatching', 'patternFault', 'formatText'],
   'of the service itself, or of bounded texts': [
-    ...['matchPage', 'compareVersions', 'toBranchPattern', 'toTagPattern', 'toStoredPattern'],
+    ...[
+      'matchPage',
+      'compareVersions',
+      'compareGitVersions',
+      'toBranchPattern',
+      'toTagPattern',
+      'toStoredPattern',
+    ],
     ...['toRefPatterns', 'covers', 'coversAll', 'filtersOf', 'containsPath', 'joinNames'],
     ...['expandJob', 'planUnexpanded', 'createFilter', 'readPushFilter', 'objectFormatProblem'],
   ],

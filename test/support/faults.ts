@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { inOrder } from '#actions/workflow-parser/fault-list.ts'
+import { sortNotes } from '#actions/workflow-parser/fault-list.ts'
 import { parseWorkflow } from '#actions/workflow-parser/parse.ts'
 import { checkRunnable } from '#actions/workflow-parser/runnable.ts'
 import type { Fault } from '#actions/workflow-parser/workflow.ts'
@@ -14,8 +14,8 @@ export function checkAlone(text: string) {
   const runnable = checkRunnable([workflow], new Map([[workflow.path, workflow]]), new Map())
   return {
     workflow,
-    faults: inOrder([...faults, ...runnable.faults]),
-    notes: inOrder([...notes, ...runnable.notes]),
+    faults: sortNotes([...faults, ...runnable.faults]),
+    notes: sortNotes([...notes, ...runnable.notes]),
   }
 }
 

@@ -1,7 +1,6 @@
 import { type Static, type TSchema, Type } from 'typebox'
+import { closed } from '#base/schema-options.ts'
 import type { Annotation, Conclusion, RunEntry } from '../workflow-engine/plan.ts'
-
-export const closed = { additionalProperties: false } as const
 
 const conclusions = ['success', 'failure', 'cancelled', 'timed_out', 'skipped'] as const
 const text = Type.String()

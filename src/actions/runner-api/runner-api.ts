@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox'
+import { closed } from '#base/schema-options.ts'
 import type { Plan } from '../workflow-engine/plan.ts'
-import { closed, EntrySchema } from './entry-schema.ts'
+import { EntrySchema } from './entry-schema.ts'
 import { reportMaxEntries, waitMaxSeconds } from './report-limits.ts'
 
 // The protocol between runners and the server: JSON over HTTP. A runner claims with a token that has the permission

@@ -1,6 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { textForm } from '#base/text-form.ts'
-import { closed } from './entry-schema.ts'
+import { closed, textForm } from '#base/schema-options.ts'
 import { waitMaxSeconds } from './report-limits.ts'
 import { shellPieceMaxBytes } from './shell-limits.ts'
 

@@ -6,7 +6,7 @@ import type { Claim, ClaimBody } from '../runner-api/runner-api.ts'
 import { RunnerError } from './runner-error.ts'
 import {
   describeError,
-  isTransient,
+  isWorthRetrying,
   RefusedRequestError,
   requestBackoff,
   type ServerClient,
@@ -99,7 +99,7 @@ function toRunnerError(error: unknown, state: ServerState): RunnerError | undefi
       `svc ${version} does not understand the response of ${server.href}: ${detail} Use the same version of svc for both.`,
     )
   }
-  if (!(error instanceof RefusedRequestError) || isTransient(error)) return undefined
+  if (!(error instanceof RefusedRequestError) || isWorthRetrying(error)) return undefined
   const { status, isOfService } = error
   if (isOfService && status === 401) {
     return new RunnerError(

@@ -6,7 +6,7 @@ import type { ReleaseBody } from '../runner-api/runner-api.ts'
 import { openLease, type RunLease, threadsNow } from './lease.ts'
 import {
   describeError,
-  isTransient,
+  isWorthRetrying,
   RefusedRequestError,
   requestBackoff,
   type ServerClient,
@@ -92,7 +92,7 @@ export function connectRun({ client, held, lease = openLease(held.leaseSeconds) 
     }
     // A proxy may reject requests while the server is down.
     if (error instanceof RefusedRequestError && !error.isOfService) return
-    if (!isTransient(error)) throw error
+    if (!isWorthRetrying(error)) throw error
   }
 
   async function withRetries<T>(

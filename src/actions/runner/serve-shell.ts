@@ -6,7 +6,7 @@ import type { CommandEnd } from '../sandbox/sandbox.ts'
 import type { FailedWorkspace } from '../workflow-engine/failed-workspace.ts'
 import {
   describeError,
-  isTransient,
+  isWorthRetrying,
   RefusedRequestError,
   requestBackoff,
   UnexpectedResponseError,
@@ -94,7 +94,7 @@ function createSend({
       } catch (error) {
         signal.throwIfAborted()
         const isOfProxy = error instanceof RefusedRequestError && !error.isOfService
-        if (!(isOfProxy || isTransient(error)) || performance.now() > deadline) throw error
+        if (!(isOfProxy || isWorthRetrying(error)) || performance.now() > deadline) throw error
         await backoff.pause(signal, error instanceof RefusedRequestError ? error.retryAfterMs : 0)
       }
     }

@@ -201,7 +201,7 @@ export function limitStall(response: http.IncomingMessage, timeoutMs: number): v
 const noResponse = 'The server does not respond.'
 
 /** Whether a retry may succeed. */
-export function isTransient(error: unknown): boolean {
+export function isWorthRetrying(error: unknown): boolean {
   if (error instanceof UnexpectedResponseError) return false
   if (!(error instanceof RefusedRequestError)) return true
   return error.status >= 500 || transientStatuses.has(error.status)

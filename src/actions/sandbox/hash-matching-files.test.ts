@@ -4,7 +4,7 @@ import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { temporaryFolder } from '../../../test/support/git.ts'
-import { type HashAllowance, hashMatching, listFiles } from './hash-matching-files.ts'
+import { type HashAllowance, hashMatching, listRegularFiles } from './hash-matching-files.ts'
 
 const allowance = () => ({ entries: 100, bytes: 1000 })
 const sha256 = (data: string | Buffer) => createHash('sha256').update(data).digest()
@@ -26,7 +26,7 @@ test('links are neither followed nor listed', async () => {
   await using folder = await tree()
   await symlink('/', join(folder.path, 'root'))
   await symlink('a/x.lock', join(folder.path, 'y.lock'))
-  assert.deepEqual(listFiles(folder.path, allowance()), ['a/x.lock', 'b.lock', 'c'])
+  assert.deepEqual(listRegularFiles(folder.path, allowance()), ['a/x.lock', 'b.lock', 'c'])
 })
 
 test('too many or too large files are an error', async () => {

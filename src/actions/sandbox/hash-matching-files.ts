@@ -14,7 +14,10 @@ export type HashAllowance = {
  * Lists the relative paths of all regular files below a directory, sorted, without links. Throws beyond the allowance.
  * Nothing may write there meanwhile.
  */
-export function listFiles(root: string, allowance: Pick<HashAllowance, 'entries'>): string[] {
+export function listRegularFiles(
+  root: string,
+  allowance: Pick<HashAllowance, 'entries'>,
+): string[] {
   const found: string[] = []
   const open = ['']
   for (let folder = open.pop(); folder !== undefined; folder = open.pop()) {
@@ -37,7 +40,7 @@ export function hashMatching(
   matches: (path: string) => boolean,
   allowance: HashAllowance,
 ): string {
-  const matching = listFiles(root, allowance).filter(matches)
+  const matching = listRegularFiles(root, allowance).filter(matches)
   const all = createHash('sha256')
   for (const path of matching) all.update(hashFile(root, path, allowance))
   return matching.length === 0 ? '' : all.digest('hex')

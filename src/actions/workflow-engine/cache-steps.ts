@@ -7,8 +7,8 @@ import type { FoundCache } from './run-storage.ts'
 import { ended, type StepEnd } from './step-end.ts'
 import {
   flagOf,
+  inputLines,
   inputOf,
-  linesOf,
   logLine,
   type StorageContext,
   toMegabytes,
@@ -148,7 +148,7 @@ async function failSoftly(
 }
 
 function keysOf(context: StorageContext): string[] {
-  const keys = [inputOf(context, 'key'), ...linesOf(context, 'restore-keys')]
+  const keys = [inputOf(context, 'key'), ...inputLines(context, 'restore-keys')]
   if (keys.length > maxKeys) throw new ArchiveError(`There are more than ${maxKeys} keys.`)
   for (const key of keys) {
     if (key === '') throw new ArchiveError('The key of the cache is empty.')
@@ -163,7 +163,7 @@ function keysOf(context: StorageContext): string[] {
 /** Caches of other paths do not fit. */
 function versionOf(context: StorageContext): string {
   return createHash('sha256')
-    .update(JSON.stringify(['tar.zst 1', ...linesOf(context, 'path')]))
+    .update(JSON.stringify(['tar.zst 1', ...inputLines(context, 'path')]))
     .digest('hex')
 }
 

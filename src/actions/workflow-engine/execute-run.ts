@@ -15,8 +15,8 @@ import type { Conclusion, Plan, RunEntry } from './plan.ts'
 import { runFile } from './run-file.ts'
 import type { CheckOut, CheckOutAgain, RunState } from './run-state.ts'
 import type { RunStorage } from './run-storage.ts'
-import { openFile } from './running-workflow.ts'
-import { toDuration } from './step-end.ts'
+import { openWorkflow } from './running-workflow.ts'
+import { durationInWords } from './step-end.ts'
 import { toFault } from './to-fault.ts'
 
 type Options = {
@@ -64,7 +64,7 @@ export async function executeRun(options: Options): Promise<void> {
   using _kill = kill && onAbort(kill, () => cancellation.kill(why(kill)))
   const { runTimeoutMs } = plan.limits
   using _timer = afterTime(runTimeoutMs, () => {
-    const text = `The run exceeded its time limit of ${toDuration(runTimeoutMs)}.`
+    const text = `The run exceeded its time limit of ${durationInWords(runTimeoutMs)}.`
     cancellation.cancel({ conclusion: 'timed_out', text })
   })
 
@@ -100,7 +100,7 @@ async function runAll(parts: RunParts, files: Workflow[]) {
   const conclusions = await Promise.all(
     files.map(async (file): Promise<Conclusion[]> => {
       try {
-        const end = await runFile(run, openFile(run.plan, withJobs(file, parts.jobs)))
+        const end = await runFile(run, openWorkflow(run.plan, withJobs(file, parts.jobs)))
         return end.conclusions
       } catch (error) {
         faults.push(`${file.path}: ${toFault(error)}`)

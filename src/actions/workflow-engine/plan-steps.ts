@@ -76,7 +76,7 @@ export function planSteps(
   const innerScope = { ...scope, contexts }
 
   function plan(step: Step, outer: readonly string[], depth: number): PlannedStep {
-    const names = [...outer, nameOf(step, depth === 0 ? scope : innerScope, masker)]
+    const names = [...outer, stepNameOf(step, depth === 0 ? scope : innerScope, masker)]
     const unnumbered = { number: -1, name: joinNames(names) }
     if (step.kind !== 'action') return count({ kind: 'command', step, ...unnumbered })
     const action = actions.get(step.path)
@@ -125,7 +125,7 @@ export function preStepsOf(
  * The masked name of a step: its `name`, or else the name that GitHub gives it. A name with expressions that are not
  * yet known stays as written.
  */
-export function nameOf(step: Step, scope: Scope, { mask }: Masker): string {
+export function stepNameOf(step: Step, scope: Scope, { mask }: Masker): string {
   const own = step.name ? resolve(step.name, scope) : ''
   if (own.trim() !== '') return mask(own)
   if (step.kind === 'checkout') return 'Run actions/checkout'

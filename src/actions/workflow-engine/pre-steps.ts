@@ -1,7 +1,7 @@
 import { isFailure } from './job-graph.ts'
 import { type PlannedStep, preStepsOf } from './plan-steps.ts'
 import { runHook } from './post-steps.ts'
-import { conditionOf, registerPost, runProgram } from './run-program.ts'
+import { hookCondition, registerPost, runProgram } from './run-program.ts'
 import type { RunningJob, StepList } from './running-job.ts'
 
 /** Runs what actions do before the steps of the job. Their inputs cannot refer to the results of steps. */
@@ -18,7 +18,7 @@ export async function runPreSteps(
     const conclusion = await runHook(running, pre, {
       step: planned.step,
       list: around,
-      condition: conditionOf(hook, planned.step),
+      condition: hookCondition(hook, planned.step),
       run: async (options) => {
         await registerPost({ running, list: around, planned }, planned.name)
         return runProgram({ ...options, planned, file: hook.file })

@@ -3,10 +3,10 @@ import { actionInputs, inputVariables } from './action-inputs.ts'
 import { afterTime, type CancelReason, onAbort } from './cancellation.ts'
 import { emitFailure } from './emit-steps.ts'
 import { evaluateEnvironment, evaluateNumber } from './evaluate-settings.ts'
-import { joinNames, nameOf, type PlannedAction, type PlannedStep } from './plan-steps.ts'
+import { joinNames, type PlannedAction, type PlannedStep, stepNameOf } from './plan-steps.ts'
 import { reportAddedStep } from './report-step.ts'
 import { type RunningJob, type RunningStep, type StepList, stepScope } from './running-job.ts'
-import { ended, type StepEnd, toDuration } from './step-end.ts'
+import { durationInWords, ended, type StepEnd } from './step-end.ts'
 import { toFault } from './to-fault.ts'
 
 type RunOptions = Omit<RunningStep, 'number' | 'output'> & {
@@ -43,12 +43,12 @@ export async function runAction(options: RunOptions): Promise<StepEnd> {
     timeoutMs === undefined
       ? undefined
       : afterTime(timeoutMs, () => {
-          const text = `The step exceeded its time limit of ${toDuration(timeoutMs)}.`
+          const text = `The step exceeded its time limit of ${durationInWords(timeoutMs)}.`
           const why: CancelReason = { conclusion: 'timed_out', text }
           cancelSignal.abort(why)
           killSignal.abort(why)
         })
-  const name = await files.evaluate(() => nameOf(step, scope, run.masker))
+  const name = await files.evaluate(() => stepNameOf(step, scope, run.masker))
   const inner: StepList = {
     names: [...list.names, name],
     results: {},

@@ -11,7 +11,7 @@ import type { Conclusion } from './plan.ts'
 import { type ExpandedJobs, expandJob, planUnexpanded } from './plan-job.ts'
 import { createMatrix, type MatrixPart } from './run-matrix.ts'
 import type { RunState } from './run-state.ts'
-import { networkOf, type RunningWorkflow } from './running-workflow.ts'
+import { jobNetworkOf, type RunningWorkflow } from './running-workflow.ts'
 import { toFault } from './to-fault.ts'
 import { emitUnrunJob, type Holds, type Unrun, whyCancelled, whyUnrun } from './unrun-jobs.ts'
 
@@ -137,7 +137,7 @@ function open(
   const passed = secretsOf(run, owner, call, contexts)
   const secrets = stepSecrets(run.plan, passed, workflow)
   const inheritable = listedSecrets(passed, workflow)
-  const callerNetwork = networkOf(owner, job)
+  const callerNetwork = jobNetworkOf(owner, job)
   const inner = { github, vars, inputs: read.values, secrets }
   return { workflow, secrets, inheritable, callerNetwork, contexts: inner }
 }

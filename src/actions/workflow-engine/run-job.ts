@@ -20,8 +20,8 @@ import { runPreSteps } from './pre-steps.ts'
 import type { RunState } from './run-state.ts'
 import { runSteps } from './run-steps.ts'
 import type { RunningJob, StepList } from './running-job.ts'
-import { identityOf, networkOf, type RunningWorkflow } from './running-workflow.ts'
-import { toDuration } from './step-end.ts'
+import { identityOf, jobNetworkOf, type RunningWorkflow } from './running-workflow.ts'
+import { durationInWords } from './step-end.ts'
 import { toFault } from './to-fault.ts'
 
 type RunOptions = {
@@ -49,7 +49,7 @@ export async function runJob(options: RunOptions): Promise<JobEnd> {
       minutes === undefined
         ? undefined
         : afterTime(minutes * minuteMs, () => {
-            const text = `The job exceeded its time limit of ${toDuration(minutes * minuteMs)}.`
+            const text = `The job exceeded its time limit of ${durationInWords(minutes * minuteMs)}.`
             cancellation.cancel({ conclusion: 'timed_out', text })
           })
     await using owned = new AsyncDisposableStack()
@@ -92,7 +92,7 @@ async function runInWorkspace(
     addedPath: [],
     secrets,
     identity: identityOf(run.plan, owner, job),
-    network: networkAccessOf(run.sandbox, networkOf(owner, job)),
+    network: networkAccessOf(run.sandbox, jobNetworkOf(owner, job)),
     hasFiles: !leavesTopEmpty(planned.steps),
     checkedOut: new Set(),
     lengthLeft: stepStateMaxLength,

@@ -57,7 +57,7 @@ function stateOf({ states }: RunningJob, planned: PlannedProgram): Record<string
 }
 
 /** The condition of a `pre` or a `post`: unlike a step, it runs always by default. */
-export function conditionOf(hook: ActionHook, { position }: ActionStep): Template {
+export function hookCondition(hook: ActionHook, { position }: ActionStep): Template {
   return hook.if ?? { text: 'always()', position }
 }
 
@@ -73,7 +73,7 @@ export async function registerPost(
     name: `Post ${name}`,
     step: planned.step,
     list,
-    condition: conditionOf(post, planned.step),
+    condition: hookCondition(post, planned.step),
     run: (options) => runProgram({ ...options, planned, file: post.file }),
   })
 }

@@ -4,7 +4,7 @@ import { applyContinueOnError, emitEnds, emitFailure } from './emit-steps.ts'
 import { evaluateBoolean, evaluateEnvironment } from './evaluate-settings.ts'
 import { isFailure } from './job-graph.ts'
 import type { Conclusion } from './plan.ts'
-import { joinNames, nameOf, type PlannedStep } from './plan-steps.ts'
+import { joinNames, type PlannedStep, stepNameOf } from './plan-steps.ts'
 import { reportStep } from './report-step.ts'
 import { runAction } from './run-action.ts'
 import { registerPost, runProgram } from './run-program.ts'
@@ -75,7 +75,7 @@ async function runPlanned(options: RunOptions, planned: PlannedStep): Promise<St
   if (planned.kind === 'action') return runAction({ ...options, planned, runSteps })
   const { running, list, scope, continuesOnError } = options
   const { files, run } = running
-  const ownName = await files.evaluate(() => nameOf(planned.step, scope, run.masker))
+  const ownName = await files.evaluate(() => stepNameOf(planned.step, scope, run.masker))
   const name = joinNames([...list.names, ownName])
   if (planned.kind === 'program') await registerPost({ running, list, planned }, name)
   const isTolerated = continuesOnError || list.continuesOnError

@@ -22,7 +22,7 @@ export type RunningWorkflow = {
   callerNetwork: readonly HostRule[] | undefined
 }
 
-export function openFile(plan: Plan, workflow: Workflow): RunningWorkflow {
+export function openWorkflow(plan: Plan, workflow: Workflow): RunningWorkflow {
   return {
     workflow,
     file: workflow,
@@ -51,7 +51,7 @@ export function identityOf(
 }
 
 /** The hosts that a job asks for: a called workflow gets no more than its caller has. Undefined for no limit. */
-export function networkOf(
+export function jobNetworkOf(
   { workflow, callerNetwork }: RunningWorkflow,
   job: Job,
 ): readonly HostRule[] | undefined {

@@ -27,7 +27,7 @@ export function stepEndOf(
       return ended(exitCode === 0 ? 'success' : 'failure', { exitCode })
     case 'timed-out':
       return ended('timed_out', {
-        fault: `The step exceeded its time limit of ${toDuration(timeoutMs)}.`,
+        fault: `The step exceeded its time limit of ${durationInWords(timeoutMs)}.`,
       })
     case 'cancelled':
       return ended(stop?.conclusion ?? 'cancelled', { fault: stop?.text ?? '' })
@@ -46,7 +46,7 @@ export function toContextConclusion(conclusion: Conclusion): string {
 }
 
 /** Formats a duration, such as "5 minutes". */
-export function toDuration(milliseconds: number): string {
+export function durationInWords(milliseconds: number): string {
   const seconds = milliseconds / 1000
   if (seconds < 60) return pluralize(Number(seconds.toFixed(1)), 'second')
   return pluralize(Number((seconds / 60).toFixed(1)), 'minute')

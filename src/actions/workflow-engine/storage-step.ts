@@ -32,7 +32,7 @@ export function flagOf(context: Pick<StorageContext, 'inputs'>, name: string): b
   throw new ArchiveError(`The input ${name} is neither true nor false.`)
 }
 
-export function linesOf(context: Pick<StorageContext, 'inputs'>, name: string): string[] {
+export function inputLines(context: Pick<StorageContext, 'inputs'>, name: string): string[] {
   return inputOf(context, name)
     .split('\n')
     .map((line) => line.trim())

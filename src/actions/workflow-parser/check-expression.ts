@@ -1,4 +1,4 @@
-import { type ExpressionMessage, messages } from './expression-messages.ts'
+import { type ExpressionMessage, expressionMessages } from './expression-messages.ts'
 import { MalformedExpressionError, parseExpression } from './parse-expression.ts'
 import { conditionOf, positionIn, splitTemplate } from './template-parts.ts'
 import type { Fault, Template } from './workflow.ts'
@@ -12,7 +12,8 @@ export function checkTemplate(template: Template, workflowKey: WorkflowKey): Fau
   const faults: Fault[] = []
   for (const part of splitTemplate(template.text)) {
     if (faults.length === maxFaults) break
-    if (part.kind === 'unclosed') faults.push(toFault(template, part.offset, messages.unclosed()))
+    if (part.kind === 'unclosed')
+      faults.push(toFault(template, part.offset, expressionMessages.unclosed()))
     if (part.kind === 'expression') faults.push(...checkPart(template, part, workflowKey))
   }
   return faults
@@ -23,7 +24,8 @@ export function checkCondition(template: Template, workflowKey: WorkflowKey): Fa
   const condition = conditionOf(template.text)
   if (condition.kind === 'none') return []
   if (condition.kind === 'expression') return checkPart(template, condition, workflowKey)
-  const message = condition.kind === 'unclosed' ? messages.unclosed() : messages.surrounded()
+  const message =
+    condition.kind === 'unclosed' ? expressionMessages.unclosed() : expressionMessages.surrounded()
   return [toFault(template, condition.offset, message)]
 }
 
@@ -43,7 +45,9 @@ function checkPart(
         return !known.includes(name.toLowerCase())
       })
       .slice(0, 1)
-      .map((use) => toFault(template, offset + use.offset, messages.misplaced(use, workflowKey)))
+      .map((use) =>
+        toFault(template, offset + use.offset, expressionMessages.misplaced(use, workflowKey)),
+      )
   } catch (fault) {
     if (!(fault instanceof MalformedExpressionError)) throw fault
     return [toFault(template, offset + fault.offset, fault)]

@@ -9,7 +9,7 @@ import {
 import { callGraphFaults, missingWorkflowFaults, missingWorkflows } from './call-graph.ts'
 import { CheckError, createCheckThread } from './check-thread.ts'
 import type { CheckRequest, CheckResponse } from './check-worker.ts'
-import { inOrder, quoted } from './fault-list.ts'
+import { quoted, sortNotes } from './fault-list.ts'
 import { checkRunnable } from './runnable.ts'
 import { fileMaxBytes } from './source-text.ts'
 import type { Action, Fault, Note, SourceFile, Workflow } from './workflow.ts'
@@ -155,8 +155,8 @@ function withGraph(checked: Checked): Checked {
   const notes = [...runnable.notes, ...actionInputNotes([...workflows, ...actions], actions)]
   const withFound = <T extends { path: string; faults: Fault[]; notes: Note[] }>(one: T): T => ({
     ...one,
-    faults: inOrder([...one.faults, ...found.filter(({ file }) => file === one.path)]),
-    notes: inOrder([...one.notes, ...notes.filter(({ file }) => file === one.path)]),
+    faults: sortNotes([...one.faults, ...found.filter(({ file }) => file === one.path)]),
+    notes: sortNotes([...one.notes, ...notes.filter(({ file }) => file === one.path)]),
   })
   const paths = [...checked.workflows, ...checked.called].map(({ path }) => path)
   return {

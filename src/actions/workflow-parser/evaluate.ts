@@ -3,9 +3,9 @@ import { falsy } from '@actions/expressions/result'
 import type { Json } from '#base/json.ts'
 import { BoundedEvaluator, createSession, type EvaluationSession } from './bounded-evaluator.ts'
 import { EvaluationError, maxTextLength } from './evaluation-budget.ts'
-import { toJson } from './expression-data.ts'
+import { toPlainJson } from './expression-data.ts'
 import { ExpressionError } from './expression-error.ts'
-import { messages } from './expression-messages.ts'
+import { expressionMessages } from './expression-messages.ts'
 import { MalformedExpressionError, parseExpression } from './parse-expression.ts'
 import type { Scope } from './scope.ts'
 import { conditionOf, positionIn, splitTemplate } from './template-parts.ts'
@@ -31,7 +31,10 @@ export function evaluateCondition(template: Template | undefined, scope: Scope):
   const condition = conditionOf(template?.text ?? '')
   if (template === undefined || condition.kind === 'none') return scope.status.success
   if (condition.kind !== 'expression') {
-    const { message } = condition.kind === 'unclosed' ? messages.unclosed() : messages.surrounded()
+    const { message } =
+      condition.kind === 'unclosed'
+        ? expressionMessages.unclosed()
+        : expressionMessages.surrounded()
     throw new ExpressionError(positionIn(template, condition.offset), message)
   }
   const { uses } = within(template, condition.offset, () => parseExpression(condition.text))
@@ -57,7 +60,7 @@ function treeOf(tree: TemplateTree, session: EvaluationSession): Json {
 function jsonOf(template: Template, session: EvaluationSession): Json {
   const [part, more] = splitTemplate(template.text)
   if (more === undefined && part?.kind === 'expression') {
-    return toJson(dataOf(template, part, session))
+    return toPlainJson(dataOf(template, part, session))
   }
   return textOf(template, session)
 }
@@ -67,7 +70,10 @@ function textOf(template: Template, session: EvaluationSession): string {
   let length = 0
   for (const part of splitTemplate(template.text)) {
     if (part.kind === 'unclosed') {
-      throw new ExpressionError(positionIn(template, part.offset), messages.unclosed().message)
+      throw new ExpressionError(
+        positionIn(template, part.offset),
+        expressionMessages.unclosed().message,
+      )
     }
     const isLiteral = part.kind === 'text'
     const piece = isLiteral ? part.text : dataOf(template, part, session).coerceString()

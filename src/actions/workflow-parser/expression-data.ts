@@ -82,10 +82,10 @@ export function toData(
 }
 
 /** Converts a value of the library to plain JSON. */
-export function toJson(value: data.ExpressionData): Json {
-  if (value instanceof data.Array) return value.values().map(toJson)
+export function toPlainJson(value: data.ExpressionData): Json {
+  if (value instanceof data.Array) return value.values().map(toPlainJson)
   if (value instanceof data.Dictionary) {
-    return Object.fromEntries(value.pairs().map(({ key, value }) => [key, toJson(value)]))
+    return Object.fromEntries(value.pairs().map(({ key, value }) => [key, toPlainJson(value)]))
   }
   return value instanceof data.Null ? null : value.value
 }

@@ -14,7 +14,7 @@ export type NameUse = { kind: 'context' | 'function'; name: string; offset: numb
 export type ExpressionMessage = { message: string; instead: string }
 
 /** The messages for invalid expressions. */
-export const messages = {
+export const expressionMessages = {
   unclosed: (): ExpressionMessage => ({
     message: 'This `${{` is not closed.',
     instead: "Close it with `}}`. To write it as text: ${{ '${{' }}.",
@@ -63,7 +63,7 @@ export const messages = {
   },
   /** Rewrites an error of the library's parser; `word` is where it stopped. */
   unparsable: (libraryMessage: string, word: string): ExpressionMessage => {
-    if (libraryMessage.startsWith('Exceeded')) return messages.tooDeep()
+    if (libraryMessage.startsWith('Exceeded')) return expressionMessages.tooDeep()
     if (libraryMessage.startsWith('Unexpected end') || word === '') {
       return {
         message: 'The expression ends unexpectedly.',

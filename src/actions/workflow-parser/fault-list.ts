@@ -39,13 +39,13 @@ export function createFaultList({ text }: SourceFile): FaultList {
     addAll: (faults) => void found.push(...faults),
     note: (position, message) => void noted.push({ ...position, message }),
     count: () => found.length,
-    all: () => inOrder(withinFile([...found, ...unsupported], text)),
-    notes: () => inOrder(withinFile(noted, text)),
+    all: () => sortNotes(withinFile([...found, ...unsupported], text)),
+    notes: () => sortNotes(withinFile(noted, text)),
   }
 }
 
 /** Sorts what was found in a file by position, each once, at most 50. */
-export function inOrder<T extends Note>(found: readonly T[]): T[] {
+export function sortNotes<T extends Note>(found: readonly T[]): T[] {
   const ordered = found.toSorted((one, other) => one.line - other.line || one.column - other.column)
   return withoutRepeats(ordered).slice(0, maxFaults)
 }

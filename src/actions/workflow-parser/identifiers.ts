@@ -7,7 +7,7 @@ const identifier = /^[A-Za-z_][A-Za-z0-9_-]{0,99}$/
 const nameMaxLength = 100
 const variable = /^[A-Za-z_][A-Za-z0-9_]{0,254}$/
 
-export function isSecretName(text: string): boolean {
+export function isSecretIdentifier(text: string): boolean {
   return variable.test(text)
 }
 

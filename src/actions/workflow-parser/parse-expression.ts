@@ -1,6 +1,6 @@
 import { type Expr, ExpressionError, Lexer, Parser } from '@actions/expressions'
 import { type Token, TokenType } from '@actions/expressions/lexer'
-import { type ExpressionMessage, messages, type NameUse } from './expression-messages.ts'
+import { type ExpressionMessage, expressionMessages, type NameUse } from './expression-messages.ts'
 import {
   allFunctions,
   contextNames,
@@ -35,16 +35,17 @@ const maxLength = 21_000
  * `functions` override the number of arguments.
  */
 export function parseExpression(text: string, functions: Signature[] = []): ParsedExpression {
-  if (text.length > maxLength) throw new MalformedExpressionError(0, messages.tooLong(maxLength))
+  if (text.length > maxLength)
+    throw new MalformedExpressionError(0, expressionMessages.tooLong(maxLength))
   const tokens = locate(lex(text), text)
   const uses = usesOf(tokens)
   for (const { kind, name, offset } of uses) {
     // Checked before parsing, because the library accepts `constructor` as a function.
     if (kind === 'function' && !isFunction(name)) {
-      throw new MalformedExpressionError(offset, messages.unknownFunction(name))
+      throw new MalformedExpressionError(offset, expressionMessages.unknownFunction(name))
     }
     if (kind === 'context' && !isContext(name)) {
-      throw new MalformedExpressionError(offset, messages.unknownContext(name))
+      throw new MalformedExpressionError(offset, expressionMessages.unknownContext(name))
     }
   }
   return { tree: parse(tokens, [...allFunctions, ...functions]), uses }
@@ -59,7 +60,7 @@ function lex(text: string): Token[] {
     const prefix = libraryMessage.slice(0, libraryMessage.length - text.length)
     const [, position = '1'] = /Located at position (\d+) within expression: $/.exec(prefix) ?? []
     const offset = Number(position) - 1
-    throw new MalformedExpressionError(offset, messages.unreadable(text.slice(offset)))
+    throw new MalformedExpressionError(offset, expressionMessages.unreadable(text.slice(offset)))
   }
 }
 
@@ -92,13 +93,14 @@ function usesOf(tokens: LocatedToken[]): NameUse[] {
 
 function parse(located: LocatedToken[], functions: Signature[]): Expr {
   const tokens = located.map(({ token }) => token)
-  if (tokens.length === 1) throw new MalformedExpressionError(0, messages.empty())
+  if (tokens.length === 1) throw new MalformedExpressionError(0, expressionMessages.empty())
   // The library accepts a trailing comma, GitHub does not.
   const comma = located.find(({ token }, index) => {
     const next = tokens[index + 1]
     return token.type === TokenType.COMMA && next?.type === TokenType.RIGHT_PAREN
   })
-  if (comma) throw new MalformedExpressionError(comma.offset, messages.unparsable('', ','))
+  if (comma)
+    throw new MalformedExpressionError(comma.offset, expressionMessages.unparsable('', ','))
   try {
     return new Parser(tokens, [...contextNames], functions).parse()
   } catch (fault) {
@@ -109,7 +111,7 @@ function parse(located: LocatedToken[], functions: Signature[]): Expr {
     }
     throw new MalformedExpressionError(
       offset,
-      messages.unparsable(fault.message, token?.lexeme ?? ''),
+      expressionMessages.unparsable(fault.message, token?.lexeme ?? ''),
     )
   }
 }

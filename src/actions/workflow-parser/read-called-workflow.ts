@@ -1,7 +1,7 @@
 import { type FaultList, quoted } from './fault-list.ts'
 import { checkNumberOfEntries, type Field, type FieldMessage, openNamed } from './fields.ts'
 import { maxCallEntries } from './read-workflow-call.ts'
-import { readTemplates, readText, readTree } from './values.ts'
+import { readTemplates, readTemplateTree, readText } from './values.ts'
 import type { TemplateTree, WorkflowCall } from './workflow.ts'
 import { githubFolder, workflowsFolder } from './workflow-folders.ts'
 
@@ -52,7 +52,7 @@ function readInputs(field: Field | undefined, faults: FaultList): Record<string,
   if (!field) return {}
   const entries = openNamed(field, faults, 'Write "name: value" lines.').flatMap((entry) => {
     const { name, node, label } = entry
-    if (node.kind === 'scalar') return [[name, readTree(node, 'job.with', faults)] as const]
+    if (node.kind === 'scalar') return [[name, readTemplateTree(node, 'job.with', faults)] as const]
     const message = `The input ${label} is a ${node.kind === 'map' ? 'mapping' : 'list'}.`
     faults.add(node.position, message, 'Pass JSON as a string, and read it with fromJSON.')
     return []

@@ -2,7 +2,7 @@ import type { FaultList } from './fault-list.ts'
 import { type Field, itemsOf, kindOf, openFields } from './fields.ts'
 import type { MatrixLabels } from './never-true.ts'
 import { isForeignLabel } from './runner-labels.ts'
-import { readTree } from './values.ts'
+import { readTemplateTree } from './values.ts'
 import type { Job, Template, TemplateTree } from './workflow.ts'
 
 const mappingShape = { name: '"runs-on"', keys: ['group', 'labels'] as const }
@@ -27,7 +27,7 @@ export function readRunsOn(field: Field | undefined, faults: FaultList): Templat
   if (node.kind === 'list' && items.length === 0) {
     faults.add(node.position, '"runs-on" is an empty list.', 'Remove it.')
   }
-  return readTree(node, 'job.runs-on', faults)
+  return readTemplateTree(node, 'job.runs-on', faults)
 }
 
 type Labelled = Pick<Job, 'runsOn' | 'strategy'>

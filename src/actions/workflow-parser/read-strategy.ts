@@ -4,7 +4,13 @@ import { createUniqueness } from './identifiers.ts'
 import { checkMatrixSize } from './matrix-size.ts'
 import type { MapNode, SourceNode } from './source-node.ts'
 import { splitTemplate } from './template-parts.ts'
-import { hasExpression, readExpression, readFlag, readPositive, readTree } from './values.ts'
+import {
+  hasExpression,
+  readExpression,
+  readFlag,
+  readPositive,
+  readTemplateTree,
+} from './values.ts'
 import type { Matrix, Strategy, TemplateTree } from './workflow.ts'
 
 const shape = { name: '"strategy"', keys: ['matrix', 'fail-fast', 'max-parallel'] as const }
@@ -84,7 +90,7 @@ function readVector(field: Field, faults: FaultList): TemplateTree | undefined {
   if (node.items.length === 0) {
     return void faults.add(node.position, `${label} has no values.`, instead)
   }
-  return readTree(node, 'job.strategy', faults)
+  return readTemplateTree(node, 'job.strategy', faults)
 }
 
 function readCombinations(
@@ -108,7 +114,7 @@ function readCombinations(
     return void faults.add(node.position, `${quoted(key)} is a mapping, not a list.`, instead)
   }
   for (const item of node.items) checkCombination(item, key, faults)
-  return readTree(node, 'job.strategy', faults)
+  return readTemplateTree(node, 'job.strategy', faults)
 }
 
 function checkCombination(item: SourceNode, key: string, faults: FaultList): void {

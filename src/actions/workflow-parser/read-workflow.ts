@@ -1,6 +1,6 @@
 import type { FaultList } from './fault-list.ts'
 import { type Field, type Fields, openFields } from './fields.ts'
-import { isSecretName } from './identifiers.ts'
+import { isSecretIdentifier } from './identifiers.ts'
 import { readDefaults } from './read-defaults.ts'
 import { readJobs, shortJob } from './read-jobs.ts'
 import { readNetwork } from './read-network.ts'
@@ -112,7 +112,7 @@ function readSecrets(field: Field | undefined, faults: FaultList): Workflow['sec
   if (!field) return undefined
   if (field.node.kind === 'scalar' && field.node.value === 'inherit') return 'inherit'
   return readTexts(field, faults).map(({ text, field: item }) => {
-    if (!isSecretName(text)) {
+    if (!isSecretIdentifier(text)) {
       const instead = 'Use letters, digits and underscores; start with a letter or an underscore.'
       faults.add(item.node.position, `${item.label} is not a valid secret name.`, instead)
     }

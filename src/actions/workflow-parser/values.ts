@@ -125,16 +125,17 @@ export function hasExpression(
 }
 
 /** Any value, with its texts as templates. */
-export function readTree(
+export function readTemplateTree(
   node: SourceNode,
   workflowKey: WorkflowKey,
   faults: FaultList,
 ): TemplateTree {
-  if (node.kind === 'list') return node.items.map((item) => readTree(item, workflowKey, faults))
+  if (node.kind === 'list')
+    return node.items.map((item) => readTemplateTree(item, workflowKey, faults))
   if (node.kind === 'map') {
     const entries = node.entries.map(({ key, value }) => [
       key,
-      readTree(value, workflowKey, faults),
+      readTemplateTree(value, workflowKey, faults),
     ])
     return { tree: Object.fromEntries(entries) }
   }

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { RepositoryName } from '#access/names.ts'
 import { Problem } from '#base/problem.ts'
-import { textForm } from '#base/text-form.ts'
+import { textForm } from '#base/schema-options.ts'
 import { eventKinds } from '#events/events.ts'
 import { named } from '#http/named-schemas.ts'
 import { linkToNext } from '#http/pages.ts'

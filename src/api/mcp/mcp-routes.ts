@@ -2,10 +2,10 @@ import { type Static, Type } from 'typebox'
 import type { Principal } from '#access/principal.ts'
 import { once } from '#base/once.ts'
 import { Problem, problemIn } from '#base/problem.ts'
+import { closed } from '#base/schema-options.ts'
 import { requireGranted } from '#http/admission.ts'
 import { named } from '#http/named-schemas.ts'
 import {
-  closed,
   type JsonRoute,
   nothing,
   type OperationInput,

@@ -1,6 +1,6 @@
 import { ArchiveFormatError } from './archive-format-error.ts'
 import { ByteReader } from './byte-reader.ts'
-import { blockBytes, decodeName, readHeader, readText, type TarHeader } from './tar-header.ts'
+import { blockBytes, decodeName, readHeader, readTextField, type TarHeader } from './tar-header.ts'
 
 /** A file or folder of an archive. */
 export type ArchiveEntry = {
@@ -97,7 +97,7 @@ async function readExtension(reader: ByteReader, header: TarHeader): Promise<Ext
   const bytes = (await reader.take(size)) ?? Buffer.alloc(0)
   if (bytes.length < size) throw new ArchiveFormatError('It ends before it is complete.')
   await reader.skip(paddingOf(size))
-  if (type === 'L') return { name: readText(bytes, 0, bytes.length) }
+  if (type === 'L') return { name: readTextField(bytes, 0, bytes.length) }
   return type === 'x' ? readPax(bytes) : {}
 }
 

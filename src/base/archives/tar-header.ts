@@ -23,9 +23,9 @@ export function readHeader(block: Buffer): TarHeader | undefined {
   if (block.every((byte) => byte === 0)) return undefined
   if (readNumber(block, at.sum, sumBytes) !== sumOf(block))
     throw new ArchiveFormatError('It is no tar archive, or is damaged.')
-  const name = readText(block, 0, at.mode)
+  const name = readTextField(block, 0, at.mode)
   const isUstar = block.toString('latin1', at.magic, at.magic + ustar.length) === ustar
-  const prefix = isUstar ? readText(block, at.prefix, 500) : ''
+  const prefix = isUstar ? readTextField(block, at.prefix, 500) : ''
   const type = String.fromCharCode(block[at.type] || 0x30)
   return {
     name: prefix === '' ? name : `${prefix}/${name}`,
@@ -50,7 +50,7 @@ export function decodeName(bytes: Uint8Array): string {
 }
 
 /** The text of a field, up to a NUL. */
-export function readText(block: Buffer, from: number, to: number): string {
+export function readTextField(block: Buffer, from: number, to: number): string {
   const end = block.subarray(from, to).indexOf(0)
   return decodeName(block.subarray(from, end === -1 ? to : from + end))
 }

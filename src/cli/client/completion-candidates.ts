@@ -4,7 +4,7 @@ import { permissions } from '#access/permissions.ts'
 import { localName } from './chosen-server.ts'
 import type { ClientContext } from './client-context.ts'
 import { shells } from './completions.ts'
-import { connect } from './connect.ts'
+import { connectClient } from './connect.ts'
 import { textAt } from './display.ts'
 import { readServerList } from './server-list.ts'
 
@@ -129,7 +129,7 @@ async function repositoryNames(
   context: ClientContext,
   server: string | undefined,
 ): Promise<string[]> {
-  const { client } = await connect(context, { server, timeout: timeoutSeconds })
+  const { client } = await connectClient(context, { server, timeout: timeoutSeconds })
   const rows = (await client?.list({ method: 'GET', path: '/repos' })) ?? []
   // The shell gets what it can insert as it is.
   return rows.map((row) => textAt(row, 'name')).filter(isRepositoryName)

@@ -11,7 +11,7 @@ const maxTimeoutSeconds = 86_400
 type Connection = { git: UserGit; chosen: ChosenServer | undefined; client: HttpClient | undefined }
 
 /** Chooses the server of a command; none for the data directory. */
-export async function connect(
+export async function connectClient(
   context: Pick<ClientContext, 'environment' | 'folder' | 'version'>,
   options: OptionValues,
 ): Promise<Connection> {

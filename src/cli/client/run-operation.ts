@@ -3,7 +3,7 @@ import { toSafeJson } from '#base/safe-text.ts'
 import { UsageError } from '../commands/usage-error.ts'
 import type { ClientContext, OptionValues } from './client-context.ts'
 import { CommandError } from './command-error.ts'
-import { connect } from './connect.ts'
+import { connectClient } from './connect.ts'
 import { toFields, toFittedTable } from './display.ts'
 import { type HttpClient, path } from './http-client.ts'
 import { nameArguments } from './name-arguments.ts'
@@ -22,7 +22,7 @@ export async function runOperation(
   { operation, given, options }: Invocation,
   runLocally: LocalAction,
 ): Promise<void> {
-  const { chosen, git, client } = await connect(context, options)
+  const { chosen, git, client } = await connectClient(context, options)
   assertOptions(operation, options, chosen === undefined ? 'local' : 'server')
   const named = nameArguments(operation, {
     given,

@@ -3,7 +3,7 @@ import { toSafeJson } from '#base/safe-text.ts'
 import { UsageError } from '../commands/usage-error.ts'
 import { localName } from './chosen-server.ts'
 import type { ClientContext, OptionValues } from './client-context.ts'
-import { connect } from './connect.ts'
+import { connectClient } from './connect.ts'
 import { textAt } from './display.ts'
 import { notSvc } from './http-client.ts'
 
@@ -17,7 +17,7 @@ export async function printLoginLink(
   if (server !== undefined && options.server !== undefined) {
     throw new UsageError('Name the server once: as an argument or with --server.')
   }
-  const { client } = await connect(context, { ...options, server: server ?? options.server })
+  const { client } = await connectClient(context, { ...options, server: server ?? options.server })
   if (!client) {
     throw new UsageError(
       `--web needs a server that you are logged in to, and ${localName} is a data directory.`,

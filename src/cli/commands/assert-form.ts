@@ -1,4 +1,4 @@
-import type { TextForm } from '#base/text-form.ts'
+import type { TextForm } from '#base/schema-options.ts'
 
 /** Throws unless a text has a form; `subject` names the text, with its article. */
 export function assertForm(

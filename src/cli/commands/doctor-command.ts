@@ -2,7 +2,7 @@ import { styleText } from 'node:util'
 import { printable } from '#base/format.ts'
 import { toSafeJson } from '#base/safe-text.ts'
 import type { createDoctor, Result } from '#ops/doctor/doctor.ts'
-import { counted, type Level } from '#ops/doctor/finding.ts'
+import { countOrNo, type Level } from '#ops/doctor/finding.ts'
 import type { Terminal } from './terminal.ts'
 
 export type DoctorCommandOptions = { repository?: string; fsck: boolean; json?: boolean }
@@ -54,5 +54,5 @@ function toSummary(results: Result[]): string {
   const [faults, warnings, skipped] = [count('fault'), count('warning'), count('skipped')]
   const checks = new Set(results.map(({ check }) => check)).size
   const rest = skipped === 0 ? '' : `, ${skipped} skipped`
-  return `${checks} checks: ${counted(faults, 'fault')}, ${counted(warnings, 'warning')}${rest}.`
+  return `${checks} checks: ${countOrNo(faults, 'fault')}, ${countOrNo(warnings, 'warning')}${rest}.`
 }

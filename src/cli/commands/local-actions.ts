@@ -45,8 +45,8 @@ export function localActions({ terminal, withApp }: Options): LocalActions {
       const { listAudit } = await import('./audit-command.ts')
       await listAudit(app, options, terminal)
     }),
-    'repos list': action<Of<typeof repositories, 'listRepositories'>[1]>(async (app, _, options) =>
-      (await repositories()).listRepositories(app, options, terminal),
+    'repos list': action<Of<typeof repositories, 'printRepositories'>[1]>(async (app, _, options) =>
+      (await repositories()).printRepositories(app, options, terminal),
     ),
     'repos create': action<Partial<Of<typeof repositories, 'createRepository'>[2]>>(
       async (app, [name = ''], options) =>
@@ -59,9 +59,9 @@ export function localActions({ terminal, withApp }: Options): LocalActions {
     ),
     'repos import': importInto,
     import: importInto,
-    'repos delete': action<Of<typeof repositories, 'deleteRepository'>[2]>(
+    'repos delete': action<Of<typeof repositories, 'removeRepository'>[2]>(
       async (app, [name = ''], options) =>
-        (await repositories()).deleteRepository(app, name, options, terminal),
+        (await repositories()).removeRepository(app, name, options, terminal),
     ),
     'deleted-repos list': action<Of<typeof deleted, 'listDeletedRepositories'>[1]>(
       async (app, _, options) => (await deleted()).listDeletedRepositories(app, options, terminal),
@@ -77,8 +77,8 @@ export function localActions({ terminal, withApp }: Options): LocalActions {
     'tokens create': action<Partial<Of<typeof tokens, 'createToken'>[1]>>(async (app, _, options) =>
       (await tokens()).createToken(app, { name: 'command line', ...options }, terminal),
     ),
-    'tokens list': action<Of<typeof tokens, 'listTokens'>[1]>(async (app, _, options) =>
-      (await tokens()).listTokens(app, options, terminal),
+    'tokens list': action<Of<typeof tokens, 'printTokens'>[1]>(async (app, _, options) =>
+      (await tokens()).printTokens(app, options, terminal),
     ),
     'tokens revoke': action<Of<typeof tokens, 'revokeToken'>[2]>(async (app, [id = ''], options) =>
       (await tokens()).revokeToken(app, id, options, terminal),
@@ -91,17 +91,17 @@ export function localActions({ terminal, withApp }: Options): LocalActions {
     'keys remove': action<Of<typeof keys, 'removeKey'>[2]>(async (app, [id = ''], options) =>
       (await keys()).removeKey(app, id, options, terminal),
     ),
-    'secrets list': action<Of<typeof secrets, 'listSecrets'>[2]>(
+    'secrets list': action<Of<typeof secrets, 'printSecrets'>[2]>(
       async (app, [repository = ''], options) =>
-        (await secrets()).listSecrets(app, repository, options, terminal),
+        (await secrets()).printSecrets(app, repository, options, terminal),
     ),
     'secrets set': action<Of<typeof secrets, 'setSecret'>[2]>(
       async (app, [repository = '', name = ''], options) =>
         (await secrets()).setSecret(app, [repository, name], options, terminal),
     ),
-    'secrets delete': action<Of<typeof secrets, 'deleteSecret'>[2]>(
+    'secrets delete': action<Of<typeof secrets, 'removeSecret'>[2]>(
       async (app, [repository = '', name = ''], options) =>
-        (await secrets()).deleteSecret(app, [repository, name], options, terminal),
+        (await secrets()).removeSecret(app, [repository, name], options, terminal),
     ),
   }
 }

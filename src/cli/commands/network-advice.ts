@@ -4,7 +4,7 @@ import type { Json } from '#base/json.ts'
 import { formatRule, type HostRule, intersectRules } from '#base/outbound/host-rules.ts'
 import { parseListedHosts } from '#base/outbound/listed-hosts.ts'
 import { CommandError } from '../client/command-error.ts'
-import { connect } from '../client/connect.ts'
+import { connectClient } from '../client/connect.ts'
 import { at } from '../client/display.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -53,7 +53,7 @@ type Found = { url: string; allowed: readonly HostRule[] | 'all' } | { unknown: 
 
 async function findAllowed({ server, ...context }: Options): Promise<Found> {
   try {
-    const { client } = await connect(context, { server, timeout: String(timeoutSeconds) })
+    const { client } = await connectClient(context, { server, timeout: String(timeoutSeconds) })
     if (!client)
       return { unknown: 'it depends on the server. Log in to it with svc login, or use --server.' }
     const { url } = client

@@ -7,7 +7,7 @@ import { localPrincipal } from './local.ts'
 import type { Terminal } from './terminal.ts'
 
 /** `svc repos list` */
-export async function listRepositories(
+export async function printRepositories(
   { repositories }: App,
   { json }: { json?: boolean },
   { out }: Terminal,
@@ -41,7 +41,7 @@ export async function createRepository(
 }
 
 /** `svc repos delete` */
-export async function deleteRepository(
+export async function removeRepository(
   { repositories, deletedRepositories, changeRepositories }: App,
   name: string,
   { yes, json }: { yes?: boolean; json?: boolean },

@@ -12,7 +12,7 @@ type RotateOptions = Json & { discardUnreadable?: boolean; yes?: boolean }
 const progressEvery = 100
 
 /** `svc secrets list` */
-export async function listSecrets(app: App, name: string, { json }: Json, { out }: Terminal) {
+export async function printSecrets(app: App, name: string, { json }: Json, { out }: Terminal) {
   const repository = await app.repositories.open(localPrincipal, name, 'secrets:read')
   const rows = await app.secrets.list(repository, { after: '', limit: undefined })
   if (json) return out(toSafeJson(rows.map(({ id, ...secret }) => secret)))
@@ -36,7 +36,7 @@ export async function setSecret(
 }
 
 /** `svc secrets delete` */
-export async function deleteSecret(
+export async function removeSecret(
   { repositories, secrets }: App,
   [repositoryName, name]: [string, string],
   { json }: Json,

@@ -1,4 +1,4 @@
-import { isSecretName } from '#actions/workflow-parser/identifiers.ts'
+import { isSecretIdentifier } from '#actions/workflow-parser/identifiers.ts'
 import { usedSecrets } from '#actions/workflow-parser/named-secrets.ts'
 import type { SourceFile, Workflow } from '#actions/workflow-parser/workflow.ts'
 
@@ -8,7 +8,7 @@ export function secretsAdvice(workflows: readonly Workflow[], files: readonly So
     .filter(({ secrets }) => secrets === 'inherit')
     .map(({ path }) => {
       const text = files.find((file) => file.path === path)?.text ?? ''
-      const list = [...new Set(usedSecrets(text))].filter(isSecretName).sort().join(', ')
+      const list = [...new Set(usedSecrets(text))].filter(isSecretIdentifier).sort().join(', ')
       return (
         `${path}: "secrets: inherit" gives its steps every secret of the repository, also those that are added later. ` +
         `Recommended: leave it out, so that they get those that the file names, or list them, "secrets: [${list}]".\n`

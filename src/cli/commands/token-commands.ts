@@ -38,7 +38,11 @@ export async function createToken({ tokens }: App, options: CreateOptions, { out
 }
 
 /** `svc tokens list` */
-export async function listTokens({ tokens }: App, { json }: { json?: boolean }, { out }: Terminal) {
+export async function printTokens(
+  { tokens }: App,
+  { json }: { json?: boolean },
+  { out }: Terminal,
+) {
   const all = await tokens.list(localPrincipal, { after: '', limit: undefined })
   if (json) return out(toSafeJson(all))
   const rows = all.map((token) => [

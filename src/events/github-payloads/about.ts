@@ -25,10 +25,10 @@ export function urlOf({ repository, baseUrl }: About): string {
 
 /** The properties of every payload. */
 export function toCommon(about: About): Payload {
-  return { repository: toRepository(about), sender: toUser(about.sender) }
+  return { repository: toPayloadRepository(about), sender: toUser(about.sender) }
 }
 
-export function toRepository(about: About): Payload {
+export function toPayloadRepository(about: About): Payload {
   const { id, name, ownerUsername, createdAt, defaultBranch } = about.repository
   const url = urlOf(about)
   return {

@@ -3,7 +3,7 @@ import type { CommitSummary } from '#git/objects/commit-summary.ts'
 import { type About, urlOf } from './about.ts'
 
 /** A commit of a push. Its `url` is that of the API. */
-export function toCommit(commit: CommitSummary, about: About): { [key: string]: Json } {
+export function toPayloadCommit(commit: CommitSummary, about: About): { [key: string]: Json } {
   return {
     ...toHeadCommit(commit),
     distinct: true,

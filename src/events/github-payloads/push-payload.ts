@@ -1,6 +1,6 @@
 import type { CommitSummary } from '#git/objects/commit-summary.ts'
 import { type About, type Payload, toCommon, urlOf } from './about.ts'
-import { toCommit } from './commits.ts'
+import { toPayloadCommit } from './commits.ts'
 
 /** A ref update. An all-zero `before` means that the ref is new, an all-zero `after` that it was deleted. */
 type Update = { ref: string; before: string; after: string; forced: boolean; pushId?: string }
@@ -47,8 +47,8 @@ export function pushPayload(
     forced,
     base_ref: baseRef ?? null,
     compare: compareUrlOf(update, head, about),
-    commits: commits.map((commit) => toCommit(commit, about)),
-    head_commit: head ? toCommit(head, about) : null,
+    commits: commits.map((commit) => toPayloadCommit(commit, about)),
+    head_commit: head ? toPayloadCommit(head, about) : null,
     // As on GitHub, in seconds in this payload only.
     repository: {
       ...Object(repository),

@@ -5,7 +5,7 @@ import {
   toCommon,
   toIds,
   toIso,
-  toRepository,
+  toPayloadRepository,
   toUser,
   urlOf,
 } from './about.ts'
@@ -79,8 +79,8 @@ export function workflowRunPayload({ action, run, head, at }: ReportedRun, about
       head_commit: head ? toHeadCommit(head) : null,
       actor: toUser(about.sender),
       triggering_actor: toUser(about.sender),
-      repository: toRepository(about),
-      head_repository: toRepository(about),
+      repository: toPayloadRepository(about),
+      head_repository: toPayloadRepository(about),
     },
     workflow: {
       ...file,

@@ -15,7 +15,7 @@ import type { RevisionFinder } from '#repositories/revision-finder.ts'
 import type { ApiWrite, PushFromApi } from './api-push.ts'
 import { applyChanges, shown } from './apply-changes.ts'
 import { assertMessage, toMessage } from './commit-message.ts'
-import { type CommitIdentities, identitiesOf, toPerson } from './identities.ts'
+import { type CommitIdentities, identitiesOf, toCommitPerson } from './identities.ts'
 import { readTree } from './read-tree.ts'
 import { refMoved } from './refusals.ts'
 import { branchRefOf, presentValueOf, requireCommit } from './required-revision.ts'
@@ -109,8 +109,8 @@ export function createCreateCommit(dependencies: Dependencies): CreateCommit {
       branch,
       ref,
       before,
-      author: toPerson(identities.author),
-      committer: toPerson(identities.committer),
+      author: toCommitPerson(identities.author),
+      committer: toCommitPerson(identities.committer),
       message: toMessage(request.message),
       pushId,
     })

@@ -2,9 +2,9 @@ import { isIP } from 'node:net'
 import { type Static, Type } from 'typebox'
 import type { Principal } from '#access/principal.ts'
 import type { FieldError } from '#base/problem.ts'
+import { closed } from '#base/schema-options.ts'
 import { type Identity, withoutCrud } from '#git/objects/new-objects.ts'
 import { named } from '#http/named-schemas.ts'
-import { closed } from '#http/route.ts'
 import { invalid } from '#http/validation.ts'
 
 const date = (description: string) =>
@@ -71,7 +71,12 @@ export function identitiesOf(
 }
 
 /** Formats an identity for a response. */
-export function toPerson({ name, email, seconds, offset }: Identity): Static<typeof CommitPerson> {
+export function toCommitPerson({
+  name,
+  email,
+  seconds,
+  offset,
+}: Identity): Static<typeof CommitPerson> {
   const sign = offset.startsWith('-') ? -1 : 1
   const minutes = sign * (Number(offset.slice(1, 3)) * 60 + Number(offset.slice(3)))
   const local = new Date((seconds + minutes * 60) * 1000).toISOString().slice(0, 19)

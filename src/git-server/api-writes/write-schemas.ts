@@ -1,9 +1,9 @@
 import { Type } from 'typebox'
 import { objectIdForm } from '#access/names.ts'
+import { closed } from '#base/schema-options.ts'
 import { refMaxLength } from '#git/refs/ref-name.ts'
 import { branchPrefix } from '#git/refs/refs.ts'
 import { named } from '#http/named-schemas.ts'
-import { closed } from '#http/route.ts'
 import { CommitPerson, GivenAuthor, GivenDate } from './identities.ts'
 
 const maxChanges = 1000

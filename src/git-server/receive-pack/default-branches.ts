@@ -15,7 +15,7 @@ import {
 import type { Repository } from '#repositories/repositories.ts'
 import { markHeadChosen } from '#repositories/repository-store.ts'
 import { intendedOf } from './applied-updates.ts'
-import { listUnfinished } from './push-store.ts'
+import { listUnfinishedPushes } from './push-store.ts'
 
 /** Changes of default branches that are requested without a push. */
 export type DefaultBranches = {
@@ -45,7 +45,7 @@ export function createDefaultBranches(dependencies: Dependencies): DefaultBranch
     if (!isThere && (await listBranches(path)).length > 0) throw branchNotFound(branch)
     const isDeletion = ({ ref, after }: RefUpdate) =>
       ref === branchPrefix + branch && after === zeroId
-    const unfinished = await listUnfinished(db, id)
+    const unfinished = await listUnfinishedPushes(db, id)
     if (unfinished.flatMap(intendedOf).some(isDeletion)) throw branchNotFound(branch)
   }
 

@@ -28,7 +28,7 @@ import type { PushLifecycle } from './push-lifecycle.ts'
 import {
   deleteUnfinished,
   insertPush,
-  listUnfinished,
+  listUnfinishedPushes,
   listWithUnfinished,
   toAllowedColumn,
 } from './push-store.ts'
@@ -147,7 +147,7 @@ export function createLocalPushLifecycle(dependencies: Dependencies): PushLifecy
   }
 
   async function finalizeEnded(repositoryId: string): Promise<void> {
-    for (const push of await listUnfinished(db, repositoryId)) {
+    for (const push of await listUnfinishedPushes(db, repositoryId)) {
       if (inProgress.has(push.id)) continue
       await finalizePush(push, known.get(push.id))
       known.delete(push.id)

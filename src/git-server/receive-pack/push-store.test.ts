@@ -20,7 +20,7 @@ import {
   findPushes,
   insertPush,
   listPushSizes,
-  listUnfinished,
+  listUnfinishedPushes,
   markFinished,
 } from './push-store.ts'
 import { createRetainedCommits } from './retained-commits.ts'
@@ -36,10 +36,10 @@ onEachDatabase((fresh) => {
     const { db, id } = site
     assert.equal(await markDeleted(db, id, start), true)
     await assert.rejects(insert(db, id, [], start), { code: 'repository_not_found' })
-    assert.deepEqual(await listUnfinished(db, id), [])
+    assert.deepEqual(await listUnfinishedPushes(db, id), [])
     await markRestored(db, id, 'site')
     await insert(db, id, [], start)
-    assert.equal((await listUnfinished(db, id)).length, 1)
+    assert.equal((await listUnfinishedPushes(db, id)).length, 1)
   })
 
   test('retained commits expire, and so do hidden refs without a push', async () => {
@@ -83,7 +83,7 @@ onEachDatabase((fresh) => {
     await retainedCommits.expire()
     await journal.prune()
     assert.deepEqual(await ids(), [])
-    assert.equal((await listUnfinished(db, site.id)).length, 1)
+    assert.equal((await listUnfinishedPushes(db, site.id)).length, 1)
     assert.deepEqual(await site.refs(), keptOf(unfinished.id, site.second))
   })
 

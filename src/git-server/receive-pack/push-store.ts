@@ -85,7 +85,7 @@ export async function deleteUnfinished(db: Db, id: string): Promise<boolean> {
 }
 
 /** The authorized, unfinished pushes of a repository, oldest first. */
-export function listUnfinished(db: Db, repositoryId: string): Promise<PushRow[]> {
+export function listUnfinishedPushes(db: Db, repositoryId: string): Promise<PushRow[]> {
   return db
     .selectFrom('pushes')
     .selectAll()

@@ -10,7 +10,7 @@ import { Problem, toProblem } from '#base/problem.ts'
 import { redactTokens } from '#base/redact-tokens.ts'
 import { trimEndOf } from '#base/trim-end.ts'
 import type { PlainSettings } from '#config/settings.ts'
-import { causeOf } from '#http/request-log.ts'
+import { toUnavailable } from '#http/request-log.ts'
 import type { SshSession } from '#ssh/connection.ts'
 import type { AuthRequest, AuthResult } from '#ssh/userauth.ts'
 import type { GitEngine } from '../git-engine.ts'
@@ -204,7 +204,7 @@ export function createGitOverSsh({ engine, backend, settings, log }: Dependencie
     }
     const problem = toProblem(error)
     if (problem.cause !== undefined) log.error({ err: problem.cause }, 'ssh command failed')
-    const { code, message } = await causeOf(problem, backend.requireParts)
+    const { code, message } = await toUnavailable(problem, backend.requireParts)
     const advice = isGit && code === 'repository_not_found' ? toErrorLine(notRepository) : ''
     errors.write(toLines(session, advice + toErrorLine(message)))
     return isGit ? exitCodes.git : exitCodes.failure

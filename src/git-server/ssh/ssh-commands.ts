@@ -6,7 +6,14 @@ import type { GitEngine } from '../git-engine.ts'
 import type { GitRequest, RequestOutcome } from '../requests/git-request.ts'
 import type { SshRpcServer } from './rpc-server.ts'
 import type { Call, SshCommand } from './ssh-command.ts'
-import { toCatalogue, toDetails, toHelp, toIdentity, toList, toSelf } from './ssh-output.ts'
+import {
+  toCatalogue,
+  toDetails,
+  toHelp,
+  toIdentity,
+  toRepositoryList,
+  toSelf,
+} from './ssh-output.ts'
 
 type Dependencies = {
   engine: GitEngine
@@ -24,7 +31,7 @@ export function createSshCommands({ engine, backend, accessWatch }: Dependencies
       async run({ caller: { principal } }) {
         requirePermission(principal, 'repo:read')
         const all = await listAll('', (page) => backend.list(principal, page))
-        return { text: toList(all), json: all }
+        return { text: toRepositoryList(all), json: all }
       },
     },
     info: {

@@ -7,7 +7,7 @@ type Listed = Awaited<ReturnType<Repositories['list']>>[number]
 type Described = Awaited<ReturnType<Repositories['describe']>>
 
 /** `repos`: one repository a line, the name first. */
-export function toList(repositories: Listed[]): string {
+export function toRepositoryList(repositories: Listed[]): string {
   return toTable(
     repositories.map(({ name, createdAt, protectedBranches }) => [
       name,

@@ -83,7 +83,7 @@ export async function copyRepository(
 }
 
 /** Reads the ref that HEAD points to; undefined when HEAD is detached. Throws an `import_failed` when it is damaged. */
-export async function readHead(source: OpenedFolder): Promise<string | undefined> {
+export async function readHeadRef(source: OpenedFolder): Promise<string | undefined> {
   const head = await source.text('HEAD', refMaxBytes).catch((error) => {
     throw explain(error)
   })

@@ -3,7 +3,7 @@ import { gitCommands } from '../process/commands.ts'
 import type { Git } from '../process/git-process.ts'
 import { importFailed } from './import-error.ts'
 import type { LocalCopy } from './import-refs.ts'
-import { copyRepository, readConfig, readHead } from './local-copy.ts'
+import { copyRepository, readConfig, readHeadRef } from './local-copy.ts'
 import { requireHead } from './mirror.ts'
 import { OpenedFolder } from './opened-folder.ts'
 
@@ -30,7 +30,7 @@ export async function copyLocalSource(
   await using folder = await OpenedFolder.open(path).catch(explainPath)
   await using repository = await repositoryIn(folder)
   if (!(await isAllowed(repository))) throw forbidden()
-  const head = await readHead(repository)
+  const head = await readHeadRef(repository)
   requireHead(head)
   const copying = copyRepository(repository, scratch, { maxBytes, signal, onProgress: onArrival })
   const checking = readConfig(repository).then((config) => refuseFormats(git, config))

@@ -12,7 +12,7 @@ import { leftoversIn } from '../../../test/support/leftovers.ts'
 import { createGit } from '../process/git-process.ts'
 import { hasRefs, readAllRefs, readRefs } from '../refs/refs.ts'
 import { expiredFolder, restoreExpired } from './expired-packs.ts'
-import { type MaintenanceExtent, maintain, readStorage } from './maintain.ts'
+import { type MaintenanceExtent, maintain, measurePacks } from './maintain.ts'
 
 const mib = 1024 ** 2
 const fortnightMs = 14 * dayMs
@@ -25,7 +25,7 @@ test('many packs become one, with an index, a bitmap and a graph, and refs becom
   }
   const before = await site.refs()
   await site.maintain('quick')
-  assert.equal((await readStorage(site.path)).packs, 1)
+  assert.equal((await measurePacks(site.path)).packs, 1)
   assert.equal(await site.refs(), before)
   const packs = (await readdir(join(site.path, 'objects/pack'))).join(' ')
   assert.match(packs, /multi-pack-index-[0-9a-f]{40}\.bitmap/)
@@ -82,7 +82,7 @@ test('a repository without commits needs no maintenance', async () => {
   await git(folder.path, ['init', '--quiet', '--bare', '--template=', 'empty.git'])
   const path = join(folder.path, 'empty.git')
   for (const extent of ['quick', 'full'] as const) await maintainAt(path, extent)
-  assert.equal((await readStorage(path)).packs, 0)
+  assert.equal((await measurePacks(path)).packs, 0)
 })
 
 test('overwritten commits are kept for two weeks, however old their pack is', async () => {
@@ -98,13 +98,13 @@ test('overwritten commits are kept for two weeks, however old their pack is', as
   await git('/', ['init', '--quiet', site.copy])
   const fetchLost = ['-c', 'uploadpack.allowAnySHA1InWant=true', 'fetch', site.path, lost]
   await git(site.copy, fetchLost)
-  assert.equal((await readStorage(site.path)).hasCruft, true)
+  assert.equal((await measurePacks(site.path)).hasCruft, true)
   await site.maintain('quick')
   await site.maintain('full', Date.now() + fortnightMs - dayMs)
   assert.equal(await site.git('cat-file', '-t', lost), 'commit')
   await site.maintain('full', Date.now() + fortnightMs + dayMs)
   await assert.rejects(site.git('cat-file', '-t', lost))
-  assert.equal((await readStorage(site.path)).hasCruft, false)
+  assert.equal((await measurePacks(site.path)).hasCruft, false)
   await site.fsck()
 })
 

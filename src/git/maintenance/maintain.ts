@@ -74,7 +74,7 @@ export async function maintain(directory: string, options: Options): Promise<Pru
   const graph = extent === 'full' ? gitCommands.rewriteGraph : gitCommands.extendGraph
   await run(graph(directory), options, { isIdle: true })
   faultPoint('maintenance.graphed')
-  if ((await readStorage(directory)).packs === 0) return undefined
+  if ((await measurePacks(directory)).packs === 0) return undefined
   // Invalidates cached responses, also for an administrator who has repaired damaged files. It comes before anything is
   // removed, which makes sure that it can be done afterwards.
   await renewRepositoryVersion(directory)
@@ -95,7 +95,7 @@ export async function indexPacks(directory: string, options: StepOptions): Promi
 }
 
 /** Counts packs, and the bytes of all files in their folder. */
-export async function readStorage(directory: string): Promise<Storage> {
+export async function measurePacks(directory: string): Promise<Storage> {
   const folder = join(directory, 'objects', 'pack')
   const names = await readdir(folder).catch((): string[] => [])
   const sizes = await Promise.all(
@@ -234,7 +234,7 @@ async function packMainlineOf(
 ): Promise<MainlinePack | undefined> {
   const { isCache, git, signal } = options
   if (isCache || ![...refs.keys()].some(isHiddenRef)) return undefined
-  if ((await readStorage(directory)).bytes < mainlineMinBytes) return undefined
+  if ((await measurePacks(directory)).bytes < mainlineMinBytes) return undefined
   signal.throwIfAborted()
   return await packMainline(directory, refs, git, startOptions(options, { isIdle: true }))
 }

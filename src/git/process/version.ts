@@ -19,7 +19,7 @@ export function toVersionText(version: GitVersion): string {
 }
 
 /** Compares two versions, for Array.sort. */
-export function compareVersions(one: GitVersion, other: GitVersion): number {
+export function compareGitVersions(one: GitVersion, other: GitVersion): number {
   return one[0] - other[0] || one[1] - other[1] || one[2] - other[2]
 }
 
@@ -29,7 +29,7 @@ export async function assertGitVersion(git: Pick<Git, 'run'>): Promise<void> {
     throw new Error('git does not run; install it (Debian: apt-get install git).', { cause: error })
   })
   const version = parseGitVersion(text)
-  if (version && compareVersions(version, minGitVersion) >= 0) return
+  if (version && compareGitVersions(version, minGitVersion) >= 0) return
   const [major, minor] = minGitVersion
   throw new Error(
     `${version ? `git ${toVersionText(version)}` : 'This git'} is too old; svc needs ${major}.${minor} or newer.`,

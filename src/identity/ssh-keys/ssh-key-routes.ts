@@ -1,8 +1,9 @@
 import { type TProperties, Type } from 'typebox'
 import { expiresInDays, TokenName, Username } from '#access/names.ts'
+import { closed } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
 import { PageQuery, paged } from '#http/pages.ts'
-import { closed, nothing, route } from '#http/route.ts'
+import { nothing, route } from '#http/route.ts'
 import { type KeyPermission, keyPermissions, type SshKeys } from './ssh-keys.ts'
 
 /** The routes of SSH keys. */

@@ -61,7 +61,7 @@ export async function countSshKeys(db: Db, username: string): Promise<number> {
   return Number(count)
 }
 
-export async function updateLastUsed(db: Db, id: string, now: number): Promise<void> {
+export async function updateKeyLastUsed(db: Db, id: string, now: number): Promise<void> {
   await db.updateTable('sshKeys').set({ lastUsedAt: now }).where('id', '=', id).execute()
 }
 

@@ -19,7 +19,7 @@ import {
   insertSshKey,
   listSshKeys,
   listUsernames,
-  updateLastUsed,
+  updateKeyLastUsed,
 } from './ssh-key-store.ts'
 
 /** Registers public keys for SSH, and authenticates them. */
@@ -86,7 +86,7 @@ type Dependencies = { db: Database; publish: Publish; clock: Clock; log: Log }
 export function createSshKeys({ db, publish, clock, log }: Dependencies): SshKeys {
   const noteUse = createLastUsed({
     clock,
-    write: (id, at) => updateLastUsed(db, id, at),
+    write: (id, at) => updateKeyLastUsed(db, id, at),
     onError: (err, keyId) => log.warn({ err, keyId }, 'last use of an SSH key not recorded'),
   })
 

@@ -8,9 +8,10 @@ import {
   Username,
 } from '#access/names.ts'
 import { type Permission, permissions } from '#access/permissions.ts'
+import { closed } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
 import { PageQuery, paged } from '#http/pages.ts'
-import { closed, nothing, route } from '#http/route.ts'
+import { nothing, route } from '#http/route.ts'
 import { maxLimitedRepositories, maxRefPatterns, refPatternMaxLength } from './token-limits.ts'
 import type { Tokens } from './tokens.ts'
 

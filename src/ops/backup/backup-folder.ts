@@ -3,8 +3,8 @@ import { dirname, join } from 'node:path'
 import { sync, writeAll } from '#base/disk.ts'
 import type { FaultPoint } from '#base/fault-points.ts'
 import { type ByteRange, copyBytes, measureFile } from './bytes.ts'
-import { type BackupFile, type Manifest, manifestFile, sumOf, toText } from './manifest.ts'
-import { readTree, type Tree } from './tree.ts'
+import { type BackupFile, formatManifest, type Manifest, manifestFile, sumOf } from './manifest.ts'
+import { listFolder, type Tree } from './tree.ts'
 
 export type BackupFolder = ReturnType<typeof createBackupFolder>
 
@@ -85,7 +85,7 @@ export function createBackupFolder({ root, tree, previous, recheck, faultPoint }
   /** Removes all files of backups except the named ones. */
   async function clear(names: Iterable<string>): Promise<void> {
     const named = new Set(names)
-    const found = await readTree(root)
+    const found = await listFolder(root)
     await rm(join(root, draftFile), { force: true })
     for (const path of found.files.keys()) {
       if (knownFolders.test(path) && !named.has(path)) await rm(join(root, path), { force: true })
@@ -141,7 +141,7 @@ export function createBackupFolder({ root, tree, previous, recheck, faultPoint }
       const all = [...files.values()].sort((a, b) => (a.path < b.path ? -1 : 1))
       for (const folder of createdFolders.keys()) await sync(join(root, folder))
       await using draft = await open(join(root, draftFile), 'wx', 0o600)
-      await writeAll(draft, Buffer.from(toText({ ...content, files: all })))
+      await writeAll(draft, Buffer.from(formatManifest({ ...content, files: all })))
       await draft.sync()
       faultPoint('backup.written')
       await rename(join(root, draftFile), join(root, manifestFile))

@@ -21,7 +21,7 @@ import { findManifest, refuseNested, takeFolder } from './open-folder.ts'
 import { addRows } from './row-lines.ts'
 import { addSharedObjects } from './shared-objects.ts'
 import { openSharedSnapshot } from './shared-snapshot.ts'
-import { readTree, refuseOthers } from './tree.ts'
+import { listFolder, refuseOthers } from './tree.ts'
 
 type Dependencies = {
   db: Database
@@ -69,7 +69,7 @@ export async function backUp(dependencies: Dependencies, options: Options) {
   // While this lock is held, deleted repositories stay in the trash.
   using _whole = await lock(dataDir, 'backup', lockWaitMs)
   using _own = await takeFolder(root)
-  const tree = await readTree(root)
+  const tree = await listFolder(root)
   refuseOthers(root, tree)
   const previous = await findManifest(root)
   if (previous && previous.instanceId !== instanceId) {

@@ -82,7 +82,7 @@ export type Manifest = Static<typeof Manifest>
 let validator: ValidateFunction<Manifest> | undefined
 
 /** Formats a manifest, with its checksum. */
-export function toText(content: Omit<Manifest, 'format' | 'sha256'>): string {
+export function formatManifest(content: Omit<Manifest, 'format' | 'sha256'>): string {
   const text = `${JSON.stringify({ format, sha256: noSum, ...content }, null, 1)}\n`
   return text.replace(noSum, sumOf(Buffer.from(text)))
 }

@@ -10,7 +10,7 @@ import { createDirectories } from '#repositories/directories.ts'
 import { gitLimits } from '../../../test/support/git-limits.ts'
 import { createBackupFolder } from './backup-folder.ts'
 import { addObjects } from './objects.ts'
-import { readTree } from './tree.ts'
+import { listFolder } from './tree.ts'
 
 const git = createGit({ owner: '/nonexistent', path: process.env.PATH ?? '', settings: gitLimits })
 
@@ -34,7 +34,7 @@ async function copyWhileMoving(moveAt: number, isRestored: boolean): Promise<voi
   const objects = join(directories.pathOf(id), 'objects')
   await mkdir(join(objects, 'ab'))
   await writeFile(join(objects, object), 'an object')
-  const tree = await readTree(backup)
+  const tree = await listFolder(backup)
   const folder = createBackupFolder({
     root: backup,
     tree,
@@ -56,7 +56,7 @@ async function copyWhileMoving(moveAt: number, isRestored: boolean): Promise<voi
     },
   }
   await addObjects({ directories: moving, folder, id })
-  const { files } = await readTree(backup)
+  const { files } = await listFolder(backup)
   assert.ok(files.has(`repositories/${id}/${object}`), `moved at ${moveAt}`)
   assert.ok(folder.totalBytes() > 0, `left out when moved at ${moveAt}`)
   await rm(root, { recursive: true })

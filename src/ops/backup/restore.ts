@@ -12,7 +12,7 @@ import { loadRows } from './load-rows.ts'
 import { BackupError } from './manifest.ts'
 import { lockFolder, refuseNested } from './open-folder.ts'
 import { readRefsFile } from './refs-file.ts'
-import { readTree, refuseOthers, type Tree } from './tree.ts'
+import { listFolder, refuseOthers, type Tree } from './tree.ts'
 import { writeRefs } from './write-refs.ts'
 
 type Dependencies = { database: DatabaseOptions; directories: Directories; faultPoint: FaultPoint }
@@ -37,7 +37,7 @@ export async function restore(dependencies: Dependencies, options: Options) {
   const { dataDir } = database
   const root = await findBackup(from)
   await refuseNested(root, dataDir)
-  const tree = await readTree(root)
+  const tree = await listFolder(root)
   refuseOthers(root, tree)
   using _own = await lockFolder(root)
   const source = createSource(root, await readOwnManifest(root))

@@ -16,7 +16,7 @@ export type Tree = {
 const ignoredFolder = 'lost+found'
 
 /** Lists a folder recursively, without following links. */
-export async function readTree(root: string): Promise<Tree> {
+export async function listFolder(root: string): Promise<Tree> {
   const tree: Tree = { files: new Map(), folders: [], others: [] }
   await collect(root, '', tree)
   return tree

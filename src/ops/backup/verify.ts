@@ -12,7 +12,7 @@ import { loadRows } from './load-rows.ts'
 import { type BackedUpRepository, BackupError, lockFiles, manifestFile } from './manifest.ts'
 import { lockFolder } from './open-folder.ts'
 import { readRefsFile } from './refs-file.ts'
-import { readTree, type Tree } from './tree.ts'
+import { listFolder, type Tree } from './tree.ts'
 import { writeRefs } from './write-refs.ts'
 
 /** A fault because of which a backup, or a part of it, cannot be restored. */
@@ -43,7 +43,7 @@ const minScratchBytes = 64 * 1024 * 1024
 export async function verify(dependencies: Dependencies, { of, report, signal }: Options) {
   const startedAt = performance.now()
   const root = await findBackup(of)
-  const tree = await readTree(root)
+  const tree = await listFolder(root)
   const faults: Fault[] = tree.others.map((file) => ({
     file,
     fault: 'is neither a file nor a folder; svc creates only those',

@@ -11,7 +11,16 @@ import {
   readNewestTime,
   readPostgresState,
 } from './doctor-store.ts'
-import { counted, type Finding, fault, messageOf, ok, orOk, SkipError, warning } from './finding.ts'
+import {
+  countOrNo,
+  type Finding,
+  fault,
+  messageOf,
+  ok,
+  orOk,
+  SkipError,
+  warning,
+} from './finding.ts'
 
 const restore = 'Stop the service and restore the database from a backup.'
 
@@ -111,7 +120,7 @@ function standbyFindings(place: string, state: NonNullable<State>): Finding[] {
   if (state.standbys === 0 || waits) return []
   return [
     warning(
-      `${place} has ${counted(state.standbys, 'standby', 'standbys')}, and commits wait for none: a failover can lose acknowledged writes.`,
+      `${place} has ${countOrNo(state.standbys, 'standby', 'standbys')}, and commits wait for none: a failover can lose acknowledged writes.`,
       `psql "$SVC_DATABASE_URL" -c "alter system set synchronous_standby_names = 'ANY 1 (*)'" -c 'alter system set synchronous_commit = on' -c 'select pg_reload_conf()'`,
     ),
   ]

@@ -65,7 +65,7 @@ export type KnownRepository = {
 }
 
 /** Lists all repositories, also deleted ones, oldest first. */
-export async function listRepositories(db: Db): Promise<KnownRepository[]> {
+export async function listAllRepositories(db: Db): Promise<KnownRepository[]> {
   // Older databases have no column `state`.
   const rows = await db.selectFrom('repositories').selectAll().orderBy('id').execute()
   return rows.map(({ id, name, state }) => ({
@@ -123,7 +123,7 @@ export function listDisabledWebhooks(db: Db): Promise<DisabledWebhook[]> {
 }
 
 /** Returns the time at which the oldest pending delivery was due; null when there is none. */
-export async function findOldestDue(db: Db): Promise<number | null> {
+export async function findOldestPending(db: Db): Promise<number | null> {
   const row = await db
     .selectFrom('webhooks')
     .select((is) => is.fn.min('dueAt').as('dueAt'))

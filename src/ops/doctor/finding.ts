@@ -49,7 +49,7 @@ export function firstOf(findings: Finding[]): Finding[] {
 }
 
 /** Formats a count with its noun: "no faults", "1 fault", "2 faults". */
-export function counted(count: number, one: string, many = `${one}s`): string {
+export function countOrNo(count: number, one: string, many = `${one}s`): string {
   return `${count === 0 ? 'no' : count} ${count === 1 ? one : many}`
 }
 

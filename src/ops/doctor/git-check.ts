@@ -1,6 +1,6 @@
 import { findProgram } from '#base/find-program.ts'
 import {
-  compareVersions,
+  compareGitVersions,
   type GitVersion,
   minGitVersion,
   parseGitVersion,
@@ -25,7 +25,7 @@ export const gitCheck: Check = {
     const version = parseGitVersion(text)
     if (!version) return [fault(`git does not run: ${text.slice(0, 200)}`, install)]
     const name = `git ${toVersionText(version)}`
-    if (compareVersions(version, minGitVersion) < 0) {
+    if (compareGitVersions(version, minGitVersion) < 0) {
       const minVersion = toVersionText(minGitVersion)
       return [
         fault(

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
-  compareVersions,
+  compareGitVersions,
   type GitVersion,
   minGitVersion,
   parseGitVersion,
@@ -39,7 +39,7 @@ test('each vulnerability is listed once, with its releases in order', () => {
   const ids = knownGitVulnerabilities.flatMap((vulnerability) => vulnerability.ids)
   assert.equal(new Set(ids).size, ids.length)
   for (const { fixedIn } of knownGitVulnerabilities) {
-    const sorted: GitVersion[] = [minGitVersion, ...fixedIn].sort(compareVersions)
+    const sorted: GitVersion[] = [minGitVersion, ...fixedIn].sort(compareGitVersions)
     assert.deepEqual(sorted, [minGitVersion, ...fixedIn])
   }
 })

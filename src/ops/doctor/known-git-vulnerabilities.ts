@@ -1,4 +1,4 @@
-import { compareVersions, type GitVersion } from '#git/process/version.ts'
+import { compareGitVersions, type GitVersion } from '#git/process/version.ts'
 
 /** A vulnerability of git, from its release notes. */
 export type GitVulnerability = {
@@ -124,6 +124,6 @@ export function vulnerabilitiesOf(version: GitVersion): GitVulnerability[] {
   return knownGitVulnerabilities.filter(({ fixedIn }) => {
     const ofSeries = fixedIn.find(([major, minor]) => major === version[0] && minor === version[1])
     const fixed = ofSeries ?? fixedIn.at(-1)
-    return fixed !== undefined && compareVersions(version, fixed) < 0
+    return fixed !== undefined && compareGitVersions(version, fixed) < 0
   })
 }

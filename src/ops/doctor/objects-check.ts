@@ -5,8 +5,8 @@ import { gitCommands } from '#git/process/commands.ts'
 import { backgroundCpuSeconds } from '#git/process/git-process.ts'
 import type { Check } from './check.ts'
 import type { DoctorContext } from './context.ts'
-import { listRepositories } from './doctor-store.ts'
-import { counted, type Finding, fault, firstOf, ok, SkipError, warning } from './finding.ts'
+import { listAllRepositories } from './doctor-store.ts'
+import { countOrNo, type Finding, fault, firstOf, ok, SkipError, warning } from './finding.ts'
 import { folderOf, listFolders, placedAt } from './repository-folders.ts'
 
 const pauseMs = 500
@@ -43,7 +43,7 @@ export const objectsCheck: Check = {
     const subject =
       typeof context.objectsOf === 'string' && only
         ? only.name
-        : counted(suspects.length, 'repository', 'repositories')
+        : countOrNo(suspects.length, 'repository', 'repositories')
     return [ok(`${subject}: every object is present and intact.`)]
   },
 }
@@ -52,7 +52,7 @@ async function chooseRepositories(context: DoctorContext): Promise<Suspect[] | F
   const { objectsOf } = context
   const dataDir = await context.dataDir()
   if (typeof objectsOf === 'string') {
-    const known = (await context.read(listRepositories)).find(
+    const known = (await context.read(listAllRepositories)).find(
       ({ name, isDeleted }) => name === objectsOf && !isDeleted,
     )
     if (!known)
@@ -62,7 +62,7 @@ async function chooseRepositories(context: DoctorContext): Promise<Suspect[] | F
     return [{ ...known, path }]
   }
   // Without a readable database, all directories are checked.
-  const names = await context.read(listRepositories).catch(() => [])
+  const names = await context.read(listAllRepositories).catch(() => [])
   const byId = new Map(names.map(({ id, name }) => [id, name]))
   const { paths } = await listFolders(context)
   return [...paths].map(([id, path]) => ({ id, name: byId.get(id) ?? id, path }))

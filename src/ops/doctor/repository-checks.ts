@@ -5,8 +5,8 @@ import { shellWord } from '#base/shell-word.ts'
 import { hasRefs } from '#git/refs/refs.ts'
 import type { Check } from './check.ts'
 import type { DoctorContext } from './context.ts'
-import { type KnownRepository, listRepositories, readUnfinished } from './doctor-store.ts'
-import { counted, type Finding, fault, firstOf, ok, orOk, warning } from './finding.ts'
+import { type KnownRepository, listAllRepositories, readUnfinished } from './doctor-store.ts'
+import { countOrNo, type Finding, fault, firstOf, ok, orOk, warning } from './finding.ts'
 import { deletedFolderOf, folderOf, listFolders, placedAt } from './repository-folders.ts'
 
 const inStore = 'Repositories are in the store of SVC_STORE; directories are caches.'
@@ -21,7 +21,7 @@ export const repositoriesCheck: Check = {
   async run(context) {
     if (context.setting('store')) return [ok(inStore)]
     // Rows before directories: a new repository gets its directory first.
-    const rows = await context.read(listRepositories)
+    const rows = await context.read(listAllRepositories)
     const { paths, strays } = await listFolders(context)
     const ids = new Set(paths.keys())
     const missing = await confirmMissing(
@@ -32,7 +32,7 @@ export const repositoriesCheck: Check = {
     const findings = [...firstOf(missing), ...firstOf(unknown), ...firstOf(strays.map(toStray))]
     return orOk(
       findings,
-      `${counted(rows.length, 'row')}, ${counted(ids.size, 'directory', 'directories')}.`,
+      `${countOrNo(rows.length, 'row')}, ${countOrNo(ids.size, 'directory', 'directories')}.`,
     )
   },
 }
@@ -43,7 +43,7 @@ async function confirmMissing(
   suspects: KnownRepository[],
 ): Promise<Finding[]> {
   if (suspects.length === 0) return []
-  const still = new Set((await context.read(listRepositories)).map(({ id }) => id))
+  const still = new Set((await context.read(listAllRepositories)).map(({ id }) => id))
   const findings: Finding[] = []
   const dataDir = context.setting('dataDir')
   for (const { id, name, isDeleted } of suspects) {
@@ -74,7 +74,7 @@ async function confirmUnknown(
   const rowIds = new Set(rows.map(({ id }) => id))
   const suspects = [...paths].filter(([id]) => !rowIds.has(id))
   if (suspects.length === 0) return []
-  const known = new Set((await context.read(listRepositories)).map(({ id }) => id))
+  const known = new Set((await context.read(listAllRepositories)).map(({ id }) => id))
   const before = context.isServed() ? Date.now() - settledMs : Number.POSITIVE_INFINITY
   const findings: Finding[] = []
   for (const [id, path] of suspects) {
@@ -109,7 +109,7 @@ export const repositoryFilesCheck: Check = {
     for (const path of paths.values()) findings.push(...(await checkFiles(path)))
     return orOk(
       firstOf(findings),
-      `${counted(paths.size, 'repository', 'repositories')}, as expected.`,
+      `${countOrNo(paths.size, 'repository', 'repositories')}, as expected.`,
     )
   },
 }

@@ -4,7 +4,7 @@ import { ignoreAbsence } from '#base/absence.ts'
 import { shellWord } from '#base/shell-word.ts'
 import type { Check } from './check.ts'
 import { listRunFiles } from './doctor-store.ts'
-import { counted, type Finding, fault, firstOf, ok, orOk, warning } from './finding.ts'
+import { countOrNo, type Finding, fault, firstOf, ok, orOk, warning } from './finding.ts'
 
 /** Checks that the data directory has the file of every artifact and cache, and no other. */
 export const runFilesCheck: Check = {
@@ -38,7 +38,7 @@ export const runFilesCheck: Check = {
       )
     return orOk(
       [...firstOf(findings), ...firstOf(strays)],
-      `${counted(kept.length, 'file')}, all in their places.`,
+      `${countOrNo(kept.length, 'file')}, all in their places.`,
     )
   },
 }

@@ -10,7 +10,7 @@ import { createVault, type Vault } from '#secrets/vault/vault.ts'
 import type { Check } from './check.ts'
 import type { DoctorContext } from './context.ts'
 import { readVersion } from './doctor-store.ts'
-import { counted, type Finding, fault, firstOf, ok, orOk, SkipError } from './finding.ts'
+import { countOrNo, type Finding, fault, firstOf, ok, orOk, SkipError } from './finding.ts'
 import { keySettings } from './keys-check.ts'
 
 const pageSize = 50
@@ -34,7 +34,7 @@ export const secretsCheck: Check = {
       return [fault(found, fix)]
     }
     const { count, damaged } = await openAll(context, vault, tables)
-    return orOk(firstOf(damaged), `${counted(count, 'secret')}, all of which can be decrypted.`)
+    return orOk(firstOf(damaged), `${countOrNo(count, 'secret')}, all of which can be decrypted.`)
   },
 }
 

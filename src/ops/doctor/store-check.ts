@@ -4,7 +4,7 @@ import { createS3, type S3 } from '#repositories/store/s3.ts'
 import type { Check } from './check.ts'
 import type { DoctorContext } from './context.ts'
 import { listStoredFiles, type StoredFiles } from './doctor-store.ts'
-import { counted, type Finding, fault, firstOf, messageOf, ok, orOk, warning } from './finding.ts'
+import { countOrNo, type Finding, fault, firstOf, messageOf, ok, orOk, warning } from './finding.ts'
 
 const retryMs = 2000
 // The collector needs an hour, and a stopped service collects nothing.
@@ -38,7 +38,7 @@ export const storeCheck: Check = {
       ...firstOf(missingFrom(listed, before, after)),
       ...firstOf(straysIn(listed, before, after)),
     ]
-    return orOk(findings, `${counted(after.live.size, 'file')}, all in the bucket.`)
+    return orOk(findings, `${countOrNo(after.live.size, 'file')}, all in the bucket.`)
   },
 }
 

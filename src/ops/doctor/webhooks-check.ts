@@ -1,5 +1,5 @@
 import type { Check } from './check.ts'
-import { findOldestDue, listDisabledWebhooks, readVersion } from './doctor-store.ts'
+import { findOldestPending, listDisabledWebhooks, readVersion } from './doctor-store.ts'
 import { type Finding, firstOf, ok, orOk, warning } from './finding.ts'
 
 /** The first schema version with webhooks. */
@@ -27,7 +27,7 @@ export const webhooksCheck: Check = {
         ),
     )
     const findings: Finding[] = firstOf(disabled)
-    const dueAt = context.isServed() ? await context.read(findOldestDue) : null
+    const dueAt = context.isServed() ? await context.read(findOldestPending) : null
     if (dueAt !== null && dueAt < Date.now() - stuckMs) {
       findings.push(
         warning(

@@ -11,7 +11,7 @@ import {
   indexPacks,
   type MaintenanceExtent,
   maintain,
-  readStorage,
+  measurePacks,
   type Storage,
 } from '#git/maintenance/maintain.ts'
 import type { Ended, Git } from '#git/process/git-process.ts'
@@ -122,7 +122,7 @@ export function createMaintenance(dependencies: Dependencies): Maintenance {
         (held) => maintainOne(row, held),
       )
       const isFull = report.extent === 'full'
-      const { hasCruft } = await readStorage(directories.pathOf(repositoryId))
+      const { hasCruft } = await measurePacks(directories.pathOf(repositoryId))
       const done = {
         now: clock.now(),
         report: JSON.stringify(report),
@@ -164,13 +164,13 @@ export function createMaintenance(dependencies: Dependencies): Maintenance {
     const startedAt = performance.now()
     await using hold = await repositoryHolds.acquire(repositoryId)
     await using generation = await store.shared?.beginGeneration(repositoryId)
-    const before = await readStorage(directory)
+    const before = await measurePacks(directory)
     const { extent, error } = await extentFor(wantedExtent(row, clock.now()), before)
     const options = optionsFor({ hold, repositoryId, signal })
     const pruned = await watched(hold, maintain(directory, { ...options, extent }))
     await generation?.publish(pruned)
     if (error) throw error
-    const after = await readStorage(directory)
+    const after = await measurePacks(directory)
     return {
       extent,
       ms: Math.round(performance.now() - startedAt),

@@ -6,8 +6,8 @@ import type { Git } from '#git/process/git-process.ts'
 import { branchPrefix, readAllRefs, readDefaultBranch } from '#git/refs/refs.ts'
 import { storePacks } from './durable-packs.ts'
 import { addPacks, type StoredPack } from './pack-store.ts'
-import { lockRepository, raiseVersion, writeRefs } from './ref-store.ts'
-import { repositoryGone, storeUnavailable } from './store-error.ts'
+import { lockRepository, raiseVersion, saveRefs } from './ref-store.ts'
+import { goneFromStore, storeUnavailable } from './store-error.ts'
 
 type Draft = { id: string; directory: string }
 
@@ -42,8 +42,8 @@ async function record(
   { packs, refs, head }: { packs: StoredPack[]; refs: RefRow[]; head: string },
 ): Promise<void> {
   const repository = (await lockRepository(tx, id)) ?? (await lockRepository(tx, id, 'deleted'))
-  if (!repository) throw repositoryGone()
-  await writeRefs(tx, refs)
+  if (!repository) throw goneFromStore()
+  await saveRefs(tx, refs)
   const version = await raiseVersion(tx, id, { ...repository, head })
   if (!(await addPacks(tx, id, packs, version))) {
     throw storeUnavailable('its upload took so long that it was taken back')

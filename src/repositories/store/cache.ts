@@ -28,7 +28,7 @@ import {
 import { changePackedRefs, writeHead, writePackedRefs } from './packed-refs-file.ts'
 import { firstHead } from './ref-store.ts'
 import type { S3 } from './s3.ts'
-import { repositoryGone, storeUnavailable } from './store-error.ts'
+import { goneFromStore, storeUnavailable } from './store-error.ts'
 import {
   readStoredRepository,
   type StoredRepository,
@@ -141,7 +141,7 @@ export function createCache(dependencies: Dependencies): Cache {
       // Before the rows: a push moves its pack to the directory after it has committed the row.
       const present = await listPresent(packsOf(id))
       const repository = await readStoredRepository(db, id)
-      if (!repository) throw repositoryGone()
+      if (!repository) throw goneFromStore()
       if (repository.version < stateOf(id).version) {
         await dropNewer(id, repository.version)
         continue
@@ -167,7 +167,7 @@ export function createCache(dependencies: Dependencies): Cache {
 
   async function createMissing(id: string): Promise<void> {
     if (isRepository(pathOf(id))) return
-    if ((await versionOf(db, id)) === undefined) throw repositoryGone()
+    if ((await versionOf(db, id)) === undefined) throw goneFromStore()
     // Readers would go on with removed files.
     await closeReadersOf(pathOf(id))
     await removeDirectory(id)
@@ -247,7 +247,7 @@ export function createCache(dependencies: Dependencies): Cache {
 
   async function open(id: string): Promise<CachedDirectory> {
     const version = await versionOf(db, id)
-    if (version === undefined) throw repositoryGone()
+    if (version === undefined) throw goneFromStore()
     return bringTo(id, version)
   }
 

@@ -11,7 +11,7 @@ const hourMs = 60 * 60_000
  * Deletes files of the object storage that no repository needs: uploads that were never committed, packs that were
  * retired, and those of deleted repositories. A key is used once, so a deletion cannot hit a pack that is in use.
  */
-export async function collect({ db, storage, log }: Dependencies): Promise<void> {
+export async function deleteUnneeded({ db, storage, log }: Dependencies): Promise<void> {
   await takeBackUploads(db, hourMs)
   await dropRetired(db, hourMs)
   for (const key of await listDead(db)) {

@@ -18,10 +18,10 @@ import {
   raiseVersion,
   readConcerned,
   readRefsUnder,
-  writeRefs,
+  saveRefs,
 } from './ref-store.ts'
 import type { RepositoryTransaction } from './repository-transactions.ts'
-import { repositoryGone } from './store-error.ts'
+import { goneFromStore } from './store-error.ts'
 
 /** A change of refs that was authorized, with everything that it needs to be durable. */
 export type Change = {
@@ -103,7 +103,7 @@ export async function commitChange(
 function tryChange(transaction: RepositoryTransaction, change: Change): Promise<ChangeOutcome> {
   return transaction(change.repositoryId, async (tx) => {
     const repository = await lockRepository(tx, change.repositoryId)
-    if (!repository) throw repositoryGone()
+    if (!repository) throw goneFromStore()
     if (repository.pruneEpoch !== change.pruneEpoch) throw new PrunedError()
     const { pushedAt } = await change.begin(tx)
     const { repositoryId, updates, objects } = change
@@ -147,7 +147,7 @@ async function write(
   )
   const deleted = moved.filter(({ after }) => after === zeroId).map(({ ref }) => ref)
   await deleteRefs(tx, repositoryId, deleted)
-  await writeRefs(tx, rows)
+  await saveRefs(tx, rows)
   const heads = { present: repository.head, first: firstHead ?? repository.head }
   const isHeadThere = isThereAfter(branchPrefix + repository.head, moved, values)
   const usual = repository.headChosen

@@ -8,7 +8,7 @@ export type ObjectSource = FileSource | Buffer
 export type FileSource = { path: string; bytes: number }
 
 /** Prepares the bytes of a source for sending. A file is read once for its hashes, and again for each attempt. */
-export async function bodyOf(source: ObjectSource): Promise<S3Body> {
+export async function toS3Body(source: ObjectSource): Promise<S3Body> {
   return 'path' in source
     ? sliceBody(source, 0, source.bytes)
     : toBody(source.length, [source], () => source)
@@ -18,7 +18,7 @@ export async function bodyOf(source: ObjectSource): Promise<S3Body> {
 export function sliceBody({ path }: FileSource, start: number, bytes: number): Promise<S3Body> {
   const open = () => createReadStream(path, { start, end: start + bytes - 1, highWaterMark })
   // A read stream cannot have an empty range.
-  return bytes === 0 ? bodyOf(Buffer.alloc(0)) : toBody(bytes, open(), open)
+  return bytes === 0 ? toS3Body(Buffer.alloc(0)) : toBody(bytes, open(), open)
 }
 
 const highWaterMark = 256 * 1024

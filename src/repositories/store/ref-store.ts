@@ -90,7 +90,7 @@ export async function hasRef(db: Db, repositoryId: string, name: string): Promis
   return row !== undefined
 }
 
-export async function writeRefs(db: Db, rows: RefRow[]): Promise<void> {
+export async function saveRefs(db: Db, rows: RefRow[]): Promise<void> {
   for (const some of chunks(rows)) {
     await db
       .insertInto('refs')

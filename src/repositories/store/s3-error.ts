@@ -1,5 +1,5 @@
 import { codeOf } from '#base/error-code.ts'
-import { textOf } from './xml-elements.ts'
+import { elementText } from './xml-elements.ts'
 
 /**
  * - `absent`: there is no such object
@@ -31,8 +31,10 @@ const maxReasonLength = 300
 
 /** Translates an error response. Of its body only code and message are used: the rest may contain signatures. */
 export function responseError(about: string, status: number, body: string): S3Error {
-  const storeCode = toLine(textOf(body, 'Code') ?? '')
-  const reason = [storeCode, toLine(textOf(body, 'Message') ?? '')].filter((part) => part !== '')
+  const storeCode = toLine(elementText(body, 'Code') ?? '')
+  const reason = [storeCode, toLine(elementText(body, 'Message') ?? '')].filter(
+    (part) => part !== '',
+  )
   const message = `${about} failed: ${[`status ${status}`, ...reason].join(', ')}`
   return new S3Error(toCode(status, storeCode), message, { storeCode })
 }

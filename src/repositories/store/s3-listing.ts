@@ -1,6 +1,6 @@
 import { S3Error } from './s3-error.ts'
-import { readText, type S3Requests } from './s3-requests.ts'
-import { elementsOf, textOf } from './xml-elements.ts'
+import { readBodyText, type S3Requests } from './s3-requests.ts'
+import { elementsOf, elementText } from './xml-elements.ts'
 
 /** An object in a listing; the time is in milliseconds since 1970, by the store's clock. */
 export type ListedObject = { key: string; bytes: number; modifiedAt: number }
@@ -9,7 +9,7 @@ export type ListedObject = { key: string; bytes: number; modifiedAt: number }
 const maxPageBytes = 16 * 1024 * 1024
 
 /** Lists the objects whose keys begin with a prefix. */
-export async function* listObjects(
+export async function* listStoredObjects(
   requests: S3Requests,
   prefix: string,
 ): AsyncGenerator<ListedObject, void, undefined> {
@@ -17,8 +17,8 @@ export async function* listObjects(
   do {
     const page = await listPage(requests, prefix, { ...(token && { 'continuation-token': token }) })
     for (const content of elementsOf(page, 'Contents')) yield toListed(content)
-    const isTruncated = textOf(page, 'IsTruncated') === 'true'
-    const next = isTruncated ? textOf(page, 'NextContinuationToken') : undefined
+    const isTruncated = elementText(page, 'IsTruncated') === 'true'
+    const next = isTruncated ? elementText(page, 'NextContinuationToken') : undefined
     if (isTruncated && (next === undefined || next === token)) {
       throw new S3Error('rejected', `The listing of ${prefix} has no next page.`)
     }
@@ -34,14 +34,14 @@ export function listPage(
 ): Promise<string> {
   const request = { operation: 'ListObjectsV2', method: 'GET', key: '' } as const
   return requests.send({ ...request, query: { 'list-type': '2', prefix, ...query } }, (response) =>
-    readText(response.body, maxPageBytes),
+    readBodyText(response.body, maxPageBytes),
   )
 }
 
 function toListed(content: string): ListedObject {
   return {
-    key: textOf(content, 'Key') ?? '',
-    bytes: Number(textOf(content, 'Size')),
-    modifiedAt: Date.parse(textOf(content, 'LastModified') ?? ''),
+    key: elementText(content, 'Key') ?? '',
+    bytes: Number(elementText(content, 'Size')),
+    modifiedAt: Date.parse(elementText(content, 'LastModified') ?? ''),
   }
 }

@@ -242,7 +242,7 @@ export async function readBytes(body: Readable, maxBytes: number): Promise<Buffe
 }
 
 /** The same as text. */
-export async function readText(body: Readable, maxBytes: number): Promise<string> {
+export async function readBodyText(body: Readable, maxBytes: number): Promise<string> {
   return (await readBytes(body, maxBytes)).toString('utf8')
 }
 

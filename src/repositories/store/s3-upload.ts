@@ -1,9 +1,9 @@
 import { forEachConcurrently } from '#base/for-each-concurrently.ts'
 import type { Log } from '#base/log.ts'
-import { bodyOf, type FileSource, type ObjectSource, sliceBody } from './object-source.ts'
+import { type FileSource, type ObjectSource, sliceBody, toS3Body } from './object-source.ts'
 import { responseError, S3Error } from './s3-error.ts'
-import { readText, type S3Requests, type S3Response, sizeOfBody } from './s3-requests.ts'
-import { escapeXml, textOf } from './xml-elements.ts'
+import { readBodyText, type S3Requests, type S3Response, sizeOfBody } from './s3-requests.ts'
+import { elementText, escapeXml } from './xml-elements.ts'
 
 type Upload<Source> = {
   requests: S3Requests
@@ -30,7 +30,7 @@ export async function putObject({ source, ...rest }: Upload<ObjectSource>): Prom
     await putInParts({ source, ...rest })
     return
   }
-  const body = await bodyOf(source)
+  const body = await toS3Body(source)
   await requests.send({ operation: 'PutObject', method: 'PUT', key, body, signal }, readXml)
 }
 
@@ -38,7 +38,7 @@ async function putInParts(upload: Upload<FileSource>): Promise<void> {
   const { requests, key, signal, log } = upload
   const create = { operation: 'CreateMultipartUpload', method: 'POST', key, signal } as const
   const created = await requests.send({ ...create, query: { uploads: '' } }, readXml)
-  const uploadId = textOf(created, 'UploadId')
+  const uploadId = elementText(created, 'UploadId')
   if (!uploadId) throw new S3Error('rejected', `${create.operation} of ${key} returned no id.`)
   try {
     const parts = await putParts(upload, uploadId)
@@ -86,7 +86,7 @@ async function complete(
     method: 'POST',
     key,
     query: { uploadId },
-    body: await bodyOf(Buffer.from(xml)),
+    body: await toS3Body(Buffer.from(xml)),
     signal,
     headersTimeoutMs: completionTimeoutMs,
   } as const
@@ -94,18 +94,21 @@ async function complete(
     await requests.send(request, async (response) => {
       const result = await readXml(response)
       // The store begins its response before it knows the outcome.
-      if (textOf(result, 'Error') === undefined) return
+      if (elementText(result, 'Error') === undefined) return
       throw responseError(`${request.operation} of ${key}`, response.status, result)
     })
   } catch (error) {
     // An attempt whose response was lost may have succeeded, and then the upload does not exist any more.
     const isRepeated = error instanceof S3Error && error.storeCode === 'NoSuchUpload'
-    if (!isRepeated || (await sizeOf(requests, key)) !== source.bytes) throw error
+    if (!isRepeated || (await findObjectSize(requests, key)) !== source.bytes) throw error
   }
 }
 
 /** The size of an object; undefined when there is none. */
-export async function sizeOf(requests: S3Requests, key: string): Promise<number | undefined> {
+export async function findObjectSize(
+  requests: S3Requests,
+  key: string,
+): Promise<number | undefined> {
   try {
     return await requests.send({ operation: 'HeadObject', method: 'HEAD', key }, async (response) =>
       sizeOfBody(response),
@@ -118,5 +121,5 @@ export async function sizeOf(requests: S3Requests, key: string): Promise<number 
 
 /** Reads the short document that answers a request. */
 function readXml({ body }: S3Response): Promise<string> {
-  return readText(body, maxXmlBytes)
+  return readBodyText(body, maxXmlBytes)
 }

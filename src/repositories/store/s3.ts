@@ -2,9 +2,9 @@ import type { Log } from '#base/log.ts'
 import type { StoreAddress } from '#config/store-settings.ts'
 import type { ObjectSource } from './object-source.ts'
 import { getObjectToFile } from './s3-download.ts'
-import { type ListedObject, listObjects, listPage } from './s3-listing.ts'
-import { createS3Requests, readBytes, readText, type S3Credentials } from './s3-requests.ts'
-import { putObject, sizeOf } from './s3-upload.ts'
+import { type ListedObject, listPage, listStoredObjects } from './s3-listing.ts'
+import { createS3Requests, readBodyText, readBytes, type S3Credentials } from './s3-requests.ts'
+import { findObjectSize, putObject } from './s3-upload.ts'
 
 type Abortable = { signal?: AbortSignal }
 
@@ -81,17 +81,17 @@ export function createS3({ address, credentials, log, ...limits }: Options): S3 
       ),
 
     async head(key) {
-      const bytes = await sizeOf(requests, start + key)
+      const bytes = await findObjectSize(requests, start + key)
       return bytes === undefined ? undefined : { bytes }
     },
 
     async delete(key) {
       const request = { operation: 'DeleteObject', method: 'DELETE', key: start + key } as const
-      await requests.send(request, ({ body }) => readText(body, maxResponseBytes))
+      await requests.send(request, ({ body }) => readBodyText(body, maxResponseBytes))
     },
 
     async *list(prefix) {
-      for await (const { key, ...rest } of listObjects(requests, start + prefix)) {
+      for await (const { key, ...rest } of listStoredObjects(requests, start + prefix)) {
         yield { key: key.slice(start.length), ...rest }
       }
     },

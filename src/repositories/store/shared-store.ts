@@ -7,7 +7,7 @@ import type { Git } from '#git/process/git-process.ts'
 import { adoptDraft } from './adopt.ts'
 import { createCache } from './cache.ts'
 import { createCacheEviction } from './cache-eviction.ts'
-import { collect } from './collector.ts'
+import { deleteUnneeded } from './collector.ts'
 import { commitChange, PrunedError } from './commit-change.ts'
 import { storePacks } from './durable-packs.ts'
 import { lendPack, openLentPack, takeBackPacks } from './lent-packs.ts'
@@ -89,7 +89,7 @@ export function createSharedStore(dependencies: Dependencies): Store {
 
     async sweep() {
       await eviction.sweep()
-      await collect(dependencies)
+      await deleteUnneeded(dependencies)
     },
 
     bucket: storage,

@@ -3,7 +3,7 @@ import { S3Error } from './s3-error.ts'
 
 const retryAfterSeconds = 5
 
-export function repositoryGone(): Problem {
+export function goneFromStore(): Problem {
   return new Problem('repository_not_found', 'The repository was deleted.')
 }
 

@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { elementsOf, escapeXml, textOf } from './xml-elements.ts'
+import { elementsOf, elementText, escapeXml } from './xml-elements.ts'
 
 test('elements are found in their order, and one that is not closed is not', () => {
   const xml = '<List><Key>a</Key><Size>1</Size><Key>b</Key><Keys>c</Keys><Key>d'
   assert.deepEqual([...elementsOf(xml, 'Key')], ['a', 'b'])
   assert.deepEqual([...elementsOf(xml, 'Owner')], [])
-  assert.equal(textOf(xml, 'Size'), '1')
-  assert.equal(textOf(xml, 'Owner'), undefined)
+  assert.equal(elementText(xml, 'Size'), '1')
+  assert.equal(elementText(xml, 'Owner'), undefined)
 })
 
 test('references to characters are resolved, once', () => {
   assert.equal(
-    textOf('<A>&lt;&amp;lt;&#34;&#x41;&apos;&unknown;&#9999999;</A>', 'A'),
+    elementText('<A>&lt;&amp;lt;&#34;&#x41;&apos;&unknown;&#9999999;</A>', 'A'),
     '<&lt;"A\'&unknown;&#9999999;',
   )
-  assert.equal(textOf(`<A>${escapeXml('"<&>"')}</A>`, 'A'), '"<&>"')
+  assert.equal(elementText(`<A>${escapeXml('"<&>"')}</A>`, 'A'), '"<&>"')
 })

@@ -1,5 +1,5 @@
 /** The text of the first element with a name and without attributes; undefined when there is none. */
-export function textOf(xml: string, name: string): string | undefined {
+export function elementText(xml: string, name: string): string | undefined {
   const [first] = elementsOf(xml, name)
   return first === undefined ? undefined : unescapeXml(first)
 }

@@ -2,7 +2,7 @@ import { origins } from '#access/principal.ts'
 import { Problem } from '#base/problem.ts'
 import { auditActions } from '#events/audit/record.ts'
 import { type PageContext, page, type View } from '../page.ts'
-import { textOf } from '../page-forms.ts'
+import { fieldText } from '../page-forms.ts'
 import { problemNotice } from '../problem-page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
@@ -24,8 +24,8 @@ export const auditPages = [
 
 /** A page of entries; with an invalid filter none, and its problem. */
 async function find({ readPage, query }: PageContext): Promise<Found> {
-  const given = filters.map((name): [string, string | undefined] => [name, textOf(query, name)])
-  const cursor = textOf(query, 'cursor')
+  const given = filters.map((name): [string, string | undefined] => [name, fieldText(query, name)])
+  const cursor = fieldText(query, 'cursor')
   try {
     return await readPage('listAuditEntries', {
       query: { ...Object.fromEntries(given), cursor, limit: 100 },

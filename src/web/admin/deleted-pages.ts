@@ -1,7 +1,7 @@
 import { holds } from '#access/may.ts'
 import { doneNotice } from '../done.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
-import { createForm, formButton, otherProblem, requireTyped, textOf } from '../page-forms.ts'
+import { createForm, fieldText, formButton, otherProblem, requireTyped } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { html } from '../render/html.ts'
 import { pager, wholeCount } from './pager.ts'
@@ -15,14 +15,14 @@ export const deletedPages = [
     styles: 'forms',
     async show(context) {
       const { value, next } = await context.readPage('listDeletedRepositories', {
-        query: { limit: 50, cursor: textOf(context.query, 'cursor') },
+        query: { limit: 50, cursor: fieldText(context.query, 'cursor') },
       })
       return deletedView(context, value, next)
     },
   }),
   action('/-/deleted/:id/restore', 'restoreRepository', {
     formPage: '/-/deleted',
-    input: ({ fields }) => ({ body: { name: textOf(fields, 'name') } }),
+    input: ({ fields }) => ({ body: { name: fieldText(fields, 'name') } }),
     redirectTo: ({ to }, value) => to.repository(String(Object(value).name)),
   }),
   action('/-/deleted/:id/purge', 'purgeRepository', {

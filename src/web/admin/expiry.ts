@@ -1,4 +1,4 @@
-import { numberOf, textOf } from '../page-forms.ts'
+import { fieldText, numberOf } from '../page-forms.ts'
 import type { PageTime } from '../page-time.ts'
 import type { Content } from '../render/html.ts'
 
@@ -21,7 +21,7 @@ export function expiryChoices(usual: string, extra: { hour?: boolean; never?: bo
 
 /** The chosen lifetime, as the API takes it. */
 export function expiryOf(fields: URLSearchParams) {
-  const chosen = textOf(fields, 'expires')
+  const chosen = fieldText(fields, 'expires')
   if (chosen === 'never') return { expiresInDays: null }
   if (chosen === hour.value) return { expiresInSeconds: 3600 }
   return { expiresInDays: numberOf(fields, 'expires') }

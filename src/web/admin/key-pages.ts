@@ -2,7 +2,7 @@ import { holds, isAdmin } from '#access/may.ts'
 import { doneNotice } from '../done.ts'
 import { icon } from '../icons.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
-import { askButton, createForm, otherProblem, textOf } from '../page-forms.ts'
+import { askButton, createForm, fieldText, otherProblem } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { html } from '../render/html.ts'
 import { expiryChoices, expiryOf, lifeOf } from './expiry.ts'
@@ -17,9 +17,9 @@ export const keyPages = [
     styles: 'forms',
     async show(context) {
       const { query } = context
-      const username = textOf(query, 'username')
+      const username = fieldText(query, 'username')
       const { value, next } = await context.readPage('listSshKeys', {
-        query: { limit: 100, username, cursor: textOf(query, 'cursor') },
+        query: { limit: 100, username, cursor: fieldText(query, 'cursor') },
       })
       return keysView(context, value, next)
     },
@@ -28,13 +28,13 @@ export const keyPages = [
     formPage: '/-/keys',
     isSensitive: true,
     input({ fields }) {
-      const publicKey = textOf(fields, 'publicKey') ?? ''
+      const publicKey = fieldText(fields, 'publicKey') ?? ''
       const permissions = fields.getAll('permissions')
       return {
         body: {
           publicKey,
-          name: textOf(fields, 'name') ?? nameFor(publicKey),
-          username: textOf(fields, 'username'),
+          name: fieldText(fields, 'name') ?? nameFor(publicKey),
+          username: fieldText(fields, 'username'),
           permissions: permissions.length === 0 ? undefined : permissions,
           ...expiryOf(fields),
         },
@@ -61,7 +61,7 @@ function nameFor(publicKey: string): string {
 function keysView(context: PageContext, keys: Key[], next: string | undefined): View {
   const { to, caller, query } = context
   const isForAdmin = isAdmin(caller)
-  const username = textOf(query, 'username') ?? caller.username
+  const username = fieldText(query, 'username') ?? caller.username
   const form = createForm(context, to.own('keys'))
   const held = (['repo:read', 'repo:write'] as const).filter((one) => holds(caller, one))
   return {

@@ -1,5 +1,5 @@
 import { action, type PageContext, page, type View } from '../page.ts'
-import { createForm, textOf } from '../page-forms.ts'
+import { createForm, fieldText } from '../page-forms.ts'
 import { html } from '../render/html.ts'
 
 export const newRepositoryPages = [
@@ -15,15 +15,18 @@ export const newRepositoryPages = [
   action('/-/new', 'createRepository', {
     formPage: '/-/new',
     input: ({ fields }) => ({
-      body: { name: textOf(fields, 'name') ?? '', defaultBranch: textOf(fields, 'defaultBranch') },
+      body: {
+        name: fieldText(fields, 'name') ?? '',
+        defaultBranch: fieldText(fields, 'defaultBranch'),
+      },
     }),
-    redirectTo: ({ to, fields }) => to.repository(textOf(fields, 'name') ?? ''),
+    redirectTo: ({ to, fields }) => to.repository(fieldText(fields, 'name') ?? ''),
   }),
   action('/-/new/import', 'importRepository', {
     formPage: '/-/new',
     // An import may take hours: the page of the repository shows how far it is.
     input: ({ fields }) => ({
-      body: { source: textOf(fields, 'source') ?? '', name: textOf(fields, 'name') },
+      body: { source: fieldText(fields, 'source') ?? '', name: fieldText(fields, 'name') },
       prefer: 'respond-async',
     }),
     // Without a name in the form it is that of the source.

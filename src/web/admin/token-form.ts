@@ -1,7 +1,7 @@
 import { holds } from '#access/may.ts'
 import type { Permission } from '#access/permissions.ts'
 import type { PageContext } from '../page.ts'
-import { createForm, linesOf, textOf } from '../page-forms.ts'
+import { createForm, fieldLines, fieldText } from '../page-forms.ts'
 import { type Html, html } from '../render/html.ts'
 import { expiryChoices, expiryOf } from './expiry.ts'
 
@@ -59,10 +59,10 @@ const preset = new Set<Permission>(['repo:read', 'repo:write'])
 export function newTokenOf(fields: URLSearchParams) {
   const permissions = fields.getAll('permissions')
   return {
-    name: textOf(fields, 'name') ?? '',
+    name: fieldText(fields, 'name') ?? '',
     permissions: permissions.length === 0 ? undefined : permissions,
-    repositories: linesOf(fields, 'repositories'),
-    refs: linesOf(fields, 'refs'),
+    repositories: fieldLines(fields, 'repositories'),
+    refs: fieldLines(fields, 'refs'),
     ...expiryOf(fields),
   }
 }

@@ -3,7 +3,7 @@ import { copyButton } from '../copy-button.ts'
 import { doneNotice } from '../done.ts'
 import { icon } from '../icons.ts'
 import { action, type Done, type PageContext, page, type View } from '../page.ts'
-import { askButton, otherProblem, textOf } from '../page-forms.ts'
+import { askButton, fieldText, otherProblem } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
 import { lifeOf } from './expiry.ts'
@@ -30,7 +30,7 @@ export const tokenPages = [
     audience: 'members',
     styles: 'forms',
     async show(context) {
-      const page = { query: { limit: 100, cursor: textOf(context.query, 'cursor') } }
+      const page = { query: { limit: 100, cursor: fieldText(context.query, 'cursor') } }
       const { value, next } = await context.readPage(
         isAdmin(context.caller) ? 'listTokens' : 'listDelegatedTokens',
         page,
@@ -71,7 +71,7 @@ export const tokenPages = [
     formPage: '/-/tokens/new',
     isSensitive: true,
     input: ({ fields }) => ({
-      body: { ...newTokenOf(fields), username: textOf(fields, 'username') },
+      body: { ...newTokenOf(fields), username: fieldText(fields, 'username') },
     }),
     redirectTo: ({ to }) => to.own('tokens'),
     done: created,

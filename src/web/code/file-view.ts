@@ -14,7 +14,7 @@ import {
   renderLines,
 } from './document-view.ts'
 import { linkedPath, type TextFile, textOf } from './file-text.ts'
-import { commitRow } from './last-commit-row.ts'
+import { lastCommitRow } from './last-commit-row.ts'
 import { imageTypeOf } from './raw-files.ts'
 
 type ShownFile = CodePlace & { file: OperationValues['getFile'] }
@@ -36,7 +36,7 @@ export async function fileView(context: SharedContext, shown: ShownFile): Promis
   const isPlain = query.has('plain')
   const body = html`<h1 class="hidden">${path.path}</h1>
 ${bar}
-<div class="card">${commit && commitRow(context, name, commit)}
+<div class="card">${commit && lastCommitRow(context, name, commit)}
 <div class="file-head"><span class="soft">${facts(file, text)}</span><span class="grow"></span>
 ${hasViews && html`<a class="button small" href="${to.src(name, rev, path)}${!isPlain && '?plain'}">${isPlain ? 'Rendered' : 'Source'}</a>`}
 <a class="button small" href="${to.raw(name, rev, path)}" rel="nofollow">Raw</a>

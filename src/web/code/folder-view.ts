@@ -9,7 +9,7 @@ import { type CodePlace, codeBar, codeFrame } from './code-bar.ts'
 import { foldersAbove, toQuery } from './code-target.ts'
 import { documentPlace, isMarkdown, renderDocument, renderLines } from './document-view.ts'
 import { linkedPath, type TextFile, textOf } from './file-text.ts'
-import { commitRow } from './last-commit-row.ts'
+import { lastCommitRow } from './last-commit-row.ts'
 import { repositorySide } from './repository-side.ts'
 import { submoduleLinks } from './submodule-links.ts'
 
@@ -44,7 +44,7 @@ export async function folderView(context: SharedContext, folder: Folder): Promis
 ${isRoot && description !== '' && html`<p class="soft about">${description}</p>`}
 ${isRoot && missingLfsNotice(repository)}
 ${bar}
-<div class="card" id="entries"${tree.lastCommitsComplete === false && html` data-again="1000"`}>${commit && commitRow(context, name, commit, runs?.[0])}
+<div class="card" id="entries"${tree.lastCommitsComplete === false && html` data-again="1000"`}>${commit && lastCommitRow(context, name, commit, runs?.[0])}
 <table class="files"><caption class="hidden">Files</caption><colgroup><col><col><col></colgroup><tbody>
 ${!isRoot && isFirstPage && parentRow(context, name, rev, path)}${entries.map((entry) => entryRow(context, { name, rev, submodules }, entry))}
 </tbody></table></div>

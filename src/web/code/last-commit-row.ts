@@ -7,7 +7,7 @@ import { type RunInList, runMark } from '../runs/run-states.ts'
 type CommitOfRow = OperationValues['listCommits'][number]
 
 /** The newest commit of a folder or file, with the state of its run. */
-export function commitRow(
+export function lastCommitRow(
   { to, time }: SharedContext,
   name: string,
   commit: CommitOfRow,

@@ -11,13 +11,13 @@ import { commitLink, recentRuns } from './commit-parts.ts'
 import {
   deletionButtons,
   isKept,
-  queryOf,
   refDeleted,
   refListOf,
   refListParts,
   refNotice,
   ruleBadge,
   rulesOf,
+  toQueryString,
   typedRef,
 } from './ref-parts.ts'
 
@@ -101,7 +101,7 @@ async function branchesView(context: PageContext): Promise<View> {
     title: `Branches · ${name}`,
     repository: name,
     tab: 'branches',
-    json: `/repos/${encodeURIComponent(name)}/branches${queryOf({ filter: wanted.filter })}`,
+    json: `/repos/${encodeURIComponent(name)}/branches${toQueryString({ filter: wanted.filter })}`,
     body: html`<div class="page-head"><h1 class="grow">Branches${list.count}</h1>
 <div class="actions"><a class="button" href="${to.of(name, 'compare')}">Compare</a></div>
 ${isWriter && creation(form, repository.defaultBranch)}</div>

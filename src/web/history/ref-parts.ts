@@ -150,7 +150,7 @@ function noneMatching({ filter, kind }: RefList): Html | undefined {
 }
 
 /** A query with the parameters that have a value. */
-export function queryOf(parameters: Record<string, string | undefined>): string {
+export function toQueryString(parameters: Record<string, string | undefined>): string {
   const given = Object.entries(parameters).flatMap(([name, value]) =>
     value === undefined ? [] : [[name, value]],
   )
@@ -158,7 +158,7 @@ export function queryOf(parameters: Record<string, string | undefined>): string 
 }
 
 function refPager({ address, filter, cursor, next }: RefList): Html | false {
-  const to = (cursor?: string) => address + queryOf({ q: filter, cursor })
+  const to = (cursor?: string) => address + toQueryString({ q: filter, cursor })
   return (
     (cursor !== undefined || next !== undefined) &&
     html`<nav class="pager" aria-label="Pages">

@@ -11,13 +11,13 @@ import { commitLink, recentRuns, splitMessage } from './commit-parts.ts'
 import {
   deletionButtons,
   isKept,
-  queryOf,
   refDeleted,
   refListOf,
   refListParts,
   refNotice,
   ruleBadge,
   rulesOf,
+  toQueryString,
   typedRef,
 } from './ref-parts.ts'
 
@@ -105,7 +105,7 @@ ${tag.commit !== null && runMark(to, name, runs.get(tag.commit))}
     title: `Tags · ${name}`,
     repository: name,
     tab: 'tags',
-    json: `/repos/${encodeURIComponent(name)}/tags${queryOf({ order, filter: wanted.filter })}`,
+    json: `/repos/${encodeURIComponent(name)}/tags${toQueryString({ order, filter: wanted.filter })}`,
     body: html`<div class="page-head"><h1>Tags${list.count}</h1>
 ${isWriter && creation(form, repository.defaultBranch)}</div>
 ${await refNotice(context)}${otherProblem(context, [form])}

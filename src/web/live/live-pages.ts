@@ -3,7 +3,7 @@ import { eventStreamType } from '#http/server-sent-events.ts'
 import { toSentence } from '../event-sentences.ts'
 import { type PageContext, page, RawResponse } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
-import { createLogReader, type LogLine, outputLines } from '../render/log-lines.ts'
+import { createLogLineReader, type LogLine, outputLines } from '../render/log-lines.ts'
 import { keepAlive, readEventStream, toPageEvent } from './read-event-stream.ts'
 
 const headers = { 'cache-control': 'no-store', 'x-accel-buffering': 'no' }
@@ -76,7 +76,7 @@ async function* outputOf(source: Readable) {
         yield toPageEvent('at', id, {})
         continue
       }
-      const read = readers.get(step) ?? createLogReader()
+      const read = readers.get(step) ?? createLogLineReader()
       readers.set(step, read)
       const lines = outputLines(text).map((line) => segmentsOf(read(line)))
       yield toPageEvent('output', id, { step, lines })

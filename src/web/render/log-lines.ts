@@ -11,7 +11,7 @@ const annotation = /^::(error|warning|notice|debug)(?: [^:]*)?::/
 const annotationClasses: Record<string, string> = { error: 'bad', warning: 'busy' }
 
 /** Creates a reader of the lines of one step, which knows the commands that only format a log: `::group::`, `::error::`. */
-export function createLogReader(): (line: string) => LogLine {
+export function createLogLineReader(): (line: string) => LogLine {
   const read = createAnsiReader()
   return (line) => {
     if (line.startsWith('::group::')) return { kind: 'group', segments: read(line.slice(9)) }
@@ -35,7 +35,7 @@ type Options = { idPrefix: string; firstNumber: number }
 
 /** Renders lines as list items with ids; a group is folded. Each line has its number, also within a group. */
 export function renderLogLines(lines: readonly string[], options: Options): Html {
-  const read = createLogReader()
+  const read = createLogLineReader()
   const parts: Html[] = []
   let group: { title: Html; number: number; items: Html[] } | undefined
   let number = options.firstNumber

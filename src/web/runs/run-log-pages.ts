@@ -3,7 +3,12 @@ import { counted } from '../display-text.ts'
 import { readEventStream } from '../live/read-event-stream.ts'
 import { page, RawResponse } from '../page.ts'
 import { type Html, html } from '../render/html.ts'
-import { createLogReader, type LogLine, outputLines, renderSegments } from '../render/log-lines.ts'
+import {
+  createLogLineReader,
+  type LogLine,
+  outputLines,
+  renderSegments,
+} from '../render/log-lines.ts'
 import { describeState, type ShownRun, stateBadge } from './run-states.ts'
 
 /** The most lines of a page, and their characters. */
@@ -122,7 +127,7 @@ async function* logPage(
 function createLineReader() {
   const readers = new Map<number, (line: string) => LogLine>()
   return ({ step, prefix }: LogPart, line: string, number: number): Html => {
-    const read = readers.get(step ?? -1) ?? createLogReader()
+    const read = readers.get(step ?? -1) ?? createLogLineReader()
     // Lines between steps are of the server, and have no colours that go on.
     if (step !== null) readers.set(step, read)
     const content = contentOf(read(line))

@@ -8,7 +8,7 @@ import { action, type PageContext, page, type View } from '../page.ts'
 import { problemNotice } from '../problem-page.ts'
 import type { LogSegment } from '../render/ansi-log.ts'
 import { type Html, html } from '../render/html.ts'
-import { createLogReader, outputLines, renderSegments } from '../render/log-lines.ts'
+import { createLogLineReader, outputLines, renderSegments } from '../render/log-lines.ts'
 import { toDuration } from '../time.ts'
 import { artifactSection } from './run-artifacts.ts'
 import { causeOf, durationOf, sourceOf } from './run-facts.ts'
@@ -216,7 +216,7 @@ ${others.length > 0 && html`<ul>${[first, ...others].map((fault) => html`<li>${f
 
 /** The last lines of a failed step that are not empty, from the first that looks like an error. */
 function digestLog({ output }: ShownStep): Html | false {
-  const read = createLogReader()
+  const read = createLogLineReader()
   const shown = outputLines(output)
     .slice(-200)
     .map(read)

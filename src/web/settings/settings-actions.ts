@@ -1,5 +1,5 @@
 import { action, type PageContext } from '../page.ts'
-import { linesOf, requireTyped, textOf } from '../page-forms.ts'
+import { fieldLines, fieldText, requireTyped } from '../page-forms.ts'
 import type { SectionId } from './section.ts'
 
 const of = '/r/:name/settings'
@@ -26,15 +26,15 @@ function protect(kind: 'branches' | 'tags') {
     kind === 'branches'
       ? (['addBranchProtection', 'deleteBranchProtection', 'branch'] as const)
       : (['addTagProtection', 'deleteTagProtection', 'pattern'] as const)
-  const params = ({ fields }: PageContext) => ({ [parameter]: textOf(fields, 'pattern') ?? '' })
+  const params = ({ fields }: PageContext) => ({ [parameter]: fieldText(fields, 'pattern') ?? '' })
   return [
     action(`${of}/${kind}`, put, {
       formPage: of,
       input: (context) => ({
         params: params(context),
         body: {
-          owners: textOf(context.fields, 'owners'),
-          requires: linesOf(context.fields, 'requires') ?? [],
+          owners: fieldText(context.fields, 'owners'),
+          requires: fieldLines(context.fields, 'requires') ?? [],
         },
       }),
       redirectTo: back,
@@ -51,26 +51,26 @@ function protect(kind: 'branches' | 'tags') {
 
 export const settingsActions = [
   change('name', 'The repository is renamed.', (fields) => ({
-    name: textOf(fields, 'name') ?? '',
+    name: fieldText(fields, 'name') ?? '',
   })),
   change('description', 'The description is saved.', (fields) => ({
-    description: textOf(fields, 'description') ?? '',
+    description: fieldText(fields, 'description') ?? '',
   })),
   change('default-branch', 'The default branch is saved.', (fields) => ({
-    defaultBranch: textOf(fields, 'defaultBranch') ?? '',
+    defaultBranch: fieldText(fields, 'defaultBranch') ?? '',
   })),
   change('leak-guard', 'The leak guard is saved.', (fields) => ({
     leakGuard: fields.get('leakGuard') === 'on',
   })),
   change('run-tokens', 'The tokens of workflow runs are saved.', (fields) => ({
-    runTokens: textOf(fields, 'runTokens') ?? '',
+    runTokens: fieldText(fields, 'runTokens') ?? '',
   })),
   ...protect('branches'),
   ...protect('tags'),
   action(`${of}/collaborators`, 'addCollaborator', {
     formPage: of,
     input: ({ fields }) => ({
-      body: { username: textOf(fields, 'username') ?? '', role: textOf(fields, 'role') },
+      body: { username: fieldText(fields, 'username') ?? '', role: fieldText(fields, 'role') },
     }),
     redirectTo: back,
     done: section('collaborators', 'The collaborator is saved.'),
@@ -86,7 +86,7 @@ export const settingsActions = [
     isSensitive: true,
     secretFields: { value: 'Value' },
     input: ({ fields }) => ({
-      params: { secretName: textOf(fields, 'secret') ?? '' },
+      params: { secretName: fieldText(fields, 'secret') ?? '' },
       // Browsers send line breaks as CR LF, which private keys and the like do not have.
       body: { value: (fields.get('value') ?? '').replaceAll('\r\n', '\n') },
     }),

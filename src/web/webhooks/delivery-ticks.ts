@@ -17,7 +17,7 @@ const colors = {
 type Settled = Pick<Listed, 'status' | 'error'>
 
 /** The state of a delivery: one is failing when its last attempt has failed and another will follow. */
-export const stateOf = ({ status, error }: Settled): keyof typeof words =>
+export const deliveryStateOf = ({ status, error }: Settled): keyof typeof words =>
   status === 'pending' && error !== null ? 'failing' : status
 
 /** Deliveries as bars, the oldest first: the higher, the longer it took. Failures are also marked by their foot. */
@@ -29,7 +29,7 @@ export function deliveryTicks(newestFirst: readonly Listed[], slots: number): Ht
     (_, index) =>
       html`<circle class="tick-none" cx="${index * step + 2}" cy="${height - 2}" r="1"/>`,
   )}${shown.map((one, index) => {
-    const [state, tall] = [stateOf(one), heightOf(one.duration)]
+    const [state, tall] = [deliveryStateOf(one), heightOf(one.duration)]
     const x = (free + index) * step
     return html`<rect class="${colors[state]}" x="${x}" y="${height - tall}" width="4" height="${tall}" rx="1.5"/>${
       colors[state] === 'tick-bad' &&
@@ -42,7 +42,7 @@ export function deliveryTicks(newestFirst: readonly Listed[], slots: number): Ht
 export function deliveryWords(deliveries: readonly Listed[]): string {
   if (deliveries.length === 0) return 'No deliveries yet'
   const parts = Object.entries(words).flatMap(([state, word]) => {
-    const count = deliveries.filter((one) => stateOf(one) === state).length
+    const count = deliveries.filter((one) => deliveryStateOf(one) === state).length
     return count === 0 ? [] : [`${count} ${word}`]
   })
   const times = deliveries.flatMap(({ duration }) => (duration === null ? [] : [duration]))

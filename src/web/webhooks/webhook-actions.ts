@@ -1,5 +1,5 @@
 import { action, type PageContext } from '../page.ts'
-import { numberOf, textOf } from '../page-forms.ts'
+import { fieldText, numberOf } from '../page-forms.ts'
 
 const list = '/r/:name/webhooks'
 const one = `${list}/:id`
@@ -14,7 +14,7 @@ export const webhookActions = [
     secretFields,
     input: ({ fields }) => ({
       body: {
-        url: textOf(fields, 'url') ?? '',
+        url: fieldText(fields, 'url') ?? '',
         events: fields.getAll('events'),
         secret: fields.get('secret') || undefined,
       },
@@ -33,7 +33,7 @@ export const webhookActions = [
       const keep = typeof secret === 'string' && numberOf(fields, 'keepPreviousSecretSeconds')
       return {
         body: {
-          url: textOf(fields, 'url') ?? '',
+          url: fieldText(fields, 'url') ?? '',
           events: fields.getAll('events'),
           secret,
           ...(keep !== false && { keepPreviousSecretSeconds: keep }),
@@ -91,7 +91,7 @@ function replayOf(fields: URLSearchParams) {
 
 /** A time in UTC; a text that is none as it is, for the API to refuse. */
 function timeOf(fields: URLSearchParams, name: string): number | string | undefined {
-  const text = textOf(fields, name)
+  const text = fieldText(fields, name)
   if (text === undefined) return undefined
   const at = Date.parse(`${text}Z`)
   return Number.isNaN(at) ? text : at

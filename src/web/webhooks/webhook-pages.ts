@@ -3,10 +3,10 @@ import { grouped } from '../display-text.ts'
 import { doneNotice } from '../done.ts'
 import { icon } from '../icons.ts'
 import { type PageContext, page, type View } from '../page.ts'
-import { askButton, createForm, formButton, otherProblem, textOf } from '../page-forms.ts'
+import { askButton, createForm, fieldText, formButton, otherProblem } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
-import { deliveryTicks, deliveryWords, stateOf, toShortTime } from './delivery-ticks.ts'
+import { deliveryStateOf, deliveryTicks, deliveryWords, toShortTime } from './delivery-ticks.ts'
 import {
   deliveryBadge,
   healthBadge,
@@ -50,9 +50,9 @@ export const webhookPages = [
     async show(context) {
       const { query } = context
       const webhook = await context.read('getWebhook')
-      const wanted = textOf(query, 'status')
+      const wanted = fieldText(query, 'status')
       const status = statuses.includes(wanted ?? '') ? wanted : undefined
-      const cursor = textOf(query, 'cursor')
+      const cursor = fieldText(query, 'cursor')
       const [newest, listed, failing, mayChange] = await Promise.all([
         context.read('listDeliveries', { query: { limit: ticksOnPage } }),
         context.readPage('listDeliveries', {
@@ -71,7 +71,7 @@ export const webhookPages = [
 /** The deliveries that are tried again, which those who look for failures look for, too. */
 async function failingOf({ read }: PageContext): Promise<Listed[]> {
   const pending = await read('listDeliveries', { query: { limit: maxFailing, status: 'pending' } })
-  return pending.filter((one) => stateOf(one) === 'failing')
+  return pending.filter((one) => deliveryStateOf(one) === 'failing')
 }
 
 function listView(

@@ -5,7 +5,7 @@ import { createForm } from '../page-forms.ts'
 import type { PageTime } from '../page-time.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
-import { stateOf } from './delivery-ticks.ts'
+import { deliveryStateOf } from './delivery-ticks.ts'
 
 export type ShownWebhook = OperationValues['getWebhook']
 type Delivery = Pick<OperationValues['listDeliveries'][number], 'status' | 'error'>
@@ -29,7 +29,7 @@ export function healthReason(webhook: ShownWebhook, time: PageTime): Html | fals
 
 /** The state of a delivery in a word. */
 export function deliveryBadge(delivery: Delivery): Html {
-  const state = stateOf(delivery)
+  const state = deliveryStateOf(delivery)
   if (state === 'success') return html`<span class="badge good">${icon('check')}success</span>`
   if (state === 'failed') return html`<span class="badge bad">${icon('cross')}failed</span>`
   if (state === 'failing') return html`<span class="badge bad">${icon('again')}failing</span>`

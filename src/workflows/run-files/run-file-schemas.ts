@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { textForm } from '#base/text-form.ts'
+import { textForm } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
 import type { StoredArtifact } from './artifact-store.ts'
 import type { StoredCache } from './run-cache-store.ts'

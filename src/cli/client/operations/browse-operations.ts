@@ -4,7 +4,7 @@ import { path } from '../http-client.ts'
 import type { ClientOperation, CommandInput, OptionRow } from '../operation.ts'
 import { downloadArchive } from './download-archive.ts'
 import { placeOf, timeOf, wholeOf } from './option-values.ts'
-import { logColumns, runCommit, runCompare } from './run-browse-diff.ts'
+import { logColumns, runBrowseCommit, runCompare } from './run-browse-diff.ts'
 import { runListTree } from './run-list-tree.ts'
 import { runPrintFile } from './run-print-file.ts'
 
@@ -177,7 +177,7 @@ export const browseOperations: ClientOperation[] = [
       ...diffPathOptions,
     ],
     notes: patchNote('svc browse commit site 1a2b3c4d --diff | git apply'),
-    run: runCommit,
+    run: runBrowseCommit,
   },
   {
     command: 'browse compare',

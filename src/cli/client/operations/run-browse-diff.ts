@@ -10,7 +10,7 @@ import type { Work } from '../operation.ts'
 import { wholeOf } from './option-values.ts'
 
 /** `svc browse commit` */
-export async function runCommit(work: Work): Promise<void> {
+export async function runBrowseCommit(work: Work): Promise<void> {
   const { client, input, terminal, json } = work
   const wanted = { path: input.option('path'), pathBase64: input.option('pathBase64') }
   const withDiff = input.flag('diff') === true || (wanted.path ?? wanted.pathBase64) !== undefined
