@@ -1,6 +1,5 @@
 import type { RawPath } from './api-path.ts'
 import { createLineSplitter } from './line-splitter.ts'
-import { unquotePath } from './quoted-path.ts'
 
 /** Lines that one commit added, or changed to what they are, one after another. Lines are counted from 1. */
 export type BlameRange = {
@@ -61,4 +60,24 @@ export function joinRanges(ranges: readonly BlameRange[]): BlameRange[] {
     else joined.push({ ...range })
   }
   return joined
+}
+
+/** Reads a path as git prints it without `-z`: in quotes, with escapes as in C, if it has unusual characters. */
+function unquotePath(printed: string): RawPath {
+  if (!printed.startsWith('"')) return printed
+  return printed
+    .slice(1, -1)
+    .replace(/\\([0-7]{3}|.)/gs, (_, code: string) =>
+      code.length === 3 ? String.fromCharCode(Number.parseInt(code, 8)) : (escapes[code] ?? code),
+    )
+}
+
+const escapes: Record<string, string> = {
+  a: '\x07',
+  b: '\b',
+  f: '\f',
+  n: '\n',
+  r: '\r',
+  t: '\t',
+  v: '\v',
 }

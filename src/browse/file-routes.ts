@@ -1,7 +1,9 @@
 import { isUtf8 } from 'node:buffer'
+import { LRUCache } from 'lru-cache'
 import { type Static, Type } from 'typebox'
 import { Problem } from '#base/problem.ts'
 import { closed } from '#base/schema-options.ts'
+import type { ObjectReader } from '#git/objects/object-reader.ts'
 import { prefersType } from '#http/accept.ts'
 import { named } from '#http/named-schemas.ts'
 import { jsonContentType, route } from '#http/route.ts'
@@ -13,7 +15,6 @@ import {
   toApiPath,
   toRawFilePath,
 } from './api-path.ts'
-import { createBlobsById } from './blobs-by-id.ts'
 import { type BrowseParts, missingRepository, openToRead } from './browse-parts.ts'
 import { keyOf } from './cached-responses.ts'
 import { objectId } from './commit-schemas.ts'
@@ -171,3 +172,29 @@ export const File = named(
     limits: Type.Array(Type.String(), { description: 'Limits that this response met' }),
   }),
 )
+
+/** Reads the contents of blobs; undefined for a missing one. Throws as `ObjectReader.read` does. */
+type BlobsById = (
+  objects: Pick<ObjectReader, 'read'>,
+  id: string,
+  maxBytes: number,
+) => Promise<Buffer | undefined>
+
+const cachedMaxBytes = 8 * 1024 * 1024
+
+/** Caches the contents of small blobs. */
+function createBlobsById(): BlobsById {
+  const known = new LRUCache<string, Buffer>({
+    maxSize: cachedMaxBytes,
+    maxEntrySize: cachedMaxBytes / 64,
+    sizeCalculation: ({ length }) => 200 + length,
+  })
+
+  return async (objects, id, maxBytes) => {
+    const cached = known.get(id)
+    if (cached) return cached
+    const found = await objects.read(id, maxBytes)
+    if (found) known.set(id, found.content)
+    return found?.content
+  }
+}

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import { type Static, Type } from 'typebox'
 import { Problem } from '#base/problem.ts'
 import { closed } from '#base/schema-options.ts'
@@ -17,7 +18,6 @@ import { objectId } from './commit-schemas.ts'
 import { searchedMaxEntries } from './last-commits.ts'
 import { type ListedEntry, listedPathMaxBytes, listTree, type Position } from './list-tree.ts'
 import { commitUnreadable, findCommit, RevisionQuery, revisionProblems } from './revisions.ts'
-import { createSizesById } from './sizes-by-id.ts'
 import { treeMode } from './trees.ts'
 
 const defaultLimit = 1000
@@ -272,3 +272,25 @@ export const Tree = named(
     }),
   }),
 )
+
+/** The sizes of objects by id, in bytes; undefined for a missing one. */
+type SizesById = (
+  objects: Pick<ObjectReader, 'find'>,
+  id: string,
+) => number | undefined | Promise<number | undefined>
+
+const maxSizes = 50_000
+
+/** Caches the sizes of objects: between two versions of a folder, few of its files change. */
+function createSizesById(): SizesById {
+  // By size, because `max` would allocate all at once.
+  const known = new LRUCache<string, number>({ maxSize: maxSizes, sizeCalculation: () => 1 })
+
+  async function find(objects: Pick<ObjectReader, 'find'>, id: string) {
+    const found = await objects.find(id)
+    if (found) known.set(id, found.bytes)
+    return found?.bytes
+  }
+
+  return (objects, id) => known.get(id) ?? find(objects, id)
+}

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import type { Server, Socket } from 'node:net'
 import type { HostKey } from 'ssh2/lib/protocol/Protocol.js'
 import { createConnectionLimit } from '#base/concurrency/connection-limit.ts'
@@ -6,11 +7,11 @@ import type { Log } from '#base/log.ts'
 import { createRateLimitedLog } from '#base/rate-limited-log.ts'
 import type { PlainSettings } from '#config/settings.ts'
 import { createConnection, type SshSession } from './connection.ts'
-import { toDisconnectPacket } from './disconnect-packet.ts'
-import { disconnectReasons } from './messages.ts'
+import { disconnectReasons, messages, softwareName } from './messages.ts'
 import { signatureAlgorithms } from './signature.ts'
 import { createTransport } from './transport.ts'
 import { type AuthRequest, type AuthResult, createUserauth } from './userauth.ts'
+import { message, writeUint32 } from './wire.ts'
 
 type Options<Identity> = {
   settings: PlainSettings
@@ -162,4 +163,25 @@ export function createSshServer<Identity>(options: Options<Identity>) {
       await connections.settled()
     },
   }
+}
+
+const blockBytes = 8
+const minPadding = 4
+
+/** Identification and an unencrypted SSH_MSG_DISCONNECT, for a client that is refused before the key exchange. */
+function toDisconnectPacket(why: string): Buffer {
+  const payload = message(messages.disconnect, disconnectReasons.tooManyConnections, why, '')
+  return Buffer.concat([Buffer.from(`SSH-2.0-${softwareName}\r\n`), toPacket(payload)])
+}
+
+/** An unencrypted packet: RFC 4253, section 6. */
+function toPacket(payload: Buffer): Buffer {
+  const unpadded = 4 + 1 + payload.length + minPadding
+  const padding = minPadding + (-unpadded & (blockBytes - 1))
+  return Buffer.concat([
+    writeUint32(1 + payload.length + padding),
+    Buffer.of(padding),
+    payload,
+    randomBytes(padding),
+  ])
 }

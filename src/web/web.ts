@@ -11,7 +11,6 @@ import { createAssets } from './assets.ts'
 import { isOpenToAnonymous } from './audience.ts'
 import { clearDone } from './done.ts'
 import { createFormActions } from './form-actions.ts'
-import { gitRedirect } from './git-redirect.ts'
 import { encodeRevision } from './links.ts'
 import { matchPage, type PageRoute } from './match.ts'
 import { type Page, type PageContext, RawResponse, Redirect, type View } from './page.ts'
@@ -201,4 +200,23 @@ function withStyles(result: PageResult, route: PageRoute): PageResult {
   if (page?.styles === undefined || result instanceof RawResponse || result instanceof Redirect)
     return result
   return { ...result, styles: page.styles }
+}
+
+const advertisement = /^\/r\/([^/]+?)(?:\.git)?\/info\/refs$/
+const services = new Set(['git-upload-pack', 'git-receive-pack'])
+
+/**
+ * Sends Git from the address of a page to the address of the repository: Git goes on there with all further requests
+ * (`http.followRedirects`). It is the same for every name, and before authentication.
+ */
+function gitRedirect(
+  method: string | undefined,
+  path: string,
+  query: URLSearchParams,
+  prefix: string,
+): Redirect | undefined {
+  const [, name] = advertisement.exec(path) ?? []
+  const service = query.get('service') ?? ''
+  if (name === undefined || method !== 'GET' || !services.has(service)) return undefined
+  return new Redirect(`${prefix}/repos/${name}.git/info/refs?service=${service}`, 307)
 }

@@ -5,7 +5,10 @@ import type { Database } from '#database/database.ts'
 import { findEvent } from '#events/event-store.ts'
 import type { EventData } from '#events/events.ts'
 import type { About, Payload } from '#events/github-payloads/about.ts'
+import { toPayloadCommit } from '#events/github-payloads/commits.ts'
+import { fitNewest } from '#events/github-payloads/fit-newest.ts'
 import { pingPayload } from '#events/github-payloads/ping-payload.ts'
+import { pushPayload } from '#events/github-payloads/push-payload.ts'
 import type { RunSummary } from '#events/github-payloads/reported-run.ts'
 import { toText } from '#events/github-payloads/to-text.ts'
 import type { CommitSummary } from '#git/objects/commit-summary.ts'
@@ -15,8 +18,8 @@ import { zeroId } from '#git/refs/ref-name.ts'
 import { readRefs } from '#git/refs/refs.ts'
 import { readPayloadContext } from '#repositories/payload-context.ts'
 import { findRepositorySummary } from '#repositories/repository-summary-store.ts'
-import { createMask, type Mask } from './mask.ts'
-import { pushBody } from './push-body.ts'
+import { byteLength, sharedMaxBytes } from './body-size.ts'
+import { createMask, type Mask, maskCommit } from './mask.ts'
 import { findPinged } from './webhook-store.ts'
 import { workflowBody } from './workflow-body.ts'
 
@@ -171,3 +174,31 @@ export function createComposer(dependencies: Dependencies): Composer {
 }
 
 const nothing: PushedCommits = { commits: [], head: undefined, branches: [], isWhole: true }
+
+const noFiles = { added: [], removed: [], modified: [] }
+
+/** The body of a push without `svc`. Commits that do not fit are dropped, the oldest first. */
+function pushBody(
+  { update, pushed }: { update: EventData['push']; pushed: PushedCommits },
+  { about, mask }: { about: About; mask: Mask },
+): Payload {
+  const head = pushed.head && maskCommit(pushed.head, mask)
+  const baseRef = baseOf(pushed.branches, update.ref, about.repository.defaultBranch)
+  const payload = pushPayload(update, { commits: [], head, baseRef }, about)
+  const commits = pushed.commits.map((commit) => {
+    const masked = commit === pushed.head && head ? head : maskCommit(commit, mask)
+    return {
+      whole: toPayloadCommit(masked, about),
+      short: toPayloadCommit({ ...masked, files: noFiles }, about),
+    }
+  })
+  const { items, isWhole } = fitNewest(commits, sharedMaxBytes - byteLength(payload))
+  return { ...payload, commits: items, truncated: !(pushed.isWhole && isWhole) }
+}
+
+// The branch that a new ref was most likely created from.
+function baseOf(branches: string[], ref: string, defaultBranch: string): string | undefined {
+  const others = branches.filter((branch) => branch !== ref).sort()
+  const defaultRef = `refs/heads/${defaultBranch}`
+  return others.includes(defaultRef) ? defaultRef : others[0]
+}

@@ -2,12 +2,13 @@ import type { Clock } from '#base/clock.ts'
 import { createSemaphore } from '#base/concurrency/semaphore.ts'
 import type { Log } from '#base/log.ts'
 import { Problem } from '#base/problem.ts'
+import type { Sensitive } from '#base/sensitive.ts'
 import { orAborted, within } from '#base/timeouts.ts'
 import type { Composer } from './composer.ts'
-import { deliveryHeaders } from './delivery-headers.ts'
 import type { DeliveryJob, Settled } from './delivery-job.ts'
 import type { DeliveryQueue } from './delivery-queue.ts'
 import type { AttemptOutcome, Sender } from './sender.ts'
+import { signatureHeaders } from './signatures.ts'
 import type { SigningSecrets } from './signing-secrets.ts'
 
 /** The outcome of an attempt, and how long it took. */
@@ -112,4 +113,40 @@ export function createDeliveryWorker(dependencies: Dependencies) {
   }
 
   return { compose, attempt, record }
+}
+
+type Options = {
+  body: Uint8Array
+  secrets: Sensitive<string>[]
+  /** When the attempt starts. */
+  now: number
+  version: string
+}
+
+/** The headers of an attempt: those of GitHub, those of Standard Webhooks, and our own. */
+function deliveryHeaders(
+  { delivery, target }: Pick<DeliveryJob, 'delivery' | 'target'>,
+  { body, secrets, now, version }: Options,
+): Record<string, string> {
+  const { id, event, seq, previousSeq, attempts } = delivery
+  const timestamp = Math.floor(now / 1000)
+  return {
+    host: new URL(target.url).host,
+    'content-type': 'application/json',
+    'content-length': String(body.length),
+    'user-agent': `svc/${version}`,
+    'x-github-event': event,
+    'x-github-delivery': id,
+    'x-github-hook-id': target.id,
+    'webhook-id': id,
+    'webhook-timestamp': String(timestamp),
+    ...signatureHeaders({ secrets, id, timestamp, body }),
+    'x-svc-event': event,
+    'x-svc-delivery': id,
+    'x-svc-webhook': target.id,
+    'x-svc-repository': target.repositoryName,
+    'x-svc-attempt': String(attempts + 1),
+    ...(seq !== null && { 'x-svc-sequence': String(seq) }),
+    ...(previousSeq !== null && { 'x-svc-previous-sequence': String(previousSeq) }),
+  }
 }

@@ -1,6 +1,6 @@
 import { base64Encodings } from './base64-encodings.ts'
-import { hexEncodings } from './hex-encodings.ts'
 import { type Encoding, encodingsOf } from './text-encodings.ts'
+import { wrap } from './wrap.ts'
 
 /** A byte sequence to mask: whole in `head`, or its first `headLength` bytes, with `bytes` to create the whole. */
 export type Form = { head: Buffer; bytes?: () => Buffer }
@@ -80,4 +80,25 @@ function linesOf(text: string): string[] {
 
 function isSignificant(line: string): boolean {
   return Buffer.byteLength(line) >= formMinBytes && /[\p{L}\p{N}]/u.test(line)
+}
+
+/** The line length of `xxd -p`. */
+const lineWidth = 60
+
+/** Hexadecimal encodings: contiguous, with spaces as by `od`, with colons, and in lines. */
+function hexEncodings(byteLength: number): Encoding[] {
+  const layouts: Encoding[] = [
+    (hex) => hex,
+    (hex) => hex.replaceAll(/..(?=.)/g, '$& '),
+    (hex) => hex.replaceAll(/..(?=.)/g, '$&:'),
+    ...(byteLength * 2 > lineWidth ? [(hex: string) => wrap(hex, lineWidth)] : []),
+  ]
+  return layouts.flatMap((layout) => [
+    (text: string) => layout(toHex(text)),
+    (text: string) => layout(toHex(text).toUpperCase()),
+  ])
+}
+
+function toHex(text: string): string {
+  return Buffer.from(text).toString('hex')
 }

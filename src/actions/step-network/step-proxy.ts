@@ -1,12 +1,13 @@
-import { createServer, type ServerResponse, STATUS_CODES } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Server } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
 import { setImmediate as nextLoop } from 'node:timers/promises'
 import type { Outbound } from '#base/outbound/outbound.ts'
 import { forwardRequest } from './forward-request.ts'
 import { type ProxyError, toProxyError } from './proxy-error.ts'
 import { type HostAccess, openSession, type ProxySession } from './proxy-session.ts'
-import { openTunnel } from './tunnel.ts'
+import { parseConnectTarget } from './proxy-target.ts'
 
 /** An HTTP proxy for the commands of one job, one after another. */
 export type StepProxy = Disposable & {
@@ -157,4 +158,24 @@ function textHeaders(text: string) {
 
 function toText({ message }: ProxyError): string {
   return `${message}\n`
+}
+
+/** Serves CONNECT: bytes in both directions, until both sides have ended. Throws a ProxyError before the first one. */
+async function openTunnel(
+  { url = '' }: IncomingMessage,
+  client: Duplex,
+  head: Buffer,
+  session: ProxySession,
+): Promise<void> {
+  const upstream = await session.connect(parseConnectTarget(url))
+  client.write('HTTP/1.1 200 Connection established\r\n\r\n')
+  if (head.length > 0) upstream.write(head)
+  try {
+    await Promise.all([pipeline(client, upstream), pipeline(upstream, client)])
+  } catch {
+    // Either side may end the connection at any time.
+  } finally {
+    client.destroy()
+    upstream.destroy()
+  }
 }

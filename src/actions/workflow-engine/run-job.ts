@@ -15,8 +15,9 @@ import { isFailure } from './job-graph.ts'
 import { networkAccessOf } from './job-network-access.ts'
 import type { Conclusion } from './plan.ts'
 import type { PlannedJob } from './plan-job.ts'
-import { runPostSteps } from './post-steps.ts'
-import { runPreSteps } from './pre-steps.ts'
+import { type PlannedStep, preStepsOf } from './plan-steps.ts'
+import { runHook, runPostSteps } from './post-steps.ts'
+import { hookCondition, registerPost, runProgram } from './run-program.ts'
 import type { RunState } from './run-state.ts'
 import { runSteps } from './run-steps.ts'
 import type { RunningJob, StepList } from './running-job.ts'
@@ -188,5 +189,29 @@ function assertLabels({ id }: Job, runsOn: Json, labels: readonly string[]): voi
     throw new Error(
       `runs-on of ${id}: this runner does not have the label ${name}; it ${known}. Every runner accepts ubuntu-latest.`,
     )
+  }
+}
+
+/** Runs what actions do before the steps of the job. Their inputs cannot refer to the results of steps. */
+async function runPreSteps(
+  running: RunningJob,
+  list: StepList,
+  steps: readonly PlannedStep[],
+): Promise<void> {
+  for (const { planned, pre } of preStepsOf(steps)) {
+    const { pre: hook } = planned.program
+    if (!hook) continue
+    // Within a composite action, whose inputs are not known yet.
+    const around = steps.includes(planned) ? list : { ...list, inputs: {} }
+    const conclusion = await runHook(running, pre, {
+      step: planned.step,
+      list: around,
+      condition: hookCondition(hook, planned.step),
+      run: async (options) => {
+        await registerPost({ running, list: around, planned }, planned.name)
+        return runProgram({ ...options, planned, file: hook.file })
+      },
+    })
+    if (isFailure(conclusion)) list.failed ??= conclusion
   }
 }

@@ -1,7 +1,6 @@
 import type { Json } from '#base/json.ts'
 import { proxyUrl } from '../sandbox/network-namespace.ts'
 import type { CommandSetting } from './failed-workspace.ts'
-import { whyUnreached } from './network-failure.ts'
 import { applyEffects, type RunningJob } from './running-job.ts'
 import { type StepEnd, stepEndOf } from './step-end.ts'
 import { openStepFiles, type StepFiles } from './step-files.ts'
@@ -81,4 +80,22 @@ export async function runStepCommand(options: Options): Promise<StepEnd> {
     return { ...result, fault: whyUnreached(running, tail.read()) ?? '' }
   if (left.fault === undefined || end.conclusion !== 'success') return result
   return { ...result, conclusion: 'failure', fault: left.fault }
+}
+
+/** What programs say when they cannot reach a host. */
+const unreached =
+  /could not resolve|failed to lookup address|name resolution|name or service not known|no address associated|network is unreachable|no such host|getaddrinfo|EAI_AGAIN|ENOTFOUND|ENETUNREACH/i
+
+/** Why a step that has failed reached no host, by the end of its output; undefined if that is not why. */
+function whyUnreached(
+  { run, network, job, workflow }: Pick<RunningJob, 'run' | 'network' | 'job' | 'workflow'>,
+  tail: Buffer,
+): string | undefined {
+  const isWithout = network.hosts === 'none' || run.sandbox.isolation.network === 'none'
+  if (!isWithout || !unreached.test(tail.toString('latin1'))) return undefined
+  const wanted = job.network ?? workflow.network
+  if (wanted?.length === 0)
+    return 'The workflow gives the step no network: list the host in its key "network".'
+  const key = wanted ? '' : ' A workflow narrows these with its key "network".'
+  return `The step has no network: the administrator of the runner allows hosts with SVC_STEP_HOSTS.${key}`
 }

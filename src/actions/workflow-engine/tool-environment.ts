@@ -1,7 +1,6 @@
 import { dirname } from 'node:path'
 import type { FoundTool } from '../tool-cache/find-tool.ts'
 import type { SetupTool } from '../workflow-parser/setup-actions.ts'
-import { npmSettings } from './npm-settings.ts'
 import { shQuote } from './sh-quote.ts'
 import type { SetupRequest } from './tool-requests.ts'
 
@@ -181,4 +180,23 @@ function pnpmEnvironment({ found, home, request }: Options, path: string[]) {
     outputs: { dest: found.path, bin_dest: dirname(found.program) },
     script: install === 'true' ? ['pnpm install'] : [],
   }
+}
+
+/** The lines of .npmrc for `registry-url` of actions/setup-node; undefined without it. */
+function npmSettings({ inputs }: SetupRequest): string[] | undefined {
+  const text = inputs['registry-url']?.trim() ?? ''
+  if (text === '') return undefined
+  const url = URL.parse(text)
+  if (!url || !/^https?:$/.test(url.protocol)) {
+    throw new Error('registry-url is not an http or https address.')
+  }
+  const registry = url.href.endsWith('/') ? url.href : `${url.href}/`
+  const scope = inputs.scope ? `@${inputs.scope.replace(/^@/, '').toLowerCase()}:` : ''
+  const authority = registry.replace(/^\w+:/, '')
+  return [
+    // npm replaces the variable.
+    `${authority}:_authToken=\${NODE_AUTH_TOKEN}`,
+    `${scope}registry=${registry}`,
+    ...(inputs['always-auth'] ? [`always-auth=${inputs['always-auth']}`] : []),
+  ]
 }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
 import type { FaultPoint } from '#base/fault-points.ts'
@@ -22,6 +23,7 @@ import type { Protections } from '#repositories/protections.ts'
 import type { Repositories, Repository } from '#repositories/repositories.ts'
 import type { ChangeOutcome, CommittedChange } from '#repositories/store/commit-change.ts'
 import { type Decision, refusalTexts } from '#repositories/store/decide-updates.ts'
+import { lockRepository } from '#repositories/store/ref-store.ts'
 import type { SharedChanges, Store } from '#repositories/store/store.ts'
 import type { LeakGuard } from '../leak-guard/leak-guard.ts'
 import { authorizeGuarded } from './authorize-guarded.ts'
@@ -33,7 +35,6 @@ import { findLastPushId, findPushes, insertPush, toAllowedColumn } from './push-
 import { readPushedObjects, withPushLimits } from './pushed-objects.ts'
 import { createSharedDefaultBranches } from './shared-default-branches.ts'
 import { createSharedRetention } from './shared-retention.ts'
-import { wasCommitted } from './was-committed.ts'
 
 type Dependencies = {
   store: Store
@@ -238,4 +239,29 @@ function toWarnings(decisions: Decision[]): string[] {
 
 function describe({ update, refusal }: Decision): string {
   return `${update.ref}: ${refusal ? refusalTexts[refusal] : 'ok'}`
+}
+
+const patienceMs = 10_000
+const pauseMs = 200
+
+/**
+ * Finds out whether a push was recorded by a transaction whose connection broke. The lock of the repository's row waits
+ * for that transaction if it is still running. Throws the database's error when it does not respond in time.
+ */
+async function wasCommitted(
+  { transaction }: Pick<SharedChanges, 'transaction'>,
+  { id, repositoryId }: { id: string; repositoryId: string },
+): Promise<boolean> {
+  const deadline = performance.now() + patienceMs
+  for (;;) {
+    try {
+      return await transaction(repositoryId, async (tx) => {
+        await lockRepository(tx, repositoryId)
+        return (await findPushes(tx, repositoryId, [id])).length > 0
+      })
+    } catch (error) {
+      if (performance.now() > deadline) throw error
+      await sleep(pauseMs)
+    }
+  }
 }

@@ -4,12 +4,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isHeld } from '#base/lock-file.ts'
 import type { Log } from '#base/log.ts'
 import { within } from '#base/timeouts.ts'
-import type { Settings } from '#config/settings.ts'
+import type { Setting } from '#config/setting.ts'
+import { readSettings, type Settings, SettingsError } from '#config/settings.ts'
+import { settings } from '#config/settings-table.ts'
+import { unknownVariables } from '#config/unknown-variables.ts'
 import { inspectDatabase } from '#database/inspection.ts'
 import type { Db } from '#database/schema.ts'
 import { gitCommands } from '#git/process/commands.ts'
 import { createGit } from '#git/process/git-process.ts'
-import { readAccepted } from './accepted-settings.ts'
 import { messageOf, SkipError } from './finding.ts'
 
 export type DoctorContext = ReturnType<typeof createDoctorContext>
@@ -119,4 +121,40 @@ export async function twice<T>(attempt: () => Promise<T>): Promise<T> {
     await sleep(retryDelayMs)
     return attempt()
   })
+}
+
+type Environment = Record<string, string | undefined>
+
+type Accepted = {
+  /** With the defaults for settings that are not accepted. */
+  settings: Settings
+  /** The keys and variables of settings that are not accepted. */
+  refused: Map<keyof Settings, string>
+  /** One line per setting that is not accepted. */
+  faults: string[]
+}
+
+const table = Object.entries<Setting<unknown>>(settings)
+
+/** Reads the settings of an environment, with defaults for those that are not accepted. */
+function readAccepted(environment: Environment): Accepted {
+  try {
+    return { settings: readSettings(environment), refused: new Map(), faults: [] }
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error
+    // Each line begins with the variable that it is about.
+    const faults = error.message.split('\n')
+    const refused = table.filter(([, { variable }]) =>
+      faults.some((line) => line.startsWith(`${variable}: `)),
+    )
+    const names = unknownVariables(environment).map(({ name }) => name)
+    const unset = [...refused.map(([, { variable }]) => variable), ...names]
+    const cleared = Object.fromEntries(unset.map((name) => [name, undefined]))
+    return {
+      settings: readSettings({ ...environment, ...cleared }),
+      // The table's keys are those of the settings.
+      refused: new Map(refused.map(([key, { variable }]) => [key as keyof Settings, variable])),
+      faults,
+    }
+  }
 }

@@ -1,4 +1,6 @@
+import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { ignoreAbsence } from '#base/absence.ts'
 import type { FaultPoint } from '#base/fault-points.ts'
 import type { Log } from '#base/log.ts'
 import type { FreeSpace } from '#config/free-space.ts'
@@ -18,7 +20,6 @@ import { firstHead } from './ref-store.ts'
 import { createRepositoryTransaction } from './repository-transactions.ts'
 import type { Store } from './store.ts'
 import { needsPruned } from './store-error.ts'
-import { dropUnsyncedCache } from './unclean-reboot.ts'
 
 /** The directories of a node. */
 export type LocalDirectories = {
@@ -134,4 +135,16 @@ export function createSharedStore(dependencies: Dependencies): Store {
 
     [Symbol.asyncDispose]: () => storage[Symbol.asyncDispose](),
   }
+}
+
+/**
+ * Removes the cache when the machine has started again since it was written: nothing in it is synced to the disk, so a
+ * power failure may have left files with other content than git wrote. A killed process leaves its writes with the system.
+ */
+async function dropUnsyncedCache(dataDir: string): Promise<void> {
+  const file = join(dataDir, 'cache-boot')
+  const boot = await readFile('/proc/sys/kernel/random/boot_id', 'utf8')
+  if ((await readFile(file, 'utf8').catch(ignoreAbsence)) === boot) return
+  await rm(join(dataDir, 'cache'), { recursive: true, force: true })
+  await writeFile(file, boot, { mode: 0o600 })
 }

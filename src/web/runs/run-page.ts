@@ -1,4 +1,6 @@
+import { hash } from 'node:crypto'
 import { shellWord } from '#base/shell-word.ts'
+import { documentPlace } from '../code/document-view.ts'
 import { copyButton } from '../copy-button.ts'
 import { counted } from '../display-text.ts'
 import { doneNotice } from '../done.ts'
@@ -20,7 +22,6 @@ import {
   stateBadge,
   stateMark,
 } from './run-states.ts'
-import { runSummaries } from './run-summaries.ts'
 import { runTimeline } from './run-timeline.ts'
 
 const path = '/r/:name/runs/:number'
@@ -238,4 +239,35 @@ function isLikelyError(segments: readonly LogSegment[]): boolean {
       /\b(?:ansi-red|bad)\b/.test(classes) ||
       /\b(?:error|fail(?:ed|ure)?|fatal)\b|[✖✗✘]/i.test(text),
   )
+}
+
+/** Those of more steps are shown as text: each may take as long as a document. */
+const maxRendered = 20
+
+/** The summaries that steps wrote, in Markdown. */
+async function runSummaries(
+  run: ShownRun,
+  steps: readonly ShownStep[],
+  context: Pick<PageContext, 'to' | 'params' | 'render'>,
+): Promise<Html[]> {
+  const place = documentPlace(context, context.params.name ?? '', run.commit, '')
+  const sections: Html[] = []
+  let left = maxRendered
+  for (const { summary, name, job } of steps) {
+    if (summary === null) continue
+    const key = ['summary', hash('sha256', summary), place.src].join('\n')
+    const rendered =
+      left > 0 ? await context.render(key, { kind: 'markdown', text: summary, place }) : undefined
+    // After one that took too long, the others are not waited for.
+    left = rendered === undefined ? 0 : left - 1
+    const of = run.jobs.length > 1 ? `${job} › ${name}` : name
+    sections.push(
+      html`<section class="card step-summary"><header><h2>Summary of ${of}</h2></header>${
+        rendered === undefined
+          ? html`<pre tabindex="0">${summary}</pre>`
+          : html`<div class="prose">${rendered}</div>`
+      }</section>`,
+    )
+  }
+  return sections
 }

@@ -1,9 +1,9 @@
 import type { Json } from '#base/json.ts'
 import { at, dateOf, textAt } from '../display.ts'
 import { path } from '../http-client.ts'
-import type { Cell, ClientOperation, CommandInput, OptionRow } from '../operation.ts'
+import type { Cell, ClientOperation, CommandInput, OptionRow, Work } from '../operation.ts'
+import { showResult } from '../show-result.ts'
 import { daysOf, secondsOf } from './option-values.ts'
-import { runAddKey } from './run-add-key.ts'
 
 const limitOptions: OptionRow[] = [
   { flags: '--repository <name...>', description: 'the only repositories that it can see' },
@@ -201,4 +201,30 @@ function toLimits(token: Json): string {
     ...(refs === null ? [] : [`refs ${textAt(token, 'refs')}`]),
     ...(from === null ? [] : [`delegated from ${textAt(token, 'delegatedFrom')}`]),
   ].join(', ')
+}
+
+/** `svc keys add` and `svc keys-add` */
+async function runAddKey(work: Work): Promise<void> {
+  const { readKey } = await import('../../commands/read-key.ts')
+  const { client, input, terminal } = work
+  const publicKey = (await readKey(input.argument('key') || undefined, terminal)).trim()
+  const body = await client.json({
+    method: 'POST',
+    path: '/keys',
+    body: {
+      publicKey,
+      name: input.option('name') ?? commentOf(publicKey),
+      username: input.option('username'),
+      permissions: input.list('permission'),
+      expiresInDays: daysOf(input.option('expiresInDays')),
+    },
+  })
+  const [fingerprint, username] = [textAt(body, 'fingerprint'), textAt(body, 'username')]
+  showResult(work, body, `Added ${fingerprint} for ${username}, id ${textAt(body, 'id')}.`)
+}
+
+/** The comment of a key, as far as it can be a name. */
+function commentOf(publicKey: string): string {
+  const [, comment = ''] = /^\S+\s+\S+\s+([^\r\n]+)/.exec(publicKey) ?? []
+  return comment.trim().slice(0, 100) || 'command line'
 }

@@ -1,12 +1,13 @@
+import { StringDecoder } from 'node:string_decoder'
 import type { Json } from '#base/json.ts'
+import { toSafeJson } from '#base/safe-text.ts'
 import { at, dateOf, shortOf, textAt } from '../display.ts'
 import { path } from '../http-client.ts'
-import type { ClientOperation, CommandInput, OptionRow } from '../operation.ts'
+import type { ClientOperation, CommandInput, OptionRow, Work } from '../operation.ts'
 import { downloadArchive } from './download-archive.ts'
 import { placeOf, timeOf, wholeOf } from './option-values.ts'
 import { logColumns, runBrowseCommit, runCompare } from './run-browse-diff.ts'
 import { runListTree } from './run-list-tree.ts'
-import { runPrintFile } from './run-print-file.ts'
 
 const revOption: OptionRow = {
   flags: '--rev <rev>',
@@ -292,4 +293,23 @@ function blamedLines(body: Json): Json[] {
 function listAt(body: Json, name: string): Json[] {
   const list = at(body, name)
   return Array.isArray(list) ? list : []
+}
+
+/** `svc browse file`: a pipe gets the bytes as they are; a terminal, text that does not control it. */
+async function runPrintFile({ client, input, terminal, columns, json }: Work): Promise<void> {
+  const request = {
+    method: 'GET',
+    path: path`/repos/${input.argument('repository')}/file`,
+    query: placeOf(input),
+  }
+  if (json) {
+    terminal.out(toSafeJson(await client.json(request)))
+    return
+  }
+  const body = await client.stream(request, 'text/plain', 'application/octet-stream')
+  const decoder = new StringDecoder('utf8')
+  for await (const bytes of body) {
+    if (columns === undefined) await terminal.write(bytes)
+    else terminal.out(decoder.write(bytes))
+  }
 }

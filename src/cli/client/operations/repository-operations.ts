@@ -1,10 +1,11 @@
 import type { Json } from '#base/json.ts'
+import { CommandError } from '../command-error.ts'
+import { helperSettings, setCredentialHelper } from '../credential-settings.ts'
 import { at, dateOf, textAt } from '../display.ts'
 import { path } from '../http-client.ts'
-import type { Cell, ClientOperation } from '../operation.ts'
+import type { Cell, ClientOperation, Work } from '../operation.ts'
+import { showResult } from '../show-result.ts'
 import { runImport } from './import-repository.ts'
-import { runClone } from './run-clone.ts'
-import { runCreate } from './run-create.ts'
 
 const repositoryFields: Record<string, Cell> = {
   Name: 'name',
@@ -304,4 +305,57 @@ function toRoles(body: Json): Json[] {
 function roleOf(roles: Json, name: string): Json {
   const isObject = roles !== null && typeof roles === 'object' && !Array.isArray(roles)
   return isObject && Object.hasOwn(roles, name) ? (roles[name] ?? '') : ''
+}
+
+/** `svc clone` */
+async function runClone(work: Work): Promise<void> {
+  const { client, input, git } = work
+  // Not the name in the response: the server must not choose where Git writes.
+  const name = input.argument('name')
+  const repository = await client.json({ method: 'GET', path: path`/repos/${name}` })
+  const folder = input.argument('folder') || name
+  const isSsh = input.flag('ssh') === true
+  const address = isSsh
+    ? at(repository, 'cloneUrls.ssh')
+    : client.url + path`/repos/${`${name}.git`}`
+  // Git would run commands for other schemes.
+  if (typeof address !== 'string' || !/^(https?|ssh):\/\/[^-]/.test(address)) {
+    throw new CommandError('failure', 'The server has no address for SSH; clone without --ssh.')
+  }
+  const settings = isSsh ? [] : helperSettings(work).map(([key, value]) => `${key}=${value}`)
+  const options = settings.flatMap((setting) => ['--config', setting])
+  const code = await git.show(['clone', ...options, '--', address, folder])
+  if (code !== 0) throw new CommandError('failure', 'git clone failed; its message is above.')
+  showResult(work, { name, folder, address }, `Cloned ${name} into ${folder}.`)
+}
+
+/** `svc repos create` */
+async function runCreate(work: Work): Promise<void> {
+  const { client, input, git } = work
+  const remote = input.option('remote')
+  const { code } = remote === undefined ? { code: 0 } : await git.run(['rev-parse', '--git-dir'])
+  if (code !== 0) {
+    throw new CommandError(
+      'failure',
+      'Nothing was created: --remote takes a clone, and here is none.',
+    )
+  }
+  const body = await client.json({
+    method: 'POST',
+    path: '/repos',
+    body: { name: input.argument('name'), defaultBranch: input.option('defaultBranch') },
+  })
+  const name = textAt(body, 'name')
+  if (remote !== undefined) {
+    const address = `${client.url}/repos/${name}.git`
+    const added = await git.run(['remote', 'add', '--', remote, address])
+    if (added.code !== 0) {
+      throw new CommandError(
+        'failure',
+        `Created ${name}, but Git refuses the remote; add it under another name: git remote add NAME ${address}`,
+      )
+    }
+    await setCredentialHelper(work)
+  }
+  showResult(work, body, `Created ${name}.`)
 }

@@ -1,10 +1,12 @@
+import { printable } from '#base/format.ts'
+import { toSafeJson } from '#base/safe-text.ts'
 import { secretUsage } from '../../commands/help-texts.ts'
-import { dateOf } from '../display.ts'
+import { CommandError } from '../command-error.ts'
+import { at, dateOf, textAt } from '../display.ts'
 import { path } from '../http-client.ts'
-import type { ClientOperation } from '../operation.ts'
+import type { ClientOperation, Work } from '../operation.ts'
+import { showResult } from '../show-result.ts'
 import { runEvents } from './follow-events.ts'
-import { runHealth, runMetrics } from './run-health.ts'
-import { runSetSecret } from './run-set-secret.ts'
 
 export const serviceOperations: ClientOperation[] = [
   {
@@ -82,3 +84,46 @@ export const serviceOperations: ClientOperation[] = [
     run: runMetrics,
   },
 ]
+
+/** `svc health`. Fails unless the server can write, so that scripts need not read the status. */
+async function runHealth({ client, json, terminal }: Work): Promise<void> {
+  const body = await client.json({ method: 'GET', path: '/health' })
+  const { openapi, info } = await describeServer(client)
+  const result = { url: client.url, status: textAt(body, 'status'), version: info }
+  if (json) terminal.out(toSafeJson(result))
+  else {
+    const lines = [`Server: ${client.url}`, `Status: ${result.status}`]
+    terminal.out(
+      [...lines, ...(openapi ? [`Version: ${info}`] : [])]
+        .map((line) => `${printable(line)}\n`)
+        .join(''),
+    )
+  }
+  if (result.status !== 'ok')
+    throw new CommandError('failure', 'The server cannot write; its log says why. Reading goes on.')
+}
+
+/** `svc metrics` */
+async function runMetrics({ client, terminal }: Work): Promise<void> {
+  const text = await client.text({ method: 'GET', path: '/metrics' }, 'text/plain')
+  terminal.out(text)
+}
+
+async function describeServer(client: Work['client']) {
+  const body = await client.json({ method: 'GET', path: '/openapi.json' })
+  return { openapi: textAt(body, 'openapi'), info: textAt(body, 'info.version') }
+}
+
+/** `svc secrets set` */
+async function runSetSecret(work: Work): Promise<void> {
+  const { readValue } = await import('../../commands/read-value.ts')
+  const { client, input, terminal } = work
+  const name = input.argument('name')
+  const value = await readValue(name, terminal)
+  const body = await client.json({
+    method: 'PUT',
+    path: path`/repos/${input.argument('repository')}/secrets/${name}`,
+    body: { value: value.reveal() },
+  })
+  showResult(work, body, String(at(body, 'message') ?? `Saved ${name}.`))
+}
