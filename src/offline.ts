@@ -26,7 +26,7 @@ export type Offline = {
   /** Prevents a starting server from removing repositories that are being created or deleted here. */
   changeRepositories: () => Promise<Disposable>
   /** Does requested maintenance in place of a server. Returns false when a server is running, or nothing is left. */
-  maintainHere: () => Promise<boolean>
+  maintainInProcess: () => Promise<boolean>
   /** Moves the repositories of the data directory into a shared store, with artifacts and caches; throws when a server is running. */
   adoptRepositories: (
     shared: SharedChanges,
@@ -71,7 +71,7 @@ export function createOffline(dependencies: Dependencies): Offline {
       return { ...(await adoptRepositories(moving, options)), runFiles }
     },
 
-    async maintainHere() {
+    async maintainInProcess() {
       using server = await holdLock(join(dataDir, 'server.lock'))
       if (!server) return false
       {

@@ -5,14 +5,14 @@ import { Problem } from '#base/problem.ts'
 import { gitCommands } from '#git/process/commands.ts'
 import { GitError } from '#git/process/git-process.ts'
 import { type AheadBehind, countSides } from './count-sides.ts'
-import type { Asker, GitTasks } from './git-tasks.ts'
+import type { GitTasks, Requester } from './git-tasks.ts'
 
 /**
  * Compares commits with a base. Returns what is known after a limited time; what has been begun goes on, so that a later
  * call knows more.
  */
 export type CompareWithBase = (
-  asker: Asker,
+  requester: Requester,
   base: string,
   ids: readonly string[],
 ) => Promise<ReadonlyMap<string, AheadBehind>>
@@ -37,10 +37,10 @@ export function createAheadBehind({ tasks, waitMs = 1000 }: Options): CompareWit
   })
   const share = createSingleFlight<void>()
 
-  async function count(asker: Asker, range: string): Promise<void> {
-    const { repository } = asker
+  async function count(requester: Requester, range: string): Promise<void> {
+    const { repository } = requester
     try {
-      const output = await tasks.run(asker, {
+      const output = await tasks.run(requester, {
         command: gitCommands.countAheadBehind(repository.path, range),
         read: readAll,
       })
@@ -55,12 +55,16 @@ export function createAheadBehind({ tasks, waitMs = 1000 }: Options): CompareWit
   }
 
   /** Compares commits by one walk of the newest part of their histories, which costs about as much as comparing one of them. */
-  async function countTogether(asker: Asker, base: string, ids: readonly string[]): Promise<void> {
-    const command = gitCommands.listParents(asker.repository.path)
+  async function countTogether(
+    requester: Requester,
+    base: string,
+    ids: readonly string[],
+  ): Promise<void> {
+    const command = gitCommands.listParents(requester.repository.path)
     const input = [base, ...ids].map((id) => `${id}\n`).join('')
     const read = (output: AsyncIterable<Buffer>) => countSides(output, base, ids)
     try {
-      const counted = await tasks.run(asker, { command, input, read })
+      const counted = await tasks.run(requester, { command, input, read })
       for (const [id, counts] of counted) known.set(`${id}...${base}`, counts)
     } catch (error) {
       // Those that git cannot list together, since a commit is missing or there are too many, are compared one by one.
@@ -69,18 +73,18 @@ export function createAheadBehind({ tasks, waitMs = 1000 }: Options): CompareWit
   }
 
   async function countAll(
-    asker: Asker,
+    requester: Requester,
     base: string,
     { ids, isOver }: { ids: readonly string[]; isOver: AbortSignal },
   ): Promise<void> {
     if (ids.length > fewIds)
       await forEachConcurrently(perCall, groupsOf(ids), async (group) => {
         const key = `${group}...${base}`
-        if (!isOver.aborted) await share(key, () => countTogether(asker, base, group))
+        if (!isOver.aborted) await share(key, () => countTogether(requester, base, group))
       })
     const ranges = ids.map((id) => `${id}...${base}`).filter((range) => !known.has(range))
     await forEachConcurrently(perCall, ranges, async (range) => {
-      if (!isOver.aborted) await share(range, () => count(asker, range))
+      if (!isOver.aborted) await share(range, () => count(requester, range))
     })
   }
 
@@ -90,8 +94,8 @@ export function createAheadBehind({ tasks, waitMs = 1000 }: Options): CompareWit
     if (missing.length > 0) {
       const isOver = AbortSignal.any([AbortSignal.timeout(waitMs), signal])
       // Not the signal of the request: what has begun is of use to the next one.
-      const asker = { principal, repository, signal: new AbortController().signal }
-      const counting = countAll(asker, base, { ids: missing, isOver })
+      const requester = { principal, repository, signal: new AbortController().signal }
+      const counting = countAll(requester, base, { ids: missing, isOver })
       // Also when it goes on beyond this call.
       counting.catch(() => {})
       await Promise.race([counting, untilAborted(isOver)])

@@ -67,8 +67,8 @@ export function toRawPath({ path, pathBase64 }: { path?: string; pathBase64?: st
     pathBase64 === undefined ? Buffer.from(path ?? '', 'utf8') : Buffer.from(pathBase64, 'base64')
   // A slash at the end, as shells complete the names of folders, is no part of the path.
   const raw = bytes.toString('latin1').replace(/\/$/, '')
-  const isWhole = raw === '' || raw.split('/').every((name) => !['', '.', '..'].includes(name))
-  if (isWhole && raw.length <= maxPathBytes && !raw.includes('\0')) return raw
+  const isComplete = raw === '' || raw.split('/').every((name) => !['', '.', '..'].includes(name))
+  if (isComplete && raw.length <= maxPathBytes && !raw.includes('\0')) return raw
   const name = pathBase64 === undefined ? 'path' : 'pathBase64'
   const detail = 'must be a path within the repository, such as src/main.c, without "." or "..".'
   throw invalid([ofQuery(name, detail)])

@@ -62,10 +62,10 @@ export function archiveRoutes(parts: BrowseParts) {
         setType(archiveTypes[format])
         setHeader('content-disposition', toContentDisposition(`${name}.${format}`))
         if (context.isHead) return Readable.from([])
-        const asker = { principal, repository: found, signal: clientSignal() }
+        const requester = { principal, repository: found, signal: clientSignal() }
         const stallMs = settings.gitStallSeconds * 1000
         const request = { commit: id, path, format, prefix: `${name}/`, stallMs }
-        return openArchive(archives, asker, request)
+        return openArchive(archives, requester, request)
       },
     }),
   ]

@@ -4,7 +4,7 @@ import { watchStall } from '#base/timeouts.ts'
 import { gitCommands } from '#git/process/commands.ts'
 import { toWord } from '#git/process/preforked-process.ts'
 import type { RawPath } from './api-path.ts'
-import type { Asker, GitTasks } from './git-tasks.ts'
+import type { GitTasks, Requester } from './git-tasks.ts'
 
 type ArchiveRequest = { commit: string; path: RawPath; format: ArchiveFormat; prefix: string }
 
@@ -27,7 +27,7 @@ const nameMaxLength = 100
  */
 export async function openArchive(
   tasks: GitTasks,
-  asker: Asker,
+  requester: Requester,
   { commit, path, format, prefix, stallMs }: ArchiveRequest & { stallMs: number },
 ): Promise<Readable> {
   const stream = new PassThrough()
@@ -38,14 +38,20 @@ export async function openArchive(
   const begun = Promise.withResolvers<void>()
 
   async function run(): Promise<void> {
-    const outer = AbortSignal.any([asker.signal, closed.signal])
+    const outer = AbortSignal.any([requester.signal, closed.signal])
     using stall = watchStall(stallMs, () => stream.writableNeedDrain, outer)
     using draining = watchDrain(stream, stall.signal)
     const paths = path === '' ? [] : [toWord(path)]
     await tasks.run(
-      { ...asker, signal: stall.signal },
+      { ...requester, signal: stall.signal },
       {
-        command: gitCommands.archiveCommit(asker.repository.path, format, prefix, commit, ...paths),
+        command: gitCommands.archiveCommit(
+          requester.repository.path,
+          format,
+          prefix,
+          commit,
+          ...paths,
+        ),
         memoryMaxBytes,
         isStream: true,
         async read(output) {

@@ -81,8 +81,13 @@ export function blameRoutes(parts: BrowseParts) {
           if (kept) return kept
           const commit = await commits(objects, id)
           if (!commit) throw commitUnreadable(id)
-          const asker = { principal, repository: found, signal }
-          const made = await blame(asker, { commit: { id, tree: commit.tree }, path, start, end })
+          const requester = { principal, repository: found, signal }
+          const made = await blame(requester, {
+            commit: { id, tree: commit.tree },
+            path,
+            start,
+            end,
+          })
           if (made.commits.length < keptFromCommits) return made
           const response = toSerializedJson(made)
           await save(found.id, key, response)

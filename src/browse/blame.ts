@@ -11,7 +11,7 @@ import { pathProperties, type RawPath, toApiPath } from './api-path.ts'
 import { type BlameRange, createBlameParser, joinRanges } from './blame-output.ts'
 import type { BrowseParts } from './browse-parts.ts'
 import { objectId, signature, toPerson } from './commit-schemas.ts'
-import type { Asker } from './git-tasks.ts'
+import type { Requester } from './git-tasks.ts'
 import { decodeUpTo, findLines, type LineRange } from './text-lines.ts'
 import { treeMode } from './trees.ts'
 
@@ -33,9 +33,9 @@ type BlameRequest = {
 
 /** Finds which commit each line of a file is from. */
 export function createBlame({ pool, tasks, trees, commits }: BrowseParts) {
-  return async (asker: Asker, request: BlameRequest): Promise<Static<typeof Blame>> => {
+  return async (requester: Requester, request: BlameRequest): Promise<Static<typeof Blame>> => {
     const { commit, path, start, end } = request
-    const objects = pool.of(asker.repository.path)
+    const objects = pool.of(requester.repository.path)
     const entry = await trees.find(objects, commit.tree, path)
     if (entry.mode === treeMode) throw noFile(path, 'a folder')
     if (entry.mode === submoduleMode) throw noFile(path, 'a submodule')
@@ -56,8 +56,8 @@ export function createBlame({ pool, tasks, trees, commits }: BrowseParts) {
     })
     const last = start + lines.starts.length - 1
     if (lines.starts.length > 0) {
-      const { path: directory } = asker.repository
-      await tasks.run(asker, {
+      const { path: directory } = requester.repository
+      await tasks.run(requester, {
         command: gitCommands.blame(directory, `${start},${last}`, commit.id, toWord(path)),
         async read(output) {
           for await (const chunk of output) parse(chunk)

@@ -11,8 +11,8 @@ import type { Repositories, Repository } from '#repositories/repositories.ts'
 import type { RevisionFinder } from '#repositories/revision-finder.ts'
 import type { CachedResponses } from './cached-responses.ts'
 import type { CommitsById } from './commits-by-id.ts'
+import type { DiskCache } from './disk-cache.ts'
 import type { GitTasks } from './git-tasks.ts'
-import type { KeptFiles } from './kept-files.ts'
 import type { LastCommits } from './last-commits.ts'
 import type { Trees } from './trees.ts'
 
@@ -33,7 +33,7 @@ export type BrowseParts = {
   trees: Trees
   lastCommits: LastCommits
   /** Blame that took git long, as JSON. */
-  keptBlame: Pick<KeptFiles, 'load' | 'save'>
+  keptBlame: Pick<DiskCache, 'load' | 'save'>
   settings: PlainSettings
   clock: Clock
   log: Log

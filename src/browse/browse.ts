@@ -23,9 +23,9 @@ import { createCachedResponses } from './cached-responses.ts'
 import { commitRoutes } from './commit-routes.ts'
 import { createCommitsById } from './commits-by-id.ts'
 import { compareRoutes } from './compare-routes.ts'
+import { createDiskCache } from './disk-cache.ts'
 import { fileRoutes } from './file-routes.ts'
 import { createGitTasks } from './git-tasks.ts'
-import { createKeptFiles } from './kept-files.ts'
 import { createLastCommitFiles, lastCommitLimits } from './last-commit-files.ts'
 import { createLastCommits } from './last-commits.ts'
 import { refRoutes } from './ref-routes.ts'
@@ -70,7 +70,7 @@ export function createBrowse(dependencies: Dependencies): Browse {
   const commits = createCommitsById()
   const reused = createReusedProcesses({ git })
   const keep = (name: string, limits: typeof blameLimits) =>
-    createKeptFiles({
+    createDiskCache({
       root: join(settings.dataDir, 'browse', name),
       isInPlace: (id) => isThere(directories.pathOf(id)),
       ...limits,

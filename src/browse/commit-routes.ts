@@ -81,8 +81,8 @@ export function commitRoutes(parts: BrowseParts) {
         ])
         if (notModified(key)) return undefined
         const page = await cached(key, clientSignal(), async (signal) => {
-          const asker = { principal, repository: found, signal }
-          const { commits: listed, nextSkip } = await readHistory(parts, asker, range)
+          const requester = { principal, repository: found, signal }
+          const { commits: listed, nextSkip } = await readHistory(parts, requester, range)
           const rows = listed.map(({ id, commit }) => toCommit(id, commit))
           // The tip, so that the pages stay on it when the branch moves.
           return new LinkedPage(rows, nextSkip === undefined ? undefined : `${tip}.${nextSkip}`)
@@ -117,10 +117,10 @@ export function commitRoutes(parts: BrowseParts) {
           if (!commit) throw commitUnreadable(id)
           if (!withDiff) return toCommit(id, commit)
           const [base = null] = commit.parents
-          const asker = { principal, repository: found, signal }
+          const requester = { principal, repository: found, signal }
           const ends = base === null ? [emptyTree, commit.tree] : [base, id]
           const [before = '', after = ''] = ends
-          const diff = await readDiff(tasks, asker, { before, after, path })
+          const diff = await readDiff(tasks, requester, { before, after, path })
           return toResponse({ ...toCommit(id, commit), diff: toDiff(base, diff) })
         })
         const isProvisional = response instanceof ProvisionalJson

@@ -58,13 +58,13 @@ export function compareRoutes(parts: BrowseParts) {
         const key = keyOf(['compare', found.id, base, head, limit, path, withDiff])
         if (notModified(key)) return undefined
         const response = await cached(key, clientSignal(), async (signal) => {
-          const asker = { principal, repository: found, signal }
-          const compared = await compareCommits(tasks, asker, { base, head, limit })
+          const requester = { principal, repository: found, signal }
+          const compared = await compareCommits(tasks, requester, { base, head, limit })
           const { mergeBase, ahead, behind, ids } = compared
           const before = mergeBase ?? base
           const [listed, diff] = await Promise.all([
             readCommits(objects, commits, ids),
-            withDiff ? readDiff(tasks, asker, { before, after: head, path }) : undefined,
+            withDiff ? readDiff(tasks, requester, { before, after: head, path }) : undefined,
           ])
           const value: Static<typeof ComparedCommits> = {
             base,

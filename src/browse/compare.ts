@@ -1,5 +1,5 @@
 import { gitCommands } from '#git/process/commands.ts'
-import type { Asker, GitTasks } from './git-tasks.ts'
+import type { GitTasks, Requester } from './git-tasks.ts'
 import { idLines } from './history.ts'
 
 /** What one commit has that another has not. */
@@ -15,12 +15,12 @@ export type Comparison = {
 /** Compares the histories of two commits. Throws as GitTasks do. */
 export async function compareCommits(
   tasks: GitTasks,
-  asker: Asker,
+  requester: Requester,
   { base, head, limit }: { base: string; head: string; limit: number },
 ): Promise<Comparison> {
   if (base === head) return { mergeBase: base, ahead: 0, behind: 0, ids: [] }
-  const directory = asker.repository.path
-  const sides = await tasks.run(asker, {
+  const directory = requester.repository.path
+  const sides = await tasks.run(requester, {
     command: gitCommands.listSides(directory, base, head),
     async read(output) {
       const ids: string[] = []
@@ -38,17 +38,17 @@ export async function compareCommits(
       ? base
       : sides.ahead === 0
         ? head
-        : await findMergeBase(tasks, asker, { base, head })
+        : await findMergeBase(tasks, requester, { base, head })
   return { ...sides, mergeBase }
 }
 
 function findMergeBase(
   tasks: GitTasks,
-  asker: Asker,
+  requester: Requester,
   { base, head }: { base: string; head: string },
 ): Promise<string | undefined> {
-  return tasks.run(asker, {
-    command: gitCommands.mergeBase(asker.repository.path, base, head),
+  return tasks.run(requester, {
+    command: gitCommands.mergeBase(requester.repository.path, base, head),
     accepts: [1],
     async read(output) {
       let found: string | undefined

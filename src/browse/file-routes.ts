@@ -124,8 +124,8 @@ export function fileRoutes(parts: BrowseParts) {
           setType(looksLikeUtf8(content) ? textType : bytesType)
           return content
         }
-        const asker = { principal, repository: found, signal: clientSignal() }
-        const { start, stream } = await streamBlob(asker, id)
+        const requester = { principal, repository: found, signal: clientSignal() }
+        const { start, stream } = await streamBlob(requester, id)
         setType(looksLikeUtf8(start) ? textType : bytesType)
         setHeader('content-length', String(size))
         return stream

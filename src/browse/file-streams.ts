@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { PassThrough, type Readable } from 'node:stream'
 import { watchStall } from '#base/timeouts.ts'
 import { gitCommands } from '#git/process/commands.ts'
-import type { Asker, GitTasks } from './git-tasks.ts'
+import type { GitTasks, Requester } from './git-tasks.ts'
 
 /** The content of a blob, with its first bytes, which the stream has, too. */
 export type BlobStream = { start: Buffer; stream: Readable }
@@ -15,14 +15,14 @@ type Options = {
 
 /** Streams blobs from git processes. Memory does not depend on their size. */
 export function createBlobStreams({ tasks, stallMs }: Options) {
-  return async ({ signal, ...asker }: Asker, id: string): Promise<BlobStream> => {
+  return async ({ signal, ...requester }: Requester, id: string): Promise<BlobStream> => {
     const stream = new PassThrough()
     const isUnread = () => stream.readableLength > 0 || stream.writableNeedDrain
     const stall = watchStall(stallMs, isUnread, signal)
     const closed = new AbortController()
     const ending = AbortSignal.any([stall.signal, closed.signal])
     const started = Promise.withResolvers<Buffer>()
-    const command = gitCommands.printBlob(asker.repository.path, id)
+    const command = gitCommands.printBlob(requester.repository.path, id)
 
     async function copy(output: AsyncIterable<Buffer>): Promise<void> {
       for await (const chunk of output) {
@@ -39,7 +39,7 @@ export function createBlobStreams({ tasks, stallMs }: Options) {
       closed.abort()
     })
     stream.on('error', () => {})
-    tasks.run({ ...asker, signal: ending }, { command, isStream: true, read: copy }).then(
+    tasks.run({ ...requester, signal: ending }, { command, isStream: true, read: copy }).then(
       () => void stream.end(),
       (error) => {
         started.reject(error)

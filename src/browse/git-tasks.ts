@@ -9,7 +9,7 @@ import type { ReusedProcesses } from '#git/process/reused-processes.ts'
 import type { Repository } from '#repositories/repositories.ts'
 
 /** Who asks for a response that a git process computes, until when. */
-export type Asker = { principal: Principal; repository: Repository; signal: AbortSignal }
+export type Requester = { principal: Principal; repository: Repository; signal: AbortSignal }
 
 export type Task<T> = {
   command: readonly string[]
@@ -30,7 +30,7 @@ export type Task<T> = {
 /** Runs git processes that read a repository, with limits of their number and duration. */
 export type GitTasks = {
   /** Throws `git_busy`, `git_limit_exceeded`, GitErrors and the signal's reason. */
-  run: <T>(asker: Asker, task: Task<T>) => Promise<T>
+  run: <T>(requester: Requester, task: Task<T>) => Promise<T>
   counts: () => { running: number; waiting: number }
 }
 

@@ -6,7 +6,7 @@ import { toWord } from '#git/process/preforked-process.ts'
 import type { RawPath } from './api-path.ts'
 import type { BrowseParts } from './browse-parts.ts'
 import type { CommitsById } from './commits-by-id.ts'
-import type { Asker } from './git-tasks.ts'
+import type { Requester } from './git-tasks.ts'
 import { findNewest } from './newest-commit.ts'
 import { type ListedCommit, mustRead, walkByDate } from './walk-by-date.ts'
 
@@ -35,12 +35,12 @@ const maxReadAtOnce = 32
  */
 export async function readHistory(
   parts: Pick<BrowseParts, 'tasks' | 'pool' | 'commits' | 'trees' | 'lastCommits'>,
-  asker: Asker,
+  requester: Requester,
   range: HistoryRange,
 ): Promise<{ commits: ListedCommit[]; nextSkip: number | undefined }> {
   const { tasks, pool, commits } = parts
   const { tip, path, skip, limit } = range
-  const { repository } = asker
+  const { repository } = requester
   const objects = pool.of(repository.path)
   const isUnfiltered = range.author === '' && (range.since ?? range.until) === undefined
   if (isUnfiltered && path !== '' && skip === 0 && limit === 1) {
@@ -53,7 +53,8 @@ export async function readHistory(
     isPlain && skip + limit <= walkMaxCommits
       ? await walk(objects, commits, { tip, count: skip + limit + 1 })
       : undefined
-  const ids = walked?.slice(skip) ?? (await listIds(tasks, asker, { ...range, limit: limit + 1 }))
+  const ids =
+    walked?.slice(skip) ?? (await listIds(tasks, requester, { ...range, limit: limit + 1 }))
   const page = await readCommits(objects, commits, ids.slice(0, limit))
   return { commits: page, nextSkip: page.length < ids.length ? skip + page.length : undefined }
 }
@@ -101,11 +102,11 @@ async function walk(
 
 function listIds(
   tasks: BrowseParts['tasks'],
-  asker: Asker,
+  requester: Requester,
   { tip, path, author, since, until, skip, limit }: HistoryRange,
 ): Promise<string[]> {
   const command = gitCommands.listHistory(
-    asker.repository.path,
+    requester.repository.path,
     String(limit),
     String(skip),
     author,
@@ -114,7 +115,7 @@ function listIds(
     tip,
     ...(path === '' ? [] : [toWord(path)]),
   )
-  return tasks.run(asker, {
+  return tasks.run(requester, {
     command,
     async read(output) {
       const ids: string[] = []

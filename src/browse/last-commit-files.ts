@@ -1,5 +1,5 @@
 import type { RawPath } from './api-path.ts'
-import type { KeptFiles } from './kept-files.ts'
+import type { DiskCache } from './disk-cache.ts'
 import type { LastCommitsByName } from './last-commit-walk.ts'
 
 /** The last commits of all entries of a folder, in some commits that have the same folder. */
@@ -16,7 +16,7 @@ export const lastCommitLimits = { fileMaxBytes: 1024 * 1024, maxFilesPerReposito
 /** Changed with the format. */
 const version = 2
 
-export function createLastCommitFiles(files: Pick<KeptFiles, 'load' | 'save'>): LastCommitFiles {
+export function createLastCommitFiles(files: Pick<DiskCache, 'load' | 'save'>): LastCommitFiles {
   const keyOf = (path: RawPath) => `${version} ${path}`
   return {
     async load(repositoryId, path) {

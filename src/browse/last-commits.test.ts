@@ -16,7 +16,7 @@ import { importHistory } from '../../test/support/history.ts'
 import { type OddCommit, writeOddTrees } from '../../test/support/odd-trees.ts'
 import { createRandom } from '../../test/support/random.ts'
 import { createCommitsById } from './commits-by-id.ts'
-import { createKeptFiles } from './kept-files.ts'
+import { createDiskCache } from './disk-cache.ts'
 import { createLastCommitFiles, lastCommitLimits } from './last-commit-files.ts'
 import { createLastCommits } from './last-commits.ts'
 import { createTrees } from './trees.ts'
@@ -56,7 +56,7 @@ async function openSite(directory: string, options: SiteOptions = {}) {
   }
   const dataDir = options.dataDir ?? join(directory, 'data')
   const files = createLastCommitFiles(
-    createKeptFiles({
+    createDiskCache({
       root: join(dataDir, 'browse', 'last-commits'),
       isInPlace: async () => true,
       ...lastCommitLimits,

@@ -249,7 +249,7 @@ export function createLastCommits({
       answers.isFinal = true
     } catch (error) {
       if (error !== deadline.reason) throw error
-      // One that did not get anywhere would not do so again.
+      // A search without progress would not progress on retry.
       answers.isFinal = count === 0
     }
     answers.waiting = answers.isFinal ? new Map() : waiting

@@ -3,7 +3,7 @@ import type { DiffLimits, ParsedDiff } from '#git/diff/parsed-diff.ts'
 import { gitCommands } from '#git/process/commands.ts'
 import { toWord } from '#git/process/preforked-process.ts'
 import type { RawPath } from './api-path.ts'
-import { type Asker, type GitTasks, isMemoryLimit, type Task } from './git-tasks.ts'
+import { type GitTasks, isMemoryLimit, type Requester, type Task } from './git-tasks.ts'
 
 /** The id of the tree without entries, which git knows without storing it. */
 export const emptyTree = '4b825dc642cb6eb9a060e54bf8d69288fbee4904'
@@ -50,21 +50,25 @@ const countingMs = 500
  * Compares two trees. What exceeds a limit is left out, and the limit is in the result. Throws as GitTasks do, also when
  * git takes too long to list the files.
  */
-export async function readDiff(tasks: GitTasks, asker: Asker, range: Range): Promise<ParsedDiff> {
+export async function readDiff(
+  tasks: GitTasks,
+  requester: Requester,
+  range: Range,
+): Promise<ParsedDiff> {
   const { path } = range
-  if (path === '') return run(tasks, asker, range, { paths: [], limits: limitsOfAll })
-  const alone = await run(tasks, asker, range, { paths: [path], limits: limitsOfPath })
+  if (path === '') return run(tasks, requester, range, { paths: [], limits: limitsOfAll })
+  const alone = await run(tasks, requester, range, { paths: [path], limits: limitsOfPath })
   const [file] = alone.files
   if (!file || file.path !== path || (file.status !== 'added' && file.status !== 'deleted'))
     return alone
   // It may have been renamed, which shows only among all files.
-  const all = await run(tasks, asker, range, { paths: [], limits: limitsOfList, isList: true })
+  const all = await run(tasks, requester, range, { paths: [], limits: limitsOfList, isList: true })
   const isRenamed = (one: { path: string; oldPath: string | undefined }) =>
     one.oldPath !== undefined && (one.path === path || one.oldPath === path)
   const renamed = all.files.find(isRenamed)
   if (renamed?.oldPath === undefined) return alone
   const paths = [renamed.oldPath, renamed.path]
-  return run(tasks, asker, range, { paths, limits: limitsOfPath })
+  return run(tasks, requester, range, { paths, limits: limitsOfPath })
 }
 
 type Options = {
@@ -76,7 +80,7 @@ type Options = {
 
 async function run(
   tasks: GitTasks,
-  asker: Asker,
+  requester: Requester,
   range: Range,
   options: Options,
 ): Promise<ParsedDiff> {
@@ -87,7 +91,7 @@ async function run(
     return parser
   }
   try {
-    return await tasks.run(asker, toTask(asker, range, options, begin))
+    return await tasks.run(requester, toTask(requester, range, options, begin))
   } catch (error) {
     // Likewise what was read before git reached a limit.
     if (isMemoryLimit(error) && parser?.isListed()) return parser.end('memory')
@@ -96,12 +100,12 @@ async function run(
 }
 
 function toTask(
-  asker: Asker,
+  requester: Requester,
   range: Range,
   { paths, isList = false }: Options,
   begin: () => DiffParser,
 ): Task<ParsedDiff> {
-  const directory = asker.repository.path
+  const directory = requester.repository.path
   const { before, after } = range
   const isOfAll = paths.length === 0
   return {
@@ -124,7 +128,7 @@ function toTask(
         return parser.end()
       } catch (error) {
         // What was read in time is of use once all files are known.
-        if (isTimeout(error) && !asker.signal.aborted && parser.isListed())
+        if (isTimeout(error) && !requester.signal.aborted && parser.isListed())
           return parser.end('time')
         throw error
       }

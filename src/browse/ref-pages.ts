@@ -4,7 +4,7 @@ import type { RefCache } from '#git/refs/ref-cache.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
 import { noTags } from '#git/refs/ref-snapshot.ts'
 import { readRefs } from '#git/refs/refs.ts'
-import type { Asker, GitTasks } from './git-tasks.ts'
+import type { GitTasks, Requester } from './git-tasks.ts'
 import { createRefSelection, type RefPage, type WantedRefs } from './ref-selection.ts'
 
 type Wanted = WantedRefs & {
@@ -26,16 +26,16 @@ const listed = { symrefs: false, peeled: noTags } as const
 /** Lists refs, from memory where that is possible. */
 export function createRefPages({ refCache, tasks }: { refCache: RefCache; tasks: GitTasks }) {
   return {
-    async page(asker: Asker, wanted: Wanted): Promise<RefPage> {
-      const { path } = asker.repository
+    async page(requester: Requester, wanted: Wanted): Promise<RefPage> {
+      const { path } = requester.repository
       const { prefix, pointsAt } = wanted
       const snapshot = await refCache.of(path)
-      if (!snapshot) return readFromGit(tasks, asker, wanted)
+      if (!snapshot) return readFromGit(tasks, requester, wanted)
       const prefixes = [prefix]
       if (!pointsAt)
         return readFromLines(await snapshot.lines({ ...listed, style: 'plain', prefixes }), wanted)
       const peeled = await refCache.peeled(path, snapshot)
-      if (!peeled) return readFromGit(tasks, asker, wanted)
+      if (!peeled) return readFromGit(tasks, requester, wanted)
       const chunks = await snapshot.lines({ style: 'peeled', symrefs: false, peeled, prefixes })
       return readFromLines(chunks, wanted)
     },
@@ -112,10 +112,14 @@ function createIdMatcher(ids: readonly string[]): (bytes: Buffer, at: number) =>
  * For repositories with more refs than the memory for them, or with files that only git reads. Older versions of git do not
  * find tags of tags of an object.
  */
-async function readFromGit(tasks: GitTasks, asker: Asker, wanted: Wanted): Promise<RefPage> {
+async function readFromGit(
+  tasks: GitTasks,
+  requester: Requester,
+  wanted: Wanted,
+): Promise<RefPage> {
   const { prefix, pointsAt = [] } = wanted
-  const command = gitCommands.listRefs(asker.repository.path, prefix, ...pointsAt)
-  return tasks.run(asker, {
+  const command = gitCommands.listRefs(requester.repository.path, prefix, ...pointsAt)
+  return tasks.run(requester, {
     command,
     async read(output) {
       const selection = createRefSelection(wanted)

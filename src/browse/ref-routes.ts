@@ -67,9 +67,9 @@ export function refRoutes(parts: BrowseParts) {
       problems: [...missingRepository, ...revisionProblems, 'git_limit_exceeded', 'git_busy'],
       handle: async ({ principal, found, query, url, setHeader, notModified, clientSignal }) => {
         const objects = pool.of(found.path)
-        const asker = { principal, repository: found, signal: clientSignal() }
+        const requester = { principal, repository: found, signal: clientSignal() }
         const [page, base, defaultBranch, protected_] = await Promise.all([
-          refPages.page(asker, wantedOf(branchPrefix, query)),
+          refPages.page(requester, wantedOf(branchPrefix, query)),
           baseOf(found, query.base),
           readDefaultBranch(found.path),
           protections.list(found),
@@ -84,7 +84,7 @@ export function refRoutes(parts: BrowseParts) {
           const ids = [...new Set(page.refs.map(({ id }) => id))]
           const [compared, read] = await Promise.all([
             isCompared
-              ? compareWithBase({ ...asker, signal }, base, ids)
+              ? compareWithBase({ ...requester, signal }, base, ids)
               : new Map<string, AheadBehind>(),
             Promise.all(ids.map(async (id) => [id, await commits(objects, id)] as const)),
           ])
@@ -124,9 +124,9 @@ export function refRoutes(parts: BrowseParts) {
       problems: [...missingRepository, 'git_limit_exceeded', 'git_busy'],
       handle: async ({ principal, found, query, url, setHeader, notModified, clientSignal }) => {
         const objects = pool.of(found.path)
-        const asker = { principal, repository: found, signal: clientSignal() }
+        const requester = { principal, repository: found, signal: clientSignal() }
         const [page, protected_] = await Promise.all([
-          refPages.page(asker, wantedOf(tagPrefix, query)),
+          refPages.page(requester, wantedOf(tagPrefix, query)),
           protections.list(found),
         ])
         const names = page.refs.map(({ name }) => name)

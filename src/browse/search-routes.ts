@@ -74,9 +74,9 @@ export function searchRoutes(parts: BrowseParts) {
           const commit = await commits(objects, id)
           if (!commit) throw commitUnreadable(id)
           await trees.find(objects, commit.tree, path)
-          const asker = { principal, repository: found, signal }
+          const requester = { principal, repository: found, signal }
           const request = { commit: id, path, text, ignoreCase, limit }
-          const searched = await search(asker, request)
+          const searched = await search(requester, request)
           return searched.isProvisional ? new ProvisionalJson(searched.result) : searched.result
         })
         if (result instanceof ProvisionalJson && notModified(result.entityTag)) return undefined

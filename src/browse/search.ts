@@ -6,7 +6,7 @@ import { named } from '#http/named-schemas.ts'
 import { pathProperties, type RawPath, toApiPath } from './api-path.ts'
 import type { BrowseParts } from './browse-parts.ts'
 import { objectId } from './commit-schemas.ts'
-import { type Asker, isMemoryLimit, isTimeLimit } from './git-tasks.ts'
+import { isMemoryLimit, isTimeLimit, type Requester } from './git-tasks.ts'
 import { createSearchParser, type SearchMatch } from './search-output.ts'
 
 const mib = 1024 * 1024
@@ -31,7 +31,7 @@ type SearchLimit = 'matches' | 'matches_per_file' | 'bytes' | 'file_size' | 'tim
 /** Searches the files of a commit. A result that the time limit cut depends on more than the request. */
 export function createSearch({ tasks }: Pick<BrowseParts, 'tasks'>) {
   return async (
-    asker: Asker,
+    requester: Requester,
     request: SearchRequest,
   ): Promise<{ result: Static<typeof SearchResult>; isProvisional: boolean }> => {
     const reached = new Set<SearchLimit>()
@@ -41,8 +41,8 @@ export function createSearch({ tasks }: Pick<BrowseParts, 'tasks'>) {
     async function run(): Promise<void> {
       const collected = collect(request, reached)
       matches = collected.matches
-      await tasks.run(asker, {
-        command: commandOf(asker.repository.path, request, leftOut),
+      await tasks.run(requester, {
+        command: commandOf(requester.repository.path, request, leftOut),
         memoryMaxBytes,
         // No line matches.
         accepts: [1],
@@ -62,7 +62,7 @@ export function createSearch({ tasks }: Pick<BrowseParts, 'tasks'>) {
       await run().catch(async (error) => {
         if (!isMemoryLimit(error)) throw error
         // Git reads each file as a whole.
-        leftOut = await findLargeFiles(asker, request, error)
+        leftOut = await findLargeFiles(requester, request, error)
         reached.clear()
         reached.add('file_size')
         await run()
@@ -84,14 +84,14 @@ export function createSearch({ tasks }: Pick<BrowseParts, 'tasks'>) {
   }
 
   async function findLargeFiles(
-    asker: Asker,
+    requester: Requester,
     { commit, path }: SearchRequest,
     error: unknown,
   ): Promise<RawPath[]> {
     const found: RawPath[] = []
     let rest = ''
-    await tasks.run(asker, {
-      command: gitCommands.listSizes(asker.repository.path, commit, toWord(path) || '.'),
+    await tasks.run(requester, {
+      command: gitCommands.listSizes(requester.repository.path, commit, toWord(path) || '.'),
       async read(output) {
         for await (const chunk of output) {
           const entries = (rest + chunk.toString('latin1')).split('\0')

@@ -32,7 +32,7 @@ export const treeMode = '40000'
 const mib = 1024 * 1024
 const treeMaxBytes = 32 * mib
 const cachedMaxBytes = 32 * mib
-/** Of larger trees, few are read at a time. */
+/** Larger trees are read a few at a time. */
 const largeBytes = 2 * mib
 const maxLarge = 2
 const entriesPerCheck = 256

@@ -12,7 +12,7 @@ export type FailedWorkspaceRow = {
   holder: string
   /** For how long after the end of its run it is kept. */
   keptMs: number
-  /** When its runner last said that it has it. */
+  /** The last heartbeat of the runner that holds it. */
   seenAt: number
   /** When it was removed; null while it exists. */
   removedAt: number | null

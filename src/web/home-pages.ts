@@ -35,7 +35,7 @@ async function homeView(context: PageContext): Promise<View> {
     session && recentEvents(context),
     may('createRepository'),
   ])
-  const isWhole = next === undefined && cursor === undefined
+  const isComplete = next === undefined && cursor === undefined
   const json = q === '' ? '/activity' : `/activity?${new URLSearchParams({ filter: q })}`
   if (repositories.length === 0 && q === '' && cursor === undefined)
     return emptyView(context, mayCreate)
@@ -45,7 +45,7 @@ async function homeView(context: PageContext): Promise<View> {
     title: 'Repositories · svc',
     json,
     body: html`${doneNotice(context)}<div${lately && html` class="with-side"`}><div>
-<div class="page-head"><h1>Repositories${isWhole && html` <span class="count">${repositories.length}</span>`}</h1>
+<div class="page-head"><h1>Repositories${isComplete && html` <span class="count">${repositories.length}</span>`}</h1>
 ${session && mayCreate && html`<a class="button primary" href="${to.own('new')}">${icon('plus')}New</a>`}</div>
 ${q !== '' && html`<p class="help filtered">With <b>${q}</b> in their name or description. <a href="${to.home()}">Show all</a></p>`}
 ${

@@ -33,7 +33,7 @@ export async function sendRaw(
   { request, response, signal }: PageExchange,
   { type, content, headers, status }: RawResponse,
 ): Promise<void> {
-  const isWhole = typeof content === 'string' || Buffer.isBuffer(content)
+  const isComplete = typeof content === 'string' || Buffer.isBuffer(content)
   response.setHeader('cache-control', 'private, no-cache')
   response.setHeader('vary', 'cookie, accept-encoding')
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
@@ -41,14 +41,14 @@ export async function sendRaw(
     response.writeHead(304).end()
     return
   }
-  if (isWhole && headers.etag === undefined && isKnown(request, response, [content])) return
+  if (isComplete && headers.etag === undefined && isKnown(request, response, [content])) return
   response.setHeader('content-type', type)
   if (request.method === 'HEAD') {
     if (content instanceof Readable) content.destroy()
     response.end()
     return
   }
-  if (isWhole) {
+  if (isComplete) {
     const bytes = Buffer.from(content)
     const isCompressed =
       bytes.length >= compressFromBytes && compressibleType.test(type) && acceptsGzip(request)

@@ -103,7 +103,7 @@ export function createComposer(dependencies: Dependencies): Composer {
   async function composePush(update: EventData['push'], context: EventContext): Promise<EventBody> {
     const { about, seq, mask, at } = context
     const pushed = update.after === zeroId ? nothing : await readPushed(update, about)
-    if (!pushed.isWhole && !pushed.head)
+    if (!pushed.isComplete && !pushed.head)
       log.warn(
         { seq, ref: update.ref },
         'push delivered without its commits, which no longer exist',
@@ -173,7 +173,7 @@ export function createComposer(dependencies: Dependencies): Composer {
   }
 }
 
-const nothing: PushedCommits = { commits: [], head: undefined, branches: [], isWhole: true }
+const nothing: PushedCommits = { commits: [], head: undefined, branches: [], isComplete: true }
 
 const noFiles = { added: [], removed: [], modified: [] }
 
@@ -192,8 +192,8 @@ function pushBody(
       short: toPayloadCommit({ ...masked, files: noFiles }, about),
     }
   })
-  const { items, isWhole } = fitNewest(commits, sharedMaxBytes - byteLength(payload))
-  return { ...payload, commits: items, truncated: !(pushed.isWhole && isWhole) }
+  const { items, isComplete } = fitNewest(commits, sharedMaxBytes - byteLength(payload))
+  return { ...payload, commits: items, truncated: !(pushed.isComplete && isComplete) }
 }
 
 // The branch that a new ref was most likely created from.

@@ -11,7 +11,7 @@ test('no part of a secret appears in a truncated commit', async () => {
       const person = { name: cut, email: cut, at: '' }
       const commit = { id: '', treeId: '', message: cut, author: person, committer: person }
       const masks = await createMask({ KEY: secret })
-      const masked = maskCommit({ ...commit, isWhole: false }, masks)
+      const masked = maskCommit({ ...commit, isComplete: false }, masks)
       assert.equal(shownPart(JSON.stringify(masked), secret), undefined)
     }),
   )
@@ -23,5 +23,5 @@ test('a complete commit keeps its end, even if it is the start of a secret', asy
   const commit = { id: '', treeId: '', message: 'the hunt', author: person, committer: person }
   const masked = maskCommit(commit, masks)
   assert.deepEqual([masked.message, masked.author.name], ['the hunt', '***'])
-  assert.equal(maskCommit({ ...commit, isWhole: false }, masks).message, 'the ')
+  assert.equal(maskCommit({ ...commit, isComplete: false }, masks).message, 'the ')
 })

@@ -15,9 +15,9 @@ const unchanged = (text: string) => text
 
 /** Masks the texts of a commit, names of files included. */
 export function maskCommit<Commit extends CommitSummary>(commit: Commit, masks: Mask): Commit {
-  const { message, author, committer, files, isWhole = true } = commit
+  const { message, author, committer, files, isComplete = true } = commit
   // A truncated message may end within a secret. Paths are never truncated.
-  const mask = isWhole ? masks.mask : masks.maskBeginning
+  const mask = isComplete ? masks.mask : masks.maskBeginning
   return {
     ...commit,
     message: mask(message),

@@ -27,8 +27,8 @@ export function workflowBody(
     whole: step,
     short: { ...step, output: '' },
   }))
-  const { items, isWhole } = fitNewest(steps, sharedMaxBytes - byteLength(without))
-  return { ...payload, run: withSteps(masked, items), truncated: !isWhole }
+  const { items, isComplete } = fitNewest(steps, sharedMaxBytes - byteLength(without))
+  return { ...payload, run: withSteps(masked, items), truncated: !isComplete }
 }
 
 function withSteps(run: RunSummary, steps: StepSummary[]): RunSummary {

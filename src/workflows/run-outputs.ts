@@ -18,8 +18,8 @@ export async function readOutputs(
 ): Promise<Map<number, string>> {
   const sizes = await measureOutputs(db, log)
   const total = sizes.reduce((sum, { size }) => sum + size, 0)
-  const isWhole = total <= maxLength
-  const share = isWhole ? total : Math.max(minTailLength, Math.floor(maxLength / sizes.length))
+  const isComplete = total <= maxLength
+  const share = isComplete ? total : Math.max(minTailLength, Math.floor(maxLength / sizes.length))
   const tails = new Map(sizes.map(({ step }) => [step, createTail(share)]))
   for await (const { start, step, text } of pieces(db, log)) {
     if (start >= logBytes) break

@@ -112,7 +112,7 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
       tag: 'workflow runs',
       summary: 'Get a workflow run',
       description:
-        'The `id` is that of the run, or its number, in all operations. With `wait`, responds when the run has completed, or after that many seconds at the latest.',
+        '`id` accepts the id or the number of a run. With `wait`, responds when the run has completed, or after that many seconds at the latest.',
       permission: 'workflow:read',
       find: open,
       isLongLived: true,

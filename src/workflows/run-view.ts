@@ -29,7 +29,7 @@ const listedInputsMaxLength = 8 * 1024 * 1024
 const eventOutputsMaxLength = 256 * 1024
 const maxFailureLines = 50
 const maxCommits = 50
-/** Of a commit. */
+/** Limits for the annotations of one commit. */
 const annotationLimits = { runs: 20, annotations: 1000 }
 
 /** Creates the views of runs in the API and in webhook payloads. */

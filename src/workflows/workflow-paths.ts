@@ -61,6 +61,6 @@ function faultOf(file: string): string | undefined {
 }
 
 function toPath(file: string, folders: readonly string[] = [workflowsFolder]): string {
-  const isWhole = folders.some((folder) => file.startsWith(`${folder}/`))
-  return isWhole ? file : `${workflowsFolder}/${file}`
+  const isComplete = folders.some((folder) => file.startsWith(`${folder}/`))
+  return isComplete ? file : `${workflowsFolder}/${file}`
 }

@@ -56,7 +56,7 @@ before(async () => {
 
 after(() => site[Symbol.asyncDispose]())
 
-/** Makes operations fail until disposed of: when they find what their path names, and at the latest when they are handled. */
+/** Makes operations fail until disposed: when they find what their path names, and at the latest when they are handled. */
 function fail(operations: readonly string[], { error }: Failure): Disposable {
   const routes = site.routes.filter(
     (route): route is JsonRoute => route.kind === 'json' && operations.includes(route.operationId),
@@ -71,7 +71,7 @@ function fail(operations: readonly string[], { error }: Failure): Disposable {
   }
 }
 
-/** Records the operations that are called, until disposed of. */
+/** Records the operations that are called, until disposed. */
 function recordCalls(called: string[]): Disposable {
   const routes = site.routes.filter((route): route is JsonRoute => route.kind === 'json')
   const former = routes.map(({ handle }) => handle)

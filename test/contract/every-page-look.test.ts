@@ -16,8 +16,8 @@ test('every page is accessible, styled and quiet in every view', {
     const { headers, body } = await fetch(site.url + path, { headers: { cookie } })
     await body?.cancel()
     // The log of a run grows until the run ends.
-    const isWhole = headers.has('content-length')
-    if (isWhole && headers.get('content-type')?.startsWith('text/html')) paths.push(path)
+    const isComplete = headers.has('content-length')
+    if (isComplete && headers.get('content-type')?.startsWith('text/html')) paths.push(path)
   }
   await assertAccessibleInEveryView(site, paths)
 })

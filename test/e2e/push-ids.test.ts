@@ -43,7 +43,7 @@ describe('the ids of pushes on three nodes', { skip }, () => {
     return client
   }
 
-  /** Locks repositories as a push does, until disposed of. */
+  /** Locks repositories as a push does, until disposed. */
   async function lock(names: string[]): Promise<AsyncDisposable> {
     const client = await connect()
     await client.query('begin')

@@ -57,7 +57,7 @@ async function change(site: FetchSite, name: string, lines = 200) {
   await site.push('main')
 }
 
-test('who has what a push built on gets the pack that was pushed', options, async () => {
+test("a client with the push's base gets the pushed pack", options, async () => {
   await using site = await createSite()
   await change(site, 'd.txt')
   const packs = await site.packs()

@@ -159,12 +159,12 @@ describe('pruning of a shared store', { skip }, () => {
     const remote = service.admin.remote('used')
     const { id } = (await service.admin.get('/repos/used')).body
     await using node = await site.openStore(join(site.folder, 'bare'))
-    const prune = async (isWhole: () => Promise<boolean>) => {
+    const prune = async (isComplete: () => Promise<boolean>) => {
       await using generation = await node.shared?.beginGeneration(id)
       assert.ok(generation)
       const path = ['--git-dir', generation.path]
       await git('/', [...path, 'repack', '-adq', '--cruft', '--cruft-expiration=now'])
-      await generation.publish({ isWhole })
+      await generation.publish({ isComplete })
     }
     await assert.rejects(
       prune(async () => false),

@@ -176,7 +176,7 @@ const entryPoints: Record<string, string[]> = {
     'ancestry',
     'connectivity',
     'forced-updates',
-    'move-ref-here',
+    'move-ref-in-process',
     'move-refs',
     'raw-refs',
     'ref-cache',

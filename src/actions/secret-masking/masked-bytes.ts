@@ -123,8 +123,8 @@ export class MaskedBytes {
     return state
   }
 
-  /** Scans offsets where a word may start, until the text is too short to decide. `isWhole`: no more input follows. */
-  #scanWords(isWhole: boolean): void {
+  /** Scans offsets where a word may start, until the text is too short to decide. `isComplete`: no more input follows. */
+  #scanWords(isComplete: boolean): void {
     if (this.#words.size === 0) {
       this.#wordsScanned = this.#scanned
       return
@@ -135,7 +135,7 @@ export class MaskedBytes {
     for (; at < text.length; at++) {
       if (firsts[text[at] ?? 0] === 0) continue
       const before = at === 0 ? this.#before : text[at - 1]
-      const length = this.#words.lengthAt(text, at, { before, isWhole })
+      const length = this.#words.lengthAt(text, at, { before, isComplete })
       if (length === undefined) break
       const start = this.#textStart + at
       if (length > 0) this.#cover(start, start + length)

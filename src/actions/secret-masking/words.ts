@@ -21,7 +21,7 @@ export class Words {
   lengthAt(
     text: Buffer,
     start: number,
-    { before, isWhole }: { before: number | undefined; isWhole: boolean },
+    { before, isComplete }: { before: number | undefined; isComplete: boolean },
   ): number | undefined {
     if (isLetter(before)) return 0
     let longest = 0
@@ -30,7 +30,7 @@ export class Words {
       bytes = (bytes << 8) | (text[end - 1] ?? 0)
       const isWord = this.#known.get(bytes)
       if (isWord === undefined) return longest
-      if (end === text.length && !isWhole) return undefined
+      if (end === text.length && !isComplete) return undefined
       if (isWord && !isLetter(text[end])) longest = end - start
     }
     return longest

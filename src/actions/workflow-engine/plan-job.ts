@@ -183,7 +183,7 @@ function nameOf(
   scope: Scope,
 ): string {
   const own = name ? evaluateText(name, scope) : id
-  const isWhole = !combination || combination.label === '' || name?.text.includes('${{')
-  if (isWhole) return own
+  const isComplete = !combination || combination.label === '' || name?.text.includes('${{')
+  if (isComplete) return own
   return `${own} (${maskAndShorten(combination.label, { mask, maxLength: labelMaxLength })})`
 }

@@ -143,7 +143,7 @@ function readParts(entry: NamedField, fields: Fields<JobKey>, faults: FaultList)
     strategy,
     network: readNetwork(fields.get('network'), faults),
     timeoutMinutes: readPositive(fields.get('timeout-minutes'), 'job.timeout-minutes', faults, {
-      isWhole: false,
+      isComplete: false,
     }),
     continueOnError:
       readFlag(fields.get('continue-on-error'), 'job.continue-on-error', faults) ?? false,

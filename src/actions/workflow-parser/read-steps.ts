@@ -129,7 +129,7 @@ function readCommon(fields: Fields<StepKey>, of: StepsOwner, faults: FaultList) 
     name: readTemplate(given(fields.get('name')), workflowKeyOf('name', of), faults),
     if: readCondition(given(fields.get('if')), ifKey, faults),
     env: readEnvironment(...at('env')),
-    timeoutMinutes: readPositive(...at('timeout-minutes'), { isWhole: false }),
+    timeoutMinutes: readPositive(...at('timeout-minutes'), { isComplete: false }),
     continueOnError: readFlag(...at('continue-on-error')) ?? false,
   }
 }

@@ -27,7 +27,7 @@ export function readStrategy(field: Field | undefined, faults: FaultList): Strat
     matrix: matrix && readMatrix(matrix, faults),
     failFast: readFlag(fields.get('fail-fast'), 'job.strategy', faults) ?? true,
     maxParallel: readPositive(fields.get('max-parallel'), 'job.strategy', faults, {
-      isWhole: true,
+      isComplete: true,
     }),
   }
 }

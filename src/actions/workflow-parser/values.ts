@@ -91,15 +91,15 @@ export function readPositive(
   field: Field | undefined,
   workflowKey: WorkflowKey,
   faults: FaultList,
-  { isWhole }: { isWhole: boolean },
+  { isComplete }: { isComplete: boolean },
 ): Template | number | undefined {
   if (!field) return undefined
   const { node, label } = field
-  const instead = `Write a ${isWhole ? 'whole number' : 'number'} above 0.`
+  const instead = `Write a ${isComplete ? 'whole number' : 'number'} above 0.`
   if (node.kind !== 'scalar' || typeof node.value !== 'number') {
     return readExpression(field, workflowKey, faults, instead)
   }
-  if (node.value > 0 && (!isWhole || Number.isSafeInteger(node.value))) return node.value
+  if (node.value > 0 && (!isComplete || Number.isSafeInteger(node.value))) return node.value
   return void faults.add(node.position, `${label} is ${node.value}.`, instead)
 }
 

@@ -5,7 +5,7 @@ import { writeAll } from '../disk.ts'
 import { ArchiveFormatError } from './archive-format-error.ts'
 import { type ArchiveEntry, readTar } from './read-tar.ts'
 
-// Those of artifacts that runs unpack.
+// The same limits as for artifacts in runs.
 const maxBytes = 10 * 1024 ** 3
 const maxEntries = 500_000
 

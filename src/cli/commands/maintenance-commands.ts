@@ -40,7 +40,7 @@ async function waitForOutcome(app: App, id: string): Promise<MaintenanceResult> 
   for (;;) {
     const outcome = await app.maintenanceRequests.findResult(id)
     if (outcome) return outcome
-    if (!(await app.maintainHere())) await sleep(pollIntervalMs)
+    if (!(await app.maintainInProcess())) await sleep(pollIntervalMs)
   }
 }
 

@@ -13,8 +13,8 @@ export function parseDays(text: string | undefined): number | null | undefined {
 export function parseSeconds(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   const seconds = Number(text)
-  const isWhole = Number.isInteger(seconds)
-  if (isWhole && seconds >= minExpirySeconds && seconds <= maxExpirySeconds) return seconds
+  const isComplete = Number.isInteger(seconds)
+  if (isComplete && seconds >= minExpirySeconds && seconds <= maxExpirySeconds) return seconds
   throw new Error(
     `--expires-in-seconds takes ${minExpirySeconds} to ${maxExpirySeconds}; not "${text}".`,
   )

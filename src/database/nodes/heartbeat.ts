@@ -21,7 +21,7 @@ const intervalMs = 2000
 const conflictPauseMs = 500
 
 /**
- * Registers this server under its name, and shows others that it runs until disposed of. Throws when another one runs
+ * Registers this server under its name, and shows others that it runs until disposed. Throws when another one runs
  * under this name in another data directory, or with another SSH host key.
  */
 export async function startHeartbeat({

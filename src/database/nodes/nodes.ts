@@ -6,7 +6,7 @@ export type Nodes = {
   own: string
   /** The clock by which all nodes decide. */
   clock: Clock
-  /** Shows the others that this node runs, and listens to them, until disposed of. */
+  /** Shows the others that this node runs, and listens to them, until disposed. */
   start: () => Promise<AsyncDisposable>
   /** Whether another node runs, apart from the last seconds. */
   isRunning: (name: string) => Promise<boolean>

@@ -11,7 +11,7 @@ type Options = { url: string; db: Database; own: string; log: Log }
 type Notifications = {
   send: (message: string) => void
   onMessage: (listener: (message: string) => void) => void
-  /** Receives messages until disposed of, on a connection of its own. */
+  /** Receives messages until disposed, on a connection of its own. */
   listen: () => AsyncDisposable
 }
 

@@ -11,16 +11,19 @@ const bytes = (values: object[]) =>
 test('the oldest are shortened first, then omitted', () => {
   const [a, b, c] = [item('a'), item('b'), item('c')]
   const all = bytes([a.whole, b.whole, c.whole])
-  assert.deepEqual(fitNewest([a, b, c], all), { items: [a.whole, b.whole, c.whole], isWhole: true })
+  assert.deepEqual(fitNewest([a, b, c], all), {
+    items: [a.whole, b.whole, c.whole],
+    isComplete: true,
+  })
   assert.deepEqual(fitNewest([a, b, c], all - 1), {
     items: [a.short, b.whole, c.whole],
-    isWhole: false,
+    isComplete: false,
   })
   const shorts = bytes([a.short, b.short, c.short])
   assert.deepEqual(fitNewest([a, b, c], shorts).items, [a.short, b.short, c.short])
   assert.deepEqual(fitNewest([a, b, c], shorts - 1).items, [b.short, c.short])
-  assert.deepEqual(fitNewest([a, b, c], 0), { items: [], isWhole: false })
-  assert.deepEqual(fitNewest([], 0), { items: [], isWhole: true })
+  assert.deepEqual(fitNewest([a, b, c], 0), { items: [], isComplete: false })
+  assert.deepEqual(fitNewest([], 0), { items: [], isComplete: true })
 })
 
 test('the limit counts the JSON in UTF-8', () => {
@@ -32,7 +35,7 @@ test('the limit counts the JSON in UTF-8', () => {
       const fitted = fitNewest(items, maxBytes)
       if (fitted.items.length > 0)
         assert.ok(Buffer.byteLength(toText(fitted.items)) - 1 <= maxBytes)
-      assert.equal(fitted.isWhole, toText(fitted.items) === toText(list))
+      assert.equal(fitted.isComplete, toText(fitted.items) === toText(list))
     }),
   )
 })

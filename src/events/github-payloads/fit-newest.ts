@@ -10,7 +10,7 @@ type Item<T> = { whole: T; short: T }
 export function fitNewest<T extends Json>(
   items: Item<T>[],
   maxBytes: number,
-): { items: T[]; isWhole: boolean } {
+): { items: T[]; isComplete: boolean } {
   let bytesLeft = maxBytes
   const shorts = items.map(({ short }) => bytesOf(short))
   let first = items.length
@@ -25,7 +25,7 @@ export function fitNewest<T extends Json>(
   const fitting = items
     .slice(first)
     .map(({ whole, short }, index) => (first + index < firstWhole ? short : whole))
-  return { items: fitting, isWhole: firstWhole === 0 }
+  return { items: fitting, isComplete: firstWhole === 0 }
 }
 
 /** The bytes of a value in JSON, plus a comma. */

@@ -13,7 +13,7 @@ type Calculator = {
 test('functions are called remotely and concurrently, each with its own result', async () => {
   using pair = connect()
   const numbers = Array.from({ length: 100 }, (_, index) => index)
-  const doubled = await Promise.all(numbers.map((number) => pair.theirs.double(number)))
+  const doubled = await Promise.all(numbers.map((number) => pair.remote.double(number)))
   assert.deepEqual(
     doubled,
     numbers.map((number) => number * 2),
@@ -22,7 +22,7 @@ test('functions are called remotely and concurrently, each with its own result',
 
 test('a Problem is rethrown as it was; a bug becomes an internal error, and is reported where it happened', async () => {
   using pair = connect()
-  await assert.rejects(pair.theirs.fail('problem'), (error) => {
+  await assert.rejects(pair.remote.fail('problem'), (error) => {
     assert.ok(error instanceof Problem)
     assert.deepEqual(
       [error.code, error.message, error.retryAfterSeconds],
@@ -31,7 +31,7 @@ test('a Problem is rethrown as it was; a bug becomes an internal error, and is r
     return true
   })
   assert.deepEqual(pair.faults, [])
-  await assert.rejects(pair.theirs.fail('bug'), (error) => {
+  await assert.rejects(pair.remote.fail('bug'), (error) => {
     assert.ok(error instanceof Problem)
     assert.equal(error.code, 'internal_error')
     assert.doesNotMatch(error.message, /hush/)
@@ -42,18 +42,18 @@ test('a Problem is rethrown as it was; a bug becomes an internal error, and is r
 
 test('an unknown function is an error, even one of Object.prototype', async () => {
   using pair = connect()
-  const { theirs } = pair
+  const { remote } = pair
   for (const name of ['absent', 'toString', 'constructor']) {
-    await assert.rejects((theirs as unknown as Functions)[name]?.() ?? Promise.resolve(), Problem)
+    await assert.rejects((remote as unknown as Functions)[name]?.() ?? Promise.resolve(), Problem)
   }
 })
 
 test('calls to a process that has exited fail, pending and later ones', async () => {
   using pair = connect()
-  const asked = pair.theirs.never()
+  const asked = pair.remote.never()
   pair.close()
   await assert.rejects(asked, /has exited/)
-  await assert.rejects(pair.theirs.double(1), /has exited/)
+  await assert.rejects(pair.remote.double(1), /has exited/)
 })
 
 function connect() {
@@ -69,10 +69,10 @@ function connect() {
   }
   connectRpc({
     wire: wireTo(port1),
-    ours: calculator,
+    local: calculator,
     onFault: (error) => void faults.push(error),
   })
-  const client = connectRpc<Calculator>({ wire: wireTo(port2), ours: {}, onFault() {} })
+  const client = connectRpc<Calculator>({ wire: wireTo(port2), local: {}, onFault() {} })
   return {
     ...client,
     faults,

@@ -22,7 +22,7 @@ type Waiting = { resolve: (value: unknown) => void; reject: (error: unknown) => 
 type Options = {
   wire: Wire
   /** The functions that the other process can call. */
-  ours: Functions
+  local: Functions
   /** Called with errors of our functions that are not Problems. */
   onFault: (error: unknown) => void
 }
@@ -31,7 +31,7 @@ type Options = {
  * Lets two processes call each other's functions, any number concurrently. A Problem is rethrown to the caller; any other
  * error becomes an internal error without details.
  */
-export function connectRpc<Theirs extends Functions>({ wire, ours, onFault }: Options) {
+export function connectRpc<Remote extends Functions>({ wire, local, onFault }: Options) {
   const waiting = new Map<number, Waiting>()
   let lastId = 0
   let isClosed = false
@@ -46,7 +46,7 @@ export function connectRpc<Theirs extends Functions>({ wire, ours, onFault }: Op
 
   async function answer({ id, name, values }: Extract<Message, { kind: 'call' }>): Promise<void> {
     try {
-      const call = Object.hasOwn(ours, name) ? ours[name] : undefined
+      const call = Object.hasOwn(local, name) ? local[name] : undefined
       if (!call) throw new Error(`There is no function ${name} to call.`)
       const value = await call(...values)
       if (!isClosed) wire.send({ kind: 'result', id, value } satisfies Message)
@@ -77,7 +77,7 @@ export function connectRpc<Theirs extends Functions>({ wire, ours, onFault }: Op
 
   return {
     // Every property is a remote call; the type limits the names.
-    theirs: new Proxy({} as Theirs, {
+    remote: new Proxy({} as Remote, {
       get:
         (_, name) =>
         (...values: never[]) =>

@@ -52,7 +52,7 @@ type Options = SshProcessOptions & {
 type SpawnedProcess = {
   child: ChildProcess
   side: SshRpcSide
-  theirs: SshProcessFunctions
+  remote: SshProcessFunctions
   ended: Promise<ExitStatus>
 }
 
@@ -128,21 +128,21 @@ export async function startSshProcess(options: Options): Promise<SshProcess> {
     })
     const side = createSshRpcServer(parts, (wait, line) => {
       // Fails only when the process has gone.
-      void remote.theirs.showProgress(wait, line).catch(() => {})
+      void connection.remote.showProgress(wait, line).catch(() => {})
     })
-    const remote = connectRpc<SshProcessFunctions>({
+    const connection = connectRpc<SshProcessFunctions>({
       wire: wireTo(child),
-      ours: side.functions,
+      local: side.functions,
       onFault: (error) => log.error({ err: error }, 'ssh request failed'),
     })
     const ended = new Promise<ExitStatus>((resolve) => {
       child.on('error', (error) => log.error({ err: error }, 'ssh process error'))
       child.once('exit', (exitCode, signal) => {
-        remote.close()
+        connection.close()
         resolve({ exitCode, signal })
       })
     })
-    return { child, side, ended, theirs: remote.theirs }
+    return { child, side, ended, remote: connection.remote }
   }
 
   /** Runs a process from the first client on, and another one after each that ends unexpectedly. */
@@ -166,9 +166,9 @@ export async function startSshProcess(options: Options): Promise<SshProcess> {
     }
   }
 
-  async function startUp({ child, theirs }: SpawnedProcess): Promise<void> {
+  async function startUp({ child, remote }: SpawnedProcess): Promise<void> {
     using clientsToServe = openPort
-    const fault = await theirs.start({ settings, path })
+    const fault = await remote.start({ settings, path })
     if (fault !== undefined) throw new Error(fault)
     if (!isStopping) await clientsToServe.handOver((handle) => handOver(child, handle))
   }
@@ -194,9 +194,9 @@ export async function startSshProcess(options: Options): Promise<SshProcess> {
   // A process that does not respond is killed, and then restarted.
   async function ping(): Promise<void> {
     if (!current) return
-    const { child, theirs } = current
+    const { child, remote } = current
     try {
-      await within(pingTimeoutMs, theirs.ping())
+      await within(pingTimeoutMs, remote.ping())
     } catch {
       // It may have ended already.
       child.kill('SIGKILL')
@@ -211,9 +211,9 @@ export async function startSshProcess(options: Options): Promise<SshProcess> {
       isStopping = true
       openPort[Symbol.dispose]()
       if (!current) return await serving
-      const { child, theirs } = current
+      const { child, remote } = current
       using _kill = setTimeout(() => child.kill('SIGKILL'), timeoutMs + exitWaitMs)
-      await theirs.stop(timeoutMs).catch(async (error) => {
+      await remote.stop(timeoutMs).catch(async (error) => {
         log.error({ err: error }, 'ssh process did not stop cleanly')
         child.kill('SIGKILL')
         await serving
@@ -230,7 +230,7 @@ export async function startSshProcess(options: Options): Promise<SshProcess> {
       await serving
     },
 
-    count: async () => (await current?.theirs.ping()) ?? notRunning,
+    count: async () => (await current?.remote.ping()) ?? notRunning,
 
     abandon() {
       isStopping = true

@@ -53,9 +53,9 @@ export function createSshProgram(options: Options): { killAll: () => void } {
     ping: async () => running?.engine.count() ?? notRunning,
     showProgress: async (wait, line) => running?.showProgress(wait, line),
   }
-  const { theirs: backend } = connectRpc<SshRpcServer>({
+  const { remote: backend } = connectRpc<SshRpcServer>({
     wire,
-    ours: functions,
+    local: functions,
     onFault: (error) => complain(redactTokens(String(error))),
   })
 

@@ -116,8 +116,8 @@ export function readFetchRequest(input: Buffer): FetchRequest | undefined {
       part = 'arguments'
     } else {
       // Git serves one command and ignores what follows.
-      const isWhole = packet.kind === 'flush' && part === 'arguments' && at === input.length
-      if (!isWhole) return undefined
+      const isComplete = packet.kind === 'flush' && part === 'arguments' && at === input.length
+      if (!isComplete) return undefined
       return {
         canonical: Buffer.concat(kept),
         hasHaves: given.has('have'),

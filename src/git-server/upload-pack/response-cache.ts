@@ -80,10 +80,10 @@ export function createResponseCache(dependencies: Dependencies): ResponseCache {
       const stored = store.find(key.id)
       if (stored) return { source: 'hit', reader: stored.read() }
       const running = inFlight.get(key.id)
-      if (running?.isWhole()) return { source: 'coalesced', reader: running.read() }
+      if (running?.isComplete()) return { source: 'coalesced', reader: running.read() }
       const permit = await acquireUnlessStarted(key.id, producer, signal)
       if (!permit) continue
-      if (!store.find(key.id) && !inFlight.get(key.id)?.isWhole())
+      if (!store.find(key.id) && !inFlight.get(key.id)?.isComplete())
         return { source: 'miss', reader: start(key, producer, permit).read() }
       permit[Symbol.dispose]()
     }
@@ -142,7 +142,7 @@ export function createResponseCache(dependencies: Dependencies): ResponseCache {
     })
     await finished(pipe.output.end())
     pipe.end(ended)
-    if (ended.exitCode === 0 && pipe.isWhole())
+    if (ended.exitCode === 0 && pipe.isComplete())
       await store.put(key, pipe, { isRepeated: seen.get(key.id) === 'repeated' })
   }
 

@@ -49,7 +49,7 @@ test('a response that is not to be stored waits for its only reader, and no othe
       await new Promise((resolve) => pipe.output.once('drain', resolve))
     }
   })()
-  await until('it is too long for memory', () => !pipe.isWhole())
+  await until('it is too long for memory', () => !pipe.isComplete())
   assert.ok(given < 4 * mib, `${given} bytes were accepted before any was read`)
   assert.equal(pipe.hasFile(), false)
   const read = readAll(reading)
@@ -75,7 +75,7 @@ test('when no file can be written, present readers get the whole response, and n
     await finished(pipe.output.end())
     pipe.end({ exitCode: 0, errorOutput: '', isExplained: false })
     for (const read of await Promise.all(readings)) assert.ok(read.equals(response))
-    assert.equal(pipe.isWhole(), false)
+    assert.equal(pipe.isComplete(), false)
   }
 })
 
@@ -85,7 +85,7 @@ test('a reader that disconnects does not block the others', async () => {
   const response = randomBytes(8 * mib)
   const read = readAll(quick)
   pipe.output.write(response)
-  await until('it waits for the slow one', () => !pipe.isWhole())
+  await until('it waits for the slow one', () => !pipe.isComplete())
   slow[Symbol.dispose]()
   await finished(pipe.output.end())
   pipe.end({ exitCode: 0, errorOutput: '', isExplained: false })
@@ -112,7 +112,7 @@ test('a response that fails does so for all readers', async () => {
   pipe.output.write('some')
   pipe.fail(new Error('no git'))
   for (const reading of readings) await assert.rejects(reading, /no git/)
-  assert.equal(pipe.isWhole(), false)
+  assert.equal(pipe.isComplete(), false)
 })
 
 function createPipe(folder: string, options: Partial<Parameters<typeof createResponsePipe>[0]>) {

@@ -16,11 +16,11 @@ export type ResponsePipe = {
   end: (end: PipeEnd) => void
   /** Marks the response failed: readers get the error. */
   fail: (error: Error) => void
-  /** Opens a reader. Only while `isWhole`. */
+  /** Opens a reader. Only while `isComplete`. */
   read: () => ResponseReader
   size: () => number
   /** Whether a new reader can read all of it. */
-  isWhole: () => boolean
+  isComplete: () => boolean
   hasFile: () => boolean
   /** Moves all bytes to a file; false when that fails. Only for a complete response. */
   store: () => Promise<boolean>
@@ -56,7 +56,7 @@ export function createResponsePipe({ spool, maxBytes, isRepeated }: Options): Re
   const bytes = createSpooledBytes(spool)
   const readers = new Set<{ at: number }>()
   const unread = new AbortController()
-  let isWhole = true
+  let isComplete = true
   let isShared = isRepeated
   let ended: PipeEnd | undefined
   let failure: Error | undefined
@@ -79,9 +79,9 @@ export function createResponsePipe({ spool, maxBytes, isRepeated }: Options): Re
   async function append(chunk: Buffer): Promise<void> {
     bytes.append(chunk)
     wakeReaders()
-    if (isWhole && bytes.inMemory() < (bytes.hasFile() ? batchBytes : headBytes)) return
-    if (isWhole && isSpooled() && (await bytes.moveToFile())) return
-    isWhole = false
+    if (isComplete && bytes.inMemory() < (bytes.hasFile() ? batchBytes : headBytes)) return
+    if (isComplete && isSpooled() && (await bytes.moveToFile())) return
+    isComplete = false
     for (;;) {
       bytes.dropBefore(Math.min(bytes.size(), ...[...readers].map(({ at }) => at)))
       if (bytes.inMemory() < windowBytes) return
@@ -158,9 +158,9 @@ export function createResponsePipe({ spool, maxBytes, isRepeated }: Options): Re
     },
 
     size: bytes.size,
-    isWhole: () => isWhole && !failure,
+    isComplete: () => isComplete && !failure,
     hasFile: bytes.hasFile,
-    store: async () => isWhole && (await bytes.moveToFile()),
+    store: async () => isComplete && (await bytes.moveToFile()),
     hold: bytes.hold,
   }
 }

@@ -129,15 +129,15 @@ export function createDiffParser(limits: DiffLimits): DiffParser {
           file.truncated = ended
         }
       }
-      const isWhole = ended === undefined
+      const isComplete = ended === undefined
       const { additions, deletions } = hunks.totals()
       return {
         files,
-        fileCount: isWhole || isListed ? fileCount : null,
+        fileCount: isComplete || isListed ? fileCount : null,
         addedFiles,
         deletedFiles,
-        additions: isWhole ? additions : null,
-        deletions: isWhole ? deletions : null,
+        additions: isComplete ? additions : null,
+        deletions: isComplete ? deletions : null,
         limitsReached: [...limitsReached],
       }
     },

@@ -57,7 +57,7 @@ const graphVariables = { GIT_TEST_BLOOM_SETTINGS_BITS_PER_ENTRY: '64' }
 /** Objects of a cache were pruned. */
 export type Pruned = {
   /** Whether its refs, also those that are new since, have all their objects. */
-  isWhole: () => Promise<boolean>
+  isComplete: () => Promise<boolean>
 }
 
 /**
@@ -158,10 +158,10 @@ async function repackAll(directory: string, options: Options): Promise<Pruned | 
   await dropExpired(directory)
   faultPoint('maintenance.pruned')
   await recordPacks(directory, { refs: known, mainline }, options)
-  return isPruned ? { isWhole: () => isWhole(directory, known, options) } : undefined
+  return isPruned ? { isComplete: () => isComplete(directory, known, options) } : undefined
 }
 
-async function isWhole(
+async function isComplete(
   directory: string,
   known: Map<string, string>,
   options: Options,

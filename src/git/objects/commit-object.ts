@@ -49,13 +49,13 @@ export function splitCommit(content: Buffer): {
 export function parsePerson(line: string, decode: (bytes: Buffer) => string): CommitPerson {
   const open = line.indexOf('<')
   const close = open === -1 ? -1 : line.indexOf('>', open)
-  const isWhole = close !== -1
+  const isComplete = close !== -1
   const text = (from: number, to: number) => decode(Buffer.from(line.slice(from, to), 'latin1'))
   const when = /(?:^|[ >])(-?\d{1,12}) ([+-]\d{4,})/.exec(line.slice(line.lastIndexOf('>') + 1))
   const [, seconds = '0', timeZone = '+0000'] = when ?? []
   return {
-    name: isWhole ? text(0, open).trimEnd() : text(0, when?.index ?? line.length),
-    email: isWhole ? text(open + 1, close) : '',
+    name: isComplete ? text(0, open).trimEnd() : text(0, when?.index ?? line.length),
+    email: isComplete ? text(open + 1, close) : '',
     at: Number(seconds) * 1000,
     timeZone,
   }

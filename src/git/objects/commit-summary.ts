@@ -8,7 +8,7 @@ export type CommitSummary = {
   /** The paths that it changed, as far as they are known. */
   files?: ChangedFiles
   /** Whether its texts and files were read without omissions. */
-  isWhole?: boolean
+  isComplete?: boolean
 }
 
 export type ChangedFiles = { added: string[]; removed: string[]; modified: string[] }

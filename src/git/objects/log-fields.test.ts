@@ -50,13 +50,13 @@ test('invalid UTF-8 becomes U+FFFD', () => {
     Buffer.from('\0'),
   ])
   const [commit] = read(text).commits
-  assert.deepEqual([commit?.files.added, commit?.isWhole], [['caf\u{fffd}'], true])
+  assert.deepEqual([commit?.files.added, commit?.isComplete], [['caf\u{fffd}'], true])
 })
 
 test('a long message is truncated at a character, and marked as truncated', () => {
   const [commit] = read(`${head(id('a'), `x${'é'.repeat(10_000)}`)}\0`).commits
   assert.equal(commit?.message, `x${'é'.repeat(8191)}`)
-  assert.equal(commit?.isWhole, false)
+  assert.equal(commit?.isComplete, false)
 })
 
 test('each list has at most a thousand files per commit', () => {
@@ -64,15 +64,15 @@ test('each list has at most a thousand files per commit', () => {
   const log = read(`${head(id('a'), 'x')}\0${files(names)}${head(id('b'), 'y')}\0${files(['f'])}`)
   const [many, one] = log.commits
   assert.deepEqual(many?.files.added, names.slice(0, 1000))
-  assert.deepEqual([many?.isWhole, one?.files.added, one?.isWhole], [false, ['f'], true])
+  assert.deepEqual([many?.isComplete, one?.files.added, one?.isComplete], [false, ['f'], true])
 })
 
 test('file names are limited individually and in total', () => {
   const [commit] = read(`${head(id('a'), 'x')}\0${files(['a'.repeat(5000), 'b'])}`).commits
-  assert.deepEqual([commit?.files.added, commit?.isWhole], [['b'], false])
+  assert.deepEqual([commit?.files.added, commit?.isComplete], [['b'], false])
   const names = Array.from({ length: 100 }, (_, number) => `${number}`.padEnd(4000, 'x'))
   const [other] = read(`${head(id('a'), 'x')}\0${files(names)}`).commits
-  assert.deepEqual([other?.files.added.length, other?.isWhole], [32, false])
+  assert.deepEqual([other?.files.added.length, other?.isComplete], [32, false])
 })
 
 test('a commit with many parents and branches is not incomplete', () => {
@@ -84,5 +84,5 @@ test('a commit with many parents and branches is not incomplete', () => {
   const some = commit?.branches ?? []
   assert.ok(some.length > 500 && some.length < 2000)
   assert.deepEqual(some, branches.slice(0, some.length))
-  assert.equal(commit?.isWhole, true)
+  assert.equal(commit?.isComplete, true)
 })

@@ -7,7 +7,7 @@ export type LoggedCommit = Required<CommitSummary> & {
   /** Approximate length of its texts, in characters. */
   length: number
   /** Whether its message, names and files are complete. */
-  isWhole: boolean
+  isComplete: boolean
 }
 
 // Limits for one commit: files in each list, and characters of all their names.
@@ -32,7 +32,7 @@ const lists = { A: 'added', D: 'removed', M: 'modified', T: 'modified' } as cons
 export function createLogFields() {
   const commits: LoggedCommit[] = []
   let fields: string[] = []
-  let isWhole = true
+  let isComplete = true
   let list: keyof ChangedFiles | undefined
   let filesLength = 0
   let length = 0
@@ -74,14 +74,14 @@ export function createLogFields() {
   }
 
   function takeField(field: string): void {
-    isWhole &&= !isCut || hasIds()
+    isComplete &&= !isCut || hasIds()
     fields.push(field)
     if (fields.length < fieldCount) return
-    const commit = toCommit(fields, isWhole)
+    const commit = toCommit(fields, isComplete)
     commits.push(commit)
     length += commit.length
     fields = []
-    isWhole = true
+    isComplete = true
     filesLength = 0
   }
 
@@ -89,7 +89,7 @@ export function createLogFields() {
     const paths = commit.files[name]
     filesLength += path.length
     const fits = !isCut && filesLength <= filesMaxLength && paths.length < maxFiles
-    if (!fits) commit.isWhole = false
+    if (!fits) commit.isComplete = false
     else {
       paths.push(path)
       commit.length += path.length
@@ -126,7 +126,7 @@ function listOf(letter: string): keyof ChangedFiles {
   return letter in lists ? lists[letter as keyof typeof lists] : 'modified'
 }
 
-function toCommit(fields: string[], isWhole: boolean): LoggedCommit {
+function toCommit(fields: string[], isComplete: boolean): LoggedCommit {
   const [id = '', treeId = '', parents = '', name = '', email = '', at = '', ...rest] = fields
   const [byName = '', byEmail = '', byAt = '', branches = '', message = ''] = rest
   return {
@@ -140,7 +140,7 @@ function toCommit(fields: string[], isWhole: boolean): LoggedCommit {
     committer: { name: byName, email: byEmail, at: toTime(byAt) },
     files: { added: [], removed: [], modified: [] },
     length: commitLength + message.length + name.length + byName.length,
-    isWhole,
+    isComplete,
   }
 }
 

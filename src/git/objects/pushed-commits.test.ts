@@ -47,14 +47,14 @@ test('one git process reads the commits of an updated branch', async () => {
   const pushed = await site.read(site.first, ids[1] ?? '')
   assert.deepEqual(idsOf(pushed.commits), ids)
   assert.equal(pushed.head, pushed.commits[1])
-  assert.deepEqual([pushed.isWhole, site.count()], [true, 1])
+  assert.deepEqual([pushed.isComplete, site.count()], [true, 1])
 })
 
 test('a branch that was reset has no new commits, but a head', async () => {
   await using site = await createSite()
   const second = await site.project.commit('a')
   const pushed = await site.read(second, site.first)
-  assert.deepEqual([pushed.commits, pushed.head?.id, pushed.isWhole], [[], site.first, true])
+  assert.deepEqual([pushed.commits, pushed.head?.id, pushed.isComplete], [[], site.first, true])
   assert.deepEqual(pushed.head?.files, { added: ['readme.txt'], removed: [], modified: [] })
 })
 
@@ -65,7 +65,7 @@ test('a new branch adds what the default branch lacks, and lists other branches 
   await site.project.git('branch', 'other')
   await site.project.git('tag', 'v0')
   const pushed = await site.read(zero, topic, site.first)
-  assert.deepEqual([idsOf(pushed.commits), pushed.isWhole], [[topic], true])
+  assert.deepEqual([idsOf(pushed.commits), pushed.isComplete], [[topic], true])
   assert.deepEqual(pushed.branches.sort(), ['refs/heads/other', 'refs/heads/topic'])
   assert.equal(site.count(), 2)
   const same = await site.read(zero, site.first, site.first)
@@ -84,15 +84,15 @@ test('an annotated tag leads to its commit, and one of a tree to none', async ()
   await site.project.git('tag', '--annotate', '-m', 'one', 'v1')
   const tag = await site.project.git('rev-parse', 'v1')
   const pushed = await site.read(zero, tag, site.first)
-  assert.deepEqual([pushed.head?.id, pushed.commits, pushed.isWhole], [site.first, [], true])
+  assert.deepEqual([pushed.head?.id, pushed.commits, pushed.isComplete], [site.first, [], true])
   assert.deepEqual(pushed.branches, ['refs/heads/main'])
   for (const what of ['HEAD^{tree}', 'HEAD:readme.txt']) {
     await site.project.git('tag', '--force', '--annotate', '-m', 'x', 'v2', what)
     const other = await site.read(zero, await site.project.git('rev-parse', 'v2'), site.first)
-    assert.deepEqual([other.head, other.commits, other.isWhole], [undefined, [], true])
+    assert.deepEqual([other.head, other.commits, other.isComplete], [undefined, [], true])
   }
   const moved = await site.read(tag, await site.project.commit('next'))
-  assert.deepEqual([moved.commits.length, moved.isWhole], [1, true])
+  assert.deepEqual([moved.commits.length, moved.isComplete], [1, true])
 })
 
 test('a merge lists its changes against its first parent', async () => {
@@ -158,7 +158,7 @@ test('a commit of 100,000 files is truncated, and the others are listed neverthe
       ['many', 1000],
     ],
   )
-  assert.equal(pushed.isWhole, false)
+  assert.equal(pushed.isComplete, false)
 })
 
 test('the newest 2,048 of 3,000 commits are listed', async () => {
@@ -167,12 +167,12 @@ test('the newest 2,048 of 3,000 commits are listed', async () => {
   await site.project.git('branch', '--delete', '--force', 'main')
   await importHistory(site.project.path, { commits: 3000 })
   const tip = await site.project.git('rev-parse', 'main')
-  const { commits, head, isWhole } = await site.read(zero, tip)
-  assert.deepEqual([commits.length, isWhole, head?.id], [2048, false, tip])
+  const { commits, head, isComplete } = await site.read(zero, tip)
+  assert.deepEqual([commits.length, isComplete, head?.id], [2048, false, tip])
   assert.deepEqual([commits[0]?.message, commits[2047]?.message], ['Commit 953', 'Commit 3000'])
   const range = await site.project.git('rev-list', '--max-count=2049', 'main')
   const whole = await site.read(range.split('\n')[2048] ?? '', tip)
-  assert.deepEqual([whole.commits.length, whole.isWhole], [2048, true])
+  assert.deepEqual([whole.commits.length, whole.isComplete], [2048, true])
 })
 
 test('a tree that contains itself many times costs only its files', async () => {
@@ -194,7 +194,7 @@ test('a tree that contains itself many times costs only its files', async () => 
   const bomb = await site.project.git('commit-tree', '-p', 'main', '-m', 'bomb', tree)
   const pushed = await site.read(site.first, bomb)
   assert.deepEqual(idsOf(pushed.commits), [bomb])
-  assert.equal(pushed.isWhole, false)
+  assert.equal(pushed.isComplete, false)
 })
 
 test('missing objects are omitted', async () => {
@@ -203,18 +203,18 @@ test('missing objects are omitted', async () => {
   const gone = 'f'.repeat(40)
   const overwritten = await site.read(gone, second)
   assert.deepEqual(
-    [overwritten.commits, overwritten.head?.id, overwritten.isWhole],
+    [overwritten.commits, overwritten.head?.id, overwritten.isComplete],
     [[], second, false],
   )
   for (const before of [zero, site.first]) {
     const pruned = await site.read(before, gone, site.first)
-    assert.deepEqual([pruned.commits, pruned.head, pruned.isWhole], [[], undefined, false])
+    assert.deepEqual([pruned.commits, pruned.head, pruned.isComplete], [[], undefined, false])
   }
   assert.equal(await readHead(site.counting, site.directory, gone), undefined)
   const tree = await site.project.git('rev-parse', `${second}^{tree}`)
   await rm(join(site.directory, 'objects', tree.slice(0, 2), tree.slice(2)))
   const damaged = await site.read(site.first, second)
-  assert.deepEqual([damaged.head?.id, damaged.isWhole], [second, false])
+  assert.deepEqual([damaged.head?.id, damaged.isComplete], [second, false])
 })
 
 test('transient errors are thrown', async () => {

@@ -12,7 +12,7 @@ export type PushedCommits = {
   /** Branches that point to that commit; for new refs only. */
   branches: string[]
   /** Whether the lists are complete. */
-  isWhole: boolean
+  isComplete: boolean
 }
 
 type Ends = {
@@ -46,20 +46,25 @@ export async function readPushedCommits(
   { before, after, known }: Ends,
 ): Promise<PushedCommits> {
   if (!/^0+$/.test(before)) {
-    const { commits, isWhole } = await readRange(git, directory, [after, `^${before}`])
+    const { commits, isComplete } = await readRange(git, directory, [after, `^${before}`])
     const [newest] = commits
-    const tip = newest ? { head: newest, isWhole } : await readTip(git, directory, after)
+    const tip = newest ? { head: newest, isComplete } : await readTip(git, directory, after)
     const pushed = { commits: parentsFirst(commits), head: tip.head, branches: [] }
-    return { ...pushed, isWhole: isWhole && tip.isWhole }
+    return { ...pushed, isComplete: isComplete && tip.isComplete }
   }
   const tip = await readTip(git, directory, after)
   const { head } = tip
-  if (!head) return { commits: [], head, branches: [], isWhole: tip.isWhole }
+  if (!head) return { commits: [], head, branches: [], isComplete: tip.isComplete }
   const { branches } = head
-  if (head.id === known) return { commits: [], head, branches, isWhole: head.isWhole }
+  if (head.id === known) return { commits: [], head, branches, isComplete: head.isComplete }
   const ends = known === undefined ? [after] : [after, `^${known}`]
-  const { commits, isWhole } = await readRange(git, directory, ends)
-  return { commits: parentsFirst(commits), head, branches, isWhole: isWhole && tip.isWhole }
+  const { commits, isComplete } = await readRange(git, directory, ends)
+  return {
+    commits: parentsFirst(commits),
+    head,
+    branches,
+    isComplete: isComplete && tip.isComplete,
+  }
 }
 
 /** Reads the commit that an object is or peels to; undefined when there is none. */
@@ -74,11 +79,11 @@ export async function readHead(
 async function readTip(git: Git, directory: string, after: string) {
   const { commits, end } = await readLog(git, gitCommands.logTip(directory, after), keptMaxLength)
   const [head] = commits
-  if (head) return { head, isWhole: head.isWhole && end === 'whole' }
+  if (head) return { head, isComplete: head.isComplete && end === 'whole' }
   // Git may have failed on the commit's files only.
   return {
     head: end === 'whole' ? head : await readHead(git, directory, after),
-    isWhole: end === 'whole',
+    isComplete: end === 'whole',
   }
 }
 
@@ -96,9 +101,11 @@ async function readRange(git: Git, directory: string, ends: string[]) {
     const command = gitCommands.logAlone(directory, wanted, skipped, ...ends)
     commits.push(...(await readLog(git, command, keptMaxLength - first.length)).commits)
   }
-  const isWhole =
-    first.end === 'whole' && commits.length < maxCount && commits.every((commit) => commit.isWhole)
-  return { commits: commits.slice(0, maxCommits), isWhole }
+  const isComplete =
+    first.end === 'whole' &&
+    commits.length < maxCount &&
+    commits.every((commit) => commit.isComplete)
+  return { commits: commits.slice(0, maxCommits), isComplete }
 }
 
 async function readLog(git: Git, command: readonly string[], maxLength: number): Promise<Log> {
@@ -127,7 +134,7 @@ async function readLog(git: Git, command: readonly string[], maxLength: number):
 function toLog(fields: ReturnType<typeof createLogFields>, end: Log['end']): Log {
   const { commits } = fields
   const last = commits.at(-1)
-  if (end !== 'whole' && last) last.isWhole = false
+  if (end !== 'whole' && last) last.isComplete = false
   return { commits, length: fields.length(), end }
 }
 

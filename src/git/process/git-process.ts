@@ -14,7 +14,7 @@ import {
   openPreforkedProcess,
   type PreforkedProcess,
   type Preforker,
-  preforkHere,
+  preforkInProcess,
   toOrder,
 } from './preforked-process.ts'
 import type { SpawnHelper } from './spawn-helper.ts'
@@ -165,7 +165,8 @@ export function createGit({ owner, settings, path, spawnHelper }: Options): Git 
     GIT_OPTIONAL_LOCKS: '0',
     ...asVariables(configuration),
   }
-  const preforker: Preforker = spawnHelper?.preforkerWith(environment) ?? preforkHere(environment)
+  const preforker: Preforker =
+    spawnHelper?.preforkerWith(environment) ?? preforkInProcess(environment)
 
   async function start(
     command: readonly string[],

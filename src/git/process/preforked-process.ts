@@ -140,6 +140,6 @@ function step(kind: string, value: string | number): string {
 }
 
 /** A preforker that starts processes from this one, on demand. */
-export function preforkHere(variables: Record<string, string>): Preforker {
+export function preforkInProcess(variables: Record<string, string>): Preforker {
   return { take: async () => openPreforkedProcess({ variables }), prepare() {} }
 }

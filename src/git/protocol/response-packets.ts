@@ -23,11 +23,11 @@ export function createResponsePackets() {
   let progress: Buffer = none
 
   // Git may write the length and band of a packet separately from the rest.
-  function takePayload(piece: Buffer, isWhole: boolean): void {
+  function takePayload(piece: Buffer, isComplete: boolean): void {
     if (start.length === 0) start = piece.subarray(0, startMaxBytes)
     else if (start.length < startMaxBytes)
       start = Buffer.concat([start, piece]).subarray(0, startMaxBytes)
-    if (!isWhole) return
+    if (!isComplete) return
     note(start)
     start = none
   }

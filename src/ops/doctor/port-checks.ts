@@ -106,8 +106,9 @@ async function probeHealth({ host, port }: Address): Promise<string> {
 async function probeIdentification({ host, port }: Address): Promise<string> {
   const socket = connect({ host, port })
   try {
-    const isWhole = (text: string) => text.includes('\n') || text.length > maxIdentificationLength
-    const text = await start(socket.setEncoding('latin1'), isWhole)
+    const isComplete = (text: string) =>
+      text.includes('\n') || text.length > maxIdentificationLength
+    const text = await start(socket.setEncoding('latin1'), isComplete)
     const [line = ''] = text.split('\r\n')
     if (!line.startsWith('SSH-2.0-')) throw new Error('the server there does not speak SSH.')
     return `SSH answers as ${line.slice(0, 40)}`

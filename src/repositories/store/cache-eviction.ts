@@ -16,7 +16,7 @@ export type CacheEviction = {
   /** Tries to have a number of bytes free beyond the minimum. */
   reclaim: (bytes: number) => Promise<void>
   /**
-   * Frees space for files of the cache, and reserves it until disposed of. It may be a part of the minimum, so that reads
+   * Frees space for files of the cache, and reserves it until disposed. It may be a part of the minimum, so that reads
    * go on for longest. Throws `storage_full`.
    */
   reserve: (bytes: number) => Promise<Disposable>

@@ -82,7 +82,7 @@ type Dependencies = {
   create: (id: string, defaultBranch: string) => Promise<unknown>
   /** Removes a directory with its files. */
   removeDirectory: (id: string) => Promise<void>
-  /** Frees space for a number of bytes, and reserves it until disposed of. Throws `storage_full`. */
+  /** Frees space for a number of bytes, and reserves it until disposed. Throws `storage_full`. */
   reserve: (bytes: number) => Promise<Disposable>
   log: Log
 }

@@ -13,10 +13,10 @@ import { readStoredRepository } from './stored-repository-store.ts'
 export type Generation = AsyncDisposable & {
   path: string
   /**
-   * Replaces the packs that were merged by the new ones. When objects were pruned, `isWhole` is called before: it checks
+   * Replaces the packs that were merged by the new ones. When objects were pruned, `isComplete` is called before: it checks
    * that all refs of the directory have their objects. Throws when nothing was replaced.
    */
-  publish: (pruned?: { isWhole: () => Promise<boolean> }) => Promise<void>
+  publish: (pruned?: { isComplete: () => Promise<boolean> }) => Promise<void>
 }
 
 type Dependencies = Parameters<typeof storePacks>[0] & {
@@ -50,7 +50,7 @@ export async function beginGeneration(dependencies: Dependencies, id: string): P
       if (!pruned) return void (await replacePacks(transaction, replacement))
       for (let check = 1; check <= maxChecks; check++) {
         const { version }: CachedDirectory = await cache.open(id)
-        if (!(await pruned.isWhole())) throw new Error('A push needs objects that were pruned.')
+        if (!(await pruned.isComplete())) throw new Error('A push needs objects that were pruned.')
         if (await replacePacks(transaction, { ...replacement, prunedAt: version })) return
       }
       throw new Error('Pushes come too quickly to prune objects.')

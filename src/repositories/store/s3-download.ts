@@ -56,15 +56,17 @@ function* rangesOf(bytes: number, rangeBytes: number): Generator<ObjectRange, vo
 
 async function getRange(download: Download, file: FileHandle, range: ObjectRange): Promise<void> {
   const { requests, key, signal, bytes: total } = download
-  const isWhole = range.bytes === total
+  const isComplete = range.bytes === total
   const request = { operation: 'GetObject', method: 'GET', key, signal } as const
   if (range.bytes >= minRangeBytes) {
     const write = (bytes: Buffer, position: number) => file.write(bytes, 0, bytes.length, position)
     if (await requests.getRange(request, { range, total, write })) return
   }
-  const headers = isWhole ? {} : { range: `bytes=${range.start}-${range.start + range.bytes - 1}` }
+  const headers = isComplete
+    ? {}
+    : { range: `bytes=${range.start}-${range.start + range.bytes - 1}` }
   await requests.send({ ...request, headers }, async (response) => {
-    const found = isWhole ? sizeOfBody(response) : totalOf(response)
+    const found = isComplete ? sizeOfBody(response) : totalOf(response)
     if (found !== total) throw new S3Error('corrupt', `${key} has ${found} bytes, not ${total}.`)
     const written = await writeAt(file, range, response.body)
     if (written === range.bytes) return

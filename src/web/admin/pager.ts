@@ -26,6 +26,6 @@ export function wholeCount(
   listed: readonly unknown[],
   next: string | undefined,
 ): Html | false {
-  const isWhole = next === undefined && !query.has('cursor')
-  return isWhole && html` <span class="count">${listed.length}</span>`
+  const isComplete = next === undefined && !query.has('cursor')
+  return isComplete && html` <span class="count">${listed.length}</span>`
 }

@@ -8,9 +8,9 @@ import { toQuery } from './code-target.ts'
 type CountedTree = Pick<OperationValues['getTree'], 'commit' | 'id' | 'entries' | 'nextCursor'>
 type Entry = CountedTree['entries'][number]
 /** The bytes of the files of a folder by language, and how many files and folders are in it. */
-type Count = { bytes: ReadonlyMap<string, number>; entries: number; isWhole: boolean }
+type Count = { bytes: ReadonlyMap<string, number>; entries: number; isComplete: boolean }
 type Share = { language: string; percent: number }
-type Counted = { shares: Share[]; isWhole: boolean }
+type Counted = { shares: Share[]; isComplete: boolean }
 
 const maxEntries = 5000
 const pageSize = 1000
@@ -29,7 +29,7 @@ export async function languageBar(
 ): Promise<Html | undefined> {
   const counted = known.get(tree.id) ?? (await count(context, tree))
   known.set(tree.id, counted)
-  const { shares, isWhole } = counted
+  const { shares, isComplete } = counted
   if (shares.length === 0) return undefined
   const tones = shares.map(({ language }, index) =>
     language === other ? 'lang-x' : `lang-${index}`,
@@ -46,16 +46,16 @@ export async function languageBar(
     ({ language, percent }, index) =>
       html`<li><svg class="dot" viewBox="0 0 8 8" aria-hidden="true"><circle class="${tones[index]}" cx="4" cy="4" r="4"/></svg><span>${language} <span class="soft">${percent.toFixed(1)}%</span></span></li>`,
   )}</ul>
-${!isWhole && html`<p class="help">Of the first ${grouped(maxEntries)} files and folders.</p>`}</section>`
+${!isComplete && html`<p class="help">Of the first ${grouped(maxEntries)} files and folders.</p>`}</section>`
 }
 
 async function count(context: SharedContext, tree: CountedTree): Promise<Counted> {
   const { commit, entries, nextCursor } = tree
   const isListed = nextCursor === null && !context.query.has('cursor')
-  const { bytes, isWhole } = isListed
+  const { bytes, isComplete } = isListed
     ? await countRoot(context, commit, entries)
     : await countBelow(context, toQuery(commit, { path: '' }), maxEntries)
-  return { shares: toShares(bytes), isWhole }
+  return { shares: toShares(bytes), isComplete }
 }
 
 /** Counts the entries of a root, which are listed, and what is in its folders. */
@@ -68,7 +68,7 @@ async function countRoot(
   let entries = 0
   for (const entry of listed) {
     entries += 1
-    if (entries > maxEntries) return { bytes, entries, isWhole: false }
+    if (entries > maxEntries) return { bytes, entries, isComplete: false }
     add(bytes, entry)
     if (entry.type !== 'folder') continue
     const left = maxEntries - entries
@@ -80,10 +80,10 @@ async function countRoot(
     for (const [language, size] of folder.bytes)
       bytes.set(language, (bytes.get(language) ?? 0) + size)
     entries += folder.entries
-    if (!folder.isWhole) return { bytes, entries, isWhole: false }
+    if (!folder.isComplete) return { bytes, entries, isComplete: false }
     knownFolders.set(entry.id, folder)
   }
-  return { bytes, entries, isWhole: true }
+  return { bytes, entries, isComplete: true }
 }
 
 /** Counts what is in a folder and below it, up to a number of entries. */
@@ -97,7 +97,7 @@ async function countBelow(
   let cursor: string | undefined
   do {
     const limit = Math.min(pageSize, max - entries)
-    if (limit === 0) return { bytes, entries, isWhole: false }
+    if (limit === 0) return { bytes, entries, isComplete: false }
     const { value, next } = await readPage('getTree', {
       query: { ...folder, recursive: true, limit, cursor },
     })
@@ -105,7 +105,7 @@ async function countBelow(
     entries += value.entries.length
     cursor = next
   } while (cursor !== undefined)
-  return { bytes, entries, isWhole: true }
+  return { bytes, entries, isComplete: true }
 }
 
 function add(bytes: Map<string, number>, { name, type, size }: Entry): void {

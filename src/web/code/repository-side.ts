@@ -9,12 +9,12 @@ import { describeState, type RunInList, toneBeside } from '../runs/run-states.ts
 import { toShort } from './code-target.ts'
 import { languageBar } from './language-shares.ts'
 
-type DescribedHere = OperationValues['getRepository']
+type ShownRepository = OperationValues['getRepository']
 
 const shownNames = 4
 
 type Shown = {
-  repository: DescribedHere
+  repository: ShownRepository
   rev: string
   tree: OperationValues['getTree']
 }
@@ -40,8 +40,8 @@ ${languages}
 </aside>`
 }
 
-/** The addresses to clone a repository from. That of its page is one, too. */
-export function cloneFields(context: SharedContext, repository: DescribedHere): Html {
+/** The addresses to clone a repository from. They include the page's own address. */
+export function cloneFields(context: SharedContext, repository: ShownRepository): Html {
   const { ssh } = repository.cloneUrls
   const urls = [pageUrl(context, repository), ...(ssh === null ? [] : [ssh])]
   return html`<div class="card">${urls.map(
@@ -56,7 +56,7 @@ export function pageUrl({ baseUrl, to }: SharedContext, { name }: { name: string
 
 async function stateOf(
   { tryRead, to, time }: SharedContext,
-  repository: DescribedHere,
+  repository: ShownRepository,
 ): Promise<Html[]> {
   const { name, protectedBranches, ownerUsername, sizeBytes, pushedAt } = repository
   const [runs, pushes, collaborators] = await Promise.all([

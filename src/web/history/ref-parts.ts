@@ -114,7 +114,7 @@ type RefList = ReturnType<typeof refListOf> & {
   next: string | undefined
 }
 
-const isWhole = ({ filter, cursor, next }: RefList) =>
+const isComplete = ({ filter, cursor, next }: RefList) =>
   filter === undefined && cursor === undefined && next === undefined
 
 /** The parts of a page that a list of branches shares with one of tags. */
@@ -129,13 +129,13 @@ export function refListParts(list: RefList) {
 
 /** The number of a list that is shown as a whole. */
 function refCount(list: RefList): Html | false {
-  return isWhole(list) && html` <span class="count">${grouped(list.count)}</span>`
+  return isComplete(list) && html` <span class="count">${grouped(list.count)}</span>`
 }
 
 /** A field for a part of the names, unless there are few. */
 function refFilter(list: RefList): Html | false {
   const { filter, address, kind, count } = list
-  if (isWhole(list) && count < minFiltered) return false
+  if (isComplete(list) && count < minFiltered) return false
   return html`<form class="inline ref-filter" action="${address}" role="search" aria-label="${kind}">
 <input type="search" name="q" value="${filter}" aria-label="Part of a name" placeholder="Part of a name" maxlength="${refFilterMaxLength}" spellcheck="false" autocomplete="off"><button>Filter</button>${
     filter !== undefined && html`<a class="button quiet" href="${address}">All ${kind}</a>`

@@ -22,7 +22,7 @@ import {
 } from './ref-parts.ts'
 
 const pageSize = 50
-/** The newest ones are looked for most, and versions say which these are. */
+/** Newest first. */
 const order = 'version'
 
 export const tagPages = [

@@ -32,9 +32,9 @@ test('marks plain text as it is marked before it is HTML', () => {
     fc.property(text, fc.nat(20), fc.nat(20), (line, one, other) => {
       const [start, end] = [Math.min(one, other), Math.max(one, other)]
       // Ranges are those of whole words, and so of whole characters; runs of hidden ones are marked as one.
-      const isWhole = (at: number) =>
+      const isComplete = (at: number) =>
         !/[\udc00-\udfff]/.test(line[at] ?? '') && !/[\u202e\r]{2}/.test(line.slice(at - 1, at + 1))
-      if (start >= end || end > line.length || !isWhole(start) || !isWhole(end)) return
+      if (start >= end || end > line.length || !isComplete(start) || !isComplete(end)) return
       const plain = markedText(line, [], 'ins').text
       assert.equal(
         markHtml(plain, [[start, end]], 'ins').text,

@@ -43,7 +43,7 @@ type WantedArtifact = {
 type Dependencies = {
   db: Database
   files: FileLifeCycle
-  /** Deletes what is of less use than artifacts while the disk is nearly full. */
+  /** Frees space by evicting less valuable files, while the disk is nearly full. */
   makeSpace: () => Promise<void>
   settings: Pick<
     PlainSettings,

@@ -18,13 +18,13 @@ export function toRecentPack(
   if (!objects || proof?.base === undefined) return undefined
   const { base, reached, needed } = proof
   const content = pack.subarray(0, -packChecksumBytes)
-  const isWhole = createHash('sha1')
+  const isComplete = createHash('sha1')
     .update(content)
     .digest()
     .equals(pack.subarray(-packChecksumBytes))
   const count = pack.readUInt32BE(8)
   const bases = objects.slice(count)
-  if (!isWhole || !bases.every(({ id }) => reached.has(id))) return undefined
+  if (!isComplete || !bases.every(({ id }) => reached.has(id))) return undefined
   const ids = new Set(objects.slice(0, count).map(({ id }) => id))
   if (ids.size !== count || !ids.isSubsetOf(needed)) return undefined
   // A copy: the pack is a part of the buffer of a request.

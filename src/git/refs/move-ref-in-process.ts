@@ -11,7 +11,7 @@ import { readRefs } from './refs.ts'
  * git has to decide: the lock is taken, or the ref has another value, is symbolic, has a reflog, or has a folder in place
  * of its file; a new ref is within another one, or another one within it; also on a file system without hard links.
  */
-export async function moveRefHere(
+export async function moveRefInProcess(
   directory: string,
   { ref, from, draft }: { ref: string; from: string; draft: string },
 ): Promise<boolean> {

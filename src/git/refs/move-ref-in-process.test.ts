@@ -3,7 +3,7 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { createProject, git, temporaryFolder } from '../../../test/support/git.ts'
-import { moveRefHere } from './move-ref-here.ts'
+import { moveRefInProcess } from './move-ref-in-process.ts'
 import { zeroId } from './ref-name.ts'
 
 const ref = 'refs/heads/main'
@@ -36,7 +36,7 @@ async function move(directory: string, { ref, from, to }: Move): Promise<boolean
   await using folder = await temporaryFolder()
   const draft = join(folder.path, 'draft')
   await writeFile(draft, `${to}\n`)
-  return await moveRefHere(directory, { ref, from, draft })
+  return await moveRefInProcess(directory, { ref, from, draft })
 }
 
 test('a loose ref moves, and a packed one, whether its folder is there or not', async () => {

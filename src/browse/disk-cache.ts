@@ -8,7 +8,7 @@ import { isId } from '#base/ids.ts'
  * Keeps the newest results of long work for repositories in files, one a result. A key has all that a result depends on, or
  * the result says it itself, so that it is never wrong; a damaged file is ignored.
  */
-export type KeptFiles = {
+export type DiskCache = {
   load: (repositoryId: string, key: string) => Promise<Buffer | undefined>
   save: (repositoryId: string, key: string, content: Buffer) => Promise<void>
   /** Removes the files of repositories that are gone, and the oldest ones beyond the limits. */
@@ -30,13 +30,13 @@ const digestLength = 64
 const newline = 0x0a
 const absence = absentAs(undefined)
 
-export function createKeptFiles({
+export function createDiskCache({
   root,
   isInPlace,
   fileMaxBytes,
   maxFilesPerRepository,
   maxBytes = 256 * 1024 * 1024,
-}: Options): KeptFiles {
+}: Options): DiskCache {
   function pathOf(repositoryId: string, key: string): string {
     // An id from a corrupt database must not escape the root.
     if (!isId(repositoryId)) throw new Error(`"${repositoryId}" is not the id of a repository`)

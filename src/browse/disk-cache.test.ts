@@ -4,14 +4,14 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { newId } from '#base/ids.ts'
 import { temporaryFolder } from '../../test/support/git.ts'
-import { createKeptFiles } from './kept-files.ts'
+import { createDiskCache } from './disk-cache.ts'
 
 const limits = { isInPlace: async () => true, fileMaxBytes: 1000, maxFilesPerRepository: 4 }
 const id = newId()
 
 test('what was saved is loaded by its key alone', async () => {
   await using folder = await temporaryFolder()
-  const files = createKeptFiles({ root: folder.path, ...limits })
+  const files = createDiskCache({ root: folder.path, ...limits })
   const content = Buffer.from('é\0\n\n')
   assert.equal(await files.load(id, 'a'), undefined)
   await files.save(id, 'a', content)
@@ -28,7 +28,7 @@ test('what was saved is loaded by its key alone', async () => {
 
 test('a file that was damaged, cut or put in the place of another is ignored', async () => {
   await using folder = await temporaryFolder()
-  const files = createKeptFiles({ root: folder.path, ...limits })
+  const files = createDiskCache({ root: folder.path, ...limits })
   const pathOf = async () => {
     const [name = ''] = await readdir(join(folder.path, id))
     return join(folder.path, id, name)
@@ -47,7 +47,7 @@ test('a file that was damaged, cut or put in the place of another is ignored', a
     assert.equal(await files.load(id, 'a'), undefined, `byte ${at}`)
   }
   await using other = await temporaryFolder()
-  const others = createKeptFiles({ root: other.path, ...limits })
+  const others = createDiskCache({ root: other.path, ...limits })
   await others.save(id, 'b', Buffer.from('content'))
   const [name = ''] = await readdir(join(other.path, id))
   await writeFile(path, await readFile(join(other.path, id, name)))
@@ -57,7 +57,7 @@ test('a file that was damaged, cut or put in the place of another is ignored', a
 test('the files of a repository that is gone, and those beyond the limits, are removed', async () => {
   await using folder = await temporaryFolder()
   const [kept, gone] = [newId(), newId()]
-  const files = createKeptFiles({
+  const files = createDiskCache({
     root: folder.path,
     ...limits,
     isInPlace: async (repositoryId) => repositoryId === kept,
@@ -77,7 +77,7 @@ test('the files of a repository that is gone, and those beyond the limits, are r
 
 test('of the files of a repository, those that were used last are kept', async () => {
   await using folder = await temporaryFolder()
-  const files = createKeptFiles({ root: folder.path, ...limits })
+  const files = createDiskCache({ root: folder.path, ...limits })
   for (const key of ['a', 'b', 'c', 'd']) await files.save(id, key, Buffer.from(key))
   for (const name of await readdir(join(folder.path, id)))
     await utimes(join(folder.path, id, name), 1, 1)
@@ -89,6 +89,6 @@ test('of the files of a repository, those that were used last are kept', async (
 
 test('no id of a repository leads out of the folder', async () => {
   await using folder = await temporaryFolder()
-  const files = createKeptFiles({ root: folder.path, ...limits })
+  const files = createDiskCache({ root: folder.path, ...limits })
   await assert.rejects(files.save('../x', 'a', Buffer.from('x')), /is not the id/)
 })
