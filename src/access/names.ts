@@ -14,6 +14,15 @@ export function isRepositoryName(text: string): boolean {
   )
 }
 
+/** The name of a repository in an address with folders: the part that ends in `.git`, or else the last one. */
+export function repositoryNameIn(address: string): string | undefined {
+  const parts = address.split('/').filter((part) => part !== '')
+  if (parts.includes('..')) return undefined
+  const part = parts.findLast((one) => one.endsWith('.git')) ?? parts.at(-1) ?? ''
+  const name = part.endsWith('.git') ? part.slice(0, -'.git'.length) : part
+  return isRepositoryName(name) ? name : undefined
+}
+
 export const repositoryNameForm =
   '1 to 100 of A-Z a-z 0-9 . _ -, starting with a letter or digit, without "..", ' +
   'not ending in ".git", ".lock" or ".", and neither "import" nor "health"'

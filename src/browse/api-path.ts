@@ -65,6 +65,11 @@ export function toRawPath({ path, pathBase64 }: { path?: string; pathBase64?: st
     throw invalid([ofQuery('pathBase64', 'cannot be given with `path`.')])
   const bytes =
     pathBase64 === undefined ? Buffer.from(path ?? '', 'utf8') : Buffer.from(pathBase64, 'base64')
+  // Node ignores what is not base64.
+  if (pathBase64 !== undefined && bytes.toString('base64') !== pathBase64)
+    throw invalid([
+      ofQuery('pathBase64', 'must be base64 (RFC 4648, section 4), with its padding.'),
+    ])
   // A slash at the end, as shells complete the names of folders, is no part of the path.
   const raw = bytes.toString('latin1').replace(/\/$/, '')
   const isComplete = raw === '' || raw.split('/').every((name) => !['', '.', '..'].includes(name))

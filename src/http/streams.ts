@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AccessWatch } from '#access/access-watch.ts'
-import { isRepositoryName } from '#access/names.ts'
+import { repositoryNameIn } from '#access/names.ts'
 import { newId } from '#base/ids.ts'
 import { Problem } from '#base/problem.ts'
 import type { Admit, Caller } from './admission.ts'
@@ -137,14 +137,15 @@ export function createStreams(dependencies: Dependencies) {
   }
 }
 
-const gitPath = /^\/([^/]+?)(?:\.git)?\/info\/refs$/
+const listing = '/info/refs'
 
 /** The Problem of a Git client at `/name.git`, where other hosts have repositories. The address of a page leads to the right one. */
 function misplacedGitRequest(request: IncomingMessage): Problem | undefined {
   const { path, query } = splitTarget(request)
-  const [, name] = path.endsWith('/info/refs') ? (gitPath.exec(path) ?? []) : []
-  if (name === undefined || !isRepositoryName(name) || !query.includes('service=git-'))
+  if (!path.endsWith(listing) || path.startsWith('/r/') || !query.includes('service=git-'))
     return undefined
+  const name = repositoryNameIn(path.slice(0, -listing.length))
+  if (name === undefined) return undefined
   const detail = `Git finds repositories of this server at /repos/NAME.git: the path of this one is /repos/${name}.git.`
   return new Problem('route_not_found', detail)
 }

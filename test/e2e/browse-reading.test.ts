@@ -363,4 +363,7 @@ test('a path may end with a slash, as shells complete the names of folders', asy
   }
   for (const path of ['src//', '//', '/src/'])
     assert.equal((await get(`tree?path=${path}`)).status, 400)
+  for (const call of ['tree', 'commits', 'archive', 'file', 'search'])
+    for (const path of ['!!', 'cmVhZG1lLnR4dA==!', 'cmVh%20ZG1l', 'cmVhZG1lLnR4d'])
+      assert.equal((await get(`${call}?q=a&pathBase64=${path}`)).status, 400, `${call} ${path}`)
 })

@@ -150,8 +150,9 @@ test('responses to Git have a request id, and are neither executed nor cached by
 test('a Git address without /repos is answered with the right one', async () => {
   const { admin } = service
   const right = admin.remote('site')
-  for (const wrong of ['site.git', 'site', 'never-used.git']) {
-    const name = wrong.replace(/\.git$/, '')
+  const folders = ['ada/site.git', 'api/repos/site.git', 'repos//site.git', 'repos/site.git/src']
+  for (const wrong of ['site.git', 'site', 'never-used.git', ...folders]) {
+    const name = wrong === 'never-used.git' ? 'never-used' : 'site'
     for (const command of [
       ['clone', right.replace('repos/site.git', wrong), 'copy'],
       ['push', right.replace('repos/site.git', wrong), 'HEAD:x'],

@@ -29,6 +29,13 @@ before(async () => {
   const pointer = await source.git('cat-file', 'blob', 'HEAD:a.bin')
   assert.match(pointer, /^version https:\/\/git-lfs/)
   await source.git('rm', '--quiet', 'old.bin')
+  // Pointers to git-lfs, too, of which one names an object of no bytes, which is nowhere.
+  const another = pointer.replace(/sha256:../, 'sha256:00')
+  await writeFile(join(source.path, 'crlf.txt'), another.replaceAll('\n', '\r\n'))
+  await writeFile(
+    join(source.path, 'spaced.txt'),
+    `\n\n${pointer.replace(/size \d+/, 'size 0')}\n\n`,
+  )
   // Text about a pointer is none.
   await writeFile(join(source.path, 'about.md'), `A pointer:\n${pointer}\n`)
   await writeFile(join(source.path, 'long.md'), `${pointer}\n${'x'.repeat(1024)}`)
@@ -43,18 +50,18 @@ after(async () => {
   await service[Symbol.asyncDispose]()
 })
 
-const note = /^svc: Not imported: 3 Git LFS objects, .* keep the source/m
+const note = /^svc: Not imported: 4 Git LFS objects, .* keep the source/m
 
 test('an import says how many Git LFS objects it left behind', { skip }, async () => {
   const { status, body } = await service.admin.post('/repos/import', {
     source: source.path,
     name: 'with-lfs',
   })
-  assert.deepEqual([status, body.missingLfsObjects], [201, 3])
-  assert.equal((await service.admin.get('/repos/with-lfs')).body.missingLfsObjects, 3)
+  assert.deepEqual([status, body.missingLfsObjects], [201, 4])
+  assert.equal((await service.admin.get('/repos/with-lfs')).body.missingLfsObjects, 4)
   await service.admin.delete('/repos/with-lfs')
   const restored = await service.admin.post(`/deleted-repos/${body.id}/restore`, {})
-  assert.deepEqual([restored.status, restored.body.missingLfsObjects], [200, 3])
+  assert.deepEqual([restored.status, restored.body.missingLfsObjects], [200, 4])
   const remote = await home.run(['repos', 'import', source.path, 'by-client'])
   assert.match(remote.err, note)
   await using other = await createClientHome()
@@ -62,9 +69,9 @@ test('an import says how many Git LFS objects it left behind', { skip }, async (
     env: { SVC_DATA_DIR: service.dataDir, SVC_FREE_SPACE_MIN: '0' },
   })
   assert.match(local.err, note)
-  assert.equal(JSON.parse(local.out).missingLfsObjects, 3)
+  assert.equal(JSON.parse(local.out).missingLfsObjects, 4)
   const pages = await logIn(service.url, service.adminToken)
-  assert.match((await pages.get('/r/with-lfs')).text, /3 Git LFS objects were not imported/)
+  assert.match((await pages.get('/r/with-lfs')).text, /4 Git LFS objects were not imported/)
 })
 
 test('an import of a repository without Git LFS says nothing of it', { skip }, async () => {

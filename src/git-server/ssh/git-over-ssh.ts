@@ -1,5 +1,5 @@
 import { createAccessWatch } from '#access/access-watch.ts'
-import { isRepositoryName } from '#access/names.ts'
+import { repositoryNameIn } from '#access/names.ts'
 import { anonymousFrom } from '#access/principal.ts'
 import { systemClock } from '#base/clock.ts'
 import { createRateLimiter } from '#base/concurrency/rate-limiter.ts'
@@ -250,8 +250,8 @@ function toRepositoryName(path: string): string {
 
 /** Throws for a path with folders before a name, as over HTTP and on other hosts, and says the right path. */
 function refuseMisplaced(path: string): void {
-  const [, name = ''] = /^\/*(?:[~\w][^/]*\/+)*([^/]+)$/.exec(path) ?? []
-  if (name === path || !isRepositoryName(name)) return
+  const name = path.includes('/') ? repositoryNameIn(path) : undefined
+  if (name === undefined) return
   const detail = `Git over SSH finds repositories of this server at /NAME.git: the path of this one is /${name}.git.`
   throw new Problem('repository_not_found', detail)
 }

@@ -7,9 +7,10 @@ type Search = {
   onBatch: () => void
 }
 
-// https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md, "The Pointer", with the addresses of earlier versions.
+// https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md, "The Pointer", with the addresses of earlier versions. There is
+// no object of no bytes.
 const pointer =
-  /^version (?:https:\/\/git-lfs\.github\.com\/spec\/v1|https:\/\/hawser\.github\.com\/spec\/v1|http:\/\/git-media\.io\/v\/2)\n(?:[\w.-]+ [^\n]*\n)*?oid sha256:([0-9a-f]{64})\nsize \d+\n?$/
+  /^version (?:https:\/\/git-lfs\.github\.com\/spec\/v1|https:\/\/hawser\.github\.com\/spec\/v1|http:\/\/git-media\.io\/v\/2)\n(?:[\w.-]+ [^\n]*\n)*?oid sha256:([0-9a-f]{64})\nsize 0*[1-9]\d{0,18}$/
 const pointerMinBytes = 'version http://git-media.io/v/2\noid sha256:\nsize 0'.length + 64
 const pointerMaxBytes = 1023
 const batchSize = 50_000
@@ -25,7 +26,7 @@ export async function findLfsObjects(
   async function readBatch(): Promise<void> {
     onBatch()
     for await (const { content } of readObjects(git, directory, batch, signal)) {
-      const [, id] = pointer.exec(content.toString('latin1')) ?? []
+      const id = objectIn(content.toString('latin1'))
       if (id !== undefined) found.add(id)
     }
     batch = []
@@ -37,4 +38,14 @@ export async function findLfsObjects(
   }
   if (batch.length > 0) await readBatch()
   return found
+}
+
+/** The object that a pointer names; undefined for other text. Like git-lfs, it ignores empty lines and carriage returns. */
+function objectIn(text: string): string | undefined {
+  const lines = text
+    .trim()
+    .split(/\r?\n/)
+    .filter((line) => line !== '')
+  const [, id] = pointer.exec(lines.join('\n')) ?? []
+  return id
 }
