@@ -74,9 +74,12 @@ export async function makeDraft(
     }
     // A quick import may have finished between two polls.
     await freeSpace.require()
-    const { signal } = watched
-    const search = { signal, onBatch: () => watched.onProgress('') }
-    const lfsObjects = await findLfsObjects(git, directory, search)
+    const { owner, limits, signal } = mirroring
+    const lfsObjects = await findLfsObjects(git, directory, {
+      options: { owner, limits },
+      signal,
+      onBatch: () => watched.onProgress(''),
+    })
     faultPoint('import.fetched')
     return { missingLfsObjects: lfsObjects.size }
   } catch (error) {

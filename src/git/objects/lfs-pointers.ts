@@ -1,7 +1,9 @@
-import type { Git } from '../process/git-process.ts'
+import type { Git, GitStartOptions } from '../process/git-process.ts'
 import { listObjects, readObjects } from './object-stream.ts'
 
 type Search = {
+  /** Those of each git process. */
+  options: GitStartOptions
   signal: AbortSignal
   /** Called before each batch of files is read. */
   onBatch: () => void
@@ -19,19 +21,19 @@ const batchSize = 50_000
 export async function findLfsObjects(
   git: Git,
   directory: string,
-  { signal, onBatch }: Search,
+  { options, signal, onBatch }: Search,
 ): Promise<Set<string>> {
   const found = new Set<string>()
   let batch: string[] = []
   async function readBatch(): Promise<void> {
     onBatch()
-    for await (const { content } of readObjects(git, directory, batch, signal)) {
+    for await (const { content } of readObjects(git, directory, batch, signal, options)) {
       const id = objectIn(content.toString('latin1'))
       if (id !== undefined) found.add(id)
     }
     batch = []
   }
-  for await (const { id, type, bytes } of listObjects(git, directory, signal)) {
+  for await (const { id, type, bytes } of listObjects(git, directory, signal, options)) {
     if (type !== 'blob' || bytes < pointerMinBytes || bytes > pointerMaxBytes) continue
     batch.push(id)
     if (batch.length === batchSize) await readBatch()

@@ -1,6 +1,6 @@
 import { chunksOf } from '#base/chunks.ts'
 import { gitCommands } from '../process/commands.ts'
-import { type Git, GitError } from '../process/git-process.ts'
+import { type Git, GitError, type GitStartOptions } from '../process/git-process.ts'
 import type { PackedObject } from './small-pack.ts'
 
 /** An object as `git cat-file --batch-check` describes it. */
@@ -13,8 +13,9 @@ export async function* listObjects(
   git: Git,
   directory: string,
   signal: AbortSignal,
+  options: GitStartOptions = {},
 ): AsyncGenerator<ObjectSummary, void, undefined> {
-  await using child = await git.start(gitCommands.listObjects(directory))
+  await using child = await git.start(gitCommands.listObjects(directory), options)
   child.stdin.end()
   let rest = ''
   for await (const chunk of chunksOf(child.stdout, signal)) {
@@ -35,8 +36,9 @@ export async function* readObjects(
   directory: string,
   ids: readonly string[],
   signal: AbortSignal,
+  options: GitStartOptions = {},
 ): AsyncGenerator<PackedObject, void, undefined> {
-  await using child = await git.start(gitCommands.printObjects(directory))
+  await using child = await git.start(gitCommands.printObjects(directory), options)
   child.stdin.end(ids.map((id) => `${id}\n`).join(''))
   let chunks: Buffer[] = []
   let size = 0
