@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream'
 import { Type } from 'typebox'
 import { closed } from '#base/schema-options.ts'
+import { shortRef } from '#base/short-ref.ts'
 import { toContentDisposition } from '#http/content-disposition.ts'
 import { route } from '#http/route.ts'
 import { PathQuery, toRawPath } from './api-path.ts'
@@ -54,7 +55,7 @@ export function archiveRoutes(parts: BrowseParts) {
         const path = toRawPath(query)
         const objects = pool.of(found.path)
         const { id, ref } = await findCommit(revisions, found, query.rev)
-        const name = archiveNameOf(found.name, ref?.replace(/^refs\/(heads|tags)\//, '') ?? id)
+        const name = archiveNameOf(found.name, ref === undefined ? id : shortRef(ref))
         if (notModified(keyOf(['archive', found.id, id, path, format, name]))) return undefined
         const commit = await commits(objects, id)
         if (!commit) throw commitUnreadable(id)

@@ -28,7 +28,7 @@ export type RepositoryFields = {
   readonly leakGuard: LeakGuardState
   /** The most that tokens of its runs may do in it. */
   readonly runTokens: RunTokenAccess
-  /** How many objects of Git LFS its import left behind; absent when it has just been created or restored. */
+  /** How many objects of Git LFS its import left behind; absent when it has just been created. */
   readonly missingLfsObjects?: number | undefined
   /** The role of the caller; absent when it has just created or restored the repository. */
   readonly role?: Role | undefined

@@ -27,8 +27,3 @@ export function orNoMessage(summary: string): string {
 export function shortId(id: string): string {
   return id.slice(0, 7)
 }
-
-/** The name of a ref as people write it: `main`, `v1.0`, else in full. */
-export function shortRef(ref: string): string {
-  return ref.replace(/^refs\/(?:heads|tags)\//, '')
-}

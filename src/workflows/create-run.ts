@@ -8,6 +8,7 @@ import { toSize } from '#base/format.ts'
 import { newId } from '#base/ids.ts'
 import type { Json } from '#base/json.ts'
 import { Problem } from '#base/problem.ts'
+import { shortRef } from '#base/short-ref.ts'
 import { grantsOf } from './job-grants.ts'
 import type { RunNames } from './run-names.ts'
 import type { NewRun } from './run-store.ts'
@@ -53,7 +54,7 @@ export async function createRun(spec: RunSpec, now: number, number: number): Pro
       repositoryId: repository.id,
       number,
       name: shortName([...new Set(names)].join(', '), spec.mask),
-      branch: shortRefName(spec.ref),
+      branch: shortRef(spec.ref),
       ref: spec.ref,
       commitId: spec.commit,
       event: spec.event,
@@ -167,7 +168,7 @@ function scopeOf(spec: RunSpec, number: number): Scope {
         event_name: event,
         event: payload,
         ref,
-        ref_name: shortRefName(ref),
+        ref_name: shortRef(ref),
         ref_type: ref.startsWith('refs/tags/') ? 'tag' : 'branch',
         sha: commit,
         actor: actor.username,
@@ -186,11 +187,6 @@ function scopeOf(spec: RunSpec, number: number): Scope {
     status: { success: true, failure: false, cancelled: false },
     hashFiles: () => '',
   }
-}
-
-/** The name of a branch or tag, without `refs/heads/` or `refs/tags/`. */
-export function shortRefName(ref: string): string {
-  return ref.replace(/^refs\/(heads|tags)\//, '')
 }
 
 function secretNamesOf(workflows: Workflow[]): string | null {

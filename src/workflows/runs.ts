@@ -8,6 +8,7 @@ import type { Notifier } from '#base/concurrency/notifier.ts'
 import type { FaultPoint } from '#base/fault-points.ts'
 import { isId } from '#base/ids.ts'
 import { Problem } from '#base/problem.ts'
+import { shortRef } from '#base/short-ref.ts'
 import type { Database } from '#database/database.ts'
 import { recordActions } from '#events/audit/record.ts'
 import { hasUnreadPush } from '#events/cursors.ts'
@@ -19,7 +20,7 @@ import { readDefaultBranch, readRefs } from '#git/refs/refs.ts'
 import { readPayloadContext } from '#repositories/payload-context.ts'
 import type { Repository } from '#repositories/repositories.ts'
 import { type CommitFiles, openCommit } from './commit-files.ts'
-import { type RunSpec, shortRefName } from './create-run.ts'
+import type { RunSpec } from './create-run.ts'
 import { completeQueued, enqueueRun } from './enqueue-run.ts'
 import { inputsFault } from './inputs-limit.ts'
 import { createNameMask } from './name-mask.ts'
@@ -145,7 +146,7 @@ export function createRuns(dependencies: Dependencies): Runs {
       const sources = withoutCallees(read, named !== undefined)
       if (sources.faults.length > 0) throw invalidWorkflows(sources.faults)
       if (sources.files.length === 0) {
-        const where = `The commit ${commitId} of ${shortRefName(ref)}`
+        const where = `The commit ${commitId} of ${shortRef(ref)}`
         throw new Problem('workflow_not_found', `${where} has no workflow in ${workflowsFolder}/.`)
       }
       const declared = Object.assign({}, ...sources.workflows.map(({ on }) => on.dispatch?.inputs))

@@ -1,4 +1,5 @@
 import type { Json } from '#base/json.ts'
+import { shortRef } from '#base/short-ref.ts'
 import type { Workspace } from '../sandbox/sandbox.ts'
 import type { Toolset } from '../tool-cache/toolset.ts'
 import { namedSecrets } from '../workflow-parser/named-secrets.ts'
@@ -96,7 +97,7 @@ export function toRunnerArchitecture(): string {
 /** The short name of a ref: `main` for `refs/heads/main`. */
 export function nameOfRef(ref: string): { type: 'branch' | 'tag'; name: string } {
   const isTag = ref.startsWith('refs/tags/')
-  return { type: isTag ? 'tag' : 'branch', name: ref.replace(/^refs\/(heads|tags)\//, '') }
+  return { type: isTag ? 'tag' : 'branch', name: shortRef(ref) }
 }
 
 function githubContext(plan: Plan, workflow: Workflow): Record<string, Json> {

@@ -11,6 +11,7 @@ import { createLogRenderer, renderPiece } from '#actions/workflow-engine/render-
 import { formatFaults } from '#actions/workflow-parser/fault-list.ts'
 import { createSemaphore } from '#base/concurrency/semaphore.ts'
 import { listedHostsFault, listedHostsForm, parseListedHosts } from '#base/outbound/listed-hosts.ts'
+import { shortRef } from '#base/short-ref.ts'
 import type { Settings } from '#config/settings.ts'
 import { pushPayload } from '#events/github-payloads/push-payload.ts'
 import { dispatchPayload, schedulePayload } from '#events/github-payloads/started-payloads.ts'
@@ -206,7 +207,7 @@ async function toPlan(
   const { username } = userInfo()
   const commit = tree.commit ?? noCommit
   const name = basename(tree.folder)
-  const branch = tree.ref.replace(/^refs\/(heads|tags)\//, '')
+  const branch = shortRef(tree.ref)
   const serverUrl = settings.baseUrl ?? 'http://localhost'
   const context = {
     repository: {

@@ -1,4 +1,5 @@
-import { counted, grouped, shortRef } from '../display-text.ts'
+import { shortRef } from '#base/short-ref.ts'
+import { counted, grouped } from '../display-text.ts'
 import { idsOf, recentRuns, type ShownCommit } from '../history/commit-parts.ts'
 import { commitRow } from '../history/commit-row.ts'
 import { refsById } from '../history/refs-by-id.ts'

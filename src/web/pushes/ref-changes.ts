@@ -1,4 +1,5 @@
-import { shortId, shortRef } from '../display-text.ts'
+import { shortRef } from '#base/short-ref.ts'
+import { shortId } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import type { Links } from '../links.ts'
 import type { OperationValues } from '../read-operations.ts'

@@ -1,5 +1,6 @@
 import { toSize } from '#base/format.ts'
-import { counted, shortRef } from '../display-text.ts'
+import { shortRef } from '#base/short-ref.ts'
+import { counted } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { askButton } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
