@@ -341,9 +341,7 @@ function foldersQuerying(name: string): { readers: string[]; writers: string[] }
   const property = name.replace(/_(\w)/g, (_, letter) => letter.toUpperCase())
   const quoted = `'${property}( as \\w+)?'`
   const product = sources.filter((path) => path.startsWith('src/') && !isTest(path))
-  const stores = product.filter(
-    (path) => folderOf(path) !== 'database' || ownerOf(path) !== 'database',
-  )
+  const stores = product.filter((path) => ownerOf(path) !== 'database')
   const foldersOf = (method: string) => {
     const direct = new RegExp(`\\.${method}\\(\\s*\\[?${quoted}`)
     // Where the table is a variable, each table counts that the file names outside of calls.
