@@ -108,14 +108,16 @@ export const settings = {
   } satisfies Setting<number>,
   requestsPerSecond: {
     variable: 'SVC_REQUESTS_PER_SECOND',
-    description: 'Sustained rate of API requests per user, in requests per second.',
+    description:
+      'Sustained rate of API requests per user, in requests per second; of pages, a fifth of it per session.',
     accepts: 'a whole number from 1 to 1000000',
     fallback: '100',
     parse: wholeNumber(1, 1_000_000),
   } satisfies Setting<number>,
   requestBurst: {
     variable: 'SVC_REQUEST_BURST',
-    description: 'API requests that a user may make in one burst.',
+    description:
+      'API requests that a user may make in one burst, and pages that a session may open.',
     accepts: 'a whole number from 1 to 1000000',
     fallback: '200',
     parse: wholeNumber(1, 1_000_000),

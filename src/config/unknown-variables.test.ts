@@ -37,7 +37,7 @@ test('a misspelt setting stops the start and is named', () => {
         )
       },
     ),
-    { numRuns: 500 },
+    { numRuns: 100 },
   )
   for (const [name, meant] of [
     ['SVC_DATADIR', 'SVC_DATA_DIR'],

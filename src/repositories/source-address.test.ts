@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { isRepositoryName } from '#access/names.ts'
 import { Problem } from '#base/problem.ts'
+import { character } from '../../test/support/fuzz.ts'
 import { toRounds } from '../../test/support/rounds.ts'
 import { parseSource, type RemoteSource } from './source-address.ts'
 
@@ -279,7 +280,7 @@ const piece = fc.constantFrom(
 )
 const anyText = fc.oneof(
   fc.array(piece, { maxLength: 12 }).map((all) => all.join('')),
-  fc.string({ unit: 'binary' }),
+  fc.string({ unit: character }),
   fc.webUrl({ withQueryParameters: true, withFragments: true }),
 )
 

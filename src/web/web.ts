@@ -30,7 +30,13 @@ type Dependencies = {
   sessions: Sessions
   settings: Pick<
     PlainSettings,
-    'baseUrl' | 'webAnonymousRead' | 'bodySeconds' | 'pagesCacheBytes' | 'undoDays'
+    | 'baseUrl'
+    | 'webAnonymousRead'
+    | 'bodySeconds'
+    | 'pagesCacheBytes'
+    | 'undoDays'
+    | 'requestsPerSecond'
+    | 'requestBurst'
   >
   /** The public address of the service. */
   baseUrl: () => string
@@ -63,7 +69,7 @@ export function createWeb({
     render,
     canUndo: settings.undoDays > 0,
   })
-  const limitRate = createPageRates({ clock })
+  const limitRate = createPageRates({ settings, clock })
   const showCached = createPageCache({ maxBytes: settings.pagesCacheBytes, stampOf })
   const bodyTimeoutMs = settings.bodySeconds * 1000
   const performAction = createFormActions({ sessions, limitRate, sshUrl, bodyTimeoutMs, clock })

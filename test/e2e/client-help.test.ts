@@ -6,6 +6,7 @@ import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
 import { operations } from '#cli/client/client-commands.ts'
 import { type ClientHome, loggedIn } from '../support/client-home.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { without } from '../support/programs.ts'
 import { launcher, type Service, startService } from '../support/service.ts'
 
@@ -28,18 +29,22 @@ after(async () => {
   await service[Symbol.asyncDispose]()
 })
 
-test('the help of every client command fits 80 columns and 24 lines, and the page has each', async () => {
-  const page = await readFile(new URL('../../docs/command-line.md', import.meta.url), 'utf8')
-  for (const command of [...operations.map((one) => one.command), ...sessionCommands]) {
-    const help = await home.svc([...command.split(' '), '--help'])
-    const lines = help.trimEnd().split('\n')
-    assert.ok(lines.length <= 24, `${command}: ${lines.length} lines`)
-    for (const line of lines) assert.ok(line.length <= 80, `${command}: ${line}`)
-    assert.ok(page.includes(`svc ${command}`) || command === 'keys-add', command)
-  }
-})
+test(
+  'the help of every client command fits 80 columns and 24 lines, and the page has each',
+  exhaustive,
+  async () => {
+    const page = await readFile(new URL('../../docs/command-line.md', import.meta.url), 'utf8')
+    for (const command of [...operations.map((one) => one.command), ...sessionCommands]) {
+      const help = await home.svc([...command.split(' '), '--help'])
+      const lines = help.trimEnd().split('\n')
+      assert.ok(lines.length <= 24, `${command}: ${lines.length} lines`)
+      for (const line of lines) assert.ok(line.length <= 80, `${command}: ${line}`)
+      assert.ok(page.includes(`svc ${command}`) || command === 'keys-add', command)
+    }
+  },
+)
 
-test('the help of all other commands fits 80 columns', async () => {
+test('the help of all other commands fits 80 columns', exhaustive, async () => {
   const all = ['', ...(await commandsBelow())].map((words) => words.trim())
   const others = all.filter((words) => !operations.some(({ command }) => command === words))
   assert.ok(others.includes('serve') && others.includes('deliveries'), others.join())

@@ -78,9 +78,10 @@ describe('in a browser', { skip: without('chromium') }, () => {
 })
 
 test('the example of every route is a command that sends a valid request', () => {
-  for (const route of service.routes) {
-    const printed = execFileSync('bash', ['-c', argumentsOf(route)], { encoding: 'utf8' })
-    const words = printed.split('\n')
+  const script = service.routes.map(argumentsOf).join('\necho =\n')
+  const printed = execFileSync('bash', ['-ec', script], { encoding: 'utf8' }).split('\n=\n')
+  for (const [index, route] of service.routes.entries()) {
+    const words = printed[index]?.split('\n') ?? []
     const url = new URL(words.find((word) => word.startsWith('https:')) ?? '')
     const method = words.includes('-X') ? words[words.indexOf('-X') + 1] : 'GET'
     assert.equal(method, route.method)

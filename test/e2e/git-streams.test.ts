@@ -10,6 +10,7 @@ import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { flushPacket, packet } from '#git/protocol/pkt-line.ts'
 import { until } from '../support/condition.ts'
+import { character } from '../support/fuzz.ts'
 import { createProject, git, type Project, temporaryFolder } from '../support/git.ts'
 import { leftoversIn, untilTidy } from '../support/leftovers.ts'
 import { sshCommand } from '../support/openssh.ts'
@@ -310,7 +311,7 @@ const pktLine = fc.oneof(
   {
     weight: 1,
     arbitrary: fc
-      .string({ unit: 'binary', maxLength: 30 })
+      .string({ unit: character, maxLength: 30 })
       .map((line) => packet(line).toString('latin1')),
   },
   { weight: 1, arbitrary: fc.string({ unit: 'binary-ascii', maxLength: 8 }) },

@@ -381,7 +381,8 @@ test('the documentation has a row for every tool', () => {
 
 for (const database of ['SQLite', 'PostgreSQL'] as const) {
   const skip = database === 'PostgreSQL' && without('postgres')
-  describe(`on ${database}`, { skip }, () => {
+  const suite = database === 'PostgreSQL' ? exhaustive : {}
+  describe(`on ${database}`, { skip, ...suite }, () => {
     let service: Service
     let dropDatabase: (() => Promise<void>) | undefined
 
@@ -397,7 +398,7 @@ for (const database of ['SQLite', 'PostgreSQL'] as const) {
 
     // Both transports call the same operations.
     for (const kind of database === 'SQLite' ? transports : (['http'] as const)) {
-      describe(`over ${kind}`, () => tests(() => service, kind))
+      describe(`over ${kind}`, kind === 'stdio' ? exhaustive : {}, () => tests(() => service, kind))
     }
   })
 }

@@ -13,7 +13,13 @@ for (const allowed of ['off', 'code', 'all'] as const) {
     let commit: string
 
     before(async () => {
-      service = await startService({ env: { SVC_WEB_ANONYMOUS_READ: allowed } })
+      service = await startService({
+        env: {
+          SVC_WEB_ANONYMOUS_READ: allowed,
+          SVC_REQUESTS_PER_SECOND: '100',
+          SVC_REQUEST_BURST: '200',
+        },
+      })
       await service.admin.post('/repos', { name: 'site' })
       await using project = await createProject()
       await writeFile(join(project.path, 'a.txt'), 'text\n')

@@ -4,6 +4,7 @@ import { type Browser, chromium, type Page } from 'playwright-core'
 import { assertAccessible, type Eyes, openWindow, startBrowser } from '../support/browser.ts'
 import { until } from '../support/condition.ts'
 import { programs, without } from '../support/programs.ts'
+import { sampleOf } from '../support/rounds.ts'
 import { begun, jobEnded, mustClaim, runEnded, wholeRun, wrote } from '../support/run-by-hand.ts'
 import { type Service, startService } from '../support/service.ts'
 import { oneStep, pushFiles } from '../support/workflow-site.ts'
@@ -101,7 +102,7 @@ test('a long log has pages of bounded height, and a link to any of its lines lea
   for (let from = 0; from < lines.length; from += 5000)
     await held.report(wrote(`${lines.slice(from, from + 5000).join('\n')}\n`))
   const run = `/r/site/runs/${body.number}`
-  for (const width of [390, 1280])
+  for (const width of sampleOf([390, 1280], 1))
     await inWindow(
       async (page) => {
         const assertBounded = async () => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { findText } from '#base/find-text.ts'
-import { fuzzing } from '../../../test/support/fuzz.ts'
+import { character, fuzzing } from '../../../test/support/fuzz.ts'
 import { toRounds } from '../../../test/support/rounds.ts'
 import { checkCondition, checkTemplate } from './check-expression.ts'
 import { evaluateCondition, evaluateText, evaluateValue } from './evaluate.ts'
@@ -55,7 +55,7 @@ const text = fc.oneof(
   ofPieces,
   braced,
   fc.tuple(ofPieces, braced, ofPieces).map((list) => list.join('')),
-  fc.string({ unit: 'binary' }).map((content) => `\${{${content}}}`),
+  fc.string({ unit: character }).map((content) => `\${{${content}}}`),
 )
 const workflowKey = fc.constantFrom(...(Object.keys(availability) as WorkflowKey[]))
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { stringify } from 'yaml'
-import { fuzzing } from '../../../test/support/fuzz.ts'
+import { character, fuzzing } from '../../../test/support/fuzz.ts'
 import { toRounds } from '../../../test/support/rounds.ts'
 import { parseAction, parseWorkflow } from './parse.ts'
 
@@ -39,7 +39,7 @@ test('mappings of known keys with any values are parsed or have faults', () => {
 })
 
 test('any text is parsed or has faults', () => {
-  const text = fc.string({ unit: 'binary', maxLength: 200 })
+  const text = fc.string({ unit: character, maxLength: 200 })
   fc.assert(fc.property(text, assertJudged), { numRuns: toRounds(150), ...fuzzing() })
 })
 

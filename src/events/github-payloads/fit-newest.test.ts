@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { character } from '../../../test/support/fuzz.ts'
 import { fitNewest } from './fit-newest.ts'
 import { toText } from './to-text.ts'
 
@@ -27,7 +28,7 @@ test('the oldest are shortened first, then omitted', () => {
 })
 
 test('the limit counts the JSON in UTF-8', () => {
-  const texts = fc.string({ unit: 'binary', maxLength: 40 })
+  const texts = fc.string({ unit: character, maxLength: 40 })
   const lists = fc.array(fc.record({ text: texts, files: fc.array(texts, { maxLength: 5 }) }))
   fc.assert(
     fc.property(lists, fc.nat(2000), (list, maxBytes) => {

@@ -29,7 +29,7 @@ test('a table has limits, and one with a quote that does not end is text', () =>
   assert.equal(cellsOf(long).length, 5000)
   assert.match(long ?? '', /Only the first 5000 rows are shown/)
   for (const hostile of [',', '"', '""', '",', '\u200b,', ';', '<']) {
-    const text = hostile.repeat(512 * 1024)
+    const text = hostile.repeat(256 * 1024)
     assert.ok((renderTable(text, 'x.csv')?.length ?? 0) <= 4 * 1024 * 1024, hostile)
   }
 })
