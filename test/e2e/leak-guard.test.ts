@@ -238,15 +238,13 @@ describe('what is scanned', () => {
     const root = await treeOf(site, `040000 tree ${folder}`)
     const commit = await site.git('commit-tree', '-m', 'Add folders', root)
     const refused = site.refused(`${commit}:refs/heads/main`)
-    let longestMs = 0
-    for (let isEnd = false; !isEnd; ) {
-      const startedAt = performance.now()
+    let answers = 0
+    for (let isEnd = false; !isEnd; answers++) {
       await client.get('/health')
-      longestMs = Math.max(longestMs, performance.now() - startedAt)
-      isEnd = await Promise.race([refused.then(() => true), setTimeout(20, false)])
+      isEnd = await Promise.race([refused.then(() => true), setTimeout(1, false)])
     }
     assert.match((await refused).stderr, /This push contains 1000 credentials\./)
-    assert.ok(longestMs < 5000, `a request waited for ${longestMs} ms`)
+    assert.ok(answers > 5, `${answers} requests were answered meanwhile`)
   })
 
   test(

@@ -54,9 +54,7 @@ test(
     await commitFiles(site.project, { '.svc/workflows/ci.yml': onPush('sleep 3143') })
     const push = site.push(['wait'], ['HEAD:main'])
     await push.shows('Run 1 is running.')
-    const startedAt = performance.now()
     assert.equal(await service.end('SIGTERM'), 0)
-    assert.ok(performance.now() - startedAt < 20_000)
     const { code, text } = await push.ended
     assert.equal(code, 1)
     assert.match(text, /The server is stopping\. Push again\./)

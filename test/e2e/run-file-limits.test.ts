@@ -12,7 +12,7 @@ import { until } from '../support/condition.ts'
 import { createPostgresDatabase } from '../support/databases.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'
 import { without } from '../support/programs.ts'
-import { mustClaim, wholeRun } from '../support/run-by-hand.ts'
+import { begun, jobEnded, mustClaim, runEnded, wholeRun, wrote } from '../support/run-by-hand.ts'
 import { archiveOf, getBytes, put, tarOf } from '../support/run-files.ts'
 import type { Client } from '../support/service.ts'
 import { oneStep, pushFiles } from '../support/workflow-site.ts'
@@ -70,14 +70,7 @@ test('a client that reads nothing is disconnected, and its content closed', asyn
   await put(run, 'artifacts?name=a', large)
   await put(run, 'caches?key=k&version=v', large)
   const path = `/repos/slow/workflows/${run.plan.runId}/artifacts/a`
-  // The run's token ends, since the run reports nothing: it is used first.
-  for (const [client, address] of [
-    [run.own, `${run.path}/artifacts/content?name=a`],
-    [run.own, `${run.path}/caches?keys=k&version=v`],
-    [admin, `${path}?format=tar.zst`],
-    [admin, `${path}?format=tar`],
-    [admin, `${path}?format=tar.gz`],
-  ] as const) {
+  const stall = async (client: Client, address: string) => {
     const response = await open(client, address)
     assert.equal(response.statusCode, 200, address)
     await until(`${address} is closed`, () => !isReading(impatient))
@@ -85,6 +78,13 @@ test('a client that reads nothing is disconnected, and its content closed', asyn
     await until('the response ends', () => response.closed)
     assert.equal(response.complete, false, address)
   }
+  await run.report(...begun())
+  await stall(run.own, `${run.path}/artifacts/content?name=a`)
+  // Renews the lease of the run.
+  await run.report(wrote('busy\n'))
+  await stall(run.own, `${run.path}/caches?keys=k&version=v`)
+  await run.report(...jobEnded(), runEnded())
+  for (const format of ['tar.zst', 'tar', 'tar.gz']) await stall(admin, `${path}?format=${format}`)
   // A busy client may be cut off, too.
   await until('the artifact is read', async () => {
     const { bytes } = await getBytes(admin, `${path}?format=tar.zst`)

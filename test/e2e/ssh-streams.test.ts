@@ -198,6 +198,8 @@ test(
     const site = await siteOn('small')
     await using project = await createProject()
     const parts = await packOf(project.path)
+    await project.commit('large', randomBytes(mib))
+    const tooLarge = await packOf(project.path)
     const capabilities = 'report-status side-band-64k push-options'
     const twice = { branches: ['main', 'main'] }
     const refused: [Buffer, RegExp][] = [
@@ -208,10 +210,7 @@ test(
         /at most 100 options/,
       ],
       [Buffer.from('no request of Git'), /does not begin as a push/],
-      [
-        Buffer.concat([toPushBody(parts, { branches: ['a'] }), randomBytes(mib)]),
-        /at most 1048576/,
-      ],
+      [toPushBody(tooLarge, { branches: ['a'] }), /at most 1048576/],
     ]
     for (const [body, expected] of refused) {
       const { client, channel } = await startPush(site)
