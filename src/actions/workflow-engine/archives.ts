@@ -55,7 +55,7 @@ export async function packFiles<T>(
   const end = await runTar({
     ...archiving,
     options: ['--create', ...options, '--null', '--verbatim-files-from', '--files-from=-'],
-    stdin: Readable.from(joined(files), { objectMode: false }),
+    stdin: Readable.from(endedWithNul(files), { objectMode: false }),
     signal: AbortSignal.any([archiving.signal, over.signal]),
     async onOutput(chunk) {
       bytes += chunk.length
@@ -142,7 +142,8 @@ function freeDecompressed({ buffer, byteOffset, length }: Buffer): void {
 const isClosed = new Set(['ERR_STREAM_PREMATURE_CLOSE', 'ABORT_ERR', 'EPIPE'])
 const tooLarge = `Its files are larger than ${unpackedMaxBytes / 1024 ** 3} GiB together.`
 
-function* joined(files: readonly string[]): Generator<string> {
+/** The names, each with a NUL after it, in chunks. */
+export function* endedWithNul(files: readonly string[]): Generator<string> {
   const perChunk = 1000
   for (let from = 0; from < files.length; from += perChunk) {
     yield files

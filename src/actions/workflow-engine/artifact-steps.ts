@@ -11,6 +11,7 @@ import {
   toMegabytes,
   warn,
   warnOfElsewhere,
+  warnOfLeadingOut,
 } from './storage-step.ts'
 
 const nameMaxLength = 256
@@ -25,12 +26,14 @@ export async function runUploadArtifact(context: StorageContext): Promise<StepEn
   const overwrite = flagOf(context, 'overwrite')
   const patterns = readPathPatterns(inputOf(context, 'path'), running.workspace.inside)
   await warnOfElsewhere(context, patterns)
-  const found = await findFiles({ ...context, patterns, followLinks: true })
+  const { found, leadingOut } = await findFiles({ ...context, patterns, followLinks: true })
   const withHidden = flagOf(context, 'include-hidden-files')
   const isHidden = createHiddenTest(patterns.starts)
+  const isVisible = (path: string) => withHidden || !isHidden(path)
   const files = found
-    .filter(({ path, isFile }) => isFile && (withHidden || !isHidden(path)))
+    .filter(({ path, isFile }) => isFile && isVisible(path))
     .map(({ path }) => path)
+  await warnOfLeadingOut(context, leadingOut.filter(isVisible))
   if (files.length === 0) return endWithoutFiles(context, withHidden)
   const [start = ''] = patterns.starts
   const isOneFile = patterns.starts.length === 1 && files.length === 1 && files[0] === start

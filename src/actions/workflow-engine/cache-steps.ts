@@ -14,6 +14,7 @@ import {
   toMegabytes,
   warn,
   warnOfElsewhere,
+  warnOfLeadingOut,
   withinTime,
 } from './storage-step.ts'
 import { toFault } from './to-fault.ts'
@@ -133,7 +134,8 @@ async function trySaving(context: StorageContext, key: string): Promise<void> {
 }
 
 async function filesOf(context: StorageContext, patterns: PathPatterns): Promise<string[]> {
-  const found = await findFiles({ ...context, patterns, followLinks: false })
+  const { found, leadingOut } = await findFiles({ ...context, patterns, followLinks: false })
+  await warnOfLeadingOut(context, leadingOut)
   return found.map(({ path }) => path)
 }
 

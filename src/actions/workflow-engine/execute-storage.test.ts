@@ -145,6 +145,69 @@ jobs:
   assert.ok(text.includes(`${[...all, 'all/one/a.js'].join('\n')}\n`), text)
 })
 
+test('links are followed within the workspace, and those that lead out are named', async () => {
+  const { log, conclusion, outputOf } = await engine.run({
+    workflows: `
+jobs:
+  build:
+    steps:
+      - run: |
+          mkdir -p out/sub other /tmp/kept && touch out/sub/f other/f /tmp/kept/f ~/f
+          ln -s / out/root; ln -s ../.. out/sub/up; ln -s . out/self; ln -s self out/again; ln -s none out/broken
+          ln -s /etc/passwd out/name; ln -s ../other out/other; ln -s ../other/f out/file; ln -s /tmp/kept out/kept
+          ln -s "$PWD/other" out/absolute; ln -s /etc direct; ln -s ~/f home
+          for i in $(seq 30); do mkdir -p many && ln -s / many/$i; done
+      - name: upload
+        uses: actions/upload-artifact@v4
+        with:
+          name: built
+          path: |
+            out
+            direct
+            direct/hosts
+            home
+            many
+            !out/sub/up
+      - name: save
+        uses: actions/cache/save@v4
+        with:
+          path: |
+            out/root
+            direct/hosts
+            other
+          key: links
+  use:
+    needs: build
+    steps:
+      - uses: actions/download-artifact@v4
+        with: { name: built }
+      - run: find . -type f | sort | tr '\\n' ' '
+        name: list
+      - uses: actions/cache/restore@v4
+        with: { path: "out/root\\ndirect/hosts\\nother", key: links }
+      - run: readlink out/root && find other -type f
+        name: cached
+`,
+  })
+  assert.equal(conclusion, 'success', log)
+  const names = ['absolute/f', 'file', 'kept/f', 'other/f', 'sub/f'].map((name) => `./out/${name} `)
+  assert.equal(outputOf('list'), `./home ${names.join('')}\n`, log)
+  assert.equal(outputOf('cached'), '/\nother/f\n')
+  const named = (step: string) =>
+    [
+      ...outputOf(step).matchAll(
+        /^::warning::(?:\/\S*\/)?(\S+) is left out: it leads out of the/gm,
+      ),
+    ].map(([, name]) => name)
+  const upload = named('upload')
+  assert.equal(upload.length, 20)
+  assert.equal(upload[0], 'direct')
+  assert.equal(upload[1], 'name')
+  assert.match(outputOf('upload'), /13 other paths that lead out are left out, too\./)
+  assert.ok(!outputOf('upload').includes('out/sub/up'))
+  assert.deepEqual(named('save'), ['hosts'])
+})
+
 test('an artifact is replaced only when the step says so', async () => {
   const upload = (more = '') =>
     `{ uses: actions/upload-artifact@v4, with: { name: a, path: f${more} } }`

@@ -27,8 +27,8 @@ respondToRequests((request: FileRequest): FileResponse => {
 function respond(request: FileRequest): FileResponse {
   const matches = createGlob(request.patterns, request.workspace)
   if ('folder' in request) {
-    const { folder, allowance } = request
-    return { hash: hashMatching(folder, matches, allowance), allowance }
+    const { allowance } = request
+    return { hash: hashMatching(request, matches, allowance), allowance }
   }
   const names = Buffer.from(request.names).toString().split('\0').slice(0, -1)
   return { matches: [...names.keys()].filter((index) => matches(names[index] ?? '')) }

@@ -7,6 +7,9 @@ import type { RunStorage } from './run-storage.ts'
 import type { RunningStep } from './running-job.ts'
 import { type StepEnd, stepEndOf } from './step-end.ts'
 
+/** How many paths get a warning of their own; the rest is counted. */
+const maxNamedPaths = 20
+
 /** A running step that keeps files, or gets those that another one kept. */
 export type StorageContext = RunningStep & {
   planned: PlannedCommand
@@ -64,6 +67,18 @@ export async function warnOfElsewhere(
   for (const path of elsewhere) {
     await warn(context, `${path} is left out: it is not in the workspace, the home or /tmp.`)
   }
+}
+
+/** Says which paths and links are not followed. */
+export async function warnOfLeadingOut(
+  context: Pick<StorageContext, 'output'>,
+  paths: readonly string[],
+): Promise<void> {
+  for (const path of paths.slice(0, maxNamedPaths)) {
+    await warn(context, `${path} is left out: it leads out of the workspace, the home and /tmp.`)
+  }
+  const others = paths.length - maxNamedPaths
+  if (others > 0) await warn(context, `${others} other paths that lead out are left out, too.`)
 }
 
 /** Formats a number of bytes as GitHub does in its logs. */
