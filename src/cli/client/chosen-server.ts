@@ -1,5 +1,5 @@
 import { UsageError } from '../commands/usage-error.ts'
-import { findCloneRepositories } from './clone-remotes.ts'
+import { findCloneRepositories, findRepositories } from './clone-remotes.ts'
 import { readCredential } from './credential-store.ts'
 import { parseServerAddress } from './server-address.ts'
 import { defaultFirst, type KnownServer, readServerList } from './server-list.ts'
@@ -16,16 +16,23 @@ export type ChosenServer = {
   readToken: () => Promise<string | undefined>
 }
 
-type Options = { environment: NodeJS.ProcessEnv; git: UserGit; name: string | undefined }
+type Options = {
+  environment: NodeJS.ProcessEnv
+  git: UserGit
+  name: string | undefined
+  /** An address of a repository. */
+  address?: string | undefined
+}
 
 /**
- * Chooses the server: `--server`, SVC_URL, the remote of the clone, then the default server unless SVC_DATA_DIR is
- * set. Undefined is the data directory.
+ * Chooses the server: `--server`, SVC_URL, the address or the remote of the clone, then the default server unless
+ * SVC_DATA_DIR is set. Undefined is the data directory.
  */
 export async function chooseServer({
   environment,
   git,
   name,
+  address,
 }: Options): Promise<ChosenServer | undefined> {
   const { SVC_URL: url, SVC_DATA_DIR: dataDir } = environment
   if (name === localName) return undefined
@@ -33,7 +40,11 @@ export async function chooseServer({
   if (name === undefined && !url && list.servers.length === 0) return undefined
   const fromEnvironment = name === undefined && url ? ofEnvironment(url, list.servers) : undefined
   const named = name === undefined ? fromEnvironment : findNamed(list.servers, name)
-  const repositories = await findCloneRepositories(git, named ? [named] : defaultFirst(list))
+  const servers = named ? [named] : defaultFirst(list)
+  const repositories =
+    address === undefined
+      ? await findCloneRepositories(git, servers)
+      : findRepositories([address], servers)
   const [found] = repositories
   const fallback = dataDir ? undefined : list.servers.find((one) => one.name === list.defaultName)
   const server = named ?? found?.server ?? fallback

@@ -1,3 +1,4 @@
+import { parseGitAddress } from '#base/git-address.ts'
 import type { KnownServer } from './server-list.ts'
 import type { UserGit } from './user-git.ts'
 
@@ -16,7 +17,16 @@ export async function findCloneRepositories(
     return { key, address }
   })
   remotes.sort((one, other) => rankOf(one.key) - rankOf(other.key))
-  return remotes.flatMap(({ address }) => {
+  const addresses = remotes.map(({ address }) => address)
+  return findRepositories(addresses, servers)
+}
+
+/** Finds the repositories of known servers that addresses name. */
+export function findRepositories(
+  addresses: readonly string[],
+  servers: KnownServer[],
+): CloneRepository[] {
+  return addresses.flatMap((address) => {
     for (const server of servers) {
       const repository = repositoryOf(address, server.url)
       if (repository !== undefined) return [{ server, repository }]
@@ -25,21 +35,22 @@ export async function findCloneRepositories(
   })
 }
 
-/** The name of the repository that a remote names, if it is one of the server. */
-function repositoryOf(address: string, serverUrl: string): string | undefined {
-  const remote = URL.parse(address)
+/** The name of the repository that an address names, if it is one of the server, for Git or in a browser. */
+export function repositoryOf(address: string, serverUrl: string): string | undefined {
+  const url = parseGitAddress(address)
   const server = new URL(serverUrl)
-  if (!remote) return undefined
-  const isSsh = remote.protocol === 'ssh:'
-  if (isSsh ? remote.hostname !== server.hostname : remote.origin !== server.origin)
-    return undefined
-  const prefix = isSsh ? '/' : `${server.pathname.replace(/\/$/, '')}/repos/`
-  if (!remote.pathname.startsWith(prefix)) return undefined
-  const name = remote.pathname
-    .slice(prefix.length)
-    .replace(/\/$/, '')
-    .replace(/\.git$/, '')
-  return /^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(name) ? name : undefined
+  if (!url) return undefined
+  const isSsh = isSshAddress(address)
+  if (isSsh ? url.hostname !== server.hostname : url.origin !== server.origin) return undefined
+  const prefix = isSsh ? '/' : `${server.pathname.replace(/\/$/, '')}/`
+  if (!url.pathname.startsWith(prefix)) return undefined
+  const place = url.pathname.slice(prefix.length)
+  const [, name] = /^(?:repos\/|r\/)?([A-Za-z0-9][A-Za-z0-9._-]*?)(?:\.git)?\/?$/.exec(place) ?? []
+  return name
+}
+
+export function isSshAddress(address: string): boolean {
+  return parseGitAddress(address)?.protocol === 'ssh:'
 }
 
 function rankOf(key: string): number {

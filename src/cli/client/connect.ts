@@ -10,16 +10,17 @@ const maxTimeoutSeconds = 86_400
 
 type Connection = { git: UserGit; chosen: ChosenServer | undefined; client: HttpClient | undefined }
 
-/** Chooses the server of a command; none for the data directory. */
+/** Chooses the server of a command, also by an address of a repository; none for the data directory. */
 export async function connectClient(
   context: Pick<ClientContext, 'environment' | 'folder' | 'version'>,
   options: OptionValues,
+  address?: string,
 ): Promise<Connection> {
   const { environment, folder, version } = context
   const timeoutMs = toTimeout(options.timeout)
   const git = createUserGit(environment, folder)
   const name = typeof options.server === 'string' ? options.server : undefined
-  const chosen = await chooseServer({ environment, git, name })
+  const chosen = await chooseServer({ environment, git, name, address })
   if (!chosen) return { git, chosen, client: undefined }
   const token = toHeaderValue(await chosen.readToken(), chosen.url)
   return { git, chosen, client: createHttpClient({ url: chosen.url, token, timeoutMs, version }) }

@@ -1,4 +1,5 @@
 import { printable } from '#base/format.ts'
+import { isGitAddress } from '#base/git-address.ts'
 import { toSafeJson } from '#base/safe-text.ts'
 import { UsageError } from '../commands/usage-error.ts'
 import type { ClientContext, OptionValues } from './client-context.ts'
@@ -22,7 +23,8 @@ export async function runOperation(
   { operation, given, options }: Invocation,
   runLocally: LocalAction,
 ): Promise<void> {
-  const { chosen, git, client } = await connectClient(context, options)
+  const address = operation.command === 'clone' ? given.find(isGitAddress) : undefined
+  const { chosen, git, client } = await connectClient(context, options, address)
   assertOptions(operation, options, chosen === undefined ? 'local' : 'server')
   const named = nameArguments(operation, {
     given,

@@ -1,3 +1,4 @@
+import { parseGitAddress } from '#base/git-address.ts'
 import type { Links } from '../links.ts'
 
 type Place = {
@@ -40,7 +41,7 @@ function toLink(address: string, { name, baseUrl, to }: Place): string | undefin
   const base = URL.parse(baseUrl)
   const url = /^\.\.?\//.test(address)
     ? URL.parse(address, `${baseUrl}/repos/${name}.git/`)
-    : URL.parse(toUrl(address))
+    : parseGitAddress(address)
   if (!base || !url || !['http:', 'https:', 'ssh:', 'git:'].includes(url.protocol)) return undefined
   const isWeb = url.protocol.startsWith('http')
   if (isWeb ? url.host === base.host : url.hostname === base.hostname) {
@@ -55,10 +56,4 @@ function toLink(address: string, { name, baseUrl, to }: Place): string | undefin
   if (!isWeb && !url.hostname.includes('.')) return undefined
   // Hosts serve their pages where they serve Git; an address may have a password.
   return `${isWeb ? url.origin : `https://${url.hostname}`}${url.pathname.replace(/(\.git)?\/?$/, '')}`
-}
-
-/** An address as scp takes it, `git@host:path`, as a URL. */
-function toUrl(address: string): string {
-  const [, host, path] = /^(?:[^/@:]+@)?([^/@:]+):(?!\/\/)(.+)$/.exec(address) ?? []
-  return host === undefined ? address : `ssh://${host}/${path?.replace(/^\//, '')}`
 }

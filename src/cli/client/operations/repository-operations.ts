@@ -1,4 +1,7 @@
+import { isGitAddress } from '#base/git-address.ts'
 import type { Json } from '#base/json.ts'
+import { UsageError } from '../../commands/usage-error.ts'
+import { isSshAddress, repositoryOf } from '../clone-remotes.ts'
 import { CommandError } from '../command-error.ts'
 import { helperSettings, setCredentialHelper } from '../credential-settings.ts'
 import { at, dateOf, textAt } from '../display.ts'
@@ -190,6 +193,8 @@ export const repositoryOperations: ClientOperation[] = [
     summary: 'clone a repository with Git, which then needs no token in an address',
     arguments: ['name', '[folder]'],
     options: [{ flags: '--ssh', description: 'clone over SSH, with your key' }],
+    notes:
+      '\nThe name may also be an address of the repository, of Git or of its page; an SSH\naddress clones over SSH.',
     run: runClone,
   },
   {
@@ -311,10 +316,16 @@ function roleOf(roles: Json, name: string): Json {
 async function runClone(work: Work): Promise<void> {
   const { client, input, git } = work
   // Not the name in the response: the server must not choose where Git writes.
-  const name = input.argument('name')
+  const given = input.argument('name')
+  const name = isGitAddress(given) ? repositoryOf(given, client.url) : given.replace(/\.git$/, '')
+  if (name === undefined) {
+    throw new UsageError(
+      `${given} is no address of a repository on ${client.url}; --server chooses another server, and git clone works for any.`,
+    )
+  }
   const repository = await client.json({ method: 'GET', path: path`/repos/${name}` })
   const folder = input.argument('folder') || name
-  const isSsh = input.flag('ssh') === true
+  const isSsh = input.flag('ssh') === true || isSshAddress(given)
   const address = isSsh
     ? at(repository, 'cloneUrls.ssh')
     : client.url + path`/repos/${`${name}.git`}`
