@@ -56,6 +56,55 @@ async function failing(url: string, args: string[] = ['repos', 'list']) {
   return { code, err }
 }
 
+test('paths in a repository are taken as shells complete them, and those that leave it refused', async () => {
+  const bodies: string[] = []
+  await using server = await startOther(async (request, response) => {
+    bodies.push(await text(request))
+    response.writeHead(400, problem).end('{"code":"invalid_request","detail":"No."}')
+  })
+  const run = (args: string[]) => home.run(args, { env: { SVC_URL: server.url, SVC_TOKEN: token } })
+  const takers = operations.flatMap(({ command, arguments: names = [], options = [] }) => {
+    const others = names.filter((name) => !/^\[/.test(name) && name !== 'path').map(() => 'x')
+    const message = command === 'commit' ? ['-m', 'x'] : []
+    const before = [...command.split(' '), ...message, ...others]
+    return [
+      ...(names.some((name) => /\bpath\b/.test(name)) ? [(path: string) => [...before, path]] : []),
+      ...options.flatMap(({ flags }) => {
+        const [flag = ''] = flags.split(' ')
+        const toValue = valueOfPath[`${command} ${flag}`] ?? valueOfPath[flag]
+        if (!toValue) return []
+        const file = names.includes('path') && flag !== '--path' ? ['file'] : []
+        return [(path: string) => [...before, ...file, flag, toValue(path)]]
+      }),
+    ].map((toArguments) => ({ command, toArguments }))
+  })
+  assert.ok(takers.length >= 16, `${takers.length}`)
+  for (const { command, toArguments } of takers) {
+    for (const path of ['../x', 'a/../b', '/etc/x', '..']) {
+      server.seen.splice(0)
+      const { code, err } = await run(toArguments(path))
+      assert.deepEqual([code, server.seen.length], [2, 0], `${command}: ${err}`)
+      assert.ok(err.startsWith(`svc: The path "${path}" is not within the repository;`), err)
+    }
+    bodies.splice(0)
+    await run(toArguments('./a//./b/'))
+    const [{ url = '' } = {}] = server.seen
+    const sent = [decodeURIComponent(url), ...bodies].join()
+    assert.match(sent, /[="]a\/b([&",]|$)/, `${command} sends ${sent}`)
+    assert.ok(!sent.includes('./'), sent)
+  }
+})
+
+/** Options with paths in the repository: the value for a path. */
+const valueOfPath: Record<string, (path: string) => string> = {
+  '--path': (path) => path,
+  '--file': (path) => path,
+  '--requires': (path) => path,
+  'commit --add': (path) => `${path}=${import.meta.filename}`,
+  'commit --delete': (path) => path,
+  'commit --move': (path) => `from=${path}`,
+}
+
 test('a server that is down is named in one sentence', async () => {
   const { code, err } = await failing('http://127.0.0.1:1')
   assert.equal(code, 3)

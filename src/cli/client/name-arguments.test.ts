@@ -15,7 +15,7 @@ const values: Record<string, string[]> = {
   '[run]': ['17', 'latest', newId()],
   '[push]': ['latest', newId()],
   '[cache]': [newId()],
-  '[path]': ['src/', 'src/main.c', './README.md'],
+  '[path]': ['src/', 'src/main.c', './README.md', '.', '..'],
 }
 
 test('in a clone, both the repository and what may be left out can stand alone', () => {

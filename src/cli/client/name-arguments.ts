@@ -17,7 +17,7 @@ const withoutRepository: Record<string, (given: string[]) => boolean> = {
   '[run]': isPlace,
   '[push]': isPlace,
   '[cache]': isPlace,
-  '[path]': ([word = '']) => word.includes('/'),
+  '[path]': ([word = '']) => word.includes('/') || word === '.' || word === '..',
   // Only pushes have refs.
   '[ref]': ([action]) => action === 'push',
 }

@@ -46,11 +46,22 @@ export function authorOf(text: string | undefined): { name: string; email: strin
   throw new UsageError(`--author takes "Name <email>"; not "${text}".`)
 }
 
+/** A path in the files of a repository, as a shell may have completed it: without `.` and doubled slashes. */
+export function pathOf(text: string): string {
+  const names = text.split('/').filter((name) => name !== '' && name !== '.')
+  if (!text.startsWith('/') && !names.includes('..')) return names.join('/')
+  throw new UsageError(
+    `The path "${text}" is not within the repository; paths start at its root, such as src/main.c, and have no "..".`,
+  )
+}
+
+/** The query for a path; none for the root. */
+export function pathQueryOf({ option, argument }: CommandInput) {
+  const path = pathOf(option('path') ?? argument('path'))
+  return { path: path === '' ? undefined : path, pathBase64: option('pathBase64') }
+}
+
 /** The query for a place in the files of a repository. */
-export function placeOf({ option, argument }: CommandInput) {
-  return {
-    rev: option('rev'),
-    path: option('path') ?? (argument('path') || undefined),
-    pathBase64: option('pathBase64'),
-  }
+export function placeOf(input: CommandInput) {
+  return { rev: input.option('rev'), ...pathQueryOf(input) }
 }

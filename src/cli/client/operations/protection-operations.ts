@@ -2,6 +2,7 @@ import type { Json } from '#base/json.ts'
 import { at } from '../display.ts'
 import { path } from '../http-client.ts'
 import type { ClientOperation, CommandInput, OptionRow } from '../operation.ts'
+import { pathOf } from './option-values.ts'
 
 const tagOption: OptionRow = { flags: '--tag', description: 'protect tags, not branches' }
 
@@ -40,7 +41,7 @@ export const protectionOperations: ClientOperation[] = [
     request: (input) => ({
       method: 'PUT',
       path: rulesPath(input) + path`/${input.argument('pattern')}`,
-      body: { owners: input.option('owners'), requires: input.list('requires') },
+      body: { owners: input.option('owners'), requires: input.list('requires')?.map(pathOf) },
     }),
     show: {
       kind: 'sentence',

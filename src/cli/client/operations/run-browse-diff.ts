@@ -7,12 +7,12 @@ import { toPatch } from '#browse/patch-text.ts'
 import { at, dateOf, shortOf, textAt, toFields, toFittedTable } from '../display.ts'
 import { path } from '../http-client.ts'
 import type { Work } from '../operation.ts'
-import { wholeOf } from './option-values.ts'
+import { pathQueryOf, wholeOf } from './option-values.ts'
 
 /** `svc browse commit` */
 export async function runBrowseCommit(work: Work): Promise<void> {
   const { client, input, terminal, json } = work
-  const wanted = { path: input.option('path'), pathBase64: input.option('pathBase64') }
+  const wanted = pathQueryOf(input)
   const withDiff = input.flag('diff') === true || (wanted.path ?? wanted.pathBase64) !== undefined
   const body = await client.json({
     method: 'GET',
@@ -43,8 +43,7 @@ export async function runCompare(work: Work): Promise<void> {
     query: {
       base: input.argument('base'),
       head: input.argument('head'),
-      path: input.option('path'),
-      pathBase64: input.option('pathBase64'),
+      ...pathQueryOf(input),
       limit: wholeOf(input.option('limit'), '--limit'),
       diff: input.flag('diff') === false ? false : undefined,
     },

@@ -5,7 +5,7 @@ import { textAt } from '../display.ts'
 import { path } from '../http-client.ts'
 import type { Work } from '../operation.ts'
 import { showResult } from '../show-result.ts'
-import { authorOf } from './option-values.ts'
+import { authorOf, pathOf } from './option-values.ts'
 
 const executable = 0o100
 
@@ -15,7 +15,7 @@ export async function runCommit(work: Work): Promise<void> {
   const message = input.option('message')
   if (message === undefined) throw new UsageError('Give the message: --message or -m.')
   const added = await Promise.all((input.list('add') ?? []).map((word) => readAdded(work, word)))
-  const deleted = (input.list('delete') ?? []).map((name) => ({ path: name, delete: true }))
+  const deleted = (input.list('delete') ?? []).map((name) => ({ path: pathOf(name), delete: true }))
   const body = await client.json({
     method: 'POST',
     path: path`/repos/${input.argument('repository')}/commits`,
@@ -35,7 +35,8 @@ export async function runCommit(work: Work): Promise<void> {
 
 /** A value of `--add`: the path in the repository and, after `=`, that of the local file. */
 async function readAdded({ terminal }: Work, word: string) {
-  const [, name = word, local = word] = /^([^=]*)=(.*)$/s.exec(word) ?? []
+  const [, given = word, local = word] = /^([^=]*)=(.*)$/s.exec(word) ?? []
+  const name = pathOf(given)
   if (local === '-')
     return { path: name, contentBase64: (await terminal.read()).toString('base64') }
   try {
@@ -57,5 +58,5 @@ function toMove(word: string) {
   const [, moveFrom, to] = /^([^=]+)=(.+)$/s.exec(word) ?? []
   if (moveFrom === undefined || to === undefined)
     throw new UsageError(`--move ${word}: the form is from=to.`)
-  return { path: to, moveFrom }
+  return { path: pathOf(to), moveFrom: pathOf(moveFrom) }
 }

@@ -3,6 +3,7 @@ import { UsageError } from '../../commands/usage-error.ts'
 import { at, dateOf, shortOf, textAt } from '../display.ts'
 import { path } from '../http-client.ts'
 import type { ClientOperation, CommandInput } from '../operation.ts'
+import { pathOf } from './option-values.ts'
 import { runDownload } from './run-download.ts'
 import { runLogs, runWatch } from './run-log.ts'
 import { runShell } from './run-shell.ts'
@@ -27,7 +28,7 @@ export const runOperations: ClientOperation[] = [
       path: runsPath(input),
       body: {
         branch: input.option('branch'),
-        files: input.list('file'),
+        files: input.list('file')?.map(pathOf),
         inputs: toInputValues(input.list('input')),
       },
     }),

@@ -3,13 +3,14 @@ import { toSafeJson } from '#base/safe-text.ts'
 import { at, textAt } from '../display.ts'
 import { path } from '../http-client.ts'
 import type { Work } from '../operation.ts'
+import { pathOf } from './option-values.ts'
 
 /** `svc runs validate`: the exit code is 1 if a file has a fault. */
 export async function runValidate({ client, input, json, terminal }: Work): Promise<number> {
   const body = await client.json({
     method: 'POST',
     path: path`/repos/${input.argument('repository')}/workflows/validate`,
-    body: { branch: input.option('branch'), files: input.list('file') },
+    body: { branch: input.option('branch'), files: input.list('file')?.map(pathOf) },
   })
   const isValid = at(body, 'valid') === true
   const lines = [
