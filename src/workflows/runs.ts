@@ -128,8 +128,7 @@ export function createRuns(dependencies: Dependencies): Runs {
         ? await findRun(db, repository.id, idOrNumber)
         : undefined
     if (run) return run
-    const wanted = `${isNumber ? 'number' : 'id'} "${idOrNumber}"`
-    throw new Problem('run_not_found', `There is no run with the ${wanted}.`)
+    throw new Problem('run_not_found', `There is no run with the number or id "${idOrNumber}".`)
   }
 
   return {

@@ -390,6 +390,17 @@ test('text of a server cannot control the terminal in errors, nor change JSON', 
   assert.doesNotMatch(watched.out, controls)
 })
 
+test('a run that does not exist is not waited for', async () => {
+  await using service = await startService()
+  await service.admin.post('/repos', { name: 'tour' })
+  const env = { SVC_URL: service.url, SVC_TOKEN: service.adminToken }
+  for (const run of ['999', '12345678901', 'x']) {
+    const { code, shown } = await home.onTerminal(['runs', 'watch', 'tour', run], [], { env })
+    assert.equal(code, 1)
+    assert.equal(shown, `svc: There is no run with the number or id "${run}".\r\n`)
+  }
+})
+
 test('a login link that is no address of a web page is refused', async () => {
   for (const url of ['javascript:alert(1)', 'file:///etc/passwd', 'https:alert', '//x', evil]) {
     await using server = await startOther((_request, response) =>

@@ -156,7 +156,7 @@ test('where there is no workspace, the error says why', { ...exhaustive, ...opti
   assert.match(running.err, /Run 3 has not completed/)
   await admin.post(`/repos/none/workflows/3/cancel`)
   const unknown = await home.run(['runs', 'shell', 'none', '77'])
-  assert.match(unknown.err, /There is no run with the number "77"/)
+  assert.match(unknown.err, /There is no run with the number or id "77"/)
 })
 
 test('the walls of the sandbox hold in a shell', options, async () => {

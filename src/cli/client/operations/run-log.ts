@@ -11,7 +11,8 @@ export async function runWatch(work: Work): Promise<number> {
   const { client, input, terminal, json } = work
   const run = path`/repos/${input.argument('repository')}/workflows/${input.argument('run')}`
   const request = { method: 'GET', path: `${run}/logs`, query: { follow: true } }
-  terminal.progress('Waiting for the run to start')
+  const known = await client.json({ method: 'GET', path: run })
+  if (textAt(known, 'status') === 'queued') terminal.progress('Waiting for the run to start')
   // An event without data only has the position.
   for await (const { name, data, id } of followEvents(client, request, isEnd)) {
     terminal.progress('')
