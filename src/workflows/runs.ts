@@ -279,12 +279,14 @@ export function createRuns(dependencies: Dependencies): Runs {
 async function resolve({ path }: Repository, branch: string | undefined) {
   const name = branch ?? (await readDefaultBranch(path))
   const ref = /^refs\/(heads|tags)\//.test(name) ? name : `refs/heads/${name}`
-  const found = isRefName(ref) ? (await readRefs(path, [ref])).get(ref) : undefined
-  if (found === undefined || found === zeroId) {
-    const what = name === ref ? name : `branch "${name}"`
-    throw new Problem('ref_not_found', `There is no ${what} in this repository.`)
-  }
-  return { ref, target: found }
+  const tag = `refs/tags/${name}`
+  const refs = await readRefs(path, [ref, tag].filter(isRefName))
+  const isThere = (one: string) => (refs.get(one) ?? zeroId) !== zeroId
+  const target = refs.get(ref)
+  if (target !== undefined && isThere(ref)) return { ref, target }
+  const what = name === ref ? name : `branch "${name}"`
+  const advice = isThere(tag) ? ` There is a tag of this name, which is written as ${tag}.` : ''
+  throw new Problem('ref_not_found', `There is no ${what} in this repository.${advice}`)
 }
 
 function valuesOf(read: ReturnType<typeof readInputs>) {

@@ -63,6 +63,14 @@ test('a run starts on the given branch, a tag by its full name, or the default b
     const { status, body } = await ada.post('/repos/refs/workflows', { branch })
     assert.deepEqual([status, body.code], [422, 'ref_not_found'], branch)
   }
+  for (const path of ['workflows', 'workflows/validate']) {
+    const detailOf = async (branch: string) =>
+      (await ada.post(`/repos/refs/${path}`, { branch })).body.detail
+    const none = 'There is no branch "none" in this repository.'
+    assert.equal(await detailOf('none'), none)
+    const tag = ' There is a tag of this name, which is written as refs/tags/v1.'
+    assert.equal(await detailOf('v1'), none.replace('none', 'v1') + tag)
+  }
 })
 
 test('the response has the id, the status queued, and the address of the run', async () => {

@@ -34,7 +34,9 @@ async function showForm(context: PageContext): Promise<View> {
   const repository = await read('getRepository')
   const value = (field: string) => fields.get(field) ?? query.get(field) ?? undefined
   const branch = value('branch') || repository.defaultBranch
-  const tree = await tryRead('getTree', { query: { rev: branch, path: folder } })
+  // As a run reads it: other names are of branches, even if there is a tag with that name.
+  const rev = branch.startsWith('refs/') ? branch : `refs/heads/${branch}`
+  const tree = await tryRead('getTree', { query: { rev, path: folder } })
   const files = (tree?.entries ?? []).flatMap((one) =>
     /\.ya?ml$/.test(one.name) ? [one.name] : [],
   )
@@ -64,7 +66,8 @@ ${files.length === 0 ? noFiles(branch) : await startForm(context, { branch, file
 }
 
 function noFiles(branch: string): Html {
-  return html`<p class="card pad soft">There is no file in <code>${folder}/</code> of <code>${branch}</code>. A tag is written as <code>refs/tags/v1</code>.</p>`
+  const tag = branch.startsWith('refs/') ? 'refs/tags/v1' : `refs/tags/${branch}`
+  return html`<p class="card pad soft">There is no file in <code>${folder}/</code> of <code>${branch}</code>. A tag is written as <code>${tag}</code>.</p>`
 }
 
 async function startForm(
