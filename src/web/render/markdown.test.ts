@@ -174,6 +174,27 @@ test('a quote that begins with a mark is an alert, with its kind in words', () =
     assert.doesNotMatch(render(none), /alert-/, none)
 })
 
+test('what is nested too deep is said to be left out, and nothing else is lost', () => {
+  const note = /What is nested deeper is not shown; the raw file has it\.<\/(p|li)>/g
+  const nestings = {
+    quotes: (depth: number) => `${'> '.repeat(depth)}deep`,
+    alerts: (depth: number) => `${'> '.repeat(depth)}[!NOTE]\n${'> '.repeat(depth)}deep`,
+    lists: (depth: number) => `${'- '.repeat(depth)}deep`,
+    both: (depth: number) => `${'> - '.repeat(depth)}deep`,
+  }
+  for (const [kind, nest] of Object.entries(nestings)) {
+    let lost = 0
+    for (let depth = 1; depth <= 60; depth++) {
+      const html = render(`before\n\n${nest(depth)}\n\nafter`)
+      const isShown = html.includes('deep</p>') || html.includes('deep</li>')
+      assert.equal(html.match(note)?.length ?? 0, isShown ? 0 : 1, `${kind} ${depth}`)
+      if (!isShown) lost += 1
+      assert.match(html, /^<p>before[\s\S]*<p>after<\/p>/)
+    }
+    assert.ok(lost > 5, kind)
+  }
+})
+
 test('footnotes are numbered at the end of the document, with links there and back', () => {
   const html = render(
     'A[^b], B[^a] and A[^b]; none[^c].\n\n[^a]: One\n[^b]: Two\n\n    more <b onclick=x>x</b>\n\n[^d]: Unused\n\nEnd',

@@ -7,6 +7,8 @@ import { highlight, knownLanguage } from './languages.ts'
 import { maxFileLength, normalizeLineEnds } from './numbered-lines.ts'
 import { sanitize } from './sanitize.ts'
 
+/** Levels of quotes, and of lists, of which each has two; the parser leaves out what is deeper. */
+const maxNesting = 50
 const markdown = createMarkdown()
 const fenceMaxLength = 64 * 1024
 const fenceMaxLineLength = 1000
@@ -45,8 +47,9 @@ function decode(text: string): string {
 }
 
 function createMarkdown() {
-  const options = { html: true, linkify: true, maxNesting: 50, highlight: highlightFence }
+  const options = { html: true, linkify: true, maxNesting, highlight: highlightFence }
   const parser = new MarkdownIt(options)
+  noteWhatIsTooDeep(parser)
   // Only addresses that are written in full.
   parser.linkify.set({ fuzzyLink: false, fuzzyEmail: false })
   for (const schema of ['//', 'ftp:']) parser.linkify.add(schema, null)
@@ -67,6 +70,26 @@ function createMarkdown() {
     }
   })
   return parser
+}
+
+/** Puts a sentence in the place of blocks that are left out. Without it, all that follows a deep list would be, too. */
+function noteWhatIsTooDeep({ block }: InstanceType<typeof MarkdownIt>): void {
+  const tokenize = block.tokenize.bind(block)
+  block.tokenize = (state, startLine, endLine) => {
+    const isWithin = (line: number) => (state.sCount[line] ?? 0) >= state.blkIndent
+    let line = state.skipEmptyLines(startLine)
+    if (state.level < maxNesting || line >= endLine || !isWithin(line)) {
+      tokenize(state, startLine, endLine)
+      return
+    }
+    state.push('paragraph_open', 'p', 1)
+    const inline = state.push('inline', '', 0)
+    inline.content = 'What is nested deeper is not shown; the raw file has it.'
+    inline.children = []
+    state.push('paragraph_close', 'p', -1)
+    while (line < endLine && (state.isEmpty(line) || isWithin(line))) line++
+    state.line = line
+  }
 }
 
 type Token = ReturnType<ReturnType<typeof createMarkdown>['parse']>[number]

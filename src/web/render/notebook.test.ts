@@ -52,6 +52,36 @@ test('a notebook is shown as its cells with their outputs, without its scripts a
     assert.equal(count(`<${tag}\\b`), count(`</${tag}>`), tag)
 })
 
+test('cells and outputs that cannot be shown are said to be left out', () => {
+  const noCells = [null, 1, 'x', [], {}, { cell_type: 'code' }, { cell_type: 'raw', source: {} }]
+  for (const cell of [...noCells, { source: 'x' }, { cell_type: 'markdown', source: [1] }]) {
+    assert.equal(
+      render({ cells: [cell] }),
+      '<p class="soft">A cell without text, which only the raw file has.</p>',
+    )
+  }
+  const shown = (of: unknown) =>
+    render({ cells: [{ cell_type: 'code', source: 'x', outputs: [of] }] })?.split('</pre>')[1] ?? ''
+  for (const [of, kind] of [
+    [output({ 'application/vnd.plotly.v1+json': {} }), 'the kind application/vnd.plotly.v1+json'],
+    [output({ 'application/x+json': {}, 'text/latex': 'x' }), 'the kind application/x+json, text/'],
+    [output({ 'text/html': '<script>draw()</script>' }), 'the kind text/html'],
+    [output({ 'text/plain': 1 }), 'the kind text/plain'],
+    [output({ [hostile]: 1 }), 'the kind &lt;script'],
+    [output({}), 'no known kind'],
+    [{ output_type: 'stream' }, 'no known kind'],
+    [{ output_type: 'error' }, 'no known kind'],
+    [{ output_type: 'update' }, 'no known kind'],
+    [null, 'no known kind'],
+  ] as const) {
+    assert.ok(shown(of).startsWith(`<p class="soft">An output of ${kind}`), shown(of))
+    assert.match(shown(of), /, which only the raw file has\.<\/p>$/)
+  }
+  assert.match(shown(output({ 'image/png': 'AAAA' })), /^<p class="soft">A picture, which only/)
+  const long = output(Object.fromEntries(Array.from({ length: 1000 }, (_, at) => [`${at}`, 1])))
+  assert.ok(shown(long).length < 300)
+})
+
 test('what is no notebook is text, and a notebook has limits', () => {
   for (const text of ['', '{', '[]', 'null', '{"cells":1}', '"x"', '['.repeat(400_000)])
     assert.equal(renderNotebook(text, place), undefined)

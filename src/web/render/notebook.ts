@@ -7,6 +7,9 @@ import { maxFileLength } from './numbered-lines.ts'
 
 const maxCells = 1000
 const maxOutputs = 50
+/** How much of the types of an output that cannot be shown is named. */
+const maxNamedTypes = 5
+const maxNamedLength = 200
 const maxOutputLength = 20_000
 
 /**
@@ -33,6 +36,8 @@ export function renderNotebook(text: string, place: DocumentPlace): string | und
 type Options = { place: DocumentPlace; language: string }
 
 function cellOf(cell: Record<string, unknown>, { place, language }: Options): string {
+  if (!isText(cell.source) || typeof cell.cell_type !== 'string')
+    return leftOut('A cell without text')
   const source = toText(cell.source)
   if (cell.cell_type === 'markdown') return renderMarkdown(source, place) ?? preformatted(source)
   if (cell.cell_type !== 'code') return preformatted(source)
@@ -46,8 +51,9 @@ function cellOf(cell: Record<string, unknown>, { place, language }: Options): st
 
 /** An output in the richest of its forms that can be shown. */
 function outputOf(output: Record<string, unknown>, place: DocumentPlace): string {
-  if (output.output_type === 'stream') return preformatted(toText(output.text))
-  if (output.output_type === 'error')
+  if (output.output_type === 'stream' && isText(output.text))
+    return preformatted(toText(output.text))
+  if (output.output_type === 'error' && (isText(output.traceback) || isText(output.ename)))
     return preformatted(toText(output.traceback, '\n') || `${output.ename}: ${output.evalue}`)
   const data = toRecord(output.data)
   const html = toText(data['text/html'])
@@ -57,10 +63,15 @@ function outputOf(output: Record<string, unknown>, place: DocumentPlace): string
   const document = toText(data['text/markdown'])
   if (document !== '') return renderMarkdown(document, place) ?? preformatted(document)
   const picture = Object.keys(data).find((type) => type.startsWith('image/'))
-  const note =
-    picture === undefined ? '' : '<p class="soft">A picture, which only the raw file has.</p>'
+  const note = picture === undefined ? '' : leftOut('A picture')
   const plain = toText(data['text/plain'])
-  return note + (plain === '' ? '' : preformatted(plain))
+  if (plain !== '') return note + preformatted(plain)
+  const types = Object.keys(data).slice(0, maxNamedTypes).join(', ').slice(0, maxNamedLength)
+  return note || leftOut(`An output of ${types === '' ? 'no known kind' : `the kind ${types}`}`)
+}
+
+function leftOut(what: string): string {
+  return `<p class="soft">${showHidden(escapeHtml(what.toWellFormed()))}, which only the raw file has.</p>`
 }
 
 /** Text without its colours. */
@@ -89,6 +100,11 @@ function parse(text: string): Record<string, unknown> | undefined {
 function toRecord(value: unknown): Record<string, unknown> {
   // An object of JSON has such properties.
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+}
+
+function isText(value: unknown): boolean {
+  const isString = (part: unknown) => typeof part === 'string'
+  return Array.isArray(value) ? value.every(isString) : isString(value)
 }
 
 /** A text, which notebooks have as such or as a list of lines. */
