@@ -23,6 +23,11 @@ export function orNoMessage(summary: string): string {
   return summary || '(no message)'
 }
 
+/** The name of a person in a commit, which may have only an address, or neither. */
+export function nameOf({ name, email }: { name: string; email: string }): string {
+  return name.trim() || email.trim() || '(no name)'
+}
+
 /** The first seven digits of the id of an object. */
 export function shortId(id: string): string {
   return id.slice(0, 7)

@@ -103,12 +103,38 @@ test('the feed is well-formed and escapes what commits have', async () => {
   assert.ok(!/<script>/.test(text))
 })
 
+test('people without a name, and with hidden characters in it, have a text everywhere', async () => {
+  const people = ['<bare@example.com>', '<>', 'Zero\u200bWidth <zero@example.com>']
+  const commits = people.map((person, index) => {
+    const who = `${person} ${1_800_000_000 + index} +0000`
+    return `commit refs/heads/people\nauthor ${who}\ncommitter ${who}\n${data(`By ${index}`)}M 100644 inline ${index}.txt\n${data(`${index}\n`)}`
+  })
+  await site.importCommits(Buffer.from(commits.join('')).toString('latin1'))
+  await site.push('people')
+  const feed = (await client.get('/r/site/log/people.atom')).text
+  const names = [...feed.matchAll(/<name>([^<]*)<\/name>/g)].map(([, name]) => name)
+  assert.deepEqual(names, ['Zero\u200bWidth', '(no name)', 'bare@example.com'])
+  const log = await textOf('/r/site/log/people')
+  for (const name of ['bare@example.com', '(no name)', 'Zero U+200B Width'])
+    assert.ok(log.includes(name), name)
+  for (const [index, name] of ['bare@example.com', '(no name)', 'Zero[U+200B]Width'].entries()) {
+    const { text } = await client.get(`/r/site/blame/people:${index}.txt`)
+    assert.ok(text.includes(`title="By ${index} (${name})"`), text)
+  }
+  await site.push('--delete', 'people')
+})
+
 test('blame has the commit of each line, and links to the time before', async () => {
   const text = await textOf('/r/site/blame/main:file.txt')
   assert.match(text, /first.*Change 59/)
   const { text: page } = await client.get('/r/site/blame/main:file.txt')
   assert.match(page, /href="\/r\/site\/blame\/[0-9a-f]{40}:file.txt#L2"/)
   assert.equal((await client.get('/r/site/blame/main')).status, 400)
+  for (const from of ['0', '-1', 'x', '1e3', '1.5', '9'.repeat(20)]) {
+    const { status, text: refused } = await client.get(`/r/site/blame/main:file.txt?from=${from}`)
+    assert.equal(status, 400, from)
+    assert.match(refused, /must be the number of a line, from 1\./)
+  }
 })
 
 test('a search groups lines by file and marks the text', async () => {

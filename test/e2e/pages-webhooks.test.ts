@@ -77,6 +77,7 @@ test('a delivery that failed says why, escaped, and is sent again', async () => 
   assert.match(failed, /badge bad[\s\S]*status 500[\s\S]*&lt;script&gt;alert[\s\S]*&lt;img src=x/)
   assert.doesNotMatch(failed, /<script>alert|<img/)
   assert.match((await client.get(webhook)).text, /Attempts began to fail[\s\S]*1 failed/)
+  assert.equal((await client.get(`${webhook}?status=other`)).status, 400)
   assert.match(
     (await client.get(`${webhook}?status=success`)).text,
     /There is none that is success/,

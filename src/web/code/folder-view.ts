@@ -103,12 +103,12 @@ function entryRow(
 /** The pages of the submodules of a folder, by path. */
 async function readSubmodules(
   { tryRead, to, baseUrl }: SharedContext,
-  { repository: { name }, tree }: Folder,
+  { repository: { name, cloneUrls }, tree }: Folder,
 ): Promise<ReadonlyMap<string, string>> {
   if (!tree.entries.some(({ type }) => type === 'submodule')) return new Map()
   const file = await tryRead('getFile', { query: { rev: tree.commit, path: '.gitmodules' } })
   const { content = '' } = (file?.mode.startsWith('100') && textOf(file)) || {}
-  return submoduleLinks(content, { name, baseUrl, to })
+  return submoduleLinks(content, { name, baseUrl, sshUrl: cloneUrls.ssh, to })
 }
 
 async function readmeOf(context: SharedContext, { repository, rev, tree }: Folder) {

@@ -1,10 +1,13 @@
 import { parseGitAddress } from '#base/git-address.ts'
 import type { Links } from '../links.ts'
+import { hasMisreadHost } from '../render/document-links.ts'
 
 type Place = {
   /** The repository with the submodules. */
   name: string
   baseUrl: string
+  /** Its address over SSH, if there is one. */
+  sshUrl: string | null
   to: Pick<Links, 'repository'>
 }
 
@@ -37,14 +40,17 @@ function unquoted(value: string): string {
 }
 
 /** The page of a repository by its address, which may be relative to that of its superproject: git-submodule(1). */
-function toLink(address: string, { name, baseUrl, to }: Place): string | undefined {
+function toLink(address: string, { name, baseUrl, sshUrl, to }: Place): string | undefined {
+  if (hasMisreadHost(address)) return undefined
   const base = URL.parse(baseUrl)
+  const ssh = sshUrl === null ? null : URL.parse(sshUrl)
   const url = /^\.\.?\//.test(address)
     ? URL.parse(address, `${baseUrl}/repos/${name}.git/`)
     : parseGitAddress(address)
   if (!base || !url || !['http:', 'https:', 'ssh:', 'git:'].includes(url.protocol)) return undefined
   const isWeb = url.protocol.startsWith('http')
-  if (isWeb ? url.host === base.host : url.hostname === base.hostname) {
+  const isSsh = url.protocol === 'ssh:'
+  if (isWeb ? url.host === base.host : isSsh && ssh && hostAndPort(url) === hostAndPort(ssh)) {
     const folder = isWeb ? `${base.pathname.replace(/\/$/, '')}/repos/` : '/'
     const [, own] =
       /^([\w.-]+?)(?:\.git)?\/?$/.exec(
@@ -52,8 +58,12 @@ function toLink(address: string, { name, baseUrl, to }: Place): string | undefin
       ) ?? []
     return own === undefined ? undefined : to.repository(own)
   }
-  // A name without a dot is of a local network, or no host.
-  if (!isWeb && !url.hostname.includes('.')) return undefined
+  // A name without a dot is of a local network, or no host; this host has other services than those above.
+  if (!isWeb && (!url.hostname.includes('.') || url.hostname === base.hostname)) return undefined
   // Hosts serve their pages where they serve Git; an address may have a password.
   return `${isWeb ? url.origin : `https://${url.hostname}`}${url.pathname.replace(/(\.git)?\/?$/, '')}`
+}
+
+function hostAndPort({ hostname, port }: URL): string {
+  return `${hostname}:${port || 22}`
 }

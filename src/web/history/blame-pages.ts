@@ -1,9 +1,10 @@
 import { Problem } from '#base/problem.ts'
 import { toQuery } from '../code/code-target.ts'
-import { grouped, orNoMessage } from '../display-text.ts'
+import { grouped, nameOf, orNoMessage } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { type PageTarget, parseTarget } from '../links.ts'
 import { cachedPage, type SharedContext, type View } from '../page.ts'
+import { lineOf } from '../page-query.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html, trusted } from '../render/html.ts'
 import { commitLink } from './commit-parts.ts'
@@ -19,10 +20,7 @@ export const blamePages = [
     async show(context) {
       const target = parseTarget(context.params.target ?? '')
       if (!target) throw new Problem('route_not_found', 'There is no such page.')
-      const from = Math.max(
-        1,
-        Math.min(1e7, Number.parseInt(context.query.get('from') ?? '', 10) || 1),
-      )
+      const from = Math.min(1e7, lineOf(context.query, 'from') ?? 1)
       const { rev, path } = target
       const query = { ...toQuery(rev, path), start: from, end: from + pageLines - 1 }
       const blame = await context.read('getBlame', { query })
@@ -101,7 +99,7 @@ function rangeRows(
   const { start, lines, cutLines = [], previous } = range
   const at = commit?.committer?.at
   const step = at === undefined ? ageSteps.length : 1 + time.stepOf(at, ageLimits)
-  const author = commit?.author?.name ?? ''
+  const author = commit?.author ? nameOf(commit.author) : ''
   const summary = commit ? orNoMessage(commit.summary) : range.commit
   const about = html`<td class="blame-commit age-${step}" rowspan="${lines.length}"><div>
 <a class="cut" href="${to.commit(name, range.commit)}" title="${summary} (${author})">${summary}</a>

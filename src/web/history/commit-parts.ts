@@ -3,6 +3,7 @@ import { orNoMessage, shortId } from '../display-text.ts'
 import type { Links } from '../links.ts'
 import type { SharedContext } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
+import { hasMisreadHost } from '../render/document-links.ts'
 import { type Content, type Html, html } from '../render/html.ts'
 
 export type ShownCommit = OperationValues['listCommits'][number]
@@ -41,7 +42,7 @@ export function linkedText(text: string, commits: ReadonlyMap<string, string>): 
   for (const { 0: match, index } of text.matchAll(linkPattern)) {
     const target = match.startsWith('http') ? trimEndOf(match, '.,;:!?)]}') : match
     const href = target.startsWith('http') ? target : commits.get(target)
-    if (href === undefined) continue
+    if (href === undefined || hasMisreadHost(href)) continue
     parts.push(text.slice(from, index))
     parts.push(
       target.startsWith('http')

@@ -56,8 +56,15 @@ function schemeOf(url: string): string | undefined {
   return scheme?.toLowerCase()
 }
 
+/** Whether browsers read another host in an address than people and Git do: `http://other\\@host`, where they end it. */
+export function hasMisreadHost(url: string): boolean {
+  const [authority = ''] = /^[/\\]*[^/?#]*/.exec(url.replace(/^[^/?#:]*:/, '')) ?? []
+  return authority.includes('\\')
+}
+
 function remote(url: string, scheme: string | undefined): Target | undefined {
   if (scheme !== undefined && scheme !== 'http' && scheme !== 'https') return undefined
+  if (hasMisreadHost(url)) return undefined
   const parsed = URL.parse(scheme === undefined ? `https:${url}` : url)
   return parsed ? { href: parsed.href, isRemote: true } : undefined
 }

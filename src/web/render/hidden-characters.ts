@@ -32,6 +32,13 @@ export function showHidden(html: string, maxRuns = maxRunsOfText): string {
   return count === 0 ? html : shown + replaceHidden(html.slice(from))
 }
 
+/** Shows the hidden characters of escaped text where no element can: in attributes for people, and in titles. */
+export function describeHidden(escaped: string): string {
+  let shown = ''
+  for (const [part, isHidden] of splitHidden(escaped)) shown += isHidden ? `[${part}]` : part
+  return shown
+}
+
 /** Splits text into visible parts and, for each run of hidden characters, its description: `U+200B`. */
 export function* splitHidden(text: string): Generator<[text: string, isHidden: boolean]> {
   let from = 0
@@ -47,8 +54,7 @@ export function* splitHidden(text: string): Generator<[text: string, isHidden: b
   if (from < given.length) yield [replaceHidden(given.slice(from)), false]
 }
 
-/** Replaces hidden characters by U+FFFD, where no element can show them. */
-export function replaceHidden(text: string): string {
+function replaceHidden(text: string): string {
   return text.replace(runs, (run) => '\ufffd'.repeat(run.length))
 }
 

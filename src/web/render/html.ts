@@ -1,4 +1,4 @@
-import { isSpecial, referToHidden, replaceHidden, showHidden } from './hidden-characters.ts'
+import { describeHidden, isSpecial, referToHidden, showHidden } from './hidden-characters.ts'
 
 /** Text that is HTML already. Only `html` and `trusted` make one, so everything else is escaped. */
 export class Html {
@@ -18,7 +18,7 @@ export type Content = Html | string | number | false | null | undefined | Conten
 
 /**
  * Creates HTML from a template whose values are escaped, in text and in quoted attributes. Hidden characters are shown by
- * their code points in text, and become U+FFFD in names for people; other attributes keep their values.
+ * their code points in text and in names for people; other attributes keep their values.
  */
 export function html(strings: TemplateStringsArray, ...values: Content[]): Html {
   let text = strings[0] ?? ''
@@ -49,7 +49,7 @@ type Place = 'text' | 'label' | 'value'
 
 const toSafe: Record<Place, (escaped: string) => string> = {
   text: (escaped) => showHidden(escaped.toWellFormed()),
-  label: replaceHidden,
+  label: describeHidden,
   value: referToHidden,
 }
 

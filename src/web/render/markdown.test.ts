@@ -163,6 +163,21 @@ test('an anchor without an address is no link, by either attribute and in either
   assert.match(render('<a name="x" href="#y">Text</a>'), /<a href="#u-y" id="u-x">Text<\/a>/)
 })
 
+test('an address whose host browsers read differently is no link', () => {
+  for (const address of [
+    'http://evil.example\\@host.example/',
+    'https:\\\\evil.example/x',
+    '//evil.example\\@host.example',
+    'http:/\\evil.example',
+  ]) {
+    for (const text of [`<a href="${address}">x</a>`, `<img alt="x" src="${address}">`]) {
+      const html = render(text)
+      assert.doesNotMatch(html, /href=|src=/, text)
+    }
+  }
+  assert.match(render('<a href="https://host.example/a?b=\\c">x</a>'), /href="https:/)
+})
+
 test('a quote that begins with a mark is an alert, with its kind in words', () => {
   for (const kind of ['Note', 'Tip', 'Important', 'Warning', 'Caution']) {
     const html = render(`> [!${kind.toUpperCase()}]\n> Text **b**`)

@@ -2,6 +2,7 @@ import { toSize } from '#base/format.ts'
 import { icon } from '../icons.ts'
 import { action, type PageContext, page, toRawResponse } from '../page.ts'
 import { askButton } from '../page-forms.ts'
+import { choiceOf } from '../page-query.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
 
@@ -14,7 +15,7 @@ export const artifactPages = [
     audience: 'members',
     async show({ params, query, call }) {
       const { number: id = '', artifact = '' } = params
-      const format = query.get('format') === 'zip' ? 'zip' : 'tar.gz'
+      const format = choiceOf(query, 'format', ['tar.gz', 'zip']) ?? 'tar.gz'
       return toRawResponse(
         types[format],
         await call('getArtifact', { params: { id, artifact }, query: { format } }),

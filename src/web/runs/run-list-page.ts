@@ -2,6 +2,7 @@ import { splitMessage } from '../history/commit-parts.ts'
 import { icon } from '../icons.ts'
 import { eventPosition } from '../live/event-position.ts'
 import { type PageContext, page, type View } from '../page.ts'
+import { choiceOf } from '../page-query.ts'
 import { type Html, html } from '../render/html.ts'
 import { causeOf, durationOf, sourceOf } from './run-facts.ts'
 import { describeState, type RunInList, stateMark } from './run-states.ts'
@@ -17,9 +18,8 @@ const states = {
   cancelled: { conclusion: 'cancelled' },
   timed_out: { conclusion: 'timed_out' },
 } as const
-const stateWords = Object.entries(states).map(
-  ([value]) => [value, value.replace('_', ' ')] as const,
-)
+// The names of the object above.
+const stateNames = Object.keys(states) as (keyof typeof states)[]
 
 export const runListPages = [
   page('/r/:name/runs', ['listRuns', 'getRepository', 'getCommit', 'listEvents'], {
@@ -35,9 +35,9 @@ async function showRuns(context: PageContext): Promise<View> {
   const name = params.name ?? ''
   const branch = query.get('branch') || undefined
   const workflow = query.get('workflow') || undefined
-  const state = Object.entries(states).find(([one]) => one === query.get('status'))
+  const state = choiceOf(query, 'status', stateNames)
   const cursor = query.get('cursor') || undefined
-  const filters = { limit: pageSize, branch, name: workflow, cursor, ...state?.[1] }
+  const filters = { limit: pageSize, branch, name: workflow, cursor, ...(state && states[state]) }
   const after = await eventPosition(context)
   const { value: runs, next } = await readPage('listRuns', { query: filters })
   const subjects = await subjectsOf(context, runs)
@@ -58,9 +58,9 @@ ${(await context.may('createRun')) && html`<a class="button" href="${to.of(name,
 <form class="inline filters" method="get">
 <label for="branch">Branch</label><input id="branch" name="branch" value="${branch}" size="16" spellcheck="false">
 <label for="workflow">Workflow</label><input id="workflow" name="workflow" value="${workflow}" size="16" list="workflows" spellcheck="false"><datalist id="workflows">${[...new Set(runs.map((run) => run.name))].map((one) => html`<option value="${one}"></option>`)}</datalist>
-<label for="status">Result</label><select id="status" name="status"><option value="">any</option>${stateWords.map(
-      ([value, word]) =>
-        html`<option value="${value}"${value === state?.[0] && html` selected`}>${word}</option>`,
+<label for="status">Result</label><select id="status" name="status"><option value="">any</option>${stateNames.map(
+      (value) =>
+        html`<option value="${value}"${value === state && html` selected`}>${value.replace('_', ' ')}</option>`,
     )}</select>
 <button>Filter</button>${isFiltered && html`<a class="button quiet" href="${to.of(name, 'runs')}">Clear</a>`}
 </form>

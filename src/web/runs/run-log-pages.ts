@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream'
 import { counted } from '../display-text.ts'
 import { readEventStream } from '../live/read-event-stream.ts'
 import { page, RawResponse } from '../page.ts'
+import { lineOf } from '../page-query.ts'
 import { type Html, html } from '../render/html.ts'
 import {
   createLogLineReader,
@@ -36,7 +37,8 @@ export const runLogPages = [
       const search = (added: Record<string, string>) =>
         `?${new URLSearchParams({ ...(attempt && { attempt }), ...(step && { step }), ...added })}`
       const isRunning = isFollowed && run.status !== 'completed'
-      const at = lineOf(query.get('at') ?? (isRunning ? 'end' : '1'))
+      const isEnd = query.get('at') === 'end' || (isRunning && !query.get('at'))
+      const at = isEnd ? undefined : (lineOf(query, 'at') ?? 1)
       return {
         title: `Log of run ${run.number} · ${name} · svc`,
         repository: name,
@@ -61,11 +63,6 @@ ${isRunning && html`<p class="soft log-note">This page grows until the run ends.
     },
   }),
 ]
-
-/** The line that an address names; undefined for the last one. */
-function lineOf(text: string): number | undefined {
-  return text === 'end' ? undefined : Math.max(1, Math.floor(Number(text)) || 1)
-}
 
 type Reading = {
   isFollowed: boolean

@@ -4,6 +4,7 @@ import { doneNotice } from '../done.ts'
 import { icon } from '../icons.ts'
 import { type PageContext, page, type View } from '../page.ts'
 import { askButton, createForm, fieldText, formButton, otherProblem } from '../page-forms.ts'
+import { choiceOf } from '../page-query.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
 import { deliveryStateOf, deliveryTicks, deliveryWords, toShortTime } from './delivery-ticks.ts'
@@ -17,7 +18,7 @@ import {
 
 type Listed = OperationValues['listDeliveries'][number]
 
-const statuses = ['failed', 'pending', 'success']
+const statuses = ['failed', 'pending', 'success'] as const
 const ticksInList = 24
 const ticksOnPage = 100
 const maxFailing = 1000
@@ -50,8 +51,7 @@ export const webhookPages = [
     async show(context) {
       const { query } = context
       const webhook = await context.read('getWebhook')
-      const wanted = fieldText(query, 'status')
-      const status = statuses.includes(wanted ?? '') ? wanted : undefined
+      const status = choiceOf(query, 'status', statuses)
       const cursor = fieldText(query, 'cursor')
       const [newest, listed, failing, mayChange] = await Promise.all([
         context.read('listDeliveries', { query: { limit: ticksOnPage } }),
