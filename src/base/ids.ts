@@ -37,9 +37,13 @@ export function idBefore(time: number): string {
   return toBase32(time)
 }
 
+/** The pattern of an id. */
+export const idPattern = '[0-9a-hjkmnp-tv-z]{26}'
+const id = new RegExp(`^${idPattern}$`)
+
 /** Whether a text is a well-formed id. */
 export function isId(text: string): boolean {
-  return /^[0-9a-hjkmnp-tv-z]{26}$/.test(text)
+  return id.test(text)
 }
 
 // Random bytes are fetched in large blocks: every request needs an id, and small reads are slow.

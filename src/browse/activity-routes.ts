@@ -2,6 +2,7 @@ import { type Static, Type } from 'typebox'
 import { holds } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
 import { forEachConcurrently } from '#base/for-each-concurrently.ts'
+import { idPattern } from '#base/ids.ts'
 import { closed } from '#base/schema-options.ts'
 import type { Db } from '#database/schema.ts'
 import { branchPrefix, readDefaultBranch, readRefs } from '#git/refs/refs.ts'
@@ -82,7 +83,7 @@ export function activityRoutes({ db, repositories, pool, commits, clock }: Depen
           ),
           cursor: Type.Optional(
             Type.String({
-              ...cursorForm('^\\d{1,16}\\.[0-9a-hjkmnp-tv-z]{26}$'),
+              ...cursorForm(`^\\d{1,16}\\.${idPattern}$`),
               maxLength: 50,
             }),
           ),

@@ -38,7 +38,7 @@ export function createForwarded(trustedProxies: readonly string[] = []): Forward
       if (!isTrusted(address)) break
       const before = withoutPort(entry.trim())
       if (isIP(before) === 0) break
-      address = canonical(before)
+      address = canonicalAddress(before)
       proxies++
     }
     return { address, proxies }
@@ -78,8 +78,8 @@ function plain(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, '').replace(/%.*$/s, '')
 }
 
-// One spelling for each address, as invalid tokens are counted by it.
-function canonical(address: string): string {
+/** The one spelling of an address: invalid tokens are counted by it, and audit entries found. */
+export function canonicalAddress(address: string): string {
   return plain(ipaddr.process(address).toString())
 }
 

@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox'
+import { idPattern } from '#base/ids.ts'
 import { listAll } from '#base/list-all.ts'
 import { textForm } from '#base/schema-options.ts'
 
@@ -14,7 +15,7 @@ export const PageQuery = Type.Object({
   ),
   cursor: Type.Optional(
     Type.String({
-      ...cursorForm('^[0-9a-hjkmnp-tv-z]{26}$'),
+      ...cursorForm(`^${idPattern}$`),
       maxLength: 26,
     }),
   ),

@@ -183,6 +183,35 @@ test('every parameter of every query is called one, and says which values it acc
   assert.ok(parameters > 60, String(parameters))
 })
 
+/** Parameters that take any text, which may match nothing; the cursor of a list by names is one of these, too. */
+const freeTexts = new Set([
+  ...['author', 'branch', 'cursor', 'filter', 'key', 'name', 'path', 'q', 'username'],
+])
+
+test('a parameter that is no id, address, name of a ref or the like is refused, not without matches', async () => {
+  await service.admin.post('/repos', { name: 'queries' })
+  const commit = { branch: 'main', message: 'x', changes: [{ path: 'a', content: 'a' }] }
+  await service.admin.post('/repos/queries/commits', commit)
+  let parameters = 0
+  for (const route of routes) {
+    if (route.method !== 'GET' && route.method !== 'DELETE') continue
+    if (/:(?!name\b)|\*/.test(route.path) || route.isLongLived) continue
+    for (const [name, schema] of parametersOf(route) as [string, Schema][]) {
+      if (schema.type !== 'string' || freeTexts.has(name)) continue
+      for (const value of ['zz', '999.1.1.1', 'x y', '-', '*', ':::']) {
+        const path = `${route.path.replace(':name', 'queries')}?${new URLSearchParams([[name, value]])}`
+        const { status } = await service.admin.call(route.method, path)
+        assert.ok(status >= 400, `${route.method} ${path}: ${status}`)
+      }
+      parameters++
+    }
+  }
+  assert.ok(parameters > 20, String(parameters))
+  const addresses = ['203.0.113.9', '2001:DB8::0:1', '::ffff:203.0.113.9']
+  for (const address of addresses)
+    assert.equal((await service.admin.get(`/audit?address=${address}`)).status, 200, address)
+})
+
 test('the detail of a response names fields by pointer, parameters as such, and quotes names', async () => {
   await service.admin.post('/repos', { name: 'site' })
   const bodies: [object, RegExp][] = [

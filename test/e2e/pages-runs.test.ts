@@ -41,7 +41,10 @@ test('runs are listed with their state, commit and cause, and filtered', async (
   assert.match((await client.get('/r/site/runs?status=queued')).text, /No matching runs/)
   const refused = await client.get('/r/site/runs?status=other')
   assert.equal(refused.status, 400)
-  assert.match(refused.text, /must be one of queued, running, success, failure, cancelled, timed_out\./)
+  assert.match(
+    refused.text,
+    /must be one of queued, running, success, failure, cancelled, timed_out\./,
+  )
   assert.match((await client.get('/r/site/runs?branch=main')).text, /Failed/)
   assert.equal((await client.get('/r/site/runs?cursor=x')).status, 400)
 })

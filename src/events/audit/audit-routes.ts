@@ -1,8 +1,11 @@
+import { isIP } from 'node:net'
 import { Type } from 'typebox'
 import { RepositoryName, Username } from '#access/names.ts'
 import type { Permission } from '#access/permissions.ts'
 import { type Origin, origins, type Principal } from '#access/principal.ts'
+import { idPattern } from '#base/ids.ts'
 import { textForm } from '#base/schema-options.ts'
+import { canonicalAddress } from '#http/forwarded.ts'
 import { named } from '#http/named-schemas.ts'
 import { cursorForm, linkToNext } from '#http/pages.ts'
 import { route } from '#http/route.ts'
@@ -18,8 +21,6 @@ type Dependencies = {
 }
 
 const defaultLimit = 100
-// PostgreSQL rejects texts with a NUL.
-const withoutNul = textForm('a string without NUL', '^[^\\u0000]*$')
 
 /** The route of the audit log. */
 export function auditRoutes({ auditLog, repositories }: Dependencies) {
@@ -46,9 +47,9 @@ export function auditRoutes({ auditLog, repositories }: Dependencies) {
         username: Type.Optional(Username),
         credential: Type.Optional(
           Type.String({
-            ...withoutNul,
+            ...textForm('an id, `local` or `server`', `^(local|server|${idPattern})$`),
             description:
-              'the id of the token, SSH key or workflow run; `local` for commands on the server',
+              'the id of the token, SSH key or workflow run; `local` for commands on the server, `server` for what it did by itself',
             maxLength: 26,
           }),
         ),
@@ -64,7 +65,7 @@ export function auditRoutes({ auditLog, repositories }: Dependencies) {
         repository: Type.Optional(RepositoryName),
         repositoryId: Type.Optional(
           Type.String({
-            ...withoutNul,
+            ...textForm('an id', `^${idPattern}$`),
             description: 'the id of the repository, which may be gone',
             maxLength: 26,
           }),
@@ -78,7 +79,7 @@ export function auditRoutes({ auditLog, repositories }: Dependencies) {
         ),
         address: Type.Optional(
           Type.String({
-            ...withoutNul,
+            ...textForm('an IP address', '^[0-9A-Fa-f.:]+$'),
             description: "the client's IP address",
             maxLength: 45,
           }),
@@ -89,7 +90,9 @@ export function auditRoutes({ auditLog, repositories }: Dependencies) {
       reply: { 200: Type.Array(AuditEntrySchema) },
       problems: ['repository_not_found'],
       handle: async ({ principal, query, url, setHeader }) => {
-        const { limit = defaultLimit, cursor, action, repository, ...filter } = query
+        const { limit = defaultLimit, cursor, action, repository, address, ...filter } = query
+        if (address !== undefined && isIP(address) === 0)
+          throw invalid([ofQuery('address', `cannot be "${address}"; it must be an IP address.`)])
         if (repository !== undefined && filter.repositoryId !== undefined)
           throw invalid([ofQuery('repositoryId', 'cannot be given with `repository`.')])
         const actions = action?.split(',')
@@ -99,7 +102,7 @@ export function auditRoutes({ auditLog, repositories }: Dependencies) {
             : (await repositories.find(principal, repository, 'repo:read')).id
         const { entries, next } = await auditLog.list(
           principal,
-          { ...filter, actions, repositoryId },
+          { ...filter, actions, repositoryId, address: address && canonicalAddress(address) },
           { before: cursor === undefined ? undefined : Number(cursor), limit },
         )
         if (next !== undefined) setHeader('link', linkToNext(url, { limit, cursor: next }))

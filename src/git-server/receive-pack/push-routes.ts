@@ -2,13 +2,12 @@ import { Type } from 'typebox'
 import { isAdmin } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
 import type { Db } from '#database/schema.ts'
-import { fullNameFault } from '#git/refs/ref-name.ts'
 import { named } from '#http/named-schemas.ts'
 import { linkToNext, PageQuery } from '#http/pages.ts'
 import { type FindRequest, route } from '#http/route.ts'
-import { invalid, ofQuery } from '#http/validation.ts'
 import { findSshKey } from '#identity/ssh-keys/ssh-key-store.ts'
 import { findToken } from '#identity/tokens/token-store.ts'
+import { requireFullName } from '#repositories/full-ref-name.ts'
 import type { Repositories } from '#repositories/repositories.ts'
 import type { JournalEntry, PushJournal } from './push-journal.ts'
 import type { Undo } from './undo.ts'
@@ -108,11 +107,6 @@ async function nameOf(
   if (!isAdmin(principal) && principal.username !== username) return null
   const credential = (await findToken(db, id)) ?? (await findSshKey(db, id))
   return credential?.name ?? null
-}
-
-function requireFullName(ref: string | undefined): void {
-  const detail = ref === undefined ? undefined : fullNameFault(ref)
-  if (detail !== undefined) throw invalid([ofQuery('ref', detail)])
 }
 
 const time = (description: string) =>

@@ -3,6 +3,7 @@ import { Problem } from '#base/problem.ts'
 import { named } from '#http/named-schemas.ts'
 import { PageQuery, paged } from '#http/pages.ts'
 import { type FindRequest, nothing, route } from '#http/route.ts'
+import { requireFullName } from '#repositories/full-ref-name.ts'
 import type { Repositories } from '#repositories/repositories.ts'
 import type { RunCaches } from './run-caches.ts'
 import { Cache, toCache } from './run-file-schemas.ts'
@@ -60,9 +61,10 @@ export function runCacheRoutes({ repositories, caches }: Dependencies) {
         ),
       },
       problems: [...problems, 'token_limited'],
-      handle: async ({ principal, found, query }) => ({
-        deleted: await caches.remove(principal, found.id, query),
-      }),
+      handle: async ({ principal, found, query }) => {
+        requireFullName(query.ref)
+        return { deleted: await caches.remove(principal, found.id, query) }
+      },
     }),
     route('DELETE', '/repos/:name/caches/:id', {
       operationId: 'deleteCache',
