@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Ajv } from 'ajv'
 import fc from 'fast-check'
-import { isRepositoryName, RepositoryName, Username } from './names.ts'
+import { isRepositoryName, RepositoryName, repositoryNameIn, Username } from './names.ts'
 
 const ajv = new Ajv({ strict: false })
 const matchesSchema = ajv.compile(RepositoryName)
@@ -53,6 +53,16 @@ test('a name that is accepted is one safe segment of an address', () => {
     }),
     { numRuns: 3000 },
   )
+})
+
+test('the repository of an address is found among folders, paths within it and further suffixes', () => {
+  for (const address of [
+    ...['site', 'site.git', '/site.git/', 'ada/site.git', 'a/b/site', 'repos/site.git/src'],
+    ...['site.git/src.git', 'site.git/a/b.git/c', 'site.git.git', '//site.git//src'],
+  ])
+    assert.equal(repositoryNameIn(address), 'site', address)
+  for (const address of ['', '/', '.git', 'a/../site.git', '-x.git', 'site.git/../x'])
+    assert.equal(repositoryNameIn(address), undefined, address)
 })
 
 test('the rules of names, one by one', () => {

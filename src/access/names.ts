@@ -14,12 +14,15 @@ export function isRepositoryName(text: string): boolean {
   )
 }
 
-/** The name of a repository in an address with folders: the part that ends in `.git`, or else the last one. */
+/**
+ * The name of a repository in an address with folders: the first part that ends in `.git`, which may be followed by a path
+ * in the repository and the `.git` that a client appends, or else the last one.
+ */
 export function repositoryNameIn(address: string): string | undefined {
   const parts = address.split('/').filter((part) => part !== '')
   if (parts.includes('..')) return undefined
-  const part = parts.findLast((one) => one.endsWith('.git')) ?? parts.at(-1) ?? ''
-  const name = part.endsWith('.git') ? part.slice(0, -'.git'.length) : part
+  let name = parts.find((part) => part.endsWith('.git')) ?? parts.at(-1) ?? ''
+  while (name.endsWith('.git')) name = name.slice(0, -'.git'.length)
   return isRepositoryName(name) ? name : undefined
 }
 

@@ -151,7 +151,8 @@ test('a Git address without /repos is answered with the right one', async () => 
   const { admin } = service
   const right = admin.remote('site')
   const folders = ['ada/site.git', 'api/repos/site.git', 'repos//site.git', 'repos/site.git/src']
-  for (const wrong of ['site.git', 'site', 'never-used.git', ...folders]) {
+  const appended = ['repos/site.git/src.git', 'site.git.git']
+  for (const wrong of ['site.git', 'site', 'never-used.git', ...folders, ...appended]) {
     const name = wrong === 'never-used.git' ? 'never-used' : 'site'
     for (const command of [
       ['clone', right.replace('repos/site.git', wrong), 'copy'],

@@ -155,13 +155,20 @@ describe('commands over SSH', { skip: without('openssh') }, () => {
       ['/site', 'site'],
       ['~/site', 'site'],
       ['srv/git/never-used', 'never-used'],
+      ['site.git/src', 'site'],
+      ['site.git/a/b.c', 'site'],
+      ['site.git.git', 'site'],
     ] as const) {
+      // A `.git` after it is of a client that appends it to every address.
       const address = ada.remote(wrong)
+      const others = [
+        ['push', address, 'HEAD:x'],
+        ['archive', '--remote', address, 'HEAD'],
+      ]
       for (const args of [
         ['clone', address, 'copy'],
         ['ls-remote', address.replace(/\.git$/, '/')],
-        ['push', address, 'HEAD:x'],
-        ['archive', '--remote', address, 'HEAD'],
+        ...(wrong.includes('.git') ? [] : others),
       ]) {
         const { exitCode, stderr } = await ada.tryGit(project.path, ...args)
         assert.equal(exitCode, 128, args.join(' '))

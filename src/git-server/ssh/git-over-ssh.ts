@@ -248,10 +248,10 @@ function toRepositoryName(path: string): string {
   return trimEndOf(path.replace(/^\//, ''), '/').replace(/\.git$/, '')
 }
 
-/** Throws for a path with folders before a name, as over HTTP and on other hosts, and says the right path. */
+/** Throws for a path with more than a name, as over HTTP and on other hosts, and says the right path. */
 function refuseMisplaced(path: string): void {
-  const name = path.includes('/') ? repositoryNameIn(path) : undefined
-  if (name === undefined) return
+  const name = repositoryNameIn(path)
+  if (name === undefined || name === path) return
   const detail = `Git over SSH finds repositories of this server at /NAME.git: the path of this one is /${name}.git.`
   throw new Problem('repository_not_found', detail)
 }
