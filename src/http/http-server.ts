@@ -16,11 +16,8 @@ import type { Log } from '#base/log.ts'
 import { Problem } from '#base/problem.ts'
 import type { Settings } from '#config/settings.ts'
 import { acceptsGzip } from './accept.ts'
-import { type Caller, createAdmission } from './admission.ts'
-import { challenge } from './authentication.ts'
-import { createConnectionErrors, headersMaxBytes } from './client-error.ts'
-import { type ClientLimits, createClientLimits } from './client-limits.ts'
-import { compressFromChars, createTextCompression } from './compress-text.ts'
+import { createConnectionErrors, headersMaxBytes } from './connection/client-error.ts'
+import { type Caller, type ClientLimits, createClientLimits } from './connection/client-limits.ts'
 import {
   closeAfterReading,
   closeGently,
@@ -29,27 +26,30 @@ import {
   discardRest,
   isUnread,
   mustClose,
-} from './connections.ts'
-import { createForwarded } from './forwarded.ts'
+} from './connection/connections.ts'
+import { createForwarded } from './connection/forwarded.ts'
+import { inSequence } from './connection/pipelining.ts'
 import { commonHeaders } from './headers.ts'
-import { createJsonCalls } from './json-calls.ts'
-import { createJsonRoutes } from './json-routes.ts'
-import { methodProblem, methodsAt } from './methods.ts'
-import { createPageRequests, type LoadPages } from './page-requests.ts'
-import { inSequence } from './pipelining.ts'
 import {
   problemContentType,
   problemHeaders,
   statusOf,
   toProblemDocument,
 } from './problem-response.ts'
-import { type CompletedRequest, createRequestLog } from './request-log.ts'
-import { splitTarget } from './request-target.ts'
-import { createRightsCheck } from './rights-check.ts'
 import type { JsonRoute, PublicRoute, Route } from './route.ts'
-import { type Address, createRouteTable } from './route-table.ts'
-import { createStreams } from './streams.ts'
-import { createSubcalls } from './subcalls.ts'
+import { createAdmission } from './serve/admission.ts'
+import { challenge } from './serve/authentication.ts'
+import { compressFromChars, createTextCompression } from './serve/compress-text.ts'
+import { createJsonCalls } from './serve/json-calls.ts'
+import { createJsonRoutes } from './serve/json-routes.ts'
+import { methodProblem, methodsAt } from './serve/methods.ts'
+import { createPageRequests, type LoadPages } from './serve/page-requests.ts'
+import { type CompletedRequest, createRequestLog } from './serve/request-log.ts'
+import { splitTarget } from './serve/request-target.ts'
+import { createRightsCheck } from './serve/rights-check.ts'
+import { type Address, createRouteTable } from './serve/route-table.ts'
+import { createStreams } from './serve/streams.ts'
+import { createSubcalls } from './serve/subcalls.ts'
 import { assertParameters, queryOf } from './validation.ts'
 
 type Options = {

@@ -1,7 +1,7 @@
 import type { Clock } from '#base/clock.ts'
 import { Problem } from '#base/problem.ts'
-import type { PageExchange } from '#http/page-requests.ts'
 import { statusOf } from '#http/problem-response.ts'
+import type { PageExchange } from '#http/serve/page-requests.ts'
 import { invalidLoginLink, loginCodeIn } from '#identity/sessions/login-links.ts'
 import { type OpenSession, type Sessions, unlockedMs } from '#identity/sessions/sessions.ts'
 import { toDonePage } from './done.ts'

@@ -1,4 +1,4 @@
-import { isPagePath } from '#http/page-requests.ts'
+import { isPagePath } from '#http/serve/page-requests.ts'
 
 // The host does not matter: it shows only whether a path leads to another one.
 const base = 'http://svc.invalid'

@@ -1,7 +1,7 @@
 import { Problem } from '#base/problem.ts'
-import type { PageExchange } from '#http/page-requests.ts'
 import { statusOf } from '#http/problem-response.ts'
 import type { OperationResult } from '#http/route.ts'
+import type { PageExchange } from '#http/serve/page-requests.ts'
 import type { OpenSession } from '#identity/sessions/sessions.ts'
 import type { PageContext } from './page.ts'
 import type { OperationValues, ReadOperation } from './read-operations.ts'

@@ -3,7 +3,7 @@ import { createRateLimiter } from '#base/concurrency/rate-limiter.ts'
 import { networkOf } from '#base/network.ts'
 import { Problem } from '#base/problem.ts'
 import type { PlainSettings } from '#config/settings.ts'
-import type { PageExchange } from '#http/page-requests.ts'
+import type { PageExchange } from '#http/serve/page-requests.ts'
 import type { Weight } from './page.ts'
 import type { Visit } from './visits.ts'
 

@@ -1,6 +1,6 @@
 import { type Problem, type ProblemCode, problems } from '#base/problem.ts'
-import type { PageExchange } from '#http/page-requests.ts'
 import { problemHeaders, statusOf } from '#http/problem-response.ts'
+import type { PageExchange } from '#http/serve/page-requests.ts'
 import { counted } from './display-text.ts'
 import { icon } from './icons.ts'
 import type { PageContext, View } from './page.ts'

@@ -1,6 +1,6 @@
 import { Problem } from '#base/problem.ts'
-import { collectBody } from '#http/json-body.ts'
-import type { PageExchange } from '#http/page-requests.ts'
+import { collectBody } from '#http/serve/json-body.ts'
+import type { PageExchange } from '#http/serve/page-requests.ts'
 
 const maxBytes = 64 * 1024
 

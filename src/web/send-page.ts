@@ -1,5 +1,5 @@
 import { newId } from '#base/ids.ts'
-import type { PageExchange } from '#http/page-requests.ts'
+import type { PageExchange } from '#http/serve/page-requests.ts'
 import { eventStreamType } from '#http/server-sent-events.ts'
 import type { createAssets } from './assets.ts'
 import { namesCommit } from './audience.ts'

@@ -1,5 +1,5 @@
-import type { PageExchange } from '#http/page-requests.ts'
 import { statusOf } from '#http/problem-response.ts'
+import type { PageExchange } from '#http/serve/page-requests.ts'
 import type { Sessions } from '#identity/sessions/sessions.ts'
 import { Redirect, type SessionPage, type View } from './page.ts'
 import { pages } from './page-list.ts'

@@ -1,6 +1,6 @@
 import { anonymousFrom, type Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
-import type { PageExchange } from '#http/page-requests.ts'
+import type { PageExchange } from '#http/serve/page-requests.ts'
 import type { OpenSession, Sessions } from '#identity/sessions/sessions.ts'
 import { createSessionCookie } from './cookies.ts'
 import { createLinks } from './links.ts'

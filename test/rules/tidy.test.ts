@@ -80,6 +80,7 @@ const innerRows: Record<string, string[][]> = {
     ['objects', 'diff'],
     ['process'],
   ],
+  http: [['http-server'], ['serve', 'openapi'], ['connection'], ['*']],
   database: [['nodes'], ['*']],
   actions: [
     ['runner'],

@@ -3,7 +3,6 @@ import type { Principal } from '#access/principal.ts'
 import { once } from '#base/once.ts'
 import { Problem, problemIn } from '#base/problem.ts'
 import { closed } from '#base/schema-options.ts'
-import { requireGranted } from '#http/admission.ts'
 import { named } from '#http/named-schemas.ts'
 import {
   type JsonRoute,
@@ -13,6 +12,7 @@ import {
   type Route,
   route,
 } from '#http/route.ts'
+import { requireGranted } from '#http/serve/admission.ts'
 import { annotationsOf, type McpTool, mcpTools } from './mcp-tools.ts'
 import { toInputSchema, toOperationInput } from './tool-input.ts'
 import { type ToolResult, toToolError, toToolResult } from './tool-output.ts'

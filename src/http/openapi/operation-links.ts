@@ -1,4 +1,4 @@
-import type { JsonRoute, Route } from './route.ts'
+import type { JsonRoute, Route } from '../route.ts'
 
 type Link = { operationId: string; parameters: Record<string, string> }
 

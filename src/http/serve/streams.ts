@@ -3,17 +3,22 @@ import type { AccessWatch } from '#access/access-watch.ts'
 import { repositoryNameIn } from '#access/names.ts'
 import { newId } from '#base/ids.ts'
 import { Problem } from '#base/problem.ts'
-import type { Admit, Caller } from './admission.ts'
+import type { Caller, ClientLimits } from '../connection/client-limits.ts'
+import {
+  discardRest,
+  endUnread,
+  expectsContinue,
+  type OpenRequests,
+} from '../connection/connections.ts'
+import { commonHeaders } from '../headers.ts'
+import { lfsContentType, problemHeaders, statusOf, toLfsError } from '../problem-response.ts'
+import type { Route, StreamRoute } from '../route.ts'
+import { assertParameters } from '../validation.ts'
+import type { Admit } from './admission.ts'
 import { challenge } from './authentication.ts'
-import type { ClientLimits } from './client-limits.ts'
-import { discardRest, endUnread, expectsContinue, type OpenRequests } from './connections.ts'
-import { commonHeaders } from './headers.ts'
-import { lfsContentType, problemHeaders, statusOf, toLfsError } from './problem-response.ts'
 import type { RequestLog } from './request-log.ts'
 import { splitTarget } from './request-target.ts'
-import type { Route, StreamRoute } from './route.ts'
 import type { RouteTable } from './route-table.ts'
-import { assertParameters } from './validation.ts'
 import { ResponseWatch } from './watch-response.ts'
 
 type Dependencies = {

@@ -1,6 +1,6 @@
 import { capitalized } from '#base/format.ts'
+import type { Route } from '../route.ts'
 import { anchorOf } from './docs-anchor.ts'
-import type { Route } from './route.ts'
 
 // Runners use them, and nothing else does.
 const optionalTags = new Set(['runners'])

@@ -1,8 +1,8 @@
-import { matchesTag } from './entity-tag.ts'
+import { matchesTag } from '../entity-tag.ts'
+import type { BodyStream, JsonRoute, OperationInput } from '../route.ts'
+import { checkBody, checkQuery } from '../validation.ts'
 import type { JsonCall, JsonCallParts, PerformCall } from './json-call.ts'
-import type { BodyStream, JsonRoute, OperationInput } from './route.ts'
 import { createSubcalls } from './subcalls.ts'
-import { checkBody, checkQuery } from './validation.ts'
 import { ResponseWatch } from './watch-response.ts'
 
 // A DELETE frees space, so it needs none.

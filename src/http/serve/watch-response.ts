@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import type { Access, AccessWatch, WatchedResponse } from '#access/access-watch.ts'
 import type { Problem } from '#base/problem.ts'
-import { eventStreamType } from './server-sent-events.ts'
+import { eventStreamType } from '../server-sent-events.ts'
 
 type Options = {
   accessWatch: AccessWatch

@@ -1,12 +1,12 @@
 import type { Principal } from '#access/principal.ts'
-import type { JsonCall, JsonCallParts, PerformCall } from './json-call.ts'
-import { statusOf } from './problem-response.ts'
+import { statusOf } from '../problem-response.ts'
 import {
   type JsonRoute,
   type OperationInput,
   type OperationResult,
   SerializedJson,
-} from './route.ts'
+} from '../route.ts'
+import type { JsonCall, JsonCallParts, PerformCall } from './json-call.ts'
 
 type Dependencies = Pick<JsonCallParts, 'routes' | 'requestLog'> & {
   perform: PerformCall

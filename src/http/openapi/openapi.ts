@@ -1,10 +1,10 @@
 import { type ProblemCode, type ProblemKind, problems } from '#base/problem.ts'
-import { toReferences } from './named-schemas.ts'
+import { toReferences } from '../named-schemas.ts'
+import { lfsContentType, problemContentType, statuses } from '../problem-response.ts'
+import type { JsonRoute, Route } from '../route.ts'
+import { eventStreamType } from '../server-sent-events.ts'
+import { isOptional } from '../validation.ts'
 import { linksOf } from './operation-links.ts'
-import { lfsContentType, problemContentType, statuses } from './problem-response.ts'
-import type { JsonRoute, Route } from './route.ts'
-import { eventStreamType } from './server-sent-events.ts'
-import { isOptional } from './validation.ts'
 
 type Options = { routes: Route[]; version: string }
 

@@ -1,5 +1,5 @@
 import { Problem } from '#base/problem.ts'
-import type { Route } from './route.ts'
+import type { Route } from '../route.ts'
 import type { Address } from './route-table.ts'
 
 /** The methods of an address, for `Allow` (RFC 9110, section 10.2.1); empty for an unknown address. */

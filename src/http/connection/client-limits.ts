@@ -6,7 +6,6 @@ import type { Log } from '#base/log.ts'
 import { Problem } from '#base/problem.ts'
 import { createRateLimitedLog } from '#base/rate-limited-log.ts'
 import type { PlainSettings } from '#config/settings.ts'
-import type { Caller } from './admission.ts'
 import type { Forwarded } from './forwarded.ts'
 
 type Dependencies = {
@@ -18,6 +17,14 @@ type Dependencies = {
   /** Writes a response to a socket, and closes it. */
   respond: (socket: Socket, problem: Problem) => void
   log: Log
+}
+
+/** The client of a request. The principal is set as soon as it is known, for the request log. */
+export type Caller = {
+  address: string
+  principal: Principal | undefined
+  /** Counts the connection as the principal's. Throws `too_many_connections`. */
+  own?: (principal: Principal) => void
 }
 
 /** What a connection holds, or a request that a trusted proxy forwards: a permit, or a place of its user. */

@@ -1,4 +1,4 @@
-import type { Route } from './route.ts'
+import type { Route } from '../route.ts'
 
 /** The fragment of a route on the documentation page. */
 export function anchorOf({ method, path }: Pick<Route, 'method' | 'path'>): string {

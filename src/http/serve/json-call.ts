@@ -2,10 +2,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { AccessWatch } from '#access/access-watch.ts'
 import type { Principal } from '#access/principal.ts'
-import type { Admit, Caller } from './admission.ts'
-import type { OpenRequests } from './connections.ts'
+import type { Caller } from '../connection/client-limits.ts'
+import type { OpenRequests } from '../connection/connections.ts'
+import type { JsonRoute, PublicOrigin, Route } from '../route.ts'
+import type { Admit } from './admission.ts'
 import type { RequestLog } from './request-log.ts'
-import type { JsonRoute, PublicOrigin, Route } from './route.ts'
 
 /** What calls of JSON routes need of the server. */
 export type JsonCallParts = {

@@ -1,8 +1,8 @@
 import type { Principal } from '#access/principal.ts'
 import { Problem } from '#base/problem.ts'
+import { statusOf } from '../problem-response.ts'
+import type { Route } from '../route.ts'
 import type { Admit } from './admission.ts'
-import { statusOf } from './problem-response.ts'
-import type { Route } from './route.ts'
 
 type Dependencies = { routes: Route[]; admit: Admit }
 

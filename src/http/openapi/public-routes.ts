@@ -1,9 +1,9 @@
 import { Type } from 'typebox'
 import { once } from '#base/once.ts'
+import { named } from '../named-schemas.ts'
+import { jsonContentType, type PublicOrigin, type PublicRoute, type Route } from '../route.ts'
 import { toLlmsPage } from './llms-page.ts'
-import { named } from './named-schemas.ts'
 import { toOpenApi } from './openapi.ts'
-import { jsonContentType, type PublicOrigin, type PublicRoute, type Route } from './route.ts'
 
 type Options = {
   version: string

@@ -1,7 +1,7 @@
 import type { Principal } from '#access/principal.ts'
 import type { Log } from '#base/log.ts'
 import { Problem, problems, toProblem } from '#base/problem.ts'
-import { statusOf } from './problem-response.ts'
+import { statusOf } from '../problem-response.ts'
 
 export type RequestLog = ReturnType<typeof createRequestLog>
 

@@ -6,16 +6,9 @@ import type { Clock } from '#base/clock.ts'
 import { createRateLimiter } from '#base/concurrency/rate-limiter.ts'
 import { Problem } from '#base/problem.ts'
 import type { PlainSettings } from '#config/settings.ts'
+import type { Caller } from '../connection/client-limits.ts'
+import type { FindRequest } from '../route.ts'
 import { createAuthentication, type Scheme } from './authentication.ts'
-import type { FindRequest } from './route.ts'
-
-/** The client of a request. The principal is set as soon as it is known, for the request log. */
-export type Caller = {
-  address: string
-  principal: Principal | undefined
-  /** Counts the connection as the principal's. Throws `too_many_connections`. */
-  own?: (principal: Principal) => void
-}
 
 /** What a route requires of its callers. */
 type Requirements = {

@@ -4,14 +4,14 @@ import { limitKeyOf } from '#access/principal.ts'
 import { createFairLimiter } from '#base/concurrency/fair-limiter.ts'
 import { Problem } from '#base/problem.ts'
 import type { PlainSettings } from '#config/settings.ts'
-import type { Caller } from './admission.ts'
-import { expectsContinue } from './connections.ts'
+import type { Caller } from '../connection/client-limits.ts'
+import { expectsContinue } from '../connection/connections.ts'
+import { type JsonRoute, jsonContentType, type PublicOrigin, SerializedJson } from '../route.ts'
+import { queryOf } from '../validation.ts'
 import { assertDeclared, readJsonBody } from './json-body.ts'
 import type { JsonCallParts, PerformCall } from './json-call.ts'
 import { assertLongLived } from './json-calls.ts'
 import { toJson } from './json-slices.ts'
-import { type JsonRoute, jsonContentType, type PublicOrigin, SerializedJson } from './route.ts'
-import { queryOf } from './validation.ts'
 
 type Dependencies = Pick<JsonCallParts, 'openRequests'> & {
   perform: PerformCall

@@ -1,13 +1,13 @@
 import { type IncomingMessage, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Problem, toProblem } from '#base/problem.ts'
-import { commonHeaders } from './headers.ts'
+import { commonHeaders } from '../headers.ts'
 import {
   problemContentType,
   problemHeaders,
   statusOf,
   toProblemDocument,
-} from './problem-response.ts'
+} from '../problem-response.ts'
 
 export const headersMaxBytes = 16 * 1024
 
