@@ -189,9 +189,3 @@ function toPart(key: string): string {
 function fromPart(part: string): string {
   return part.replaceAll('~1', '/').replaceAll('~0', '~')
 }
-
-/** The query of a request. */
-export function queryOf({ url }: { url: string }): URLSearchParams {
-  const start = url.indexOf('?')
-  return new URLSearchParams(start === -1 ? '' : url.slice(start + 1))
-}

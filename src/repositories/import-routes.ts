@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { RepositoryName } from '#access/names.ts'
 import { closed } from '#base/schema-options.ts'
-import { hasPreference } from '#http/preferences.ts'
+import { hasPreference } from '#http/headers.ts'
 import { route } from '#http/route.ts'
 import { atOrigin } from './describe-repository.ts'
 import type { Imports } from './imports.ts'

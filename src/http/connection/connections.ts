@@ -40,7 +40,7 @@ export function expectsContinue(request: IncomingMessage): boolean {
 }
 
 /** Whether more of the body may arrive. */
-export function isUnread(request: IncomingMessage): boolean {
+function isUnread(request: IncomingMessage): boolean {
   return !request.complete
 }
 
@@ -48,7 +48,7 @@ export function isUnread(request: IncomingMessage): boolean {
  * Whether a connection must close after this response, because the rest of the request's body may never arrive or is too
  * large to discard.
  */
-export function mustClose(request: IncomingMessage, status: number): boolean {
+function mustClose(request: IncomingMessage, status: number): boolean {
   if (!isUnread(request)) return false
   const declared = Number(request.headers['content-length'] ?? 0)
   const isTooLong = status === 413 || declared > lingerMaxBytes
@@ -59,7 +59,7 @@ export function mustClose(request: IncomingMessage, status: number): boolean {
  * Makes a connection close only for writing after its response. If Node closed it entirely, unread data would make the
  * system reset it, and the response could be lost.
  */
-export function closeAfterReading({ socket }: IncomingMessage): void {
+function closeAfterReading({ socket }: IncomingMessage): void {
   socket.destroySoon = () => socket.end()
 }
 
@@ -67,7 +67,7 @@ export function closeAfterReading({ socket }: IncomingMessage): void {
  * Discards the part of an unread body that has arrived. Without a read, Node would discard the rest without a limit when
  * the response ends; `discardRest` has limits.
  */
-export function discardArrived(request: IncomingMessage): void {
+function discardArrived(request: IncomingMessage): void {
   request.read()
 }
 

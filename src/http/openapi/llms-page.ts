@@ -1,6 +1,5 @@
 import { capitalized } from '#base/format.ts'
 import type { Route } from '../route.ts'
-import { anchorOf } from './docs-anchor.ts'
 
 // Runners use them, and nothing else does.
 const optionalTags = new Set(['runners'])
@@ -48,4 +47,9 @@ function section(title: string, routes: Route[], origin: string): string {
     return `- [${route.method} ${path}](${origin}/docs#${anchorOf(route)}): ${route.summary}\n`
   })
   return `## ${title}\n\n${lines.join('')}`
+}
+
+/** The fragment of a route on the documentation page. */
+export function anchorOf({ method, path }: Pick<Route, 'method' | 'path'>): string {
+  return `${method}${path}`.replace(/[^A-Za-z]+/g, '-').toLowerCase()
 }

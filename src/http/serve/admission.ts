@@ -52,18 +52,16 @@ type Dependencies = {
   clock: Clock
 }
 
-/** Returns the principal of a token that was given otherwise than in a header, with the same limit of invalid ones. */
-export type Authenticate = (token: string, address: string) => Promise<Principal>
-
-/** Counts an invalid login code like an invalid token; returns the Problem. */
-export type CountInvalid = (address: string, detail: string) => Problem
-
-/** Creates the one way in for API and Git requests. */
-export function createAdmission({ settings, authenticate, clock }: Dependencies): {
+/** The one way in for API and Git requests, and for people who log in. */
+export type Admission = {
   admit: Admit
-  authenticate: Authenticate
-  countInvalid: CountInvalid
-} {
+  /** Returns the principal of a token that was given otherwise than in a header, with the same limit of invalid ones. */
+  authenticate: (token: string, address: string) => Promise<Principal>
+  /** Counts an invalid login code like an invalid token; returns the Problem. */
+  countInvalid: (address: string, detail: string) => Problem
+}
+
+export function createAdmission({ settings, authenticate, clock }: Dependencies): Admission {
   const { badTokensPerMinute, requestsPerSecond, requestBurst } = settings
   const { identify, countInvalid } = createAuthentication({
     authenticate,

@@ -1,32 +1,23 @@
-import { Readable } from 'node:stream'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { finished, Readable } from 'node:stream'
 import { limitKeyOf } from '#access/principal.ts'
 import { createFairLimiter } from '#base/concurrency/fair-limiter.ts'
 import { Problem } from '#base/problem.ts'
+import { createTimeSlices } from '#base/time-slices.ts'
 import type { PlainSettings } from '#config/settings.ts'
-import type { Caller } from '../connection/client-limits.ts'
-import { expectsContinue } from '../connection/connections.ts'
-import { type JsonRoute, jsonContentType, type PublicOrigin, SerializedJson } from '../route.ts'
-import { queryOf } from '../validation.ts'
+import { endUnread, expectsContinue, type OpenRequests } from '../connection/connections.ts'
+import { type JsonRoute, jsonContentType, SerializedJson } from '../route.ts'
+import type { Exchange } from './exchange.ts'
 import { assertDeclared, readJsonBody } from './json-body.ts'
-import type { JsonCallParts, PerformCall } from './json-call.ts'
-import { assertLongLived } from './json-calls.ts'
-import { toJson } from './json-slices.ts'
+import type { Operations } from './operations.ts'
 
-type Dependencies = Pick<JsonCallParts, 'openRequests'> & {
-  perform: PerformCall
+type Dependencies = Pick<Operations, 'perform'> & {
+  openRequests: Pick<OpenRequests, 'controllerOf'>
   settings: Pick<PlainSettings, 'jsonBodyMaxBytes' | 'bodySeconds'>
 }
 
 // A body takes several times its size while it is worked on.
 const largeBodyLimits = { overall: 4, perKey: 2, waiting: 100, waitMs: 30_000 }
-
-type Exchange = {
-  request: FastifyRequest
-  reply: FastifyReply
-  params: Record<string, string>
-  caller: Caller
-} & PublicOrigin
 
 /** Serves requests of JSON routes. */
 export function createJsonRoutes({ settings, openRequests, perform }: Dependencies) {
@@ -36,58 +27,56 @@ export function createJsonRoutes({ settings, openRequests, perform }: Dependenci
 
   async function readBody(
     { bodyMaxBytes }: JsonRoute,
-    { request, reply, caller }: Exchange,
+    { request, response, caller }: Exchange,
     permits: DisposableStack,
   ): Promise<unknown> {
     const bodyLimits = { maxBytes: Math.max(usualMaxBytes, bodyMaxBytes ?? 0), timeoutMs }
     // Before `100 Continue`, so that a body that is too large is never sent.
-    assertDeclared(request.raw, bodyLimits)
+    assertDeclared(request, bodyLimits)
     if (request.method === 'GET' || request.method === 'HEAD') return undefined
-    if (bodyMaxBytes !== undefined && mayExceed(request.raw, usualMaxBytes)) {
+    if (bodyMaxBytes !== undefined && mayExceed(request, usualMaxBytes)) {
       const keys = caller.principal ? [limitKeyOf(caller.principal)] : []
-      const { signal } = openRequests.controllerOf(reply.raw)
+      const { signal } = openRequests.controllerOf(response)
       permits.use(await largeBodies.acquire(keys, signal))
     }
-    if (expectsContinue(request.raw)) reply.raw.writeContinue()
-    return readJsonBody(request.raw, bodyLimits)
+    if (expectsContinue(request)) response.writeContinue()
+    return readJsonBody(request, bodyLimits)
   }
 
-  return async (route: JsonRoute, exchange: Exchange) => {
-    const { request, reply, params, caller, publicOrigin } = exchange
+  return async (route: JsonRoute, exchange: Exchange): Promise<void> => {
+    const { request, response } = exchange
     // Held until the response: until then, what came of the body is in memory.
     using permits = new DisposableStack()
     const result = await perform(route, {
-      requestId: request.id,
+      ...exchange,
       isHead: request.method === 'HEAD',
       headers: request.headers,
-      caller,
-      response: reply.raw,
-      publicOrigin,
-      url: request.url,
-      params,
-      query: queryOf(request),
+      url: request.url ?? '',
       readBody: () => readBody(route, exchange, permits),
       openBody: (contentType) => openBody(contentType, exchange),
-      setStatus: (status) => void reply.status(status),
-      setType: (type) => void reply.type(type),
-      setHeader: (name, value) => void reply.header(name, value),
+      setStatus(status) {
+        response.statusCode = status
+      },
+      setType: (type) => void response.setHeader('content-type', type),
+      setHeader: (name, value) => void response.setHeader(name, value),
     })
-    if (result instanceof Readable) assertLongLived(route)
-    return await sendResult(route, { request, reply, result })
+    endUnread(request, response, response.statusCode)
+    if (result instanceof Readable) await sendStream(result, exchange)
+    else await sendResult(route, response, result)
   }
 }
 
-function openBody(contentType: string, { request, reply }: Exchange): Readable {
+function openBody(contentType: string, { request, response }: Exchange): Readable {
   if (request.headers['content-type'] !== contentType)
     throw new Problem(
       'unsupported_media_type',
       `Send the body as \`Content-Type: ${contentType}\`.`,
     )
-  if (expectsContinue(request.raw)) reply.raw.writeContinue()
-  return request.raw
+  if (expectsContinue(request)) response.writeContinue()
+  return request
 }
 
-function mayExceed({ headers }: FastifyRequest['raw'], maxBytes: number): boolean {
+function mayExceed({ headers }: IncomingMessage, maxBytes: number): boolean {
   return (
     headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > maxBytes
   )
@@ -95,17 +84,54 @@ function mayExceed({ headers }: FastifyRequest['raw'], maxBytes: number): boolea
 
 async function sendResult(
   route: JsonRoute,
-  { request, reply, result }: { request: FastifyRequest; reply: FastifyReply; result: unknown },
-) {
-  if (route.reply === undefined || reply.statusCode === 204 || result === undefined)
-    return reply.removeHeader('content-type').send()
-  if (result instanceof Readable && request.method === 'HEAD') {
-    // The stream would not be read, and may be endless.
-    result.destroy()
-    // Without a body, Fastify would replace a length that the handler has set.
-    return reply.hasHeader('content-length') ? reply.send(Readable.from([])) : reply.send()
+  response: ServerResponse,
+  result: unknown,
+): Promise<void> {
+  if (route.reply === undefined || response.statusCode === 204 || result === undefined) {
+    response.removeHeader('content-type')
+    response.end()
+    return
   }
-  if (result instanceof SerializedJson) return reply.send(result.bytes)
-  const isJson = route.produces === jsonContentType && !(result instanceof Readable)
-  return reply.send(isJson ? await toJson(result) : result)
+  const content = await toContent(route, result)
+  response.setHeader('content-length', Buffer.byteLength(content))
+  response.end(content)
+}
+
+async function toContent({ produces }: JsonRoute, result: unknown): Promise<string | Buffer> {
+  if (result instanceof SerializedJson) return result.bytes
+  // Other routes return text or bytes.
+  return produces === jsonContentType ? toJson(result) : (result as string | Buffer)
+}
+
+/** Sends a stream. The headers are sent with its first bytes, so that an error before them becomes a problem. */
+function sendStream(source: Readable, { request, response }: Exchange): Promise<void> {
+  if (request.method === 'HEAD') {
+    // It would not be read, and may be endless.
+    source.destroy()
+    response.end()
+    return Promise.resolve()
+  }
+  return new Promise((resolve, reject) => {
+    finished(source, { writable: false }, (error) => {
+      if (error && !response.destroyed && !response.writableEnded) reject(error)
+      else resolve()
+    })
+    response.on('close', () => source.destroy())
+    source.pipe(response)
+  })
+}
+
+const sliceLength = 100
+
+/** Encodes a result as a line of JSON. A long list is encoded in slices: at once, it would block the event loop. */
+export async function toJson(result: unknown): Promise<string | Buffer> {
+  if (!Array.isArray(result) || result.length <= sliceLength) return `${JSON.stringify(result)}\n`
+  const slices = createTimeSlices()
+  const parts: Buffer[] = []
+  for (let start = 0; start < result.length; start += sliceLength) {
+    const text = JSON.stringify(result.slice(start, start + sliceLength))
+    parts.push(Buffer.from((start === 0 ? '[' : ',') + text.slice(1, -1)))
+    await slices.rest()
+  }
+  return Buffer.concat([...parts, Buffer.from(']\n')])
 }

@@ -19,6 +19,8 @@ type Request = CompletedRequest & {
 }
 
 const pathShown = 500
+// Login codes are not logged: they are credentials.
+const loginCode = /(\/-\/login\/)[^/]+/
 
 type Options = {
   log: Log
@@ -35,7 +37,7 @@ export function createRequestLog({ log, onCompleted, requireParts }: Options) {
     record(request: Request): void {
       const { requestId, url, address, principal, isPolling, method, status, seconds } = request
       // Without the query, which may contain a token by mistake.
-      const path = url.split('?', 1)[0]?.slice(0, pathShown)
+      const path = url.split('?', 1)[0]?.replace(loginCode, '$1[hidden]').slice(0, pathShown)
       const level = isPolling && status < 400 ? 'debug' : 'info'
       const ms = Math.round(seconds * 1000)
       const caller = principal && { tokenId: principal.id, username: principal.username }

@@ -1,3 +1,7 @@
+import type { IncomingMessage } from 'node:http'
+import { Problem } from '#base/problem.ts'
+import type { Route } from '../route.ts'
+
 type Template = { method: string; path: string }
 
 type Node<R> = {
@@ -102,4 +106,40 @@ function find<R>(
 
 function toAddress<R>({ byMethod, names }: Ends<R>, values: string[]): Address<R> {
   return { byMethod, params: Object.fromEntries(names.map((name, at) => [name, values[at] ?? ''])) }
+}
+
+/** Splits the target of a request into its path and query, as sent. */
+export function splitTarget({ url: target = '' }: Pick<IncomingMessage, 'url'>): {
+  path: string
+  query: string
+} {
+  // The target may be an absolute URL: RFC 9112, section 3.2.2.
+  const url = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?]*/i, '')
+  const end = url.indexOf('?')
+  return end === -1
+    ? { path: url, query: '' }
+    : { path: url.slice(0, end), query: url.slice(end + 1) }
+}
+
+/** Whether a path has a percent-encoding that stands for no text. */
+export function isMalformed(path: string): boolean {
+  return path.startsWith('/') && toSegments(path) === undefined
+}
+
+/** The methods of an address, for `Allow` (RFC 9110, section 10.2.1); empty for an unknown address. */
+export function methodsAt(address: Address<Route> | undefined): string[] {
+  if (!address) return []
+  const methods = [...address.byMethod.values()].flatMap(({ method, kind }) =>
+    method === 'GET' && kind !== 'stream' ? ['GET', 'HEAD'] : [method],
+  )
+  return [...methods, 'OPTIONS'].sort()
+}
+
+/** The Problem of a request to an unknown address, or with a method that the address does not support. */
+export function methodProblem(address: Address<Route> | undefined): Problem {
+  const allow = methodsAt(address)
+  if (allow.length === 0) {
+    return new Problem('route_not_found', 'There is nothing at this address; see /docs.')
+  }
+  return new Problem('method_not_allowed', `This address takes ${allow.join(', ')}.`, { allow })
 }

@@ -1,6 +1,6 @@
 import { capitalized } from '#base/format.ts'
 import { type ProblemCode, problems } from '#base/problem.ts'
-import { anchorOf } from '#http/openapi/docs-anchor.ts'
+import { anchorOf } from '#http/openapi/llms-page.ts'
 import { problemsOf, usualProblems } from '#http/openapi/openapi.ts'
 import { statuses } from '#http/problem-response.ts'
 import type { Route } from '#http/route.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { prefersType } from './accept.ts'
+import { hasPreference, prefersType } from './headers.ts'
 
 const prefersJson = (header: string) =>
   prefersType(header, 'application/json', ['text/plain', 'application/octet-stream'])
@@ -33,5 +33,31 @@ test('a type that is not named, excluded, or weighted less than another is not p
     'text/plain;x=application/json',
   ]) {
     assert.ok(!prefersJson(header), header)
+  }
+})
+
+test('a preference is found among others, in any case, with parameters', () => {
+  for (const header of [
+    'respond-async',
+    'Respond-Async',
+    'wait=10, respond-async',
+    'return=minimal;a="b, c" ,respond-async; x=1',
+    'a="\\", respond-async", respond-async',
+  ]) {
+    assert.ok(hasPreference(header, 'respond-async'), header)
+  }
+})
+
+test('quoted text, parameters and parts of names are not preferences', () => {
+  for (const header of [
+    '',
+    'wait=10; respond-async',
+    'a=", respond-async"',
+    'a="\\", respond-async',
+    'respond-async-not',
+    'respond-async=1',
+    'a=", respond-async',
+  ]) {
+    assert.ok(!hasPreference(header, 'respond-async'), header)
   }
 })

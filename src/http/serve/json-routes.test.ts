@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { toJson } from './json-slices.ts'
+import { toJson } from './json-routes.ts'
 
 test('a list of any length has the JSON that it has at once', async () => {
   for (const length of [0, 1, 99, 100, 101, 200, 950]) {
