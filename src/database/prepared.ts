@@ -40,7 +40,7 @@ export function prepared<V extends Values, R>(build: (db: Db, values: V) => Comp
     )
     if (adapter instanceof DirectAdapter && !db.isTransaction) {
       // The same rows that executeQuery below would return.
-      const rows = await adapter.read({ sql: query.sql, parameters })
+      const rows = await adapter.read(query, parameters)
       if (rows) return rows as R[]
     }
     const { rows } = await db.executeQuery<R>({ ...query, parameters })

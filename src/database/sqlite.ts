@@ -122,7 +122,7 @@ class BusyRetryDialect extends SqliteDialect {
  */
 export class DirectAdapter extends SqliteAdapter {
   readonly #opened: Connection
-  readonly #naming = new Naming()
+  readonly #readers = new WeakMap<CompiledQuery, ReadRows>()
 
   constructor(opened: Connection) {
     super()
@@ -140,21 +140,42 @@ export class DirectAdapter extends SqliteAdapter {
     ])
   }
 
-  /** Runs a query outside of a transaction; undefined when it must wait for one. */
-  async read(query: Pick<CompiledQuery, 'sql' | 'parameters'>): Promise<object[] | undefined> {
-    const { database, prepare, tick, flush } = this.#opened
+  /** Runs a query outside of a transaction; undefined when it must wait for one. The query is one of few. */
+  async read(query: CompiledQuery, parameters: readonly unknown[]): Promise<object[] | undefined> {
+    const { database, tick, flush } = this.#opened
     if (flush.isRunning()) await flush.ended()
     if (tick.isOver()) await tick.next()
     // There is one connection: within a transaction it would read uncommitted rows, and after it some not yet durable.
     if (database.isTransaction || flush.isRunning()) return undefined
     try {
-      return prepare(query.sql)
-        .all(query.parameters)
-        .map((row) => this.#naming.mapRow(row))
+      let reader = this.#readers.get(query)
+      if (!reader) {
+        reader = createReader(database.prepare(query.sql))
+        this.#readers.set(query, reader)
+      }
+      return reader(parameters)
     } catch (error) {
       if (isBusy(error)) return undefined
       throw error
     }
+  }
+}
+
+type ReadRows = (parameters: readonly unknown[]) => object[]
+
+/** Reads rows as arrays: objects have the names of columns, which would be converted for each row. */
+function createReader(statement: StatementSync): ReadRows {
+  statement.setReturnArrays(true)
+  const columns = statement.columns().map(({ name }) => [name, null])
+  const names = Object.keys(new Naming().mapRow(Object.fromEntries(columns)))
+  return (parameters) => {
+    // Arrays: see above.
+    const rows = statement.all(...toInput(parameters)) as unknown as unknown[][]
+    return rows.map((values) => {
+      const row: Record<string, unknown> = {}
+      for (let at = 0; at < names.length; at++) row[names[at] ?? ''] = values[at]
+      return row
+    })
   }
 }
 
@@ -255,12 +276,15 @@ function toKyselyDatabase({ database, prepare }: Connection): SqliteDatabase {
 }
 
 function toKyselyStatement(statement: StatementSync) {
-  // Kysely passes on the values of typed queries: text, numbers, null and bytes.
-  const values = (parameters: readonly unknown[]) => parameters as SQLInputValue[]
   return {
     reader: statement.columns().length > 0,
-    all: (parameters: readonly unknown[]) => statement.all(...values(parameters)),
-    run: (parameters: readonly unknown[]) => statement.run(...values(parameters)),
-    iterate: (parameters: readonly unknown[]) => statement.iterate(...values(parameters)),
+    all: (parameters: readonly unknown[]) => statement.all(...toInput(parameters)),
+    run: (parameters: readonly unknown[]) => statement.run(...toInput(parameters)),
+    iterate: (parameters: readonly unknown[]) => statement.iterate(...toInput(parameters)),
   }
+}
+
+// Kysely passes on the values of typed queries: text, numbers, null and bytes.
+function toInput(parameters: readonly unknown[]): SQLInputValue[] {
+  return parameters as SQLInputValue[]
 }

@@ -64,9 +64,7 @@ export async function findRepository(
   const [row] = await ('id' in by
     ? byId(db, { id: by.id, username })
     : byName(db, { name: by.name, nameKey: by.name.toLowerCase(), username }))
-  if (!row) return undefined
-  const { role, ...repository } = row
-  return { ...repository, role: role ?? undefined }
+  return row && Object.assign(row, { role: row.role ?? undefined })
 }
 
 /** Whether a name is taken, ignoring case. */

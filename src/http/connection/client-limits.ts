@@ -6,7 +6,7 @@ import type { Log } from '#base/log.ts'
 import { Problem } from '#base/problem.ts'
 import { createRateLimitedLog } from '#base/rate-limited-log.ts'
 import type { PlainSettings } from '#config/settings.ts'
-import type { Forwarded } from './forwarded.ts'
+import { type Forwarded, peerOf } from './forwarded.ts'
 
 type Dependencies = {
   settings: Pick<
@@ -29,6 +29,7 @@ export type Caller = {
 
 /** What a connection holds, or a request that a trusted proxy forwards: a permit, or a place of its user. */
 type Client = {
+  address: string
   isClosed: boolean
   isIdle: boolean
   permit?: Disposable | undefined
@@ -61,8 +62,9 @@ export function createClientLimits({ settings, forwarded, respond, log }: Depend
   /** Serves a client when it has a permit. */
   function serveLater(
     newcomer: Client,
-    { socket, address, serve }: { socket: Socket; address: string; serve: () => void },
+    { socket, serve }: { socket: Socket; serve: () => void },
   ): void {
+    const { address } = newcomer
     const onRevoked = () => socket.destroy()
     const isIdle = () => newcomer.isIdle
     void limit.authenticating({ address, onRevoked, isIdle }).then((permit) => {
@@ -80,10 +82,10 @@ export function createClientLimits({ settings, forwarded, respond, log }: Depend
       serve()
       return
     }
-    const newcomer = createClient()
+    const newcomer = createClient(peerOf(socket))
     socket[client] = newcomer
     socket.once('close', () => close(newcomer))
-    serveLater(newcomer, { socket, address: socket.remoteAddress ?? '', serve })
+    serveLater(newcomer, { socket, serve })
   }
 
   function own(holder: Client, principal: Principal): void {
@@ -117,11 +119,10 @@ export function createClientLimits({ settings, forwarded, respond, log }: Depend
           if (connected.permit) trackIdle(connected, response)
           return listener(request, response)
         }
-        const newcomer = createClient()
+        const newcomer = createClient(forwarded.addressOf(request))
         request[client] = newcomer
         response.once('close', () => close(newcomer))
-        const address = forwarded.addressOf(request)
-        serveLater(newcomer, { socket, address, serve: () => listener(request, response) })
+        serveLater(newcomer, { socket, serve: () => listener(request, response) })
       }
     },
 
@@ -130,7 +131,7 @@ export function createClientLimits({ settings, forwarded, respond, log }: Depend
       const { socket }: { socket: Limited<Socket> } = request
       const holder = socket[client] ?? request[client]
       return {
-        address: forwarded.addressOf(request),
+        address: holder?.address ?? forwarded.addressOf(request),
         principal: undefined,
         own: (principal) => {
           if (holder) own(holder, principal)
@@ -140,8 +141,8 @@ export function createClientLimits({ settings, forwarded, respond, log }: Depend
   }
 }
 
-function createClient(): Client {
-  return { isClosed: false, isIdle: false }
+function createClient(address: string): Client {
+  return { address, isClosed: false, isIdle: false }
 }
 
 function trackIdle(connected: Client, response: ServerResponse): void {

@@ -29,7 +29,7 @@ export function createForwarded(trustedProxies: readonly string[] = []): Forward
 
   /** Walks from the peer towards the client; `proxies` is the number of proxies that were passed. */
   function findClient({ socket, headers }: IncomingMessage): { address: string; proxies: number } {
-    let address = plain(socket.remoteAddress ?? '')
+    let address = peerOf(socket)
     let proxies = 0
     const forwarded = trustedProxies.length > 0 ? headers['x-forwarded-for'] : undefined
     if (forwarded === undefined) return { address, proxies }
@@ -45,14 +45,14 @@ export function createForwarded(trustedProxies: readonly string[] = []): Forward
   }
 
   return {
-    isProxy: ({ remoteAddress = '' }) => isTrusted(plain(remoteAddress)),
+    isProxy: (socket) => isTrusted(peerOf(socket)),
 
     addressOf: (request) => findClient(request).address,
 
     originOf(request) {
       const { socket, headers } = request
       const forwarded = headers['x-forwarded-proto']
-      if (forwarded === undefined || !isTrusted(plain(socket.remoteAddress ?? ''))) return undefined
+      if (forwarded === undefined || !isTrusted(peerOf(socket))) return undefined
       const schemes = String(forwarded).split(',')
       // Most proxies replace the header. Where each appends to it, the client's entries are before those of the proxies.
       const index = schemes.length === 1 ? 0 : -Math.max(1, findClient(request).proxies)
@@ -71,6 +71,11 @@ function toOrigin(scheme: string | undefined, host: string): string | undefined 
 
 function familyOf(address: string): 'ipv4' | 'ipv6' {
   return isIPv6(address) ? 'ipv6' : 'ipv4'
+}
+
+/** The address of the peer of a connection. */
+export function peerOf({ remoteAddress = '' }: Pick<Socket, 'remoteAddress'>): string {
+  return plain(remoteAddress)
 }
 
 /** Removes the IPv4-mapped prefix and the zone of a link-local address. */

@@ -15,7 +15,8 @@ type Node<R> = {
   rest?: Ends<R>
 }
 
-type Ends<R> = { byMethod: Map<string, R>; names: string[] }
+/** Routes with the same template, and the names of its parameters with the places of their segments. */
+type Ends<R> = { byMethod: Map<string, R>; names: [name: string, at: number][] }
 
 /** The routes of an address by method, and what its path has for their parameters, decoded. */
 export type Address<R> = { byMethod: ReadonlyMap<string, R>; params: Record<string, string> }
@@ -33,16 +34,16 @@ export function createRouteTable<R extends Template>(routes: readonly R[]): Rout
   for (const route of routes) add(root, route)
   return (path) => {
     const segments = toSegments(path)
-    return segments && find(root, segments, [])
+    return segments && find(root, segments, 0)
   }
 }
 
 function add<R extends Template>(root: Node<R>, route: R): void {
-  const names: string[] = []
+  const names: Ends<R>['names'] = []
   let node = root
-  for (const segment of route.path.slice(1).split('/')) {
+  for (const [at, segment] of route.path.slice(1).split('/').entries()) {
     const name = /^:(\w+)\*?$/.exec(segment)?.[1]
-    if (name !== undefined) names.push(name)
+    if (name !== undefined) names.push([name, at])
     if (segment.endsWith('*')) {
       node.rest ??= { byMethod: new Map(), names }
       addTo(node.rest, route, names)
@@ -67,7 +68,7 @@ function parameterOf<R>(node: Node<R>): Node<R> {
   return node.parameter
 }
 
-function addTo<R extends Template>(ends: Ends<R>, route: R, names: string[]): void {
+function addTo<R extends Template>(ends: Ends<R>, route: R, names: Ends<R>['names']): void {
   const { method, path } = route
   if (ends.byMethod.has(method)) throw new Error(`There are two routes ${method} ${path}`)
   if (`${ends.names}` !== `${names}`)
@@ -86,26 +87,23 @@ function toSegments(path: string): string[] | undefined {
   }
 }
 
-function find<R>(
-  node: Node<R>,
-  segments: string[],
-  values: string[],
-  at = 0,
-): Address<R> | undefined {
+function find<R>(node: Node<R>, segments: string[], at: number): Address<R> | undefined {
   const segment = segments[at]
-  if (segment === undefined) return node.ends && toAddress(node.ends, values)
+  if (segment === undefined) return node.ends && toAddress(node.ends, segments)
   const constant = node.constants.get(segment)
-  const exact = constant && find(constant, segments, values, at + 1)
+  const exact = constant && find(constant, segments, at + 1)
   if (exact) return exact
   if (segment !== '' && node.parameter) {
-    const inner = find(node.parameter, segments, [...values, segment], at + 1)
+    const inner = find(node.parameter, segments, at + 1)
     if (inner) return inner
   }
-  return node.rest && toAddress(node.rest, [...values, segments.slice(at).join('/')])
+  return node.rest && toAddress(node.rest, [...segments.slice(0, at), segments.slice(at).join('/')])
 }
 
-function toAddress<R>({ byMethod, names }: Ends<R>, values: string[]): Address<R> {
-  return { byMethod, params: Object.fromEntries(names.map((name, at) => [name, values[at] ?? ''])) }
+function toAddress<R>({ byMethod, names }: Ends<R>, segments: string[]): Address<R> {
+  const params: Record<string, string> = {}
+  for (const [name, at] of names) params[name] = segments[at] ?? ''
+  return { byMethod, params }
 }
 
 /** Splits the target of a request into its path and query, as sent. */
