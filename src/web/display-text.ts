@@ -24,7 +24,7 @@ export function orNoMessage(summary: string): string {
 }
 
 /** The name of a person in a commit, which may have only an address, or neither. */
-export function nameOf({ name, email }: { name: string; email: string }): string {
+export function shownName({ name, email }: { name: string; email: string }): string {
   return name.trim() || email.trim() || '(no name)'
 }
 

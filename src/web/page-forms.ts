@@ -44,7 +44,9 @@ export function createForm(context: PageContext, action: string) {
   function problemOf({ name, label, pointer = name }: Field): string | undefined {
     const found =
       isSent &&
-      problem.errors?.find((error) => error.pointer === `/${pointer}` || nameOf(error) === pointer)
+      problem.errors?.find(
+        (error) => error.pointer === `/${pointer}` || shownName(error) === pointer,
+      )
     if (!found) return undefined
     shown.add(found)
     // Of the API they continue the name of the field; those of pages are sentences of their own.
@@ -239,6 +241,6 @@ export function numberOf(fields: URLSearchParams, name: string): number | string
 }
 
 /** The parameter, or the field of the body, that an error is about. */
-function nameOf(error: FieldError): string {
+function shownName(error: FieldError): string {
   return error.pointer === undefined ? error.parameter : (error.pointer.split('/')[1] ?? '')
 }

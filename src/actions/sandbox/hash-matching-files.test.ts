@@ -35,13 +35,13 @@ test('a link counts as the file within the folder that it leads to', async () =>
   for (const link of ['relative', 'absolute', 'deep']) assert.equal(hash(link), own, link)
 
   await writeFile(`${folder.path}-outside`, 'secret')
-  await symlink('/', at('root'))
+  await symlink('/', at('machine'))
   await symlink(`../${basename(folder.path)}-outside`, at('outside'))
-  await symlink('root/etc/passwd', at('through'))
-  await symlink('/workspace/root/etc/passwd', at('absolute-through'))
+  await symlink('machine/etc/passwd', at('through'))
+  await symlink('/workspace/machine/etc/passwd', at('absolute-through'))
   await symlink('none', at('broken'))
   await symlink('self', at('self'))
-  const leftOut = ['root', 'outside', 'through', 'absolute-through', 'broken', 'self', 'folder']
+  const leftOut = ['machine', 'outside', 'through', 'absolute-through', 'broken', 'self', 'folder']
   for (const link of leftOut)
     assert.equal(hash(link, `${link}/x.lock`, `${link}/etc/passwd`), '', link)
   await rm(`${folder.path}-outside`)

@@ -74,7 +74,8 @@ export async function warnOfLeadingOut(
   context: Pick<StorageContext, 'output'>,
   paths: readonly string[],
 ): Promise<void> {
-  for (const path of paths.slice(0, maxNamedPaths)) {
+  for (const [index, path] of paths.entries()) {
+    if (index === maxNamedPaths) break
     await warn(context, `${path} is left out: it leads out of the workspace, the home and /tmp.`)
   }
   const others = paths.length - maxNamedPaths

@@ -1,4 +1,4 @@
-import { nameOf, orNoMessage, shortId } from '../display-text.ts'
+import { orNoMessage, shortId, shownName } from '../display-text.ts'
 import type { SharedContext } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
@@ -15,6 +15,6 @@ export function lastCommitRow(
 ): Html {
   const { id, author, message } = commit
   const [summary = ''] = message.trimStart().split('\n', 1)
-  return html`<header class="last"><b>${nameOf(author)}</b><a class="cut grow" href="${to.commit(name, id)}">${orNoMessage(summary)}</a>
+  return html`<header class="last"><b>${shownName(author)}</b><a class="cut grow" href="${to.commit(name, id)}">${orNoMessage(summary)}</a>
 ${run?.commit === id && runMark(to, name, run)}<code class="soft wide-only">${shortId(id)}</code><span class="soft">${time.age(author.at)}</span></header>`
 }

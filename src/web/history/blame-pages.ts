@@ -1,6 +1,6 @@
 import { Problem } from '#base/problem.ts'
 import { toQuery } from '../code/code-target.ts'
-import { grouped, nameOf, orNoMessage } from '../display-text.ts'
+import { grouped, orNoMessage, shownName } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { type PageTarget, parseTarget } from '../links.ts'
 import { cachedPage, type SharedContext, type View } from '../page.ts'
@@ -99,7 +99,7 @@ function rangeRows(
   const { start, lines, cutLines = [], previous } = range
   const at = commit?.committer?.at
   const step = at === undefined ? ageSteps.length : 1 + time.stepOf(at, ageLimits)
-  const author = commit?.author ? nameOf(commit.author) : ''
+  const author = commit?.author ? shownName(commit.author) : ''
   const summary = commit ? orNoMessage(commit.summary) : range.commit
   const about = html`<td class="blame-commit age-${step}" rowspan="${lines.length}"><div>
 <a class="cut" href="${to.commit(name, range.commit)}" title="${summary} (${author})">${summary}</a>

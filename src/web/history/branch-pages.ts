@@ -1,5 +1,5 @@
 import { zeroId } from '#git/refs/ref-name.ts'
-import { grouped, nameOf, orNoMessage } from '../display-text.ts'
+import { grouped, orNoMessage, shownName } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
 import { createForm, otherProblem } from '../page-forms.ts'
@@ -76,7 +76,7 @@ async function branchesView(context: PageContext): Promise<View> {
   }${branch.isProtected && ruleBadge(branch.name, rules)}</div></td>
 <td class="ref-commit">${
     branch.commit
-      ? html`<div class="cut"><a href="${to.commit(name, branch.id)}">${orNoMessage(branch.commit.summary)}</a></div><span class="soft">${nameOf(branch.commit.author)} · ${context.time.age(branch.commit.at)}</span>`
+      ? html`<div class="cut"><a href="${to.commit(name, branch.id)}">${orNoMessage(branch.commit.summary)}</a></div><span class="soft">${shownName(branch.commit.author)} · ${context.time.age(branch.commit.at)}</span>`
       : html`<span class="soft">unreadable</span> ${commitLink(to, name, branch.id)}`
   }</td>
 <td>${!branch.isDefault && aheadBehind(branch, repository.defaultBranch)}</td>

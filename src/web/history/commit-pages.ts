@@ -1,5 +1,5 @@
 import { copyButton } from '../copy-button.ts'
-import { nameOf, shortId } from '../display-text.ts'
+import { shortId, shownName } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { cachedPage, Redirect, type SharedContext, type View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
@@ -125,10 +125,10 @@ function commitPatches(address: string): Html {
 
 function people({ time }: SharedContext, { author, committer }: Details): Html {
   const isSame = author.name === committer.name && author.email === committer.email
-  return html`<p class="commit-people"><b title="${author.email}">${nameOf(author)}</b> ${
+  return html`<p class="commit-people"><b title="${author.email}">${shownName(author)}</b> ${
     isSame
       ? html`committed ${time.age(committer.at)}`
-      : html`authored ${time.age(author.at)}, <b title="${committer.email}">${nameOf(committer)}</b> committed ${time.age(committer.at)}`
+      : html`authored ${time.age(author.at)}, <b title="${committer.email}">${shownName(committer)}</b> committed ${time.age(committer.at)}`
   }</p>`
 }
 

@@ -1,4 +1,4 @@
-import { nameOf } from '../display-text.ts'
+import { shownName } from '../display-text.ts'
 import type { SharedContext } from '../page.ts'
 import { type Html, html } from '../render/html.ts'
 import { runMark } from '../runs/run-states.ts'
@@ -23,9 +23,9 @@ export function commitRow(
 <h3><a href="${to.commit(name, id)}">${subject}</a></h3>
 <div class="commit-meta"><p class="soft">${
     here
-      ? html`<a href="${here({ author: author.email || author.name })}">${nameOf(author)}</a>`
-      : nameOf(author)
-  }${isOther && `, committed by ${nameOf(committer)}`} · ${time.age(committer.at)}${
+      ? html`<a href="${here({ author: author.email || author.name })}">${shownName(author)}</a>`
+      : shownName(author)
+  }${isOther && `, committed by ${shownName(committer)}`} · ${time.age(committer.at)}${
     parents.length > 1 && ' · merge'
   }${refBadges(refs.get(id))}</p>
 ${body !== '' && html`<details><summary>Message</summary><pre>${body}</pre></details>`}</div>

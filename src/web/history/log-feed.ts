@@ -1,4 +1,4 @@
-import { nameOf } from '../display-text.ts'
+import { shownName } from '../display-text.ts'
 import type { PageTarget } from '../links.ts'
 import { RawResponse, type SharedContext } from '../page.ts'
 import { escapeHtml } from '../render/html.ts'
@@ -24,7 +24,7 @@ export async function commitFeed(
 <title>${toXml(subject)}</title>
 <link href="${href}"/>
 <updated>${toTime(committer.at)}</updated>
-<author><name>${toXml(nameOf(author))}</name></author>
+<author><name>${toXml(shownName(author))}</name></author>
 <content type="text">${toXml(body)}</content>
 </entry>
 `

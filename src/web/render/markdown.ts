@@ -64,7 +64,7 @@ function createMarkdown() {
       if (style) {
         token.attrSet('align', String(style).replace('text-align:', ''))
       }
-      if (token.type === 'heading_open' && inline) token.attrSet('id', nameOf(inline, names))
+      if (token.type === 'heading_open' && inline) token.attrSet('id', shownName(inline, names))
       if (token.type === 'list_item_open') markTask(tokens[index + 2])
       if (token.type === 'blockquote_open') markAlert(token, tokens[index + 2])
     }
@@ -95,7 +95,7 @@ function noteWhatIsTooDeep({ block }: InstanceType<typeof MarkdownIt>): void {
 type Token = ReturnType<ReturnType<typeof createMarkdown>['parse']>[number]
 
 /** The name of a heading, as GitHub makes it. */
-function nameOf(inline: Token, names: Map<string, number>): string {
+function shownName(inline: Token, names: Map<string, number>): string {
   const text = (inline.children ?? [])
     .map(({ type, content }) => (type === 'text' || type === 'code_inline' ? content : ''))
     .join('')
