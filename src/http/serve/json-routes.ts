@@ -9,7 +9,7 @@ import { endUnread, expectsContinue, type OpenRequests } from '../connection/con
 import { type JsonRoute, jsonContentType, SerializedJson } from '../route.ts'
 import type { Exchange } from './exchange.ts'
 import { assertDeclared, readJsonBody } from './json-body.ts'
-import type { Operations } from './operations.ts'
+import type { Operations } from './json-operations.ts'
 
 type Dependencies = Pick<Operations, 'perform'> & {
   openRequests: Pick<OpenRequests, 'controllerOf'>

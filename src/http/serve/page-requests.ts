@@ -4,7 +4,7 @@ import type { OpenRequests } from '../connection/connections.ts'
 import type { OperationInput, OperationResult } from '../route.ts'
 import type { Admission } from './admission.ts'
 import type { Exchange } from './exchange.ts'
-import type { Operations } from './operations.ts'
+import type { Operations } from './json-operations.ts'
 import type { RequestLog } from './request-log.ts'
 
 /** A request for a page. Pages know the API only by its operations, so no right is decided twice. */
