@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { forEachConcurrently } from '#base/for-each-concurrently.ts'
 import { printable } from '#base/format.ts'
 import { isRefName } from '../refs/ref-name.ts'
-import { symbolicTarget } from '../refs/refs.ts'
 import {
   importFailed,
   importTooLarge,
@@ -92,6 +91,11 @@ export async function readHeadRef(source: OpenedFolder): Promise<string | undefi
     throw importFailed('The HEAD of the source is damaged.')
   }
   return target
+}
+
+/** The target of a symbolic ref; undefined for any other content of its file. */
+function symbolicTarget(content: string): string | undefined {
+  return content.startsWith('ref:') ? content.slice('ref:'.length).trim() : undefined
 }
 
 function explain(error: unknown): unknown {

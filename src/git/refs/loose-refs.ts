@@ -1,8 +1,44 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { isAbsence } from '#base/absence.ts'
+import { readdir, readFile } from 'node:fs/promises'
+import { absentAs, isAbsence } from '#base/absence.ts'
 import { type Fingerprint, isUnchanged, readFingerprint } from '#base/file-fingerprint.ts'
-import { isRawRefName } from './raw-refs.ts'
-import { hiddenRefs, isHiddenRef } from './ref-name.ts'
+import { createKnownFiles } from '#base/known-files.ts'
+import { hiddenRefs, isHiddenRef, zeroId } from './ref-name.ts'
+import { isAscii, isRawRefName, parseRefFile, targetOf } from './stored-ref.ts'
+
+// Most requests read refs that have not changed since the last one: a look at the timestamps costs a twentieth of a read.
+const known = createKnownFiles<string>(10_000)
+// A ref is a line.
+const fileMaxBytes = 4096
+
+/** Reads the value of a loose ref, or of HEAD; undefined when there is none. The file is not read again until it changes. */
+export async function readLooseRef(directory: string, name: string): Promise<string | undefined> {
+  const path = pathOf(directory, name)
+  const fingerprint = present(() => readFingerprint(path))
+  if (!fingerprint || fingerprint.kind === 'folder') return undefined
+  const key = `${directory}/${name}`
+  const before = known.get(key, fingerprint)
+  if (before !== undefined) return before
+  const text = await readFile(path, 'latin1').catch(absentAs(''))
+  const value = parseRefFile(text)
+  if (value !== undefined && fingerprint.kind === 'file' && text.length <= fileMaxBytes)
+    known.set(key, fingerprint, value)
+  return value
+}
+
+/** Lists the names of all loose refs. */
+export async function listLooseRefs(directory: string, folder = 'refs'): Promise<string[]> {
+  const path = pathOf(directory, folder)
+  const options = { withFileTypes: true, encoding: 'latin1' } as const
+  const names: string[] = []
+  for (const entry of await readdir(path, options).catch(absentAs([]))) {
+    const name = `${folder}/${entry.name}`
+    if (entry.isDirectory()) names.push(...(await listLooseRefs(directory, name)))
+    // Skips lock files, whose names are not ref names.
+    else if (isRawRefName(name)) names.push(name)
+  }
+  return names
+}
 
 /**
  * HEAD and the loose refs of a repository, with the fingerprints of their files and folders when they were read. Names
@@ -124,11 +160,17 @@ export function refsIn({ refs }: LooseTree): Map<string, string> {
 }
 
 function parsed(text: string, name: string): string {
-  const [, id, target] = /^(?:([0-9a-f]{40})|ref: (refs\/.+))\n$/.exec(text) ?? []
-  if (id !== undefined && !/^0+$/.test(id)) return id
-  const isPlain = target && isRawRefName(target) && !isHiddenRef(target)
-  if (!isPlain) throw new LeftToGitError(name)
-  return `ref:${target}`
+  const value = parseRefFile(text)
+  const target = targetOf(value)
+  const isPlain = target === undefined ? value !== zeroId : isShownRef(target)
+  // As git writes it.
+  const expected = target === undefined ? `${value}\n` : `ref: ${target}\n`
+  if (value === undefined || !isPlain || text !== expected) throw new LeftToGitError(name)
+  return value
+}
+
+function isShownRef(name: string): boolean {
+  return name.startsWith('refs/') && !isHiddenRef(name)
 }
 
 function isMissing(before: Map<string, unknown>, now: Map<string, unknown>): boolean {
@@ -138,7 +180,7 @@ function isMissing(before: Map<string, unknown>, now: Map<string, unknown>): boo
 
 function pathOf(directory: string, name: string): string | Buffer {
   const path = `${directory}/${name}`
-  if (/^[\0-\x7f]*$/.test(name)) return path
+  if (isAscii(name)) return path
   return Buffer.concat([Buffer.from(`${directory}/`), Buffer.from(name, 'latin1')])
 }
 

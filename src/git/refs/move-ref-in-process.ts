@@ -1,9 +1,10 @@
 import { link, mkdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { absentAs, isAbsence } from '#base/absence.ts'
-import { hasPackedBelow } from './packed-lookup.ts'
+import { hasPackedBelow } from './packed-refs.ts'
 import { zeroId } from './ref-name.ts'
 import { readRefs } from './refs.ts'
+import { toRawName } from './stored-ref.ts'
 
 /**
  * Creates or moves a ref as git does, without a git process: under its lock file, which becomes the ref. `draft` is a file
@@ -52,11 +53,8 @@ async function isInTheWay(directory: string, ref: string): Promise<boolean> {
   const outer = parts.slice(3).map((_, index) => parts.slice(0, index + 3).join('/'))
   const values = await readRefs(directory, outer)
   if (outer.some((name) => values.get(name) !== zeroId)) return true
-  // Undefined for a file that only git can read.
-  const isAbove = await hasPackedBelow(join(directory, 'packed-refs'), `${ref}/`).catch(
-    absentAs(false),
-  )
-  return isAbove ?? true
+  // Git sorts an unsorted file.
+  return (await hasPackedBelow(directory, `${toRawName(ref)}/`)) ?? true
 }
 
 /** The content of the ref's file, or its packed value; no other git can change either under the lock. */

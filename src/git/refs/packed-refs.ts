@@ -1,277 +1,168 @@
-import { open } from 'node:fs/promises'
-import { setImmediate as yieldToOthers } from 'node:timers/promises'
-import { isAbsence } from '#base/absence.ts'
-import { type Fingerprint, toFingerprint } from '#base/file-fingerprint.ts'
-import { LeftToGitError } from './loose-refs.ts'
-import { hiddenRefs } from './ref-name.ts'
+import { type FileHandle, open, readFile } from 'node:fs/promises'
+import { absentAs } from '#base/absence.ts'
+import { readFingerprint } from '#base/file-fingerprint.ts'
+import { createKnownFiles } from '#base/known-files.ts'
+import { createTimeSlices } from '#base/time-slices.ts'
+import { zeroId } from './ref-name.ts'
+import type { RawRefs } from './stored-ref.ts'
 
-/**
- * The format of a ref: alone; with the peeled value of a tag at the end of its line, as in `ls-refs`; or with that on
- * a line of its own, as in advertisements before version 2.
- */
-export type Style = 'plain' | 'peeled' | 'doubled'
-
-/** Refs as consecutive pkt-lines. `starts` has one more entry, the end of the last ref. */
-export type RefLines = { bytes: Buffer; starts: Uint32Array }
-
-export type PackedRefs = ReturnType<typeof toPackedRefs>
-
-const lengthDigits = 4
+// Longer than any line, so that a block contains at least one whole record.
+const blockBytes = 8192
+const scannedBytes = 4 * blockBytes
 const idLength = 40
-const nameAt = lengthDigits + idLength + 1
-const peeledMark = Buffer.from(' peeled:')
-const doubledMark = Buffer.from('^{}\n')
-// Work between two turns of the event loop: a millisecond or two.
-const bytesPerTick = 512 * 1024
-const refsPerTick = 10_000
-const linesMaxBytes = 2 ** 31
-const nameMaxLength = 1024
-const [newline, space, caret, slash, dot, at, brace] = Buffer.from('\n ^/.@{')
+const newline = 0x0a
+const caret = 0x5e
+// Beyond this, one pass over the whole file is faster.
+const maxLookUps = 64
+const linesPerCheck = 4096
 
-// Bytes that git-check-ref-format(1) forbids in names.
-const isForbidden = new Uint8Array(256)
-for (const byte of Buffer.from(' \x7f~^:?*[\\')) isForbidden[byte] = 1
-isForbidden.fill(1, 0, 0x20)
-const isHex = new Uint8Array(256)
-for (const byte of Buffer.from('0123456789abcdef')) isHex[byte] = 1
+// Most requests read refs that have not changed since the last one.
+const maxFiles = 500
+const maxNames = 200
+const known = createKnownFiles<RawRefs>(maxFiles)
 
 /**
- * Reads the visible packed refs of a repository, with the file's fingerprint from before (format: refs/packed-backend.c
- * in Git). Throws a LeftToGitError for a file that is not fully peeled and sorted, or not as git writes it.
+ * Visits the refs of a repository's packed-refs file, until a visit returns true (format: refs/packed-backend.c in Git).
+ * Returns whether one did.
  */
+export async function somePackedRef(
+  directory: string,
+  visit: (name: string, id: string) => boolean,
+): Promise<boolean> {
+  const text = await readFile(pathIn(directory), 'latin1').catch(absentAs(''))
+  const slices = createTimeSlices()
+  let count = 0
+  for (const [, id = '', name = ''] of text.matchAll(/^([0-9a-f]{40}) (.+)$/gm)) {
+    if (visit(name, id)) return true
+    count += 1
+    if (count % linesPerCheck === 0) await slices.rest()
+  }
+  return false
+}
+
+/** Reads packed refs; the result has those that exist. What was looked up is not read again until the file changes. */
 export async function readPackedRefs(
-  path: string,
-): Promise<{ packed: PackedRefs; fingerprint: Fingerprint | undefined }> {
-  const startedAt = Date.now()
-  await using file = await open(path).catch((error) => {
-    if (isAbsence(error)) return undefined
-    throw error
+  directory: string,
+  names: ReadonlySet<string>,
+): Promise<RawRefs> {
+  const lookedUp = names.size <= maxLookUps ? await lookUpKnown(directory, names) : undefined
+  if (lookedUp) return lookedUp
+  const found: RawRefs = new Map()
+  await somePackedRef(directory, (name, id) => {
+    if (names.has(name)) found.set(name, id)
+    return found.size === names.size
   })
-  if (!file) return { packed: noPackedRefs, fingerprint: undefined }
-  const fingerprint = toFingerprint(await file.stat(), startedAt)
-  if (fingerprint.size > linesMaxBytes / 2) throw new LeftToGitError(path)
-  return { packed: await parsePacked(await file.readFile()), fingerprint }
+  return found
 }
 
-async function parsePacked(content: Buffer): Promise<PackedRefs> {
-  const header = content.toString('latin1', 0, content.indexOf('\n') + 1)
-  const traits = [' fully-peeled ', ' sorted ']
-  if (!header.startsWith('# pack-refs with:') || !traits.every((trait) => header.includes(trait))) {
-    throw new LeftToGitError('packed-refs')
-  }
-  // A pkt-line is longer than the file's line by its length digits.
-  const count = Math.floor(content.length / (idLength + 2)) + 1
-  const bytes = Buffer.allocUnsafe(content.length + count * lengthDigits)
-  const starts = new Uint32Array(count + 1)
-  const tags: Tag[] = []
-  let [refs, length, position, paused] = [0, 0, header.length, 0]
-  let isShown = false
-  while (position < content.length) {
-    if (position - paused > bytesPerTick) {
-      await yieldToOthers()
-      paused = position
-    }
-    if (content[position] === caret) {
-      const end = position + 1 + idLength
-      if (content[end] !== newline || !isId(content, position + 1))
-        throw new LeftToGitError('packed-refs')
-      if (isShown) tags.push({ ref: refs - 1, peeled: content.subarray(position + 1, end) })
-      position = end + 1
-      continue
-    }
-    const end = endOfRef(content, position)
-    isShown = !isHidden(content, position + idLength + 1, end)
-    if (isShown) {
-      writeLength(bytes, length, end + 1 - position + lengthDigits)
-      content.copy(bytes, length + lengthDigits, position, end + 1)
-      length += end + 1 - position + lengthDigits
-      refs += 1
-      starts[refs] = length
-    }
-    position = end + 1
-  }
-  // Copied, so that the larger buffers can be freed.
-  const copies = tags.map(({ ref, peeled }) => ({ ref, peeled: Buffer.from(peeled) }))
-  return toPackedRefs(
-    { bytes: Buffer.from(bytes.subarray(0, length)), starts: starts.slice(0, refs + 1) },
-    copies,
-  )
+/** Whether packed refs have names that begin with a prefix; undefined for a file that is not sorted. */
+export async function hasPackedBelow(
+  directory: string,
+  prefix: string,
+): Promise<boolean | undefined> {
+  await using file = await open(pathIn(directory)).catch(absentAs(undefined))
+  if (!file) return false
+  const whole = await sortedRange(file)
+  if (!whole) return undefined
+  const { start, end } = await narrowed(file, whole, bytesOf(prefix))
+  // The first of them may begin where the range ends.
+  const lines = await readAt(file, start, Math.min(end + blockBytes, whole.end) - start)
+  return lines.includes(bytesOf(` ${prefix}`))
 }
 
-/** An annotated tag: the index of its ref, and its peeled value. */
-type Tag = { ref: number; peeled: Buffer }
-
-function toPackedRefs(plain: RefLines, tags: readonly Tag[]) {
-  const peeledOf = new Map(tags.map(({ ref, peeled }) => [ref, peeled]))
-  const styles = new Map<Style, Promise<RefLines>>([['plain', Promise.resolve(plain)]])
-  let styledBytes = 0
-  const { bytes, starts } = plain
-  const count = starts.length - 1
-
-  async function styled(style: Exclude<Style, 'plain'>): Promise<RefLines> {
-    const extra = style === 'peeled' ? () => peeledMark.length + idLength : doubledLength
-    const size = tags.reduce((sum, { ref }) => sum + extra(lengthOf(ref)), bytes.length)
-    if (size > linesMaxBytes) throw new LeftToGitError('packed-refs')
-    const lines = { bytes: Buffer.allocUnsafe(size), starts: new Uint32Array(count + 1) }
-    let length = 0
-    for (let ref = 0; ref < count; ref++) {
-      if (ref % refsPerTick === refsPerTick - 1) await yieldToOthers()
-      const peeled = peeledOf.get(ref)
-      const start = starts[ref] ?? 0
-      const end = starts[ref + 1] ?? 0
-      if (!peeled) length += bytes.copy(lines.bytes, length, start, end)
-      else if (style === 'peeled')
-        length = writePeeled(lines.bytes, length, bytes.subarray(start, end), peeled)
-      else length = writeDoubled(lines.bytes, length, bytes.subarray(start, end), peeled)
-      lines.starts[ref + 1] = length
-    }
-    styledBytes += size + lines.starts.byteLength
-    return lines
+/** Undefined for a file that is not sorted. */
+async function lookUpKnown(
+  directory: string,
+  names: ReadonlySet<string>,
+): Promise<RawRefs | undefined> {
+  const path = pathIn(directory)
+  const fingerprint = readFingerprint(path)
+  const found: RawRefs = new Map()
+  if (!fingerprint) return found
+  const before = known.get(path, fingerprint)
+  // All zeros for those that do not exist.
+  const values: RawRefs = before ?? new Map()
+  if (!before) known.set(path, fingerprint, values)
+  const unknown = [...names].filter((name) => !values.has(name))
+  const read = unknown.length === 0 ? found : await lookUp(path, unknown)
+  if (!read) return undefined
+  for (const name of names) {
+    const id = read.get(name) ?? values.get(name) ?? zeroId
+    if (id !== zeroId) found.set(name, id)
   }
-
-  function lengthOf(ref: number): number {
-    return (starts[ref + 1] ?? 0) - (starts[ref] ?? 0)
-  }
-
-  /** Returns the index of the first ref whose name, cut to the prefix's length, is >= the prefix, or > if `isAfter`. */
-  function firstFrom(prefix: Buffer, isAfter: boolean): number {
-    let [low, high] = [0, count]
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      const start = (starts[middle] ?? 0) + nameAt
-      const end = Math.min(start + prefix.length, (starts[middle + 1] ?? 0) - 1)
-      const order = bytes.compare(prefix, 0, prefix.length, start, end)
-      if (isAfter ? order <= 0 : order < 0) low = middle + 1
-      else high = middle
-    }
-    return low
-  }
-
-  /** Returns the index of the ref whose line has a position. */
-  function refAt(position: number): number {
-    let [low, high] = [0, count]
-    while (low + 1 < high) {
-      const middle = (low + high) >>> 1
-      if ((starts[middle] ?? 0) <= position) low = middle
-      else high = middle
-    }
-    return low
-  }
-
-  return {
-    count,
-
-    /** Returns the half-open range of refs whose names begin with a prefix. */
-    range: (prefix: Buffer): [number, number] => [
-      firstFrom(prefix, false),
-      firstFrom(prefix, true),
-    ],
-
-    /** Finds a ref; `at` is its index, or where it would be inserted. */
-    find(name: Buffer): { at: number; id: string | undefined; peeled: string | undefined } {
-      const found = firstFrom(name, false)
-      const isThere =
-        found < count &&
-        lengthOf(found) === nameAt + name.length + 1 &&
-        firstFrom(name, true) > found
-      if (!isThere) return { at: found, id: undefined, peeled: undefined }
-      const start = (starts[found] ?? 0) + lengthDigits
-      const id = bytes.toString('latin1', start, start + idLength)
-      return { at: found, id, peeled: peeledOf.get(found)?.toString('latin1') ?? '' }
-    },
-
-    /** The indexes of the refs that point to an object. */
-    *pointingTo(id: string): Generator<number, void, undefined> {
-      // Only after a ref's id there is a space: a name has none.
-      const wanted = Buffer.from(`${id} `, 'latin1')
-      for (let at = bytes.indexOf(wanted); at !== -1; at = bytes.indexOf(wanted, at + 1))
-        yield refAt(at)
-    },
-
-    /** Formats all refs. Without annotated tags, all styles are the same. */
-    lines(style: Style): Promise<RefLines> {
-      if (style === 'plain' || tags.length === 0) return Promise.resolve(plain)
-      const known = styles.get(style) ?? styled(style)
-      styles.set(style, known)
-      return known
-    },
-
-    /** Approximate memory, in bytes. */
-    size: () => bytes.length + starts.byteLength + tags.length * 150 + styledBytes,
-  }
+  if (values.size + unknown.length > maxNames) values.clear()
+  for (const name of unknown) values.set(name, read.get(name) ?? zeroId)
+  return found
 }
 
-const noPackedRefs = toPackedRefs({ bytes: Buffer.alloc(0), starts: new Uint32Array(1) }, [])
-
-// Returns the end of a ref's line. Throws a LeftToGitError for a name that git would not accept.
-function endOfRef(content: Buffer, start: number): number {
-  const first = start + idLength + 1
-  if (content[first - 1] !== space || !isId(content, start)) throw new LeftToGitError('packed-refs')
-  let before = slash
-  for (let end = first; end < content.length; end++) {
-    const byte = content[end]
-    if (byte === newline) {
-      if (end - first > nameMaxLength || before === slash || before === dot) break
-      if (isLock(content, end) || content.toString('latin1', first, first + 5) !== 'refs/') break
-      return end
-    }
-    if (isForbidden[byte ?? 0] === 1) break
-    if (byte === slash && (before === slash || isLock(content, end))) break
-    if (byte === dot && (before === slash || before === dot)) break
-    if (byte === brace && before === at) break
-    before = byte
+/** Looks refs up by binary search; undefined for a file that is not sorted. */
+async function lookUp(path: string, names: string[]): Promise<RawRefs | undefined> {
+  const found: RawRefs = new Map()
+  await using file = await open(path).catch(absentAs(undefined))
+  if (!file) return found
+  const whole = await sortedRange(file)
+  if (!whole) return undefined
+  for (const name of names) {
+    const { start, end } = await narrowed(file, whole, bytesOf(name))
+    const lines = await readAt(file, start, end - start)
+    const at = lines.indexOf(bytesOf(` ${name}\n`)) - idLength
+    if (at < 0 || (at > 0 && lines[at - 1] !== newline)) continue
+    const id = lines.toString('latin1', at, at + idLength)
+    if (/^[0-9a-f]{40}$/.test(id)) found.set(name, id)
   }
-  throw new LeftToGitError('packed-refs')
+  return found
 }
 
-function isId(content: Buffer, start: number): boolean {
-  for (let digit = start; digit < start + idLength; digit++) {
-    if (isHex[content[digit] ?? 0] !== 1) return false
+/** A range of bytes that starts at a line. */
+type Range = { start: number; end: number }
+
+/** The lines of refs in a packed-refs file; undefined when they are not sorted. */
+async function sortedRange(file: FileHandle): Promise<Range | undefined> {
+  const { size } = await file.stat()
+  const head = await readAt(file, 0, blockBytes)
+  const start = head.indexOf(newline) + 1
+  const header = head.toString('latin1', 0, start)
+  const isSorted = header.startsWith('# pack-refs with: ') && / sorted\b/.test(header)
+  return isSorted ? { start, end: size } : undefined
+}
+
+// Invariant: the line of the ref, if it exists, is in the range.
+async function narrowed(file: FileHandle, { start, end }: Range, name: Buffer): Promise<Range> {
+  let [low, high] = [start, end]
+  while (high - low > scannedBytes) {
+    const middle = low + Math.floor((high - low) / 2)
+    const record = firstRecord(await readAt(file, middle, blockBytes))
+    if (!record) break
+    if (Buffer.compare(name, record.name) < 0) high = middle + record.at
+    else low = middle + record.at
   }
-  return true
+  return { start: low, end: high }
 }
 
-function isLock(content: Buffer, end: number): boolean {
-  return content[end - 1] === 0x6b && content.toString('latin1', end - 5, end) === '.lock'
+function firstRecord(block: Buffer): { at: number; name: Buffer } | undefined {
+  let at = block.indexOf(newline) + 1
+  // A `^` line has the peeled value of the tag before it.
+  if (block[at] === caret) at = block.indexOf(newline, at) + 1
+  const end = block.indexOf(newline, at)
+  if (at === 0 || end === -1) return undefined
+  return { at, name: block.subarray(at + idLength + 1, end) }
 }
 
-const hiddenName = Buffer.from(hiddenRefs)
-
-function isHidden(content: Buffer, start: number, end: number): boolean {
-  const after = start + hiddenName.length
-  if (after > end || (after < end && content[after] !== slash)) return false
-  return content.compare(hiddenName, 0, hiddenName.length, start, after) === 0
-}
-
-function writePeeled(to: Buffer, at: number, line: Buffer, peeled: Buffer): number {
-  const length = line.length + peeledMark.length + idLength
-  line.copy(to, at, 0, line.length - 1)
-  peeledMark.copy(to, at + line.length - 1)
-  peeled.copy(to, at + length - idLength - 1)
-  to[at + length - 1] = 0x0a
-  writeLength(to, at, length)
-  return at + length
-}
-
-function writeDoubled(to: Buffer, at: number, line: Buffer, peeled: Buffer): number {
-  line.copy(to, at)
-  const second = at + line.length
-  const length = line.length + doubledMark.length - 1
-  peeled.copy(to, second + lengthDigits)
-  line.copy(to, second + lengthDigits + idLength, lengthDigits + idLength, line.length - 1)
-  doubledMark.copy(to, second + length - doubledMark.length)
-  writeLength(to, second, length)
-  return second + length
-}
-
-function doubledLength(lineLength: number): number {
-  return lineLength + doubledMark.length - 1
-}
-
-const digits = Buffer.from('0123456789abcdef')
-
-function writeLength(to: Buffer, at: number, length: number): void {
-  for (let digit = 0; digit < lengthDigits; digit++) {
-    to[at + digit] = digits[(length >> (4 * (lengthDigits - 1 - digit))) & 0xf] ?? 0
+async function readAt(file: FileHandle, position: number, length: number): Promise<Buffer> {
+  const buffer = Buffer.allocUnsafe(length)
+  let filled = 0
+  while (filled < length) {
+    const { bytesRead } = await file.read(buffer, filled, length - filled, position + filled)
+    if (bytesRead === 0) break
+    filled += bytesRead
   }
+  return buffer.subarray(0, filled)
+}
+
+function bytesOf(text: string): Buffer {
+  return Buffer.from(text, 'latin1')
+}
+
+function pathIn(directory: string): string {
+  return `${directory}/packed-refs`
 }

@@ -1,9 +1,10 @@
 import { LRUCache } from 'lru-cache'
+import { createSingleFlight } from '#base/concurrency/single-flight.ts'
 import { type Fingerprint, isUnchanged, readFingerprint } from '#base/file-fingerprint.ts'
+import { gitCommands } from '../process/commands.ts'
 import type { Git } from '../process/git-process.ts'
 import { LeftToGitError, type LooseTree, readLooseTree } from './loose-refs.ts'
-import { type PackedRefs, readPackedRefs } from './packed-refs.ts'
-import { createPeeler } from './peel-tags.ts'
+import { type PackedLines, readPackedLines } from './packed-lines.ts'
 import { createRefSnapshot, type Peeled, type RefSnapshot } from './ref-snapshot.ts'
 
 /**
@@ -24,7 +25,7 @@ export type RefCounts = { hit: number; read: number; git: number; bytes: number 
 /** The cached state of a repository. */
 type Known = {
   tree?: LooseTree
-  packed?: { packed: PackedRefs; fingerprint: Fingerprint | undefined }
+  packed?: { packed: PackedLines; fingerprint: Fingerprint | undefined }
   snapshot?: RefSnapshot
   /** Resolves when its packed refs have been read; other requests wait for it. */
   reading?: Promise<unknown>
@@ -83,7 +84,7 @@ export function createRefCache({
     const path = `${directory}/packed-refs`
     if (!known.packed || !isUnchanged(known.packed.fingerprint, readFingerprint(path))) {
       delete known.snapshot
-      const reading = readPackedRefs(path)
+      const reading = readPackedLines(path)
       known.reading = reading.catch(() => {}).finally(() => delete known.reading)
       known.packed = await reading
     }
@@ -119,5 +120,50 @@ export function createRefCache({
     peeled: (directory, snapshot) => peel(directory, snapshot.unpeeled()),
 
     count: () => ({ ...counts, bytes: repositories.calculatedSize }),
+  }
+}
+
+const maxCached = 50_000
+
+/** Peels tags, and caches the results, which never change: objects are immutable. */
+function createPeeler(git: Pick<Git, 'run'>) {
+  // By size, because `max` would allocate all at once.
+  const known = new LRUCache<string, string>({ maxSize: maxCached, sizeCalculation: () => 1 })
+  const share = createSingleFlight<Peeled | undefined>()
+
+  async function readPeeled(directory: string, ids: string[]): Promise<Peeled | undefined> {
+    const input = ids.map((id) => `info ${id}\ninfo ${id}^{}\n`).join('')
+    const output = await git.run(gitCommands.readObjects(directory), { input })
+    const lines = output.split('\n').map((line) => line.split(' '))
+    const found = new Map<string, string>()
+    for (const [index, id] of ids.entries()) {
+      const [object, end] = [lines[2 * index], lines[2 * index + 1]]
+      // Git prints `<id> missing` for a missing object.
+      if (object?.[0] !== id || object.length !== 3 || end?.length !== 3) return undefined
+      found.set(id, object[1] === 'tag' ? (end[0] ?? '') : '')
+    }
+    return found
+  }
+
+  return {
+    /** Peels objects; undefined when the repository lacks one of them. */
+    async peel(directory: string, ids: string[]): Promise<Peeled | undefined> {
+      const peeled = new Map<string, string>()
+      const missing = new Set<string>()
+      for (const id of ids) {
+        const value = known.get(id)
+        if (value === undefined) missing.add(id)
+        else peeled.set(id, value)
+      }
+      if (missing.size === 0) return peeled
+      const unknown = [...missing]
+      const found = await share(`${directory} ${unknown}`, () => readPeeled(directory, unknown))
+      if (!found) return undefined
+      for (const [id, value] of found) {
+        known.set(id, value)
+        peeled.set(id, value)
+      }
+      return peeled
+    },
   }
 }

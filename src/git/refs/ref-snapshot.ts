@@ -1,6 +1,6 @@
 import { LeftToGitError, type LooseTree, refsIn } from './loose-refs.ts'
-import type { PackedRefs, RefLines, Style } from './packed-refs.ts'
-import { targetOf } from './raw-refs.ts'
+import type { PackedLines, RefLines, Style } from './packed-lines.ts'
+import { targetOf } from './stored-ref.ts'
 
 /** The visible refs of a repository at one moment. Names are as in RawRefs. */
 export type RefSnapshot = {
@@ -52,7 +52,7 @@ const maxReads = 5
 const joinedMaxBytes = 256 * 1024
 
 /** Throws a LeftToGitError. */
-export function createRefSnapshot(tree: LooseTree, packed: PackedRefs): RefSnapshot {
+export function createRefSnapshot(tree: LooseTree, packed: PackedLines): RefSnapshot {
   const values = refsIn(tree)
   const loose = [...values.keys()].sort().map((name): LooseRef => {
     const { at, id } = packed.find(bytesOf(name))

@@ -1,11 +1,10 @@
-import { open, readdir } from 'node:fs/promises'
-import { join } from 'node:path'
-import { absentAs } from '#base/absence.ts'
 import { readFingerprint } from '#base/file-fingerprint.ts'
 import { forEachConcurrently } from '#base/for-each-concurrently.ts'
 import { Problem } from '#base/problem.ts'
-import { lookUpKnownPacked, readRefFile } from './ref-files.ts'
-import { isHiddenRef, isRefName, zeroId } from './ref-name.ts'
+import { listLooseRefs, readLooseRef } from './loose-refs.ts'
+import { readPackedRefs, somePackedRef } from './packed-refs.ts'
+import { isHiddenRef, zeroId } from './ref-name.ts'
+import { fromRawName, type RawRefs, targetOf, toRawName } from './stored-ref.ts'
 
 /** The old and new value of a ref, as hex object ids; all zeros mean that the ref does not exist. */
 export type RefUpdate = { ref: string; before: string; after: string }
@@ -25,32 +24,41 @@ export const branchPrefix = 'refs/heads/'
 export const tagPrefix = 'refs/tags/'
 
 const usualBranches = ['main', 'master', 'trunk']
-const symbolicDepth = 5
 const maxConcurrentReads = 32
-// Beyond this, one pass over the whole file is faster.
-const maxLookUps = 64
-const noRefs: ReadonlyMap<string, string> = new Map()
+// SYMREF_MAXDEPTH in Git's refs/refs-internal.h.
+const maxReads = 5
+
+/**
+ * Reads all refs of a repository in the "files" format and its HEAD: gitrepository-layout(5). Undefined when there is
+ * none.
+ */
+export async function readRawRefs(directory: string): Promise<RawRefs | undefined> {
+  const head = await readLooseRef(directory, 'HEAD')
+  return head === undefined ? undefined : (await readStored(directory)).set('HEAD', head)
+}
+
+/** Reads some refs and the targets of symbolic ones; undefined for a ref that does not exist. */
+export async function readRawRefsNamed(
+  directory: string,
+  names: Iterable<string>,
+): Promise<Map<string, string | undefined>> {
+  const values = await readLoose(directory, names)
+  const rest = new Set<string>()
+  for (const [name, value] of values) if (value === undefined) rest.add(name)
+  if (rest.size === 0) return values
+  for (const [name, id] of await readPackedRefs(directory, rest)) values.set(name, id)
+  return values
+}
+
+/** Reads the values of refs by full name; all zeros for those that do not exist. */
+export async function readRefs(directory: string, refs: string[]): Promise<Map<string, string>> {
+  const stored = await readRawRefsNamed(directory, refs.map(toRawName))
+  return new Map(refs.map((ref) => [ref, endOf(stored, toRawName(ref)).id ?? zeroId]))
+}
 
 /** Follows symbolic refs to the ref that a write to `ref` would change: gitglossary, "symref". */
 export async function resolveSymbolicRef(directory: string, ref: string): Promise<string> {
-  return (await readThrough(directory, ref)).name
-}
-
-/** Follows symbolic refs; returns the last ref, and the content of its file, empty if there is none. */
-async function readThrough(
-  directory: string,
-  ref: string,
-): Promise<{ name: string; content: string }> {
-  let name = ref
-  let content = await readLoose(directory, name)
-  for (let depth = 0; depth < symbolicDepth; depth++) {
-    const target = symbolicTarget(content)
-    // Security: in a repository of unknown origin, this may be any path on the server, or a pipe.
-    if (target === undefined || !isRefName(target)) break
-    name = target
-    content = await readLoose(directory, name)
-  }
-  return { name, content }
+  return (await resolveSymbolicRefs(directory, [ref])).get(ref) ?? ref
 }
 
 /** Resolves many refs at once. */
@@ -58,32 +66,93 @@ export async function resolveSymbolicRefs(
   directory: string,
   refs: string[],
 ): Promise<Map<string, string>> {
-  const targets = new Map<string, string>()
-  await forEachConcurrently(maxConcurrentReads, new Set(refs), async (ref) => {
-    targets.set(ref, await resolveSymbolicRef(directory, ref))
-  })
-  return targets
+  const stored = await readLoose(directory, refs.map(toRawName))
+  return new Map(refs.map((ref) => [ref, fromRawName(endOf(stored, toRawName(ref)).name)]))
 }
 
-/** Reads the values of refs by full name from a repository in the "files" format: gitrepository-layout(5). */
-export async function readRefs(directory: string, refs: string[]): Promise<Map<string, string>> {
+/** Reads all refs with their values, unsorted. */
+export async function readAllRefs(directory: string): Promise<Map<string, string>> {
+  const stored = await readStored(directory)
   const values = new Map<string, string>()
-  const rest = new Map<string, string>()
-  await forEachConcurrently(maxConcurrentReads, refs, async (ref) => {
-    const { name, content } = await readThrough(directory, ref)
-    const loose = content.trim()
-    if (loose !== '') values.set(ref, loose)
-    else rest.set(ref, name)
-  })
-  if (rest.size === 0) return values
-  const packed = await readSomePacked(directory, new Set(rest.values()))
-  for (const [ref, name] of rest) values.set(ref, packed.get(name) ?? zeroId)
+  for (const name of stored.keys()) {
+    const { id } = endOf(stored, name)
+    if (id !== undefined) values.set(fromRawName(name), id)
+  }
   return values
+}
+
+/** Lists the full names of all refs, unsorted. */
+export async function listRefs(directory: string): Promise<string[]> {
+  return [...(await readAllRefs(directory)).keys()]
+}
+
+/** Any refs, or only those visible to clients. */
+type Which = 'any' | 'visible'
+
+/** Whether a repository has a ref. */
+export async function hasRefs(directory: string, which: Which): Promise<boolean> {
+  // Mostly it does, which takes no listing.
+  if (await hasBranch(directory, await readDefaultBranch(directory))) return true
+  const isWanted = (name: string) => which === 'any' || !isHiddenRef(name)
+  // Loose before packed, so that a ref that is being packed meanwhile is not missed.
+  return (
+    (await listLooseRefs(directory)).some(isWanted) || (await somePackedRef(directory, isWanted))
+  )
+}
+
+/** All refs as they are stored, without HEAD. */
+async function readStored(directory: string): Promise<RawRefs> {
+  // Loose before packed, so that a ref that is being packed meanwhile is not missed.
+  const loose: RawRefs = new Map()
+  const names = await listLooseRefs(directory)
+  await forEachConcurrently(maxConcurrentReads, names, async (name) => {
+    const value = await readLooseRef(directory, name)
+    if (value !== undefined) loose.set(name, value)
+  })
+  const all: RawRefs = new Map()
+  await somePackedRef(directory, (name, id) => {
+    all.set(name, id)
+    return false
+  })
+  for (const [name, value] of loose) all.set(name, value)
+  return all
+}
+
+/** The files of some refs, and of those that symbolic ones lead to. */
+async function readLoose(
+  directory: string,
+  names: Iterable<string>,
+): Promise<Map<string, string | undefined>> {
+  const values = new Map<string, string | undefined>()
+  await forEachConcurrently(maxConcurrentReads, new Set(names), async (first) => {
+    let name: string | undefined = first
+    for (let reads = 0; reads < maxReads && name !== undefined; reads++) {
+      const value = await readLooseRef(directory, name)
+      values.set(name, value)
+      name = targetOf(value)
+    }
+  })
+  return values
+}
+
+/** The ref that a ref leads to, and its value if it has one. */
+function endOf(
+  stored: ReadonlyMap<string, string | undefined>,
+  ref: string,
+): { name: string; id: string | undefined } {
+  let name = ref
+  for (let reads = 0; reads < maxReads; reads++) {
+    const value = stored.get(name)
+    const target = targetOf(value)
+    if (target === undefined) return { name, id: value }
+    name = target
+  }
+  return { name, id: undefined }
 }
 
 /** Throws `repository_damaged` for a directory that git would not recognize as a repository. */
 export async function assertRepository(directory: string): Promise<void> {
-  if ((await readLoose(directory, 'HEAD')) !== '') return
+  if ((await readLooseRef(directory, 'HEAD')) !== undefined) return
   throw new Problem(
     'repository_damaged',
     'The files of this repository are damaged or missing; contact the administrator of the server.',
@@ -98,9 +167,8 @@ export async function assertHead(directory: string): Promise<void> {
 
 /** Returns the branch that HEAD names, even if it does not exist. */
 export async function readDefaultBranch(directory: string): Promise<string> {
-  const target = symbolicTarget(await readLoose(directory, 'HEAD')) ?? ''
-  const [, branch = 'main'] = /^refs\/heads\/(.+)$/.exec(target) ?? []
-  return branch
+  const target = targetOf(await readLooseRef(directory, 'HEAD'))
+  return target?.startsWith(branchPrefix) ? fromRawName(target.slice(branchPrefix.length)) : 'main'
 }
 
 /** Chooses a default branch among the existing branches; undefined when there are none. */
@@ -139,114 +207,4 @@ export async function listBranches(directory: string): Promise<string[]> {
 export async function hasBranch(directory: string, branch: string): Promise<boolean> {
   const ref = branchPrefix + branch
   return (await readRefs(directory, [ref])).get(ref) !== zeroId
-}
-
-/** Any refs, or only those visible to clients. */
-type Which = 'any' | 'visible'
-
-/** Whether a repository has a ref. */
-export async function hasRefs(directory: string, which: Which): Promise<boolean> {
-  // Mostly it does, which takes no listing.
-  if (await hasBranch(directory, await readDefaultBranch(directory))) return true
-  // Loose before packed, so that a ref that is being packed meanwhile is not missed.
-  const isWanted = isAmong(which)
-  if (await hasFile(directory, 'refs', isWanted)) return true
-  return (await readPacked(directory, isWanted, 1)).size > 0
-}
-
-/** Reads all refs with their values, unsorted. */
-export async function readAllRefs(directory: string): Promise<Map<string, string>> {
-  const names = await looseNames(directory, 'refs')
-  // Loose before packed, so that a ref that is being packed meanwhile is not missed.
-  const loose = await Promise.all(
-    names.map(async (name) => {
-      const { name: target, content } = await readThrough(directory, name)
-      return { name, target, id: content.trim() }
-    }),
-  )
-  const packed = await readPacked(directory, () => true, Number.POSITIVE_INFINITY)
-  const all = new Map(packed)
-  for (const { name, target, id } of loose) {
-    const value = isObjectId(id) ? id : packed.get(target)
-    if (value !== undefined) all.set(name, value)
-  }
-  return all
-}
-
-/** Lists the full names of all refs, unsorted. */
-export async function listRefs(directory: string): Promise<string[]> {
-  return [...(await readAllRefs(directory)).keys()]
-}
-
-/** Parses the content of a ref file; returns the target of a symbolic ref, and undefined for any other content. */
-export function symbolicTarget(content: string | undefined): string | undefined {
-  return content?.startsWith('ref:') ? content.slice('ref:'.length).trim() : undefined
-}
-
-async function looseNames(directory: string, folder: string): Promise<string[]> {
-  const entries = await readdir(join(directory, folder), { withFileTypes: true }).catch(
-    absentAs([]),
-  )
-  const names: string[] = []
-  for (const entry of entries) {
-    const name = `${folder}/${entry.name}`
-    if (entry.isDirectory()) names.push(...(await looseNames(directory, name)))
-    // Skips lock files, whose names are not ref names.
-    else if (isRefName(name)) names.push(name)
-  }
-  return names
-}
-
-function isAmong(which: Which): (ref: string) => boolean {
-  return (ref) => which === 'any' || !isHiddenRef(ref)
-}
-
-function isObjectId(text: string): boolean {
-  return /^[0-9a-f]{40}$/.test(text)
-}
-
-function readLoose(directory: string, ref: string): Promise<string> {
-  return readRefFile(join(directory, ref))
-}
-
-async function readSomePacked(
-  directory: string,
-  wanted: Set<string>,
-): Promise<ReadonlyMap<string, string>> {
-  const lookedUp =
-    wanted.size <= maxLookUps
-      ? await lookUpKnownPacked(join(directory, 'packed-refs'), wanted).catch(absentAs(noRefs))
-      : undefined
-  return lookedUp ?? readPacked(directory, (ref) => wanted.has(ref), wanted.size)
-}
-
-async function readPacked(
-  directory: string,
-  isWanted: (ref: string) => boolean,
-  maxRefs: number,
-): Promise<Map<string, string>> {
-  const found = new Map<string, string>()
-  // Breaking out of `readLines` leaves the file open, and Node throws when an open handle is garbage-collected.
-  await using file = await open(join(directory, 'packed-refs')).catch(absentAs(undefined))
-  if (!file) return found
-  for await (const line of file.readLines()) {
-    const [, id = '', ref = ''] = /^([0-9a-f]{40}) (.+)$/.exec(line) ?? []
-    if (ref !== '' && isWanted(ref)) found.set(ref, id)
-    if (found.size >= maxRefs) break
-  }
-  return found
-}
-
-async function hasFile(
-  directory: string,
-  folder: string,
-  isWanted: (path: string) => boolean,
-): Promise<boolean> {
-  const path = join(directory, folder)
-  for (const entry of await readdir(path, { withFileTypes: true }).catch(absentAs([]))) {
-    const name = `${folder}/${entry.name}`
-    if (!isWanted(name)) continue
-    if (!entry.isDirectory() || (await hasFile(directory, name, isWanted))) return true
-  }
-  return false
 }

@@ -1,4 +1,4 @@
-import { isRawRefName, type RawRefs, targetOf } from '#git/refs/raw-refs.ts'
+import { isRawRefName, type RawRefs, targetOf } from '#git/refs/stored-ref.ts'
 import { BackupError } from './manifest.ts'
 
 /** Formats refs as a file of a backup: `<value> <name>` lines, sorted by name, so that equal refs make equal files. */

@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { type RawRefs, targetOf } from '#git/refs/raw-refs.ts'
+import { type RawRefs, targetOf } from '#git/refs/stored-ref.ts'
 
 /** Writes the refs and HEAD of a new repository: gitrepository-layout(5), packed-refs as by git-pack-refs(1). */
 export async function writeRefs(directory: string, refs: RawRefs): Promise<void> {
