@@ -1,7 +1,7 @@
 import { Problem } from '#base/problem.ts'
 import { createTimeSlices } from '#base/time-slices.ts'
-import type { ObjectReader, TreeEntry } from '#git/objects/object-reader.ts'
-import { entryAt, entryCount, type TreeBuffer } from '#git/objects/tree-buffer.ts'
+import type { ObjectReader } from '#git/objects/object-reader.ts'
+import { entryAt, entryCount, type TreeBuffer, type TreeEntry } from '#git/objects/tree-buffer.ts'
 import type { RawPath } from './api-path.ts'
 import { type Trees, treeMode } from './trees.ts'
 

@@ -3,13 +3,14 @@ import { createSemaphore } from '#base/concurrency/semaphore.ts'
 import { createSingleFlight } from '#base/concurrency/single-flight.ts'
 import { Problem } from '#base/problem.ts'
 import { createTimeSlices } from '#base/time-slices.ts'
-import type { ObjectReader, TreeEntry } from '#git/objects/object-reader.ts'
+import type { ObjectReader } from '#git/objects/object-reader.ts'
 import {
   entryAt,
   entryCount,
   entryNamed,
   MalformedTreeError,
   type TreeBuffer,
+  type TreeEntry,
   toTreeBuffer,
 } from '#git/objects/tree-buffer.ts'
 import { GitError } from '#git/process/git-process.ts'

@@ -1,5 +1,5 @@
 import type { Masker } from '#actions/secret-masking/masker.ts'
-import type { CommitSummary } from '#git/objects/commit-summary.ts'
+import type { CommitSummary } from '#git/objects/commit-object.ts'
 
 export type Mask = Pick<Masker, 'mask' | 'maskBeginning'>
 

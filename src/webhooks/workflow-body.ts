@@ -2,7 +2,7 @@ import type { About, Payload } from '#events/github-payloads/about.ts'
 import { fitNewest } from '#events/github-payloads/fit-newest.ts'
 import type { RunSummary, StepSummary } from '#events/github-payloads/reported-run.ts'
 import { workflowRunPayload } from '#events/github-payloads/workflow-run-payload.ts'
-import type { CommitSummary } from '#git/objects/commit-summary.ts'
+import type { CommitSummary } from '#git/objects/commit-object.ts'
 import { byteLength, sharedMaxBytes } from './body-size.ts'
 import { type Mask, maskCommit } from './mask.ts'
 

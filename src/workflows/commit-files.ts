@@ -1,11 +1,13 @@
 import { isWorkflowName, workflowsFolder } from '#actions/workflow-parser/workflow-folders.ts'
-import { type CommitSummary, toTime } from '#git/objects/commit-summary.ts'
 import {
-  type ObjectReader,
-  ObjectTooLargeError,
-  parseTree,
-  type TreeEntry,
-} from '#git/objects/object-reader.ts'
+  type CommitObject,
+  type CommitPerson,
+  type CommitSummary,
+  parseCommit,
+  toTime,
+} from '#git/objects/commit-object.ts'
+import { type ObjectReader, ObjectTooLargeError } from '#git/objects/object-reader.ts'
+import { entriesOfTree, type TreeEntry } from '#git/objects/tree-buffer.ts'
 
 /** A file of a commit: its text, or a predicate that says why it cannot be read, such as "is not UTF-8". */
 type FoundFile = { path: string } & ({ text: string } | { fault: string })
@@ -23,20 +25,23 @@ const workflowFileMaxBytes = 256 * 1024
 const treeMaxBytes = 16 * 1024 * 1024
 const commitMaxBytes = 16 * 1024 * 1024
 const listedFilesLimit = 200
-const messageMaxLength = 16_384
+const messageLimit = 16_384
 const fileModes = new Set(['100644', '100755'])
 
 /** Opens the files of a commit, reading its trees and blobs without a checkout. */
 export async function openCommit(objects: ObjectReader, id: string): Promise<CommitFiles> {
   const trees = new Map<string, TreeEntry[] | undefined>()
   const object = await objects.read(`${id}^{commit}`, commitMaxBytes)
-  const text = object?.content.toString('utf8') ?? ''
-  const [, root = ''] = /^tree ([0-9a-f]{40})$/m.exec(text) ?? []
+  const commit = object && parseCommit(object.content)
+  const root = commit?.tree ?? ''
 
   async function readTree(treeId: string): Promise<TreeEntry[] | undefined> {
     if (!trees.has(treeId)) {
       const tree = await objects.read(treeId, treeMaxBytes)
-      trees.set(treeId, tree?.type === 'tree' ? parseTree(tree.content) : undefined)
+      trees.set(
+        treeId,
+        tree?.type === 'tree' ? [...entriesOfTree(tree.content, 'utf8')] : undefined,
+      )
     }
     return trees.get(treeId)
   }
@@ -53,7 +58,7 @@ export async function openCommit(objects: ObjectReader, id: string): Promise<Com
   }
 
   return {
-    commit: object && toSummary(object.id, root, text),
+    commit: commit && toSummary(object.id, commit),
 
     async listWorkflows(folder = workflowsFolder) {
       const found = await entryAt(folder)
@@ -90,23 +95,17 @@ function faultOf(mode: string): string {
   return mode === '40000' ? 'is a folder' : `has the mode ${mode}; only regular files are read`
 }
 
-function toSummary(id: string, treeId: string, text: string): CommitSummary {
-  const end = text.indexOf('\n\n')
-  const head = end === -1 ? text : text.slice(0, end)
+function toSummary(id: string, commit: CommitObject): CommitSummary {
+  const { tree, message, author, committer } = commit
   return {
     id,
-    treeId,
-    message: end === -1 ? '' : text.slice(end + 2, end + 2 + messageMaxLength).trimEnd(),
-    author: toPerson(head, 'author'),
-    committer: toPerson(head, 'committer'),
+    treeId: tree,
+    message: message.slice(0, messageLimit).trimEnd(),
+    author: toPerson(author),
+    committer: toPerson(committer),
   }
 }
 
-// `author Ada <ada@example.com> 1700000000 +0100`.
-function toPerson(head: string, role: string): CommitSummary['author'] {
-  const line = head.split('\n').find((one) => one.startsWith(`${role} `)) ?? ''
-  const [start = '', rest = ''] = line.slice(role.length + 1).split('<', 2)
-  const [email = '', after = ''] = rest.split('>', 2)
-  const [seconds = '0'] = /\d{1,12}/.exec(after) ?? []
-  return { name: start.replace(/ $/, ''), email, at: toTime(seconds) }
+function toPerson({ name, email, at }: CommitPerson): CommitSummary['author'] {
+  return { name, email, at: toTime(String(at / 1000)) }
 }

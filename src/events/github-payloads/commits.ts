@@ -1,5 +1,5 @@
 import type { Json } from '#base/json.ts'
-import type { CommitSummary } from '#git/objects/commit-summary.ts'
+import type { CommitSummary } from '#git/objects/commit-object.ts'
 import { type About, urlOf } from './about.ts'
 
 /** A commit of a push. Its `url` is that of the API. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { toTime } from '#git/objects/commit-summary.ts'
+import { toTime } from '#git/objects/commit-object.ts'
 import { pushPayload } from './push-payload.ts'
 import { dispatchPayload, schedulePayload } from './started-payloads.ts'
 import { workflowRunPayload } from './workflow-run-payload.ts'

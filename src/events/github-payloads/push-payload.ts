@@ -1,4 +1,4 @@
-import type { CommitSummary } from '#git/objects/commit-summary.ts'
+import type { CommitSummary } from '#git/objects/commit-object.ts'
 import { type About, type Payload, toCommon, urlOf } from './about.ts'
 import { toPayloadCommit } from './commits.ts'
 

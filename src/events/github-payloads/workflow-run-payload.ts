@@ -1,4 +1,4 @@
-import type { CommitSummary } from '#git/objects/commit-summary.ts'
+import type { CommitSummary } from '#git/objects/commit-object.ts'
 import {
   type About,
   type Payload,

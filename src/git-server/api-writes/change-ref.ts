@@ -1,6 +1,6 @@
 import type { Static } from 'typebox'
 import { Problem } from '#base/problem.ts'
-import { writePack } from '#git/objects/write-pack.ts'
+import { writePack } from '#git/objects/pack.ts'
 import type { Git } from '#git/process/git-process.ts'
 import { isAncestor } from '#git/refs/ancestry.ts'
 import { fullNameFault, refNameFault, zeroId } from '#git/refs/ref-name.ts'

@@ -7,7 +7,7 @@ import {
   writeLooseObject,
 } from '#git/objects/loose-objects.ts'
 import type { NewObject } from '#git/objects/new-objects.ts'
-import { writePack } from '#git/objects/write-pack.ts'
+import { writePack } from '#git/objects/pack.ts'
 import { type Git, withOptions } from '#git/process/git-process.ts'
 import type { Body } from '#git/protocol/request-body.ts'
 import type { Directories } from '#repositories/directories.ts'

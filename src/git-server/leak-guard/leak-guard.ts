@@ -1,7 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { Problem } from '#base/problem.ts'
 import type { Database } from '#database/database.ts'
-import type { PackedObject } from '#git/objects/small-pack.ts'
+import type { PackedObject } from '#git/objects/pack.ts'
 import type { Git } from '#git/process/git-process.ts'
 import type { RefUpdate } from '#git/refs/refs.ts'
 import { insertLeakGuardKey, readLeakGuardKey } from './leak-guard-store.ts'

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
-import { findObjects } from '#git/objects/find-objects.ts'
 import { type ObjectReader, ObjectTooLargeError, openObjects } from '#git/objects/object-reader.ts'
+import { findObjects } from '#git/objects/object-stream.ts'
 import type { Git } from '#git/process/git-process.ts'
 import type { RefUpdate } from '#git/refs/refs.ts'
 import type { Credential } from './credential.ts'

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { listObjects, readObjects } from '#git/objects/object-stream.ts'
-import { type PackedObject, readSmallPack } from '#git/objects/small-pack.ts'
+import { type PackedObject, readSmallPack } from '#git/objects/pack.ts'
 import type { Git } from '#git/process/git-process.ts'
 import type { Credential } from './credential.ts'
 import { scanInSteps } from './scan-text.ts'

@@ -1,6 +1,6 @@
 import type { Principal } from '#access/principal.ts'
 import type { AwaitedRun, PushRunOptions, Via } from '#database/push-schema.ts'
-import type { PackedObject } from '#git/objects/small-pack.ts'
+import type { PackedObject } from '#git/objects/pack.ts'
 import type { Git } from '#git/process/git-process.ts'
 import type { OnProgress, PushResult } from '#git/protocol/hook-channel.ts'
 import type { PushedUpdate, RefUpdate } from '#git/refs/refs.ts'

@@ -1,4 +1,4 @@
-import { findObjects } from '#git/objects/find-objects.ts'
+import { findObjects } from '#git/objects/object-stream.ts'
 import type { Git } from '#git/process/git-process.ts'
 import { findForced } from '#git/refs/forced-updates.ts'
 import type { RefUpdate } from '#git/refs/refs.ts'

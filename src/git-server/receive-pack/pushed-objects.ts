@@ -1,7 +1,7 @@
 import { realpath } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { PlainSettings } from '#config/settings.ts'
-import { findObjects } from '#git/objects/find-objects.ts'
+import { findObjects } from '#git/objects/object-stream.ts'
 import { type Git, withOptions } from '#git/process/git-process.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
 import { branchPrefix, type RefUpdate } from '#git/refs/refs.ts'

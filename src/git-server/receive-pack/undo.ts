@@ -1,7 +1,7 @@
 import type { Principal } from '#access/principal.ts'
 import { Problem } from '#base/problem.ts'
 import type { Database } from '#database/database.ts'
-import { findObjects } from '#git/objects/find-objects.ts'
+import { findObjects } from '#git/objects/object-stream.ts'
 import type { Git } from '#git/process/git-process.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
 import { type RefUpdate, resolveSymbolicRef } from '#git/refs/refs.ts'

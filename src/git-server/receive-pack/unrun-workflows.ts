@@ -4,7 +4,8 @@ import {
   isWorkflowName,
   workflowsFolder,
 } from '#actions/workflow-parser/workflow-folders.ts'
-import { type ObjectReader, parseTree } from '#git/objects/object-reader.ts'
+import type { ObjectReader } from '#git/objects/object-reader.ts'
+import { entriesOfTree } from '#git/objects/tree-buffer.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
 import { branchPrefix, type RefUpdate, readDefaultBranch, readRefs } from '#git/refs/refs.ts'
 
@@ -71,7 +72,7 @@ async function findUnrun(
 /** The ids of the workflow files of a folder by their names. */
 async function readFiles(reader: ObjectReader, folder: string): Promise<Map<string, string>> {
   const tree = await reader.read(folder, treeMaxBytes)
-  const entries = tree?.type === 'tree' ? parseTree(tree.content) : []
+  const entries = tree?.type === 'tree' ? [...entriesOfTree(tree.content, 'utf8')] : []
   const files = entries.filter(({ mode, name }) => mode.startsWith('100') && isWorkflowName(name))
   return new Map(files.map(({ name, id }) => [name, id]))
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { packHeader } from '#git/objects/pack-header.ts'
+import { packHeader } from '#git/objects/pack.ts'
 import {
   bandMaxBytes,
   delimiterPacket,

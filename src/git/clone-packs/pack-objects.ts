@@ -1,4 +1,4 @@
-import { packChecksumBytes, packHeaderBytes } from '../objects/pack-header.ts'
+import { packChecksumBytes, packHeaderBytes } from '../objects/pack.ts'
 import { gitCommands } from '../process/commands.ts'
 import type { Git, GitStartOptions } from '../process/git-process.ts'
 

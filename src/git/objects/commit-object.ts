@@ -24,8 +24,34 @@ export function parseCommit(content: Buffer): CommitObject {
   }
 }
 
+/**
+ * The tree and the parents of a commit. Git also reads ids in capitals; such a commit has an empty tree and no parents here,
+ * so that it proves nothing.
+ */
+export function headOfCommit(content: Buffer): { tree: string; parents: string[] } {
+  const [, tree = '', lines = ''] =
+    /^tree ([0-9a-f]{40})\n((?:parent [0-9a-f]{40}\n)*)author/.exec(content.toString('latin1')) ??
+    []
+  return { tree, parents: [...lines.matchAll(/[0-9a-f]{40}/g)].map(([id]) => id) }
+}
+
+/** A commit that is made again. Author and message are bytes, in UTF-8 if their encoding was known. */
+export type RawCommit = { tree: string; parents: string[]; author: Buffer; message: Buffer }
+
+/** Parses a commit object: https://git-scm.com/docs/gitformat-commit. Signatures and other headers are left out. */
+export function parseRawCommit(content: Buffer): RawCommit {
+  const { headerOf, parents, message } = splitCommit(content)
+  const convert = converterOf(headerOf('encoding') ?? 'utf-8')
+  return {
+    tree: headerOf('tree') ?? '',
+    parents,
+    author: convert(Buffer.from(headerOf('author') ?? '', 'latin1')),
+    message: withoutBlankStart(convert(message)),
+  }
+}
+
 /** The headers of a commit object, as bytes (latin1), and its message. */
-export function splitCommit(content: Buffer): {
+function splitCommit(content: Buffer): {
   /** The first header with a key. */
   headerOf: (key: string) => string | undefined
   parents: string[]
@@ -69,4 +95,52 @@ export function decoderOf(encoding: string): (bytes: Buffer) => string {
   } catch {
     return (bytes) => bytes.toString('utf8')
   }
+}
+
+// Like Git, keeps text whose encoding it does not know.
+function converterOf(encoding: string): (bytes: Buffer) => Buffer {
+  if (/^utf-?8$/i.test(encoding)) return (bytes) => bytes
+  return (bytes) => {
+    try {
+      return Buffer.from(new TextDecoder(encoding, { fatal: true }).decode(bytes))
+    } catch {
+      return bytes
+    }
+  }
+}
+
+// Git skips blank lines before the subject, and takes a NUL for the end.
+function withoutBlankStart(message: Buffer): Buffer {
+  const nul = message.indexOf(0)
+  const text = nul === -1 ? message : message.subarray(0, nul)
+  let start = 0
+  for (let at = 0; at < text.length; at++) {
+    const byte = text[at] ?? 0
+    if (byte === 0x0a) start = at + 1
+    else if (byte !== 0x20 && !(byte >= 0x09 && byte <= 0x0d)) break
+  }
+  return text.subarray(start)
+}
+
+/** A commit; times are in ISO 8601. */
+export type CommitSummary = {
+  id: string
+  treeId: string
+  message: string
+  author: Person
+  committer: Person
+  /** The paths that it changed, as far as they are known. */
+  files?: ChangedFiles
+  /** Whether its texts and files were read without omissions. */
+  isComplete?: boolean
+}
+
+export type ChangedFiles = { added: string[]; removed: string[]; modified: string[] }
+
+type Person = { name: string; email: string; at: string }
+
+/** Formats the time of a commit, in seconds. An invalid one becomes the epoch. */
+export function toTime(seconds: string): string {
+  const at = new Date(Number(seconds) * 1000)
+  return (Number.isNaN(at.getTime()) ? new Date(0) : at).toISOString()
 }

@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { type NewObject, toObject } from './new-objects.ts'
+import { entriesOfTree } from './tree-buffer.ts'
 
 /** An entry of a tree that is edited. The children of a tree are there once they were read. */
 export type TreeItem = { mode: string; id: string; children?: TreeItems; isChanged?: boolean }
@@ -18,7 +19,6 @@ export type TreeEditor = {
 }
 
 const treeMode = '40000'
-const idBytes = 20
 // Other work goes on between as many entries.
 const entriesAtOnce = 10_000
 
@@ -107,17 +107,10 @@ export function isTree({ mode }: Pick<TreeItem, 'mode'>): boolean {
   return mode === treeMode || mode === `0${treeMode}`
 }
 
-/** Parses a tree object: `<mode> <name>`, a NUL and a binary object id for each entry. */
 async function parseItems(content: Buffer): Promise<TreeItems> {
   const items: TreeItems = new Map()
-  for (let at = 0; at < content.length; ) {
-    const space = content.indexOf(0x20, at)
-    const nul = content.indexOf(0, space)
-    if (space === -1 || nul === -1) break
-    const name = content.toString('latin1', space + 1, nul)
-    const id = content.toString('hex', nul + 1, nul + 1 + idBytes)
-    items.set(name, { mode: content.toString('latin1', at, space), id })
-    at = nul + 1 + idBytes
+  for (const { mode, name, id } of entriesOfTree(content, 'latin1')) {
+    items.set(name, { mode, id })
     if (items.size % entriesAtOnce === 0) await setImmediate()
   }
   return items

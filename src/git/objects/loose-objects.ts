@@ -4,6 +4,7 @@ import { promisify } from 'node:util'
 import { deflate, inflate } from 'node:zlib'
 import { ignoreExistence } from '#base/absence.ts'
 import { type NewObject, toObject } from './new-objects.ts'
+import { entriesOfTree } from './tree-buffer.ts'
 
 const deflateLater = promisify(deflate)
 const inflateLater = promisify(inflate)
@@ -54,17 +55,8 @@ export async function reachableLooseObjects(
     if (!loose.has(id) || found.has(id)) continue
     found.add(id)
     const { type, content } = await readLooseObject(objects, id)
-    if (type === 'tree') waiting.push(...childrenIn(content))
+    if (type !== 'tree') continue
+    for (const entry of entriesOfTree(content, 'latin1')) waiting.push(entry.id)
   }
   return found
-}
-
-function* childrenIn(tree: Buffer): Generator<string, void, undefined> {
-  const idBytes = 20
-  for (let at = 0; at < tree.length; ) {
-    const nul = tree.indexOf(0, at)
-    if (nul === -1) return
-    at = nul + 1 + idBytes
-    yield tree.toString('hex', nul + 1, at)
-  }
 }

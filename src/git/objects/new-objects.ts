@@ -15,10 +15,13 @@ export type CommitFields = {
   message: string | Buffer
 }
 
-/** Makes an object, whose id is the SHA-1 of its type, size and content. */
 export function toObject(type: NewObject['type'], content: Buffer): NewObject {
-  const hash = createHash('sha1').update(`${type} ${content.length}\0`).update(content)
-  return { id: hash.digest('hex'), type, content }
+  return { id: idOfObject(type, content), type, content }
+}
+
+/** The id of an object: the SHA-1 of its type, size and content. */
+export function idOfObject(type: NewObject['type'] | 'tag', content: Buffer): string {
+  return createHash('sha1').update(`${type} ${content.length}\0`).update(content).digest('hex')
 }
 
 /** Makes a commit as `git commit-tree` does: https://git-scm.com/docs/git-commit-tree */

@@ -6,9 +6,6 @@ import type { ObjectSummary } from './object-stream.ts'
 /** An object as git-cat-file(1) prints it. */
 type GitObject = { id: string; type: string; content: Buffer }
 
-/** An entry of a tree; the mode is in octal, `100644` for a file, `120000` for a symbolic link. */
-export type TreeEntry = { mode: string; name: string; id: string }
-
 /** Reads a repository's objects. Concurrent calls are pipelined: none waits for the response to another. */
 export type ObjectReader = {
   /**
@@ -38,7 +35,6 @@ export class AmbiguousObjectError extends Error {
 }
 
 const newline = 0x0a
-const idBytes = 20
 const copiedMaxBytes = 1024 * 1024
 /** Limits of the remembered objects: they never change, but are removed some time after the last ref to them. */
 const maxRemembered = 2000
@@ -198,21 +194,4 @@ function settle({ name, resolve, reject, miss }: Pending, found: Found | 'ambigu
   else if (found === 'ambiguous')
     reject(new AmbiguousObjectError(`${name} is the start of several ids`))
   else resolve(found)
-}
-
-/** Parses a tree object: `<mode> <name>`, a NUL and a binary object id for each entry. */
-export function parseTree(content: Buffer, encoding: 'utf8' | 'latin1' = 'utf8'): TreeEntry[] {
-  const entries: TreeEntry[] = []
-  for (let at = 0; at < content.length; ) {
-    const space = content.indexOf(0x20, at)
-    const nul = content.indexOf(0, space)
-    if (space === -1 || nul === -1) break
-    entries.push({
-      mode: content.toString('latin1', at, space),
-      name: content.toString(encoding, space + 1, nul),
-      id: content.toString('hex', nul + 1, nul + 1 + idBytes),
-    })
-    at = nul + 1 + idBytes
-  }
-  return entries
 }

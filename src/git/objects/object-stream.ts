@@ -1,7 +1,7 @@
 import { chunksOf } from '#base/chunks.ts'
 import { gitCommands } from '../process/commands.ts'
 import { type Git, GitError, type GitStartOptions } from '../process/git-process.ts'
-import type { PackedObject } from './small-pack.ts'
+import type { PackedObject } from './pack.ts'
 
 /** An object as `git cat-file --batch-check` describes it. */
 export type ObjectSummary = { id: string; type: string; bytes: number }
@@ -72,4 +72,19 @@ function firstObject(output: Buffer): { end: number; found?: PackedObject } {
   }
   if (output.length < end) return { end }
   return { end, found: { id, type, content: output.subarray(at + 1, end - 1) } }
+}
+
+/** Resolves object names; returns the ids of those that the repository has, by name. */
+export async function findObjects(
+  git: Git,
+  directory: string,
+  names: string[],
+): Promise<Map<string, string>> {
+  const input = names.map((name) => `${name}\n`).join('')
+  const output = await git.run(gitCommands.findObjects(directory), { input })
+  const found = new Map<string, string>()
+  for (const [index, line] of output.trimEnd().split('\n').entries()) {
+    if (/^[0-9a-f]{40}$/.test(line)) found.set(names[index] ?? '', line)
+  }
+  return found
 }

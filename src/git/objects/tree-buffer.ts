@@ -1,11 +1,13 @@
 import { createTimeSlices } from '#base/time-slices.ts'
-import type { TreeEntry } from './object-reader.ts'
 
 /**
  * A tree object as it is stored, with the offset of each entry and, last, of its end. Kept like this, it takes a few
  * bytes an entry besides its content.
  */
 export type TreeBuffer = { content: Buffer; starts: Uint32Array }
+
+/** An entry of a tree; the mode is in octal, `100644` for a file, `120000` for a symbolic link. */
+export type TreeEntry = { mode: string; name: string; id: string }
 
 /** Thrown for a tree that is not well formed. */
 export class MalformedTreeError extends Error {
@@ -20,6 +22,22 @@ const [space, zero, one, seven, slash] = Buffer.from(' 017/')
 const entryMinBytes = 24
 const entriesPerCheck = 4096
 const compareBytes = 16 * 1024
+
+/** Parses a tree object: `<mode> <name>`, a NUL and a binary object id for each entry. */
+export function* entriesOfTree(
+  content: Buffer,
+  encoding: 'utf8' | 'latin1',
+): Generator<TreeEntry, void, undefined> {
+  for (let at = 0; at < content.length; ) {
+    const end = content.indexOf(space ?? 0, at)
+    const nul = content.indexOf(0, end)
+    if (end === -1 || nul === -1) return
+    const mode = content.toString('latin1', at, end)
+    const name = content.toString(encoding, end + 1, nul)
+    at = nul + 1 + idBytes
+    yield { mode, name, id: content.toString('hex', nul + 1, at) }
+  }
+}
 
 /** Finds the entries of a tree. Throws a MalformedTreeError. */
 export async function toTreeBuffer(content: Buffer): Promise<TreeBuffer> {

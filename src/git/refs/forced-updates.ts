@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { forEachConcurrently } from '#base/for-each-concurrently.ts'
-import { findObjects } from '../objects/find-objects.ts'
+import { findObjects } from '../objects/object-stream.ts'
 import { gitCommands } from '../process/commands.ts'
 import { type Git, GitError } from '../process/git-process.ts'
 import { zeroId } from './ref-name.ts'

@@ -1,4 +1,4 @@
-import { headOfCommit } from '#git/objects/commit-head.ts'
+import { headOfCommit } from '#git/objects/commit-object.ts'
 import type { ObjectReader } from '#git/objects/object-reader.ts'
 
 // Reading one takes 0.1 to 0.2 ms. Git processes look further in some 5 ms.

@@ -4,7 +4,7 @@ import { mkdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { type ObjectReader, ObjectTooLargeError } from '#git/objects/object-reader.ts'
-import { type PackedObject, readSmallPack } from '#git/objects/small-pack.ts'
+import { type PackedObject, readSmallPack } from '#git/objects/pack.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
 import {
   createProject,

@@ -1,6 +1,7 @@
-import { headOfCommit } from '#git/objects/commit-head.ts'
-import { type ObjectReader, parseTree, type TreeEntry } from '#git/objects/object-reader.ts'
-import type { PackedObject } from '#git/objects/small-pack.ts'
+import { headOfCommit } from '#git/objects/commit-object.ts'
+import type { ObjectReader } from '#git/objects/object-reader.ts'
+import type { PackedObject } from '#git/objects/pack.ts'
+import { entriesOfTree, type TreeEntry } from '#git/objects/tree-buffer.ts'
 import type { RefUpdate } from '#git/refs/refs.ts'
 
 const treeMode = '40000'
@@ -72,12 +73,14 @@ export async function proveConnected({
     bytes += tree.content.length + (oldTree?.length ?? 0)
     if (!oldTree || bytes > treesMaxBytes) return false
     // The commit of a submodule is not there.
-    const oldEntries = parseTree(oldTree, 'latin1').filter(({ mode }) => ofPresentObjects.has(mode))
+    const oldEntries = [...entriesOfTree(oldTree, 'latin1')].filter(({ mode }) =>
+      ofPresentObjects.has(mode),
+    )
     const known = new Set(oldEntries.map(keyOf))
     if (oldId !== undefined) reached.add(oldId)
     for (const { id } of oldEntries) reached.add(id)
     const oldFolders = new Map(oldEntries.filter(isFolder).map(({ name, id }) => [name, id]))
-    for (const entry of parseTree(tree.content, 'latin1')) {
+    for (const entry of entriesOfTree(tree.content, 'latin1')) {
       if (entry.mode === submoduleMode || known.has(keyOf(entry))) continue
       const isThere = isFolder(entry)
         ? await isComplete(entry.id, oldFolders.get(entry.name))

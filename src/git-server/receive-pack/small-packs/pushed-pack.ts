@@ -1,4 +1,4 @@
-import { parentsIn } from '#git/objects/pack-parents.ts'
+import { parentsIn } from '#git/objects/pack.ts'
 
 // Parsing blocks the event loop. A pack is parsed from its start for each chunk.
 const packMaxBytes = 64 * 1024

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { packHeader } from '#git/objects/pack-header.ts'
+import { packHeader } from '#git/objects/pack.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
 import { readAhead } from './read-ahead.ts'
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { test } from 'node:test'
-import { packHeader } from '#git/objects/pack-header.ts'
-import type { PackedObject } from '#git/objects/small-pack.ts'
+import type { PackedObject } from '#git/objects/pack.ts'
+import { packHeader } from '#git/objects/pack.ts'
 import { toRecentPack } from './to-recent-pack.ts'
 
 const ends = { base: 'a', after: 'b' }

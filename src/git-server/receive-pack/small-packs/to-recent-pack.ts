@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { packChecksumBytes, packHeaderBytes } from '#git/objects/pack-header.ts'
-import type { PackedObject } from '#git/objects/small-pack.ts'
+import type { PackedObject } from '#git/objects/pack.ts'
+import { packChecksumBytes, packHeaderBytes } from '#git/objects/pack.ts'
 import type { RecentPack } from '../../requests/recent-packs.ts'
 import type { Proof } from './proven-connected.ts'
 

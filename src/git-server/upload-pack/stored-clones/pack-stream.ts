@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { type FileHandle, open } from 'node:fs/promises'
 import { absentAs } from '#base/absence.ts'
 import { type ClonePack, packPath } from '#git/clone-packs/clone-packs.ts'
-import { packChecksumBytes, packHeaderBytes } from '#git/objects/pack-header.ts'
+import { packChecksumBytes, packHeaderBytes } from '#git/objects/pack.ts'
 
 /** A part of a stream: bytes in memory, or a range of an open file. */
 export type Part = Buffer | { file: FileHandle; start: number; length: number }

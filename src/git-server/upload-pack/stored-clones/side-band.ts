@@ -1,6 +1,6 @@
 import { watchDrain } from '#base/chunks.ts'
 import { writeBudget } from '#base/write-budget.ts'
-import { packChecksumBytes } from '#git/objects/pack-header.ts'
+import { packChecksumBytes } from '#git/objects/pack.ts'
 import type { ResponseSink } from '#git/protocol/pipe-process.ts'
 import {
   bandMaxBytes,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createLogFields } from './log-fields.ts'
+import { createLogFields } from './pushed-commits.ts'
 
 const id = (digit: string) => digit.repeat(40)
 
