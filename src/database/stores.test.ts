@@ -10,7 +10,7 @@ import {
   listUnfinishedPushes,
   listWithUnfinished,
   markFinished,
-} from '#git-server/receive-pack/push-store.ts'
+} from '#git-server/pushes/push-store.ts'
 import {
   countSshKeys,
   deleteSshKey,

@@ -8,11 +8,11 @@ import type { ObjectPool } from '#git/objects/object-pool.ts'
 import type { Git } from '#git/process/git-process.ts'
 import type { RefCache } from '#git/refs/ref-cache.ts'
 import type { RepositoryHolds } from '#repositories/repository-holds.ts'
-import type { PushAuthority } from './receive-pack/push.ts'
+import type { PushAuthority } from './push/push.ts'
 import { createReceivePack, type ReceivePack } from './receive-pack/receive-pack.ts'
 import type { GitLimiters } from './requests/git-limiters.ts'
 import { createMeasure, type FetchSource, type Operation } from './requests/operations.ts'
-import type { RecentPacks } from './requests/recent-packs.ts'
+import type { RecentPacks } from './small-packs/recent-packs.ts'
 import { type CacheCounts, createUploadPack, type UploadPack } from './upload-pack/upload-pack.ts'
 
 /**

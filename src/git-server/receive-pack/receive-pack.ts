@@ -13,6 +13,10 @@ import { type Body, limited } from '#git/protocol/request-body.ts'
 import type { RefCache } from '#git/refs/ref-cache.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
 import type { RepositoryHolds } from '#repositories/repository-holds.ts'
+import type { Push, PushAuthority } from '../push/push.ts'
+import { type PushOptions, readPushOptions } from '../push/push-options.ts'
+import { holdReport } from '../push/report-hold.ts'
+import { unrunWorkflows } from '../push/unrun-workflows.ts'
 import type { GitLimiters } from '../requests/git-limiters.ts'
 import {
   type GitRequest,
@@ -20,16 +24,12 @@ import {
   type RequestOutcome,
   respondEmpty,
 } from '../requests/git-request.ts'
-import type { RecentPacks } from '../requests/recent-packs.ts'
 import { respond, type WatchedRequest, watchRequest } from '../requests/respond.ts'
+import { connectivityShortcut } from '../small-packs/connectivity-shortcut.ts'
+import { readAhead } from '../small-packs/read-ahead.ts'
+import type { RecentPacks } from '../small-packs/recent-packs.ts'
+import { createSmallPushes } from '../small-packs/small-push.ts'
 import { createPausablePermit, type PausablePermit } from './pausable-permit.ts'
-import type { Push, PushAuthority } from './push.ts'
-import { type PushOptions, readPushOptions } from './push-options.ts'
-import { holdReport } from './report-hold.ts'
-import { connectivityShortcut } from './small-packs/connectivity-shortcut.ts'
-import { readAhead } from './small-packs/read-ahead.ts'
-import { createSmallPushes } from './small-push.ts'
-import { unrunWorkflows } from './unrun-workflows.ts'
 
 /**
  * Serves a push: authorized when git's hook runs, and finalized before the client gets git's report. With `mayBeEmpty`

@@ -1,6 +1,6 @@
 import type { OnProgress } from '#git/protocol/hook-channel.ts'
 import type { RepositoryHolds } from '#repositories/repository-holds.ts'
-import type { Push, PushAuthority } from '../receive-pack/push.ts'
+import type { Push, PushAuthority } from '../push/push.ts'
 import type { GitLimiters, LimiterKind } from '../requests/git-limiters.ts'
 import type { FetchSource, Operation } from '../requests/operations.ts'
 import type { SshPush, SshRpcServer } from './rpc-server.ts'

@@ -7,7 +7,7 @@ import {
   packBand,
   packet,
 } from '#git/protocol/pkt-line.ts'
-import type { RecentPacks } from '../requests/recent-packs.ts'
+import type { RecentPacks } from '../small-packs/recent-packs.ts'
 import type { FetchRequest } from './cache-key.ts'
 
 /**

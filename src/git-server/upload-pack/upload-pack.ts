@@ -26,7 +26,6 @@ import {
   type Service,
 } from '../requests/git-request.ts'
 import type { FetchSource, Measure } from '../requests/operations.ts'
-import type { RecentPacks } from '../requests/recent-packs.ts'
 import {
   conclude,
   respond,
@@ -35,6 +34,7 @@ import {
   type WatchedRequest,
   watchRequest,
 } from '../requests/respond.ts'
+import type { RecentPacks } from '../small-packs/recent-packs.ts'
 import { createAdvertiser } from './advertise-refs.ts'
 import { createCacheKeyOf, readFetchRequest } from './cache-key.ts'
 import type { CacheUsage } from './cache-store.ts'

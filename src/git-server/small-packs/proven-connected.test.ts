@@ -11,7 +11,7 @@ import {
   type Project,
   spawnGit,
   temporaryFolder,
-} from '../../../../test/support/git.ts'
+} from '../../../test/support/git.ts'
 import { proveConnected } from './proven-connected.ts'
 
 type Pushed = { objects: PackedObject[]; before: string; after: string }

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { PackedObject } from '#git/objects/pack.ts'
 import { packChecksumBytes, packHeaderBytes } from '#git/objects/pack.ts'
-import type { RecentPack } from '../../requests/recent-packs.ts'
 import type { Proof } from './proven-connected.ts'
+import type { RecentPack } from './recent-packs.ts'
 
 /**
  * The pack of a push, for clients that have the commit that it builds on. `objects` are those of the pack that git has

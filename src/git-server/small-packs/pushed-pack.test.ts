@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { test } from 'node:test'
-import { createProject, type Project, spawnGit } from '../../../../test/support/git.ts'
+import { createProject, type Project, spawnGit } from '../../../test/support/git.ts'
 import { buildsOn } from './pushed-pack.ts'
 
 test('the base of a small pack is found from the pack alone', async () => {

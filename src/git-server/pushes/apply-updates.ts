@@ -3,7 +3,7 @@ import { type Git, GitError } from '#git/process/git-process.ts'
 import { moveRefs } from '#git/refs/move-refs.ts'
 import type { RefUpdate } from '#git/refs/refs.ts'
 import type { RepositoryHolds } from '#repositories/repository-holds.ts'
-import type { Push } from './push.ts'
+import type { Push } from '../push/push.ts'
 import { type PushLifecycle, UpdatesRefusedError } from './push-lifecycle.ts'
 
 type Dependencies = Pick<PushLifecycle, 'authorize' | 'finalize'> & {

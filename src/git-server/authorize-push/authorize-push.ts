@@ -14,8 +14,8 @@ import {
 } from '#git/refs/refs.ts'
 import type { Protections } from '#repositories/protections.ts'
 import type { Repositories, Repository } from '#repositories/repositories.ts'
+import type { Push } from '../push/push.ts'
 import { refuseProtected } from './protected-refs.ts'
-import type { Push } from './push.ts'
 import { historyOf, type PushedHistory } from './pushed-history.ts'
 
 type Dependencies = {

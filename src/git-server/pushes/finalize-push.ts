@@ -24,9 +24,9 @@ import type { Directories } from '#repositories/directories.ts'
 import type { RepositoryHolds } from '#repositories/repository-holds.ts'
 import { isHeadChosen, markHeadChosen, updatePushedAt } from '#repositories/repository-store.ts'
 import { findRepositorySummary } from '#repositories/repository-summary-store.ts'
+import type { Push } from '../push/push.ts'
 import { findApplied, intendedOf } from './applied-updates.ts'
 import { moveHeldRefs } from './move-held-refs.ts'
-import type { Push } from './push.ts'
 import { toDefaultBranchEvent, toLeakEvent, toPushEvents } from './push-events.ts'
 import {
   type DefaultBranchChange,

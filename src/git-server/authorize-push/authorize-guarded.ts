@@ -2,9 +2,9 @@ import type { PlainSettings } from '#config/settings.ts'
 import type { RefUpdate } from '#git/refs/refs.ts'
 import type { Repository } from '#repositories/repositories.ts'
 import type { GuardResult, LeakGuard } from '../leak-guard/leak-guard.ts'
+import type { Push } from '../push/push.ts'
+import { isolateQuarantine, openQuarantine, withPushLimits } from '../push/pushed-objects.ts'
 import { authorizePush } from './authorize-push.ts'
-import type { Push } from './push.ts'
-import { isolateQuarantine, openQuarantine, withPushLimits } from './pushed-objects.ts'
 
 type Dependencies = Parameters<typeof authorizePush>[0] & {
   leakGuard: LeakGuard

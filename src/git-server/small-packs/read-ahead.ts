@@ -2,7 +2,7 @@ import type { PushRequest } from '#git/protocol/push-commands.ts'
 import { type Body, prepend } from '#git/protocol/request-body.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
 import { branchPrefix, type RefUpdate } from '#git/refs/refs.ts'
-import type { GitRequest } from '../../requests/git-request.ts'
+import type { GitRequest } from '../requests/git-request.ts'
 import { type BuildsOn, createPackInspector } from './pushed-pack.ts'
 
 /** The only update of a push that deletes nothing, and what its pack shows about it; unless `unknown`, the pack is whole. */

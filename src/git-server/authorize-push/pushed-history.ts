@@ -2,8 +2,8 @@ import { findObjects } from '#git/objects/object-stream.ts'
 import type { Git } from '#git/process/git-process.ts'
 import { findForced } from '#git/refs/forced-updates.ts'
 import type { RefUpdate } from '#git/refs/refs.ts'
-import type { Push } from './push.ts'
-import { openQuarantine } from './pushed-objects.ts'
+import type { Push } from '../push/push.ts'
+import { openQuarantine } from '../push/pushed-objects.ts'
 
 /** The facts about a push that the protections of its refs depend on. */
 export type PushedHistory = {

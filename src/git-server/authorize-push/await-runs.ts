@@ -9,12 +9,12 @@ import { type RefUpdate, readRefs } from '#git/refs/refs.ts'
 import type { Protections } from '#repositories/protections.ts'
 import type { Repositories, Repository } from '#repositories/repositories.ts'
 import type { LeakGuard } from '../leak-guard/leak-guard.ts'
+import type { Push, PushAuthority, RunAwaited, Wait } from '../push/push.ts'
+import { openQuarantine, withPushLimits } from '../push/pushed-objects.ts'
 import { authorizeGuarded } from './authorize-guarded.ts'
 import { authorizePush, type RefTargets } from './authorize-push.ts'
 import { findRequired } from './protected-refs.ts'
-import type { Push, PushAuthority, RunAwaited, Wait } from './push.ts'
 import { historyOf } from './pushed-history.ts'
-import { openQuarantine, withPushLimits } from './pushed-objects.ts'
 
 type Dependencies = {
   git: Git

@@ -1,6 +1,6 @@
 import type { RefUpdate } from '#git/refs/refs.ts'
+import type { Push, PushAuthority } from '../push/push.ts'
 import type { DefaultBranches } from './default-branches.ts'
-import type { Push, PushAuthority } from './push.ts'
 
 /**
  * The life of a push, from its authorization in git's hook to its events. With a local store it is recorded before git
