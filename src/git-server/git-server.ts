@@ -1,32 +1,19 @@
 import type { Access } from '#access/access-watch.ts'
-import type { Principal } from '#access/principal.ts'
-import type { Clock } from '#base/clock.ts'
-import type { FaultPoint } from '#base/fault-points.ts'
-import type { Log } from '#base/log.ts'
 import type { FreeSpace } from '#config/free-space.ts'
 import type { Settings } from '#config/settings.ts'
-import type { Database } from '#database/database.ts'
-import type { Publish } from '#events/events.ts'
 import type { ObjectPool } from '#git/objects/object-pool.ts'
-import type { Git } from '#git/process/git-process.ts'
 import { createRefCache } from '#git/refs/ref-cache.ts'
 import type { Route } from '#http/route.ts'
 import type { CreateLoginLink } from '#identity/sessions/login-links.ts'
 import type { SshKeys } from '#identity/ssh-keys/ssh-keys.ts'
 import type { Directories } from '#repositories/directories.ts'
-import type { Protections } from '#repositories/protections.ts'
-import type { Repositories } from '#repositories/repositories.ts'
-import type { RepositoryHolds } from '#repositories/repository-holds.ts'
-import type { Store } from '#repositories/store/store.ts'
 import { createApiWrites } from './api-writes/api-writes.ts'
 import { createGitEngine, type GitCounts } from './git-engine.ts'
 import { gitRoutes } from './http/git-routes.ts'
-import type { LeakGuard } from './leak-guard/leak-guard.ts'
-import type { RunAwaited } from './push/push.ts'
-import { createPushes, type Pushes } from './pushes/pushes.ts'
+import { createPushes, type Pushes, type PushesParts } from './pushes/pushes.ts'
 import { createGitLimiters, type LimiterKind } from './requests/git-limiters.ts'
 import type { FetchSource, Operation } from './requests/operations.ts'
-import { createRecentPacks } from './small-packs/recent-packs.ts'
+import { createSmallPacks } from './small-packs/small-packs.ts'
 import { type SshProcess, startSshProcess } from './ssh/ssh-process.ts'
 
 /** Git over HTTP and SSH, and changes through the API: serves fetches, and pushes with their records. */
@@ -54,33 +41,16 @@ type SshOptions = {
   path: string
 }
 
-type Dependencies = {
-  db: Database
-  publish: Publish
-  git: Git
+type Dependencies = Omit<PushesParts, 'limiters'> & {
   /** Readers of objects, which requests share. */
   pool: Pick<ObjectPool, 'of'>
   directories: Directories
-  store: Store
-  leakGuard: LeakGuard
-  repositories: Repositories
-  repositoryHolds: Pick<RepositoryHolds, 'acquire'>
-  protections: Protections
-  /** Whether a workflow file has a successful run at a commit. */
-  hasSuccessfulRun: (repositoryId: string, commit: string, file: string) => Promise<boolean>
-  /** Runs workflows at commits that are not in the repository yet. */
-  runAwaited: RunAwaited
   sshKeys: SshKeys
   createLoginLink: CreateLoginLink
   freeSpace: FreeSpace
   settings: Settings
   /** The public base URL of the service. */
   baseUrl: () => string
-  clock: Clock
-  faultPoint: FaultPoint
-  log: Log
-  /** Reads a principal again; undefined when its token or key is no longer valid. */
-  refresh: (principal: Principal) => Promise<Principal | undefined>
   /** Throws the Problem that a new request would get now. */
   recheckAccess: (access: Access) => Promise<void>
   /** Throws the Problem of a part of the service that is unavailable. */
@@ -92,56 +62,24 @@ type Dependencies = {
 }
 
 export function createGitServer(dependencies: Dependencies): GitServer {
-  const { db, publish, git, directories, store, leakGuard, repositories } = dependencies
-  const { repositoryHolds, protections, hasSuccessfulRun, runAwaited, sshKeys } = dependencies
-  const { createLoginLink } = dependencies
-  const { freeSpace, settings, clock, faultPoint, log } = dependencies
-  const { refresh, recheckAccess, requireParts, onOperation, onFetch } = dependencies
+  const { repositories, store, repositoryHolds, settings, log } = dependencies
+  const { sshKeys, createLoginLink, recheckAccess, requireParts } = dependencies
+  const { onOperation, onFetch } = dependencies
   const limiters = createGitLimiters(settings)
-  const pushes = createPushes({
-    db,
-    publish,
-    git,
-    refresh,
-    repositories,
-    protections,
-    hasSuccessfulRun,
-    runAwaited,
-    directories,
-    store,
-    leakGuard,
-    repositoryHolds,
-    limiters,
-    settings,
-    clock,
-    faultPoint,
-    log,
+  const pushes = createPushes({ ...dependencies, limiters })
+  const refCache = createRefCache({
+    git: dependencies.git,
+    maxBytes: settings.refsCacheBytes,
   })
-  const refCache = createRefCache({ git, maxBytes: settings.refsCacheBytes })
-  const recentPacks = createRecentPacks()
+  const smallPacks = createSmallPacks({ ...dependencies, refCache })
   const engine = createGitEngine({
-    git,
-    pool: dependencies.pool,
+    ...{ ...dependencies, pushes, limiters, refCache, smallPacks },
     via: 'http',
-    pushes,
-    repositoryHolds,
-    limiters,
-    freeSpace,
-    settings,
-    clock,
-    faultPoint,
-    log,
     onOperation: (operation) => onOperation({ ...operation, via: 'http' }),
     onFetch: (source) => onFetch({ source, via: 'http' }),
-    refCache,
-    recentPacks,
   })
   const apiWrites = createApiWrites({
-    ...dependencies,
-    pushes,
-    limiters,
-    refCache,
-    recentPacks,
+    ...{ ...dependencies, pushes, limiters, smallPacks },
     onOperation: (operation) => onOperation({ ...operation, via: 'api' }),
   })
   const sshParts = {
@@ -150,7 +88,7 @@ export function createGitServer(dependencies: Dependencies): GitServer {
     repositories,
     recheckAccess,
     requireParts,
-    reclaim: dependencies.store.reclaim,
+    reclaim: store.reclaim,
     pushes,
     repositoryHolds,
     limiters,

@@ -202,10 +202,10 @@ const entryPoints: Record<string, string[]> = {
   'git-server/upload-pack': ['upload-pack'],
   'git-server/upload-pack/stored-clones': ['stored-clones'],
   'git-server/receive-pack': ['receive-pack'],
-  'git-server/small-packs': ['connectivity-shortcut', 'read-ahead', 'recent-packs', 'small-push'],
+  'git-server/small-packs': ['small-packs'],
   // With the database, only in the main process.
   'git-server/pushes': ['pushes', 'push-routes'],
-  'git-server/authorize-push': ['authorize-guarded', 'authorize-push', 'await-runs', 'check-push'],
+  'git-server/authorize-push': ['authorize-push', 'await-runs', 'check-push'],
   'git-server/http': ['git-routes'],
   'git-server/api-writes': ['api-writes'],
   // In the main process, and in the SSH process.

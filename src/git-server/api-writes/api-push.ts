@@ -1,6 +1,5 @@
 import { Writable } from 'node:stream'
 import type { Principal } from '#access/principal.ts'
-import type { FaultPoint } from '#base/fault-points.ts'
 import type { Log } from '#base/log.ts'
 import { Problem, toProblem } from '#base/problem.ts'
 import type { FreeSpace } from '#config/free-space.ts'
@@ -11,7 +10,6 @@ import type { PushResult } from '#git/protocol/hook-channel.ts'
 import { flushPacket, packet } from '#git/protocol/pkt-line.ts'
 import { type PushReport, parsePushReport } from '#git/protocol/report-status.ts'
 import type { Body } from '#git/protocol/request-body.ts'
-import type { RefCache } from '#git/refs/ref-cache.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
 import { type RefUpdate, readRefs } from '#git/refs/refs.ts'
 import type { Repositories, Repository } from '#repositories/repositories.ts'
@@ -21,7 +19,7 @@ import { createReceivePack } from '../receive-pack/receive-pack.ts'
 import type { GitLimiters } from '../requests/git-limiters.ts'
 import type { GitResponse } from '../requests/git-request.ts'
 import { createMeasure, type Operation } from '../requests/operations.ts'
-import type { RecentPacks } from '../small-packs/recent-packs.ts'
+import type { SmallPacks } from '../small-packs/small-packs.ts'
 import { refMoved, toObjectsProblem, toUpdateProblem } from './refusals.ts'
 
 /** A request of the API that changes a repository whose access has been checked. */
@@ -52,7 +50,6 @@ export type PushFromApi = (
 type Dependencies = {
   git: Git
   pool: Pick<ObjectPool, 'of'>
-  refCache: Pick<RefCache, 'of'>
   pushes: PushAuthority
   repositories: Pick<Repositories, 'reopen'>
   repositoryHolds: Pick<RepositoryHolds, 'acquire'>
@@ -62,8 +59,7 @@ type Dependencies = {
     PlainSettings,
     'pushMaxBytes' | 'pushMaxRefs' | 'pushMemoryMaxBytes' | 'store' | 'gitStallSeconds'
   >
-  faultPoint: FaultPoint
-  recentPacks: Pick<RecentPacks, 'add'>
+  smallPacks: SmallPacks
   log: Log
   /** Called when an operation has ended. */
   onOperation: (operation: Operation) => void

@@ -1,12 +1,10 @@
 import type { Clock } from '#base/clock.ts'
 import { createFairLimiter } from '#base/concurrency/fair-limiter.ts'
-import type { FaultPoint } from '#base/fault-points.ts'
 import type { Log } from '#base/log.ts'
 import type { FreeSpace } from '#config/free-space.ts'
 import type { PlainSettings } from '#config/settings.ts'
 import type { ObjectPool } from '#git/objects/object-pool.ts'
 import type { Git } from '#git/process/git-process.ts'
-import type { RefCache } from '#git/refs/ref-cache.ts'
 import type { Route } from '#http/route.ts'
 import type { Directories } from '#repositories/directories.ts'
 import { recheckAccess } from '#repositories/recheck-access.ts'
@@ -17,7 +15,7 @@ import type { PushAuthority } from '../push/push.ts'
 import type { GitLimiters } from '../requests/git-limiters.ts'
 import { keysOf } from '../requests/git-request.ts'
 import type { Operation } from '../requests/operations.ts'
-import type { RecentPacks } from '../small-packs/recent-packs.ts'
+import type { SmallPacks } from '../small-packs/small-packs.ts'
 import { type ApiWrite, createPushFromApi } from './api-push.ts'
 import { createChangeRef } from './change-ref.ts'
 import { createCreateCommit } from './create-commit.ts'
@@ -27,7 +25,6 @@ import { writeRoutes } from './write-routes.ts'
 type Dependencies = {
   git: Git
   pool: Pick<ObjectPool, 'of'>
-  refCache: Pick<RefCache, 'of'>
   pushes: PushAuthority
   directories: Pick<Directories, 'scratchOf' | 'removeScratch'>
   repositories: Repositories
@@ -36,8 +33,7 @@ type Dependencies = {
   freeSpace: FreeSpace
   settings: PlainSettings
   clock: Clock
-  faultPoint: FaultPoint
-  recentPacks: Pick<RecentPacks, 'add'>
+  smallPacks: SmallPacks
   log: Log
   /** The public base URL of the service. */
   baseUrl: () => string

@@ -1,6 +1,7 @@
 import { requireRef } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
 import { Problem } from '#base/problem.ts'
+import type { PlainSettings } from '#config/settings.ts'
 import type { Git } from '#git/process/git-process.ts'
 import { isRefName, refNameFault, zeroId } from '#git/refs/ref-name.ts'
 import {
@@ -12,19 +13,21 @@ import {
   resolveSymbolicRefs,
   successorAmong,
 } from '#git/refs/refs.ts'
-import type { Protections } from '#repositories/protections.ts'
 import type { Repositories, Repository } from '#repositories/repositories.ts'
+import type { GuardResult, LeakGuard } from '../leak-guard/leak-guard.ts'
 import type { Push } from '../push/push.ts'
-import { refuseProtected } from './protected-refs.ts'
+import { isolateQuarantine, openQuarantine, withPushLimits } from '../push/pushed-objects.ts'
+import { type RefRules, refuseProtected } from './protected-refs.ts'
 import { historyOf, type PushedHistory } from './pushed-history.ts'
 
-type Dependencies = {
+/** What the authorization of pushes depends on. */
+export type PushAuthorization = RefRules & {
   /** Reads the principal again; undefined when its token or key is no longer valid. */
   refresh: (principal: Principal) => Promise<Principal | undefined>
   repositories: Pick<Repositories, 'reopen'>
-  protections: Pick<Protections, 'list'>
   git: Git
-  hasSuccessfulRun: (repositoryId: string, commit: string, file: string) => Promise<boolean>
+  leakGuard: LeakGuard
+  settings: Pick<PlainSettings, 'pushMemoryMaxBytes'>
 }
 
 /** The ref that a push to a ref moves, by the ref: another one for a symbolic ref. */
@@ -35,7 +38,7 @@ export type RefTargets = ReadonlyMap<string, string>
  * the repository as they are now, and the targets of the refs. Throws the Problem of the first update that is not allowed.
  */
 export async function authorizePush(
-  dependencies: Dependencies,
+  dependencies: Omit<PushAuthorization, 'leakGuard' | 'settings'>,
   push: Push,
   updates: RefUpdate[],
 ): Promise<{ principal: Principal; repository: Repository; targets: RefTargets }> {
@@ -54,7 +57,7 @@ type Authorizing = { principal: Principal; repository: Repository; history: Push
 
 /** Checks updates by the limits of the principal, ref names and protections. Returns the targets of the refs. */
 export async function authorizeUpdates(
-  dependencies: Pick<Dependencies, 'protections' | 'hasSuccessfulRun'>,
+  rules: RefRules,
   { principal, repository, history }: Authorizing,
   updates: RefUpdate[],
 ): Promise<RefTargets> {
@@ -69,7 +72,7 @@ export async function authorizeUpdates(
       requireRef(principal, name)
     }
   }
-  await refuseProtected(dependencies, history, repository, updates, targets)
+  await refuseProtected(rules, history, repository, updates, targets)
   return targets
 }
 
@@ -100,4 +103,45 @@ function refuseBadName(ref: string): void {
   const fault = refNameFault(ref)
   if (fault)
     throw new Problem('ref_name_refused', `The ref "${ref}" is refused: its name ${fault}.`)
+}
+
+type GuardedAuthorization = Awaited<ReturnType<typeof authorizePush>> &
+  Pick<GuardResult, 'allowed' | 'warnings'>
+
+const unguarded: GuardResult = { allowed: [], warnings: [], wasSlow: false }
+
+/** Authorizes a push, and has the leak guard scan its objects. Throws the Problems of both. */
+export async function authorizeGuarded(
+  dependencies: PushAuthorization,
+  push: Push,
+  updates: RefUpdate[],
+): Promise<GuardedAuthorization> {
+  const first = await authorizePush(dependencies, push, updates)
+  const { allowed, warnings, wasSlow } = await guard(dependencies, push, first.repository, updates)
+  // Rights may have been revoked during a long scan.
+  const authorized = wasSlow ? await authorizePush(dependencies, push, updates) : first
+  return { ...authorized, allowed, warnings }
+}
+
+async function guard(
+  { git, leakGuard, settings }: PushAuthorization,
+  push: Push,
+  repository: Repository,
+  updates: RefUpdate[],
+): Promise<GuardResult> {
+  const { quarantine, objects, allowedLeaks: allow = [] } = push
+  if (quarantine === undefined || repository.leakGuard === 'off') return unguarded
+  const limitedGit = withPushLimits(git, settings)
+  const scopedGit = await openQuarantine(limitedGit, push)
+  const quarantinedGit = isolateQuarantine(limitedGit, quarantine)
+  return leakGuard.check({
+    repository,
+    updates,
+    quarantine,
+    objects,
+    allow,
+    git: limitedGit,
+    scopedGit,
+    quarantinedGit,
+  })
 }

@@ -1,30 +1,25 @@
-import { limitKeyOf, type Principal } from '#access/principal.ts'
+import { limitKeyOf } from '#access/principal.ts'
 import { createPoller } from '#base/concurrency/poller.ts'
 import { createQuota } from '#base/concurrency/quota.ts'
 import { Problem } from '#base/problem.ts'
 import type { PlainSettings } from '#config/settings.ts'
-import type { Git } from '#git/process/git-process.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
 import { type RefUpdate, readRefs } from '#git/refs/refs.ts'
-import type { Protections } from '#repositories/protections.ts'
-import type { Repositories, Repository } from '#repositories/repositories.ts'
-import type { LeakGuard } from '../leak-guard/leak-guard.ts'
+import type { Repository } from '#repositories/repositories.ts'
 import type { Push, PushAuthority, RunAwaited, Wait } from '../push/push.ts'
 import { openQuarantine, withPushLimits } from '../push/pushed-objects.ts'
-import { authorizeGuarded } from './authorize-guarded.ts'
-import { authorizePush, type RefTargets } from './authorize-push.ts'
+import {
+  authorizeGuarded,
+  authorizePush,
+  type PushAuthorization,
+  type RefTargets,
+} from './authorize-push.ts'
 import { findRequired } from './protected-refs.ts'
 import { historyOf } from './pushed-history.ts'
 
-type Dependencies = {
-  git: Git
-  refresh: (principal: Principal) => Promise<Principal | undefined>
-  repositories: Pick<Repositories, 'reopen'>
-  protections: Pick<Protections, 'list'>
-  hasSuccessfulRun: (repositoryId: string, commit: string, file: string) => Promise<boolean>
+export type WaitingPushParts = PushAuthorization & {
   runAwaited: RunAwaited
-  leakGuard: LeakGuard
-  settings: Pick<PlainSettings, 'pushMemoryMaxBytes' | 'pushWaitSeconds' | 'maxWaitingPushes'>
+  settings: Pick<PlainSettings, 'pushWaitSeconds' | 'maxWaitingPushes'>
 }
 
 /** Lets pushes wait for their runs. */
@@ -39,7 +34,7 @@ type Wanted = Parameters<RunAwaited>[0]['wanted']
 const maxWaitingPerKey = 4
 const recheckIntervalMs = 10_000
 
-export function createWaitingPushes(dependencies: Dependencies): WaitingPushes {
+export function createWaitingPushes(dependencies: WaitingPushParts): WaitingPushes {
   const { git, hasSuccessfulRun, runAwaited, settings } = dependencies
   const users = createQuota({ overall: settings.maxWaitingPushes, perKey: maxWaitingPerKey })
   const busy = createQuota({ overall: settings.maxWaitingPushes, perKey: maxWaitingPerKey })

@@ -4,9 +4,9 @@ import type { Git } from '#git/process/git-process.ts'
 import { findForced } from '#git/refs/forced-updates.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
 import { readRefs } from '#git/refs/refs.ts'
-import type { Protections } from '#repositories/protections.ts'
 import type { Repository } from '#repositories/repositories.ts'
 import { authorizeUpdates, refuseDefaultDeletion } from './authorize-push.ts'
+import type { RefRules } from './protected-refs.ts'
 import { findCommits, type PushedHistory } from './pushed-history.ts'
 
 /** A change of a ref, given by its full name, to a commit; without one, to a new commit. */
@@ -23,11 +23,7 @@ export type CheckPush = (
   changes: IntendedChange[],
 ) => Promise<(Problem | undefined)[]>
 
-type Dependencies = {
-  git: Git
-  protections: Pick<Protections, 'list'>
-  hasSuccessfulRun: (repositoryId: string, commit: string, file: string) => Promise<boolean>
-}
+type Dependencies = RefRules & { git: Git }
 
 // No object has this id.
 const newCommit = 'f'.repeat(40)

@@ -6,7 +6,8 @@ import type { Protections } from '#repositories/protections.ts'
 import type { Repository } from '#repositories/repositories.ts'
 import type { PushedHistory } from './pushed-history.ts'
 
-type Dependencies = {
+/** What the rules about refs depend on. */
+export type RefRules = {
   protections: Pick<Protections, 'list'>
   /** Whether a workflow file has a successful run at a commit. */
   hasSuccessfulRun: (repositoryId: string, commit: string, file: string) => Promise<boolean>
@@ -20,7 +21,7 @@ type Guarded = { update: RefUpdate; ref: string; rule: Protection }
  * `branch_protected`, `tag_protected` or `run_required`.
  */
 export async function refuseProtected(
-  dependencies: Dependencies,
+  dependencies: RefRules,
   history: PushedHistory,
   repository: Repository,
   updates: RefUpdate[],
@@ -36,7 +37,7 @@ export async function refuseProtected(
 
 /** The workflow files that the protections of updated refs require, by the ref of the update. */
 export async function findRequired(
-  dependencies: Pick<Dependencies, 'protections'>,
+  dependencies: Pick<RefRules, 'protections'>,
   repository: Repository,
   updates: RefUpdate[],
   targets: ReadonlyMap<string, string>,
@@ -52,7 +53,7 @@ export async function findRequired(
 }
 
 async function findGuarded(
-  { protections }: Pick<Dependencies, 'protections'>,
+  { protections }: Pick<RefRules, 'protections'>,
   repository: Repository,
   updates: RefUpdate[],
   targets: ReadonlyMap<string, string>,
@@ -67,7 +68,7 @@ async function findGuarded(
 }
 
 async function refuseOwner(
-  { hasSuccessfulRun }: Dependencies,
+  { hasSuccessfulRun }: RefRules,
   history: PushedHistory,
   repository: Repository,
   guarded: Guarded[],

@@ -3,7 +3,8 @@ import { newId } from '#base/ids.ts'
 import { Problem } from '#base/problem.ts'
 import type { Database } from '#database/database.ts'
 import type { PushRow } from '#database/push-schema.ts'
-import type { Actor } from '#events/events.ts'
+import type { Db } from '#database/schema.ts'
+import type { Actor, Publish } from '#events/events.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
 import {
   branchPrefix,
@@ -14,7 +15,15 @@ import {
 } from '#git/refs/refs.ts'
 import type { Repository } from '#repositories/repositories.ts'
 import { markHeadChosen } from '#repositories/repository-store.ts'
+import {
+  hasRef,
+  lockRepository,
+  raiseVersion,
+  readRefsUnder,
+} from '#repositories/store/ref-store.ts'
+import type { SharedChanges, Store } from '#repositories/store/store.ts'
 import { intendedOf } from './applied-updates.ts'
+import { toDefaultBranchEvent } from './push-events.ts'
 import { listUnfinishedPushes } from './push-store.ts'
 
 /** Changes of default branches that are requested without a push. */
@@ -86,4 +95,45 @@ export function branchNotFound(branch: string): Problem {
     'ref_not_found',
     `There is no branch "${branch}" in this repository. Push it first.`,
   )
+}
+
+type SharedDependencies = {
+  store: Pick<Store, 'open'>
+  shared: Pick<SharedChanges, 'db' | 'transaction'>
+  publish: Publish
+  clock: Clock
+}
+
+/** Changes of default branches in a shared store, where they are columns. */
+export function createSharedDefaultBranches(dependencies: SharedDependencies): DefaultBranches {
+  const {
+    store,
+    shared: { db, transaction },
+    publish,
+    clock,
+  } = dependencies
+
+  async function requireBranch(rows: Db, repositoryId: string, branch: string): Promise<void> {
+    if (await hasRef(rows, repositoryId, branchPrefix + branch)) return
+    const branches = await readRefsUnder(rows, repositoryId, branchPrefix)
+    if (branches.size > 0) throw branchNotFound(branch)
+  }
+
+  return {
+    requireBranch: ({ id }, branch) => requireBranch(db, id, branch),
+
+    async changeDefaultBranch(actor, { id }, branch) {
+      await transaction(id, async (tx) => {
+        const repository = await lockRepository(tx, id)
+        if (!repository) return
+        if (repository.head !== branch) await requireBranch(tx, id, branch)
+        await markHeadChosen(tx, id)
+        if (repository.head === branch) return
+        await raiseVersion(tx, id, { ...repository, head: branch })
+        const change = { former: repository.head, branch }
+        await publish(tx, clock.now(), [toDefaultBranchEvent({ actor, repositoryId: id }, change)])
+      })
+      await store.open(id)
+    },
+  }
 }

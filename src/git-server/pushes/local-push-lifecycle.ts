@@ -1,7 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
+import { createBackoff } from '#base/concurrency/backoff.ts'
 import { createKeyedMutex } from '#base/concurrency/keyed-mutex.ts'
+import { createSingleFlight } from '#base/concurrency/single-flight.ts'
+import { createTaskGroup } from '#base/concurrency/task-group.ts'
 import type { FaultPoint } from '#base/fault-points.ts'
 import { newId } from '#base/ids.ts'
 import type { Log } from '#base/log.ts'
@@ -9,22 +12,23 @@ import type { PlainSettings } from '#config/settings.ts'
 import type { Database } from '#database/database.ts'
 import type { PushRow } from '#database/push-schema.ts'
 import type { Publish } from '#events/events.ts'
-import type { Git } from '#git/process/git-process.ts'
+import { type Git, GitError } from '#git/process/git-process.ts'
 import type { PushResult } from '#git/protocol/hook-channel.ts'
+import { moveRefs } from '#git/refs/move-refs.ts'
 import type { RefUpdate } from '#git/refs/refs.ts'
 import type { Directories } from '#repositories/directories.ts'
-import type { Protections } from '#repositories/protections.ts'
-import type { Repositories } from '#repositories/repositories.ts'
 import type { RepositoryHolds } from '#repositories/repository-holds.ts'
-import { authorizeGuarded } from '../authorize-push/authorize-guarded.ts'
-import { refuseDefaultDeletion } from '../authorize-push/authorize-push.ts'
-import type { AllowedLeak, LeakGuard } from '../leak-guard/leak-guard.ts'
+import {
+  authorizeGuarded,
+  type PushAuthorization,
+  refuseDefaultDeletion,
+} from '../authorize-push/authorize-push.ts'
+import type { AllowedLeak } from '../leak-guard/leak-guard.ts'
 import type { Push } from '../push/push.ts'
 import { toIntended } from './applied-updates.ts'
-import { createApplyUpdates } from './apply-updates.ts'
 import { createDefaultBranches } from './default-branches.ts'
 import { createFinalizePush } from './finalize-push.ts'
-import type { PushLifecycle } from './push-lifecycle.ts'
+import { type PushLifecycle, UpdatesRefusedError } from './push-lifecycle.ts'
 import {
   deleteUnfinished,
   insertPush,
@@ -33,20 +37,13 @@ import {
   toAllowedColumn,
 } from './push-store.ts'
 import { createRetainedCommits } from './retained-commits.ts'
-import { createRetries } from './retries.ts'
 
-type Dependencies = {
+export type LocalPushParts = PushAuthorization & {
   db: Database
   publish: Publish
-  git: Git
-  refresh: (principal: Principal) => Promise<Principal | undefined>
-  repositories: Pick<Repositories, 'reopen'>
-  protections: Pick<Protections, 'list'>
-  hasSuccessfulRun: (repositoryId: string, commit: string, file: string) => Promise<boolean>
   directories: Pick<Directories, 'pathOf'>
   repositoryHolds: Pick<RepositoryHolds, 'acquire'>
-  leakGuard: LeakGuard
-  settings: Pick<PlainSettings, 'undoDays' | 'pushMemoryMaxBytes'>
+  settings: Pick<PlainSettings, 'undoDays'>
   /** Strictly increasing: times show which pushes may have built on which. */
   clock: Clock
   faultPoint: FaultPoint
@@ -59,7 +56,7 @@ const drainPauseMs = 5
  * Pushes whose refs git moves: authorized in git's hook, recorded as an intent, finalized with their events. After a
  * crash between moved refs and their events, the sweep compares intents with refs and finalizes the rest.
  */
-export function createLocalPushLifecycle(dependencies: Dependencies): PushLifecycle {
+export function createLocalPushLifecycle(dependencies: LocalPushParts): PushLifecycle {
   const { db, git, clock, faultPoint, log } = dependencies
   const retainedCommits = createRetainedCommits(dependencies)
   const finalizePush = createFinalizePush({ ...dependencies, retainedCommits })
@@ -194,6 +191,94 @@ export function createLocalPushLifecycle(dependencies: Dependencies): PushLifecy
     async drain() {
       while (open.size > 0) await sleep(drainPauseMs)
       await retries.stop()
+    },
+  }
+}
+
+type ApplyParts = Pick<PushLifecycle, 'authorize' | 'finalize'> & {
+  git: Git
+  repositoryHolds: Pick<RepositoryHolds, 'acquire'>
+  /** Deletes the record of a push that git has refused as a whole. */
+  discard: (push: Push) => Promise<void>
+  faultPoint: FaultPoint
+}
+
+/** Phrases of git's messages about a ref whose name is the directory of another ref. */
+const nameConflicts = [' exists; cannot create ', ' at the same time', 'there are still refs']
+
+/** Makes updates with a git of the server's own: see PushLifecycle. */
+function createApplyUpdates(parts: ApplyParts): PushLifecycle['apply'] {
+  const { git, repositoryHolds, authorize, finalize, discard, faultPoint } = parts
+
+  /** Moves refs together; returns git's error when it has refused that. */
+  async function move(push: Push, updates: RefUpdate[]): Promise<GitError | undefined> {
+    const { id, path } = push.repository
+    await using hold = await repositoryHolds.acquire(id)
+    await authorize(push, updates)
+    const moves = updates.map(({ ref, before, after }) => ({ ref, from: before, to: after }))
+    try {
+      await moveRefs(git, { directory: path, watch: hold.watch }, moves)
+      push.refused = []
+      return undefined
+    } catch (error) {
+      // EEXIST: a ref is locked by another process, which may have moved it by now.
+      const isUntouched = error instanceof GitError && (error.isRefusal || error.code === 'EEXIST')
+      if (!isUntouched) throw error
+      return error
+    }
+  }
+
+  return async (push, updates) => {
+    let refusal: GitError | undefined
+    let isFinished = true
+    try {
+      refusal = await move(push, updates)
+      if (!refusal) faultPoint('undo.moved')
+    } finally {
+      // After the hold is released: the leftovers of a killed git are then removed.
+      if (refusal) await discard(push)
+      else isFinished = await finalize(push)
+    }
+    if (!refusal) return isFinished
+    const { message } = refusal
+    const isNameConflict = nameConflicts.some((words) => message.includes(words))
+    throw new UpdatesRefusedError(message, { isNameConflict, cause: refusal })
+  }
+}
+
+const pauses = { firstMs: 1000, maxMs: 30_000 }
+
+/** Retries failed work with backoff, one attempt at a time for each repository, until it succeeds or is stopped. */
+function createRetries(work: (repositoryId: string) => Promise<void>, log: Log) {
+  const share = createSingleFlight<void>()
+  const retrying = createTaskGroup()
+  const stopping = new AbortController()
+  const { signal } = stopping
+
+  async function retry(repositoryId: string): Promise<void> {
+    const backoff = createBackoff(pauses)
+    for (;;) {
+      // The timer must not keep the program alive.
+      await sleep(backoff.nextMs(), undefined, { ref: false, signal }).catch(() => {})
+      if (signal.aborted) return
+      try {
+        return await work(repositoryId)
+      } catch (error) {
+        log.warn({ err: error, repositoryId }, 'pushes not finalized; retrying')
+      }
+    }
+  }
+
+  return {
+    /** Schedules retries for a repository, unless they are scheduled already. */
+    schedule(repositoryId: string): void {
+      if (!signal.aborted) void retrying.add(share(repositoryId, () => retry(repositoryId)))
+    },
+
+    /** Stops all retries and waits for running attempts. */
+    async stop(): Promise<void> {
+      stopping.abort()
+      await retrying.settled()
     },
   }
 }

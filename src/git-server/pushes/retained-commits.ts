@@ -2,13 +2,21 @@ import { type Clock, dayMs } from '#base/clock.ts'
 import type { Log } from '#base/log.ts'
 import type { PlainSettings } from '#config/settings.ts'
 import type { Database } from '#database/database.ts'
+import type { Db } from '#database/schema.ts'
 import { findObjects } from '#git/objects/object-stream.ts'
 import { type Git, GitError } from '#git/process/git-process.ts'
 import type { RefMove } from '#git/refs/move-refs.ts'
-import { retainedRef, retainingPush, zeroId } from '#git/refs/ref-name.ts'
+import { retainedRef, retainedRefs, retainingPush, zeroId } from '#git/refs/ref-name.ts'
 import { isOverwriting, listRefs, type PushedUpdate } from '#git/refs/refs.ts'
 import type { Directories } from '#repositories/directories.ts'
 import type { RepositoryHolds } from '#repositories/repository-holds.ts'
+import {
+  deleteRefs,
+  lockRepository,
+  raiseVersion,
+  readRefsUnder,
+} from '#repositories/store/ref-store.ts'
+import type { SharedChanges } from '#repositories/store/store.ts'
 import { moveHeldRefs } from './move-held-refs.ts'
 import { clearKept, listKeeping, listWithExpired } from './push-store.ts'
 
@@ -23,19 +31,22 @@ export type RetainedCommits = {
   expire: () => Promise<void>
 }
 
-type Dependencies = {
-  db: Database
-  git: Git
-  directories: Pick<Directories, 'pathOf'>
-  repositoryHolds: Pick<RepositoryHolds, 'acquire'>
+type Parts = {
   settings: Pick<PlainSettings, 'undoDays'>
   clock: Clock
   log: Log
 }
 
-export function createRetainedCommits(dependencies: Dependencies): RetainedCommits {
-  const { db, git, directories, settings, clock, log } = dependencies
+type Dependencies = Parts & {
+  db: Database
+  git: Git
+  directories: Pick<Directories, 'pathOf'>
+  repositoryHolds: Pick<RepositoryHolds, 'acquire'>
+}
 
+export function createRetainedCommits(dependencies: Dependencies): RetainedCommits {
+  const { db, git, directories, clock } = dependencies
+  const { refsFor, until, expire } = createRetention(dependencies, db, releaseExpired)
   const move = (repositoryId: string, moves: RefMove[]) =>
     moveHeldRefs(dependencies, repositoryId, moves)
 
@@ -65,19 +76,58 @@ export function createRetainedCommits(dependencies: Dependencies): RetainedCommi
   }
 
   return {
+    expire,
+
     async retain({ id, repositoryId }, updates) {
-      const overwriting = updates.filter(isOverwriting)
-      if (overwriting.length === 0 || settings.undoDays === 0) return null
-      const kept = new Map(overwriting.map((update) => [retainedRef(id, update), update.before]))
-      const moves = [...kept].map(([ref, to]) => ({ ref, to }))
+      const moves = [...refsFor(id, updates)].map(([ref, to]) => ({ ref, to }))
+      if (moves.length === 0) return null
       await move(repositoryId, moves).catch(async (error) => {
         const isRefused = error instanceof GitError && error.isRefusal
         if (!isRefused || !(await retainExisting(repositoryId, moves))) throw error
       })
-      return clock.now() + settings.undoDays * dayMs
+      return until(updates, clock.now())
     },
+  }
+}
 
-    async expire() {
+/** Retains overwritten commits in the transactions of a shared store. */
+export function createSharedRetention({
+  shared: { db, transaction },
+  ...parts
+}: Parts & { shared: Pick<SharedChanges, 'db' | 'transaction'> }) {
+  return createRetention(parts, db, (repositoryId, now) =>
+    transaction(repositoryId, async (tx) => {
+      const repository = await lockRepository(tx, repositoryId)
+      if (!repository) return
+      const keeping = new Set(await listKeeping(tx, repositoryId, now))
+      const refs = await readRefsUnder(tx, repositoryId, retainedRefs)
+      const names = [...refs.keys()].filter((ref) => !keeping.has(retainingPush(ref) ?? ''))
+      await deleteRefs(tx, repositoryId, names)
+      await clearKept(tx, repositoryId, now)
+      await raiseVersion(tx, repositoryId, repository)
+    }),
+  )
+}
+
+function createRetention(
+  { settings, clock, log }: Parts,
+  db: Db,
+  releaseExpired: (repositoryId: string, now: number) => Promise<void>,
+) {
+  const isRetaining = (update: PushedUpdate) => settings.undoDays > 0 && isOverwriting(update)
+  return {
+    /** The hidden refs, with their values, that retain what a push overwrites. */
+    refsFor: (pushId: string, updates: PushedUpdate[]): Map<string, string> =>
+      new Map(
+        updates.filter(isRetaining).map((update) => [retainedRef(pushId, update), update.before]),
+      ),
+
+    /** Until when the commits are retained that updates overwrite; null when there are none. */
+    until: (updates: PushedUpdate[], now: number): number | null =>
+      updates.some(isRetaining) ? now + settings.undoDays * dayMs : null,
+
+    /** Releases the commits whose retention period is over. */
+    async expire(): Promise<void> {
       const now = clock.now()
       for (const repositoryId of await listWithExpired(db, now)) {
         await releaseExpired(repositoryId, now).catch((error) =>

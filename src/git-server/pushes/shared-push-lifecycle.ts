@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
 import type { FaultPoint } from '#base/fault-points.ts'
 import { newIdAfter } from '#base/ids.ts'
@@ -7,7 +6,6 @@ import type { Log } from '#base/log.ts'
 import type { PlainSettings } from '#config/settings.ts'
 import type { Db } from '#database/schema.ts'
 import type { Publish } from '#events/events.ts'
-import type { Git } from '#git/process/git-process.ts'
 import type { PushResult } from '#git/protocol/hook-channel.ts'
 import { isConnected } from '#git/refs/connectivity.ts'
 import { findForced } from '#git/refs/forced-updates.ts'
@@ -19,34 +17,29 @@ import {
   type RefUpdate,
   successorAmong,
 } from '#git/refs/refs.ts'
-import type { Protections } from '#repositories/protections.ts'
-import type { Repositories, Repository } from '#repositories/repositories.ts'
+import type { Repository } from '#repositories/repositories.ts'
 import type { ChangeOutcome, CommittedChange } from '#repositories/store/commit-change.ts'
 import { type Decision, refusalTexts } from '#repositories/store/decide-updates.ts'
 import { lockRepository } from '#repositories/store/ref-store.ts'
 import type { SharedChanges, Store } from '#repositories/store/store.ts'
-import { authorizeGuarded } from '../authorize-push/authorize-guarded.ts'
-import { defaultBranchDeletion } from '../authorize-push/authorize-push.ts'
-import type { LeakGuard } from '../leak-guard/leak-guard.ts'
+import {
+  authorizeGuarded,
+  defaultBranchDeletion,
+  type PushAuthorization,
+} from '../authorize-push/authorize-push.ts'
 import type { Push } from '../push/push.ts'
 import { readPushedObjects, withPushLimits } from '../push/pushed-objects.ts'
+import { createSharedDefaultBranches } from './default-branches.ts'
 import { toDefaultBranchEvent, toLeakEvent, toPushEvents } from './push-events.ts'
 import { type PushLifecycle, UpdatesRefusedError } from './push-lifecycle.ts'
 import { findLastPushId, findPushes, insertPush, toAllowedColumn } from './push-store.ts'
-import { createSharedDefaultBranches } from './shared-default-branches.ts'
-import { createSharedRetention } from './shared-retention.ts'
+import { createSharedRetention } from './retained-commits.ts'
 
-type Dependencies = {
+type Dependencies = PushAuthorization & {
   store: Store
   shared: SharedChanges
   publish: Publish
-  git: Git
-  refresh: (principal: Principal) => Promise<Principal | undefined>
-  repositories: Pick<Repositories, 'reopen'>
-  protections: Pick<Protections, 'list'>
-  hasSuccessfulRun: (repositoryId: string, commit: string, file: string) => Promise<boolean>
-  leakGuard: LeakGuard
-  settings: Pick<PlainSettings, 'undoDays' | 'pushMemoryMaxBytes'>
+  settings: Pick<PlainSettings, 'undoDays'>
   clock: Clock
   faultPoint: FaultPoint
   log: Log

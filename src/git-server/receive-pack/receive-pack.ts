@@ -1,4 +1,3 @@
-import type { FaultPoint } from '#base/fault-points.ts'
 import type { Log } from '#base/log.ts'
 import { Problem } from '#base/problem.ts'
 import type { FreeSpace } from '#config/free-space.ts'
@@ -10,7 +9,6 @@ import { type Authorize, answerHook } from '#git/protocol/hook-channel.ts'
 import { flushPacket, packet } from '#git/protocol/pkt-line.ts'
 import { type PushRequest, readPushRequest } from '#git/protocol/push-commands.ts'
 import { type Body, limited } from '#git/protocol/request-body.ts'
-import type { RefCache } from '#git/refs/ref-cache.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
 import type { RepositoryHolds } from '#repositories/repository-holds.ts'
 import type { Push, PushAuthority } from '../push/push.ts'
@@ -25,11 +23,7 @@ import {
   respondEmpty,
 } from '../requests/git-request.ts'
 import { respond, type WatchedRequest, watchRequest } from '../requests/respond.ts'
-import { connectivityShortcut } from '../small-packs/connectivity-shortcut.ts'
-import { readAhead } from '../small-packs/read-ahead.ts'
-import type { RecentPacks } from '../small-packs/recent-packs.ts'
-import { createSmallPushes } from '../small-packs/small-push.ts'
-import { createPausablePermit, type PausablePermit } from './pausable-permit.ts'
+import type { SmallPacks } from '../small-packs/small-packs.ts'
 
 /**
  * Serves a push: authorized when git's hook runs, and finalized before the client gets git's report. With `mayBeEmpty`
@@ -41,20 +35,18 @@ export type ReceivePack = (
   mayBeEmpty: boolean,
 ) => Promise<RequestOutcome>
 
-type Dependencies = {
+export type ReceivePackParts = {
   git: Git
   /** Readers of objects, which requests share. */
   pool: Pick<ObjectPool, 'of'>
-  refCache: Pick<RefCache, 'of'>
   pushes: PushAuthority
+  smallPacks: SmallPacks
   via: Via
   repositoryHolds: Pick<RepositoryHolds, 'acquire'>
   limiters: Pick<GitLimiters, 'push'>
   freeSpace: Pick<FreeSpace, 'require'>
-  settings: Pick<PlainSettings, 'pushMaxBytes' | 'pushMaxRefs' | 'pushMemoryMaxBytes' | 'store'>
+  settings: Pick<PlainSettings, 'pushMaxBytes' | 'pushMaxRefs' | 'store'>
   stallMs: number
-  faultPoint: FaultPoint
-  recentPacks: Pick<RecentPacks, 'add'>
   log: Log
 }
 
@@ -64,11 +56,21 @@ const unpermittedMaxBytes = 64 * 1024
 // With a shared store, the server moves the refs, and a directory is a cache that need not survive a power failure.
 const sharedStoreConfig = { 'receive.procReceiveRefs': 'refs', 'core.fsync': 'none' }
 
-export function createReceivePack(dependencies: Dependencies): ReceivePack {
-  const { git, pool, pushes, via, repositoryHolds, limiters, freeSpace, settings, stallMs, log } =
-    dependencies
+export function createReceivePack(dependencies: ReceivePackParts): ReceivePack {
+  const {
+    git,
+    pool,
+    pushes,
+    smallPacks,
+    via,
+    repositoryHolds,
+    limiters,
+    freeSpace,
+    settings,
+    stallMs,
+    log,
+  } = dependencies
   const hasSharedStore = settings.store !== undefined
-  const receiveSmallPush = createSmallPushes(dependencies)
 
   async function runGit(
     watched: WatchedRequest,
@@ -76,7 +78,7 @@ export function createReceivePack(dependencies: Dependencies): ReceivePack {
     permit: PausablePermit,
   ): Promise<RequestOutcome> {
     const { repository, principal, response } = watched
-    const ahead = await readAhead(pushRequest, watched)
+    const ahead = await smallPacks.readAhead(pushRequest, watched)
     const { isFastForward } = ahead
     const options = readPushOptions(pushRequest.options)
     const { allowedLeaks } = options
@@ -88,11 +90,11 @@ export function createReceivePack(dependencies: Dependencies): ReceivePack {
     }
     await using hold = await repositoryHolds.acquire(repository.id)
     if (!hasSharedStore && !options.isWaiting) {
-      const small = { watched, request: pushRequest, push, ahead, hold }
-      const outcome = await receiveSmallPush(small)
+      const small = { pushes, watched, request: pushRequest, push, ahead, hold }
+      const outcome = await smallPacks.receive(small)
       if (outcome !== undefined) return outcome
     }
-    const shortcut = await connectivityShortcut(repository.path, ahead)
+    const shortcut = await smallPacks.settingsFor(repository.path, ahead)
     const config = hasSharedStore ? { ...shortcut, ...sharedStoreConfig } : shortcut
     const { protocol } = watched
     await using child = await git.startPush(repository.path, { protocol, config })
@@ -191,4 +193,51 @@ async function refuse(
   response.begin()
   response.output.write(Buffer.concat([packet(`\x03${refusal.message}`), flushPacket]))
   return 'refused'
+}
+
+/** A permit of a limiter that others may have while its holder waits. */
+type PausablePermit = Disposable & {
+  /** Acquires the permit, unless that was done before. Throws `git_busy` when it takes too long. */
+  acquire: () => Promise<void>
+  /** Releases the permit during some work, and acquires it again afterwards. Throws `git_busy` when that takes too long. */
+  pause: (work: () => Promise<void>, signal: AbortSignal) => Promise<void>
+}
+
+function createPausablePermit(
+  limiter: GitLimiters['push'],
+  keys: string[],
+  signal: AbortSignal,
+): PausablePermit {
+  let held: Disposable | undefined
+  let acquired: Promise<void> | undefined
+  let isDisposed = false
+
+  async function hold(until: AbortSignal): Promise<void> {
+    held = await limiter.acquire(keys, until)
+    // The request may have ended meanwhile.
+    if (isDisposed) release()
+  }
+
+  function release(): void {
+    held?.[Symbol.dispose]()
+    held = undefined
+  }
+
+  return {
+    acquire() {
+      acquired ??= hold(signal)
+      return acquired
+    },
+
+    async pause(work, untilGone) {
+      release()
+      await work()
+      await hold(untilGone)
+    },
+
+    [Symbol.dispose]() {
+      isDisposed = true
+      release()
+    },
+  }
 }

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import { test } from 'node:test'
-import { createRecentPacks, type RecentPack } from './recent-packs.ts'
+import { type PackedObject, packHeader } from '#git/objects/pack.ts'
+import { createRecentPacks, type RecentPack, toRecentPack } from './recent-packs.ts'
 
 function packFrom(base: string, after: string, ...ids: string[]): RecentPack {
   return { base, after, entries: Buffer.from(after), ids: new Set(ids) }
@@ -43,4 +45,49 @@ test('of two packs for one value, the first is kept', () => {
   packs.add('site', packFrom('x', 'b', '1', '2'))
   assert.equal(packs.find('site', 'b', new Set('a'))?.common, 'a')
   assert.equal(packs.find('site', 'b', new Set('x')), undefined)
+})
+
+const ends = { base: 'a', after: 'b' }
+const object = (id: string): PackedObject => ({ id, type: 'blob', content: Buffer.from(id) })
+
+/** The pack of a push that builds on `a`. */
+function toRecent(pack: Buffer, objects: PackedObject[], reached: string[]) {
+  const proof = { base: 'a', reached: new Set(reached), needed: new Set(['1', '2']) }
+  return toRecentPack('b', pack, { objects, proof })
+}
+
+function packOf(count: number, entries = 'entries'): Buffer {
+  const content = Buffer.concat([packHeader(count), Buffer.from(entries)])
+  return Buffer.concat([content, createHash('sha1').update(content).digest()])
+}
+
+test('the pack of a push is kept without the bases that git has added', () => {
+  const objects = ['1', '2', 'base'].map(object)
+  const found = toRecent(packOf(2), objects, ['base', 'other'])
+  assert.deepEqual(found, { ...ends, entries: Buffer.from('entries'), ids: new Set(['1', '2']) })
+})
+
+test('a base that another client may not have keeps it from being sent', () => {
+  const objects = ['1', '2', 'base'].map(object)
+  assert.equal(toRecent(packOf(2), objects, ['other']), undefined)
+})
+
+test('what follows a pack, or a pack that has an object twice, is not sent', () => {
+  const objects = ['1', '2'].map(object)
+  const pack = Buffer.concat([packOf(2), Buffer.from('more')])
+  assert.equal(toRecent(pack, objects, []), undefined)
+  assert.equal(toRecent(packOf(2), ['1', '1'].map(object), []), undefined)
+})
+
+test('a push that is not proven, or builds on nothing, is not sent', () => {
+  const objects = ['1', '2'].map(object)
+  const whole = { base: undefined, reached: new Set<string>(), needed: new Set(['1', '2']) }
+  assert.equal(toRecentPack('b', packOf(2), { objects, proof: undefined }), undefined)
+  assert.equal(toRecentPack('b', packOf(2), { objects, proof: whole }), undefined)
+  assert.ok(toRecent(packOf(2), objects, []))
+})
+
+test('a pack with an object that its commits do not lead to is not sent', () => {
+  assert.ok(toRecent(packOf(1), ['1'].map(object), []))
+  assert.equal(toRecent(packOf(2), ['1', 'more'].map(object), []), undefined)
 })

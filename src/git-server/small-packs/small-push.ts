@@ -29,21 +29,20 @@ import { createQuarantine } from './quarantine.ts'
 import { createReachability } from './reachability.ts'
 import type { AheadPush, ReadPush } from './read-ahead.ts'
 import type { RecentPacks } from './recent-packs.ts'
-import { toRecentPack } from './to-recent-pack.ts'
+import { toRecentPack } from './recent-packs.ts'
 
-type Dependencies = {
+export type SmallPushParts = {
   git: Git
   /** Readers of objects, which requests share. */
   pool: Pick<ObjectPool, 'of'>
   refCache: Pick<RefCache, 'of'>
-  pushes: Pick<PushAuthority, 'authorize' | 'finalize'>
   settings: Pick<PlainSettings, 'pushMemoryMaxBytes'>
   faultPoint: FaultPoint
-  recentPacks: Pick<RecentPacks, 'add'>
   log: Log
 }
 
-type SmallPush = {
+export type SmallPush = {
+  pushes: Pick<PushAuthority, 'authorize' | 'finalize'>
   watched: WatchedRequest
   request: PushRequest
   push: Push
@@ -75,9 +74,12 @@ const draftFile = 'svc-ref'
  * Measured: a push of a commit takes 26 instead of 42 ms of CPU time, and its response is 16 % faster. Without
  * this function, `proveConnected`, `createReachability`, `createQuarantine`, `moveRefInProcess` and `takeSmallPack` go as well.
  */
-export function createSmallPushes(dependencies: Dependencies) {
-  const { git, pool, pushes, settings, faultPoint, recentPacks, log } = dependencies
-  const reachability = createReachability(dependencies)
+export function createSmallPushes(
+  parts: SmallPushParts,
+  recentPacks: Pick<RecentPacks, 'add'>,
+): (push: SmallPush) => Promise<RequestOutcome | undefined> {
+  const { git, pool, settings, faultPoint, log } = parts
+  const reachability = createReachability(parts)
   const limitedGit = withPushLimits(git, settings)
 
   /**
@@ -112,8 +114,8 @@ export function createSmallPushes(dependencies: Dependencies) {
       : isConnected(scopedGit, directory, [update])
   }
 
-  return async (given: SmallPush): Promise<RequestOutcome | undefined> => {
-    const { watched, request, push, ahead, hold } = given
+  return async (given) => {
+    const { pushes, watched, request, push, ahead, hold } = given
     const { read } = ahead
     const { repository, response, signal } = watched
     const { path: directory } = repository

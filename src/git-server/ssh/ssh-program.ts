@@ -12,7 +12,7 @@ import { openHostKey } from '#ssh/host-key.ts'
 import { createSshServer } from '#ssh/ssh-server.ts'
 import { createGitEngine, type GitEngine } from '../git-engine.ts'
 import { connectRpc, type Wire } from '../rpc/rpc.ts'
-import { createRecentPacks } from '../small-packs/recent-packs.ts'
+import { createSmallPacks } from '../small-packs/small-packs.ts'
 import { createGitOverSsh } from './git-over-ssh.ts'
 import { createSshRpcClient } from './rpc-client.ts'
 import type { SshRpcServer } from './rpc-server.ts'
@@ -72,6 +72,12 @@ export function createSshProgram(options: Options): { killAll: () => void } {
       reclaim: backend.reclaim,
     })
     const client = createSshRpcClient(backend)
+    const refCache = createRefCache({ git, maxBytes: settings.refsCacheBytes })
+    // Only the main process ends at a fault point.
+    const smallPacks = createSmallPacks({
+      ...{ git, pool, refCache, settings, log },
+      faultPoint: () => {},
+    })
     const engine = createGitEngine({
       git,
       pool,
@@ -82,13 +88,11 @@ export function createSshProgram(options: Options): { killAll: () => void } {
       freeSpace,
       settings,
       clock: systemClock,
-      // Only the main process ends at one.
-      faultPoint: () => {},
       log,
       onOperation: client.onOperation,
       onFetch: client.onFetch,
-      refCache: createRefCache({ git, maxBytes: settings.refsCacheBytes }),
-      recentPacks: createRecentPacks(),
+      refCache,
+      smallPacks,
     })
     const gitOverSsh = createGitOverSsh({ engine, backend, settings, log })
     const hostKey = await openHostKey({

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { firstPacket } from '#git/protocol/pkt-line.ts'
 import { createRepositoryVersions } from '#git/refs/repository-version.ts'
 import type { Repository } from '#repositories/repositories.ts'
+import type { SmallPacks } from '../small-packs/small-packs.ts'
 
 /** Identifies a response, with the directory of its repository. */
 export type CacheKey = {
@@ -29,8 +30,8 @@ export type FetchRequest = {
   isShallowClone: boolean
   /** What it wants, when the response is a pack of all that these objects reach, which may have deltas with offsets. */
   clones?: ReadonlySet<string>
-  /** What it wants, when that is one object beyond some that the client has; unless `isDone`, the response names one of these. */
-  follows?: { wanted: string; haves: ReadonlySet<string>; isDone: boolean }
+  /** When it wants one object beyond some that the client has. */
+  follows?: Parameters<SmallPacks['answer']>[1]
 }
 
 // Longer requests are rare, and parsing one blocks the event loop.

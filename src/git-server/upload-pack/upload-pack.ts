@@ -34,11 +34,10 @@ import {
   type WatchedRequest,
   watchRequest,
 } from '../requests/respond.ts'
-import type { RecentPacks } from '../small-packs/recent-packs.ts'
+import type { SmallPacks } from '../small-packs/small-packs.ts'
 import { createAdvertiser } from './advertise-refs.ts'
 import { createCacheKeyOf, readFetchRequest } from './cache-key.ts'
 import type { CacheUsage } from './cache-store.ts'
-import { answerFromRecentPacks } from './recent-fetch.ts'
 import { createResponseCache } from './response-cache.ts'
 import { createStoredClones } from './stored-clones/stored-clones.ts'
 
@@ -60,8 +59,9 @@ export type UploadPack = Disposable & {
 /** The state of the caches of one process. */
 export type CacheCounts = { responses: CacheUsage; refs: RefCounts }
 
-type Dependencies = {
+export type UploadPackParts = {
   git: Git
+  /** The transport that it serves. */
   via: Via
   limiters: Pick<GitLimiters, 'fetch'>
   freeSpace: Pick<FreeSpace, 'isShort' | 'require'>
@@ -70,9 +70,10 @@ type Dependencies = {
   clock: Clock
   log: Log
   measure: Measure
+  /** Called for each fetch. */
   onFetch: (source: FetchSource) => void
   refCache: RefCache
-  recentPacks: RecentPacks
+  smallPacks: Pick<SmallPacks, 'answer'>
 }
 
 // Git streams large files, so only trees and the files that `export-subst` expands take memory.
@@ -80,10 +81,10 @@ const archiveMemoryMaxBytes = 512 * 1024 * 1024
 // What these clients send is short, so that they are silent only between rounds.
 const mayThink = () => true
 
-export function createUploadPack(dependencies: Dependencies): UploadPack {
+export function createUploadPack(dependencies: UploadPackParts): UploadPack {
   const { git, via, limiters, freeSpace, settings, stallMs, clock, log, measure, onFetch } =
     dependencies
-  const { refCache, recentPacks } = dependencies
+  const { refCache, smallPacks } = dependencies
   const responseCache = createResponseCache({ settings, freeSpace, clock, onFetch })
   const cacheKeyOf = createCacheKeyOf()
   const storedClones = createStoredClones({ git, onFetch })
@@ -102,7 +103,7 @@ export function createUploadPack(dependencies: Dependencies): UploadPack {
     const key = request && cacheKeyOf(repository, request)
     const sink = sinkOf(watched)
     const acquire = (until: AbortSignal) => limiters.fetch.acquire(keysOf(watched), until)
-    const recent = request && answerFromRecentPacks(recentPacks, repository.id, request)
+    const recent = request?.follows && smallPacks.answer(repository.id, request.follows)
     if (recent) {
       onFetch('packs')
       return await respondWithBytes(watched, recent, stallMs)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isNearby } from './nearby-history.ts'
+import { isNearby } from './reachability.ts'
 
 const idOf = (number: number) => number.toString(16).padStart(40, '0')
 const tree = `tree ${idOf(0)}\n`
