@@ -172,7 +172,6 @@ const entryPoints: Record<string, string[]> = {
     'ancestry',
     'connectivity',
     'forced-updates',
-    'move-ref-in-process',
     'move-refs',
     'ref-cache',
     'ref-name',

@@ -90,7 +90,7 @@ export function createDefaultBranches(dependencies: Dependencies): DefaultBranch
   }
 }
 
-export function branchNotFound(branch: string): Problem {
+function branchNotFound(branch: string): Problem {
   return new Problem(
     'ref_not_found',
     `There is no branch "${branch}" in this repository. Push it first.`,

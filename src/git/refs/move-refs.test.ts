@@ -3,7 +3,7 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { createProject, git, temporaryFolder } from '../../../test/support/git.ts'
-import { moveRefInProcess } from './move-ref-in-process.ts'
+import { moveRefInProcess } from './move-refs.ts'
 import { zeroId } from './ref-name.ts'
 
 const ref = 'refs/heads/main'
