@@ -146,6 +146,7 @@ const entryPoints: Record<string, string[]> = {
     'history-commands',
     'orphans',
     'preforked-process',
+    'process-pool',
     'reused-processes',
     'spawn-helper',
     'spawn-messages',

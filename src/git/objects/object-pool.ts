@@ -1,4 +1,5 @@
 import type { Git } from '../process/git-process.ts'
+import { createProcessPool } from '../process/process-pool.ts'
 import { type ObjectReader, type OpenedObjects, openObjects } from './object-reader.ts'
 
 /**
@@ -12,99 +13,33 @@ export type ObjectPool = AsyncDisposable & {
   count: () => number
 }
 
-type Options = {
-  git: Git
-  /** How many idle processes are kept. */
-  maxIdle?: number
-  /** After how long an idle process ends. */
-  idleMs?: number
-}
+/** See `createProcessPool`. */
+type Options = { git: Git; maxIdle?: number; idleMs?: number }
 
-type Entry = {
-  opened: Promise<OpenedObjects>
-  /** How many reads wait for it. */
-  reads: number
-  idleSince: number
-}
-
-const closers = new Set<(directory: string) => Promise<void>>()
-
-/** Ends the processes of all pools that read a repository: its files would take space as long as they are open. */
-export async function closeReadersOf(directory: string): Promise<void> {
-  await Promise.all([...closers].map((close) => close(directory)))
-}
-
-/** Starting a git costs some 5 ms, reading a small object from one that runs 0.1 ms. */
-export function createObjectPool({ git, maxIdle = 8, idleMs = 60_000 }: Options): ObjectPool {
-  const entries = new Map<string, Entry>()
-  const closing = new Set<Promise<void>>()
-  let isDisposed = false
-  const timer = setInterval(closeIdle, idleMs / 4)
-  timer.unref()
-  closers.add(close)
-
-  function entryOf(directory: string): Entry {
-    const known = entries.get(directory)
-    if (known) return known
-    const entry: Entry = {
-      opened: openObjects(git, directory),
-      reads: 0,
-      idleSince: performance.now(),
-    }
-    // A failure is reported to those who read.
-    entry.opened.catch(() => drop(directory, entry))
-    entries.set(directory, entry)
-    return entry
-  }
-
-  function drop(directory: string, entry: Entry): void {
-    if (entries.get(directory) === entry) entries.delete(directory)
-    const closed = entry.opened
-      .then((reader) => reader[Symbol.asyncDispose]())
-      .catch(() => {})
-      .finally(() => closing.delete(closed))
-    closing.add(closed)
-  }
-
-  async function close(directory: string): Promise<void> {
-    const entry = entries.get(directory)
-    if (entry) drop(directory, entry)
-    await Promise.all(closing)
-  }
-
-  function closeIdle(): void {
-    const idle = [...entries].filter(([, { reads }]) => reads === 0)
-    idle.sort(([, one], [, other]) => other.idleSince - one.idleSince)
-    const oldest = performance.now() - idleMs
-    for (const [index, [directory, entry]] of idle.entries()) {
-      if (index >= maxIdle || entry.idleSince < oldest) drop(directory, entry)
-    }
-  }
+export function createObjectPool({ git, maxIdle = 8, idleMs }: Options): ObjectPool {
+  const pool = createProcessPool<OpenedObjects>({ maxIdle, idleMs, isShared: true })
 
   async function use<T>(
     directory: string,
     work: (reader: ObjectReader) => Promise<T>,
     isRepeated = false,
   ): Promise<T> {
-    if (isDisposed) throw new Error('The pool of object readers is closed.')
-    const entry = entryOf(directory)
-    entry.reads += 1
+    const lease = pool.acquire(directory, () => openObjects(git, directory))
+    let isKept = false
     try {
-      const reader = await entry.opened
+      const reader = await lease.process
       try {
         return await work(reader)
       } catch (error) {
-        if (reader.isOpen()) throw error
-        drop(directory, entry)
         // It may have been killed, or have reached the limit of its CPU time, by many reads before this one.
-        if (isRepeated || isDisposed) throw error
-        return await use(directory, work, true)
+        if (reader.isRunning() || isRepeated) throw error
+      } finally {
+        isKept = reader.isRunning()
       }
     } finally {
-      entry.reads -= 1
-      entry.idleSince = performance.now()
-      if (entries.size > maxIdle) closeIdle()
+      void lease.release(isKept)
     }
+    return await use(directory, work, true)
   }
 
   return {
@@ -112,15 +47,7 @@ export function createObjectPool({ git, maxIdle = 8, idleMs = 60_000 }: Options)
       find: (name) => use(directory, (reader) => reader.find(name)),
       read: (name, maxBytes) => use(directory, (reader) => reader.read(name, maxBytes)),
     }),
-
-    count: () => entries.size,
-
-    async [Symbol.asyncDispose]() {
-      isDisposed = true
-      closers.delete(close)
-      clearInterval(timer)
-      for (const [directory, entry] of entries) drop(directory, entry)
-      await Promise.all(closing)
-    },
+    count: pool.count,
+    [Symbol.asyncDispose]: () => pool[Symbol.asyncDispose](),
   }
 }

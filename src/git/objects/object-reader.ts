@@ -21,7 +21,7 @@ export type ObjectReader = {
 export type OpenedObjects = AsyncDisposable &
   ObjectReader & {
     /** Whether its process still runs. */
-    isOpen: () => boolean
+    isRunning: () => boolean
   }
 
 /** Thrown for an object larger than the requested limit. */
@@ -125,7 +125,7 @@ export async function openObjects(git: Git, directory: string): Promise<OpenedOb
       return found && { id, type, content: found.content }
     },
 
-    isOpen: () => isOpen,
+    isRunning: () => isOpen,
 
     async [Symbol.asyncDispose]() {
       await child[Symbol.asyncDispose]()

@@ -6,6 +6,7 @@ import { createProject } from '../../../test/support/git.ts'
 import { gitLimits } from '../../../test/support/git-limits.ts'
 import { gitCommands } from './commands.ts'
 import { createGit } from './git-process.ts'
+import { closeReadersOf } from './process-pool.ts'
 import { createReusedProcesses, type ReusedProcess } from './reused-processes.ts'
 
 const untilEnd = new AbortController().signal
@@ -15,6 +16,7 @@ async function createSite() {
   const project = await createProject()
   const first = await project.git('rev-parse', 'HEAD')
   const second = await project.commit('second.txt', 'x\n'.repeat(200_000))
+  const directory = join(project.path, '.git')
   const git = createGit({ settings: gitLimits, owner: 'test', path: process.env.PATH ?? '' })
   let started = 0
   const counting: Pick<typeof git, 'start'> = {
@@ -27,7 +29,8 @@ async function createSite() {
   return {
     git,
     reused,
-    command: gitCommands.diffEach(join(project.path, '.git')),
+    directory,
+    command: gitCommands.diffEach(directory),
     input: `${second} ${first}\n`,
     expected: `${second}\0${await project.git('diff-tree', '-r', '-z', '--raw', '--no-abbrev', '--full-index', '--patch', first, second)}\n`,
     started: () => started,
@@ -100,5 +103,23 @@ test('a process that ends is replaced, and no more than a few are kept', async (
   }
   await until('two are left', () => site.git.count() === 2)
   await site.reused[Symbol.asyncDispose]()
+  assert.equal(site.git.count(), 0)
+})
+
+test('the processes of a repository end when its readers are closed, one in use with its response', async () => {
+  await using site = await createSite()
+  const { directory } = site
+  {
+    await using first = await site.reused.acquire(site.command, limits)
+    await using second = await site.reused.acquire(site.command, limits)
+    for (const child of [first, second])
+      assert.equal(await readAll(child, site.input), site.expected)
+  }
+  assert.equal(site.git.count(), 2)
+  await using used = await site.reused.acquire(site.command, limits)
+  await closeReadersOf(directory)
+  assert.equal(site.git.count(), 1)
+  assert.equal(await readAll(used, site.input), site.expected)
+  await used[Symbol.asyncDispose]()
   assert.equal(site.git.count(), 0)
 })

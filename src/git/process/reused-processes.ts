@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { chunksOf } from '#base/chunks.ts'
 import { type Git, GitError, type GitProcess } from './git-process.ts'
+import { createProcessPool } from './process-pool.ts'
 
 /** Git processes that respond to one input after another: each serves one request at a time, and then the next. */
 export type ReusedProcesses = AsyncDisposable & {
@@ -22,23 +23,17 @@ export type ReusedProcess = AsyncDisposable & {
   hasWornOut: () => boolean
 }
 
-type Entry = {
-  key: string
+type Entry = AsyncDisposable & {
   name: string
   child: GitProcess
+  isRunning: () => boolean
   uses: number
   busyMs: number
   bytes: number
-  idleSince: number
 }
 
-type Options = {
-  git: Pick<Git, 'start'>
-  /** How many idle processes are kept. */
-  maxIdle?: number
-  /** After how long an idle process ends. */
-  idleMs?: number
-}
+/** See `createProcessPool`. */
+type Options = { git: Pick<Git, 'start'>; maxIdle?: number; idleMs?: number }
 
 // Memory and processor time of a process are limited, and add up.
 const maxUses = 200
@@ -46,82 +41,30 @@ const maxBusyMs = 5000
 const maxBytes = 16 * 1024 * 1024
 
 /** For commands that repeat lines that they do not understand, such as `git diff-tree --stdin`. */
-export function createReusedProcesses({
-  git,
-  maxIdle = 4,
-  idleMs = 60_000,
-}: Options): ReusedProcesses {
-  // The one that was used last is the last one.
-  const idle: Entry[] = []
-  const ending = new Set<Promise<void>>()
-  let isDisposed = false
-  const timer = setInterval(endIdle, idleMs / 4)
-  timer.unref()
+export function createReusedProcesses({ git, maxIdle = 4, idleMs }: Options): ReusedProcesses {
+  const pool = createProcessPool<Entry>({ maxIdle, idleMs, isShared: false })
 
-  async function end({ child }: Entry): Promise<void> {
-    const ended = Promise.resolve(child[Symbol.asyncDispose]())
-    ending.add(ended)
-    try {
-      await ended
-    } finally {
-      ending.delete(ended)
-    }
-  }
-
-  function endIdle(): void {
-    const oldest = performance.now() - idleMs
-    const isOver = ({ child, idleSince }: Entry) => idleSince < oldest || !child.isRunning()
-    for (const entry of idle.filter(isOver)) {
-      idle.splice(idle.indexOf(entry), 1)
-      void end(entry)
-    }
-  }
-
-  function takeIdle(key: string): Entry | undefined {
-    const index = idle.findLastIndex((entry) => entry.key === key && entry.child.isRunning())
-    return index === -1 ? undefined : idle.splice(index, 1)[0]
-  }
-
-  async function start(
-    key: string,
-    command: readonly string[],
-    memoryMaxBytes: number,
-  ): Promise<Entry> {
+  async function start(command: readonly string[], memoryMaxBytes: number): Promise<Entry> {
     const child = await git.start(command, { limits: { memoryMaxBytes } })
     const name = command.find((word) => !word.startsWith('-')) ?? ''
-    return { key, name, child, uses: 0, busyMs: 0, bytes: 0, idleSince: 0 }
-  }
-
-  function keep(entry: Entry): void {
-    entry.idleSince = performance.now()
-    idle.push(entry)
-    const [oldest] = idle
-    if (idle.length > maxIdle && oldest) {
-      idle.shift()
-      void end(oldest)
-    }
+    const { isRunning } = child
+    const end = () => child[Symbol.asyncDispose]()
+    return { name, child, isRunning, uses: 0, busyMs: 0, bytes: 0, [Symbol.asyncDispose]: end }
   }
 
   return {
-    async acquire(command, { memoryMaxBytes, isNew = false }) {
-      if (isDisposed) throw new Error('The processes are closed.')
+    async acquire(command, { memoryMaxBytes, isNew }) {
       const key = [memoryMaxBytes, ...command].join('\0')
-      const entry =
-        (isNew ? undefined : takeIdle(key)) ?? (await start(key, command, memoryMaxBytes))
+      const lease = pool.acquire(key, () => start(command, memoryMaxBytes), isNew)
+      const entry = await lease.process
       return lend(entry, (isClean) => {
-        const isWorn =
-          entry.uses >= maxUses || entry.busyMs > maxBusyMs || entry.bytes > maxBytes || isDisposed
-        if (isClean && !isWorn && entry.child.isRunning()) keep(entry)
-        else return end(entry)
+        const { uses, busyMs, bytes } = entry
+        const isWorn = uses >= maxUses || busyMs > maxBusyMs || bytes > maxBytes
+        return lease.release(isClean && !isWorn && entry.isRunning())
       })
     },
 
-    async [Symbol.asyncDispose]() {
-      isDisposed = true
-      clearInterval(timer)
-      for (const entry of idle.splice(0)) void end(entry)
-      await Promise.all(ending)
-    },
+    [Symbol.asyncDispose]: () => pool[Symbol.asyncDispose](),
   }
 }
 

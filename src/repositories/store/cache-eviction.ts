@@ -6,7 +6,7 @@ import { forEachConcurrently } from '#base/for-each-concurrently.ts'
 import type { Log } from '#base/log.ts'
 import { Problem } from '#base/problem.ts'
 import type { FreeSpace } from '#config/free-space.ts'
-import { closeReadersOf } from '#git/objects/object-pool.ts'
+import { closeReadersOf } from '#git/process/process-pool.ts'
 import type { Cache } from './cache.ts'
 
 /** Removes directories of a cache that were not used for longest, except those of running processes. */

@@ -6,7 +6,7 @@ import type { Log } from '#base/log.ts'
 import { Problem, toProblem } from '#base/problem.ts'
 import type { Database } from '#database/database.ts'
 import type { Db } from '#database/schema.ts'
-import { closeReadersOf } from '#git/objects/object-pool.ts'
+import { closeReadersOf } from '#git/process/process-pool.ts'
 import { renewRepositoryVersion } from '#git/refs/repository-version.ts'
 import {
   areUnchanged,
