@@ -2,8 +2,8 @@ import type { Socket } from 'node:net'
 import { closeInheritedDescriptors } from '#base/inherited-descriptors.ts'
 import { killGroup } from '#base/kill-group.ts'
 import { dropStartupGarbage } from '#base/startup-garbage.ts'
+import type { PipeName, SpawnReport, SpawnRequest } from '#git/process/helper-processes.ts'
 import { type ExitStatus, openPreforkedProcess } from '#git/process/preforked-process.ts'
-import type { PipeName, SpawnReport, SpawnRequest } from '#git/process/spawn-messages.ts'
 
 // The program of the spawn helper, which starts git processes for the main process: see createSpawnHelper.
 // When the main process ends, for any reason, it kills them all and exits.

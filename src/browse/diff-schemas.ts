@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { type DiffFile, type DiffHunk, diffLimits, type ParsedDiff } from '#git/diff/parsed-diff.ts'
-import { renameLimit } from '#git/process/history-commands.ts'
+import { renameLimit } from '#git/process/commands.ts'
 import { named } from '#http/named-schemas.ts'
 import { pathProperties, toApiPath } from './api-path.ts'
 

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { closed } from '#base/schema-options.ts'
-import { matchesPerFile } from '#git/process/file-commands.ts'
+import { matchesPerFile } from '#git/process/commands.ts'
 import { route } from '#http/route.ts'
 import { invalid, ofQuery } from '#http/validation.ts'
 import { PathQuery, toRawPath } from './api-path.ts'

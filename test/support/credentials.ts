@@ -1,6 +1,6 @@
 import { generateKeyPairSync, randomBytes, randomInt } from 'node:crypto'
 import { checksum, newTokenString } from '#base/token-string.ts'
-import { isPlaceholder } from '#git-server/leak-guard/placeholder.ts'
+import { isPlaceholder } from '#git-server/leak-guard/credential.ts'
 
 const digits = '0123456789'
 const upper = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ'

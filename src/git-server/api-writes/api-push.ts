@@ -1,4 +1,5 @@
 import { Writable } from 'node:stream'
+import { setTimeout as pause } from 'node:timers/promises'
 import type { Principal } from '#access/principal.ts'
 import type { Log } from '#base/log.ts'
 import { Problem, toProblem } from '#base/problem.ts'
@@ -8,7 +9,7 @@ import type { ObjectPool } from '#git/objects/object-pool.ts'
 import type { Git } from '#git/process/git-process.ts'
 import type { PushResult } from '#git/protocol/hook-channel.ts'
 import { flushPacket, packet } from '#git/protocol/pkt-line.ts'
-import { type PushReport, parsePushReport } from '#git/protocol/report-status.ts'
+import { type PushReport, parsePushReport } from '#git/protocol/push-report.ts'
 import type { Body } from '#git/protocol/request-body.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
 import { type RefUpdate, readRefs } from '#git/refs/refs.ts'
@@ -193,4 +194,34 @@ function finishedLater(): Problem {
   const detail =
     'The change is made. Its record and events follow when the database is available again. Do not repeat the request.'
   return new Problem('database_unavailable', detail, { retryAfterSeconds: 5 })
+}
+
+// A ref that moves again each time is left to the client.
+const maxAttempts = 8
+/** The longest pause before the second attempt; each further one may be twice as long, so that writers take turns. */
+const firstPauseMs = 10
+
+/** Attempts a change again when its ref has moved meanwhile, if the client did not say what the ref must be. */
+export async function retryMoved<T>(
+  repositories: Pick<Repositories, 'reopen'>,
+  write: ApiWrite,
+  mayRetry: boolean,
+  attempt: (write: ApiWrite) => Promise<T>,
+): Promise<T> {
+  let current = write
+  for (let number = 1; ; number++) {
+    try {
+      return await attempt(current)
+    } catch (error) {
+      const isMoved = error instanceof Problem && error.code === 'ref_moved'
+      if (!isMoved || !mayRetry || number === maxAttempts) throw error
+      const pauseMs = Math.random() * firstPauseMs * 2 ** (number - 1)
+      await pause(pauseMs, undefined, { signal: write.signal })
+      const { principal, repository } = write
+      current = {
+        ...write,
+        repository: await repositories.reopen(principal, repository, 'repo:write'),
+      }
+    }
+  }
 }

@@ -9,10 +9,9 @@ import type { Revision } from '#git/refs/resolve-revision.ts'
 import { invalid, ofQuery } from '#http/validation.ts'
 import type { Repositories } from '#repositories/repositories.ts'
 import type { RevisionFinder } from '#repositories/revision-finder.ts'
-import type { ApiWrite, PushFromApi } from './api-push.ts'
+import { type ApiWrite, type PushFromApi, retryMoved } from './api-push.ts'
 import { refMoved } from './refusals.ts'
 import { presentValueOf, requireCommit, requireRevision } from './required-revision.ts'
-import { retryMoved } from './retry-moved.ts'
 import type { ChangedRef, RefBody } from './write-schemas.ts'
 
 /** Creates, moves and deletes refs. */

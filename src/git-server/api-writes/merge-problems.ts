@@ -3,7 +3,7 @@ import { createTreeEditor, isTree, type TreeEditor } from '#git/objects/edit-tre
 import type { FileConflict } from '#git/objects/merge-trees.ts'
 import { type ObjectReader, ObjectTooLargeError } from '#git/objects/object-reader.ts'
 import { shown } from './apply-changes.ts'
-import { readTree } from './read-tree.ts'
+import { readTree } from './required-revision.ts'
 
 type Conflicted = {
   /** The tree with conflict markers. */

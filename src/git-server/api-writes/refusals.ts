@@ -1,6 +1,7 @@
 import { Problem } from '#base/problem.ts'
-import type { PushReport } from '#git/protocol/report-status.ts'
+import type { PushReport } from '#git/protocol/push-report.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
+import { invalid } from '#http/validation.ts'
 
 const textMaxLength = 500
 
@@ -56,4 +57,16 @@ export function toObjectsProblem(
 
 function shortened(text: string): string {
   return text.length > textMaxLength ? `${text.slice(0, textMaxLength).toWellFormed()}…` : text
+}
+
+/** Throws `invalid_request` for a message that Git cannot store. */
+export function assertMessage(message: string): void {
+  if (message.isWellFormed() && !message.includes('\0') && message.trim() !== '') return
+  const detail = 'must have text, without NUL and lone surrogates.'
+  throw invalid([{ pointer: '/message', detail }])
+}
+
+/** The message with a line feed at its end, as `git commit` leaves it. */
+export function toMessage(message: string): string {
+  return message.endsWith('\n') ? message : `${message}\n`
 }

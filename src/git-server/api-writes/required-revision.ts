@@ -1,4 +1,5 @@
 import { Problem, refusedName } from '#base/problem.ts'
+import { type ObjectReader, ObjectTooLargeError } from '#git/objects/object-reader.ts'
 import { isRefName, refNameFault, zeroId } from '#git/refs/ref-name.ts'
 import { branchPrefix, readRefs } from '#git/refs/refs.ts'
 import type { Revision } from '#git/refs/resolve-revision.ts'
@@ -48,4 +49,18 @@ function found(revision: string, one: Revision | undefined): Revision {
     'ref_not_found',
     `There is no "${revision}": it takes a branch, a tag, the full name of a ref, an id, or the first 7 digits of that of a commit that a branch or tag leads to.`,
   )
+}
+
+// About 400,000 entries.
+const treeMaxBytes = 16 * 1024 * 1024
+
+/** Reads a tree. Throws `git_limit_exceeded` for one that is too large. */
+export async function readTree(objects: ObjectReader, id: string): Promise<Buffer> {
+  const tree = await objects.read(id, treeMaxBytes).catch((error) => {
+    if (!(error instanceof ObjectTooLargeError)) throw error
+    const detail = `A directory on the way has more than ${treeMaxBytes} bytes of names; change it with git.`
+    throw new Problem('git_limit_exceeded', detail)
+  })
+  if (tree?.type !== 'tree') throw new Problem('repository_damaged', `The tree ${id} is missing.`)
+  return tree.content
 }

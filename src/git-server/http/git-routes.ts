@@ -1,11 +1,21 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Principal } from '#access/principal.ts'
+import { atEndOfTick } from '#base/end-of-tick.ts'
 import { Problem } from '#base/problem.ts'
 import type { PlainSettings } from '#config/settings.ts'
+import { flushPacket, packet } from '#git/protocol/pkt-line.ts'
+import { readArrived, readBody } from '#git/protocol/request-body.ts'
 import type { FindRequest, StreamRoute } from '#http/route.ts'
 import type { Repositories, Repository } from '#repositories/repositories.ts'
 import type { GitEngine } from '../git-engine.ts'
-import type { Service } from '../requests/git-request.ts'
-import { createGitOverHttp, type HttpExchange } from './git-over-http.ts'
-import { lfsRoutes } from './lfs-routes.ts'
+import {
+  type GitRequest,
+  type GitResponse,
+  lfsRefusal,
+  protocolIn,
+  type RequestOutcome,
+  type Service,
+} from '../requests/git-request.ts'
 
 type Dependencies = {
   repositories: Pick<Repositories, 'openForGit'>
@@ -85,7 +95,7 @@ export function gitRoutes({ repositories, engine, settings }: Dependencies): Str
       problems: ['repository_not_found', 'request_timed_out', 'storage_full'],
       serve: (exchange) => gitOverHttp.push(toExchange(exchange)),
     },
-    ...lfsRoutes({ find }),
+    ...lfsRoutes(find),
   ]
 }
 
@@ -101,4 +111,145 @@ function serviceIn(query: URLSearchParams): Service {
     'malformed_git_request',
     "Only Git's smart protocol is supported: use service=git-upload-pack or service=git-receive-pack.",
   )
+}
+
+// A batch request names a few hundred objects at most.
+const requestMaxBytes = 1024 * 1024
+
+/**
+ * The routes of the Git LFS API, which refuse every request in its error format:
+ * https://github.com/git-lfs/git-lfs/tree/main/docs/api. Access is checked first, so a response does not reveal whether
+ * a repository exists.
+ */
+function lfsRoutes(find: StreamRoute['find']): StreamRoute[] {
+  const common = {
+    kind: 'stream',
+    path: '/repos/:repository/info/lfs/:path*',
+    tag: 'git',
+    permissionFor: () => 'repo:read',
+    find,
+    isLongLived: false,
+    consumes: undefined,
+    maxBytes: requestMaxBytes,
+    produces: undefined,
+    problemFormat: 'git-lfs',
+    problems: ['repository_not_found', 'body_too_large', 'lfs_not_supported'],
+    async serve() {
+      throw new Problem('lfs_not_supported', lfsRefusal)
+    },
+  } as const satisfies Partial<StreamRoute>
+  const parameters = ['path', 'id', 'cursor', 'limit', 'refspec']
+
+  return [
+    {
+      ...common,
+      problems: [...common.problems],
+      method: 'GET',
+      operationId: 'getLfs',
+      summary: 'Read from Git LFS (not supported)',
+      description: 'Git LFS is not supported; every request fails.',
+      parameters,
+      optionalParameters: parameters,
+    },
+    {
+      ...common,
+      problems: [...common.problems],
+      method: 'POST',
+      operationId: 'postLfs',
+      summary: 'Request Git LFS objects or locks (not supported)',
+      description: 'Git LFS is not supported; every request fails.',
+      parameters: [],
+    },
+  ]
+}
+
+/** A request of Git's HTTP protocol whose principal and repository are known. */
+type HttpExchange = {
+  request: IncomingMessage
+  response: ServerResponse
+  principal: Principal
+  repository: Repository
+  /** Aborted when the client is gone. */
+  signal: AbortSignal
+}
+
+/** Serves Git's smart HTTP protocol: https://git-scm.com/docs/http-protocol */
+function createGitOverHttp(engine: GitEngine) {
+  return {
+    /** Serves `GET info/refs`: capabilities and, before protocol version 2, all refs. */
+    async advertise(service: Service, exchange: HttpExchange): Promise<void> {
+      const request = toGitRequest(exchange, `application/x-${service}-advertisement`)
+      const isVersionTwo = service === 'git-upload-pack' && request.protocol === 'version=2'
+      const heading = isVersionTwo
+        ? undefined
+        : Buffer.concat([packet(`# service=${service}\n`), flushPacket])
+      finish(exchange, request, await engine.advertise(service, request, heading))
+    },
+
+    /** Serves `POST git-upload-pack`. */
+    async fetch(exchange: HttpExchange): Promise<void> {
+      const request = toGitRequest(exchange, 'application/x-git-upload-pack-result')
+      const body = readArrived(exchange.request) ?? readBody(exchange.request, exchange.signal)
+      finish(exchange, request, await engine.fetch(request, body))
+    },
+
+    /** Serves `POST git-receive-pack`. */
+    async push(exchange: HttpExchange): Promise<void> {
+      const request = toGitRequest(exchange, 'application/x-git-receive-pack-result')
+      const body = readBody(exchange.request, exchange.signal)
+      finish(exchange, request, await engine.push(request, body, mayBeProbe(exchange.request)))
+    },
+  }
+}
+
+function toGitRequest(exchange: HttpExchange, contentType: string): GitRequest {
+  const { request, response, principal, repository, signal } = exchange
+  return {
+    principal,
+    repository,
+    protocol: protocolIn(String(request.headers['git-protocol'] ?? '')),
+    response: toGitResponse(response, contentType),
+    isReceiving: () => !request.complete,
+    // Otherwise the system ends the connection (TCP keep-alive).
+    isAlive: () => true,
+    sendsAllFirst: true,
+    signal,
+  }
+}
+
+function toGitResponse(response: ServerResponse, contentType: string): GitResponse {
+  let isSent = false
+
+  function begin(size?: number): void {
+    response.setHeader('content-type', contentType)
+    response.setHeader('cache-control', 'no-cache, max-age=0, must-revalidate')
+    if (size !== undefined) response.setHeader('content-length', size)
+    response.writeHead(200)
+  }
+
+  return {
+    output: response,
+    begin,
+    respondWithBytes(bytes) {
+      isSent = true
+      atEndOfTick(() => {
+        begin(bytes.length)
+        response.end(bytes)
+      })
+    },
+    hasBegun: () => isSent || response.headersSent,
+    onComplete() {
+      if (response.headersSent) response.end()
+    },
+  }
+}
+
+function finish({ response }: HttpExchange, request: GitRequest, outcome: RequestOutcome): void {
+  if (outcome === null) response.destroy()
+  else if (response.headersSent || !request.response.hasBegun()) response.end()
+}
+
+// Git probes with an empty request before it sends a large one: remote-curl.c, probe_rpc.
+function mayBeProbe({ headers }: IncomingMessage): boolean {
+  return headers['content-length'] === String(flushPacket.length)
 }

@@ -1,5 +1,5 @@
 import type { FoundCredential } from './credential.ts'
-import { isPlaceholderKey } from './placeholder.ts'
+import { isPlaceholderKey } from './credential.ts'
 
 const headerPattern = /-----BEGIN ((?:[A-Z0-9]{1,12} ){0,3})PRIVATE KEY( BLOCK)?-----/y
 // Larger than the PEM of an RSA key of 16,384 bits.

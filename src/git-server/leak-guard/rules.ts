@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { checksum, isTokenString } from '#base/token-string.ts'
 import type { FoundCredential, LeakRule, ScannedText } from './credential.ts'
-import { isPlaceholder } from './placeholder.ts'
+import { isPlaceholder } from './credential.ts'
 import { findPrivateKey, findPuttyKey } from './private-keys.ts'
 
 type Form = {

@@ -26,7 +26,6 @@ import { isHeadChosen, markHeadChosen, updatePushedAt } from '#repositories/repo
 import { findRepositorySummary } from '#repositories/repository-summary-store.ts'
 import type { Push } from '../push/push.ts'
 import { findApplied, intendedOf } from './applied-updates.ts'
-import { moveHeldRefs } from './move-held-refs.ts'
 import { toDefaultBranchEvent, toLeakEvent, toPushEvents } from './push-events.ts'
 import {
   type DefaultBranchChange,
@@ -36,6 +35,7 @@ import {
   recordDefaultBranch,
 } from './push-store.ts'
 import type { RetainedCommits } from './retained-commits.ts'
+import { moveHeldRefs } from './retained-commits.ts'
 
 type Dependencies = {
   db: Database

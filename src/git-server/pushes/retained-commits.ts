@@ -5,7 +5,7 @@ import type { Database } from '#database/database.ts'
 import type { Db } from '#database/schema.ts'
 import { findObjects } from '#git/objects/object-stream.ts'
 import { type Git, GitError } from '#git/process/git-process.ts'
-import type { RefMove } from '#git/refs/move-refs.ts'
+import { moveRefs, type RefMove } from '#git/refs/move-refs.ts'
 import { retainedRef, retainedRefs, retainingPush, zeroId } from '#git/refs/ref-name.ts'
 import { isOverwriting, listRefs, type PushedUpdate } from '#git/refs/refs.ts'
 import type { Directories } from '#repositories/directories.ts'
@@ -17,7 +17,6 @@ import {
   readRefsUnder,
 } from '#repositories/store/ref-store.ts'
 import type { SharedChanges } from '#repositories/store/store.ts'
-import { moveHeldRefs } from './move-held-refs.ts'
 import { clearKept, listKeeping, listWithExpired } from './push-store.ts'
 
 /** Retains the commits that pushes overwrote or deleted: hidden refs point to them, so that maintenance does not prune them. */
@@ -136,4 +135,22 @@ function createRetention(
       }
     },
   }
+}
+
+/**
+ * Moves refs under a repository hold: clean-up must not remove the locks of this git, and must have removed those of
+ * killed ones. Throws a GitError when git refuses.
+ */
+export async function moveHeldRefs(
+  {
+    git,
+    directories,
+    repositoryHolds,
+  }: Pick<Dependencies, 'git' | 'directories' | 'repositoryHolds'>,
+  repositoryId: string,
+  moves: RefMove[],
+): Promise<void> {
+  await using hold = await repositoryHolds.acquire(repositoryId)
+  const directory = directories.pathOf(repositoryId)
+  await moveRefs(git, { directory, watch: hold.watch }, moves)
 }

@@ -7,7 +7,7 @@ import type { PlainSettings } from '#config/settings.ts'
 import type { Db } from '#database/schema.ts'
 import type { Publish } from '#events/events.ts'
 import type { PushResult } from '#git/protocol/hook-channel.ts'
-import { isConnected } from '#git/refs/connectivity.ts'
+import { isConnected } from '#git/refs/ancestry.ts'
 import { findForced } from '#git/refs/forced-updates.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
 import {

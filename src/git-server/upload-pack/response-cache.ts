@@ -8,7 +8,7 @@ import type { FetchSource } from '../requests/operations.ts'
 import type { CacheKey } from './cache-key.ts'
 import { type CacheUsage, createCacheStore } from './cache-store.ts'
 import { createResponsePipe, type ResponsePipe, type ResponseReader } from './response-pipe.ts'
-import { createSpool } from './spool.ts'
+import { createSpool } from './spooled-bytes.ts'
 
 export type ResponseCache = Disposable & {
   /**

@@ -3,7 +3,7 @@ import { watchDrain } from '#base/chunks.ts'
 import { orAborted } from '#base/timeouts.ts'
 import { writeBudget } from '#base/write-budget.ts'
 import type { PipeEnd, ResponseSink } from '#git/protocol/pipe-process.ts'
-import type { Spool } from './spool.ts'
+import type { Spool } from './spooled-bytes.ts'
 import { createSpooledBytes, type SpooledPiece } from './spooled-bytes.ts'
 
 /** A response with one writer and many readers. */

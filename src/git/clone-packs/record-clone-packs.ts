@@ -13,7 +13,7 @@ import {
   readClonePacks,
   writeClonePacks,
 } from './clone-packs.ts'
-import type { MainlinePack } from './mainline-pack.ts'
+import type { MainlinePack } from './pack-objects.ts'
 import { packObjects } from './pack-objects.ts'
 
 /** The values of the visible refs, and the pack that was made of the default branch. */

@@ -1,8 +1,7 @@
 import { createHunkReader } from './hunk-reader.ts'
-import type { DiffFile, DiffLimit, DiffLimits, ParsedDiff } from './parsed-diff.ts'
+import type { DiffFile, DiffLimit, DiffLimits, DiffStatus, ParsedDiff } from './parsed-diff.ts'
 import { createPartScanner, type PartConsumer } from './part-scanner.ts'
 import { quotePath } from './quote-path.ts'
-import { createRawReader } from './raw-rows.ts'
 
 export type DiffParser = {
   /** Parses more of the output; false once a limit forbids to read on. */
@@ -153,4 +152,65 @@ function startsWith(bytes: Buffer, start: number, end: number, text: string): bo
   for (let index = 0; index < text.length; index++)
     if (bytes[start + index] !== text.charCodeAt(index)) return false
   return true
+}
+
+const statuses: Record<string, DiffStatus> = {
+  A: 'added',
+  D: 'deleted',
+  M: 'modified',
+  R: 'renamed',
+  C: 'copied',
+  T: 'type-changed',
+}
+
+/**
+ * Reads the fields of `git diff-tree --raw -z`: `:mode mode id id status`, and one path or two. `onRow` gets each file;
+ * undefined for one with a path that was too long to keep.
+ */
+function createRawReader(onRow: (file: DiffFile | undefined) => void): {
+  push: (field: string, isCut: boolean) => void
+} {
+  let header: string | undefined
+  let oldPath: string | undefined
+  let isDropped = false
+
+  return {
+    push(field, isCut) {
+      if (header === undefined) {
+        header = field
+        oldPath = undefined
+        isDropped = false
+        return
+      }
+      isDropped ||= isCut
+      if (/[RC]\d*$/.test(header) && oldPath === undefined) {
+        oldPath = field
+        return
+      }
+      const row = isDropped ? undefined : toFile(header, field, oldPath)
+      header = undefined
+      onRow(row)
+    },
+  }
+}
+
+function toFile(header: string, path: string, oldPath: string | undefined): DiffFile {
+  const [, oldMode = '', newMode = '', oldId = '', newId = '', status = '', score = ''] =
+    /^:(\d+) (\d+) ([0-9a-f]+) ([0-9a-f]+) ([A-Z])(\d*)$/.exec(header) ?? []
+  if (status === '') throw new Error('git diff-tree printed a row of another format')
+  return {
+    path,
+    oldPath,
+    status: statuses[status] ?? 'unknown',
+    oldMode,
+    newMode,
+    oldId,
+    newId,
+    similarity: score === '' ? undefined : Number(score),
+    isBinary: false,
+    additions: undefined,
+    deletions: undefined,
+    hunks: [],
+    truncated: undefined,
+  }
 }

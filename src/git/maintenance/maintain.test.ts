@@ -11,7 +11,7 @@ import { updateRefs } from '../../../test/support/history.ts'
 import { leftoversIn } from '../../../test/support/leftovers.ts'
 import { createGit } from '../process/git-process.ts'
 import { hasRefs, readAllRefs, readRefs } from '../refs/refs.ts'
-import { expiredFolder, restoreExpired } from './expired-packs.ts'
+import { expiredFolder, restoreExpired } from './leftovers.ts'
 import { type MaintenanceExtent, maintain, measurePacks } from './maintain.ts'
 
 const mib = 1024 ** 2

@@ -2,7 +2,7 @@ import { mkdir, readdir, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ignoreAbsence } from '#base/absence.ts'
 import type { FaultPoint } from '#base/fault-points.ts'
-import { type MainlinePack, packMainline, releaseMainline } from '../clone-packs/mainline-pack.ts'
+import { type MainlinePack, packMainline, releaseMainline } from '../clone-packs/pack-objects.ts'
 import { recordClonePacks } from '../clone-packs/record-clone-packs.ts'
 import { gitCommands } from '../process/commands.ts'
 import { maintenanceConfig } from '../process/git-config.ts'
@@ -10,7 +10,7 @@ import { backgroundCpuSeconds, type Ended, type Git, GitError } from '../process
 import { isHiddenRef } from '../refs/ref-name.ts'
 import { readAllRefs } from '../refs/refs.ts'
 import { renewRepositoryVersion } from '../refs/repository-version.ts'
-import { dropExpired, expiredFolder, hasExpired, restoreExpired } from './expired-packs.ts'
+import { dropExpired, expiredFolder, hasExpired, restoreExpired } from './leftovers.ts'
 
 /** Statistics of a repository's packs; `largest` is the size of the largest file. */
 export type Storage = { packs: number; bytes: number; largest: number; hasCruft: boolean }

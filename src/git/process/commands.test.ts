@@ -5,11 +5,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { browseCommands } from './browse-commands.ts'
 import { gitCommands } from './commands.ts'
-import { fileCommands } from './file-commands.ts'
 import { gitConfig } from './git-config.ts'
-import { historyCommands } from './history-commands.ts'
 
 // Each takes as many values as it has parameters.
 const commands: [string, (...values: string[]) => string[]][] = Object.entries(gitCommands)
@@ -60,12 +57,6 @@ function makeCommit(directory: string) {
 function commandNamed(wanted: string) {
   return commands.find(([name]) => name === wanted) ?? assert.fail(wanted)
 }
-
-test('each command is in one table only', () => {
-  for (const table of [browseCommands, fileCommands, historyCommands])
-    for (const [name, command] of Object.entries(table))
-      assert.equal(commandNamed(name)[1], command, name)
-})
 
 test('no value can be mistaken for an option', () => {
   for (const [name, command] of commands.filter(([name]) => !optionless.has(name))) {

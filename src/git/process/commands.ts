@@ -1,13 +1,7 @@
-import { browseCommands } from './browse-commands.ts'
-import { fileCommands } from './file-commands.ts'
 import { harmlessFaults } from './git-config.ts'
-import { historyCommands } from './history-commands.ts'
 
 /** Every git command that svc runs. Callers pass values only, never options. */
 export const gitCommands = {
-  ...browseCommands,
-  ...fileCommands,
-  ...historyCommands,
   version: () => ['version'],
   init: (directory: string, branch = 'main') => [
     'init',
@@ -345,6 +339,190 @@ export const gitCommands = {
     '--all',
     '--stdin',
   ],
+  // The numbers of commits that only the first and only the second of `<id>...<id>` reaches.
+  countAheadBehind: (directory: string, range: string) => [
+    `--git-dir=${directory}`,
+    'rev-list',
+    '--left-right',
+    '--count',
+    '--end-of-options',
+    range,
+  ],
+  // The refs below a prefix with their ids, sorted by name; if objects are given, only those that lead to one of them.
+  listRefs: (directory: string, prefix: string, ...pointsAt: string[]) => [
+    `--git-dir=${directory}`,
+    'for-each-ref',
+    '--format=%(objectname) %(refname)',
+    ...pointsAt.map((id) => `--points-at=${id}`),
+    '--end-of-options',
+    prefix,
+  ],
+  // Each commit that is reachable from standard input after those that reach it, with its parents and its tree.
+  walkTrees: (directory: string) => [...walkOf(directory), '--end-of-options', '--'],
+  // The same for commits that differ in a path from a parent, and merges; parents are the nearest of these.
+  walkTreesOfPath: (directory: string, path: string) => [
+    ...walkOf(directory),
+    '--full-history',
+    '--end-of-options',
+    '--',
+    path,
+  ],
+  printBlob: (directory: string, id: string) => [
+    `--git-dir=${directory}`,
+    'cat-file',
+    '--end-of-options',
+    'blob',
+    id,
+  ],
+  // The id of each object named on standard input, or `missing`.
+  findObjects: (directory: string) => [
+    `--git-dir=${directory}`,
+    'cat-file',
+    '--batch-check=%(objectname)',
+  ],
+  // Which commit each line of a file is from, line by line within a range such as `1,100`.
+  blame: (directory: string, range: string, commit: string, path: string) => [
+    `--git-dir=${directory}`,
+    'blame',
+    '--incremental',
+    `-L${range}`,
+    requireId(commit),
+    '--',
+    path,
+  ],
+  // Lines that contain a text, in the files of a commit that pathspecs name. Never those of submodules.
+  search: (directory: string, text: string, commit: string, ...pathspecs: string[]) => [
+    ...grepOf(directory),
+    `-e${text}`,
+    requireId(commit),
+    '--',
+    ...pathspecs,
+  ],
+  searchIgnoringCase: (directory: string, text: string, commit: string, ...pathspecs: string[]) => [
+    ...grepOf(directory),
+    '--ignore-case',
+    `-e${text}`,
+    requireId(commit),
+    '--',
+    ...pathspecs,
+  ],
+  // All files of a commit below a path, with their sizes.
+  listSizes: (directory: string, commit: string, path: string) => [
+    `--git-dir=${directory}`,
+    '--literal-pathspecs',
+    'ls-tree',
+    '-r',
+    '-z',
+    '--long',
+    '--full-tree',
+    requireId(commit),
+    '--',
+    path,
+  ],
+  archiveCommit: (
+    directory: string,
+    format: string,
+    prefix: string,
+    commit: string,
+    ...paths: string[]
+  ) => [
+    `--git-dir=${directory}`,
+    '--literal-pathspecs',
+    'archive',
+    `--format=${format}`,
+    `--prefix=${prefix}`,
+    requireId(commit),
+    '--',
+    ...paths,
+  ],
+  // The files that differ between two trees, then their patches, limited to paths.
+  diffTrees: (directory: string, before: string, after: string, ...paths: string[]) => [
+    ...diffOf(directory),
+    '--end-of-options',
+    before,
+    after,
+    '--',
+    ...paths,
+  ],
+  // The same for each line of standard input, without a limit: a commit and the one that it is compared with, or the old
+  // and the new tree. Before it come the id of the commit and a NUL, or the line.
+  diffEach: (directory: string) => [...diffOf(directory), '--always', '--stdin'],
+  // The ids of commits, newest first, after skipping some. An empty author or time does not limit them; an author is a
+  // fixed string, without regard to case. A time is in the form of a commit: `1700000000 +0000`.
+  listHistory: (
+    directory: string,
+    maxCount: string,
+    skip: string,
+    author: string,
+    since: string,
+    until: string,
+    tip: string,
+    ...paths: string[]
+  ) => [
+    `--git-dir=${directory}`,
+    '--literal-pathspecs',
+    'rev-list',
+    `--max-count=${maxCount}`,
+    `--skip=${skip}`,
+    ...(author === '' ? [] : ['--fixed-strings', '--regexp-ignore-case', `--author=${author}`]),
+    ...(since === '' ? [] : [`--since=@${since}`]),
+    ...(until === '' ? [] : [`--until=@${until}`]),
+    '--end-of-options',
+    tip,
+    '--',
+    ...paths,
+  ],
+  // The commits that are in one of two histories only, newest first: `<` before the ids of the left one.
+  listSides: (directory: string, left: string, right: string) => [
+    `--git-dir=${directory}`,
+    'rev-list',
+    '--left-right',
+    '--end-of-options',
+    `${left}...${right}`,
+    '--',
+  ],
+  // Exits with 1 when two commits have no common ancestor.
+  mergeBase: (directory: string, one: string, other: string) => [
+    `--git-dir=${directory}`,
+    'merge-base',
+    '--end-of-options',
+    one,
+    other,
+  ],
+  listCommits: (directory: string, maxCount: string, since: string, until: string) => [
+    `--git-dir=${directory}`,
+    'log',
+    '-z',
+    `--max-count=${maxCount}`,
+    '--format=%H%n%an%n%s',
+    '--end-of-options',
+    `${since}..${until}`,
+  ],
+  // Exits with 0 when `before` is an ancestor of `after`, and with 1 when it is not.
+  isAncestor: (directory: string, before: string, after: string) => [
+    `--git-dir=${directory}`,
+    'merge-base',
+    '--is-ancestor',
+    '--end-of-options',
+    before,
+    after,
+  ],
+  // All commits that visible refs lead to, newest first.
+  listVisibleCommits: (directory: string) => [
+    `--git-dir=${directory}`,
+    'rev-list',
+    '--exclude=refs/svc/*',
+    '--all',
+  ],
+  // The newest commits reachable from standard input, each after its descendants, with their parents.
+  listParents: (directory: string) => [
+    `--git-dir=${directory}`,
+    'rev-list',
+    '--parents',
+    '--date-order',
+    '--max-count=50000',
+    '--stdin',
+  ],
 } as const satisfies Record<string, (...values: string[]) => string[]>
 
 const strictly = `--strict=${harmlessFaults.map((fault) => `${fault}=ignore`).join()}`
@@ -394,5 +572,72 @@ function graphOf(directory: string): string[] {
     '--no-progress',
     '--changed-paths',
     `--max-new-filters=${maxNewFilters}`,
+  ]
+}
+
+function walkOf(directory: string): string[] {
+  return [
+    '--literal-pathspecs',
+    `--git-dir=${directory}`,
+    'rev-list',
+    '--date-order',
+    '--parents',
+    '--format=%T',
+    '--stdin',
+  ]
+}
+
+/** For commands without `--end-of-options`. */
+function requireId(id: string): string {
+  if (!/^[0-9a-f]{40}$/.test(id)) throw new TypeError('Not the id of an object')
+  return id
+}
+
+/** How many matches of a file are shown; git prints one more. */
+export const matchesPerFile = 100
+
+function grepOf(directory: string): string[] {
+  return [
+    `--git-dir=${directory}`,
+    'grep',
+    '--null',
+    '--line-number',
+    '--column',
+    '--fixed-strings',
+    '-I',
+    '--no-textconv',
+    '--no-color',
+    '--full-name',
+    '--no-recurse-submodules',
+    '--threads=2',
+    `--max-count=${matchesPerFile + 1}`,
+  ]
+}
+
+/** The most files that were deleted, or added, among which renames with changes are searched. */
+export const renameLimit = 500
+
+function diffOf(directory: string): string[] {
+  return [
+    `--git-dir=${directory}`,
+    '--literal-pathspecs',
+    'diff-tree',
+    '-r',
+    '-z',
+    '--raw',
+    '--find-renames',
+    `-l${renameLimit}`,
+    '--full-index',
+    '--no-abbrev',
+    '--no-relative',
+    '--no-ext-diff',
+    '--ignore-submodules=none',
+    '--patch',
+    '--unified=3',
+    '--src-prefix=a/',
+    '--dst-prefix=b/',
+    '--submodule=short',
+    '--no-color',
+    '--no-textconv',
   ]
 }

@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net'
 import { killGroup } from '#base/kill-group.ts'
 import type { ExitStatus, PreforkedProcess } from './preforked-process.ts'
-import type { PipeName, SpawnReport } from './spawn-messages.ts'
 
 /** The processes of one spawn helper, as its messages report them. */
 export type HelperProcesses = {
@@ -109,3 +108,14 @@ export function createHelperProcesses(options: Options): HelperProcesses {
     },
   }
 }
+
+/** A message to the helper: first the variables of all processes, then the id of each process to start. */
+export type SpawnRequest = { variables: Record<string, string> } | { id: number }
+
+/** A message about a process: its pipes one by one, each with a handle, its standard error, and its end. */
+export type SpawnReport =
+  | { id: number; pid: number | undefined; pipe: PipeName }
+  | { id: number; stderr: string }
+  | ({ id: number; error?: string } & ExitStatus)
+
+export type PipeName = 'stdin' | 'stdout' | 'channel'

@@ -4,10 +4,10 @@ import type { Socket } from 'node:net'
 import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Log } from '#base/log.ts'
+import type { SpawnReport, SpawnRequest } from './helper-processes.ts'
 import { createHelperProcesses, type HelperProcesses } from './helper-processes.ts'
 import { endOrphans, ownerVariable } from './orphans.ts'
 import type { PreforkedProcess, Preforker } from './preforked-process.ts'
-import type { SpawnReport, SpawnRequest } from './spawn-messages.ts'
 
 export type SpawnHelper = AsyncDisposable & {
   /** Returns preforked processes with these variables. For a single caller. */

@@ -1,9 +1,22 @@
 import assert from 'node:assert/strict'
-import { mkdir, readdir, readlink, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { test } from 'node:test'
+import {
+  mkdir,
+  mkdtemp,
+  readdir,
+  readlink,
+  rename,
+  rm,
+  symlink,
+  utimes,
+  writeFile,
+} from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { temporaryFolder } from '../../../test/support/git.ts'
-import { hasRefs, readRefs } from './refs.ts'
+import { zeroId } from './ref-name.ts'
+import { hasRefs, readAllRefs, readRawRefsNamed, readRefs } from './refs.ts'
 
 test('reading the first of many packed refs leaves no file open', async () => {
   await using folder = await temporaryFolder()
@@ -84,4 +97,122 @@ test('a few of many packed refs are found, and missing ones are not', async () =
   }
   await writeFile(path, '')
   assert.equal((await readRefs(folder.path, ['refs/tags/a'])).get('refs/tags/a'), idOf(0))
+})
+
+// Longer than a fingerprint needs to settle: see base/file-fingerprint.ts.
+const settledMs = 600
+const idOf = (digit: string) => digit.repeat(40)
+const header = '# pack-refs with: peeled fully-peeled sorted \n'
+
+const name = 'refs/heads/main'
+
+let folder: string
+let path: string
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'svc-test-'))
+  path = join(folder, name)
+  await mkdir(dirname(path), { recursive: true })
+})
+
+after(() => rm(folder, { recursive: true, force: true }))
+
+/** Changes a file as git does. */
+async function replace(file: string, content: string): Promise<void> {
+  await writeFile(`${file}.lock`, content)
+  await rename(`${file}.lock`, file)
+}
+
+async function read(ref = name): Promise<string | undefined> {
+  return (await readRefs(folder, [ref])).get(ref)
+}
+
+test('a loose ref is read anew after every change, however quickly they follow', async () => {
+  for (let round = 0; round < 200; round++) {
+    const id = idOf((round % 10).toString())
+    await (round % 2 === 0 ? replace(path, `${id}\n`) : writeFile(path, `${id}\n`))
+    assert.equal(await read(), id)
+  }
+})
+
+test('a loose ref that has been known for long is read anew after a change', async () => {
+  await replace(path, idOf('1'))
+  await sleep(settledMs)
+  assert.equal(await read(), idOf('1'))
+  assert.equal(await read(), idOf('1'))
+  await writeFile(path, idOf('2'))
+  // As a restored backup or a clock that was set back may leave it: the same size and modification time.
+  await utimes(path, 1, 1)
+  assert.equal(await read(), idOf('2'))
+  await rm(path)
+  assert.equal(await read(), zeroId)
+  await mkdir(path)
+  assert.equal(await read(), zeroId)
+  assert.equal(await read(`${name}/below`), zeroId)
+  await writeFile(join(path, 'below'), idOf('3'))
+  assert.equal(await read(`${name}/below`), idOf('3'))
+  assert.equal(await read(`${name}/below/a-file`), zeroId)
+  await rm(path, { recursive: true })
+})
+
+test('a symbolic link is followed each time', async () => {
+  const target = join(folder, 'target')
+  await symlink('../../target', path)
+  assert.equal(await read(), zeroId)
+  await writeFile(target, idOf('1'))
+  assert.equal(await read(), idOf('1'))
+  await sleep(settledMs)
+  assert.equal(await read(), idOf('1'))
+  await writeFile(target, idOf('2'))
+  assert.equal(await read(), idOf('2'))
+  await rm(path)
+})
+
+test('the file of a ref is read as git reads it', async () => {
+  const id = idOf('1')
+  await writeFile(join(folder, 'outside'), `${idOf('2')}\n`)
+  await writeFile(join(folder, 'refs/heads/é'), `${idOf('3')}\n`)
+  const values: [string, string][] = [
+    [`${id}\n`, id],
+    [`${id} and more\n`, id],
+    [`${id}0\n`, zeroId],
+    ['', zeroId],
+    ['ref: refs/heads/é\n', idOf('3')],
+    ['ref:\trefs/heads/é \r\n\n', idOf('3')],
+    ['ref: refs/heads/main\n', zeroId],
+    ['ref: ../outside\n', zeroId],
+    ['ref: outside\n', zeroId],
+    ['ref: refs/heads/../../outside\n', zeroId],
+    ['ref: \n', zeroId],
+  ]
+  for (const [content, value] of values) {
+    await replace(path, content)
+    assert.equal(await read(), value, content)
+    assert.equal((await readAllRefs(folder)).get(name) ?? zeroId, value, content)
+    const named = await readRawRefsNamed(folder, [name])
+    assert.ok(![...named.keys()].some((other) => other.includes('outside')), content)
+  }
+  await rm(path)
+})
+
+test('packed refs are looked up anew after a change, and missing ones are remembered as missing', async () => {
+  const packed = join(folder, 'packed-refs')
+  const wanted = ['refs/heads/a', 'refs/heads/b']
+  const values = async () => [...(await readRefs(folder, wanted)).values()]
+  assert.deepEqual(await values(), [zeroId, zeroId])
+  await replace(packed, `${header}${idOf('1')} refs/heads/a\n`)
+  await sleep(settledMs)
+  for (let round = 0; round < 2; round++) assert.deepEqual(await values(), [idOf('1'), zeroId])
+  await replace(packed, `${header}${idOf('2')} refs/heads/a\n${idOf('3')} refs/heads/b\n`)
+  for (let round = 0; round < 2; round++) assert.deepEqual(await values(), [idOf('2'), idOf('3')])
+  await replace(packed, `${idOf('2')} refs/heads/b\n${idOf('3')} refs/heads/a\n`)
+  assert.deepEqual(await values(), [idOf('3'), idOf('2')])
+})
+
+test('more names than are remembered of a file are all found', async () => {
+  const names = Array.from({ length: 300 }, (_, index) => `refs/heads/b${1000 + index}`)
+  const lines = names.map((one) => `${idOf('4')} ${one}\n`)
+  await replace(join(folder, 'packed-refs'), header + lines.join(''))
+  await sleep(settledMs)
+  for (const one of [...names, ...names]) assert.equal(await read(one), idOf('4'))
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { character } from '../../../test/support/fuzz.ts'
-import { toWords } from './command-words.ts'
+import { toWords } from './ssh-command.ts'
 
 test('words are quoted as people and shells quote them', () => {
   const lines: [string, string[] | undefined][] = [
