@@ -1,12 +1,8 @@
 import { Writable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Principal } from '#access/principal.ts'
-import type { Log } from '#base/log.ts'
 import { Problem, toProblem } from '#base/problem.ts'
-import type { FreeSpace } from '#config/free-space.ts'
 import type { PlainSettings } from '#config/settings.ts'
-import type { ObjectPool } from '#git/objects/object-pool.ts'
-import type { Git } from '#git/process/git-process.ts'
 import type { PushResult } from '#git/protocol/hook-channel.ts'
 import { flushPacket, packet } from '#git/protocol/pkt-line.ts'
 import { type PushReport, parsePushReport } from '#git/protocol/push-report.ts'
@@ -14,13 +10,10 @@ import type { Body } from '#git/protocol/request-body.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
 import { type RefUpdate, readRefs } from '#git/refs/refs.ts'
 import type { Repositories, Repository } from '#repositories/repositories.ts'
-import type { RepositoryHolds } from '#repositories/repository-holds.ts'
 import type { Push, PushAuthority } from '../push/push.ts'
-import { createReceivePack } from '../receive-pack/receive-pack.ts'
-import type { GitLimiters } from '../requests/git-limiters.ts'
+import { createReceivePack, type ReceivePackParts } from '../receive-pack/receive-pack.ts'
 import type { GitResponse } from '../requests/git-request.ts'
 import { createMeasure, type Operation } from '../requests/operations.ts'
-import type { SmallPacks } from '../small-packs/small-packs.ts'
 import { refMoved, toObjectsProblem, toUpdateProblem } from './refusals.ts'
 
 /** A request of the API that changes a repository whose access has been checked. */
@@ -48,20 +41,9 @@ export type PushFromApi = (
   options: ApiPushOptions,
 ) => Promise<string>
 
-type Dependencies = {
-  git: Git
-  pool: Pick<ObjectPool, 'of'>
-  pushes: PushAuthority
+export type ApiPushParts = Omit<ReceivePackParts, 'via' | 'stallMs'> & {
   repositories: Pick<Repositories, 'reopen'>
-  repositoryHolds: Pick<RepositoryHolds, 'acquire'>
-  limiters: Pick<GitLimiters, 'push'>
-  freeSpace: Pick<FreeSpace, 'require'>
-  settings: Pick<
-    PlainSettings,
-    'pushMaxBytes' | 'pushMaxRefs' | 'pushMemoryMaxBytes' | 'store' | 'gitStallSeconds'
-  >
-  smallPacks: SmallPacks
-  log: Log
+  settings: Pick<PlainSettings, 'gitStallSeconds'>
   /** Called when an operation has ended. */
   onOperation: (operation: Operation) => void
 }
@@ -74,7 +56,7 @@ const outputMaxBytes = 1024 * 1024
  * Makes changes of the API as pushes of a client within the server: they pass through git, its hooks and everything that
  * receives a push over HTTP or SSH.
  */
-export function createPushFromApi(dependencies: Dependencies): PushFromApi {
+export function createPushFromApi(dependencies: ApiPushParts): PushFromApi {
   const { pushes, repositories, settings, onOperation } = dependencies
   const stallMs = settings.gitStallSeconds * 1000
   const measure = createMeasure(onOperation)

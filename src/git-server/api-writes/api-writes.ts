@@ -1,44 +1,25 @@
 import type { Clock } from '#base/clock.ts'
 import { createFairLimiter } from '#base/concurrency/fair-limiter.ts'
-import type { Log } from '#base/log.ts'
-import type { FreeSpace } from '#config/free-space.ts'
 import type { PlainSettings } from '#config/settings.ts'
-import type { ObjectPool } from '#git/objects/object-pool.ts'
-import type { Git } from '#git/process/git-process.ts'
 import type { Route } from '#http/route.ts'
 import type { Directories } from '#repositories/directories.ts'
 import { recheckAccess } from '#repositories/recheck-access.ts'
 import type { Repositories } from '#repositories/repositories.ts'
-import type { RepositoryHolds } from '#repositories/repository-holds.ts'
 import { createRevisionFinder } from '#repositories/revision-finder.ts'
-import type { PushAuthority } from '../push/push.ts'
-import type { GitLimiters } from '../requests/git-limiters.ts'
 import { keysOf } from '../requests/git-request.ts'
-import type { Operation } from '../requests/operations.ts'
-import type { SmallPacks } from '../small-packs/small-packs.ts'
-import { type ApiWrite, createPushFromApi } from './api-push.ts'
+import { type ApiPushParts, type ApiWrite, createPushFromApi } from './api-push.ts'
 import { createChangeRef } from './change-ref.ts'
 import { createCreateCommit } from './create-commit.ts'
 import { createMergeBranch } from './merge-branch.ts'
 import { writeRoutes } from './write-routes.ts'
 
-type Dependencies = {
-  git: Git
-  pool: Pick<ObjectPool, 'of'>
-  pushes: PushAuthority
+type Dependencies = ApiPushParts & {
   directories: Pick<Directories, 'scratchOf' | 'removeScratch'>
   repositories: Repositories
-  repositoryHolds: Pick<RepositoryHolds, 'acquire'>
-  limiters: GitLimiters
-  freeSpace: FreeSpace
   settings: PlainSettings
   clock: Clock
-  smallPacks: SmallPacks
-  log: Log
   /** The public base URL of the service. */
   baseUrl: () => string
-  /** Called when an operation has ended. */
-  onOperation: (operation: Operation) => void
 }
 
 /** Commits, merges and changes of refs through the API. */

@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events'
 import { finished } from 'node:stream/promises'
+import { LRUCache } from 'lru-cache'
 import type { Clock } from '#base/clock.ts'
 import type { FreeSpace } from '#config/free-space.ts'
 import type { PlainSettings } from '#config/settings.ts'
@@ -56,18 +57,16 @@ export function createResponseCache(dependencies: Dependencies): ResponseCache {
   const inFlight = new Map<string, ResponsePipe>()
   const starts = new EventEmitter().setMaxListeners(0)
   // Recent keys. The response to a `large` one exceeds the size limit, so storing it is not tried again.
-  const seen = new Map<string, 'once' | 'repeated' | 'large'>()
+  const seen = new LRUCache<string, 'once' | 'repeated' | 'large'>({
+    maxSize: maxSeen,
+    sizeCalculation: () => 1,
+  })
   const sweeping = setInterval(() => void store.sweep(), sweepIntervalMs).unref()
 
   function note({ id, isShallowClone }: CacheKey): void {
     const before = seen.get(id)
-    seen.delete(id)
-    seen.set(
-      id,
-      before === 'once' ? 'repeated' : (before ?? (isShallowClone ? 'repeated' : 'once')),
-    )
-    const [oldest] = seen.keys()
-    if (seen.size > maxSeen && oldest !== undefined) seen.delete(oldest)
+    const first = isShallowClone ? 'repeated' : 'once'
+    seen.set(id, before === 'once' ? 'repeated' : (before ?? first))
   }
 
   /** Finds or starts a response. A reader is opened at once: the response may be evicted a moment later. */

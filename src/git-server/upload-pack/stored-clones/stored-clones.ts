@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import { createSingleFlight } from '#base/concurrency/single-flight.ts'
 import { orAborted } from '#base/timeouts.ts'
 import { type ClonePacks, readClonePacks } from '#git/clone-packs/clone-packs.ts'
 import { type PackedObjects, packObjects } from '#git/clone-packs/pack-objects.ts'
@@ -61,7 +62,7 @@ export function createStoredClones({ git, onFetch }: Dependencies) {
     maxSize: plansMaxBytes,
     sizeCalculation: ({ plan }) => planBytes + (plan?.newer.entries.length ?? 0),
   })
-  const inFlight = new Map<string, Promise<Planned>>()
+  const share = createSingleFlight<Planned>()
 
   /** Requests for the same at the same time share one plan. */
   async function planOf(request: CloneRequest): Promise<Plan | undefined> {
@@ -72,27 +73,17 @@ export function createStoredClones({ git, onFetch }: Dependencies) {
       if (key === undefined) return await makePlan(git, request, recorded)
       const known = planned.get(key)
       if (known?.recorded === recorded) return known.plan
-      const running = inFlight.get(key)
-      if (!running) return await planAlone(key, request, recorded)
+      let isOwn = false
+      const making = share(key, async () => {
+        isOwn = true
+        const made = { recorded, plan: await makePlan(git, request, recorded) }
+        planned.set(key, made)
+        return made
+      })
+      if (isOwn) return (await making).plan
       // The other request may fail for reasons of its own.
-      const found = await orAborted(running, signal).catch(() => signal.throwIfAborted())
+      const found = await orAborted(making, signal).catch(() => signal.throwIfAborted())
       if (found) return found.plan
-    }
-  }
-
-  async function planAlone(
-    key: string,
-    request: CloneRequest,
-    recorded: readonly ClonePacks[],
-  ): Promise<Plan | undefined> {
-    const making = makePlan(git, request, recorded).then((plan) => ({ recorded, plan }))
-    inFlight.set(key, making)
-    try {
-      const made = await making
-      planned.set(key, made)
-      return made.plan
-    } finally {
-      inFlight.delete(key)
     }
   }
 
