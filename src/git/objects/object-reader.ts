@@ -1,7 +1,6 @@
-import type { Readable } from 'node:stream'
 import { gitCommands } from '../process/commands.ts'
 import { type Git, GitError } from '../process/git-process.ts'
-import type { ObjectSummary } from './object-stream.ts'
+import { createObjectParser, type FoundObject, type ObjectSummary } from './object-stream.ts'
 
 /** An object as git-cat-file(1) prints it. */
 type GitObject = { id: string; type: string; content: Buffer }
@@ -34,8 +33,6 @@ export class AmbiguousObjectError extends Error {
   override readonly name = 'AmbiguousObjectError'
 }
 
-const newline = 0x0a
-const copiedMaxBytes = 1024 * 1024
 /** Limits of the remembered objects: they never change, but are removed some time after the last ref to them. */
 const maxRemembered = 2000
 const rememberedMs = 60_000
@@ -44,7 +41,7 @@ const rememberedMs = 60_000
 type Pending = {
   name: string
   wantsContent: boolean
-  resolve: (found: ObjectSummary & { content: Buffer }) => void
+  resolve: (found: FoundObject) => void
   reject: (error: unknown) => void
   /** Called instead of `resolve` when there is no such object. */
   miss: () => void
@@ -64,17 +61,18 @@ export async function openObjects(git: Git, directory: string): Promise<OpenedOb
     (status) => close(status.exceeded ?? new GitError('cat-file', status)),
     (error) => close(error),
   )
-  readResponses(child.stdout, pending)
+  const parse = createObjectParser(
+    () => pending[0]?.wantsContent,
+    (response) => settle(pending.shift(), response),
+  )
+  child.stdout.on('data', parse)
 
   function close(reason: unknown): void {
     isOpen = false
     for (const { reject } of pending.splice(0)) reject(reason)
   }
 
-  function request(
-    command: 'info' | 'contents',
-    name: string,
-  ): Promise<(ObjectSummary & { content: Buffer }) | undefined> {
+  function request(command: 'info' | 'contents', name: string): Promise<FoundObject | undefined> {
     if (/[\n\0]/.test(name)) return Promise.resolve(undefined)
     return new Promise((resolve, reject) => {
       if (!isOpen) {
@@ -134,64 +132,8 @@ export async function openObjects(git: Git, directory: string): Promise<OpenedOb
   }
 }
 
-/** Resolves pending commands in order, as their responses arrive. */
-function readResponses(output: Readable, pending: Pending[]): void {
-  let chunks: Buffer[] = []
-  let size = 0
-  /** The size from which on there is something to parse. */
-  let wanted = 1
-
-  output.on('data', (chunk: Buffer) => {
-    chunks.push(chunk)
-    size += chunk.length
-    if (size < wanted) return
-    const bytes = chunks.length === 1 ? chunk : Buffer.concat(chunks, size)
-    let at = 0
-    for (let next = pending[0]; next && at < bytes.length; next = pending[0]) {
-      const response = firstResponse(bytes, at, next)
-      wanted = response.end - at
-      if (response.end > bytes.length) break
-      wanted = 1
-      pending.shift()
-      settle(next, response.found ?? 'missing')
-      at = response.end
-    }
-    chunks = at < bytes.length ? [bytes.subarray(at)] : []
-    size = bytes.length - at
-  })
-}
-
-type Found = ObjectSummary & { content: Buffer }
-
-/** The response to a command, and where it ends; beyond the bytes when it is incomplete. */
-function firstResponse(
-  bytes: Buffer,
-  at: number,
-  { wantsContent }: Pending,
-): { end: number; found?: Found | 'ambiguous' } {
-  const lineEnd = bytes.indexOf(newline, at)
-  if (lineEnd === -1) return { end: bytes.length + 1 }
-  const header = bytes.toString('latin1', at, lineEnd)
-  const [, id = '', type = '', digits = ''] = /^([0-9a-f]{40}) (\w+) (\d+)$/.exec(header) ?? []
-  if (id === '') {
-    return header.endsWith(' ambiguous')
-      ? { end: lineEnd + 1, found: 'ambiguous' }
-      : { end: lineEnd + 1 }
-  }
-  const summary = { id, type, bytes: Number(digits) }
-  if (!wantsContent) return { end: lineEnd + 1, found: { ...summary, content: Buffer.alloc(0) } }
-  const start = lineEnd + 1
-  const end = start + summary.bytes + 1
-  if (end > bytes.length) return { end }
-  const part = bytes.subarray(start, end - 1)
-  // A copy, so that a small object does not keep the buffer of many others in memory.
-  const content = part.length > copiedMaxBytes ? part : Buffer.from(part)
-  return { end, found: { ...summary, content } }
-}
-
-function settle({ name, resolve, reject, miss }: Pending, found: Found | 'ambiguous' | 'missing') {
-  if (found === 'missing') miss()
-  else if (found === 'ambiguous')
-    reject(new AmbiguousObjectError(`${name} is the start of several ids`))
-  else resolve(found)
+function settle(pending: Pending | undefined, response: FoundObject | 'ambiguous' | 'missing') {
+  if (response === 'missing') pending?.miss()
+  else if (response !== 'ambiguous') pending?.resolve(response)
+  else pending?.reject(new AmbiguousObjectError(`${pending.name} is the start of several ids`))
 }
