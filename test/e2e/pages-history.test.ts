@@ -77,8 +77,16 @@ test('the log is that of a path, of an author, or of a commit', async () => {
   assert.match(await textOf('/r/site/log/main?author=absent'), /No commits of an author like/)
 })
 
-test('the log of an empty repository says so, and unknown revisions are not found', async () => {
-  assert.match(await textOf('/r/empty/log'), /No commits yet/)
+test('pages of the default branch of an empty repository say so, those of others are not found', async () => {
+  for (const path of ['log', 'log/main', 'src/main', 'src/refs/heads/main', 'find/main'])
+    assert.match(await textOf(`/r/empty/${path}`), /No commits yet/, path)
+  for (const query of ['q=x', 'q=x&rev=main', 'q=x&path=src&i=on'])
+    assert.match(await textOf(`/r/empty/search?${query}`), /No commits yet/, query)
+  for (const path of ['log/other', 'src/other', 'src/main:x', 'find/other', 'search?q=x&rev=other'])
+    assert.equal((await client.get(`/r/empty/${path}`)).status, 404, path)
+})
+
+test('unknown revisions are not found', async () => {
   for (const path of [
     'log/nope',
     'log/main~1',

@@ -3,7 +3,7 @@ import { importProgress } from '../import-progress.ts'
 import { cachedPage, page, Redirect, type SharedContext, type View } from '../page.ts'
 import type { ReadOperation } from '../read-operations.ts'
 import { isShortId, toQuery, toTarget } from './code-target.ts'
-import { emptyRepositoryView } from './empty-repository.ts'
+import { emptyRepositoryView, orNoCommits } from './empty-repository.ts'
 import { fileView } from './file-view.ts'
 import { findView } from './find-view.ts'
 import { folderView } from './folder-view.ts'
@@ -33,16 +33,21 @@ export const codePages = [
     weight: 'git',
     audience: 'code',
     styles: 'code',
-    show: sourceView,
+    show: (context) => ofTarget(context, sourceView),
   }),
   page('/r/:name/raw/:target*', ['getFile'], { weight: 'git', audience: 'code', show: rawFile }),
-  cachedPage('/r/:name/find/:target*', ['getTree'], {
+  cachedPage('/r/:name/find/:target*', ['getRepository', 'getTree'], {
     weight: 'git',
     audience: 'code',
     styles: 'code',
-    show: findView,
+    show: (context) => ofTarget(context, findView),
   }),
 ]
+
+function ofTarget<T>(context: SharedContext, show: (context: SharedContext) => Promise<T>) {
+  const target = toTarget(context.params.target)
+  return orNoCommits(context, { ...target, tab: 'code' }, () => show(context))
+}
 
 async function repositoryView(context: SharedContext): Promise<View | Redirect> {
   const { read, readPage, params, to } = context

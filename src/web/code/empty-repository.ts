@@ -1,10 +1,38 @@
+import { Problem } from '#base/problem.ts'
+import { icon } from '../icons.ts'
 import { missingLfsNotice } from '../import-progress.ts'
+import type { PageTarget } from '../links.ts'
 import type { SharedContext, View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { html } from '../render/html.ts'
 import { cloneFields, pageUrl } from './repository-side.ts'
 
 const shownTags = 20
+
+type Shown = PageTarget & Required<Pick<View, 'tab'>>
+
+/** Shows a page of a revision. That of a default branch which is still to be pushed says so. */
+export async function orNoCommits<T>(
+  context: SharedContext,
+  { rev, path, tab }: Shown,
+  show: () => Promise<T>,
+): Promise<T | View> {
+  try {
+    return await show()
+  } catch (error) {
+    const isAbsent = error instanceof Problem && error.code === 'revision_not_found'
+    if (!isAbsent || path.path !== '') throw error
+    const { name, defaultBranch } = await context.read('getRepository')
+    if (rev !== defaultBranch && rev !== `refs/heads/${defaultBranch}`) throw error
+    const page = context.to.repository(name)
+    return {
+      title: `No commits yet · ${name}`,
+      repository: name,
+      tab,
+      body: html`<section class="empty">${icon('commit', 'large')}<h1>No commits yet</h1><p class="soft">The first push to <code>${rev}</code> brings them: <a href="${page}">how to push</a>.</p></section>`,
+    }
+  }
+}
 
 /** The page of a repository without branches: its newest tags, and how to push the first commits. */
 export async function emptyRepositoryView(

@@ -1,3 +1,4 @@
+import { orNoCommits } from '../code/empty-repository.ts'
 import { breakable, counted, grouped } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { cachedPage, type SharedContext, type View } from '../page.ts'
@@ -19,16 +20,19 @@ export const codeSearchPages = [
       const rev = query.get('rev')?.trim() || defaultBranch
       const search = { q, rev, path: query.get('path')?.trim() ?? '', hasAnyCase: query.has('i') }
       if (q === '') return searchView(context, search, undefined)
-      const result = await read('searchCode', {
-        query: {
-          q: q.slice(0, 200),
-          rev,
-          limit: maxMatches,
-          ...(search.path !== '' && { path: search.path }),
-          ...(search.hasAnyCase && { ignoreCase: true }),
-        },
+      const target = { rev, path: { path: '' } }
+      return orNoCommits(context, { ...target, tab: 'code' }, async () => {
+        const result = await read('searchCode', {
+          query: {
+            q: q.slice(0, 200),
+            rev,
+            limit: maxMatches,
+            ...(search.path !== '' && { path: search.path }),
+            ...(search.hasAnyCase && { ignoreCase: true }),
+          },
+        })
+        return searchView(context, search, result)
       })
-      return searchView(context, search, result)
     },
   }),
 ]

@@ -1,6 +1,7 @@
 import { dayMs } from '#base/clock.ts'
 import { Problem } from '#base/problem.ts'
 import { toQuery, toShort } from '../code/code-target.ts'
+import { orNoCommits } from '../code/empty-repository.ts'
 import { refPicker } from '../code/ref-picker.ts'
 import { icon } from '../icons.ts'
 import { type PageTarget, parseTarget } from '../links.ts'
@@ -23,27 +24,31 @@ export const logPages = [
       styles: 'history',
       async show(context) {
         const { defaultBranch } = await context.read('getRepository')
-        return logView(context, { rev: defaultBranch, path: { path: '' } }).catch((error) => {
-          const isEmpty = error instanceof Problem && error.code === 'revision_not_found'
-          if (!isEmpty) throw error
-          return emptyView(context)
-        })
+        return logOrNone(context, { rev: defaultBranch, path: { path: '' } })
       },
     },
   ),
-  cachedPage('/r/:name/log/:target*', ['listCommits', 'listBranches', 'listTags', 'listRuns'], {
-    weight: 'git',
-    audience: 'code',
-    styles: 'history',
-    async show(context) {
-      const { target: given = '' } = context.params
-      const isFeed = given.endsWith('.atom') && !given.includes(':')
-      const target = parseTarget(isFeed ? given.slice(0, -'.atom'.length) : given)
-      if (!target) throw new Problem('route_not_found', 'There is no such page.')
-      return isFeed ? commitFeed(context, target) : logView(context, target)
+  cachedPage(
+    '/r/:name/log/:target*',
+    ['getRepository', 'listCommits', 'listBranches', 'listTags', 'listRuns'],
+    {
+      weight: 'git',
+      audience: 'code',
+      styles: 'history',
+      async show(context) {
+        const { target: given = '' } = context.params
+        const isFeed = given.endsWith('.atom') && !given.includes(':')
+        const target = parseTarget(isFeed ? given.slice(0, -'.atom'.length) : given)
+        if (!target) throw new Problem('route_not_found', 'There is no such page.')
+        return isFeed ? commitFeed(context, target) : logOrNone(context, target)
+      },
     },
-  }),
+  ),
 ]
+
+function logOrNone(context: SharedContext, target: PageTarget): Promise<View> {
+  return orNoCommits(context, { ...target, tab: 'commits' }, () => logView(context, target))
+}
 
 async function logView(context: SharedContext, target: PageTarget): Promise<View> {
   const { readPage, params, query, to, time } = context
@@ -143,14 +148,4 @@ const dayFormat = new Intl.DateTimeFormat('en-GB', { dateStyle: 'long', timeZone
 
 function dayOf(at: number): string {
   return dayFormat.format(Math.max(-8.64e15, Math.min(8.64e15, at)))
-}
-
-function emptyView({ params }: SharedContext): View {
-  const name = params.name ?? ''
-  return {
-    title: `Commits · ${name}`,
-    repository: name,
-    tab: 'commits',
-    body: html`<section class="empty">${icon('commit', 'large')}<h1>No commits yet</h1><p class="soft">The first push brings them.</p></section>`,
-  }
 }
