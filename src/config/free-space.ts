@@ -29,7 +29,8 @@ type Space = {
   freeFiles: number
 }
 
-const minFreeFiles = 1000
+/** Below this number of files that the disk can hold, writes are rejected. */
+export const minFreeFiles = 1000
 const defaultMinBytes = 512 * 1024 ** 2
 const defaultMinShare = 1 / 20
 const pollIntervalMs = 500

@@ -44,8 +44,8 @@ export const pages: readonly PageRoute[] = [
 /** What the form has done that led to a page, by the cookie of its response. */
 export function doneOf(headers: IncomingHttpHeaders): PageContext['done'] {
   const { path, subject = '' } = readDone(headers) ?? {}
-  const form = pages.find((one): one is PageAction => one.kind === 'action' && one.path === path)
-  return form?.done && { ...form.done, subject }
+  const form = pages.find((one) => one.kind !== 'page' && one.path === path)
+  return form?.kind !== 'page' && form?.done ? { ...form.done, subject } : undefined
 }
 
 /** The page with the form of an action. */

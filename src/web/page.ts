@@ -231,6 +231,8 @@ export type SessionPage = {
   path: string
   /** `base` unless given. */
   styles?: StyleSheet
+  /** What the page that follows says. */
+  done?: Done
   serve: (context: PageContext, login: LoginParts) => Promise<View | Redirect>
 }
 

@@ -1,8 +1,9 @@
 import { statusOf } from '#http/problem-response.ts'
 import type { PageExchange } from '#http/serve/page-requests.ts'
 import type { Sessions } from '#identity/sessions/sessions.ts'
+import { clearDone } from './done.ts'
 import { Redirect, type SessionPage, type View } from './page.ts'
-import { pages } from './page-list.ts'
+import { doneOf, pages } from './page-list.ts'
 import type { LimitPageRate } from './page-rates.ts'
 import { setProblemHeaders } from './problem-page.ts'
 import { readForm } from './read-form.ts'
@@ -35,7 +36,11 @@ export function createSessionPages({ sessions, limitRate, sshUrl, bodyTimeoutMs 
       userAgent: request.headers['user-agent'] ?? '',
     }
     limitRate(visit, exchange, 'light')
-    if (route.method === 'GET') return route.serve(context, parts)
+    if (route.method === 'GET') {
+      const done = doneOf(request.headers)
+      if (done) exchange.response.setHeader('set-cookie', clearDone(context))
+      return route.serve({ ...context, done }, parts)
+    }
     assertSameOrigin(request, context.baseUrl)
     const fields = await readForm(exchange, bodyTimeoutMs)
     try {

@@ -402,20 +402,22 @@ const examples: Record<string, Example[]> = {
       found: /are free; below .* pushes are rejected/,
       fix: /du -xh /,
     },
-    {
-      when: 'the disk has few inodes left',
+    ...(['fault', 'warning'] as const).map((level) => ({
+      when: `the disk has few inodes left: ${level}`,
       skip: noMounts,
-      async arrange(copy, scene) {
+      async arrange(copy: Copy, scene: AsyncDisposableStack) {
         const disk = scene.use(await smallDisk('16m'))
-        await execute('mount', ['-o', 'remount,nr_inodes=2000', disk.path])
+        // As the server: src/config/free-space.ts.
+        const inodes = level === 'fault' ? 1000 : 2000
+        await execute('mount', ['-o', `remount,nr_inodes=${inodes}`, disk.path])
         const dataDir = join(disk.path, 'data')
         await cp(copy.dataDir, dataDir, { recursive: true })
         return { dataDir }
       },
-      level: 'fault',
-      found: /inodes for only 1\d+ more files/,
+      level,
+      found: /inodes for only \d+ more files.* 1000.* pushes are rejected/,
       fix: /du -x --inodes/,
-    },
+    })),
   ],
   keys: [
     ...['encryption.key', 'ssh_host_ed25519_key'].map(

@@ -95,6 +95,23 @@ test('after an hour a change asks for the token, and goes on from there', async 
   assert.equal(again.status, 303)
 })
 
+test('the page says once which sessions were ended', async () => {
+  const client = await logIn(service.url, service.adminToken)
+  const other = await logIn(service.url, service.adminToken)
+  for (const [path, text] of [
+    [`/-/sessions/${newest().id}/end`, 'The session is ended.'],
+    ['/-/sessions/end-others', 'All other sessions are ended.'],
+  ] as const) {
+    const { status, location } = await client.post(path, {})
+    assert.deepEqual([status, location], [303, '/-/sessions'])
+    assert.ok((await client.get('/-/sessions')).text.includes(`>${text}</p>`), text)
+    assert.ok(!(await client.get('/-/sessions')).text.includes('role="status"'))
+  }
+  assert.equal((await other.get('/')).status, 303)
+  // Nobody can make it say something by its address.
+  assert.ok(!(await client.get('/-/sessions?ended=others')).text.includes('role="status"'))
+})
+
 test('a part of a user neither sees nor ends the sessions of the others', async () => {
   const user = { name: 'test', username: 'uma' }
   const whole = (await service.admin.post('/tokens', user)).body

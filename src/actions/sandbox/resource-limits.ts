@@ -1,5 +1,6 @@
 import { statfs } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { minFreeFiles } from '#config/free-space.ts'
 import type { MemoryGroup } from './memory-group.ts'
 import type { RunningProcess } from './running-process.ts'
 import type { SandboxLimits } from './sandbox.ts'
@@ -9,7 +10,6 @@ export type LimitReached = { reason: 'out-of-memory' | 'out-of-disk'; detail: st
 const minIntervalMs = 100
 // Checks take at most this part of the time.
 const maxTimeShare = 1 / 20
-const minFreeFiles = 2000
 
 type WatchOptions = {
   limits: SandboxLimits
@@ -45,7 +45,8 @@ export async function checkDisk(
     return { reason: 'out-of-disk', detail }
   }
   // Some file systems do not count files and report 0.
-  if (files > 0 && ffree < minFreeFiles) {
+  // Twice the minimum of a server, which may have the same disk: steps are stopped before it rejects pushes.
+  if (files > 0 && ffree < 2 * minFreeFiles) {
     return {
       reason: 'out-of-disk',
       detail: `The runner's disk has space for only ${ffree} more files.`,

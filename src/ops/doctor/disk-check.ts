@@ -2,11 +2,9 @@ import { existsSync } from 'node:fs'
 import { readFile, statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { shellWord } from '#base/shell-word.ts'
-import { readSpace } from '#config/free-space.ts'
+import { minFreeFiles, readSpace } from '#config/free-space.ts'
 import type { Check } from './check.ts'
 import { type Finding, fault, ok, orOk, warning } from './finding.ts'
-
-const minInodes = 10_000
 
 /** Checks the free space on the disk, in bytes and inodes. */
 export const diskCheck: Check = {
@@ -30,14 +28,13 @@ export const diskCheck: Check = {
       const found = `${toSize(freeBytes)} are free; below ${toSize(minFreeBytes)} pushes are rejected.`
       findings.push(warning(found, fix))
     }
-    if (freeFiles < minInodes) {
-      const found = `The disk has inodes for only ${freeFiles} more files.`
-      findings.push(
-        fault(
-          found,
-          `Remove unneeded files; this counts them by directory: du -x --inodes ${shellWord(folder)} | sort -n | tail`,
-        ),
-      )
+    const found = `The disk has inodes for only ${freeFiles} more files`
+    const fixFiles = `Remove unneeded files; this counts them by directory: du -x --inodes ${shellWord(folder)} | sort -n | tail`
+    if (freeFiles < minFreeFiles) {
+      const rest = `less than the minimum of ${minFreeFiles}, so pushes are rejected.`
+      findings.push(fault(`${found}, ${rest}`, fixFiles))
+    } else if (freeFiles < 10 * minFreeFiles) {
+      findings.push(warning(`${found}; below ${minFreeFiles} pushes are rejected.`, fixFiles))
     }
     return orOk(findings, `${toSize(freeBytes)} are free; ${toSize(minFreeBytes)} are kept free.`)
   },

@@ -1,5 +1,5 @@
 import type { Session } from '#identity/sessions/sessions.ts'
-import { doneNotice } from '../done.ts'
+import { doneNotice, toDonePage } from '../done.ts'
 import { icon } from '../icons.ts'
 import { type PageContext, Redirect, type SessionPage, type View } from '../page.ts'
 import { askButton, formButton } from '../page-forms.ts'
@@ -8,6 +8,11 @@ import { toLogin } from '../session-pages.ts'
 import { deviceOf } from './user-agent.ts'
 
 const address = '/-/sessions'
+const endOne = { path: '/-/sessions/:id/end', done: { text: 'The session is ended.' } }
+const endOthers = {
+  path: '/-/sessions/end-others',
+  done: { text: 'All other sessions are ended.' },
+}
 
 // Ending a session never asks for the token: a session that is not one's own must be ended at once.
 export const sessionListPages: SessionPage[] = [
@@ -24,32 +29,32 @@ export const sessionListPages: SessionPage[] = [
   {
     kind: 'session',
     method: 'POST',
-    path: '/-/sessions/end-others',
+    ...endOthers,
     async serve(context, { sessions }) {
       if (!context.session) return toLogin(context.to, address)
       await sessions.endOthers(context.caller, context.session.id)
-      return new Redirect(context.to.own('sessions?ended=others'))
+      return toList(context, endOthers)
     },
   },
   {
     kind: 'session',
     method: 'POST',
-    path: '/-/sessions/:id/end',
+    ...endOne,
     async serve(context, { sessions }) {
       if (!context.session) return toLogin(context.to, address)
       await sessions.end(context.caller, context.params.id ?? '')
-      return new Redirect(context.to.own('sessions?ended=one'))
+      return toList(context, endOne)
     },
   },
 ]
 
-const endedWords: Record<string, { text: string }> = {
-  one: { text: 'The session is ended.' },
-  others: { text: 'All other sessions are ended.' },
+function toList(context: PageContext, form: typeof endOne): Redirect {
+  const next = toDonePage(context.to.own('sessions'), form, { context, value: undefined })
+  return new Redirect(next.address, 303, next.headers)
 }
 
 function sessionsView(context: PageContext, own: Session, sessions: Session[]): View {
-  const { to, time, caller, query } = context
+  const { to, time, caller } = context
   const sorted = [...sessions].sort(
     (one, other) =>
       Number(other.id === own.id) - Number(one.id === own.id) || other.seenAt - one.seenAt,
@@ -60,7 +65,7 @@ function sessionsView(context: PageContext, own: Session, sessions: Session[]): 
     body: html`<div class="page-head"><h1>Sessions <span class="count">${sessions.length}</span></h1>
 ${sessions.length > 1 && askButton(context, { action: to.own('sessions/end-others'), verb: 'End', object: 'all others', isInRow: false, consequence: 'They must log in again.', className: '', isLocked: false })}
 <p class="soft">Where <b>${caller.username}</b> is logged in. A session ends with its token, after 30 days, or after 7 days without a visit.</p></div>
-${doneNotice({ done: endedWords[query.get('ended') ?? ''] })}
+${doneNotice(context)}
 <ul class="card rows">
 ${sorted.map(({ id, userAgent, seenAt, createdAt, expiresAt, unlockedUntil, sshKeyId }) => {
   const device = deviceOf(userAgent)
