@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline'
 import { runRunner } from '#actions/runner/runner.ts'
 import type { RunnerConfiguration } from '#actions/runner/runner-configuration.ts'
-import { RunnerError } from '#actions/runner/runner-error.ts'
+import { RunnerError } from '#actions/runner/runner-folder.ts'
 import { closeInheritedDescriptors } from '#base/inherited-descriptors.ts'
 import { createLog } from '#base/log.ts'
 import { Sensitive } from '#base/sensitive.ts'

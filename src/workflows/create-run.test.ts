@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { parseWorkflow } from '#actions/workflow-parser/parse.ts'
 import { secretValues, shownPart } from '../../test/support/secret-parts.ts'
 import { createRun } from './create-run.ts'
-import { createNameMask } from './name-mask.ts'
+import { createNameMask } from './planned-runs.ts'
 
 const texts = {
   name: 'run-name: "${{ inputs.value }}"',

@@ -1,6 +1,6 @@
 import { isRunUsername } from '#access/names.ts'
 import type { Checker } from '#actions/workflow-parser/checker.ts'
-import { readInputs } from '#actions/workflow-parser/dispatch-inputs.ts'
+import { readInputs } from '#actions/workflow-parser/given-inputs.ts'
 import {
   createPushBudget,
   matchesPush,
@@ -18,10 +18,8 @@ import type { PushedUpdate, RefUpdate } from '#git/refs/refs.ts'
 import { readPayloadContext } from '#repositories/payload-context.ts'
 import type { RepositorySummary } from '#repositories/repository-summary-store.ts'
 import { openCommit } from './commit-files.ts'
-import type { RunSpec } from './create-run.ts'
-import { inputsFault } from './inputs-limit.ts'
-import { createNameMask } from './name-mask.ts'
-import { type PlannedRun, toStartFields } from './planned-runs.ts'
+import { inputsFault, type RunSpec } from './create-run.ts'
+import { createNameMask, type PlannedRun, toStartFields } from './planned-runs.ts'
 import { describeFaults, readSources } from './workflow-sources.ts'
 
 /** A pushed ref, to plan its runs. */

@@ -1,4 +1,4 @@
-import { toSandboxOptions } from '#actions/runner/sandbox-options.ts'
+import { toSandboxOptions } from '#actions/runner/runner-configuration.ts'
 import { probeSandbox } from '#actions/sandbox/open-sandbox.ts'
 import type { Log } from '#base/log.ts'
 import type { Settings } from '#config/settings.ts'

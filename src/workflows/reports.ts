@@ -1,23 +1,23 @@
 import type { Reported } from '#actions/runner-api/runner-api.ts'
-import type { RunEntry } from '#actions/workflow-engine/plan.ts'
+import type { ReusedJob, RunEntry } from '#actions/workflow-engine/plan.ts'
 import { createLogRenderer } from '#actions/workflow-engine/render-log.ts'
 import type { Clock } from '#base/clock.ts'
 import type { Notifier } from '#base/concurrency/notifier.ts'
 import type { FaultPoint } from '#base/fault-points.ts'
 import { Problem } from '#base/problem.ts'
 import type { Database } from '#database/database.ts'
-import type { Db } from '#database/schema.ts'
+import type { Db, RunRow } from '#database/schema.ts'
 import type { Claimant } from './claim-run.ts'
-import { reuseSteps } from './reused-steps.ts'
-import { insertAnnotation } from './run-annotation-store.ts'
-import { toAnnotationRow } from './run-annotations.ts'
+import { insertAnnotation, listAnnotations, toAnnotationRow } from './run-annotation-store.ts'
 import type { PublishRuns } from './run-events.ts'
 import {
   endJobsAndSteps,
   insertJob,
   insertStep,
+  listJobs,
   listNamedJobs,
   listNamedSteps,
+  listSteps,
   updateJob,
   updateStep,
 } from './run-job-store.ts'
@@ -223,4 +223,48 @@ function take(numbers: Set<number>, number: number, what: string): void {
 
 function unknownNumber(what: string, number: number): Problem {
   return new Problem('invalid_request', `There is no ${what} ${number} in this run.`)
+}
+
+// Above all step numbers that a runner assigns.
+const firstReusedNumber = 50_000
+const whole = { tailLength: 1_000_000, summaryLength: 1_000_000 }
+
+/**
+ * Copies the steps and times of a job that is not run again from the previous attempt. Only the end of each output is
+ * copied; the log of the previous attempt has all of it.
+ */
+async function reuseSteps(
+  tx: Db,
+  run: Pick<RunRow, 'id' | 'attempt' | 'kept'>,
+  job: number,
+): Promise<void> {
+  const reused: ReusedJob[] = JSON.parse(run.kept)
+  if (reused.length === 0) return
+  const of = { runId: run.id, attempt: run.attempt }
+  const current = (await listJobs(tx, of)).find((one) => one.job === job)
+  const isReused = (one: ReusedJob) =>
+    one.file === current?.file && one.id === current.jobId && one.name === current.name
+  if (!current || current.startedAt !== null || !reused.some(isReused)) return
+  const before = { runId: run.id, attempt: run.attempt - 1 }
+  const same = (await listJobs(tx, before)).find(
+    (one) => one.file === current.file && one.jobId === current.jobId && one.name === current.name,
+  )
+  if (!same) return
+  const { startedAt, completedAt } = same
+  await updateJob(tx, { ...of, job }, { startedAt, completedAt })
+  const annotations = await listAnnotations(tx, before)
+  // Other reused jobs may have steps of several earlier attempts, so numbers are given anew.
+  const taken = (await listNamedSteps(tx, of)).map(({ step }) => step)
+  let number = Math.max(firstReusedNumber - 1, ...taken)
+  for (const step of await listSteps(tx, [before], whole)) {
+    if (step.job !== same.job) continue
+    number += 1
+    await insertStep(tx, { ...step, attempt: run.attempt, job, step: number })
+    for (const [index, one] of annotations.entries()) {
+      if (one.step !== step.step) continue
+      // Negative, because a reported one has the number of its entry.
+      const place = { attempt: run.attempt, number: index - annotations.length, step: number }
+      await insertAnnotation(tx, { ...one, ...place })
+    }
+  }
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { RunJobRow } from '#database/schema.ts'
-import { reusedJobs } from './reused-jobs.ts'
+import { reusedJobs } from './rerun.ts'
 
 const text = `
 jobs:

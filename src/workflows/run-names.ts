@@ -1,8 +1,10 @@
 import { maskAndShorten } from '#actions/secret-masking/mask-and-shorten.ts'
 import { evaluateText, evaluateTree } from '#actions/workflow-parser/evaluate.ts'
-import { createEvaluationBudget } from '#actions/workflow-parser/evaluation-budget.ts'
-import { ExpressionError } from '#actions/workflow-parser/expression-error.ts'
-import type { Scope } from '#actions/workflow-parser/scope.ts'
+import {
+  createEvaluationBudget,
+  ExpressionError,
+  type Scope,
+} from '#actions/workflow-parser/scope.ts'
 import type { Template, TemplateTree } from '#actions/workflow-parser/workflow.ts'
 import type { Json } from '#base/json.ts'
 import type { Sources } from './workflow-sources.ts'

@@ -1,15 +1,16 @@
 import { Type } from 'typebox'
 import { requireNoJob } from '#access/may.ts'
+import { objectIdForm } from '#access/names.ts'
 import { workflowsFolder } from '#actions/workflow-parser/workflow-folders.ts'
+import { Problem } from '#base/problem.ts'
 import { closed } from '#base/schema-options.ts'
 import { linkToNext, PageQuery } from '#http/pages.ts'
 import { route } from '#http/route.ts'
+import { eventStreamType, wantsEventStream } from '#http/server-sent-events.ts'
 import type { Repositories } from '#repositories/repositories.ts'
-import { runAnnotationRoutes } from './run-annotation-routes.ts'
-import { runLogRoutes } from './run-log-routes.ts'
 import type { LogReader } from './run-logs.ts'
 import { NewRun, type OpenRepository, QueuedRun } from './run-requests.ts'
-import { ListedRun, Run, RunState } from './run-schemas.ts'
+import { CommitAnnotation, ListedRun, Run, RunState } from './run-schemas.ts'
 import { type createRunViews, toState } from './run-view.ts'
 import type { Runs } from './runs.ts'
 import { workflowFileRoutes } from './workflow-file-routes.ts'
@@ -23,9 +24,12 @@ type Dependencies = {
 
 const defaultLimit = 100
 const maxWaitSeconds = 300
+const problems = ['repository_not_found', 'repository_importing'] as const
+const runProblems = [...problems, 'run_not_found'] as const
 
 /** The routes of workflow runs. */
-export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
+export function runRoutes(dependencies: Dependencies) {
+  const { repositories, runs, views } = dependencies
   const open: OpenRepository = ({ principal, permission, params }) =>
     repositories.open(principal, params.name, permission)
   const openToRun: OpenRepository = async (request) => {
@@ -33,8 +37,6 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
     requireNoJob(request.principal)
     return found
   }
-  const problems = ['repository_not_found', 'repository_importing'] as const
-  const runProblems = [...problems, 'run_not_found'] as const
 
   return [
     route('GET', '/repos/:name/workflows', {
@@ -106,7 +108,7 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
       },
     }),
     ...workflowFileRoutes({ open, runs }),
-    ...runAnnotationRoutes({ open, views }),
+    ...runAnnotationRoutes(open, views),
     route('GET', '/repos/:name/workflows/:id', {
       operationId: 'getRun',
       tag: 'workflow runs',
@@ -141,7 +143,7 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
         return views.one(run, found, query.attempt)
       },
     }),
-    ...runLogRoutes({ open, runs, logs }),
+    ...runLogRoutes(open, dependencies),
     route('POST', '/repos/:name/workflows/:id/cancel', {
       operationId: 'cancelRun',
       tag: 'workflow runs',
@@ -185,6 +187,107 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
       handle: async ({ principal, found, params, body }) => {
         const { id } = await runs.find(found, params.id)
         return toState(await runs.rerun(principal, found, id, body.jobs ?? 'all'))
+      },
+    }),
+  ]
+}
+
+/** The route of what runs say about the files of a commit. */
+function runAnnotationRoutes(open: OpenRepository, views: Dependencies['views']) {
+  return [
+    route('GET', '/repos/:name/annotations', {
+      operationId: 'listAnnotations',
+      tag: 'workflow runs',
+      summary: 'List what runs say about a commit',
+      description:
+        'The errors, warnings and notices that steps reported with a workflow command, such as ' +
+        '`::error file=src/a.js,line=3::message`, in the latest attempts of the 20 newest runs of the commit, ' +
+        'the newest run first; at most 1000.',
+      permission: 'workflow:read',
+      find: open,
+      query: Type.Object({
+        commit: Type.String({
+          ...objectIdForm,
+          description: 'the whole id of the commit',
+        }),
+      }),
+      reply: { 200: Type.Array(CommitAnnotation) },
+      problems: [...problems],
+      handle: ({ found, query }) => views.annotationsOf(found.id, query.commit),
+    }),
+  ]
+}
+
+/** The routes of the logs of runs. */
+function runLogRoutes(open: OpenRepository, { runs, logs }: Dependencies) {
+  return [
+    route('GET', '/repos/:name/workflows/:id/logs', {
+      operationId: 'getRunLog',
+      tag: 'workflow runs',
+      summary: 'Get the log of a workflow run',
+      description:
+        'Returns plain text, starting at the byte `offset`. With `Accept: text/event-stream` or `follow=true`, ' +
+        'streams the log as server-sent events while it grows: the `id` of an event is the offset after it, so ' +
+        '`Last-Event-ID` resumes there. The last event is `end`; when the caller loses access first, a comment gives the ' +
+        'reason.',
+      permission: 'workflow:read',
+      find: open,
+      isLongLived: true,
+      query: Type.Object({
+        offset: Type.Optional(
+          Type.Integer({
+            description: 'the number of bytes to skip, 0 or more',
+            minimum: 0,
+            maximum: 2 ** 40,
+          }),
+        ),
+        attempt: Type.Optional(
+          Type.Integer({
+            description: 'the number of an attempt, 1 or more',
+            minimum: 1,
+            maximum: 1e6,
+          }),
+        ),
+        step: Type.Optional(
+          Type.Integer({
+            description: 'the number of a step, 0 or more; returns only the output of that step',
+            minimum: 0,
+            maximum: 1e6,
+          }),
+        ),
+        follow: Type.Optional(
+          Type.Boolean({
+            description: '`true` or `false`: whether to follow the log while it grows',
+          }),
+        ),
+        states: Type.Optional(
+          Type.Boolean({
+            description:
+              'in a stream, `true` for events `output` with `{"step": …, "prefix": …, "text": …}`, and events `state` with the states of the jobs and steps whenever they change',
+          }),
+        ),
+      }),
+      produces: 'text/plain; charset=utf-8',
+      eventStream:
+        'Events with a part of the log as `data` and the offset after it as `id`, then the event `end` with `{"conclusion": …}`.',
+      reply: { 200: Type.String() },
+      problems: [...runProblems],
+      handle: async ({ found, params, query, header, setType, setHeader, waitSignal }) => {
+        const run = await runs.find(found, params.id)
+        const { attempt = run.attempt, step } = query
+        if (attempt > run.attempt)
+          throw new Problem('run_not_found', `The run has no attempt ${attempt} yet.`)
+        const log = { runId: run.id, attempt }
+        if (step !== undefined) return logs.step(log, step, query.offset ?? 0)
+        if (!wantsEventStream(query.follow, header('accept')))
+          return logs.whole(log, query.offset ?? 0)
+        setType(eventStreamType)
+        setHeader('x-accel-buffering', 'no')
+        const last = Number(header('last-event-id') ?? Number.NaN)
+        const from = Number.isSafeInteger(last) && last >= 0 ? last : (query.offset ?? 0)
+        return query.states
+          ? logs.followedBySteps(log, from, waitSignal())
+          : logs.followed(log, from, waitSignal())
       },
     }),
   ]

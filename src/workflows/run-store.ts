@@ -1,5 +1,5 @@
-import type { Insertable, Updateable } from 'kysely'
-import { sql } from 'kysely'
+import { type Insertable, sql, type Updateable } from 'kysely'
+import type { PushRunOptions } from '#database/push-schema.ts'
 import { hasRowLocks } from '#database/row-locks.ts'
 import type { Db, RunAttemptRow, RunRow, Schema } from '#database/schema.ts'
 import { repositoryDeleted } from '#repositories/repository-errors.ts'
@@ -317,4 +317,18 @@ export function listRunAttempts(db: Db, runId: string): Promise<RunAttemptRow[]>
     .where('runId', '=', runId)
     .orderBy('attempt')
     .execute()
+}
+
+/** What a push says about its runs. */
+export async function findPushRunOptions(
+  db: Db,
+  pushId: string | undefined,
+): Promise<PushRunOptions> {
+  if (pushId === undefined) return {}
+  const row = await db
+    .selectFrom('pushes')
+    .select('runOptions')
+    .where('id', '=', pushId)
+    .executeTakeFirst()
+  return row?.runOptions ? JSON.parse(row.runOptions) : {}
 }

@@ -5,8 +5,11 @@ import type { EventData } from '#events/events.ts'
 import type { RunSummary } from '#events/github-payloads/reported-run.ts'
 import { gitCommands } from '#git/process/commands.ts'
 import type { Git } from '#git/process/git-process.ts'
-import { listAnnotations, listAnnotationsOfCommit } from './run-annotation-store.ts'
-import { toShownAnnotation } from './run-annotations.ts'
+import {
+  listAnnotations,
+  listAnnotationsOfCommit,
+  toShownAnnotation,
+} from './run-annotation-store.ts'
 import { listJobs, listNamedJobs, listSteps, measureSteps, type NamedJob } from './run-job-store.ts'
 import { readOutputs } from './run-outputs.ts'
 import { listFailedWorkspaces } from './run-shells/failed-workspace-store.ts'

@@ -17,13 +17,18 @@ import {
   lockRepositorySummary,
 } from '#repositories/repository-summary-store.ts'
 import { type CommitFiles, openCommit } from './commit-files.ts'
-import { createNameMask } from './name-mask.ts'
-import { createPlanned, isTransient, type PlannedRun, toStartFields } from './planned-runs.ts'
+import {
+  createNameMask,
+  createPlanned,
+  isTransient,
+  type PlannedRun,
+  toStartFields,
+} from './planned-runs.ts'
 import type { PublishRuns } from './run-events.ts'
 import { listDue, reschedule } from './schedule-store.ts'
 import { describeFaults, readSources } from './workflow-sources.ts'
 
-type Dependencies = {
+export type ScheduleDependencies = {
   db: Database
   publishRuns: PublishRuns
   git: Git
@@ -39,8 +44,8 @@ type Dependencies = {
 
 const maxDueSchedules = 20
 
-/** Starts runs at the times of schedules. */
-export function createScheduleTrigger(dependencies: Dependencies) {
+/** Returns a function that starts the runs whose time has come. */
+export function createScheduleTrigger(dependencies: ScheduleDependencies) {
   const { db, publishRuns, git, checker, changes, directoryOf } = dependencies
   const { openSecrets, baseUrl, clock, log } = dependencies
 
@@ -107,5 +112,5 @@ export function createScheduleTrigger(dependencies: Dependencies) {
     }
   }
 
-  return { startDue }
+  return startDue
 }

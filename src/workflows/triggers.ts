@@ -1,20 +1,26 @@
-import type { Checker } from '#actions/workflow-parser/checker.ts'
-import type { Clock } from '#base/clock.ts'
-import type { Notifier } from '#base/concurrency/notifier.ts'
-import type { Log } from '#base/log.ts'
-import type { Database } from '#database/database.ts'
+import { isRunUsername } from '#access/names.ts'
+import { nextTime } from '#actions/workflow-parser/cron.ts'
+import type { Workflow } from '#actions/workflow-parser/workflow.ts'
+import type { ScheduleRow } from '#database/schema.ts'
 import { hasUnread, lockCursor, readCursor, updateCursor } from '#events/cursors.ts'
 import { listEventsAfter } from '#events/event-store.ts'
 import type { ObjectPool } from '#git/objects/object-pool.ts'
-import type { Git } from '#git/process/git-process.ts'
-import { lockRepositorySummary } from '#repositories/repository-summary-store.ts'
-import { createEventPlanner, type Reaction, type TriggerEvent } from './event-planner.ts'
+import { zeroId } from '#git/refs/ref-name.ts'
+import { type PushedUpdate, readDefaultBranch, readRefs } from '#git/refs/refs.ts'
+import {
+  findRepositorySummary,
+  lockRepositorySummary,
+  type RepositorySummary,
+} from '#repositories/repository-summary-store.ts'
+import { openCommit } from './commit-files.ts'
+import type { RunSpec } from './create-run.ts'
 import type { PlanPush } from './plan-push.ts'
-import { type CreatedRuns, createPlanned, isTransient } from './planned-runs.ts'
-import type { PublishRuns } from './run-events.ts'
-import { deleteCaches } from './run-files/run-cache-store.ts'
+import { type CreatedRuns, createPlanned, isTransient, type PlannedRun } from './planned-runs.ts'
+import { deleteCaches, hasCaches } from './run-files/run-cache-store.ts'
+import { findPushRunOptions } from './run-store.ts'
 import { replaceSchedules, retainSchedules } from './schedule-store.ts'
-import { createScheduleTrigger } from './schedule-trigger.ts'
+import { createScheduleTrigger, type ScheduleDependencies } from './schedule-trigger.ts'
+import { readSources } from './workflow-sources.ts'
 
 /** Triggers: they start runs for pushes in the event log and at the times of schedules. */
 export type TriggerService = {
@@ -24,21 +30,10 @@ export type TriggerService = {
   startDue: () => Promise<void>
 }
 
-type Dependencies = {
-  db: Database
-  publishRuns: PublishRuns
-  git: Git
+type TriggerDependencies = ScheduleDependencies & {
   /** Readers of objects, which requests share. */
   pool: Pick<ObjectPool, 'of'>
-  checker: Checker
   planPush: PlanPush
-  changes: Notifier
-  directoryOf: (repositoryId: string) => Promise<string>
-  /** Opens the secrets of a repository. */
-  openSecrets: (repositoryId: string) => Promise<Record<string, string>>
-  baseUrl: () => string
-  clock: Clock
-  log: Log
 }
 
 const maxTries = 3
@@ -46,9 +41,9 @@ const reactedKinds = new Set(['push', 'repository.default_branch'])
 // A push of very many refs must not delay schedules and lost runs.
 const reactTimeoutMs = 2000
 
-export function createTriggers(dependencies: Dependencies): TriggerService {
+export function createTriggers(dependencies: TriggerDependencies): TriggerService {
   const { db, publishRuns, changes, clock, log } = dependencies
-  const planner = createEventPlanner(dependencies)
+  const plan = createEventPlanner(dependencies)
   // The event that failed last, and how often it failed in a row.
   let failing = { seq: 0, tries: 0 }
 
@@ -101,7 +96,7 @@ export function createTriggers(dependencies: Dependencies): TriggerService {
   // An event that keeps failing must not block the later ones. Returns whether the event was recorded.
   async function reactTo(event: TriggerEvent, from: number): Promise<boolean> {
     try {
-      const reaction = await planner.plan(event)
+      const reaction = await plan(event)
       const { planned, schedules, deletedRef } = reaction
       if (planned.length === 0 && !schedules && !deletedRef) return false
       await record(from, event.seq, reaction)
@@ -115,5 +110,101 @@ export function createTriggers(dependencies: Dependencies): TriggerService {
     return true
   }
 
-  return { react, startDue: createScheduleTrigger(dependencies).startDue }
+  return { react, startDue: createScheduleTrigger(dependencies) }
+}
+
+type TriggerEvent = Awaited<ReturnType<typeof listEventsAfter>>[number]
+
+/** The effects of an event; `schedules` replace those of the repository, or only say which of them stay. */
+type Reaction = {
+  planned: PlannedRun[]
+  schedules?: { repositoryId: string; rows: ScheduleRow[]; areOnlyRetained?: boolean }
+  /** A branch or tag that was deleted, and whose caches go with it. */
+  deletedRef?: { repositoryId: string; ref: string }
+}
+
+/** Plans the effects of pushes and of changes of the default branch on runs and schedules. */
+function createEventPlanner(dependencies: TriggerDependencies) {
+  const { db, git, pool, checker, planPush, directoryOf, clock } = dependencies
+
+  async function reactToPush({
+    repositoryId,
+    data,
+    actorId,
+    actorUsername,
+  }: TriggerEvent): Promise<Reaction> {
+    const update: PushedUpdate & { pushId?: string } = JSON.parse(data)
+    const repository =
+      repositoryId === null ? undefined : await findRepositorySummary(db, repositoryId)
+    if (!/^refs\/(heads|tags)\//.test(update.ref) || !repository) return { planned: [] }
+    if (update.after === zeroId) {
+      const deletedRef = { repositoryId: repository.id, ref: update.ref }
+      return (await hasCaches(db, repository.id, update.ref))
+        ? { planned: [], deletedRef }
+        : { planned: [] }
+    }
+    const directory = await directoryOf(repository.id)
+    const actor = { id: actorId, username: actorUsername }
+    const plan = await planPush({
+      repository,
+      directory,
+      git,
+      objects: pool.of(directory),
+      update,
+      actor,
+      options: await findPushRunOptions(db, update.pushId),
+    })
+    if (!plan) return { planned: [] }
+    const { planned, workflows, isDefault } = plan
+    if (!isDefault) return { planned }
+    const rows = workflows.flatMap((workflow) => toSchedules(repository, workflow, actor))
+    // A schedule that a run adds would start the next run without a user.
+    const areOnlyRetained = isRunUsername(actor.username)
+    return { planned, schedules: { repositoryId: repository.id, rows, areOnlyRetained } }
+  }
+
+  /** Reads the schedules of a repository again when its default branch has changed: they come from there. */
+  async function planSchedules({
+    repositoryId,
+    actorId,
+    actorUsername,
+  }: TriggerEvent): Promise<Reaction> {
+    const repository =
+      repositoryId === null ? undefined : await findRepositorySummary(db, repositoryId)
+    if (!repository) return { planned: [] }
+    const directory = await directoryOf(repository.id)
+    const ref = `refs/heads/${await readDefaultBranch(directory)}`
+    const tip = (await readRefs(directory, [ref])).get(ref) ?? zeroId
+    const schedules = { repositoryId: repository.id, rows: [] as ScheduleRow[] }
+    if (tip === zeroId) return { planned: [], schedules }
+    const commit = await openCommit(pool.of(directory), tip)
+    for (const path of commit.commit ? await commit.listWorkflows() : []) {
+      const { workflows, faults } = await readSources(checker, commit, [path])
+      const [workflow] = workflows
+      const actor = { id: actorId, username: actorUsername }
+      if (faults.length === 0 && workflow)
+        schedules.rows.push(...toSchedules(repository, workflow, actor))
+    }
+    return { planned: [], schedules }
+  }
+
+  function toSchedules(
+    { id: repositoryId }: RepositorySummary,
+    { path: file, on }: Workflow,
+    actor: RunSpec['actor'],
+  ): ScheduleRow[] {
+    const rows = on.schedule.map(({ cron, timezone }) => ({
+      repositoryId,
+      file,
+      cron,
+      timezone: timezone ?? '',
+      actorId: actor.id,
+      actorUsername: actor.username,
+      nextAt: nextTime(cron, timezone, clock.now()),
+    }))
+    return [...new Map(rows.map((row) => [`${row.cron} ${row.timezone}`, row])).values()]
+  }
+
+  return (event: TriggerEvent): Promise<Reaction> =>
+    event.kind === 'push' ? reactToPush(event) : planSchedules(event)
 }

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { foreignEvents } from '#actions/workflow-parser/foreign-events.ts'
 import { parseAction, parseWorkflow } from '#actions/workflow-parser/parse.ts'
+import { foreignEvents } from '#actions/workflow-parser/read-triggers.ts'
 import { availability, contextNames, functionsAt } from '#actions/workflow-parser/workflow-keys.ts'
 
 const page = readFileSync(

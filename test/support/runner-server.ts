@@ -3,7 +3,6 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { json } from 'node:stream/consumers'
 import type { TSchema } from 'typebox'
-import { reportMaxBytes } from '#actions/runner-api/report-limits.ts'
 import {
   ClaimBody,
   ReleaseBody,
@@ -11,6 +10,7 @@ import {
   type SourceHeader,
   sourceContentType,
 } from '#actions/runner-api/runner-api.ts'
+import { reportMaxBytes } from '#actions/runner-api/transfer-limits.ts'
 import type { Plan, RunEntry } from '#actions/workflow-engine/plan.ts'
 import { newId } from '#base/ids.ts'
 import { newTokenString } from '#base/token-string.ts'

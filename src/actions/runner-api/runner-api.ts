@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox'
 import { closed } from '#base/schema-options.ts'
 import type { Plan } from '../workflow-engine/plan.ts'
 import { EntrySchema } from './entry-schema.ts'
-import { reportMaxEntries, waitMaxSeconds } from './report-limits.ts'
+import { reportMaxEntries, waitMaxSeconds } from './transfer-limits.ts'
 
 // The protocol between runners and the server: JSON over HTTP. A runner claims with a token that has the permission
 // `runner`. Other requests use the token of the run, which is valid for this attempt only; for those, 401, 404 and 409

@@ -1,7 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { closed, textForm } from '#base/schema-options.ts'
-import { waitMaxSeconds } from './report-limits.ts'
-import { shellPieceMaxBytes } from './shell-limits.ts'
+import { shellPieceMaxBytes, waitMaxSeconds } from './transfer-limits.ts'
 
 // Shells in the workspaces of failed jobs. A runner that keeps a workspace has a secret of its own, the holder, which
 // authorizes its requests about workspaces and shells together with a token that has the permission `runner`.

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { toPackedRefs } from './check-out-again.ts'
+import { toPackedRefs } from './check-out.ts'
 
 const [own, other] = ['a'.repeat(40), 'b'.repeat(40)]
 

@@ -2,10 +2,11 @@ import { createReadStream } from 'node:fs'
 import { Readable } from 'node:stream'
 import { orAborted } from '#base/timeouts.ts'
 import type { Workspace } from '../sandbox/sandbox.ts'
-import { credentialsFile } from '../workflow-engine/check-out-step.ts'
+import { writeFresh } from '../sandbox/workspace-files.ts'
+import { credentialsFile, quoteGitValue } from '../workflow-engine/check-out-step.ts'
 import type { Plan } from '../workflow-engine/plan.ts'
-import { quoteGitValue } from '../workflow-engine/quote-git-value.ts'
-import type { SourcePack } from './source-pack.ts'
+import type { Checkout } from '../workflow-engine/run-state.ts'
+import type { SourcePack } from './run-source.ts'
 
 class CheckOutError extends Error {
   override readonly name = 'CheckOutError'
@@ -67,7 +68,7 @@ type CheckoutCommand = Pick<Options, 'workspace' | 'source' | 'path' | 'signal'>
 }
 
 /** Runs a script that checks out a commit. Git runs in the sandbox like any step, because the commit is untrusted. */
-export async function runCheckout(command: CheckoutCommand): Promise<void> {
+async function runCheckout(command: CheckoutCommand): Promise<void> {
   const { workspace, script, args, source, commit, limits, path, signal } = command
   let output = ''
   const end = await workspace.run({
@@ -138,7 +139,7 @@ export function toRepository({ commit, object = commit, ...origin }: SingleCommi
 }
 
 /** The configuration of a repository with the clone URL as `origin`, which is the upstream of the branch, if `ref` is one. */
-export function toConfig({ repository, serverUrl, ref, files }: Origin): string {
+function toConfig({ repository, serverUrl, ref, files }: Origin): string {
   const url = `${serverUrl}/repos/${repository.name}.git`
   const branch = branchOf(ref)
   const upstream = [
@@ -166,6 +167,77 @@ export function toConfig({ repository, serverUrl, ref, files }: Origin): string 
 }
 
 /** The name of a branch by its full name; undefined for any other ref. */
-export function branchOf(ref: string): string | undefined {
+function branchOf(ref: string): string | undefined {
   return /^refs\/heads\/(.+)$/s.exec(ref)?.[1]
+}
+
+const enter = 'mkdir -p -- "$1" && cd -- "$1"'
+
+// As actions/checkout does with what is no repository yet, and with the branches of one that is.
+const prepare = `
+{ [ -d .git ] || find . -mindepth 1 -maxdepth 1 -exec rm -rf -- {} +; } &&
+rm -rf .git/refs .git/index.lock && mkdir -p .git/objects .git/refs &&
+printf %s "$3" >.git/config && printf %s "$4" >.git/HEAD`
+
+// The lists may be longer than an argument. A file without lines would make a repository shallow.
+const addCommits = `
+cat "$2/checkout-refs" >.git/packed-refs &&
+if [ -s "$2/checkout-shallow" ]; then cat "$2/checkout-shallow" >.git/shallow; else rm -f .git/shallow; fi &&
+git index-pack --stdin >/dev/null`
+
+const replaceFiles = 'git read-tree --reset -u HEAD'
+const removeOthers = 'git clean -ffdxq'
+
+const scripts: Record<Checkout['files'], string> = {
+  keep: [enter, addCommits].join(' && '),
+  add: [enter, prepare, addCommits, replaceFiles].join(' && '),
+  replace: [enter, prepare, addCommits, replaceFiles, removeOthers].join(' && '),
+}
+
+type AgainOptions = Pick<Options, 'workspace' | 'source' | 'path' | 'signal'> & {
+  plan: Pick<Plan, 'repository' | 'serverUrl' | 'limits'>
+  checkout: Checkout
+}
+
+/**
+ * Checks out what a step asks for, in a workspace where steps have run. Returns the commit and its ref. Rejects as the
+ * source does, or with a CheckOutError.
+ */
+export async function checkOutAgain({
+  checkout: { folder, files },
+  plan,
+  source,
+  ...command
+}: AgainOptions): Promise<{ commit: string; ref: string }> {
+  const { outside, inside } = command.workspace
+  const { header } = await orAborted(source, command.signal)
+  const { commit, ref, shallow } = header
+  writeFresh(`${outside.files}/checkout-refs`, toPackedRefs(header))
+  writeFresh(`${outside.files}/checkout-shallow`, shallow.map((id) => `${id}\n`).join(''))
+  await runCheckout({
+    ...command,
+    script: scripts[files],
+    args: [
+      folder === '' ? '.' : folder,
+      inside.files,
+      toConfig({ ...plan, ref, files: inside.files }),
+      branchOf(ref) === undefined ? `${commit}\n` : `ref: ${ref}\n`,
+    ],
+    source,
+    commit,
+    limits: plan.limits,
+  })
+  return { commit, ref }
+}
+
+/** The refs of the server as a fetch of actions/checkout leaves them, and the branch of the commit. */
+export function toPackedRefs({ commit, ref, refs }: SourcePack['header']): string {
+  const all = new Map(Object.entries(refs).map(([name, id]) => [toTracked(name), id]))
+  if (branchOf(ref) !== undefined) all.set(ref, commit).set(toTracked(ref), commit)
+  else if (ref !== '' && !all.has(ref)) all.set(ref, commit)
+  return [...all].map(([name, id]) => `${id} ${name}\n`).join('')
+}
+
+function toTracked(ref: string): string {
+  return ref.replace(/^refs\/heads\//, 'refs/remotes/origin/')
 }

@@ -3,7 +3,7 @@ import type { Log } from '#base/log.ts'
 import type { Sensitive } from '#base/sensitive.ts'
 import { pause } from '#base/timeouts.ts'
 import type { Claim, ClaimBody } from '../runner-api/runner-api.ts'
-import { RunnerError } from './runner-error.ts'
+import { RunnerError } from './runner-folder.ts'
 import {
   describeError,
   isWorthRetrying,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { RunEntry } from '../workflow-engine/plan.ts'
-import { toEntryText } from './entry-text.ts'
+import { toEntryText } from './reporter.ts'
 
 const stepEnded = {
   kind: 'step-ended',

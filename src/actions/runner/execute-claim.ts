@@ -1,10 +1,20 @@
+import type { Semaphore } from '#base/concurrency/semaphore.ts'
+import type { Log } from '#base/log.ts'
 import type { Claim } from '../runner-api/runner-api.ts'
+import type { Sandbox } from '../sandbox/sandbox.ts'
+import type { RunnerContext } from '../workflow-engine/contexts.ts'
+import { executeRun } from '../workflow-engine/execute-run.ts'
 import type { RunEntry } from '../workflow-engine/plan.ts'
 import type { RequestedCancellation } from './cancellation-poll.ts'
-import { execute, type RunTools } from './execution.ts'
+import { checkOut, checkOutAgain } from './check-out.ts'
+import type { FailedWorkspaces } from './failed-workspaces.ts'
+import type { LeaseThread } from './lease-thread.ts'
 import { createReporter } from './reporter.ts'
 import { connectRun, type LeasedRun, type RunConnection, RunLostError } from './run-connection.ts'
-import { describeError } from './server-client.ts'
+import { createSourceCache, fetchSource } from './run-source.ts'
+import type { RunnerFolder } from './runner-folder.ts'
+import { describeError, type ServerClient } from './server-client.ts'
+import { createServerStorage } from './server-storage.ts'
 
 export class StoppingError extends Error {
   override readonly name = 'StoppingError'
@@ -104,5 +114,74 @@ async function executeAndReport(
     throw abandoned.aborted ? abandoned.reason : error
   } finally {
     end.abort()
+  }
+}
+
+/** What the runner provides to each run. */
+type RunTools = {
+  client: ServerClient
+  leases: LeaseThread
+  folder: RunnerFolder
+  sandbox: Sandbox
+  jobLimit: Semaphore
+  failedWorkspaces: FailedWorkspaces
+  /** For the `runner` context. */
+  runner: RunnerContext
+  /** Maximum size of a commit's pack. */
+  sourceMaxBytes: number
+  /** Bytes that must stay free on the disk. */
+  freeSpaceMinBytes: number
+  log: Log
+}
+
+type Execution = {
+  connection: RunConnection
+  report: (entry: RunEntry) => void | Promise<void>
+  cancel: AbortSignal
+  /** Kills all steps at once. */
+  kill: AbortSignal
+}
+
+/** Fetches the commit of a claimed run, and executes the run. Its files are removed at the end. */
+async function execute(claim: Claim, tools: RunTools, execution: Execution): Promise<void> {
+  const { plan } = claim
+  const { folder, sandbox, jobLimit, runner, sourceMaxBytes, freeSpaceMinBytes } = tools
+  const { failedWorkspaces } = tools
+  const { connection, report, cancel, kill } = execution
+  await using place = await folder.forRun()
+  const done = new AbortController()
+  const sources = createSourceCache(place.path, (request, path) =>
+    fetchSource({
+      ...{ connection, request, path },
+      commit: plan.commit,
+      maxBytes: sourceMaxBytes,
+      freeSpaceMinBytes,
+      signal: AbortSignal.any([kill, done.signal]),
+    }),
+  )
+  const source = sources.get({ ref: undefined, depth: 1, tags: false })
+  try {
+    await executeRun({
+      plan,
+      sandbox,
+      jobLimit,
+      runner,
+      report,
+      signal: cancel,
+      kill,
+      storage: createServerStorage(connection),
+      keepFailed: failedWorkspaces.keeperOf(plan, connection),
+      checkOut: (workspace, signal) =>
+        checkOut({ workspace, plan, source, path: runner.path, signal }),
+      checkOutAgain: (workspace, checkout, signal) =>
+        checkOutAgain({
+          ...{ workspace, plan, checkout, signal },
+          source: sources.get(checkout.source),
+          path: runner.path,
+        }),
+    })
+  } finally {
+    done.abort()
+    await sources.settled()
   }
 }

@@ -1,14 +1,14 @@
 import { createWriteStream } from 'node:fs'
-import { statfs } from 'node:fs/promises'
+import { open, statfs } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createBackoff } from '#base/concurrency/backoff.ts'
 import { toSize } from '#base/format.ts'
+import type { SourceHeader } from '../runner-api/runner-api.ts'
 import type { SourceRequest } from '../workflow-engine/run-state.ts'
 import { type RunConnection, RunLostError } from './run-connection.ts'
 import { describeError, limitStall, RefusedRequestError, requestBackoff } from './server-client.ts'
-import { openSourcePack, type SourcePack } from './source-pack.ts'
 
 /** Commits could not be fetched. Readers of the run see the message. */
 class SourceError extends Error {
@@ -103,4 +103,76 @@ async function assertSpace(folder: string, minBytes: number): Promise<void> {
 function isOfDisk(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   return code === 'ENOSPC' || code === 'EDQUOT' || code === 'EIO' || code === 'EROFS'
+}
+
+/** The commits that the jobs of a run share, each in a file of a folder that is removed after the run. */
+type SourceCache = {
+  get: (request: SourceRequest) => Promise<SourcePack>
+  /** Waits until nothing is fetched any more. */
+  settled: () => Promise<void>
+}
+
+/** Creates a cache; `fetch` writes what was not requested before to a file. */
+export function createSourceCache(
+  folder: string,
+  fetch: (request: SourceRequest, path: string) => Promise<SourcePack>,
+): SourceCache {
+  const sources = new Map<string, Promise<SourcePack>>()
+  return {
+    get(request) {
+      const key = JSON.stringify([request.ref ?? null, request.depth, request.tags])
+      const known = sources.get(key)
+      if (known !== undefined) return known
+      const source = fetch(request, join(folder, `source-${sources.size}`))
+      sources.set(key, source)
+      // Jobs that check out report a failure; there may be none.
+      source.catch(() => {})
+      return source
+    },
+
+    async settled() {
+      await Promise.allSettled(sources.values())
+    },
+  }
+}
+
+/** A file with commits: a line with the header, then a pack. */
+export type SourcePack = {
+  path: string
+  header: SourceHeader
+  /** Where the pack begins, in bytes. */
+  packStart: number
+}
+
+// A line for each ref of a large repository has some 100 bytes.
+const headerMaxBytes = 256 * 1024 ** 2
+const chunkBytes = 64 * 1024
+
+/** Reads the header of a file with commits. Throws when there is none. */
+export async function openSourcePack(path: string): Promise<SourcePack> {
+  await using file = await open(path)
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for (;;) {
+    const { bytesRead, buffer } = await file.read({ buffer: Buffer.alloc(chunkBytes) })
+    const chunk = buffer.subarray(0, bytesRead)
+    const end = chunk.indexOf(0x0a)
+    chunks.push(end === -1 ? chunk : chunk.subarray(0, end))
+    if (end !== -1) {
+      const header = parseHeader(Buffer.concat(chunks).toString('utf8'))
+      return { path, header, packStart: bytes + end + 1 }
+    }
+    bytes += bytesRead
+    if (bytesRead === 0 || bytes > headerMaxBytes) throw new Error(noHeader)
+  }
+}
+
+const noHeader = 'The response has no header.'
+
+function parseHeader(line: string): SourceHeader {
+  try {
+    return JSON.parse(line)
+  } catch (error) {
+    throw new Error(noHeader, { cause: error })
+  }
 }

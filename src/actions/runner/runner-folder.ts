@@ -1,7 +1,6 @@
 import { chmod, lstat, mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { holdLock } from '#base/lock-file.ts'
-import { RunnerError } from './runner-error.ts'
 
 const ourNames = new Set(['runner.lock', 'workspaces', 'runs', 'lost+found'])
 
@@ -60,4 +59,9 @@ async function assertOurs(path: string): Promise<void> {
   throw new RunnerError(
     `${path} is neither empty nor the directory of a runner; choose another one with --folder.`,
   )
+}
+
+/** Stops a runner. The message is one line that says what to do. */
+export class RunnerError extends Error {
+  override readonly name = 'RunnerError'
 }

@@ -12,10 +12,9 @@ import { createClaims } from './claims.ts'
 import { executeClaim, StoppingError } from './execute-claim.ts'
 import { createFailedWorkspaces } from './failed-workspaces.ts'
 import { createLeaseThread } from './lease-thread.ts'
+import { type RunnerSandboxOptions, toStepPath } from './runner-configuration.ts'
 import { acquireRunnerFolder } from './runner-folder.ts'
-import type { RunnerSandboxOptions } from './sandbox-options.ts'
 import { createServerClient } from './server-client.ts'
-import { toStepPath } from './step-path.ts'
 
 export type RunnerOptions = {
   /** The address of the service. */

@@ -1,9 +1,9 @@
 import { Readable } from 'node:stream'
 import { createBackoff } from '#base/concurrency/backoff.ts'
 import type { ShellInput, ShellInputBody, ShellStart } from '../runner-api/shell-api.ts'
-import { shellPieceMaxBytes } from '../runner-api/shell-limits.ts'
+import { shellPieceMaxBytes } from '../runner-api/transfer-limits.ts'
 import type { CommandEnd, Folders, WorkspaceCommand } from '../sandbox/sandbox.ts'
-import type { CommandSetting, FailedWorkspace } from '../workflow-engine/failed-workspace.ts'
+import type { CommandSetting, FailedWorkspace } from '../workflow-engine/run-state.ts'
 import {
   describeError,
   isWorthRetrying,

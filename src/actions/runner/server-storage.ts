@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream'
-import { cacheKeyHeader, runFileContentType } from '../runner-api/run-file-transfers.ts'
+import { cacheKeyHeader, runFileContentType } from '../runner-api/transfer-limits.ts'
 import type { ArchiveContent, RunStorage, SavedArtifact } from '../workflow-engine/run-storage.ts'
 import type { RunConnection } from './run-connection.ts'
 import { UnexpectedResponseError } from './server-client.ts'

@@ -8,7 +8,7 @@ import type {
   ShellEndBody,
   ShellStart,
 } from '../runner-api/shell-api.ts'
-import type { FailedWorkspace } from '../workflow-engine/failed-workspace.ts'
+import type { FailedWorkspace } from '../workflow-engine/run-state.ts'
 import { type RunnerRequest, serveShell } from './serve-shell.ts'
 import { describeError, requestBackoff, UnexpectedResponseError } from './server-client.ts'
 

@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { temporaryFolder } from '../../../test/support/git.ts'
-import { openSourcePack } from './source-pack.ts'
+import { openSourcePack } from './run-source.ts'
 
 test('a header of any length ends at the first line feed', async () => {
   await using folder = await temporaryFolder()

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { toStepPath } from './step-path.ts'
+import { toStepPath } from './runner-configuration.ts'
 
 const path = '/home/ada/bin:/usr/bin:relative::/opt/node/bin:/tools/bin:/usr-own/bin'
 const usual = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'

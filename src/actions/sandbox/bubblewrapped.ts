@@ -1,10 +1,8 @@
 import { join } from 'node:path'
 import type { Duplex, Readable, Writable } from 'node:stream'
-import { argumentFault, bubblewrapArguments, bubblewrapCommand } from './bubblewrap.ts'
+import { argumentFault, bubblewrapArguments, bubblewrapCommand, toWatchdog } from './bubblewrap.ts'
 import { launch } from './launch.ts'
-import { limitArguments } from './limit-arguments.ts'
-import { memfdBytes } from './memfds.ts'
-import { memoryOf } from './memory.ts'
+import { memfdBytes, memoryOf } from './memory.ts'
 import {
   descendantsOf,
   findProcess,
@@ -13,6 +11,7 @@ import {
   signal,
   stillRuns,
 } from './processes.ts'
+import { limitArguments } from './resource-limits.ts'
 import {
   type Exit,
   exitOf,
@@ -25,7 +24,6 @@ import {
 } from './running-process.ts'
 import type { SandboxLimits, WorkspaceCommand } from './sandbox.ts'
 import type { SandboxTools } from './tools.ts'
-import { toWatchdog } from './watchdog.ts'
 import type { WorkspaceFolder } from './workspace-folder.ts'
 
 export type BubblewrapSetup = {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { limitArguments } from './limit-arguments.ts'
+import { limitArguments } from './resource-limits.ts'
 
 const limits = { memoryMaxBytes: 5000, processesMax: 20, fileMaxBytes: 300, freeSpaceMinBytes: 0 }
 

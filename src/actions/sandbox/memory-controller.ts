@@ -1,15 +1,18 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { codeOf } from '#base/error-code.ts'
-import { type MemoryController, readProcessIds } from './memory-group.ts'
+import { newId } from '#base/ids.ts'
+import { runTool } from './launch.ts'
+import { type MemoryController, makeMemoryGroup, readProcessIds } from './memory-group.ts'
 import { descendantsOf, findProcess } from './processes.ts'
+import type { SandboxTools } from './tools.ts'
 
 /**
  * Finds where this process can create control groups with a memory limit. In version 2 a group has either processes or
  * limited subgroups, so with `canMoveProcesses` the processes of this program are moved to a subgroup first. Throws an
  * error with the reason when no group can be created.
  */
-export function findMemoryController({
+function findMemoryController({
   canMoveProcesses,
 }: {
   canMoveProcesses: boolean
@@ -136,4 +139,57 @@ function move(pid: number, procsFile: string): void {
 
 function wordsOf(file: string): string[] {
   return readFileSync(file, 'utf8').trim().split(' ')
+}
+
+/** Where control groups for steps can be created, or why not. */
+export type MemoryTrial =
+  | { controller: MemoryController; fault: undefined }
+  | { controller: undefined; fault: string }
+
+type Options = {
+  tools: Pick<SandboxTools, 'sh'>
+  maxBytes: number
+  /** See `findMemoryController`. */
+  canMoveProcesses: boolean
+}
+
+/** Creates a group that a process joins, as a trial. Never rejects. */
+export async function tryMemory({
+  tools,
+  maxBytes,
+  canMoveProcesses,
+}: Options): Promise<MemoryTrial> {
+  try {
+    const controller = findMemoryController({ canMoveProcesses })
+    const group = makeMemoryGroup(controller, `svc-trial-${newId()}`, maxBytes)
+    const join = ['-c', 'echo 0 >"$1"', 'sh', group.procsFile]
+    const { exitCode } = await runTool([tools.sh, ...join]).finally(group.remove)
+    if (exitCode === 0) return { controller, fault: undefined }
+    return { controller: undefined, fault: 'a process may not join one' }
+  } catch (error) {
+    return { controller: undefined, fault: toReason(error) }
+  }
+}
+
+/** Moves the server's processes to a subgroup while there are few, so that its runner can create groups. */
+export function prepareMemoryLimits(): void {
+  try {
+    findMemoryController({ canMoveProcesses: true })
+  } catch {
+    // The runner logs later which limit is in force, and why.
+  }
+}
+
+export function describeMemory({ controller, fault }: MemoryTrial): string {
+  if (controller) return `The kernel limits their memory (${controller.version}).`
+  return `Their memory is measured every 100 ms, without the buffers of sockets, since no control group can be made: ${fault}.`
+}
+
+// Omits the error's path, which readers of a run must not see.
+function toReason(error: unknown): string {
+  const code = codeOf(error)
+  if (code === 'EACCES' || code === 'EPERM') return 'this user may not make one'
+  if (code === 'EROFS') return 'the cgroup file system is mounted read-only'
+  if (code !== undefined) return `the system says ${code}`
+  return error instanceof Error ? error.message : String(error)
 }

@@ -1,27 +1,31 @@
 import { existsSync } from 'node:fs'
-import { mkdtemp } from 'node:fs/promises'
+import { chmod, lstat, mkdtemp, readdir, readlink, symlink, unlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { ignoreAbsence } from '#base/absence.ts'
 import { findProgram } from '#base/find-program.ts'
 import { closeInheritedDescriptors } from '#base/inherited-descriptors.ts'
 import type { ListedHosts } from '#base/outbound/listed-hosts.ts'
 import type { HostAccess } from '../step-network/proxy-session.ts'
 import { insideFolders } from './bubblewrap.ts'
 import { startBubblewrapped } from './bubblewrapped.ts'
-import { cleanUp, createFolderElsewhere } from './clean-up.ts'
-import { assertHidden, hidingMounts } from './hidden-paths.ts'
 import { type Choice, chooseIsolation, describeIsolation, type SandboxMode } from './isolation.ts'
 import { createJobNetworks, type JobNetwork } from './job-network.ts'
+import { type MemoryTrial, tryMemory } from './memory-controller.ts'
 import type { MemoryController } from './memory-group.ts'
-import { type MemoryTrial, tryMemory } from './memory-trial.ts'
-import { removeTree } from './remove-tree.ts'
-import { findNode, insideNode } from './runner-node.ts'
+import { assertHidden, findNode, hidingMounts, insideNode, systemMounts } from './mounts.ts'
+import { processesOfWorkspace, signal } from './processes.ts'
+import { pollUntil } from './running-process.ts'
 import type { Isolation, Sandbox, SandboxLimits, Workspace } from './sandbox.ts'
-import { systemMounts } from './system-mounts.ts'
-import { findTools } from './tools.ts'
-import { startUnsandboxed } from './unsandboxed.ts'
+import { findTools, removeTree, type SandboxTools } from './tools.ts'
+import { endProcesses, startUnsandboxed } from './unsandboxed.ts'
 import { createWorkspace } from './workspace.ts'
-import { createWorkspaceFolder } from './workspace-folder.ts'
+import {
+  createWorkspaceFolder,
+  findMemoryGroup,
+  isWorkspaceName,
+  isWorkspaceUser,
+} from './workspace-folder.ts'
 
 export type SandboxOptions = {
   /** A directory on disk, used by this runner only, for the workspaces. */
@@ -221,4 +225,55 @@ function findMountPoint(needed: readonly string[]): string {
 
 function isRoot(): boolean {
   return process.getuid?.() === 0
+}
+
+/** Removes the workspaces of a killed runner and kills their processes. No other runner may use the directory. */
+async function cleanUp(folder: string, tools: SandboxTools): Promise<void> {
+  const link = join(folder, linkName)
+  const elsewhere = await readlink(link).catch(ignoreAbsence)
+  if (elsewhere !== undefined && (await isOurs(elsewhere))) {
+    await clearWorkspaces(elsewhere, tools)
+    await removeTree(elsewhere, tools)
+  }
+  if (elsewhere !== undefined) await unlink(link)
+  await clearWorkspaces(folder, tools)
+}
+
+const linkName = 'workspaces-elsewhere'
+const elsewherePrefix = '/var/tmp/svc-workspaces-'
+
+/**
+ * Creates a directory for workspaces that every user can reach, for when the runner's own directory is below a private
+ * one. A link in the runner's directory leads there, for `cleanUp`.
+ */
+async function createFolderElsewhere(folder: string): Promise<string> {
+  const elsewhere = await mkdtemp(elsewherePrefix)
+  await symlink(elsewhere, join(folder, linkName))
+  await chmod(elsewhere, 0o711)
+  return elsewhere
+}
+
+// Any user can create files in /var/tmp.
+async function isOurs(path: string): Promise<boolean> {
+  const stat = await lstat(path).catch(ignoreAbsence)
+  const isThere = stat?.isDirectory() === true && stat.uid === process.getuid?.()
+  return (
+    isThere && path.startsWith(elsewherePrefix) && !path.slice(elsewherePrefix.length).includes('/')
+  )
+}
+
+async function clearWorkspaces(folder: string, tools: SandboxTools): Promise<void> {
+  for (const name of (await readdir(folder)).filter(isWorkspaceName)) {
+    const directory = join(folder, name)
+    const { uid } = await lstat(join(directory, 'workspace')).catch(() => ({ uid: -1 }))
+    const user = isWorkspaceUser(uid) ? uid : undefined
+    await pollUntil(async () => {
+      // bubblewrap may briefly run as another user than its steps.
+      const strays = processesOfWorkspace(directory)
+      for (const { pid } of strays) signal(pid, 'SIGKILL')
+      return strays.length + (await endProcesses({ folder: directory, user }, tools)) === 0
+    })
+    await (await findMemoryGroup(directory))?.remove()
+    await removeTree(directory, tools)
+  }
 }

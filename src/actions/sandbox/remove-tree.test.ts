@@ -7,8 +7,7 @@ import { test } from 'node:test'
 import { promisify } from 'node:util'
 import { temporaryFolder } from '../../../test/support/git.ts'
 import { systemPath } from '../../../test/support/sandbox.ts'
-import { removeTree } from './remove-tree.ts'
-import { findTools } from './tools.ts'
+import { findTools, removeTree } from './tools.ts'
 
 const tools = findTools(systemPath)
 

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { minFreeFiles } from '#config/free-space.ts'
@@ -5,7 +6,7 @@ import type { MemoryGroup } from './memory-group.ts'
 import type { RunningProcess } from './running-process.ts'
 import type { SandboxLimits } from './sandbox.ts'
 
-export type LimitReached = { reason: 'out-of-memory' | 'out-of-disk'; detail: string }
+type LimitReached = { reason: 'out-of-memory' | 'out-of-disk'; detail: string }
 
 const minIntervalMs = 100
 // Checks take at most this part of the time.
@@ -55,7 +56,7 @@ export async function checkDisk(
   return undefined
 }
 
-export type MemoryWatch = {
+type MemoryWatch = {
   /** Whether the kernel has killed a process of the command for the limit. */
   limitReached: () => LimitReached | undefined
   /** The same; measures the memory where the kernel does not limit it. */
@@ -93,4 +94,33 @@ function killsOf(group: MemoryGroup | undefined): number | undefined {
 
 function megabytes(bytes: number): string {
   return `${Math.floor(bytes / 1_048_576)} MiB`
+}
+
+const maxOpenFiles = 4096
+
+/**
+ * Arguments of prlimit(1). Lower limits of this process stay, because only root can raise them. `otherTasks` are
+ * the processes and threads of the same user outside the workspace.
+ */
+export function limitArguments(
+  limits: SandboxLimits,
+  { otherTasks = 0, ownLimits = readFileSync('/proc/self/limits', 'utf8') } = {},
+): string[] {
+  const wanted = {
+    nproc: ['Max processes', limits.processesMax + otherTasks],
+    fsize: ['Max file size', limits.fileMaxBytes],
+    data: ['Max data size', limits.memoryMaxBytes],
+    nofile: ['Max open files', maxOpenFiles],
+    core: ['Max core file size', 0],
+  } as const
+  return Object.entries(wanted).map(
+    ([name, [title, value]]) => `--${name}=${Math.min(value, hardLimit(ownLimits, title))}`,
+  )
+}
+
+// proc(5), /proc/pid/limits: `Max open files            1024                 524288               files`
+function hardLimit(table: string, title: string): number {
+  const line = table.split('\n').find((one) => one.startsWith(`${title} `)) ?? ''
+  const [, hard = ''] = line.slice(title.length).trim().split(/ +/)
+  return /^\d+$/.test(hard) ? Number(hard) : Number.POSITIVE_INFINITY
 }

@@ -1,9 +1,7 @@
 import { statSync, writeFileSync } from 'node:fs'
 import type { Writable } from 'node:stream'
 import { type LaunchedProcess, launch, runTool } from './launch.ts'
-import { limitArguments } from './limit-arguments.ts'
-import { memfdBytes } from './memfds.ts'
-import { memoryOf } from './memory.ts'
+import { memfdBytes, memoryOf } from './memory.ts'
 import type { MemoryGroup } from './memory-group.ts'
 import {
   countTasksOfUser,
@@ -16,6 +14,7 @@ import {
   stillRuns,
   workspaceVariable,
 } from './processes.ts'
+import { limitArguments } from './resource-limits.ts'
 import {
   type Exit,
   exitOf,

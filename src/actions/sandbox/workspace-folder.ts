@@ -13,9 +13,8 @@ import {
   openMemoryGroup,
 } from './memory-group.ts'
 import { makePipes, type StepPipes } from './pipes.ts'
-import { removeTree } from './remove-tree.ts'
 import type { Folders } from './sandbox.ts'
-import type { SandboxTools } from './tools.ts'
+import { removeTree, type SandboxTools } from './tools.ts'
 
 /** The directory of a workspace on disk, and its owner. */
 export type WorkspaceFolder = {

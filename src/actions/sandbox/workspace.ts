@@ -1,10 +1,9 @@
 import { findProgram } from '#base/find-program.ts'
 import type { JobNetwork } from './job-network.ts'
-import { removeTree } from './remove-tree.ts'
 import { runProcess } from './run-process.ts'
 import type { RunningProcess, StartOptions } from './running-process.ts'
 import type { CommandEnd, Folders, SandboxLimits, Workspace, WorkspaceCommand } from './sandbox.ts'
-import type { SandboxTools } from './tools.ts'
+import { removeTree, type SandboxTools } from './tools.ts'
 import { endProcesses } from './unsandboxed.ts'
 import { emptyWorkspaceFolder, type WorkspaceFolder } from './workspace-folder.ts'
 

@@ -1,6 +1,4 @@
-import { base64Encodings } from './base64-encodings.ts'
-import { type Encoding, encodingsOf } from './text-encodings.ts'
-import { wrap } from './wrap.ts'
+import { base64Encodings, type Encoding, encodingsOf, wrap } from './text-encodings.ts'
 
 /** A byte sequence to mask: whole in `head`, or its first `headLength` bytes, with `bytes` to create the whole. */
 export type Form = { head: Buffer; bytes?: () => Buffer }

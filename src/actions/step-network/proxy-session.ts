@@ -3,8 +3,7 @@ import type { Duplex } from 'node:stream'
 import { covers, type HostRule } from '#base/outbound/host-rules.ts'
 import type { Outbound } from '#base/outbound/outbound.ts'
 import { connectPinned } from '#base/outbound/pinned-connect.ts'
-import { ProxyError, toProxyError } from './proxy-error.ts'
-import { formatTarget, type ProxyTarget } from './proxy-target.ts'
+import { formatTarget, ProxyError, type ProxyTarget, toProxyError } from './proxy-target.ts'
 
 /** The hosts that a command may reach, and the log of its connections. */
 export type HostAccess = {

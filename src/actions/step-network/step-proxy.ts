@@ -5,9 +5,8 @@ import { pipeline } from 'node:stream/promises'
 import { setImmediate as nextLoop } from 'node:timers/promises'
 import type { Outbound } from '#base/outbound/outbound.ts'
 import { forwardRequest } from './forward-request.ts'
-import { type ProxyError, toProxyError } from './proxy-error.ts'
 import { type HostAccess, openSession, type ProxySession } from './proxy-session.ts'
-import { parseConnectTarget } from './proxy-target.ts'
+import { type ProxyError, parseConnectTarget, toProxyError } from './proxy-target.ts'
 
 /** An HTTP proxy for the commands of one job, one after another. */
 export type StepProxy = Disposable & {

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { SetupTool } from '../workflow-parser/setup-actions.ts'
-import { ltsMajors } from './node-releases.ts'
-import { selectVersion, VersionError } from './select-version.ts'
+import { ltsMajors, selectVersion, VersionError } from './select-version.ts'
 
 const versions: Partial<Record<SetupTool, string[]>> = {
   node: ['18.20.4', '20.9.0', '20.11.1', '22.1.0', '23.4.0', '24.0.0-rc.1'],

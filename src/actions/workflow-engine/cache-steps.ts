@@ -4,7 +4,7 @@ import { findFiles } from './find-files.ts'
 import { type PathPatterns, readPathPatterns } from './path-patterns.ts'
 import { addPostStep } from './post-steps.ts'
 import type { FoundCache } from './run-storage.ts'
-import { ended, type StepEnd } from './step-end.ts'
+import { ended, type StepEnd, toFault } from './step-end.ts'
 import {
   flagOf,
   inputLines,
@@ -17,7 +17,6 @@ import {
   warnOfLeadingOut,
   withinTime,
 } from './storage-step.ts'
-import { toFault } from './to-fault.ts'
 
 const maxKeys = 10
 const keyMaxLength = 512

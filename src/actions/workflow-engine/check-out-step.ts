@@ -5,7 +5,6 @@ import { nameOfRef } from './contexts.ts'
 import { evaluateEnvironment, evaluateTimeout } from './evaluate-settings.ts'
 import type { Plan } from './plan.ts'
 import { numberedSteps, type PlannedStep } from './plan-steps.ts'
-import { quoteGitValue } from './quote-git-value.ts'
 import type { Checkout, SourceRequest } from './run-state.ts'
 import type { RunningJob, RunningStep } from './running-job.ts'
 import { ended, type StepEnd } from './step-end.ts'
@@ -120,4 +119,9 @@ function describe({ source: { depth }, folder, files }: Checkout): string {
   const history = depth === 0 ? 'The history' : depth === 1 ? 'The commit' : `${depth} commits`
   if (files === 'keep') return history
   return `${history} and the files${folder === '' ? '' : ` (in ${folder})`}`
+}
+
+/** Quotes a value or the name of a subsection: git-config(1), Syntax. */
+export function quoteGitValue(text: string): string {
+  return `"${text.replace(/["\\]/g, '\\$&')}"`
 }

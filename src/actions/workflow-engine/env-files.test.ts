@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { assertMayBeSet, EnvFileError, parseAssignments, parsePath } from './env-files.ts'
+import { assertMayBeSet, EnvFileError, parseAssignments, parsePath } from './step-files.ts'
 
 const quote = (text: string) => `\`${text}\``
 const parse = (text: string) => Object.fromEntries(parseAssignments('GITHUB_OUTPUT', text, quote))

@@ -1,8 +1,9 @@
 import type { Json } from '#base/json.ts'
 import { evaluateText, evaluateValue } from '../workflow-parser/evaluate.ts'
 import type { Scope } from '../workflow-parser/scope.ts'
-import type { Environment, Template } from '../workflow-parser/workflow.ts'
+import type { Action, Environment, Template } from '../workflow-parser/workflow.ts'
 import type { PlanLimits } from './plan.ts'
+import type { RunState } from './run-state.ts'
 
 /** A setting whose expression has a value of the wrong type. */
 class SettingError extends Error {
@@ -71,4 +72,69 @@ function evaluateMapping(template: Template, scope: Scope): Record<string, strin
 
 function at({ position }: Template): string {
   return `${position.file}:${position.line}:${position.column}`
+}
+
+/** Bytes of all outputs as JSON: those of a job must fit into one report. */
+const outputsMaxBytes = 256 * 1024
+
+type Options = {
+  /** Whose outputs they are, and its name in the log. */
+  kind: 'job' | 'workflow'
+  name: string
+  outputs: Record<string, Template>
+  scope: Scope
+}
+
+/** Evaluates outputs. Those that contain a secret are left out, which the log says. Throws when they are too large. */
+export async function evaluateOutputs(
+  { masker, emit }: Pick<RunState, 'masker' | 'emit'>,
+  { kind, name, outputs, scope }: Options,
+): Promise<Record<string, string>> {
+  const values: Record<string, string> = {}
+  for (const [id, template] of Object.entries(outputs)) {
+    const value = evaluateText(template, scope)
+    if (!masker.finds(value)) {
+      values[id] = value
+      continue
+    }
+    const text = `${name}: the output ${id} is omitted because it contains a secret.\n`
+    await emit({ kind: 'output', step: null, text })
+  }
+  if (Buffer.byteLength(JSON.stringify(values)) > outputsMaxBytes) {
+    throw new Error(`The outputs of the ${kind} exceed ${outputsMaxBytes} bytes; pass on less.`)
+  }
+  return values
+}
+
+/**
+ * The declared inputs of an action. One that is not given has its default, or is empty: like GitHub, this does not
+ * enforce `required`.
+ */
+export function actionInputs(
+  action: Action,
+  given: Record<string, string>,
+  scope: Scope,
+): Record<string, string> {
+  // Of several names that differ in case, the first one counts.
+  const values = new Map(
+    Object.entries(given)
+      .reverse()
+      .map(([name, value]) => [name.toLowerCase(), value]),
+  )
+  return Object.fromEntries(
+    Object.entries(action.inputs).map(([name, input]) => {
+      const byDefault = () => (input.default ? evaluateText(input.default, scope) : '')
+      return [name, values.get(name.toLowerCase()) ?? byDefault()]
+    }),
+  )
+}
+
+/** The variables by which the programs of an action read its inputs. */
+export function inputVariables(inputs: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(inputs).map(([name, value]) => [
+      `INPUT_${name.replaceAll(' ', '_').toUpperCase()}`,
+      value,
+    ]),
+  )
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createHeadAndTail } from './head-and-tail.ts'
+import { createHeadAndTail } from './limited-output.ts'
 
 async function keep(maxBytes: number, chunks: string[]): Promise<string> {
   let output = ''

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type HostRule, parseHostRule } from '#base/outbound/host-rules.ts'
 import type { Isolation } from '../sandbox/sandbox.ts'
-import { networkAccessOf } from './job-network-access.ts'
+import { networkAccessOf } from './running-workflow.ts'
 
 type Case = {
   /** What the runner has, and what the workflow says. */

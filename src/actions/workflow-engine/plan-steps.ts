@@ -1,8 +1,7 @@
 import { maskAndShorten } from '../secret-masking/mask-and-shorten.ts'
 import type { Masker } from '../secret-masking/masker.ts'
 import { evaluateText } from '../workflow-parser/evaluate.ts'
-import { ExpressionError } from '../workflow-parser/expression-error.ts'
-import type { Scope } from '../workflow-parser/scope.ts'
+import { ExpressionError, type Scope } from '../workflow-parser/scope.ts'
 import { splitTemplate } from '../workflow-parser/template-parts.ts'
 import type {
   Action,

@@ -1,10 +1,9 @@
 import { evaluateCondition } from '../workflow-parser/evaluate.ts'
 import type { Scope } from '../workflow-parser/scope.ts'
-import { emitEnd } from './emit-steps.ts'
 import { evaluateBoolean, evaluateEnvironment } from './evaluate-settings.ts'
 import { isFailure } from './job-graph.ts'
 import type { ReportedStep } from './plan-steps.ts'
-import { reportStep } from './report-step.ts'
+import { emitEnd, reportStep } from './report-step.ts'
 import {
   type HookStep,
   type PostStep,
@@ -13,8 +12,7 @@ import {
   stepScope,
 } from './running-job.ts'
 import { followCancellation } from './step-cancellation.ts'
-import { ended, type StepEnd } from './step-end.ts'
-import { toFault } from './to-fault.ts'
+import { ended, type StepEnd, toFault } from './step-end.ts'
 
 /** Adds a step to the end of the job, and reports that it is planned. */
 export async function addPostStep(

@@ -1,7 +1,11 @@
 import { posix } from 'node:path'
 import type { ActionHook, ActionStep, Template } from '../workflow-parser/workflow.ts'
-import { actionInputs, inputVariables } from './action-inputs.ts'
-import { evaluateEnvironment, evaluateTimeout } from './evaluate-settings.ts'
+import {
+  actionInputs,
+  evaluateEnvironment,
+  evaluateTimeout,
+  inputVariables,
+} from './evaluate-settings.ts'
 import type { PlannedProgram } from './plan-steps.ts'
 import { addPostStep } from './post-steps.ts'
 import { runStepCommand } from './run-step-command.ts'

@@ -1,14 +1,28 @@
 import type { Semaphore } from '#base/concurrency/semaphore.ts'
-import type { Sandbox, Workspace } from '../sandbox/sandbox.ts'
+import type { Sandbox, Workspace, WorkspaceCommand } from '../sandbox/sandbox.ts'
 import type { Masker } from '../secret-masking/masker.ts'
 import type { Action, Workflow } from '../workflow-parser/workflow.ts'
 import type { AnnotationLimits } from './annotations.ts'
 import type { Cancellation } from './cancellation.ts'
 import type { RunnerContext } from './contexts.ts'
 import type { Emit } from './entry-emitter.ts'
-import type { KeepFailed } from './failed-workspace.ts'
 import type { Plan } from './plan.ts'
 import type { RunStorage } from './run-storage.ts'
+
+/** How a command of a step runs: its variables, its directory and its network. */
+export type CommandSetting = Pick<WorkspaceCommand, 'env' | 'cwd' | 'network'>
+
+/** The workspace of a failed job, after all its steps. */
+export type FailedWorkspace = {
+  /** The name of the job, masked. */
+  job: string
+  workspace: Workspace
+  /** The setting of the command that failed. */
+  setting: CommandSetting
+}
+
+/** Takes the workspace of a failed job. Returns whether it keeps it, and so disposes it later. Never rejects. */
+export type KeepFailed = (failed: FailedWorkspace) => Promise<boolean>
 
 /** Checks out the files of the run's commit into a new workspace. Rejects with an error text for users. */
 export type CheckOut = (workspace: Workspace, signal: AbortSignal) => Promise<void>

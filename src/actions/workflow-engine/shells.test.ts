@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { commandOf, ShellError, shellOf } from './shells.ts'
+import { commandOf, ShellError, shellOf } from './run-script-step.ts'
 
 test('shells are started as on GitHub', () => {
   const cases: [string | undefined, string[]][] = [

@@ -1,4 +1,6 @@
+import { pathlessMessage } from '#base/pathless-message.ts'
 import type { CommandEnd } from '../sandbox/sandbox.ts'
+import { ExpressionError } from '../workflow-parser/scope.ts'
 import type { CancelReason } from './cancellation.ts'
 import type { Conclusion } from './plan.ts'
 
@@ -54,4 +56,13 @@ export function durationInWords(milliseconds: number): string {
 
 function pluralize(count: number, unit: string): string {
   return `${count} ${unit}${count === 1 ? '' : 's'}`
+}
+
+/** Formats an error for users, with its position in the workflow file if it has one. */
+export function toFault(error: unknown): string {
+  if (error instanceof ExpressionError) {
+    const { file, line, column } = error.position
+    return `${file}:${line}:${column}: ${error.message}`
+  }
+  return error instanceof Error ? pathlessMessage(error) : String(error)
 }

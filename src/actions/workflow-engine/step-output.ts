@@ -1,5 +1,5 @@
 import type { MaskedStream, Masker } from '../secret-masking/masker.ts'
-import { createHeadAndTail } from './head-and-tail.ts'
+import { createHeadAndTail } from './limited-output.ts'
 import { createCommandReader, type LineCommand } from './line-commands.ts'
 
 /** The maximum bytes of a line; a longer one continues on the next. */

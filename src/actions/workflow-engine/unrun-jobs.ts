@@ -1,15 +1,14 @@
 import { unsupportedOf } from '../workflow-parser/runnable.ts'
 import type { Job } from '../workflow-parser/workflow.ts'
 import type { Cancellation } from './cancellation.ts'
-import { emitEnd, emitEnds } from './emit-steps.ts'
 import { isFailure } from './job-graph.ts'
 import type { Conclusion } from './plan.ts'
 import type { PlannedJob } from './plan-job.ts'
 import { preStepsOf } from './plan-steps.ts'
+import { emitEnd, emitEnds } from './report-step.ts'
 import type { JobEnd } from './run-job.ts'
 import type { RunState } from './run-state.ts'
-import { ended } from './step-end.ts'
-import { toFault } from './to-fault.ts'
+import { ended, toFault } from './step-end.ts'
 
 /** Whether the `if` of a job holds, depending on whether the run is cancelled. */
 export type Holds = (cancelled: boolean) => boolean

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { SetupTool } from '../workflow-parser/setup-actions.ts'
-import { versionsInFile } from './version-files.ts'
+import { versionsInFile } from './tool-requests.ts'
 
 const examples: [SetupTool, path: string, text: string, versions: string[]][] = [
   ['node', '.nvmrc', 'v20.11.0\n', ['v20.11.0']],

@@ -1,6 +1,15 @@
 import { quoted, unknownInput } from './fault-list.ts'
-import { stepsOf, usedActions } from './steps-of.ts'
-import type { Action, ActionStep, Fault, Note, Template, Workflow } from './workflow.ts'
+import type { Action, ActionStep, Fault, Note, Step, Template, Workflow } from './workflow.ts'
+
+/** The folders of the actions that steps use, each once. */
+export function usedActions(user: Workflow | Action): string[] {
+  return [...new Set(stepsOf(user).flatMap((step) => (step.kind === 'action' ? step.path : [])))]
+}
+
+/** All steps of a workflow or an action. */
+function stepsOf(user: Workflow | Action): Step[] {
+  return 'jobs' in user ? user.jobs.flatMap(({ steps }) => steps) : user.steps
+}
 
 const maxDepth = 10
 // Steps of a workflow including those of its actions, which multiply when nested.

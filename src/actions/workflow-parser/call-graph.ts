@@ -1,6 +1,5 @@
-import { readCallInputs } from './call-inputs.ts'
-import { type FaultList, listed, maxFaults, quoted, unknownInput } from './fault-list.ts'
-import { suggest } from './suggest.ts'
+import { type FaultList, listed, maxFaults, quoted, suggest, unknownInput } from './fault-list.ts'
+import { readCallInputs } from './given-inputs.ts'
 import type {
   CallInterface,
   Fault,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { checkCondition, checkTemplate } from './check-expression.ts'
+import { checkCondition, checkTemplate } from './parse-expression.ts'
 import type { WorkflowKey } from './workflow-keys.ts'
 
 const toTemplate = (text: string) => ({ text, position: { file: 'ci.yml', line: 10, column: 5 } })

@@ -1,4 +1,6 @@
+import { extname } from 'node:path'
 import { createKeyedMutex } from '#base/concurrency/keyed-mutex.ts'
+import { createWorkerThread, WorkerThreadError } from '#base/concurrency/worker-thread.ts'
 import {
   actionGraphFaults,
   actionInputNotes,
@@ -7,7 +9,6 @@ import {
   missingFolders,
 } from './action-graph.ts'
 import { callGraphFaults, missingWorkflowFaults, missingWorkflows } from './call-graph.ts'
-import { CheckError, createCheckThread } from './check-thread.ts'
 import type { CheckRequest, CheckResponse } from './check-worker.ts'
 import { quoted, sortNotes } from './fault-list.ts'
 import { checkRunnable } from './runnable.ts'
@@ -15,7 +16,7 @@ import { fileMaxBytes } from './source-text.ts'
 import type { Action, Fault, Note, SourceFile, Workflow } from './workflow.ts'
 
 /** Parsed files, or their faults; and their notes. */
-export type Checked = {
+type Checked = {
   workflows: CheckedWorkflow[]
   /** Workflows that are called, directly or not. */
   called: CheckedWorkflow[]
@@ -174,4 +175,30 @@ function withGraph(checked: Checked): Checked {
 function toFault({ path }: SourceFile, { message }: CheckError): Fault {
   const instead = 'Make the file simpler, or split it into several.'
   return { file: path, line: 1, column: 1, message: `The check of this file ${message}.`, instead }
+}
+
+const program = new URL(`./check-worker${extname(import.meta.url)}`, import.meta.url)
+const limits = { maxOldGenerationSizeMb: 100, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 }
+
+/** Creates a thread that parses files. */
+function createCheckThread({ timeoutMs }: { timeoutMs: number }) {
+  const thread = createWorkerThread({ program, timeoutMs, limits })
+  return {
+    end: thread.end,
+
+    /** Throws CheckError when the thread fails or exceeds its time or memory. */
+    async check(request: CheckRequest): Promise<CheckResponse> {
+      try {
+        // Both ends belong to this program.
+        return (await thread.request(request)) as CheckResponse
+      } catch (error) {
+        throw error instanceof WorkerThreadError ? new CheckError(error.message) : error
+      }
+    },
+  }
+}
+
+/** Why a check failed; the message continues "The check of this file". */
+class CheckError extends Error {
+  override readonly name = 'CheckError'
 }

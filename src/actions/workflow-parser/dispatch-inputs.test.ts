@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readInputs } from './dispatch-inputs.ts'
+import { readInputs } from './given-inputs.ts'
 import type { Input } from './workflow.ts'
 
 const plain: Input = {

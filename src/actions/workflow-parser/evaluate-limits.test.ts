@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { findText } from '#base/find-text.ts'
 import { evaluateText, evaluateTree } from './evaluate.ts'
-import { ExpressionError } from './expression-error.ts'
-import type { Scope } from './scope.ts'
+import { ExpressionError, type Scope } from './scope.ts'
 
 const mebibyte = 1_048_576
 const toTemplate = (text: string) => ({ text, position: { file: 'ci.yml', line: 1, column: 1 } })

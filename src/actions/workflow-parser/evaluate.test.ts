@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Json } from '#base/json.ts'
 import { evaluateCondition, evaluateText, evaluateTree, evaluateValue } from './evaluate.ts'
-import { ExpressionError } from './expression-error.ts'
-import type { Scope } from './scope.ts'
+import { ExpressionError, type Scope } from './scope.ts'
 
 const position = { file: 'ci.yml', line: 3, column: 7 }
 const toTemplate = (text: string) => ({ text, position })

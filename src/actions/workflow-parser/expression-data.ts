@@ -1,6 +1,6 @@
 import { data } from '@actions/expressions'
 import type { Json } from '#base/json.ts'
-import { type EvaluationBudget, EvaluationError, nodeCost } from './evaluation-budget.ts'
+import { type EvaluationBudget, EvaluationError, nodeCost } from './scope.ts'
 
 type Pair = ReturnType<data.Dictionary['pairs']>[number]
 

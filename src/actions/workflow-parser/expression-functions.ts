@@ -3,11 +3,8 @@ import type { FunctionDefinition } from '@actions/expressions/funcs/info'
 import { equals } from '@actions/expressions/result'
 import { findText } from '#base/find-text.ts'
 import type { Json } from '#base/json.ts'
-import { type EvaluationBudget, EvaluationError, requireShort } from './evaluation-budget.ts'
 import { toData } from './expression-data.ts'
-import { formatText } from './format-text.ts'
-import { toJsonText } from './json-text.ts'
-import type { Scope } from './scope.ts'
+import { type EvaluationBudget, EvaluationError, requireShort, type Scope } from './scope.ts'
 import { allFunctions } from './workflow-keys.ts'
 
 type Value = data.ExpressionData
@@ -130,4 +127,83 @@ function joinTexts(list: Value | undefined, separator: Value | undefined): strin
     requireShort(length - between.length)
   }
   return list.values().map(toText).join(between)
+}
+
+/** `format('{0} {{ }}', …)`. The library's version takes quadratic time and unbounded memory. */
+function formatText(pattern: string, values: string[]): string {
+  const pieces: string[] = []
+  let length = 0
+  let end = 0
+  for (const brace of pattern.matchAll(/\{\{|\}\}|\{(\d{1,5})\}|[{}]/g)) {
+    const [written, index] = brace
+    put(pattern.slice(end, brace.index))
+    put(index === undefined ? toBrace(written) : valueAt(Number(index)))
+    end = brace.index + written.length
+  }
+  put(pattern.slice(end))
+  return pieces.join('')
+
+  function put(piece: string): void {
+    length += piece.length
+    requireShort(length)
+    pieces.push(piece)
+  }
+
+  function valueAt(index: number): string {
+    const value = values[index]
+    if (value !== undefined) return value
+    throw new EvaluationError(
+      `format refers to {${index}}, but has ${values.length} values, counted from {0}.`,
+    )
+  }
+}
+
+function toBrace(written: string): string {
+  if (written.length === 2) return written.slice(1)
+  throw new EvaluationError(
+    'format got a string with a single brace; write {{ or }} for a brace, {0} for a value.',
+  )
+}
+
+/** Serializes a value like `JSON.stringify` with two spaces. Throws EvaluationError as soon as it is too long. */
+function toJsonText(value: data.ExpressionData): string {
+  const pieces: string[] = []
+  let length = 0
+  write(value, '\n')
+  return pieces.join('')
+
+  function put(piece: string): void {
+    pieces.push(piece)
+    length += piece.length
+    requireShort(length)
+  }
+
+  function write(value: data.ExpressionData, lineBreak: string): void {
+    if (value instanceof data.Array) {
+      writeAll('[', value.values(), ']', lineBreak, write)
+    } else if (value instanceof data.Dictionary) {
+      writeAll('{', value.pairs(), '}', lineBreak, ({ key, value }, inner) => {
+        put(`${JSON.stringify(key)}: `)
+        write(value, inner)
+      })
+    } else {
+      put(value instanceof data.Null ? 'null' : JSON.stringify(value.value))
+    }
+  }
+
+  function writeAll<T>(
+    opening: string,
+    items: T[],
+    closing: string,
+    lineBreak: string,
+    writeItem: (item: T, inner: string) => void,
+  ): void {
+    const inner = `${lineBreak}  `
+    put(opening)
+    for (const [index, item] of items.entries()) {
+      put(index === 0 ? inner : `,${inner}`)
+      writeItem(item, inner)
+    }
+    put(items.length === 0 ? closing : `${lineBreak}${closing}`)
+  }
 }

@@ -12,7 +12,7 @@ import {
 import { TokenType } from '@actions/expressions/lexer'
 import { falsy } from '@actions/expressions/result'
 import type { Json } from '#base/json.ts'
-import { BoundedEvaluator, createSession } from './bounded-evaluator.ts'
+import { BoundedEvaluator, createSession } from './evaluate.ts'
 import { parseExpression } from './parse-expression.ts'
 import { conditionOf } from './template-parts.ts'
 import type { Template } from './workflow.ts'

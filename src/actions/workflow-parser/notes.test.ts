@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { checkAlone } from '../../../test/support/faults.ts'
 import { formatFaults, formatNotes } from './fault-list.ts'
-import { foreignEvent } from './foreign-events.ts'
+import { foreignEvent } from './read-triggers.ts'
 
 const steps = 'steps: [{ run: x }]\n'
 

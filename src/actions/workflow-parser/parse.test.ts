@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { usedActions } from './action-graph.ts'
 import { parseAction, parseWorkflow } from './parse.ts'
-import { usedActions } from './steps-of.ts'
 import type { Environment, Template, Workflow } from './workflow.ts'
 
 test('the short form is a workflow of one job', () => {

@@ -1,7 +1,6 @@
-import { readInputs } from './dispatch-inputs.ts'
 import { type FaultList, listed, quoted } from './fault-list.ts'
-import { type Field, isNull, type NamedField, openFields } from './fields.ts'
-import { openUnique } from './identifiers.ts'
+import { type Field, isNull, type NamedField, openFields, openUnique } from './fields.ts'
+import { readInputs } from './given-inputs.ts'
 import { readBoolean, readText, readTexts } from './values.ts'
 import type { Input } from './workflow.ts'
 

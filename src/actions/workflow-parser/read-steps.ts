@@ -1,9 +1,16 @@
-import { checkShell } from './check-shell.ts'
 import type { FaultList } from './fault-list.ts'
-import { type Field, type Fields, isNull, openFields, openList } from './fields.ts'
-import { checkIdentifier, createUniqueness } from './identifiers.ts'
+import {
+  checkIdentifier,
+  createUniqueness,
+  type Field,
+  type Fields,
+  isNull,
+  openFields,
+  openList,
+} from './fields.ts'
 import { isNeverTrue, type MatrixLabels } from './never-true.ts'
 import { readUses } from './read-uses.ts'
+import { checkShell } from './shared-keys.ts'
 import { unsupportedInStep } from './unsupported-keys.ts'
 import {
   given,

@@ -1,8 +1,7 @@
 import { type FaultList, quoted } from './fault-list.ts'
-import { type Field, kindOf, openFields, openMap } from './fields.ts'
-import { createUniqueness } from './identifiers.ts'
+import { createUniqueness, type Field, kindOf, openFields, openMap } from './fields.ts'
 import { checkMatrixSize } from './matrix-size.ts'
-import type { MapNode, SourceNode } from './source-node.ts'
+import type { MapNode, SourceNode } from './source-text.ts'
 import { splitTemplate } from './template-parts.ts'
 import {
   hasExpression,

@@ -1,14 +1,148 @@
 import { cronFault } from './cron.ts'
-import { type FaultList, listed, quoted } from './fault-list.ts'
-import { type Field, isNull, itemsOf, kindOf, openFields, openList } from './fields.ts'
-import { foreignEvent } from './foreign-events.ts'
+import { type FaultList, listed, quoted, suggest } from './fault-list.ts'
+import {
+  type Field,
+  type FieldMessage,
+  type Fields,
+  isNull,
+  itemsOf,
+  kindOf,
+  openFields,
+  openList,
+} from './fields.ts'
+import { patternFault } from './filter-pattern.ts'
 import { readDispatchInputs } from './read-dispatch.ts'
-import { readPushFilter } from './read-push-filter.ts'
 import { readWorkflowCall } from './read-workflow-call.ts'
-import type { SourceNode } from './source-node.ts'
-import { suggest } from './suggest.ts'
-import { readText } from './values.ts'
-import type { SourcePosition, WorkflowTriggers } from './workflow.ts'
+import type { SourceNode } from './source-text.ts'
+import { given, readText, readTexts } from './values.ts'
+import type { PushFilter, SourcePosition, WorkflowTriggers } from './workflow.ts'
+
+const keys = [
+  'branches',
+  'branches-ignore',
+  'tags',
+  'tags-ignore',
+  'paths',
+  'paths-ignore',
+] as const
+
+type FilterKey = (typeof keys)[number]
+
+const shape = {
+  name: '"push"',
+  keys,
+  unsupported: {
+    types: ['"push" has no types.', 'Remove it.'],
+  } as const,
+}
+
+const maxPatterns = 100
+
+/** Reads the filters of `on.push`; undefined where none are given. */
+function readPushFilter(field: Field | undefined, faults: FaultList): PushFilter {
+  const fields = field && openFields(field, shape, faults)
+  const read = (key: FilterKey) => {
+    const patterns = given(fields?.get(key))
+    return patterns && readPatterns(patterns, key.endsWith('-ignore'), faults)
+  }
+  if (fields) rejectPairs(fields, faults)
+  return {
+    branches: read('branches'),
+    branchesIgnore: read('branches-ignore'),
+    tags: read('tags'),
+    tagsIgnore: read('tags-ignore'),
+    paths: read('paths'),
+    pathsIgnore: read('paths-ignore'),
+  }
+}
+
+function rejectPairs(fields: Fields<FilterKey>, faults: FaultList): void {
+  for (const key of ['branches', 'tags', 'paths'] as const) {
+    const ignored = fields.get(`${key}-ignore`)
+    if (!fields.get(key) || !ignored) continue
+    const message = `"${key}" and "${key}-ignore" cannot be used together.`
+    const instead = `Write "${key}" alone, and exclude with "!pattern".`
+    faults.add(ignored.keyPosition, message, instead)
+  }
+}
+
+function readPatterns(field: Field, isIgnored: boolean, faults: FaultList): string[] {
+  const patterns = readTexts(field, faults)
+  const isList = field.node.kind === 'list'
+  if (isList && field.node.kind === 'list' && field.node.items.length === 0) {
+    faults.add(field.keyPosition, `${field.label} is an empty list.`, 'Write "**" for all.')
+  }
+  const excess = patterns[maxPatterns]
+  if (excess) {
+    const message = `${field.label} has ${patterns.length} patterns; the maximum is ${maxPatterns}.`
+    faults.add(excess.field.node.position, message, 'Use patterns that match more.')
+  }
+  for (const { text, field: item } of patterns) {
+    const fault = patternFault(text.replace(/^!/, ''))
+    if (fault) faults.add(item.node.position, ...fault)
+  }
+  const texts = patterns.map(({ text }) => text)
+  if (!isIgnored && texts.length > 0 && texts.every((text) => text.startsWith('!'))) {
+    faults.note(
+      field.keyPosition,
+      `${field.label} matches nothing: all its patterns start with "!".`,
+    )
+  }
+  return texts
+}
+
+const instead =
+  'Use "push", "workflow_dispatch" or "schedule"; "on: push" runs for every branch that is pushed.'
+
+const pullRequests: FieldMessage = ['Pull requests are not supported.', instead]
+const unsupported = (what: string): FieldMessage => [`${what} are not supported.`, instead]
+
+/** The events of GitHub that never happen here, each with the reason and the closest alternative. */
+export const foreignEvents: Readonly<Record<string, FieldMessage>> = {
+  branch_protection_rule: unsupported('Events of protections'),
+  check_run: unsupported('Checks'),
+  check_suite: unsupported('Checks'),
+  create: [
+    'Events of created branches and tags are not supported.',
+    'Use "on: push" with "branches" or "tags".',
+  ],
+  delete: unsupported('Events of deleted branches and tags'),
+  deployment: unsupported('Deployments'),
+  deployment_status: unsupported('Deployments'),
+  discussion: unsupported('Discussions'),
+  discussion_comment: unsupported('Discussions'),
+  fork: unsupported('Forks'),
+  gollum: unsupported('Wikis'),
+  image_version: unsupported('Runner images'),
+  issue_comment: unsupported('Issues'),
+  issues: unsupported('Issues'),
+  label: unsupported('Labels'),
+  merge_group: unsupported('Merge queues'),
+  milestone: unsupported('Milestones'),
+  page_build: unsupported('Published sites'),
+  public: unsupported('Changes of the visibility'),
+  pull_request: pullRequests,
+  pull_request_review: pullRequests,
+  pull_request_review_comment: pullRequests,
+  pull_request_target: pullRequests,
+  registry_package: unsupported('Packages'),
+  release: ['Releases are not supported.', 'Use "on: push" with "tags".'],
+  repository_dispatch: [
+    'Requests by "repository_dispatch" are not supported.',
+    'Use "workflow_dispatch", with inputs.',
+  ],
+  status: unsupported('Commit statuses'),
+  watch: unsupported('Stars'),
+  workflow_run: [
+    'Workflows do not start each other.',
+    'Put the jobs into one workflow, and order them with "needs".',
+  ],
+}
+
+/** Returns why an event of GitHub never happens here; undefined for other names. */
+export function foreignEvent(name: string): FieldMessage | undefined {
+  return Object.hasOwn(foreignEvents, name) ? foreignEvents[name] : undefined
+}
 
 const events = ['push', 'workflow_dispatch', 'schedule', 'workflow_call'] as const
 type Event = (typeof events)[number]

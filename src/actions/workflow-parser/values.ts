@@ -1,7 +1,7 @@
-import { checkCondition, checkTemplate } from './check-expression.ts'
 import { type FaultList, quoted } from './fault-list.ts'
 import { type Field, isNull, itemsOf, kindOf, type NamedField, openNamed } from './fields.ts'
-import type { ScalarNode, SourceNode } from './source-node.ts'
+import { checkCondition, checkTemplate } from './parse-expression.ts'
+import type { ScalarNode, SourceNode } from './source-text.ts'
 import type { Environment, Template, TemplateTree } from './workflow.ts'
 import type { WorkflowKey } from './workflow-keys.ts'
 

@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { toSandboxOptions } from '#actions/runner/sandbox-options.ts'
-import { toStepPath } from '#actions/runner/step-path.ts'
+import { toSandboxOptions, toStepPath } from '#actions/runner/runner-configuration.ts'
 import { createToolset, type Toolset } from '#actions/tool-cache/toolset.ts'
 import { scopeOf } from '#actions/workflow-engine/contexts.ts'
 import { evaluateEnvironment } from '#actions/workflow-engine/evaluate-settings.ts'

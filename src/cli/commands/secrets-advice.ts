@@ -1,4 +1,4 @@
-import { isSecretIdentifier } from '#actions/workflow-parser/identifiers.ts'
+import { isSecretIdentifier } from '#actions/workflow-parser/fields.ts'
 import { usedSecrets } from '#actions/workflow-parser/named-secrets.ts'
 import type { SourceFile, Workflow } from '#actions/workflow-parser/workflow.ts'
 

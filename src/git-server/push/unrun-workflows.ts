@@ -1,9 +1,9 @@
-import { shQuote } from '#actions/workflow-engine/sh-quote.ts'
 import {
   githubFolder,
   isWorkflowName,
   workflowsFolder,
 } from '#actions/workflow-parser/workflow-folders.ts'
+import { shQuote } from '#base/shell-word.ts'
 import type { ObjectReader } from '#git/objects/object-reader.ts'
 import { entriesOfTree } from '#git/objects/tree-buffer.ts'
 import { zeroId } from '#git/refs/ref-name.ts'

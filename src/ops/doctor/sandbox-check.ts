@@ -1,4 +1,4 @@
-import { toSandboxOptions } from '#actions/runner/sandbox-options.ts'
+import { toSandboxOptions } from '#actions/runner/runner-configuration.ts'
 import { probeSandbox } from '#actions/sandbox/open-sandbox.ts'
 import { missingTools } from '#actions/sandbox/tools.ts'
 import { findProgram } from '#base/find-program.ts'

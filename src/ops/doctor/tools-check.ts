@@ -1,6 +1,6 @@
 import { readdir, realpath, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { toStepPath } from '#actions/runner/step-path.ts'
+import { toStepPath } from '#actions/runner/runner-configuration.ts'
 import { listVersions } from '#actions/tool-cache/find-tool.ts'
 import { type CachedTool, readToolCache } from '#actions/tool-cache/read-tool-cache.ts'
 import { cacheFolders, toolKinds } from '#actions/tool-cache/tool-kinds.ts'

@@ -3,34 +3,50 @@ import { Type } from 'typebox'
 import { requireRef } from '#access/may.ts'
 import { Problem } from '#base/problem.ts'
 import { closed } from '#base/schema-options.ts'
+import type { PlainSettings } from '#config/settings.ts'
+import type { Db } from '#database/schema.ts'
 import { toContentDisposition } from '#http/headers.ts'
+import { named } from '#http/named-schemas.ts'
+import { PageQuery, paged } from '#http/pages.ts'
 import { type FindRequest, nothing, route } from '#http/route.ts'
+import { requireFullName } from '#repositories/full-ref-name.ts'
 import type { Repositories, Repository } from '#repositories/repositories.ts'
+import { measureArtifacts } from './artifact-store.ts'
 import type { Artifacts } from './artifacts.ts'
-import { type ArtifactFormat, artifactTypes } from './convert-artifact.ts'
-import type { Downloads } from './downloads.ts'
+import { type ArtifactFormat, artifactTypes, type Downloads } from './downloads.ts'
 import type { HeldRun } from './held-run.ts'
-import { Artifact, toArtifact } from './run-file-schemas.ts'
+import { maxCachesPerRepository, measureCaches } from './run-cache-store.ts'
+import type { RunCaches } from './run-caches.ts'
+import { Artifact, Cache, RunFileUsage, toArtifact, toCache } from './run-file-schemas.ts'
 
 type Dependencies = {
+  db: Db
+  settings: Pick<PlainSettings, 'artifactsRepositoryMaxBytes' | 'cachesRepositoryMaxBytes'>
   repositories: Repositories
   findRun: (repository: Repository, idOrNumber: string) => Promise<Pick<HeldRun, 'id' | 'ref'>>
   artifacts: Artifacts
+  caches: RunCaches
   downloads: Downloads
 }
 
-const problems = [
-  'repository_not_found',
-  'repository_importing',
-  'run_not_found',
-  'artifact_not_found',
-] as const
+const repositoryProblems = ['repository_not_found', 'repository_importing'] as const
+const problems = [...repositoryProblems, 'run_not_found', 'artifact_not_found'] as const
 
-/** The routes of artifacts for people. */
-export function artifactRoutes({ repositories, findRun, artifacts, downloads }: Dependencies) {
-  const open = ({ principal, permission, params }: FindRequest<{ name: string }>) =>
+type Open = (request: FindRequest<{ name: string }>) => Promise<Repository>
+
+/** The routes of artifacts and caches for users. */
+export function artifactAndCacheRoutes(dependencies: Dependencies) {
+  const { repositories, caches } = dependencies
+  const open: Open = ({ principal, permission, params }) =>
     repositories.open(principal, params.name, permission)
+  return [
+    ...artifactRoutes(open, dependencies),
+    ...cacheRoutes(open, caches),
+    ...usageRoutes(open, dependencies),
+  ]
+}
 
+function artifactRoutes(open: Open, { findRun, artifacts, downloads }: Dependencies) {
   return [
     route('GET', '/repos/:name/workflows/:id/artifacts', {
       operationId: 'listArtifacts',
@@ -40,7 +56,7 @@ export function artifactRoutes({ repositories, findRun, artifacts, downloads }: 
       permission: 'workflow:read',
       find: open,
       reply: { 200: Type.Array(Artifact) },
-      problems: ['repository_not_found', 'repository_importing', 'run_not_found'],
+      problems: [...repositoryProblems, 'run_not_found'],
       handle: async ({ found, params }) => {
         const { id } = await findRun(found, params.id)
         return (await artifacts.list(id)).map(toArtifact)
@@ -99,6 +115,103 @@ export function artifactRoutes({ repositories, findRun, artifacts, downloads }: 
         const { id, ref } = await findRun(found, params.id)
         requireRef(principal, ref)
         await artifacts.remove(principal, await artifacts.find(id, params.artifact))
+      },
+    }),
+  ]
+}
+
+function cacheRoutes(open: Open, caches: RunCaches) {
+  return [
+    route('GET', '/repos/:name/caches', {
+      operationId: 'listCaches',
+      tag: 'workflow runs',
+      summary: 'List the caches of workflow runs',
+      permission: 'workflow:read',
+      find: open,
+      query: PageQuery,
+      reply: { 200: Type.Array(Cache) },
+      problems: [...repositoryProblems],
+      handle: async ({ found, query, url, setHeader }) => {
+        const page = await paged({ query, url, setHeader }, (wanted) =>
+          caches.list(found.id, wanted),
+        )
+        return page.map(toCache)
+      },
+    }),
+    route('DELETE', '/repos/:name/caches', {
+      operationId: 'deleteCaches',
+      tag: 'workflow runs',
+      summary: 'Delete caches of workflow runs',
+      description: 'Deletes those with a key, those of a branch or tag, or all.',
+      permission: 'workflow:trigger',
+      find: open,
+      query: Type.Object({
+        key: Type.Optional(
+          Type.String({ description: 'only those with this key', minLength: 1, maxLength: 512 }),
+        ),
+        ref: Type.Optional(
+          Type.String({
+            description:
+              'only those of this branch or tag, by its full name, such as `refs/heads/main`',
+            minLength: 1,
+            maxLength: 500,
+          }),
+        ),
+      }),
+      reply: {
+        200: named(
+          'DeletedCaches',
+          Type.Object({ deleted: Type.Integer({ description: 'how many there were' }) }),
+        ),
+      },
+      problems: [...repositoryProblems, 'token_limited'],
+      handle: async ({ principal, found, query }) => {
+        requireFullName(query.ref)
+        return { deleted: await caches.remove(principal, found.id, query) }
+      },
+    }),
+    route('DELETE', '/repos/:name/caches/:id', {
+      operationId: 'deleteCache',
+      tag: 'workflow runs',
+      summary: 'Delete a cache of workflow runs',
+      permission: 'workflow:trigger',
+      find: open,
+      reply: { 204: nothing },
+      problems: [...repositoryProblems, 'cache_not_found', 'token_limited'],
+      handle: async ({ principal, found, params }) => {
+        const { id } = params
+        if ((await caches.remove(principal, found.id, { id })) > 0) return
+        throw new Problem('cache_not_found', `The repository has no cache with the id "${id}".`)
+      },
+    }),
+  ]
+}
+
+function usageRoutes(open: Open, { db, settings }: Dependencies) {
+  return [
+    route('GET', '/repos/:name/run-files', {
+      operationId: 'getRunFileUsage',
+      tag: 'workflow runs',
+      summary: 'Get the size of the artifacts and caches of a repository',
+      description:
+        'Beyond the limits, uploads of artifacts are rejected, and the least recently used caches are deleted.',
+      permission: 'workflow:read',
+      find: open,
+      reply: { 200: RunFileUsage },
+      problems: [...repositoryProblems],
+      async handle({ found: { id } }) {
+        const [artifacts, caches] = await Promise.all([
+          measureArtifacts(db, id),
+          measureCaches(db, id),
+        ])
+        return {
+          artifacts: { ...artifacts, maxBytes: settings.artifactsRepositoryMaxBytes },
+          caches: {
+            ...caches,
+            maxBytes: settings.cachesRepositoryMaxBytes,
+            maxCount: maxCachesPerRepository,
+          },
+        }
       },
     }),
   ]

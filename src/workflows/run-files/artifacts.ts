@@ -14,9 +14,8 @@ import {
   measureArtifacts,
   type StoredArtifact,
 } from './artifact-store.ts'
-import type { FileLifeCycle, SentFile } from './file-life-cycle.ts'
+import { assertDeclaredSize, type FileLifeCycle, type SentFile } from './file-life-cycle.ts'
 import type { HeldRun } from './held-run.ts'
-import { assertDeclaredSize } from './receive-file.ts'
 import { type KeptFile, markFilesDead } from './run-file-store.ts'
 
 /** Artifacts: files that runs keep for people and for their later jobs. */

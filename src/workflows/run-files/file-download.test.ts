@@ -11,7 +11,7 @@ import { pipeline } from 'node:stream/promises'
 import { test } from 'node:test'
 import { Problem } from '#base/problem.ts'
 import { temporaryFolder } from '../../../test/support/git.ts'
-import { FileDownload } from './file-download.ts'
+import { FileDownload } from './downloads.ts'
 
 const content = randomBytes(3_000_001)
 

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import type { Principal } from '#access/principal.ts'
-import { cacheKeyHeader, runFileContentType } from '#actions/runner-api/run-file-transfers.ts'
+import { cacheKeyHeader, runFileContentType } from '#actions/runner-api/transfer-limits.ts'
 import { Problem } from '#base/problem.ts'
 import type { Database } from '#database/database.ts'
 import { nothing, route } from '#http/route.ts'

@@ -10,17 +10,14 @@ import type { Git } from '#git/process/git-process.ts'
 import type { JsonRoute } from '#http/route.ts'
 import type { Repositories, Repository } from '#repositories/repositories.ts'
 import type { Store } from '#repositories/store/store.ts'
-import { artifactRoutes } from './artifact-routes.ts'
+import { artifactAndCacheRoutes } from './artifact-routes.ts'
 import { createArtifacts } from './artifacts.ts'
-import { createCacheScopes } from './cache-scope.ts'
 import { createDownloads } from './downloads.ts'
 import { createFileLifeCycle } from './file-life-cycle.ts'
 import { createFileStorage } from './file-storage.ts'
 import type { HeldRun, UrlOfRun } from './held-run.ts'
-import { runCacheRoutes } from './run-cache-routes.ts'
-import { createRunCaches } from './run-caches.ts'
+import { createCacheScopes, createRunCaches } from './run-caches.ts'
 import { runFileRoutes } from './run-file-routes.ts'
-import { usageRoutes } from './usage-routes.ts'
 
 /** Artifacts and caches of workflow runs. */
 export type RunFiles = {
@@ -52,22 +49,19 @@ type Dependencies = {
 }
 
 export function createRunFiles(dependencies: Dependencies): RunFiles {
-  const { db, git, repositories, store, findRun, heldRun, settings, freeSpace, urlOfRun } =
-    dependencies
+  const { db, git, store, heldRun, settings, freeSpace, urlOfRun } = dependencies
   const { dataDir } = settings
   const storage = createFileStorage({ dataDir, bucket: store.bucket, freeSpace })
   const downloads = createDownloads({ storage, settings })
   const files = createFileLifeCycle({ ...dependencies, storage })
-  const scopes = createCacheScopes({ db, git, directoryOf: store.open })
+  const scopes = createCacheScopes(db, git, store.open)
   const isOnDisk = store.bucket === undefined
   const caches = createRunCaches({ ...dependencies, files, downloads, scopes, isOnDisk })
   const artifacts = createArtifacts({ ...dependencies, files, makeSpace: caches.makeSpace })
 
   return {
     routes: [
-      ...artifactRoutes({ repositories, findRun, artifacts, downloads }),
-      ...runCacheRoutes({ repositories, caches }),
-      ...usageRoutes({ db, repositories, settings }),
+      ...artifactAndCacheRoutes({ ...dependencies, artifacts, caches, downloads }),
       ...runFileRoutes({ db, heldRun, urlOfRun, artifacts, caches, downloads }),
     ],
 

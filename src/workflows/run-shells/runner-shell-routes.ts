@@ -1,5 +1,4 @@
 import type { Principal } from '#access/principal.ts'
-import { waitMaxSeconds } from '#actions/runner-api/report-limits.ts'
 import {
   FailedWorkspaceBody,
   ShellAppended,
@@ -10,6 +9,7 @@ import {
   ShellInputBody,
   ShellOutputBody,
 } from '#actions/runner-api/shell-api.ts'
+import { waitMaxSeconds } from '#actions/runner-api/transfer-limits.ts'
 import { named } from '#http/named-schemas.ts'
 import { nothing, route } from '#http/route.ts'
 import type { RunnerShells, RunOfWorkspace } from './runner-shells.ts'

@@ -1,4 +1,4 @@
-import { shellPieceMaxBytes } from '#actions/runner-api/shell-limits.ts'
+import { shellPieceMaxBytes } from '#actions/runner-api/transfer-limits.ts'
 import type { Notifier } from '#base/concurrency/notifier.ts'
 import { Problem } from '#base/problem.ts'
 import { Sensitive } from '#base/sensitive.ts'
@@ -6,14 +6,14 @@ import type { Database } from '#database/database.ts'
 import type { RunShellRow } from '#database/run-shell-schema.ts'
 import { invalid } from '#http/validation.ts'
 import type { SecretBinding, Vault } from '#secrets/vault/vault.ts'
-import { findShell } from './run-shell-store.ts'
 import {
   appendBytes,
   type Direction,
   discardBytes,
+  findShell,
   listPieces,
   progressOf,
-} from './shell-stream-store.ts'
+} from './run-shell-store.ts'
 
 /** Until when a request waits, in terms of performance.now(). */
 export type Waiting = { deadline: number; signal: AbortSignal }

@@ -1,5 +1,19 @@
 // Separate from the schemas, which a runner need not load.
 
+/** Maximum size of the body of a report. */
+export const reportMaxBytes = 512 * 1024
+/** Maximum number of entries of a report. */
+export const reportMaxEntries = 500
+/** Maximum wait of a long poll. */
+export const waitMaxSeconds = 30
+
+// Separate from the schemas, which a runner need not load.
+
+/** Maximum number of bytes in a request. */
+export const shellPieceMaxBytes = 64 * 1024
+
+// Separate from the schemas, which a runner need not load.
+
 /**
  * The content of artifacts and caches: a tar archive, compressed with zstd. The server does not look into it.
  *

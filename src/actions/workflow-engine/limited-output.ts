@@ -1,5 +1,45 @@
 import { isUtf8 } from 'node:buffer'
 
+type Options = { maxBytes: number; emit: (text: string) => Promise<void> }
+
+/**
+ * Limits an output to `maxBytes`: emits the first three quarters of it at once, buffers the last quarter, and emits
+ * that at the end, after a line with the number of omitted bytes.
+ */
+export function createHeadAndTail({ maxBytes, emit }: Options) {
+  const headMaxBytes = Math.floor((maxBytes * 3) / 4)
+  const tailMaxBytes = Math.max(1, maxBytes - headMaxBytes)
+  const head = createLineBatches(emit)
+  const tail = createTailBuffer(tailMaxBytes)
+  let headBytes = 0
+
+  return {
+    async push(bytes: Buffer): Promise<void> {
+      const headLength = Math.min(bytes.length, headMaxBytes - headBytes)
+      if (headLength < bytes.length) tail.write(bytes.subarray(headLength))
+      if (headLength === 0) return
+      headBytes += headLength
+      await head.push(bytes.subarray(0, headLength))
+    },
+    async end(): Promise<void> {
+      const bytes = tail.read()
+      const missing = tail.writtenBytes() - bytes.length
+      if (missing === 0) {
+        await head.push(bytes)
+        return head.end()
+      }
+      await head.end()
+      // Starts at the first whole line, if there is one.
+      const lineEnd = bytes.indexOf(0x0a) + 1
+      const from = lineEnd < bytes.length ? lineEnd : 0
+      await emit(`… ${missing + from} bytes omitted …\n`)
+      const last = createLineBatches(emit)
+      await last.push(bytes.subarray(from))
+      await last.end()
+    },
+  }
+}
+
 /** The maximum bytes of UTF-8 in a batch, and how long a batch waits for more. */
 const batchMaxBytes = 65_535
 const batchDelayMs = 100
@@ -8,7 +48,7 @@ const batchDelayMs = 100
  * Emits bytes as texts of whole lines, each at most 64 KiB of UTF-8, with U+FFFD for invalid bytes and NUL. Longer
  * lines are split.
  */
-export function createLineBatches(emit: (text: string) => Promise<void>) {
+function createLineBatches(emit: (text: string) => Promise<void>) {
   let pending: Buffer[] = []
   let pendingBytes = 0
   let hasLine = false
@@ -84,4 +124,30 @@ function cutBefore(bytes: Buffer, at: number, minCut = 0): number {
     if (((bytes[cut] ?? 0) & 0xc0) !== 0x80) return cut
   }
   return at
+}
+
+/** A ring buffer of the last `maxBytes` written to it. */
+export function createTailBuffer(maxBytes: number) {
+  let ring: Buffer | undefined
+  let written = 0
+
+  return {
+    write(bytes: Buffer): void {
+      ring ??= Buffer.alloc(maxBytes)
+      const last = bytes.subarray(Math.max(0, bytes.length - maxBytes))
+      written += bytes.length - last.length
+      const at = written % maxBytes
+      const copied = last.copy(ring, at)
+      last.copy(ring, 0, copied)
+      written += last.length
+    },
+    /** The total number of bytes written. */
+    writtenBytes: () => written,
+    read(): Buffer {
+      if (!ring) return Buffer.alloc(0)
+      if (written <= maxBytes) return ring.subarray(0, written)
+      const at = written % maxBytes
+      return Buffer.concat([ring.subarray(at), ring.subarray(0, at)])
+    },
+  }
 }

@@ -1,5 +1,7 @@
-import { realpathSync, statSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { existsSync, lstatSync, readdirSync, readlinkSync, realpathSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { ignoreAbsence } from '#base/absence.ts'
+import type { RunnerNode } from './sandbox.ts'
 
 // One page, the minimum.
 const emptyBytes = 4096
@@ -31,7 +33,7 @@ export function hidingMounts(
 }
 
 /** Arguments of bubblewrap for an empty, private, read-only directory. */
-export function emptyFolder(path: string): string[] {
+function emptyFolder(path: string): string[] {
   return ['--size', `${emptyBytes}`, '--perms', '0700', '--tmpfs', path, '--remount-ro', path]
 }
 
@@ -60,7 +62,7 @@ function cover(inside: string, covered: string): string[] {
 }
 
 /** The outermost directory between a root and a path that other users cannot search. */
-export function firstClosed(path: string, root: string): string | undefined {
+function firstClosed(path: string, root: string): string | undefined {
   const parent = path === root ? undefined : firstClosed(dirname(path), root)
   if (parent !== undefined) return parent
   const stat = statSync(path)
@@ -78,4 +80,53 @@ function realPathOf(path: string): string | undefined {
 
 function isWithin(path: string, folder: string): boolean {
   return `${path}/`.startsWith(folder === '/' ? '/' : `${folder}/`)
+}
+
+// The files in /etc that programs need; others reveal details of the machine and its users.
+const etcFiles =
+  /^(ld\.so\..*|alternatives|ssl|ca-certificates|ca-certificates\.conf|pki|nsswitch\.conf|localtime|timezone|os-release|debian_version|mime\.types|services|protocols|terminfo|perl|python3.*|java.*|fonts|bash\.bashrc|profile|inputrc|gitconfig)$/
+const etcNetworkFiles = /^(resolv\.conf|host\.conf|gai\.conf)$/
+const topFolders = ['bin', 'sbin', 'lib', 'lib32', 'lib64', 'libx32']
+
+/** The paths of the machine that steps can read, and the arguments of bubblewrap that mount them. */
+export function systemMounts(network: 'none' | 'full'): { args: string[]; shown: string[] } {
+  const inEtc = readdirSync('/etc')
+    .filter((name) => etcFiles.test(name) || (network === 'full' && etcNetworkFiles.test(name)))
+    .map((name) => `/etc/${name}`)
+  const folders = ['/usr', ...(existsSync('/opt') ? ['/opt'] : [])]
+  const args = [
+    ...folders.flatMap((path) => readOnly(path)),
+    ...topFolders.flatMap(sameAsOutside),
+    // Some are dangling links.
+    ...inEtc.flatMap((path) => readOnly(path, '--ro-bind-try')),
+    // Private keys of the machine's certificates, which a group of its users may read.
+    ...(existsSync('/etc/ssl/private') ? emptyFolder('/etc/ssl/private') : []),
+  ]
+  return { args, shown: [...folders, ...topFolders.map((name) => `/${name}`), ...inEtc] }
+}
+
+function readOnly(path: string, option = '--ro-bind'): string[] {
+  return [option, path, path]
+}
+
+// On most current systems these are links into /usr.
+function sameAsOutside(name: string): string[] {
+  const path = join('/', name)
+  try {
+    return lstatSync(path).isSymbolicLink()
+      ? ['--symlink', readlinkSync(path), path]
+      : readOnly(path)
+  } catch (error) {
+    return ignoreAbsence(error) ?? []
+  }
+}
+
+/** Where steps in bubblewrap see the Node.js of the runner. */
+export const insideNode = '/svc-node'
+
+/** The Node.js of this process; undefined when `isOther` and other users cannot execute it. */
+export function findNode({ isOther }: { isOther: boolean }): RunnerNode | undefined {
+  const path = realpathSync(process.execPath)
+  if (isOther && firstClosed(path, '/') !== undefined) return undefined
+  return { path, version: process.versions.node }
 }

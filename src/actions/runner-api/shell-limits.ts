@@ -1,4 +1,0 @@
-// Separate from the schemas, which a runner need not load.
-
-/** Maximum number of bytes in a request. */
-export const shellPieceMaxBytes = 64 * 1024
