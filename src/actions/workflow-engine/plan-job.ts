@@ -1,11 +1,11 @@
 import type { Json } from '#base/json.ts'
 import { maskAndShorten } from '../secret-masking/mask-and-shorten.ts'
 import { evaluateText, evaluateTree, evaluateValue } from '../workflow-parser/evaluate.ts'
+import { type Combination, expandMatrix, MatrixError } from '../workflow-parser/matrix.ts'
 import type { Scope } from '../workflow-parser/scope.ts'
 import type { Job, Matrix } from '../workflow-parser/workflow.ts'
 import { type Contexts, scopeOf } from './contexts.ts'
 import { evaluateBoolean, evaluateNumber } from './evaluate-settings.ts'
-import { type Combination, expandMatrix, MatrixError } from './matrix.ts'
 import type { ReusedJob } from './plan.ts'
 import { type PlannedStep, planSteps } from './plan-steps.ts'
 import type { RunState } from './run-state.ts'
@@ -84,37 +84,26 @@ export function planJobs(
 
 /** Reports a job that is not expanded, by its literal name or its id. */
 export function planUnexpanded(run: RunState, owner: RunningWorkflow, job: Job): PlannedJob {
-  const number = run.nextJob()
-  const { id } = job
-  const own = job.name && !job.name.text.includes('${{') ? job.name.text : id
-  const name = jobNameIn(owner, own)
-  void run.emit({
-    kind: 'job-planned',
-    job: number,
-    file: owner.file.path,
-    workflow: owner.file.name,
-    id: jobIdIn(owner, id),
-    name,
-    matrix: '',
-  })
-  return { number, name, contexts: {}, steps: [], kept: undefined }
+  const name = job.name && !job.name.text.includes('${{') ? job.name.text : job.id
+  const draft = { name, matrix: '', contexts: {} }
+  return { ...emitPlanned({ run, owner, job, draft }), contexts: {}, steps: [], kept: undefined }
 }
 
 type Announced = { run: RunState; owner: RunningWorkflow; job: Job; draft: Draft }
 
-function announceJob({ run, owner, job, draft }: Announced): PlannedJob {
-  const { contexts, matrix } = draft
+function emitPlanned({ run, owner, job, draft }: Announced): { number: number; name: string } {
   const number = run.nextJob()
   const name = jobNameIn(owner, draft.name)
-  void run.emit({
-    kind: 'job-planned',
-    job: number,
-    file: owner.file.path,
-    workflow: owner.file.name,
-    id: jobIdIn(owner, job.id),
-    name,
-    matrix,
-  })
+  const { path: file, name: workflow } = owner.file
+  const about = { file, workflow, id: jobIdIn(owner, job.id), name, matrix: draft.matrix }
+  void run.emit({ kind: 'job-planned', job: number, ...about })
+  return { number, name }
+}
+
+function announceJob(announced: Announced): PlannedJob {
+  const { run, owner, job } = announced
+  const { contexts, matrix } = announced.draft
+  const { number, name } = emitPlanned(announced)
   const kept = keptJob(run, owner, { id: job.id, name, matrix })
   if (kept) return { number, name, contexts, steps: [], kept }
   const steps = planSteps(job.steps, {

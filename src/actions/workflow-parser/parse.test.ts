@@ -264,6 +264,8 @@ ${rest}
     'The matrix expands to 272 jobs; the maximum is 256.',
   ])
   assert.deepEqual(messages('        exclude: [{ x: 0 }, { y: 1 }]'), [])
+  // Names are the same without regard to case, as when the jobs are made.
+  assert.deepEqual(messages('        exclude: [{ X: 0 }, { Y: 1 }]'), [])
   const excluded = '        exclude: [{ x: 0 }, { y: 1 }]\n'
   assert.deepEqual(messages(`${excluded}        include: [{ x: 1, z: 1 }, { z: 2 }]`), [])
   assert.deepEqual(messages(`${excluded}        include: [{ x: 99 }]`), [

@@ -1,6 +1,7 @@
+import type { Json } from '#base/json.ts'
 import { type FaultList, quoted } from './fault-list.ts'
 import { createUniqueness, type Field, kindOf, openFields, openMap } from './fields.ts'
-import { checkMatrixSize } from './matrix-size.ts'
+import { expandMatrix, MatrixError, maxMatrixJobs } from './matrix.ts'
 import type { MapNode, SourceNode } from './source-text.ts'
 import { splitTemplate } from './template-parts.ts'
 import {
@@ -10,7 +11,7 @@ import {
   readPositive,
   readTemplateTree,
 } from './values.ts'
-import type { Matrix, Strategy, TemplateTree } from './workflow.ts'
+import type { Matrix, SourcePosition, Strategy, Template, TemplateTree } from './workflow.ts'
 
 const shape = { name: '"strategy"', keys: ['matrix', 'fail-fast', 'max-parallel'] as const }
 
@@ -120,4 +121,54 @@ function checkCombination(item: SourceNode, key: string, faults: FaultList): voi
   if (item.kind === 'map' || hasExpression(item)) return
   const message = `An item of ${quoted(key)} is ${kindOf(item)}, not a mapping.`
   faults.add(item.position, message, 'Write "- name: value".')
+}
+
+// Above this number combinations are not counted individually.
+const maxCombinations = 10_000
+const maxComparisons = 200_000
+
+/** Reports a matrix without expressions that has too many jobs. Others are counted when they run. */
+function checkMatrixSize(
+  { vectors, include = null, exclude = null }: Exclude<Matrix, Template>,
+  position: SourcePosition,
+  faults: FaultList,
+): void {
+  const plain = toPlain({ tree: { ...vectors, include, exclude } })
+  const size = plain === undefined ? 0 : matrixSize(Object(plain))
+  if (size <= maxMatrixJobs) return
+  const count = size > maxCombinations ? 'too many' : size
+  const message = `The matrix expands to ${count} jobs; the maximum is ${maxMatrixJobs}.`
+  faults.add(position, message, 'Use fewer values, or split the job.')
+}
+
+function matrixSize(matrix: Record<string, Json>): number {
+  const { include, exclude, ...vectors } = matrix
+  const lengthOf = (list: Json | undefined) => (Array.isArray(list) ? list.length : 0)
+  const size = Object.values(vectors).reduce<number>((all, list) => all * lengthOf(list), 1)
+  const comparisons = size * (lengthOf(include) + lengthOf(exclude))
+  if (size > maxCombinations || comparisons > maxComparisons) return Number.POSITIVE_INFINITY
+  try {
+    return expandMatrix(matrix, Number.POSITIVE_INFINITY).length
+  } catch (error) {
+    // What else is wrong with it has been reported.
+    if (error instanceof MatrixError) return 0
+    throw error
+  }
+}
+
+/** The literal value of a tree; undefined when it has an expression. */
+function toPlain(tree: TemplateTree): Json | undefined {
+  if (tree === null || typeof tree !== 'object') return tree
+  if (Array.isArray(tree)) {
+    const items = tree.map(toPlain).filter((item) => item !== undefined)
+    return items.length === tree.length ? items : undefined
+  }
+  if ('text' in tree) return tree.text.includes('${{') ? undefined : tree.text
+  const entries: [string, Json][] = []
+  for (const [name, value] of Object.entries(tree.tree)) {
+    const plain = toPlain(value)
+    if (plain === undefined) return undefined
+    entries.push([name, plain])
+  }
+  return Object.fromEntries(entries)
 }

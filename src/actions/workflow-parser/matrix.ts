@@ -8,23 +8,24 @@ export class MatrixError extends Error {
   override readonly name = 'MatrixError'
 }
 
-const maxCombinations = 256
+/** As on GitHub. */
+export const maxMatrixJobs = 256
 
 /**
  * Expands an evaluated matrix as GitHub does: all combinations of the vectors in their order, without those that
  * match `exclude`; then each object of `include` is added to every combination whose original values it does not
- * change, or else becomes another combination. Throws a MatrixError.
+ * change, or else becomes another combination. Throws a MatrixError, also for more than `max` jobs.
  */
-export function expandMatrix(matrix: Json): Combination[] {
+export function expandMatrix(matrix: Json, max = maxMatrixJobs): Combination[] {
   const { include, exclude, ...vectors } = asObject(matrix, 'The matrix')
   const keys = Object.keys(vectors)
   const named = (added: Record<string, Json>) => withKeysOf(added, keys)
-  const excludes = asObjects(exclude, 'exclude').map(named)
-  const originals = combine(vectors).filter((values) => !isExcluded(values, excludes))
+  const excludes = asObjects(exclude, 'exclude', max).map(named)
+  const originals = combine(vectors, max).filter((values) => !isExcluded(values, excludes))
   const originalKeys = new Set(keys)
   const expanded = originals.map((values) => ({ ...values }))
   const labels = originals.map((values) => labelOf(keys.map((key) => values[key] ?? null)))
-  for (const added of asObjects(include, 'include').map(named)) {
+  for (const added of asObjects(include, 'include', max).map(named)) {
     const fits = originals.flatMap((values, index) =>
       agrees(values, added, originalKeys) ? [index] : [],
     )
@@ -32,21 +33,21 @@ export function expandMatrix(matrix: Json): Combination[] {
     if (fits.length > 0) continue
     expanded.push({ ...added })
     labels.push(labelOf(Object.values(added)))
-    assertCount(expanded.length)
+    assertCount(expanded.length, max)
   }
   if (expanded.length === 0) throw new MatrixError('The matrix has no combinations.')
   return expanded.map((values, index) => ({ values, label: labels[index] ?? '' }))
 }
 
 // The first vector varies slowest.
-function combine(vectors: Record<string, Json>): Record<string, Json>[] {
+function combine(vectors: Record<string, Json>, max: number): Record<string, Json>[] {
   const lists = Object.entries(vectors)
   if (lists.length === 0) return []
   let combinations: Record<string, Json>[] = [{}]
   for (const [key, list] of lists) {
     if (!Array.isArray(list)) throw new MatrixError(`The matrix's ${key} is not a list of values.`)
     if (list.length === 0) throw new MatrixError(`The matrix's ${key} has no values.`)
-    assertCount(combinations.length * list.length)
+    assertCount(combinations.length * list.length, max)
     combinations = combinations.flatMap((values) =>
       list.map((value) => ({ ...values, [key]: value })),
     )
@@ -114,10 +115,10 @@ function toText(value: Json): string {
   return text
 }
 
-function asObjects(value: Json | undefined, name: string): Record<string, Json>[] {
+function asObjects(value: Json | undefined, name: string, max: number): Record<string, Json>[] {
   if (value === undefined || value === null) return []
   if (!Array.isArray(value)) throw new MatrixError(`The matrix's ${name} is not a list.`)
-  assertCount(value.length)
+  assertCount(value.length, max)
   return value.map((entry) => asObject(entry, `An entry of the matrix's ${name}`))
 }
 
@@ -130,8 +131,6 @@ function isObject(value: Json): value is Record<string, Json> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-function assertCount(count: number): void {
-  if (count > maxCombinations) {
-    throw new MatrixError(`The matrix has more than ${maxCombinations} jobs.`)
-  }
+function assertCount(count: number, max: number): void {
+  if (count > max) throw new MatrixError(`The matrix has more than ${max} jobs.`)
 }
