@@ -18,6 +18,7 @@ import {
   listNamedJobs,
   listNamedSteps,
   listSteps,
+  type OfAttempt,
   updateJob,
   updateStep,
 } from './run-job-store.ts'
@@ -42,14 +43,8 @@ type Dependencies = {
   faultPoint: FaultPoint
 }
 
-export function createReports({
-  db,
-  publishRuns,
-  queue,
-  changes,
-  clock,
-  faultPoint,
-}: Dependencies): Reports {
+export function createReports(dependencies: Dependencies): Reports {
+  const { db, publishRuns, queue, changes, clock, faultPoint } = dependencies
   async function applyFresh(tx: Db, run: ListedRun, entries: RunEntry[]): Promise<Reported> {
     const held = await updateRun(
       tx,
@@ -192,7 +187,7 @@ const waiting = {
 } as const
 
 // Loads the jobs and steps planned so far: entries may refer only to these, and log lines show their names.
-async function readKnown(tx: Db, of: { runId: string; attempt: number }) {
+async function readKnown(tx: Db, of: OfAttempt) {
   const render = createLogRenderer()
   const [jobs, steps] = [await listNamedJobs(tx, [of]), await listNamedSteps(tx, of)]
   for (const { job, jobId: id, file, workflow, name } of jobs)

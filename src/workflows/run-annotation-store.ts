@@ -1,8 +1,7 @@
 import type { Annotation, RunEntry } from '#actions/workflow-engine/plan.ts'
 import type { RunAnnotationRow } from '#database/run-annotation-schema.ts'
 import type { Db } from '#database/schema.ts'
-
-type OfAttempt = { runId: string; attempt: number }
+import type { OfAttempt } from './run-job-store.ts'
 
 export async function insertAnnotation(tx: Db, annotation: RunAnnotationRow): Promise<void> {
   await tx.insertInto('runAnnotations').values(annotation).execute()

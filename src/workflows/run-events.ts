@@ -3,29 +3,8 @@ import type { Event, Publish } from '#events/events.ts'
 import { findRepositorySummary } from '#repositories/repository-summary-store.ts'
 import type { NewRun } from './run-store.ts'
 
-// A new run or a row.
-type ReportedRun = Pick<
-  NewRun,
-  | 'id'
-  | 'repositoryId'
-  | 'number'
-  | 'name'
-  | 'branch'
-  | 'ref'
-  | 'commitId'
-  | 'event'
-  | 'files'
-  | 'labels'
-  | 'isolation'
-  | 'conclusion'
-  | 'fault'
-  | 'createdAt'
-  | 'queuedAt'
-  | 'startedAt'
-  | 'completedAt'
-  | 'actorId'
-  | 'actorUsername'
-> & { attempt: number }
+/** A new run or a row. */
+type ReportedRun = Omit<NewRun, 'sources' | 'payload' | 'causeId'> & { attempt: number }
 
 type Action = 'queued' | 'running' | 'completed'
 

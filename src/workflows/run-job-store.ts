@@ -1,7 +1,8 @@
 import { type ExpressionBuilder, sql, type Updateable } from 'kysely'
 import type { Db, RunConclusion, RunJobRow, RunStepRow, Schema } from '#database/schema.ts'
 
-type OfAttempt = { runId: string; attempt: number }
+/** An attempt of a run. */
+export type OfAttempt = { runId: string; attempt: number }
 
 export async function insertJob(tx: Db, job: RunJobRow): Promise<void> {
   await tx.insertInto('runJobs').values(job).execute()

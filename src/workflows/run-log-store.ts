@@ -1,6 +1,5 @@
 import type { Db, RunLogRow } from '#database/schema.ts'
-
-type OfAttempt = { runId: string; attempt: number }
+import type { OfAttempt } from './run-job-store.ts'
 
 export async function insertLog(tx: Db, piece: RunLogRow): Promise<void> {
   await tx.insertInto('runLogs').values(piece).execute()

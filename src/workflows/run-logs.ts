@@ -5,25 +5,23 @@ import { Problem } from '#base/problem.ts'
 import type { Database } from '#database/database.ts'
 import type { Db, RunLogRow, RunRow } from '#database/schema.ts'
 import { toServerSentEvent } from '#http/server-sent-events.ts'
-import { hasStep, listNamedJobs, listSteps } from './run-job-store.ts'
+import { hasStep, listNamedJobs, listSteps, type OfAttempt } from './run-job-store.ts'
 import { insertLog, listLog } from './run-log-store.ts'
 import { pieces } from './run-outputs.ts'
 import { findRunById, listRunAttempts, updateRun } from './run-store.ts'
 
 /** Streams logs from an offset on, and can follow them while they grow. */
 export type LogReader = {
-  whole: (log: Log, from: number) => Readable
-  followed: (log: Log, from: number, signal: AbortSignal) => Readable
+  whole: (log: OfAttempt, from: number) => Readable
+  followed: (log: OfAttempt, from: number, signal: AbortSignal) => Readable
   /** The same, with the step of each output, and the states of the jobs and steps whenever they change. */
-  followedBySteps: (log: Log, from: number, signal: AbortSignal) => Readable
+  followedBySteps: (log: OfAttempt, from: number, signal: AbortSignal) => Readable
   /** Streams the output of one step from an offset on, without log prefixes. Throws `run_not_found`. */
-  step: (log: Log, step: number, from: number) => Promise<Readable>
+  step: (log: OfAttempt, step: number, from: number) => Promise<Readable>
 }
 
 /** A piece to be added to a log; each of its lines is shown after `prefix`. */
 export type Piece = Pick<RunLogRow, 'step' | 'prefix' | 'text'>
-
-type Log = { runId: string; attempt: number }
 
 // More than a run with default settings can write; anything beyond it is dropped.
 const logMaxBytes = 512 * 1024 * 1024
@@ -52,7 +50,7 @@ export async function addLog(
 }
 
 export function createLogReader({ db, changes }: { db: Database; changes: Notifier }): LogReader {
-  async function* read(log: Log, from: number): AsyncGenerator<Buffer, number, undefined> {
+  async function* read(log: OfAttempt, from: number): AsyncGenerator<Buffer, number, undefined> {
     let offset = from
     for (;;) {
       const some = await listLog(db, { ...log, from: offset, limit: piecesPerQuery })
@@ -66,7 +64,7 @@ export function createLogReader({ db, changes }: { db: Database; changes: Notifi
     }
   }
 
-  async function* readStep(log: Log, step: number, from: number) {
+  async function* readStep(log: OfAttempt, step: number, from: number) {
     let left = from
     for await (const { text } of pieces(db, { ...log, step })) {
       const bytes = Buffer.from(text)
@@ -76,7 +74,7 @@ export function createLogReader({ db, changes }: { db: Database; changes: Notifi
   }
 
   /** The conclusion of an attempt; undefined until it has completed. */
-  async function conclusionOf({ runId, attempt }: Log): Promise<string | undefined> {
+  async function conclusionOf({ runId, attempt }: OfAttempt): Promise<string | undefined> {
     const run = await findRunById(db, runId)
     if (!run) return 'deleted'
     if (run.attempt === attempt)
@@ -86,7 +84,7 @@ export function createLogReader({ db, changes }: { db: Database; changes: Notifi
   }
 
   /** Yields the text of a log as events. */
-  async function* readText(log: Log, from: number) {
+  async function* readText(log: OfAttempt, from: number) {
     let offset = from
     for await (const bytes of read(log, from)) {
       offset += bytes.length
@@ -95,7 +93,7 @@ export function createLogReader({ db, changes }: { db: Database; changes: Notifi
   }
 
   /** Yields the pieces of a log as events `output`; the first one has the offset `from` in it. */
-  async function* readPieces(log: Log, from: number) {
+  async function* readPieces(log: OfAttempt, from: number) {
     let offset = from
     for (;;) {
       const some = await listLog(db, { ...log, from: offset, limit: piecesPerQuery })
@@ -108,7 +106,7 @@ export function createLogReader({ db, changes }: { db: Database; changes: Notifi
   }
 
   /** The states of the jobs and steps of an attempt as JSON. */
-  async function readStates({ runId, attempt }: Log): Promise<string> {
+  async function readStates({ runId, attempt }: OfAttempt): Promise<string> {
     const of = [{ runId, attempt }]
     const [jobs, steps] = await Promise.all([
       listNamedJobs(db, of),
@@ -133,7 +131,7 @@ export function createLogReader({ db, changes }: { db: Database; changes: Notifi
    * `end` comes last.
    */
   async function* follow(
-    log: Log,
+    log: OfAttempt,
     { from, signal, isBySteps }: { from: number; signal: AbortSignal; isBySteps: boolean },
   ) {
     const readNew = isBySteps ? readPieces : readText

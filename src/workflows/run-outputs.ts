@@ -1,8 +1,7 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import type { Db } from '#database/schema.ts'
+import type { OfAttempt } from './run-job-store.ts'
 import { listOutput, measureOutputs } from './run-log-store.ts'
-
-type Log = { runId: string; attempt: number }
 
 const piecesPerQuery = 64
 const minTailLength = 4096
@@ -13,7 +12,7 @@ const minTailLength = 4096
  */
 export async function readOutputs(
   db: Db,
-  log: Log,
+  log: OfAttempt,
   { maxLength, logBytes }: { maxLength: number; logBytes: number },
 ): Promise<Map<number, string>> {
   const sizes = await measureOutputs(db, log)
@@ -29,14 +28,19 @@ export async function readOutputs(
 }
 
 /** Reads the end of a step's output. */
-export async function readTail(db: Db, log: Log, step: number, length: number): Promise<string> {
+export async function readTail(
+  db: Db,
+  log: OfAttempt,
+  step: number,
+  length: number,
+): Promise<string> {
   const tail = createTail(length)
   for await (const { text } of pieces(db, { ...log, step })) tail.add(text)
   return tail.text()
 }
 
 /** Yields the output of one step or of all steps, piece by piece. */
-export async function* pieces(db: Db, log: Log & { step?: number | undefined }) {
+export async function* pieces(db: Db, log: OfAttempt & { step?: number | undefined }) {
   let after = -1
   for (;;) {
     const some = await listOutput(db, { ...log, after, limit: piecesPerQuery })

@@ -10,7 +10,14 @@ import {
   listAnnotationsOfCommit,
   toShownAnnotation,
 } from './run-annotation-store.ts'
-import { listJobs, listNamedJobs, listSteps, measureSteps, type NamedJob } from './run-job-store.ts'
+import {
+  listJobs,
+  listNamedJobs,
+  listSteps,
+  measureSteps,
+  type NamedJob,
+  type OfAttempt,
+} from './run-job-store.ts'
 import { readOutputs } from './run-outputs.ts'
 import { listFailedWorkspaces } from './run-shells/failed-workspace-store.ts'
 import { findLastGreen, findRun, type ListedRun, listRunAttempts } from './run-store.ts'
@@ -238,8 +245,6 @@ type FailureParts = {
 function isFailed({ conclusion }: Pick<RunJobRow, 'conclusion'>): boolean {
   return conclusion === 'failure' || conclusion === 'timed_out'
 }
-
-type OfAttempt = { runId: string; attempt: number }
 
 function attemptOf({ id, attempt }: ListedRun): OfAttempt {
   return { runId: id, attempt }

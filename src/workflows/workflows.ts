@@ -103,66 +103,28 @@ type Dependencies = {
 }
 
 export function createWorkflows(dependencies: Dependencies): Workflows {
-  const { db, publish, git, notifier, repositories, openSecrets, store, baseUrl } = dependencies
-  const { settings, clock, faultPoint, log, nodes, idTokens } = dependencies
+  const { db, publish, git, notifier, repositories, store, baseUrl } = dependencies
+  const { settings, clock, nodes, idTokens } = dependencies
   const directoryOf = store.open
   const lentPacks = store.shared?.lentPacks
   const changes = createSharedNotifier(nodes, 'workflows')
   const checker = createChecker()
   const { runSeconds } = settings
   const publishRuns = createPublishRuns(publish)
-  const queue = createQueue({
-    db,
-    publishRuns,
-    changes,
-    clock,
-    log,
-    faultPoint,
-    runSeconds,
-    baseUrl,
-  })
-  const reports = createReports({ db, publishRuns, queue, changes, clock, faultPoint })
-  const runs = createRuns({
-    db,
-    publishRuns,
-    git,
-    checker,
-    queue,
-    changes,
-    clock,
-    faultPoint,
-    openSecrets,
-    baseUrl,
-  })
-  const planPush = createPlanPush({ checker, openSecrets, baseUrl })
+  const parts = { ...dependencies, publishRuns, changes, checker, directoryOf, lentPacks }
+  const queue = createQueue({ ...parts, runSeconds })
+  const reports = createReports({ ...parts, queue })
+  const runs = createRuns({ ...parts, queue })
+  const planPush = createPlanPush(parts)
   const views = createRunViews({ db, git })
   const urlOfRun: UrlOfRun = ({ name }, { id, number }) =>
     settings.pages
       ? `${baseUrl()}/r/${name}/runs/${number}`
       : `${baseUrl()}/repos/${name}/workflows/${id}`
   const followRun = createFollowRun({ db, changes, views, urlOf: urlOfRun })
-  const awaitedRuns = createAwaitedRuns({
-    db,
-    publishRuns,
-    planPush,
-    followRun,
-    changes,
-    nodes,
-    lentPacks,
-    clock,
-    log,
-  })
+  const awaitedRuns = createAwaitedRuns({ ...parts, planPush, followRun })
   const runnerService = createRunnerService({
-    db,
-    git,
-    queue,
-    reports,
-    changes,
-    openSecrets,
-    directoryOf,
-    awaitedRuns,
-    lentPacks,
-    baseUrl,
+    ...{ ...parts, queue, reports, awaitedRuns },
     limits: {
       runTimeoutMs: runSeconds * 1000,
       stepTimeoutMs: settings.stepSeconds * 1000,
@@ -244,31 +206,10 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
     },
 
     start(runner, pool) {
-      const triggers = createTriggers({
-        db,
-        publishRuns,
-        git,
-        pool,
-        checker,
-        planPush,
-        changes,
-        directoryOf,
-        openSecrets,
-        baseUrl,
-        clock,
-        log,
-      })
-      const started = startWorkflowLoop({
-        db,
-        triggers,
-        queue,
-        awaitedRuns,
-        shells,
-        changes,
-        keptDays: settings.runsKeptDays,
-        clock,
-        log,
-      })
+      const triggers = createTriggers({ ...parts, pool, planPush })
+      const keptDays = settings.runsKeptDays
+      const loop = { ...parts, triggers, queue, awaitedRuns, shells, keptDays }
+      const started = startWorkflowLoop(loop)
       const eventSubscription = notifier.onEvents(started.wake)
       const queueSubscription = changes.onChange('queue', runner.wake)
       return {

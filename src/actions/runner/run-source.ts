@@ -4,6 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createBackoff } from '#base/concurrency/backoff.ts'
+import { codeOf } from '#base/error-code.ts'
 import { toSize } from '#base/format.ts'
 import type { SourceHeader } from '../runner-api/runner-api.ts'
 import type { SourceRequest } from '../workflow-engine/run-state.ts'
@@ -101,7 +102,7 @@ async function assertSpace(folder: string, minBytes: number): Promise<void> {
 }
 
 function isOfDisk(error: unknown): boolean {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  const code = codeOf(error)
   return code === 'ENOSPC' || code === 'EDQUOT' || code === 'EIO' || code === 'EROFS'
 }
 

@@ -75,20 +75,29 @@ export function toStepPath({ path, isolation, readOnlyPaths }: Options): string 
   return [...new Set([...own, ...usual])].join(delimiter)
 }
 
+/** What is chosen for each runner. */
+export type RunnerChoices = {
+  name: string
+  /** Labels for `runs-on`, in addition to those that every runner has. */
+  labels: string[]
+  /** A directory that only this runner uses. */
+  folder: string
+  /** The maximum number of concurrent jobs. */
+  jobs: number
+  sandbox: RunnerSandboxOptions
+  /** How long the workspaces of failed jobs are kept after their run; 0 for none. */
+  failedWorkspaceMs: number
+  /** Directories of programs, in the format of PATH. */
+  path: string
+  version: string
+}
+
 /** What the server passes to its built-in runner when it starts. */
-export type RunnerConfiguration = {
+export type RunnerConfiguration = RunnerChoices & {
   /** The address of the server. */
   server: string
   /** The secret that authenticates the runner. */
   token: string
-  name: string
-  labels: string[]
-  folder: string
-  jobs: number
-  sandbox: RunnerSandboxOptions
-  failedWorkspaceMs: number
   idleMs: number
-  path: string
-  version: string
   logLevel: string
 }

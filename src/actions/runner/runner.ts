@@ -12,30 +12,17 @@ import { createClaims } from './claims.ts'
 import { executeClaim, StoppingError } from './execute-claim.ts'
 import { createFailedWorkspaces } from './failed-workspaces.ts'
 import { createLeaseThread } from './lease-thread.ts'
-import { type RunnerSandboxOptions, toStepPath } from './runner-configuration.ts'
+import { type RunnerChoices, toStepPath } from './runner-configuration.ts'
 import { acquireRunnerFolder } from './runner-folder.ts'
 import { createServerClient } from './server-client.ts'
 
-export type RunnerOptions = {
+export type RunnerOptions = RunnerChoices & {
   /** The address of the service. */
   server: URL
   /** A token with the permission `runner`. */
   token: Sensitive<string>
-  name: string
-  /** Labels for `runs-on`, in addition to those that every runner has. */
-  labels: string[]
-  /** A directory that only this runner uses. */
-  folder: string
-  /** The maximum number of concurrent jobs. */
-  jobs: number
-  sandbox: RunnerSandboxOptions
-  /** How long the workspaces of failed jobs are kept after their run; 0 for none. */
-  failedWorkspaceMs: number
   /** The runner exits after this time without a run or a kept workspace; undefined for never. */
   idleMs: number | undefined
-  /** Directories of programs, in the format of PATH. */
-  path: string
-  version: string
   log: Log
   /** Stops the runner: its current runs return to the queue. */
   signal: AbortSignal

@@ -1,5 +1,6 @@
-import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
+import { linkOrNothing, namesIn, readOrNothing } from './processes.ts'
 
 type MemoryOptions = {
   proc: string
@@ -49,24 +50,16 @@ function sum(numbers: number[]): number {
   return numbers.reduce((all, number) => all + number, 0)
 }
 
-function readOrNothing(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    // The process has ended.
-    return ''
-  }
-}
-
 const blockBytes = 512
 
 /** Bytes of the memory files, memfd_create(2), that processes hold open; each file counts once. */
 export function memfdBytes(proc: string, pids: readonly number[]): number {
   const blocks = new Map<string, number>()
   for (const pid of pids) {
-    for (const path of openFiles(`${proc}/${pid}/fd`)) {
+    const folder = `${proc}/${pid}/fd`
+    for (const path of namesIn(folder).map((name) => `${folder}/${name}`)) {
+      if (!linkOrNothing(path).startsWith('/memfd:')) continue
       try {
-        if (!readlinkSync(path).startsWith('/memfd:')) continue
         const stat = statSync(path)
         blocks.set(`${stat.dev} ${stat.ino}`, stat.blocks)
       } catch {
@@ -75,13 +68,4 @@ export function memfdBytes(proc: string, pids: readonly number[]): number {
     }
   }
   return [...blocks.values()].reduce((all, count) => all + count, 0) * blockBytes
-}
-
-function openFiles(folder: string): string[] {
-  try {
-    return readdirSync(folder).map((name) => `${folder}/${name}`)
-  } catch {
-    // The process has ended.
-    return []
-  }
 }

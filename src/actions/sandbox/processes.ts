@@ -82,16 +82,16 @@ export function signal(pid: number, name: NodeJS.Signals): void {
   }
 }
 
-function readOrNothing(path: string): string {
+/** The text of a file of proc(5); empty for a process that has ended, or belongs to another user. */
+export function readOrNothing(path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch {
-    // It has ended, or belongs to another user.
     return ''
   }
 }
 
-function namesIn(folder: string): string[] {
+export function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder)
   } catch {
@@ -99,7 +99,7 @@ function namesIn(folder: string): string[] {
   }
 }
 
-function linkOrNothing(path: string): string {
+export function linkOrNothing(path: string): string {
   try {
     return readlinkSync(path)
   } catch {

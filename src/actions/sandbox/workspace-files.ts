@@ -9,6 +9,7 @@ import {
 } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { codeOf } from '#base/error-code.ts'
 
 /** Why a file of a workspace cannot be read. */
 export type Unreadable = 'absent' | 'not-a-file' | 'too-large'
@@ -36,7 +37,7 @@ export async function readSafely(path: string, maxBytes: number): Promise<Buffer
 
 // ELOOP: a link. ENXIO: a socket. EACCES: a file without read permission, when the runner is not root.
 function toUnreadable(error: unknown): Unreadable {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  const code = codeOf(error)
   if (code === 'ENOENT') return 'absent'
   if (code === 'ELOOP' || code === 'ENXIO' || code === 'EACCES') return 'not-a-file'
   throw error

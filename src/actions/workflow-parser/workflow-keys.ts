@@ -58,80 +58,46 @@ const actionStep: ContextName[] = [...action, 'inputs', 'steps', 'env']
 /** The contexts and functions available under a key, and the name of the key in messages. */
 export type Availability = { label: string; contexts: ContextName[]; functions: Signature[] }
 
+const under = (
+  label: string,
+  contexts: ContextName[],
+  functions: Signature[] = [],
+): Availability => ({ label, contexts, functions })
+
 /** From GitHub's table "Context availability" and its schema of actions. */
 const table = {
-  'run-name': { label: '`run-name`', contexts: run, functions: [] },
-  concurrency: { label: '`concurrency`', contexts: run, functions: [] },
-  env: { label: "the workflow's `env`", contexts: [...run, 'secrets'], functions: [] },
-  'job.if': { label: "a job's `if`", contexts: [...run, 'needs'], functions: ofJobs },
-  'job.name': { label: "a job's `name`", contexts: job, functions: [] },
-  'job.strategy': { label: "a job's `strategy`", contexts: [...run, 'needs'], functions: [] },
-  'job.env': { label: "a job's `env`", contexts: [...job, 'secrets'], functions: [] },
-  'job.outputs': { label: "a job's `outputs`", contexts: step, functions: [] },
-  'job.runs-on': { label: "a job's `runs-on`", contexts: job, functions: [] },
-  'job.container': { label: "a job's `container`", contexts: job, functions: [] },
-  'job.timeout-minutes': { label: "a job's `timeout-minutes`", contexts: job, functions: [] },
-  'job.continue-on-error': { label: "a job's `continue-on-error`", contexts: job, functions: [] },
-  'job.defaults': { label: "a job's `defaults`", contexts: [...job, 'env'], functions: [] },
-  'job.with': { label: "a job's `with`", contexts: job, functions: [] },
-  'job.secrets': { label: "a job's `secrets`", contexts: [...job, 'secrets'], functions: [] },
-  'call.input-default': {
-    label: 'the `default` of an input of `workflow_call`',
-    contexts: run,
-    functions: [],
-  },
-  'call.output': {
-    label: 'an output of `workflow_call`',
-    contexts: [...run, 'jobs'],
-    functions: [],
-  },
-  'step.if': { label: "a step's `if`", contexts: condition, functions: [...ofSteps, hashFiles] },
-  'step.env': { label: "a step's `env`", contexts: step, functions: [hashFiles] },
-  'step.name': { label: "a step's `name`", contexts: step, functions: [hashFiles] },
-  'step.run': { label: "a step's `run`", contexts: step, functions: [hashFiles] },
-  'step.with': { label: "a step's `with`", contexts: step, functions: [hashFiles] },
-  'step.shell': { label: "a step's `shell`", contexts: step, functions: [hashFiles] },
-  'step.working-directory': {
-    label: "a step's `working-directory`",
-    contexts: step,
-    functions: [hashFiles],
-  },
-  'step.timeout-minutes': {
-    label: "a step's `timeout-minutes`",
-    contexts: step,
-    functions: [hashFiles],
-  },
-  'step.continue-on-error': {
-    label: "a step's `continue-on-error`",
-    contexts: step,
-    functions: [hashFiles],
-  },
-  'action.outputs': {
-    label: "an action's `outputs`",
-    contexts: actionStep,
-    functions: [],
-  },
-  'action.input-default': {
-    label: "the `default` of an action's input",
-    contexts: action,
-    functions: [hashFiles],
-  },
-  'action.step': {
-    label: "an action's step",
-    contexts: actionStep,
-    functions: [hashFiles],
-  },
-  'action.step.if': {
-    label: "the `if` of an action's step",
-    contexts: actionStep,
-    functions: [...ofSteps, hashFiles],
-  },
-  'action.hook-if': {
-    label: 'a `pre-if` or `post-if`',
-    contexts: actionStep,
-    functions: [...ofSteps, hashFiles],
-  },
-} as const satisfies Record<string, Availability>
+  'run-name': under('`run-name`', run),
+  concurrency: under('`concurrency`', run),
+  env: under("the workflow's `env`", [...run, 'secrets']),
+  'job.if': under("a job's `if`", [...run, 'needs'], ofJobs),
+  'job.name': under("a job's `name`", job),
+  'job.strategy': under("a job's `strategy`", [...run, 'needs']),
+  'job.env': under("a job's `env`", [...job, 'secrets']),
+  'job.outputs': under("a job's `outputs`", step),
+  'job.runs-on': under("a job's `runs-on`", job),
+  'job.container': under("a job's `container`", job),
+  'job.timeout-minutes': under("a job's `timeout-minutes`", job),
+  'job.continue-on-error': under("a job's `continue-on-error`", job),
+  'job.defaults': under("a job's `defaults`", [...job, 'env']),
+  'job.with': under("a job's `with`", job),
+  'job.secrets': under("a job's `secrets`", [...job, 'secrets']),
+  'call.input-default': under('the `default` of an input of `workflow_call`', run),
+  'call.output': under('an output of `workflow_call`', [...run, 'jobs']),
+  'step.if': under("a step's `if`", condition, [...ofSteps, hashFiles]),
+  'step.env': under("a step's `env`", step, [hashFiles]),
+  'step.name': under("a step's `name`", step, [hashFiles]),
+  'step.run': under("a step's `run`", step, [hashFiles]),
+  'step.with': under("a step's `with`", step, [hashFiles]),
+  'step.shell': under("a step's `shell`", step, [hashFiles]),
+  'step.working-directory': under("a step's `working-directory`", step, [hashFiles]),
+  'step.timeout-minutes': under("a step's `timeout-minutes`", step, [hashFiles]),
+  'step.continue-on-error': under("a step's `continue-on-error`", step, [hashFiles]),
+  'action.outputs': under("an action's `outputs`", actionStep),
+  'action.input-default': under("the `default` of an action's input", action, [hashFiles]),
+  'action.step': under("an action's step", actionStep, [hashFiles]),
+  'action.step.if': under("the `if` of an action's step", actionStep, [...ofSteps, hashFiles]),
+  'action.hook-if': under('a `pre-if` or `post-if`', actionStep, [...ofSteps, hashFiles]),
+}
 
 /** A key of a workflow or an action whose value may contain expressions; GitHub calls it a workflow key. */
 export type WorkflowKey = keyof typeof table
