@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseWorkflow } from '#actions/workflow-parser/parse.ts'
 import type { Workflow } from '#actions/workflow-parser/workflow.ts'
-import { grantsOf } from './create-run.ts'
+import { grantsOf } from './job-tokens.ts'
 
 function parsed(path: string, text: string): Workflow {
   const { workflow, faults } = parseWorkflow({ path, text })

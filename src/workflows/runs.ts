@@ -35,7 +35,6 @@ import {
   type RunFilter,
   updateRun,
 } from './run-store.ts'
-import { reactedName } from './workflow-loop.ts'
 import { checkedFolders, toCheckedPaths, toGivenFiles, toWorkflowPaths } from './workflow-paths.ts'
 import {
   checkSources,
@@ -108,6 +107,9 @@ type RunRequest = {
   files?: string[] | undefined
   inputs?: Record<string, string | number | boolean> | undefined
 }
+
+/** The name that is notified when pushes have been handled. */
+export const reactedName = 'reacted'
 
 const deletionWaitMs = 5_000
 // Checking a push with very many workflow files can take longer.

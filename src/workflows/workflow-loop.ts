@@ -8,6 +8,7 @@ import type { AwaitedRuns } from './awaited-runs.ts'
 import type { Queue } from './run-queue.ts'
 import type { RunShells } from './run-shells/run-shells.ts'
 import { deleteOldRuns } from './run-store.ts'
+import { reactedName } from './runs.ts'
 import type { TriggerService } from './triggers.ts'
 
 type Options = {
@@ -21,9 +22,6 @@ type Options = {
   clock: Clock
   log: Log
 }
-
-/** The name that is notified when pushes have been handled. */
-export const reactedName = 'reacted'
 
 const pollIntervalMs = 2000
 const scheduleIntervalMs = 10_000

@@ -55,7 +55,7 @@ test('folders import only from lower rows', () => {
   }
 })
 
-/** The folders within folders, in rows of the same kind; `*` is all that has no name there. */
+/** The folders and files within folders, in rows of the same kind; `*` is all that has no name there. */
 const innerRows: Record<string, string[][]> = {
   web: [['*'], ['render']],
   api: [['access-check'], ['event-log', 'mcp']],
@@ -100,9 +100,9 @@ test('folders within a folder import only from lower rows', () => {
     const rowWithin = (path: string) =>
       inner.findIndex((names) => names.includes(nameWithin(folder, path)))
     for (const path of sources) {
-      if (folderOf(path) !== folder || !path.startsWith('src/') || isTest(path)) continue
+      if (!isWithin(folder, path) || isTest(path)) continue
       assert.notEqual(rowWithin(path), -1, `${path} has no place in the order of ${folder}`)
-      for (const target of importsOf(path).filter((imported) => folderOf(imported) === folder)) {
+      for (const target of importsOf(path).filter((imported) => isWithin(folder, imported))) {
         const isSame = nameWithin(folder, path) === nameWithin(folder, target)
         const isAllowed = isSame || rowWithin(target) > rowWithin(path)
         assert.ok(isAllowed, `${path} may not import ${target}`)
@@ -113,8 +113,13 @@ test('folders within a folder import only from lower rows', () => {
 
 /** The name of a file within a folder in the order of that folder. */
 function nameWithin(folder: string, path: string): string {
-  const name = path.split('/')[2]?.replace(/\.ts$/, '') ?? ''
+  const [first = ''] = path.slice(`src/${folder}/`.length).split('/')
+  const name = first.replace(/\.ts$/, '')
   return innerRows[folder]?.flat().includes(name) ? name : '*'
+}
+
+function isWithin(folder: string, path: string): boolean {
+  return path.startsWith(`src/${folder}/`)
 }
 
 test('what runs on the machine of a runner knows the foundation alone', () => {
@@ -318,7 +323,7 @@ test('a table is queried only by the stores of its owner, and by the folders tha
 /** The folder to which a file's tables belong: one within another if that has a name in its order. */
 function ownerOf(path: string): string {
   const folder = folderOf(path)
-  const name = nameWithin(folder, path)
+  const name = path.split('/').length > 3 ? nameWithin(folder, path) : '*'
   return name === '*' || (folder === 'git-server' && name !== 'leak-guard')
     ? folder
     : `${folder}/${name}`

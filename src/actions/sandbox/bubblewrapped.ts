@@ -7,6 +7,7 @@ import {
   descendantsOf,
   findProcess,
   type Process,
+  pollUntil,
   processIds,
   signal,
   stillRuns,
@@ -18,7 +19,6 @@ import {
   feed,
   notStarted,
   openInput,
-  pollUntil,
   type RunningProcess,
   type StartOptions,
 } from './running-process.ts'

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 /** A process; the start time distinguishes it from a later one with the same id: proc(5). */
 export type Process = { pid: number; parent: number; startedAt: string; hasEnded: boolean }
@@ -104,5 +105,16 @@ export function linkOrNothing(path: string): string {
     return readlinkSync(path)
   } catch {
     return ''
+  }
+}
+
+const pollIntervalMs = 2
+const pollTimeoutMs = 30_000
+
+/** Polls until `isDone` returns true. Throws after 30 s, which only a fault of the kernel can cause. */
+export async function pollUntil(isDone: () => boolean | Promise<boolean>): Promise<void> {
+  for (let waitedMs = 0; !(await isDone()); waitedMs += pollIntervalMs) {
+    if (waitedMs > pollTimeoutMs) throw new Error('Killed processes of a step do not end.')
+    await sleep(pollIntervalMs)
   }
 }

@@ -2,7 +2,6 @@ import { closeSync } from 'node:fs'
 import { constants } from 'node:os'
 import { Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { NetworkNamespace } from './job-network.ts'
 import type { LaunchedProcess } from './launch.ts'
 import type { StepPipes } from './pipes.ts'
@@ -94,15 +93,4 @@ export function feed(child: LaunchedProcess, { stdin, onInputWritten }: Workspac
   input.on('error', () => {})
   input.once('close', () => target.destroy())
   pipeline(stdin, target).catch(() => {})
-}
-
-const pollIntervalMs = 2
-const pollTimeoutMs = 30_000
-
-/** Polls until `isDone` returns true. Throws after 30 s, which only a fault of the kernel can cause. */
-export async function pollUntil(isDone: () => boolean | Promise<boolean>): Promise<void> {
-  for (let waitedMs = 0; !(await isDone()); waitedMs += pollIntervalMs) {
-    if (waitedMs > pollTimeoutMs) throw new Error('Killed processes of a step do not end.')
-    await sleep(pollIntervalMs)
-  }
 }

@@ -8,6 +8,7 @@ import {
   descendantsOf,
   findProcess,
   type Process,
+  pollUntil,
   processesOfUser,
   processesOfWorkspace,
   signal,
@@ -22,7 +23,6 @@ import {
   folderFault,
   notStarted,
   openInput,
-  pollUntil,
   type RunningProcess,
   type StartOptions,
 } from './running-process.ts'
