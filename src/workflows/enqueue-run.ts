@@ -1,4 +1,4 @@
-import { ExpressionError } from '#actions/workflow-parser/scope.ts'
+import { ExpressionError } from '#actions/workflow-parser/expressions/scope.ts'
 import { Problem } from '#base/problem.ts'
 import type { Db } from '#database/schema.ts'
 import { createRun, type RunSpec } from './create-run.ts'

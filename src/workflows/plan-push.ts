@@ -1,11 +1,11 @@
 import { isRunUsername } from '#access/names.ts'
 import type { Checker } from '#actions/workflow-parser/checker.ts'
-import { readInputs } from '#actions/workflow-parser/given-inputs.ts'
 import {
   createPushBudget,
   matchesPush,
   type PushBudget,
 } from '#actions/workflow-parser/match-triggers.ts'
+import { readInputs } from '#actions/workflow-parser/reading/given-inputs.ts'
 import type { Workflow } from '#actions/workflow-parser/workflow.ts'
 import { once } from '#base/once.ts'
 import type { PushRunOptions } from '#database/push-schema.ts'

@@ -1,10 +1,10 @@
 import { maskAndShorten } from '#actions/secret-masking/mask-and-shorten.ts'
-import { evaluateText, evaluateTree } from '#actions/workflow-parser/evaluate.ts'
+import { evaluateText, evaluateTree } from '#actions/workflow-parser/expressions/evaluate.ts'
 import {
   createEvaluationBudget,
   ExpressionError,
   type Scope,
-} from '#actions/workflow-parser/scope.ts'
+} from '#actions/workflow-parser/expressions/scope.ts'
 import type { Template, TemplateTree } from '#actions/workflow-parser/workflow.ts'
 import type { Json } from '#base/json.ts'
 import type { Sources } from './workflow-sources.ts'

@@ -1,6 +1,6 @@
 import type { Principal } from '#access/principal.ts'
 import type { Checker } from '#actions/workflow-parser/checker.ts'
-import { readInputs } from '#actions/workflow-parser/given-inputs.ts'
+import { readInputs } from '#actions/workflow-parser/reading/given-inputs.ts'
 import type { SourceFile } from '#actions/workflow-parser/workflow.ts'
 import { workflowsFolder } from '#actions/workflow-parser/workflow-folders.ts'
 import type { Clock } from '#base/clock.ts'

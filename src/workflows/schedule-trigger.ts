@@ -1,5 +1,5 @@
 import type { Checker } from '#actions/workflow-parser/checker.ts'
-import { nextTime } from '#actions/workflow-parser/cron.ts'
+import { nextTime } from '#actions/workflow-parser/reading/cron.ts'
 import { type Clock, dayMs } from '#base/clock.ts'
 import type { Notifier } from '#base/concurrency/notifier.ts'
 import type { Log } from '#base/log.ts'

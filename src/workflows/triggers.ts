@@ -1,5 +1,5 @@
 import { isRunUsername } from '#access/names.ts'
-import { nextTime } from '#actions/workflow-parser/cron.ts'
+import { nextTime } from '#actions/workflow-parser/reading/cron.ts'
 import type { Workflow } from '#actions/workflow-parser/workflow.ts'
 import type { ScheduleRow } from '#database/schema.ts'
 import { hasUnread, lockCursor, readCursor, updateCursor } from '#events/cursors.ts'

@@ -1,8 +1,7 @@
 import { type Checker, CheckerBusyError, missingFaults } from '#actions/workflow-parser/checker.ts'
-import { formatFault, formatFaults } from '#actions/workflow-parser/fault-list.ts'
+import { formatFault, formatFaults } from '#actions/workflow-parser/source/fault-list.ts'
 import type { Fault, Note, SourceFile, Workflow } from '#actions/workflow-parser/workflow.ts'
-import type { FieldError } from '#base/problem.ts'
-import { Problem } from '#base/problem.ts'
+import { type FieldError, Problem } from '#base/problem.ts'
 import type { CommitFiles } from './commit-files.ts'
 
 /** Workflow files of a commit, the actions and workflows that they use, and all parsed workflows. */

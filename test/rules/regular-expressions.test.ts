@@ -13,7 +13,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 
 /** Where regular expressions are put together: each is made in the second test, or is of a JSON schema. */
 const builders = [
-  'src/actions/workflow-parser/cron.ts',
+  'src/actions/workflow-parser/reading/cron.ts',
   'src/api/event-log/event-routes.ts',
   'src/cli/commands/assert-form.ts',
   'src/git-server/upload-pack/cache-key.ts',

@@ -92,6 +92,14 @@ const innerRows: Record<string, string[][]> = {
     ['workflow-parser', 'sandbox', 'secret-masking'],
     ['step-network'], // the proxy through which workflow steps reach hosts
   ],
+  'actions/workflow-parser': [
+    ['*'], // whole files, and what concerns several of them
+    ['reading'], // the keys of workflows and actions
+    ['expressions'],
+    ['source'], // YAML with positions, and the faults in it
+    ['workflow'], // a parsed file
+    ['matrix', 'runner-labels', 'setup-actions', 'workflow-folders'],
+  ],
   base: [['outbound'], ['concurrency', 'archives'], ['*']],
 }
 

@@ -2,9 +2,13 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import {
+  availability,
+  contextNames,
+  functionsAt,
+} from '#actions/workflow-parser/expressions/workflow-keys.ts'
 import { parseAction, parseWorkflow } from '#actions/workflow-parser/parse.ts'
-import { foreignEvents } from '#actions/workflow-parser/read-triggers.ts'
-import { availability, contextNames, functionsAt } from '#actions/workflow-parser/workflow-keys.ts'
+import { foreignEvents } from '#actions/workflow-parser/reading/read-triggers.ts'
 
 const page = readFileSync(
   fileURLToPath(new URL('../../docs/workflows.md', import.meta.url)),

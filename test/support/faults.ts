@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { sortNotes } from '#actions/workflow-parser/fault-list.ts'
 import { parseWorkflow } from '#actions/workflow-parser/parse.ts'
 import { checkRunnable } from '#actions/workflow-parser/runnable.ts'
+import { sortNotes } from '#actions/workflow-parser/source/fault-list.ts'
 import type { Fault } from '#actions/workflow-parser/workflow.ts'
 
 /** A file, and each `line:column message` that it must give, in order. */

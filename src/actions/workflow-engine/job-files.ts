@@ -3,7 +3,7 @@ import { createWorkerThread, WorkerThreadError } from '#base/concurrency/worker-
 import { orAborted } from '#base/timeouts.ts'
 import type { HashAllowance } from '../sandbox/hash-matching-files.ts'
 import type { Workspace } from '../sandbox/sandbox.ts'
-import type { Scope } from '../workflow-parser/scope.ts'
+import type { Scope } from '../workflow-parser/expressions/scope.ts'
 import type { FileRequest, FileResponse } from './file-worker.ts'
 
 /**

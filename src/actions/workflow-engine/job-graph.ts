@@ -1,4 +1,4 @@
-import type { Scope } from '../workflow-parser/scope.ts'
+import type { Scope } from '../workflow-parser/expressions/scope.ts'
 import type { Conclusion } from './plan.ts'
 
 /** A value of `needs.<id>.result`. */

@@ -1,8 +1,12 @@
 import type { Json } from '#base/json.ts'
 import { maskAndShorten } from '../secret-masking/mask-and-shorten.ts'
-import { evaluateText, evaluateTree, evaluateValue } from '../workflow-parser/evaluate.ts'
+import {
+  evaluateText,
+  evaluateTree,
+  evaluateValue,
+} from '../workflow-parser/expressions/evaluate.ts'
+import type { Scope } from '../workflow-parser/expressions/scope.ts'
 import { type Combination, expandMatrix, MatrixError } from '../workflow-parser/matrix.ts'
-import type { Scope } from '../workflow-parser/scope.ts'
 import type { Job, Matrix } from '../workflow-parser/workflow.ts'
 import { type Contexts, scopeOf } from './contexts.ts'
 import { evaluateBoolean, evaluateNumber } from './evaluate-settings.ts'

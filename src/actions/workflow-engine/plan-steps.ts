@@ -1,8 +1,8 @@
 import { maskAndShorten } from '../secret-masking/mask-and-shorten.ts'
 import type { Masker } from '../secret-masking/masker.ts'
-import { evaluateText } from '../workflow-parser/evaluate.ts'
-import { ExpressionError, type Scope } from '../workflow-parser/scope.ts'
-import { splitTemplate } from '../workflow-parser/template-parts.ts'
+import { evaluateText } from '../workflow-parser/expressions/evaluate.ts'
+import { ExpressionError, type Scope } from '../workflow-parser/expressions/scope.ts'
+import { splitTemplate } from '../workflow-parser/expressions/template-parts.ts'
 import type {
   Action,
   ActionProgram,

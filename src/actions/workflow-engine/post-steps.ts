@@ -1,5 +1,5 @@
-import { evaluateCondition } from '../workflow-parser/evaluate.ts'
-import type { Scope } from '../workflow-parser/scope.ts'
+import { evaluateCondition } from '../workflow-parser/expressions/evaluate.ts'
+import type { Scope } from '../workflow-parser/expressions/scope.ts'
 import { evaluateBoolean, evaluateEnvironment } from './evaluate-settings.ts'
 import { isFailure } from './job-graph.ts'
 import type { ReportedStep } from './plan-steps.ts'

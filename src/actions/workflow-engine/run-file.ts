@@ -1,6 +1,10 @@
 import { createTaskGroup } from '#base/concurrency/task-group.ts'
 import type { Json } from '#base/json.ts'
-import { evaluateCondition, evaluateText, evaluateTree } from '../workflow-parser/evaluate.ts'
+import {
+  evaluateCondition,
+  evaluateText,
+  evaluateTree,
+} from '../workflow-parser/expressions/evaluate.ts'
 import { isForeignLabel } from '../workflow-parser/runner-labels.ts'
 import type { Job, WorkflowCall } from '../workflow-parser/workflow.ts'
 import { type Contexts, scopeOf, withToken } from './contexts.ts'

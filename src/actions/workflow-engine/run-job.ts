@@ -1,7 +1,7 @@
 import type { Json } from '#base/json.ts'
 import type { Workspace } from '../sandbox/sandbox.ts'
 import { writeFresh } from '../sandbox/workspace-files.ts'
-import { evaluateTree } from '../workflow-parser/evaluate.ts'
+import { evaluateTree } from '../workflow-parser/expressions/evaluate.ts'
 import { isBuiltInLabel } from '../workflow-parser/runner-labels.ts'
 import type { Job } from '../workflow-parser/workflow.ts'
 import { afterTime, type Cancellation, createCancellation, onAbort } from './cancellation.ts'

@@ -1,6 +1,6 @@
 import { posix } from 'node:path'
-import { evaluateText } from '../workflow-parser/evaluate.ts'
-import type { Scope } from '../workflow-parser/scope.ts'
+import { evaluateText } from '../workflow-parser/expressions/evaluate.ts'
+import type { Scope } from '../workflow-parser/expressions/scope.ts'
 import type { RunStep, StorageAction } from '../workflow-parser/workflow.ts'
 import { runDownloadArtifact, runUploadArtifact } from './artifact-steps.ts'
 import { runCache, runCacheRestore, runCacheSave } from './cache-steps.ts'

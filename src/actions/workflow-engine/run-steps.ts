@@ -1,6 +1,6 @@
 import { posix } from 'node:path'
-import { evaluateCondition } from '../workflow-parser/evaluate.ts'
-import type { Scope } from '../workflow-parser/scope.ts'
+import { evaluateCondition } from '../workflow-parser/expressions/evaluate.ts'
+import type { Scope } from '../workflow-parser/expressions/scope.ts'
 import { afterTime, type CancelReason, onAbort } from './cancellation.ts'
 import {
   actionInputs,

@@ -1,6 +1,6 @@
 import type { Json } from '#base/json.ts'
 import type { Workspace } from '../sandbox/sandbox.ts'
-import type { Scope } from '../workflow-parser/scope.ts'
+import type { Scope } from '../workflow-parser/expressions/scope.ts'
 import type { Defaults, Job, Step, Template, Workflow } from '../workflow-parser/workflow.ts'
 import type { Cancellation } from './cancellation.ts'
 import type { Contexts } from './contexts.ts'

@@ -1,5 +1,5 @@
-import { evaluateCondition } from '../workflow-parser/evaluate.ts'
-import type { Scope } from '../workflow-parser/scope.ts'
+import { evaluateCondition } from '../workflow-parser/expressions/evaluate.ts'
+import type { Scope } from '../workflow-parser/expressions/scope.ts'
 import type { Template } from '../workflow-parser/workflow.ts'
 import { onAbort } from './cancellation.ts'
 import type { RunningJob, StepList } from './running-job.ts'

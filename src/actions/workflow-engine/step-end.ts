@@ -1,6 +1,6 @@
 import { pathlessMessage } from '#base/pathless-message.ts'
 import type { CommandEnd } from '../sandbox/sandbox.ts'
-import { ExpressionError } from '../workflow-parser/scope.ts'
+import { ExpressionError } from '../workflow-parser/expressions/scope.ts'
 import type { CancelReason } from './cancellation.ts'
 import type { Conclusion } from './plan.ts'
 

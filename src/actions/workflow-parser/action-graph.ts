@@ -1,4 +1,4 @@
-import { quoted, unknownInput } from './fault-list.ts'
+import { quoted, unknownInput } from './source/fault-list.ts'
 import type { Action, ActionStep, Fault, Note, Step, Template, Workflow } from './workflow.ts'
 
 /** The folders of the actions that steps use, each once. */

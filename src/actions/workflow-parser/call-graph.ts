@@ -1,5 +1,12 @@
-import { type FaultList, listed, maxFaults, quoted, suggest, unknownInput } from './fault-list.ts'
-import { readCallInputs } from './given-inputs.ts'
+import { readCallInputs } from './reading/given-inputs.ts'
+import {
+  type FaultList,
+  listed,
+  maxFaults,
+  quoted,
+  suggest,
+  unknownInput,
+} from './source/fault-list.ts'
 import type {
   CallInterface,
   Fault,

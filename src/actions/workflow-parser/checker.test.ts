@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { exhaustive } from '../../../test/support/exhaustive.ts'
 import { createChecker, missingFaults } from './checker.ts'
-import { formatFault } from './fault-list.ts'
+import { formatFault } from './source/fault-list.ts'
 
 // Guards against a check that never ends; a machine that is busy takes longer than the server allows.
 const patient = { timeoutMs: 60_000 }

@@ -10,9 +10,9 @@ import {
 } from './action-graph.ts'
 import { callGraphFaults, missingWorkflowFaults, missingWorkflows } from './call-graph.ts'
 import type { CheckRequest, CheckResponse } from './check-worker.ts'
-import { quoted, sortNotes } from './fault-list.ts'
 import { checkRunnable } from './runnable.ts'
-import { fileMaxBytes } from './source-text.ts'
+import { quoted, sortNotes } from './source/fault-list.ts'
+import { fileMaxBytes } from './source/source-text.ts'
 import type { Action, Fault, Note, SourceFile, Workflow } from './workflow.ts'
 
 /** Parsed files, or their faults; and their notes. */

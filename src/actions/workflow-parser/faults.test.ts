@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { assertFaults, checkAlone, type FaultCase } from '../../../test/support/faults.ts'
-import { formatFault } from './fault-list.ts'
 import { parseWorkflow } from './parse.ts'
+import { formatFault } from './source/fault-list.ts'
 
 test('faults of a workflow file have lines and columns', () => {
   for (const [text, ...expected] of workflows) {

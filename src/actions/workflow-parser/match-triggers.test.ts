@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { fuzzing } from '../../../test/support/fuzz.ts'
-import { compilePattern, patternFault } from './filter-pattern.ts'
 import { createPushBudget, matchesPush } from './match-triggers.ts'
+import { compilePattern, patternFault } from './reading/filter-pattern.ts'
 import type { PushFilter } from './workflow.ts'
 
 test("patterns match what GitHub's cheat sheet says", () => {

@@ -1,5 +1,5 @@
 import { createTimeSlices } from '#base/time-slices.ts'
-import { compilePattern, type MatchBudget } from './filter-pattern.ts'
+import { compilePattern, type MatchBudget } from './reading/filter-pattern.ts'
 import type { PushFilter } from './workflow.ts'
 
 /** A ref that was pushed. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { checkAlone } from '../../../test/support/faults.ts'
-import { formatFaults, formatNotes } from './fault-list.ts'
-import { foreignEvent } from './read-triggers.ts'
+import { foreignEvent } from './reading/read-triggers.ts'
+import { formatFaults, formatNotes } from './source/fault-list.ts'
 
 const steps = 'steps: [{ run: x }]\n'
 

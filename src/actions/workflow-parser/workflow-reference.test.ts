@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { type Engine, startEngine } from '../../../test/support/engine.ts'
 import { without } from '../../../test/support/programs.ts'
-import { evaluateValue } from './evaluate.ts'
+import { evaluateValue } from './expressions/evaluate.ts'
 
 // The tables of docs/workflows.md, which were compared with GitHub's pages "Expressions", "Contexts" and "Workflow
 // commands".

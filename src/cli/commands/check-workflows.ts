@@ -1,7 +1,7 @@
 import { join, relative } from 'node:path'
 import type { Toolset } from '#actions/tool-cache/toolset.ts'
 import type { TriggerKind } from '#actions/workflow-engine/plan.ts'
-import { formatFaults, formatNotes } from '#actions/workflow-parser/fault-list.ts'
+import { formatFaults, formatNotes } from '#actions/workflow-parser/source/fault-list.ts'
 import type { Workflow } from '#actions/workflow-parser/workflow.ts'
 import { readLocalFiles } from './local-files.ts'
 import { toolNotes } from './local-tools.ts'

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { type InputValue, readInputs } from '#actions/workflow-parser/given-inputs.ts'
+import { type InputValue, readInputs } from '#actions/workflow-parser/reading/given-inputs.ts'
 import type { Workflow } from '#actions/workflow-parser/workflow.ts'
 import { UsageError } from './usage-error.ts'
 

@@ -1,5 +1,5 @@
-import { isSecretIdentifier } from '#actions/workflow-parser/fields.ts'
 import { usedSecrets } from '#actions/workflow-parser/named-secrets.ts'
+import { isSecretIdentifier } from '#actions/workflow-parser/source/fields.ts'
 import type { SourceFile, Workflow } from '#actions/workflow-parser/workflow.ts'
 
 /** Returns a line per workflow that inherits all secrets, with the list that its expressions need. */

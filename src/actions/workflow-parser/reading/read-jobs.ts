@@ -1,4 +1,5 @@
-import { type FaultList, quoted, suggest } from './fault-list.ts'
+import type { MatrixLabels } from '../expressions/never-true.ts'
+import { type FaultList, quoted, suggest } from '../source/fault-list.ts'
 import {
   type Field,
   type Fields,
@@ -7,8 +8,8 @@ import {
   openFields,
   openIdentified,
   openUnique,
-} from './fields.ts'
-import type { MatrixLabels } from './never-true.ts'
+} from '../source/fields.ts'
+import type { Job, Template } from '../workflow.ts'
 import { checkRunsOn, isForeignRunsOn, matrixLabelsOf, readRunsOn } from './read-runs-on.ts'
 import { readSteps } from './read-steps.ts'
 import { readStrategy } from './read-strategy.ts'
@@ -26,7 +27,6 @@ import {
   readTemplates,
   readTexts,
 } from './values.ts'
-import type { Job, Template } from './workflow.ts'
 
 const maxJobs = 64
 const maxSteps = 1000

@@ -1,9 +1,9 @@
-import type { FaultList } from './fault-list.ts'
-import { type Field, itemsOf, kindOf, openFields } from './fields.ts'
-import type { MatrixLabels } from './never-true.ts'
-import { isForeignLabel } from './runner-labels.ts'
+import type { MatrixLabels } from '../expressions/never-true.ts'
+import { isForeignLabel } from '../runner-labels.ts'
+import type { FaultList } from '../source/fault-list.ts'
+import { type Field, itemsOf, kindOf, openFields } from '../source/fields.ts'
+import type { Job, Template, TemplateTree } from '../workflow.ts'
 import { readTemplateTree } from './values.ts'
-import type { Job, Template, TemplateTree } from './workflow.ts'
 
 const mappingShape = { name: '"runs-on"', keys: ['group', 'labels'] as const }
 

@@ -1,4 +1,4 @@
-import type { Fault, Note, SourceFile, SourcePosition } from './workflow.ts'
+import type { Fault, Note, SourceFile, SourcePosition } from '../workflow.ts'
 
 /** Collects the faults and notes of a file. */
 export type FaultList = {

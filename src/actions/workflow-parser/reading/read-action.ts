@@ -1,10 +1,10 @@
-import { type FaultList, quoted } from './fault-list.ts'
-import { type Field, type Fields, isNull, openFields, openUnique } from './fields.ts'
+import { type FaultList, quoted } from '../source/fault-list.ts'
+import { type Field, type Fields, isNull, openFields, openUnique } from '../source/fields.ts'
+import type { SourceNode } from '../source/source-text.ts'
+import type { Action, ActionHook, ActionProgram, Template } from '../workflow.ts'
 import { readSteps } from './read-steps.ts'
-import type { SourceNode } from './source-text.ts'
 import { unsupportedInAction } from './unsupported-keys.ts'
 import { readBoolean, readCondition, readTemplate, readText } from './values.ts'
-import type { Action, ActionHook, ActionProgram, Template } from './workflow.ts'
 
 const shape = {
   name: 'an action',

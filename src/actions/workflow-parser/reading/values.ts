@@ -1,9 +1,16 @@
-import { type FaultList, quoted } from './fault-list.ts'
-import { type Field, isNull, itemsOf, kindOf, type NamedField, openNamed } from './fields.ts'
-import { checkCondition, checkTemplate } from './parse-expression.ts'
-import type { ScalarNode, SourceNode } from './source-text.ts'
-import type { Environment, Template, TemplateTree } from './workflow.ts'
-import type { WorkflowKey } from './workflow-keys.ts'
+import { checkCondition, checkTemplate } from '../expressions/parse-expression.ts'
+import type { WorkflowKey } from '../expressions/workflow-keys.ts'
+import { type FaultList, quoted } from '../source/fault-list.ts'
+import {
+  type Field,
+  isNull,
+  itemsOf,
+  kindOf,
+  type NamedField,
+  openNamed,
+} from '../source/fields.ts'
+import type { ScalarNode, SourceNode } from '../source/source-text.ts'
+import type { Environment, Template, TemplateTree } from '../workflow.ts'
 
 /** Reads a text that may contain expressions. As on GitHub, numbers and booleans count as texts. */
 export function readTemplate(

@@ -11,6 +11,7 @@ import {
   type Pair,
   Parser,
 } from 'yaml'
+import type { SourceFile, SourcePosition } from '../workflow.ts'
 import { type FaultList, quoted } from './fault-list.ts'
 import {
   createSourceText,
@@ -21,7 +22,6 @@ import {
   type SourceNode,
   type SourceText,
 } from './source-text.ts'
-import type { SourceFile, SourcePosition } from './workflow.ts'
 
 // Limits on a file after its aliases are expanded.
 const maxNodes = 20_000

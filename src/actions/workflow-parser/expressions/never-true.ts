@@ -12,10 +12,10 @@ import {
 import { TokenType } from '@actions/expressions/lexer'
 import { falsy } from '@actions/expressions/result'
 import type { Json } from '#base/json.ts'
+import type { Template } from '../workflow.ts'
 import { BoundedEvaluator, createSession } from './evaluate.ts'
 import { parseExpression } from './parse-expression.ts'
 import { conditionOf } from './template-parts.ts'
-import type { Template } from './workflow.ts'
 
 /** The labels that a value of the matrix has in the jobs that run, as in `runs-on: ${{ matrix.os }}`. */
 export type MatrixLabels = { name: string; labels: string[] }

@@ -1,8 +1,8 @@
 import { type HostRule, parseHostRule } from '#base/outbound/host-rules.ts'
-import { type FaultList, listed, quoted } from './fault-list.ts'
-import { type Field, type Fields, kindOf, openFields } from './fields.ts'
+import { type FaultList, listed, quoted } from '../source/fault-list.ts'
+import { type Field, type Fields, kindOf, openFields } from '../source/fields.ts'
+import type { AccessLevel, Defaults, JobPermissions } from '../workflow.ts'
 import { readTemplate, readTexts } from './values.ts'
-import type { AccessLevel, Defaults, JobPermissions } from './workflow.ts'
 
 const known = ['bash', 'sh', 'python']
 const ofWindows = ['pwsh', 'powershell', 'cmd']

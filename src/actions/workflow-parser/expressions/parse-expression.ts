@@ -1,8 +1,8 @@
 import { type Expr, ExpressionError, Lexer, Parser } from '@actions/expressions'
 import { type Token, TokenType } from '@actions/expressions/lexer'
+import type { Fault, Template } from '../workflow.ts'
 import { type ExpressionMessage, expressionMessages, type NameUse } from './expression-messages.ts'
 import { conditionOf, positionIn, splitTemplate } from './template-parts.ts'
-import type { Fault, Template } from './workflow.ts'
 import {
   allFunctions,
   availability,

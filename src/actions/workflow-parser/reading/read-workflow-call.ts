@@ -1,4 +1,4 @@
-import { type FaultList, listed, quoted } from './fault-list.ts'
+import { type FaultList, listed, quoted } from '../source/fault-list.ts'
 import {
   checkNumberOfEntries,
   type Field,
@@ -8,7 +8,9 @@ import {
   openFields,
   openNamed,
   openUnique,
-} from './fields.ts'
+} from '../source/fields.ts'
+import type { CallInput, CallInterface, Template, TemplateTree, WorkflowCall } from '../workflow.ts'
+import { githubFolder, workflowsFolder } from '../workflow-folders.ts'
 import {
   readBoolean,
   readExpression,
@@ -17,8 +19,6 @@ import {
   readTemplateTree,
   readText,
 } from './values.ts'
-import type { CallInput, CallInterface, Template, TemplateTree, WorkflowCall } from './workflow.ts'
-import { githubFolder, workflowsFolder } from './workflow-folders.ts'
 
 const types = ['string', 'boolean', 'number'] as const
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { Input } from '../workflow.ts'
 import { readInputs } from './given-inputs.ts'
-import type { Input } from './workflow.ts'
 
 const plain: Input = {
   type: 'string',

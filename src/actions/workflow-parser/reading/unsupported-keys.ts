@@ -1,4 +1,4 @@
-import type { FieldMessage } from './fields.ts'
+import type { FieldMessage } from '../source/fields.ts'
 
 // Keys of GitHub Actions and other services that are not supported, with alternatives.
 

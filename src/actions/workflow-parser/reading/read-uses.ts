@@ -1,9 +1,7 @@
-import { type FaultList, quoted, suggest, unknownInput } from './fault-list.ts'
-import { type Field, type FieldMessage, openNamed } from './fields.ts'
-import { readCheckout } from './read-checkout.ts'
-import { readStorage, storageActionOf } from './read-storage.ts'
-import { inputsOf, type SetupAction, type SetupActionName, setupActions } from './setup-actions.ts'
-import { readMapping, readTemplates, readText } from './values.ts'
+import type { WorkflowKey } from '../expressions/workflow-keys.ts'
+import { inputsOf, type SetupAction, type SetupActionName, setupActions } from '../setup-actions.ts'
+import { type FaultList, quoted, suggest, unknownInput } from '../source/fault-list.ts'
+import { type Field, type FieldMessage, openNamed } from '../source/fields.ts'
 import type {
   ActionStep,
   AnyStep,
@@ -13,8 +11,10 @@ import type {
   SetupStep,
   StorageStep,
   Template,
-} from './workflow.ts'
-import type { WorkflowKey } from './workflow-keys.ts'
+} from '../workflow.ts'
+import { readCheckout } from './read-checkout.ts'
+import { readStorage, storageActionOf } from './read-storage.ts'
+import { readMapping, readTemplates, readText } from './values.ts'
 
 /** An action that installs or runs a program; here its step is a script that uses the program of the runner. */
 type InstallerAction = {

@@ -1,5 +1,5 @@
-import { quoted } from './fault-list.ts'
-import type { FieldMessage } from './fields.ts'
+import { quoted } from '../source/fault-list.ts'
+import type { FieldMessage } from '../source/fields.ts'
 
 // The patterns for branches, tags and paths of GitHub's "Filter pattern cheat sheet".
 

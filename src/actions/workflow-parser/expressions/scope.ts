@@ -1,5 +1,5 @@
 import type { Json } from '#base/json.ts'
-import type { SourcePosition } from './workflow.ts'
+import type { SourcePosition } from '../workflow.ts'
 
 /** The scope in which an expression is evaluated. */
 export type Scope = {

@@ -1,8 +1,8 @@
-import { type FaultList, listed, quoted } from './fault-list.ts'
-import { type Field, isNull, type NamedField, openFields, openUnique } from './fields.ts'
+import { type FaultList, listed, quoted } from '../source/fault-list.ts'
+import { type Field, isNull, type NamedField, openFields, openUnique } from '../source/fields.ts'
+import type { Input } from '../workflow.ts'
 import { readInputs } from './given-inputs.ts'
 import { readBoolean, readText, readTexts } from './values.ts'
-import type { Input } from './workflow.ts'
 
 const types = ['string', 'boolean', 'number', 'choice'] as const
 

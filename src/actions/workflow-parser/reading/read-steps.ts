@@ -1,4 +1,6 @@
-import type { FaultList } from './fault-list.ts'
+import { isNeverTrue, type MatrixLabels } from '../expressions/never-true.ts'
+import type { WorkflowKey } from '../expressions/workflow-keys.ts'
+import type { FaultList } from '../source/fault-list.ts'
 import {
   checkIdentifier,
   createUniqueness,
@@ -7,8 +9,8 @@ import {
   isNull,
   openFields,
   openList,
-} from './fields.ts'
-import { isNeverTrue, type MatrixLabels } from './never-true.ts'
+} from '../source/fields.ts'
+import type { AnyStep, RunStep, Step } from '../workflow.ts'
 import { readUses } from './read-uses.ts'
 import { checkShell } from './shared-keys.ts'
 import { unsupportedInStep } from './unsupported-keys.ts'
@@ -22,8 +24,6 @@ import {
   readTemplate,
   readText,
 } from './values.ts'
-import type { AnyStep, RunStep, Step } from './workflow.ts'
-import type { WorkflowKey } from './workflow-keys.ts'
 
 /** The owner of steps. Steps of an action need a shell, and have other contexts. */
 export type StepsOwner = 'workflow' | 'action'

@@ -1,6 +1,6 @@
 import type { Json } from '#base/json.ts'
-import { listed, quoted, suggest, unknownInput } from './fault-list.ts'
-import type { CallInput, Input } from './workflow.ts'
+import { listed, quoted, suggest, unknownInput } from '../source/fault-list.ts'
+import type { CallInput, Input } from '../workflow.ts'
 
 const maxCharacters = 65_535
 

@@ -1,4 +1,4 @@
-import type { SourcePosition } from './workflow.ts'
+import type { SourcePosition } from '../workflow.ts'
 
 /** A YAML value with its position. Aliases refer to the node of their anchor itself. */
 export type SourceNode = ScalarNode | ListNode | MapNode

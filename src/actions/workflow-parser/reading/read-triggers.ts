@@ -1,5 +1,4 @@
-import { cronFault } from './cron.ts'
-import { type FaultList, listed, quoted, suggest } from './fault-list.ts'
+import { type FaultList, listed, quoted, suggest } from '../source/fault-list.ts'
 import {
   type Field,
   type FieldMessage,
@@ -9,13 +8,14 @@ import {
   kindOf,
   openFields,
   openList,
-} from './fields.ts'
+} from '../source/fields.ts'
+import type { SourceNode } from '../source/source-text.ts'
+import type { PushFilter, SourcePosition, WorkflowTriggers } from '../workflow.ts'
+import { cronFault } from './cron.ts'
 import { patternFault } from './filter-pattern.ts'
 import { readDispatchInputs } from './read-dispatch.ts'
 import { readWorkflowCall } from './read-workflow-call.ts'
-import type { SourceNode } from './source-text.ts'
 import { given, readText, readTexts } from './values.ts'
-import type { PushFilter, SourcePosition, WorkflowTriggers } from './workflow.ts'
 
 const keys = [
   'branches',

@@ -1,9 +1,10 @@
 import type { Json } from '#base/json.ts'
-import { type FaultList, quoted } from './fault-list.ts'
-import { createUniqueness, type Field, kindOf, openFields, openMap } from './fields.ts'
-import { expandMatrix, MatrixError, maxMatrixJobs } from './matrix.ts'
-import type { MapNode, SourceNode } from './source-text.ts'
-import { splitTemplate } from './template-parts.ts'
+import { splitTemplate } from '../expressions/template-parts.ts'
+import { expandMatrix, MatrixError, maxMatrixJobs } from '../matrix.ts'
+import { type FaultList, quoted } from '../source/fault-list.ts'
+import { createUniqueness, type Field, kindOf, openFields, openMap } from '../source/fields.ts'
+import type { MapNode, SourceNode } from '../source/source-text.ts'
+import type { Matrix, SourcePosition, Strategy, Template, TemplateTree } from '../workflow.ts'
 import {
   hasExpression,
   readExpression,
@@ -11,7 +12,6 @@ import {
   readPositive,
   readTemplateTree,
 } from './values.ts'
-import type { Matrix, SourcePosition, Strategy, Template, TemplateTree } from './workflow.ts'
 
 const shape = { name: '"strategy"', keys: ['matrix', 'fail-fast', 'max-parallel'] as const }
 

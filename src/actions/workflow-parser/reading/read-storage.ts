@@ -1,8 +1,8 @@
-import { type FaultList, listed, quoted, unknownInput } from './fault-list.ts'
-import { type Field, openNamed } from './fields.ts'
+import type { WorkflowKey } from '../expressions/workflow-keys.ts'
+import { type FaultList, listed, quoted, unknownInput } from '../source/fault-list.ts'
+import { type Field, openNamed } from '../source/fields.ts'
+import type { StorageAction, StorageStep } from '../workflow.ts'
 import { readTemplates } from './values.ts'
-import type { StorageAction, StorageStep } from './workflow.ts'
-import type { WorkflowKey } from './workflow-keys.ts'
 
 const cacheInputs = ['path', 'key', 'enableCrossOsArchive']
 const restoreInputs = [...cacheInputs, 'restore-keys', 'fail-on-cache-miss', 'lookup-only']

@@ -3,6 +3,7 @@ import type { ContextAccess } from '@actions/expressions/ast'
 import type { FunctionDefinition } from '@actions/expressions/funcs/info'
 import { falsy } from '@actions/expressions/result'
 import type { Json } from '#base/json.ts'
+import type { Template, TemplateTree } from '../workflow.ts'
 import { costOf, toData, toPlainJson } from './expression-data.ts'
 import { createFunctions } from './expression-functions.ts'
 import { expressionMessages } from './expression-messages.ts'
@@ -17,7 +18,6 @@ import {
   type Scope,
 } from './scope.ts'
 import { conditionOf, positionIn, splitTemplate } from './template-parts.ts'
-import type { Template, TemplateTree } from './workflow.ts'
 
 /** Evaluates a text. As on GitHub, null becomes empty, and lists and objects become `Array` and `Object`. */
 export function evaluateText(template: Template, scope: Scope): string {

@@ -1,4 +1,4 @@
-import type { SourcePosition, Template } from './workflow.ts'
+import type { SourcePosition, Template } from '../workflow.ts'
 
 /** A part of a template; `offset` is its start in the text, for an expression after the `${{`. */
 export type TemplatePart =

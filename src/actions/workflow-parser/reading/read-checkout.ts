@@ -1,8 +1,8 @@
-import { type FaultList, quoted, unknownInput } from './fault-list.ts'
-import { type Field, type FieldMessage, type NamedField, openNamed } from './fields.ts'
+import type { WorkflowKey } from '../expressions/workflow-keys.ts'
+import { type FaultList, quoted, unknownInput } from '../source/fault-list.ts'
+import { type Field, type FieldMessage, type NamedField, openNamed } from '../source/fields.ts'
+import type { AnyStep, CheckoutInput, CheckoutStep } from '../workflow.ts'
 import { hasExpression, readTemplate } from './values.ts'
-import type { AnyStep, CheckoutInput, CheckoutStep } from './workflow.ts'
-import type { WorkflowKey } from './workflow-keys.ts'
 
 // Inputs without effect in a workspace whose files have one owner.
 const harmless = ['show-progress', 'set-safe-directory']

@@ -1,6 +1,6 @@
+import type { SourcePosition } from '../workflow.ts'
 import { type FaultList, listed, quoted, suggest } from './fault-list.ts'
 import type { MapNode, SourceNode } from './source-text.ts'
-import type { SourcePosition } from './workflow.ts'
 
 /** The keys of one kind of mapping. */
 type Shape<Key extends string = string> = {

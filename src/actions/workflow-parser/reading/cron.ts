@@ -1,6 +1,6 @@
 import { Cron } from 'croner'
-import { quoted } from './fault-list.ts'
-import type { FieldMessage } from './fields.ts'
+import { quoted } from '../source/fault-list.ts'
+import type { FieldMessage } from '../source/fields.ts'
 
 const month = '(?:\\d{1,2}|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)'
 const weekday = '(?:[0-7]|sun|mon|tue|wed|thu|fri|sat)'
