@@ -24,8 +24,8 @@ const programs = [
   'spawn-helper-main',
   'runner-main',
   'actions/workflow-parser/check-worker',
-  'actions/workflow-engine/file-worker',
-  'actions/runner/lease-worker',
+  'actions/workflow-engine/job-files/file-worker',
+  'actions/runner/leases/lease-worker',
   'web/render/render-worker',
 ]
 const assets = ['git/process/hooks', 'git/process/prefork.sh', 'git/import/askpass', 'web/assets']

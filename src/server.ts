@@ -1,5 +1,5 @@
 import { createAccessWatch } from '#access/access-watch.ts'
-import { prepareMemoryLimits } from '#actions/sandbox/memory-controller.ts'
+import { prepareMemoryLimits } from '#actions/sandbox/memory/memory-controller.ts'
 import { pruneEvents } from '#api/event-log/event-retention.ts'
 import type { Log } from '#base/log.ts'
 import { reachable } from '#base/network.ts'

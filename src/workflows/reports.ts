@@ -1,6 +1,6 @@
 import type { Reported } from '#actions/runner-api/runner-api.ts'
+import { createLogRenderer } from '#actions/workflow-engine/output/render-log.ts'
 import type { ReusedJob, RunEntry } from '#actions/workflow-engine/plan.ts'
-import { createLogRenderer } from '#actions/workflow-engine/render-log.ts'
 import type { Clock } from '#base/clock.ts'
 import type { Notifier } from '#base/concurrency/notifier.ts'
 import type { FaultPoint } from '#base/fault-points.ts'

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import { renderPiece } from '#actions/workflow-engine/render-log.ts'
+import { renderPiece } from '#actions/workflow-engine/output/render-log.ts'
 import type { Notifier } from '#base/concurrency/notifier.ts'
 import { Problem } from '#base/problem.ts'
 import type { Database } from '#database/database.ts'

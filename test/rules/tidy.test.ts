@@ -92,6 +92,16 @@ const innerRows: Record<string, string[][]> = {
     ['workflow-parser', 'sandbox', 'secret-masking'],
     ['step-network'], // the proxy through which workflow steps reach hosts
   ],
+  'actions/runner': [['*'], ['shells', 'leases'], ['run-connection'], ['lease', 'server-client']],
+  'actions/workflow-engine': [
+    ['*'], // the execution of runs, jobs and steps
+    ['planning'], // what is known before a job starts
+    ['run-state'],
+    ['cancellation', 'contexts', 'run-storage'],
+    ['output', 'job-files'], // what steps write; files found and hashed by patterns
+    ['plan'],
+  ],
+  'actions/sandbox': [['*'], ['memory'], ['sandbox', 'processes', 'tools'], ['launch']],
   'actions/workflow-parser': [
     ['*'], // whole files, and what concerns several of them
     ['reading'], // the keys of workflows and actions

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { locateMemoryGroup, tryMemory } from '#actions/sandbox/memory-controller.ts'
+import { locateMemoryGroup, tryMemory } from '#actions/sandbox/memory/memory-controller.ts'
 
 /** For a test's `skip`: why this process can make no control group with a limit of memory. */
 export async function withoutMemoryGroups(): Promise<string | false> {

@@ -10,11 +10,11 @@ import { createToolset } from '../tool-cache/toolset.ts'
 import { toRunnerArchitecture } from '../workflow-engine/contexts.ts'
 import { createClaims } from './claims.ts'
 import { executeClaim, StoppingError } from './execute-claim.ts'
-import { createFailedWorkspaces } from './failed-workspaces.ts'
-import { createLeaseThread } from './lease-thread.ts'
+import { createLeaseThread } from './leases/lease-thread.ts'
 import { type RunnerChoices, toStepPath } from './runner-configuration.ts'
 import { acquireRunnerFolder } from './runner-folder.ts'
 import { createServerClient } from './server-client.ts'
+import { createFailedWorkspaces } from './shells/failed-workspaces.ts'
 
 export type RunnerOptions = RunnerChoices & {
   /** The address of the service. */

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { Duplex, Readable, Writable } from 'node:stream'
 import { argumentFault, bubblewrapArguments, bubblewrapCommand, toWatchdog } from './bubblewrap.ts'
 import { launch } from './launch.ts'
-import { memfdBytes, memoryOf } from './memory.ts'
+import { memfdBytes, memoryOf } from './memory/memory.ts'
 import {
   descendantsOf,
   findProcess,

@@ -1,4 +1,4 @@
-import { describeMemory, type MemoryTrial } from './memory-controller.ts'
+import { describeMemory, type MemoryTrial } from './memory/memory-controller.ts'
 import type { Isolation, SandboxLimits } from './sandbox.ts'
 
 /** What to do where bubblewrap does not work; `none` never tries it. */

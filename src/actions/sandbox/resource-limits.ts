@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { minFreeFiles } from '#config/free-space.ts'
-import type { MemoryGroup } from './memory-group.ts'
+import type { MemoryGroup } from './memory/memory-group.ts'
 import type { RunningProcess } from './running-process.ts'
 import type { SandboxLimits } from './sandbox.ts'
 

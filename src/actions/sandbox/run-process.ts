@@ -1,7 +1,7 @@
 import { closeSync } from 'node:fs'
 import { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { MemoryGroup } from './memory-group.ts'
+import type { MemoryGroup } from './memory/memory-group.ts'
 import type { StepPipe } from './pipes.ts'
 import { signal as sendSignal } from './processes.ts'
 import { checkDisk, watchLimits, watchMemory } from './resource-limits.ts'

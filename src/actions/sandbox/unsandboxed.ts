@@ -1,8 +1,8 @@
 import { statSync, writeFileSync } from 'node:fs'
 import type { Writable } from 'node:stream'
 import { type LaunchedProcess, launch, runTool } from './launch.ts'
-import { memfdBytes, memoryOf } from './memory.ts'
-import type { MemoryGroup } from './memory-group.ts'
+import { memfdBytes, memoryOf } from './memory/memory.ts'
+import type { MemoryGroup } from './memory/memory-group.ts'
 import {
   countTasksOfUser,
   descendantsOf,

@@ -11,7 +11,7 @@ import {
   type MemoryGroup,
   makeMemoryGroup,
   openMemoryGroup,
-} from './memory-group.ts'
+} from './memory/memory-group.ts'
 import { makePipes, type StepPipes } from './pipes.ts'
 import type { Folders } from './sandbox.ts'
 import { removeTree, type SandboxTools } from './tools.ts'

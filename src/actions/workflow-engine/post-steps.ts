@@ -1,8 +1,8 @@
 import { evaluateCondition } from '../workflow-parser/expressions/evaluate.ts'
 import type { Scope } from '../workflow-parser/expressions/scope.ts'
-import { evaluateBoolean, evaluateEnvironment } from './evaluate-settings.ts'
-import { isFailure } from './job-graph.ts'
-import type { ReportedStep } from './plan-steps.ts'
+import { evaluateBoolean, evaluateEnvironment } from './planning/evaluate-settings.ts'
+import { isFailure } from './planning/job-graph.ts'
+import type { ReportedStep } from './planning/plan-steps.ts'
 import { emitEnd, reportStep } from './report-step.ts'
 import {
   type HookStep,

@@ -1,12 +1,12 @@
-import { createAnnotationCounter, toAnnotation } from './annotations.ts'
 import { isDebugging } from './contexts.ts'
-import { isFailure } from './job-graph.ts'
+import { createAnnotationCounter, toAnnotation } from './output/annotations.ts'
+import { createStepOutput, type StepOutput } from './output/step-output.ts'
 import type { Conclusion } from './plan.ts'
-import { numberedSteps, type PlannedStep, type ReportedStep } from './plan-steps.ts'
+import { isFailure } from './planning/job-graph.ts'
+import { numberedSteps, type PlannedStep, type ReportedStep } from './planning/plan-steps.ts'
 import type { RunState } from './run-state.ts'
 import type { RunningJob } from './running-job.ts'
 import { ended, type StepEnd, toFault } from './step-end.ts'
-import { createStepOutput, type StepOutput } from './step-output.ts'
 
 /** Reports a failure that is none of the planned steps', as a step of its own. */
 export async function reportAddedStep(

@@ -8,21 +8,21 @@ import {
 import { isForeignLabel } from '../workflow-parser/runner-labels.ts'
 import type { Job, WorkflowCall } from '../workflow-parser/workflow.ts'
 import { type Contexts, scopeOf, withToken } from './contexts.ts'
-import { evaluateBoolean } from './evaluate-settings.ts'
-import { combineResults, createJobGraph, resultOf } from './job-graph.ts'
 import type { Conclusion, ReusedJob } from './plan.ts'
+import { evaluateBoolean } from './planning/evaluate-settings.ts'
+import { combineResults, createJobGraph, resultOf } from './planning/job-graph.ts'
 import {
   isPlannedLater,
   type PlannedJob,
   type PlannedJobs,
   planJobs,
   planUnexpanded,
-} from './plan-job.ts'
+} from './planning/plan-job.ts'
+import { identityOf, jobIdIn, type RunningWorkflow } from './planning/running-workflow.ts'
 import { type CallEnd, runCalls, type WorkflowEnd } from './run-calls.ts'
 import { type JobEnd, runJob } from './run-job.ts'
 import { createMatrix, type MatrixPart } from './run-matrix.ts'
 import type { RunState } from './run-state.ts'
-import { identityOf, jobIdIn, type RunningWorkflow } from './running-workflow.ts'
 import { toFault } from './step-end.ts'
 import {
   emitJobEnd,

@@ -7,23 +7,27 @@ import type { Job } from '../workflow-parser/workflow.ts'
 import { afterTime, type Cancellation, createCancellation, onAbort } from './cancellation.ts'
 import { leavesTopEmpty } from './check-out-step.ts'
 import { type Contexts, runnerContext, scopeOf } from './contexts.ts'
-import { evaluateEnvironment, evaluateNumber, evaluateOutputs } from './evaluate-settings.ts'
-import { createJobFiles, type JobFiles } from './job-files.ts'
-import { isFailure } from './job-graph.ts'
+import { createJobFiles, type JobFiles } from './job-files/job-files.ts'
 import type { Conclusion } from './plan.ts'
-import type { PlannedJob } from './plan-job.ts'
-import { type PlannedStep, preStepsOf } from './plan-steps.ts'
-import { runHook, runPostSteps } from './post-steps.ts'
-import { hookCondition, registerPost, runProgram } from './run-program.ts'
-import type { CommandSetting, RunState } from './run-state.ts'
-import { runSteps } from './run-steps.ts'
-import type { RunningJob, StepList } from './running-job.ts'
+import {
+  evaluateEnvironment,
+  evaluateNumber,
+  evaluateOutputs,
+} from './planning/evaluate-settings.ts'
+import { isFailure } from './planning/job-graph.ts'
+import type { PlannedJob } from './planning/plan-job.ts'
+import { type PlannedStep, preStepsOf } from './planning/plan-steps.ts'
 import {
   identityOf,
   jobNetworkOf,
   networkAccessOf,
   type RunningWorkflow,
-} from './running-workflow.ts'
+} from './planning/running-workflow.ts'
+import { runHook, runPostSteps } from './post-steps.ts'
+import { hookCondition, registerPost, runProgram } from './run-program.ts'
+import type { CommandSetting, RunState } from './run-state.ts'
+import { runSteps } from './run-steps.ts'
+import type { RunningJob, StepList } from './running-job.ts'
 import { durationInWords, toFault } from './step-end.ts'
 
 type RunOptions = {

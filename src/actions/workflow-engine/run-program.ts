@@ -5,8 +5,8 @@ import {
   evaluateEnvironment,
   evaluateTimeout,
   inputVariables,
-} from './evaluate-settings.ts'
-import type { PlannedProgram } from './plan-steps.ts'
+} from './planning/evaluate-settings.ts'
+import type { PlannedProgram } from './planning/plan-steps.ts'
 import { addPostStep } from './post-steps.ts'
 import { runStepCommand } from './run-step-command.ts'
 import { githubOf, type RunningJob, type RunningStep } from './running-job.ts'

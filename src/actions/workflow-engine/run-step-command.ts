@@ -1,11 +1,11 @@
 import type { Json } from '#base/json.ts'
 import { proxyUrl } from '../sandbox/job-network.ts'
-import { createTailBuffer } from './limited-output.ts'
+import { createTailBuffer } from './output/limited-output.ts'
+import type { StepOutput } from './output/step-output.ts'
 import type { CommandSetting } from './run-state.ts'
 import { applyEffects, type RunningJob } from './running-job.ts'
 import { type StepEnd, stepEndOf } from './step-end.ts'
 import { openStepFiles, type StepFiles } from './step-files.ts'
-import type { StepOutput } from './step-output.ts'
 import { stepVariables } from './variables.ts'
 
 /** The end of the output that says why a program failed. */

@@ -2,16 +2,21 @@ import { posix } from 'node:path'
 import { evaluateCondition } from '../workflow-parser/expressions/evaluate.ts'
 import type { Scope } from '../workflow-parser/expressions/scope.ts'
 import { afterTime, type CancelReason, onAbort } from './cancellation.ts'
+import type { Conclusion } from './plan.ts'
 import {
   actionInputs,
   evaluateBoolean,
   evaluateEnvironment,
   evaluateNumber,
   inputVariables,
-} from './evaluate-settings.ts'
-import { isFailure } from './job-graph.ts'
-import type { Conclusion } from './plan.ts'
-import { joinNames, type PlannedAction, type PlannedStep, stepNameOf } from './plan-steps.ts'
+} from './planning/evaluate-settings.ts'
+import { isFailure } from './planning/job-graph.ts'
+import {
+  joinNames,
+  type PlannedAction,
+  type PlannedStep,
+  stepNameOf,
+} from './planning/plan-steps.ts'
 import {
   applyContinueOnError,
   emitEnds,

@@ -4,11 +4,11 @@ import type { FoundTool } from '../tool-cache/find-tool.ts'
 import { toolOfFolder } from '../tool-cache/tool-kinds.ts'
 import { type SetupAction, type SetupTool, setupActions } from '../workflow-parser/setup-actions.ts'
 import type { SetupStep } from '../workflow-parser/workflow.ts'
-import { evaluateEnvironment, evaluateTimeout } from './evaluate-settings.ts'
+import type { StepOutput } from './output/step-output.ts'
+import { evaluateEnvironment, evaluateTimeout } from './planning/evaluate-settings.ts'
 import { runStepCommand } from './run-step-command.ts'
 import { applyEffects, githubOf, type RunningStep } from './running-job.ts'
 import { ended, type StepEnd } from './step-end.ts'
-import type { StepOutput } from './step-output.ts'
 import { findTool, requestedVersions, type SetupRequest } from './tool-requests.ts'
 
 type SetupRun = RunningStep & { step: SetupStep }

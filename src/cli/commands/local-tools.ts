@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { toSandboxOptions, toStepPath } from '#actions/runner/runner-configuration.ts'
 import { createToolset, type Toolset } from '#actions/tool-cache/toolset.ts'
 import { scopeOf } from '#actions/workflow-engine/contexts.ts'
-import { evaluateEnvironment } from '#actions/workflow-engine/evaluate-settings.ts'
-import { combinationsOf } from '#actions/workflow-engine/plan-job.ts'
+import { evaluateEnvironment } from '#actions/workflow-engine/planning/evaluate-settings.ts'
+import { combinationsOf } from '#actions/workflow-engine/planning/plan-job.ts'
 import {
   findTool,
   requestedVersions,

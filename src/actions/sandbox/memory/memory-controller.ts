@@ -2,10 +2,10 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { codeOf } from '#base/error-code.ts'
 import { newId } from '#base/ids.ts'
-import { runTool } from './launch.ts'
+import { runTool } from '../launch.ts'
+import { descendantsOf, findProcess } from '../processes.ts'
+import type { SandboxTools } from '../tools.ts'
 import { type MemoryController, makeMemoryGroup, readProcessIds } from './memory-group.ts'
-import { descendantsOf, findProcess } from './processes.ts'
-import type { SandboxTools } from './tools.ts'
 
 /**
  * Finds where this process can create control groups with a memory limit. In version 2 a group has either processes or

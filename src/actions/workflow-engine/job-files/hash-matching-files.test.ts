@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { test } from 'node:test'
-import { temporaryFolder } from '../../../test/support/git.ts'
+import { temporaryFolder } from '../../../../test/support/git.ts'
 import { type HashAllowance, hashMatching } from './hash-matching-files.ts'
 
 const allowance = () => ({ entries: 100, bytes: 1000 })

@@ -1,4 +1,4 @@
-import type { MaskedStream, Masker } from '../secret-masking/masker.ts'
+import type { MaskedStream, Masker } from '../../secret-masking/masker.ts'
 import { createHeadAndTail } from './limited-output.ts'
 import { createCommandReader, type LineCommand } from './line-commands.ts'
 

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { exhaustive } from '../../../test/support/exhaustive.ts'
-import { temporaryFolder } from '../../../test/support/git.ts'
-import { evaluateText } from '../workflow-parser/expressions/evaluate.ts'
+import { exhaustive } from '../../../../test/support/exhaustive.ts'
+import { temporaryFolder } from '../../../../test/support/git.ts'
+import { evaluateText } from '../../workflow-parser/expressions/evaluate.ts'
 import { createJobFiles } from './job-files.ts'
 
 test('expressions get the hashes of files, also those that depend on other hashes', async () => {

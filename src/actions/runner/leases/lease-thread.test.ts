@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { test } from 'node:test'
 import { Worker } from 'node:worker_threads'
-import { exhaustive } from '../../../test/support/exhaustive.ts'
+import { exhaustive } from '../../../../test/support/exhaustive.ts'
+import { connectRun, RunLostError } from '../run-connection.ts'
+import { createServerClient } from '../server-client.ts'
 import { createLeaseThread } from './lease-thread.ts'
-import { connectRun, RunLostError } from './run-connection.ts'
-import { createServerClient } from './server-client.ts'
 
 const leaseSeconds = 5
 const blockedMs = 7000

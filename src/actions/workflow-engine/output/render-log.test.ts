@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { RunEntry } from './plan.ts'
+import type { RunEntry } from '../plan.ts'
 import { createLogRenderer, renderPiece } from './render-log.ts'
 
 const planned = (job: number, name: string): RunEntry => ({

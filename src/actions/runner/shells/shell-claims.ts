@@ -7,10 +7,10 @@ import type {
   ShellClaimBody,
   ShellEndBody,
   ShellStart,
-} from '../runner-api/shell-api.ts'
-import type { FailedWorkspace } from '../workflow-engine/run-state.ts'
+} from '../../runner-api/shell-api.ts'
+import type { FailedWorkspace } from '../../workflow-engine/run-state.ts'
+import { describeError, requestBackoff, UnexpectedResponseError } from '../server-client.ts'
 import { type RunnerRequest, serveShell } from './serve-shell.ts'
-import { describeError, requestBackoff, UnexpectedResponseError } from './server-client.ts'
 
 /** A workspace for shells. */
 export type ShellWorkspace = FailedWorkspace & {

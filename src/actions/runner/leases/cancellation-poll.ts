@@ -1,5 +1,5 @@
 import { pause } from '#base/timeouts.ts'
-import type { RunConnection } from './run-connection.ts'
+import type { RunConnection } from '../run-connection.ts'
 
 const waitSeconds = 20
 const graceMs = 10_000

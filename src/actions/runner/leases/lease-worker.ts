@@ -1,8 +1,8 @@
 import { parentPort } from 'node:worker_threads'
+import { openLease } from '../lease.ts'
+import { connectRun, type LeasedRun, RunLostError } from '../run-connection.ts'
+import { createServerClient } from '../server-client.ts'
 import { pollCancellation, type RequestedCancellation } from './cancellation-poll.ts'
-import { openLease } from './lease.ts'
-import { connectRun, type LeasedRun, RunLostError } from './run-connection.ts'
-import { createServerClient } from './server-client.ts'
 
 /** To the thread: a run whose lease to renew, or one that has ended. */
 export type LeaseRequest =

@@ -1,6 +1,6 @@
-import { maskAndShorten } from '../secret-masking/mask-and-shorten.ts'
-import type { Masker } from '../secret-masking/masker.ts'
-import type { RunEntry } from './plan.ts'
+import { maskAndShorten } from '../../secret-masking/mask-and-shorten.ts'
+import type { Masker } from '../../secret-masking/masker.ts'
+import type { RunEntry } from '../plan.ts'
 
 /** Reports an entry, in the order of the calls. Never rejects: the caller runs on until the run is cancelled. */
 export type Emit = (entry: RunEntry) => Promise<void>

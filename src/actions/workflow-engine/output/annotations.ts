@@ -1,4 +1,4 @@
-import type { Annotation } from './plan.ts'
+import type { Annotation } from '../plan.ts'
 
 /** Annotations of each level that a step may have, as on GitHub. */
 const maxPerLevel = 10

@@ -1,9 +1,9 @@
 import { formatRule, type HostRule, intersectRules } from '#base/outbound/host-rules.ts'
-import type { Sandbox } from '../sandbox/sandbox.ts'
-import { isSamePermissions, permissionsOf } from '../workflow-parser/job-permissions.ts'
-import type { Job, JobPermissions, Workflow } from '../workflow-parser/workflow.ts'
-import { type Contexts, listedSecrets, stepSecrets, workflowContexts } from './contexts.ts'
-import type { JobIdentity, Plan } from './plan.ts'
+import type { Sandbox } from '../../sandbox/sandbox.ts'
+import { isSamePermissions, permissionsOf } from '../../workflow-parser/job-permissions.ts'
+import type { Job, JobPermissions, Workflow } from '../../workflow-parser/workflow.ts'
+import { type Contexts, listedSecrets, stepSecrets, workflowContexts } from '../contexts.ts'
+import type { JobIdentity, Plan } from '../plan.ts'
 
 /** A workflow that runs: a file of the run, or one that a job calls. */
 export type RunningWorkflow = {

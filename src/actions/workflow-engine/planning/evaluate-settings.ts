@@ -1,9 +1,9 @@
 import type { Json } from '#base/json.ts'
-import { evaluateText, evaluateValue } from '../workflow-parser/expressions/evaluate.ts'
-import type { Scope } from '../workflow-parser/expressions/scope.ts'
-import type { Action, Environment, Template } from '../workflow-parser/workflow.ts'
-import type { PlanLimits } from './plan.ts'
-import type { RunState } from './run-state.ts'
+import { evaluateText, evaluateValue } from '../../workflow-parser/expressions/evaluate.ts'
+import type { Scope } from '../../workflow-parser/expressions/scope.ts'
+import type { Action, Environment, Template } from '../../workflow-parser/workflow.ts'
+import type { PlanLimits } from '../plan.ts'
+import type { RunState } from '../run-state.ts'
 
 /** A setting whose expression has a value of the wrong type. */
 class SettingError extends Error {

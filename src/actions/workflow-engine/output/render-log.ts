@@ -1,5 +1,5 @@
 import { printable } from '#base/format.ts'
-import type { Conclusion, RunEntry } from './plan.ts'
+import type { Conclusion, RunEntry } from '../plan.ts'
 
 /** A piece of a log: whole lines, and the prefix of each of them. */
 export type LogPiece = { prefix: string; text: string }

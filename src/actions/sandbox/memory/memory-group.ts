@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { basename, isAbsolute, join } from 'node:path'
 import { codeOf } from '#base/error-code.ts'
-import { pollUntil, signal } from './processes.ts'
+import { pollUntil, signal } from '../processes.ts'
 
 /** Where control groups with a memory limit can be created: cgroups(7). */
 export type MemoryController = {

@@ -1,10 +1,10 @@
 import { extname } from 'node:path'
 import { createWorkerThread, WorkerThreadError } from '#base/concurrency/worker-thread.ts'
 import { orAborted } from '#base/timeouts.ts'
-import type { HashAllowance } from '../sandbox/hash-matching-files.ts'
-import type { Workspace } from '../sandbox/sandbox.ts'
-import type { Scope } from '../workflow-parser/expressions/scope.ts'
+import type { Workspace } from '../../sandbox/sandbox.ts'
+import type { Scope } from '../../workflow-parser/expressions/scope.ts'
 import type { FileRequest, FileResponse } from './file-worker.ts'
+import type { HashAllowance } from './hash-matching-files.ts'
 
 /**
  * Finds and hashes files of a job by patterns, in a thread of the job: what that costs is up to users, and the runner

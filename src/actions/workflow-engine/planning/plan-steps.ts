@@ -1,8 +1,8 @@
-import { maskAndShorten } from '../secret-masking/mask-and-shorten.ts'
-import type { Masker } from '../secret-masking/masker.ts'
-import { evaluateText } from '../workflow-parser/expressions/evaluate.ts'
-import { ExpressionError, type Scope } from '../workflow-parser/expressions/scope.ts'
-import { splitTemplate } from '../workflow-parser/expressions/template-parts.ts'
+import { maskAndShorten } from '../../secret-masking/mask-and-shorten.ts'
+import type { Masker } from '../../secret-masking/masker.ts'
+import { evaluateText } from '../../workflow-parser/expressions/evaluate.ts'
+import { ExpressionError, type Scope } from '../../workflow-parser/expressions/scope.ts'
+import { splitTemplate } from '../../workflow-parser/expressions/template-parts.ts'
 import type {
   Action,
   ActionProgram,
@@ -14,7 +14,7 @@ import type {
   Step,
   StorageStep,
   Template,
-} from '../workflow-parser/workflow.ts'
+} from '../../workflow-parser/workflow.ts'
 
 /** A step of a job with its number in the run; a step that uses a composite action has the action's steps instead. */
 export type PlannedStep = PlannedCommand | PlannedProgram | PlannedAction

@@ -1,16 +1,16 @@
 import { Readable } from 'node:stream'
 import { createBackoff } from '#base/concurrency/backoff.ts'
-import type { ShellInput, ShellInputBody, ShellStart } from '../runner-api/shell-api.ts'
-import { shellPieceMaxBytes } from '../runner-api/transfer-limits.ts'
-import type { CommandEnd, Folders, WorkspaceCommand } from '../sandbox/sandbox.ts'
-import type { CommandSetting, FailedWorkspace } from '../workflow-engine/run-state.ts'
+import type { ShellInput, ShellInputBody, ShellStart } from '../../runner-api/shell-api.ts'
+import { shellPieceMaxBytes } from '../../runner-api/transfer-limits.ts'
+import type { CommandEnd, Folders, WorkspaceCommand } from '../../sandbox/sandbox.ts'
+import type { CommandSetting, FailedWorkspace } from '../../workflow-engine/run-state.ts'
 import {
   describeError,
   isWorthRetrying,
   RefusedRequestError,
   requestBackoff,
   UnexpectedResponseError,
-} from './server-client.ts'
+} from '../server-client.ts'
 
 /** Sends a request as the runner: JSON, undefined for an empty response. */
 export type RunnerRequest = (

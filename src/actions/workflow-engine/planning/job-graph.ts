@@ -1,5 +1,5 @@
-import type { Scope } from '../workflow-parser/expressions/scope.ts'
-import type { Conclusion } from './plan.ts'
+import type { Scope } from '../../workflow-parser/expressions/scope.ts'
+import type { Conclusion } from '../plan.ts'
 
 /** A value of `needs.<id>.result`. */
 export type JobResult = 'success' | 'failure' | 'cancelled' | 'skipped'

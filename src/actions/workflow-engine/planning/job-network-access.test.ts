@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type HostRule, parseHostRule } from '#base/outbound/host-rules.ts'
-import type { Isolation } from '../sandbox/sandbox.ts'
+import type { Isolation } from '../../sandbox/sandbox.ts'
 import { networkAccessOf } from './running-workflow.ts'
 
 type Case = {

@@ -1,6 +1,6 @@
 import { respondToRequests } from '#base/concurrency/worker-requests.ts'
-import { type HashAllowance, hashMatching } from '../sandbox/hash-matching-files.ts'
 import { createGlob } from './glob.ts'
+import { type HashAllowance, hashMatching } from './hash-matching-files.ts'
 
 /** A request to the thread: to hash the matching files of a folder, or to find the matching ones of some names. */
 export type FileRequest = {

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { linkOrNothing, namesIn, readOrNothing } from './processes.ts'
+import { linkOrNothing, namesIn, readOrNothing } from '../processes.ts'
 
 type MemoryOptions = {
   proc: string

@@ -1,18 +1,18 @@
 import type { Json } from '#base/json.ts'
-import { maskAndShorten } from '../secret-masking/mask-and-shorten.ts'
+import { maskAndShorten } from '../../secret-masking/mask-and-shorten.ts'
 import {
   evaluateText,
   evaluateTree,
   evaluateValue,
-} from '../workflow-parser/expressions/evaluate.ts'
-import type { Scope } from '../workflow-parser/expressions/scope.ts'
-import { type Combination, expandMatrix, MatrixError } from '../workflow-parser/matrix.ts'
-import type { Job, Matrix } from '../workflow-parser/workflow.ts'
-import { type Contexts, scopeOf } from './contexts.ts'
+} from '../../workflow-parser/expressions/evaluate.ts'
+import type { Scope } from '../../workflow-parser/expressions/scope.ts'
+import { type Combination, expandMatrix, MatrixError } from '../../workflow-parser/matrix.ts'
+import type { Job, Matrix } from '../../workflow-parser/workflow.ts'
+import { type Contexts, scopeOf } from '../contexts.ts'
+import type { ReusedJob } from '../plan.ts'
+import type { RunState } from '../run-state.ts'
 import { evaluateBoolean, evaluateNumber } from './evaluate-settings.ts'
-import type { ReusedJob } from './plan.ts'
 import { type PlannedStep, planSteps } from './plan-steps.ts'
-import type { RunState } from './run-state.ts'
 import { jobIdIn, jobNameIn, type RunningWorkflow } from './running-workflow.ts'
 
 /** A job as it is reported: one for each combination of a matrix. */
