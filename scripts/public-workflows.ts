@@ -3,7 +3,7 @@ import { checkFiles } from '#actions/workflow-parser/checker.ts'
 import { parseFile } from '#actions/workflow-parser/parse.ts'
 import { formatFaults } from '#actions/workflow-parser/source/fault-list.ts'
 import type { SourceFile } from '#actions/workflow-parser/workflow.ts'
-import { checkSources, type Sources } from '#workflows/workflow-sources.ts'
+import { checkSources, type Sources } from '#workflows/commits/workflow-sources.ts'
 
 // Checks workflow files of public projects and prints the table of docs/design/public-workflows.md:
 //

@@ -18,7 +18,7 @@ import { importRoutes } from '#repositories/import-routes.ts'
 import { repositoryRoutes } from '#repositories/repository-routes.ts'
 import { secretRoutes } from '#secrets/secret-routes.ts'
 import { pageHeaders } from '#web/page-headers.ts'
-import { toWorkflowPaths } from '#workflows/workflow-paths.ts'
+import { toWorkflowPaths } from '#workflows/commits/workflow-paths.ts'
 import type { App } from './app.ts'
 
 type RouteParts = {

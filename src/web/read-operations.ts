@@ -19,8 +19,8 @@ import type { DescribedRepository, Repository } from '#repositories/repository-s
 import type { Secret } from '#secrets/secret-routes.ts'
 import type { Delivery, Webhook, WholeDelivery } from '#webhooks/webhook-schemas.ts'
 import type { Artifact, Cache, RunFileUsage } from '#workflows/run-files/run-file-schemas.ts'
-import type { CommitAnnotation, ListedRun, Run } from '#workflows/run-schemas.ts'
-import type { WorkflowValidation } from '#workflows/workflow-file-routes.ts'
+import type { WorkflowValidation } from '#workflows/runs/workflow-file-routes.ts'
+import type { CommitAnnotation, ListedRun, Run } from '#workflows/views/run-schemas.ts'
 
 /** The operations that pages read, and the types of their values. */
 export type OperationValues = {

@@ -18,7 +18,6 @@ import {
   updateStep,
 } from './run-job-store.ts'
 import { insertLog, listLog } from './run-log-store.ts'
-import { readOutputs, readTail } from './run-outputs.ts'
 import {
   countQueued,
   countUnfinished,
@@ -41,6 +40,7 @@ import {
   updateRun,
 } from './run-store.ts'
 import { listDue, replaceSchedules, reschedule } from './schedule-store.ts'
+import { readOutputs, readTail } from './views/run-outputs.ts'
 
 onEachDatabase((fresh, engine) => {
   test('runs are numbered, found, listed newest first, and changed only in the expected state', async () => {

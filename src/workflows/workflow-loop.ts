@@ -1,15 +1,14 @@
-import type { Clock } from '#base/clock.ts'
-import { dayMs } from '#base/clock.ts'
+import { type Clock, dayMs } from '#base/clock.ts'
 import type { Notifier } from '#base/concurrency/notifier.ts'
 import { createPoller, type Poller } from '#base/concurrency/poller.ts'
 import type { Log } from '#base/log.ts'
 import type { Database } from '#database/database.ts'
-import type { AwaitedRuns } from './awaited-runs.ts'
-import type { Queue } from './run-queue.ts'
 import type { RunShells } from './run-shells/run-shells.ts'
 import { deleteOldRuns } from './run-store.ts'
-import { reactedName } from './runs.ts'
-import type { TriggerService } from './triggers.ts'
+import type { Queue } from './runners/run-queue.ts'
+import { reactedName } from './runs/runs.ts'
+import type { AwaitedRuns } from './starting/awaited-runs.ts'
+import type { TriggerService } from './starting/triggers.ts'
 
 type Options = {
   db: Database

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { availability, type WorkflowKey } from '#actions/workflow-parser/expressions/workflow-keys.ts'
+import {
+  availability,
+  type WorkflowKey,
+} from '#actions/workflow-parser/expressions/workflow-keys.ts'
 import { type ClientHome, loggedIn } from '../support/client-home.ts'
 import { exhaustive } from '../support/exhaustive.ts'
 import { logIn, type PageClient } from '../support/page-client.ts'

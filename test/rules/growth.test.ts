@@ -28,7 +28,7 @@ import { protectionsOf } from '#repositories/protection-rules.ts'
 import { filterPaths } from '#web/code/find-view.ts'
 import { createAnsiReader } from '#web/render/ansi-log.ts'
 import { createMask, maskCommit } from '#webhooks/mask.ts'
-import { evaluateRunNames } from '#workflows/run-names.ts'
+import { evaluateRunNames } from '#workflows/starting/run-names.ts'
 import { openStepCounter } from '../support/count-steps.ts'
 
 /** Jobs in a chain, each of which uses a chain of actions. */

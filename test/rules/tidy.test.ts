@@ -70,7 +70,16 @@ const innerRows: Record<string, string[][]> = {
     ['requests'],
     ['leak-guard', 'rpc'],
   ],
-  workflows: [['*'], ['run-files', 'run-shells', 'id-tokens']],
+  workflows: [
+    ['*'], // what the parts are made of
+    ['runs'], // for users
+    ['runners'], // the queue and its runners
+    ['starting'], // the making of runs, by events and by requests
+    ['commits', 'credentials', 'views'],
+    ['run-events', 'run-files', 'run-shells', 'id-tokens'],
+    ['run-store', 'run-annotation-store', 'run-log-store', 'job-token-store', 'schedule-store'],
+    ['run-job-store'],
+  ],
   secrets: [['*'], ['vault']],
   repositories: [['*'], ['store']],
   identity: [['sessions'], ['tokens', 'ssh-keys']],
@@ -317,7 +326,7 @@ test('child processes are started in few places: git, of the service and of the 
     'src/git-server/ssh/ssh-process.ts',
     'src/git/process/preforked-process.ts',
     'src/git/process/spawn-helper.ts',
-    'src/workflows/runner-process.ts',
+    'src/workflows/runners/runner-process.ts',
   ])
 })
 

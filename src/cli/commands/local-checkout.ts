@@ -6,7 +6,7 @@ import type { Workspace } from '#actions/sandbox/sandbox.ts'
 import type { Plan } from '#actions/workflow-engine/plan.ts'
 import type { CheckOut, CheckOutAgain, SourceRequest } from '#actions/workflow-engine/run-state.ts'
 import type { Git } from '#git/process/git-process.ts'
-import { streamCommits } from '#workflows/run-commits.ts'
+import { streamCommits } from '#workflows/commits/run-commits.ts'
 import { copyTree } from './copy-tree.ts'
 import type { WorkingTree } from './working-tree.ts'
 

@@ -5,7 +5,7 @@ import { checkFiles } from '#actions/workflow-parser/checker.ts'
 import { parseFile, parseWorkflow } from '#actions/workflow-parser/parse.ts'
 import type { SourceFile, Workflow } from '#actions/workflow-parser/workflow.ts'
 import { ignoreAbsence } from '#base/absence.ts'
-import { checkSources, type Sources } from '#workflows/workflow-sources.ts'
+import { checkSources, type Sources } from '#workflows/commits/workflow-sources.ts'
 import type { LocatedFiles } from './locate-workflows.ts'
 import { UsageError } from './usage-error.ts'
 

@@ -5,10 +5,10 @@ import { Problem } from '#base/problem.ts'
 import type { Database } from '#database/database.ts'
 import type { Db, RunLogRow, RunRow } from '#database/schema.ts'
 import { toServerSentEvent } from '#http/server-sent-events.ts'
-import { hasStep, listNamedJobs, listSteps, type OfAttempt } from './run-job-store.ts'
-import { insertLog, listLog } from './run-log-store.ts'
+import { hasStep, listNamedJobs, listSteps, type OfAttempt } from '../run-job-store.ts'
+import { insertLog, listLog } from '../run-log-store.ts'
+import { findRunById, listRunAttempts, updateRun } from '../run-store.ts'
 import { pieces } from './run-outputs.ts'
-import { findRunById, listRunAttempts, updateRun } from './run-store.ts'
 
 /** Streams logs from an offset on, and can follow them while they grow. */
 export type LogReader = {

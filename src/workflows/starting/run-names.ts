@@ -7,7 +7,7 @@ import {
 } from '#actions/workflow-parser/expressions/scope.ts'
 import type { Template, TemplateTree } from '#actions/workflow-parser/workflow.ts'
 import type { Json } from '#base/json.ts'
-import type { Sources } from './workflow-sources.ts'
+import type { Sources } from '../commits/workflow-sources.ts'
 
 /**
  * The names that workflows give a run, its concurrency groups, those of them with `cancel-in-progress`, and the labels

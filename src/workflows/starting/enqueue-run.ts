@@ -1,8 +1,7 @@
 import { ExpressionError } from '#actions/workflow-parser/expressions/scope.ts'
 import { Problem } from '#base/problem.ts'
 import type { Db } from '#database/schema.ts'
-import { createRun, type RunSpec } from './create-run.ts'
-import type { PublishRuns, RunTransition } from './run-events.ts'
+import type { PublishRuns, RunTransition } from '../run-events.ts'
 import {
   countQueued,
   insertRun,
@@ -10,7 +9,8 @@ import {
   listInGroups,
   takeNumber,
   updateRun,
-} from './run-store.ts'
+} from '../run-store.ts'
+import { createRun, type RunSpec } from './create-run.ts'
 
 /** Of a repository. */
 export const maxQueuedRuns = 500

@@ -1,7 +1,7 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import type { Db } from '#database/schema.ts'
-import type { OfAttempt } from './run-job-store.ts'
-import { listOutput, measureOutputs } from './run-log-store.ts'
+import type { OfAttempt } from '../run-job-store.ts'
+import { listOutput, measureOutputs } from '../run-log-store.ts'
 
 const piecesPerQuery = 64
 const minTailLength = 4096

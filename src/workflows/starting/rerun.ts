@@ -12,9 +12,8 @@ import { isAncestor } from '#git/refs/ancestry.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
 import { readRefs } from '#git/refs/refs.ts'
 import type { Repository } from '#repositories/repositories.ts'
-import { requireQueueSpace, supersede } from './enqueue-run.ts'
-import type { PublishRuns } from './run-events.ts'
-import { listJobs } from './run-job-store.ts'
+import type { PublishRuns } from '../run-events.ts'
+import { listJobs } from '../run-job-store.ts'
 import {
   findRun,
   findWholeRun,
@@ -23,7 +22,8 @@ import {
   listGroups,
   lockRuns,
   updateRun,
-} from './run-store.ts'
+} from '../run-store.ts'
+import { requireQueueSpace, supersede } from './enqueue-run.ts'
 
 type Dependencies = {
   db: Database

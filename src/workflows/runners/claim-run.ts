@@ -6,8 +6,8 @@ import { hashToken } from '#base/token-string.ts'
 import type { Database } from '#database/database.ts'
 import type { RunRow } from '#database/schema.ts'
 import { lockRepositorySummary } from '#repositories/repository-summary-store.ts'
-import { issueJobTokens, newRunToken } from './job-tokens.ts'
-import type { PublishRuns } from './run-events.ts'
+import { issueJobTokens, newRunToken } from '../credentials/job-tokens.ts'
+import type { PublishRuns } from '../run-events.ts'
 import {
   type ListedRun,
   listGroups,
@@ -16,7 +16,7 @@ import {
   lockRuns,
   type Unfinished,
   updateRun,
-} from './run-store.ts'
+} from '../run-store.ts'
 
 type Dependencies = {
   db: Database

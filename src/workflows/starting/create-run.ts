@@ -10,10 +10,10 @@ import { newId } from '#base/ids.ts'
 import type { Json } from '#base/json.ts'
 import { Problem } from '#base/problem.ts'
 import { shortRef } from '#base/short-ref.ts'
-import { grantsOf } from './job-tokens.ts'
+import type { Sources } from '../commits/workflow-sources.ts'
+import { grantsOf } from '../credentials/job-tokens.ts'
+import type { NewRun } from '../run-store.ts'
 import type { RunNames } from './run-names.ts'
-import type { NewRun } from './run-store.ts'
-import type { Sources } from './workflow-sources.ts'
 
 /** Everything that a run is created from. */
 export type RunSpec = {

@@ -10,9 +10,9 @@ import { hashToken } from '#base/token-string.ts'
 import type { Database } from '#database/database.ts'
 import type { JobTokenRow } from '#database/identity-schema.ts'
 import type { Db } from '#database/schema.ts'
-import { findJobToken, type LiveJobToken, replaceJobTokens } from './job-token-store.ts'
+import { findJobToken, type LiveJobToken, replaceJobTokens } from '../job-token-store.ts'
+import type { ListedRun } from '../run-store.ts'
 import type { FindRunRights } from './run-rights.ts'
-import type { ListedRun } from './run-store.ts'
 
 const runTokenPrefix = 'svcrun_'
 const runTokenBytes = 24

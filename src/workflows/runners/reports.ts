@@ -7,9 +7,8 @@ import type { FaultPoint } from '#base/fault-points.ts'
 import { Problem } from '#base/problem.ts'
 import type { Database } from '#database/database.ts'
 import type { Db, RunRow } from '#database/schema.ts'
-import type { Claimant } from './claim-run.ts'
-import { insertAnnotation, listAnnotations, toAnnotationRow } from './run-annotation-store.ts'
-import type { PublishRuns } from './run-events.ts'
+import { insertAnnotation, listAnnotations, toAnnotationRow } from '../run-annotation-store.ts'
+import type { PublishRuns } from '../run-events.ts'
 import {
   endJobsAndSteps,
   insertJob,
@@ -21,12 +20,13 @@ import {
   type OfAttempt,
   updateJob,
   updateStep,
-} from './run-job-store.ts'
-import { addLog, type Piece } from './run-logs.ts'
-import { readTail } from './run-outputs.ts'
+} from '../run-job-store.ts'
+import { type ListedRun, updateRun } from '../run-store.ts'
+import { addLog, type Piece } from '../views/run-logs.ts'
+import { readTail } from '../views/run-outputs.ts'
+import { stepTailLength } from '../views/run-view.ts'
+import type { Claimant } from './claim-run.ts'
 import { leaseSeconds, type Queue, running } from './run-queue.ts'
-import { type ListedRun, updateRun } from './run-store.ts'
-import { stepTailLength } from './run-view.ts'
 
 /** Applies the report entries of runners, each exactly once. */
 export type Reports = {

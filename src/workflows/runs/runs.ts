@@ -19,13 +19,21 @@ import { isRefName, zeroId } from '#git/refs/ref-name.ts'
 import { readDefaultBranch, readRefs } from '#git/refs/refs.ts'
 import { readPayloadContext } from '#repositories/payload-context.ts'
 import type { Repository } from '#repositories/repositories.ts'
-import { type CommitFiles, openCommit } from './commit-files.ts'
-import { inputsFault, type RunSpec } from './create-run.ts'
-import { completeQueued, enqueueRun } from './enqueue-run.ts'
-import { createNameMask } from './planned-runs.ts'
-import { createRerun } from './rerun.ts'
-import type { PublishRuns } from './run-events.ts'
-import type { Queue } from './run-queue.ts'
+import { type CommitFiles, openCommit } from '../commits/commit-files.ts'
+import {
+  checkedFolders,
+  toCheckedPaths,
+  toGivenFiles,
+  toWorkflowPaths,
+} from '../commits/workflow-paths.ts'
+import {
+  checkSources,
+  invalidWorkflows,
+  readSources,
+  type Sources,
+  withoutCallees,
+} from '../commits/workflow-sources.ts'
+import type { PublishRuns } from '../run-events.ts'
 import {
   findRun,
   findRunByNumber,
@@ -34,15 +42,12 @@ import {
   listUnfinished,
   type RunFilter,
   updateRun,
-} from './run-store.ts'
-import { checkedFolders, toCheckedPaths, toGivenFiles, toWorkflowPaths } from './workflow-paths.ts'
-import {
-  checkSources,
-  invalidWorkflows,
-  readSources,
-  type Sources,
-  withoutCallees,
-} from './workflow-sources.ts'
+} from '../run-store.ts'
+import type { Queue } from '../runners/run-queue.ts'
+import { inputsFault, type RunSpec } from '../starting/create-run.ts'
+import { completeQueued, enqueueRun } from '../starting/enqueue-run.ts'
+import { createNameMask } from '../starting/planned-runs.ts'
+import { createRerun } from '../starting/rerun.ts'
 
 /** Starts, lists, cancels and reruns workflow runs. */
 export type Runs = {

@@ -12,15 +12,15 @@ import {
   lockRepositorySummary,
   type RepositorySummary,
 } from '#repositories/repository-summary-store.ts'
-import { openCommit } from './commit-files.ts'
+import { openCommit } from '../commits/commit-files.ts'
+import { readSources } from '../commits/workflow-sources.ts'
+import { deleteCaches, hasCaches } from '../run-files/run-cache-store.ts'
+import { findPushRunOptions } from '../run-store.ts'
+import { replaceSchedules, retainSchedules } from '../schedule-store.ts'
 import type { RunSpec } from './create-run.ts'
 import type { PlanPush } from './plan-push.ts'
 import { type CreatedRuns, createPlanned, isTransient, type PlannedRun } from './planned-runs.ts'
-import { deleteCaches, hasCaches } from './run-files/run-cache-store.ts'
-import { findPushRunOptions } from './run-store.ts'
-import { replaceSchedules, retainSchedules } from './schedule-store.ts'
 import { createScheduleTrigger, type ScheduleDependencies } from './schedule-trigger.ts'
-import { readSources } from './workflow-sources.ts'
 
 /** Triggers: they start runs for pushes in the event log and at the times of schedules. */
 export type TriggerService = {

@@ -5,6 +5,14 @@ import type { Log } from '#base/log.ts'
 import { Problem } from '#base/problem.ts'
 import type { Database } from '#database/database.ts'
 import type { RunConclusion } from '#database/schema.ts'
+import type { PublishRuns } from '../run-events.ts'
+import { deleteArtifactsOf } from '../run-files/artifact-store.ts'
+import { deleteJobsAndSteps, endJobsAndSteps } from '../run-job-store.ts'
+import { detachLog } from '../run-log-store.ts'
+import { deleteFailedWorkspaces } from '../run-shells/failed-workspace-store.ts'
+import { findRunById, type ListedRun, listOverdue, listRunningOf, updateRun } from '../run-store.ts'
+import { completeQueued } from '../starting/enqueue-run.ts'
+import { addLog } from '../views/run-logs.ts'
 import {
   type Claimant,
   type Claimed,
@@ -12,14 +20,6 @@ import {
   firstLeaseMs,
   type QueueRunner,
 } from './claim-run.ts'
-import { completeQueued } from './enqueue-run.ts'
-import type { PublishRuns } from './run-events.ts'
-import { deleteArtifactsOf } from './run-files/artifact-store.ts'
-import { deleteJobsAndSteps, endJobsAndSteps } from './run-job-store.ts'
-import { detachLog } from './run-log-store.ts'
-import { addLog } from './run-logs.ts'
-import { deleteFailedWorkspaces } from './run-shells/failed-workspace-store.ts'
-import { findRunById, type ListedRun, listOverdue, listRunningOf, updateRun } from './run-store.ts'
 
 /** The queue of runs: leases them to runners, and takes them back from lost runners. */
 export type Queue = {

@@ -5,9 +5,9 @@ import { Problem } from '#base/problem.ts'
 import type { Database } from '#database/database.ts'
 import type { Repository } from '#repositories/repositories.ts'
 import { repositoryDeleted } from '#repositories/repository-errors.ts'
-import type { UrlOfRun } from './run-files/held-run.ts'
-import { findRun, type ListedRun } from './run-store.ts'
-import type { createRunViews } from './run-view.ts'
+import type { UrlOfRun } from '../run-files/held-run.ts'
+import { findRun, type ListedRun } from '../run-store.ts'
+import type { createRunViews } from '../views/run-view.ts'
 
 export type FollowedRun = { id: string; number: number }
 

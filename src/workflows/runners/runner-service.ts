@@ -14,12 +14,12 @@ import type { Git } from '#git/process/git-process.ts'
 import { readDefaultBranch, tagPrefix } from '#git/refs/refs.ts'
 import { findRepositorySummary } from '#repositories/repository-summary-store.ts'
 import type { LentPacks } from '#repositories/store/store.ts'
-import type { AwaitedRuns } from './awaited-runs.ts'
+import { pushedObject, streamCommits, withCommitHeader } from '../commits/run-commits.ts'
+import { findWholeRun, type ListedRun, listRunAttempts } from '../run-store.ts'
+import type { AwaitedRuns } from '../starting/awaited-runs.ts'
 import type { Claimant } from './claim-run.ts'
 import type { Reports } from './reports.ts'
-import { pushedObject, streamCommits, withCommitHeader } from './run-commits.ts'
 import { leaseSeconds, type Queue } from './run-queue.ts'
-import { findWholeRun, type ListedRun, listRunAttempts } from './run-store.ts'
 
 /** The service behind the runner API. */
 export type RunnerService = {

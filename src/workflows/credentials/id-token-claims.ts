@@ -11,11 +11,11 @@ import {
   findRepositorySummary,
   type RepositorySummary,
 } from '#repositories/repository-summary-store.ts'
-import type { IdTokens } from './id-tokens/id-tokens.ts'
-import type { LiveJobToken } from './job-token-store.ts'
+import type { IdTokens } from '../id-tokens/id-tokens.ts'
+import type { LiveJobToken } from '../job-token-store.ts'
+import { findRunById, type ListedRun, listRunAttempts } from '../run-store.ts'
 import { findIdTokenRequester } from './job-tokens.ts'
 import type { IsCauseLive } from './run-rights.ts'
-import { findRunById, type ListedRun, listRunAttempts } from './run-store.ts'
 
 type Dependencies = {
   db: Database

@@ -16,14 +16,14 @@ import { repositoryDeleted } from '#repositories/repository-errors.ts'
 import { findRepositorySummary } from '#repositories/repository-summary-store.ts'
 import type { LentPack } from '#repositories/store/lent-packs.ts'
 import type { LentPacks } from '#repositories/store/store.ts'
-import { packCommit } from './commit-pack.ts'
+import { packCommit } from '../commits/commit-pack.ts'
+import { pushedObject } from '../commits/run-commits.ts'
+import type { PublishRuns } from '../run-events.ts'
+import { listAwaited, updateRun } from '../run-store.ts'
 import type { RunSpec } from './create-run.ts'
 import { completeQueued, enqueueRun, maxQueuedRuns } from './enqueue-run.ts'
 import type { FollowedRun, FollowRun } from './follow-run.ts'
 import type { PlanPush } from './plan-push.ts'
-import { pushedObject } from './run-commits.ts'
-import type { PublishRuns } from './run-events.ts'
-import { listAwaited, updateRun } from './run-store.ts'
 
 /** A push whose objects are in quarantine, and that is not accepted unless its runs succeed. */
 type AwaitedPush = {

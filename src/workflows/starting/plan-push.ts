@@ -17,10 +17,10 @@ import { zeroId } from '#git/refs/ref-name.ts'
 import type { PushedUpdate, RefUpdate } from '#git/refs/refs.ts'
 import { readPayloadContext } from '#repositories/payload-context.ts'
 import type { RepositorySummary } from '#repositories/repository-summary-store.ts'
-import { openCommit } from './commit-files.ts'
+import { openCommit } from '../commits/commit-files.ts'
+import { describeFaults, readSources } from '../commits/workflow-sources.ts'
 import { inputsFault, type RunSpec } from './create-run.ts'
 import { createNameMask, type PlannedRun, toStartFields } from './planned-runs.ts'
-import { describeFaults, readSources } from './workflow-sources.ts'
 
 /** A pushed ref, to plan its runs. */
 type PushedRef = {

@@ -16,7 +16,10 @@ import {
   findRepositorySummary,
   lockRepositorySummary,
 } from '#repositories/repository-summary-store.ts'
-import { type CommitFiles, openCommit } from './commit-files.ts'
+import { type CommitFiles, openCommit } from '../commits/commit-files.ts'
+import { describeFaults, readSources } from '../commits/workflow-sources.ts'
+import type { PublishRuns } from '../run-events.ts'
+import { listDue, reschedule } from '../schedule-store.ts'
 import {
   createNameMask,
   createPlanned,
@@ -24,9 +27,6 @@ import {
   type PlannedRun,
   toStartFields,
 } from './planned-runs.ts'
-import type { PublishRuns } from './run-events.ts'
-import { listDue, reschedule } from './schedule-store.ts'
-import { describeFaults, readSources } from './workflow-sources.ts'
 
 export type ScheduleDependencies = {
   db: Database

@@ -38,7 +38,9 @@ type Options = {
   onEnd: () => Promise<void>
 }
 
-const program = fileURLToPath(new URL(`../runner-main${extname(import.meta.url)}`, import.meta.url))
+const program = fileURLToPath(
+  new URL(`../../runner-main${extname(import.meta.url)}`, import.meta.url),
+)
 // For display only: the server identifies its runner by the token.
 const runnerName = 'local'
 

@@ -9,7 +9,7 @@ import {
   listAnnotations,
   listAnnotationsOfCommit,
   toShownAnnotation,
-} from './run-annotation-store.ts'
+} from '../run-annotation-store.ts'
 import {
   listJobs,
   listNamedJobs,
@@ -17,10 +17,10 @@ import {
   measureSteps,
   type NamedJob,
   type OfAttempt,
-} from './run-job-store.ts'
+} from '../run-job-store.ts'
+import { listFailedWorkspaces } from '../run-shells/failed-workspace-store.ts'
+import { findLastGreen, findRun, type ListedRun, listRunAttempts } from '../run-store.ts'
 import { readOutputs } from './run-outputs.ts'
-import { listFailedWorkspaces } from './run-shells/failed-workspace-store.ts'
-import { findLastGreen, findRun, type ListedRun, listRunAttempts } from './run-store.ts'
 
 type Dependencies = { db: Database; git: Git }
 type RepositoryPath = { name: string; path: string }

@@ -5,12 +5,12 @@ import {
   lockRepositorySummary,
   type RepositorySummary,
 } from '#repositories/repository-summary-store.ts'
+import type { Sources } from '../commits/workflow-sources.ts'
+import type { RunTransition } from '../run-events.ts'
+import { insertRun, takeNumber } from '../run-store.ts'
+import { addLog } from '../views/run-logs.ts'
 import { createFailedRunRow, type RunSpec } from './create-run.ts'
 import { enqueueRun } from './enqueue-run.ts'
-import type { RunTransition } from './run-events.ts'
-import { addLog } from './run-logs.ts'
-import { insertRun, takeNumber } from './run-store.ts'
-import type { Sources } from './workflow-sources.ts'
 
 /** A run to create: one to queue, or one that failed before it started. */
 export type PlannedRun = { start: RunSpec } | { failed: FailedRun }
