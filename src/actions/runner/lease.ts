@@ -23,3 +23,6 @@ export function openLease(leaseSeconds: number, shared?: SharedArrayBuffer): Run
   if (shared === undefined) renew(threadsNow())
   return { memory, renew, left: () => (until[0] ?? 0) - threadsNow() }
 }
+
+/** Whether the server wants a run to be cancelled or killed. */
+export type RequestedCancellation = { cancel: string | null; kill: boolean }

@@ -1,7 +1,7 @@
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
+import type { RequestedCancellation } from '../lease.ts'
 import { type LeasedRun, type RunConnection, RunLostError } from '../run-connection.ts'
-import type { RequestedCancellation } from './cancellation-poll.ts'
 import type { LeaseRequest, LeaseResponse } from './lease-worker.ts'
 
 /** Renews the leases of all runs of a runner in a thread, so that none is lost while the event loop is busy. */

@@ -1,8 +1,8 @@
 import { parentPort } from 'node:worker_threads'
-import { openLease } from '../lease.ts'
-import { connectRun, type LeasedRun, RunLostError } from '../run-connection.ts'
+import { pause } from '#base/timeouts.ts'
+import { openLease, type RequestedCancellation } from '../lease.ts'
+import { connectRun, type LeasedRun, type RunConnection, RunLostError } from '../run-connection.ts'
 import { createServerClient } from '../server-client.ts'
-import { pollCancellation, type RequestedCancellation } from './cancellation-poll.ts'
 
 /** To the thread: a run whose lease to renew, or one that has ended. */
 export type LeaseRequest =
@@ -43,5 +43,41 @@ async function hold({ key, server, held: run, memory }: LeaseRequest & { kind: '
     if (!end.signal.aborted) respond({ key, fault, isLost })
   } finally {
     held.delete(key)
+  }
+}
+
+const waitSeconds = 20
+const graceMs = 10_000
+// After a cancellation, polls only renew the lease and wait for a kill.
+const cancelledIntervalMs = 10_000
+const minIntervalMs = 1000
+
+type Options = {
+  connection: Pick<RunConnection, 'request'>
+  leaseSeconds: number
+  onCancellation: (order: RequestedCancellation) => void
+  signal: AbortSignal
+}
+
+/** Polls for cancellation, which also renews the lease. Never resolves. */
+async function pollCancellation({ connection, leaseSeconds, onCancellation, signal }: Options) {
+  const wait = Math.max(1, Math.min(waitSeconds, Math.floor(leaseSeconds / 4)))
+  const cancelledMs = Math.min(cancelledIntervalMs, (leaseSeconds * 1000) / 4)
+  for (;;) {
+    const sentAt = performance.now()
+    const response = await connection.request({
+      method: 'GET',
+      path: `/orders?wait=${wait}`,
+      timeoutMs: wait * 1000 + graceMs,
+      signal,
+    })
+    const { cancel, kill } = Object(response)
+    if (typeof cancel === 'string') {
+      onCancellation({ cancel, kill: kill === true })
+      await pause(cancelledMs, signal)
+    } else {
+      // In case the server does not wait.
+      await pause(sentAt + minIntervalMs - performance.now(), signal)
+    }
   }
 }
