@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { checkFiles } from '#actions/workflow-parser/checker.ts'
-import { parseFile } from '#actions/workflow-parser/parse.ts'
+import { parseFile } from '#actions/workflow-parser/reading/parse.ts'
 import { formatFaults } from '#actions/workflow-parser/source/fault-list.ts'
 import type { SourceFile } from '#actions/workflow-parser/workflow.ts'
 import { checkSources, type Sources } from '#workflows/commits/workflow-sources.ts'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { parseWorkflow } from '#actions/workflow-parser/parse.ts'
+import { parseWorkflow } from '#actions/workflow-parser/reading/parse.ts'
 import { checkRunnable } from '#actions/workflow-parser/runnable.ts'
 import { sortNotes } from '#actions/workflow-parser/source/fault-list.ts'
 import type { Fault } from '#actions/workflow-parser/workflow.ts'

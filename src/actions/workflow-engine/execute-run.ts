@@ -1,7 +1,7 @@
 import type { Semaphore } from '#base/concurrency/semaphore.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import { createMasker } from '../secret-masking/masker.ts'
-import { parseAction, parseWorkflow } from '../workflow-parser/parse.ts'
+import { parseAction, parseWorkflow } from '../workflow-parser/reading/parse.ts'
 import { formatFaults } from '../workflow-parser/source/fault-list.ts'
 import type { Action, Fault, SourceFile, Workflow } from '../workflow-parser/workflow.ts'
 import { afterTime, type Cancellation, createCancellation, onAbort } from './cancellation.ts'

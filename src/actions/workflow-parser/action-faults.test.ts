@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { assertFaults, type FaultCase } from '../../../test/support/faults.ts'
-import { parseAction } from './parse.ts'
+import { parseAction } from './reading/parse.ts'
 
 test('faults of an action have lines and columns', () => {
   for (const [text, ...expected] of actions) {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseAction, parseWorkflow } from './parse.ts'
+import { parseAction, parseWorkflow } from './reading/parse.ts'
 
 test('a mistyped key gets the correct one as advice', () => {
   const adviceOn = (text: string) =>

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { assertFaults, type FaultCase } from '../../../test/support/faults.ts'
-import { parseWorkflow } from './parse.ts'
+import { parseWorkflow } from './reading/parse.ts'
 
 const invalid: FaultCase[] = [
   [

@@ -1,5 +1,5 @@
 import { respondToRequests } from '#base/concurrency/worker-requests.ts'
-import { parseFile } from './parse.ts'
+import { parseFile } from './reading/parse.ts'
 import type { Action, Fault, Note, SourceFile, Workflow } from './workflow.ts'
 
 /** A request to the thread, one file at a time. */

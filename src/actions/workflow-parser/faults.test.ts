@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { assertFaults, checkAlone, type FaultCase } from '../../../test/support/faults.ts'
-import { parseWorkflow } from './parse.ts'
+import { parseWorkflow } from './reading/parse.ts'
 import { formatFault } from './source/fault-list.ts'
 
 test('faults of a workflow file have lines and columns', () => {

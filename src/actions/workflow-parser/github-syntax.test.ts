@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { registerHooks } from 'node:module'
 import { test } from 'node:test'
-import { parseWorkflow } from './parse.ts'
+import { parseWorkflow } from './reading/parse.ts'
 
 // The package of GitHub imports JSON without saying so, which only its bundlers accept.
 registerHooks({

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { checkAlone } from '../../../test/support/faults.ts'
 import { checkFiles } from './checker.ts'
-import { parseFile } from './parse.ts'
+import { parseFile } from './reading/parse.ts'
 
 /** What no runner can do in a job, as keys of the job and as a step. */
 const jobs: [lines: string, message: RegExp][] = [

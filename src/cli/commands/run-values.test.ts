@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { parseWorkflow } from '#actions/workflow-parser/parse.ts'
+import { parseWorkflow } from '#actions/workflow-parser/reading/parse.ts'
 import { temporaryFolder } from '../../../test/support/git.ts'
 import { toInputs, toSecrets } from './run-values.ts'
 

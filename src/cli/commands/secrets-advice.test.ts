@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseWorkflow } from '#actions/workflow-parser/parse.ts'
+import { parseWorkflow } from '#actions/workflow-parser/reading/parse.ts'
 import { secretsAdvice } from './secrets-advice.ts'
 
 test('a workflow that inherits all secrets gets the list that its expressions need', () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseWorkflow } from '#actions/workflow-parser/parse.ts'
+import { parseWorkflow } from '#actions/workflow-parser/reading/parse.ts'
 import type { Workflow } from '#actions/workflow-parser/workflow.ts'
 import { grantsOf } from './job-tokens.ts'
 

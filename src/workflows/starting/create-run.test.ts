@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { parseWorkflow } from '#actions/workflow-parser/parse.ts'
+import { parseWorkflow } from '#actions/workflow-parser/reading/parse.ts'
 import { secretValues, shownPart } from '../../../test/support/secret-parts.ts'
 import { createRun } from './create-run.ts'
 import { createNameMask } from './planned-runs.ts'

@@ -195,7 +195,7 @@ function topOf(jobId: string): string {
 /** The `needs` of each job, by file. */
 async function readNeeds(files: SourceFile[]): Promise<Map<string, Map<string, string[]>>> {
   // Imported lazily: the parser costs memory and start-up time.
-  const { parseWorkflow } = await import('#actions/workflow-parser/parse.ts')
+  const { parseWorkflow } = await import('#actions/workflow-parser/reading/parse.ts')
   return new Map(
     files.map((file) => {
       const jobs = parseWorkflow(file).workflow?.jobs ?? []

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseWorkflow } from '../parse.ts'
+import { parseWorkflow } from './parse.ts'
 
 function parsed(text: string) {
   const { workflow, faults } = parseWorkflow({ path: 'ci.yml', text })

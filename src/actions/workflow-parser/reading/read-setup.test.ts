@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseWorkflow } from '../parse.ts'
 import { formatFaults, formatNotes } from '../source/fault-list.ts'
+import { parseWorkflow } from './parse.ts'
 
 const check = (step: string) => parseWorkflow({ path: 'ci.yml', text: `steps:\n  - ${step}\n` })
 

@@ -1,21 +1,14 @@
-import { readAction } from './reading/read-action.ts'
-import { readJobs, shortJob } from './reading/read-jobs.ts'
-import { noTriggers, readTriggers } from './reading/read-triggers.ts'
-import { readDefaults, readNetwork, readPermissions } from './reading/shared-keys.ts'
-import { unsupportedInWorkflow } from './reading/unsupported-keys.ts'
-import {
-  given,
-  readEnvironment,
-  readFlag,
-  readTemplate,
-  readText,
-  readTexts,
-} from './reading/values.ts'
-import { createFaultList, type FaultList } from './source/fault-list.ts'
-import { type Field, type Fields, isSecretIdentifier, openFields } from './source/fields.ts'
-import { readSource } from './source/read-source.ts'
-import type { SourceNode } from './source/source-text.ts'
-import type { Concurrency, Fault, Job, Note, SourceFile, Workflow } from './workflow.ts'
+import { createFaultList, type FaultList } from '../source/fault-list.ts'
+import { type Field, type Fields, isSecretIdentifier, openFields } from '../source/fields.ts'
+import { readSource } from '../source/read-source.ts'
+import type { SourceNode } from '../source/source-text.ts'
+import type { Concurrency, Fault, Job, Note, SourceFile, Workflow } from '../workflow.ts'
+import { readAction } from './read-action.ts'
+import { readJobs, shortJob } from './read-jobs.ts'
+import { noTriggers, readTriggers } from './read-triggers.ts'
+import { readDefaults, readNetwork, readPermissions } from './shared-keys.ts'
+import { unsupportedInWorkflow } from './unsupported-keys.ts'
+import { given, readEnvironment, readFlag, readTemplate, readText, readTexts } from './values.ts'
 
 /** Parses a workflow file and lists its faults and notes; `workflow` is undefined if there are faults. */
 export function parseWorkflow(file: SourceFile) {

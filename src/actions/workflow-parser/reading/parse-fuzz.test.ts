@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { stringify } from 'yaml'
-import { character, fuzzing } from '../../../test/support/fuzz.ts'
-import { toRounds } from '../../../test/support/rounds.ts'
+import { character, fuzzing } from '../../../../test/support/fuzz.ts'
+import { toRounds } from '../../../../test/support/rounds.ts'
 import { parseAction, parseWorkflow } from './parse.ts'
 
 test('a mutated file is parsed or has faults within the file', () => {

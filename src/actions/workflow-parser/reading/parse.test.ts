@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { usedActions } from './action-graph.ts'
+import { usedActions } from '../action-graph.ts'
+import type { Environment, Template, Workflow } from '../workflow.ts'
 import { parseAction, parseWorkflow } from './parse.ts'
-import type { Environment, Template, Workflow } from './workflow.ts'
 
 test('the short form is a workflow of one job', () => {
   const workflow = parsed(`
