@@ -7,7 +7,7 @@ import {
   contextNames,
   functionsAt,
 } from '#actions/workflow-parser/expressions/workflow-keys.ts'
-import { parseAction, parseWorkflow } from '#actions/workflow-parser/parse.ts'
+import { parseAction, parseWorkflow } from '#actions/workflow-parser/reading/parse.ts'
 import { foreignEvents } from '#actions/workflow-parser/reading/read-triggers.ts'
 
 const page = readFileSync(
