@@ -36,7 +36,7 @@ export type PushTable = {
   runOptions: Generated<string | null>
 }
 
-/** What a push says about its runs. */
+/** Finds the options of a push for its runs. */
 export type PushRunOptions = {
   /** Whether it starts none. */
   isSkipped?: true

@@ -319,7 +319,7 @@ export function listRunAttempts(db: Db, runId: string): Promise<RunAttemptRow[]>
     .execute()
 }
 
-/** What a push says about its runs. */
+/** Finds the options of a push for its runs. */
 export async function findPushRunOptions(
   db: Db,
   pushId: string | undefined,

@@ -4,7 +4,7 @@ import type { Annotation, Conclusion, RunEntry } from '../workflow-engine/plan.t
 
 const conclusions = ['success', 'failure', 'cancelled', 'timed_out', 'skipped'] as const
 const text = Type.String()
-// Of a job or step: more than a plan can have.
+// The number of a job or step; the maximum is more than a plan can have.
 const number = Type.Integer({ minimum: 0, maximum: 99_999 })
 const time = Type.Integer({ minimum: 0, maximum: 2 ** 45 })
 const conclusion = Type.Unsafe<Conclusion>({ type: 'string', enum: conclusions })

@@ -121,7 +121,7 @@ type Origin = Pick<Plan, 'repository' | 'serverUrl' | 'ref'> & {
 
 type SingleCommit = Origin &
   Pick<Plan, 'commit'> & {
-    /** What the ref points to: undefined for the commit. */
+    /** The object of the ref; the commit by default. */
     object?: string | undefined
   }
 
@@ -173,7 +173,7 @@ function branchOf(ref: string): string | undefined {
 
 const enter = 'mkdir -p -- "$1" && cd -- "$1"'
 
-// As actions/checkout does with what is no repository yet, and with the branches of one that is.
+// Like actions/checkout, empties a folder that is not a repository, and removes the branches of one that is.
 const prepare = `
 { [ -d .git ] || find . -mindepth 1 -maxdepth 1 -exec rm -rf -- {} +; } &&
 rm -rf .git/refs .git/index.lock && mkdir -p .git/objects .git/refs &&

@@ -13,7 +13,7 @@ export type RunLease = {
   left: () => number
 }
 
-/** Opens a lease that begins now, or that of another thread. */
+/** Opens a lease: a new one, or one that another thread shares. */
 export function openLease(leaseSeconds: number, shared?: SharedArrayBuffer): RunLease {
   const memory = shared ?? new SharedArrayBuffer(Float64Array.BYTES_PER_ELEMENT)
   const until = new Float64Array(memory)

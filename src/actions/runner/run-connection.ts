@@ -17,7 +17,7 @@ import {
 
 export type RunConnection = ReturnType<typeof connectRun>
 
-/** What a runner needs of a claim to make requests about the run. */
+/** The part of a claim that authorizes requests about the run. */
 export type LeasedRun = { runId: string; claimToken: string; leaseSeconds: number }
 
 /** The run no longer belongs to this runner: the server says so, or the lease has expired. */

@@ -75,7 +75,7 @@ export function toStepPath({ path, isolation, readOnlyPaths }: Options): string 
   return [...new Set([...own, ...usual])].join(delimiter)
 }
 
-/** What is chosen for each runner. */
+/** The options that a runner's operator chooses. */
 export type RunnerChoices = {
   name: string
   /** Labels for `runs-on`, in addition to those that every runner has. */

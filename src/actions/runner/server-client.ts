@@ -207,7 +207,7 @@ export function isWorthRetrying(error: unknown): boolean {
   return error.status >= 500 || transientStatuses.has(error.status)
 }
 
-/** What a connection's fault is called. */
+/** Describes an error of a connection in a sentence. */
 export function describeError(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if (error.name === 'TimeoutError') return noResponse

@@ -72,7 +72,7 @@ const runnerId = 1001
 type BubblewrapOptions = {
   /** Whether the IPC namespace is already unshared. */
   hasOwnIpc: boolean
-  /** `joined`: that of a namespace in which bubblewrap already runs. */
+  /** `joined`: bubblewrap already runs in a network namespace. */
   network: 'none' | 'joined' | 'full'
   /** The directory of the workspace as bubblewrap sees it when it starts. */
   directory: string

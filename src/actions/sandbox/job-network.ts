@@ -76,7 +76,7 @@ function createNamespaceSource(open: () => Promise<NetworkNamespace>): Namespace
     },
     prepare() {
       spare ??= open()
-      // The one who takes it tries again.
+      // The failure is handled by `take`, which tries again.
       spare.catch(() => {})
     },
   }

@@ -16,7 +16,7 @@ const graceMs = { 'timed-out': 2000, cancelled: 5000 }
 const maxHeadLength = 16_384
 
 type Options = {
-  /** Of the job, for output. */
+  /** The output pipe of the job. */
   pipe: StepPipe
   limits: SandboxLimits
   memoryGroup: MemoryGroup | undefined

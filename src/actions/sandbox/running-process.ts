@@ -24,7 +24,7 @@ export type RunningProcess = {
 export type StartOptions = {
   /** For its output. */
   writer: number
-  /** Of the namespaces that it joins, if any. */
+  /** Descriptors of the namespaces to join, if any. */
   namespaces: NetworkNamespace['descriptors'] | undefined
 }
 

@@ -1,6 +1,6 @@
 import { type Form, headLength } from './forms.ts'
 
-/** What the text read so far ends with: the longest beginning of a form. */
+/** The longest beginning of a form with which the text read so far ends. */
 export type FormState = {
   /** The length of that beginning; 0 for none. */
   depth: number

@@ -181,7 +181,7 @@ export class MaskedBytes {
     return second === undefined && first !== undefined ? first : Buffer.concat(pieces)
   }
 
-  // Of a chunk, which may be overwritten, a copy is held.
+  // A chunk may be overwritten, so a copy is held.
   #hold(rest: Buffer, isOfChunk: boolean): void {
     if (rest.length === 0 || isOfChunk) {
       this.#store = Buffer.from(rest)

@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises'
 import type { ProxySession } from './proxy-session.ts'
 import { formatTarget, parseAbsoluteTarget } from './proxy-target.ts'
 
-// RFC 9110, section 7.6.1, with the header that old clients send to proxies. The Host header is that of the target.
+// RFC 9110, section 7.6.1, with the header that old clients send to proxies. The Host header is set from the target.
 const connectionHeaders = new Set([
   ...['connection', 'keep-alive', 'proxy-connection', 'proxy-authorization', 'te', 'trailer'],
   ...['transfer-encoding', 'upgrade', 'expect', 'host'],

@@ -18,7 +18,7 @@ const chunkBytes = 512 * 1024
 const blockingFactor = 512
 const errorMaxBytes = 256 * 1024
 
-/** What the commands of a step that keeps files have in common. */
+/** Options that all commands of a step for artifacts or caches share. */
 export type Archiving = Pick<RunningStep, 'running' | 'number' | 'signal'> & { timeoutMs: number }
 
 /** An archive that could not be packed or unpacked. */

@@ -38,7 +38,7 @@ export function workflowContexts(plan: Plan, workflow: Workflow): Contexts {
   }
 }
 
-/** The shared contexts with the token of a job. Unlike secrets, it is no variable of steps. */
+/** Adds the token of a job to the shared contexts. Unlike secrets, it is no variable of steps. */
 export function withToken(shared: Contexts, identity: JobIdentity | undefined): Contexts {
   if (!identity) return shared
   const { token } = identity
@@ -55,7 +55,7 @@ export function listedSecrets(
   return Array.isArray(secrets) ? pick(given, secrets) : given
 }
 
-/** The secrets for the steps of a file: of those, the ones that its text names, unless it inherits all. */
+/** The secrets for the steps of a file: the listed ones, all with `inherit`, or else those that its text names. */
 export function stepSecrets(
   { files, called }: Plan,
   given: Record<string, string>,

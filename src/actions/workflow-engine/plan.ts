@@ -34,7 +34,7 @@ export type Plan = {
 
 /** The credentials of the jobs of a file that have the same permissions. */
 export type JobIdentity = {
-  /** The file of the run, and that of the jobs: another one if it is called. */
+  /** The file of the run, and the file of the jobs, which may be one that it calls. */
   file: string
   jobFile: string
   permissions: JobPermissions
@@ -119,7 +119,7 @@ export type RunEntry =
   | { kind: 'output'; step: number | null; text: string }
   | { kind: 'run-ended'; at: number; conclusion: Exclude<Conclusion, 'skipped'>; fault: string }
 
-/** What a step says about a file of the commit, or in general. */
+/** An error, a warning or a notice of a step, about a file of the commit or in general. */
 export type Annotation = {
   level: 'error' | 'warning' | 'notice'
   /** From the top of the repository; empty for none. */

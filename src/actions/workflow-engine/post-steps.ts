@@ -31,7 +31,7 @@ export async function addPostStep(
 export async function runPostSteps(running: RunningJob, jobList: StepList): Promise<void> {
   for (let post = running.postSteps.pop(); post; post = running.postSteps.pop()) {
     const { failed, cancelSignal, killSignal } = jobList
-    // The state of the job counts, not that of an action that has ended.
+    // The action of the step may have ended, so the state of the job counts.
     const list = { ...post.list, failed, cancelSignal, killSignal }
     const conclusion = await runHook(running, post.reported, { ...post, list })
     if (isFailure(conclusion)) jobList.failed ??= conclusion

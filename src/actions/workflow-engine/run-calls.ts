@@ -158,7 +158,7 @@ function secretsOf(
   contexts: Contexts,
 ): Record<string, string> {
   if (secrets === 'inherit') return inheritable
-  // Those of the contexts include the token of the calling job.
+  // The secrets in the contexts include the token of the calling job.
   const scope = scopeOf(contexts)
   const entries = Object.entries(secrets).map(([id, template]) => {
     const value = evaluateText(template, scope)

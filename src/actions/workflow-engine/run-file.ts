@@ -154,7 +154,7 @@ export async function runFile(run: RunState, owner: RunningWorkflow): Promise<Wo
 
 const isExpandedLater = (job: Job) => job.strategy.matrix !== undefined || isPlannedLater(job)
 
-/** Creates a check whether a definition, or one that it needs, is yet to be expanded into its jobs. */
+/** Returns a predicate: whether a definition, or one that it needs, has not been expanded into its jobs yet. */
 function createUnexpandedCheck(jobs: readonly Job[], plannings: ReadonlyMap<string, Planning>) {
   const definitions = new Map(jobs.map((job) => [job.id, job]))
   const known = new Map<string, boolean>()

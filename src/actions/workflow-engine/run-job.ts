@@ -197,7 +197,7 @@ function assertLabels({ id }: Job, runsOn: Json, labels: readonly string[]): voi
   }
 }
 
-/** Runs what actions do before the steps of the job. Their inputs cannot refer to the results of steps. */
+/** Runs the `pre` programs of actions. Their inputs cannot refer to the results of steps. */
 async function runPreSteps(
   running: RunningJob,
   list: StepList,

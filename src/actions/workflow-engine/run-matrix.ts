@@ -8,7 +8,7 @@ import { type Holds, holdsSafely } from './unrun-jobs.ts'
 
 type Options = Pick<ExpandedJobs, 'failFast' | 'maxParallel'> & { run: RunState; holds: Holds }
 
-/** What limits and ends a job of a matrix. */
+/** The cancellation of one job of a matrix, and the limit of concurrent jobs. */
 export type MatrixPart = { cancellation: Cancellation; parallelLimit: Semaphore }
 
 /**

@@ -125,7 +125,7 @@ const actions: Record<StorageAction, (context: StorageContext) => Promise<StepEn
   'download-artifact': runDownloadArtifact,
 }
 
-/** Runs a step that keeps files, or gets those that another one kept. */
+/** Runs a step that saves or restores artifacts or caches. */
 async function runStorageStep(options: Options): Promise<StepEnd> {
   const { running, step, scope, signal } = options
   const { run, files } = running

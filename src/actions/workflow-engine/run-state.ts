@@ -70,7 +70,7 @@ export type RunState = {
   emit: Emit
   /** Keyed by folder. */
   actions: ReadonlyMap<string, Action>
-  /** Those that jobs can call, keyed by path. */
+  /** The workflows that jobs can call, keyed by path. */
   workflows: ReadonlyMap<string, Workflow>
   cancellation: Cancellation
   /** Throws when the run would have too many jobs or steps. */

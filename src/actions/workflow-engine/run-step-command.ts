@@ -82,11 +82,11 @@ export async function runStepCommand(options: Options): Promise<StepEnd> {
   return { ...result, conclusion: 'failure', fault: left.fault }
 }
 
-/** What programs say when they cannot reach a host. */
+/** Error messages of programs that cannot reach a host. */
 const unreached =
   /could not resolve|failed to lookup address|name resolution|name or service not known|no address associated|network is unreachable|no such host|getaddrinfo|EAI_AGAIN|ENOTFOUND|ENETUNREACH/i
 
-/** Why a step that has failed reached no host, by the end of its output; undefined if that is not why. */
+/** Why a failed step reached no host, if the end of its output shows that it did not; else undefined. */
 function whyUnreached(
   { run, network, job, workflow }: Pick<RunningJob, 'run' | 'network' | 'job' | 'workflow'>,
   tail: Buffer,

@@ -186,7 +186,7 @@ async function runAction(options: RunOptions & { planned: PlannedAction }): Prom
   }
 }
 
-/** The end of an action whose time was over between two of its steps, unless that of the job is over as well. */
+/** The end of an action that timed out between two of its steps; undefined when the whole job is cancelled. */
 function ownTimeoutOf(
   { cancellation }: RunningJob,
   stop: CancelReason | undefined,

@@ -40,7 +40,7 @@ export type RunningJob = {
   /** The setting of the last command, and of that which made the job fail. */
   lastSetting: CommandSetting | undefined
   failedSetting: CommandSetting | undefined
-  /** What the programs of an action have saved for one another. */
+  /** State that the programs of an action share. */
   states: Map<PlannedStep, Record<string, string>>
   /** In the order in which they were added. */
   postSteps: PostStep[]

@@ -11,7 +11,7 @@ export type StepEnd = {
   fault: string
   summary: string
   outputs: Record<string, string>
-  /** What it has saved for the end of the job. */
+  /** The state that it saved for its `post` program. */
   state: Record<string, string>
 }
 

@@ -10,7 +10,7 @@ import { type StepEnd, stepEndOf } from './step-end.ts'
 /** How many paths get a warning of their own; the rest is counted. */
 const maxNamedPaths = 20
 
-/** A running step that keeps files, or gets those that another one kept. */
+/** A running step that saves or restores artifacts or caches. */
 export type StorageContext = RunningStep & {
   planned: PlannedCommand
   step: StorageStep

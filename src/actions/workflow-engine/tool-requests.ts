@@ -97,7 +97,7 @@ export async function findTool(
   throw new Error(await describeMissing(toolset, { action, inputs, version }))
 }
 
-/** What the text of a version and the inputs of a single action add to a request. */
+/** The parts of a request that depend on the text of a version, or on inputs of a single action. */
 function narrowed(
   tool: ToolRequest['tool'],
   text: string,
@@ -231,7 +231,7 @@ function inPackage(tool: SetupTool, file: Json): Json | undefined {
   return runtimeOf(at(file, 'devEngines', 'packageManager'), tool) ?? at(file, 'engines', tool)
 }
 
-// One, or a list of which one has the name.
+// An object, or a list of objects of which one has the name.
 function runtimeOf(value: Json | undefined, name: string): Json | undefined {
   const all = Array.isArray(value) ? value : [value ?? null]
   return at(all.find((one) => at(one, 'name') === name) ?? null, 'version')

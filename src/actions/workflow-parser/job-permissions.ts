@@ -2,7 +2,7 @@ import type { AccessLevel, Job, JobPermissions, Workflow } from './workflow.ts'
 
 const defaultPermissions: JobPermissions = { contents: 'read', actions: 'none', idToken: false }
 
-/** What a job is granted: what it asks for; in a workflow that a job calls, at most what that job has. */
+/** The permissions of a job: those that it requests; in a called workflow, at most those of the calling job. */
 export function permissionsOf(
   { permissions: ofFile }: Pick<Workflow, 'permissions'>,
   { permissions: asked = ofFile }: Pick<Job, 'permissions'>,

@@ -3,7 +3,7 @@ import type { Action, Fault, Job, Note, Workflow } from './workflow.ts'
 type Actions = ReadonlyMap<string, Action>
 type Workflows = ReadonlyMap<string, Workflow>
 
-/** What a job and the actions that it uses need and no runner has; such a job is skipped. */
+/** Why no runner can run a job with its actions; such a job is skipped. Empty when one can. */
 export function unsupportedOf(job: Job, actions: Actions): Fault[] {
   if (job.unsupported.length > 0) return job.unsupported
   const used = new Set<string>()
@@ -46,7 +46,7 @@ export function checkRunnable(
   }
   return { faults, notes, skippedIn: (workflow) => [...skips(workflow)].map(({ id }) => id) }
 
-  /** Reports why nothing of a workflow can run, and of those that it calls. */
+  /** Reports why no job of a workflow can run, nor of the workflows that it calls. */
   function refuse(workflow: Workflow): void {
     if (refused.has(workflow)) return
     refused.add(workflow)

@@ -40,7 +40,7 @@ export type Workflow = {
   env: Environment
   defaults: Defaults
   concurrency: Concurrency | undefined
-  /** The names of the secrets for its steps, or all of the repository; undefined for those that its text names. */
+  /** The names of the secrets for its steps; `inherit` for all, undefined for those that its text names. */
   secrets: string[] | 'inherit' | undefined
   /** Its `permissions`; undefined when it has none. Those of a job replace them. */
   permissions: JobPermissions | undefined
@@ -52,7 +52,7 @@ export type Workflow = {
 
 export type AccessLevel = 'none' | 'read' | 'write'
 
-/** What the token of a job may do, and whether the job may request ID tokens. */
+/** The permissions of a job's token, and whether the job may request ID tokens. */
 export type JobPermissions = { contents: AccessLevel; actions: AccessLevel; idToken: boolean }
 
 export type Concurrency = { group: Template; cancelInProgress: Template | boolean }
@@ -65,7 +65,7 @@ export type WorkflowTriggers = {
   call: CallInterface | undefined
 }
 
-/** What a workflow takes from the jobs that call it, and what it gives them. */
+/** The interface of a workflow to the jobs that call it. */
 export type CallInterface = {
   inputs: Record<string, CallInput>
   outputs: Record<string, Template>
@@ -94,7 +94,7 @@ export type Input = {
   description: string
   required: boolean
   default: string | number | boolean | undefined
-  /** Of a choice. */
+  /** The values of a choice. */
   options: string[]
 }
 
@@ -119,7 +119,7 @@ export type Job = {
   /** Empty for a job that calls a workflow, or is skipped. */
   steps: Step[]
   call: WorkflowCall | undefined
-  /** What it needs and no runner has, so that it is skipped. Its actions may need more. */
+  /** Why no runner can run it, so that it is skipped. Its actions may add reasons. */
   unsupported: Fault[]
   position: SourcePosition
 }
@@ -191,7 +191,7 @@ export type CheckoutStep = AnyStep & {
   with: Partial<Record<CheckoutInput, Template>>
 }
 
-/** An action of another repository that does nothing here, because the run is right without it. */
+/** An action of another repository that does nothing here, because the run is correct without it. */
 export type OmittedStep = AnyStep & { kind: 'omitted'; action: string; why: string }
 
 /** The actions of GitHub that keep files between jobs and runs, which the runner implements. */
@@ -212,7 +212,7 @@ export type StorageStep = AnyStep & {
 export type SetupStep = AnyStep & {
   kind: 'setup'
   action: SetupActionName
-  /** What follows `@`: the version of the action, or of dtolnay/rust-toolchain's Rust. */
+  /** The part after `@`: a version of the action; with dtolnay/rust-toolchain, of Rust. */
   ref: string
   /** Keyed by names in lower case. */
   with: Record<string, Template>
@@ -226,12 +226,12 @@ export type Action = {
   path: string
   name: string
   inputs: Record<string, { required: boolean; default: Template | undefined }>
-  /** Of a composite action; a program sets its outputs itself. */
+  /** Empty for a program, which sets its outputs itself. */
   outputs: Record<string, Template>
-  /** Of a composite action. */
+  /** Empty for a program. */
   steps: Step[]
   program: ActionProgram | undefined
-  /** What it needs and no runner has, so that jobs that use it are skipped. */
+  /** Why no runner can run it, so that jobs that use it are skipped. */
   unsupported: Fault[]
 }
 

@@ -1,6 +1,6 @@
 import { ArchiveFormatError } from './archive-format-error.ts'
 
-/** Reads bytes of a stream in pieces of wanted lengths. */
+/** Reads a stream in pieces of requested lengths. */
 export class ByteReader {
   readonly #chunks: AsyncIterator<Buffer>
   #rest: Buffer = Buffer.alloc(0)

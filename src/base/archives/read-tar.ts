@@ -82,7 +82,7 @@ function toPath(name: string): string[] {
   return parts
 }
 
-/** What is said of the next entry instead of its header. */
+/** Fields that override those of the next header. */
 type Extension = Partial<Pick<TarHeader, 'name' | 'size'>>
 
 /** GNU's long names and link targets, and the headers of pax, for one entry or for all. */

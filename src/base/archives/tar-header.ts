@@ -13,7 +13,7 @@ export type TarHeader = {
 
 export const blockBytes = 512
 
-// Of the fields: name, mode, size, modification time, checksum, type, magic and version, prefix.
+// Offsets of fields.
 const at = { mode: 100, size: 124, modifiedAt: 136, sum: 148, type: 156, magic: 257, prefix: 345 }
 const sumBytes = 8
 const ustar = 'ustar\0'

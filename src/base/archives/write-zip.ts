@@ -6,7 +6,7 @@ import type { ArchiveEntry } from './read-tar.ts'
 
 // https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, whose sections are named below.
 
-/** What the end of a zip archive lists of an entry. */
+/** An entry in the list at the end of a zip archive. */
 type Listed = {
   name: Buffer
   isFile: boolean

@@ -101,7 +101,7 @@ function rightsOf({ contents, actions }: JobPermissions): Permission[] {
   ]
 }
 
-/** What jobs of a file of a run ask for: in that file, or in one that it calls. */
+/** Permissions that jobs of a run request: the file of the run, and the file of the jobs, which may be a called one. */
 type JobGrant = {
   file: string
   /** The name of the workflow of the file. */

@@ -13,8 +13,8 @@ type CausedRun = Pick<RunRow, 'repositoryId' | 'causeId' | 'actorId'>
 type RunRights = { permissions: Permission[]; refs: readonly string[] }
 
 /**
- * Reduces the permissions that a job asks for to those that the repository allows, and that every token or key behind its run
- * has there at this moment: that which caused the first attempt, and that which caused the current one.
+ * Reduces the permissions that a job requests to those that the repository allows and that every token or key behind its run
+ * has there now: the one that started the first attempt, and the one that started the current attempt.
  */
 export type FindRunRights = (run: CausedRun, wanted: readonly Permission[]) => Promise<RunRights>
 
@@ -37,11 +37,11 @@ export function createRunRights({ db, refresh }: Dependencies): {
   const read = (kind: 'token' | 'ssh-key', id: string) =>
     refresh({ kind, id, username: '', permissions: new Set() })
 
-  /** The causes of a run, each with the repository as it sees it; undefined in place of one that has lost its rights. */
+  /** The tokens and keys that caused a run, each with its view of the repository; undefined if it has lost its rights. */
   function causesOf({ repositoryId, causeId, actorId }: CausedRun) {
     return Promise.all(
       [...new Set([causeId, actorId])].map(async (id) => {
-        // Ids are unique: none is that of both a token and a key.
+        // Ids are unique: a token and a key never share one.
         const principal = (await read('token', id)) ?? (await read('ssh-key', id))
         if (!principal) return undefined
         const repository = await findRepository(db, { id: repositoryId }, principal.username)
@@ -76,7 +76,7 @@ export function createRunRights({ db, refresh }: Dependencies): {
   }
 }
 
-/** The patterns of either list that one of the other covers. What two patterns match together only in part is left out. */
+/** The patterns of each list that a pattern of the other list covers. Patterns that overlap only in part are left out. */
 function commonPatterns(some: readonly string[], others: readonly string[]): readonly string[] {
   const within = (narrow: readonly string[], wide: readonly string[]) =>
     narrow.filter((one) => wide.some((other) => coversPattern(other, one)))

@@ -28,7 +28,7 @@ export async function adoptRunFiles(
       signal.throwIfAborted()
       const path = pathInFolder(root, file.id)
       const bytes = (await stat(path).catch(ignoreAbsence))?.size
-      // What is missing or damaged here is no longer of use; doctor names it.
+      // A missing or damaged file cannot be copied; doctor names it.
       if (bytes !== file.size || (await bucket.head(bucketKeyOf(file)))?.bytes === bytes) continue
       await bucket.put(bucketKeyOf(file), { path, bytes }, { signal })
       copied += 1

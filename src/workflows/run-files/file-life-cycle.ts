@@ -96,7 +96,7 @@ export function createFileLifeCycle(dependencies: Dependencies): FileLifeCycle {
     const { run } = upload
     const file = await receiveInPlace(id, upload)
     const result = await db.transaction().execute(async (tx) => {
-      // What is added at the same time counts, too, when limits are checked.
+      // Locked, so that concurrent uploads count when limits are checked.
       const isThere = await lockRepositoryExclusively(tx, file.repositoryId)
       if (
         !isThere ||

@@ -6,7 +6,7 @@ export type KeptFile = Pick<RunFileRow, 'id' | 'repositoryId' | 'size' | 'sha256
 
 export type MeasuredFiles = { count: number; sizeBytes: number }
 
-/** What PostgreSQL and SQLite return for a count and a sum. */
+/** Converts a count and a sum, which PostgreSQL returns as texts. */
 export function toMeasuredFiles({ count, sizeBytes }: Measured): MeasuredFiles {
   return { count: Number(count), sizeBytes: Number(sizeBytes ?? 0) }
 }

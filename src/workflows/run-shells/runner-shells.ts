@@ -51,7 +51,7 @@ type Dependencies = {
 }
 
 const seenIntervalMs = 10_000
-/** Of an attempt; runners keep far fewer. */
+/** Maximum number of workspaces of an attempt; runners keep far fewer. */
 const maxWorkspaces = 100
 
 export function createRunnerShells(dependencies: Dependencies): RunnerShells {

@@ -100,7 +100,7 @@ export function createRunnerService(dependencies: Dependencies): RunnerService {
     }
   }
 
-  /** What the push of a run gave its tag; undefined for other runs, whose payloads need not be read. */
+  /** The object to which a push moved the tag of a run; undefined for other runs, whose payloads need not be read. */
   async function pushedBy({ id, ref }: Pick<ListedRun, 'id' | 'ref'>): Promise<string | undefined> {
     const whole = ref.startsWith(tagPrefix) ? await findWholeRun(db, id) : undefined
     return whole && pushedObject({ payload: JSON.parse(whole.payload) })

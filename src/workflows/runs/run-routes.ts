@@ -192,7 +192,7 @@ export function runRoutes(dependencies: Dependencies) {
   ]
 }
 
-/** The route of what runs say about the files of a commit. */
+/** The route of annotations on the files of a commit. */
 function runAnnotationRoutes(open: OpenRepository, views: Dependencies['views']) {
   return [
     route('GET', '/repos/:name/annotations', {

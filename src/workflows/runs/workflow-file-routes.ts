@@ -76,7 +76,7 @@ const DispatchInput = Type.Object({
   options: Type.Array(Type.String(), { description: 'the values of a choice' }),
 })
 
-/** What a check of workflow files has found. */
+/** The result of a check of workflow files. */
 export const WorkflowValidation = named(
   'WorkflowValidation',
   Type.Object({

@@ -12,7 +12,7 @@ import {
 } from '../run-store.ts'
 import { createRun, type RunSpec } from './create-run.ts'
 
-/** Of a repository. */
+/** Maximum number of queued runs of a repository. */
 export const maxQueuedRuns = 500
 
 /**

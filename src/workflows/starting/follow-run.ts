@@ -60,7 +60,7 @@ export function createFollowRun({ db, changes, views, urlOf }: Dependencies): Fo
     }
   }
 
-  /** What failed, for a terminal; everything in it is masked. */
+  /** Describes the failure for a terminal; all texts are masked. */
   async function digest(run: ListedRun, repository: Repository): Promise<string> {
     const { failure } = await views.one(run, repository)
     const { job, step, exitCode, reason, lastLines = [] } = failure ?? {}

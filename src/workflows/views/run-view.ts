@@ -93,7 +93,7 @@ export function createRunViews({ db, git }: Dependencies) {
     }
   }
 
-  /** The workspaces in which shells can be opened. */
+  /** The kept workspaces, in which shells can be opened. */
   async function workspacesOf(run: ListedRun): Promise<KeptWorkspace[]> {
     const { completedAt } = run
     if (completedAt === null) return []
@@ -171,7 +171,7 @@ export function createRunViews({ db, git }: Dependencies) {
       return toRun(run, { name: repositoryName }, toSteps(run, jobs, rows, undefined))
     },
 
-    /** Lists what the newest runs of a commit say about it. */
+    /** Lists the annotations of the newest runs of a commit. */
     async annotationsOf(repositoryId: string, commitId: string) {
       const of = { repositoryId, commitId }
       const rows = await listAnnotationsOfCommit(db, of, annotationLimits)

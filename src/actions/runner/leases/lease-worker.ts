@@ -4,12 +4,12 @@ import { openLease, type RequestedCancellation } from '../lease.ts'
 import { connectRun, type LeasedRun, type RunConnection, RunLostError } from '../run-connection.ts'
 import { createServerClient } from '../server-client.ts'
 
-/** To the thread: a run whose lease to renew, or one that has ended. */
+/** A request to the thread: to renew the lease of a run, or to stop. */
 export type LeaseRequest =
   | { kind: 'hold'; key: number; server: string; held: LeasedRun; memory: SharedArrayBuffer }
   | { kind: 'end'; key: number }
 
-/** From the thread: what a poll has said of a run, or why there are no more. */
+/** A response of the thread: a cancellation of a run, or why its lease is not renewed any longer. */
 export type LeaseResponse =
   | { key: number; order: RequestedCancellation }
   | { key: number; fault: string; isLost: boolean }

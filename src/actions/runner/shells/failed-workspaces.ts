@@ -154,7 +154,7 @@ export function createFailedWorkspaces(options: Options): FailedWorkspaces {
     async [Symbol.asyncDispose]() {
       isStopping = true
       const ending = claims.end(async () => {
-        // Which kills the shells in them.
+        // Removing a workspace kills the shell in it.
         for (const one of [...kept.values()]) remove(one)
         await removals.settled()
       })

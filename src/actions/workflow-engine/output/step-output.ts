@@ -135,7 +135,7 @@ export function createStepOutput({
   }
 
   return {
-    /** What the step has saved with `::save-state::`. */
+    /** The state that the step has saved with `::save-state::`. */
     state,
     /** Takes output; the caller must wait for the promise before the next call. */
     push: (bytes: Buffer) => inOrder(() => push(bytes)),

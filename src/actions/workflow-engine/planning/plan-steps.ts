@@ -31,7 +31,7 @@ export type PlannedProgram = {
   step: ActionStep
   action: Action
   program: ActionProgram
-  /** What the action does before the steps of the job. */
+  /** Its `pre` program, as a step of its own. */
   pre: ReportedStep | undefined
   number: number
   name: string

@@ -51,7 +51,7 @@ export function identityOf(
   )
 }
 
-/** The hosts that a job asks for: a called workflow gets no more than its caller has. Undefined for no limit. */
+/** The hosts that a job requests; a called workflow gets at most those of its caller. Undefined for no limit. */
 export function jobNetworkOf(
   { workflow, callerNetwork }: RunningWorkflow,
   job: Job,

@@ -17,7 +17,7 @@ import { BoundedEvaluator, createSession } from './evaluate.ts'
 import { parseExpression } from './parse-expression.ts'
 import { conditionOf } from './template-parts.ts'
 
-/** The labels that a value of the matrix has in the jobs that run, as in `runs-on: ${{ matrix.os }}`. */
+/** A key of the matrix that gives jobs their label, as in `runs-on: ${{ matrix.os }}`, and its values that runners have. */
 export type MatrixLabels = { name: string; labels: string[] }
 
 const events = ['push', 'workflow_dispatch', 'schedule']
@@ -45,7 +45,7 @@ export function isNeverTrue(
 
 type Contexts = Record<string, Json>
 
-/** Every state of the contexts whose values are known. */
+/** All combinations of the contexts whose values are known before the run. */
 function scopesOf(matrix: MatrixLabels | undefined): Contexts[] {
   const labels = matrix ? matrix.labels.map((label) => ({ [matrix.name]: label })) : [null]
   return events.flatMap((event) =>
@@ -73,7 +73,7 @@ function canHold(node: Expr, scopes: Contexts[], label: string | undefined): boo
 const noStatus = { success: false, failure: false, cancelled: false }
 const functions = ['contains', 'startswith', 'endswith', 'format', 'fromjson', 'join', 'tojson']
 
-/** Whether an expression has only values that are the same in every run, or are among the known ones. */
+/** Whether an expression depends only on literals and on the contexts of `scopesOf`. */
 function isKnown(node: Expr, label: string | undefined, depth: number): boolean {
   const isPartKnown = (part: Expr) => isKnown(part, label, depth + 1)
   if (depth > maxDepth) return false

@@ -11,7 +11,7 @@ const keys =
   'commits are fetched without SSH, and "git push" uses the token of the job, or "token".'
 const wholeTree = 'the workspace has all files of the commit.'
 
-/** Inputs that leave the run right, although they have no effect. */
+/** Inputs without effect; the run is correct all the same. */
 const noted: Readonly<Record<string, string>> = {
   'ssh-key': keys,
   'ssh-known-hosts': keys,
@@ -23,7 +23,7 @@ const noted: Readonly<Record<string, string>> = {
   'sparse-checkout-cone-mode': wholeTree,
 }
 
-/** Inputs that ask for what there is not, unless they have their defaults. */
+/** Inputs for features that do not exist here; their defaults are accepted. */
 const refused: Readonly<Record<string, FieldMessage>> = {
   lfs: ['Files of LFS are not fetched.', 'Remove "lfs", and fetch them in a "run" step.'],
   submodules: [
@@ -45,7 +45,7 @@ const inputs: Readonly<Record<string, CheckoutInput>> = {
 }
 
 const flag = { form: /^(true|false)$/i, instead: 'Write true or false.' }
-/** What inputs with a literal value can be; those with an expression are checked when the step starts. */
+/** The form of literal values. Expressions are checked when the step starts. */
 const literals: Readonly<Record<string, { form: RegExp; instead: string }>> = {
   'fetch-depth': { form: /^\d{1,9}$/, instead: 'Write a number of commits, or 0 for all.' },
   'fetch-tags': flag,

@@ -156,7 +156,7 @@ function readParts(entry: NamedField, fields: Fields<JobKey>, faults: FaultList)
   }
 }
 
-/** Keys of which no runner has what they ask for, unless they are empty. */
+/** Reports keys that ask for something no runner has, unless they are empty. */
 function refuseUnsupported(fields: Fields<JobKey>, faults: FaultList): void {
   for (const key of ['services', 'snapshot'] as const) {
     const field = fields.get(key)
@@ -165,7 +165,7 @@ function refuseUnsupported(fields: Fields<JobKey>, faults: FaultList): void {
   }
 }
 
-/** Reads the image of a container that is an expression: for a part of the jobs of a matrix, it may be empty. */
+/** Reads the image of a container, which must be an expression: it may be empty for some jobs of a matrix. */
 function readContainer(field: Field | undefined, faults: FaultList): Template | undefined {
   if (!field || isNull(field.node)) return undefined
   const entries = field.node.kind === 'map' ? field.node.entries : []

@@ -48,7 +48,7 @@ export function checkRunsOn(job: Labelled, faults: FaultList): void {
   }
 }
 
-/** The labels with which jobs of a matrix run, as far as they are known. */
+/** The literal labels that a matrix gives its jobs, without those of other systems. */
 export function matrixLabelsOf(job: Labelled): MatrixLabels | undefined {
   const leaves = leavesOf(valuesOf(job))
   if (leaves.length === 0 || !leaves.every(isLiteral)) return undefined
@@ -72,7 +72,7 @@ function matrixKeyOf({ runsOn }: Labelled): string {
   return name
 }
 
-/** All values of a matrix that are labels of its jobs; undefined where they are not known. */
+/** The values of the matrix that `runs-on` refers to; undefined when it refers to none, or they are expressions. */
 function valuesOf(job: Labelled): TemplateTree[] | undefined {
   const { matrix } = job.strategy
   const name = matrixKeyOf(job)

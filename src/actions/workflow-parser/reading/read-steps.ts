@@ -42,7 +42,7 @@ const keys = [
   'continue-on-error',
 ] as const
 
-/** Of steps that GitHub runs beside others, or that wait for these. */
+/** Keys of steps that GitHub runs concurrently, or that wait for such steps. */
 const concurrentKeys = ['background', 'parallel', 'wait', 'wait-all', 'cancel'] as const
 
 type StepKey = (typeof keys)[number] | (typeof concurrentKeys)[number]
@@ -53,7 +53,7 @@ const shape = {
   unsupported: unsupportedInStep,
 }
 
-/** The steps of a job or an action; `matrix` has what is known about the jobs that run them. */
+/** Reads the steps of a job or an action; `matrix` has the known labels of the jobs that run them. */
 export function readSteps(
   field: Field,
   of: StepsOwner,

@@ -150,7 +150,7 @@ function matrixSize(matrix: Record<string, Json>): number {
   try {
     return expandMatrix(matrix, Number.POSITIVE_INFINITY).length
   } catch (error) {
-    // What else is wrong with it has been reported.
+    // Other faults of the matrix have been reported.
     if (error instanceof MatrixError) return 0
     throw error
   }

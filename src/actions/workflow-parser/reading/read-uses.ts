@@ -91,7 +91,7 @@ function readInstaller(
 const caches = 'it only caches files of builds, which take longer without it.'
 const reports = 'it only sends reports elsewhere.'
 
-/** Actions without which a run is right, so that their steps do nothing; each with the reason. */
+/** Actions whose steps do nothing here, because the run is correct without them; each with the reason. */
 const omitted: Readonly<Record<string, string>> = {
   'andremiras/coveralls-python-action': reports,
   'codecov/codecov-action': reports,
@@ -120,7 +120,7 @@ const notOmittedWith: Readonly<Record<string, string[]>> = {
   'gradle/actions/setup-gradle': ['arguments', 'gradle-version'],
 }
 
-/** Returns why the steps of an action with these inputs do nothing; undefined for other actions. */
+/** Why the steps of an action do nothing with these inputs; undefined for other actions. */
 function whyOmitted(action: string, inputs: readonly string[]): string | undefined {
   const doesMore = lookUp(notOmittedWith, action)?.some((input) => inputs.includes(input))
   return doesMore ? undefined : lookUp(omitted, action)

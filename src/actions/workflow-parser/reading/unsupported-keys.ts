@@ -15,7 +15,7 @@ export const unsupportedInWorkflow: Readonly<Record<string, FieldMessage>> = {
   image: ['Containers are not supported.', 'Use the tools of the runner, which are on PATH.'],
 }
 
-/** Keys of a job for which no runner has what it needs. */
+/** Keys of a job that ask for something no runner has. */
 export const unsupportedOfJob: Readonly<
   Record<'container' | 'services' | 'snapshot', FieldMessage>
 > = {

@@ -4,11 +4,11 @@ import type { Fault, Note, SourceFile, SourcePosition } from '../workflow.ts'
 export type FaultList = {
   add: (position: SourcePosition, message: string, instead: string) => void
   addAll: (faults: Fault[]) => void
-  /** Adds what GitHub runs and no runner here can: it skips the job around it, if there is one, and is a fault elsewhere. */
+  /** Adds something that GitHub runs and no runner here can. Within a job, the job is skipped; elsewhere it is a fault. */
   unsupported: (position: SourcePosition, message: string, instead: string) => void
-  /** Reads a part of the file, and returns what no runner can run in it. */
+  /** Reads a part of the file, and returns the faults that `unsupported` got meanwhile. */
   collect: <Result>(read: () => Result) => { result: Result; unsupported: Fault[] }
-  /** Notes what is accepted without its effect. */
+  /** Adds a note on something that is accepted, but has no effect. */
   note: (position: SourcePosition, message: string) => void
   /** The number of faults so far. */
   count: () => number
@@ -44,7 +44,7 @@ export function createFaultList({ text }: SourceFile): FaultList {
   }
 }
 
-/** Sorts what was found in a file by position, each once, at most 50. */
+/** Sorts faults or notes of a file by position, without repetitions, at most 50. */
 export function sortNotes<T extends Note>(found: readonly T[]): T[] {
   const ordered = found.toSorted((one, other) => one.line - other.line || one.column - other.column)
   return withoutRepeats(ordered).slice(0, maxFaults)
