@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import ipaddr from 'ipaddr.js'
 import { Sensitive } from '#base/sensitive.ts'
 import { trimEndOf } from '#base/trim-end.ts'
 
@@ -23,6 +24,16 @@ export function wholeNumber(min: number, max: number) {
     return value >= min && value <= max ? value : undefined
   }
 }
+
+/** Returns what accepts numbers from `min` to `max`, and the description of it. */
+const inUnit = (unit: string) => (min: number, max: number) => ({
+  accepts: `${unit} from ${min} to ${max}`,
+  parse: wholeNumber(min, max),
+})
+
+export const count = inUnit('a whole number')
+export const seconds = inUnit('seconds')
+export const days = inUnit('days')
 
 /** Returns a parser for sizes from `min` to `max` bytes, and the description of what it accepts. */
 export function size(min: number, max: number) {
@@ -50,6 +61,22 @@ export function parseBaseUrl(text: string): string | undefined {
   if (!url || !/^https?:$/.test(url.protocol)) return undefined
   if (url.username || url.password || url.search || url.hash) return undefined
   return trimEndOf(url.href, '/')
+}
+
+/** Parses addresses and CIDRs into CIDRs; undefined when one of them is invalid. */
+export function parseRanges(text: string): readonly string[] | undefined {
+  const ranges = text.split(',').map((entry) => toRange(entry.trim()))
+  const known = ranges.filter((range) => range !== undefined)
+  return known.length === ranges.length ? known : undefined
+}
+
+function toRange(text: string): string | undefined {
+  if (ipaddr.IPv4.isValidFourPartDecimal(text)) return `${text}/32`
+  if (ipaddr.IPv6.isValid(text)) return `${text}/128`
+  if (!ipaddr.IPv4.isValidCIDRFourPartDecimal(text) && !ipaddr.IPv6.isValidCIDR(text))
+    return undefined
+  const [address, bits] = ipaddr.parseCIDR(text)
+  return `${address}/${bits}`
 }
 
 export const encryptionKeyBytes = 32

@@ -1,7 +1,4 @@
-import { Sensitive } from '#base/sensitive.ts'
 import { trimEndOf } from '#base/trim-end.ts'
-import type { Setting } from './setting.ts'
-import { gib, mib, size } from './setting-values.ts'
 
 /** Where objects are stored: a bucket of an S3 service, and the prefix of all keys in it. */
 export type StoreAddress = {
@@ -11,44 +8,6 @@ export type StoreAddress = {
   bucket: string
   /** Without slashes around it; empty when the bucket is not shared. */
   prefix: string
-}
-
-/** Settings of the store that several servers share. */
-export const storeSettings = {
-  store: {
-    variable: 'SVC_STORE',
-    description:
-      'Where repositories are stored: in the data directory, or in an S3 bucket. The data directory is then only a cache, and SVC_DATABASE_URL is needed.',
-    accepts:
-      'local, or s3://bucket/prefix?endpoint=https://host&region=name, where the prefix may be missing, and either the endpoint (for AWS) or the region (by default us-east-1)',
-    fallback: 'local',
-    unset: 'local',
-    parse: parseStoreAddress,
-    fault: storeAddressFault,
-  } satisfies Setting<StoreAddress>,
-  storeAccessKeyId: {
-    variable: 'SVC_STORE_ACCESS_KEY_ID',
-    description: 'Id of the access key for the bucket of SVC_STORE.',
-    accepts: 'up to 128 letters, digits and characters of ._~+=:@-',
-    fallback: '',
-    parse: (text) => (/^[\w.~+=:@-]{1,128}$/.test(text) ? new Sensitive(text) : undefined),
-    sensitive: true,
-  } satisfies Setting<Sensitive<string>>,
-  storeSecretAccessKey: {
-    variable: 'SVC_STORE_SECRET_ACCESS_KEY',
-    description: 'Secret of the access key for the bucket of SVC_STORE.',
-    accepts: 'up to 256 printable ASCII characters without spaces',
-    fallback: '',
-    parse: (text) => (/^[\x21-\x7e]{1,256}$/.test(text) ? new Sensitive(text) : undefined),
-    sensitive: true,
-  } satisfies Setting<Sensitive<string>>,
-  repositoryCacheBytes: {
-    variable: 'SVC_REPOSITORY_CACHE_SIZE',
-    description:
-      'Size of the cache of repositories that a server with SVC_STORE has in its data directory. Default: the disk, except for twice SVC_FREE_SPACE_MIN.',
-    fallback: '',
-    ...size(64 * mib, 1024 * 1024 * gib),
-  } satisfies Setting<number>,
 }
 
 /** What a store needs: one of several variables, and why. */
@@ -80,7 +39,8 @@ export function storeFaults(
 
 const parameters = ['endpoint', 'region']
 
-function parseStoreAddress(text: string): StoreAddress | undefined {
+/** Parses the value of SVC_STORE; undefined when it is not accepted. */
+export function parseStoreAddress(text: string): StoreAddress | undefined {
   const url = toStoreUrl(text)
   if (!url || storeAddressFault(text) !== undefined) return undefined
   const region = url.searchParams.get('region') ?? 'us-east-1'
@@ -98,7 +58,8 @@ function toStoreUrl(text: string): URL | undefined {
   return (isPlain && URL.parse(text)) || undefined
 }
 
-function storeAddressFault(text: string): string | undefined {
+/** Why an address of a store is not accepted, where more is known. */
+export function storeAddressFault(text: string): string | undefined {
   // Credentials must not be repeated in the error text, wherever they make the address invalid.
   if (text.includes('@'))
     return 'it has credentials, which belong in SVC_STORE_ACCESS_KEY_ID and SVC_STORE_SECRET_ACCESS_KEY'

@@ -1,7 +1,5 @@
 import { type Kysely, sql } from 'kysely'
-import { oldestServer } from './migrations/0034-oldest-server.ts'
-import type { ColumnTypes } from './migrations/migration.ts'
-import { migrations, oldestServerOf } from './migrations/migrations.ts'
+import { type ColumnTypes, migrations, oldestServer, oldestServerOf } from './migrations.ts'
 import { hasRowLocks } from './row-locks.ts'
 import type { Db, Schema } from './schema.ts'
 

@@ -1,19 +1,5 @@
 import type { Generated, Insertable, Kysely, Selectable, Transaction } from 'kysely'
 import type { Role } from '#access/roles.ts'
-import type { JobTokenRow, SigningKeyRow } from './identity-schema.ts'
-import type { MaintenanceRow } from './maintenance-schema.ts'
-import type { PushTable } from './push-schema.ts'
-import type { RunAnnotationRow } from './run-annotation-schema.ts'
-import type { ArtifactRow, RunCacheRow, RunFileRow } from './run-file-schema.ts'
-import type { FailedWorkspaceRow, RunShellBytesRow, RunShellRow } from './run-shell-schema.ts'
-import type { LoginCodeRow, SessionRow } from './session-schema.ts'
-import type { InstanceRow, NodeRow, PackRow, RefRow, UploadRow } from './shared-store-schema.ts'
-import type {
-  DeliveryAttemptRow,
-  DeliveryTable,
-  WebhookSecretRow,
-  WebhookTable,
-} from './webhook-schema.ts'
 
 /** All tables. Columns are snake_case in SQL and camelCase here; times are milliseconds since the epoch. */
 export type Schema = {
@@ -377,3 +363,394 @@ export type ScheduleRow = {
  * its readers, and `initialized` is when the first server started.
  */
 type MarkRow = { name: string; value: Generated<number> }
+
+/** A session of the pages; either `tokenId` or `sshKeyId` is set. */
+export type SessionRow = {
+  id: string
+  secretHash: string
+  tokenId: string | null
+  sshKeyId: string | null
+  username: string
+  userAgent: string
+  createdAt: number
+  seenAt: number
+  expiresAt: number
+  /** Until when it may change something. */
+  unlockedUntil: number
+}
+
+export type LoginCodeRow = {
+  codeHash: string
+  tokenId: string | null
+  sshKeyId: string | null
+  expiresAt: number
+}
+
+/** A ref of a repository in a shared store, also a hidden one. */
+export type RefRow = {
+  repositoryId: string
+  name: string
+  objectId: string
+  /** The object that an annotated tag points to, at the end of a chain of tags. */
+  peeledId: string | null
+}
+
+/** A pack of a repository in a shared store. Never changes, except that maintenance retires it. */
+type PackRow = {
+  /** The key of its upload: in the object storage, its files are at this key with `.pack` and `.idx`. */
+  key: string
+  repositoryId: string
+  /** The checksum in the name of its files. */
+  hash: string
+  packBytes: number
+  packSha256: string
+  idxBytes: number
+  idxSha256: string
+  mtimesBytes: number | null
+  mtimesSha256: string | null
+  /** The files themselves while they are small; null when they are in the object storage. */
+  pack: Uint8Array | null
+  idx: Uint8Array | null
+  mtimes: Uint8Array | null
+  addedAtVersion: number
+  retiredAtVersion: number | null
+  retiredAt: number | null
+}
+
+/** Files in the object storage that no pack row names yet, or no longer. */
+type UploadRow = {
+  key: string
+  node: string
+  begunAt: number
+  /** A dead one can no longer be committed, and its files may be deleted. */
+  state: 'open' | 'dead'
+}
+
+/** A server of the service. */
+export type NodeRow = {
+  id: string
+  epoch: number
+  seenAt: number
+  /** The data directory of the server that has the name, on which machine; empty when it is unknown. */
+  place: string
+  /** The fingerprint of its SSH host key; empty without SSH. */
+  hostKey: string
+}
+
+/** The service, in one row. */
+export type InstanceRow = {
+  id: string
+  /** The bucket and prefix of a shared store when they were marked with the id. */
+  bucket: string | null
+  /** The id of an encryption key that every server must have; null before a server with a key has started. */
+  keyId: string | null
+}
+
+/** The ways to change refs. */
+export type Via = 'http' | 'ssh' | 'api' | 'undo'
+
+/** The journal of pushes: the updates that were authorized and, once finalized, those that took effect. */
+export type PushRow = Selectable<PushTable>
+export type NewPush = Insertable<PushTable>
+
+type PushTable = {
+  id: string
+  repositoryId: string
+  actorId: string
+  actorUsername: string
+  /** JSON of IntendedUpdate[]; once the push is finalized, of the updates that took effect, as PushedUpdate[]. */
+  updates: string
+  judgedAt: number
+  finishedAt: number | null
+  /** Its transport; empty for a default branch that was set through the API, and for rows from before it was recorded. */
+  via: Via | ''
+  /** Until when the commits that it overwrote are retained; null when there are none. */
+  keptUntil: number | null
+  /** The push that was undone by this one. */
+  undoes: string | null
+  /** The previous default branch; null when it does not change. */
+  formerDefaultBranch: string | null
+  /** The new default branch; null when it does not change. */
+  defaultBranch: string | null
+  /** In a shared store: the version of the repository that it made. */
+  version: Generated<number | null>
+  /** The client's address. */
+  address: Generated<string | null>
+  /** JSON of AllowedLeak[]; null when there are none. */
+  allowedLeaks: Generated<string | null>
+  /** JSON of PushRunOptions; null when the push says nothing about its runs. */
+  runOptions: Generated<string | null>
+}
+
+/** What a push says about its runs. */
+export type PushRunOptions = {
+  /** Whether it starts none. */
+  isSkipped?: true
+  /** Values for the inputs of its workflows. */
+  inputs?: Record<string, string>
+  /** The runs that it has waited for, which it does not start again. */
+  awaited?: AwaitedRun[]
+}
+
+/** The run of a workflow file for a ref. */
+export type AwaitedRun = { ref: string; file: string }
+
+/** The state of maintenance of a repository. */
+export type MaintenanceRow = {
+  repositoryId: string
+  /** Pushes since the last maintenance, and when the first of them was counted. */
+  pushes: Generated<number>
+  pushedAt: number | null
+  /** 1 when there may be objects to prune: after a push, and while unreachable objects are too young. */
+  isUnpruned: Generated<number>
+  /** The extent that was requested and has not run yet; empty when there is none. */
+  wanted: Generated<string>
+  wantedAt: Generated<number>
+  /** The lease owner, and when the lease ends. */
+  leaseHolder: string | null
+  leaseUntil: Generated<number>
+  startedAt: Generated<number>
+  /** When the last successful maintenance ended, and the last one that pruned. */
+  finishedAt: number | null
+  prunedAt: Generated<number>
+  /** JSON of the report of the last successful maintenance. */
+  report: string | null
+  /** Failures since the last success, the last error, and when to try again. */
+  failures: Generated<number>
+  fault: string | null
+  notBefore: Generated<number>
+}
+
+/** What a step of a run says about a file of its commit, or in general. */
+export type RunAnnotationRow = {
+  runId: string
+  attempt: number
+  /** The order within the attempt. */
+  number: number
+  step: number
+  level: 'error' | 'warning' | 'notice'
+  /** Empty for none. */
+  file: string
+  line: number | null
+  endLine: number | null
+  col: number | null
+  endCol: number | null
+  title: string
+  message: string
+}
+
+/** A file of runs: in the data directory, or an object in the bucket of a shared store. */
+export type RunFileRow = {
+  id: string
+  repositoryId: string
+  /** The server that received it. */
+  node: string
+  /** It is being received, belongs to an artifact or a cache, or is to be removed. */
+  state: 'open' | 'kept' | 'dead'
+  size: number
+  sha256: string
+  /** When it got its state. */
+  changedAt: number
+}
+
+/** An artifact of a run; its id is that of its file. */
+export type ArtifactRow = {
+  id: string
+  repositoryId: string
+  runId: string
+  attempt: number
+  name: string
+  createdAt: number
+  expiresAt: number
+}
+
+/** A cache that runs share; its id is that of its file. */
+export type RunCacheRow = {
+  id: string
+  repositoryId: string
+  /** The branch or tag whose run saved it: its scope. */
+  ref: string
+  /** 1 when the ref was protected, also before that run was created. */
+  isProtected: number
+  /** What its client computes of paths and compression. */
+  version: string
+  key: string
+  createdAt: number
+  usedAt: number
+}
+
+/** A token of jobs of a run; valid while `claim` is the hash of the token of the running run. */
+export type JobTokenRow = {
+  tokenHash: string
+  runId: string
+  claim: string
+  /** The path and the name of the workflow. */
+  file: string
+  workflow: string
+  /** The path of the file that has the jobs: another one if it is called. */
+  jobFile: string
+  /** Permission names, separated by spaces, or `id-token`. */
+  rights: string
+}
+
+/** A key pair that signs ID tokens. */
+export type SigningKeyRow = {
+  id: string
+  /** JSON: a JWK (RFC 7517). */
+  publicKey: string
+  /** The private key in PEM (PKCS #8), sealed with a key: see secrets/vault/vault.ts. */
+  sealedPrivate: Uint8Array
+  /** The id of that key, in hex. */
+  keyId: string
+  createdAt: number
+}
+
+/** The workspace of a failed job, which its runner keeps for a while. */
+export type FailedWorkspaceRow = {
+  /** Chosen by the runner. */
+  id: string
+  runId: string
+  repositoryId: string
+  attempt: number
+  /** The name of the job. */
+  job: string
+  /** The name of the runner that keeps it, and the hash of its secret. */
+  runner: string
+  holder: string
+  /** For how long after the end of its run it is kept. */
+  keptMs: number
+  /** The last heartbeat of the runner that holds it. */
+  seenAt: number
+  /** When it was removed; null while it exists. */
+  removedAt: number | null
+}
+
+/** A shell in the workspace of a failed job. */
+export type RunShellRow = {
+  id: string
+  runId: string
+  repositoryId: string
+  workspaceId: string
+  holder: string
+  /** The token that opened it. */
+  actorId: string
+  actorUsername: string
+  /** The size of the terminal; null without a terminal. */
+  terminalColumns: number | null
+  terminalRows: number | null
+  term: string
+  openedAt: number
+  /** When the runner took it; null before. */
+  startedAt: number | null
+  /** When its user and its runner last made a request. */
+  userSeenAt: number
+  runnerSeenAt: number
+  /** Bytes in each direction that were received, and that were read. */
+  inputSize: number
+  inputRead: number
+  outputSize: number
+  outputRead: number
+  /** 1 when no more input comes. */
+  isInputClosed: number
+  endedAt: number | null
+  exitCode: number | null
+  /** Why it ended, if not by its own exit. */
+  endReason: string
+}
+
+/** Bytes of a shell that are on their way, from the offset `start`; sealed, since they may contain secrets. */
+export type RunShellBytesRow = {
+  shellId: string
+  direction: 'input' | 'output'
+  start: number
+  sealedBytes: Uint8Array
+}
+
+type WebhookTable = {
+  id: string
+  repositoryId: string
+  url: string
+  /** Kinds of events, separated by spaces. */
+  events: string
+  /** Host and port of its URL; deliveries to one receiver share its limits. */
+  receiver: string
+  createdAt: number
+  updatedAt: number
+  isEnabled: Generated<number>
+  /** Since when all attempts have failed; null after a success. */
+  failingSince: number | null
+  disabledAt: number | null
+  disabledReason: Generated<string>
+  /** The sequence number of the last event with a delivery. */
+  lastSeq: Generated<number>
+  /** The earliest time at which a delivery may be due; null when none is pending. */
+  dueAt: number | null
+  /** Set once it is deleted; its deliveries are removed in the background. */
+  deletedAt: number | null
+}
+
+export type WebhookRow = Selectable<WebhookTable>
+
+/** A signing secret of a webhook, sealed for the binding `{ repositoryId, name: 'webhook ' + webhookId }`. */
+export type WebhookSecretRow = {
+  id: string
+  webhookId: string
+  repositoryId: string
+  sealedValue: Uint8Array
+  /** The id of its key, in hex. */
+  keyId: string
+  createdAt: number
+  /** Until when deliveries are also signed with this replaced secret; null for the current one. */
+  expiresAt: number | null
+}
+
+export type DeliveryStatus = 'pending' | 'success' | 'failed'
+
+/** The delivery of one event to one webhook. */
+type DeliveryTable = {
+  id: string
+  webhookId: string
+  repositoryId: string
+  /** `push`, `workflow` or `ping`. */
+  event: string
+  /** Sequence numbers of the event, and of the previous event for this webhook; null for a ping. */
+  seq: number | null
+  previousSeq: number | null
+  url: string
+  status: DeliveryStatus
+  attempts: Generated<number>
+  createdAt: number
+  /** When the next attempt may be made; null unless it is pending. */
+  dueAt: number | null
+  /** When the lease ends, and its owner. */
+  leaseUntil: Generated<number>
+  leaseHolder: Generated<string>
+  /** 1 when an attempt was requested manually and has not started. */
+  isWanted: Generated<number>
+  lastAttemptAt: number | null
+  completedAt: number | null
+  responseStatus: number | null
+  /** Of the last attempt, in milliseconds. */
+  duration: number | null
+  /** Why the last attempt failed; empty when it did not. */
+  fault: Generated<string>
+}
+
+export type DeliveryRow = Selectable<DeliveryTable>
+
+export type DeliveryAttemptRow = {
+  deliveryId: string
+  attempt: number
+  isManual: number
+  startedAt: number
+  duration: number
+  url: string
+  /** JSON: by name, without signatures. */
+  requestHeaders: string
+  responseStatus: number | null
+  /** JSON: by name. */
+  responseHeaders: string
+  /** The start of the response body. */
+  responseBody: string
+  fault: string
+}

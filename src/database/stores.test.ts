@@ -60,8 +60,7 @@ import { publish } from '../../test/support/publish.ts'
 import { toPushRow } from '../../test/support/push-rows.ts'
 import { newKeyLine } from '../../test/support/ssh-keys.ts'
 import { migrate } from './migrate.ts'
-import { sshKeyExpiry } from './migrations/0012-ssh-key-expiry.ts'
-import { migrations } from './migrations/migrations.ts'
+import { migrations, sshKeyExpiry } from './migrations.ts'
 import type { NewRepository, SshKeyRow, TokenRow } from './schema.ts'
 
 const wholeList = { after: '', limit: undefined }

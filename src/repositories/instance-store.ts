@@ -1,5 +1,4 @@
-import type { Db } from '#database/schema.ts'
-import type { InstanceRow } from '#database/shared-store-schema.ts'
+import type { Db, InstanceRow } from '#database/schema.ts'
 
 /** Reads the row of the service; undefined before its first start. A database of an older version lacks some columns. */
 export async function readInstance(db: Db): Promise<InstanceRow | undefined> {

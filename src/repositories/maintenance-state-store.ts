@@ -1,7 +1,6 @@
 import type { Selectable } from 'kysely'
-import type { MaintenanceRow } from '#database/maintenance-schema.ts'
 import { prepared } from '#database/prepared.ts'
-import type { Db } from '#database/schema.ts'
+import type { Db, MaintenanceRow } from '#database/schema.ts'
 
 /** The visible state of a repository's maintenance; `finishedAt` is the end of the last successful one. */
 export type MaintenanceState = {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Database } from '#database/database.ts'
-import type { WebhookRow } from '#database/webhook-schema.ts'
+import type { WebhookRow } from '#database/schema.ts'
 import { until } from '../../test/support/condition.ts'
 import { onEachDatabase } from '../../test/support/databases.ts'
 import {

@@ -1,4 +1,4 @@
-import type { DeliveryRow } from '#database/webhook-schema.ts'
+import type { DeliveryRow } from '#database/schema.ts'
 import type { Settled } from './delivery-job.ts'
 import { nextAttemptAt, type Schedule } from './retry-schedule.ts'
 

@@ -1,4 +1,4 @@
-import type { DeliveryRow } from '#database/webhook-schema.ts'
+import type { DeliveryRow } from '#database/schema.ts'
 import type { Lease, Target } from './queue-store.ts'
 import type { AttemptOutcome } from './sender.ts'
 

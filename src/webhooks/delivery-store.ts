@@ -1,5 +1,4 @@
-import type { Db } from '#database/schema.ts'
-import type { DeliveryAttemptRow, DeliveryRow, DeliveryStatus } from '#database/webhook-schema.ts'
+import type { Db, DeliveryAttemptRow, DeliveryRow, DeliveryStatus } from '#database/schema.ts'
 import { inOrder, pending } from './queue-store.ts'
 
 export type DeliveryFilter = { status?: DeliveryStatus | undefined; event?: string | undefined }

@@ -1,12 +1,13 @@
 import { type ExpressionBuilder, sql } from 'kysely'
 import { hasRowLocks } from '#database/row-locks.ts'
-import type { Db, Schema } from '#database/schema.ts'
 import type {
+  Db,
   DeliveryAttemptRow,
   DeliveryRow,
   DeliveryStatus,
+  Schema,
   WebhookRow,
-} from '#database/webhook-schema.ts'
+} from '#database/schema.ts'
 import { type DeliveryTarget, type Exhausted, maxWindow } from './delivery-limits.ts'
 
 /** A webhook as a delivery to it needs it. */

@@ -1,5 +1,4 @@
-import type { Db } from '#database/schema.ts'
-import type { DeliveryStatus } from '#database/webhook-schema.ts'
+import type { Db, DeliveryStatus } from '#database/schema.ts'
 
 type Range = { after: number; upTo: number; limit: number }
 

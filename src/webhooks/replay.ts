@@ -1,8 +1,7 @@
 import type { Clock } from '#base/clock.ts'
 import { newId } from '#base/ids.ts'
 import type { Database } from '#database/database.ts'
-import type { Db } from '#database/schema.ts'
-import type { WebhookRow } from '#database/webhook-schema.ts'
+import type { Db, WebhookRow } from '#database/schema.ts'
 import { recordActions } from '#events/audit/record.ts'
 import {
   listEventsBetween,

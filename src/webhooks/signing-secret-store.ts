@@ -1,5 +1,4 @@
-import type { Db } from '#database/schema.ts'
-import type { WebhookSecretRow } from '#database/webhook-schema.ts'
+import type { Db, WebhookSecretRow } from '#database/schema.ts'
 
 export async function insertSigningSecret(db: Db, secret: WebhookSecretRow): Promise<void> {
   await db.insertInto('webhookSecrets').values(secret).execute()

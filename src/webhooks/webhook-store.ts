@@ -1,7 +1,6 @@
 import { sql } from 'kysely'
 import { hasRowLocks } from '#database/row-locks.ts'
-import type { Db } from '#database/schema.ts'
-import type { WebhookRow } from '#database/webhook-schema.ts'
+import type { Db, WebhookRow } from '#database/schema.ts'
 
 type NewWebhook = Pick<
   WebhookRow,

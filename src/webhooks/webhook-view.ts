@@ -3,7 +3,7 @@ import type {
   DeliveryRow,
   WebhookRow,
   WebhookSecretRow,
-} from '#database/webhook-schema.ts'
+} from '#database/schema.ts'
 import type { Repository } from '#repositories/repositories.ts'
 import { maxAttempts, type Schedule } from './retry-schedule.ts'
 

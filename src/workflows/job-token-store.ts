@@ -1,5 +1,4 @@
-import type { JobTokenRow } from '#database/identity-schema.ts'
-import type { Db, RunRow } from '#database/schema.ts'
+import type { Db, JobTokenRow, RunRow } from '#database/schema.ts'
 
 /** Replaces the tokens of the jobs of a run. */
 export async function replaceJobTokens(

@@ -1,6 +1,5 @@
 import type { Annotation, RunEntry } from '#actions/workflow-engine/plan.ts'
-import type { RunAnnotationRow } from '#database/run-annotation-schema.ts'
-import type { Db } from '#database/schema.ts'
+import type { Db, RunAnnotationRow } from '#database/schema.ts'
 import type { OfAttempt } from './run-job-store.ts'
 
 export async function insertAnnotation(tx: Db, annotation: RunAnnotationRow): Promise<void> {

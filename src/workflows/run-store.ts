@@ -1,7 +1,6 @@
 import { type Insertable, sql, type Updateable } from 'kysely'
-import type { PushRunOptions } from '#database/push-schema.ts'
 import { hasRowLocks } from '#database/row-locks.ts'
-import type { Db, RunAttemptRow, RunRow, Schema } from '#database/schema.ts'
+import type { Db, PushRunOptions, RunAttemptRow, RunRow, Schema } from '#database/schema.ts'
 import { repositoryDeleted } from '#repositories/repository-errors.ts'
 import { lockRepositorySummary } from '#repositories/repository-summary-store.ts'
 

@@ -405,12 +405,17 @@ test('limits count by user, not by token: their keys are from limitKeyOf', () =>
   }
 })
 
-/** Tables stand in one file each, however long. */
-const longTables = new Set(['src/git/process/commands.ts'])
+/** Files that are a table or a list: these may have any length. */
+const tableFiles = [
+  'src/config/settings-table.ts',
+  'src/database/migrations.ts',
+  'src/database/schema.ts',
+  'src/git/process/commands.ts',
+]
 
-test('files without tests have at most 400 lines', () => {
+test('files of code have at most 400 lines, tests excepted', () => {
   for (const path of sources.filter((source) => source.startsWith('src/') && !isTest(source))) {
-    if (longTables.has(path)) continue
+    if (tableFiles.includes(path)) continue
     const lines = read(path).split('\n').length
     assert.ok(lines <= 400, `${path} has ${lines} lines`)
   }
@@ -480,7 +485,7 @@ test('banned words appear in no page and no source, not even within a name', () 
       ? path !== 'docs/glossary.md'
       : path.endsWith('.ts') &&
         path !== 'test/rules/tidy.test.ts' &&
-        !path.startsWith('src/database/migrations/'),
+        path !== 'src/database/migrations.ts',
   )
   for (const path of revised) {
     const text = isTest(path) ? read(path).replace(userNobody, '') : read(path)

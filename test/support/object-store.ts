@@ -9,7 +9,7 @@ import { AwsClient } from 'aws4fetch'
 import { forEachConcurrently } from '#base/for-each-concurrently.ts'
 import { createLog } from '#base/log.ts'
 import { Sensitive } from '#base/sensitive.ts'
-import { type StoreAddress, storeSettings } from '#config/store-settings.ts'
+import { parseStoreAddress, type StoreAddress } from '#config/store-settings.ts'
 import { createS3, type S3 } from '#repositories/store/s3.ts'
 import { elementsOf } from '#repositories/store/xml-elements.ts'
 import { type Ceph, startCeph } from './ceph.ts'
@@ -42,7 +42,7 @@ export async function openObjectStore(place?: string): Promise<ObjectStore> {
   url.username = ''
   url.password = ''
   url.pathname = `${url.pathname.replace(/\/$/, '')}/test-${randomBytes(8).toString('hex')}`
-  const address = storeSettings.store.parse(url.href)
+  const address = parseStoreAddress(url.href)
   if (!address) throw new Error(`Not an address of a store: ${url.href}`)
   const credentials = {
     accessKeyId: new Sensitive(accessKeyId),

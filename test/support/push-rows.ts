@@ -1,4 +1,4 @@
-import type { PushRow } from '#database/push-schema.ts'
+import type { PushRow } from '#database/schema.ts'
 
 type Fields = Pick<PushRow, 'id' | 'repositoryId' | 'updates' | 'judgedAt'> & Partial<PushRow>
 

@@ -1,7 +1,6 @@
 import { type SqlBool, sql } from 'kysely'
 import { databaseNow } from '../database-clock.ts'
-import type { Db } from '../schema.ts'
-import type { NodeRow } from '../shared-store-schema.ts'
+import type { Db, NodeRow } from '../schema.ts'
 
 /** After this time without a sign of it, others take over the work of a server. */
 const lostAfterMs = 10_000

@@ -1,6 +1,5 @@
 import type { PendingMigration } from '../migrate.ts'
-import { sharedStoreTables } from '../migrations/0015-shared-store.ts'
-import { migrations } from '../migrations/migrations.ts'
+import { migrations, sharedStoreTables } from '../migrations.ts'
 import { findNodeName } from './node-name.ts'
 import { listNodes } from './node-store.ts'
 

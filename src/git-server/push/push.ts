@@ -1,5 +1,5 @@
 import type { Principal } from '#access/principal.ts'
-import type { AwaitedRun, PushRunOptions, Via } from '#database/push-schema.ts'
+import type { AwaitedRun, PushRunOptions, Via } from '#database/schema.ts'
 import type { PackedObject } from '#git/objects/pack.ts'
 import type { Git } from '#git/process/git-process.ts'
 import type { OnProgress, PushResult } from '#git/protocol/hook-channel.ts'

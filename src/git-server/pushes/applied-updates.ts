@@ -1,5 +1,4 @@
-import type { PushRow } from '#database/push-schema.ts'
-import type { Db } from '#database/schema.ts'
+import type { Db, PushRow } from '#database/schema.ts'
 import { findObjects } from '#git/objects/object-stream.ts'
 import type { Git } from '#git/process/git-process.ts'
 import { zeroId } from '#git/refs/ref-name.ts'

@@ -1,4 +1,4 @@
-import type { Via } from '#database/push-schema.ts'
+import type { Via } from '#database/schema.ts'
 import type { Actor, Event } from '#events/events.ts'
 import type { PushedUpdate } from '#git/refs/refs.ts'
 import type { AllowedLeak } from '../leak-guard/leak-guard.ts'

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { createSingleFlight } from '#base/concurrency/single-flight.ts'
 import type { Log } from '#base/log.ts'
 import type { FreeSpace } from '#config/free-space.ts'
-import type { Via } from '#database/push-schema.ts'
+import type { Via } from '#database/schema.ts'
 import { gitCommands } from '#git/process/commands.ts'
 import type { Git } from '#git/process/git-process.ts'
 import {

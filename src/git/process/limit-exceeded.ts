@@ -1,6 +1,6 @@
 import { constants } from 'node:os'
 import { Problem } from '#base/problem.ts'
-import { gitLimitSettings } from '#config/git-limit-settings.ts'
+import { settings } from '#config/settings-table.ts'
 import type { ExitStatus, Limits } from './preforked-process.ts'
 
 /** Limits of every git process. */
@@ -23,7 +23,7 @@ export function limitExceeded(
 ): Problem | undefined {
   if (exitCode === 0) return undefined
   const { memoryMaxBytes, cpuMaxSeconds } = limits
-  const { gitCpuMaxSeconds, gitMemoryMaxBytes } = gitLimitSettings
+  const { gitCpuMaxSeconds, gitMemoryMaxBytes } = settings
   if (signal === 'SIGXCPU' || timeLimitError.test(errorOutput)) {
     const isCommon = cpuMaxSeconds === commonLimits?.cpuMaxSeconds
     return problemOf(`${cpuMaxSeconds} s of processor time`, isCommon && gitCpuMaxSeconds)

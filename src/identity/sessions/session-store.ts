@@ -1,7 +1,6 @@
 import type { ExpressionBuilder } from 'kysely'
 import { prepared } from '#database/prepared.ts'
-import type { Db, Schema } from '#database/schema.ts'
-import type { LoginCodeRow, SessionRow } from '#database/session-schema.ts'
+import type { Db, LoginCodeRow, Schema, SessionRow } from '#database/schema.ts'
 
 export async function insertSession(db: Db, session: SessionRow): Promise<void> {
   await db.insertInto('sessions').values(session).execute()

@@ -6,8 +6,7 @@ import { newId } from '#base/ids.ts'
 import { createLastUsed } from '#base/last-used.ts'
 import type { Log } from '#base/log.ts'
 import type { Database } from '#database/database.ts'
-import type { Db } from '#database/schema.ts'
-import type { LoginCodeRow, SessionRow } from '#database/session-schema.ts'
+import type { Db, LoginCodeRow, SessionRow } from '#database/schema.ts'
 import { recordActions } from '#events/audit/record.ts'
 import {
   deleteEndedSessions,

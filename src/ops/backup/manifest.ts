@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { Ajv, type ValidateFunction } from 'ajv'
 import { type Static, Type } from 'typebox'
-import { migrations } from '#database/migrations/migrations.ts'
+import { migrations } from '#database/migrations.ts'
 
 /** An unusable backup or folder; the message says why and how to fix it. */
 export class BackupError extends Error {

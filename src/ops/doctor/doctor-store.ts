@@ -1,8 +1,7 @@
 import { sql } from 'kysely'
 import { databaseNow } from '#database/database-clock.ts'
-import { migrations } from '#database/migrations/migrations.ts'
-import type { RunFileRow } from '#database/run-file-schema.ts'
-import type { AuditRow, Db } from '#database/schema.ts'
+import { migrations } from '#database/migrations.ts'
+import type { AuditRow, Db, RunFileRow } from '#database/schema.ts'
 import { bucketKeyOf } from '#workflows/run-files/file-storage.ts'
 
 /** The schema version of this svc: its number of migrations. */

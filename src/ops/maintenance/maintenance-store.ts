@@ -1,6 +1,5 @@
 import type { ExpressionBuilder, Selectable } from 'kysely'
-import type { MaintenanceRow } from '#database/maintenance-schema.ts'
-import type { Db, Schema } from '#database/schema.ts'
+import type { Db, MaintenanceRow, Schema } from '#database/schema.ts'
 import type { PublishedEvent } from '#events/events.ts'
 
 /** The rules by which a repository is due. */

@@ -1,6 +1,5 @@
 import { join } from 'node:path'
-import type { Db } from '#database/schema.ts'
-import type { RefRow } from '#database/shared-store-schema.ts'
+import type { Db, RefRow } from '#database/schema.ts'
 import { findObjects } from '#git/objects/object-stream.ts'
 import type { Git } from '#git/process/git-process.ts'
 import { branchPrefix, readAllRefs, readDefaultBranch } from '#git/refs/refs.ts'

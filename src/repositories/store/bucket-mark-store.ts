@@ -1,5 +1,4 @@
-import type { Db } from '#database/schema.ts'
-import type { InstanceRow } from '#database/shared-store-schema.ts'
+import type { Db, InstanceRow } from '#database/schema.ts'
 
 /** Reads the id of the service, and which bucket was marked with it. */
 export async function readMark(db: Db): Promise<Pick<InstanceRow, 'id' | 'bucket'>> {

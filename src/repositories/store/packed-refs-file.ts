@@ -1,6 +1,6 @@
 import { readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { RefRow } from '#database/shared-store-schema.ts'
+import type { RefRow } from '#database/schema.ts'
 import { branchPrefix } from '#git/refs/refs.ts'
 import type { StoredRef } from './stored-repository-store.ts'
 

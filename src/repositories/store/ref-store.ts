@@ -1,7 +1,6 @@
 import { sql } from 'kysely'
 import { prepared } from '#database/prepared.ts'
-import type { Db, RepositoryState } from '#database/schema.ts'
-import type { RefRow } from '#database/shared-store-schema.ts'
+import type { Db, RefRow, RepositoryState } from '#database/schema.ts'
 import type { RefUpdate } from '#git/refs/refs.ts'
 import { directoriesOf } from './decide-updates.ts'
 

@@ -1,5 +1,4 @@
-import type { SigningKeyRow } from '#database/identity-schema.ts'
-import type { Db } from '#database/schema.ts'
+import type { Db, SigningKeyRow } from '#database/schema.ts'
 
 /** Lists the signing keys, the newest first. */
 export function listSigningKeys(db: Db): Promise<SigningKeyRow[]> {

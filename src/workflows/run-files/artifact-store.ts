@@ -1,5 +1,4 @@
-import type { ArtifactRow } from '#database/run-file-schema.ts'
-import type { Db } from '#database/schema.ts'
+import type { ArtifactRow, Db } from '#database/schema.ts'
 import { type MeasuredFiles, toMeasuredFiles } from './run-file-store.ts'
 
 /** An artifact with the facts of its file. */

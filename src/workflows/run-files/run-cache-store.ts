@@ -1,6 +1,5 @@
 import { type SqlBool, sql } from 'kysely'
-import type { RunCacheRow } from '#database/run-file-schema.ts'
-import type { Db } from '#database/schema.ts'
+import type { Db, RunCacheRow } from '#database/schema.ts'
 import { type MeasuredFiles, toMeasuredFiles } from './run-file-store.ts'
 
 /** More would make deleting all of them, and finding one by the beginning of its key, slow. */

@@ -1,5 +1,4 @@
-import type { RunFileRow } from '#database/run-file-schema.ts'
-import type { Db } from '#database/schema.ts'
+import type { Db, RunFileRow } from '#database/schema.ts'
 
 /** A file that is complete. */
 export type KeptFile = Pick<RunFileRow, 'id' | 'repositoryId' | 'size' | 'sha256'>

@@ -1,5 +1,4 @@
-import type { FailedWorkspaceRow } from '#database/run-shell-schema.ts'
-import type { Db } from '#database/schema.ts'
+import type { Db, FailedWorkspaceRow } from '#database/schema.ts'
 
 export async function insertFailedWorkspace(tx: Db, row: FailedWorkspaceRow): Promise<void> {
   await tx

@@ -1,5 +1,4 @@
-import type { RunShellBytesRow, RunShellRow } from '#database/run-shell-schema.ts'
-import type { Db } from '#database/schema.ts'
+import type { Db, RunShellBytesRow, RunShellRow } from '#database/schema.ts'
 
 /** Inserts a shell; false when its run has one that has not ended. */
 export async function insertShell(tx: Db, shell: RunShellRow): Promise<boolean> {

@@ -12,7 +12,7 @@ import type { Notifier } from '#base/concurrency/notifier.ts'
 import { isId } from '#base/ids.ts'
 import { hashToken } from '#base/token-string.ts'
 import type { Database } from '#database/database.ts'
-import type { RunShellRow } from '#database/run-shell-schema.ts'
+import type { RunShellRow } from '#database/schema.ts'
 import {
   insertFailedWorkspace,
   listFailedWorkspaces,

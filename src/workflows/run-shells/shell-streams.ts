@@ -3,7 +3,7 @@ import type { Notifier } from '#base/concurrency/notifier.ts'
 import { Problem } from '#base/problem.ts'
 import { Sensitive } from '#base/sensitive.ts'
 import type { Database } from '#database/database.ts'
-import type { RunShellRow } from '#database/run-shell-schema.ts'
+import type { RunShellRow } from '#database/schema.ts'
 import { invalid } from '#http/validation.ts'
 import type { SecretBinding, Vault } from '#secrets/vault/vault.ts'
 import {

@@ -8,7 +8,7 @@ import {
 import { readInputs } from '#actions/workflow-parser/reading/given-inputs.ts'
 import type { Workflow } from '#actions/workflow-parser/workflow.ts'
 import { once } from '#base/once.ts'
-import type { PushRunOptions } from '#database/push-schema.ts'
+import type { PushRunOptions } from '#database/schema.ts'
 import { pushPayload } from '#events/github-payloads/push-payload.ts'
 import type { ObjectReader } from '#git/objects/object-reader.ts'
 import { gitCommands } from '#git/process/commands.ts'
