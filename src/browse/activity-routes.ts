@@ -3,7 +3,7 @@ import { holds } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
 import { forEachConcurrently } from '#base/for-each-concurrently.ts'
 import { idPattern } from '#base/ids.ts'
-import { closed } from '#base/schema-options.ts'
+import { closed, field } from '#base/schema-options.ts'
 import type { Db } from '#database/schema.ts'
 import { branchPrefix, readDefaultBranch, readRefs } from '#git/refs/refs.ts'
 import { named } from '#http/named-schemas.ts'
@@ -137,52 +137,43 @@ export function activityRoutes({ db, repositories, pool, commits, clock }: Depen
 export const RepositoryActivity = named(
   'RepositoryActivity',
   Type.Object({
-    id: Type.String({ description: 'Opaque id, which a rename does not change' }),
-    name: Type.String({ description: 'Unique name' }),
-    description: Type.String({ description: 'What it is about; may be empty' }),
-    createdAt: Type.Integer({
-      description: 'When it was created, in milliseconds since the Unix epoch',
-    }),
-    pushedAt: Type.Union([Type.Integer(), Type.Null()], {
-      description:
-        'When the last push was received, in milliseconds since the Unix epoch; null when there was none',
-    }),
-    importedAt: Type.Union([Type.Integer(), Type.Null()], {
-      description:
-        'When it was imported, in milliseconds since the Unix epoch; null for any other repository, and after the first push',
-    }),
+    id: field.text('Opaque id, which a rename does not change'),
+    name: field.text('Unique name'),
+    description: field.text('What it is about; may be empty'),
+    createdAt: field.time('When it was created'),
+    pushedAt: field.orNull(
+      Type.Integer(),
+      'When the last push was received, in milliseconds since the Unix epoch; null when there was none',
+    ),
+    importedAt: field.orNull(
+      Type.Integer(),
+      'When it was imported, in milliseconds since the Unix epoch; null for any other repository, and after the first push',
+    ),
     state: Type.Enum(['ready', 'importing', 'failed'], {
       description: '`importing` during an import, then `ready`',
     }),
-    protectedBranches: Type.Array(Type.String(), {
-      description: 'Protected branches and patterns',
-    }),
-    lastCommit: Type.Union([BriefCommit, Type.Null()], {
-      description:
-        'The newest commit of the default branch of a repository without a description; null when it is not known yet',
-    }),
+    protectedBranches: field.texts('Protected branches and patterns'),
+    lastCommit: field.orNull(
+      BriefCommit,
+      'The newest commit of the default branch of a repository without a description; null when it is not known yet',
+    ),
     pushes: Type.Array(Type.Integer(), {
       description: `Number of pushes in each of the last ${weeks} weeks, oldest first`,
     }),
-    runs: Type.Union(
-      [
-        Type.Array(
-          Type.Object({
-            number: Type.Integer({ description: 'Number of the run in its repository' }),
-            status: Type.Enum(['queued', 'running', 'completed'], {
-              description: '`queued`, `running` or `completed`',
-            }),
-            conclusion: Type.Union(
-              [Type.Enum(['success', 'failure', 'cancelled', 'timed_out', 'skipped']), Type.Null()],
-              { description: 'How it ended; null until it has completed' },
-            ),
+    runs: field.orNull(
+      Type.Array(
+        Type.Object({
+          number: field.integer('Number of the run in its repository'),
+          status: Type.Enum(['queued', 'running', 'completed'], {
+            description: '`queued`, `running` or `completed`',
           }),
-        ),
-        Type.Null(),
-      ],
-      {
-        description: `The newest ${shownRuns} runs, oldest first; null without the permission workflow:read`,
-      },
+          conclusion: field.orNull(
+            Type.Enum(['success', 'failure', 'cancelled', 'timed_out', 'skipped']),
+            'How it ended; null until it has completed',
+          ),
+        }),
+      ),
+      `The newest ${shownRuns} runs, oldest first; null without the permission workflow:read`,
     ),
   }),
 )

@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { field } from '#base/schema-options.ts'
 import { invalid, ofQuery } from '#http/validation.ts'
 
 /**
@@ -38,10 +39,8 @@ export const ChangedPathQuery = pathQuery(
 
 /** Properties of the schema of a path. */
 export const pathProperties = {
-  path: Type.String({ description: 'Path in the repository' }),
-  pathBase64: Type.Optional(
-    Type.String({ description: 'The bytes of the path in base64, if it is not UTF-8' }),
-  ),
+  path: field.text('Path in the repository'),
+  pathBase64: Type.Optional(field.text('The bytes of the path in base64, if it is not UTF-8')),
 }
 
 export function toApiPath(raw: RawPath): ApiPath {

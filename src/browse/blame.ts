@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { Problem } from '#base/problem.ts'
+import { field } from '#base/schema-options.ts'
 import { createTimeSlices } from '#base/time-slices.ts'
 import type { CommitObject } from '#git/objects/commit-object.ts'
 import { type ObjectReader, ObjectTooLargeError } from '#git/objects/object-reader.ts'
@@ -10,7 +11,7 @@ import { invalid, ofQuery } from '#http/validation.ts'
 import { pathProperties, type RawPath, toApiPath } from './api-path.ts'
 import { type BlameRange, createBlameParser, joinRanges } from './blame-output.ts'
 import type { BrowseParts } from './browse-parts.ts'
-import { objectId, signature, toPerson } from './commit-schemas.ts'
+import { signature, toPerson } from './commit-schemas.ts'
 import type { Requester } from './git-tasks.ts'
 import { decodeUpTo, findLines, type LineRange } from './text-lines.ts'
 import { treeMode } from './trees.ts'
@@ -151,23 +152,21 @@ function pastEnd(path: RawPath, totalLines: number): Problem {
 }
 
 const BlamedLines = Type.Object({
-  start: Type.Integer({ description: 'Number of the first line, from 1' }),
-  count: Type.Integer({ description: 'Number of lines' }),
-  commit: objectId('Id of the commit that they are from'),
-  originalPath: Type.String({ description: 'Path of the file in that commit' }),
+  start: field.integer('Number of the first line, from 1'),
+  count: field.integer('Number of lines'),
+  commit: field.text('Id of the commit that they are from'),
+  originalPath: field.text('Path of the file in that commit'),
   originalPathBase64: Type.Optional(
-    Type.String({ description: 'The bytes of that path in base64, if it is not UTF-8' }),
+    field.text('The bytes of that path in base64, if it is not UTF-8'),
   ),
-  originalStart: Type.Integer({ description: 'Number of the first line in that commit' }),
+  originalStart: field.integer('Number of the first line in that commit'),
   previous: Type.Optional(
     Type.Object(
-      { commit: objectId('Id of the commit'), ...pathProperties },
+      { commit: field.text('Id of the commit'), ...pathProperties },
       { description: 'The file before that commit, to look further back; missing if it was new' },
     ),
   ),
-  lines: Type.Array(Type.String(), {
-    description: 'The lines, without line feeds; bytes that are not UTF-8 are U+FFFD',
-  }),
+  lines: field.texts('The lines, without line feeds; bytes that are not UTF-8 are U+FFFD'),
   cutLines: Type.Optional(
     Type.Array(Type.Integer(), {
       description: `Numbers of lines that are longer than ${lineMaxBytes.toLocaleString('en')} bytes, of which only the start is here`,
@@ -176,8 +175,8 @@ const BlamedLines = Type.Object({
 })
 
 const BlameCommit = Type.Object({
-  id: objectId('Id of the commit'),
-  summary: Type.String({ description: 'First line of its message' }),
+  id: field.text('Id of the commit'),
+  summary: field.text('First line of its message'),
   author: Type.Optional(signature('Who wrote the change; missing if the commit is unreadable')),
   committer: Type.Optional(signature('Who made the commit; missing if the commit is unreadable')),
 })
@@ -185,14 +184,12 @@ const BlameCommit = Type.Object({
 export const Blame = named(
   'Blame',
   Type.Object({
-    commit: objectId('Id of the commit'),
+    commit: field.text('Id of the commit'),
     ...pathProperties,
-    id: objectId('Id of the file'),
-    totalLines: Type.Integer({ description: 'Number of lines of the file' }),
+    id: field.text('Id of the file'),
+    totalLines: field.integer('Number of lines of the file'),
     next: Type.Optional(
-      Type.Integer({
-        description: 'The next line, as `start` of a further request; missing at the end',
-      }),
+      field.integer('The next line, as `start` of a further request; missing at the end'),
     ),
     ranges: Type.Array(BlamedLines, { description: 'Lines of one commit each, in order' }),
     commits: Type.Array(BlameCommit, { description: 'The commits of all ranges, each once' }),

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
+import { field } from '#base/schema-options.ts'
 import type { CommitObject } from '#git/objects/commit-object.ts'
 import { named } from '#http/named-schemas.ts'
-import { objectId } from './commit-schemas.ts'
 
 const summaryMaxLength = 500
 
@@ -9,13 +9,13 @@ const summaryMaxLength = 500
 export const BriefCommit = named(
   'BriefCommit',
   Type.Object({
-    id: objectId('Id of the commit'),
+    id: field.text('Id of the commit'),
     author: Type.Object({
-      name: Type.String({ description: 'Name' }),
-      email: Type.String({ description: 'Email address' }),
+      name: field.text('Name'),
+      email: field.text('Email address'),
     }),
-    at: Type.Integer({ description: 'When it was authored, in milliseconds since the Unix epoch' }),
-    summary: Type.String({ description: 'First line of the message, up to 500 characters' }),
+    at: field.time('When it was authored'),
+    summary: field.text('First line of the message, up to 500 characters'),
   }),
 )
 

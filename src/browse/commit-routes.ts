@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { closed, textForm } from '#base/schema-options.ts'
+import { closed, field, textForm } from '#base/schema-options.ts'
 import { cursorForm, linkToNext } from '#http/pages.ts'
 import { route } from '#http/route.ts'
 import { ChangedPathQuery, PathQuery, toRawPath } from './api-path.ts'
@@ -136,7 +136,5 @@ export function toResponse<T extends { diff: { limitsReached: string[] } }>(valu
 }
 
 const DiffQuery = {
-  diff: Type.Optional(
-    Type.Boolean({ description: 'true or false: whether to add what the commit changed' }),
-  ),
+  diff: Type.Optional(field.boolean('true or false: whether to add what the commit changed')),
 }

@@ -1,17 +1,16 @@
 import { type Static, Type } from 'typebox'
+import { field } from '#base/schema-options.ts'
 import type { CommitObject, CommitPerson } from '#git/objects/commit-object.ts'
 import { named } from '#http/named-schemas.ts'
 import { Diff } from './diff-schemas.ts'
 
-export const objectId = (description: string) => Type.String({ description })
-
 export const signature = (description: string) =>
   Type.Object(
     {
-      name: Type.String({ description: 'Name' }),
-      email: Type.String({ description: 'Email address' }),
-      at: Type.Integer({ description: 'When, in milliseconds since the Unix epoch' }),
-      timeZone: Type.String({ description: 'Time zone, such as `+0100`' }),
+      name: field.text('Name'),
+      email: field.text('Email address'),
+      at: field.time('When'),
+      timeZone: field.text('Time zone, such as `+0100`'),
     },
     { description },
   )
@@ -19,12 +18,12 @@ export const signature = (description: string) =>
 export const Commit = named(
   'Commit',
   Type.Object({
-    id: objectId('Id of the commit'),
-    tree: objectId('Id of its tree'),
-    parents: Type.Array(Type.String(), { description: 'Ids of its parents' }),
+    id: field.text('Id of the commit'),
+    tree: field.text('Id of its tree'),
+    parents: field.texts('Ids of its parents'),
     author: signature('Who wrote the change'),
     committer: signature('Who made the commit'),
-    message: Type.String({ description: 'Message, up to 16,384 characters' }),
+    message: field.text('Message, up to 16,384 characters'),
   }),
 )
 

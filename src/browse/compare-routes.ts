@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { closed } from '#base/schema-options.ts'
+import { closed, field } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
 import { route } from '#http/route.ts'
 import { ChangedPathQuery, toRawPath } from './api-path.ts'
@@ -7,7 +7,7 @@ import { pageQuery } from './browse-pages.ts'
 import { type BrowseParts, missingRepository, openToRead } from './browse-parts.ts'
 import { keyOf, ProvisionalJson } from './cached-responses.ts'
 import { taskProblems, toResponse } from './commit-routes.ts'
-import { Commit, objectId, toCommit } from './commit-schemas.ts'
+import { Commit, toCommit } from './commit-schemas.ts'
 import { type Comparison, compareCommits } from './compare.ts'
 import { Diff, toDiff } from './diff-schemas.ts'
 import { readCommits } from './history.ts'
@@ -37,9 +37,7 @@ export function compareRoutes(parts: BrowseParts) {
           head: RevisionQuery.rev,
           limit: LimitQuery,
           diff: Type.Optional(
-            Type.Boolean({
-              description: '`false` to leave out the diff, and compare commits alone',
-            }),
+            field.boolean('`false` to leave out the diff, and compare commits alone'),
           ),
           ...ChangedPathQuery,
         },
@@ -93,17 +91,17 @@ function statusOf({ mergeBase, ahead, behind }: Comparison): string {
 export const ComparedCommits = named(
   'ComparedCommits',
   Type.Object({
-    base: objectId('Id of the commit that `base` is'),
-    head: objectId('Id of the commit that `head` is'),
-    mergeBase: Type.Union([Type.String(), Type.Null()], {
-      description: 'Id of a best common ancestor; null if the histories are unrelated',
-    }),
-    status: Type.String({
-      description:
-        'What `head` is compared with `base`: `identical`, `ahead`, `behind`, `diverged` or `unrelated`',
-    }),
-    ahead: Type.Integer({ description: 'Number of commits that only `head` has' }),
-    behind: Type.Integer({ description: 'Number of commits that only `base` has' }),
+    base: field.text('Id of the commit that `base` is'),
+    head: field.text('Id of the commit that `head` is'),
+    mergeBase: field.orNull(
+      Type.String(),
+      'Id of a best common ancestor; null if the histories are unrelated',
+    ),
+    status: field.text(
+      'What `head` is compared with `base`: `identical`, `ahead`, `behind`, `diverged` or `unrelated`',
+    ),
+    ahead: field.integer('Number of commits that only `head` has'),
+    behind: field.integer('Number of commits that only `base` has'),
     commits: Type.Array(Commit, {
       description: 'Commits that only `head` has, newest first, up to `limit`',
     }),

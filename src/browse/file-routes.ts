@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { LRUCache } from 'lru-cache'
 import { type Static, Type } from 'typebox'
 import { Problem } from '#base/problem.ts'
-import { closed } from '#base/schema-options.ts'
+import { closed, field } from '#base/schema-options.ts'
 import type { ObjectReader } from '#git/objects/object-reader.ts'
 import { prefersType } from '#http/headers.ts'
 import { named } from '#http/named-schemas.ts'
@@ -17,7 +17,6 @@ import {
 } from './api-path.ts'
 import { type BrowseParts, missingRepository, openToRead } from './browse-parts.ts'
 import { keyOf } from './cached-responses.ts'
-import { objectId } from './commit-schemas.ts'
 import { createBlobStreams } from './file-streams.ts'
 import { createGitTasks } from './git-tasks.ts'
 import { commitUnreadable, findCommit, RevisionQuery, revisionProblems } from './revisions.ts'
@@ -98,7 +97,7 @@ export function fileRoutes(parts: BrowseParts) {
       query: Type.Object({ ...RevisionQuery, ...FilePathQuery }, closed),
       produces: textType,
       otherTypes: [bytesType],
-      reply: { 200: Type.String({ description: 'The bytes of the file' }) },
+      reply: { 200: field.text('The bytes of the file') },
       jsonReply: File,
       problems: [
         ...missingRepository,
@@ -145,31 +144,24 @@ function damaged(id: string): Problem {
   )
 }
 
-const orNull = <T extends Parameters<typeof Type.Union>[0][number]>(
-  schema: T,
-  description: string,
-) => Type.Union([schema, Type.Null()], { description })
-
 export const File = named(
   'File',
   Type.Object({
-    commit: objectId('Id of the commit'),
+    commit: field.text('Id of the commit'),
     ...pathProperties,
-    mode: Type.String({
-      description: '`100644` file, `100755` executable file, `120000` symbolic link',
-    }),
-    id: objectId('Id of the blob'),
-    size: Type.Integer({ description: 'Size in bytes' }),
-    isBinary: orNull(
+    mode: field.text('`100644` file, `100755` executable file, `120000` symbolic link'),
+    id: field.text('Id of the blob'),
+    size: field.integer('Size in bytes'),
+    isBinary: field.orNull(
       Type.Boolean(),
       'Whether it is binary as Git defines it: a NUL in its first 8,000 bytes, and no mark of UTF-16; null without content',
     ),
-    encoding: orNull(
+    encoding: field.orNull(
       Type.Enum(['utf-8', 'base64']),
       'How the content is encoded; null without content',
     ),
-    content: orNull(Type.String(), 'Content; null for a file of more than 1 MiB'),
-    limits: Type.Array(Type.String(), { description: 'Limits that this response met' }),
+    content: field.orNull(Type.String(), 'Content; null for a file of more than 1 MiB'),
+    limits: field.texts('Limits that this response met'),
   }),
 )
 

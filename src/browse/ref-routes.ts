@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { closed, textForm } from '#base/schema-options.ts'
+import { closed, field, textForm } from '#base/schema-options.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
 import { branchPrefix, readDefaultBranch, readRefs, tagPrefix } from '#git/refs/refs.ts'
 import { named } from '#http/named-schemas.ts'
@@ -12,7 +12,6 @@ import { BriefCommit, toBriefCommit } from './brief-commits.ts'
 import { fromNameCursor, pageQuery, toNameCursor } from './browse-pages.ts'
 import { type BrowseParts, missingRepository, openToRead } from './browse-parts.ts'
 import { keyOf, LinkedPage, ProvisionalJson } from './cached-responses.ts'
-import { objectId } from './commit-schemas.ts'
 import type { AheadBehind } from './count-sides.ts'
 import { createRefPages } from './ref-pages.ts'
 import { type RefPage, refFilterMaxLength, refOrders } from './ref-selection.ts'
@@ -53,10 +52,9 @@ export function refRoutes(parts: BrowseParts) {
             }),
           ),
           counts: Type.Optional(
-            Type.Boolean({
-              description:
-                '`false` to leave out the comparison: `ahead` and `behind` are then null, and the response does not wait for them',
-            }),
+            field.boolean(
+              '`false` to leave out the comparison: `ahead` and `behind` are then null, and the response does not wait for them',
+            ),
           ),
           ...RefQuery,
           ...pageQuery(defaultLimit),
@@ -242,30 +240,29 @@ function toRefName(raw: string): { name: string; nameBase64?: string } {
 }
 
 const refNameProperties = {
-  name: Type.String({ description: 'Name' }),
-  revision: Type.String({
-    description:
-      'What names it as a revision in other requests: its name; `refs/tags/<name>` for a tag with the name of a branch; an id if the name is not UTF-8',
-  }),
-  nameBase64: Type.Optional(
-    Type.String({ description: 'The bytes of the name in base64, if it is not UTF-8' }),
+  name: field.text('Name'),
+  revision: field.text(
+    'What names it as a revision in other requests: its name; `refs/tags/<name>` for a tag with the name of a branch; an id if the name is not UTF-8',
   ),
+  nameBase64: Type.Optional(field.text('The bytes of the name in base64, if it is not UTF-8')),
 }
-
-const count = (description: string) => Type.Union([Type.Integer(), Type.Null()], { description })
 
 export const Branch = named(
   'Branch',
   Type.Object({
     ...refNameProperties,
-    id: objectId('Id of its newest commit'),
-    commit: Type.Union([BriefCommit, Type.Null()], {
-      description: 'Its newest commit; null if that is damaged',
-    }),
-    isDefault: Type.Boolean({ description: 'Whether it is the default branch' }),
-    isProtected: Type.Boolean({ description: 'Whether it is protected' }),
-    ahead: count('Commits that the base does not have; null when not known yet'),
-    behind: count('Commits of the base that it does not have; null when not known yet'),
+    id: field.text('Id of its newest commit'),
+    commit: field.orNull(BriefCommit, 'Its newest commit; null if that is damaged'),
+    isDefault: field.boolean('Whether it is the default branch'),
+    isProtected: field.boolean('Whether it is protected'),
+    ahead: field.orNull(
+      Type.Integer(),
+      'Commits that the base does not have; null when not known yet',
+    ),
+    behind: field.orNull(
+      Type.Integer(),
+      'Commits of the base that it does not have; null when not known yet',
+    ),
   }),
 )
 
@@ -273,36 +270,35 @@ export const Tag = named(
   'Tag',
   Type.Object({
     ...refNameProperties,
-    id: objectId('Id of its object'),
-    type: Type.String({
-      description: '`tag` for an annotated tag; otherwise `commit`, `tree`, `blob`, or `missing`',
-    }),
-    commit: Type.Union([Type.String(), Type.Null()], {
-      description: 'Id of the commit to which it leads; null for tags of trees and blobs',
-    }),
-    tagger: Type.Union(
-      [
-        Type.Object({
-          name: Type.String(),
-          email: Type.String(),
-          at: Type.Integer(),
-          timeZone: Type.String(),
-        }),
-        Type.Null(),
-      ],
-      { description: 'Who made an annotated tag, and when' },
+    id: field.text('Id of its object'),
+    type: field.text(
+      '`tag` for an annotated tag; otherwise `commit`, `tree`, `blob`, or `missing`',
     ),
-    committedAt: Type.Union([Type.Integer(), Type.Null()], {
-      description:
-        'When the commit of a lightweight tag was made, in milliseconds since the Unix epoch; null for any other tag',
-    }),
-    message: Type.Union([Type.String(), Type.Null()], {
-      description: 'Message of an annotated tag without its signature, up to 16,384 characters',
-    }),
+    commit: field.orNull(
+      Type.String(),
+      'Id of the commit to which it leads; null for tags of trees and blobs',
+    ),
+    tagger: field.orNull(
+      Type.Object({
+        name: Type.String(),
+        email: Type.String(),
+        at: Type.Integer(),
+        timeZone: Type.String(),
+      }),
+      'Who made an annotated tag, and when',
+    ),
+    committedAt: field.orNull(
+      Type.Integer(),
+      'When the commit of a lightweight tag was made, in milliseconds since the Unix epoch; null for any other tag',
+    ),
+    message: field.orNull(
+      Type.String(),
+      'Message of an annotated tag without its signature, up to 16,384 characters',
+    ),
     signature: Type.Union(
       [Type.Literal('openpgp'), Type.Literal('x509'), Type.Literal('ssh'), Type.Null()],
       { description: 'Format of the signature of an annotated tag, which is not verified' },
     ),
-    isProtected: Type.Boolean({ description: 'Whether it is protected' }),
+    isProtected: field.boolean('Whether it is protected'),
   }),
 )

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { closed } from '#base/schema-options.ts'
+import { closed, field } from '#base/schema-options.ts'
 import { matchesPerFile } from '#git/process/commands.ts'
 import { route } from '#http/route.ts'
 import { invalid, ofQuery } from '#http/validation.ts'
@@ -39,9 +39,7 @@ export function searchRoutes(parts: BrowseParts) {
             maxLength: textMaxLength,
           }),
           ignoreCase: Type.Optional(
-            Type.Boolean({
-              description: '`true` or `false`: whether the case of ASCII letters is ignored',
-            }),
+            field.boolean('`true` or `false`: whether the case of ASCII letters is ignored'),
           ),
           limit: Type.Optional(
             Type.Integer({

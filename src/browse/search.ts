@@ -1,10 +1,10 @@
 import { type Static, Type } from 'typebox'
+import { field } from '#base/schema-options.ts'
 import { gitCommands, matchesPerFile } from '#git/process/commands.ts'
 import { toWord } from '#git/process/preforked-process.ts'
 import { named } from '#http/named-schemas.ts'
 import { pathProperties, type RawPath, toApiPath } from './api-path.ts'
 import type { BrowseParts } from './browse-parts.ts'
-import { objectId } from './commit-schemas.ts'
 import { isMemoryLimit, isTimeLimit, type Requester } from './git-tasks.ts'
 import { createSearchParser, type SearchMatch } from './search-output.ts'
 
@@ -148,21 +148,19 @@ function toMatch({ path, isCut, ...match }: SearchMatch) {
 
 const Match = Type.Object({
   ...pathProperties,
-  line: Type.Integer({ description: 'Number of the line, from 1' }),
-  column: Type.Integer({ description: 'Where the text is first in the line, in bytes, from 1' }),
-  text: Type.String({ description: 'The line, or the part of a long one around the match' }),
-  isCut: Type.Optional(Type.Boolean({ description: 'True if `text` is not the whole line' })),
-  matchStart: Type.Integer({
-    description: 'Where the match starts in `text`, in UTF-16 code units, from 0',
-  }),
-  matchLength: Type.Integer({ description: 'Length of the match, in UTF-16 code units' }),
+  line: field.integer('Number of the line, from 1'),
+  column: field.integer('Where the text is first in the line, in bytes, from 1'),
+  text: field.text('The line, or the part of a long one around the match'),
+  isCut: Type.Optional(field.boolean('True if `text` is not the whole line')),
+  matchStart: field.integer('Where the match starts in `text`, in UTF-16 code units, from 0'),
+  matchLength: field.integer('Length of the match, in UTF-16 code units'),
 })
 
 export const SearchResult = named(
   'SearchResult',
   Type.Object({
-    commit: objectId('Id of the commit'),
-    isComplete: Type.Boolean({ description: 'Whether all matching lines are here' }),
+    commit: field.text('Id of the commit'),
+    isComplete: field.boolean('Whether all matching lines are here'),
     limits: Type.Array(
       Type.Unsafe<SearchLimit>({
         type: 'string',

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { type Static, Type } from 'typebox'
 import { Problem } from '#base/problem.ts'
-import { closed } from '#base/schema-options.ts'
+import { closed, field } from '#base/schema-options.ts'
 import type { ObjectReader } from '#git/objects/object-reader.ts'
 import { entryCount } from '#git/objects/tree-buffer.ts'
 import { named } from '#http/named-schemas.ts'
@@ -14,7 +14,6 @@ import { BriefCommit, toBriefCommit } from './brief-commits.ts'
 import { pageQuery } from './browse-pages.ts'
 import { type BrowseParts, missingRepository, openToRead } from './browse-parts.ts'
 import { keyOf, LinkedPage, ProvisionalJson } from './cached-responses.ts'
-import { objectId } from './commit-schemas.ts'
 import { searchedMaxEntries } from './last-commits.ts'
 import { type ListedEntry, listedPathMaxBytes, listTree, type Position } from './list-tree.ts'
 import { commitUnreadable, findCommit, RevisionQuery, revisionProblems } from './revisions.ts'
@@ -118,9 +117,7 @@ export function treeRoutes(parts: BrowseParts) {
           ...RevisionQuery,
           ...PathQuery,
           recursive: Type.Optional(
-            Type.Boolean({
-              description: 'whether to list what is below, too, without last commits',
-            }),
+            field.boolean('whether to list what is below, too, without last commits'),
           ),
           ...pageQuery(defaultLimit),
         },
@@ -240,36 +237,36 @@ const unsearchedFolder = `Last commits are not searched in folders of more than 
 export const Tree = named(
   'Tree',
   Type.Object({
-    commit: objectId('Id of the commit'),
+    commit: field.text('Id of the commit'),
     ...pathProperties,
-    id: objectId('Id of the tree'),
+    id: field.text('Id of the tree'),
     entries: Type.Array(
       Type.Object({
-        name: Type.String({ description: 'Name in the folder' }),
+        name: field.text('Name in the folder'),
         ...pathProperties,
-        mode: Type.String({
-          description:
-            '`100644` file, `100755` executable file, `040000` folder, `120000` symbolic link, `160000` submodule',
-        }),
+        mode: field.text(
+          '`100644` file, `100755` executable file, `040000` folder, `120000` symbolic link, `160000` submodule',
+        ),
         type: Type.Enum(['file', 'folder', 'symlink', 'submodule'], {
           description: 'Type by its mode; an executable file is a `file`',
         }),
-        id: objectId('Id of the object; of a commit elsewhere for a submodule'),
-        size: Type.Union([Type.Integer(), Type.Null()], {
-          description: 'Size in bytes of files and symbolic links; otherwise null',
-        }),
-        lastCommit: Type.Union([BriefCommit, Type.Null()], {
-          description: 'The commit that last changed it; null when it is not known yet',
-        }),
+        id: field.text('Id of the object; of a commit elsewhere for a submodule'),
+        size: field.orNull(
+          Type.Integer(),
+          'Size in bytes of files and symbolic links; otherwise null',
+        ),
+        lastCommit: field.orNull(
+          BriefCommit,
+          'The commit that last changed it; null when it is not known yet',
+        ),
       }),
     ),
-    lastCommitsComplete: Type.Union([Type.Boolean(), Type.Null()], {
-      description: 'Whether all last commits are known; null in a recursive listing',
-    }),
-    limits: Type.Array(Type.String(), { description: 'Limits that this response met' }),
-    nextCursor: Type.Union([Type.String(), Type.Null()], {
-      description: 'The cursor of the next page; null at the end',
-    }),
+    lastCommitsComplete: field.orNull(
+      Type.Boolean(),
+      'Whether all last commits are known; null in a recursive listing',
+    ),
+    limits: field.texts('Limits that this response met'),
+    nextCursor: field.orNull(Type.String(), 'The cursor of the next page; null at the end'),
   }),
 )
 

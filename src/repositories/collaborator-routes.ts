@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { Username } from '#access/names.ts'
 import { roles } from '#access/roles.ts'
-import { closed } from '#base/schema-options.ts'
+import { closed, field } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
 import { type FindRequest, nothing, route } from '#http/route.ts'
 import type { Collaborators } from './collaborators.ts'
@@ -64,12 +64,11 @@ const roleHelp =
 const RoleName = Type.Enum(roles, { description: `${roleHelp}. Defaults to write` })
 
 const collaboratorList = {
-  repoName: Type.String({ description: 'Name of the repository' }),
-  collaborators: Type.Array(Type.String(), { description: 'Usernames, oldest first' }),
-  unknownUsernames: Type.Array(Type.String(), {
-    description:
-      'Those that no token or SSH key has yet; empty for a token that is limited to repositories',
-  }),
+  repoName: field.text('Name of the repository'),
+  collaborators: field.texts('Usernames, oldest first'),
+  unknownUsernames: field.texts(
+    'Those that no token or SSH key has yet; empty for a token that is limited to repositories',
+  ),
   roles: Type.Record(Type.String(), Type.Enum(roles), { description: 'Roles by username' }),
 }
 
@@ -80,7 +79,7 @@ const AddedCollaborator = named(
   Type.Object({
     ...collaboratorList,
     unknown: Type.Optional(
-      Type.Boolean({ description: 'true when no token or SSH key has the added username yet' }),
+      field.boolean('true when no token or SSH key has the added username yet'),
     ),
   }),
 )

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { requireAllRepositories } from '#access/may.ts'
 import { RepositoryName } from '#access/names.ts'
-import { closed } from '#base/schema-options.ts'
+import { closed, field } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
 import { PageQuery, paged } from '#http/pages.ts'
 import { type FindRequest, nothing, route } from '#http/route.ts'
@@ -67,19 +67,14 @@ export function deletedRepositoryRoutes(deletedRepositories: DeletedRepositories
 export const DeletedRepository = named(
   'DeletedRepository',
   Type.Object({
-    id: Type.String({ description: 'Id of the repository' }),
-    name: Type.String({ description: 'Name when it was deleted; another repository may have it' }),
-    createdAt: Type.Integer({
-      description: 'When it was created, in milliseconds since the Unix epoch',
-    }),
-    ownerTokenId: Type.String({ description: 'Id of the token that created it' }),
-    ownerUsername: Type.String({ description: 'Username of its owner' }),
-    deletedAt: Type.Integer({
-      description: 'When it was deleted, in milliseconds since the Unix epoch',
-    }),
-    purgeAt: Type.Integer({
-      description:
-        'When it is removed for good, in milliseconds since the Unix epoch; earlier when the disk is nearly full',
-    }),
+    id: field.text('Id of the repository'),
+    name: field.text('Name when it was deleted; another repository may have it'),
+    createdAt: field.time('When it was created'),
+    ownerTokenId: field.text('Id of the token that created it'),
+    ownerUsername: field.text('Username of its owner'),
+    deletedAt: field.time('When it was deleted'),
+    purgeAt: field.integer(
+      'When it is removed for good, in milliseconds since the Unix epoch; earlier when the disk is nearly full',
+    ),
   }),
 )

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { closed } from '#base/schema-options.ts'
+import { closed, field } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
 import { type FindRequest, route } from '#http/route.ts'
 import { ownerRules, type ProtectedKind, type Protection } from './protection-rules.ts'
@@ -157,9 +157,9 @@ const Rules = Type.Object(
 
 const rules = Type.Array(
   Type.Object({
-    pattern: Type.String({ description: 'Name or pattern' }),
+    pattern: field.text('Name or pattern'),
     owners: Type.Enum(ownerRules, { description: ownersHelp }),
-    requires: Type.Array(Type.String(), { description: requiresHelp }),
+    requires: field.texts(requiresHelp),
   }),
   { description: 'The same with their rules' },
 )
@@ -167,7 +167,7 @@ const rules = Type.Array(
 export const Branches = named(
   'BranchProtections',
   Type.Object({
-    branches: Type.Array(Type.String(), { description: 'Branches and patterns, oldest first' }),
+    branches: field.texts('Branches and patterns, oldest first'),
     rules,
   }),
 )
@@ -175,7 +175,7 @@ export const Branches = named(
 export const Tags = named(
   'TagProtections',
   Type.Object({
-    tags: Type.Array(Type.String(), { description: 'Tags and patterns, oldest first' }),
+    tags: field.texts('Tags and patterns, oldest first'),
     rules,
   }),
 )

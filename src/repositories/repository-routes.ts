@@ -3,7 +3,7 @@ import { requireAllRefs, requireAllRepositories } from '#access/may.ts'
 import { RepositoryName } from '#access/names.ts'
 import { includesRole } from '#access/roles.ts'
 import { Problem, refusedName } from '#base/problem.ts'
-import { closed, textForm } from '#base/schema-options.ts'
+import { closed, field, textForm } from '#base/schema-options.ts'
 import type { LeakGuardState } from '#database/schema.ts'
 import type { Actor } from '#events/events.ts'
 import { PageQuery, paged } from '#http/pages.ts'
@@ -187,9 +187,7 @@ const Description = Type.String({
   maxLength: 350,
 })
 
-const LeakGuardSwitch = Type.Boolean({
-  description: 'Whether pushes are scanned for credentials',
-})
+const LeakGuardSwitch = field.boolean('Whether pushes are scanned for credentials')
 
 const RunTokens = Type.Enum(['read', 'write'], {
   description: 'The most that tokens of its workflow runs may do in it; `read` by default',

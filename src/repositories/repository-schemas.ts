@@ -1,23 +1,22 @@
-import { type TProperties, type TSchema, Type } from 'typebox'
+import { type TProperties, Type } from 'typebox'
 import { roles } from '#access/roles.ts'
+import { field } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
 
 const summary = {
-  id: Type.String({ description: 'Opaque id, which a rename does not change' }),
-  name: Type.String({ description: 'Unique name' }),
-  createdAt: Type.Integer({
-    description: 'When it was created, in milliseconds since the Unix epoch',
-  }),
-  pushedAt: orNull(
+  id: field.text('Opaque id, which a rename does not change'),
+  name: field.text('Unique name'),
+  createdAt: field.time('When it was created'),
+  pushedAt: field.orNull(
     Type.Integer(),
     'When the last push was received, in milliseconds since the Unix epoch; null when there was none',
   ),
-  description: Type.String({ description: 'What it is about; may be empty' }),
-  path: Type.String({ description: 'Path of the bare repository on the server' }),
-  ownerTokenId: Type.String({ description: 'Id of the token that created it' }),
-  ownerUsername: Type.String({ description: 'Username of its owner' }),
-  protectedBranches: Type.Array(Type.String(), { description: 'Protected branches and patterns' }),
-  leakGuard: Type.Boolean({ description: 'Whether pushes are scanned for credentials' }),
+  description: field.text('What it is about; may be empty'),
+  path: field.text('Path of the bare repository on the server'),
+  ownerTokenId: field.text('Id of the token that created it'),
+  ownerUsername: field.text('Username of its owner'),
+  protectedBranches: field.texts('Protected branches and patterns'),
+  leakGuard: field.boolean('Whether pushes are scanned for credentials'),
   runTokens: Type.Enum(['read', 'write'], {
     description: 'The most that tokens of its workflow runs may do in it',
   }),
@@ -38,9 +37,9 @@ export const DescribedRepository = named(
     role: Type.Enum(roles, {
       description: 'Role of the caller; `admin` for the owner and for admins',
     }),
-    defaultBranch: Type.String({ description: 'Branch that a clone checks out' }),
-    empty: Type.Boolean({ description: 'Whether the repository has no refs' }),
-    sizeBytes: Type.Integer({ description: 'Size of its packs in bytes' }),
+    defaultBranch: field.text('Branch that a clone checks out'),
+    empty: field.boolean('Whether the repository has no refs'),
+    sizeBytes: field.integer('Size of its packs in bytes'),
     cloneUrls: Type.Object(
       {
         http: Type.String(),
@@ -54,34 +53,27 @@ export const DescribedRepository = named(
           description:
             '`pending` is scheduled, for example after an import or a large push; `failed` is retried later, and the log has the reason',
         }),
-        finishedAt: orNull(
-          Type.Integer({
-            description:
-              'When the last successful maintenance finished, in milliseconds since the Unix epoch',
-          }),
-        ),
+        finishedAt: field.orNull(field.time('When the last successful maintenance finished')),
       },
       {
         description:
           'Background maintenance that speeds up clones and fetches: repacking, bitmaps and the commit-graph',
       },
     ),
-    missingLfsObjects: Type.Integer({
-      description:
-        'How many objects of Git LFS its files name that its import left behind, since this server does not serve Git LFS',
-    }),
-    import: orNull(
+    missingLfsObjects: field.integer(
+      'How many objects of Git LFS its files name that its import left behind, since this server does not serve Git LFS',
+    ),
+    import: field.orNull(
       Type.Object({
-        source: Type.String({ description: 'Source URL or path, without credentials' }),
-        phase: Type.String({
-          description:
-            'Current phase: `counting`, `copying`, `receiving`, `resolving` or `storing`',
-        }),
-        progress: Type.Integer({ description: 'Progress of the phase in percent' }),
-        fault: orNull(
+        source: field.text('Source URL or path, without credentials'),
+        phase: field.text(
+          'Current phase: `counting`, `copying`, `receiving`, `resolving` or `storing`',
+        ),
+        progress: field.integer('Progress of the phase in percent'),
+        fault: field.orNull(
           Type.Object({
-            code: Type.String({ description: 'Code of the problem that ended the import' }),
-            detail: Type.String({ description: 'Explanation of the problem' }),
+            code: field.text('Code of the problem that ended the import'),
+            detail: field.text('Explanation of the problem'),
           }),
         ),
       }),
@@ -89,7 +81,3 @@ export const DescribedRepository = named(
     ),
   }),
 )
-
-function orNull<T extends TSchema>(schema: T, description?: string) {
-  return Type.Union([schema, Type.Null()], description === undefined ? {} : { description })
-}

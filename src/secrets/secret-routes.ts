@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { requireAllRefs } from '#access/may.ts'
-import { closed } from '#base/schema-options.ts'
+import { closed, field } from '#base/schema-options.ts'
 import { Sensitive } from '#base/sensitive.ts'
 import { named } from '#http/named-schemas.ts'
 import { PageQuery, paged } from '#http/pages.ts'
@@ -92,18 +92,18 @@ export function secretRoutes({ repositories, secrets }: Dependencies) {
 export const Secret = named(
   'Secret',
   Type.Object({
-    name: Type.String({ description: 'name of the secret' }),
-    repoName: Type.String({ description: 'name of the repository' }),
-    createdAt: Type.Integer({ description: 'milliseconds since the Unix epoch' }),
-    updatedAt: Type.Integer({ description: 'when the value was last set' }),
+    name: field.text('name of the secret'),
+    repoName: field.text('name of the repository'),
+    createdAt: field.integer('milliseconds since the Unix epoch'),
+    updatedAt: field.integer('when the value was last set'),
   }),
 )
 
 const SecretSaved = named(
   'SavedSecret',
   Type.Object({
-    name: Type.String({ description: 'name of the secret' }),
-    repoName: Type.String({ description: 'name of the repository' }),
-    message: Type.String({ description: 'confirmation message' }),
+    name: field.text('name of the secret'),
+    repoName: field.text('name of the repository'),
+    message: field.text('confirmation message'),
   }),
 )

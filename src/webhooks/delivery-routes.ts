@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { closed } from '#base/schema-options.ts'
+import { closed, field } from '#base/schema-options.ts'
 import { linkToNext, PageQuery } from '#http/pages.ts'
 import { type FindRequest, route } from '#http/route.ts'
 import type { Repositories, Repository } from '#repositories/repositories.ts'
@@ -127,10 +127,9 @@ export function deliveryRoutes({ repositories, webhookService, deliveries }: Dep
             }),
           ),
           onlyFailed: Type.Optional(
-            Type.Boolean({
-              description:
-                'true to replay only failed deliveries and events since the webhook was created; defaults to false',
-            }),
+            field.boolean(
+              'true to replay only failed deliveries and events since the webhook was created; defaults to false',
+            ),
           ),
           after: Type.Optional(
             Type.Integer({

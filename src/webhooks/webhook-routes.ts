@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { closed } from '#base/schema-options.ts'
+import { closed, field } from '#base/schema-options.ts'
 import { Sensitive } from '#base/sensitive.ts'
 import { PageQuery, paged } from '#http/pages.ts'
 import { type FindRequest, nothing, route } from '#http/route.ts'
@@ -88,11 +88,7 @@ export function webhookRoutes({ repositories, webhookService }: Dependencies) {
         {
           url: Type.Optional(Url),
           events: Type.Optional(Events),
-          secret: Type.Optional(
-            Type.Union([Secret, Type.Null()], {
-              description: `${secretForm}; null to stop signing`,
-            }),
-          ),
+          secret: Type.Optional(field.orNull(Secret, `${secretForm}; null to stop signing`)),
           keepPreviousSecretSeconds: Type.Optional(
             Type.Integer({
               description:
@@ -102,9 +98,7 @@ export function webhookRoutes({ repositories, webhookService }: Dependencies) {
               maximum: maxKeepPreviousSeconds,
             }),
           ),
-          enabled: Type.Optional(
-            Type.Boolean({ description: 'true or false: whether events are delivered' }),
-          ),
+          enabled: Type.Optional(field.boolean('true or false: whether events are delivered')),
         },
         closed,
       ),

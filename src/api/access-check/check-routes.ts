@@ -4,7 +4,7 @@ import { objectIdForm, Username } from '#access/names.ts'
 import { type Permission, permissions } from '#access/permissions.ts'
 import type { Principal } from '#access/principal.ts'
 import { Problem, type ProblemCode, refusedName } from '#base/problem.ts'
-import { closed } from '#base/schema-options.ts'
+import { closed, field } from '#base/schema-options.ts'
 import { fullNameFault } from '#git/refs/ref-name.ts'
 import type { GitServer } from '#git-server/git-server.ts'
 import { named } from '#http/named-schemas.ts'
@@ -221,24 +221,23 @@ const CheckBody = Type.Object(
 )
 
 const decision = {
-  allowed: Type.Boolean({ description: 'Whether it would be allowed' }),
-  code: Type.Union([Type.String(), Type.Null()], {
-    description: 'Code of the problem that would refuse it; null if it is allowed',
-  }),
-  detail: Type.Union([Type.String(), Type.Null()], {
-    description: 'The reason, with the rule and what would satisfy it',
-  }),
+  allowed: field.boolean('Whether it would be allowed'),
+  code: field.orNull(
+    Type.String(),
+    'Code of the problem that would refuse it; null if it is allowed',
+  ),
+  detail: field.orNull(Type.String(), 'The reason, with the rule and what would satisfy it'),
 }
 
 const CheckedRef = Type.Object({
-  ref: Type.String({ description: 'Full name of the ref' }),
+  ref: field.text('Full name of the ref'),
   ...decision,
 })
 
 const AccessCheck = named(
   'AccessCheck',
   Type.Object({
-    action: Type.String({ description: 'The action that was checked' }),
+    action: field.text('The action that was checked'),
     ...decision,
     refs: Type.Array(CheckedRef, {
       description: 'The decision on each ref of a push; the push as a whole is refused with one',

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { RepositoryName } from '#access/names.ts'
 import { Problem } from '#base/problem.ts'
-import { textForm } from '#base/schema-options.ts'
+import { field, textForm } from '#base/schema-options.ts'
 import { eventKinds } from '#events/events.ts'
 import { named } from '#http/named-schemas.ts'
 import { linkToNext } from '#http/pages.ts'
@@ -66,10 +66,9 @@ export function eventRoutes(eventLog: EventLog) {
           }),
         ),
         follow: Type.Optional(
-          Type.Boolean({
-            description:
-              '`true` for a stream of server-sent events, `false` for a list; defaults to what the header `Accept` requests',
-          }),
+          field.boolean(
+            '`true` for a stream of server-sent events, `false` for a list; defaults to what the header `Accept` requests',
+          ),
         ),
         repository: Type.Optional(RepositoryName),
         kind: Type.Optional(
@@ -158,28 +157,21 @@ function kindsOf({ kind }: { kind?: string }): VisibleEventKind[] | undefined {
 export const LoggedEvent = named(
   'Event',
   Type.Object({
-    seq: Type.Integer({
-      description: 'sequence number; numbers increase without gaps',
-    }),
+    seq: field.integer('sequence number; numbers increase without gaps'),
     kind: Type.Enum([...eventKinds], { description: 'kind of the event; see docs/events.md' }),
-    repositoryId: Type.Union([Type.String(), Type.Null()], {
-      description: 'id of the repository; null if the event has none',
-    }),
-    repoName: Type.Union([Type.String(), Type.Null()], {
-      description: 'current name of the repository; null if it was deleted or the event has none',
-    }),
+    repositoryId: field.orNull(Type.String(), 'id of the repository; null if the event has none'),
+    repoName: field.orNull(
+      Type.String(),
+      'current name of the repository; null if it was deleted or the event has none',
+    ),
     actor: Type.Object(
       {
-        id: Type.String({
-          description: 'id of the token or SSH key, or `local` for a command on the server',
-        }),
-        username: Type.String({ description: 'user that owns the token or SSH key' }),
+        id: field.text('id of the token or SSH key, or `local` for a command on the server'),
+        username: field.text('user that owns the token or SSH key'),
       },
       { description: 'principal that caused the event' },
     ),
-    createdAt: Type.Integer({
-      description: 'when the event happened, in milliseconds since the Unix epoch',
-    }),
+    createdAt: field.time('when the event happened'),
     data: Type.Unsafe<Record<string, unknown>>({
       type: 'object',
       description: 'details by kind; see docs/events.md',

@@ -4,7 +4,7 @@ import { RepositoryName, Username } from '#access/names.ts'
 import type { Permission } from '#access/permissions.ts'
 import { type Origin, origins, type Principal } from '#access/principal.ts'
 import { idPattern } from '#base/ids.ts'
-import { textForm } from '#base/schema-options.ts'
+import { field, textForm } from '#base/schema-options.ts'
 import { canonicalAddress } from '#http/connection/forwarded.ts'
 import { named } from '#http/named-schemas.ts'
 import { cursorForm, linkToNext } from '#http/pages.ts'
@@ -122,33 +122,29 @@ function time(description: string) {
   })
 }
 
-const nullable = (description: string) => Type.Union([Type.String(), Type.Null()], { description })
-
 export const AuditEntrySchema = named(
   'AuditEntry',
   Type.Object({
-    seq: Type.Integer({ description: 'Number of the entry; there are no gaps' }),
-    createdAt: Type.Integer({
-      description: 'When it was recorded, in milliseconds since the Unix epoch',
-    }),
-    action: Type.String({ description: 'What was done: the kind of an event, or another action' }),
+    seq: field.integer('Number of the entry; there are no gaps'),
+    createdAt: field.time('When it was recorded'),
+    action: field.text('What was done: the kind of an event, or another action'),
     actor: Type.Object(
       {
-        id: Type.String({ description: 'Id of the token or SSH key; `local` or `server`' }),
+        id: field.text('Id of the token or SSH key; `local` or `server`'),
         username: Type.String(),
       },
       { description: 'Who did it' },
     ),
-    via: Type.String({
-      description:
-        'How: through the `api`, by Git over `http` or `ssh`, by a command on the server (`cli`), or by the `server` itself',
-    }),
-    address: nullable("The client's IP address; null for commands and the server"),
-    repositoryId: nullable('Id of the repository'),
-    repoName: nullable('Its present name; null when it is gone'),
+    via: field.text(
+      'How: through the `api`, by Git over `http` or `ssh`, by a command on the server (`cli`), or by the `server` itself',
+    ),
+    address: field.orNull(
+      Type.String(),
+      "The client's IP address; null for commands and the server",
+    ),
+    repositoryId: field.orNull(Type.String(), 'Id of the repository'),
+    repoName: field.orNull(Type.String(), 'Its present name; null when it is gone'),
     data: Type.Object({}, { additionalProperties: true, description: 'Details, by action' }),
-    hash: Type.String({
-      description: 'SHA-256 over this entry and the hash of the one before it, in hex',
-    }),
+    hash: field.text('SHA-256 over this entry and the hash of the one before it, in hex'),
   }),
 )

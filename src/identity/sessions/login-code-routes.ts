@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { field } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
 import { route } from '#http/route.ts'
 import type { CreateLoginLink } from './login-links.ts'
@@ -26,7 +27,7 @@ export function loginCodeRoutes(createLoginLink: CreateLoginLink) {
 const LoginLink = named(
   'LoginLink',
   Type.Object({
-    url: Type.String({ description: 'address to open in a browser, returned only here' }),
-    expiresAt: Type.Integer({ description: 'milliseconds since the Unix epoch' }),
+    url: field.text('address to open in a browser, returned only here'),
+    expiresAt: field.integer('milliseconds since the Unix epoch'),
   }),
 )

@@ -1,6 +1,6 @@
 import { type TProperties, Type } from 'typebox'
 import { expiresInDays, TokenName, Username } from '#access/names.ts'
-import { closed } from '#base/schema-options.ts'
+import { closed, field } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
 import { PageQuery, paged } from '#http/pages.ts'
 import { nothing, route } from '#http/route.ts'
@@ -81,14 +81,14 @@ const NewSshKey = Type.Object(
 export const SshKey = named(
   'SshKey',
   Type.Object({
-    id: Type.String({ description: 'opaque id' }),
-    username: Type.String({ description: 'user of the key' }),
-    name: Type.String({ description: 'label' }),
-    publicKey: Type.String({ description: 'line of the .pub file' }),
-    keyType: Type.String({ description: 'algorithm, such as ssh-ed25519' }),
-    fingerprint: Type.String({ description: '`SHA256:…`, as ssh-keygen prints it' }),
-    permissions: Type.Array(Type.String(), { description: 'permissions' }),
-    createdAt: Type.Integer({ description: 'milliseconds since the Unix epoch' }),
+    id: field.text('opaque id'),
+    username: field.text('user of the key'),
+    name: field.text('label'),
+    publicKey: field.text('line of the .pub file'),
+    keyType: field.text('algorithm, such as ssh-ed25519'),
+    fingerprint: field.text('`SHA256:…`, as ssh-keygen prints it'),
+    permissions: field.texts('permissions'),
+    createdAt: field.integer('milliseconds since the Unix epoch'),
     expiresAt: Type.Unsafe<number | null>({
       type: ['integer', 'null'],
       description: 'when it expires, null for never',

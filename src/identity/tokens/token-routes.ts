@@ -1,4 +1,4 @@
-import { type TProperties, type TSchema, Type } from 'typebox'
+import { type TProperties, Type } from 'typebox'
 import {
   expiresInDays,
   maxExpirySeconds,
@@ -8,7 +8,7 @@ import {
   Username,
 } from '#access/names.ts'
 import { type Permission, permissions } from '#access/permissions.ts'
-import { closed } from '#base/schema-options.ts'
+import { closed, field } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
 import { PageQuery, paged } from '#http/pages.ts'
 import { nothing, route } from '#http/route.ts'
@@ -147,16 +147,23 @@ const newToken = {
 } satisfies TProperties
 
 const token = {
-  id: Type.String({ description: 'opaque id' }),
-  name: Type.String({ description: 'label' }),
-  username: Type.String({ description: 'user of the token' }),
-  permissions: Type.Array(Type.String(), { description: 'permissions' }),
-  repositories: nullable(Type.String(), 'the only repositories that it can see; null for all'),
-  refs: nullable(Type.String(), 'patterns of the only refs that it can push; null for all'),
-  delegatedFrom: Type.Union([Type.String(), Type.Null()], {
-    description: 'id of the token that it was delegated from; null for none',
-  }),
-  createdAt: Type.Integer({ description: 'milliseconds since the Unix epoch' }),
+  id: field.text('opaque id'),
+  name: field.text('label'),
+  username: field.text('user of the token'),
+  permissions: field.texts('permissions'),
+  repositories: field.orNull(
+    Type.Array(Type.String()),
+    'the only repositories that it can see; null for all',
+  ),
+  refs: field.orNull(
+    Type.Array(Type.String()),
+    'patterns of the only refs that it can push; null for all',
+  ),
+  delegatedFrom: field.orNull(
+    Type.String(),
+    'id of the token that it was delegated from; null for none',
+  ),
+  createdAt: field.integer('milliseconds since the Unix epoch'),
   expiresAt: time('when it ends, null for never'),
   lastUsedAt: time('when it was last used, to within 30 s; null for never'),
 } satisfies TProperties
@@ -167,14 +174,10 @@ const CreatedToken = named(
   'CreatedToken',
   Type.Object({
     ...token,
-    token: Type.String({ description: 'token string, returned only here' }),
-    message: Type.String({ description: 'reminder to save the token' }),
+    token: field.text('token string, returned only here'),
+    message: field.text('reminder to save the token'),
   }),
 )
-
-function nullable<T extends TSchema>(items: T, description: string) {
-  return Type.Union([Type.Array(items), Type.Null()], { description })
-}
 
 function time(description: string) {
   return Type.Unsafe<number | null>({ type: ['integer', 'null'], description })
