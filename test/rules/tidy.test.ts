@@ -59,7 +59,7 @@ test('folders import only from lower rows', () => {
 const innerRows: Record<string, string[][]> = {
   web: [['*'], ['render']],
   api: [['access-check'], ['event-log', 'mcp']],
-  ops: [['backup', 'doctor', 'maintenance', 'metrics']],
+  ops: [['backup', 'doctor', 'maintenance', 'metrics'], ['fsck']],
   'git-server': [
     ['git-server'],
     ['http', 'ssh', 'api-writes'],

@@ -1,12 +1,12 @@
 import { mkdtemp, rm, statfs } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Readable } from 'node:stream'
 import { forEachConcurrently } from '#base/for-each-concurrently.ts'
 import type { Log } from '#base/log.ts'
 import { connect } from '#database/database.ts'
 import { gitCommands } from '#git/process/commands.ts'
-import { backgroundCpuSeconds, type Git } from '#git/process/git-process.ts'
+import type { Git } from '#git/process/git-process.ts'
+import { fsck } from '../fsck.ts'
 import { type BackupSource, createSource, findBackup, readOwnManifest } from './backup-source.ts'
 import { loadRows } from './load-rows.ts'
 import { type BackedUpRepository, BackupError, lockFiles, manifestFile } from './manifest.ts'
@@ -32,7 +32,6 @@ type Check = Dependencies & {
 
 const maxConcurrentReads = 4
 const maxConcurrentChecks = 2
-const maxOutputLength = 16_384
 const maxFaultsPerRepository = 20
 const minScratchBytes = 64 * 1024 * 1024
 
@@ -145,8 +144,15 @@ async function checkRepository(check: Check, { id, refs }: BackedUpRepository): 
     const objects = hasObjects
       ? { GIT_OBJECT_DIRECTORY: join(source.root, 'repositories', id) }
       : {}
-    const found = await fsck(git, { directory, scratch, signal, objects })
-    for (const fault of found) faults.push({ ...nameOf(check, id), fault })
+    const { exitCode, lines } = await fsck(git, directory, {
+      variables: objects,
+      owner: scratch,
+      signal,
+    })
+    const found = lines.length > 0 ? lines : [`git fsck failed with exit code ${exitCode}`]
+    if (exitCode !== 0)
+      for (const fault of found.slice(0, maxFaultsPerRepository))
+        faults.push({ ...nameOf(check, id), fault })
     return expected.size - 1 // Without HEAD.
   } catch (error) {
     if (!(error instanceof BackupError)) throw error
@@ -155,41 +161,6 @@ async function checkRepository(check: Check, { id, refs }: BackedUpRepository): 
   } finally {
     await rm(directory, { recursive: true, force: true })
   }
-}
-
-type Fsck = {
-  directory: string
-  scratch: string
-  signal: AbortSignal
-  objects: Record<string, string>
-}
-
-/** Returns the faults that git-fsck(1) finds in a repository. */
-async function fsck(git: Git, { directory, scratch, signal, objects }: Fsck): Promise<string[]> {
-  const limits = { cpuMaxSeconds: backgroundCpuSeconds }
-  const options = { variables: objects, owner: scratch, limits }
-  await using child = await git.start(gitCommands.fsck(directory), options)
-  const stop = () => child[Symbol.asyncDispose]()
-  signal.addEventListener('abort', stop, { once: true })
-  child.stdin.end()
-  const [output, { exitCode, errorOutput }] = await Promise.all([head(child.stdout), child.ended])
-  signal.removeEventListener('abort', stop)
-  signal.throwIfAborted()
-  if (exitCode === 0) return []
-  const lines = `${errorOutput}\n${output}`
-    .split('\n')
-    .filter((line) => /\S/.test(line) && !/^notice:/.test(line))
-  return lines.length > 0
-    ? lines.slice(0, maxFaultsPerRepository)
-    : [`git fsck failed with exit code ${exitCode}`]
-}
-
-async function head(stream: Readable): Promise<string> {
-  let text = ''
-  for await (const chunk of stream.setEncoding('utf8')) {
-    if (text.length < maxOutputLength) text += chunk
-  }
-  return text
 }
 
 function nameOf({ source }: Check, id: string | undefined): { repository?: string } {

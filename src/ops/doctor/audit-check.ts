@@ -14,7 +14,7 @@ export const auditCheck: Check = {
   isLong: true,
   async run(context) {
     const version = (await context.read(readVersion)) ?? 0
-    if (version < auditVersion) return [ok('There is none yet.')]
+    if (version < auditVersion) return ok('There is none yet.')
     const first = await readChain(context)
     // A running server may have pruned entries meanwhile.
     const isSure = first.level === 'ok' || !context.isServed()

@@ -1,5 +1,5 @@
 import type { DoctorContext } from './context.ts'
-import type { Finding } from './finding.ts'
+import type { Findings } from './finding.ts'
 
 export type Check = {
   id: string
@@ -7,5 +7,5 @@ export type Check = {
   title: string
   /** Whether its duration depends on the amount of data; other checks have a timeout. */
   isLong?: boolean
-  run: (context: DoctorContext) => Promise<Finding[]>
+  run: (context: DoctorContext) => Promise<Findings>
 }

@@ -11,7 +11,16 @@ import { readInstance } from '#repositories/instance-store.ts'
 import { readHostKeyFingerprint } from '#ssh/host-key.ts'
 import type { Check } from './check.ts'
 import type { DoctorContext } from './context.ts'
-import { type Finding, fault, firstOf, messageOf, ok, orOk, warning } from './finding.ts'
+import {
+  type Finding,
+  type Findings,
+  fault,
+  firstOf,
+  messageOf,
+  ok,
+  orOk,
+  warning,
+} from './finding.ts'
 
 const groupAndOthers = 0o077
 
@@ -24,24 +33,20 @@ export const dataDirectoryCheck: Check = {
     const names = await readdir(folder).catch((error: unknown) => toFault(folder, error))
     if (!Array.isArray(names)) return [names]
     if (names.includes(restoringFile)) {
-      return [
-        fault(
-          `A restore into ${folder} is running or was interrupted.`,
-          `If none is running: rm -r ${shellWord(folder)}, then svc restore again; with SVC_DATABASE_URL, empty that database first.`,
-        ),
-      ]
+      return fault(
+        `A restore into ${folder} is running or was interrupted.`,
+        `If none is running: rm -r ${shellWord(folder)}, then svc restore again; with SVC_DATABASE_URL, empty that database first.`,
+      )
     }
     if (!['repositories', 'cache', 'svc.db'].some((name) => names.includes(name))) {
-      return [
-        fault(
-          `${folder} is ${names.length === 0 ? 'empty' : 'not a data directory of svc'}.`,
-          'Set SVC_DATA_DIR to the right directory, or start the service there once: svc serve',
-        ),
-      ]
+      return fault(
+        `${folder} is ${names.length === 0 ? 'empty' : 'not a data directory of svc'}.`,
+        'Set SVC_DATA_DIR to the right directory, or start the service there once: svc serve',
+      )
     }
     const { mode, uid, gid } = await stat(folder)
     const word = shellWord(folder)
-    const findings = [...(await ownerFindings(folder, names, { uid, gid }))]
+    const findings: Findings[] = [await ownerFindings(folder, names, { uid, gid })]
     if ((mode & groupAndOthers) !== 0) {
       findings.push(
         fault(
@@ -91,13 +96,13 @@ async function ownerFindings(
   folder: string,
   names: string[],
   { uid, gid }: { uid: number; gid: number },
-): Promise<Finding[]> {
+): Promise<Findings> {
   const foreign: string[] = []
   for (const name of names) {
     const found = await lstat(join(folder, name)).catch(() => undefined)
     if (found && found.uid !== uid) foreign.push(name)
   }
-  const findings: Finding[] = []
+  const findings: Findings[] = []
   if (foreign.length > 0) {
     findings.push(
       fault(
@@ -131,23 +136,21 @@ export const instanceCheck: Check = {
     const instance = await context.read(readInstance)
     const ofDatabase = instance?.id
     const ofDirectory = (await readFile(join(folder, 'instance'), 'utf8').catch(() => '')).trim()
-    if (ofDatabase === undefined && ofDirectory === '') return [ok('Neither has been used yet.')]
+    if (ofDatabase === undefined && ofDirectory === '') return ok('Neither has been used yet.')
     if (ofDatabase === ofDirectory) {
       // An older database does not have the column.
       const conflict = instance?.keyId === undefined ? [] : await conflictFindings(context, folder)
       return orOk(conflict, `Both are ${ofDirectory}.`)
     }
-    return [
-      fault(
-        `The database (${ofDatabase ?? 'empty'}) is not the one of the data directory (${ofDirectory || 'none'}); no server starts with them.`,
-        'Correct SVC_DATA_DIR and SVC_DATABASE_URL, or restore both from the same backup.',
-      ),
-    ]
+    return fault(
+      `The database (${ofDatabase ?? 'empty'}) is not the one of the data directory (${ofDirectory || 'none'}); no server starts with them.`,
+      'Correct SVC_DATA_DIR and SVC_DATABASE_URL, or restore both from the same backup.',
+    )
   },
 }
 
 /** Finds another server beside which none can start on the data directory. */
-async function conflictFindings(context: DoctorContext, dataDir: string): Promise<Finding[]> {
+async function conflictFindings(context: DoctorContext, dataDir: string): Promise<Findings> {
   const { setting } = context
   // Reading the name of a directory that has none would create one.
   if (!setting('store') || !existsSync(join(dataDir, 'node'))) return []
@@ -156,19 +159,15 @@ async function conflictFindings(context: DoctorContext, dataDir: string): Promis
   const other = await context.read((db) => findConflict(db, node))
   if (!other) return []
   if (hasNameOf(node, other)) {
-    return [
-      fault(
-        `Another server runs with the name of ${dataDir}, ${node.id}: one is a copy of the other.`,
-        'Set SVC_DATA_DIR to an empty directory.',
-      ),
-    ]
+    return fault(
+      `Another server runs with the name of ${dataDir}, ${node.id}: one is a copy of the other.`,
+      'Set SVC_DATA_DIR to an empty directory.',
+    )
   }
-  return [
-    fault(
-      `The server ${other.id} runs with another SSH host key.`,
-      'Set SVC_SSH_HOST_KEY_FILE to the same file on all servers; to change the key, stop all of them first.',
-    ),
-  ]
+  return fault(
+    `The server ${other.id} runs with another SSH host key.`,
+    'Set SVC_SSH_HOST_KEY_FILE to the same file on all servers; to change the key, stop all of them first.',
+  )
 }
 
 /** Lists quarantined repositories, and remains of crashes in staging and trash. */

@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import { shellWord } from '#base/shell-word.ts'
 import { minFreeFiles, readSpace } from '#config/free-space.ts'
 import type { Check } from './check.ts'
-import { type Finding, fault, ok, orOk, warning } from './finding.ts'
+import { type Findings, fault, ok, orOk, warning } from './finding.ts'
 
 /** Checks the free space on the disk, in bytes and inodes. */
 export const diskCheck: Check = {
@@ -16,7 +16,7 @@ export const diskCheck: Check = {
     const minBytes = context.setting('freeSpaceMinBytes')
     const { freeBytes, minFreeBytes, freeFiles } = await readSpace({ folder, minBytes })
     const fix = `Free some space; this lists the largest directories: du -xh ${shellWord(folder)} | sort -h | tail`
-    const findings: Finding[] = []
+    const findings: Findings[] = []
     if (freeBytes < minFreeBytes) {
       findings.push(
         fault(
@@ -63,13 +63,11 @@ export const fileSystemCheck: Check = {
     const folder = await context.dataDir()
     const { type } = await statfs(folder)
     const found = fileSystems[type]
-    if (!found) return [ok(`No problems are known with its type (0x${type.toString(16)}).`)]
-    return [
-      warning(
-        `${folder} is on ${found.name}: ${found.fault}.`,
-        'Stop the service, move the directory to a local disk, and set SVC_DATA_DIR to it.',
-      ),
-    ]
+    if (!found) return ok(`No problems are known with its type (0x${type.toString(16)}).`)
+    return warning(
+      `${folder} is on ${found.name}: ${found.fault}.`,
+      'Stop the service, move the directory to a local disk, and set SVC_DATA_DIR to it.',
+    )
   },
 }
 
@@ -83,19 +81,17 @@ export const limitsCheck: Check = {
     const text = await readFile('/proc/self/limits', 'utf8').catch(() => undefined)
     if (text === undefined) {
       const found = '/proc is not mounted: processes left by a killed server cannot be found.'
-      return [fault(found, 'mount -t proc proc /proc')]
+      return fault(found, 'mount -t proc proc /proc')
     }
     const [, limit = ''] = /^Max open files +(\S+)/m.exec(text) ?? []
-    const findings =
-      limit !== 'unlimited' && Number(limit) < minFiles
-        ? [
-            warning(
-              `A process may open ${limit} files; a busy server needs ${minFiles}. The limit of the service may differ.`,
-              'ulimit -n 65536 before the start; with systemd, LimitNOFILE=65536 in the [Service] section.',
-            ),
-          ]
-        : []
-    return orOk(findings, `${limit} open files; /proc is mounted.`)
+    const isLow = limit !== 'unlimited' && Number(limit) < minFiles
+    const finding =
+      isLow &&
+      warning(
+        `A process may open ${limit} files; a busy server needs ${minFiles}. The limit of the service may differ.`,
+        'ulimit -n 65536 before the start; with systemd, LimitNOFILE=65536 in the [Service] section.',
+      )
+    return orOk(finding, `${limit} open files; /proc is mounted.`)
   },
 }
 

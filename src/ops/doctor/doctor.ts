@@ -5,7 +5,7 @@ import { createDoctorContext, type DoctorContext, type DoctorOptions } from './c
 import { dataDirectoryCheck, instanceCheck, leftoversCheck } from './data-directory-check.ts'
 import { clockCheck, databaseCheck } from './database-check.ts'
 import { diskCheck, fileSystemCheck, limitsCheck } from './disk-check.ts'
-import { type Finding, fault, messageOf, SkipError } from './finding.ts'
+import { type Finding, fault, listOf, messageOf, SkipError } from './finding.ts'
 import { gitCheck, sshClientCheck } from './git-check.ts'
 import { keysCheck } from './keys-check.ts'
 import { objectsCheck } from './objects-check.ts'
@@ -83,7 +83,7 @@ export function createDoctor(options: DoctorOptions) {
 
 async function runCheck({ run, isLong }: Check, context: DoctorContext): Promise<Finding[]> {
   try {
-    return await (isLong ? run(context) : within(timeoutMs, run(context)))
+    return listOf(await (isLong ? run(context) : within(timeoutMs, run(context))))
   } catch (error) {
     if (error instanceof SkipError) return [{ level: 'skipped', found: error.message, fix: null }]
     return [

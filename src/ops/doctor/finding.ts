@@ -12,6 +12,9 @@ export type Finding = {
   fix: string | null
 }
 
+/** Findings in any nesting, and false or undefined for none. */
+export type Findings = Finding | false | undefined | Findings[]
+
 /** Thrown by a check that cannot run, for a reason that another check reports. */
 export class SkipError extends Error {
   override readonly name = 'SkipError'
@@ -29,23 +32,26 @@ export function fault(found: string, fix: string): Finding {
   return { level: 'fault', found, fix }
 }
 
+export function listOf(findings: Findings): Finding[] {
+  if (Array.isArray(findings)) return findings.flatMap(listOf)
+  return findings ? [findings] : []
+}
+
 /** Returns the findings, or a single ok when there are none. */
-export function orOk(findings: Finding[], found: string): Finding[] {
-  return findings.length > 0 ? findings : [ok(found)]
+export function orOk(findings: Findings, found: string): Finding[] {
+  const all = listOf(findings)
+  return all.length > 0 ? all : [ok(found)]
 }
 
 const maxListed = 10
 
 /** Returns the first findings of a kind, and the number of the rest. */
-export function firstOf(findings: Finding[]): Finding[] {
-  const [last] = findings.slice(maxListed)
-  if (!last) return findings
-  const more = findings.length - maxListed
-  const found = `${more} more of this kind.`
-  return [
-    ...findings.slice(0, maxListed),
-    { level: last.level, found, fix: last.fix && 'As above.' },
-  ]
+export function firstOf(findings: Findings): Finding[] {
+  const all = listOf(findings)
+  const [last] = all.slice(maxListed)
+  if (!last) return all
+  const found = `${all.length - maxListed} more of this kind.`
+  return [...all.slice(0, maxListed), { level: last.level, found, fix: last.fix && 'As above.' }]
 }
 
 /** Formats a count with its noun: "no faults", "1 fault", "2 faults". */

@@ -7,7 +7,7 @@ import {
   toVersionText,
 } from '#git/process/version.ts'
 import type { Check } from './check.ts'
-import { type Finding, fault, messageOf, ok, warning } from './finding.ts'
+import { type Findings, fault, messageOf, ok, warning } from './finding.ts'
 import { type GitVulnerability, vulnerabilitiesOf } from './known-git-vulnerabilities.ts'
 
 const install = 'apt-get install git'
@@ -21,18 +21,16 @@ export const gitCheck: Check = {
       if (findProgram('git', context.path) === undefined) return undefined
       return messageOf(error)
     })
-    if (text === undefined) return [fault('git is not on the PATH.', install)]
+    if (text === undefined) return fault('git is not on the PATH.', install)
     const version = parseGitVersion(text)
-    if (!version) return [fault(`git does not run: ${text.slice(0, 200)}`, install)]
+    if (!version) return fault(`git does not run: ${text.slice(0, 200)}`, install)
     const name = `git ${toVersionText(version)}`
     if (compareGitVersions(version, minGitVersion) < 0) {
       const minVersion = toVersionText(minGitVersion)
-      return [
-        fault(
-          `${name} is too old; svc needs ${minVersion}.`,
-          `${install}, of ${minVersion} or newer`,
-        ),
-      ]
+      return fault(
+        `${name} is too old; svc needs ${minVersion}.`,
+        `${install}, of ${minVersion} or newer`,
+      )
     }
     return toFindings(name, vulnerabilitiesOf(version), version)
   },
@@ -42,7 +40,7 @@ function toFindings(
   name: string,
   vulnerabilities: GitVulnerability[],
   version: GitVersion,
-): Finding[] {
+): Findings {
   const [open, others] = [true, false].map((isOpen) =>
     vulnerabilities.filter(({ reach }) => reach.isOpen === isOpen),
   )
@@ -51,7 +49,7 @@ function toFindings(
     rest === ''
       ? ''
       : ` Vulnerabilities of this release, unless patched, in parts that svc does not use: ${rest}.`
-  if (!open || open.length === 0) return [ok(`${name}.${note}`)]
+  if (!open || open.length === 0) return ok(`${name}.${note}`)
   return open.map(({ ids, effect, fixedIn, reach }) =>
     warning(
       `${name} may have ${ids.join(', ')}: ${effect}; ${reach.because}.`,
@@ -76,12 +74,10 @@ export const sshClientCheck: Check = {
   title: 'the SSH client',
   async run({ path }) {
     const found = findProgram('ssh', path)
-    if (found !== undefined) return [ok(`${found}, for imports over SSH.`)]
-    return [
-      warning(
-        'ssh is not on the PATH: imports over SSH fail. Serving SSH does not need it.',
-        'apt-get install openssh-client',
-      ),
-    ]
+    if (found !== undefined) return ok(`${found}, for imports over SSH.`)
+    return warning(
+      'ssh is not on the PATH: imports over SSH fail. Serving SSH does not need it.',
+      'apt-get install openssh-client',
+    )
   },
 }

@@ -8,7 +8,7 @@ import { SettingsError } from '#config/settings.ts'
 import { findHostKey } from '#ssh/host-key.ts'
 import type { Check } from './check.ts'
 import type { DoctorContext } from './context.ts'
-import { type Finding, fault, messageOf, orOk, warning } from './finding.ts'
+import { type Finding, type Findings, fault, messageOf, orOk, warning } from './finding.ts'
 
 /** Checks that the keys exist and are valid, and that only the owner can read their files. */
 export const keysCheck: Check = {
@@ -25,8 +25,8 @@ export const keysCheck: Check = {
     })
     const findings = [
       ...open.map(toFinding),
-      ...(await encryptionFindings(settings)),
-      ...(isSshOn ? await hostKeyFindings(hostKey) : []),
+      await encryptionFindings(settings),
+      isSshOn && (await hostKeyFindings(hostKey)),
     ]
     const source = sourceOfKeys(settings).split('/').at(-1)
     return orOk(findings, `${source}${isSshOn ? ` and ${basename(hostKey)}` : ''}.`)
@@ -49,20 +49,18 @@ function toFinding({ path, mode }: { path: string; mode: string }): Finding {
   )
 }
 
-async function encryptionFindings(settings: KeySettings): Promise<Finding[]> {
+async function encryptionFindings(settings: KeySettings): Promise<Findings> {
   const source = sourceOfKeys(settings)
   try {
     const { keys } = await readEncryptionKeys(settings)
     if (keys.reveal().length > 0) return []
   } catch (error) {
-    return [fault(messageOf(error), fixOf(error, settings))]
+    return fault(messageOf(error), fixOf(error, settings))
   }
-  return [
-    warning(
-      `${source} is missing; stored secrets cannot be read without it.`,
-      'Restore it from a backup, or set SVC_ENCRYPTION_KEY. svc never creates another key, as it could not decrypt these secrets.',
-    ),
-  ]
+  return warning(
+    `${source} is missing; stored secrets cannot be read without it.`,
+    'Restore it from a backup, or set SVC_ENCRYPTION_KEY. svc never creates another key, as it could not decrypt these secrets.',
+  )
 }
 
 function fixOf(error: unknown, settings: KeySettings): string {
@@ -73,17 +71,15 @@ function fixOf(error: unknown, settings: KeySettings): string {
   return isForbidden ? `chmod 600 ${path}` : `Restore ${path} from a backup.`
 }
 
-async function hostKeyFindings(path: string): Promise<Finding[]> {
+async function hostKeyFindings(path: string): Promise<Findings> {
   try {
     if (await findHostKey(path)) return []
   } catch (error) {
     const fix = `Restore ${shellWord(path)} from a backup, or let the next start create a new one: mv ${shellWord(path)} ${shellWord(`${path}.bad`)}`
-    return [fault(messageOf(error), fix)]
+    return fault(messageOf(error), fix)
   }
-  return [
-    warning(
-      `${path} is missing: the next start creates another one, and SSH clients will warn about the change.`,
-      'Restore it from a backup before the next start.',
-    ),
-  ]
+  return warning(
+    `${path} is missing: the next start creates another one, and SSH clients will warn about the change.`,
+    'Restore it from a backup before the next start.',
+  )
 }

@@ -1,18 +1,25 @@
-import type { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { shellWord } from '#base/shell-word.ts'
-import { gitCommands } from '#git/process/commands.ts'
-import { backgroundCpuSeconds } from '#git/process/git-process.ts'
+import { fsck } from '../fsck.ts'
 import type { Check } from './check.ts'
 import type { DoctorContext } from './context.ts'
 import { listAllRepositories } from './doctor-store.ts'
-import { countOrNo, type Finding, fault, firstOf, ok, SkipError, warning } from './finding.ts'
+import {
+  countOrNo,
+  type Finding,
+  type Findings,
+  fault,
+  firstOf,
+  ok,
+  orOk,
+  SkipError,
+  warning,
+} from './finding.ts'
 import { folderOf, listFolders, placedAt } from './repository-folders.ts'
 
 const pauseMs = 500
 // A push or repack during git fsck can cause false reports.
 const maxAttemptsWhileServed = 3
-const maxOutputLength = 16_384
 const maxLineLength = 300
 
 type Suspect = { id: string; name: string; path: string }
@@ -23,28 +30,27 @@ export const objectsCheck: Check = {
   title: 'fsck of repositories',
   isLong: true,
   async run(context) {
-    if (context.objectsOf === false) return [ok('Skipped (--no-fsck).')]
+    if (context.objectsOf === false) return ok('Skipped (--no-fsck).')
     if (context.setting('store')) {
-      return [
-        ok('Repositories are in the store of SVC_STORE: svc backup verify checks their objects.'),
-      ]
+      return ok(
+        'Repositories are in the store of SVC_STORE: svc backup verify checks their objects.',
+      )
     }
     await context.requireGit()
     const suspects = await chooseRepositories(context)
     if (!Array.isArray(suspects)) return [suspects]
-    const findings: Finding[] = []
+    const findings: Findings[] = []
     for (const [index, suspect] of suspects.entries()) {
       context.onProgress(`fsck ${index + 1} of ${suspects.length}: ${suspect.name}`)
-      findings.push(...(await checkObjects(context, suspect)))
+      findings.push(await checkObjects(context, suspect))
     }
     context.onProgress(undefined)
-    if (findings.length > 0) return firstOf(findings)
     const [only] = suspects
     const subject =
       typeof context.objectsOf === 'string' && only
         ? only.name
         : countOrNo(suspects.length, 'repository', 'repositories')
-    return [ok(`${subject}: every object is present and intact.`)]
+    return orOk(firstOf(findings), `${subject}: every object is present and intact.`)
   },
 }
 
@@ -68,14 +74,15 @@ async function chooseRepositories(context: DoctorContext): Promise<Suspect[] | F
   return [...paths].map(([id, path]) => ({ id, name: byId.get(id) ?? id, path }))
 }
 
-async function checkObjects(context: DoctorContext, { name, path }: Suspect): Promise<Finding[]> {
+async function checkObjects(context: DoctorContext, { name, path }: Suspect): Promise<Findings> {
   const maxAttempts = context.isServed() ? maxAttemptsWhileServed : 1
   for (let attempt = 1; ; attempt++) {
-    const { exitCode, errorLines } = await runFsck(context, path)
+    const { exitCode, lines } = await fsck(context.git, path, { isIdle: true })
+    const errorLines = lines.map((line) => line.slice(0, maxLineLength))
     if (exitCode === 0) return []
     // A missing repository was just deleted, or another check reports it.
     if ((await placedAt(path)) === undefined) return []
-    if (attempt >= maxAttempts) return [describe(`${name} (${path})`, path, exitCode, errorLines)]
+    if (attempt >= maxAttempts) return describe(`${name} (${path})`, path, exitCode, errorLines)
     await sleep(pauseMs)
   }
 }
@@ -102,25 +109,3 @@ function describe(
 
 // Reports about readable but malformed objects: git-fsck(1), fsck.<msg-id>.
 const malformed = /^(error|warning) in (commit|tree|blob|tag) [0-9a-f]+: \w+: /
-
-async function runFsck(context: DoctorContext, path: string) {
-  const options = { isIdle: true, limits: { cpuMaxSeconds: backgroundCpuSeconds } }
-  await using git = await context.git.start(gitCommands.fsck(path), options)
-  git.stdin.end()
-  const [output, { exitCode, errorOutput }] = await Promise.all([head(git.stdout), git.ended])
-  return { exitCode, errorLines: errorLinesIn(`${errorOutput}\n${output}`) }
-}
-
-// Keeps only the start: the output for a damaged repository can be very long.
-async function head(stream: Readable): Promise<string> {
-  let text = ''
-  for await (const chunk of stream.setEncoding('utf8')) {
-    if (text.length < maxOutputLength) text += chunk
-  }
-  return text.slice(0, maxOutputLength)
-}
-
-function errorLinesIn(text: string): string[] {
-  const lines = text.split('\n').filter((line) => line.trim() !== '' && !line.startsWith('notice:'))
-  return lines.map((line) => line.slice(0, maxLineLength))
-}

@@ -7,7 +7,7 @@ import { codeOf } from '#base/error-code.ts'
 import { within } from '#base/timeouts.ts'
 import type { Check } from './check.ts'
 import type { DoctorContext } from './context.ts'
-import { type Finding, fault, messageOf, ok, SkipError } from './finding.ts'
+import { type Finding, type Findings, fault, messageOf, ok, SkipError } from './finding.ts'
 
 const timeoutMs = 5000
 const maxAttempts = 10
@@ -33,7 +33,7 @@ export const sshPortCheck: Check = {
   title: 'the SSH port',
   async run(context) {
     const port = context.setting('sshPort')
-    if (port === 'off') return [ok('SSH is off.')]
+    if (port === 'off') return ok('SSH is off.')
     const host = context.setting('sshHost')
     return checkPort(
       context,
@@ -49,10 +49,10 @@ type Via = {
   probe: (address: Address) => Promise<string>
 }
 
-async function checkPort(context: DoctorContext, address: Address, via: Via): Promise<Finding[]> {
+async function checkPort(context: DoctorContext, address: Address, via: Via): Promise<Findings> {
   if (address.port === 0) {
     const note = context.isServed() ? '; the running server has logged which' : ''
-    return [ok(`Any free port of ${address.host}${note}.`)]
+    return ok(`Any free port of ${address.host}${note}.`)
   }
   if (context.isServed()) return checkServed(context, address, via)
   const finding = await checkFree(address, via.variable)
@@ -66,15 +66,13 @@ async function checkServed(context: DoctorContext, address: Address, { variable,
   const where = toText(address)
   const attempt = () => within(timeoutMs, probe(reachable(address)))
   try {
-    return [ok(`A server runs, and ${await retryWhileRefused(attempt)} at ${where}.`)]
+    return ok(`A server runs, and ${await retryWhileRefused(attempt)} at ${where}.`)
   } catch (error) {
     if (!context.isServed()) throw new SkipError('The server has just stopped.')
-    return [
-      fault(
-        `A server runs on the data directory, but svc does not respond at ${where}: ${messageOf(error)}`,
-        `If it is just starting or stopping, check again. Otherwise set ${variable} and its host as for the server, or restart the server.`,
-      ),
-    ]
+    return fault(
+      `A server runs on the data directory, but svc does not respond at ${where}: ${messageOf(error)}`,
+      `If it is just starting or stopping, check again. Otherwise set ${variable} and its host as for the server, or restart the server.`,
+    )
   }
 }
 

@@ -17,25 +17,15 @@ export const programCheck: Check = {
       major < minNodeVersion[0] || (major === minNodeVersion[0] && minor < minNodeVersion[1])
     const hooks = await assertHooks().catch(messageOf)
     const findings = [
-      ...(isOld
-        ? [
-            fault(
-              `Node ${versions.node} is too old; svc needs ${minNodeVersion.join('.')}.`,
-              'Start svc with bin/svc, which selects a suitable Node.',
-            ),
-          ]
-        : []),
-      ...(platform === 'linux'
-        ? []
-        : [fault(`svc needs Linux, and this is ${platform}.`, 'Run it on Linux.')]),
-      ...(hooks === undefined
-        ? []
-        : [
-            fault(
-              hooks,
-              `Install svc again, or: chmod 755 ${shellWord(`${hooksPath}/pre-receive`)}`,
-            ),
-          ]),
+      isOld &&
+        fault(
+          `Node ${versions.node} is too old; svc needs ${minNodeVersion.join('.')}.`,
+          'Start svc with bin/svc, which selects a suitable Node.',
+        ),
+      platform !== 'linux' &&
+        fault(`svc needs Linux, and this is ${platform}.`, 'Run it on Linux.'),
+      hooks !== undefined &&
+        fault(hooks, `Install svc again, or: chmod 755 ${shellWord(`${hooksPath}/pre-receive`)}`),
     ]
     return orOk(findings, `svc ${version} on Node ${versions.node}, ${platform} ${arch}.`)
   },

@@ -6,7 +6,16 @@ import { hasRefs } from '#git/refs/refs.ts'
 import type { Check } from './check.ts'
 import type { DoctorContext } from './context.ts'
 import { type KnownRepository, listAllRepositories, readUnfinished } from './doctor-store.ts'
-import { countOrNo, type Finding, fault, firstOf, ok, orOk, warning } from './finding.ts'
+import {
+  countOrNo,
+  type Finding,
+  type Findings,
+  fault,
+  firstOf,
+  ok,
+  orOk,
+  warning,
+} from './finding.ts'
 import { deletedFolderOf, folderOf, listFolders, placedAt } from './repository-folders.ts'
 
 const inStore = 'Repositories are in the store of SVC_STORE; directories are caches.'
@@ -19,7 +28,7 @@ export const repositoriesCheck: Check = {
   title: 'rows against directories',
   isLong: true,
   async run(context) {
-    if (context.setting('store')) return [ok(inStore)]
+    if (context.setting('store')) return ok(inStore)
     // Rows before directories: a new repository gets its directory first.
     const rows = await context.read(listAllRepositories)
     const { paths, strays } = await listFolders(context)
@@ -29,7 +38,7 @@ export const repositoriesCheck: Check = {
       rows.filter(({ id, hasDirectory }) => hasDirectory && !ids.has(id)),
     )
     const unknown = await confirmUnknown(context, paths, rows)
-    const findings = [...firstOf(missing), ...firstOf(unknown), ...firstOf(strays.map(toStray))]
+    const findings = [firstOf(missing), firstOf(unknown), firstOf(strays.map(toStray))]
     return orOk(
       findings,
       `${countOrNo(rows.length, 'row')}, ${countOrNo(ids.size, 'directory', 'directories')}.`,
@@ -41,10 +50,10 @@ export const repositoriesCheck: Check = {
 async function confirmMissing(
   context: DoctorContext,
   suspects: KnownRepository[],
-): Promise<Finding[]> {
+): Promise<Findings> {
   if (suspects.length === 0) return []
   const still = new Set((await context.read(listAllRepositories)).map(({ id }) => id))
-  const findings: Finding[] = []
+  const findings: Findings[] = []
   const dataDir = context.setting('dataDir')
   for (const { id, name, isDeleted } of suspects) {
     const both = [folderOf(dataDir, id), deletedFolderOf(dataDir, id)] as const
@@ -70,13 +79,13 @@ async function confirmUnknown(
   context: DoctorContext,
   paths: Map<string, string>,
   rows: KnownRepository[],
-): Promise<Finding[]> {
+): Promise<Findings> {
   const rowIds = new Set(rows.map(({ id }) => id))
   const suspects = [...paths].filter(([id]) => !rowIds.has(id))
   if (suspects.length === 0) return []
   const known = new Set((await context.read(listAllRepositories)).map(({ id }) => id))
   const before = context.isServed() ? Date.now() - settledMs : Number.POSITIVE_INFINITY
-  const findings: Finding[] = []
+  const findings: Findings[] = []
   for (const [id, path] of suspects) {
     const since = await placedAt(path)
     if (known.has(id) || since === undefined || since > before) continue
@@ -103,10 +112,10 @@ export const repositoryFilesCheck: Check = {
   title: 'HEAD, configuration and borrowed objects',
   isLong: true,
   async run(context) {
-    if (context.setting('store')) return [ok(inStore)]
+    if (context.setting('store')) return ok(inStore)
     const { paths } = await listFolders(context)
-    const findings: Finding[] = []
-    for (const path of paths.values()) findings.push(...(await checkFiles(path)))
+    const findings: Findings[] = []
+    for (const path of paths.values()) findings.push(await checkFiles(path))
     return orOk(
       firstOf(findings),
       `${countOrNo(paths.size, 'repository', 'repositories')}, as expected.`,
@@ -114,7 +123,7 @@ export const repositoryFilesCheck: Check = {
   },
 }
 
-async function checkFiles(path: string): Promise<Finding[]> {
+async function checkFiles(path: string): Promise<Findings> {
   const read = (name: string) => readFile(join(path, name), 'utf8').catch(toAbsence)
   try {
     const [head, config, alternates, shallow] = await Promise.all(
@@ -123,31 +132,27 @@ async function checkFiles(path: string): Promise<Finding[]> {
     // A missing directory was just deleted.
     if (head === undefined && (await placedAt(path)) === undefined) return []
     return [
-      ...headFindings(path, head),
-      ...configFindings(path, config),
-      ...(await folderFindings(path)),
-      ...borrowFindings(path, alternates, shallow),
+      headFindings(path, head),
+      configFindings(path, config),
+      await folderFindings(path),
+      borrowFindings(path, alternates, shallow),
     ]
   } catch (error) {
-    return [
-      fault(`${path} cannot be read (${codeOf(error) ?? error}).`, `ls -la ${shellWord(path)}`),
-    ]
+    return fault(`${path} cannot be read (${codeOf(error) ?? error}).`, `ls -la ${shellWord(path)}`)
   }
 }
 
-function headFindings(path: string, head: string | undefined): Finding[] {
+function headFindings(path: string, head: string | undefined): Findings {
   if (head !== undefined && /^ref: refs\/heads\/\S+\n?$/.test(head)) return []
-  return [
-    fault(
-      `${path} has ${head === undefined ? 'no HEAD' : 'a damaged HEAD'}, so Git finds no repository there.`,
-      `printf 'ref: refs/heads/main\\n' > ${shellWord(join(path, 'HEAD'))} (with its default branch in place of main)`,
-    ),
-  ]
+  return fault(
+    `${path} has ${head === undefined ? 'no HEAD' : 'a damaged HEAD'}, so Git finds no repository there.`,
+    `printf 'ref: refs/heads/main\\n' > ${shellWord(join(path, 'HEAD'))} (with its default branch in place of main)`,
+  )
 }
 
 // Git requires these in every repository: gitrepository-layout(5).
-async function folderFindings(path: string): Promise<Finding[]> {
-  const findings: Finding[] = []
+async function folderFindings(path: string): Promise<Findings> {
+  const findings: Findings[] = []
   for (const name of ['objects', 'refs']) {
     const folder = join(path, name)
     const found = await stat(folder).catch(() => undefined)
@@ -165,24 +170,22 @@ async function folderFindings(path: string): Promise<Finding[]> {
 const usual =
   /^(\[core\]|(repositoryformatversion|filemode|bare|symlinks|ignorecase|precomposeunicode) = (0|true|false))$/i
 
-function configFindings(path: string, config: string | undefined): Finding[] {
+function configFindings(path: string, config: string | undefined): Findings {
   const lines = (config ?? '').split('\n').map((line) => line.trim())
   const odd = lines.find((line) => line !== '' && !/^[#;]/.test(line) && !usual.test(line))
   if (config !== undefined && odd === undefined) return []
   const file = join(path, 'config')
-  return [
-    warning(
-      config === undefined
-        ? `${file} is missing.`
-        : `${file} has a line that svc did not write: ${odd}`,
-      `Unless this is intended, reset the file: printf '[core]\\n\\trepositoryformatversion = 0\\n\\tfilemode = true\\n\\tbare = true\\n' > ${shellWord(file)}`,
-    ),
-  ]
+  return warning(
+    config === undefined
+      ? `${file} is missing.`
+      : `${file} has a line that svc did not write: ${odd}`,
+    `Unless this is intended, reset the file: printf '[core]\\n\\trepositoryformatversion = 0\\n\\tfilemode = true\\n\\tbare = true\\n' > ${shellWord(file)}`,
+  )
 }
 
-function borrowFindings(path: string, alternates = '', shallow = ''): Finding[] {
+function borrowFindings(path: string, alternates = '', shallow = ''): Findings {
   const git = `git --git-dir=${shellWord(path)}`
-  const findings: Finding[] = []
+  const findings: Findings[] = []
   if (alternates.trim() !== '') {
     findings.push(
       warning(
@@ -211,15 +214,13 @@ export const pushesCheck: Check = {
   title: 'unfinished pushes',
   async run(context) {
     const { count, since } = await context.read(readUnfinished)
-    if (count === 0 || since === null) return [ok('None.')]
-    if (!context.isServed()) return [ok(`${count}; the next start finalizes them.`)]
+    if (count === 0 || since === null) return ok('None.')
+    if (!context.isServed()) return ok(`${count}; the next start finalizes them.`)
     const isStuck = Date.now() - since > stuckMs
-    if (!isStuck) return [ok(`${count}, running.`)]
-    return [
-      warning(
-        `${count}, the oldest since ${new Date(since).toISOString()}: its events have not been published.`,
-        'Find the reason in the log of the service ("sweep"), then restart the service: a start finalizes them.',
-      ),
-    ]
+    if (!isStuck) return ok(`${count}, running.`)
+    return warning(
+      `${count}, the oldest since ${new Date(since).toISOString()}: its events have not been published.`,
+      'Find the reason in the log of the service ("sweep"), then restart the service: a start finalizes them.',
+    )
   },
 }

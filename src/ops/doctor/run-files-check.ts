@@ -4,14 +4,14 @@ import { ignoreAbsence } from '#base/absence.ts'
 import { shellWord } from '#base/shell-word.ts'
 import type { Check } from './check.ts'
 import { listRunFiles } from './doctor-store.ts'
-import { countOrNo, type Finding, fault, firstOf, ok, orOk, warning } from './finding.ts'
+import { countOrNo, type Findings, fault, firstOf, ok, orOk, warning } from './finding.ts'
 
 /** Checks that the data directory has the file of every artifact and cache, and no other. */
 export const runFilesCheck: Check = {
   id: 'run-files',
   title: 'artifacts and caches against their files',
   async run(context) {
-    if (context.setting('store')) return [ok('They are in the bucket of SVC_STORE.')]
+    if (context.setting('store')) return ok('They are in the bucket of SVC_STORE.')
     const folder = join(await context.dataDir(), 'run-files')
     const before = await context.read(listRunFiles)
     const paths = await listFiles(folder)
@@ -19,7 +19,7 @@ export const runFilesCheck: Check = {
     const isThere = new Set(before.map(({ id }) => id))
     // One that was added or deleted meanwhile is no finding.
     const kept = after.filter(({ id, state }) => state === 'kept' && isThere.has(id))
-    const findings: Finding[] = []
+    const findings: Findings[] = []
     for (const { id, size } of kept) {
       const bytes = paths.get(id)?.bytes
       if (bytes === size) continue
@@ -37,7 +37,7 @@ export const runFilesCheck: Check = {
         warning(`The database does not know ${path}.`, `rm ${shellWord(path)}`),
       )
     return orOk(
-      [...firstOf(findings), ...firstOf(strays)],
+      [firstOf(findings), firstOf(strays)],
       `${countOrNo(kept.length, 'file')}, all in their places.`,
     )
   },

@@ -21,7 +21,7 @@ export const sandboxCheck: Check = {
   title: 'the sandbox',
   async run(context) {
     if (!context.hasRunner()) {
-      return [ok('SVC_RUNNER is off: only other runners execute workflows.')]
+      return ok('SVC_RUNNER is off: only other runners execute workflows.')
     }
     const missing = missingTools(context.path).map((tool) =>
       warning(

@@ -23,7 +23,7 @@ export const secretsCheck: Check = {
   async run(context) {
     const version = (await context.read(readVersion)) ?? 0
     const tables = sealedTables.filter((one) => one.version <= version).map(({ table }) => table)
-    if (tables.length === 0) return [ok('There are none.')]
+    if (tables.length === 0) return ok('There are none.')
     const { keys } = await readEncryptionKeys(keySettings(context)).catch((error) => {
       throw new SkipError('The encryption key cannot be read.', { cause: error })
     })
@@ -31,7 +31,7 @@ export const secretsCheck: Check = {
     const unknown = await context.read((db) => findUnknownKeys(db, vault, tables))
     if (unknown.length > 0) {
       const { found, fix } = describeUnknown(unknown)
-      return [fault(found, fix)]
+      return fault(found, fix)
     }
     const { count, damaged } = await openAll(context, vault, tables)
     return orOk(firstOf(damaged), `${countOrNo(count, 'secret')}, all of which can be decrypted.`)

@@ -2,7 +2,7 @@ import type { Setting } from '#config/setting.ts'
 import { settings } from '#config/settings-table.ts'
 import { unknownVariables } from '#config/unknown-variables.ts'
 import type { Check } from './check.ts'
-import { type Finding, fault, orOk, warning } from './finding.ts'
+import { type Findings, fault, orOk, warning } from './finding.ts'
 
 const table = Object.entries<Setting<unknown>>(settings)
 
@@ -14,7 +14,7 @@ export const settingsCheck: Check = {
     const given = table.filter(([, { variable }]) => environment[variable])
     const unknown = unknownVariables(environment).filter(({ meant }) => meant === undefined)
     const findings = [
-      ...(settingFaults.length > 0 ? [] : samePortFindings(setting('port'), setting('sshPort'))),
+      settingFaults.length === 0 && samePortFindings(setting('port'), setting('sshPort')),
       ...settingFaults.map((line) =>
         fault(
           line,
@@ -29,8 +29,8 @@ export const settingsCheck: Check = {
 }
 
 // Valid with different addresses, but probably a mistake.
-function samePortFindings(port: number, sshPort: number | 'off'): Finding[] {
+function samePortFindings(port: number, sshPort: number | 'off'): Findings {
   if (port === 0 || port !== sshPort) return []
   const found = `SVC_PORT and SVC_SSH_PORT are both ${port}.`
-  return [warning(found, 'Set one of them to another port.')]
+  return warning(found, 'Set one of them to another port.')
 }

@@ -18,7 +18,7 @@ export const webhooksCheck: Check = {
   title: 'disabled webhooks and overdue deliveries',
   async run(context) {
     const version = (await context.read(readVersion)) ?? 0
-    if (version < webhooksVersion) return [ok('There are none.')]
+    if (version < webhooksVersion) return ok('There are none.')
     const disabled = (await context.read(listDisabledWebhooks)).map(
       ({ id, repositoryName, disabledAt }) =>
         warning(
