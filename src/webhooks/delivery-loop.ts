@@ -57,24 +57,21 @@ const webhooksPerQuery = 64
 const slowAfterMs = 2000
 
 export function createDeliveryLoop(dependencies: Dependencies): DeliveryLoop {
-  const { db, publish, notifier, composer, signing, outbound, clock, log, faultPoint } =
-    dependencies
-  const { schedule, version, leaseOwner, stopMs, attemptTimeoutMs, onAttempt } = dependencies
-  const queue = createDeliveryQueue({ db, publish, clock, log, schedule, leaseOwner })
+  const { db, notifier, signing, outbound, clock, log, faultPoint } = dependencies
+  const { stopMs, attemptTimeoutMs, onAttempt } = dependencies
+  const queue = createDeliveryQueue(dependencies)
   const connections = createConnections({ outbound })
   const sender = createSender({ connections, clock, ...(attemptTimeoutMs && { attemptTimeoutMs }) })
   const deliveryLimits = createDeliveryLimits()
   const rotation = createWebhookRotation()
   const stopping = new AbortController()
+  const stopped = stopping.signal
   const worker = createDeliveryWorker({
+    ...dependencies,
     queue,
-    composer,
     sender,
-    clock,
-    log,
-    version,
     onAttempt,
-    stopping: stopping.signal,
+    stopping: stopped,
   })
   const deliveries = createTaskGroup()
   // Deliveries in flight, by webhook; and the webhooks that were cut off.
@@ -110,7 +107,7 @@ export function createDeliveryLoop(dependencies: Dependencies): DeliveryLoop {
     const end = new AbortController()
     if (ended.has(webhookId)) end.abort()
     deliveryLimits.start(target)
-    const signal = AbortSignal.any([stopping.signal, end.signal])
+    const signal = AbortSignal.any([stopped, end.signal])
     const work = deliver(job, { target, open, signal })
       .catch((error) => {
         deliveryLimits.end(target, 'none')

@@ -1,6 +1,7 @@
 import { newId } from '#base/ids.ts'
 import type { Db } from '#database/schema.ts'
 import type { PublishedEvent } from '#events/events.ts'
+import { insertDeliveries } from './delivery-store.ts'
 import { subscribableKinds } from './subscribable-kinds.ts'
 
 const batchSize = 500
@@ -35,11 +36,12 @@ export async function enqueueDeliveries(
         seq,
         previousSeq: own[index - 1]?.seq ?? webhook.lastSeq,
         url: webhook.url,
-        status: 'pending' as const,
         createdAt: now,
         dueAt: now,
+        isWanted: 0,
       }))
-      await insertDeliveries(tx, rows)
+      for (let start = 0; start < rows.length; start += batchSize)
+        await insertDeliveries(tx, rows.slice(start, start + batchSize))
       await tx
         .updateTable('webhooks')
         .set({ lastSeq: last.seq, dueAt: Math.min(webhook.dueAt ?? now, now) })
@@ -61,24 +63,4 @@ function listWebhooks(tx: Db, repositoryId: string) {
       .orderBy('id')
       .execute()
   )
-}
-
-type NewDelivery = {
-  id: string
-  webhookId: string
-  repositoryId: string
-  event: string
-  seq: number
-  previousSeq: number
-  url: string
-  status: 'pending'
-  createdAt: number
-  dueAt: number
-}
-
-async function insertDeliveries(tx: Db, rows: NewDelivery[]): Promise<void> {
-  for (let start = 0; start < rows.length; start += batchSize) {
-    const ofRepository = rows.slice(start, start + batchSize)
-    await tx.insertInto('deliveries').values(ofRepository).execute()
-  }
 }

@@ -12,7 +12,6 @@ import type { Repository } from '#repositories/repositories.ts'
 import { asGone, repositoryGone } from '#repositories/repository-errors.ts'
 import { countPending, findDelivery, insertDeliveries, redirectPending } from './delivery-store.ts'
 import { failPendingDeliveries } from './disabling.ts'
-import { createPurge, type Purge } from './purge.ts'
 import { listSigningSecrets } from './signing-secret-store.ts'
 import { type SigningSecrets, signingSecretError } from './signing-secrets.ts'
 import { readWebhookAddress } from './webhook-address.ts'
@@ -27,7 +26,7 @@ import {
 import { toWebhook, type WebhookView } from './webhook-view.ts'
 
 /** The webhooks of repositories, from creation to the removal of their last delivery. */
-export type WebhookService = Purge & {
+export type WebhookService = {
   /** Lists the webhooks of a repository after an id, oldest first. */
   list: (
     repository: Repository,
@@ -215,8 +214,6 @@ export function createWebhookService(dependencies: Dependencies): WebhookService
       wake()
       return row ?? Promise.reject(webhookNotFound(webhookId))
     },
-
-    ...createPurge({ db, clock, signing, cutOff }),
   }
 }
 

@@ -18,6 +18,7 @@ import { createDeliveries } from './deliveries.ts'
 import { createDeliveryQueue } from './delivery-queue.ts'
 import { listDeliveries } from './delivery-store.ts'
 import { createDisableWebhook } from './disabling.ts'
+import { createPurge } from './purge.ts'
 import { createSigningSecrets } from './signing-secrets.ts'
 import { createWebhookService } from './webhook-service.ts'
 
@@ -40,6 +41,7 @@ function serve(db: Database, keys = [old], clock = { time: start }) {
   const outbound = { resolve: async (): Promise<[string]> => ['192.0.2.1'] }
   const signing = createSigningSecrets(rest)
   const wake = () => void woken.times++
+  const cutOff = async () => {}
   return {
     vault,
     clock,
@@ -50,7 +52,10 @@ function serve(db: Database, keys = [old], clock = { time: start }) {
       faultPoint: () => {},
       disableWebhook: createDisableWebhook(publish),
     }),
-    hooks: createWebhookService({ ...rest, outbound, signing, wake, cutOff: async () => {} }),
+    hooks: {
+      ...createWebhookService({ ...rest, outbound, signing, wake, cutOff }),
+      ...createPurge({ ...rest, signing, cutOff }),
+    },
     sent: createDeliveries({ ...rest, schedule, wake }),
   }
 }

@@ -16,7 +16,7 @@ import { createDeliveryLoop, type DeliveryLoop } from './delivery-loop.ts'
 import { pruneDeliveries } from './delivery-retention.ts'
 import { deliveryRoutes } from './delivery-routes.ts'
 import type { OnAttempt } from './delivery-worker.ts'
-import type { Purge } from './purge.ts'
+import { createPurge, type Purge } from './purge.ts'
 import { createSigningSecrets } from './signing-secrets.ts'
 import { webhookRoutes } from './webhook-routes.ts'
 import { createWebhookService } from './webhook-service.ts'
@@ -48,33 +48,14 @@ type Dependencies = ComposerSources & {
 }
 
 export function createWebhooks(dependencies: Dependencies): Webhooks {
-  const { db, publish, git, notifier, vault, outbound, repositories, settings } = dependencies
-  const { directoryOf, describeRun, openSecrets, baseUrl } = dependencies
-  const { clock, faultPoint, log, version, leaseOwner } = dependencies
+  const { db, repositories, settings, clock } = dependencies
   const schedule = settings.webhookRetrySchedule
   let loop: DeliveryLoop | undefined
   const wake = () => loop?.wake()
   const cutOff = async (webhookId: string) => loop?.cutOff(webhookId)
-  const signing = createSigningSecrets({ db, clock, vault })
-  const composer = createComposer({
-    db,
-    git,
-    directoryOf,
-    describeRun,
-    openSecrets,
-    baseUrl,
-    clock,
-    log,
-  })
-  const webhookService = createWebhookService({
-    db,
-    publish,
-    clock,
-    outbound,
-    signing,
-    wake,
-    cutOff,
-  })
+  const signing = createSigningSecrets(dependencies)
+  const composer = createComposer(dependencies)
+  const webhookService = createWebhookService({ ...dependencies, signing, wake, cutOff })
   const deliveries = createDeliveries({ db, clock, schedule, wake })
 
   return {
@@ -83,31 +64,13 @@ export function createWebhooks(dependencies: Dependencies): Webhooks {
       ...deliveryRoutes({ repositories, webhookService, deliveries }),
     ],
 
-    purge: webhookService.purge,
-    purgeRepository: webhookService.purgeRepository,
-    refreshRepository: webhookService.refreshRepository,
-    cutOffRepository: webhookService.cutOffRepository,
+    ...createPurge({ db, clock, signing, cutOff }),
 
     prune: (signal) =>
       pruneDeliveries({ db, clock, keptDays: settings.deliveriesKeptDays, signal }),
 
-    start({ onAttempt, stopMs }) {
-      loop = createDeliveryLoop({
-        db,
-        publish,
-        notifier,
-        composer,
-        signing,
-        outbound,
-        schedule,
-        clock,
-        log,
-        faultPoint,
-        version,
-        leaseOwner,
-        stopMs,
-        onAttempt,
-      })
+    start(options) {
+      loop = createDeliveryLoop({ ...dependencies, ...options, composer, signing, schedule })
       return loop
     },
   }
