@@ -56,7 +56,7 @@ export type DeletedRepositories = {
   /** Whether a repository can be restored once it is deleted. */
   isRetained: (repository: Pick<RepositoryFields, 'id' | 'state'>) => Promise<boolean>
   /** Deletes a repository in such a way. */
-  retain: (actor: Actor, repository: Deletable) => Promise<void>
+  retain: (actor: Actor, repository: RepositoryFields) => Promise<void>
   /** Purges those whose time is over, and on a full disk the oldest ones. */
   sweep: () => Promise<void>
 }
@@ -66,9 +66,6 @@ type DeletedRepository = Pick<
   DeletedRow,
   'id' | 'name' | 'createdAt' | 'ownerTokenId' | 'ownerUsername' | 'deletedAt'
 > & { purgeAt: number }
-
-/** A repository that is to be deleted. */
-export type Deletable = RepositoryFields & { readonly ownerUsername: string }
 
 /** What other slices do when a repository is deleted, restored or purged. */
 export type RepositoryBelongings = {

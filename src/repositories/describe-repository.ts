@@ -34,6 +34,15 @@ export type RepositoryFields = {
   readonly role?: Role | undefined
 }
 
+/** What a repository is when it has just been created, or its import has begun. */
+export function newRepository<Place extends { id: string; name: string; createdAt: number }>(
+  { id: ownerTokenId, username: ownerUsername }: { id: string; username: string },
+  place: Place,
+) {
+  const settings = { description: '', pushedAt: null, leakGuard: 'on', runTokens: 'read' } as const
+  return { ...place, ...settings, ownerTokenId, ownerUsername }
+}
+
 /** A repository in a list. */
 export type ListedRepository = Omit<RepositoryFields, 'leakGuard'> & {
   leakGuard: boolean

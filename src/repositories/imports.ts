@@ -12,7 +12,7 @@ import type { Publish } from '#events/events.ts'
 import { importFailed } from '#git/import/import-error.ts'
 import { endOrphans } from '#git/process/orphans.ts'
 import { invalid } from '#http/validation.ts'
-import type { RepositoryDescription } from './describe-repository.ts'
+import { newRepository, type RepositoryDescription } from './describe-repository.ts'
 import { importOwner, type JobDependencies } from './import-job.ts'
 import { createImportRecords } from './import-records.ts'
 import { deleteImportsEndedBefore, listRunningImports } from './import-store.ts'
@@ -61,17 +61,8 @@ type Dependencies = JobDependencies & {
 const failureRetentionMs = 24 * 60 * 60 * 1000
 
 export function createImports(dependencies: Dependencies): Imports {
-  const { db, publish, directories, sources, repositories, refresh, nodes } = dependencies
-  const { clock, log, settings, faultPoint } = dependencies
-  const records = createImportRecords({
-    db,
-    publish,
-    directories,
-    refresh,
-    clock,
-    faultPoint,
-    log,
-  })
+  const { db, directories, sources, repositories, nodes, clock, log, settings } = dependencies
+  const records = createImportRecords(dependencies)
   const limiter = createFairLimiter({
     overall: settings.maxConcurrentImports,
     perKey: settings.maxConcurrentImports,
@@ -139,19 +130,10 @@ export function createImports(dependencies: Dependencies): Imports {
       const ended = runImport(principal, row, source, options).finally(() => resources.dispose())
       // Prevents an unhandled rejection; the caller still sees the error through `ended`.
       ended.catch(() => {})
-      const path = directories.pathOf(id)
       const described = {
-        id,
-        name,
-        path,
-        description: '',
-        createdAt: row.startedAt,
-        pushedAt: null,
-        ownerTokenId: owner.id,
-        ownerUsername: owner.username,
+        ...newRepository(owner, { id, name, createdAt: row.startedAt }),
+        path: directories.pathOf(id),
         state: 'importing',
-        leakGuard: 'on',
-        runTokens: 'read',
       } as const
       return { name, ended, describe: () => repositories.describe(described) }
     },

@@ -13,16 +13,13 @@ import { isRepositoryName } from '#access/names.ts'
 import type { Permission } from '#access/permissions.ts'
 import type { Principal } from '#access/principal.ts'
 import type { Role } from '#access/roles.ts'
-import type { Clock } from '#base/clock.ts'
-import type { FaultPoint } from '#base/fault-points.ts'
 import { Problem } from '#base/problem.ts'
-import type { Database } from '#database/database.ts'
-import type { LeakGuardState, LiveState, RunTokenAccess } from '#database/schema.ts'
-import type { Actor, Publish } from '#events/events.ts'
-import type { DeletedRepositories, RepositoryBelongings } from './deleted-repositories.ts'
+import type { ProtectionRow } from '#database/schema.ts'
+import type { DeletedRepositories } from './deleted-repositories.ts'
 import {
   describeRepository,
   type ListedRepository,
+  newRepository,
   type RepositoryDescription,
   type RepositoryFields,
   toListed,
@@ -34,7 +31,11 @@ import { protectedBranchesIn } from './protection-rules.ts'
 import { listProtectionsBetween, listProtectionsOfAll } from './protection-store.ts'
 import { reconcileDirectories, removeUnknown } from './reconcile-directories.ts'
 import { repositoryDeleted, repositoryGone, repositoryRenamed } from './repository-errors.ts'
-import { createLifeCycle } from './repository-life-cycle.ts'
+import {
+  createLifeCycle,
+  type LifeCycle,
+  type LifeCycleDependencies,
+} from './repository-life-cycle.ts'
 import {
   findRepository,
   listNames,
@@ -46,7 +47,7 @@ import {
 import type { Store } from './store/store.ts'
 
 /** Repositories: access to them, and their life from creation to deletion. */
-export type Repositories = {
+export type Repositories = LifeCycle & {
   /**
    * Opens a repository by name for an action, if the principal may. Throws `permission_missing`,
    * `repository_not_found` (also when it must not be seen), `owner_required` or `repository_importing`,
@@ -84,61 +85,21 @@ export type Repositories = {
   idsOf: (principal: Principal, names: readonly string[]) => Promise<string[]>
   /** The names of those of some repositories that a principal can see, by their ids. */
   namesOf: (principal: Principal, ids: readonly string[]) => Promise<ReadonlyMap<string, string>>
-  /** Creates an empty repository. Its directory is complete before its row exists. */
-  create: (
-    owner: Principal,
-    wanted: { name: string; defaultBranch?: string | undefined },
-  ) => Promise<RepositoryDescription>
-  /** Renames a repository. For 90 days, the old name leads to it, and only its owner and admins can take it. */
-  rename: (actor: Principal, repository: Repository, name: string) => Promise<RepositoryDescription>
-  /** Sets the description of a repository. */
-  setDescription: (actor: Actor, repository: Repository, description: string) => Promise<void>
-  /** Switches the scan of pushes for credentials on or off. Throws `owner_required`. */
-  setLeakGuard: (actor: Actor, repository: Repository, state: LeakGuardState) => Promise<void>
-  /** Sets the most that tokens of its runs may do in a repository. */
-  setRunTokens: (actor: Actor, repository: Repository, access: RunTokenAccess) => Promise<void>
-  /**
-   * Deletes a repository with all that belongs to it. Once its row is deleted, its files cannot be reached. A
-   * running import is cancelled; for a failed import, its record is deleted.
-   */
-  remove: (actor: Actor, repository: Repository) => Promise<void>
-  /**
-   * Reconciles directories with rows. A directory without a row is removed when it is left from a creation or
-   * deletion that a crash interrupted; any other is quarantined, because it may be the only copy of a repository.
-   * Returns the quarantine paths, and the ids of rows without a directory.
-   */
+  /** Makes directories match rows: see `reconcileDirectories`, or for a shared store `removeUnknown`. */
   reconcile: () => Promise<{ quarantined: string[]; missing: string[] }>
 }
 
 declare const opened: unique symbol
 
 /** A repository that was opened with authorization: only `open`, `find` and `reopen` return one. */
-export type Repository = {
+export type Repository = RepositoryFields & {
   readonly [opened]: true
-  readonly id: string
-  readonly name: string
-  /** The bare repository's directory. */
-  readonly path: string
   /** The prune epoch in which its objects are looked for: see `Store.at`. */
   readonly pruneEpoch: number
-  readonly createdAt: number
-  readonly ownerTokenId: string
-  readonly ownerUsername: string
-  readonly description: string
-  /** When the last push was received before it was opened; null when there was none. */
-  readonly pushedAt: number | null
   /** Whether the principal that opened it passes its owner checks. */
   readonly asOwner: boolean
   /** The role of the principal that opened it; `admin` for its owner and for admins. */
   readonly role: Role
-  /** Only `find` returns one that is not `ready`; a `failed` one stands for its failed import. */
-  readonly state: LiveState | 'failed'
-  /** Whether pushes are scanned for credentials. */
-  readonly leakGuard: LeakGuardState
-  /** The most that tokens of its runs may do in it. */
-  readonly runTokens: RunTokenAccess
-  /** How many objects of Git LFS its import left behind. */
-  readonly missingLfsObjects?: number | undefined
 }
 
 /**
@@ -147,24 +108,14 @@ export type Repository = {
  */
 export type Need = 'member' | 'maintainer' | 'owner'
 
-type Dependencies = {
-  db: Database
-  publish: Publish
+type Dependencies = LifeCycleDependencies & {
   directories: Directories
   store: Store
-  clock: Clock
-  faultPoint: FaultPoint
   deletedRepositories: DeletedRepositories
-  belongings: RepositoryBelongings
-  /** The public base URL of the service, for clone URLs. */
-  baseUrl: () => string
-  /** The same over SSH, `ssh://user@host:port`; null when SSH is off. */
-  sshUrl: () => string | null
 }
 
 export function createRepositories(dependencies: Dependencies): Repositories {
   const { db, directories, store, clock } = dependencies
-  const lifeCycle = createLifeCycle(dependencies)
 
   async function openBy(
     by: { name: string } | { id: string },
@@ -229,26 +180,23 @@ export function createRepositories(dependencies: Dependencies): Repositories {
     const { repositoryId: id, startedAt: createdAt, ownerTokenId, ownerUsername } = row
     const standing = { id, ownerUsername, role: undefined }
     if (!maySee(principal, standing)) return undefined
-    const path = directories.pathOf(id)
-    return toRepository(
-      {
-        ...standing,
-        name,
-        description: '',
-        path,
-        pruneEpoch: 0,
-        createdAt,
-        pushedAt: null,
-        ownerTokenId,
-        state: 'failed',
-        leakGuard: 'on',
-        runTokens: 'read',
-      },
-      principal,
-    )
+    const owner = { id: ownerTokenId, username: ownerUsername }
+    const repository = newRepository(owner, { id, name, createdAt })
+    const place = { path: directories.pathOf(id), pruneEpoch: 0 }
+    return toRepository({ ...repository, ...standing, ...place, state: 'failed' }, principal)
   }
 
-  const describe = (repository: RepositoryFields) => describeRepository(dependencies, repository)
+  /** Repositories as lists show them, with their protections. */
+  function listed(
+    rows: readonly Omit<RepositoryFields, 'path'>[],
+    protections: readonly ProtectionRow[],
+  ): ListedRepository[] {
+    const byId = Map.groupBy(protections, ({ repositoryId }) => repositoryId)
+    return rows.map((row) => {
+      const branches = protectedBranchesIn(byId.get(row.id) ?? [])
+      return toListed({ ...row, path: directories.pathOf(row.id) }, branches)
+    })
+  }
 
   return {
     open: (principal, name, permission, need = 'member') =>
@@ -279,18 +227,13 @@ export function createRepositories(dependencies: Dependencies): Repositories {
     reopen: (principal, { id }, permission, need = 'member') =>
       openBy({ id }, principal, permission, need),
 
-    describe,
+    describe: (repository) => describeRepository(dependencies, repository),
 
     async list(principal, page) {
       const rows = await listRepositories(db, viewerOf(principal), page)
       const [first, last] = [rows.at(0), rows.at(-1)]
       if (!first || !last) return []
-      const protections = await listProtectionsBetween(db, first.id, last.id)
-      const byId = Map.groupBy(protections, ({ repositoryId }) => repositoryId)
-      return rows.map((row) => {
-        const branches = protectedBranchesIn(byId.get(row.id) ?? [])
-        return toListed({ ...row, path: directories.pathOf(row.id) }, branches)
-      })
+      return listed(rows, await listProtectionsBetween(db, first.id, last.id))
     },
 
     async listByPush(principal, { filter = '', cursor, limit }) {
@@ -299,14 +242,7 @@ export function createRepositories(dependencies: Dependencies): Repositories {
       const page = { part: filter.toLowerCase(), after, limit }
       const rows = await listRepositoriesByPush(db, viewerOf(principal), page)
       const ids = rows.map((row) => row.id)
-      const protections = await listProtectionsOfAll(db, ids)
-      const byId = Map.groupBy(protections, ({ repositoryId }) => repositoryId)
-      return rows.map((row) =>
-        toListed(
-          { ...row, path: directories.pathOf(row.id) },
-          protectedBranchesIn(byId.get(row.id) ?? []),
-        ),
-      )
+      return listed(rows, await listProtectionsOfAll(db, ids))
     },
 
     async idsOf(principal, names) {
@@ -323,20 +259,7 @@ export function createRepositories(dependencies: Dependencies): Repositories {
 
     namesOf: (principal, ids) => listNames(db, viewerOf(principal), ids),
 
-    create: async (owner, wanted) => describe(await lifeCycle.create(owner, wanted)),
-
-    async rename(actor, repository, name) {
-      await lifeCycle.rename(actor, repository, name)
-      return describe({ ...repository, name })
-    },
-
-    setDescription: lifeCycle.setDescription,
-
-    setLeakGuard: lifeCycle.setLeakGuard,
-
-    setRunTokens: lifeCycle.setRunTokens,
-
-    remove: lifeCycle.remove,
+    ...createLifeCycle(dependencies),
 
     reconcile: () =>
       store.shared ? removeUnknown(db, store, directories) : reconcileDirectories(db, directories),

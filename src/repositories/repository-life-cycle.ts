@@ -1,19 +1,15 @@
 import type { Principal } from '#access/principal.ts'
-import type { Clock } from '#base/clock.ts'
-import type { FaultPoint } from '#base/fault-points.ts'
 import { newId } from '#base/ids.ts'
-import type { Database } from '#database/database.ts'
-import type { LeakGuardState, RunTokenAccess } from '#database/schema.ts'
-import type { Actor, Event, Publish } from '#events/events.ts'
+import type { Actor, Event } from '#events/events.ts'
 import { claimName, keepFormerName } from './claim-name.ts'
-import type {
-  Deletable,
-  DeletedRepositories,
-  RepositoryBelongings,
-} from './deleted-repositories.ts'
-import type { RepositoryFields } from './describe-repository.ts'
-import type { Directories } from './directories.ts'
-import { eraseRepository, isKnownAbsent } from './erase-repository.ts'
+import type { DeletedRepositories, RepositoryBelongings } from './deleted-repositories.ts'
+import {
+  describeRepository,
+  newRepository,
+  type RepositoryDescription,
+  type RepositoryFields,
+} from './describe-repository.ts'
+import { type EraseDependencies, eraseRepository, isKnownAbsent } from './erase-repository.ts'
 import { deleteFailedImports, deleteImport } from './import-store.ts'
 import { asTaken, nameTaken, repositoryGone } from './repository-errors.ts'
 import {
@@ -23,80 +19,57 @@ import {
   updateName,
   updateSettings,
 } from './repository-store.ts'
-import type { Store } from './store/store.ts'
 
-type LifeCycle = {
+export type LifeCycle = {
   /** Creates an empty repository. Its directory is complete before its row exists. */
   create: (
     owner: Principal,
     wanted: { name: string; defaultBranch?: string | undefined },
-  ) => Promise<RepositoryFields>
+  ) => Promise<RepositoryDescription>
   /** Renames a repository. For 90 days, the old name leads to it, and only its owner and admins can take it. */
-  rename: (actor: Principal, repository: RepositoryFields, name: string) => Promise<void>
-  setDescription: (actor: Actor, repository: RepositoryFields, description: string) => Promise<void>
-  setLeakGuard: (actor: Actor, repository: RepositoryFields, state: LeakGuardState) => Promise<void>
-  setRunTokens: (
+  rename: (
+    actor: Principal,
+    repository: RepositoryFields,
+    name: string,
+  ) => Promise<RepositoryDescription>
+  /** Changes settings of a repository. */
+  set: (
     actor: Actor,
     repository: RepositoryFields,
-    access: RunTokenAccess,
+    changes: Partial<RepositorySettings>,
   ) => Promise<void>
   /**
-   * Deletes a repository with all that belongs to it, for good unless it is retained. A running import is cancelled; for a
-   * failed import, its record is deleted.
+   * Deletes a repository with all that belongs to it, for good unless it is retained. Once its row is deleted, its files
+   * cannot be reached. A running import is cancelled; for a failed import, its record is deleted.
    */
-  remove: (actor: Actor, repository: Deletable) => Promise<void>
+  remove: (actor: Actor, repository: RepositoryFields) => Promise<void>
 }
 
-type Dependencies = {
-  db: Database
-  publish: Publish
-  directories: Directories
-  store: Store
-  clock: Clock
-  faultPoint: FaultPoint
-  deletedRepositories: Pick<DeletedRepositories, 'isRetained' | 'retain'>
-  belongings: RepositoryBelongings
-}
+export type LifeCycleDependencies = EraseDependencies &
+  Parameters<typeof describeRepository>[0] & {
+    deletedRepositories: Pick<DeletedRepositories, 'isRetained' | 'retain'>
+    belongings: RepositoryBelongings
+  }
 
 /** Creates, renames and deletes repositories, each with its event. */
-export function createLifeCycle(dependencies: Dependencies): LifeCycle {
+export function createLifeCycle(dependencies: LifeCycleDependencies): LifeCycle {
   const { db, store, publish, clock, faultPoint, deletedRepositories, belongings } = dependencies
-
-  /** Changes a setting of a repository, with the event that says so. */
-  async function set<K extends keyof RepositorySettings>(
-    repository: RepositoryFields,
-    [key, value]: [K, RepositorySettings[K]],
-    event: Event,
-  ): Promise<void> {
-    await db.transaction().execute(async (tx) => {
-      const former = await updateSettings(tx, repository.id, { [key]: value })
-      if (!former) throw repositoryGone(repository)
-      if (former[key] !== value) await publish(tx, clock.now(), [event])
-    })
-  }
 
   return {
     async create(owner, { name, defaultBranch }) {
       if (await isNameTaken(db, name)) throw nameTaken(name)
-      const id = newId(clock.now())
+      const now = clock.now()
       const repository = {
-        id,
-        name,
-        nameKey: name.toLowerCase(),
-        ownerTokenId: owner.id,
-        ownerUsername: owner.username,
-        description: '',
-        createdAt: clock.now(),
-        pushedAt: null,
+        ...newRepository(owner, { id: newId(now), name, createdAt: now }),
         state: 'ready',
-        leakGuard: 'on',
-        runTokens: 'read',
+        nameKey: name.toLowerCase(),
         headChosen: defaultBranch === undefined ? 0 : 1,
-        ...(await store.create(id, defaultBranch)),
       } as const
+      const { id } = repository
+      const row = { ...repository, ...(await store.create(id, defaultBranch)) }
       try {
         await db.transaction().execute(async (tx) => {
-          if (!(await insertRepository(tx, repository))) throw nameTaken(name)
+          if (!(await insertRepository(tx, row))) throw nameTaken(name)
           await claimName(tx, owner, { name, repositoryId: id, now: clock.now() })
           await deleteFailedImports(tx, name)
           const about = { actor: owner, repositoryId: id, data: { name } }
@@ -108,25 +81,15 @@ export function createLifeCycle(dependencies: Dependencies): LifeCycle {
       }
       faultPoint('create.recorded')
       const { path } = await store.at({ id, version: 0 })
-      return { ...repository, path }
+      return describeRepository(dependencies, { ...repository, path })
     },
 
-    setDescription(actor, repository, description) {
-      const about = { actor, repositoryId: repository.id, data: { description } }
-      const event = { kind: 'repository.description', ...about } as const
-      return set(repository, ['description', description], event)
-    },
-
-    setLeakGuard(actor, repository, state) {
-      const about = { actor, repositoryId: repository.id, data: { enabled: state === 'on' } }
-      const event = { kind: 'repository.leak_guard', ...about } as const
-      return set(repository, ['leakGuard', state], event)
-    },
-
-    setRunTokens(actor, repository, access) {
-      const about = { actor, repositoryId: repository.id, data: { access } }
-      const event = { kind: 'repository.run_tokens', ...about } as const
-      return set(repository, ['runTokens', access], event)
+    async set(actor, repository, changes) {
+      await db.transaction().execute(async (tx) => {
+        const former = await updateSettings(tx, repository.id, changes)
+        if (!former) throw repositoryGone(repository)
+        await publish(tx, clock.now(), eventsOf(actor, repository.id, { former, changes }))
+      })
     },
 
     async rename(actor, repository, name) {
@@ -147,6 +110,7 @@ export function createLifeCycle(dependencies: Dependencies): LifeCycle {
         await publish(tx, now, [{ kind: 'repository.renamed', actor, repositoryId, data }])
       })
       faultPoint('rename.recorded')
+      return describeRepository(dependencies, { ...repository, name })
     },
 
     async remove(actor, repository) {
@@ -162,4 +126,22 @@ export function createLifeCycle(dependencies: Dependencies): LifeCycle {
       if (!(await eraseRepository(dependencies, id, event))) throw repositoryGone({ name })
     },
   }
+}
+
+/** The events of the settings that are no longer as they were. */
+function eventsOf(
+  actor: Actor,
+  repositoryId: string,
+  { former, changes }: { former: RepositorySettings; changes: Partial<RepositorySettings> },
+): Event[] {
+  const { description, leakGuard, runTokens } = { ...former, ...changes }
+  const about = { actor, repositoryId }
+  const events: Event[] = []
+  if (description !== former.description)
+    events.push({ kind: 'repository.description', ...about, data: { description } })
+  if (leakGuard !== former.leakGuard)
+    events.push({ kind: 'repository.leak_guard', ...about, data: { enabled: leakGuard === 'on' } })
+  if (runTokens !== former.runTokens)
+    events.push({ kind: 'repository.run_tokens', ...about, data: { access: runTokens } })
+  return events
 }

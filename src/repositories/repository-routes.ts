@@ -137,26 +137,24 @@ export function repositoryRoutes(dependencies: Dependencies) {
         'ref_not_found',
       ],
       handle: async ({ principal, found, body, publicOrigin }) => {
-        const { name = found.name, description = found.description, defaultBranch } = body
+        const { name = found.name, description, leakGuard, runTokens, defaultBranch } = body
         // A refusal because a name is taken would reveal repositories beyond the limit.
         if (body.name !== undefined) requireAllRepositories(principal)
-        const leakGuard = body.leakGuard === undefined ? found.leakGuard : toState(body.leakGuard)
-        if (body.leakGuard !== undefined) requireMaintainer(found)
-        const { runTokens = found.runTokens } = body
-        if (body.runTokens !== undefined && !found.asOwner) throw runTokensNeedOwner()
+        if (leakGuard !== undefined) requireMaintainer(found)
+        if (runTokens !== undefined && !found.asOwner) throw runTokensNeedOwner()
         const branch =
           defaultBranch === undefined ? undefined : await requireDefaultBranch(found, defaultBranch)
         // First, because the name may be taken; then nothing is changed.
         if (body.name !== undefined) await repositories.rename(principal, found, name)
-        if (body.description !== undefined)
-          await repositories.setDescription(principal, found, description)
-        if (body.leakGuard !== undefined)
-          await repositories.setLeakGuard(principal, found, leakGuard)
-        if (body.runTokens !== undefined)
-          await repositories.setRunTokens(principal, found, runTokens)
+        const settings = {
+          ...(description !== undefined && { description }),
+          ...(leakGuard !== undefined && { leakGuard: toState(leakGuard) }),
+          ...(runTokens !== undefined && { runTokens }),
+        }
+        if (Object.keys(settings).length > 0) await repositories.set(principal, found, settings)
         if (branch !== undefined)
           await defaultBranches.changeDefaultBranch(principal, found, branch)
-        const changed = { ...found, name, description, leakGuard, runTokens }
+        const changed = { ...found, name, ...settings }
         return atOrigin(await repositories.describe(changed), publicOrigin())
       },
     }),
