@@ -1,27 +1,21 @@
 import { isRepositoryName, repositoryNameForm } from '#access/names.ts'
 import type { Principal } from '#access/principal.ts'
-import type { Clock } from '#base/clock.ts'
 import { createFairLimiter } from '#base/concurrency/fair-limiter.ts'
 import { newId } from '#base/ids.ts'
-import type { Log } from '#base/log.ts'
 import { Problem, refusedName } from '#base/problem.ts'
-import type { Database } from '#database/database.ts'
 import type { Nodes } from '#database/nodes/nodes.ts'
 import type { ImportRow } from '#database/schema.ts'
-import type { Publish } from '#events/events.ts'
 import { importFailed } from '#git/import/import-error.ts'
 import { endOrphans } from '#git/process/orphans.ts'
 import { invalid } from '#http/validation.ts'
 import { newRepository, type RepositoryDescription } from './describe-repository.ts'
-import { importOwner, type JobDependencies } from './import-job.ts'
-import { createImportRecords } from './import-records.ts'
+import { importOwner } from './import-job.ts'
 import { deleteImportsEndedBefore, listRunningImports } from './import-store.ts'
 import type { Repositories } from './repositories.ts'
 import { nameTaken } from './repository-errors.ts'
 import { isNameTaken } from './repository-store.ts'
-import { createRunImport, type ImportOptions } from './run-import.ts'
+import { createImportSteps, type ImportDependencies, type ImportOptions } from './run-import.ts'
 import { parseSource } from './source-address.ts'
-import type { Store } from './store/store.ts'
 
 /**
  * Imports repositories: reserves the name, creates a draft from the source in staging, and moves it into place when it
@@ -46,23 +40,15 @@ export type Imports = {
   stop: (timeoutMs: number) => Promise<void>
 }
 
-type Dependencies = JobDependencies & {
-  db: Database
-  store: Store
+type Dependencies = ImportDependencies & {
   nodes: Nodes
-  publish: Publish
   repositories: Pick<Repositories, 'describe'>
-  /** Reads the principal again; undefined when its token is no longer valid. */
-  refresh: (principal: Principal) => Promise<Principal | undefined>
-  clock: Clock
-  log: Log
 }
 
 const failureRetentionMs = 24 * 60 * 60 * 1000
 
 export function createImports(dependencies: Dependencies): Imports {
   const { db, directories, sources, repositories, nodes, clock, log, settings } = dependencies
-  const records = createImportRecords(dependencies)
   const limiter = createFairLimiter({
     overall: settings.maxConcurrentImports,
     perKey: settings.maxConcurrentImports,
@@ -71,7 +57,7 @@ export function createImports(dependencies: Dependencies): Imports {
   })
   const closing = new AbortController()
   const stopping = new AbortController()
-  const runImport = createRunImport({ ...dependencies, records, stopping: stopping.signal })
+  const steps = createImportSteps(dependencies, stopping.signal)
   const running = new Map<string, Promise<void>>()
 
   /** Ends an import whose program has died; others are left alone. */
@@ -79,7 +65,7 @@ export function createImports(dependencies: Dependencies): Imports {
     using abandoned = await directories.hold(id)
     if (!abandoned) return
     await endOrphans(importOwner(id))
-    await records.remove(
+    await steps.remove(
       id,
       importFailed('The import was interrupted because its program ended. Start it again.'),
     )
@@ -125,9 +111,9 @@ export function createImports(dependencies: Dependencies): Imports {
       const held = await directories.hold(id)
       if (!held) throw new Error(`The lock of a new import (${id}) is held by another process.`)
       starting.use(held)
-      await records.reserve(principal, row)
+      await steps.reserve(principal, row)
       const resources = starting.move()
-      const ended = runImport(principal, row, source, options).finally(() => resources.dispose())
+      const ended = steps.run(principal, row, source, options).finally(() => resources.dispose())
       // Prevents an unhandled rejection; the caller still sees the error through `ended`.
       ended.catch(() => {})
       const described = {
