@@ -1,9 +1,8 @@
 import { isUtf8 } from 'node:buffer'
-import { LRUCache } from 'lru-cache'
 import { type Static, Type } from 'typebox'
 import { Problem } from '#base/problem.ts'
 import { closed, field } from '#base/schema-options.ts'
-import type { ObjectReader } from '#git/objects/object-reader.ts'
+import { gitCommands } from '#git/process/commands.ts'
 import { prefersType } from '#http/headers.ts'
 import { named } from '#http/named-schemas.ts'
 import { jsonContentType, route } from '#http/route.ts'
@@ -17,14 +16,16 @@ import {
 } from './api-path.ts'
 import { type BrowseParts, missingRepository, openToRead } from './browse-parts.ts'
 import { keyOf } from './cached-responses.ts'
-import { createBlobStreams } from './file-streams.ts'
 import { createGitTasks } from './git-tasks.ts'
+import { createObjectCache } from './object-cache.ts'
+import { openOutput } from './output-stream.ts'
 import { commitUnreadable, findCommit, RevisionQuery, revisionProblems } from './revisions.ts'
 import { isBinary, looksLikeUtf8 } from './text-content.ts'
 import { treeMode } from './trees.ts'
 
 const mib = 1024 * 1024
 const contentMaxBytes = mib
+const cachedMaxBytes = 8 * mib
 
 const jsonType = 'application/json'
 const plainType = 'text/plain'
@@ -38,8 +39,15 @@ export function fileRoutes(parts: BrowseParts) {
   const { git, reused, settings, pool, cached, commits, trees, revisions } = parts
   // Downloads of slow clients do not take the permits of other requests.
   const tasks = createGitTasks({ git, reused, settings })
-  const blobs = createBlobsById()
-  const streamBlob = createBlobStreams({ tasks, stallMs: settings.gitStallSeconds * 1000 })
+  const blobs = createObjectCache<Buffer>(
+    {
+      maxSize: cachedMaxBytes,
+      maxEntrySize: cachedMaxBytes / 64,
+      sizeCalculation: ({ length }) => 200 + length,
+    },
+    async (objects, id) => (await objects.read(id, contentMaxBytes))?.content,
+  )
+  const stallMs = settings.gitStallSeconds * 1000
 
   async function findFile(
     repository: Repository,
@@ -78,7 +86,7 @@ export function fileRoutes(parts: BrowseParts) {
   }
 
   async function readBlob({ path }: Repository, id: string): Promise<Buffer> {
-    const content = await blobs(pool.of(path), id, contentMaxBytes)
+    const content = await blobs(pool.of(path), id)
     if (!content) throw damaged(id)
     return content
   }
@@ -124,7 +132,8 @@ export function fileRoutes(parts: BrowseParts) {
           return content
         }
         const requester = { principal, repository: found, signal: clientSignal() }
-        const { start, stream } = await streamBlob(requester, id)
+        const command = gitCommands.printBlob(found.path, id)
+        const { start, stream } = await openOutput(tasks, requester, { command, stallMs })
         setType(looksLikeUtf8(start) ? textType : bytesType)
         setHeader('content-length', String(size))
         return stream
@@ -164,29 +173,3 @@ export const File = named(
     limits: field.texts('Limits that this response met'),
   }),
 )
-
-/** Reads the contents of blobs; undefined for a missing one. Throws as `ObjectReader.read` does. */
-type BlobsById = (
-  objects: Pick<ObjectReader, 'read'>,
-  id: string,
-  maxBytes: number,
-) => Promise<Buffer | undefined>
-
-const cachedMaxBytes = 8 * 1024 * 1024
-
-/** Caches the contents of small blobs. */
-function createBlobsById(): BlobsById {
-  const known = new LRUCache<string, Buffer>({
-    maxSize: cachedMaxBytes,
-    maxEntrySize: cachedMaxBytes / 64,
-    sizeCalculation: ({ length }) => 200 + length,
-  })
-
-  return async (objects, id, maxBytes) => {
-    const cached = known.get(id)
-    if (cached) return cached
-    const found = await objects.read(id, maxBytes)
-    if (found) known.set(id, found.content)
-    return found?.content
-  }
-}

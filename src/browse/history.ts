@@ -1,4 +1,3 @@
-import { createPartScanner } from '#git/diff/part-scanner.ts'
 import type { CommitObject } from '#git/objects/commit-object.ts'
 import type { ObjectReader } from '#git/objects/object-reader.ts'
 import { gitCommands } from '#git/process/commands.ts'
@@ -7,6 +6,7 @@ import type { RawPath } from './api-path.ts'
 import type { BrowseParts } from './browse-parts.ts'
 import type { CommitsById } from './commits-by-id.ts'
 import type { Requester } from './git-tasks.ts'
+import { linesOf } from './line-splitter.ts'
 import { findNewest } from './newest-commit.ts'
 import { type ListedCommit, mustRead, walkByDate } from './walk-by-date.ts'
 
@@ -125,20 +125,10 @@ function listIds(
   })
 }
 
-const lineFeed = 10
-const idLineBytes = 41
+/** The length of an id, with a character before it. */
+const idLineLength = 41
 
 /** The lines of output of which each is an id, with a character before it at most. */
-export async function* idLines(output: AsyncIterable<Buffer>): AsyncGenerator<string> {
-  let lines: string[] = []
-  const scanner = createPartScanner({
-    delimiter: () => lineFeed,
-    maxKept: () => idLineBytes,
-    onPart: (bytes, start, end) => lines.push(bytes.toString('latin1', start, end)),
-  })
-  for await (const chunk of output) {
-    scanner.push(chunk)
-    yield* lines
-    lines = []
-  }
+export function idLines(output: AsyncIterable<Buffer>): AsyncGenerator<string> {
+  return linesOf(output, idLineLength)
 }

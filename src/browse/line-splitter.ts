@@ -1,8 +1,9 @@
 const lineFeed = 0x0a
 
-/** Splits output into lines of bytes (latin1), without line feeds. Lines longer than the limit are cut. */
+/** Splits output into lines of bytes (latin1), without their ends. Lines longer than the limit are cut. */
 export function createLineSplitter(
   maxLength: number,
+  lineEnd = lineFeed,
 ): (chunk: Buffer) => Generator<string, void, undefined> {
   let rest = ''
 
@@ -13,7 +14,7 @@ export function createLineSplitter(
 
   return function* split(chunk) {
     let from = 0
-    for (let end = chunk.indexOf(lineFeed); end !== -1; end = chunk.indexOf(lineFeed, from)) {
+    for (let end = chunk.indexOf(lineEnd); end !== -1; end = chunk.indexOf(lineEnd, from)) {
       const line = take(chunk, from, end)
       rest = ''
       from = end + 1
@@ -21,4 +22,13 @@ export function createLineSplitter(
     }
     rest = take(chunk, from, chunk.length)
   }
+}
+
+/** The lines of output. */
+export async function* linesOf(
+  output: AsyncIterable<Buffer>,
+  maxLength: number,
+): AsyncGenerator<string, void, undefined> {
+  const split = createLineSplitter(maxLength)
+  for await (const chunk of output) yield* split(chunk)
 }

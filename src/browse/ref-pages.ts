@@ -5,6 +5,7 @@ import { zeroId } from '#git/refs/ref-name.ts'
 import { noTags } from '#git/refs/ref-snapshot.ts'
 import { readRefs } from '#git/refs/refs.ts'
 import type { GitTasks, Requester } from './git-tasks.ts'
+import { createLineSplitter } from './line-splitter.ts'
 import { createRefSelection, type RefPage, type WantedRefs } from './ref-selection.ts'
 
 type Wanted = WantedRefs & {
@@ -123,15 +124,12 @@ async function readFromGit(
     command,
     async read(output) {
       const selection = createRefSelection(wanted)
-      let rest = ''
-      for await (const chunk of output) {
-        const lines = (rest + chunk.toString('latin1')).split('\n')
-        rest = lines.pop() ?? ''
-        for (const line of lines) {
+      const split = createLineSplitter(Number.POSITIVE_INFINITY)
+      for await (const chunk of output)
+        for (const line of split(chunk)) {
           const name = line.slice(idLength + 1 + prefix.length)
           if (selection.add({ id: line.slice(0, idLength), name })) return selection.page()
         }
-      }
       return selection.page()
     },
   })

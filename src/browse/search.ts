@@ -6,6 +6,7 @@ import { named } from '#http/named-schemas.ts'
 import { pathProperties, type RawPath, toApiPath } from './api-path.ts'
 import type { BrowseParts } from './browse-parts.ts'
 import { isMemoryLimit, isTimeLimit, type Requester } from './git-tasks.ts'
+import { createLineSplitter } from './line-splitter.ts'
 import { createSearchParser, type SearchMatch } from './search-output.ts'
 
 const mib = 1024 * 1024
@@ -88,14 +89,12 @@ export function createSearch({ tasks }: Pick<BrowseParts, 'tasks'>) {
     error: unknown,
   ): Promise<RawPath[]> {
     const found: RawPath[] = []
-    let rest = ''
     await tasks.run(requester, {
       command: gitCommands.listSizes(requester.repository.path, commit, toWord(path) || '.'),
       async read(output) {
+        const split = createLineSplitter(pathsMaxBytes, 0)
         for await (const chunk of output) {
-          const entries = (rest + chunk.toString('latin1')).split('\0')
-          rest = (entries.pop() ?? '').slice(0, pathsMaxBytes)
-          for (const entry of entries) {
+          for (const entry of split(chunk)) {
             const [, size, file = ''] = /^\d+ blob [0-9a-f]+ +(\d+)\t(.*)$/s.exec(entry) ?? []
             if (Number(size) > fileMaxBytes) found.push(file)
           }

@@ -1,33 +1,22 @@
-import { LRUCache } from 'lru-cache'
 import { type ObjectReader, ObjectTooLargeError } from '#git/objects/object-reader.ts'
 import { parseTag, type TagObject } from '#git/objects/tag-object.ts'
+import { createObjectCache, type ObjectCache } from './object-cache.ts'
 
 /** The object of a tag: its type, the commit to which it leads, and for an annotated tag its tagger and message. */
 type TagTarget = TagObject & { type: string; commit: string | undefined }
-
-/** Reads what tags point to by id; undefined for an object that is missing. */
-export type TagsById = (objects: ObjectReader, id: string) => Promise<TagTarget | undefined>
 
 const maxLength = 16 * 1024 * 1024
 const tagMaxBytes = 1024 * 1024
 const messageMaxLength = 16 * 1024
 
-/** Caches the objects of tags, which never change. */
-export function createTagsById(): TagsById {
-  const known = new LRUCache<string, TagTarget>({
-    maxSize: maxLength,
-    sizeCalculation: ({ message, tagger }) => 300 + message.length + (tagger?.name.length ?? 0),
-  })
-
-  return async (objects, id) => {
-    const cached = known.get(id)
-    if (cached) return cached
+/** Reads what tags point to by id; undefined for an object that is missing. */
+export function createTagsById(): ObjectCache<TagTarget> {
+  const sizeCalculation = ({ message, tagger }: TagTarget) =>
+    300 + message.length + (tagger?.name.length ?? 0)
+  return createObjectCache({ maxSize: maxLength, sizeCalculation }, async (objects, id) => {
     const found = await objects.find(id)
-    if (!found) return undefined
-    const target = await targetOf(objects, found)
-    known.set(id, target)
-    return target
-  }
+    return found && targetOf(objects, found)
+  })
 }
 
 async function targetOf(

@@ -1,4 +1,3 @@
-import { LRUCache } from 'lru-cache'
 import { type Static, Type } from 'typebox'
 import { Problem } from '#base/problem.ts'
 import { closed, field } from '#base/schema-options.ts'
@@ -16,10 +15,12 @@ import { type BrowseParts, missingRepository, openToRead } from './browse-parts.
 import { keyOf, LinkedPage, ProvisionalJson } from './cached-responses.ts'
 import { searchedMaxEntries } from './last-commits.ts'
 import { type ListedEntry, listedPathMaxBytes, listTree, type Position } from './list-tree.ts'
+import { createObjectCache } from './object-cache.ts'
 import { commitUnreadable, findCommit, RevisionQuery, revisionProblems } from './revisions.ts'
 import { treeMode } from './trees.ts'
 
 const defaultLimit = 1000
+const maxSizes = 50_000
 
 type Listed = {
   repository: Repository
@@ -33,7 +34,11 @@ type Listed = {
 /** The route of folders. */
 export function treeRoutes(parts: BrowseParts) {
   const { pool, cached, commits, trees, lastCommits, revisions } = parts
-  const sizes = createSizesById()
+  // Between two versions of a folder, few of its files change. By size, because `max` would allocate all at once.
+  const sizes = createObjectCache<number>(
+    { maxSize: maxSizes, sizeCalculation: () => 1 },
+    async (objects, id) => (await objects.find(id))?.bytes,
+  )
 
   /** The last commits of entries, by name. */
   async function lastCommitsOf(objects: ObjectReader, listed: Listed, tree: string) {
@@ -269,25 +274,3 @@ export const Tree = named(
     nextCursor: field.orNull(Type.String(), 'The cursor of the next page; null at the end'),
   }),
 )
-
-/** The sizes of objects by id, in bytes; undefined for a missing one. */
-type SizesById = (
-  objects: Pick<ObjectReader, 'find'>,
-  id: string,
-) => number | undefined | Promise<number | undefined>
-
-const maxSizes = 50_000
-
-/** Caches the sizes of objects: between two versions of a folder, few of its files change. */
-function createSizesById(): SizesById {
-  // By size, because `max` would allocate all at once.
-  const known = new LRUCache<string, number>({ maxSize: maxSizes, sizeCalculation: () => 1 })
-
-  async function find(objects: Pick<ObjectReader, 'find'>, id: string) {
-    const found = await objects.find(id)
-    if (found) known.set(id, found.bytes)
-    return found?.bytes
-  }
-
-  return (objects, id) => known.get(id) ?? find(objects, id)
-}

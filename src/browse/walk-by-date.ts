@@ -14,7 +14,7 @@ const walkMaxWaiting = 500
  * which for a few of them is faster than starting git.
  */
 export async function* walkByDate(
-  objects: Pick<ObjectReader, 'read'>,
+  objects: ObjectReader,
   commits: CommitsById,
   tip: string,
 ): AsyncGenerator<ListedCommit | undefined, void, undefined> {
@@ -39,7 +39,7 @@ export async function* walkByDate(
 
 /** Reads a commit. Throws `git_limit_exceeded` for one that is unreadable. */
 export async function mustRead(
-  objects: Pick<ObjectReader, 'read'>,
+  objects: ObjectReader,
   commits: CommitsById,
   id: string,
 ): Promise<ListedCommit> {

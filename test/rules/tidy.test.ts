@@ -182,7 +182,7 @@ const entryPoints: Record<string, string[]> = {
     'helper-processes',
     'version',
   ],
-  'git/diff': ['diff-parser', 'parsed-diff', 'part-scanner', 'quote-path'],
+  'git/diff': ['diff-parser', 'parsed-diff', 'quote-path'],
   'git/objects': [
     'commit-object',
     'edit-tree',
