@@ -33,17 +33,17 @@ import {
   type MaintenanceRequests,
 } from '#ops/maintenance/maintenance-requests.ts'
 import { maintainImported } from '#ops/maintenance/maintenance-store.ts'
-import { type Collaborators, createCollaborators } from '#repositories/collaborators.ts'
 import {
   createDeletedRepositories,
   type DeletedRepositories,
 } from '#repositories/deleted-repositories.ts'
-import { createDirectories, type Directories } from '#repositories/directories.ts'
-import { createImportSources } from '#repositories/import-sources.ts'
-import { createImports, type Imports } from '#repositories/imports.ts'
+import { createDirectories, type Directories } from '#repositories/directories/directories.ts'
+import { createImportSources } from '#repositories/imports/import-sources.ts'
+import { createImports, type Imports } from '#repositories/imports/imports.ts'
 import { assertSameInstance, assertSameStore, assertUsedDatabase } from '#repositories/instance.ts'
-import { createProtections, type Protections } from '#repositories/protections.ts'
 import { createRepositories, type Repositories } from '#repositories/repositories.ts'
+import { type Collaborators, createCollaborators } from '#repositories/rights/collaborators.ts'
+import { createProtections, type Protections } from '#repositories/rights/protections.ts'
 import { createLocalStore } from '#repositories/store/local-store.ts'
 import type { Store } from '#repositories/store/store.ts'
 import { assertKeysOpen } from '#secrets/key-check.ts'

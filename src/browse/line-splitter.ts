@@ -25,7 +25,7 @@ export function createLineSplitter(
 }
 
 /** The lines of output. */
-export async function* linesOf(
+export async function* outputLines(
   output: AsyncIterable<Buffer>,
   maxLength: number,
 ): AsyncGenerator<string, void, undefined> {

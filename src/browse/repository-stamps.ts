@@ -4,7 +4,7 @@ import { readDatabaseStamp } from '#database/database-stamp.ts'
 import type { Db } from '#database/schema.ts'
 import type { RefCache } from '#git/refs/ref-cache.ts'
 import type { RefSnapshot } from '#git/refs/ref-snapshot.ts'
-import type { Directories } from '#repositories/directories.ts'
+import type { Directories } from '#repositories/directories/directories.ts'
 import { findRepository } from '#repositories/repository-store.ts'
 
 /**

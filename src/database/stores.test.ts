@@ -45,7 +45,6 @@ import {
   listProtectionsBetween,
   updateProtection,
 } from '#repositories/protection-store.ts'
-import { createProtections } from '#repositories/protections.ts'
 import type { Repository } from '#repositories/repositories.ts'
 import {
   deleteRepository,
@@ -55,6 +54,7 @@ import {
   listRepositories,
   updateName,
 } from '#repositories/repository-store.ts'
+import { createProtections } from '#repositories/rights/protections.ts'
 import { onEachDatabase } from '../../test/support/databases.ts'
 import { publish } from '../../test/support/publish.ts'
 import { toPushRow } from '../../test/support/push-rows.ts'

@@ -14,7 +14,6 @@ import type { Actor } from '#events/events.ts'
 import { closeReadersOf } from '#git/process/process-pool.ts'
 import { claimName } from './claim-name.ts'
 import { findRole } from './collaborator-store.ts'
-import { isThere } from './deleted-directories.ts'
 import {
   type DeletedRow,
   findDeleted,
@@ -30,6 +29,7 @@ import {
   type RepositoryDescription,
   type RepositoryFields,
 } from './describe-repository.ts'
+import { isThere } from './directories/deleted-directories.ts'
 import { type EraseDependencies, eraseRepository } from './erase-repository.ts'
 import { deleteFailedImports } from './import-store.ts'
 import { placeDirectory } from './reconcile-directories.ts'

@@ -2,7 +2,7 @@ import type { Database } from '#database/database.ts'
 import type { RepositoryState } from '#database/schema.ts'
 import { hasRefs } from '#git/refs/refs.ts'
 import { lockState } from './deleted-repository-store.ts'
-import type { Directories } from './directories.ts'
+import type { Directories } from './directories/directories.ts'
 import { listRepositoryStates } from './repository-store.ts'
 import type { Store } from './store/store.ts'
 

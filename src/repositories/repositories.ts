@@ -24,7 +24,7 @@ import {
   type RepositoryFields,
   toListed,
 } from './describe-repository.ts'
-import type { Directories } from './directories.ts'
+import type { Directories } from './directories/directories.ts'
 import { findByFormerName } from './former-name-store.ts'
 import { findFailedImport } from './import-store.ts'
 import { protectedBranchesIn } from './protection-rules.ts'

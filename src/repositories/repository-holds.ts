@@ -1,7 +1,7 @@
 import { createSingleFlight } from '#base/concurrency/single-flight.ts'
 import type { Log } from '#base/log.ts'
 import type { Ended } from '#git/process/git-process.ts'
-import type { Directories } from './directories.ts'
+import type { Directories } from './directories/directories.ts'
 
 /**
  * Removes what killed git processes leave in repositories: locks, quarantine directories, partial packs. Git itself

@@ -9,14 +9,14 @@ import type { Actor } from '#events/events.ts'
 import { PageQuery, paged } from '#http/pages.ts'
 import { type FindRequest, nothing, route } from '#http/route.ts'
 import { invalid } from '#http/validation.ts'
-import { collaboratorRoutes } from './collaborator-routes.ts'
-import type { Collaborators } from './collaborators.ts'
 import { atOrigin } from './describe-repository.ts'
-import { protectionRoutes } from './protection-routes.ts'
-import type { Protections } from './protections.ts'
 import { branchNameMaxLength, toBranchName } from './ref-pattern.ts'
 import type { Repository as OpenedRepository, Repositories } from './repositories.ts'
 import { DescribedRepository, Repository } from './repository-schemas.ts'
+import { collaboratorRoutes } from './rights/collaborator-routes.ts'
+import type { Collaborators } from './rights/collaborators.ts'
+import { protectionRoutes } from './rights/protection-routes.ts'
+import type { Protections } from './rights/protections.ts'
 
 type Dependencies = {
   repositories: Repositories

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { createWebhookRotation } from './delivering/webhook-rotation.ts'
 import {
   createDeliveryLimits,
   type DeliveryLimits,
   type DeliveryTarget,
 } from './delivery-limits.ts'
-import { createWebhookRotation } from './webhook-rotation.ts'
 
 const at = (webhookId: string, repositoryId = 'r', receiver = webhookId): DeliveryTarget => ({
   webhookId,

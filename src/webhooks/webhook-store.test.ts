@@ -14,13 +14,13 @@ import { createRotation } from '#secrets/rotation.ts'
 import { createVault } from '#secrets/vault/vault.ts'
 import { onEachDatabase } from '../../test/support/databases.ts'
 import { publish } from '../../test/support/publish.ts'
-import { createDeliveries } from './deliveries.ts'
-import { createDeliveryQueue } from './delivery-queue.ts'
+import { createDeliveryQueue } from './delivering/delivery-queue.ts'
 import { listDeliveries } from './delivery-store.ts'
 import { createDisableWebhook } from './disabling.ts'
-import { createPurge } from './purge.ts'
+import { createDeliveries } from './management/deliveries.ts'
+import { createPurge } from './management/purge.ts'
+import { createWebhookService } from './management/webhook-service.ts'
 import { createSigningSecrets } from './signing-secrets.ts'
-import { createWebhookService } from './webhook-service.ts'
 
 const [old, next] = [randomBytes(32), randomBytes(32)]
 const actor = { id: 'token', username: 'ada' }

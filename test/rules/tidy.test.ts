@@ -80,8 +80,22 @@ const innerRows: Record<string, string[][]> = {
     ['run-store', 'run-annotation-store', 'run-log-store', 'job-token-store', 'schedule-store'],
     ['run-job-store'],
   ],
+  browse: [
+    ['browse'],
+    ['activity-routes', 'blame', 'files', 'folders', 'history', 'refs', 'search'],
+    ['browse-parts'],
+    ['last-commits'],
+    ['*'],
+  ],
+  webhooks: [['webhooks'], ['management', 'delivering'], ['composing', 'sending'], ['*']],
   secrets: [['*'], ['vault']],
-  repositories: [['*'], ['store']],
+  repositories: [
+    ['repository-routes'],
+    ['imports', 'rights'],
+    ['*'],
+    ['store'],
+    ['directories', 's3'],
+  ],
   identity: [['sessions'], ['tokens', 'ssh-keys']],
   events: [['audit'], ['*'], ['github-payloads']],
   git: [

@@ -1,7 +1,7 @@
 import { createLog } from '#base/log.ts'
 import { createGit, type Git } from '#git/process/git-process.ts'
 import type { PushedUpdate } from '#git/refs/refs.ts'
-import { createComposer } from '#webhooks/composer.ts'
+import { createComposer } from '#webhooks/composing/composer.ts'
 import { createRunViews } from '#workflows/views/run-view.ts'
 import { until } from './condition.ts'
 import { createProject } from './git.ts'

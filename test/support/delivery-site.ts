@@ -9,8 +9,8 @@ import type { Database } from '#database/database.ts'
 import { createSingleNode } from '#database/nodes/nodes.ts'
 import type { WebhookRow } from '#database/schema.ts'
 import { createEventNotifier } from '#events/event-notifier.ts'
-import type { DeliverySubject } from '#webhooks/composer.ts'
-import { createDeliveryLoop } from '#webhooks/delivery-loop.ts'
+import type { DeliverySubject } from '#webhooks/composing/composer.ts'
+import { createDeliveryLoop } from '#webhooks/delivering/delivery-loop.ts'
 import { publish } from './publish.ts'
 
 type Options = {

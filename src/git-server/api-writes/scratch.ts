@@ -10,7 +10,7 @@ import type { NewObject } from '#git/objects/new-objects.ts'
 import { writePack } from '#git/objects/pack.ts'
 import { type Git, withOptions } from '#git/process/git-process.ts'
 import type { Body } from '#git/protocol/request-body.ts'
-import type { Directories } from '#repositories/directories.ts'
+import type { Directories } from '#repositories/directories/directories.ts'
 import type { Repository } from '#repositories/repositories.ts'
 
 /** A temporary object directory on top of that of a repository. */

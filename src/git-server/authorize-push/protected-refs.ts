@@ -2,8 +2,8 @@ import { Problem } from '#base/problem.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
 import type { RefUpdate } from '#git/refs/refs.ts'
 import { type Protection, protectionsOf, shortNameOf } from '#repositories/protection-rules.ts'
-import type { Protections } from '#repositories/protections.ts'
 import type { Repository } from '#repositories/repositories.ts'
+import type { Protections } from '#repositories/rights/protections.ts'
 import type { PushedHistory } from './pushed-history.ts'
 
 /** What the rules about refs depend on. */

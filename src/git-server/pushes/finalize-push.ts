@@ -19,8 +19,8 @@ import {
   successorAmong,
   usualInPlaceOf,
 } from '#git/refs/refs.ts'
-import { isThere } from '#repositories/deleted-directories.ts'
-import type { Directories } from '#repositories/directories.ts'
+import { isThere } from '#repositories/directories/deleted-directories.ts'
+import type { Directories } from '#repositories/directories/directories.ts'
 import type { RepositoryHolds } from '#repositories/repository-holds.ts'
 import { isHeadChosen, markHeadChosen, updatePushedAt } from '#repositories/repository-store.ts'
 import { findRepositorySummary } from '#repositories/repository-summary-store.ts'

@@ -16,7 +16,7 @@ import { type Git, GitError } from '#git/process/git-process.ts'
 import type { PushResult } from '#git/protocol/hook-channel.ts'
 import { moveRefs } from '#git/refs/move-refs.ts'
 import type { RefUpdate } from '#git/refs/refs.ts'
-import type { Directories } from '#repositories/directories.ts'
+import type { Directories } from '#repositories/directories/directories.ts'
 import type { RepositoryHolds } from '#repositories/repository-holds.ts'
 import {
   authorizeGuarded,

@@ -8,7 +8,7 @@ import { type Git, GitError } from '#git/process/git-process.ts'
 import { moveRefs, type RefMove } from '#git/refs/move-refs.ts'
 import { retainedRef, retainedRefs, retainingPush, zeroId } from '#git/refs/ref-name.ts'
 import { isOverwriting, listRefs, type PushedUpdate } from '#git/refs/refs.ts'
-import type { Directories } from '#repositories/directories.ts'
+import type { Directories } from '#repositories/directories/directories.ts'
 import type { RepositoryHolds } from '#repositories/repository-holds.ts'
 import {
   deleteRefs,

@@ -1,7 +1,7 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ignoreAbsence } from '#base/absence.ts'
-import type { Directories } from '#repositories/directories.ts'
+import type { Directories } from '#repositories/directories/directories.ts'
 import type { BackupFolder } from './backup-folder.ts'
 import { BackupError } from './manifest.ts'
 import { openFile } from './tree.ts'

@@ -15,7 +15,7 @@ import {
   type Storage,
 } from '#git/maintenance/maintain.ts'
 import type { Ended, Git } from '#git/process/git-process.ts'
-import type { Directories } from '#repositories/directories.ts'
+import type { Directories } from '#repositories/directories/directories.ts'
 import { placeDirectory } from '#repositories/reconcile-directories.ts'
 import type { Hold, RepositoryHolds } from '#repositories/repository-holds.ts'
 import { nameOf } from '#repositories/repository-store.ts'

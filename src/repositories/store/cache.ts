@@ -8,6 +8,7 @@ import type { Database } from '#database/database.ts'
 import type { Db } from '#database/schema.ts'
 import { closeReadersOf } from '#git/process/process-pool.ts'
 import { renewRepositoryVersion } from '#git/refs/repository-version.ts'
+import type { S3 } from '../s3/s3.ts'
 import {
   areUnchanged,
   type CachedFolders,
@@ -27,7 +28,6 @@ import {
 } from './pack-files.ts'
 import { changePackedRefs, writeHead, writePackedRefs } from './packed-refs-file.ts'
 import { firstHead } from './ref-store.ts'
-import type { S3 } from './s3.ts'
 import { goneFromStore, storeUnavailable } from './store-error.ts'
 import {
   readStoredRepository,

@@ -1,7 +1,7 @@
 import type { Log } from '#base/log.ts'
 import type { Database } from '#database/database.ts'
+import type { S3 } from '../s3/s3.ts'
 import { dropRetired, forgetUpload, listDead, takeBackUploads } from './collector-store.ts'
-import type { S3 } from './s3.ts'
 
 type Dependencies = { db: Database; storage: Pick<S3, 'delete'>; log: Log }
 

@@ -6,9 +6,9 @@ import { ignoreAbsence } from '#base/absence.ts'
 import { newId } from '#base/ids.ts'
 import { Problem } from '#base/problem.ts'
 import type { Database } from '#database/database.ts'
+import type { S3 } from '../s3/s3.ts'
+import { S3Error } from '../s3/s3-error.ts'
 import { openUpload, type StoredPack } from './pack-store.ts'
-import type { S3 } from './s3.ts'
-import { S3Error } from './s3-error.ts'
 
 type Dependencies = {
   db: Database

@@ -6,8 +6,8 @@ import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { newId } from '#base/ids.ts'
 import type { Database } from '#database/database.ts'
+import type { S3 } from '../s3/s3.ts'
 import { abandonUploads, openUpload } from './pack-store.ts'
-import type { S3 } from './s3.ts'
 
 type Dependencies = { db: Database; storage: S3; node: string; dataDir: string }
 

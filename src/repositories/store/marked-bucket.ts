@@ -4,9 +4,9 @@ import type { StoreAddress } from '#config/store-settings.ts'
 import type { Database } from '#database/database.ts'
 import { lockStart } from '#database/migrate.ts'
 import type { Db } from '#database/schema.ts'
+import type { S3 } from '../s3/s3.ts'
+import { S3Error } from '../s3/s3-error.ts'
 import { listUploaded, readMark, recordMark } from './bucket-mark-store.ts'
-import type { S3 } from './s3.ts'
-import { S3Error } from './s3-error.ts'
 
 /** The object that contains the id of the service whose bucket it is. */
 export const markKey = 'instance'

@@ -5,9 +5,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { forEachConcurrently } from '#base/for-each-concurrently.ts'
 import { newId } from '#base/ids.ts'
 import type { Db } from '#database/schema.ts'
+import type { S3 } from '../s3/s3.ts'
+import { S3Error } from '../s3/s3-error.ts'
 import { type LivePack, readInline } from './pack-store.ts'
-import type { S3 } from './s3.ts'
-import { S3Error } from './s3-error.ts'
 import { storeUnavailable } from './store-error.ts'
 
 /** The packs of the store as files in a folder of packs. */

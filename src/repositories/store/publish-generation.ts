@@ -1,12 +1,12 @@
 import { join } from 'node:path'
 import { forEachConcurrently } from '#base/for-each-concurrently.ts'
+import type { S3 } from '../s3/s3.ts'
 import type { Cache, CachedDirectory, Merge } from './cache.ts'
 import { storePacks } from './durable-packs.ts'
 import { filesOf, isPresent, listPresent } from './pack-files.ts'
 import { addPacks, type LivePack, retirePacks, type StoredPack } from './pack-store.ts'
 import { lockRepository, raiseVersion } from './ref-store.ts'
 import type { RepositoryTransaction } from './repository-transactions.ts'
-import type { S3 } from './s3.ts'
 import { readStoredRepository } from './stored-repository-store.ts'
 
 /** The maintenance of a repository in a directory of this node. */

@@ -1,5 +1,5 @@
 import { Problem } from '#base/problem.ts'
-import { S3Error } from './s3-error.ts'
+import { S3Error } from '../s3/s3-error.ts'
 
 const retryAfterSeconds = 5
 

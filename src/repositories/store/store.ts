@@ -1,10 +1,10 @@
 import type { Database } from '#database/database.ts'
 import type { Db } from '#database/schema.ts'
+import type { S3 } from '../s3/s3.ts'
 import type { Change, ChangeOutcome, CommittedChange } from './commit-change.ts'
 import type { LentPack } from './lent-packs.ts'
 import type { Generation } from './publish-generation.ts'
 import type { RepositoryTransaction } from './repository-transactions.ts'
-import type { S3 } from './s3.ts'
 
 /**
  * Where repositories are durable, and how their files are reached. With a local store a repository is a directory of

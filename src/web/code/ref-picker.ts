@@ -1,6 +1,6 @@
 import { matchesPattern } from '#base/text-pattern.ts'
 import type { ApiPath } from '#browse/api-path.ts'
-import { refFilterMaxLength } from '#browse/ref-selection.ts'
+import { refFilterMaxLength } from '#browse/refs/ref-selection.ts'
 import { branchesByRecency } from '../history/branch-order.ts'
 import { icon } from '../icons.ts'
 import type { SharedContext } from '../page.ts'

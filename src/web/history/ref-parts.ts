@@ -1,5 +1,5 @@
 import { matchesPattern } from '#base/text-pattern.ts'
-import { refFilterMaxLength } from '#browse/ref-selection.ts'
+import { refFilterMaxLength } from '#browse/refs/ref-selection.ts'
 import { isRefName } from '#git/refs/ref-name.ts'
 import { invalid } from '#http/validation.ts'
 import { grouped } from '../display-text.ts'

@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ignoreAbsence } from '#base/absence.ts'
 import type { Db } from '#database/schema.ts'
-import type { S3 } from '#repositories/store/s3.ts'
+import type { S3 } from '#repositories/s3/s3.ts'
 import { bucketKeyOf, pathInFolder, runFileFolder } from './file-storage.ts'
 import { listKeptFiles } from './run-file-store.ts'
 

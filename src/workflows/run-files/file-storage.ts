@@ -5,8 +5,8 @@ import { sync } from '#base/disk.ts'
 import { newId } from '#base/ids.ts'
 import { Problem } from '#base/problem.ts'
 import type { FreeSpace } from '#config/free-space.ts'
-import type { S3 } from '#repositories/store/s3.ts'
-import { S3Error } from '#repositories/store/s3-error.ts'
+import type { S3 } from '#repositories/s3/s3.ts'
+import { S3Error } from '#repositories/s3/s3-error.ts'
 import type { KeptFile } from './run-file-store.ts'
 
 /** Where the files of artifacts and caches are: in the data directory, or in the bucket of a shared store. */

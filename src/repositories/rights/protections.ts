@@ -1,0 +1,113 @@
+import type { Clock } from '#base/clock.ts'
+import { Problem, refusedName } from '#base/problem.ts'
+import type { Database } from '#database/database.ts'
+import type { Actor, Publish } from '#events/events.ts'
+import { invalid } from '#http/validation.ts'
+import {
+  type OwnerRule,
+  type ProtectedKind,
+  type Protection,
+  toProtection,
+  toStoredPattern,
+} from '../protection-rules.ts'
+import {
+  deleteProtection,
+  insertProtection,
+  listProtections,
+  lockProtection,
+  updateProtection,
+} from '../protection-store.ts'
+import { toBranchPattern, toTagPattern } from '../ref-pattern.ts'
+import type { Repository } from '../repositories.ts'
+
+/** Protected branches and tags: only the owner of the repository and admins may change them, within the rules. */
+export type Protections = {
+  /** Lists the protections of a repository, oldest first. */
+  list: (repository: Repository) => Promise<Protection[]>
+  /** Protects a branch or tag, or all that match a pattern. Rules that are not given stay as they are. Idempotent. */
+  put: (actor: Actor, repository: Repository, wanted: WantedProtection) => Promise<void>
+  /** Removes a protection, given by its text in the list. */
+  remove: (
+    actor: Actor,
+    repository: Repository,
+    wanted: Pick<WantedProtection, 'kind' | 'text'>,
+  ) => Promise<void>
+}
+
+type WantedProtection = {
+  kind: ProtectedKind
+  text: string
+  owners?: OwnerRule | undefined
+  /** Normalized paths of workflow files. */
+  requires?: string[] | undefined
+}
+
+type Dependencies = { db: Database; publish: Publish; clock: Clock }
+
+export function createProtections({ db, publish, clock }: Dependencies): Protections {
+  const list = async (repository: Repository) =>
+    (await listProtections(db, repository.id)).map(toProtection)
+
+  return {
+    list,
+
+    async put(actor, repository, { kind, text, ...wanted }) {
+      const pattern = parsePattern(kind, text)
+      const place = { repositoryId: repository.id, branch: toStoredPattern({ kind, pattern }) }
+      await db.transaction().execute(async (tx) => {
+        const now = clock.now()
+        const first = toColumns({ owners: 'any', requires: [], ...defined(wanted) })
+        // Inserted before it is read, so that concurrent changes wait for each other.
+        const isNew = await insertProtection(tx, { ...place, ...first, createdAt: now })
+        const former = await lockProtection(tx, place)
+        // It was removed a moment ago, after this change.
+        if (!former) return
+        const { owners, requires } = { ...toProtection(former), ...defined(wanted) }
+        const isChanged =
+          !isNew && (await updateProtection(tx, { ...place, ...toColumns({ owners, requires }) }))
+        if (!isNew && !isChanged) return
+        const data = { ...namesOf(kind, pattern), owners, requires }
+        const event = isNew ? 'protection.added' : 'protection.changed'
+        await publish(tx, now, [{ kind: event, actor, repositoryId: repository.id, data }])
+      })
+    },
+
+    async remove(actor, repository, { kind, text }) {
+      const pattern = parsePattern(kind, text)
+      const repositoryId = repository.id
+      await db.transaction().execute(async (tx) => {
+        if (!(await deleteProtection(tx, repositoryId, toStoredPattern({ kind, pattern })))) {
+          throw new Problem('protection_not_found', `"${pattern}" is not protected.`)
+        }
+        const data = namesOf(kind, pattern)
+        await publish(tx, clock.now(), [{ kind: 'protection.removed', actor, repositoryId, data }])
+      })
+    },
+  }
+}
+
+type Rules = Pick<Protection, 'owners' | 'requires'>
+
+function toColumns({ owners, requires }: Rules) {
+  return { owners, requires: JSON.stringify(requires) }
+}
+
+/** The rules that are given. */
+function defined({
+  owners,
+  requires,
+}: Pick<WantedProtection, 'owners' | 'requires'>): Partial<Rules> {
+  return { ...(owners && { owners }), ...(requires && { requires }) }
+}
+
+function namesOf(kind: ProtectedKind, pattern: string) {
+  return kind === 'branch' ? { branch: pattern, tag: null } : { branch: null, tag: pattern }
+}
+
+function parsePattern(kind: ProtectedKind, text: string): string {
+  const pattern = kind === 'tag' ? toTagPattern(text) : toBranchPattern(text)
+  if (pattern !== undefined) return pattern
+  const form = `a ${kind} name, or a pattern with "*", of at most 250 characters and without a leading "refs/"`
+  const parameter = kind === 'tag' ? 'pattern' : kind
+  throw invalid([{ parameter, in: 'path', detail: refusedName(text, form) }])
+}
