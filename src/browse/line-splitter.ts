@@ -25,7 +25,7 @@ export function createLineSplitter(
 }
 
 /** The lines of output. */
-export async function* outputLines(
+export async function* latin1Lines(
   output: AsyncIterable<Buffer>,
   maxLength: number,
 ): AsyncGenerator<string, void, undefined> {

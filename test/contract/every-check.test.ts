@@ -26,7 +26,7 @@ import { promisify } from 'node:util'
 import { newId } from '#base/ids.ts'
 import { createLog } from '#base/log.ts'
 import { openDatabase } from '#database/database.ts'
-import { checks } from '#ops/doctor/doctor.ts'
+import { checks } from '#ops/doctor/checks/checks.ts'
 import { createPostgresDatabase } from '../support/databases.ts'
 import {
   createPathWithout,

@@ -7,7 +7,7 @@ import { lstat, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/pr
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
-import { checks } from '#ops/doctor/doctor.ts'
+import { checks } from '#ops/doctor/checks/checks.ts'
 import { createCommitPool } from '../support/commit-pool.ts'
 import { until } from '../support/condition.ts'
 import { createPostgresDatabase } from '../support/databases.ts'

@@ -182,7 +182,7 @@ test('the SSH process and runners load no database', () => {
   }
 })
 
-/** The files of the folders within large ones that other folders may import. */
+/** The files of folders within large ones that other folders may import. */
 const entryPoints: Record<string, string[]> = {
   'git/process': [
     'commands',
@@ -239,6 +239,35 @@ const entryPoints: Record<string, string[]> = {
   ],
   'git/import': ['import-error', 'import-refs', 'local-source', 'progress', 'remote-source'],
   'git/maintenance': ['leftovers', 'maintain'],
+  'browse/blame': ['blame', 'blame-routes'],
+  'browse/files': ['archive-routes', 'file-routes'],
+  'browse/folders': ['tree-routes'],
+  'browse/history': ['commit-routes', 'compare-routes'],
+  'browse/last-commits': ['last-commit-files', 'last-commits'],
+  'browse/refs': ['ref-routes', 'ref-selection'],
+  'browse/search': ['search', 'search-routes'],
+  'webhooks/composing': ['composer'],
+  'webhooks/delivering': ['delivery-loop', 'delivery-worker'],
+  'webhooks/management': [
+    'deliveries',
+    'delivery-retention',
+    'delivery-routes',
+    'purge',
+    'webhook-routes',
+    'webhook-schemas',
+    'webhook-service',
+  ],
+  'webhooks/sending': ['receiver-connections', 'sender'],
+  'repositories/directories': ['deleted-directories', 'directories'],
+  'repositories/imports': ['import-job', 'import-routes', 'import-sources', 'imports'],
+  'repositories/rights': [
+    'collaborator-routes',
+    'collaborators',
+    'protection-routes',
+    'protections',
+  ],
+  'repositories/s3': ['s3', 's3-error'],
+  'ops/doctor/checks': ['checks'],
   'git-server/requests': ['git-limiters', 'git-request', 'operations', 'respond'],
   'git-server/push': ['push', 'push-options', 'pushed-objects', 'report-hold', 'unrun-workflows'],
   'git-server/upload-pack': ['upload-pack'],

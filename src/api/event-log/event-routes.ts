@@ -1,5 +1,7 @@
 import { Type } from 'typebox'
 import { RepositoryName } from '#access/names.ts'
+import { limitKeyOf, type Principal } from '#access/principal.ts'
+import { createQuota } from '#base/concurrency/quota.ts'
 import { Problem } from '#base/problem.ts'
 import { field, textForm } from '#base/schema-options.ts'
 import { eventKinds } from '#events/events.ts'
@@ -10,7 +12,6 @@ import { eventStreamType, wantsEventStream } from '#http/server-sent-events.ts'
 import type { EventLog } from './event-log.ts'
 import { streamEvents } from './event-stream.ts'
 import type { VisibleEventKind } from './event-visibility.ts'
-import { createSubscriberLimit } from './subscriber-limit.ts'
 
 const defaultPageSize = 100
 const waitMaxSeconds = 60
@@ -178,3 +179,27 @@ export const LoggedEvent = named(
     }),
   }),
 )
+
+const maxPerUser = 100
+const maxOverall = 1000
+const retryAfterSeconds = 10
+
+/** Limits the requests that wait for events, since each holds a connection for as long as its client likes. */
+export function createSubscriberLimit() {
+  const quota = createQuota({ overall: maxOverall, perKey: maxPerUser })
+
+  return {
+    /** Counts one more request of a user, until disposed. Throws `too_many_followers`. */
+    acquire(principal: Principal): Disposable {
+      const place = quota.acquire(limitKeyOf(principal))
+      if (place === 'per-key') throw tooMany(`A user can have ${maxPerUser} requests`)
+      if (place === 'overall') throw tooMany(`The server can have ${maxOverall} requests`)
+      return place
+    },
+  }
+}
+
+function tooMany(limit: string): Problem {
+  const detail = `${limit} waiting for events; end one, or request events without \`wait\` and \`follow\`.`
+  return new Problem('too_many_followers', detail, { retryAfterSeconds })
+}

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Principal } from '#access/principal.ts'
 import { Problem } from '#base/problem.ts'
-import { createSubscriberLimit } from './subscriber-limit.ts'
+import { createSubscriberLimit } from './event-routes.ts'
 
 const perUser = 100
 const overall = 1000

@@ -1,4 +1,5 @@
-import type { Agent } from 'node:http'
+import { type Agent, Agent as HttpAgent } from 'node:http'
+import { Agent as HttpsAgent } from 'node:https'
 import ipaddr from 'ipaddr.js'
 import { Problem } from '../problem.ts'
 import { within } from '../timeouts.ts'
@@ -6,7 +7,7 @@ import { type AddressClass, classOf, type Ip, isIn } from './address-class.ts'
 import type { Allowed } from './allowed-ranges.ts'
 import { addressesIn } from './embedded-addresses.ts'
 import { toHost } from './host.ts'
-import { pinnedAgent } from './pinned-agent.ts'
+import { pinnedLookup } from './pinned-lookup.ts'
 
 /** Decides where the service may connect for its users: hosts that they name may be in its internal network. */
 export type Outbound = {
@@ -160,4 +161,10 @@ function toUnresolved(name: string, error: unknown): Problem {
   return isUnknown
     ? unresolved(`The host "${name}" is unknown; check its spelling.`, error)
     : unresolved(`The host "${name}" could not be looked up; try again later.`, error)
+}
+
+/** An agent that connects to one host, only at the given addresses. */
+function pinnedAgent(protocol: string, addresses: [string, ...string[]]): Agent {
+  const options = { keepAlive: true, lookup: pinnedLookup(addresses) }
+  return protocol === 'https:' ? new HttpsAgent(options) : new HttpAgent(options)
 }

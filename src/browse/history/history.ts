@@ -6,7 +6,7 @@ import type { RawPath } from '../api-path.ts'
 import type { BrowseParts } from '../browse-parts.ts'
 import type { CommitsById } from '../commits-by-id.ts'
 import type { Requester } from '../git-tasks.ts'
-import { outputLines } from '../line-splitter.ts'
+import { latin1Lines } from '../line-splitter.ts'
 import { type ListedCommit, mustRead, walkByDate } from '../walk-by-date.ts'
 import { findNewest } from './newest-commit.ts'
 
@@ -130,5 +130,5 @@ const idLineLength = 41
 
 /** The lines of output of which each is an id, with a character before it at most. */
 export function idLines(output: AsyncIterable<Buffer>): AsyncGenerator<string> {
-  return outputLines(output, idLineLength)
+  return latin1Lines(output, idLineLength)
 }

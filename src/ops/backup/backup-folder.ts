@@ -1,7 +1,9 @@
 import { type FileHandle, mkdir, open, rename, rm, rmdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { ignoreExistence } from '#base/absence.ts'
 import { sync, writeAll } from '#base/disk.ts'
 import type { FaultPoint } from '#base/fault-points.ts'
+import { createOncePerKey } from '#base/once.ts'
 import { type ByteRange, copyBytes, measureFile } from './bytes.ts'
 import { type BackupFile, formatManifest, type Manifest, manifestFile, sumOf } from './manifest.ts'
 import { listFolder, type Tree } from './tree.ts'
@@ -30,8 +32,9 @@ const draftFile = `${manifestFile}.new`
 export function createBackupFolder({ root, tree, previous, recheck, faultPoint }: Options) {
   const previousFiles = new Map(previous?.files.map((file) => [file.path, file]))
   const files = new Map<string, BackupFile>()
-  const createdFolders = new Map<string, Promise<void>>()
-  const written = new Map<string, Promise<void>>()
+  const createdFolders = new Set<string>()
+  const folders = createOncePerKey<Promise<void>>()
+  const written = createOncePerKey<Promise<void>>()
   const counts = { filesCopied: 0, filesKept: 0, bytesCopied: 0 }
 
   // Reads files modified after their manifest was written. Silent corruption is found by verify and recheck.
@@ -62,24 +65,17 @@ export function createBackupFolder({ root, tree, previous, recheck, faultPoint }
   }
 
   // Paths identify content, so each is written once.
-  function once(path: string, write: (to: FileHandle) => Promise<ByteRange>): Promise<void> {
-    const writing = written.get(path) ?? keepOrWrite(path, write)
-    written.set(path, writing)
-    return writing
-  }
+  const once = (path: string, write: (to: FileHandle) => Promise<ByteRange>) =>
+    written(path, () => keepOrWrite(path, write))
 
   function makeFolder(folder: string): Promise<void> {
     if (folder === '.') return Promise.resolve()
-    const creating =
-      createdFolders.get(folder) ?? makeFolder(dirname(folder)).then(() => makeOne(folder))
-    createdFolders.set(folder, creating)
-    return creating
+    createdFolders.add(folder)
+    return folders(folder, () => makeFolder(dirname(folder)).then(() => makeOne(folder)))
   }
 
   async function makeOne(folder: string): Promise<void> {
-    await mkdir(join(root, folder), { mode: 0o700 }).catch((error) => {
-      if (error.code !== 'EEXIST') throw error
-    })
+    await mkdir(join(root, folder), { mode: 0o700 }).catch(ignoreExistence)
   }
 
   /** Removes all files of backups except the named ones. */
@@ -139,7 +135,7 @@ export function createBackupFolder({ root, tree, previous, recheck, faultPoint }
     /** Replaces the previous backup by the new one, which is durable when this returns. */
     async finish(content: Content): Promise<void> {
       const all = [...files.values()].sort((a, b) => (a.path < b.path ? -1 : 1))
-      for (const folder of createdFolders.keys()) await sync(join(root, folder))
+      for (const folder of createdFolders) await sync(join(root, folder))
       await using draft = await open(join(root, draftFile), 'wx', 0o600)
       await writeAll(draft, Buffer.from(formatManifest({ ...content, files: all })))
       await draft.sync()

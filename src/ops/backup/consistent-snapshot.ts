@@ -2,12 +2,13 @@ import { forEachConcurrently } from '#base/for-each-concurrently.ts'
 import { isBusy } from '#base/sqlite-busy.ts'
 import type { Database, DatabaseOptions } from '#database/database.ts'
 import type { Db } from '#database/schema.ts'
-import { openRowSnapshot } from '#database/snapshot.ts'
+import { openPlainSnapshot, openRowSnapshot } from '#database/snapshot.ts'
 import { readLastSeq } from '#events/event-store.ts'
-import { readRawRefs, readRawRefsNamed } from '#git/refs/refs.ts'
+import { branchPrefix, readRawRefs, readRawRefsNamed } from '#git/refs/refs.ts'
 import { type RawRefs, toRawName } from '#git/refs/stored-ref.ts'
 import type { Directories } from '#repositories/directories/directories.ts'
 import { listWholeRepositories } from '#repositories/repository-store.ts'
+import { readStoredRepository } from '#repositories/store/stored-repository-store.ts'
 import type { BackupFolder } from './backup-folder.ts'
 import { listChangedRefs, listChangingRefs, type TouchedRef } from './journal-store.ts'
 import { type BackedUpRepository, BackupError } from './manifest.ts'
@@ -188,4 +189,29 @@ function isTooBusy(error: unknown): boolean {
   if (isBusy(error)) return true
   if (!(error instanceof Error)) return false
   return error.name === 'TimeoutError' || ('code' in error && lockCodes.has(error.code))
+}
+
+type Options = { database: DatabaseOptions; folder: BackupFolder }
+
+/** Opens a consistent snapshot of a shared store: refs are rows there, so that one transaction has everything. */
+export async function openSharedSnapshot({
+  database,
+  folder,
+}: Options): Promise<ConsistentSnapshot> {
+  await using opening = new AsyncDisposableStack()
+  const { db } = opening.use(await openPlainSnapshot(database))
+  const at = Date.now()
+  const repositories: BackedUpRepository[] = []
+  for (const { id, name } of await listWholeRepositories(db)) {
+    const refs = await folder.addBytes('refs', toRefsFile(await readRefs(db, id)))
+    repositories.push({ id, name, refs })
+  }
+  const resources = opening.move()
+  return { db, at, repositories, [Symbol.asyncDispose]: () => resources.disposeAsync() }
+}
+
+async function readRefs(db: Db, id: string): Promise<RawRefs> {
+  const { refs = [], head } = (await readStoredRepository(db, id)) ?? {}
+  const values = refs.map(([name, value]) => [toRawName(name), value] as const)
+  return new Map([...values, ['HEAD', `ref:${branchPrefix}${toRawName(head ?? '')}`]])
 }

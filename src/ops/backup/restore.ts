@@ -11,9 +11,8 @@ import { type BackupSource, createSource, findBackup, readOwnManifest } from './
 import { loadRows } from './load-rows.ts'
 import { BackupError } from './manifest.ts'
 import { lockFolder, refuseNested } from './open-folder.ts'
-import { readRefsFile } from './refs-file.ts'
+import { readRefsFile, writeRefs } from './refs-file.ts'
 import { listFolder, refuseOthers, type Tree } from './tree.ts'
-import { writeRefs } from './write-refs.ts'
 
 type Dependencies = { database: DatabaseOptions; directories: Directories; faultPoint: FaultPoint }
 

@@ -11,9 +11,8 @@ import { type BackupSource, createSource, findBackup, readOwnManifest } from './
 import { loadRows } from './load-rows.ts'
 import { type BackedUpRepository, BackupError, lockFiles, manifestFile } from './manifest.ts'
 import { lockFolder } from './open-folder.ts'
-import { readRefsFile } from './refs-file.ts'
+import { readRefsFile, writeRefs } from './refs-file.ts'
 import { listFolder, type Tree } from './tree.ts'
-import { writeRefs } from './write-refs.ts'
 
 /** A fault because of which a backup, or a part of it, cannot be restored. */
 type Fault = { file?: string; repository?: string; fault: string }

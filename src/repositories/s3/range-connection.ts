@@ -4,6 +4,7 @@ import {
   openBodyConnection,
   type ResponseHead,
 } from '#base/body-connection.ts'
+import { createSemaphore } from '#base/concurrency/semaphore.ts'
 import { S3Error } from './s3-error.ts'
 
 export type ObjectRange = { start: number; bytes: number }
@@ -17,10 +18,10 @@ export type RangeTransfer = {
   write: (bytes: Buffer, position: number) => Promise<unknown>
 }
 
-export type RangeRequest = RangeTransfer & Pick<BodyRequest, 'path' | 'headers' | 'signal'>
+type RangeRequest = RangeTransfer & Pick<BodyRequest, 'path' | 'headers' | 'signal'>
 
 /** A connection for ranges of objects. */
-export type RangeConnection = Omit<BodyConnection, 'get'> & {
+type RangeConnection = Omit<BodyConnection, 'get'> & {
   /**
    * Gets a range; one at a time. False when the response is anything else than this range with its length: then nothing
    * was written, the connection is closed, and a complete HTTP client should repeat the request.
@@ -61,4 +62,42 @@ function isWanted(
     headers.get('content-length') === String(bytes) &&
     headers.get('content-range') === `bytes ${start}-${start + bytes - 1}/${total}`
   )
+}
+
+/** Connections for ranges, of a limited number for all downloads. Each is used again, or closes when it is not. */
+export type RangeConnections = Disposable & Pick<RangeConnection, 'get'>
+
+export function createRangeConnections({
+  maxConnections,
+  ...options
+}: Options & { maxConnections: number }): RangeConnections {
+  const semaphore = createSemaphore(maxConnections)
+  const connections = new Set<RangeConnection>()
+  const idle: RangeConnection[] = []
+
+  function open(): RangeConnection {
+    for (const connection of connections) if (connection.isClosed()) connections.delete(connection)
+    const connection = openRangeConnection(options)
+    connections.add(connection)
+    return connection
+  }
+
+  function takeIdle(): RangeConnection | undefined {
+    for (let found = idle.pop(); found; found = idle.pop()) if (!found.isClosed()) return found
+    return undefined
+  }
+
+  return {
+    async get(request: RangeRequest) {
+      using _permit = await semaphore.acquire(request.signal)
+      const connection = takeIdle() ?? open()
+      const isReceived = await connection.get(request)
+      idle.push(connection)
+      return isReceived
+    },
+
+    [Symbol.dispose]() {
+      for (const connection of connections) connection[Symbol.dispose]()
+    },
+  }
 }

@@ -7,7 +7,7 @@ import { orAborted, within } from '#base/timeouts.ts'
 import type { Composer } from '../composing/composer.ts'
 import type { AttemptOutcome, Sender } from '../sending/sender.ts'
 import type { SigningSecrets } from '../signing-secrets.ts'
-import type { DeliveryJob, Settled } from './delivery-job.ts'
+import type { DeliveryJob, Settled } from './delivery-change.ts'
 import type { DeliveryQueue } from './delivery-queue.ts'
 import { signatureHeaders } from './signatures.ts'
 

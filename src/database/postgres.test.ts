@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createStatementNames } from './statement-names.ts'
+import { createStatementNames } from './postgres.ts'
 
 test('a statement has a name from its third execution on', () => {
   const { nameOf } = createStatementNames()

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { weighPushes } from './push-weights.ts'
+import { weighPushes } from './count-pushes.ts'
 
 const push = (repositoryId: string, pushId: string) => ({
   kind: 'push',
