@@ -5,8 +5,8 @@ import type { ObjectPool } from '#git/objects/object-pool.ts'
 import type { Git } from '#git/process/git-process.ts'
 import type { ReusedProcesses } from '#git/process/reused-processes.ts'
 import type { RefCache } from '#git/refs/ref-cache.ts'
-import type { FindRequest } from '#http/route.ts'
-import type { Repositories, Repository } from '#repositories/repositories.ts'
+import { openProblems } from '#repositories/open-repository.ts'
+import type { Repositories } from '#repositories/repositories.ts'
 import type { RevisionFinder } from '#repositories/revision-finder.ts'
 import type { Protections } from '#repositories/rights/protections.ts'
 import type { CachedResponses } from './cached-responses.ts'
@@ -39,10 +39,12 @@ export type BrowseParts = {
   log: Log
 }
 
-/** Opens the repository of a route that reads. */
-export function openToRead({ repositories }: Pick<BrowseParts, 'repositories'>) {
-  return ({ principal, permission, params }: FindRequest<{ name: string }>): Promise<Repository> =>
-    repositories.open(principal, params.name, permission)
-}
+/** The problems of routes that read what a revision names. */
+export const revisionProblems = [
+  ...openProblems,
+  'revision_not_found',
+  'revision_ambiguous',
+] as const
 
-export const missingRepository = ['repository_not_found', 'repository_importing'] as const
+/** The problems of routes that may start git. */
+export const taskProblems = ['git_limit_exceeded', 'git_busy'] as const

@@ -12,6 +12,15 @@ export class ProvisionalJson extends SerializedJson {
   }
 }
 
+/** The response, or undefined when it is a provisional one that the client has. */
+export function unlessKnown(
+  response: SerializedJson,
+  notModified: (entityTag: string) => boolean,
+): SerializedJson | undefined {
+  const isKnown = response instanceof ProvisionalJson && notModified(response.entityTag)
+  return isKnown ? undefined : response
+}
+
 /**
  * Caches responses by what they depend on: the id of the repository, ids of objects, and options. Access is checked
  * before. The work of concurrent calls with the same key is shared, and aborted when all callers are gone.

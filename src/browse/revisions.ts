@@ -4,8 +4,6 @@ import { branchPrefix, hasRefs, readDefaultBranch } from '#git/refs/refs.ts'
 import type { Repository } from '#repositories/repositories.ts'
 import type { RevisionFinder } from '#repositories/revision-finder.ts'
 
-export const revisionProblems = ['revision_not_found', 'revision_ambiguous'] as const
-
 /** The query parameter of a revision. */
 export const RevisionQuery = {
   rev: Type.Optional(

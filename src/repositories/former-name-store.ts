@@ -1,7 +1,6 @@
 import { dayMs } from '#base/clock.ts'
 import type { Db } from '#database/schema.ts'
-import type { VisibleRow } from './repository-store.ts'
-import { findRepository } from './repository-store.ts'
+import { findRepository, type VisibleRow } from './repository-store.ts'
 
 /** For how long a name that a rename has freed leads to its repository. */
 export const formerNameMs = 90 * dayMs

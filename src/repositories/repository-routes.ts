@@ -10,6 +10,7 @@ import { PageQuery, paged } from '#http/pages.ts'
 import { type FindRequest, nothing, route } from '#http/route.ts'
 import { invalid } from '#http/validation.ts'
 import { atOrigin } from './describe-repository.ts'
+import { openOfRoute, openProblems } from './open-repository.ts'
 import { branchNameMaxLength, toBranchName } from './ref-pattern.ts'
 import type { Repository as OpenedRepository, Repositories } from './repositories.ts'
 import { DescribedRepository, Repository } from './repository-schemas.ts'
@@ -37,8 +38,7 @@ type DefaultBranches = {
 export function repositoryRoutes(dependencies: Dependencies) {
   const { repositories, protections, collaborators, defaultBranches } = dependencies
   const { toWorkflowPaths } = dependencies
-  const open = ({ principal, permission, params }: FindRequest<{ name: string }>) =>
-    repositories.open(principal, params.name, permission)
+  const open = openOfRoute(repositories)
   const find = ({ principal, permission, params }: FindRequest<{ name: string }>) =>
     repositories.find(principal, params.name, permission)
 
@@ -128,8 +128,7 @@ export function repositoryRoutes(dependencies: Dependencies) {
       ),
       reply: { 200: DescribedRepository },
       problems: [
-        'repository_not_found',
-        'repository_importing',
+        ...openProblems,
         'owner_required',
         'token_limited',
         'repository_name_taken',

@@ -5,6 +5,7 @@ import { Sensitive } from '#base/sensitive.ts'
 import { named } from '#http/named-schemas.ts'
 import { PageQuery, paged } from '#http/pages.ts'
 import { type FindRequest, nothing, route } from '#http/route.ts'
+import { openOfRoute, openProblems } from '#repositories/open-repository.ts'
 import type { Repositories } from '#repositories/repositories.ts'
 import { secretNameForm } from './secret-names.ts'
 import { maxSecrets, type Secrets, valueForm, valueMaxBytes } from './secrets.ts'
@@ -13,8 +14,7 @@ type Dependencies = { repositories: Repositories; secrets: Secrets }
 
 /** The routes of secrets. No response contains a value. */
 export function secretRoutes({ repositories, secrets }: Dependencies) {
-  const find = ({ principal, permission, params }: FindRequest<{ name: string }>) =>
-    repositories.open(principal, params.name, permission)
+  const find = openOfRoute(repositories)
   const findToChange = async (request: FindRequest<{ name: string }>) => {
     const found = await find(request)
     // Runs of all refs have the secrets.
@@ -32,7 +32,7 @@ export function secretRoutes({ repositories, secrets }: Dependencies) {
       find,
       query: PageQuery,
       reply: { 200: Type.Array(Secret) },
-      problems: ['repository_not_found', 'repository_importing'],
+      problems: [...openProblems],
       handle: async (request) => {
         const page = await paged(request, (wanted) => secrets.list(request.found, wanted))
         return page.map(({ id, ...secret }) => secret)
@@ -61,13 +61,7 @@ export function secretRoutes({ repositories, secrets }: Dependencies) {
         closed,
       ),
       reply: { 200: SecretSaved },
-      problems: [
-        'repository_not_found',
-        'repository_importing',
-        'token_limited',
-        'too_many_secrets',
-        'encryption_key_missing',
-      ],
+      problems: [...openProblems, 'token_limited', 'too_many_secrets', 'encryption_key_missing'],
       handle: ({ principal, found, params, body }) =>
         secrets.put(principal, found, params.secretName, new Sensitive(body.value)),
     }),
@@ -78,12 +72,7 @@ export function secretRoutes({ repositories, secrets }: Dependencies) {
       permission: 'secrets:write',
       find: findToChange,
       reply: { 204: nothing },
-      problems: [
-        'repository_not_found',
-        'repository_importing',
-        'token_limited',
-        'secret_not_found',
-      ],
+      problems: [...openProblems, 'token_limited', 'secret_not_found'],
       handle: ({ principal, found, params }) => secrets.remove(principal, found, params.secretName),
     }),
   ]

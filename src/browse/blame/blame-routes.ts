@@ -2,10 +2,12 @@ import { type Static, Type } from 'typebox'
 import { closed } from '#base/schema-options.ts'
 import { route, SerializedJson } from '#http/route.ts'
 import { invalid, ofQuery } from '#http/validation.ts'
+import { openOfRoute } from '#repositories/open-repository.ts'
 import { FilePathQuery, toRawFilePath } from '../api-path.ts'
-import { type BrowseParts, missingRepository, openToRead } from '../browse-parts.ts'
+import { type BrowseParts, revisionProblems, taskProblems } from '../browse-parts.ts'
 import { keyOf, toSerializedJson } from '../cached-responses.ts'
-import { commitUnreadable, findCommit, RevisionQuery, revisionProblems } from '../revisions.ts'
+import { findCommit, RevisionQuery } from '../revisions.ts'
+import { mustRead } from '../walk-by-date.ts'
 import { Blame, createBlame, maxFileBytes, maxLines } from './blame.ts'
 
 const line = (description: string) =>
@@ -57,18 +59,11 @@ export function blameRoutes(parts: BrowseParts) {
         `Returns the lines from \`start\` to \`end\`, at most ${maxLines.toLocaleString('en')} at a time: ` +
         'unless they were the last ones, `next` is the line to go on with.',
       permission: 'repo:read',
-      find: openToRead(parts),
+      find: openOfRoute(parts.repositories),
       isConditional: true,
       query: BlameQuery,
       reply: { 200: Blame },
-      problems: [
-        ...missingRepository,
-        ...revisionProblems,
-        'path_not_found',
-        'file_binary',
-        'git_limit_exceeded',
-        'git_busy',
-      ],
+      problems: [...revisionProblems, 'path_not_found', 'file_binary', ...taskProblems],
       handle: async ({ principal, found, query, notModified, clientSignal }) => {
         const { start = 1, end } = checkRange(query)
         const path = toRawFilePath(query)
@@ -79,8 +74,7 @@ export function blameRoutes(parts: BrowseParts) {
         return cached(key, clientSignal(), async (signal) => {
           const kept = await load(found.id, key)
           if (kept) return kept
-          const commit = await commits(objects, id)
-          if (!commit) throw commitUnreadable(id)
+          const { commit } = await mustRead(objects, commits, id)
           const requester = { principal, repository: found, signal }
           const made = await blame(requester, {
             commit: { id, tree: commit.tree },

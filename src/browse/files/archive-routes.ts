@@ -4,10 +4,12 @@ import { closed } from '#base/schema-options.ts'
 import { shortRef } from '#base/short-ref.ts'
 import { toContentDisposition } from '#http/headers.ts'
 import { route } from '#http/route.ts'
+import { openOfRoute } from '#repositories/open-repository.ts'
 import { PathQuery, toRawPath } from '../api-path.ts'
-import { type BrowseParts, missingRepository, openToRead } from '../browse-parts.ts'
+import { type BrowseParts, revisionProblems, taskProblems } from '../browse-parts.ts'
 import { keyOf } from '../cached-responses.ts'
-import { commitUnreadable, findCommit, RevisionQuery, revisionProblems } from '../revisions.ts'
+import { findCommit, RevisionQuery } from '../revisions.ts'
+import { mustRead } from '../walk-by-date.ts'
 import { type ArchiveFormat, archiveNameOf, archiveTypes, openArchive } from './archive.ts'
 
 /** The route of archives. */
@@ -23,7 +25,7 @@ export function archiveRoutes(parts: BrowseParts) {
         'Returns what `git archive` makes of a commit, with the attributes `export-ignore` and `export-subst`. All ' +
         'paths begin with the name of the repository and the revision.',
       permission: 'repo:read',
-      find: openToRead(parts),
+      find: openOfRoute(parts.repositories),
       isConditional: true,
       isLongLived: true,
       query: Type.Object(
@@ -42,13 +44,7 @@ export function archiveRoutes(parts: BrowseParts) {
       ),
       produces: archiveTypes['tar.gz'],
       reply: { 200: Type.String({ format: 'binary' }) },
-      problems: [
-        ...missingRepository,
-        ...revisionProblems,
-        'path_not_found',
-        'git_limit_exceeded',
-        'git_busy',
-      ],
+      problems: [...revisionProblems, 'path_not_found', ...taskProblems],
       handle: async (context) => {
         const { principal, found, query, notModified, clientSignal, setType, setHeader } = context
         const { format = 'tar.gz' } = query
@@ -57,8 +53,7 @@ export function archiveRoutes(parts: BrowseParts) {
         const { id, ref } = await findCommit(revisions, found, query.rev)
         const name = archiveNameOf(found.name, ref === undefined ? id : shortRef(ref))
         if (notModified(keyOf(['archive', found.id, id, path, format, name]))) return undefined
-        const commit = await commits(objects, id)
-        if (!commit) throw commitUnreadable(id)
+        const { commit } = await mustRead(objects, commits, id)
         await trees.find(objects, commit.tree, path)
         setType(archiveTypes[format])
         setHeader('content-disposition', toContentDisposition(`${name}.${format}`))

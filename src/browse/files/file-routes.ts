@@ -6,6 +6,7 @@ import { gitCommands } from '#git/process/commands.ts'
 import { prefersType } from '#http/headers.ts'
 import { named } from '#http/named-schemas.ts'
 import { jsonContentType, route } from '#http/route.ts'
+import { openOfRoute } from '#repositories/open-repository.ts'
 import type { Repository } from '#repositories/repositories.ts'
 import {
   FilePathQuery,
@@ -14,11 +15,11 @@ import {
   toApiPath,
   toRawFilePath,
 } from '../api-path.ts'
-import { type BrowseParts, missingRepository, openToRead } from '../browse-parts.ts'
+import { type BrowseParts, revisionProblems, taskProblems } from '../browse-parts.ts'
 import { keyOf } from '../cached-responses.ts'
 import { createGitTasks } from '../git-tasks.ts'
 import { createObjectCache } from '../object-cache.ts'
-import { commitUnreadable, findCommit, RevisionQuery, revisionProblems } from '../revisions.ts'
+import { commitUnreadable, findCommit, RevisionQuery } from '../revisions.ts'
 import { isBinary, looksLikeUtf8 } from '../text-content.ts'
 import { treeMode } from '../trees.ts'
 import { streamOutput } from './output-stream.ts'
@@ -99,7 +100,7 @@ export function fileRoutes(parts: BrowseParts) {
       description:
         'The bytes of a file; of a symbolic link, its target. With `Accept: application/json`, JSON with the content as text or in base64, if it has at most 1 MiB.',
       permission: 'repo:read',
-      find: openToRead(parts),
+      find: openOfRoute(parts.repositories),
       isLongLived: true,
       isConditional: true,
       query: Type.Object({ ...RevisionQuery, ...FilePathQuery }, closed),
@@ -107,14 +108,7 @@ export function fileRoutes(parts: BrowseParts) {
       otherTypes: [bytesType],
       reply: { 200: field.text('The bytes of the file') },
       jsonReply: File,
-      problems: [
-        ...missingRepository,
-        ...revisionProblems,
-        'path_not_found',
-        'git_limit_exceeded',
-        'git_busy',
-        'repository_damaged',
-      ],
+      problems: [...revisionProblems, 'path_not_found', ...taskProblems, 'repository_damaged'],
       handle: async ({ principal, found, query, header, setHeader, setType, ...context }) => {
         const { notModified, clientSignal } = context
         const file = await findFile(found, query.rev, toRawFilePath(query))

@@ -7,15 +7,16 @@ import { named } from '#http/named-schemas.ts'
 import { linkToNext } from '#http/pages.ts'
 import { route } from '#http/route.ts'
 import { invalid, ofQuery } from '#http/validation.ts'
+import { openOfRoute } from '#repositories/open-repository.ts'
 import type { Repository } from '#repositories/repositories.ts'
 import { PathQuery, pathProperties, type RawPath, toApiPath, toRawPath } from '../api-path.ts'
 import { BriefCommit, toBriefCommit } from '../brief-commits.ts'
 import { pageQuery } from '../browse-pages.ts'
-import { type BrowseParts, missingRepository, openToRead } from '../browse-parts.ts'
-import { keyOf, LinkedPage, ProvisionalJson } from '../cached-responses.ts'
+import { type BrowseParts, revisionProblems } from '../browse-parts.ts'
+import { keyOf, LinkedPage, ProvisionalJson, unlessKnown } from '../cached-responses.ts'
 import { searchedMaxEntries } from '../last-commits/last-commits.ts'
 import { createObjectCache } from '../object-cache.ts'
-import { commitUnreadable, findCommit, RevisionQuery, revisionProblems } from '../revisions.ts'
+import { commitUnreadable, findCommit, RevisionQuery } from '../revisions.ts'
 import { treeMode } from '../trees.ts'
 import { type ListedEntry, listedPathMaxBytes, listTree, type Position } from './list-tree.ts'
 
@@ -115,7 +116,7 @@ export function treeRoutes(parts: BrowseParts) {
       description:
         'In the order of Git. The pages of a listing are all of the commit of the first one. Commits that last changed the entries are searched for a moment; with `lastCommitsComplete` false, a later request has more of them.',
       permission: 'repo:read',
-      find: openToRead(parts),
+      find: openOfRoute(parts.repositories),
       isConditional: true,
       query: Type.Object(
         {
@@ -129,13 +130,7 @@ export function treeRoutes(parts: BrowseParts) {
         closed,
       ),
       reply: { 200: Tree },
-      problems: [
-        ...missingRepository,
-        ...revisionProblems,
-        'path_not_found',
-        'git_limit_exceeded',
-        'repository_damaged',
-      ],
+      problems: [...revisionProblems, 'path_not_found', 'git_limit_exceeded', 'repository_damaged'],
       handle: async ({ found, query, url, setHeader, notModified, clientSignal }) => {
         const path = toRawPath(query)
         const { cursor, limit = defaultLimit, recursive: isRecursive = false } = query
@@ -147,8 +142,7 @@ export function treeRoutes(parts: BrowseParts) {
         const page = await cached(key, clientSignal(), () => listFolder(listed))
         if (page.nextCursor !== undefined)
           setHeader('link', linkToNext(url, { limit, cursor: page.nextCursor }))
-        if (page instanceof ProvisionalJson && notModified(page.entityTag)) return undefined
-        return page
+        return unlessKnown(page, notModified)
       },
     }),
   ]

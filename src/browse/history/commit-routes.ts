@@ -2,17 +2,17 @@ import { Type } from 'typebox'
 import { closed, field, textForm } from '#base/schema-options.ts'
 import { cursorForm, linkToNext } from '#http/pages.ts'
 import { route } from '#http/route.ts'
+import { openOfRoute } from '#repositories/open-repository.ts'
 import { ChangedPathQuery, PathQuery, toRawPath } from '../api-path.ts'
 import { pageQuery } from '../browse-pages.ts'
-import { type BrowseParts, missingRepository, openToRead } from '../browse-parts.ts'
-import { keyOf, LinkedPage, ProvisionalJson } from '../cached-responses.ts'
+import { type BrowseParts, revisionProblems, taskProblems } from '../browse-parts.ts'
+import { keyOf, LinkedPage, ProvisionalJson, unlessKnown } from '../cached-responses.ts'
 import { Commit, CommitDetails, toCommit } from '../commit-schemas.ts'
 import { toDiff } from '../diff-schemas.ts'
-import { commitUnreadable, findCommit, RevisionQuery, revisionProblems } from '../revisions.ts'
+import { findCommit, RevisionQuery } from '../revisions.ts'
+import { mustRead } from '../walk-by-date.ts'
 import { readHistory } from './history.ts'
 import { emptyTree, readDiff } from './read-diff.ts'
-
-export const taskProblems = ['git_limit_exceeded', 'git_busy'] as const
 
 const defaultLimit = 100
 
@@ -63,11 +63,11 @@ export function commitRoutes(parts: BrowseParts) {
       description:
         'Lists the history of a revision as `git log` does, newest first. All pages are of the commit that the revision was when the first one was requested.',
       permission: 'repo:read',
-      find: openToRead(parts),
+      find: openOfRoute(parts.repositories),
       isConditional: true,
       query: HistoryQuery,
       reply: { 200: Type.Array(Commit) },
-      problems: [...missingRepository, ...revisionProblems, ...taskProblems],
+      problems: [...revisionProblems, ...taskProblems],
       handle: async ({ principal, found, query, url, setHeader, notModified, clientSignal }) => {
         const { author = '', since, until, limit = defaultLimit } = query
         const path = toRawPath(query)
@@ -100,11 +100,11 @@ export function commitRoutes(parts: BrowseParts) {
       description:
         'With `diff`, also what it changed: a merge is compared with its first parent, a commit without parents with an empty tree.',
       permission: 'repo:read',
-      find: openToRead(parts),
+      find: openOfRoute(parts.repositories),
       isConditional: true,
       query: Type.Object({ ...DiffQuery, ...ChangedPathQuery }, closed),
       reply: { 200: CommitDetails },
-      problems: [...missingRepository, ...revisionProblems, ...taskProblems],
+      problems: [...revisionProblems, ...taskProblems],
       handle: async ({ principal, found, params, query, notModified, clientSignal }) => {
         const path = toRawPath(query)
         const withDiff = query.diff === true || path !== ''
@@ -113,8 +113,7 @@ export function commitRoutes(parts: BrowseParts) {
         const key = keyOf(['commit', found.id, id, withDiff, path])
         if (notModified(key)) return undefined
         const response = await cached(key, clientSignal(), async (signal) => {
-          const commit = await commits(objects, id)
-          if (!commit) throw commitUnreadable(id)
+          const { commit } = await mustRead(objects, commits, id)
           if (!withDiff) return toCommit(id, commit)
           const [base = null] = commit.parents
           const requester = { principal, repository: found, signal }
@@ -123,8 +122,7 @@ export function commitRoutes(parts: BrowseParts) {
           const diff = await readDiff(tasks, requester, { before, after, path })
           return toResponse({ ...toCommit(id, commit), diff: toDiff(base, diff) })
         })
-        const isProvisional = response instanceof ProvisionalJson
-        return isProvisional && notModified(response.entityTag) ? undefined : response
+        return unlessKnown(response, notModified)
       },
     }),
   ]

@@ -2,14 +2,15 @@ import { type Static, Type } from 'typebox'
 import { closed, field } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
 import { route } from '#http/route.ts'
+import { openOfRoute } from '#repositories/open-repository.ts'
 import { ChangedPathQuery, toRawPath } from '../api-path.ts'
 import { pageQuery } from '../browse-pages.ts'
-import { type BrowseParts, missingRepository, openToRead } from '../browse-parts.ts'
-import { keyOf, ProvisionalJson } from '../cached-responses.ts'
+import { type BrowseParts, revisionProblems, taskProblems } from '../browse-parts.ts'
+import { keyOf, unlessKnown } from '../cached-responses.ts'
 import { Commit, toCommit } from '../commit-schemas.ts'
 import { Diff, toDiff } from '../diff-schemas.ts'
-import { findCommit, RevisionQuery, revisionProblems } from '../revisions.ts'
-import { taskProblems, toResponse } from './commit-routes.ts'
+import { findCommit, RevisionQuery } from '../revisions.ts'
+import { toResponse } from './commit-routes.ts'
 import { type Comparison, compareCommits } from './compare.ts'
 import { readCommits } from './history.ts'
 import { readDiff } from './read-diff.ts'
@@ -29,7 +30,7 @@ export function compareRoutes(parts: BrowseParts) {
       description:
         'Returns the commits that `head` has and `base` has not, and what they change: the diff of `head` with the merge base, as of `git diff base...head`. Of unrelated histories, with `base` itself.',
       permission: 'repo:read',
-      find: openToRead(parts),
+      find: openOfRoute(parts.repositories),
       isConditional: true,
       query: Type.Object(
         {
@@ -44,7 +45,7 @@ export function compareRoutes(parts: BrowseParts) {
         closed,
       ),
       reply: { 200: ComparedCommits },
-      problems: [...missingRepository, ...revisionProblems, ...taskProblems],
+      problems: [...revisionProblems, ...taskProblems],
       handle: async ({ principal, found, query, notModified, clientSignal }) => {
         const path = toRawPath(query)
         const { limit = defaultLimit, diff: withDiff = true } = query
@@ -75,8 +76,7 @@ export function compareRoutes(parts: BrowseParts) {
           }
           return diff ? toResponse({ ...value, diff: toDiff(before, diff) }) : value
         })
-        const isProvisional = response instanceof ProvisionalJson
-        return isProvisional && notModified(response.entityTag) ? undefined : response
+        return unlessKnown(response, notModified)
       },
     }),
   ]

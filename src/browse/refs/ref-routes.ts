@@ -5,13 +5,14 @@ import { branchPrefix, readDefaultBranch, readRefs, tagPrefix } from '#git/refs/
 import { named } from '#http/named-schemas.ts'
 import { linkToNext } from '#http/pages.ts'
 import { route, type SerializedJson } from '#http/route.ts'
+import { openOfRoute, openProblems } from '#repositories/open-repository.ts'
 import { protectionsOf } from '#repositories/protection-rules.ts'
 import type { Repository } from '#repositories/repositories.ts'
 import { BriefCommit, toBriefCommit } from '../brief-commits.ts'
 import { fromNameCursor, pageQuery, toNameCursor } from '../browse-pages.ts'
-import { type BrowseParts, missingRepository, openToRead } from '../browse-parts.ts'
-import { keyOf, LinkedPage, ProvisionalJson } from '../cached-responses.ts'
-import { findCommit, revisionProblems } from '../revisions.ts'
+import { type BrowseParts, revisionProblems, taskProblems } from '../browse-parts.ts'
+import { keyOf, LinkedPage, ProvisionalJson, unlessKnown } from '../cached-responses.ts'
+import { findCommit } from '../revisions.ts'
 import { createAheadBehind } from './ahead-behind.ts'
 import type { AheadBehind } from './count-sides.ts'
 import { createRefPages } from './ref-pages.ts'
@@ -40,7 +41,7 @@ export function refRoutes(parts: BrowseParts) {
       description:
         'By name unless `order` says otherwise. `ahead` and `behind` are null where they were not known within a second, or there is no base: a later request knows more.',
       permission: 'repo:read',
-      find: openToRead(parts),
+      find: openOfRoute(parts.repositories),
       isConditional: true,
       query: Type.Object(
         {
@@ -62,7 +63,7 @@ export function refRoutes(parts: BrowseParts) {
         closed,
       ),
       reply: { 200: Type.Array(Branch) },
-      problems: [...missingRepository, ...revisionProblems, 'git_limit_exceeded', 'git_busy'],
+      problems: [...revisionProblems, ...taskProblems],
       handle: async ({ principal, found, query, url, setHeader, notModified, clientSignal }) => {
         const objects = pool.of(found.path)
         const requester = { principal, repository: found, signal: clientSignal() }
@@ -115,11 +116,11 @@ export function refRoutes(parts: BrowseParts) {
       summary: 'List tags',
       description: 'By name unless `order` says otherwise.',
       permission: 'repo:read',
-      find: openToRead(parts),
+      find: openOfRoute(parts.repositories),
       isConditional: true,
       query: Type.Object({ ...RefQuery, ...pageQuery(defaultLimit) }, closed),
       reply: { 200: Type.Array(Tag) },
-      problems: [...missingRepository, 'git_limit_exceeded', 'git_busy'],
+      problems: [...openProblems, ...taskProblems],
       handle: async ({ principal, found, query, url, setHeader, notModified, clientSignal }) => {
         const objects = pool.of(found.path)
         const requester = { principal, repository: found, signal: clientSignal() }
@@ -227,8 +228,7 @@ function respond(
 ): SerializedJson | undefined {
   const { nextCursor: cursor } = response
   if (cursor !== undefined) setHeader('link', linkToNext(url, { limit, cursor }))
-  const isProvisional = response instanceof ProvisionalJson
-  return isProvisional && notModified(response.entityTag) ? undefined : response
+  return unlessKnown(response, notModified)
 }
 
 function toRefName(raw: string): { name: string; nameBase64?: string } {

@@ -3,10 +3,12 @@ import { closed, field } from '#base/schema-options.ts'
 import { matchesPerFile } from '#git/process/commands.ts'
 import { route } from '#http/route.ts'
 import { invalid, ofQuery } from '#http/validation.ts'
+import { openOfRoute } from '#repositories/open-repository.ts'
 import { PathQuery, toRawPath } from '../api-path.ts'
-import { type BrowseParts, missingRepository, openToRead } from '../browse-parts.ts'
-import { keyOf, ProvisionalJson } from '../cached-responses.ts'
-import { commitUnreadable, findCommit, RevisionQuery, revisionProblems } from '../revisions.ts'
+import { type BrowseParts, revisionProblems, taskProblems } from '../browse-parts.ts'
+import { keyOf, ProvisionalJson, unlessKnown } from '../cached-responses.ts'
+import { findCommit, RevisionQuery } from '../revisions.ts'
+import { mustRead } from '../walk-by-date.ts'
 import { createSearch, SearchResult } from './search.ts'
 
 const textMaxLength = 200
@@ -27,7 +29,7 @@ export function searchRoutes(parts: BrowseParts) {
         'Finds lines that contain a text, which is never a pattern. Binary files and submodules are left out, and ' +
         `at most ${matchesPerFile} matches of each file are returned; \`isComplete\` says whether these are all.`,
       permission: 'repo:read',
-      find: openToRead(parts),
+      find: openOfRoute(parts.repositories),
       isConditional: true,
       query: Type.Object(
         {
@@ -52,13 +54,7 @@ export function searchRoutes(parts: BrowseParts) {
         closed,
       ),
       reply: { 200: SearchResult },
-      problems: [
-        ...missingRepository,
-        ...revisionProblems,
-        'path_not_found',
-        'git_limit_exceeded',
-        'git_busy',
-      ],
+      problems: [...revisionProblems, 'path_not_found', ...taskProblems],
       handle: async ({ principal, found, query, notModified, clientSignal }) => {
         const { q: text, ignoreCase = false, limit = defaultLimit } = query
         if (/[\n\0]/.test(text))
@@ -69,16 +65,14 @@ export function searchRoutes(parts: BrowseParts) {
         const key = keyOf(['search', found.id, id, path, text, ignoreCase, limit])
         if (notModified(key)) return undefined
         const result = await cached(key, clientSignal(), async (signal) => {
-          const commit = await commits(objects, id)
-          if (!commit) throw commitUnreadable(id)
+          const { commit } = await mustRead(objects, commits, id)
           await trees.find(objects, commit.tree, path)
           const requester = { principal, repository: found, signal }
           const request = { commit: id, path, text, ignoreCase, limit }
           const searched = await search(requester, request)
           return searched.isProvisional ? new ProvisionalJson(searched.result) : searched.result
         })
-        if (result instanceof ProvisionalJson && notModified(result.entityTag)) return undefined
-        return result
+        return unlessKnown(result, notModified)
       },
     }),
   ]

@@ -2,8 +2,7 @@ import { type Row, readRows } from '#database/rows.ts'
 import type { Db } from '#database/schema.ts'
 import { tables } from '#database/tables.ts'
 import type { BackupFolder } from './backup-folder.ts'
-import type { BackedUpTable } from './manifest.ts'
-import { BackupError } from './manifest.ts'
+import { type BackedUpTable, BackupError } from './manifest.ts'
 
 // Files of this size: in append-only tables such as events, only the last file changes between backups.
 const partBytes = 1024 * 1024

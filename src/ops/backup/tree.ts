@@ -1,5 +1,4 @@
-import type { Dirent } from 'node:fs'
-import { constants } from 'node:fs'
+import { constants, type Dirent } from 'node:fs'
 import { type FileHandle, lstat, open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { BackupError } from './manifest.ts'

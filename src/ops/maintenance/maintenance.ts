@@ -1,5 +1,4 @@
-import type { Clock } from '#base/clock.ts'
-import { dayMs } from '#base/clock.ts'
+import { type Clock, dayMs } from '#base/clock.ts'
 import { createPoller } from '#base/concurrency/poller.ts'
 import type { FaultPoint } from '#base/fault-points.ts'
 import type { Log } from '#base/log.ts'

@@ -3,15 +3,15 @@ import { Username } from '#access/names.ts'
 import { roles } from '#access/roles.ts'
 import { closed, field } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
-import { type FindRequest, nothing, route } from '#http/route.ts'
+import { nothing, route } from '#http/route.ts'
+import { openOfRoute, openProblems } from '../open-repository.ts'
 import type { Repositories } from '../repositories.ts'
 import type { Collaborators } from './collaborators.ts'
 
 type Dependencies = { repositories: Pick<Repositories, 'open'>; collaborators: Collaborators }
 
 export function collaboratorRoutes({ repositories, collaborators }: Dependencies) {
-  const open = ({ principal, permission, params }: FindRequest<{ name: string }>) =>
-    repositories.open(principal, params.name, permission)
+  const open = openOfRoute(repositories)
 
   return [
     route('GET', '/repos/:name/collaborators', {
@@ -21,7 +21,7 @@ export function collaboratorRoutes({ repositories, collaborators }: Dependencies
       permission: 'collaborator:read',
       find: open,
       reply: { 200: CollaboratorList },
-      problems: ['repository_not_found', 'repository_importing'],
+      problems: [...openProblems],
       handle: ({ principal, found }) => collaborators.list(principal, found),
     }),
     route('POST', '/repos/:name/collaborators', {
@@ -35,7 +35,7 @@ export function collaboratorRoutes({ repositories, collaborators }: Dependencies
       find: open,
       body: Type.Object({ username: Username, role: Type.Optional(RoleName) }, closed),
       reply: { 201: AddedCollaborator },
-      problems: ['repository_not_found', 'repository_importing', 'role_insufficient'],
+      problems: [...openProblems, 'role_insufficient'],
       handle: ({ principal, found, body }) => collaborators.add(principal, found, body),
     }),
     route('DELETE', '/repos/:name/collaborators/:username', {
@@ -45,12 +45,7 @@ export function collaboratorRoutes({ repositories, collaborators }: Dependencies
       permission: 'collaborator:write',
       find: open,
       reply: { 204: nothing },
-      problems: [
-        'repository_not_found',
-        'repository_importing',
-        'role_insufficient',
-        'collaborator_not_found',
-      ],
+      problems: [...openProblems, 'role_insufficient', 'collaborator_not_found'],
       handle: ({ principal, found, params }) =>
         collaborators.remove(principal, found, params.username),
     }),

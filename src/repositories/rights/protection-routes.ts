@@ -1,7 +1,8 @@
 import { Type } from 'typebox'
 import { closed, field } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
-import { type FindRequest, route } from '#http/route.ts'
+import { route } from '#http/route.ts'
+import { openOfRoute, openProblems } from '../open-repository.ts'
 import { ownerRules, type ProtectedKind, type Protection } from '../protection-rules.ts'
 import type { Need, Repositories, Repository } from '../repositories.ts'
 import type { Protections } from './protections.ts'
@@ -13,14 +14,10 @@ type Dependencies = {
   toWorkflowPaths: (files: string[]) => string[]
 }
 
-const missing = ['repository_not_found', 'repository_importing'] as const
 const maxRequired = 20
 
 export function protectionRoutes({ repositories, protections, toWorkflowPaths }: Dependencies) {
-  const open =
-    (need: Need = 'member') =>
-    ({ principal, permission, params }: FindRequest<{ name: string }>) =>
-      repositories.open(principal, params.name, permission, need)
+  const open = (need?: Need) => openOfRoute(repositories, need)
 
   async function listOf(repository: Repository, kind: ProtectedKind) {
     const rules = (await protections.list(repository))
@@ -58,7 +55,7 @@ export function protectionRoutes({ repositories, protections, toWorkflowPaths }:
       permission: 'repo:read',
       find: open(),
       reply: { 200: Branches },
-      problems: [...missing],
+      problems: [...openProblems],
       handle: ({ found }) => branchesOf(found),
     }),
     route('PUT', '/repos/:name/protections/branches/:branch*', {
@@ -73,7 +70,7 @@ export function protectionRoutes({ repositories, protections, toWorkflowPaths }:
       find: open('maintainer'),
       body: Rules,
       reply: { 200: Branches },
-      problems: [...missing, 'owner_required'],
+      problems: [...openProblems, 'owner_required'],
       handle: async ({ principal, found, params: { branch: text }, body }) => {
         await protections.put(principal, found, { kind: 'branch', text, ...toWanted(body) })
         return branchesOf(found)
@@ -86,7 +83,7 @@ export function protectionRoutes({ repositories, protections, toWorkflowPaths }:
       permission: 'repo:write',
       find: open('maintainer'),
       reply: { 200: Branches },
-      problems: [...missing, 'owner_required', 'protection_not_found'],
+      problems: [...openProblems, 'owner_required', 'protection_not_found'],
       handle: async ({ principal, found, params: { branch: text } }) => {
         await protections.remove(principal, found, { kind: 'branch', text })
         return branchesOf(found)
@@ -99,7 +96,7 @@ export function protectionRoutes({ repositories, protections, toWorkflowPaths }:
       permission: 'repo:read',
       find: open(),
       reply: { 200: Tags },
-      problems: [...missing],
+      problems: [...openProblems],
       handle: ({ found }) => tagsOf(found),
     }),
     route('PUT', '/repos/:name/protections/tags/:pattern*', {
@@ -113,7 +110,7 @@ export function protectionRoutes({ repositories, protections, toWorkflowPaths }:
       find: open('maintainer'),
       body: Rules,
       reply: { 200: Tags },
-      problems: [...missing, 'owner_required'],
+      problems: [...openProblems, 'owner_required'],
       handle: async ({ principal, found, params: { pattern: text }, body }) => {
         await protections.put(principal, found, { kind: 'tag', text, ...toWanted(body) })
         return tagsOf(found)
@@ -126,7 +123,7 @@ export function protectionRoutes({ repositories, protections, toWorkflowPaths }:
       permission: 'repo:write',
       find: open('maintainer'),
       reply: { 200: Tags },
-      problems: [...missing, 'owner_required', 'protection_not_found'],
+      problems: [...openProblems, 'owner_required', 'protection_not_found'],
       handle: async ({ principal, found, params: { pattern: text } }) => {
         await protections.remove(principal, found, { kind: 'tag', text })
         return tagsOf(found)

@@ -5,8 +5,7 @@ import { createBackoff } from '#base/concurrency/backoff.ts'
 import type { Log } from '#base/log.ts'
 import type { Sensitive } from '#base/sensitive.ts'
 import type { StoreAddress } from '#config/store-settings.ts'
-import type { RangeTransfer } from './range-connection.ts'
-import { createRangeConnections } from './range-connection.ts'
+import { createRangeConnections, type RangeTransfer } from './range-connection.ts'
 import { connectionError, responseError, S3Error } from './s3-error.ts'
 
 export type S3Credentials = {

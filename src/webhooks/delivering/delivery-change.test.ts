@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Settled } from './delivery-change.ts'
-import { toDeliveryChange } from './delivery-change.ts'
+import { type Settled, toDeliveryChange } from './delivery-change.ts'
 
 const now = 1_000_000
 const options = { now, isEnabled: true, schedule: [0, 5, 60] as const, random: 0.5 }

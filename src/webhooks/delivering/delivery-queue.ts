@@ -26,8 +26,7 @@ import {
 } from '../queue-store.ts'
 import type { Schedule } from '../retry-schedule.ts'
 import type { AttemptOutcome } from '../sending/sender.ts'
-import type { DeliveryJob, Settled } from './delivery-change.ts'
-import { toDeliveryChange } from './delivery-change.ts'
+import { type DeliveryJob, type Settled, toDeliveryChange } from './delivery-change.ts'
 
 type Dependencies = {
   db: Database

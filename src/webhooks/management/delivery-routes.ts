@@ -2,9 +2,11 @@ import { Type } from 'typebox'
 import { closed, field } from '#base/schema-options.ts'
 import { linkToNext, PageQuery } from '#http/pages.ts'
 import { type FindRequest, route } from '#http/route.ts'
+import { openOfRoute } from '#repositories/open-repository.ts'
 import type { Repositories, Repository } from '#repositories/repositories.ts'
 import type { Deliveries } from './deliveries.ts'
 import { maxReplayed } from './replay.ts'
+import { webhookMissing } from './webhook-routes.ts'
 import {
   Delivery,
   DeliveryEvent,
@@ -21,20 +23,15 @@ type Dependencies = {
 }
 
 const defaultPageSize = 100
-const webhookMissing = [
-  'repository_not_found',
-  'owner_required',
-  'repository_importing',
-  'webhook_not_found',
-] as const
 const deliveryMissing = [...webhookMissing, 'delivery_not_found'] as const
 
 /** The routes of webhook deliveries. */
 export function deliveryRoutes({ repositories, webhookService, deliveries }: Dependencies) {
+  const open = openOfRoute(repositories, 'maintainer')
+
   async function findWebhook(request: FindRequest<{ name: string; id: string }>) {
-    const { principal, permission, params } = request
-    const repository = await repositories.open(principal, params.name, permission, 'maintainer')
-    return { repository, webhook: await webhookService.find(repository, params.id) }
+    const repository = await open(request)
+    return { repository, webhook: await webhookService.find(repository, request.params.id) }
   }
 
   async function find(request: FindRequest<{ name: string; id: string; deliveryId: string }>) {

@@ -3,6 +3,7 @@ import { closed, field } from '#base/schema-options.ts'
 import { Sensitive } from '#base/sensitive.ts'
 import { PageQuery, paged } from '#http/pages.ts'
 import { type FindRequest, nothing, route } from '#http/route.ts'
+import { openOfRoute } from '#repositories/open-repository.ts'
 import type { Repositories } from '#repositories/repositories.ts'
 import { secretMaxLength } from '../signing-secrets.ts'
 import { subscribableKinds } from '../subscribable-kinds.ts'
@@ -13,13 +14,12 @@ import { defaultKeepPreviousSeconds, maxWebhooks, type WebhookService } from './
 type Dependencies = { repositories: Repositories; webhookService: WebhookService }
 
 const missing = ['repository_not_found', 'owner_required', 'repository_importing'] as const
-const webhookMissing = [...missing, 'webhook_not_found'] as const
+export const webhookMissing = [...missing, 'webhook_not_found'] as const
 const maxKeepPreviousSeconds = 604_800
 
 /** The routes of webhooks. No response contains a secret. */
 export function webhookRoutes({ repositories, webhookService }: Dependencies) {
-  const open = ({ principal, permission, params }: FindRequest<{ name: string }>) =>
-    repositories.open(principal, params.name, permission, 'maintainer')
+  const open = openOfRoute(repositories, 'maintainer')
 
   async function find(request: FindRequest<{ name: string; id: string }>) {
     const repository = await open(request)
