@@ -19,7 +19,7 @@ const weekMs = 7 * 24 * 60 * 60 * 1000
 const weeks = 13
 const shownRuns = 13
 const maxLimit = 50
-/** How long commits are read; what is missing then is known later. */
+/** How long commits are read; a later request has the rest. */
 const commitsMs = 150
 const maxConcurrentReads = 4
 
@@ -44,7 +44,7 @@ export function activityRoutes({ db, repositories, pool, commits, clock }: Depen
     const deadline = performance.now() + commitsMs
     const reading = forEachConcurrently(maxConcurrentReads, names, async (name) => {
       if (performance.now() > deadline) return
-      // One that is empty, damaged or has just been deleted must not hide the others.
+      // An empty, damaged or just deleted repository must not hide the others.
       const commit = await newestCommit(principal, name).catch(() => undefined)
       if (commit) found.set(name, commit)
     })

@@ -55,7 +55,7 @@ type Dependencies = {
 }
 
 const refCacheBytes = 16 * 1024 * 1024
-/** What reads for browsers and dashboards yields the processor to the server itself, to fetches and to pushes. */
+/** Git processes for pages and dashboards yield the processor to the server, to fetches and to pushes. */
 const niceness = 5
 
 /** Archives have limits of their own: each lasts as long as its client needs to read it. */

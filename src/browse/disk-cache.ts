@@ -5,8 +5,8 @@ import { absentAs } from '#base/absence.ts'
 import { isId } from '#base/ids.ts'
 
 /**
- * Keeps the newest results of long work for repositories in files, one a result. A key has all that a result depends on, or
- * the result says it itself, so that it is never wrong; a damaged file is ignored.
+ * Caches results of long work for repositories in files, one file a result. A key contains everything that its result
+ * depends on, so entries never need invalidating. Damaged files are ignored.
  */
 export type DiskCache = {
   load: (repositoryId: string, key: string) => Promise<Buffer | undefined>

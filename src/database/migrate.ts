@@ -78,7 +78,7 @@ export async function readSchema(db: Db): Promise<{ version: number; oldestServe
   return { version, oldestServer }
 }
 
-/** Has servers that start together wait for each other until the transaction ends; on SQLite, writers do that anyway. */
+/** Serializes servers that start together, until the transaction ends; SQLite serializes writers anyway. */
 export async function lockStart(tx: Db): Promise<void> {
   if (hasRowLocks(tx)) await sql`select pg_advisory_xact_lock(${advisoryLock})`.execute(tx)
 }

@@ -56,7 +56,7 @@ export function postgresDialects(url: string, log: Log): PostgresDialects {
   }
 }
 
-/** Leaves connections of a pool to others: transactions that wait for locks would take all. */
+/** Limits the connections for transactions: transactions that wait for locks would take all. */
 function limitTransactions(pool: PostgresPool): PostgresPool {
   const semaphore = createSemaphore(maxTransactions)
   return {
@@ -86,7 +86,7 @@ async function acquire(semaphore: Semaphore): Promise<Disposable> {
   return await semaphore.acquire(waiting.signal)
 }
 
-/** Has PostgreSQL prepare the statements of a client that have names. */
+/** Makes PostgreSQL prepare the named statements of a client. */
 function prepareStatements(client: pg.PoolClient, names: ReturnType<typeof createStatementNames>) {
   const query = client.query.bind(client)
   Object.assign(client, {

@@ -4,7 +4,7 @@ import { DirectAdapter } from './sqlite.ts'
 
 type Values = Record<string, string | number>
 
-/** Stands in a query for a value that each execution provides. */
+/** A placeholder in a query for a value that each execution provides. */
 class Placeholder {
   readonly name: string
 

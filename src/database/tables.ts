@@ -9,9 +9,9 @@ export type Table = {
   readers?: Readonly<Record<string, string>>
   /** Other folders whose stores write it, and why. */
   writers?: Readonly<Record<string, string>>
-  /** Whether backups leave out its rows: they have what a shared store has in these tables in files of their own. */
+  /** Whether backups leave out its rows, because they contain refs and packs as files. */
   isOfStore?: boolean
-  /** Whether backups leave out its rows because they would be of no use after a restore. */
+  /** Whether backups leave out its rows, because they are of no use after a restore. */
   isTransient?: boolean
 }
 

@@ -14,8 +14,8 @@ type Claim = { name: string; repositoryId: string; now: number }
 const maxFormerNames = 100
 
 /**
- * Takes a name from the repository that had it before, in the transaction in which another one gets it. Only the owner of
- * the former one and admins may: clones of its old address would get the code of a stranger. Throws `repository_name_taken`.
+ * Takes a former name from its repository, in the transaction that gives it to another one. Only the former repository's
+ * owner and admins may: clones of its old address would get the code of a stranger. Throws `repository_name_taken`.
  */
 export async function claimName(
   tx: Db,

@@ -55,9 +55,9 @@ export type DeletedRepositories = {
   purge: (actor: Actor, repository: DeletedRow) => Promise<void>
   /** Whether a repository can be restored once it is deleted. */
   isRetained: (repository: Pick<RepositoryFields, 'id' | 'state'>) => Promise<boolean>
-  /** Deletes a repository in such a way. */
+  /** Deletes a repository so that it can be restored. */
   retain: (actor: Actor, repository: RepositoryFields) => Promise<void>
-  /** Purges those whose time is over, and on a full disk the oldest ones. */
+  /** Purges repositories whose retention has ended, and on a full disk the oldest ones. */
   sweep: () => Promise<void>
 }
 
@@ -160,7 +160,7 @@ export function createDeletedRepositories(dependencies: Dependencies): DeletedRe
     },
 
     async restore(actor, { id, name: formerName }, name = formerName) {
-      // Of a deletion that a crash interrupted.
+      // A crash may have interrupted the deletion.
       await belongings.endRuns(id)
       const restored = await db
         .transaction()
@@ -204,7 +204,7 @@ export function createDeletedRepositories(dependencies: Dependencies): DeletedRe
         await belongings.refreshWebhooks(tx, id)
       })
       faultPoint('delete.retained')
-      // Those that began before the transaction.
+      // Runs and deliveries that began before the transaction.
       await belongings.endRuns(id)
       await belongings.cutOffWebhooks(id)
       await closeReadersOf(directories.pathOf(id))

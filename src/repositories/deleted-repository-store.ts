@@ -33,7 +33,7 @@ export function markRestored(db: Db, id: string, name: string): Promise<Reposito
     .executeTakeFirst()
 }
 
-/** Ends the time in which a deleted repository can be restored; false when it is not deleted. */
+/** Marks a deleted repository for its purge: it can no longer be restored. False when it is not deleted. */
 export async function markPurging(db: Db, id: string): Promise<boolean> {
   const row = await db
     .updateTable('repositories')

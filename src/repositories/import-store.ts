@@ -57,7 +57,7 @@ export async function updateProgress(
   return row !== undefined
 }
 
-/** Records why an import has ended; one that has ended already keeps its reason. */
+/** Records why an import has ended, unless it had ended before. */
 export async function markFailed(
   db: Db,
   repositoryId: string,

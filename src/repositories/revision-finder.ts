@@ -18,7 +18,7 @@ export type RevisionFinder = {
   findPeeled: (repository: Within, revision: string) => Promise<Revision | undefined>
 }
 
-/** Few abbreviated ids are checked at a time: that may take git as long as it takes to list all commits. */
+/** Abbreviated ids checked at a time: each check may take git as long as listing all commits. */
 const maxChecks = 2
 const untilEnd = new AbortController().signal
 

@@ -19,7 +19,7 @@ type Attempted = {
 const jitter = 0.1
 const maxRetryAfterMs = dayMs
 
-/** The number of automatic attempts of a delivery. A ping is a test, so it is not retried. */
+/** The number of automatic attempts of a delivery. A ping is not retried. */
 export function maxAttempts(event: string, schedule: Schedule): number {
   return event === 'ping' ? 1 : schedule.length
 }

@@ -6,7 +6,8 @@ type Options<T> = {
   lengthOf: (result: T) => number
   /** Total length of the cached keys and results. */
   maxLength: number
-  maxAgeMs: number
+  /** How long results are cached; unlimited by default. */
+  maxAgeMs?: number
 }
 
 /** Shares the work of calls with the same key: of concurrent ones, and of later ones while its result is cached. */
@@ -16,7 +17,7 @@ export function createResultCache<T>({ lengthOf, maxLength, maxAgeMs }: Options<
   const results = new LRUCache<string, { result: T }>({
     maxSize: maxLength,
     sizeCalculation: ({ result }, key) => key.length + lengthOf(result),
-    ttl: maxAgeMs,
+    ...(maxAgeMs !== undefined && { ttl: maxAgeMs }),
   })
 
   return async (key: string, work: () => Promise<T>): Promise<T> => {

@@ -13,11 +13,11 @@ import { Blame, createBlame, maxFileBytes, maxLines } from './blame.ts'
 const line = (description: string) =>
   Type.Optional(Type.Integer({ description, minimum: 1, maximum: maxFileBytes }))
 
-// With fewer commits, git is about as quick as a file.
+// Blame of fewer commits takes git about as long as reading a file.
 const keptFromCommits = 20
-/** Of the files that keep blame. */
+/** Limits of the files with kept blame. */
 export const blameLimits = { fileMaxBytes: 8 * 1024 * 1024, maxFilesPerRepository: 200 }
-/** Of the same files: changed with the response. */
+/** Version of these files; raised when the response changes. */
 const version = 1
 
 const BlameQuery = Type.Object(

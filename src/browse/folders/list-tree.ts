@@ -31,7 +31,7 @@ type Wanted = {
   limit: number
 }
 
-/** By id: the trees of a deep folder may be too large for memory together. */
+/** An entered folder. Its tree is read again by id: all trees of a deep path may not fit in memory. */
 type Entered = { id: string; path: RawPath; next: number }
 
 /** Longer paths cannot be requested: they are left out, with what is below them. */

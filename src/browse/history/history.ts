@@ -26,7 +26,7 @@ export type HistoryRange = {
 const walkMaxCommits = 100
 /** A page ends before its commits are larger than this. */
 const pageMaxLength = 1024 * 1024
-/** Fewer are read at first, so that of large commits few are in memory at a time. */
+/** The first batches are smaller, so that few large commits are in memory at a time. */
 const maxReadAtOnce = 32
 
 /**

@@ -84,7 +84,7 @@ async function run(
   range: Range,
   options: Options,
 ): Promise<ParsedDiff> {
-  // Of the last attempt: a process that has worn out is replaced.
+  // The parser of the last attempt: a worn-out process is replaced.
   let parser: DiffParser | undefined
   const begin = () => {
     parser = createDiffParser(options.limits)
@@ -93,7 +93,7 @@ async function run(
   try {
     return await tasks.run(requester, toTask(requester, range, options, begin))
   } catch (error) {
-    // Likewise what was read before git reached a limit.
+    // The files listed before git reached its memory limit are still of use.
     if (isMemoryLimit(error) && parser?.isListed()) return parser.end('memory')
     throw error
   }
@@ -127,7 +127,7 @@ function toTask(
         }
         return parser.end()
       } catch (error) {
-        // What was read in time is of use once all files are known.
+        // Lines that were read in time are of use once all files are listed.
         if (isTimeout(error) && !requester.signal.aborted && parser.isListed())
           return parser.end('time')
         throw error
@@ -136,7 +136,7 @@ function toTask(
   }
 }
 
-// Git would compare a commit without another one with those that it was compared with before.
+// Both ids, always: a commit alone would be compared with the parents that an earlier line of input gave it.
 const inputOf = ({ before, after }: Range) =>
   before === emptyTree ? `${before} ${after}\n` : `${after} ${before}\n`
 

@@ -13,7 +13,7 @@ export type LastCommitFiles = {
 
 export const lastCommitLimits = { fileMaxBytes: 1024 * 1024, maxFilesPerRepository: 64 }
 
-/** Changed with the format. */
+/** Raised when the format changes. */
 const version = 2
 
 export function createLastCommitFiles(files: Pick<DiskCache, 'load' | 'save'>): LastCommitFiles {

@@ -4,7 +4,7 @@ import { changedNames, type TreeBuffer } from '#git/objects/tree-buffer.ts'
 /** A commit with its parents, as `git rev-list --parents` lists it. */
 export type WalkedCommit = { id: string; parents: readonly string[] }
 
-/** Entries without an answer yet, by the commit that has them as they are. */
+/** Entries without an answer yet, by the commit in which they still look as they do at the start. */
 export type WaitingEntries = Map<string, Set<string>>
 
 /** Last commits of entries by raw name. */

@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
+import { createResultCache } from '#base/concurrency/result-cache.ts'
 import { createSemaphore } from '#base/concurrency/semaphore.ts'
 import type { Log } from '#base/log.ts'
 import { Problem } from '#base/problem.ts'
@@ -34,13 +35,13 @@ type Folder = {
 /** The commits that last changed the entries of folders, as `git log -1 -- <entry>` finds them. */
 export type LastCommits = AsyncDisposable & {
   /**
-   * Returns the answers for the entries of a folder. What is not known within a moment is missing; the search goes on, so
-   * that a later call knows more. One that takes too long ends, and goes on from there with a later call.
+   * Returns the answers for the entries of a folder that are found within a moment. The search goes on, so that a later call
+   * returns more. A search that takes too long is paused, and the next call resumes it.
    */
   of: (folder: Folder) => Promise<{ byName: LastCommitsByName; isComplete: boolean }>
   /**
-   * Returns the answer for one entry, if it is known or within a few commits; otherwise undefined, since git then finds it
-   * sooner. Starts no search.
+   * Returns the answer for one entry if it is cached, or among the newest commits; otherwise undefined, because git is faster
+   * then. Starts no search.
    */
   ofEntry: (folder: Folder, name: string) => Promise<string | undefined>
   /** Fulfilled when no search is running or waiting. */
@@ -65,18 +66,18 @@ type Options = {
   maxNearbyOfEntry?: number
 }
 
-/** What is known about a folder in a commit; final when no more can be found out. */
+/** The answers for a folder in a commit; final when a further search would find no more. */
 type Answers = {
   byName: Map<string, string>
   isComplete: boolean
   isFinal: boolean
-  /** What a search goes on with, after one that ended too early. */
+  /** Where the next search resumes. */
   waiting: WaitingEntries
 }
 
 type Search = { answers: Answers; done: Promise<void> }
 
-/** Of larger folders no last commits are searched. */
+/** Last commits are not searched in larger folders. */
 export const searchedMaxEntries = 10_000
 const searchMaxMs = 30_000
 const answersMaxBytes = 32 * 1024 * 1024
@@ -86,7 +87,8 @@ const commitsAhead = 64
 const maxFoldersKnown = 4096
 const preparedMaxBytes = 64 * 1024
 const maxParentsAhead = 2
-const maxLoaded = 10_000
+// Of the names of folders.
+const loadedMaxLength = 1024 * 1024
 
 export function createLastCommits({
   git,
@@ -105,10 +107,7 @@ export function createLastCommits({
     sizeCalculation: (answers, key) => 500 + key.length + answerBytes * nameCount(answers),
   })
   /** Folders whose files were read, or are being read. */
-  const loaded = new LRUCache<string, Promise<void>>({
-    maxSize: maxLoaded,
-    sizeCalculation: () => 1,
-  })
+  const loaded = createResultCache<void>({ lengthOf: () => 1, maxLength: loadedMaxLength })
   /** The searches that run or wait, by repository and key. One of a repository runs at a time. */
   const searches = new Map<string, Map<string, Search>>()
   const permits = createSemaphore(Math.max(2, availableParallelism()))
@@ -118,14 +117,12 @@ export function createLastCommits({
     `${repository.id} ${commit} ${path}`
 
   function load(folder: Folder): Promise<void> {
-    const key = `${folder.repository.id} ${folder.path}`
-    const before = loaded.get(key)
-    if (before) return before
-    const loading = readFile(folder)
-    loaded.set(key, loading)
-    // A file that cannot be read is one that is not there for later calls.
-    loading.catch(() => loaded.set(key, Promise.resolve()))
-    return loading
+    const { id } = folder.repository
+    return loaded(`${id} ${folder.path}`, () =>
+      readFile(folder).catch((error) =>
+        log.warn({ err: error, repository: id }, 'kept last commits are unreadable'),
+      ),
+    )
   }
 
   async function readFile(folder: Folder): Promise<void> {
@@ -233,7 +230,7 @@ export function createLastCommits({
     const source = sourceOf(folder, folders)
     const onAnswer = (name: string, id: string) => void answers.byName.set(name, id)
     const isResumed = answers.waiting.size > 0
-    // A copy, since what is left after a failure is of no use.
+    // A copy, so that a search that fails leaves the original as it was.
     const waiting: WaitingEntries = new Map(
       [...answers.waiting].map(([id, entries]) => [id, new Set(entries)]),
     )
@@ -260,7 +257,7 @@ export function createLastCommits({
       await files.save(repository.id, path, { commits: visited, byName: answers.byName })
   }
 
-  /** Starts a search, or joins one; undefined when too many wait for their turn. */
+  /** Starts a search, or joins one; undefined when too many are waiting. */
   function join(folder: Folder, key: string): Search | undefined {
     const { id } = folder.repository
     const ofRepository = searches.get(id) ?? new Map<string, Search>()

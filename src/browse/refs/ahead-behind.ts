@@ -25,7 +25,7 @@ type Options = {
 
 const maxKnown = 50_000
 const perCall = 2
-/** More commits than this are compared together, as far as their histories are near. */
+/** More commits than this are compared in one walk of history. */
 const fewIds = 4
 const perGroup = 50
 
@@ -47,7 +47,7 @@ export function createAheadBehind({ tasks, waitMs = 1000 }: Options): CompareWit
       const [ahead, behind] = output.trim().split('\t').map(Number)
       if (ahead !== undefined && behind !== undefined) known.set(range, { ahead, behind })
     } catch (error) {
-      // A commit may be missing, and git may be busy. More time than this it does not get.
+      // A commit may be missing, and git may be busy or take too long.
       if (!(error instanceof Problem || error instanceof GitError)) throw error
       const isTooMany = error instanceof Problem && error.code === 'git_limit_exceeded'
       if (isTooMany) known.set(range, 'tooMany')
@@ -67,7 +67,7 @@ export function createAheadBehind({ tasks, waitMs = 1000 }: Options): CompareWit
       const counted = await tasks.run(requester, { command, input, read })
       for (const [id, counts] of counted) known.set(`${id}...${base}`, counts)
     } catch (error) {
-      // Those that git cannot list together, since a commit is missing or there are too many, are compared one by one.
+      // They are compared one by one then: a commit may be missing, or there are too many.
       if (!(error instanceof Problem || error instanceof GitError)) throw error
     }
   }

@@ -61,7 +61,7 @@ export function createRefPages({ refCache, tasks }: { refCache: RefCache; tasks:
 async function readFromLines(chunks: readonly Buffer[], wanted: Wanted): Promise<RefPage> {
   const { prefix, after, order = 'name', pointsAt } = wanted
   const nameAt = lengthDigits + idLength + 1 + prefix.length
-  // Those before the page are skipped without a string for each.
+  // Refs before the page are skipped without making strings.
   const first = Buffer.from(order === 'name' ? after : '', 'latin1')
   const isOneOf = pointsAt && createIdMatcher(pointsAt)
   const slices = createTimeSlices()
@@ -101,7 +101,7 @@ function lengthAt(chunk: Buffer, at: number): number {
   return length
 }
 
-/** Finds ids among bytes without a string for each. */
+/** Finds ids among bytes without making a string for each position. */
 function createIdMatcher(ids: readonly string[]): (bytes: Buffer, at: number) => boolean {
   const known = new Set(ids)
   const starts = new Set(ids.map((id) => Buffer.from(id, 'latin1').readUInt32LE()))

@@ -53,7 +53,7 @@ const lockCodes = new Set<unknown>(['55P03', '40P01'])
  * only the refs that pushes have touched since are read again.
  */
 export function createSnapshotFinder({ db, database, directories, folder, read }: Dependencies) {
-  // The refs file of each repository in the backup, by its SHA-256; null if the directory is missing.
+  // The SHA-256 of the refs file of each repository; null if the directory is missing.
   const known = new Map<string, string | null>()
 
   async function readCursor(): Promise<Cursor> {

@@ -75,7 +75,7 @@ export async function maintainImported(
   }
 }
 
-/** Requests at least quick maintenance, unless a failed one must wait before the next try. */
+/** Requests at least quick maintenance, unless a retry after a failure must wait. */
 export async function requestAtLeastQuick(
   db: Db,
   { repositoryId, now }: { repositoryId: string; now: number },

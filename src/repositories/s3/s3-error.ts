@@ -3,7 +3,7 @@ import { elementText } from './xml-elements.ts'
 
 /**
  * - `absent`: there is no such object
- * - `unavailable`: no response, or one that asks to try again; it was tried again for some seconds
+ * - `unavailable`: no response, or one that asks to try again, after some seconds of retries
  * - `corrupt`: the bytes are not those that were stored
  * - `rejected`: the request as such, for instance its credentials
  */

@@ -9,15 +9,15 @@ import type { FreeSpace } from '#config/free-space.ts'
 import { closeReadersOf } from '#git/process/process-pool.ts'
 import type { Cache } from './cache.ts'
 
-/** Removes directories of a cache that were not used for longest, except those of running processes. */
+/** Evicts the least recently used directories of a cache, except those in use by running processes. */
 export type CacheEviction = {
-  /** Keeps to the limit of the cache, and twice the minimum of the disk's space free. */
+  /** Evicts until the cache is within its limit, and twice the minimum free space is left on the disk. */
   sweep: () => Promise<void>
-  /** Tries to have a number of bytes free beyond the minimum. */
+  /** Tries to free a number of bytes beyond the minimum. */
   reclaim: (bytes: number) => Promise<void>
   /**
-   * Frees space for files of the cache, and reserves it until disposed. It may be a part of the minimum, so that reads
-   * go on for longest. Throws `storage_full`.
+   * Frees space for files of the cache, and reserves it until disposed. Reads may use the minimum free space, so that they
+   * are the last to fail. Throws `storage_full`.
    */
   reserve: (bytes: number) => Promise<Disposable>
 }
@@ -36,9 +36,9 @@ type Cached = { id: string; bytes: number; lastUse: number }
 /** Which directories may go, by performance.now(), and whether idle readers of objects are ended for it. */
 type Terms = { usedBefore: number; endsReaders: boolean }
 
-// A request that has opened a directory starts its git, or is done, in this time; most do so at once.
+// Within this time, a request that has opened a directory has started its git or has ended.
 const recentMs = { sweep: 60_000, onDemand: 5000 }
-// Requests wait for directories that were in use a moment ago.
+// How long requests wait for directories that are still in use.
 const patienceMs = 10_000
 const pauseMs = 500
 const maxConcurrentReads = 8

@@ -44,17 +44,17 @@ export type Cache = {
   /** Brings a directory to the version of a change that was made with its objects. */
   advance: (id: string, change: CommittedChange) => Promise<void>
   /**
-   * Called before packs are merged in a directory: until it is disposed of, packs that are gone from it are not read
-   * again, and packs that the store does not have stay.
+   * Called before packs are merged in a directory: until disposed, packs that are gone from it are not read again, and
+   * packs that the store does not have stay.
    */
   beginMerge: (id: string) => Promise<Merge>
   /** Gives a folder the packs that a repository has in a snapshot of the database; false when it has none there. */
   copyPacks: (snapshot: Db, id: string, folder: string) => Promise<boolean>
   /** Removes a directory. */
   remove: (id: string) => Promise<void>
-  /** The same, unless something is done with it, or it was used after a time in the terms of performance.now(). */
+  /** Removes a directory unless it is in use, or was used after a time by performance.now(). */
   evict: (id: string, lastUse: number) => Promise<boolean>
-  /** When a directory was used last, in the terms of performance.now(); negative infinity when not by this process. */
+  /** When this process last used a directory, by performance.now(); negative infinity for never. */
   lastUse: (id: string) => number
   /** Returns a repository with large packs in whose directory they have no common index, once. */
   takeUnindexed: () => string | undefined

@@ -64,8 +64,8 @@ type EventBody = { text: string; svc: Payload } | undefined
 
 type EventContext = { seq: number; about: About; at: number; mask: Mask }
 
-// Webhooks share the body of an event, and events of one push share its commits. A secret saved within this time may
-// not be masked yet.
+// The webhooks of a repository share the body of an event, and the events of a push share its commits. A secret saved
+// within this time may not be masked yet.
 const maxCacheAgeMs = 30_000
 const maxCacheLength = 16 * 1024 * 1024
 
