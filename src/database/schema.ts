@@ -396,7 +396,7 @@ export type RefRow = {
 }
 
 /** A pack of a repository in a shared store. Never changes, except that maintenance retires it. */
-type PackRow = {
+export type PackRow = {
   /** The key of its upload: in the object storage, its files are at this key with `.pack` and `.idx`. */
   key: string
   repositoryId: string

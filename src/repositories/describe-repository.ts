@@ -1,7 +1,7 @@
 import type { Role } from '#access/roles.ts'
 import type { Clock } from '#base/clock.ts'
 import type { Database } from '#database/database.ts'
-import type { ImportRow, LeakGuardState, LiveState, RunTokenAccess } from '#database/schema.ts'
+import type { ImportRow, LiveState, RepositoryRow } from '#database/schema.ts'
 import { knownPackBytes } from '#git/objects/packs.ts'
 import { assertRepository, hasRefs, readDefaultBranch } from '#git/refs/refs.ts'
 import { findImport } from './import-store.ts'
@@ -13,21 +13,22 @@ import { countMissingLfsObjects, stateOf } from './repository-store.ts'
 import type { Store } from './store/store.ts'
 
 /** The fields of a repository from which it is described. */
-export type RepositoryFields = {
-  readonly id: string
-  readonly name: string
+export type RepositoryFields = Readonly<
+  Pick<
+    RepositoryRow,
+    | 'id'
+    | 'name'
+    | 'createdAt'
+    | 'ownerTokenId'
+    | 'ownerUsername'
+    | 'description'
+    | 'pushedAt'
+    | 'leakGuard'
+    | 'runTokens'
+  >
+> & {
   readonly path: string
-  readonly createdAt: number
-  readonly ownerTokenId: string
-  readonly ownerUsername: string
-  readonly description: string
-  /** When the last push was received; null when there was none. */
-  readonly pushedAt: number | null
   readonly state: LiveState | 'failed'
-  /** Whether pushes are scanned for credentials. */
-  readonly leakGuard: LeakGuardState
-  /** The most that tokens of its runs may do in it. */
-  readonly runTokens: RunTokenAccess
   /** How many objects of Git LFS its import left behind; absent when it has just been created. */
   readonly missingLfsObjects?: number | undefined
   /** The role of the caller; absent when it has just created or restored the repository. */

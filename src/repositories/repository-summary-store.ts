@@ -1,13 +1,8 @@
 import { hasRowLocks } from '#database/row-locks.ts'
-import type { Db } from '#database/schema.ts'
+import type { Db, RepositoryRow } from '#database/schema.ts'
 
 /** A repository as described in event payloads and workflow runs. */
-export type RepositorySummary = {
-  id: string
-  name: string
-  ownerUsername: string
-  createdAt: number
-}
+export type RepositorySummary = Pick<RepositoryRow, 'id' | 'name' | 'ownerUsername' | 'createdAt'>
 
 /** Finds a ready repository by id; undefined when it was deleted. */
 export function findRepositorySummary(db: Db, id: string): Promise<RepositorySummary | undefined> {

@@ -1,32 +1,33 @@
 import { type SqlBool, sql } from 'kysely'
 import { databaseNow } from '#database/database-clock.ts'
-import type { Db } from '#database/schema.ts'
+import type { Db, PackRow } from '#database/schema.ts'
 import { lockRepository } from './ref-store.ts'
 
 /**
  * A pack with its index: its checksum, sizes in bytes, and SHA-256 in hex. A pack of unreachable objects also has a file
  * with the time of each (gitformat-pack(5), `.mtimes`).
  */
-type PackFiles = {
-  hash: string
-  packBytes: number
-  packSha256: string
-  idxBytes: number
-  idxSha256: string
-  mtimesBytes: number | null
-  mtimesSha256: string | null
-}
+type PackFiles = Pick<
+  PackRow,
+  | 'key'
+  | 'hash'
+  | 'packBytes'
+  | 'packSha256'
+  | 'idxBytes'
+  | 'idxSha256'
+  | 'mtimesBytes'
+  | 'mtimesSha256'
+>
 
 /** A durable pack: in the row itself, or in the object storage under its key. */
 export type StoredPack = PackFiles & {
-  key: string
   pack: Buffer | null
   idx: Buffer | null
   mtimes: Buffer | null
 }
 
 /** Where a pack of a repository can be read. */
-export type LivePack = PackFiles & { key: string; isInline: boolean }
+export type LivePack = PackFiles & { isInline: boolean }
 
 /** Announces an upload before it begins, so that its files are found if it is never committed. */
 export async function openUpload(db: Db, key: string, node: string): Promise<void> {

@@ -2,6 +2,7 @@ import type { Clock } from '#base/clock.ts'
 import { createResultCache } from '#base/concurrency/result-cache.ts'
 import type { Log } from '#base/log.ts'
 import type { Database } from '#database/database.ts'
+import type { DeliveryRow } from '#database/schema.ts'
 import { findEvent } from '#events/event-store.ts'
 import type { EventData } from '#events/events.ts'
 import type { About, Payload } from '#events/github-payloads/about.ts'
@@ -24,14 +25,10 @@ import { createMask, type Mask, maskCommit } from './mask.ts'
 import { workflowBody } from './workflow-body.ts'
 
 /** A delivery, with the sequence numbers of its event and of the previous event for its webhook; null for a ping. */
-export type DeliverySubject = {
-  id: string
-  webhookId: string
-  repositoryId: string
-  event: string
-  seq: number | null
-  previousSeq: number | null
-}
+export type DeliverySubject = Pick<
+  DeliveryRow,
+  'id' | 'webhookId' | 'repositoryId' | 'event' | 'seq' | 'previousSeq'
+>
 
 /** Composes the bodies of webhook deliveries. */
 export type Composer = {
