@@ -108,7 +108,7 @@ test('the page says once which sessions were ended', async () => {
     assert.ok(!(await client.get('/-/sessions')).text.includes('role="status"'))
   }
   assert.equal((await other.get('/')).status, 303)
-  // Nobody can make it say something by its address.
+  // An address cannot make it say something.
   assert.ok(!(await client.get('/-/sessions?ended=others')).text.includes('role="status"'))
 })
 
