@@ -12,7 +12,7 @@ import {
 import http from 'node:http'
 import { join, relative, resolve, sep } from 'node:path'
 import { type Plugin, rolldown } from 'rolldown'
-import { fontFiles } from '#web/fonts.ts'
+import { fontFiles } from '#web/style-sheets.ts'
 import { minifyAssets } from './minify.ts'
 
 // Bundles src/ and the packages it imports into dist/: a bundle starts in half the time and takes less memory
@@ -62,7 +62,6 @@ try {
   for (const [name, path] of Object.entries(fontFiles))
     cpSync(join(root, 'node_modules', path), join(built, 'web/assets/fonts', name))
   const chunks = output.filter((file) => file.type === 'chunk')
-  for (const { fileName, code } of chunks) writeFileSync(join(built, fileName), inLatin1(code))
   const ids = [
     ...chunks.flatMap(({ moduleIds }) => moduleIds),
     ...Object.values(fontFiles).map((path) => join(root, 'node_modules', path)),
@@ -109,17 +108,6 @@ function importHttpCheaply(): Plugin {
            export const { ${names.join(', ')} } = http`
         : null,
   }
-}
-
-/**
- * Code without characters beyond Latin-1, which are escaped. V8 keeps the text of each module in memory, with two bytes a
- * character if it has one of them: 2 MB of an idle server.
- */
-function inLatin1(code: string): string {
-  return code.replace(
-    /[^\0-\xff]/g,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )
 }
 
 /** The licenses of all packages with code in the bundle. */

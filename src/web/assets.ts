@@ -5,9 +5,8 @@ import { gzipSync } from 'node:zlib'
 import { once } from '#base/once.ts'
 import { acceptsGzip } from '#http/headers.ts'
 import type { PageExchange } from '#http/serve/page-requests.ts'
-import { fontFiles } from './fonts.ts'
 import type { Links } from './links.ts'
-import { scripts, styleSheets } from './style-sheets.ts'
+import { fontFiles, scripts, styleSheets } from './style-sheets.ts'
 
 type Asset = {
   type: string

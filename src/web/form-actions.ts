@@ -6,14 +6,13 @@ import { invalidLoginLink, loginCodeIn } from '#identity/sessions/login-links.ts
 import { type OpenSession, type Sessions, unlockedMs } from '#identity/sessions/sessions.ts'
 import { toDonePage } from './done.ts'
 import { type PageAction, type PageContext, RawResponse, Redirect, type View } from './page.ts'
+import { unlockedForMs } from './page-forms.ts'
 import { formPageOf } from './page-list.ts'
 import type { LimitPageRate } from './page-rates.ts'
 import { problemNotice, setProblemHeaders } from './problem-page.ts'
 import { readForm } from './read-form.ts'
 import { html } from './render/html.ts'
-import { assertSameOrigin } from './same-origin.ts'
 import { toLogin, unlockView } from './session-pages.ts'
-import { unlockedForMs } from './unlock.ts'
 import type { Visit } from './visits.ts'
 
 type Dependencies = {
@@ -98,8 +97,10 @@ export function createFormActions({
     visit: Visit,
   ): Promise<View | Redirect> => {
     const { open, to } = visit
-    assertSameOrigin(exchange.request, visit.context.baseUrl)
-    const fields = await readForm(exchange, bodyTimeoutMs)
+    const fields = await readForm(exchange, {
+      baseUrl: visit.context.baseUrl,
+      timeoutMs: bodyTimeoutMs,
+    })
     // What was typed is lost, but not where.
     if (!open) return toLogin(to, addressOf(route.formPage, visit.context.params))
     limitRate(visit, exchange, route.weight)

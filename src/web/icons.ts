@@ -46,3 +46,8 @@ export type IconName = keyof typeof shapes
 export function icon(name: IconName, className = ''): Html {
   return html`<svg class="icon ${className}" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">${trusted(shapes[name])}</svg>`
 }
+
+/** A button that copies a text; by default that of the code beside it. */
+export function copyButton(text?: string): Html {
+  return html`<button type="button" class="copy needs-js"${text !== undefined && html` data-copy="${text}"`} aria-label="Copy">${icon('copy')}</button>`
+}

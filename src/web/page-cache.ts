@@ -12,9 +12,9 @@ import {
   type SharedContext,
   type View,
 } from './page.ts'
-import { PageBody } from './page-body.ts'
 import { createReaders, type PageCall, type PageInput } from './page-context.ts'
 import { PageTime } from './page-time.ts'
+import { PageBody } from './responses.ts'
 
 /** A page whose body may be cached. */
 export type CachedView = Omit<View, 'body'> & { body: PageBody }

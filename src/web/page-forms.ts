@@ -1,10 +1,10 @@
 import type { FieldError } from '#base/problem.ts'
 import { invalid } from '#http/validation.ts'
+import { type Session, unlockedMs } from '#identity/sessions/sessions.ts'
 import { icon } from './icons.ts'
 import type { PageContext, SharedContext } from './page.ts'
 import { problemNotice } from './problem-page.ts'
 import { type Content, type Html, html } from './render/html.ts'
-import { unlockedForMs } from './unlock.ts'
 
 /** A form of a page. If it is the one that was just sent, it has its problem, and what was typed. */
 export type PageForm = ReturnType<typeof createForm>
@@ -243,4 +243,16 @@ export function numberOf(fields: URLSearchParams, name: string): number | string
 /** The parameter, or the field of the body, that an error is about. */
 function shownName(error: FieldError): string {
   return error.pointer === undefined ? error.parameter : (error.pointer.split('/')[1] ?? '')
+}
+
+/** How long ago the token may have been given for a sensitive change. */
+const sensitiveMs = 10 * 60_000
+
+/** For how long a session may still change something, or something sensitive. Negative if not at all. */
+export function unlockedForMs(
+  { unlockedUntil }: Pick<Session, 'unlockedUntil'>,
+  isSensitive: boolean,
+  now: number,
+): number {
+  return unlockedUntil - now - (isSensitive ? unlockedMs - sensitiveMs : 0)
 }

@@ -1,13 +1,12 @@
-import { createHash } from 'node:crypto'
+import { createHash, hash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
-import { crc32, gzip } from 'node:zlib'
+import { constants, crc32, deflateRaw, gzip } from 'node:zlib'
 import { acceptsGzip, matchesTag } from '#http/headers.ts'
 import type { PageExchange } from '#http/serve/page-requests.ts'
 import type { RawResponse, Redirect } from './page.ts'
-import { deflateEnd, deflatePart, type PageBody } from './page-body.ts'
 import type { Html } from './render/html.ts'
 
 const compressFromBytes = 4096
@@ -139,4 +138,36 @@ async function compress(
   trailer.writeUInt32LE(crc32(end, crc32(middle, crc32(start))))
   trailer.writeUInt32LE((start.length + middle.length + end.length) % 2 ** 32, 4)
   return [gzipHeader, ...parts, trailer]
+}
+
+const deflate = promisify(deflateRaw)
+const level = 5
+
+/** The HTML of a page without the frame, which is its reader's own. */
+export class PageBody {
+  readonly bytes: Buffer
+  /** Of the content: bodies with the same tag are the same. */
+  readonly tag: string
+  #deflated: Promise<Buffer> | undefined
+
+  constructor(html: Html) {
+    this.bytes = Buffer.from(html.text)
+    this.tag = hash('sha256', this.bytes, 'base64url').slice(0, 22)
+  }
+
+  /** Compressed once, to stand between other parts. */
+  deflated(): Promise<Buffer> {
+    this.#deflated ??= deflatePart(this.bytes)
+    return this.#deflated
+  }
+}
+
+/** Compresses a part of a stream that goes on: it ends at a byte, and refers to nothing before it (RFC 1951). */
+function deflatePart(bytes: Buffer): Promise<Buffer> {
+  return deflate(bytes, { level, finishFlush: constants.Z_SYNC_FLUSH })
+}
+
+/** Compresses the last part of a stream. */
+function deflateEnd(bytes: Buffer): Promise<Buffer> {
+  return deflate(bytes, { level })
 }

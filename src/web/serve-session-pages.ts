@@ -7,7 +7,6 @@ import { doneOf, pages } from './page-list.ts'
 import type { LimitPageRate } from './page-rates.ts'
 import { setProblemHeaders } from './problem-page.ts'
 import { readForm } from './read-form.ts'
-import { assertSameOrigin } from './same-origin.ts'
 import type { Visit } from './visits.ts'
 
 type Dependencies = {
@@ -41,8 +40,7 @@ export function createSessionPages({ sessions, limitRate, sshUrl, bodyTimeoutMs 
       if (done) exchange.response.setHeader('set-cookie', clearDone(context))
       return route.serve({ ...context, done }, parts)
     }
-    assertSameOrigin(request, context.baseUrl)
-    const fields = await readForm(exchange, bodyTimeoutMs)
+    const fields = await readForm(exchange, { baseUrl: context.baseUrl, timeoutMs: bodyTimeoutMs })
     try {
       return await route.serve({ ...context, fields }, parts)
     } catch (error) {

@@ -1,8 +1,8 @@
 import type { Principal } from '#access/principal.ts'
 import { Problem } from '#base/problem.ts'
+import { isPagePath } from '#http/serve/page-requests.ts'
 import { invalidLoginLink } from '#identity/sessions/login-links.ts'
 import { icon } from './icons.ts'
-import { toNextPath } from './next-path.ts'
 import {
   type LoginParts,
   type PageAction,
@@ -205,4 +205,14 @@ ${isKey && sshUrl !== null && html`<p class="help">The address that <code>ssh ${
 </form>
 </section>`,
   }
+}
+
+// The host does not matter: it shows only whether a path leads to another one.
+const base = 'http://svc.invalid'
+
+/** The address of a page of this service, below its prefix, as a browser would request it; undefined for anything else. */
+export function toNextPath(given: string): string | undefined {
+  if (!/^\/[\x21-\x7e]*$/.test(given) || !URL.canParse(given, base)) return undefined
+  const { origin, pathname, search } = new URL(given, base)
+  return origin === base && isPagePath(pathname) ? pathname + search : undefined
 }

@@ -1,7 +1,6 @@
 import { isAdmin } from '#access/may.ts'
-import { copyButton } from '../copy-button.ts'
 import { doneNotice } from '../done.ts'
-import { icon } from '../icons.ts'
+import { copyButton, icon } from '../icons.ts'
 import { action, type Done, type PageContext, page, type View } from '../page.ts'
 import { askButton, fieldText, otherProblem } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'

@@ -1,10 +1,11 @@
 import type { ApiPath } from '#browse/api-path.ts'
-import { counted } from '../display-text.ts'
+import { counted, orNoMessage, shortId, shownName } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { encodeRevision } from '../links.ts'
 import type { SharedContext, View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
+import { type RunInList, runMark } from '../runs/run-states.ts'
 import { foldersAbove, lastNameOf, toQuery, toShort } from './code-target.ts'
 import { refPicker } from './ref-picker.ts'
 
@@ -61,4 +62,19 @@ export function foldMiddle<T>(all: readonly T[]): { first: T[]; hidden: number; 
   if (all.length <= maxFolders) return { first: [...all], hidden: 0, last: [] }
   const hidden = all.length - firstFolders - lastFolders
   return { first: all.slice(0, firstFolders), hidden, last: all.slice(-lastFolders) }
+}
+
+type CommitOfRow = OperationValues['listCommits'][number]
+
+/** The newest commit of a folder or file, with the state of its run. */
+export function lastCommitRow(
+  { to, time }: SharedContext,
+  name: string,
+  commit: CommitOfRow,
+  run?: RunInList,
+): Html {
+  const { id, author, message } = commit
+  const [summary = ''] = message.trimStart().split('\n', 1)
+  return html`<header class="last"><b>${shownName(author)}</b><a class="cut grow" href="${to.commit(name, id)}">${orNoMessage(summary)}</a>
+${run?.commit === id && runMark(to, name, run)}<code class="soft wide-only">${shortId(id)}</code><span class="soft">${time.age(author.at)}</span></header>`
 }

@@ -4,7 +4,7 @@ import type { DocumentPlace } from '../render/document-links.ts'
 import { hasMoreRuns, maxRunsOfFile } from '../render/hidden-characters.ts'
 import { type Html, html, trusted } from '../render/html.ts'
 import { renderPlainText } from '../render/numbered-lines.ts'
-import type { TextFile } from './file-text.ts'
+import type { TextFile } from './code-target.ts'
 
 const shownMaxLines = 20_000
 const renderedMaxBytes = 512 * 1024

@@ -4,8 +4,15 @@ import { icon } from '../icons.ts'
 import type { SharedContext, View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
-import { type CodePlace, codeBar, codeFrame } from './code-bar.ts'
-import { foldersAbove, lastNameOf, toQuery } from './code-target.ts'
+import { type CodePlace, codeBar, codeFrame, lastCommitRow } from './code-bar.ts'
+import {
+  foldersAbove,
+  lastNameOf,
+  linkedPath,
+  type TextFile,
+  textOf,
+  toQuery,
+} from './code-target.ts'
 import {
   documentKind,
   documentPlace,
@@ -13,8 +20,6 @@ import {
   renderDocument,
   renderLines,
 } from './document-view.ts'
-import { linkedPath, type TextFile, textOf } from './file-text.ts'
-import { lastCommitRow } from './last-commit-row.ts'
 import { imageTypeOf } from './raw-files.ts'
 
 type ShownFile = CodePlace & { file: OperationValues['getFile'] }

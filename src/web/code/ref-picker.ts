@@ -1,7 +1,7 @@
 import { matchesPattern } from '#base/text-pattern.ts'
 import type { ApiPath } from '#browse/api-path.ts'
 import { refFilterMaxLength } from '#browse/refs/ref-selection.ts'
-import { branchesByRecency } from '../history/branch-order.ts'
+import { branchesByRecency } from '../history/ref-parts.ts'
 import { icon } from '../icons.ts'
 import type { SharedContext } from '../page.ts'
 import { type Html, html } from '../render/html.ts'

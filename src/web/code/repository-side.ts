@@ -1,6 +1,5 @@
 import { toSize } from '#base/format.ts'
-import { copyButton } from '../copy-button.ts'
-import { icon } from '../icons.ts'
+import { copyButton, icon } from '../icons.ts'
 import { encodeRevision } from '../links.ts'
 import type { SharedContext } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'

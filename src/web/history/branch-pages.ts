@@ -6,9 +6,9 @@ import { createForm, otherProblem } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
 import { runMark } from '../runs/run-states.ts'
-import { branchesByRecency } from './branch-order.ts'
 import { commitLink, recentRuns } from './commit-parts.ts'
 import {
+  branchesByRecency,
   deletionButtons,
   isKept,
   refDeleted,

@@ -4,7 +4,7 @@ import { icon } from '../icons.ts'
 import { cachedPage, type SharedContext, type View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
-import { markedText } from '../render/marked-text.ts'
+import { markedText } from '../render/mark-html.ts'
 
 const maxMatches = 200
 

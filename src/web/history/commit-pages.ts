@@ -1,6 +1,5 @@
-import { copyButton } from '../copy-button.ts'
 import { shortId, shownName } from '../display-text.ts'
-import { icon } from '../icons.ts'
+import { copyButton, icon } from '../icons.ts'
 import { cachedPage, Redirect, type SharedContext, type View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'

@@ -1,6 +1,5 @@
-import { copyButton } from '../copy-button.ts'
 import { breakable, grouped, shortId } from '../display-text.ts'
-import { icon } from '../icons.ts'
+import { copyButton, icon } from '../icons.ts'
 import { type Html, html } from '../render/html.ts'
 import { type DiffContext, fileQuery, type ShownFile } from './diff-context.ts'
 import { hunkRows } from './diff-lines.ts'

@@ -7,8 +7,8 @@ import type { PageTime } from '../page-time.ts'
 import { problemNotice } from '../problem-page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
-import { eventPosition } from './event-position.ts'
 import { filtersOf } from './live-pages.ts'
+import { eventPosition } from './read-event-stream.ts'
 
 type ShownEvent = OperationValues['listEvents'][number]
 

@@ -1,3 +1,5 @@
+import type { PageContext } from '../page.ts'
+
 /** An event of a stream; its data is not parsed. */
 type StreamedEvent = { id: string; event: string; data: string }
 
@@ -32,3 +34,20 @@ export function toPageEvent(event: string, id: string, data: unknown): string {
 
 /** A comment, so that a connection without events is not closed by a proxy. */
 export const keepAlive = ': nothing new\n\n'
+
+/**
+ * The position in the event log from which the stream of a page starts. It is read before the content of the page, so that
+ * the stream has all that changes after that. `latest` for those who may not see the repository, or no events.
+ */
+export async function eventPosition({
+  call,
+  tryRead,
+  params,
+}: Pick<PageContext, 'call' | 'tryRead' | 'params'>): Promise<string> {
+  // Nothing is done for a repository that is invisible, as for one that does not exist.
+  if (params.name !== undefined && !(await tryRead('getRepository'))) return 'latest'
+  const result = await call('listEvents', { query: { after: 'latest', limit: 1 } }).catch(
+    () => undefined,
+  )
+  return /[?&]after=(\d+)/.exec(result?.headers.link ?? '')?.[1] ?? 'latest'
+}

@@ -1,7 +1,7 @@
 import { isAdmin } from '#access/may.ts'
 import { doneNotice } from '../done.ts'
 import { icon } from '../icons.ts'
-import { eventPosition } from '../live/event-position.ts'
+import { eventPosition } from '../live/read-event-stream.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
 import { problemNotice } from '../problem-page.ts'
 import { type Html, html } from '../render/html.ts'

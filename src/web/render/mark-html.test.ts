@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { markHtml } from './mark-html.ts'
-import { markedText } from './marked-text.ts'
+import { markedText, markHtml } from './mark-html.ts'
 
 test('marks ranges across elements', () => {
   const text = '<span class="h-keyword">const</span> a &lt; <span class="h-title">b</span>'

@@ -1,6 +1,6 @@
 import type { TextRange } from './changed-words.ts'
 import { lengthOfRun } from './hidden-characters.ts'
-import { type Html, trusted } from './html.ts'
+import { type Html, html, trusted } from './html.ts'
 
 // A shown run of hidden characters; another tag; an entity; any other character.
 const tokens = /<span class="unseen">([^<]*)<\/span>|<[^<>]*>|&[#\w]+;|[^<&]/gu
@@ -44,4 +44,17 @@ export function markHtml(text: string, ranges: readonly TextRange[], element: st
 function lengthOf(token: string, run: string | undefined): number {
   if (run !== undefined) return lengthOfRun(run)
   return token.startsWith('&') ? 1 : token.length
+}
+
+/** Text with some ranges, which are sorted and do not overlap, in an element such as `ins`. */
+export function markedText(text: string, ranges: readonly TextRange[], element: string): Html {
+  if (ranges.length === 0) return html`${text}`
+  let marked = ''
+  let from = 0
+  for (const [start, end] of ranges) {
+    marked += html`${text.slice(from, start)}`.text
+    marked += `<${element}>${html`${text.slice(start, end)}`.text}</${element}>`
+    from = end
+  }
+  return trusted(marked + html`${text.slice(from)}`.text)
 }

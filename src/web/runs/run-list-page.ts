@@ -1,6 +1,6 @@
 import { splitMessage } from '../history/commit-parts.ts'
 import { icon } from '../icons.ts'
-import { eventPosition } from '../live/event-position.ts'
+import { eventPosition } from '../live/read-event-stream.ts'
 import { type PageContext, page, type View } from '../page.ts'
 import { choiceOf } from '../page-query.ts'
 import { type Html, html } from '../render/html.ts'

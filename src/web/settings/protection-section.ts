@@ -2,7 +2,7 @@ import { icon } from '../icons.ts'
 import { askButton } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
-import { type SectionParts, section } from './section.ts'
+import { type SectionParts, section } from './cache-section.ts'
 
 type Rule = OperationValues['listBranchProtections']['rules'][number]
 

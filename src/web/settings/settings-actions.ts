@@ -1,6 +1,6 @@
 import { action, type PageContext } from '../page.ts'
 import { fieldLines, fieldText, requireTyped } from '../page-forms.ts'
-import type { SectionId } from './section.ts'
+import type { SectionId } from './cache-section.ts'
 
 const of = '/r/:name/settings'
 

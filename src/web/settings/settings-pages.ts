@@ -4,9 +4,8 @@ import { createForm, otherProblem, type PageForm } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
 import { peopleSection, secretSection } from './access-sections.ts'
-import { cacheSection } from './cache-section.ts'
+import { cacheSection, type SectionParts, section } from './cache-section.ts'
 import { protectionSection } from './protection-section.ts'
-import { type SectionParts, section } from './section.ts'
 import { settingsActions } from './settings-actions.ts'
 
 type Described = OperationValues['getRepository']

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { deviceOf } from './user-agent.ts'
+import { deviceOf } from './session-list-pages.ts'
 
 test('a browser and its device are named in words', () => {
   const gecko = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
