@@ -233,11 +233,9 @@ type LoadedParts = { app: App; browse: Browse; options: Options }
 /** Loads the pages when the first is requested: a server whose pages are not used spends no memory on them. */
 async function loadPages({ app, browse, options }: LoadedParts): Promise<PageServer> {
   const { settings, version, log } = options
-  const { createWeb } = await import('#web/web.ts')
-  const { pages } = await import('#web/page-list.ts')
-  const { pageMethodProblem } = await import('#web/match.ts')
+  const { createWeb } = await import('#web/serve/web.ts')
   const { sessions, clock, address } = app
-  const serve = createWeb({
+  return createWeb({
     sessions,
     settings,
     baseUrl: () => address.http,
@@ -247,7 +245,6 @@ async function loadPages({ app, browse, options }: LoadedParts): Promise<PageSer
     clock,
     log,
   })
-  return { serve, methodProblem: (path) => pageMethodProblem(pages, path) }
 }
 
 function createRequireParts({ db, directories, store }: Pick<App, 'db' | 'directories' | 'store'>) {

@@ -6,7 +6,7 @@ import { counted } from './display-text.ts'
 import type { IconName } from './icons.ts'
 import type { Links } from './links.ts'
 import { type Html, html } from './render/html.ts'
-import { describeState } from './runs/run-states.ts'
+import { describeState } from './run-states.ts'
 
 type Logged = Static<typeof LoggedEvent>
 

@@ -249,6 +249,8 @@ export type LoginParts = {
   countInvalid: (detail: string) => Problem
 }
 
+export type PageRoute = Page | PageAction | SessionPage
+
 /** Declares a page as data. */
 export function page(
   path: string,

@@ -4,8 +4,8 @@ import { after, before, test } from 'node:test'
 import type { Permission } from '#access/permissions.ts'
 import { toDonePage } from '#web/done.ts'
 import { createLinks } from '#web/links.ts'
-import { matchPage } from '#web/match.ts'
 import type { PageAction, PageContext } from '#web/page.ts'
+import { matchPage } from '#web/serve/match.ts'
 import { logIn, type PageClient } from '../support/page-client.ts'
 import {
   actions,

@@ -1,8 +1,8 @@
 // Tags: exhaustive
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { matchPage } from '#web/match.ts'
-import { pages } from '#web/page-list.ts'
+import { matchPage } from '#web/serve/match.ts'
+import { pages } from '#web/serve/page-list.ts'
 import { startBrowser } from '../support/browser.ts'
 import {
   allPayloads,

@@ -57,7 +57,15 @@ test('folders import only from lower rows', () => {
 
 /** The folders and files within folders, in rows of the same kind; `*` is all that has no name there. */
 const innerRows: Record<string, string[][]> = {
-  web: [['*'], ['render']],
+  web: [
+    ['serve'], // a request for a page
+    ['runs', 'pushes'],
+    ['history'],
+    ['code'],
+    ['admin', 'docs', 'live', 'settings', 'webhooks'],
+    ['*'], // what pages are made of
+    ['render'], // HTML, Markdown, highlighting
+  ],
   api: [['access-check'], ['event-log', 'mcp']],
   ops: [['backup', 'doctor', 'maintenance', 'metrics'], ['fsck']],
   'git-server': [
@@ -184,6 +192,10 @@ test('the SSH process and runners load no database', () => {
 
 /** The files of folders within large ones that other folders may import. */
 const entryPoints: Record<string, string[]> = {
+  'http/serve': ['admission', 'json-body', 'page-requests', 'pipeline', 'request-log'],
+  'http/openapi': ['llms-page', 'openapi', 'public-routes'],
+  'http/connection': ['client-error', 'client-limits', 'connections', 'forwarded', 'pipelining'],
+  'web/serve': ['web'],
   'git/process': [
     'commands',
     'git-config',

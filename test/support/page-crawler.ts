@@ -1,5 +1,5 @@
-import { matchPage } from '#web/match.ts'
-import { pages } from '#web/page-list.ts'
+import { matchPage } from '#web/serve/match.ts'
+import { pages } from '#web/serve/page-list.ts'
 import type { PageAnswer, PageClient } from './page-client.ts'
 import { type PageTag, readPage } from './page-markup.ts'
 

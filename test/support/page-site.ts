@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type Permission, permissions } from '#access/permissions.ts'
 import type { Page, PageAction } from '#web/page.ts'
-import { pages } from '#web/page-list.ts'
+import { pages } from '#web/serve/page-list.ts'
 import { type InProcess, startInProcess } from './in-process.ts'
 import { logIn } from './page-client.ts'
 import { finishedPushes } from './pushes.ts'

@@ -27,11 +27,9 @@ export type PageExchange = Omit<Exchange, 'params' | 'caller'> & {
   problemOf: (error: unknown) => Promise<Problem>
 }
 
-/** Serves a page, writes its response, and returns the path template of its route for the log. Never throws. */
-export type ServePage = (exchange: PageExchange) => Promise<string>
-
 export type PageServer = {
-  serve: ServePage
+  /** Serves a page, writes its response, and returns the path template of its route for the log. Never throws. */
+  serve: (exchange: PageExchange) => Promise<string>
   /** The Problem of a method that the page at a path does not take; undefined if there is no page. */
   methodProblem: (path: string) => Problem | undefined
 }

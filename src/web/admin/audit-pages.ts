@@ -3,10 +3,10 @@ import { Problem } from '#base/problem.ts'
 import { auditActions } from '#events/audit/record.ts'
 import { type PageContext, page, type View } from '../page.ts'
 import { fieldText } from '../page-forms.ts'
+import { pager } from '../pager.ts'
 import { problemNotice } from '../problem-page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
-import { pager } from './pager.ts'
 
 type Entry = OperationValues['listAuditEntries'][number]
 type Found = { value: Entry[]; next: string | undefined; problem?: Problem }

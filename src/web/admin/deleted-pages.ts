@@ -2,9 +2,9 @@ import { holds } from '#access/may.ts'
 import { doneNotice } from '../done.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
 import { createForm, fieldText, formButton, otherProblem, requireTyped } from '../page-forms.ts'
+import { pager, wholeCount } from '../pager.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { html } from '../render/html.ts'
-import { pager, wholeCount } from './pager.ts'
 
 type Deleted = OperationValues['listDeletedRepositories'][number]
 

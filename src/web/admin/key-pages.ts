@@ -3,10 +3,10 @@ import { doneNotice } from '../done.ts'
 import { icon } from '../icons.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
 import { askButton, createForm, fieldText, otherProblem } from '../page-forms.ts'
+import { pager, wholeCount } from '../pager.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { html } from '../render/html.ts'
 import { expiryChoices, expiryOf, lifeOf } from './expiry.ts'
-import { pager, wholeCount } from './pager.ts'
 
 type Key = OperationValues['listSshKeys'][number]
 

@@ -3,10 +3,10 @@ import { doneNotice } from '../done.ts'
 import { copyButton, icon } from '../icons.ts'
 import { action, type Done, type PageContext, page, type View } from '../page.ts'
 import { askButton, fieldText, otherProblem } from '../page-forms.ts'
+import { pager, wholeCount } from '../pager.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
 import { lifeOf } from './expiry.ts'
-import { pager, wholeCount } from './pager.ts'
 import { newTokenOf, tokenForm } from './token-form.ts'
 
 type Token = OperationValues['listTokens'][number]

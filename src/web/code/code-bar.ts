@@ -5,7 +5,7 @@ import { encodeRevision } from '../links.ts'
 import type { SharedContext, View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
-import { type RunInList, runMark } from '../runs/run-states.ts'
+import { type RunInList, runMark } from '../run-states.ts'
 import { foldersAbove, lastNameOf, toQuery, toShort } from './code-target.ts'
 import { refPicker } from './ref-picker.ts'
 

@@ -1,9 +1,9 @@
 import { matchesPattern } from '#base/text-pattern.ts'
 import type { ApiPath } from '#browse/api-path.ts'
 import { refFilterMaxLength } from '#browse/refs/ref-selection.ts'
-import { branchesByRecency } from '../history/ref-parts.ts'
 import { icon } from '../icons.ts'
 import type { SharedContext } from '../page.ts'
+import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
 import { toShort } from './code-target.ts'
 
@@ -12,6 +12,8 @@ const shownBranches = 50
 const shownTags = 20
 /** Of the tags whose names have one in them, those that are compared with it. */
 const searchedTags = 200
+
+type Branch = OperationValues['listBranches'][number]
 
 type Place = { name: string; rev: string; path: ApiPath; protectedBranches?: readonly string[] }
 
@@ -58,4 +60,25 @@ ${
 <ul>${ofCommits.map((tag) => item(tag.name, tag.revision))}${more(tags.next !== undefined, 'tags')}</ul>`
 }
 </div></details>${isProtected && html`<span class="soft nowrap">${icon('lock')} protected</span>`}`
+}
+
+/** Their newest commits are read for the order. */
+const maxSorted = 1000
+
+/**
+ * The branches whose names have the filter in them: the default one first, then by their newest commits. Of very many, the
+ * first by name, with the cursor of the next ones.
+ */
+export async function branchesByRecency(
+  { readPage }: Pick<SharedContext, 'readPage'>,
+  filter?: string,
+): Promise<{ branches: Branch[]; next: string | undefined }> {
+  const query = { limit: maxSorted, filter, counts: false }
+  const { value, next } = await readPage('listBranches', { query })
+  const branches = value.toSorted(
+    (one, other) =>
+      Number(other.isDefault) - Number(one.isDefault) ||
+      (next === undefined ? (other.commit?.at ?? 0) - (one.commit?.at ?? 0) : 0),
+  )
+  return { branches, next }
 }

@@ -4,7 +4,7 @@ import { encodeRevision } from '../links.ts'
 import type { SharedContext } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
-import { describeState, type RunInList, toneBeside } from '../runs/run-states.ts'
+import { describeState, type RunInList, toneBeside } from '../run-states.ts'
 import { toShort } from './code-target.ts'
 import { languageBar } from './language-shares.ts'
 

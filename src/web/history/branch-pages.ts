@@ -1,14 +1,14 @@
 import { zeroId } from '#git/refs/ref-name.ts'
+import { branchesByRecency } from '../code/ref-picker.ts'
 import { grouped, orNoMessage, shownName } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
 import { createForm, otherProblem } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
-import { runMark } from '../runs/run-states.ts'
+import { runMark } from '../run-states.ts'
 import { commitLink, recentRuns } from './commit-parts.ts'
 import {
-  branchesByRecency,
   deletionButtons,
   isKept,
   refDeleted,

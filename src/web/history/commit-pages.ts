@@ -3,7 +3,7 @@ import { copyButton, icon } from '../icons.ts'
 import { cachedPage, Redirect, type SharedContext, type View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
-import { runMark } from '../runs/run-states.ts'
+import { runMark } from '../run-states.ts'
 import { annotationList, annotationsByLine, readAnnotations } from './annotation-view.ts'
 import {
   commitLink,

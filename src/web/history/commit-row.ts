@@ -1,7 +1,7 @@
 import { shownName } from '../display-text.ts'
 import type { SharedContext } from '../page.ts'
 import { type Html, html } from '../render/html.ts'
-import { runMark } from '../runs/run-states.ts'
+import { runMark } from '../run-states.ts'
 import { commitLink, type RunsByCommit, type ShownCommit, splitMessage } from './commit-parts.ts'
 import { type RefsById, refBadges } from './refs-by-id.ts'
 

@@ -1,4 +1,5 @@
 import { Problem } from '#base/problem.ts'
+import { branchesByRecency } from '../code/ref-picker.ts'
 import { counted, grouped } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { cachedPage, Redirect, type SharedContext, type View } from '../page.ts'
@@ -11,7 +12,6 @@ import { fileOf, isFileLonger, linesOfFile, pageAddress } from './diff-query.ts'
 import { diffView } from './diff-view.ts'
 import { highlightDiff, highlightWhole } from './highlight-diff.ts'
 import { diffResponse } from './patch-response.ts'
-import { branchesByRecency } from './ref-parts.ts'
 import { refsById } from './refs-by-id.ts'
 
 const maxCommits = 100

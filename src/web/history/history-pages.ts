@@ -1,7 +1,6 @@
 import { Problem } from '#base/problem.ts'
 import { parseTarget } from '../links.ts'
-import type { PageRoute } from '../match.ts'
-import { page, toRawResponse } from '../page.ts'
+import { type PageRoute, page, toRawResponse } from '../page.ts'
 import { blamePages } from './blame-pages.ts'
 import { branchPages } from './branch-pages.ts'
 import { codeSearchPages } from './code-search-pages.ts'

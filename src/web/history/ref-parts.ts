@@ -5,7 +5,7 @@ import { invalid } from '#http/validation.ts'
 import { grouped } from '../display-text.ts'
 import { doneNotice } from '../done.ts'
 import { icon } from '../icons.ts'
-import type { Done, PageContext, SharedContext } from '../page.ts'
+import type { Done, PageContext } from '../page.ts'
 import { askButton, formButton } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
@@ -165,27 +165,4 @@ function refPager({ address, filter, cursor, next }: RefList): Html | false {
 ${cursor !== undefined && html`<a class="button" href="${to()}">First page</a>`}
 ${next !== undefined && html`<a class="button" href="${to(next)}" rel="next">Next page</a>`}</nav>`
   )
-}
-
-type Branch = OperationValues['listBranches'][number]
-
-/** Their newest commits are read for the order. */
-const maxSorted = 1000
-
-/**
- * The branches whose names have the filter in them: the default one first, then by their newest commits. Of very many, the
- * first by name, with the cursor of the next ones.
- */
-export async function branchesByRecency(
-  { readPage }: Pick<SharedContext, 'readPage'>,
-  filter?: string,
-): Promise<{ branches: Branch[]; next: string | undefined }> {
-  const query = { limit: maxSorted, filter, counts: false }
-  const { value, next } = await readPage('listBranches', { query })
-  const branches = value.toSorted(
-    (one, other) =>
-      Number(other.isDefault) - Number(one.isDefault) ||
-      (next === undefined ? (other.commit?.at ?? 0) - (one.commit?.at ?? 0) : 0),
-  )
-  return { branches, next }
 }

@@ -6,7 +6,7 @@ import { action, type PageContext, page, type View } from '../page.ts'
 import { createForm, otherProblem } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
-import { runMark } from '../runs/run-states.ts'
+import { runMark } from '../run-states.ts'
 import { commitLink, recentRuns, splitMessage } from './commit-parts.ts'
 import {
   deletionButtons,

@@ -2,8 +2,8 @@ import { shortId } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import type { Links } from '../links.ts'
 import { type Html, html } from '../render/html.ts'
+import type { RunInList, ShownRun } from '../run-states.ts'
 import { toDuration } from '../time.ts'
-import type { RunInList, ShownRun } from './run-states.ts'
 
 const triggers: Record<string, string> = {
   push: 'pushed',

@@ -4,8 +4,8 @@ import { eventPosition } from '../live/read-event-stream.ts'
 import { type PageContext, page, type View } from '../page.ts'
 import { choiceOf } from '../page-query.ts'
 import { type Html, html } from '../render/html.ts'
+import { describeState, type RunInList, stateMark } from '../run-states.ts'
 import { causeOf, durationOf, sourceOf } from './run-facts.ts'
-import { describeState, type RunInList, stateMark } from './run-states.ts'
 
 const pageSize = 30
 const maxTicks = 30

@@ -10,7 +10,7 @@ import {
   outputLines,
   renderSegments,
 } from '../render/log-lines.ts'
-import { describeState, type ShownRun, stateBadge } from './run-states.ts'
+import { describeState, type ShownRun, stateBadge } from '../run-states.ts'
 
 /** The most lines of a page, and their characters. */
 const maxLines = 2000

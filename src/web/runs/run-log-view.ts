@@ -1,7 +1,7 @@
 import { counted, grouped } from '../display-text.ts'
 import { type Html, html } from '../render/html.ts'
 import { outputLines, renderLogLines } from '../render/log-lines.ts'
-import type { ShownStep } from './run-states.ts'
+import type { ShownStep } from '../run-states.ts'
 
 const maxLinesOfOpen = 2000
 const maxLinesOfFolded = 200

@@ -10,17 +10,17 @@ import { problemNotice } from '../problem-page.ts'
 import type { LogSegment } from '../render/ansi-log.ts'
 import { type Html, html } from '../render/html.ts'
 import { createLogLineReader, outputLines, renderSegments } from '../render/log-lines.ts'
-import { toDuration } from '../time.ts'
-import { artifactSection } from './run-artifacts.ts'
-import { causeOf, durationOf, sourceOf } from './run-facts.ts'
-import { newLogBudget, stepLog } from './run-log-view.ts'
 import {
   describeState,
   type ShownRun,
   type ShownStep,
   stateBadge,
   stateMark,
-} from './run-states.ts'
+} from '../run-states.ts'
+import { toDuration } from '../time.ts'
+import { artifactSection } from './run-artifacts.ts'
+import { causeOf, durationOf, sourceOf } from './run-facts.ts'
+import { newLogBudget, stepLog } from './run-log-view.ts'
 import { runTimeline } from './run-timeline.ts'
 
 const path = '/r/:name/runs/:number'

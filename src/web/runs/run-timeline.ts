@@ -1,6 +1,6 @@
 import { type Html, html } from '../render/html.ts'
+import { describeState, type ShownRun, type ShownStep } from '../run-states.ts'
 import { toDuration } from '../time.ts'
-import { describeState, type ShownRun, type ShownStep } from './run-states.ts'
 
 type Job = ShownRun['jobs'][number]
 type Bar = { from: number; to: number; tone: string; words: string }

@@ -3,8 +3,8 @@ import { statusOf } from '#http/problem-response.ts'
 import type { OperationResult } from '#http/route.ts'
 import type { PageExchange } from '#http/serve/page-requests.ts'
 import type { OpenSession } from '#identity/sessions/sessions.ts'
-import type { PageContext } from './page.ts'
-import type { OperationValues, ReadOperation } from './read-operations.ts'
+import type { PageContext } from '../page.ts'
+import type { OperationValues, ReadOperation } from '../read-operations.ts'
 
 export type PageCall = PageContext['call']
 export type PageInput = NonNullable<Parameters<PageCall>[1]>

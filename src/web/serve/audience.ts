@@ -1,6 +1,6 @@
 import type { PlainSettings } from '#config/settings.ts'
-import { parseTarget } from './links.ts'
-import type { Page } from './page.ts'
+import { parseTarget } from '../links.ts'
+import type { Page } from '../page.ts'
 
 type Visited = { params: Record<string, string>; query: URLSearchParams }
 

@@ -6,8 +6,8 @@ import { promisify } from 'node:util'
 import { constants, crc32, deflateRaw, gzip } from 'node:zlib'
 import { acceptsGzip, matchesTag } from '#http/headers.ts'
 import type { PageExchange } from '#http/serve/page-requests.ts'
-import type { RawResponse, Redirect } from './page.ts'
-import type { Html } from './render/html.ts'
+import type { RawResponse, Redirect } from '../page.ts'
+import type { Html } from '../render/html.ts'
 
 const compressFromBytes = 4096
 const compressibleType = /^(text\/|image\/svg|application\/atom)/

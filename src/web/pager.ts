@@ -1,5 +1,5 @@
-import type { PageContext } from '../page.ts'
-import { type Html, html } from '../render/html.ts'
+import type { PageContext } from './page.ts'
+import { type Html, html } from './render/html.ts'
 
 /** Links to the first and the next page of a list; nothing if there is one page. */
 export function pager(

@@ -11,9 +11,9 @@ import {
   Redirect,
   type SharedContext,
   type View,
-} from './page.ts'
+} from '../page.ts'
+import { PageTime } from '../page-time.ts'
 import { createReaders, type PageCall, type PageInput } from './page-context.ts'
-import { PageTime } from './page-time.ts'
 import { PageBody } from './responses.ts'
 
 /** A page whose body may be cached. */

@@ -1,7 +1,7 @@
 import type { PlainSettings } from '#config/settings.ts'
+import { RawResponse } from '../page.ts'
+import { type Html, trusted } from '../render/html.ts'
 import { namesCommit } from './audience.ts'
-import { RawResponse } from './page.ts'
-import { type Html, trusted } from './render/html.ts'
 
 // The longest matching rule counts: RFC 9309, section 2.2.2.
 const closed = ['Disallow: /']

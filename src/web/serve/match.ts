@@ -1,7 +1,5 @@
 import { Problem } from '#base/problem.ts'
-import type { Page, PageAction, SessionPage } from './page.ts'
-
-export type PageRoute = Page | PageAction | SessionPage
+import type { PageRoute } from '../page.ts'
 
 type Match = { route: PageRoute; params: Record<string, string> }
 

@@ -5,24 +5,31 @@ import type { StampOf } from '#browse/repository-stamps.ts'
 import type { PlainSettings } from '#config/settings.ts'
 import { endUnread } from '#http/connection/connections.ts'
 import { statusOf } from '#http/problem-response.ts'
-import type { PageExchange, ServePage } from '#http/serve/page-requests.ts'
+import type { PageExchange, PageServer } from '#http/serve/page-requests.ts'
 import type { Sessions } from '#identity/sessions/sessions.ts'
-import { createAssets } from './assets.ts'
+import { createAssets } from '../assets.ts'
+import { clearDone } from '../done.ts'
+import { encodeRevision } from '../links.ts'
+import {
+  type Page,
+  type PageContext,
+  type PageRoute,
+  RawResponse,
+  Redirect,
+  type View,
+} from '../page.ts'
+import { problemView, setProblemHeaders } from '../problem-page.ts'
+import { createRenderer } from '../render/renderer.ts'
+import { toLogin } from '../session-pages.ts'
 import { isOpenToAnonymous } from './audience.ts'
-import { clearDone } from './done.ts'
 import { createFormActions } from './form-actions.ts'
-import { encodeRevision } from './links.ts'
-import { matchPage, type PageRoute } from './match.ts'
-import { type Page, type PageContext, RawResponse, Redirect, type View } from './page.ts'
+import { matchPage, pageMethodProblem } from './match.ts'
 import { createPageCache } from './page-cache.ts'
 import { doneOf, formPageOf, pages } from './page-list.ts'
 import { createPageRates } from './page-rates.ts'
-import { problemView, setProblemHeaders } from './problem-page.ts'
-import { createRenderer } from './render/renderer.ts'
 import { robotsText, withNofollow } from './robots.ts'
 import { createPageSender, type PageResult } from './send-page.ts'
 import { createSessionPages } from './serve-session-pages.ts'
-import { toLogin } from './session-pages.ts'
 import { createSessionWatch } from './session-watch.ts'
 import { createVisits, type Visit } from './visits.ts'
 
@@ -58,7 +65,7 @@ export function createWeb({
   version,
   clock,
   log,
-}: Dependencies): ServePage {
+}: Dependencies): PageServer {
   const assets = createAssets()
   const { render } = createRenderer({ log })
   const visits = createVisits({
@@ -122,7 +129,7 @@ export function createWeb({
     return { result: new Redirect(`${prefix}${path.slice(0, -1)}${search}`), template: route.path }
   }
 
-  return async (exchange) => {
+  async function serve(exchange: PageExchange): Promise<string> {
     const { request, response, path } = exchange
     if (await assets.serve(exchange)) return '/-/assets'
     let visit: Visit | undefined
@@ -158,6 +165,8 @@ export function createWeb({
     }
     return template
   }
+
+  return { serve, methodProblem: (path) => pageMethodProblem(pages, path) }
 }
 
 /** Leads from a page of a repository that was renamed to the same page under its present name. */

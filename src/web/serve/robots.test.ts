@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { trusted } from './render/html.ts'
+import { trusted } from '../render/html.ts'
 import { withNofollow } from './robots.ts'
 
 const id = '0123456789abcdef0123456789abcdef01234567'

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Problem } from '#base/problem.ts'
-import { cachedPage, type PageContext } from './page.ts'
+import { cachedPage, type PageContext } from '../page.ts'
+import { PageTime } from '../page-time.ts'
+import type { ReadOperation } from '../read-operations.ts'
+import { html } from '../render/html.ts'
 import { createPageCache } from './page-cache.ts'
 import { createReaders, type PageCall } from './page-context.ts'
-import { PageTime } from './page-time.ts'
-import type { ReadOperation } from './read-operations.ts'
-import { html } from './render/html.ts'
 
 const minute = 60_000
 const caller = { username: 'ada' }

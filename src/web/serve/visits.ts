@@ -2,11 +2,11 @@ import { anonymousFrom, type Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
 import type { PageExchange } from '#http/serve/page-requests.ts'
 import type { OpenSession, Sessions } from '#identity/sessions/sessions.ts'
-import { createSessionCookie } from './cookies.ts'
-import { createLinks } from './links.ts'
+import { createSessionCookie } from '../cookies.ts'
+import { createLinks } from '../links.ts'
+import { PageTime } from '../page-time.ts'
+import type { Renderer } from '../render/renderer.ts'
 import { createContext } from './page-context.ts'
-import { PageTime } from './page-time.ts'
-import type { Renderer } from './render/renderer.ts'
 
 /** A request for a page, with the session of its cookie. */
 export type Visit = Awaited<ReturnType<ReturnType<typeof createVisits>['open']>>

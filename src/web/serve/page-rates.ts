@@ -4,7 +4,7 @@ import { networkOf } from '#base/network.ts'
 import { Problem } from '#base/problem.ts'
 import type { PlainSettings } from '#config/settings.ts'
 import type { PageExchange } from '#http/serve/page-requests.ts'
-import type { Weight } from './page.ts'
+import type { Weight } from '../page.ts'
 import type { Visit } from './visits.ts'
 
 const weights: Record<Weight, number> = { light: 1, git: 5, heavy: 20 }

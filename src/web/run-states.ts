@@ -1,7 +1,7 @@
-import { type IconName, icon } from '../icons.ts'
-import type { Links } from '../links.ts'
-import type { OperationValues } from '../read-operations.ts'
-import { type Html, html } from '../render/html.ts'
+import { type IconName, icon } from './icons.ts'
+import type { Links } from './links.ts'
+import type { OperationValues } from './read-operations.ts'
+import { type Html, html } from './render/html.ts'
 
 export type ShownRun = OperationValues['getRun']
 export type RunInList = OperationValues['listRuns'][number]
