@@ -9,7 +9,6 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs'
-import http from 'node:http'
 import { join, relative, resolve, sep } from 'node:path'
 import { type Plugin, rolldown } from 'rolldown'
 import { fontFiles } from '#web/style-sheets.ts'
@@ -45,7 +44,7 @@ try {
     // For packages that are CommonJS.
     transform: { define: { __dirname: 'import.meta.dirname', __filename: 'import.meta.filename' } },
     tsconfig: 'tsconfig.json',
-    plugins: [keepModuleUrls(), importHttpCheaply()],
+    plugins: [keepModuleUrls()],
     onwarn: (warning) => {
       throw new Error(warning.message)
     },
@@ -86,27 +85,6 @@ function keepModuleUrls(): Plugin {
       const url = `new URL(${JSON.stringify(`./${path}`)}, import.meta.url).href`
       return code.replaceAll('import.meta.url', url)
     },
-  }
-}
-
-/**
- * Imports `node:http` without the getters that load Node's copy of undici, which takes 50 ms of CPU time: an `import`
- * of a builtin module reads all its exports.
- */
-function importHttpCheaply(): Plugin {
-  const ofUndici = ['CloseEvent', 'MessageEvent', 'WebSocket']
-  const names = Object.keys(http).filter((name) => !ofUndici.includes(name))
-  const id = '\0http'
-  return {
-    name: 'import-http-cheaply',
-    resolveId: (source, _importer, { kind }) =>
-      source === 'node:http' && kind === 'import-statement' ? id : null,
-    load: (loaded) =>
-      loaded === id
-        ? `const http = process.getBuiltinModule('node:http')
-           export default http
-           export const { ${names.join(', ')} } = http`
-        : null,
   }
 }
 
