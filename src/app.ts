@@ -138,7 +138,7 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
   const { settings, log } = options
   const { dataDir } = settings
   const tools = createTools(options)
-  const { git, directories, faultPoint } = tools
+  const { git } = tools
   let onCommit = () => {}
   const db = await openAppDatabase({
     ...tools.database,
@@ -154,126 +154,65 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
     ...{ folder: dataDir, minBytes: settings.freeSpaceMinBytes, log },
     reclaim: (bytes) => store.reclaim(bytes),
   })
-  const parts = { db, git, directories, freeSpace, faultPoint, log }
-  const store: Store = await openStore({ ...parts, node: nodes.own, settings })
+  const parts = { ...tools, settings, db, nodes, notifier, clock, freeSpace, leaseOwner }
+  const store: Store = await openStore({ ...parts, node: nodes.own })
   const address = addressBeforeListening(settings)
   const publish = createAppPublish(settings)
-  const sshKeys = createSshKeys({ db, publish, clock, log })
-  const repositoryParts = {
-    db,
-    publish,
-    directories,
+  const vault = openVaultLater(settings)
+  // What nearly all of the following take.
+  const kit = {
+    ...parts,
     store,
-    clock,
-    faultPoint,
+    publish,
+    vault,
+    baseUrl: () => address.http,
+    sshUrl: () => address.ssh,
+    refresh: (principal: Principal) => refresh(principal),
     belongings: {
       endRuns: (id: string) => workflows.endRuns(id),
       refreshWebhooks: (tx: Db, id: string) => webhooks.refreshRepository(tx, id),
       cutOffWebhooks: (id: string) => webhooks.cutOffRepository(id),
       purgeWebhooks: (id: string) => webhooks.purgeRepository(id),
     },
-    baseUrl: () => address.http,
-    sshUrl: () => address.ssh,
   }
-  const deletedRepositories = createDeletedRepositories({
-    ...repositoryParts,
-    freeSpace,
-    settings,
-    log,
-  })
-  const repositories = createRepositories({ ...repositoryParts, deletedRepositories })
-  const tokens = createTokens({ db, publish, clock, log, repositories })
-  const maintenanceRequests = createMaintenanceRequests({ db, clock })
-  const protections = createProtections({ db, publish, clock })
+  const sshKeys = createSshKeys(kit)
+  const deletedRepositories = createDeletedRepositories(kit)
+  const repositories = createRepositories({ ...kit, deletedRepositories })
+  const tokens = createTokens({ ...kit, repositories })
+  const maintenanceRequests = createMaintenanceRequests(kit)
+  const protections = createProtections(kit)
   const collaborators = createCollaborators({
-    db,
-    publish,
-    clock,
+    ...kit,
     usernamesAmong: async (usernames) => [
       ...(await tokens.usernamesAmong(usernames)),
       ...(await sshKeys.usernamesAmong(usernames)),
     ],
   })
-  const vault = openVaultLater(settings)
-  const secrets = createSecrets({ db, publish, clock, vault })
-  const rotation = createRotation({
-    db,
-    publish,
-    clock,
-    vault,
-    faultPoint,
-    disableWebhook: createDisableWebhook(publish),
-  })
-  const idTokens = createIdTokens({ db, clock, vault, baseUrl: () => address.http })
-  const workflows = createWorkflows({
-    db,
-    publish,
-    git,
-    nodes,
-    notifier,
-    repositories,
-    openSecrets: secrets.open,
-    store,
-    freeSpace,
-    idTokens,
-    refresh: (principal) => refresh(principal),
-    vault,
-    baseUrl: () => address.http,
-    settings,
-    clock,
-    faultPoint,
-    log,
-  })
+  const secrets = createSecrets(kit)
+  const rotation = createRotation({ ...kit, disableWebhook: createDisableWebhook(publish) })
+  const idTokens = createIdTokens(kit)
+  const opening = { ...kit, repositories, openSecrets: secrets.open }
+  const workflows = createWorkflows({ ...opening, idTokens })
   const outbound = createAppOutbound(settings)
   const webhooks = createWebhooks({
-    db,
-    publish,
-    git,
-    notifier,
-    vault,
+    ...opening,
     outbound,
-    repositories,
-    openSecrets: secrets.open,
     describeRun: workflows.describeRun,
     directoryOf: store.open,
-    baseUrl: () => address.http,
-    settings,
-    clock,
-    faultPoint,
-    log,
-    version: tools.version,
-    leaseOwner,
   })
 
   const refresh = createRefresh({ tokens, sshKeys, workflows })
-  const sessions = createSessions({ db, clock, log, refresh })
+  const sessions = createSessions(kit)
   const recheckAccess = createAccessCheck({ refresh, workflows, repositories })
-  const localRoots = settings.importLocalRoots ?? []
   const sources = createImportSources({
     git,
     dataDir,
-    localRoots,
+    localRoots: settings.importLocalRoots ?? [],
     trustedHosts: settings.importKnownHostsFile,
     outbound,
   })
-  const imports = createImports({
-    db,
-    publish,
-    git,
-    directories,
-    store,
-    nodes,
-    sources,
-    freeSpace,
-    repositories,
-    refresh,
-    clock,
-    log,
-    settings,
-    faultPoint,
-  })
-
-  const offline = createOffline({ ...tools, db, store, freeSpace, settings, clock, leaseOwner })
+  const imports = createImports({ ...kit, sources, repositories })
+  const offline = createOffline(kit)
 
   return {
     ...tools,

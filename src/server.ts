@@ -89,46 +89,20 @@ export async function startService(options: Options): Promise<RunningService> {
   const pool = starting.use(createObjectPool({ git: app.git }))
   const gitServer = starting.use(
     createGitServer({
-      db,
+      ...app,
       pool,
-      publish: app.publish,
-      git: app.git,
-      directories: app.directories,
-      store: app.store,
-      leakGuard: app.leakGuard,
-      repositories: app.repositories,
       repositoryHolds,
-      protections: app.protections,
-      hasSuccessfulRun: app.workflows.hasSuccessfulRun,
-      runAwaited: app.workflows.runAwaited,
-      sshKeys: app.sshKeys,
+      hasSuccessfulRun: workflows.hasSuccessfulRun,
+      runAwaited: workflows.runAwaited,
       createLoginLink,
-      freeSpace: app.freeSpace,
       settings,
-      baseUrl: () => app.address.http,
-      clock: app.clock,
-      faultPoint: app.faultPoint,
-      log,
-      refresh: app.refresh,
-      recheckAccess: app.recheckAccess,
+      baseUrl: () => address.http,
       requireParts,
       onOperation: metrics.operated,
       onFetch: metrics.fetched,
     }),
   )
-  const browse = starting.use(
-    createBrowse({
-      db: app.db,
-      git: app.git,
-      pool,
-      repositories: app.repositories,
-      protections: app.protections,
-      directories: app.directories,
-      settings,
-      clock: app.clock,
-      log,
-    }),
-  )
+  const browse = starting.use(createBrowse({ ...app, pool, settings }))
   const background = new AbortController()
   starting.defer(() => background.abort())
   await recover({ app, gitServer, settings, log })
@@ -151,7 +125,7 @@ export async function startService(options: Options): Promise<RunningService> {
     accessWatch: createAccessWatch({ recheck: app.recheckAccess }),
     requireSpace: app.freeSpace.require,
     requireParts,
-    loadPages: () => loadPages({ app, browse, options }),
+    loadPages: () => loadPages({ app, browse, settings }),
     onCompleted: metrics.answered,
     clock: app.clock,
     log,
@@ -228,22 +202,18 @@ async function openServedApp(options: Options, starting: AsyncDisposableStack): 
   return app
 }
 
-type LoadedParts = { app: App; browse: Browse; options: Options }
+type LoadedParts = { app: App; browse: Browse; settings: Settings }
 
 /** Loads the pages when the first is requested: a server whose pages are not used spends no memory on them. */
-async function loadPages({ app, browse, options }: LoadedParts): Promise<PageServer> {
-  const { settings, version, log } = options
+async function loadPages({ app, browse, settings }: LoadedParts): Promise<PageServer> {
   const { createWeb } = await import('#web/serve/web.ts')
-  const { sessions, clock, address } = app
+  const { address } = app
   return createWeb({
-    sessions,
+    ...app,
     settings,
     baseUrl: () => address.http,
     sshUrl: () => address.ssh,
     stampOf: browse.stampOf,
-    version,
-    clock,
-    log,
   })
 }
 
@@ -334,20 +304,13 @@ async function startWork(parts: WorkParts) {
   const { options, app, pool, gitServer, browse, ssh, repositoryHolds, metrics, url } = parts
   const { signal, starting } = parts
   const { settings, log, path, version } = options
-  const { db, git, directories, store, freeSpace, clock, faultPoint } = app
+  const { db, git, directories, store, freeSpace, clock } = app
   const { workflows, webhooks, imports } = app
   git.prepare()
   const maintenance = createMaintenance({
-    db,
-    git,
-    directories,
-    store,
+    ...app,
     repositoryHolds,
-    freeSpace,
     settings,
-    clock,
-    faultPoint,
-    log,
     leaseOwner: app.nodes.own,
     onEnd: metrics.maintained,
   })
