@@ -132,16 +132,17 @@ export type JsonRoute = Common &
     /** Undefined if any token suffices, `run` for the token of a run; such routes have no `find`. */
     permission: Permission | 'run' | undefined
     find: ((request: FindRequest) => Promise<unknown>) | undefined
-    /** Whether a route without `find` accepts tokens that are limited to some repositories. */
+    /** Whether a route without `find` accepts tokens that are limited to some repositories, and applies the limit itself. */
     allowsLimited: boolean
     /** Whether it is served when the disk is nearly full, although its method is one that writes. */
     isServedWhenFull: boolean
-    query: TSchema | undefined
-    body: TSchema | undefined
-    /** The maximum size of the body, if it is not that of all others. */
-    bodyMaxBytes: number | undefined
-    /** The content type of a body that the handler streams; undefined if it is JSON. */
-    consumes: string | undefined
+    query?: TSchema | undefined
+    body?: TSchema | undefined
+    /** The maximum size of the body in bytes, where more than SVC_JSON_BODY_MAX is useful. */
+    bodyMaxBytes?: number
+    /** The content type of a body that is not JSON: the handler streams it, and limits its size. */
+    consumes?: string
+    /** The usual one of several success statuses. */
     status: number
     /** The schemas of the bodies of further success statuses; undefined for no body. */
     otherReplies: Record<number, TSchema | undefined>
@@ -149,9 +150,9 @@ export type JsonRoute = Common &
     /** Further content types of such a response. */
     otherTypes: string[]
     /** The schema for clients that accept `application/json`, of a route that otherwise responds with something else. */
-    jsonReply: TSchema | undefined
-    /** Describes the server-sent events for clients that accept `text/event-stream`; undefined if there are none. */
-    eventStream: string | undefined
+    jsonReply?: TSchema
+    /** Describes the server-sent events for clients that accept `text/event-stream`. */
+    eventStream?: string
     reply: TSchema | undefined
     handle: (context: Context) => Promise<unknown>
   }
@@ -199,62 +200,45 @@ type Exchange = {
 
 export type Route = JsonRoute | PublicRoute | StreamRoute
 
-type Definition<P, Q extends TSchema, B extends TSchema, R extends TSchema, Found> = {
-  operationId: string
-  tag: string
-  summary: string
-  description?: string
-  /** `any` for any token; `run` for the token of a run, which its runner has. */
-  permission: Permission | 'any' | 'run'
-  /** Finds and authorizes the resource of the path, before the body is read. */
-  find?: (request: FindRequest<P>) => Promise<Found>
-  /** Whether a route without `find` accepts tokens that are limited to some repositories, and applies the limit itself. */
-  allowsLimited?: boolean
-  isLongLived?: boolean
-  /** Whether it is served when the disk is nearly full, although its method is one that writes. */
-  isServedWhenFull?: boolean
-  query?: Q
-  body?: B
-  /** The maximum size of the body in bytes, where more than SVC_JSON_BODY_MAX is useful. */
-  bodyMaxBytes?: number
-  /** The content type of a body that is not JSON: the handler streams it, and limits its size. */
-  consumes?: string
-  /** The content type, if not JSON. */
-  produces?: string
-  otherTypes?: string[]
-  jsonReply?: TSchema
-  eventStream?: string
-  /** The success statuses with the schemas of their bodies; `nothing` for no body. */
-  reply: Record<number, R>
-  /** The usual one of several success statuses, if it is not the lowest. */
-  status?: number
-  problems?: ProblemCode[]
-  isPolling?: boolean
-  isConditional?: boolean
-  handle: (
-    context: {
-      principal: Principal
-      params: P
-      query: Static<Q>
-      body: Static<B>
-      found: Found
-    } & Pick<
-      Context,
-      | 'url'
-      | 'publicOrigin'
-      | 'isHead'
-      | 'header'
-      | 'bodyStream'
-      | 'setHeader'
-      | 'setStatus'
-      | 'setType'
-      | 'notModified'
-      | 'clientSignal'
-      | 'waitSignal'
-      | 'subcall'
-    >,
-  ) => Promise<Static<R> | SerializedJson | Buffer | Readable | undefined>
-}
+/** What a JSON route may leave out: it is JSON in both directions, short, and as usual in all else. */
+type Usual =
+  | 'description'
+  | 'problems'
+  | 'isPolling'
+  | 'isConditional'
+  | 'isLongLived'
+  | 'allowsLimited'
+  | 'isServedWhenFull'
+  | 'bodyMaxBytes'
+  | 'consumes'
+  | 'status'
+  | 'produces'
+  | 'otherTypes'
+  | 'jsonReply'
+  | 'eventStream'
+
+type Definition<P, Q extends TSchema, B extends TSchema, R extends TSchema, Found> = Pick<
+  JsonRoute,
+  'operationId' | 'tag' | 'summary'
+> &
+  Partial<Pick<JsonRoute, Usual>> & {
+    /** `any` for any token; `run` for the token of a run, which its runner has. */
+    permission: Permission | 'any' | 'run'
+    /** Finds and authorizes the resource of the path, before the body is read. */
+    find?: (request: FindRequest<P>) => Promise<Found>
+    query?: Q
+    body?: B
+    /** The success statuses with the schemas of their bodies; `nothing` for no body. The lowest is the usual one. */
+    reply: Record<number, R>
+    handle: (
+      context: Omit<Context, 'params' | 'query' | 'body' | 'found'> & {
+        params: P
+        query: Static<Q>
+        body: Static<B>
+        found: Found
+      },
+    ) => Promise<Static<R> | SerializedJson | Buffer | Readable | undefined>
+  }
 
 export const jsonContentType = 'application/json; charset=utf-8'
 
@@ -269,41 +253,27 @@ export function route<
   B extends TSchema = TSchema,
   R extends TSchema = TSchema,
 >(method: Method, path: Path, definition: Definition<Params<Path>, Q, B, R, Found>): JsonRoute {
-  const { operationId, tag, summary, description, permission } = definition
-  const { find, query, body, problems, handle } = definition
-  const { produces = jsonContentType, isLongLived = false, allowsLimited = false } = definition
-  const statuses = Object.keys(definition.reply).map(Number)
+  const { permission, find, reply, handle } = definition
+  const statuses = Object.keys(reply).map(Number)
   const { status = statuses[0] ?? 200 } = definition
-  const replies = statuses.map((one) => [one, withoutNothing(definition.reply[one])] as const)
+  const replies = statuses.map((one) => [one, withoutNothing(reply[one])] as const)
   return {
+    isLongLived: false,
+    allowsLimited: false,
+    isServedWhenFull: false,
+    produces: jsonContentType,
+    otherTypes: [],
+    ...definition,
     kind: 'json',
-    isLongLived,
     method,
     path,
-    operationId,
-    tag,
-    summary,
-    description,
     permission: permission === 'any' ? undefined : permission,
+    status,
+    otherReplies: Object.fromEntries(replies.filter(([other]) => other !== status)),
+    reply: withoutNothing(reply[status]),
     // The server passes a route the params of its path, the result of its `find`, and a query and body that match its
     // schemas, so the types that are erased here hold by construction.
     find: find as JsonRoute['find'],
-    allowsLimited,
-    isServedWhenFull: definition.isServedWhenFull ?? false,
-    query,
-    body,
-    bodyMaxBytes: definition.bodyMaxBytes,
-    consumes: definition.consumes,
-    status,
-    otherReplies: Object.fromEntries(replies.filter(([other]) => other !== status)),
-    produces,
-    otherTypes: definition.otherTypes ?? [],
-    jsonReply: definition.jsonReply,
-    eventStream: definition.eventStream,
-    reply: withoutNothing(definition.reply[status]),
-    problems,
-    isPolling: definition.isPolling,
-    isConditional: definition.isConditional,
     handle: handle as JsonRoute['handle'],
   }
 }
