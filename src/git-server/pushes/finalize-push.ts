@@ -9,15 +9,11 @@ import { type Git, GitError } from '#git/process/git-process.ts'
 import { findForced } from '#git/refs/forced-updates.ts'
 import { setDefaultBranch } from '#git/refs/move-refs.ts'
 import {
-  branchesOf,
-  branchPrefix,
-  chooseDefaultBranch,
+  defaultBranchAfter,
   hasBranch,
   listBranches,
   type RefUpdate,
   readDefaultBranch,
-  successorAmong,
-  usualInPlaceOf,
 } from '#git/refs/refs.ts'
 import { isThere } from '#repositories/directories/deleted-directories.ts'
 import type { Directories } from '#repositories/directories/directories.ts'
@@ -84,22 +80,16 @@ export function createFinalizePush(dependencies: Dependencies) {
     moved: RefUpdate[],
   ): Promise<DefaultBranchChange | undefined> {
     const former = await readDefaultBranch(directory)
-    const isBranch = ({ ref }: RefUpdate) => ref.startsWith(branchPrefix)
-    if (!moved.some(isBranch)) return undefined
-    const pushed = branchesOf(moved)
-    if (await hasBranch(directory, former)) {
-      const branch = usualInPlaceOf(former, pushed)
-      if (branch === undefined || (await isHeadChosen(db, repositoryId))) return undefined
-      return { former, branch }
-    }
-    const branches = await listBranches(directory)
-    const [undone] = undoes === null ? [] : await findPushes(db, repositoryId, [undoes])
-    const wanted =
-      successorAmong(pushed) ??
-      chooseDefaultBranch(branches) ??
-      undone?.formerDefaultBranch ??
-      former
-    return wanted === former ? undefined : { former, branch: wanted }
+    const branch = await defaultBranchAfter(former, moved, {
+      isThere: () => hasBranch(directory, former),
+      isChosen: () => isHeadChosen(db, repositoryId),
+      listBranches: () => listBranches(directory),
+      async ofEmpty() {
+        const [undone] = undoes === null ? [] : await findPushes(db, repositoryId, [undoes])
+        return undone?.formerDefaultBranch ?? undefined
+      },
+    })
+    return branch === former ? undefined : { former, branch }
   }
 
   /** Sets HEAD as recorded. Idempotent. */

@@ -16,7 +16,14 @@ import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { temporaryFolder } from '../../../test/support/git.ts'
 import { zeroId } from './ref-name.ts'
-import { hasRefs, readAllRefs, readRawRefsNamed, readRefs } from './refs.ts'
+import {
+  defaultBranchAfter,
+  hasRefs,
+  type RefUpdate,
+  readAllRefs,
+  readRawRefsNamed,
+  readRefs,
+} from './refs.ts'
 
 test('reading the first of many packed refs leaves no file open', async () => {
   await using folder = await temporaryFolder()
@@ -215,4 +222,38 @@ test('more names than are remembered of a file are all found', async () => {
   await replace(join(folder, 'packed-refs'), header + lines.join(''))
   await sleep(settledMs)
   for (const one of [...names, ...names]) assert.equal(await read(one), idOf('4'))
+})
+
+test('the default branch stays until a push deletes it, or brings a usual one before a user has chosen', async () => {
+  const [made, id] = ['0'.repeat(40), '1'.repeat(40)]
+  const created = (branch: string) => ({ ref: `refs/heads/${branch}`, before: made, after: id })
+  const deleted = (branch: string) => ({ ref: `refs/heads/${branch}`, before: id, after: made })
+  const tag = { ref: 'refs/tags/main', before: made, after: id }
+  const after = (
+    present: string,
+    moved: RefUpdate[],
+    { left = [], ...facts }: { left?: string[]; isChosen?: boolean; ofEmpty?: string } = {},
+  ) =>
+    defaultBranchAfter(present, moved, {
+      isThere: async () => left.includes(present),
+      isChosen: async () => facts.isChosen === true,
+      listBranches: async () => left,
+      ofEmpty: async () => facts.ofEmpty,
+    })
+  const there = { left: ['dev', 'main'] }
+  for (const [result, expected] of [
+    [after('main', [created('x')], there), 'main'],
+    [after('dev', [created('main')], there), 'main'],
+    [after('dev', [created('main')], { ...there, isChosen: true }), 'dev'],
+    [after('dev', [created('x')], there), 'dev'],
+    [after('dev', [tag], there), 'dev'],
+    [after('gone', [tag], there), 'gone'],
+    [after('main', [deleted('main'), created('x')], { left: ['a', 'x'] }), 'x'],
+    [after('main', [deleted('main'), created('x'), created('y')], { left: ['b', 'a'] }), 'a'],
+    [after('main', [deleted('main'), created('x'), created('trunk')]), 'trunk'],
+    [after('main', [deleted('main')], { left: ['x', 'master'] }), 'master'],
+    [after('main', [deleted('main')]), 'main'],
+    [after('main', [deleted('main')], { ofEmpty: 'trunk' }), 'trunk'],
+  ] as const)
+    assert.equal(await result, expected)
 })

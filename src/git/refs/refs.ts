@@ -181,8 +181,35 @@ export function successorAmong(pushed: string[]): string | undefined {
   return usualAmong(pushed) ?? (pushed.length === 1 ? pushed[0] : undefined)
 }
 
+/** What the default branch after a push depends on; only what is needed is read. */
+type DefaultBranchFacts = {
+  /** Whether the present default branch still exists. */
+  isThere: () => Promise<boolean>
+  /** Whether a user has chosen the present one. */
+  isChosen: () => Promise<boolean>
+  listBranches: () => Promise<string[]>
+  /** The one for the case that no branch is left; by default the present one stays. */
+  ofEmpty: () => Promise<string | undefined>
+}
+
+/** The default branch after a push: the present one, or the branch that takes its place. */
+export async function defaultBranchAfter(
+  present: string,
+  moved: readonly RefUpdate[],
+  facts: DefaultBranchFacts,
+): Promise<string> {
+  if (!moved.some(({ ref }) => ref.startsWith(branchPrefix))) return present
+  const pushed = branchesOf(moved)
+  if (await facts.isThere()) {
+    const usual = usualInPlaceOf(present, pushed)
+    return usual === undefined || (await facts.isChosen()) ? present : usual
+  }
+  const left = successorAmong(pushed) ?? chooseDefaultBranch(await facts.listBranches())
+  return left ?? (await facts.ofEmpty()) ?? present
+}
+
 /** The branch of some that takes the place of a default branch that no user has chosen. */
-export function usualInPlaceOf(branch: string, pushed: string[]): string | undefined {
+function usualInPlaceOf(branch: string, pushed: string[]): string | undefined {
   return usualBranches.includes(branch) ? undefined : usualAmong(pushed)
 }
 

@@ -1,13 +1,6 @@
 import type { Db } from '#database/schema.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
-import {
-  branchesOf,
-  branchPrefix,
-  chooseDefaultBranch,
-  type RefUpdate,
-  successorAmong,
-  usualInPlaceOf,
-} from '#git/refs/refs.ts'
+import { branchPrefix, defaultBranchAfter, type RefUpdate } from '#git/refs/refs.ts'
 import { type Decision, decideUpdates, type RefFacts } from './decide-updates.ts'
 import { addPacks, type StoredPack } from './pack-store.ts'
 import type { RefChanges } from './packed-refs-file.ts'
@@ -148,14 +141,15 @@ async function write(
   const deleted = moved.filter(({ after }) => after === zeroId).map(({ ref }) => ref)
   await deleteRefs(tx, repositoryId, deleted)
   await saveRefs(tx, rows)
-  const heads = { present: repository.head, first: firstHead ?? repository.head }
-  const isHeadThere = isThereAfter(branchPrefix + repository.head, moved, values)
-  const usual = repository.headChosen
-    ? undefined
-    : usualInPlaceOf(repository.head, branchesOf(moved))
-  const head = isHeadThere
-    ? (usual ?? repository.head)
-    : await headAfter(tx, repositoryId, heads, moved)
+  const head = await defaultBranchAfter(repository.head, moved, {
+    isThere: async () => isThereAfter(branchPrefix + repository.head, moved, values),
+    isChosen: async () => repository.headChosen !== 0,
+    async listBranches() {
+      const refs = await readRefsUnder(tx, repositoryId, branchPrefix)
+      return [...refs.keys()].map((ref) => ref.slice(branchPrefix.length))
+    },
+    ofEmpty: async () => firstHead,
+  })
   const version = await raiseVersion(tx, repositoryId, {
     ...repository,
     head,
@@ -190,20 +184,6 @@ function movedBy(accepted: Decision[], values: ReadonlyMap<string, string>): Ref
 function isThereAfter(ref: string, moved: RefUpdate[], values: ReadonlyMap<string, string>) {
   const last = moved.findLast((update) => update.ref === ref)
   return last ? last.after !== zeroId : values.has(ref)
-}
-
-/** The default branch after a change that leaves none of its name: another one when there are branches. */
-async function headAfter(
-  tx: Db,
-  repositoryId: string,
-  { present, first }: { present: string; first: string },
-  moved: RefUpdate[],
-): Promise<string> {
-  if (!moved.some(({ ref }) => ref.startsWith(branchPrefix))) return present
-  const successor = successorAmong(branchesOf(moved))
-  if (successor !== undefined) return successor
-  const refs = await readRefsUnder(tx, repositoryId, branchPrefix)
-  return chooseDefaultBranch([...refs.keys()].map((ref) => ref.slice(branchPrefix.length))) ?? first
 }
 
 function uploadTooOld(): Error {
