@@ -8,8 +8,7 @@ import { codeOf } from '#base/error-code.ts'
 import { printable } from '#base/format.ts'
 import { closeInheritedDescriptors } from '#base/inherited-descriptors.ts'
 import type { DoctorCommandOptions } from '#cli/commands/doctor-command.ts'
-import { toFailure } from '#cli/commands/failure.ts'
-import { createProgram } from '#cli/commands/program.ts'
+import { createProgram, toFailure } from '#cli/commands/program.ts'
 import type { RunOptions } from '#cli/commands/run-workflows.ts'
 import type { RunnerCommandOptions } from '#cli/commands/runner-command.ts'
 import { toSafeTerminal } from '#cli/commands/terminal.ts'
@@ -45,7 +44,7 @@ const terminal = toSafeTerminal({
   err: (text) => process.stderr.write(text),
   interruption,
   read,
-  keyboard: async () => (await import('#cli/commands/keyboard.ts')).openKeyboard(process),
+  keyboard: async () => (await import('#cli/commands/terminal.ts')).openKeyboard(process),
   ask: process.stdin.isTTY ? ask : undefined,
   askHidden: process.stdin.isTTY ? askHidden : undefined,
   progress: showProgress,
@@ -134,8 +133,8 @@ async function serve(): Promise<void> {
 }
 
 async function mcp({ server: name }: { server?: string }): Promise<void> {
-  const { toServer } = await import('#cli/commands/to-server.ts')
-  const server = await toServer({ environment: process.env, folder: process.cwd(), name })
+  const { toServer } = await import('#cli/client/connect.ts')
+  const server = await toServer({ environment: process.env, folder: process.cwd() }, name)
   // Loaded lazily: no other command needs it.
   const { serveMcpOnStdio } = await import('#cli/commands/mcp-command.ts')
   serveMcpOnStdio({

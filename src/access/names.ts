@@ -41,7 +41,7 @@ export const RepositoryName = Type.String({
 })
 
 /** Usernames of tokens and collaborators. */
-export const usernameForm = {
+const usernameForm = {
   ...textForm(
     '1 to 64 of A-Z a-z 0-9 . _ - @, starting with a letter or digit',
     '^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$',
@@ -50,7 +50,7 @@ export const usernameForm = {
 }
 
 /** The labels of tokens and SSH keys. */
-export const tokenNameForm = {
+const tokenNameForm = {
   ...textForm(
     '1 to 100 characters, none of them a control character',
     '^[^\\u0000-\\u001f\\u007f-\\u009f]{1,100}$',
@@ -75,7 +75,7 @@ export const Username = Type.String(usernameForm)
 export const TokenName = Type.String(tokenNameForm)
 
 /** The lifetime of tokens and SSH keys. */
-export const maxExpiryDays = 3650
+const maxExpiryDays = 3650
 export const minExpirySeconds = 60
 export const maxExpirySeconds = maxExpiryDays * 24 * 60 * 60
 

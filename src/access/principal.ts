@@ -34,6 +34,14 @@ export type Principal = {
   origin?: Origin | undefined
 }
 
+/** The principal of commands on the data directory: it has every permission. */
+export const localPrincipal: Principal = {
+  kind: 'local',
+  id: 'local',
+  username: 'admin',
+  permissions: new Set(['admin']),
+}
+
 /**
  * An anonymous reader, who may read every repository and nothing else. Usernames are never empty, so this one
  * owns nothing and collaborates nowhere. Identified by network, for limits.

@@ -160,10 +160,10 @@ test('svc audit lists entries, also of commands', async () => {
   for (const [args, message] of [
     [
       ['--action', 'nonsense'],
-      /There is no action "nonsense"; there are artifact\.deleted, audit\.pruned, /,
+      /"nonsense" is not accepted; an action is .*: artifact\.deleted, audit\.pruned, /,
     ],
     [['--since', 'yesterday'], /--since takes a time such as /],
-    [['--limit', '0'], /--limit takes 1 to 1000000; not "0"\./],
+    [['--limit', '0'], /--limit takes a whole number from 1\./],
     [['--repository', 'gone'], /gone/],
   ] as const) {
     const refused = await runSvc(['audit', ...args], env)

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { after, before, test } from 'node:test'
 import { displayWidth } from '#base/display-width.ts'
-import { operations } from '#cli/client/client-commands.ts'
+import { operations } from '#cli/client/operations/client-operations.ts'
 import { createAuthority } from '../support/certificates.ts'
 import { type ClientHome, createClientHome, loggedIn } from '../support/client-home.ts'
 import { temporaryFolder } from '../support/git.ts'
@@ -63,13 +63,13 @@ test('paths in a repository are taken as shells complete them, and those that le
     response.writeHead(400, problem).end('{"code":"invalid_request","detail":"No."}')
   })
   const run = (args: string[]) => home.run(args, { env: { SVC_URL: server.url, SVC_TOKEN: token } })
-  const takers = operations.flatMap(({ command, arguments: names = [], options = [] }) => {
+  const takers = operations.flatMap(({ command, arguments: names = [], options = {} }) => {
     const others = names.filter((name) => !/^\[/.test(name) && name !== 'path').map(() => 'x')
     const message = command === 'commit' ? ['-m', 'x'] : []
     const before = [...command.split(' '), ...message, ...others]
     return [
       ...(names.some((name) => /\bpath\b/.test(name)) ? [(path: string) => [...before, path]] : []),
-      ...options.flatMap(({ flags }) => {
+      ...Object.keys(options).flatMap((flags) => {
         const [flag = ''] = flags.split(' ')
         const toValue = valueOfPath[`${command} ${flag}`] ?? valueOfPath[flag]
         if (!toValue) return []

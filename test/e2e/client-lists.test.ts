@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { operations } from '#cli/client/client-commands.ts'
+import { operations } from '#cli/client/operations/client-operations.ts'
+import { isPaged } from '#cli/client/operations/operation-request.ts'
 import { type ClientHome, loggedIn } from '../support/client-home.ts'
 import { type Service, startService } from '../support/service.ts'
 
@@ -104,12 +105,9 @@ const others: Record<string, string> = {
 }
 
 test('every list with a limit says that it goes on', async () => {
-  const withLimit = operations.filter(({ options = [] }) =>
-    options.some(({ flags }) => flags.startsWith('--limit ')),
-  )
+  const withLimit = operations.filter(({ options = {} }) => '--limit <number>' in options)
   for (const operation of withLimit) {
     if (operation.command in others) continue
-    assert.ok('show' in operation && operation.show.kind === 'table', operation.command)
-    assert.ok(operation.show.isPaged, operation.command)
+    assert.ok('table' in operation && isPaged(operation), operation.command)
   }
 })

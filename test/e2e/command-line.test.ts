@@ -58,7 +58,7 @@ test('repositories are created, listed and deleted while the server runs', async
   await project.git('push', '--quiet', service.admin.remote('site'), 'main')
   const [listed] = JSON.parse(await svc('repos', 'list', '--json'))
   assert.deepEqual(listed, (await service.admin.get('/repos')).body[0])
-  assert.match(await svc('repos', 'list'), /^NAME +CREATED +PROTECTED\nsite /)
+  assert.match(await svc('repos', 'list'), /^NAME +CREATED +PROTECTED +OWNER +DESCRIPTION\nsite /)
   assert.match(await svc('repos', 'delete', 'site'), /Deleted site/)
   assert.equal((await service.admin.get('/repos/site')).status, 404)
   await assert.rejects(stat(listed.path))
@@ -128,14 +128,17 @@ test('a command that fails says why in one line and exits with 1', async () => {
     ],
     [['repos', 'delete', 'nowhere'], /^svc: There is no repository "nowhere"/],
     [['deleted-repos', 'restore', 'x'], /^svc: There is no deleted repository with the id "x"/],
-    [['deleted-repos', 'restore', 'x', '--name', '.'], /^svc: "\." is not accepted; a name is/],
+    [['deleted-repos', 'restore', 'x', '--name', '.'], /^svc: There is no deleted repository with/],
     [['deleted-repos', 'purge', 'x'], /^svc: There is no deleted repository with the id "x"/],
     [['tokens', 'revoke', 'nothing'], /^svc: There is no token with the id "nothing"/],
     [
       ['tokens', 'create', '--permission', 'root'],
-      /^svc: "root" is not a permission; permissions are repo:read/,
+      /^svc: "root" is not accepted; a permission is repo:read/,
     ],
-    [['tokens', 'create', '--expires-in-days', '0'], /^svc: --expires-in-days takes 1 to 3650/],
+    [
+      ['tokens', 'create', '--expires-in-days', '0'],
+      /^svc: --expires-in-days must be an integer from 1 to 3650/,
+    ],
     [['tokens', 'create', '--username', 'a b'], /^svc: "a b" is not accepted; a username is/],
     [['tokens', 'create', '--name', 'a\nb'], /^svc: "a\\nb" is not accepted/],
     [
@@ -149,7 +152,7 @@ test('a command that fails says why in one line and exits with 1', async () => {
     [['keys', 'add'], /^svc: The key is empty; send the line of a \.pub file\.\n$/],
     [
       ['keys', 'add', '-', '--permission', 'admin'],
-      /^svc: An SSH key cannot have "admin"; its permissions/,
+      /^svc: "admin" is not accepted; a permission is repo:read/,
     ],
     [['keys', 'add', '-', '--username', 'a b'], /^svc: "a b" is not accepted; a username is/],
     [['keys', 'remove', 'nothing'], /^svc: There is no SSH key with the id "nothing"/],
@@ -164,6 +167,28 @@ test('a command that fails says why in one line and exits with 1', async () => {
     assert.deepEqual([code, stdout], [1, ''])
     return inWords.test(stderr)
   })
+})
+
+test('a list is the same of a data directory as of its server', async () => {
+  for (const name of ['one', 'two']) await svc('repos', 'create', name)
+  await svc('repos', 'delete', 'two')
+  await svcReading('open sesame', 'secrets', 'set', 'one', 'API_KEY')
+  await svc('keys', 'add', newKeyLine('eve@laptop'), '--username', 'eve')
+  const { url, admin } = service
+  for (const list of [
+    ['repos', 'list'],
+    ['deleted-repos', 'list'],
+    ['keys', 'list', '--username', 'eve'],
+    ['secrets', 'list', 'one'],
+    ['audit', '--via', 'cli', '--limit', '3'],
+    ['audit', '--action', 'ssh_key.added', '--limit', '1'],
+  ]) {
+    for (const args of [list, [...list, '--json']]) {
+      const ofServer = await runSvc(args, { SVC_URL: url, SVC_TOKEN: admin.token })
+      assert.deepEqual(await runSvc(args, environment()), ofServer, args.join(' '))
+      assert.match(ofServer.out, /\n.+\n/)
+    }
+  }
 })
 
 test('invalid arguments exit with 2', async () => {

@@ -15,7 +15,6 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const builders = [
   'src/actions/workflow-parser/reading/cron.ts',
   'src/api/event-log/event-routes.ts',
-  'src/cli/commands/assert-form.ts',
   'src/git-server/upload-pack/cache-key.ts',
   'src/git/process/limit-exceeded.ts',
 ]

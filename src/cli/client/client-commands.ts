@@ -1,31 +1,9 @@
 import { type Command, Option } from 'commander'
-import type { ClientContext, LocalActions, OptionValues } from './client-context.ts'
+import type { ClientContext, OptionValues } from './connect.ts'
 import type { ClientOperation } from './operation.ts'
-import { accessOperations } from './operations/access-operations.ts'
-import { auditOperations } from './operations/audit-operations.ts'
-import { browseOperations } from './operations/browse-operations.ts'
-import { protectionOperations } from './operations/protection-operations.ts'
-import { repositoryOperations } from './operations/repository-operations.ts'
-import { runFileOperations } from './operations/run-file-operations.ts'
-import { pushOperations, runOperations } from './operations/run-operations.ts'
-import { serviceOperations } from './operations/service-operations.ts'
-import { webhookOperations } from './operations/webhook-operations.ts'
-import { writeOperations } from './operations/write-operations.ts'
+import { operations } from './operations/client-operations.ts'
+import { argumentsOf, choicesOf } from './operations/operation-request.ts'
 import { addSessionCommands } from './session-commands.ts'
-
-export const operations: ClientOperation[] = [
-  ...repositoryOperations,
-  ...protectionOperations,
-  ...accessOperations,
-  ...serviceOperations,
-  ...auditOperations,
-  ...runOperations,
-  ...runFileOperations,
-  ...pushOperations,
-  ...browseOperations,
-  ...writeOperations,
-  ...webhookOperations,
-]
 
 const groups: Record<string, string> = {
   repos: 'manage repositories',
@@ -46,13 +24,9 @@ const groups: Record<string, string> = {
 }
 
 /** Adds the commands for the operations of the API, on a server or on the data directory. */
-export function addClientCommands(
-  program: Command,
-  context: ClientContext,
-  local: LocalActions,
-): void {
+export function addClientCommands(program: Command, context: ClientContext): void {
   addSessionCommands(program, context)
-  for (const operation of operations) addOperation(program, context, operation, local)
+  for (const operation of operations) addOperation(program, context, operation)
 }
 
 /** Finds a command by its first word, or adds it. */
@@ -69,19 +43,16 @@ function addServerOptions(command: Command): Command {
     .option('--json', 'print JSON')
 }
 
-function addOperation(
-  program: Command,
-  context: ClientContext,
-  operation: ClientOperation,
-  local: LocalActions,
-): void {
+function addOperation(program: Command, context: ClientContext, operation: ClientOperation): void {
   const [first = '', second] = operation.command.split(' ')
   const parent = second === undefined ? program : groupOf(program, first)
   const command = parent.command(second ?? first).description(operation.summary)
   const names = operation.arguments ?? []
   // All are optional for Commander: it cannot leave out the first one.
-  for (const name of names) command.argument(`[${name.replace(/[[\]]/g, '')}]`)
-  for (const { flags, description, choices } of operation.options ?? []) {
+  for (const name of argumentsOf(operation)) command.argument(`[${name}]`)
+  for (const [flags, row] of Object.entries(operation.options ?? {})) {
+    const { description, choices = choicesOf(operation, flags) } =
+      typeof row === 'string' ? { description: row } : row
     const option = new Option(flags, description)
     command.addOption(choices ? option.choices(choices) : option)
   }
@@ -95,8 +66,8 @@ function addOperation(
   }
   command.action(async () => {
     const { runOperation } = await import('./run-operation.ts')
-    const invocation = { operation, given: command.args, options: command.opts<OptionValues>() }
-    await runOperation(context, invocation, local[operation.command])
+    const options = command.opts<OptionValues>()
+    await runOperation(context, { operation, given: command.args, options })
   })
 }
 

@@ -2,7 +2,7 @@ import { parseGitAddress } from '#base/git-address.ts'
 import type { KnownServer } from './server-list.ts'
 import type { UserGit } from './user-git.ts'
 
-export type CloneRepository<Server = KnownServer> = { server: Server; repository: string }
+type CloneRepository = { server: KnownServer; repository: string }
 
 /** Finds the repositories of known servers among the remotes of the clone; that of `origin` comes first. */
 export async function findCloneRepositories(

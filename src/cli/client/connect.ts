@@ -1,9 +1,37 @@
-import { UsageError } from '../commands/usage-error.ts'
-import { type ChosenServer, chooseServer } from './chosen-server.ts'
-import type { ClientContext, OptionValues } from './client-context.ts'
-import { CommandError } from './command-error.ts'
+import type { App } from '#app.ts'
+import { Sensitive } from '#base/sensitive.ts'
+import { isTokenString } from '#base/token-string.ts'
+import { CommandError, UsageError } from '../commands/command-errors.ts'
+import type { Terminal } from '../commands/terminal.ts'
+import { findCloneRepositories, findRepositories } from './clone-remotes.ts'
+import { readCredential } from './credential-store.ts'
 import { createHttpClient, type HttpClient } from './http-client.ts'
+import {
+  defaultFirst,
+  type KnownServer,
+  parseServerAddress,
+  readServerList,
+} from './server-list.ts'
 import { createUserGit, type UserGit } from './user-git.ts'
+
+/** What client commands use of the process. */
+export type ClientContext = {
+  version: string
+  terminal: Terminal
+  environment: NodeJS.ProcessEnv
+  /** The current directory. */
+  folder: string
+  /** The path of this program, for Git's credential helper. */
+  launcher: string
+  /** The width of standard output; undefined if it is not a terminal. */
+  columns: number | undefined
+  setExitCode: (code: number) => void
+  /** Runs a command with the data directory, and closes it afterwards. */
+  withApp: (run: (app: App) => Promise<void>) => Promise<void>
+}
+
+/** Commander's values of the options of a command. */
+export type OptionValues = Record<string, string | string[] | boolean | undefined>
 
 const defaultTimeoutSeconds = 60
 const maxTimeoutSeconds = 86_400
@@ -52,4 +80,107 @@ export function assertToken(token: string): void {
     'unauthorized',
     'This is not a token: it is empty, or has other characters.',
   )
+}
+
+/** The name that `--server` takes for the data directory. */
+export const localName = 'local'
+
+/** A server that a command is for, with the name of the repository of the clone, if it is one of this server. */
+type ChosenServer = {
+  url: string
+  name: string | undefined
+  repository: string | undefined
+  readToken: () => Promise<string | undefined>
+}
+
+type Options = {
+  environment: NodeJS.ProcessEnv
+  git: UserGit
+  name: string | undefined
+  /** An address of a repository. */
+  address?: string | undefined
+}
+
+/**
+ * Chooses the server: `--server`, SVC_URL, the address or the remote of the clone, then the default server unless
+ * SVC_DATA_DIR is set. Undefined is the data directory.
+ */
+async function chooseServer({
+  environment,
+  git,
+  name,
+  address,
+}: Options): Promise<ChosenServer | undefined> {
+  const { SVC_URL: url, SVC_DATA_DIR: dataDir } = environment
+  if (name === localName) return undefined
+  const list = await readServerList(environment)
+  if (name === undefined && !url && list.servers.length === 0) return undefined
+  const fromEnvironment = name === undefined && url ? ofEnvironment(url, list.servers) : undefined
+  const named = name === undefined ? fromEnvironment : findNamed(list.servers, name)
+  const servers = named ? [named] : defaultFirst(list)
+  const repositories =
+    address === undefined
+      ? await findCloneRepositories(git, servers)
+      : findRepositories([address], servers)
+  const [found] = repositories
+  const fallback = dataDir ? undefined : list.servers.find((one) => one.name === list.defaultName)
+  const server = named ?? found?.server ?? fallback
+  if (!server) return undefined
+  return {
+    url: server.url,
+    name: fromEnvironment && server.name === '' ? undefined : server.name,
+    repository: repositories.find((one) => one.server === server)?.repository,
+    readToken: () => readToken(environment, git, { server, isNamed: name !== undefined }),
+  }
+}
+
+/** The token of a server: SVC_TOKEN if SVC_URL names it, else the one of the login. */
+export async function readToken(
+  { SVC_URL: url, SVC_TOKEN: token }: NodeJS.ProcessEnv,
+  git: UserGit,
+  { server, isNamed }: { server: KnownServer; isNamed: boolean },
+): Promise<string | undefined> {
+  // SVC_TOKEN alone could be for any server: only SVC_URL says which one gets it.
+  if (!isNamed && token && url && parseServerAddress(url, 'SVC_URL') === server.url) return token
+  if (server.name === '') return undefined
+  return server.token ?? (await readCredential(git, server))
+}
+
+function findNamed(servers: KnownServer[], name: string): KnownServer {
+  const found = servers.find((one) => one.name === name || one.url === name)
+  if (found) return found
+  throw new UsageError(
+    `You are not logged in to a server "${name}"; svc servers lists yours, svc login adds one.`,
+  )
+}
+
+function ofEnvironment(url: string, servers: KnownServer[]): KnownServer {
+  const address = parseServerAddress(url, 'SVC_URL')
+  const known = servers.find((one) => one.url === address)
+  return known ?? { name: '', url: address, token: undefined }
+}
+
+/** The server of a command, and the token for it. */
+export type ServerAccess = { url: URL; token: Sensitive<string> }
+
+/**
+ * The server of a command, chosen as by the commands for servers; `name` is one that the user is logged in to. Throws a
+ * UsageError.
+ */
+export async function toServer(
+  { environment, folder }: Pick<ClientContext, 'environment' | 'folder'>,
+  name: string | undefined,
+): Promise<ServerAccess> {
+  const git = createUserGit(environment, folder)
+  const chosen = await chooseServer({ environment, git, name })
+  const token = await chosen?.readToken()
+  if (!chosen || token === undefined) {
+    throw new UsageError(
+      'Log in with svc login URL, or set SVC_URL to the address of the service and SVC_TOKEN to a token.',
+    )
+  }
+  if (!isTokenString(token)) {
+    throw new UsageError('The token is mistyped: a token begins with svc_ and has 40 characters.')
+  }
+  return { url: new URL(chosen.url), token: new Sensitive(token) }
 }

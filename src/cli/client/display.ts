@@ -1,7 +1,14 @@
 import { cutToWidth, displayWidth } from '#base/display-width.ts'
 import { printable, toDate, toTable } from '#base/format.ts'
 import type { Json } from '#base/json.ts'
-import type { Cell } from './operation.ts'
+import { toSafeJson } from '#base/safe-text.ts'
+import type { Terminal } from '../commands/terminal.ts'
+
+/** A cell of a table: the property that it shows, or how it is made of the row. */
+export type Cell = string | ((row: Json) => string)
+
+/** Columns of a table, or lines, by their titles. */
+export type Columns = Record<string, Cell>
 
 const columnMinWidth = 10
 const gap = 2
@@ -21,8 +28,14 @@ export function textAt(value: Json, path: string): string {
   return toText(at(value, path))
 }
 
+/** The entries of a list; none if it is missing. */
+export function listAt(value: Json, path: string): Json[] {
+  const list = at(value, path)
+  return Array.isArray(list) ? list : []
+}
+
 /** A cell with a time. */
-export function dateOf(path: string): Cell {
+export function dateOf(path: string): (row: Json) => string {
   return (row) => {
     const value = at(row, path)
     const isTime = typeof value === 'number' && Number.isFinite(new Date(value).getTime())
@@ -35,18 +48,23 @@ export function shortOf(path: string): Cell {
   return (row) => textAt(row, path).slice(0, 10)
 }
 
+/** Prints a sentence for people, or the JSON of a response. */
+export function showResult(
+  { json, terminal }: { json: boolean; terminal: Terminal },
+  body: unknown,
+  sentence: string,
+): void {
+  terminal.out(json ? toSafeJson(body) : `${printable(sentence)}\n`)
+}
+
 /** Formats a table whose lines are not longer than the terminal. */
-export function toFittedTable(
-  columns: Record<string, Cell>,
-  rows: Json[],
-  width: number | undefined,
-): string {
+export function toFittedTable(columns: Columns, rows: Json[], width: number | undefined): string {
   const cells = rows.map((row) => Object.values(columns).map((cell) => cellOf(cell, row)))
   return toTable(fit([Object.keys(columns), ...cells], width))
 }
 
 /** Formats properties as lines. */
-export function toFields(columns: Record<string, Cell>, body: Json): string {
+export function toFields(columns: Columns, body: Json): string {
   return Object.entries(columns)
     .map(([name, cell]) => [name, cellOf(cell, body)] as const)
     .filter(([, text]) => text !== '')

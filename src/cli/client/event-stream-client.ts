@@ -1,4 +1,4 @@
-import { CommandError, clientExitCodes } from './command-error.ts'
+import { CommandError, clientExitCodes } from '../commands/command-errors.ts'
 import type { ApiRequest, HttpClient } from './http-client.ts'
 
 export type StreamEvent = { id: string; name: string; data: string }

@@ -1,9 +1,12 @@
-import { UsageError } from '../commands/usage-error.ts'
-import { localName, readToken } from './chosen-server.ts'
-import type { ClientContext } from './client-context.ts'
-import { assertToken } from './connect.ts'
-import { parseServerAddress } from './server-address.ts'
-import { defaultFirst, type KnownServer, readServerList } from './server-list.ts'
+import { UsageError } from '../commands/command-errors.ts'
+import type { ClientContext } from './connect.ts'
+import { assertToken, localName, readToken } from './connect.ts'
+import {
+  defaultFirst,
+  type KnownServer,
+  parseServerAddress,
+  readServerList,
+} from './server-list.ts'
 import { createUserGit, recursionGuard } from './user-git.ts'
 
 const operationNames = ['get', 'store', 'erase']

@@ -2,9 +2,8 @@ import { type IncomingMessage, type RequestOptions, request as startHttp } from 
 import { request as startHttps } from 'node:https'
 import { printable } from '#base/format.ts'
 import type { Json } from '#base/json.ts'
-import { CommandError } from './command-error.ts'
-import { explainConnection } from './connection-errors.ts'
-import { explainProblem } from './problem-errors.ts'
+import { CommandError } from '../commands/command-errors.ts'
+import { explainConnection, explainProblem } from './response-errors.ts'
 
 export type ApiRequest = {
   method: string
@@ -17,12 +16,16 @@ export type ApiRequest = {
   waitMs?: number
 }
 
-export type HttpClient = {
+/** Performs operations of the API, on a server or on a data directory. */
+export type ApiClient = {
   url: string
   /** The JSON of a response; null if it has no body. */
   json: (request: ApiRequest) => Promise<Json>
   /** All entries of a list, page by page, or the first `limit` of them. A query parameter has the place of a page. */
   list: (request: ApiRequest, limit?: number, parameter?: string) => Promise<Json[]>
+}
+
+export type HttpClient = ApiClient & {
   /** The text of a response, which has to be of this media type. */
   text: (request: ApiRequest, type: string) => Promise<string>
   /** The body of a successful response of one of these media types, while it arrives. Its reader may stop early, which ends the connection. */
@@ -141,9 +144,7 @@ export function createHttpClient({ url, token, timeoutMs, version }: Options): H
     throw notSvc(url)
   }
 
-  async function fetchJson(
-    request: ApiRequest,
-  ): Promise<{ body: Json; link: string | string[] | undefined }> {
+  async function fetchJson(request: ApiRequest): Promise<JsonResponse> {
     const { response, stop } = await send(request)
     try {
       await assertSuccess(response)
@@ -154,24 +155,7 @@ export function createHttpClient({ url, token, timeoutMs, version }: Options): H
   }
 
   return {
-    url,
-    json: async (request) => (await fetchJson(request)).body,
-    async list(request, limit = Number.POSITIVE_INFINITY, parameter = 'cursor') {
-      const rows: Json[] = []
-      for (let cursor = request.query?.[parameter]; ; ) {
-        const query = {
-          ...request.query,
-          limit: Math.min(listPageSize, limit - rows.length),
-          [parameter]: cursor,
-        }
-        const { body, link } = await fetchJson({ ...request, query })
-        if (!Array.isArray(body)) throw notSvc(url)
-        rows.push(...body)
-        const next = nextOf(link, parameter)
-        if (next === undefined || next === String(cursor) || rows.length >= limit) return rows
-        cursor = next
-      }
-    },
+    ...createApiClient(url, fetchJson),
     async text(request, type) {
       const { response, stop } = await send({ ...request, headers: { accept: '*/*' } })
       try {
@@ -197,12 +181,42 @@ export function createHttpClient({ url, token, timeoutMs, version }: Options): H
   }
 }
 
+type JsonResponse = { body: Json; link: string | string[] | undefined }
+
+/** Reads lists page by page, with what performs an operation. */
+export function createApiClient(
+  url: string,
+  fetchJson: (request: ApiRequest) => Promise<JsonResponse>,
+): ApiClient {
+  return {
+    url,
+    json: async (request) => (await fetchJson(request)).body,
+    async list(request, limit = Number.POSITIVE_INFINITY, parameter = 'cursor') {
+      const rows: Json[] = []
+      for (let cursor = request.query?.[parameter]; ; ) {
+        const query = {
+          ...request.query,
+          limit: Math.min(listPageSize, limit - rows.length),
+          [parameter]: cursor,
+        }
+        const { body, link } = await fetchJson({ ...request, query })
+        if (!Array.isArray(body)) throw notSvc(url)
+        rows.push(...body)
+        const next = nextOf(link, parameter)
+        if (next === undefined || next === String(cursor) || rows.length >= limit) return rows
+        cursor = next
+      }
+    },
+  }
+}
+
 /** Encodes the parts of a path. A part that a URL would resolve, or an empty one, is refused. */
 export function path(strings: TemplateStringsArray, ...parts: string[]): string {
   return String.raw({ raw: strings }, ...parts.map(encodePart))
 }
 
-function encodePart(part: string): string {
+/** Encodes a part of a path. */
+export function encodePart(part: string): string {
   if (part === '' || part === '.' || part === '..') {
     throw new CommandError('failure', `"${part}" is not a valid name.`)
   }

@@ -1,16 +1,25 @@
-import { toTable } from '#base/format.ts'
+import { printable, toTable } from '#base/format.ts'
 import { toSafeJson } from '#base/safe-text.ts'
-import { UsageError } from '../commands/usage-error.ts'
-import { localName } from './chosen-server.ts'
-import type { ClientContext, OptionValues } from './client-context.ts'
-import { CommandError } from './command-error.ts'
-import { assertToken, toTimeout } from './connect.ts'
+import { CommandError, UsageError } from '../commands/command-errors.ts'
+import {
+  assertToken,
+  type ClientContext,
+  connectClient,
+  localName,
+  type OptionValues,
+  toTimeout,
+} from './connect.ts'
 import { forgetCredential, storeCredential } from './credential-store.ts'
-import { textAt } from './display.ts'
-import { createHttpClient } from './http-client.ts'
-import { isLoopback, parseServerAddress } from './server-address.ts'
-import { type KnownServer, readServerList, serverListPath, writeServerList } from './server-list.ts'
-import { showResult } from './show-result.ts'
+import { showResult, textAt } from './display.ts'
+import { createHttpClient, notSvc } from './http-client.ts'
+import {
+  isLoopback,
+  type KnownServer,
+  parseServerAddress,
+  readServerList,
+  serverListPath,
+  writeServerList,
+} from './server-list.ts'
 import { createUserGit } from './user-git.ts'
 
 const nameForm = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$/
@@ -166,4 +175,28 @@ async function assertAccepted(
   const client = createHttpClient({ url, token, timeoutMs, version })
   // Any token may list what was delegated from it.
   await client.json({ method: 'GET', path: '/tokens/delegated', query: { limit: 1 } })
+}
+
+/** `svc login --web`: the address is all that standard output has, for a program that opens it. */
+export async function printLoginLink(
+  context: ClientContext,
+  server: string | undefined,
+  options: OptionValues,
+): Promise<void> {
+  const { terminal } = context
+  if (server !== undefined && options.server !== undefined) {
+    throw new UsageError('Name the server once: as an argument or with --server.')
+  }
+  const { client } = await connectClient(context, { ...options, server: server ?? options.server })
+  if (!client) {
+    throw new UsageError(
+      `--web needs a server that you are logged in to, and ${localName} is a data directory.`,
+    )
+  }
+  const link = await client.json({ method: 'POST', path: '/login-codes' })
+  // A browser would execute or open other addresses.
+  if (!/^https?:\/\/[^/]/.test(textAt(link, 'url'))) throw notSvc(client.url)
+  if (options.json === true) return terminal.out(toSafeJson(link))
+  terminal.out(`${printable(textAt(link, 'url'))}\n`)
+  terminal.err('Open this address in a browser within a minute; it works once.\n')
 }

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { newId } from '#base/ids.ts'
-import { operations } from './client-commands.ts'
 import { nameArguments } from './name-arguments.ts'
+import { operations } from './operations/client-operations.ts'
 
 function name(command: string, given: string[], inClone?: string, hasPathOption = false) {
   const operation = operations.find((one) => one.command === command)

@@ -1,5 +1,5 @@
 import { isId } from '#base/ids.ts'
-import { UsageError } from '../commands/usage-error.ts'
+import { UsageError } from '../commands/command-errors.ts'
 import type { ClientOperation } from './operation.ts'
 
 type Given = {

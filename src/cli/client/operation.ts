@@ -1,6 +1,7 @@
 import type { Json } from '#base/json.ts'
 import type { Terminal } from '../commands/terminal.ts'
-import type { ApiRequest, HttpClient } from './http-client.ts'
+import type { Columns } from './display.ts'
+import type { ApiClient, ApiRequest, HttpClient } from './http-client.ts'
 import type { UserGit } from './user-git.ts'
 
 /** The arguments and options of a command. */
@@ -12,22 +13,26 @@ export type CommandInput = {
   flag: (name: string) => boolean | undefined
 }
 
-/** An option of a command: flags as Commander takes them, and what it is for. */
-export type OptionRow = {
-  flags: string
+/** What an option is for, and what its field in the API does not say. */
+type OptionRow = {
   description: string
   choices?: string[]
   /** An option that has a meaning only for a server, or only for the data directory. */
   only?: 'server' | 'local'
 }
 
-/** A cell of a table: the property that it shows, or how it is made of the row. */
-export type Cell = string | ((row: Json) => string)
+/** The options of a command: flags as Commander takes them, and what they are for. */
+export type OptionRows = Record<string, string | OptionRow>
+
+/** Fields of the query or the body of a request. */
+export type RequestFields = Record<string, unknown>
 
 /** What a custom command works with. */
 export type Work = {
-  client: HttpClient
+  client: ApiClient
   input: CommandInput
+  /** The request of the first operation, or of the one that is named, with some fields set. */
+  request: (fields?: RequestFields, operationId?: string) => ApiRequest
   terminal: Terminal
   git: UserGit
   environment: NodeJS.ProcessEnv
@@ -39,40 +44,52 @@ export type Work = {
   launcher: string
 }
 
-/** A command for operations of the API. Tables of these define the client. */
+/** What a custom command works with that reads streams, which only a server has. */
+export type ServerWork = Work & { client: HttpClient }
+
+/**
+ * A command for operations of the API: what their schemas do not say. Tables of these define the client. Arguments and
+ * options with the name of a field, which may be in the singular, are its value; the other arguments are those of the path.
+ */
 export type ClientOperation = {
   /** The words of the command, such as `repos list`. */
   command: string
   /** The operations of the API that it uses, by their id in the OpenAPI document. */
-  operations: string[]
+  operations: [string, ...string[]]
+  /** Chooses the operation that is performed, if it is not always the first one. */
+  choose?: (input: CommandInput) => string
   summary: string
+  /** Whether it also works on a data directory. */
+  isLocal?: true
   /** The names of its arguments. `repository` may be left out in a clone; `[name]` is optional. */
   arguments?: string[]
-  options?: OptionRow[]
+  options?: OptionRows
+  /** Fields of the request with other values than those of arguments and options. */
+  fill?: (input: CommandInput) => RequestFields
   /** A text after the help. */
   notes?: string
   /** For an action that cannot be undone: the question, and the answer that confirms it. */
   confirm?: (input: CommandInput) => { question: string; expected: string }
   /** Shown in place of Commander's error, which quotes an argument that may be a secret. */
   usageError?: string
-} & (
-  | { request: (input: CommandInput) => ApiRequest; show: Show }
-  | { run: (work: Work) => Promise<void> | Promise<number> }
-)
+} & (Shown | Custom | { runOnServer: (work: ServerWork) => Promise<unknown> })
 
-/** How people see the result. Programs get the JSON of the response. */
-export type Show =
+/** A command that does something else than one request. The number that it returns is its exit code. */
+type Custom = { run: (work: Work) => Promise<unknown> }
+
+/** How people see the response. Programs get its JSON. */
+export type Shown =
   | {
-      kind: 'table'
-      columns: Record<string, Cell>
+      table: Columns
       rows?: (body: Json) => Json[]
-      isPaged?: true
+      /** Whether only the first page of a list is read. */
+      isOnePage?: true
       /** A sentence about what is not shown, for standard error. */
       note?: (body: Json) => string | undefined
     }
-  | { kind: 'fields'; columns: Record<string, Cell> }
+  | { fields: Columns }
   | {
-      kind: 'sentence'
-      text: (body: Json, input: CommandInput) => string
+      sentence: (body: Json, input: CommandInput) => string
+      /** What programs get in place of a response without a body. */
       json?: (input: CommandInput) => Json
     }

@@ -1,19 +1,23 @@
 import { printable } from '#base/format.ts'
 import { isGitAddress } from '#base/git-address.ts'
+import type { Json } from '#base/json.ts'
 import { toSafeJson } from '#base/safe-text.ts'
-import { UsageError } from '../commands/usage-error.ts'
-import type { ClientContext, OptionValues } from './client-context.ts'
-import { CommandError } from './command-error.ts'
+import { CommandError, UsageError } from '../commands/command-errors.ts'
+import type { ClientContext, OptionValues } from './connect.ts'
 import { connectClient } from './connect.ts'
-import { toFields, toFittedTable } from './display.ts'
-import { type HttpClient, path } from './http-client.ts'
+import { showResult, toFields, toFittedTable } from './display.ts'
+import { type ApiClient, path } from './http-client.ts'
 import { nameArguments } from './name-arguments.ts'
-import type { ClientOperation, CommandInput, Show, Work } from './operation.ts'
-import { goesOn, limitOf } from './operations/option-values.ts'
-import { showResult } from './show-result.ts'
+import type { ClientOperation, CommandInput, RequestFields, Shown, Work } from './operation.ts'
+import {
+  goesOn,
+  isPaged,
+  limitOf,
+  optionNameOf,
+  toRequest,
+} from './operations/operation-request.ts'
 
 type Invocation = { operation: ClientOperation; given: string[]; options: OptionValues }
-type LocalAction = ((names: string[], options: OptionValues) => Promise<void>) | undefined
 
 const defaultLimit = 30
 
@@ -21,7 +25,6 @@ const defaultLimit = 30
 export async function runOperation(
   context: ClientContext,
   { operation, given, options }: Invocation,
-  runLocally: LocalAction,
 ): Promise<void> {
   const address = operation.command === 'clone' ? given.find(isGitAddress) : undefined
   const { chosen, git, client } = await connectClient(context, options, address)
@@ -31,57 +34,67 @@ export async function runOperation(
     hasPathOption: (options.path ?? options.pathBase64) !== undefined,
     inClone: chosen?.repository,
   })
-  if (!chosen || !client) {
-    if (runLocally) return runLocally(Object.values(named), options)
+  const { terminal, columns, environment, launcher } = context
+  const json = options.json === true
+  const toWork = <Client extends ApiClient>(client: Client, input: CommandInput) => ({
+    ...{ terminal, git, environment, columns, json, launcher },
+    client,
+    input,
+    request: (fields?: RequestFields, operationId?: string) =>
+      toRequest(operation, input, { operationId, fields }),
+    serverName: chosen?.name,
+  })
+  if (client) {
+    const input = toInput(await resolveLatest(client, named), options)
+    await confirm(operation, input, { options, terminal })
+    const work = toWork(client, input)
+    const isForServer = 'runOnServer' in operation
+    const code = isForServer ? await operation.runOnServer(work) : await perform(operation, work)
+    if (typeof code === 'number' && code !== 0) context.setExitCode(code)
+    return
+  }
+  if (!operation.isLocal || 'runOnServer' in operation) {
     throw new UsageError(
       `svc ${operation.command} needs a server: log in with svc login URL, or set SVC_URL and SVC_TOKEN.`,
     )
   }
-  const input = toInput(await resolveLatest(client, named), options)
-  await confirm(operation, input, { options, terminal: context.terminal })
-  const json = options.json === true
-  const { terminal, columns, environment, launcher } = context
-  const work = { client, input, terminal, git, environment, columns, json, launcher }
-  const code = await perform(operation, { ...work, serverName: chosen.name }, options)
-  if (code !== 0) context.setExitCode(code)
+  const input = toInput(named, options)
+  await context.withApp(async (app) => {
+    const { createLocalClient } = await import('../commands/local-client.ts')
+    const { localRuns } = await import('../commands/local-runs.ts')
+    const local = createLocalClient(app, input)
+    const work = toWork(local, input)
+    await (localRuns[operation.command]?.({ ...work, app }) ?? perform(operation, work))
+  })
 }
 
 async function perform(
-  operation: ClientOperation,
+  operation: Exclude<ClientOperation, { runOnServer: unknown }>,
   work: Work,
-  options: OptionValues,
-): Promise<number> {
-  if ('run' in operation) {
-    const code = await operation.run(work)
-    return typeof code === 'number' ? code : 0
-  }
-  const { client, input } = work
-  const request = operation.request(input)
-  const { show } = operation
-  if (show.kind !== 'table' || show.isPaged !== true) {
-    display(show, await client.json(request), work)
-    return 0
-  }
-  const limit = toLimit(operation, options)
+): Promise<unknown> {
+  if ('run' in operation) return operation.run(work)
+  const { client, request, input } = work
+  if (!('table' in operation) || !isPaged(operation))
+    return display(operation, await client.json(request()), work)
+  const limit = toLimit(operation, input)
   // One more shows whether the list goes on.
-  const rows = await client.list(request, limit + 1)
-  display(show, rows.slice(0, limit), work)
+  const rows = await client.list(request(), limit + 1)
+  display(operation, rows.slice(0, limit), work)
   if (rows.length > limit && !work.json) work.terminal.err(`${goesOn(limit)}\n`)
-  return 0
 }
 
-function display(show: Show, body: Awaited<ReturnType<HttpClient['json']>>, work: Work): void {
+function display(shown: Shown, body: Json, work: Work): void {
   const { terminal, columns, input, json } = work
-  if (show.kind === 'sentence') {
-    showResult(work, body ?? show.json?.(input) ?? {}, show.text(body, input))
+  if ('sentence' in shown) {
+    showResult(work, body ?? shown.json?.(input) ?? {}, shown.sentence(body, input))
   } else if (json) {
     terminal.out(toSafeJson(body))
-  } else if (show.kind === 'fields') {
-    terminal.out(toFields(show.columns, body))
+  } else if ('fields' in shown) {
+    terminal.out(toFields(shown.fields, body))
   } else {
-    const rows = show.rows?.(body) ?? (Array.isArray(body) ? body : [])
-    terminal.out(toFittedTable(show.columns, rows, columns))
-    const note = show.note?.(body)
+    const rows = shown.rows?.(body) ?? (Array.isArray(body) ? body : [])
+    terminal.out(toFittedTable(shown.table, rows, columns))
+    const note = shown.note?.(body)
     if (note !== undefined) terminal.err(`${printable(note)}\n`)
   }
 }
@@ -102,14 +115,14 @@ function toInput(values: Record<string, string>, options: OptionValues): Command
 }
 
 function assertOptions(
-  { options: rows = [], command }: ClientOperation,
+  { options: rows = {}, command }: ClientOperation,
   options: OptionValues,
   target: 'server' | 'local',
 ): void {
-  for (const { flags, only } of rows) {
+  for (const [flags, row] of Object.entries(rows)) {
     const [flag = ''] = flags.split(' ')
-    const name = flag.slice(2).replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase())
-    if (only === undefined || only === target || options[name] === undefined) continue
+    const { only = target } = typeof row === 'string' ? {} : row
+    if (only === target || options[optionNameOf(flags)] === undefined) continue
     const place = only === 'local' ? 'a data directory; --server local chooses it' : 'a server'
     throw new UsageError(`svc ${command} takes ${flag} only for ${place}.`)
   }
@@ -117,7 +130,7 @@ function assertOptions(
 
 /** Replaces `latest` by the id of the newest run or push. */
 async function resolveLatest(
-  client: HttpClient,
+  client: ApiClient,
   values: Record<string, string>,
 ): Promise<Record<string, string>> {
   const resolved = { ...values }
@@ -153,7 +166,7 @@ async function confirm(
   }
 }
 
-function toLimit({ options: rows = [] }: ClientOperation, { limit }: OptionValues): number {
-  if (!rows.some(({ flags }) => flags.startsWith('--limit '))) return Number.POSITIVE_INFINITY
-  return limitOf(typeof limit === 'string' ? limit : undefined, defaultLimit)
+function toLimit({ options = {} }: ClientOperation, { option }: CommandInput): number {
+  if (!('--limit <number>' in options)) return Number.POSITIVE_INFINITY
+  return limitOf(option('limit'), defaultLimit)
 }

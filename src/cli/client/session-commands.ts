@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { ClientContext, OptionValues } from './client-context.ts'
+import type { ClientContext, OptionValues } from './connect.ts'
 
 const loginHelp = `
 The token is asked for without echo; without a terminal it is read from
@@ -45,7 +45,7 @@ export function addSessionCommands(program: Command, context: ClientContext): vo
     .addHelpText('after', loginHelp)
     .action(async (url: string | undefined, options: OptionValues) => {
       if (options.web === true) {
-        const { printLoginLink } = await import('./web-login.ts')
+        const { printLoginLink } = await import('./logins.ts')
         await printLoginLink(context, url, options)
         return
       }
@@ -95,7 +95,7 @@ export function addSessionCommands(program: Command, context: ClientContext): vo
       const { toCompletions } = await import('./completions.ts')
       const script = toCompletions(shell)
       if (words.length === 0) return terminal.out(script)
-      const { candidatesFor } = await import('./completion-candidates.ts')
+      const { candidatesFor } = await import('./completions.ts')
       for (const { word, description } of await candidatesFor(program, context, words))
         terminal.out(shell === 'fish' && description ? `${word}\t${description}\n` : `${word}\n`)
     })

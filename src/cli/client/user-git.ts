@@ -1,7 +1,7 @@
 import { type SpawnOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
-import { CommandError } from './command-error.ts'
+import { CommandError } from '../commands/command-errors.ts'
 
 /** Set for git processes of the client, so that `svc git-credential` does not ask itself. */
 export const recursionGuard = 'SVC_GIT_CREDENTIAL'

@@ -4,8 +4,8 @@ import { toSafeJson } from '#base/safe-text.ts'
 import { backUp } from '#ops/backup/backup.ts'
 import { restore } from '#ops/backup/restore.ts'
 import { verify } from '#ops/backup/verify.ts'
+import { UsageError } from './command-errors.ts'
 import type { Terminal } from './terminal.ts'
-import { UsageError } from './usage-error.ts'
 
 type BackupOptions = { withKeys?: boolean; recheck?: boolean; json?: boolean }
 

@@ -1,13 +1,13 @@
 import { join, relative } from 'node:path'
 import type { Toolset } from '#actions/tool-cache/toolset.ts'
 import type { TriggerKind } from '#actions/workflow-engine/plan.ts'
+import { usedSecrets } from '#actions/workflow-parser/named-secrets.ts'
 import { formatFaults, formatNotes } from '#actions/workflow-parser/source/fault-list.ts'
-import type { Workflow } from '#actions/workflow-parser/workflow.ts'
-import { readLocalFiles } from './local-files.ts'
+import { isSecretIdentifier } from '#actions/workflow-parser/source/fields.ts'
+import type { SourceFile, Workflow } from '#actions/workflow-parser/workflow.ts'
+import { type LocatedFiles, locateAnywhere, readLocalFiles } from './local-files.ts'
 import { toolNotes } from './local-tools.ts'
-import { type LocatedFiles, locateAnywhere } from './locate-workflows.ts'
-import { assertJobs } from './requested-jobs.ts'
-import { secretsAdvice } from './secrets-advice.ts'
+import { assertJobs } from './run-values.ts'
 import type { Terminal } from './terminal.ts'
 
 type Options = {
@@ -75,4 +75,18 @@ async function readRelative(
     faults: found.faults.map((one) => ({ ...one, file: toRelative(one.file) })),
     notes: notes.map((one) => ({ ...one, file: toRelative(one.file) })),
   }
+}
+
+/** Returns a line per workflow that inherits all secrets, with the list that its expressions need. */
+export function secretsAdvice(workflows: readonly Workflow[], files: readonly SourceFile[]) {
+  return workflows
+    .filter(({ secrets }) => secrets === 'inherit')
+    .map(({ path }) => {
+      const text = files.find((file) => file.path === path)?.text ?? ''
+      const list = [...new Set(usedSecrets(text))].filter(isSecretIdentifier).sort().join(', ')
+      return (
+        `${path}: "secrets: inherit" gives its steps every secret of the repository, also those that are added later. ` +
+        `Recommended: leave it out, so that they get those that the file names, or list them, "secrets: [${list}]".\n`
+      )
+    })
 }

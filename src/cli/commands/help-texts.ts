@@ -1,9 +1,6 @@
 import type { Setting } from '#config/setting.ts'
 import { settings } from '#config/settings-table.ts'
 
-export const secretUsage =
-  'this takes a repository, a name, and optionally --json; the value is read from standard input'
-
 export const secretsHelp = `
 Workflow steps get the secrets of their repository as environment variables.
 Stored values cannot be read back.

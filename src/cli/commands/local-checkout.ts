@@ -1,13 +1,15 @@
 import { createWriteStream } from 'node:fs'
+import { copyFile, lchown, lstat, mkdir, readlink, symlink } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { checkOut, checkOutAgain } from '#actions/runner/check-out.ts'
 import { createSourceCache, openSourcePack, type SourcePack } from '#actions/runner/run-source.ts'
 import type { Workspace } from '#actions/sandbox/sandbox.ts'
 import type { Plan } from '#actions/workflow-engine/plan.ts'
 import type { CheckOut, CheckOutAgain, SourceRequest } from '#actions/workflow-engine/run-state.ts'
+import { ignoreAbsence } from '#base/absence.ts'
 import type { Git } from '#git/process/git-process.ts'
 import { streamCommits } from '#workflows/commits/run-commits.ts'
-import { copyTree } from './copy-tree.ts'
 import type { WorkingTree } from './working-tree.ts'
 
 type Options = {
@@ -84,4 +86,38 @@ async function emptyWorkspace(
     onOutput: () => {},
   })
   if (exitCode !== 0) throw new Error(`The workspace could not be prepared. ${detail}`)
+}
+
+/**
+ * Copies files and links, by their paths relative to `from`, into a workspace in which no step has run yet, and
+ * gives them its owner. Skips other kinds of files, and files deleted in the meantime.
+ */
+export async function copyTree(
+  from: string,
+  paths: readonly string[],
+  target: Workspace,
+): Promise<void> {
+  const { workspace } = target.outside
+  const owner = await lstat(workspace)
+  const own = (path: string) => lchown(path, owner.uid, owner.gid)
+  const created = new Set(['.'])
+
+  async function makeFolder(path: string): Promise<void> {
+    if (created.has(path)) return
+    created.add(path)
+    await makeFolder(dirname(path))
+    await mkdir(join(workspace, path), { recursive: true })
+    await own(join(workspace, path))
+  }
+
+  for (const path of paths) {
+    const source = join(from, path)
+    const copy = join(workspace, path)
+    const stat = await lstat(source).catch(ignoreAbsence)
+    if (!stat?.isFile() && !stat?.isSymbolicLink()) continue
+    await makeFolder(dirname(path))
+    if (stat.isFile()) await copyFile(source, copy)
+    else await symlink(await readlink(source), copy)
+    await own(copy)
+  }
 }

@@ -3,10 +3,9 @@ import { printable } from '#base/format.ts'
 import type { Json } from '#base/json.ts'
 import { formatRule, type HostRule, intersectRules } from '#base/outbound/host-rules.ts'
 import { parseListedHosts } from '#base/outbound/listed-hosts.ts'
-import { CommandError } from '../client/command-error.ts'
 import { connectClient } from '../client/connect.ts'
 import { at } from '../client/display.ts'
-import { UsageError } from './usage-error.ts'
+import { CommandError, UsageError } from './command-errors.ts'
 
 type Options = {
   environment: NodeJS.ProcessEnv

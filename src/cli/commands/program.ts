@@ -1,7 +1,9 @@
-import { Command, type CommanderError, Option } from 'commander'
+import { Command, CommanderError, Option } from 'commander'
 import type { App, AppTools } from '#app.ts'
+import { SettingsError } from '#config/settings.ts'
 import { addClientCommands } from '../client/client-commands.ts'
-import type { ClientContext } from '../client/client-context.ts'
+import type { ClientContext } from '../client/connect.ts'
+import { CommandError, UsageError } from './command-errors.ts'
 import type { DoctorCommandOptions } from './doctor-command.ts'
 import {
   adoptHelp,
@@ -16,7 +18,6 @@ import {
   secretsHelp,
   settingsHelp,
 } from './help-texts.ts'
-import { localActions } from './local-actions.ts'
 import type { RunOptions } from './run-workflows.ts'
 import type { RunnerCommandOptions } from './runner-command.ts'
 import type { Terminal } from './terminal.ts'
@@ -25,7 +26,7 @@ type Options = {
   version: string
   terminal: Terminal
   /** What commands for servers use, apart from the terminal. */
-  client: Omit<ClientContext, 'version' | 'terminal'>
+  client: Omit<ClientContext, 'version' | 'terminal' | 'withApp'>
   serve: () => Promise<void>
   /** Serves MCP on standard input and output. */
   mcp: (options: { server?: string }) => Promise<void>
@@ -53,7 +54,7 @@ const invalidUsage = new Set([
 ])
 
 /** The exit code after Commander has printed help, a version or an error. */
-export function exitCodeOfUsage({ code, exitCode }: CommanderError): number {
+function exitCodeOfUsage({ code, exitCode }: CommanderError): number {
   return invalidUsage.has(code) ? 2 : exitCode
 }
 
@@ -85,7 +86,7 @@ export function createProgram(options: Options): Command {
 
   addServerCommands(program, options)
   addWorkflowCommands(program, options)
-  addClientCommands(program, clientContextOf(options), localActions(options))
+  addClientCommands(program, clientContextOf(options))
   addMaintenanceCommands(program, options)
   addBackupCommands(program, options)
   addStoreCommands(program, options)
@@ -197,7 +198,7 @@ function addMaintenanceCommands(program: Command, { terminal, withApp }: Options
     .option(...json)
     .action((options) =>
       withApp(async (app) => {
-        const { rotateSecrets } = await import('./secret-commands.ts')
+        const { rotateSecrets } = await import('./maintenance-commands.ts')
         await rotateSecrets(app, options, terminal)
       }),
     )
@@ -251,7 +252,7 @@ function addStoreCommands(program: Command, { terminal, withApp }: Options): voi
     .addHelpText('after', adoptHelp)
     .action((options) =>
       withApp(async (app) => {
-        const { adoptInto } = await import('./store-commands.ts')
+        const { adoptInto } = await import('./maintenance-commands.ts')
         await adoptInto(app, options, terminal)
       }),
     )
@@ -261,8 +262,8 @@ function groupNamed(program: Command, name: string): Command {
   return program.commands.find((command) => command.name() === name) ?? program.command(name)
 }
 
-function clientContextOf({ version, terminal, client }: Options): ClientContext {
-  return { version, terminal, ...client }
+function clientContextOf({ version, terminal, client, withApp }: Options): ClientContext {
+  return { version, terminal, withApp, ...client }
 }
 
 function withoutKey(text: string): string {
@@ -270,4 +271,50 @@ function withoutKey(text: string): string {
   const start = text.indexOf(heading) + heading.length
   const end = text.lastIndexOf("'")
   return heading === '' || end < start ? text : `${text.slice(0, start)}…${text.slice(end)}`
+}
+
+/** How a command ends that fails. */
+type Failure = {
+  /** What is printed. */
+  text: string
+  exitCode: number
+  /** Whether it is no bug. */
+  isExpected: boolean
+}
+
+// By name: their modules are loaded with the commands that use them.
+const expectedErrors = new Set([
+  'BackupError',
+  'CommandError',
+  'DataDirectoryError',
+  'Problem',
+  'RunnerError',
+  'SettingsError',
+  'UsageError',
+])
+
+/** Translates an error of a command. Expected errors are one line; any other error is a bug and shows its stack. */
+export function toFailure(error: unknown): Failure {
+  // Commander has printed it.
+  if (error instanceof CommanderError)
+    return { text: '', exitCode: exitCodeOfUsage(error), isExpected: true }
+  const isExpected = isExpectedError(error)
+  const text = explain(error, isExpected).replace(/^(?=.)/gm, 'svc: ')
+  return { text: `${text}\n`, exitCode: exitCodeOf(error), isExpected }
+}
+
+function isExpectedError(error: unknown): boolean {
+  if (!(error instanceof Error)) return true
+  const isFromSystem = 'code' in error || error.constructor === Error
+  return expectedErrors.has(error.name) || isFromSystem
+}
+
+function explain(error: unknown, isExpected: boolean): string {
+  if (!(error instanceof Error)) return String(error)
+  return isExpected ? error.message : (error.stack ?? error.message)
+}
+
+function exitCodeOf(error: unknown): number {
+  if (error instanceof CommandError) return error.exitCode
+  return error instanceof SettingsError || error instanceof UsageError ? 2 : 1
 }

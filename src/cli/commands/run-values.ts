@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { type InputValue, readInputs } from '#actions/workflow-parser/reading/given-inputs.ts'
 import type { Workflow } from '#actions/workflow-parser/workflow.ts'
-import { UsageError } from './usage-error.ts'
+import { UsageError } from './command-errors.ts'
 
 const nameForm = /^[A-Za-z_][A-Za-z0-9_]*$/
 
@@ -61,4 +61,12 @@ function toPair(word: string, option: string): [string, string] {
 function unquoted(value: string): string {
   const [, , inner] = /^(["'])(.*)\1$/s.exec(value.trim()) ?? []
   return inner ?? value
+}
+
+/** Throws a UsageError unless each job of the command line exists. */
+export function assertJobs(requested: string[], workflows: Workflow[]): void {
+  const ids = workflows.flatMap(({ jobs }) => jobs.map(({ id }) => id))
+  for (const id of requested) {
+    if (!ids.includes(id)) throw new UsageError(`--job ${id}: the jobs are ${ids.join(', ')}.`)
+  }
 }

@@ -8,7 +8,7 @@ import { Sensitive } from '#base/sensitive.ts'
 import { isTokenString } from '#base/token-string.ts'
 import { parseBaseUrl } from '#config/setting-values.ts'
 import type { Settings } from '#config/settings.ts'
-import { UsageError } from './usage-error.ts'
+import { UsageError } from './command-errors.ts'
 
 /** The options of the command line. */
 export type RunnerCommandOptions = {

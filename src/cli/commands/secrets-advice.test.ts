@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseWorkflow } from '#actions/workflow-parser/reading/parse.ts'
-import { secretsAdvice } from './secrets-advice.ts'
+import { secretsAdvice } from './check-workflows.ts'
 
 test('a workflow that inherits all secrets gets the list that its expressions need', () => {
   const [line = ''] = advise(`

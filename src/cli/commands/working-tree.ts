@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { gitCommands } from '#git/process/commands.ts'
 import type { Git } from '#git/process/git-process.ts'
-import { UsageError } from './usage-error.ts'
+import { UsageError } from './command-errors.ts'
 
 /** A repository with a working tree. */
 export type WorkingTree = {

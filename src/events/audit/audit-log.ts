@@ -8,7 +8,7 @@ import { type AuditFilter, findExtent, listEntries } from './audit-store.ts'
 type AuditPage = { before: number | undefined; limit: number }
 
 /** An entry as the API describes it. */
-export type AuditEntry = Pick<
+type AuditEntry = Pick<
   AuditRow,
   'seq' | 'createdAt' | 'action' | 'via' | 'address' | 'repositoryId' | 'hash'
 > & { actor: Pick<Actor, 'id' | 'username'>; repoName: string | null; data: object }

@@ -69,7 +69,7 @@ onEachDatabase((fresh) => {
     const { keys, time } = await open(database)
     const publicKey = newKeyLine()
     const { id } = await keys.add(admin, { publicKey })
-    const lastUsed = async () => (await keys.listAll(wholeList))[0]?.lastUsedAt
+    const lastUsed = async () => (await keys.list(admin, { page: wholeList }))[0]?.lastUsedAt
     await keys.identify(parsePublicKey(publicKey).blob)
     assert.equal(await lastUsed(), null)
     const start = time.now

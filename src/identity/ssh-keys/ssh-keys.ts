@@ -29,10 +29,11 @@ export type SshKeys = {
    * Throws `token_limited`, `permission_missing`, `invalid_request`, `ssh_key_taken` and `too_many_ssh_keys`.
    */
   add: (principal: Principal, wanted: NewSshKey) => Promise<SshKey>
-  /** Lists the keys of a username after an id, oldest first; only admins may list those of other users. */
+  /**
+   * Lists the keys of a username after an id, oldest first; only admins may list those of other users. Without a username,
+   * those of the caller, or all for a command on the server.
+   */
   list: (principal: Principal, options: ListOptions) => Promise<SshKey[]>
-  /** Lists all keys after an id, oldest first. */
-  listAll: (page: Page) => Promise<SshKey[]>
   /** Deletes a key of the caller's username; an admin may delete any. */
   remove: (principal: Principal, id: string) => Promise<void>
   /** Those of some usernames that a key has. */
@@ -121,12 +122,9 @@ export function createSshKeys({ db, publish, clock, log }: Dependencies): SshKey
 
     async list(principal, { username, page }) {
       if (username !== undefined) requirePermission(principal, 'admin')
-      const whose = { username: username ?? principal.username }
+      const isOfAll = username === undefined && principal.kind === 'local'
+      const whose = isOfAll ? 'all' : { username: username ?? principal.username }
       return (await listSshKeys(db, whose, page)).map(toSshKey)
-    },
-
-    async listAll(page) {
-      return (await listSshKeys(db, 'all', page)).map(toSshKey)
     },
 
     async remove(principal, id) {

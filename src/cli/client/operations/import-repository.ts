@@ -1,22 +1,17 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Json } from '#base/json.ts'
-import { CommandError } from '../command-error.ts'
-import { at, textAt } from '../display.ts'
+import { CommandError } from '../../commands/command-errors.ts'
+import { at, showResult, textAt } from '../display.ts'
 import { path } from '../http-client.ts'
 import type { Work } from '../operation.ts'
-import { showResult } from '../show-result.ts'
 
 const pollIntervalMs = 500
 
 /** `svc repos import`: shows the progress until the import has finished. */
 export async function runImport(work: Work): Promise<void> {
-  const { client, input, terminal } = work
-  let repository: Json = await client.json({
-    method: 'POST',
-    path: '/repos/import',
-    body: { source: input.argument('source'), name: input.argument('name') || undefined },
-    headers: { prefer: 'respond-async' },
-  })
+  const { client, terminal } = work
+  const headers = { prefer: 'respond-async' }
+  let repository: Json = await client.json({ ...work.request(), headers })
   const name = textAt(repository, 'name')
   let shown = ''
   try {

@@ -1,36 +1,12 @@
 import { isGitAddress } from '#base/git-address.ts'
 import type { Json } from '#base/json.ts'
-import { UsageError } from '../../commands/usage-error.ts'
+import { shellWord } from '#base/shell-word.ts'
+import { CommandError, UsageError } from '../../commands/command-errors.ts'
 import { isSshAddress, repositoryOf } from '../clone-remotes.ts'
-import { CommandError } from '../command-error.ts'
-import { helperSettings, setCredentialHelper } from '../credential-settings.ts'
-import { at, dateOf, textAt } from '../display.ts'
+import { at, dateOf, listAt, showResult, textAt } from '../display.ts'
 import { path } from '../http-client.ts'
-import type { Cell, ClientOperation, Work } from '../operation.ts'
-import { showResult } from '../show-result.ts'
+import type { ClientOperation, Work } from '../operation.ts'
 import { runImport } from './import-repository.ts'
-
-const repositoryFields: Record<string, Cell> = {
-  Name: 'name',
-  Description: 'description',
-  Owner: 'ownerUsername',
-  'Default branch': 'defaultBranch',
-  Protected: 'protectedBranches',
-  State: 'state',
-  'Leak guard': (row) => (at(row, 'leakGuard') === false ? 'off' : 'on'),
-  'Run tokens': 'runTokens',
-  Created: dateOf('createdAt'),
-  Pushed: dateOf('pushedAt'),
-  'Size in bytes': 'sizeBytes',
-  HTTP: 'cloneUrls.http',
-  SSH: 'cloneUrls.ssh',
-  Id: 'id',
-}
-
-const repositoryPath = ({ argument }: { argument: (name: string) => string }) =>
-  path`/repos/${argument('repository')}`
-
-const switchOf = (text: string | undefined) => (text === undefined ? undefined : text === 'on')
 
 const sumOf = (counts: Json | undefined) =>
   Array.isArray(counts) ? String(counts.reduce<number>((sum, count) => sum + Number(count), 0)) : ''
@@ -44,62 +20,47 @@ export const repositoryOperations: ClientOperation[] = [
   {
     command: 'repos list',
     operations: ['listRepositories'],
+    isLocal: true,
     summary: 'list repositories',
-    request: () => ({ method: 'GET', path: '/repos' }),
-    show: {
-      kind: 'table',
-      isPaged: true,
-      columns: {
-        NAME: 'name',
-        CREATED: dateOf('createdAt'),
-        PROTECTED: 'protectedBranches',
-        OWNER: 'ownerUsername',
-        DESCRIPTION: 'description',
-      },
+    table: {
+      NAME: 'name',
+      CREATED: dateOf('createdAt'),
+      PROTECTED: 'protectedBranches',
+      OWNER: 'ownerUsername',
+      DESCRIPTION: 'description',
     },
   },
   {
     command: 'repos activity',
     operations: ['listActivity'],
     summary: 'list repositories by their last push, with pushes and runs',
-    options: [
-      { flags: '--filter <text>', description: 'a part of the name or description' },
-      { flags: '--limit <number>', description: 'at most this many (default: 50, the maximum)' },
-    ],
-    request: ({ option }) => ({
-      method: 'GET',
-      path: '/activity',
-      query: { filter: option('filter'), limit: option('limit') },
-    }),
-    show: {
-      kind: 'table',
-      columns: {
-        NAME: 'name',
-        PUSHED: dateOf('pushedAt'),
-        'PUSHES IN 13 WEEKS': (row) => sumOf(at(row, 'pushes')),
-        'LAST RUN': (row) => lastRunOf(at(row, 'runs')),
-        ABOUT: (row) => textAt(row, 'description') || textAt(row, 'lastCommit.summary'),
-      },
+    options: {
+      '--filter <text>': 'a part of the name or description',
+      '--limit <number>': 'at most this many (default: 50, the maximum)',
+    },
+    isOnePage: true,
+    table: {
+      NAME: 'name',
+      PUSHED: dateOf('pushedAt'),
+      'PUSHES IN 13 WEEKS': (row) => sumOf(at(row, 'pushes')),
+      'LAST RUN': (row) => lastRunOf(at(row, 'runs')),
+      ABOUT: (row) => textAt(row, 'description') || textAt(row, 'lastCommit.summary'),
     },
   },
   {
     command: 'repos create',
     operations: ['createRepository'],
+    isLocal: true,
     summary: 'create an empty repository',
     arguments: ['name'],
-    options: [
-      {
-        flags: '--username <username>',
-        description: 'owner (default: admin)',
-        only: 'local',
-      },
-      { flags: '--default-branch <branch>', description: 'default branch (default: main)' },
-      {
-        flags: '--remote <remote>',
+    options: {
+      '--username <username>': { description: 'owner (default: admin)', only: 'local' },
+      '--default-branch <branch>': 'default branch (default: main)',
+      '--remote <remote>': {
         description: 'add it as a remote to the clone that you are in, and let Git log in to it',
         only: 'server',
       },
-    ],
+    },
     run: runCreate,
   },
   {
@@ -107,81 +68,69 @@ export const repositoryOperations: ClientOperation[] = [
     operations: ['getRepository'],
     summary: 'show a repository',
     arguments: ['repository'],
-    request: (input) => ({ method: 'GET', path: repositoryPath(input) }),
-    show: { kind: 'fields', columns: repositoryFields },
+    fields: {
+      Name: 'name',
+      Description: 'description',
+      Owner: 'ownerUsername',
+      'Default branch': 'defaultBranch',
+      Protected: 'protectedBranches',
+      State: 'state',
+      'Leak guard': (row) => (at(row, 'leakGuard') === false ? 'off' : 'on'),
+      'Run tokens': 'runTokens',
+      Created: dateOf('createdAt'),
+      Pushed: dateOf('pushedAt'),
+      'Size in bytes': 'sizeBytes',
+      HTTP: 'cloneUrls.http',
+      SSH: 'cloneUrls.ssh',
+      Id: 'id',
+    },
   },
   {
     command: 'repos edit',
     operations: ['updateRepository'],
     summary: 'change the name, description, default branch and settings',
     arguments: ['repository'],
-    options: [
-      { flags: '--name <name>', description: 'new name' },
-      { flags: '--description <text>', description: 'new description' },
-      { flags: '--default-branch <branch>', description: 'new default branch' },
-      {
-        flags: '--leak-guard <state>',
-        description: 'whether pushes with credentials are refused',
-        choices: ['on', 'off'],
-      },
-      {
-        flags: '--run-tokens <access>',
-        description: 'the most that tokens of workflow runs may do',
-        choices: ['read', 'write'],
-      },
-    ],
-    request: (input) => ({
-      method: 'PATCH',
-      path: repositoryPath(input),
-      body: {
-        name: input.option('name'),
-        description: input.option('description'),
-        defaultBranch: input.option('defaultBranch'),
-        leakGuard: switchOf(input.option('leakGuard')),
-        runTokens: input.option('runTokens'),
-      },
-    }),
-    show: { kind: 'sentence', text: (body) => `Changed ${textAt(body, 'name')}.` },
+    options: {
+      '--name <name>': 'new name',
+      '--description <text>': 'new description',
+      '--default-branch <branch>': 'new default branch',
+      '--leak-guard <state>': 'whether pushes with credentials are refused',
+      '--run-tokens <access>': 'the most that tokens of workflow runs may do',
+    },
+    sentence: (body) => `Changed ${textAt(body, 'name')}.`,
   },
   {
     command: 'repos rename',
     operations: ['updateRepository'],
     summary: 'rename a repository',
     arguments: ['repository', 'name'],
-    request: (input) => ({
-      method: 'PATCH',
-      path: repositoryPath(input),
-      body: { name: input.argument('name') },
-    }),
-    show: { kind: 'sentence', text: (body) => `Renamed to ${textAt(body, 'name')}.` },
+    sentence: (body) => `Renamed to ${textAt(body, 'name')}.`,
   },
   {
     command: 'repos delete',
     operations: ['deleteRepository'],
+    isLocal: true,
     summary: 'delete a repository and everything that belongs to it; svc deleted-repos restores it',
     arguments: ['name'],
     confirm: ({ argument }) => ({
       question: `This deletes ${argument('name')} and everything that belongs to it. Type its name to continue: `,
       expected: argument('name'),
     }),
-    request: ({ argument }) => ({ method: 'DELETE', path: path`/repos/${argument('name')}` }),
-    show: {
-      kind: 'sentence',
-      text: (_, { argument }) =>
-        `Deleted ${argument('name')}. svc deleted-repos list shows its id and how long it is kept; svc deleted-repos restore ID brings it back.`,
-      json: ({ argument }) => ({ name: argument('name'), deleted: true }),
-    },
+    sentence: (_, { argument }) =>
+      `Deleted ${argument('name')}. svc deleted-repos list shows its id and how long it is kept; svc deleted-repos restore ID brings it back.`,
+    json: ({ argument }) => ({ name: argument('name'), deleted: true }),
   },
   ...['repos import', 'import'].map(
     (command): ClientOperation => ({
       command,
       operations: ['importRepository', 'getRepository'],
+      isLocal: true,
       summary:
         'import a repository with all its refs from an https, http, ssh or git address, or an absolute path',
       arguments: ['source', '[name]'],
-      options: [
-        { flags: '--username <username>', description: 'owner (default: admin)', only: 'local' },
-      ],
+      options: {
+        '--username <username>': { description: 'owner (default: admin)', only: 'local' },
+      },
       notes:
         '\nCredentials in an address (user:password@) are used once and not stored. Ctrl-C\ncancels an import into the data directory; a server continues it.',
       run: runImport,
@@ -192,7 +141,7 @@ export const repositoryOperations: ClientOperation[] = [
     operations: ['getRepository'],
     summary: 'clone a repository with Git, which then needs no token in an address',
     arguments: ['name', '[folder]'],
-    options: [{ flags: '--ssh', description: 'clone over SSH, with your key' }],
+    options: { '--ssh': 'clone over SSH, with your key' },
     notes:
       '\nThe name may also be an address of the repository, of Git or of its page; an SSH\naddress clones over SSH.',
     run: runClone,
@@ -200,116 +149,107 @@ export const repositoryOperations: ClientOperation[] = [
   {
     command: 'deleted-repos list',
     operations: ['listDeletedRepositories'],
+    isLocal: true,
     summary: 'list the deleted repositories that can be restored',
-    request: () => ({ method: 'GET', path: '/deleted-repos' }),
-    show: {
-      kind: 'table',
-      isPaged: true,
-      columns: {
-        ID: 'id',
-        NAME: 'name',
-        OWNER: 'ownerUsername',
-        DELETED: dateOf('deletedAt'),
-        'KEPT UNTIL': dateOf('purgeAt'),
-      },
+    table: {
+      ID: 'id',
+      NAME: 'name',
+      OWNER: 'ownerUsername',
+      DELETED: dateOf('deletedAt'),
+      'KEPT UNTIL': dateOf('purgeAt'),
     },
   },
   {
     command: 'deleted-repos restore',
     operations: ['restoreRepository'],
+    isLocal: true,
     summary: 'restore a repository with everything that belonged to it',
     arguments: ['id'],
-    options: [
-      {
-        flags: '--name <name>',
-        description: 'new name of the repository (default: its former name)',
-      },
-    ],
-    request: ({ argument, option }) => ({
-      method: 'POST',
-      path: path`/deleted-repos/${argument('id')}/restore`,
-      body: { name: option('name') },
-    }),
-    show: { kind: 'sentence', text: (body) => `Restored ${textAt(body, 'name')}.` },
+    options: { '--name <name>': 'new name of the repository (default: its former name)' },
+    sentence: (body) => `Restored ${textAt(body, 'name')}.`,
   },
   {
     command: 'deleted-repos purge',
     operations: ['purgeRepository'],
+    isLocal: true,
     summary: 'remove a deleted repository for good',
     arguments: ['id'],
     confirm: ({ argument }) => ({
       question: `This removes the repository ${argument('id')} for good. Type its id to continue: `,
       expected: argument('id'),
     }),
-    request: ({ argument }) => ({ method: 'DELETE', path: path`/deleted-repos/${argument('id')}` }),
-    show: {
-      kind: 'sentence',
-      text: (_, { argument }) => `Purged ${argument('id')}.`,
-      json: ({ argument }) => ({ id: argument('id'), purged: true }),
-    },
+    sentence: (_, { argument }) => `Purged ${argument('id')}.`,
+    json: ({ argument }) => ({ id: argument('id'), purged: true }),
   },
   {
     command: 'collaborators list',
     operations: ['listCollaborators'],
     summary: 'list the collaborators of a repository',
     arguments: ['repository'],
-    request: (input) => ({ method: 'GET', path: `${repositoryPath(input)}/collaborators` }),
-    show: { kind: 'table', columns: { USERNAME: 'username', ROLE: 'role' }, rows: toRoles },
+    table: { USERNAME: 'username', ROLE: 'role' },
+    rows: toRoles,
   },
   {
     command: 'collaborators add',
     operations: ['addCollaborator'],
     summary: 'add a collaborator, or change the role of one',
     arguments: ['repository', 'username'],
-    options: [
-      {
-        flags: '--role <role>',
-        description: 'what the user may do (default: write)',
-        choices: ['read', 'write', 'maintain', 'admin'],
-      },
-    ],
-    request: (input) => ({
-      method: 'POST',
-      path: `${repositoryPath(input)}/collaborators`,
-      body: { username: input.argument('username'), role: input.option('role') },
-    }),
-    show: {
-      kind: 'sentence',
-      text: (body, { argument }) =>
-        at(body, 'unknown') === true
-          ? `Added ${argument('username')}; no token or key has this username yet.`
-          : `Added ${argument('username')}.`,
-    },
+    options: { '--role <role>': 'what the user may do (default: write)' },
+    sentence: (body, { argument }) =>
+      at(body, 'unknown') === true
+        ? `Added ${argument('username')}; no token or key has this username yet.`
+        : `Added ${argument('username')}.`,
   },
   {
     command: 'collaborators remove',
     operations: ['removeCollaborator'],
     summary: 'remove a collaborator',
     arguments: ['repository', 'username'],
-    request: (input) => ({
-      method: 'DELETE',
-      path: repositoryPath(input) + path`/collaborators/${input.argument('username')}`,
-    }),
-    show: {
-      kind: 'sentence',
-      text: (_, { argument }) => `Removed ${argument('username')}.`,
-      json: ({ argument }) => ({ username: argument('username'), removed: true }),
+    sentence: (_, { argument }) => `Removed ${argument('username')}.`,
+    json: ({ argument }) => ({ username: argument('username'), removed: true }),
+  },
+  {
+    command: 'protections list',
+    operations: ['listBranchProtections', 'listTagProtections'],
+    choose: ({ flag }) => (flag('tag') ? 'listTagProtections' : 'listBranchProtections'),
+    summary: 'list the rules of protected branches, or tags',
+    arguments: ['repository'],
+    options: { '--tag': 'list those of tags' },
+    table: { PATTERN: 'pattern', OWNERS: 'owners', REQUIRES: 'requires' },
+    rows: (body) => listAt(body, 'rules'),
+  },
+  {
+    command: 'protections add',
+    operations: ['addBranchProtection', 'addTagProtection'],
+    choose: ({ flag }) => (flag('tag') ? 'addTagProtection' : 'addBranchProtection'),
+    summary: 'protect branches by name or pattern, or change the rule',
+    arguments: ['repository', 'pattern'],
+    options: {
+      '--tag': 'protect tags, not branches',
+      '--owners <updates>': 'updates that owners may make (default: any)',
+      '--requires <file...>': 'workflow files of which the pushed commit needs a successful run',
     },
+    notes: '\n  svc protections add main --owners fast-forward --requires ci.yml\n',
+    sentence: (_, { argument, flag }) =>
+      `Protected the ${flag('tag') ? 'tag' : 'branch'} ${argument('pattern')}.`,
+  },
+  {
+    command: 'protections remove',
+    operations: ['deleteBranchProtection', 'deleteTagProtection'],
+    choose: ({ flag }) => (flag('tag') ? 'deleteTagProtection' : 'deleteBranchProtection'),
+    summary: 'remove a rule',
+    arguments: ['repository', 'pattern'],
+    options: { '--tag': 'a rule of tags, not of branches' },
+    sentence: (_, { argument }) => `Removed the rule ${argument('pattern')}.`,
   },
 ]
 
 function toRoles(body: Json): Json[] {
-  const names = at(body, 'collaborators')
-  const roles = at(body, 'roles')
-  return (Array.isArray(names) ? names : []).map((name) => ({
+  const roles = new Map(Object.entries<Json>(Object(at(body, 'roles'))))
+  return listAt(body, 'collaborators').map((name) => ({
     username: name,
-    role: roleOf(roles, String(name)),
+    role: roles.get(String(name)) ?? '',
   }))
-}
-
-function roleOf(roles: Json, name: string): Json {
-  const isObject = roles !== null && typeof roles === 'object' && !Array.isArray(roles)
-  return isObject && Object.hasOwn(roles, name) ? (roles[name] ?? '') : ''
 }
 
 /** `svc clone` */
@@ -351,11 +291,7 @@ async function runCreate(work: Work): Promise<void> {
       'Nothing was created: --remote takes a clone, and here is none.',
     )
   }
-  const body = await client.json({
-    method: 'POST',
-    path: '/repos',
-    body: { name: input.argument('name'), defaultBranch: input.option('defaultBranch') },
-  })
+  const body = await client.json(work.request())
   const name = textAt(body, 'name')
   if (remote !== undefined) {
     const address = `${client.url}/repos/${name}.git`
@@ -369,4 +305,22 @@ async function runCreate(work: Work): Promise<void> {
     await setCredentialHelper(work)
   }
   showResult(work, body, `Created ${name}.`)
+}
+
+/** The settings that make `svc git-credential` the only helper for a server. */
+function helperSettings({ client, launcher }: Pick<Work, 'client' | 'launcher'>) {
+  const key = `credential.${client.url}.helper`
+  // The empty value drops the helpers of the user's configuration: the token does not go into their stores.
+  return [
+    [key, ''],
+    [key, `!${shellWord(launcher)} git-credential`],
+  ] as const
+}
+
+/** Writes them into the configuration of the clone. */
+async function setCredentialHelper(work: Work): Promise<void> {
+  for (const [index, [key, value]] of helperSettings(work).entries()) {
+    const mode = index === 0 ? '--replace-all' : '--add'
+    await work.git.run(['config', '--local', mode, key, value])
+  }
 }

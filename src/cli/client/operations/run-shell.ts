@@ -2,12 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { printable } from '#base/format.ts'
 import type { Json } from '#base/json.ts'
 import { orAborted } from '#base/timeouts.ts'
-import type { Keyboard } from '../../commands/keyboard.ts'
-import { UsageError } from '../../commands/usage-error.ts'
-import { CommandError, clientExitCodes } from '../command-error.ts'
+import { CommandError, clientExitCodes, UsageError } from '../../commands/command-errors.ts'
+import type { Keyboard } from '../../commands/terminal.ts'
 import { at, textAt } from '../display.ts'
 import { type ApiRequest, type HttpClient, notSvc, path } from '../http-client.ts'
-import type { Work } from '../operation.ts'
+import type { ServerWork } from '../operation.ts'
 
 const waitSeconds = 10
 /** For requests of one kind: what arrives meanwhile shares the next one. */
@@ -21,21 +20,17 @@ const interruptedCode = 130
 /** `svc runs shell`: the exit code is that of the shell. */
 export async function runShell({
   client,
-  input,
+  request,
   terminal,
   environment,
   json,
-}: Work): Promise<number> {
+}: ServerWork): Promise<number> {
   if (json) throw new UsageError('svc runs shell prints no JSON.')
-  const run = path`/repos/${input.argument('repository')}/workflows/${input.argument('run')}`
   using keyboard = await terminal.keyboard()
   const { size } = keyboard
-  const body = {
-    job: input.option('job'),
-    terminal: size && { ...size, term: toTerm(environment.TERM) },
-  }
-  const opened = await client.json({ method: 'POST', path: `${run}/shells`, body })
-  const shell = `${run}/shells${path`/${textAt(opened, 'id')}`}`
+  const opening = request({ terminal: size && { ...size, term: toTerm(environment.TERM) } })
+  const opened = await client.json(opening)
+  const shell = opening.path + path`/${textAt(opened, 'id')}`
   if (size) {
     terminal.err(
       `Shell in the job ${printable(textAt(opened, 'job'))}. Secrets are not masked. Ctrl-D or exit ends it.\n`,

@@ -1,24 +1,14 @@
-import { at, dateOf, textAt } from '../display.ts'
-import { path } from '../http-client.ts'
-import type { Cell, ClientOperation, CommandInput } from '../operation.ts'
-import { timeOf, wholeOf } from './option-values.ts'
-import { runSaveWebhook } from './run-save-webhook.ts'
+import type { Json } from '#base/json.ts'
+import { UsageError } from '../../commands/command-errors.ts'
+import { at, dateOf, showResult, textAt } from '../display.ts'
+import type { ClientOperation, CommandInput, Work } from '../operation.ts'
+import { timeOf, wholeOf } from './operation-request.ts'
 
-const eventsOption = {
-  flags: '--event <event...>',
-  description: 'push, workflow, or both',
-  choices: ['push', 'workflow'],
+const withSecret = {
+  '--with-secret': 'sign deliveries with a secret from standard input or a prompt',
 }
-
-const deliveryColumns: Record<string, Cell> = {
-  ID: 'id',
-  EVENT: 'event',
-  STATUS: 'status',
-  ATTEMPTS: (row) => `${textAt(row, 'attempts')} of ${textAt(row, 'maxAttempts')}`,
-  RESPONSE: 'responseStatus',
-  CREATED: dateOf('createdAt'),
-  ERROR: 'error',
-}
+const attemptsOf = (delivery: Json) =>
+  `${textAt(delivery, 'attempts')} of ${textAt(delivery, 'maxAttempts')}`
 
 export const webhookOperations: ClientOperation[] = [
   {
@@ -26,18 +16,13 @@ export const webhookOperations: ClientOperation[] = [
     operations: ['listWebhooks'],
     summary: 'list the webhooks of a repository',
     arguments: ['repository'],
-    request: (input) => ({ method: 'GET', path: hooksPath(input) }),
-    show: {
-      kind: 'table',
-      isPaged: true,
-      columns: {
-        ID: 'id',
-        URL: 'url',
-        EVENTS: 'events',
-        HEALTH: 'health',
-        PENDING: 'pending',
-        CREATED: dateOf('createdAt'),
-      },
+    table: {
+      ID: 'id',
+      URL: 'url',
+      EVENTS: 'events',
+      HEALTH: 'health',
+      PENDING: 'pending',
+      CREATED: dateOf('createdAt'),
     },
   },
   {
@@ -45,34 +30,28 @@ export const webhookOperations: ClientOperation[] = [
     operations: ['createWebhook'],
     summary: 'create a webhook',
     arguments: ['repository', 'url'],
-    options: [
-      eventsOption,
-      {
-        flags: '--with-secret',
-        description: 'sign deliveries with a secret from standard input or a prompt',
-      },
-    ],
-    run: runSaveWebhook,
+    options: { '--event <event...>': 'push, workflow, or both', ...withSecret },
+    run: async (work) => {
+      const events = work.input.list('event') ?? ['push']
+      const body = await work.client.json(work.request({ events, secret: await secretOf(work) }))
+      showResult(work, body, `Created the webhook ${textAt(body, 'id')}.`)
+    },
   },
   {
     command: 'webhooks show',
     operations: ['getWebhook'],
     summary: 'show a webhook',
     arguments: ['repository', 'webhook'],
-    request: (input) => ({ method: 'GET', path: hookPath(input) }),
-    show: {
-      kind: 'fields',
-      columns: {
-        URL: 'url',
-        Events: 'events',
-        Enabled: 'enabled',
-        Health: 'health',
-        'Disabled because': 'disabledReason',
-        Signed: 'hasSecret',
-        Pending: 'pending',
-        Created: dateOf('createdAt'),
-        Id: 'id',
-      },
+    fields: {
+      URL: 'url',
+      Events: 'events',
+      Enabled: 'enabled',
+      Health: 'health',
+      'Disabled because': 'disabledReason',
+      Signed: 'hasSecret',
+      Pending: 'pending',
+      Created: dateOf('createdAt'),
+      Id: 'id',
     },
   },
   {
@@ -80,22 +59,26 @@ export const webhookOperations: ClientOperation[] = [
     operations: ['updateWebhook'],
     summary: 'change, enable or disable a webhook',
     arguments: ['repository', 'webhook'],
-    options: [
-      { flags: '--url <url>', description: 'new address' },
-      eventsOption,
-      {
-        flags: '--with-secret',
-        description: 'sign deliveries with a secret from standard input or a prompt',
-      },
-      { flags: '--without-secret', description: 'sign deliveries no longer' },
-      {
-        flags: '--keep-previous-secret <seconds>',
-        description: 'sign with the previous secret, too',
-      },
-      { flags: '--enable', description: 'enable it' },
-      { flags: '--disable', description: 'disable it' },
-    ],
-    run: runSaveWebhook,
+    options: {
+      '--url <url>': 'new address',
+      '--event <event...>': 'push, workflow, or both',
+      ...withSecret,
+      '--without-secret': 'sign deliveries no longer',
+      '--keep-previous-secret <seconds>': 'sign with the previous secret, too',
+      '--enable': 'enable it',
+      '--disable': 'disable it',
+    },
+    fill: (input) => ({
+      enabled: enabledOf(input),
+      keepPreviousSecretSeconds: wholeOf(
+        input.option('keepPreviousSecret'),
+        '--keep-previous-secret',
+      ),
+    }),
+    run: async (work) => {
+      const body = await work.client.json(work.request({ secret: await secretOf(work) }))
+      showResult(work, body, `Changed the webhook ${textAt(body, 'id')}.`)
+    },
   },
   {
     command: 'webhooks delete',
@@ -106,65 +89,52 @@ export const webhookOperations: ClientOperation[] = [
       question: `This deletes the webhook ${argument('webhook')} and its deliveries for good. Type yes to continue: `,
       expected: 'yes',
     }),
-    request: (input) => ({ method: 'DELETE', path: hookPath(input) }),
-    show: {
-      kind: 'sentence',
-      text: (_, { argument }) => `Deleted the webhook ${argument('webhook')}.`,
-      json: ({ argument }) => ({ id: argument('webhook'), deleted: true }),
-    },
+    sentence: (_, { argument }) => `Deleted the webhook ${argument('webhook')}.`,
+    json: ({ argument }) => ({ id: argument('webhook'), deleted: true }),
   },
   {
     command: 'webhooks ping',
     operations: ['pingWebhook'],
     summary: 'send a ping to a webhook',
     arguments: ['repository', 'webhook'],
-    request: (input) => ({ method: 'POST', path: `${hookPath(input)}/ping` }),
-    show: { kind: 'sentence', text: (body) => `Queued the delivery ${textAt(body, 'id')}.` },
+    sentence: (body) => `Queued the delivery ${textAt(body, 'id')}.`,
   },
   {
     command: 'deliveries list',
     operations: ['listDeliveries'],
     summary: 'list the deliveries of a webhook, newest first',
     arguments: ['repository', 'webhook'],
-    options: [
-      {
-        flags: '--status <status>',
-        description: 'only those with this status',
-        choices: ['pending', 'success', 'failed'],
-      },
-      {
-        flags: '--event <event>',
-        description: 'only those of this event',
-        choices: ['push', 'workflow', 'ping'],
-      },
-      { flags: '--limit <number>', description: 'at most this many (default: 30)' },
-    ],
-    request: (input) => ({
-      method: 'GET',
-      path: `${hookPath(input)}/deliveries`,
-      query: { status: input.option('status'), event: input.option('event') },
-    }),
-    show: { kind: 'table', isPaged: true, columns: deliveryColumns },
+    options: {
+      '--status <status>': 'only those with this status',
+      '--event <event>': 'only those of this event',
+      '--limit <number>': 'at most this many (default: 30)',
+    },
+    table: {
+      ID: 'id',
+      EVENT: 'event',
+      STATUS: 'status',
+      ATTEMPTS: attemptsOf,
+      RESPONSE: 'responseStatus',
+      CREATED: dateOf('createdAt'),
+      ERROR: 'error',
+    },
   },
   {
     command: 'deliveries show',
     operations: ['getDelivery'],
     summary: 'show a delivery; with --json also its body and attempts',
     arguments: ['repository', 'webhook', 'delivery'],
-    request: (input) => ({ method: 'GET', path: deliveryPath(input) }),
-    show: {
-      kind: 'fields',
-      columns: {
-        Event: 'event',
-        URL: 'url',
-        Status: 'status',
-        Attempts: (row) => `${textAt(row, 'attempts')} of ${textAt(row, 'maxAttempts')}`,
-        Response: 'responseStatus',
-        Error: 'error',
-        Created: dateOf('createdAt'),
-        'Next attempt': dateIfAny('nextAttemptAt'),
-        Id: 'id',
-      },
+    fields: {
+      Event: 'event',
+      URL: 'url',
+      Status: 'status',
+      Attempts: attemptsOf,
+      Response: 'responseStatus',
+      Error: 'error',
+      Created: dateOf('createdAt'),
+      'Next attempt': (row) =>
+        at(row, 'nextAttemptAt') === null ? '' : dateOf('nextAttemptAt')(row),
+      Id: 'id',
     },
   },
   {
@@ -172,54 +142,42 @@ export const webhookOperations: ClientOperation[] = [
     operations: ['retryDelivery'],
     summary: 'attempt a delivery again now',
     arguments: ['repository', 'webhook', 'delivery'],
-    request: (input) => ({ method: 'POST', path: `${deliveryPath(input)}/retry` }),
-    show: { kind: 'sentence', text: (body) => `Queued the delivery ${textAt(body, 'id')}.` },
+    sentence: (body) => `Queued the delivery ${textAt(body, 'id')}.`,
   },
   {
     command: 'deliveries replay',
     operations: ['replayDeliveries'],
     summary: 'deliver the events of a period again',
     arguments: ['repository', 'webhook'],
-    options: [
-      { flags: '--since <time>', description: 'start of the period, such as 2026-11-24T08:00:00Z' },
-      { flags: '--until <time>', description: 'end of the period (default: now)' },
-      { flags: '--only-failed', description: 'only events whose deliveries failed' },
-      { flags: '--after <number>', description: 'continue after this sequence number' },
-    ],
-    request: (input) => ({
-      method: 'POST',
-      path: `${hookPath(input)}/replay`,
-      body: {
-        // Without a start: everything that is retained.
-        since: timeOf(input.option('since'), '--since') ?? 0,
-        until: timeOf(input.option('until'), '--until'),
-        onlyFailed: input.flag('onlyFailed'),
-        after: wholeOf(input.option('after'), '--after'),
-      },
-    }),
-    show: {
-      kind: 'sentence',
-      text: (body) =>
-        at(body, 'more') === true
-          ? `Replayed ${textAt(body, 'replayed')} deliveries; there are more: --after ${textAt(body, 'next')}`
-          : `Replayed ${textAt(body, 'replayed')} deliveries.`,
+    options: {
+      '--since <time>': 'start of the period, such as 2026-11-24T08:00:00Z',
+      '--until <time>': 'end of the period (default: now)',
+      '--only-failed': 'only events whose deliveries failed',
+      '--after <number>': 'continue after this sequence number',
     },
+    // Without a start: everything that is retained.
+    fill: ({ option }) => ({ since: timeOf(option('since'), '--since') ?? 0 }),
+    sentence: (body) =>
+      at(body, 'more') === true
+        ? `Replayed ${textAt(body, 'replayed')} deliveries; there are more: --after ${textAt(body, 'next')}`
+        : `Replayed ${textAt(body, 'replayed')} deliveries.`,
   },
 ]
 
-function hooksPath({ argument }: CommandInput): string {
-  return path`/repos/${argument('repository')}/webhooks`
+async function secretOf({ input: { flag }, terminal }: Work): Promise<string | null | undefined> {
+  if (flag('withSecret') && flag('withoutSecret')) {
+    throw new UsageError('--with-secret and --without-secret exclude each other.')
+  }
+  if (flag('withoutSecret')) return null
+  if (!flag('withSecret')) return undefined
+  const { readValue } = await import('../../commands/given-values.ts')
+  return (await readValue('the secret', terminal)).reveal()
 }
 
-function hookPath(input: CommandInput): string {
-  return hooksPath(input) + path`/${input.argument('webhook')}`
-}
-
-function deliveryPath(input: CommandInput): string {
-  return `${hookPath(input)}/deliveries${path`/${input.argument('delivery')}`}`
-}
-
-function dateIfAny(name: string): Cell {
-  const cell = dateOf(name)
-  return (row) => (at(row, name) === null || typeof cell === 'string' ? '' : cell(row))
+function enabledOf({ flag }: CommandInput): boolean | undefined {
+  if (flag('enable') && flag('disable')) {
+    throw new UsageError('--enable and --disable exclude each other.')
+  }
+  if (flag('enable')) return true
+  return flag('disable') ? false : undefined
 }

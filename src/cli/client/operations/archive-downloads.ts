@@ -1,24 +1,27 @@
+import { createWriteStream } from 'node:fs'
+import { rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { pipeline } from 'node:stream'
+import { pipeline as pipe } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
 import { ArchiveFormatError } from '#base/archives/archive-format-error.ts'
 import { decompressZstd } from '#base/archives/decompress-zstd.ts'
 import { isOfGit, unpackTar } from '#base/archives/unpack-tar.ts'
 import { printable, toSize } from '#base/format.ts'
 import type { Json } from '#base/json.ts'
 import { toSafeJson } from '#base/safe-text.ts'
-import { CommandError } from '../command-error.ts'
+import { CommandError, UsageError } from '../../commands/command-errors.ts'
 import { textAt } from '../display.ts'
 import { notSvc, path } from '../http-client.ts'
-import type { Work } from '../operation.ts'
+import type { ServerWork } from '../operation.ts'
 
 type Unpacked = { name: string; folder: string; files: number; bytes: number }
 
 /** `svc runs download` */
-export async function runDownload(work: Work): Promise<void> {
+export async function runDownload(work: ServerWork): Promise<void> {
   const { client, input, terminal, json } = work
   const names = input.list('name')
   const target = input.option('dir') ?? '.'
-  const listed = await client.json({ method: 'GET', path: artifactsPath(work) })
+  const listed = await client.json(work.request())
   if (!Array.isArray(listed)) throw notSvc(client.url)
   const unpacked: Unpacked[] = []
   for (const artifact of choose(listed, names)) {
@@ -56,18 +59,16 @@ function toFolderName(name: string, url: string): string {
 }
 
 async function download(
-  work: Work,
+  work: ServerWork,
   { id, name, folder }: { id: string; name: string; folder: string },
 ): Promise<{ files: number; bytes: number }> {
-  const request = { method: 'GET', path: artifactsPath(work) + path`/${id}` }
-  const query = { format: 'tar.zst' }
-  const content = await work.client.stream({ ...request, query }, 'application/zstd')
+  const list = work.request()
+  const request = { ...list, path: list.path + path`/${id}`, query: { format: 'tar.zst' } }
+  const content = await work.client.stream(request, 'application/zstd')
   try {
     // The reader gets the error of each.
-    return await unpackTar(
-      pipeline(content, decompressZstd(), () => {}),
-      folder,
-    )
+    const archive = pipe(content, decompressZstd(), () => {})
+    return await unpackTar(archive, folder)
   } catch (error) {
     const isOfArchive = error instanceof ArchiveFormatError || isOfZstd(error)
     if (!isOfArchive) throw error
@@ -81,6 +82,39 @@ function isOfZstd(error: unknown): boolean {
   return error instanceof Error && 'code' in error && /^Z(STD)?_/.test(String(error.code))
 }
 
-function artifactsPath({ input: { argument } }: Work): string {
-  return path`/repos/${argument('repository')}/workflows/${argument('run')}/artifacts`
+/** The content types of archives. */
+const types: Record<string, string> = {
+  'tar.gz': 'application/gzip',
+  'tar.zst': 'application/zstd',
+  zip: 'application/zip',
+  tar: 'application/x-tar',
+}
+
+/** Downloads an archive to a file or to standard output, in the format of the options or of the file's name. */
+export async function downloadArchive(work: ServerWork): Promise<void> {
+  const { client, input, terminal, columns } = work
+  const output = input.option('output')
+  if (output === undefined && columns !== undefined)
+    throw new UsageError('An archive is not for a terminal: give --output FILE, or use a pipe.')
+  const format = input.option('format') ?? formatOf(output ?? '')
+  const body = await client.stream(work.request({ format }), types[format] ?? '')
+  if (output !== undefined) return save(body, output)
+  for await (const chunk of body) await terminal.write(chunk)
+}
+
+function formatOf(file: string): string {
+  const [, ending = 'tar.gz'] = /\.(zip|tar|tar\.zst)$/.exec(file) ?? []
+  return ending
+}
+
+/** Saves a stream to a file that has its name only when it is whole. */
+async function save(body: AsyncIterable<Buffer>, file: string): Promise<void> {
+  const partial = `${file}.partial`
+  try {
+    await pipeline(body, createWriteStream(partial))
+    await rename(partial, file)
+  } catch (error) {
+    await rm(partial, { force: true })
+    throw error
+  }
 }

@@ -1,5 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { text } from 'node:stream/consumers'
+import { Sensitive } from '#base/sensitive.ts'
+import { trimEndOf } from '#base/trim-end.ts'
 import type { Terminal } from './terminal.ts'
 
 const maxFileBytes = 65_536
@@ -33,6 +35,26 @@ async function readFileStart(path: string): Promise<string> {
     throw new Error(
       `The file ${JSON.stringify(path)} cannot be read: ${reason}; give a .pub file, its content, or - for standard input.`,
       { cause: error },
+    )
+  }
+}
+
+/**
+ * Reads a secret value from a prompt or standard input. Removes trailing line ends of piped input, as `gh secret set`
+ * does: echo and editors add one.
+ */
+export async function readValue(
+  name: string,
+  { read, askHidden }: Terminal,
+): Promise<Sensitive<string>> {
+  if (askHidden) return new Sensitive(await askHidden(`Value of ${name}: `))
+  const bytes = await read()
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+    return new Sensitive(trimEndOf(text, '\r\n'))
+  } catch {
+    throw new Error(
+      'The value is not UTF-8; encode it, for example as base64, and decode it in the step.',
     )
   }
 }

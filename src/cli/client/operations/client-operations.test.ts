@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
 import { after, before, test } from 'node:test'
-import { type InProcess, startInProcess } from '../../../test/support/in-process.ts'
-import { operations } from './client-commands.ts'
-import { optionValues } from './completion-candidates.ts'
+import { apiOperations } from '../../../../scripts/api-operations.ts'
+import { type InProcess, startInProcess } from '../../../../test/support/in-process.ts'
+import { optionValues } from '../completions.ts'
+import { operations } from './client-operations.ts'
+import { choicesOf, type DescribedOperation, optionNameOf } from './operation-request.ts'
 
 /** Operations that have no command, and why. */
 const withoutCommand: Record<string, string> = {
@@ -68,7 +71,7 @@ test('every option of a query or a body has an option of the command', async () 
       const commands = operations.filter((one) => one.operations.includes(operation.operationId))
       const words = commands.flatMap((command) => [
         ...(command.arguments ?? []).map((name) => name.replace(/[[\]]/g, '')),
-        ...(command.options ?? []).map(({ flags }) => flags.split(' ')[0]?.slice(2) ?? ''),
+        ...Object.keys(command.options ?? {}).map((flags) => flags.split(' ')[0]?.slice(2) ?? ''),
       ])
       for (const field of fieldsOf(operation)) {
         const option = (renamed[field] ?? field).replace(
@@ -87,28 +90,26 @@ test('every option of a query or a body has an option of the command', async () 
   }
 })
 
-test('where the API accepts certain values, the option of the command offers them', async () => {
-  const { body } = await service.admin.get('/openapi.json')
+test('what commands know of the routes is what the routes are', async () => {
+  const path = new URL('api-operations.json', import.meta.url)
+  const generated = apiOperations(service.routes)
+  assert.equal(await readFile(path, 'utf8'), generated, 'npm run docs brings it up to date')
+})
+
+test('where the API accepts certain values, the option of the command offers them', () => {
+  const described: Record<string, DescribedOperation> = JSON.parse(apiOperations(service.routes))
   let offered = 0
-  for (const path of Object.values<Record<string, ApiOperation>>(body.paths)) {
-    for (const { operationId, parameters = [], requestBody } of Object.values(path)) {
-      const commands = operations.filter((one) => one.operations.includes(operationId))
-      const options = commands.flatMap((command) => command.options ?? [])
-      const inBody = Object.values(requestBody?.content ?? {}).flatMap(({ schema }) =>
-        Object.entries(schema?.properties ?? {}),
-      )
-      const inQuery = parameters.map(({ name, schema }) => [name, schema] as const)
-      for (const [name, { enum: own, items } = {}] of [...inBody, ...inQuery]) {
-        const accepted = own ?? items?.enum
-        const singular = name.replace(/s$/, '')
-        for (const { flags, choices = [] } of options) {
-          const word = flags
-            .split(' ')[0]
-            ?.slice(2)
-            .replace(/-(\w)/g, (_, letter) => letter.toUpperCase())
-          if (!accepted || (word !== name && word !== singular) || !flags.includes('<')) continue
-          const values = choices.length > 0 ? choices : optionValues[`--${word}`]
-          assert.ok(values, `${operationId}: ${flags} has ${accepted.join(' ')}`)
+  for (const command of operations) {
+    for (const id of command.operations) {
+      const { query, body } = described[id] ?? assert.fail(id)
+      for (const [name, { choices }] of Object.entries({ ...query, ...body })) {
+        for (const [flags, row] of Object.entries(command.options ?? {})) {
+          const isOfField = [name, name.replace(/s$/, '')].includes(optionNameOf(flags))
+          if (!choices || !isOfField || !flags.includes('<')) continue
+          const own = typeof row === 'string' ? undefined : row.choices
+          const values =
+            own ?? choicesOf(command, flags) ?? optionValues[`--${optionNameOf(flags)}`]
+          assert.ok(values, `${id}: ${flags} has ${choices.join(' ')}`)
           offered++
         }
       }
@@ -117,11 +118,10 @@ test('where the API accepts certain values, the option of the command offers the
   assert.ok(offered > 10, String(offered))
 })
 
-type Schema = { enum?: string[]; items?: Schema }
 type ApiOperation = {
   operationId: string
-  parameters?: { name: string; in: string; schema?: Schema }[]
-  requestBody?: { content: Record<string, { schema?: { properties?: Record<string, Schema> } }> }
+  parameters?: { name: string; in: string }[]
+  requestBody?: { content: Record<string, { schema?: { properties?: object } }> }
 }
 
 /** Fields whose option has another word, or that a command fills in itself. */

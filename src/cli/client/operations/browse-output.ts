@@ -4,21 +4,15 @@ import type { Json } from '#base/json.ts'
 import { toSafeJson } from '#base/safe-text.ts'
 import type { Diff } from '#browse/diff-schemas.ts'
 import { toPatch } from '#browse/patch-text.ts'
-import { at, dateOf, shortOf, textAt, toFields, toFittedTable } from '../display.ts'
-import { path } from '../http-client.ts'
+import { at, type Columns, dateOf, shortOf, textAt, toFields, toFittedTable } from '../display.ts'
 import type { Work } from '../operation.ts'
-import { pathQueryOf, wholeOf } from './option-values.ts'
 
 /** `svc browse commit` */
 export async function runBrowseCommit(work: Work): Promise<void> {
   const { client, input, terminal, json } = work
-  const wanted = pathQueryOf(input)
-  const withDiff = input.flag('diff') === true || (wanted.path ?? wanted.pathBase64) !== undefined
-  const body = await client.json({
-    method: 'GET',
-    path: path`/repos/${input.argument('repository')}/commits/${input.argument('id')}`,
-    query: { ...wanted, diff: withDiff || undefined },
-  })
+  const { query = {} } = work.request()
+  const withDiff = input.flag('diff') === true || (query.path ?? query.pathBase64) !== undefined
+  const body = await client.json(work.request({ diff: withDiff || undefined }))
   if (json) terminal.out(toSafeJson(body))
   else if (!withDiff) terminal.out(toFields(commitFields, body))
   else {
@@ -36,18 +30,8 @@ const commitFields = {
 
 /** `svc browse compare` */
 export async function runCompare(work: Work): Promise<void> {
-  const { client, input, terminal, json, columns } = work
-  const body = await client.json({
-    method: 'GET',
-    path: path`/repos/${input.argument('repository')}/compare`,
-    query: {
-      base: input.argument('base'),
-      head: input.argument('head'),
-      ...pathQueryOf(input),
-      limit: wholeOf(input.option('limit'), '--limit'),
-      diff: input.flag('diff') === false ? false : undefined,
-    },
-  })
+  const { client, terminal, json, columns } = work
+  const body = await client.json(work.request())
   if (json) {
     terminal.out(toSafeJson(body))
     return
@@ -101,4 +85,32 @@ function showPatch({ terminal, columns }: Work, diff: Json): void {
     terminal.err(
       `svc: not ${columns === undefined ? '' : 'completely '}in the patch: ${printable(text)}\n`,
     )
+}
+
+const ofEntry: Columns = { MODE: 'mode', ID: shortOf('id'), SIZE: 'size' }
+const ofCommit: Columns = { DATE: dateOf('lastCommit.at'), SUMMARY: 'lastCommit.summary' }
+
+/** `svc browse tree`: all pages of a listing, as one. */
+export async function runListTree(work: Work): Promise<void> {
+  const { client, input, terminal, json } = work
+  const isRecursive = input.flag('recursive') === true
+  const entries: Json[] = []
+  for (let cursor: string | undefined; ; ) {
+    const page = await client.json(work.request({ cursor }))
+    const added = at(page, 'entries')
+    if (Array.isArray(added)) entries.push(...added)
+    const next = textAt(page, 'nextCursor')
+    const limits = at(page, 'limits')
+    if (next === '' || next === cursor) {
+      if (json) terminal.out(toSafeJson({ ...Object(page), entries }))
+      else {
+        const shown = { ...ofEntry, ...(isRecursive ? {} : ofCommit), PATH: 'path' }
+        terminal.out(toFittedTable(shown, entries, work.columns))
+        for (const limit of Array.isArray(limits) ? limits : [])
+          terminal.err(`${printable(String(limit))}\n`)
+      }
+      return
+    }
+    cursor = next
+  }
 }

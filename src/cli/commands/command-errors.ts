@@ -15,3 +15,8 @@ export class CommandError extends Error {
     this.exitCode = clientExitCodes[reason]
   }
 }
+
+/** Invalid arguments on the command line; the message says what is valid. The exit code is 2. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+}
