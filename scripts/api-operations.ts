@@ -1,7 +1,4 @@
-import type {
-  DescribedField,
-  DescribedOperation,
-} from '#cli/client/operations/operation-request.ts'
+import type { DescribedField, DescribedOperation } from '#cli/operations/operation-request.ts'
 import type { Route } from '#http/route.ts'
 
 type Schema = {

@@ -6,7 +6,7 @@ import { settingsPage } from './settings-page.ts'
 // Writes the generated pages of docs/, and what commands know of the routes.
 {
   await using service = await startInProcess()
-  writeFileSync('src/cli/client/operations/api-operations.json', apiOperations(service.routes))
+  writeFileSync('src/cli/operations/api-operations.json', apiOperations(service.routes))
 }
 writeFileSync('docs/settings.md', settingsPage())
 // Only now: its commands are made of the operations.

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import { settingsHelp } from '#cli/commands/help-texts.ts'
-import { createProgram } from '#cli/commands/program.ts'
+import { settingsHelp } from '#cli/help-texts.ts'
+import { createProgram } from '#cli/program.ts'
 import type { Setting } from '#config/setting.ts'
 import { settings } from '#config/settings-table.ts'
 

@@ -7,11 +7,11 @@ import { CommanderError } from 'commander'
 import { codeOf } from '#base/error-code.ts'
 import { printable } from '#base/format.ts'
 import { closeInheritedDescriptors } from '#base/inherited-descriptors.ts'
-import type { DoctorCommandOptions } from '#cli/commands/doctor-command.ts'
-import { createProgram, toFailure } from '#cli/commands/program.ts'
-import type { RunOptions } from '#cli/commands/run-workflows.ts'
-import type { RunnerCommandOptions } from '#cli/commands/runner-command.ts'
-import { toSafeTerminal } from '#cli/commands/terminal.ts'
+import type { DoctorCommandOptions } from '#cli/local/doctor-command.ts'
+import { createProgram, toFailure } from '#cli/program.ts'
+import type { RunOptions } from '#cli/runs/run-workflows.ts'
+import type { RunnerCommandOptions } from '#cli/runs/runner-command.ts'
+import { toSafeTerminal } from '#cli/terminal/terminal.ts'
 import { readSettings } from '#config/settings.ts'
 import type { App, AppTools } from './app.ts'
 
@@ -44,7 +44,7 @@ const terminal = toSafeTerminal({
   err: (text) => process.stderr.write(text),
   interruption,
   read,
-  keyboard: async () => (await import('#cli/commands/terminal.ts')).openKeyboard(process),
+  keyboard: async () => (await import('#cli/terminal/terminal.ts')).openKeyboard(process),
   ask: process.stdin.isTTY ? ask : undefined,
   askHidden: process.stdin.isTTY ? askHidden : undefined,
   progress: showProgress,
@@ -121,10 +121,10 @@ async function serve(): Promise<void> {
     const token = isOnTerminal
       ? { value }
       : { path: resolve(await writeAdminToken(options.settings.dataDir, value)) }
-    const { toWelcome } = await import('#cli/commands/welcome.ts')
+    const { toWelcome } = await import('#cli/welcome.ts')
     process.stderr.write(toWelcome({ baseUrl, sshUrl, token, loginUrl: login?.url }))
   } else if (login) {
-    const { toLoginLine } = await import('#cli/commands/welcome.ts')
+    const { toLoginLine } = await import('#cli/welcome.ts')
     process.stderr.write(`${toLoginLine(login.url)}\n`)
   }
   dropStartupGarbage()
@@ -133,10 +133,10 @@ async function serve(): Promise<void> {
 }
 
 async function mcp({ server: name }: { server?: string }): Promise<void> {
-  const { toServer } = await import('#cli/client/connect.ts')
+  const { toServer } = await import('#cli/servers/connect.ts')
   const server = await toServer({ environment: process.env, folder: process.cwd() }, name)
   // Loaded lazily: no other command needs it.
-  const { serveMcpOnStdio } = await import('#cli/commands/mcp-command.ts')
+  const { serveMcpOnStdio } = await import('#cli/mcp-command.ts')
   serveMcpOnStdio({
     ...{ version, server, warn: terminal.err },
     ...{ input: process.stdin, output: process.stdout },
@@ -182,7 +182,7 @@ async function doctor(
 ): Promise<void> {
   // Loaded lazily: a server does not need it.
   const { createDoctor } = await import('#ops/doctor/doctor.ts')
-  const { runDoctor } = await import('#cli/commands/doctor-command.ts')
+  const { runDoctor } = await import('#cli/local/doctor-command.ts')
   const { createLog } = await import('#base/log.ts')
   const { stdout, stderr, env } = process
   const show = (text = '') => {
@@ -222,7 +222,7 @@ async function doctor(
 
 async function run(files: string[], runOptions: RunOptions): Promise<void> {
   // Loaded lazily: a server does not need it.
-  const { runWorkflows } = await import('#cli/commands/run-workflows.ts')
+  const { runWorkflows } = await import('#cli/runs/run-workflows.ts')
   const [cancel, kill] = [new AbortController(), new AbortController()]
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.on(signal, () => {
@@ -257,7 +257,7 @@ async function run(files: string[], runOptions: RunOptions): Promise<void> {
 
 async function runner(runnerOptions: RunnerCommandOptions): Promise<void> {
   // Loaded lazily: a server does not need it.
-  const { startRunner } = await import('#cli/commands/runner-command.ts')
+  const { startRunner } = await import('#cli/runs/runner-command.ts')
   // Hides the command line, which may contain the token, from ps(1).
   process.title = 'svc runner'
   const stop = new AbortController()

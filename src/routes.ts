@@ -91,7 +91,7 @@ function createRenderDocs(version: string) {
   async function render(routes: Route[], origin: string): Promise<string> {
     // Loaded on demand to save memory and start-up time.
     const { toDocsPage } = await import('#web/docs/docs-page.ts')
-    const { operations } = await import('#cli/client/operations/client-operations.ts')
+    const { operations } = await import('#cli/operations/client-operations.ts')
     return toDocsPage({ routes, version, origin, commands: operations })
   }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { operations } from '#cli/client/operations/client-operations.ts'
-import { isPaged } from '#cli/client/operations/operation-request.ts'
+import { operations } from '#cli/operations/client-operations.ts'
+import { isPaged } from '#cli/operations/operation-request.ts'
 import { type ClientHome, loggedIn } from '../support/client-home.ts'
 import { type Service, startService } from '../support/service.ts'
 

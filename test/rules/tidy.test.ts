@@ -57,6 +57,13 @@ test('folders import only from lower rows', () => {
 
 /** The folders and files within folders, in rows of the same kind; `*` is all that has no name there. */
 const innerRows: Record<string, string[][]> = {
+  cli: [
+    ['*'],
+    ['local', 'runs'],
+    ['operations'], // commands for operations of the API
+    ['servers'], // logins, and requests
+    ['terminal'],
+  ],
   web: [
     ['serve'], // a request for a page
     ['runs', 'pushes'],
@@ -192,7 +199,34 @@ test('the SSH process and runners load no database', () => {
 
 /** The files of folders within large ones that other folders may import. */
 const entryPoints: Record<string, string[]> = {
-  'http/serve': ['admission', 'json-body', 'page-requests', 'pipeline', 'request-log'],
+  'cli/operations': ['client-operations', 'operation', 'operation-request', 'import-repository'],
+  'cli/servers': [
+    'clone-remotes',
+    'connect',
+    'event-stream-client',
+    'git-credential',
+    'http-client',
+    'logins',
+    'server-list',
+    'user-git',
+  ],
+  'cli/local': [
+    'backup-commands',
+    'doctor-command',
+    'local-client',
+    'local-runs',
+    'maintenance-commands',
+  ],
+  'cli/runs': ['run-workflows', 'runner-command'],
+  'cli/terminal': ['command-errors', 'display', 'given-values', 'terminal'],
+  'http/serve': [
+    'admission',
+    'json-body',
+    'json-operations',
+    'page-requests',
+    'pipeline',
+    'request-log',
+  ],
   'http/openapi': ['llms-page', 'openapi', 'public-routes'],
   'http/connection': ['client-error', 'client-limits', 'connections', 'forwarded', 'pipelining'],
   'web/serve': ['web'],
@@ -396,7 +430,7 @@ test('child processes are started in few places: git, of the service and of the 
   )
   assert.deepEqual(spawners, [
     'src/actions/sandbox/launch.ts',
-    'src/cli/client/user-git.ts',
+    'src/cli/servers/user-git.ts',
     'src/git-server/ssh/ssh-process.ts',
     'src/git/process/preforked-process.ts',
     'src/git/process/spawn-helper.ts',

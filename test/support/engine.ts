@@ -7,8 +7,8 @@ import { createLogRenderer, renderPiece } from '#actions/workflow-engine/output/
 import type { Conclusion, Plan, RunEntry } from '#actions/workflow-engine/plan.ts'
 import type { CheckOutAgain } from '#actions/workflow-engine/run-state.ts'
 import { createSemaphore } from '#base/concurrency/semaphore.ts'
-import { createFolderStorage } from '#cli/commands/folder-storage.ts'
-import { copyTree } from '#cli/commands/local-checkout.ts'
+import { createFolderStorage } from '#cli/runs/folder-storage.ts'
+import { copyTree } from '#cli/runs/local-checkout.ts'
 import { temporaryFolder } from './git.ts'
 import { without } from './programs.ts'
 

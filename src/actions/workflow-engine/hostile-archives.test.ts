@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { after, before, test } from 'node:test'
 import { createZstdCompress, zstdCompressSync } from 'node:zlib'
-import { createFolderStorage } from '#cli/commands/folder-storage.ts'
+import { createFolderStorage } from '#cli/runs/folder-storage.ts'
 import { type Engine, startEngine } from '../../../test/support/engine.ts'
 import { type TarEntry, tarOf } from '../../../test/support/tar.ts'
 

@@ -1,0 +1,97 @@
+import { localPrincipal } from '#access/principal.ts'
+import type { App } from '#app.ts'
+import type { Json } from '#base/json.ts'
+import { importFailed } from '#git/import/import-error.ts'
+import type { Progress } from '#git/import/progress.ts'
+import { missingLfsNote } from '../operations/import-repository.ts'
+import type { Work } from '../operations/operation.ts'
+import { path } from '../servers/http-client.ts'
+import { at, showResult, textAt } from '../terminal/display.ts'
+
+export type LocalWork = Work & { app: App }
+
+/** Commands that say or ask something else on a data directory than on a server. */
+export const localRuns: Record<string, (work: LocalWork) => Promise<void>> = {
+  'repos delete': deleteRepository,
+  'deleted-repos purge': purgeRepository,
+  'repos import': importInto,
+  import: importInto,
+}
+
+async function deleteRepository(work: LocalWork): Promise<void> {
+  const { client, input } = work
+  const name = input.argument('name')
+  const request = { method: 'DELETE', path: path`/repos/${name}` }
+  const repository = await client.json({ ...request, method: 'GET' })
+  const question = `This deletes ${name} and everything that belongs to it. Type its name to continue: `
+  await confirmName(work, { question, name, unchanged: 'Nothing was deleted.' })
+  await client.json(request)
+  const id = textAt(repository, 'id')
+  const isKept = (await listDeleted(client)).some((deleted) => at(deleted, 'id') === id)
+  const advice = isKept ? ` It can be restored: svc deleted-repos restore ${id}` : ''
+  showResult(work, { name, deleted: true }, `Deleted ${name}.${advice}`)
+}
+
+async function purgeRepository(work: LocalWork): Promise<void> {
+  const { client, input } = work
+  const id = input.argument('id')
+  const found = (await listDeleted(client)).find((deleted) => at(deleted, 'id') === id) ?? null
+  const name = textAt(found, 'name')
+  const question = `This removes ${name} for good. Type its name to continue: `
+  if (found) await confirmName(work, { question, name, unchanged: 'Nothing was removed.' })
+  await client.json({ method: 'DELETE', path: path`/deleted-repos/${id}` })
+  showResult(work, { id, name, purged: true }, `Purged ${name}.`)
+}
+
+function listDeleted(client: Work['client']): Promise<Json[]> {
+  return client.list({ method: 'GET', path: '/deleted-repos' })
+}
+
+/** Asks on a terminal, unless there is `--yes`. */
+async function confirmName(
+  { input, terminal: { ask } }: LocalWork,
+  { question, name, unchanged }: { question: string; name: string; unchanged: string },
+): Promise<void> {
+  if (!ask || input.flag('yes')) return
+  if ((await ask(question)).trim() !== name) throw new Error(unchanged)
+}
+
+/** `svc repos import` into a data directory: the import ends with the command, and no server continues it. */
+async function importInto(work: LocalWork): Promise<void> {
+  const { input, terminal } = work
+  const { imports, tokens, changeRepositories } = work.app
+  const { err, progress, interruption } = terminal
+  const [source, name] = [input.argument('source'), input.argument('name') || undefined]
+  let shown = ''
+  const onProgress = ({ phase, percent }: Progress) => {
+    const text = `Importing: ${phase}, ${percent} %`
+    if (text !== shown) progress(text)
+    shown = text
+  }
+  const owner = await tokens.ownerNamed(input.option('username') ?? 'admin')
+  const signal = withProblem(interruption())
+  const begin = async () => {
+    // Until the import holds its own lock, a starting server would take it for an abandoned one.
+    using _lock = await changeRepositories()
+    const wanted = { source, name, owner, signal, recordsFailure: false, onProgress }
+    return imports.start(localPrincipal, wanted)
+  }
+  const started = await begin()
+  await started.ended.finally(() => progress(''))
+  const repository = await started.describe()
+  showResult(work, repository, `Imported ${started.name} (${toMib(repository.sizeBytes)} MiB).`)
+  err(missingLfsNote(repository.missingLfsObjects))
+}
+
+// Aborts with a problem that can be shown to the user.
+function withProblem(interrupted: AbortSignal): AbortSignal {
+  const controller = new AbortController()
+  interrupted.addEventListener('abort', () =>
+    controller.abort(importFailed('Interrupted; nothing was changed.')),
+  )
+  return controller.signal
+}
+
+function toMib(bytes: number): string {
+  return (bytes / 1024 ** 2).toFixed(1)
+}

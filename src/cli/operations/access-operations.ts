@@ -1,0 +1,155 @@
+import type { Json } from '#base/json.ts'
+import { at, dateOf, showResult, textAt } from '../terminal/display.ts'
+import type { ClientOperation, CommandInput, OptionRows, Work } from './operation.ts'
+
+const limitOptions: OptionRows = {
+  '--repository <name...>': 'the only repositories that it can see',
+  '--ref <pattern...>': 'the only refs that it can push, such as refs/heads/agents/*',
+  '--expires-in-days <days>': '1 to 3650, or never (default: 365)',
+  '--expires-in-seconds <seconds>': 'in place of days, 60 or more',
+}
+
+const tokenName = ({ option }: CommandInput) => option('name') ?? 'command line'
+
+export const accessOperations: ClientOperation[] = [
+  {
+    command: 'tokens create',
+    operations: ['createToken'],
+    isLocal: true,
+    summary: 'create a token and print it',
+    options: {
+      '--name <name>': 'name of the token (default: command line)',
+      '--permission <permission...>': 'permissions (default: repo:read repo:write)',
+      '--username <username>':
+        'user that the token acts as (default: its id; admin for admin tokens)',
+      ...limitOptions,
+    },
+    fill: (input) => ({ name: tokenName(input), username: usernameOf(input) }),
+    // The token alone goes to standard output, for pipes.
+    sentence: (body) => textAt(body, 'token'),
+  },
+  {
+    command: 'tokens delegate',
+    operations: ['delegateToken'],
+    summary: 'make a token with a part of the rights of yours, which ends with it, and print it',
+    options: {
+      '--name <name>': 'name of the token (default: command line)',
+      '--permission <permission...>': 'some of yours (default: repo:read repo:write)',
+      ...limitOptions,
+    },
+    fill: (input) => ({ name: tokenName(input) }),
+    sentence: (body) => textAt(body, 'token'),
+  },
+  {
+    command: 'tokens list',
+    operations: ['listTokens', 'listDelegatedTokens'],
+    choose: ({ flag }) => (flag('delegated') ? 'listDelegatedTokens' : 'listTokens'),
+    isLocal: true,
+    summary: 'list all tokens, which takes an admin token, or the delegated ones',
+    options: {
+      '--delegated': { description: 'those that were delegated from your token', only: 'server' },
+    },
+    table: {
+      ID: 'id',
+      NAME: 'name',
+      USERNAME: 'username',
+      EXPIRES: dateOf('expiresAt'),
+      'LAST USED': dateOf('lastUsedAt'),
+      PERMISSIONS: 'permissions',
+      LIMITS: toLimits,
+    },
+  },
+  {
+    command: 'tokens revoke',
+    operations: ['deleteToken', 'deleteDelegatedToken'],
+    choose: ({ flag }) => (flag('delegated') ? 'deleteDelegatedToken' : 'deleteToken'),
+    isLocal: true,
+    summary: 'delete a token and those that were delegated from it',
+    arguments: ['id'],
+    options: {
+      '--delegated': { description: 'a token that was delegated from yours', only: 'server' },
+    },
+    confirm: ({ argument }) => ({
+      question: `This revokes the token ${argument('id')} for good. Type yes to continue: `,
+      expected: 'yes',
+    }),
+    sentence: (_, { argument }) => `Token ${argument('id')} is revoked.`,
+    json: ({ argument }) => ({ id: argument('id'), revoked: true }),
+  },
+  ...['keys add', 'keys-add'].map(
+    (command): ClientOperation => ({
+      command,
+      operations: ['createSshKey'],
+      isLocal: true,
+      summary: 'add an SSH key: a .pub file, its content, or - for standard input',
+      arguments: ['[key]'],
+      options: {
+        '--username <username>':
+          'user that the key acts as (default: yours; admin in a data directory)',
+        '--name <name>': "name of the key (default: the key's comment)",
+        '--permission <permission...>': 'permissions (default: repo:read repo:write)',
+        '--expires-in-days <days>': '1 to 3650, or never (default: never)',
+      },
+      run: runAddKey,
+    }),
+  ),
+  {
+    command: 'keys list',
+    operations: ['listSshKeys'],
+    isLocal: true,
+    summary: 'list SSH keys: yours, or all of a data directory',
+    options: { '--username <username>': 'those of this user, for admin tokens' },
+    table: {
+      ID: 'id',
+      NAME: 'name',
+      USERNAME: 'username',
+      FINGERPRINT: 'fingerprint',
+      EXPIRES: dateOf('expiresAt'),
+      'LAST USED': dateOf('lastUsedAt'),
+      PERMISSIONS: 'permissions',
+    },
+  },
+  {
+    command: 'keys remove',
+    operations: ['deleteSshKey'],
+    isLocal: true,
+    summary: 'delete an SSH key',
+    arguments: ['id'],
+    sentence: (_, { argument }) => `SSH key ${argument('id')} is removed.`,
+    json: ({ argument }) => ({ id: argument('id'), removed: true }),
+  },
+]
+
+// As in a data directory: an admin token without a username acts as admin.
+function usernameOf({ option, list }: CommandInput): string | undefined {
+  return option('username') ?? (list('permission')?.includes('admin') ? 'admin' : undefined)
+}
+
+function toLimits(token: Json): string {
+  const [repositories, refs] = [at(token, 'repositories'), at(token, 'refs')]
+  const from = at(token, 'delegatedFrom')
+  return [
+    ...(repositories === null
+      ? []
+      : [`repositories ${textAt(token, 'repositories') || '(deleted)'}`]),
+    ...(refs === null ? [] : [`refs ${textAt(token, 'refs')}`]),
+    ...(from === null ? [] : [`delegated from ${textAt(token, 'delegatedFrom')}`]),
+  ].join(', ')
+}
+
+/** `svc keys add` and `svc keys-add` */
+async function runAddKey(work: Work): Promise<void> {
+  const { readKey } = await import('../terminal/given-values.ts')
+  const { client, input, terminal } = work
+  const publicKey = (await readKey(input.argument('key') || undefined, terminal)).trim()
+  const name = input.option('name') ?? commentOf(publicKey)
+  const body = await client.json(work.request({ publicKey, name }))
+  const [fingerprint, username] = [textAt(body, 'fingerprint'), textAt(body, 'username')]
+  showResult(work, body, `Added ${fingerprint} for ${username}, id ${textAt(body, 'id')}.`)
+}
+
+/** The comment of a key, as far as it can be a name. */
+function commentOf(publicKey: string): string {
+  const [, comment = ''] = /^\S+\s+\S+\s+([^\r\n]+)/.exec(publicKey) ?? []
+  return comment.trim().slice(0, 100) || 'command line'
+}
