@@ -226,6 +226,7 @@ const entryPoints: Record<string, string[]> = {
     'page-requests',
     'pipeline',
     'request-log',
+    'route-table',
   ],
   'http/openapi': ['llms-page', 'openapi', 'public-routes'],
   'http/connection': ['client-error', 'client-limits', 'connections', 'forwarded', 'pipelining'],
