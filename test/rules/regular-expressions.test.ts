@@ -15,6 +15,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const builders = [
   'src/actions/workflow-parser/reading/cron.ts',
   'src/api/event-log/event-routes.ts',
+  'src/base/ids.ts',
   'src/git-server/upload-pack/cache-key.ts',
   'src/git/process/limit-exceeded.ts',
 ]
