@@ -3,6 +3,7 @@ import { after, before, test } from 'node:test'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { assertAccessible, type Eyes, openWindow, startBrowser } from '../support/browser.ts'
 import { until } from '../support/condition.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { programs, without } from '../support/programs.ts'
 import { sampleOf } from '../support/rounds.ts'
 import { begun, jobEnded, mustClaim, runEnded, wholeRun, wrote } from '../support/run-by-hand.ts'
@@ -89,6 +90,7 @@ test('lines of logs are chosen and linked, in a run and in its whole log', { ski
 )
 
 test('a long log has pages of bounded height, and a link to any of its lines leads to it', {
+  ...exhaustive,
   skip,
 }, async () => {
   const lines = Array.from(
