@@ -19,14 +19,13 @@ export const localRuns: Record<string, (work: LocalWork) => Promise<void>> = {
 }
 
 async function deleteRepository(work: LocalWork): Promise<void> {
-  const { client, input } = work
+  const { app, client, input } = work
   const name = input.argument('name')
-  const request = { method: 'DELETE', path: path`/repos/${name}` }
-  const repository = await client.json({ ...request, method: 'GET' })
+  // Not its description, which a repository without files does not have.
+  const { id } = await app.repositories.open(localPrincipal, name, 'repo:delete')
   const question = `This deletes ${name} and everything that belongs to it. Type its name to continue: `
   await confirmName(work, { question, name, unchanged: 'Nothing was deleted.' })
-  await client.json(request)
-  const id = textAt(repository, 'id')
+  await client.json({ method: 'DELETE', path: path`/repos/${name}` })
   const isKept = (await listDeleted(client)).some((deleted) => at(deleted, 'id') === id)
   const advice = isKept ? ` It can be restored: svc deleted-repos restore ${id}` : ''
   showResult(work, { name, deleted: true }, `Deleted ${name}.${advice}`)
