@@ -9,8 +9,9 @@ import { fullNameFault } from '#git/refs/ref-name.ts'
 import type { GitServer } from '#git-server/git-server.ts'
 import { named } from '#http/named-schemas.ts'
 import { statusOf } from '#http/problem-response.ts'
-import { type FindRequest, type JsonRoute, type Route, route } from '#http/route.ts'
+import { type JsonRoute, type Route, route } from '#http/route.ts'
 import { invalid } from '#http/validation.ts'
+import { openOfRoute } from '#repositories/open-repository.ts'
 import type { Repositories, Repository } from '#repositories/repositories.ts'
 
 type Dependencies = {
@@ -30,8 +31,7 @@ const maxChanges = 100
  */
 export function checkRoutes({ repositories, checkPush, findToken, routes }: Dependencies) {
   const operations = new Map(routes.filter(isOfRepository).map((one) => [one.operationId, one]))
-  const open = ({ principal, permission, params }: FindRequest<{ name: string }>) =>
-    repositories.open(principal, params.name, permission)
+  const open = openOfRoute(repositories)
 
   async function subjectOf(
     caller: Principal,

@@ -22,12 +22,12 @@ async function deleteRepository(work: LocalWork): Promise<void> {
   const { app, client, input } = work
   const name = input.argument('name')
   // Not its description, which a repository without files does not have.
-  const { id } = await app.repositories.open(localPrincipal, name, 'repo:delete')
+  const repository = await app.repositories.open(localPrincipal, name, 'repo:delete')
   const question = `This deletes ${name} and everything that belongs to it. Type its name to continue: `
   await confirmName(work, { question, name, unchanged: 'Nothing was deleted.' })
+  const isKept = await app.deletedRepositories.isRetained(repository)
   await client.json({ method: 'DELETE', path: path`/repos/${name}` })
-  const isKept = (await listDeleted(client)).some((deleted) => at(deleted, 'id') === id)
-  const advice = isKept ? ` It can be restored: svc deleted-repos restore ${id}` : ''
+  const advice = isKept ? ` It can be restored: svc deleted-repos restore ${repository.id}` : ''
   showResult(work, { name, deleted: true }, `Deleted ${name}.${advice}`)
 }
 

@@ -2,6 +2,7 @@ import { requirePermission } from '#access/may.ts'
 import type { ProblemCode } from '#base/problem.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
 import { type FindRequest, nothing, type Route, route } from '#http/route.ts'
+import { openProblems } from '#repositories/open-repository.ts'
 import type { Repositories } from '#repositories/repositories.ts'
 import type { ChangeRef } from './change-ref.ts'
 import type { CreateCommit } from './create-commit.ts'
@@ -25,7 +26,7 @@ type Dependencies = {
   commitBodyMaxBytes: number
 }
 
-const opening: ProblemCode[] = ['repository_not_found', 'repository_importing', 'role_insufficient']
+const opening: ProblemCode[] = [...openProblems, 'role_insufficient']
 const pushing: ProblemCode[] = [
   'ref_moved',
   'update_refused',

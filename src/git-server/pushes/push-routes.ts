@@ -4,10 +4,11 @@ import type { Principal } from '#access/principal.ts'
 import type { Db } from '#database/schema.ts'
 import { named } from '#http/named-schemas.ts'
 import { linkToNext, PageQuery } from '#http/pages.ts'
-import { type FindRequest, route } from '#http/route.ts'
+import { route } from '#http/route.ts'
 import { findSshKey } from '#identity/ssh-keys/ssh-key-store.ts'
 import { findToken } from '#identity/tokens/token-store.ts'
 import { requireFullName } from '#repositories/full-ref-name.ts'
+import { openOfRoute, openProblems } from '#repositories/open-repository.ts'
 import type { Repositories } from '#repositories/repositories.ts'
 import type { JournalEntry, PushJournal } from './push-journal.ts'
 import type { Undo } from './undo.ts'
@@ -23,9 +24,7 @@ const defaultLimit = 100
 
 /** The routes of the journal of pushes. */
 export function pushRoutes({ db, repositories, pushJournal, undo }: Dependencies) {
-  const open = ({ principal, permission, params }: FindRequest<{ name: string }>) =>
-    repositories.open(principal, params.name, permission)
-  const missing = ['repository_not_found', 'repository_importing'] as const
+  const open = openOfRoute(repositories)
 
   return [
     route('GET', '/repos/:name/pushes', {
@@ -47,7 +46,7 @@ export function pushRoutes({ db, repositories, pushJournal, undo }: Dependencies
         ),
       }),
       reply: { 200: Type.Array(Push) },
-      problems: [...missing],
+      problems: [...openProblems],
       handle: async ({ found, query, url, setHeader }) => {
         const { ref, limit = defaultLimit, cursor: before = '' } = query
         requireFullName(ref)
@@ -64,7 +63,7 @@ export function pushRoutes({ db, repositories, pushJournal, undo }: Dependencies
       permission: 'repo:read',
       find: open,
       reply: { 200: Push },
-      problems: [...missing, 'push_not_found'],
+      problems: [...openProblems, 'push_not_found'],
       handle: async ({ principal, found, params }) => {
         const push = await pushJournal.find(found, params.id)
         return { ...push, actor: { ...push.actor, name: await nameOf(db, principal, push.actor) } }
@@ -82,7 +81,7 @@ export function pushRoutes({ db, repositories, pushJournal, undo }: Dependencies
       find: open,
       reply: { 200: Push },
       problems: [
-        ...missing,
+        ...openProblems,
         'push_not_found',
         'push_not_undoable',
         'branch_protected',

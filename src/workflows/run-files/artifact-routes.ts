@@ -8,8 +8,9 @@ import type { Db } from '#database/schema.ts'
 import { toContentDisposition } from '#http/headers.ts'
 import { named } from '#http/named-schemas.ts'
 import { PageQuery, paged } from '#http/pages.ts'
-import { type FindRequest, nothing, route } from '#http/route.ts'
+import { nothing, route } from '#http/route.ts'
 import { requireFullName } from '#repositories/full-ref-name.ts'
+import { type OpenRepository, openOfRoute, openProblems } from '#repositories/open-repository.ts'
 import type { Repositories, Repository } from '#repositories/repositories.ts'
 import { measureArtifacts } from './artifact-store.ts'
 import type { Artifacts } from './artifacts.ts'
@@ -29,16 +30,12 @@ type Dependencies = {
   downloads: Downloads
 }
 
-const repositoryProblems = ['repository_not_found', 'repository_importing'] as const
-const problems = [...repositoryProblems, 'run_not_found', 'artifact_not_found'] as const
-
-type Open = (request: FindRequest<{ name: string }>) => Promise<Repository>
+const problems = [...openProblems, 'run_not_found', 'artifact_not_found'] as const
 
 /** The routes of artifacts and caches for users. */
 export function artifactAndCacheRoutes(dependencies: Dependencies) {
   const { repositories, caches } = dependencies
-  const open: Open = ({ principal, permission, params }) =>
-    repositories.open(principal, params.name, permission)
+  const open = openOfRoute(repositories)
   return [
     ...artifactRoutes(open, dependencies),
     ...cacheRoutes(open, caches),
@@ -46,7 +43,7 @@ export function artifactAndCacheRoutes(dependencies: Dependencies) {
   ]
 }
 
-function artifactRoutes(open: Open, { findRun, artifacts, downloads }: Dependencies) {
+function artifactRoutes(open: OpenRepository, { findRun, artifacts, downloads }: Dependencies) {
   return [
     route('GET', '/repos/:name/workflows/:id/artifacts', {
       operationId: 'listArtifacts',
@@ -56,7 +53,7 @@ function artifactRoutes(open: Open, { findRun, artifacts, downloads }: Dependenc
       permission: 'workflow:read',
       find: open,
       reply: { 200: Type.Array(Artifact) },
-      problems: [...repositoryProblems, 'run_not_found'],
+      problems: [...openProblems, 'run_not_found'],
       handle: async ({ found, params }) => {
         const { id } = await findRun(found, params.id)
         return (await artifacts.list(id)).map(toArtifact)
@@ -120,7 +117,7 @@ function artifactRoutes(open: Open, { findRun, artifacts, downloads }: Dependenc
   ]
 }
 
-function cacheRoutes(open: Open, caches: RunCaches) {
+function cacheRoutes(open: OpenRepository, caches: RunCaches) {
   return [
     route('GET', '/repos/:name/caches', {
       operationId: 'listCaches',
@@ -130,7 +127,7 @@ function cacheRoutes(open: Open, caches: RunCaches) {
       find: open,
       query: PageQuery,
       reply: { 200: Type.Array(Cache) },
-      problems: [...repositoryProblems],
+      problems: [...openProblems],
       handle: async ({ found, query, url, setHeader }) => {
         const page = await paged({ query, url, setHeader }, (wanted) =>
           caches.list(found.id, wanted),
@@ -164,7 +161,7 @@ function cacheRoutes(open: Open, caches: RunCaches) {
           Type.Object({ deleted: Type.Integer({ description: 'how many there were' }) }),
         ),
       },
-      problems: [...repositoryProblems, 'token_limited'],
+      problems: [...openProblems, 'token_limited'],
       handle: async ({ principal, found, query }) => {
         requireFullName(query.ref)
         return { deleted: await caches.remove(principal, found.id, query) }
@@ -177,7 +174,7 @@ function cacheRoutes(open: Open, caches: RunCaches) {
       permission: 'workflow:trigger',
       find: open,
       reply: { 204: nothing },
-      problems: [...repositoryProblems, 'cache_not_found', 'token_limited'],
+      problems: [...openProblems, 'cache_not_found', 'token_limited'],
       handle: async ({ principal, found, params }) => {
         const { id } = params
         if ((await caches.remove(principal, found.id, { id })) > 0) return
@@ -187,7 +184,7 @@ function cacheRoutes(open: Open, caches: RunCaches) {
   ]
 }
 
-function usageRoutes(open: Open, { db, settings }: Dependencies) {
+function usageRoutes(open: OpenRepository, { db, settings }: Dependencies) {
   return [
     route('GET', '/repos/:name/run-files', {
       operationId: 'getRunFileUsage',
@@ -198,7 +195,7 @@ function usageRoutes(open: Open, { db, settings }: Dependencies) {
       permission: 'workflow:read',
       find: open,
       reply: { 200: RunFileUsage },
-      problems: [...repositoryProblems],
+      problems: [...openProblems],
       async handle({ found: { id } }) {
         const [artifacts, caches] = await Promise.all([
           measureArtifacts(db, id),

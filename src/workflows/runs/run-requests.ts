@@ -2,11 +2,6 @@ import { Type } from 'typebox'
 import { workflowsFolder } from '#actions/workflow-parser/workflow-folders.ts'
 import { closed } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
-import type { FindRequest } from '#http/route.ts'
-import type { Repository } from '#repositories/repositories.ts'
-
-/** Opens the repository of a request. */
-export type OpenRepository = (request: FindRequest<{ name: string }>) => Promise<Repository>
 
 export const BranchToRun = Type.String({
   description:

@@ -7,11 +7,12 @@ import { closed } from '#base/schema-options.ts'
 import { linkToNext, PageQuery } from '#http/pages.ts'
 import { route } from '#http/route.ts'
 import { eventStreamType, wantsEventStream } from '#http/server-sent-events.ts'
+import { type OpenRepository, openOfRoute, openProblems } from '#repositories/open-repository.ts'
 import type { Repositories } from '#repositories/repositories.ts'
 import type { LogReader } from '../views/run-logs.ts'
 import { CommitAnnotation, ListedRun, Run, RunState } from '../views/run-schemas.ts'
 import { type createRunViews, toState } from '../views/run-view.ts'
-import { NewRun, type OpenRepository, QueuedRun } from './run-requests.ts'
+import { NewRun, QueuedRun } from './run-requests.ts'
 import type { Runs } from './runs.ts'
 import { workflowFileRoutes } from './workflow-file-routes.ts'
 
@@ -24,14 +25,12 @@ type Dependencies = {
 
 const defaultLimit = 100
 const maxWaitSeconds = 300
-const problems = ['repository_not_found', 'repository_importing'] as const
-const runProblems = [...problems, 'run_not_found'] as const
+const runProblems = [...openProblems, 'run_not_found'] as const
 
 /** The routes of workflow runs. */
 export function runRoutes(dependencies: Dependencies) {
   const { repositories, runs, views } = dependencies
-  const open: OpenRepository = ({ principal, permission, params }) =>
-    repositories.open(principal, params.name, permission)
+  const open = openOfRoute(repositories)
   const openToRun: OpenRepository = async (request) => {
     const found = await open(request)
     requireNoJob(request.principal)
@@ -69,7 +68,7 @@ export function runRoutes(dependencies: Dependencies) {
         ),
       }),
       reply: { 200: Type.Array(ListedRun) },
-      problems: [...problems],
+      problems: [...openProblems],
       handle: async ({ found, query, url, setHeader, waitSignal }) => {
         const { limit = defaultLimit, cursor: before = '', ...filter } = query
         const page = { ...filter, before, limit: limit + 1 }
@@ -93,7 +92,7 @@ export function runRoutes(dependencies: Dependencies) {
       body: NewRun,
       reply: { 202: QueuedRun },
       problems: [
-        ...problems,
+        ...openProblems,
         'token_limited',
         'ref_not_found',
         'workflow_not_found',
@@ -212,7 +211,7 @@ function runAnnotationRoutes(open: OpenRepository, views: Dependencies['views'])
         }),
       }),
       reply: { 200: Type.Array(CommitAnnotation) },
-      problems: [...problems],
+      problems: [...openProblems],
       handle: ({ found, query }) => views.annotationsOf(found.id, query.commit),
     }),
   ]

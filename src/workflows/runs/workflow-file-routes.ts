@@ -2,8 +2,9 @@ import { Type } from 'typebox'
 import { closed } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
 import { route } from '#http/route.ts'
+import type { OpenRepository } from '#repositories/open-repository.ts'
 import { FaultSchema, NoteSchema } from '../views/run-schemas.ts'
-import { BranchToRun, FilePath, Files, type OpenRepository } from './run-requests.ts'
+import { BranchToRun, FilePath, Files } from './run-requests.ts'
 import type { Runs } from './runs.ts'
 
 type Dependencies = { open: OpenRepository; runs: Pick<Runs, 'validate'> }

@@ -1,10 +1,8 @@
-import { type TProperties, type TSchema, Type } from 'typebox'
+import { type TProperties, Type } from 'typebox'
+import { field } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
 
-function orNull<T extends TSchema>(schema: T) {
-  return Type.Union([schema, Type.Null()])
-}
-
+const { orNull } = field
 const time = Type.Integer({ description: 'milliseconds since the Unix epoch' })
 const text = Type.String()
 const conclusion = orNull(
