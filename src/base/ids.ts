@@ -4,33 +4,42 @@ const alphabet = '0123456789abcdefghjkmnpqrstvwxyz'
 const timeLength = 10
 const randomLength = 16
 
-let lastTime = 0
-let lastRandom: number[] = []
 let random = randomBytes(0)
 let used = 0
 
 /**
- * Returns a new id: 26 characters of Crockford's base32 in lower case, sortable by creation time like a ULID
- * (48 bits of milliseconds, 80 random bits). Ids of the same millisecond count upwards.
+ * Returns functions that make ids: 26 characters of Crockford's base32 in lower case, sortable by creation time like a
+ * ULID (48 bits of milliseconds, 80 random bits). Ids of the same millisecond count upwards, as do those of a clock that
+ * has gone back.
  */
-export function newId(now = Date.now()): string {
-  if (now > lastTime) {
-    lastTime = now
-    lastRandom = newRandom()
-  } else {
-    increment(lastRandom)
+export function createIds() {
+  let lastTime = 0
+  let lastRandom: number[] = []
+
+  function newId(now = Date.now()): string {
+    if (now > lastTime) {
+      lastTime = now
+      lastRandom = newRandom()
+    } else {
+      increment(lastRandom)
+    }
+    return toBase32(lastTime) + toDigits(lastRandom)
   }
-  return toBase32(lastTime) + toDigits(lastRandom)
+
+  /**
+   * Returns a new id that sorts after another one, also when that comes from a machine whose clock is ahead. One that only
+   * counted on from there could be the next id of that machine.
+   */
+  function newIdAfter(previous: string, now: number): string {
+    const id = newId(now)
+    return id > previous ? id : toBase32(timeIn(previous) + 1) + toDigits(newRandom())
+  }
+
+  return { newId, newIdAfter }
 }
 
-/**
- * Returns a new id that sorts after another one, also when that comes from a machine whose clock is ahead. One that only
- * counted on from there could be the next id of that machine.
- */
-export function newIdAfter(previous: string, now: number): string {
-  const id = newId(now)
-  return id > previous ? id : toBase32(timeIn(previous) + 1) + toDigits(newRandom())
-}
+/** The ids of this process. */
+export const { newId, newIdAfter } = createIds()
 
 /** Returns a lower bound: it sorts before every id made at or after a time. */
 export function idBefore(time: number): string {
