@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import type { Browser, Page } from 'playwright-core'
+import type { Browser, Page, Request } from 'playwright-core'
 import { openWindow, startBrowser } from '../support/browser.ts'
 import { until } from '../support/condition.ts'
 import { exhaustive } from '../support/exhaustive.ts'
@@ -180,7 +180,34 @@ test('in a browser, the log, the states and the end of a run follow without a re
   })
 })
 
-test('in a browser, a stream that a proxy refuses is opened again', {
+test('in a browser, a change that comes while the page is asked for again is shown, too', {
+  skip: without('chromium'),
+}, async () => {
+  await withPage(async (page) => {
+    const { number, held } = await startRun()
+    const path = `/r/site/runs/${number}`
+    await page.route(
+      `${service.url}${path}?state=`,
+      async (route) => {
+        const old = await route.fetch()
+        const isStream = (one: Request) => /live\?/.test(one.url())
+        const streamEnded = Promise.race([
+          page.waitForEvent('requestfinished', isStream),
+          page.waitForEvent('requestfailed', isStream),
+        ])
+        await held.report(...jobEnded(), runEnded())
+        await streamEnded
+        await route.fulfill({ response: old })
+      },
+      { times: 1 },
+    )
+    await page.goto(path)
+    await held.report(...begun())
+    await page.waitForSelector('#run-head .badge.good')
+  })
+})
+
+test('in a browser, a stream and a page that a proxy refuses are asked for again', {
   ...exhaustive,
   skip: without('chromium'),
 }, async () => {
@@ -190,7 +217,8 @@ test('in a browser, a stream that a proxy refuses is opened again', {
   try {
     const { number, held } = await startRun()
     const refusal = { status: 502, contentType: 'text/html', body: 'Bad gateway' }
-    await page.route(/\/live\?/, (route) => route.fulfill(refusal), { times: 1 })
+    for (const pattern of [/\/live\?/, /\?state=$/])
+      await page.route(pattern, (route) => route.fulfill(refusal), { times: 1 })
     await page.goto(`/r/site/runs/${number}`)
     await held.report(...begun(), ...jobEnded(), runEnded())
     await page.waitForSelector('#run-head .badge.good')

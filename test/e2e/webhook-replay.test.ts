@@ -26,12 +26,16 @@ after(async () => {
 
 type Listed = { id: string; seq: number; previousSeq: number; status: string; attempts: number }
 
-/** The deliveries of a webhook, oldest event first, when none waits any more. */
-const settled = (at: string): Promise<Listed[]> =>
-  until('nothing waits', async () => {
+/** The deliveries of a webhook, oldest event first, when there is a number of them and none waits any more. */
+const settled = (at: string, count: number): Promise<Listed[]> =>
+  until(`${count} deliveries are there, and none waits`, async () => {
     const { body } = await owner.get(`${at}/deliveries?limit=1000`)
     const isSettled = body.every(({ status }: Listed) => status !== 'pending')
-    return isSettled && body.sort((one: Listed, other: Listed) => one.seq - other.seq)
+    return (
+      body.length === count &&
+      isSettled &&
+      body.sort((one: Listed, other: Listed) => one.seq - other.seq)
+    )
   })
 
 const push = (name: string, count: number) => pushFiles(owner, name, { 'a.txt': `${count}` })
@@ -55,21 +59,21 @@ test('events while a webhook was disabled, or before it was created, are replaye
   const at = await addHook('site')
   await push('site', 2)
   await untilPushed('site', 2)
-  const [first] = await settled(at)
+  const [first] = await settled(at, 1)
   const since = Date.now()
   await owner.patch(at, { enabled: false })
   await push('site', 3)
   await untilPushed('site', 3)
   await push('site', 4)
   await untilPushed('site', 4)
-  assert.deepEqual(await settled(at), [first])
+  assert.deepEqual(await settled(at, 1), [first])
   // Also while it is disabled, because it is requested.
   const replayed = await owner.post(`${at}/replay`, { since })
   assert.deepEqual(
     [replayed.status, replayed.body],
     [202, { replayed: 0, created: 2, more: false, next: null }],
   )
-  const deliveries = await settled(at)
+  const deliveries = await settled(at, 3)
   assert.deepEqual(
     deliveries.map(({ status, attempts }) => [status, attempts]),
     Array(3).fill(['success', 1]),
@@ -82,7 +86,7 @@ test('events while a webhook was disabled, or before it was created, are replaye
   await owner.patch(at, { enabled: true })
   const { body } = await owner.post(`${at}/replay`, { since: 0 })
   assert.deepEqual([body.replayed, body.created], [3, 1])
-  const whole = await settled(at)
+  const whole = await settled(at, 4)
   assert.deepEqual(
     whole.map(({ attempts }) => attempts),
     [1, 2, 2, 2],
@@ -101,15 +105,15 @@ test('with onlyFailed no successful delivery is repeated', async () => {
   receiver.answerWith((_, response) => response.writeHead(500).end())
   await push('page', 2)
   await untilPushed('page', 2)
-  assert.equal((await settled(at))[0]?.status, 'failed')
+  assert.equal((await settled(at, 1))[0]?.status, 'failed')
   receiver.answerWith((_, response) => response.writeHead(204).end())
   await push('page', 3)
   await untilPushed('page', 3)
-  await settled(at)
+  await settled(at, 2)
   const { body } = await owner.post(`${at}/replay`, { since: 0, onlyFailed: true })
   assert.deepEqual(body, { replayed: 1, created: 0, more: false, next: null })
   assert.deepEqual(
-    (await settled(at)).map(({ status, attempts }) => [status, attempts]),
+    (await settled(at, 2)).map(({ status, attempts }) => [status, attempts]),
     [
       ['success', 2],
       ['success', 1],

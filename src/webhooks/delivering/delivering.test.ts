@@ -25,7 +25,7 @@ onEachDatabase((fresh, engine) => {
     await using loop = startDelivering(db, site)
     await publishPushes(db, site.repositoryId, 20, site.clock.now())
     loop.wake()
-    const rows = await untilDone(db)
+    const rows = await untilDone(db, 20)
     assert.equal(receiver.received.length, 20)
     assert.deepEqual(
       new Set(receiver.received.map(({ json }) => json.svc.delivery)),
@@ -130,7 +130,7 @@ onEachDatabase((fresh, engine) => {
     await using loop = startDelivering(db, site)
     await publishPushes(db, site.repositoryId, 2, site.clock.now())
     loop.wake()
-    const [gone, busy] = await untilAttempts(db, 1)
+    const [gone, busy] = await untilAttempts(db, 1, 2)
     assert.deepEqual([gone?.status, gone?.dueAt], ['failed', null])
     assert.deepEqual([busy?.status, busy?.dueAt], ['pending', clock.now() + 2 * hour])
   })
@@ -174,7 +174,7 @@ onEachDatabase((fresh, engine) => {
     await until('so was the last one', async () => (await attemptsOf(db)).length === 3)
     clock.advance(20_000)
     loop.wake()
-    const rows = await untilDone(db)
+    const rows = await untilDone(db, 3)
     const attempts = rows.map(({ attempts, status }) => `${status} after ${attempts}`)
     assert.equal(attempts[2], 'failed after 1')
     assert.ok(attempts.includes('failed after 2'), attempts.join())
@@ -194,7 +194,7 @@ onEachDatabase((fresh, engine) => {
     await ask(db, webhookId, clock.now())
     loop.wake()
     await receiver.untilReceived(before + 3)
-    for (const { status } of await untilDone(db)) assert.equal(status, 'success')
+    for (const { status } of await untilDone(db, 3)) assert.equal(status, 'success')
     assert.equal((await webhookOf(db, webhookId)).isEnabled, 0)
   })
 
@@ -242,8 +242,7 @@ onEachDatabase((fresh, engine) => {
       await publishPushes(db, site.repositoryId, 10, site.clock.now())
       for (const loop of [here, there]) loop.wake()
     }
-    const rows = await untilDone(db)
-    assert.equal(rows.length, 200)
+    const rows = await untilDone(db, 200)
     assert.ok(rows.every(({ attempts }) => attempts === 1))
     assert.equal(receiver.received.length, 200)
   })
@@ -253,7 +252,7 @@ onEachDatabase((fresh, engine) => {
     const { db, receiver, clock, webhookId } = site
     await publishPushes(db, site.repositoryId, 2, site.clock.now())
     const leaseUntil = clock.now() + leaseMs
-    const [own, others] = await untilAttempts(db, 0)
+    const [own, others] = await untilAttempts(db, 0, 2)
     await hold(db, own?.id, { leaseHolder: 'here', leaseUntil })
     await hold(db, others?.id, { leaseHolder: 'there', leaseUntil })
     await db.updateTable('webhooks').set({ dueAt: leaseUntil }).execute()
@@ -264,7 +263,7 @@ onEachDatabase((fresh, engine) => {
     assert.equal((await webhookOf(db, webhookId)).dueAt, leaseUntil)
     clock.advance(leaseMs)
     loop.wake()
-    await untilDone(db)
+    await untilDone(db, 2)
     assert.equal(receiver.received.length, 2)
   })
 
@@ -316,7 +315,7 @@ onEachDatabase((fresh, engine) => {
     await using loop = startDelivering(db, site)
     await publishPushes(db, site.repositoryId, 3, site.clock.now())
     loop.wake()
-    const rows = await untilDone(db)
+    const rows = await untilDone(db, 2)
     assert.deepEqual(
       rows.map(({ seq, status }) => [seq, status]),
       [
@@ -335,8 +334,14 @@ onEachDatabase((fresh, engine) => {
     await publishPushes(db, site.repositoryId, 3, site.clock.now())
     {
       await using _loop = startDelivering(db, site)
-      await until('each has had an attempt', async () =>
-        (await deliveriesOf(db)).every(({ attempts }) => attempts === 1),
+      const rows = await untilAttempts(db, 1, 3)
+      assert.deepEqual(
+        rows.map(({ status, fault }) => [status, fault]),
+        [
+          ['success', ''],
+          ['pending', 'The receiver responded with status 500.'],
+          ['success', ''],
+        ],
       )
     }
     // Ids of the tests before are of days to come.
@@ -381,19 +386,18 @@ function createStoppedClock() {
   }
 }
 
-async function untilDone(db: Database) {
-  await until('no delivery is pending', async () => {
+function untilDone(db: Database, count = 1) {
+  return until(`${count} deliveries are there, and none is pending`, async () => {
     const rows = await deliveriesOf(db)
-    return rows.length > 0 && rows.every(({ status }) => status !== 'pending')
+    return rows.length === count && rows.every(({ status }) => status !== 'pending') && rows
   })
-  return deliveriesOf(db)
 }
 
-async function untilAttempts(db: Database, attempts: number) {
-  await until(`each delivery has had ${attempts} attempts`, async () =>
-    (await deliveriesOf(db)).every((row) => row.attempts === attempts),
-  )
-  return deliveriesOf(db)
+function untilAttempts(db: Database, attempts: number, count = 1) {
+  return until(`${count} deliveries have had ${attempts} attempts`, async () => {
+    const rows = await deliveriesOf(db)
+    return rows.length === count && rows.every((row) => row.attempts === attempts) && rows
+  })
 }
 
 function deliveriesOf(db: Database) {

@@ -6,6 +6,7 @@
   let source
   let after
   let timer
+  let isStale = false
   let isEnded = false
 
   const toNode = ([classes, text]) => {
@@ -17,16 +18,21 @@
   }
 
   // Asks for the page again, and takes over its parts that have changed.
-  const refresh = () => {
+  const refresh = (waitMs = 600) => {
+    isStale = true
     if (timer) return
     timer = setTimeout(() => {
       const url = new URL(location.href)
       url.searchParams.set('state', '')
+      isStale = false
       loadPage(url, (page, status) => {
         timer = undefined
         if (page && status === 200) takeOver(page)
+        // A change that was announced meanwhile may be missing from this page.
+        if (isStale) refresh()
+        else if (!page || status === 429 || status >= 500) refresh(9000)
       })
-    }, 600)
+    }, waitMs)
   }
   const takeOver = (page) => {
     for (const part of page.querySelectorAll('[data-part]')) {
@@ -101,9 +107,9 @@
       })
     const isList = document.querySelector('main ol.events, #runs, #pushes, #events')
     on('at', () => {})
-    on('push', isList ? refresh : announce)
-    on('other', refresh)
-    on('state', refresh)
+    on('push', isList ? () => refresh() : announce)
+    on('other', () => refresh())
+    on('state', () => refresh())
     on('output', ({ step, lines }) => append(step, lines))
     on('end', () => {
       isEnded = true
