@@ -41,8 +41,6 @@ try {
     input: Object.fromEntries(programs.map((name) => [name, `src/${name}.ts`])),
     platform: 'node',
     external: optionalPackages,
-    // For packages that are CommonJS.
-    transform: { define: { __dirname: 'import.meta.dirname', __filename: 'import.meta.filename' } },
     tsconfig: 'tsconfig.json',
     plugins: [keepModuleUrls()],
     onwarn: (warning) => {
@@ -51,10 +49,14 @@ try {
   })
   const { output } = await bundle.write({
     dir: built,
+    // Which Node loads in half the time of ECMAScript modules.
+    format: 'cjs',
+    strict: true,
     entryFileNames: '[name].js',
     chunkFileNames: '[name].js',
     comments: { legal: true, annotation: false, jsdoc: false },
   })
+  writeFileSync(join(built, 'package.json'), '{ "type": "commonjs" }\n')
   for (const path of assets) cpSync(join(root, 'src', path), join(built, path), { recursive: true })
   minifyAssets(join(built, 'web/assets'))
   mkdirSync(join(built, 'web/assets/fonts'))

@@ -20,7 +20,9 @@ export function describedProgram(): Command {
       err: () => {},
       interruption: () => new AbortController().signal,
       read: async () => Buffer.alloc(0),
-      keyboard: () => Promise.reject(new Error('No command runs.')),
+      keyboard: () => {
+        throw new Error('No command runs.')
+      },
       ask: undefined,
       askHidden: undefined,
       progress: () => {},

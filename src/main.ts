@@ -11,7 +11,7 @@ import type { DoctorCommandOptions } from '#cli/local/doctor-command.ts'
 import { createProgram, toFailure } from '#cli/program.ts'
 import type { RunOptions } from '#cli/runs/run-workflows.ts'
 import type { RunnerCommandOptions } from '#cli/runs/runner-command.ts'
-import { toSafeTerminal } from '#cli/terminal/terminal.ts'
+import { openKeyboard, toSafeTerminal } from '#cli/terminal/terminal.ts'
 import { readSettings } from '#config/settings.ts'
 import type { App, AppTools } from './app.ts'
 
@@ -44,39 +44,43 @@ const terminal = toSafeTerminal({
   err: (text) => process.stderr.write(text),
   interruption,
   read,
-  keyboard: async () => (await import('#cli/terminal/terminal.ts')).openKeyboard(process),
+  keyboard: () => openKeyboard(process),
   ask: process.stdin.isTTY ? ask : undefined,
   askHidden: process.stdin.isTTY ? askHidden : undefined,
   progress: showProgress,
 })
 
-try {
-  await createProgram({
-    version,
-    terminal,
-    client: {
-      environment: process.env,
-      folder: process.cwd(),
-      launcher: fileURLToPath(new URL('../bin/svc', import.meta.url)),
-      columns: process.stdout.isTTY ? process.stdout.columns || fallbackColumns : undefined,
-      setExitCode: (code) => {
-        process.exitCode = code
+void main()
+
+async function main(): Promise<void> {
+  try {
+    await createProgram({
+      version,
+      terminal,
+      client: {
+        environment: process.env,
+        folder: process.cwd(),
+        launcher: fileURLToPath(new URL('../bin/svc', import.meta.url)),
+        columns: process.stdout.isTTY ? process.stdout.columns || fallbackColumns : undefined,
+        setExitCode: (code) => {
+          process.exitCode = code
+        },
       },
-    },
-    serve,
-    mcp,
-    withApp,
-    withTools,
-    doctor: (options) => doctor(options, false),
-    runner,
-    runnerDoctor: (options) => doctor({ fsck: false, ...options }, true),
-    run,
-  }).parseAsync()
-} catch (error) {
-  const { text, exitCode } = toFailure(error)
-  if (error instanceof CommanderError) process.exit(exitCode)
-  terminal.err(text)
-  process.exitCode ??= exitCode
+      serve,
+      mcp,
+      withApp,
+      withTools,
+      doctor: (options) => doctor(options, false),
+      runner,
+      runnerDoctor: (options) => doctor({ fsck: false, ...options }, true),
+      run,
+    }).parseAsync()
+  } catch (error) {
+    const { text, exitCode } = toFailure(error)
+    if (error instanceof CommanderError) process.exit(exitCode)
+    terminal.err(text)
+    process.exitCode ??= exitCode
+  }
 }
 
 async function serve(): Promise<void> {

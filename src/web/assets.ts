@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { once } from '#base/once.ts'
@@ -75,7 +76,7 @@ export function createAssets() {
 /** A font beside the bundle; without a bundle, in its package. */
 function readFont([name, path]: [name: string, path: string]): [string, Asset] {
   const built = `${folder}fonts/${name}`
-  const file = existsSync(built) ? built : fileURLToPath(import.meta.resolve(path))
+  const file = existsSync(built) ? built : createRequire(import.meta.url).resolve(path)
   return [name, toAsset(fontType, readFileSync(file))]
 }
 

@@ -43,7 +43,7 @@ export async function runInProcess(
     },
     interruption: () => new AbortController().signal,
     read: async () => Buffer.from(input),
-    keyboard: async () => ({
+    keyboard: () => ({
       size: undefined,
       read: () => Readable.from([Buffer.from(input)]),
       interrupted: new AbortController().signal,

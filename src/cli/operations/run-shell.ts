@@ -26,7 +26,7 @@ export async function runShell({
   json,
 }: ServerWork): Promise<number> {
   if (json) throw new UsageError('svc runs shell prints no JSON.')
-  using keyboard = await terminal.keyboard()
+  using keyboard = terminal.keyboard()
   const { size } = keyboard
   const opening = request({ terminal: size && { ...size, term: toTerm(environment.TERM) } })
   const opened = await client.json(opening)

@@ -13,7 +13,7 @@ export type Terminal = {
   /** Reads standard input, up to a length that no valid input exceeds. */
   read: () => Promise<Buffer>
   /** Standard input of an interactive command. */
-  keyboard: () => Promise<Keyboard>
+  keyboard: () => Keyboard
   /** Prompts the user; undefined when standard input is not a terminal. */
   ask: ((question: string) => Promise<string>) | undefined
   /** Prompts without echo. */
