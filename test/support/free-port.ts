@@ -6,7 +6,8 @@ const [firstEphemeral = 32_768] = readFileSync('/proc/sys/net/ipv4/ip_local_port
   .trim()
   .split(/\s+/)
   .map(Number)
-const lowest = 10_000
+// 10080 is the highest one that browsers and `fetch` refuse.
+const lowest = 10_081
 const maxTries = 1000
 
 /**
