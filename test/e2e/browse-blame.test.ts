@@ -182,48 +182,52 @@ test('an unchanged blame is not sent again', async () => {
   assert.equal(response.status, 304)
 })
 
-test('a blame of many commits is kept in a file, and is not computed again', async () => {
-  await using site = await temporaryFolder()
-  const dataDir = join(site.path, 'data')
-  const bin = join(site.path, 'bin')
-  await mkdir(bin)
-  const script = `#!/bin/sh\ncase "$*" in *" blame "*) exit 99;; esac\nexec ${gitProgram} "$@"\n`
-  await writeFile(join(bin, 'git'), script, { mode: 0o755 })
-  const withoutBlame = { PATH: `${bin}:${process.env.PATH}` }
+test(
+  'a blame of many commits is kept in a file, and is not computed again',
+  exhaustive,
+  async () => {
+    await using site = await temporaryFolder()
+    const dataDir = join(site.path, 'data')
+    const bin = join(site.path, 'bin')
+    await mkdir(bin)
+    const script = `#!/bin/sh\ncase "$*" in *" blame "*) exit 99;; esac\nexec ${gitProgram} "$@"\n`
+    await writeFile(join(bin, 'git'), script, { mode: 0o755 })
+    const withoutBlame = { PATH: `${bin}:${process.env.PATH}` }
 
-  const { whole, few } = await (async () => {
-    await using first = await startService({ dataDir })
-    const history = join(site.path, 'history')
-    await importLines(history, 25)
-    await first.admin.post('/repos', { name: 'kept' })
-    await git(history, ['push', '--quiet', first.admin.remote('kept'), 'main'])
-    const whole = await first.admin.get('/repos/kept/blame?path=a.txt')
-    const few = await first.admin.get('/repos/kept/blame?path=a.txt&end=3')
-    assert.deepEqual([whole.body.commits.length, few.body.commits.length], [25, 3])
-    return { whole, few }
-  })()
+    const { whole, few } = await (async () => {
+      await using first = await startService({ dataDir })
+      const history = join(site.path, 'history')
+      await importLines(history, 25)
+      await first.admin.post('/repos', { name: 'kept' })
+      await git(history, ['push', '--quiet', first.admin.remote('kept'), 'main'])
+      const whole = await first.admin.get('/repos/kept/blame?path=a.txt')
+      const few = await first.admin.get('/repos/kept/blame?path=a.txt&end=3')
+      assert.deepEqual([whole.body.commits.length, few.body.commits.length], [25, 3])
+      return { whole, few }
+    })()
 
-  await using second = await startService({ dataDir, env: withoutBlame })
-  const again = await second.admin.get('/repos/kept/blame?path=a.txt')
-  assert.deepEqual([again.status, again.text], [200, whole.text])
-  assert.equal(again.headers.get('etag'), whole.headers.get('etag'))
-  assert.notEqual((await second.admin.get('/repos/kept/blame?path=a.txt&end=3')).status, 200)
-  await second.end('SIGTERM')
+    await using second = await startService({ dataDir, env: withoutBlame })
+    const again = await second.admin.get('/repos/kept/blame?path=a.txt')
+    assert.deepEqual([again.status, again.text], [200, whole.text])
+    assert.equal(again.headers.get('etag'), whole.headers.get('etag'))
+    assert.notEqual((await second.admin.get('/repos/kept/blame?path=a.txt&end=3')).status, 200)
+    await second.end('SIGTERM')
 
-  // What cannot be read is computed again, and what cannot be kept is sent all the same.
-  const folder = join(dataDir, 'browse', 'blame')
-  await rm(folder, { recursive: true })
-  await writeFile(folder, '')
-  await using third = await startService({ dataDir })
-  for (const [query, before] of [
-    ['', whole],
-    ['&end=3', few],
-  ] as const) {
-    const answer = await third.admin.get(`/repos/kept/blame?path=a.txt${query}`)
-    assert.deepEqual([answer.status, answer.text], [200, before.text])
-  }
-  assert.match(third.log(), /blame cannot be kept/)
-})
+    // What cannot be read is computed again, and what cannot be kept is sent all the same.
+    const folder = join(dataDir, 'browse', 'blame')
+    await rm(folder, { recursive: true })
+    await writeFile(folder, '')
+    await using third = await startService({ dataDir })
+    for (const [query, before] of [
+      ['', whole],
+      ['&end=3', few],
+    ] as const) {
+      const answer = await third.admin.get(`/repos/kept/blame?path=a.txt${query}`)
+      assert.deepEqual([answer.status, answer.text], [200, before.text])
+    }
+    assert.match(third.log(), /blame cannot be kept/)
+  },
+)
 
 test('what has no lines is refused with a reason', async () => {
   await pushFiles(service.admin, 'reasons', { 'folder/a.txt': 'a\n', 'b.bin': 'a\0b', 'c.txt': '' })

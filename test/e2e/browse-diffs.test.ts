@@ -114,7 +114,7 @@ test(
   },
 )
 
-test('a file is shown alone as it is among all', async () => {
+test('a file is shown alone as it is among all', exhaustive, async () => {
   const seen = new Set<string>()
   for (const [id] of history) {
     const { diff } = (await site.admin.get(`/repos/site/commits/${id}?diff=true`)).body

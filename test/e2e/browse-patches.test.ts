@@ -5,10 +5,11 @@ import { buffer } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { quoteForImport, startBrowseSite } from '../support/browse-site.ts'
 import { loggedIn } from '../support/client-home.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 
 const data = (text: string) => `data ${text.length}\n${text}\n`
 
-test('a patch is for git in a pipe, and harmless on a terminal', async () => {
+test('a patch is for git in a pipe, and harmless on a terminal', exhaustive, async () => {
   await using site = await startBrowseSite()
   const files = {
     'esc.txt': 'clear\x1b[2J\x1b]0;title\x07\n\x9b31m\n\xc2\x9b31m\nalert\x07 tab\there\r\n',

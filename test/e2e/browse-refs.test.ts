@@ -78,24 +78,28 @@ async function assertAsGit(about: string): Promise<void> {
   }
 }
 
-test('refs that point to objects are those of git, wherever refs are stored', async () => {
-  await assertAsGit('loose')
-  const { path } = (await site.admin.get('/repos/site')).body
-  await site.git('--git-dir', path, 'pack-refs', '--all')
-  await assertAsGit('packed')
-  await tag('later', 'main~1')
-  await site.push('refs/tags/later')
-  await assertAsGit('loose and packed')
-  // Git itself did not always look through tags of tags.
-  await site.git('tag', '--delete', 'nested')
-  const many = Array.from({ length: looseCount }, (_, at) => `refs/tags/z-${at}`)
-  await site.importCommits(many.map((ref) => `reset ${ref}\nfrom refs/heads/main\n\n`).join(''))
-  await site.push('refs/tags/z-*', ':refs/tags/nested')
-  await assertAsGit('read by git')
-  const main = await site.git('rev-parse', 'main')
-  const { rows } = await readPages(site.admin, `/repos/site/tags?limit=300&pointsAt=${main}`)
-  assert.equal(rows.length, looseCount)
-})
+test(
+  'refs that point to objects are those of git, wherever refs are stored',
+  exhaustive,
+  async () => {
+    await assertAsGit('loose')
+    const { path } = (await site.admin.get('/repos/site')).body
+    await site.git('--git-dir', path, 'pack-refs', '--all')
+    await assertAsGit('packed')
+    await tag('later', 'main~1')
+    await site.push('refs/tags/later')
+    await assertAsGit('loose and packed')
+    // Git itself did not always look through tags of tags.
+    await site.git('tag', '--delete', 'nested')
+    const many = Array.from({ length: looseCount }, (_, at) => `refs/tags/z-${at}`)
+    await site.importCommits(many.map((ref) => `reset ${ref}\nfrom refs/heads/main\n\n`).join(''))
+    await site.push('refs/tags/z-*', ':refs/tags/nested')
+    await assertAsGit('read by git')
+    const main = await site.git('rev-parse', 'main')
+    const { rows } = await readPages(site.admin, `/repos/site/tags?limit=300&pointsAt=${main}`)
+    assert.equal(rows.length, looseCount)
+  },
+)
 
 test('what refs are to point to is given by up to 100 ids', async () => {
   const id = await site.git('rev-parse', 'main')

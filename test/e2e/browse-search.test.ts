@@ -89,18 +89,22 @@ test('limits of all matches and of those of a file are said', async () => {
   assert.deepEqual([exact.body.matches.length, exact.body.isComplete], [10, true])
 })
 
-test('a file that git cannot read within its memory is left out, and named', async () => {
-  const large = `${'y'.repeat(99)}\n`.repeat(1_000_000)
-  await pushFiles(service.admin, 'large', { 'a.txt': 'y here\n', 'large.txt': large })
-  const { status, body, text } = await search('large', { q: 'y here' })
-  assert.equal(status, 200, text)
-  assert.deepEqual(body.limits, ['file_size'])
-  assert.deepEqual(body.leftOut, [{ path: 'large.txt' }])
-  assert.deepEqual(
-    body.matches.map(({ path }: Match) => path),
-    ['a.txt'],
-  )
-})
+test(
+  'a file that git cannot read within its memory is left out, and named',
+  exhaustive,
+  async () => {
+    const large = `${'y'.repeat(99)}\n`.repeat(1_000_000)
+    await pushFiles(service.admin, 'large', { 'a.txt': 'y here\n', 'large.txt': large })
+    const { status, body, text } = await search('large', { q: 'y here' })
+    assert.equal(status, 200, text)
+    assert.deepEqual(body.limits, ['file_size'])
+    assert.deepEqual(body.leftOut, [{ path: 'large.txt' }])
+    assert.deepEqual(
+      body.matches.map(({ path }: Match) => path),
+      ['a.txt'],
+    )
+  },
+)
 
 test('of a line of megabytes a part is returned', async () => {
   const long = `${'z'.repeat(10_000_000)}needle${'z'.repeat(5_000_000)}`

@@ -160,6 +160,7 @@ test('bash completes', async () => {
 })
 
 test('zsh completes from a folder of fpath, at the first time, too', {
+  ...exhaustive,
   skip: without('zsh'),
 }, async () => {
   await writeFile(join(home.path, '_svc'), await home.svc(['completions', 'zsh']))
@@ -177,7 +178,7 @@ test('zsh completes from a folder of fpath, at the first time, too', {
   assert.deepEqual(await complete(['svc', 'keys', 'add', 'id']), ['FILES'])
 })
 
-test('fish completes', { skip: without('fish') }, async () => {
+test('fish completes', { ...exhaustive, skip: without('fish') }, async () => {
   const script = join(home.path, 'svc.fish')
   await writeFile(script, await home.svc(['completions', 'fish']))
   const complete = (line: string) =>

@@ -162,38 +162,42 @@ test('a login to a second server leaves the first one as it is, and says how to 
   assert.match(await home.svc(['logout']), /ends one\.\n$/)
 })
 
-test('clone takes the name and each address of a repository, and finds its server by it', async () => {
-  await using home = await createClientHome()
-  await using other = await startServiceWithSsh()
-  await other.admin.post('/repos', { name: 'there' })
-  await using user = await createSshUser(other, other.admin)
-  await home.svc(['login', service.url], { input: service.adminToken })
-  await home.svc(['login', other.url], { input: other.adminToken })
-  const env = { GIT_SSH_COMMAND: user.command }
-  const own = other.url
-  const addresses = [
-    ...[`${own}/there`, `${own}/there.git`, `${own}/repos/there.git`, `${own}/r/there`],
-    ...[user.remote('there'), 'svc@127.0.0.1:there.git'],
-  ]
-  for (const [index, address] of addresses.entries()) {
-    const isSsh = /^(ssh:|svc@)/.test(address)
-    // Both servers have this host for SSH.
-    const options = isSsh ? ['--server', new URL(own).host] : []
-    const said = await home.svc(['clone', address, `${index}`, ...options], { env })
-    assert.equal(said, `Cloned there into ${index}.\n`)
-    const remote = await home.git(join(home.path, `${index}`), 'remote', 'get-url', 'origin')
-    assert.equal(remote, `${isSsh ? user.remote('there') : `${own}/repos/there.git`}\n`)
-  }
-  const byName = ['clone', 'there.git', '--server', new URL(own).host]
-  assert.equal(await home.svc(byName), 'Cloned there into there.\n')
+test(
+  'clone takes the name and each address of a repository, and finds its server by it',
+  exhaustive,
+  async () => {
+    await using home = await createClientHome()
+    await using other = await startServiceWithSsh()
+    await other.admin.post('/repos', { name: 'there' })
+    await using user = await createSshUser(other, other.admin)
+    await home.svc(['login', service.url], { input: service.adminToken })
+    await home.svc(['login', other.url], { input: other.adminToken })
+    const env = { GIT_SSH_COMMAND: user.command }
+    const own = other.url
+    const addresses = [
+      ...[`${own}/there`, `${own}/there.git`, `${own}/repos/there.git`, `${own}/r/there`],
+      ...[user.remote('there'), 'svc@127.0.0.1:there.git'],
+    ]
+    for (const [index, address] of addresses.entries()) {
+      const isSsh = /^(ssh:|svc@)/.test(address)
+      // Both servers have this host for SSH.
+      const options = isSsh ? ['--server', new URL(own).host] : []
+      const said = await home.svc(['clone', address, `${index}`, ...options], { env })
+      assert.equal(said, `Cloned there into ${index}.\n`)
+      const remote = await home.git(join(home.path, `${index}`), 'remote', 'get-url', 'origin')
+      assert.equal(remote, `${isSsh ? user.remote('there') : `${own}/repos/there.git`}\n`)
+    }
+    const byName = ['clone', 'there.git', '--server', new URL(own).host]
+    assert.equal(await home.svc(byName), 'Cloned there into there.\n')
 
-  for (const address of ['https://git.example/there.git', `${own}/r/there/tree/main`]) {
-    const { code, err } = await home.run(['clone', address])
-    assert.equal(code, 2)
-    const start = `svc: ${address} is no address of a repository on ${service.url}; --server `
-    assert.ok(err.startsWith(start), err)
-  }
-})
+    for (const address of ['https://git.example/there.git', `${own}/r/there/tree/main`]) {
+      const { code, err } = await home.run(['clone', address])
+      assert.equal(code, 2)
+      const start = `svc: ${address} is no address of a repository on ${service.url}; --server `
+      assert.ok(err.startsWith(start), err)
+    }
+  },
+)
 
 test('a login without a name is the one that is known by its address', async () => {
   await using home = await createClientHome()

@@ -44,28 +44,32 @@ async function changes(name: string) {
   return body.map((event: { data: object }) => event.data)
 }
 
-test('a repository whose first branch is trunk is cloned over both transports, in every protocol', async () => {
-  await pushNew('trunk-first', ['refs/heads/trunk'])
-  await site.service.admin.post('/repos/trunk-first/collaborators', { username: 'admin' })
-  assert.equal(await defaultBranch('trunk-first'), 'trunk')
-  const remotes = [
-    owner.remote('trunk-first'),
-    site.remote().replace('/site.git', '/trunk-first.git'),
-  ]
-  for (const remote of remotes) {
-    for (const protocol of [0, 1, 2]) {
-      for (const depth of [[], ['--depth', '1']]) {
-        const folder = site.newFolder()
-        const version = ['-c', `protocol.version=${protocol}`]
-        await site.git('/', [...version, 'clone', '--quiet', ...depth, remote, folder])
-        const { stdout } = await git(folder, ['rev-parse', '--abbrev-ref', 'HEAD', 'HEAD'])
-        assert.equal(stdout, 'trunk\ntrunk')
-        assert.equal((await git(folder, ['rev-parse', 'HEAD'])).stdout, tip)
+test(
+  'a repository whose first branch is trunk is cloned over both transports, in every protocol',
+  exhaustive,
+  async () => {
+    await pushNew('trunk-first', ['refs/heads/trunk'])
+    await site.service.admin.post('/repos/trunk-first/collaborators', { username: 'admin' })
+    assert.equal(await defaultBranch('trunk-first'), 'trunk')
+    const remotes = [
+      owner.remote('trunk-first'),
+      site.remote().replace('/site.git', '/trunk-first.git'),
+    ]
+    for (const remote of remotes) {
+      for (const protocol of [0, 1, 2]) {
+        for (const depth of [[], ['--depth', '1']]) {
+          const folder = site.newFolder()
+          const version = ['-c', `protocol.version=${protocol}`]
+          await site.git('/', [...version, 'clone', '--quiet', ...depth, remote, folder])
+          const { stdout } = await git(folder, ['rev-parse', '--abbrev-ref', 'HEAD', 'HEAD'])
+          assert.equal(stdout, 'trunk\ntrunk')
+          assert.equal((await git(folder, ['rev-parse', 'HEAD'])).stdout, tip)
+        }
       }
     }
-  }
-  assert.deepEqual(await changes('trunk-first'), [{ branch: 'trunk', formerBranch: 'main' }])
-})
+    assert.deepEqual(await changes('trunk-first'), [{ branch: 'trunk', formerBranch: 'main' }])
+  },
+)
 
 test('of several first branches, the usual names take precedence', async () => {
   const several: [pushed: string[], expected: string, more?: object][] = [

@@ -91,7 +91,7 @@ test('warnings alone exit with 0', async () => {
   assert.equal(code, 0)
 })
 
-test('a check that fails does not prevent the others', async () => {
+test('a check that fails does not prevent the others', exhaustive, async () => {
   const { dataDir, database } = await patient.copy()
   await writeFile(database, 'no database at all, but long enough to be taken for one'.repeat(100))
   const { of } = await examine({ dataDir })
@@ -121,7 +121,7 @@ test('objects of all repositories are checked, of one, or of none', exhaustive, 
   assert.deepEqual(await levelOf('--no-fsck'), ['ok', 'Skipped', 0])
 })
 
-test('deleted repositories are checked, and are no fault', async () => {
+test('deleted repositories are checked, and are no fault', exhaustive, async () => {
   await using service = await startServiceWithSsh()
   await using project = await createProject()
   await service.admin.post('/repos', { name: 'site' })
@@ -274,6 +274,7 @@ test('names chosen by users are escaped on the terminal', async () => {
 const pty = '/usr/bin/script'
 
 test('colours and progress appear only on terminals, and NO_COLOR is respected', {
+  ...exhaustive,
   skip: !existsSync(pty) && 'needs script (apt-get install bsdutils)',
 }, async () => {
   const { dataDir } = await patient.copy()

@@ -1,4 +1,4 @@
-// Tags: each-store
+// Tags: exhaustive, each-store
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'

@@ -43,7 +43,7 @@ after(() => shared[Symbol.asyncDispose]())
 /** A repository on the server that tests share. */
 const createSite = () => shared.createSite(`site-${sites++}`)
 
-test('a storm of clones costs one pack, and each clone is complete', async () => {
+test('a storm of clones costs one pack, and each clone is complete', exhaustive, async () => {
   await using site = await createSite()
   await pushHistory(site)
   const before = await site.packs()
@@ -75,7 +75,7 @@ test('over SSH, too', { ...exhaustive, skip: without('openssh') }, async () => {
   assert.match(text, /^svc_fetch_cache_bytes\{process="ssh"\} [1-9]\d+$/m)
 })
 
-test('repeating a shallow clone needs no git process, for any client', async () => {
+test('repeating a shallow clone needs no git process, for any client', exhaustive, async () => {
   await using site = await createSite()
   await pushHistory(site)
   const reader = await site.service.client({ permissions: ['repo:read', 'admin'] })
@@ -212,6 +212,7 @@ test('an error response is sent to each client, and never stored', async () => {
 })
 
 test('pruned objects are not served, whichever process pruned them', {
+  ...exhaustive,
   skip: onlyLocal,
 }, async () => {
   await using site = await createSite()

@@ -52,28 +52,32 @@ function redirecting(location: string, code = 302) {
 const query = '/info/refs?service=git-upload-pack'
 
 describe('where imports may connect to', () => {
-  test('forbidden addresses are rejected in all spellings, without a connection', async () => {
-    let connections = 0
-    using host = await startTcpHost(() => {
-      connections += 1
-    })
-    const loopback = ['127.0.0.1', '127.1', '2130706433', '0x7f.1', '0177.0.0.1', '127。0。0。1']
-    const embedded = ['[::1]', '[::ffff:127.0.0.1]', '[::127.0.0.1]', '[64:ff9b::7f00:1]']
-    const others = [
-      '[2002:7f00:1::]',
-      '0.0.0.0',
-      '[::]',
-      '10.0.0.1',
-      '169.254.169.254',
-      '[fe80::1]',
-    ]
-    for (const scheme of ['http', 'git', 'ssh']) {
-      const names = [...loopback, ...embedded, ...others]
-      const sources = names.map((name) => `${scheme}://${name}:${host.port}/x.git`)
-      await strict.refusedAll(sources, forbidden(/to which this server may not connect/))
-    }
-    assert.equal(connections, 0)
-  })
+  test(
+    'forbidden addresses are rejected in all spellings, without a connection',
+    exhaustive,
+    async () => {
+      let connections = 0
+      using host = await startTcpHost(() => {
+        connections += 1
+      })
+      const loopback = ['127.0.0.1', '127.1', '2130706433', '0x7f.1', '0177.0.0.1', '127。0。0。1']
+      const embedded = ['[::1]', '[::ffff:127.0.0.1]', '[::127.0.0.1]', '[64:ff9b::7f00:1]']
+      const others = [
+        '[2002:7f00:1::]',
+        '0.0.0.0',
+        '[::]',
+        '10.0.0.1',
+        '169.254.169.254',
+        '[fe80::1]',
+      ]
+      for (const scheme of ['http', 'git', 'ssh']) {
+        const names = [...loopback, ...embedded, ...others]
+        const sources = names.map((name) => `${scheme}://${name}:${host.port}/x.git`)
+        await strict.refusedAll(sources, forbidden(/to which this server may not connect/))
+      }
+      assert.equal(connections, 0)
+    },
+  )
 
   test('a listed name is allowed, and its address alone is not', async () => {
     using host = await startHttpHost(serving(repository))
@@ -103,22 +107,26 @@ describe('where imports may connect to', () => {
     })
   }
 
-  test('redirects without a target, in circles or not to a repository are rejected', async () => {
-    const cases: [location: string, detail: RegExp][] = [
-      [`/again${query}`, /redirects too often/],
-      ['file:///etc/passwd', /redirects to file:\/\/, which is not followed/],
-      [`ext::sh -c ${site.canary('redirect')}`, /redirects to ext:\/\/, which is not followed/],
-      [`ftp://127.0.0.1/x${query}`, /redirects to ftp:\/\/, which is not followed/],
-      ['/login', /redirects to what is no repository/],
-      ['/x/info/refs?service=git-receive-pack', /redirects to what is no repository/],
-      [`http://ada:secret@127.0.0.1/x.git${query}`, /redirects to what is no repository/],
-      ['http://[::x]/', /redirects to nowhere/],
-    ]
-    for (const [location, detail] of cases) {
-      using host = await startHttpHost(redirecting(location))
-      await site.refused(`http://127.0.0.1:${host.port}/x.git`, { detail })
-    }
-  })
+  test(
+    'redirects without a target, in circles or not to a repository are rejected',
+    exhaustive,
+    async () => {
+      const cases: [location: string, detail: RegExp][] = [
+        [`/again${query}`, /redirects too often/],
+        ['file:///etc/passwd', /redirects to file:\/\/, which is not followed/],
+        [`ext::sh -c ${site.canary('redirect')}`, /redirects to ext:\/\/, which is not followed/],
+        [`ftp://127.0.0.1/x${query}`, /redirects to ftp:\/\/, which is not followed/],
+        ['/login', /redirects to what is no repository/],
+        ['/x/info/refs?service=git-receive-pack', /redirects to what is no repository/],
+        [`http://ada:secret@127.0.0.1/x.git${query}`, /redirects to what is no repository/],
+        ['http://[::x]/', /redirects to nowhere/],
+      ]
+      for (const [location, detail] of cases) {
+        using host = await startHttpHost(redirecting(location))
+        await site.refused(`http://127.0.0.1:${host.port}/x.git`, { detail })
+      }
+    },
+  )
 
   test('endless informational responses are cut off', async () => {
     for (const status of ['100 Continue', '103 Early Hints']) {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { appendFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, git, temporaryFolder } from '../support/git.ts'
 import { startGitDaemon } from '../support/import-sources.ts'
 import { untilTidy } from '../support/leftovers.ts'
@@ -16,30 +17,34 @@ before(async () => {
 
 after(() => service[Symbol.asyncDispose]())
 
-test('a ref whose name is not UTF-8 fails the import, in any position and from any source', async () => {
-  await using folder = await temporaryFolder()
-  await using daemon = await startGitDaemon(folder.path)
-  for (const place of ['loose', 'packed']) {
-    const path = await createSource(folder.path, place)
-    const { stdout: tip } = await git(path, ['rev-parse', 'refs/heads/main'])
-    const name = Buffer.from('caf\xe9', 'latin1')
-    if (place === 'loose') {
-      const file = Buffer.concat([Buffer.from(`${path}/refs/heads/`), name])
-      await writeFile(file, `${tip}\n`)
-    } else {
-      await git(path, ['pack-refs', '--all'])
-      const line = Buffer.concat([Buffer.from(`${tip} refs/heads/`), name, Buffer.from('\n')])
-      await appendFile(join(path, 'packed-refs'), line)
+test(
+  'a ref whose name is not UTF-8 fails the import, in any position and from any source',
+  exhaustive,
+  async () => {
+    await using folder = await temporaryFolder()
+    await using daemon = await startGitDaemon(folder.path)
+    for (const place of ['loose', 'packed']) {
+      const path = await createSource(folder.path, place)
+      const { stdout: tip } = await git(path, ['rev-parse', 'refs/heads/main'])
+      const name = Buffer.from('caf\xe9', 'latin1')
+      if (place === 'loose') {
+        const file = Buffer.concat([Buffer.from(`${path}/refs/heads/`), name])
+        await writeFile(file, `${tip}\n`)
+      } else {
+        await git(path, ['pack-refs', '--all'])
+        const line = Buffer.concat([Buffer.from(`${tip} refs/heads/`), name, Buffer.from('\n')])
+        await appendFile(join(path, 'packed-refs'), line)
+      }
+      for (const source of [path, `${daemon.url}/${place}.git`]) {
+        const refused = await service.admin.post('/repos/import', { source, name: 'site' })
+        assert.deepEqual([refused.status, refused.body.code], [422, 'import_failed'], refused.text)
+        assert.match(refused.body.detail, /whose name is not UTF-8; rename it there first\.$/)
+        assert.equal((await service.admin.get('/repos/site')).status, 404)
+      }
+      await untilTidy(service.dataDir)
     }
-    for (const source of [path, `${daemon.url}/${place}.git`]) {
-      const refused = await service.admin.post('/repos/import', { source, name: 'site' })
-      assert.deepEqual([refused.status, refused.body.code], [422, 'import_failed'], refused.text)
-      assert.match(refused.body.detail, /whose name is not UTF-8; rename it there first\.$/)
-      assert.equal((await service.admin.get('/repos/site')).status, 404)
-    }
-    await untilTidy(service.dataDir)
-  }
-})
+  },
+)
 
 test('text after the id in a ref file is ignored, as by git', async () => {
   await using folder = await temporaryFolder()

@@ -154,29 +154,33 @@ test('refs that cannot be pushed are not imported', async () => {
   }
 })
 
-test('more refs than fit into a pipe are imported, from a folder and over the network', async () => {
-  await using folder = await temporaryFolder()
-  await using project = await createProject()
-  const main = await project.git('rev-parse', 'HEAD')
-  // In sum 100 KiB of names.
-  const numbers = Array.from({ length: isSoak ? 4000 : 400 }, (_, index) => index)
-  const long = '-'.repeat(200)
-  await updateRefs(
-    project.path,
-    numbers.map((index) => `create refs/heads/part-${index % 20}/branch-${index}${long} ${main}`),
-  )
-  await git('/', ['clone', '--quiet', '--mirror', project.path, join(folder.path, 'refs.git')])
-  await using many = await startGitDaemon(folder.path)
-  for (const source of [project.path, `${many.url}/refs.git`]) {
-    const { status, body, text } = await service.admin.post('/repos/import', {
-      source,
-      name: 'refs',
-    })
-    assert.equal(status, 201, text)
-    await assertSameContent(body.path, join(project.path, '.git'))
-    await service.admin.delete('/repos/refs')
-  }
-})
+test(
+  'more refs than fit into a pipe are imported, from a folder and over the network',
+  exhaustive,
+  async () => {
+    await using folder = await temporaryFolder()
+    await using project = await createProject()
+    const main = await project.git('rev-parse', 'HEAD')
+    // In sum 100 KiB of names.
+    const numbers = Array.from({ length: isSoak ? 4000 : 400 }, (_, index) => index)
+    const long = '-'.repeat(200)
+    await updateRefs(
+      project.path,
+      numbers.map((index) => `create refs/heads/part-${index % 20}/branch-${index}${long} ${main}`),
+    )
+    await git('/', ['clone', '--quiet', '--mirror', project.path, join(folder.path, 'refs.git')])
+    await using many = await startGitDaemon(folder.path)
+    for (const source of [project.path, `${many.url}/refs.git`]) {
+      const { status, body, text } = await service.admin.post('/repos/import', {
+        source,
+        name: 'refs',
+      })
+      assert.equal(status, 201, text)
+      await assertSameContent(body.path, join(project.path, '.git'))
+      await service.admin.delete('/repos/refs')
+    }
+  },
+)
 
 test('a large repository is imported with flat memory', exhaustive, async () => {
   await using folder = await temporaryFolder()

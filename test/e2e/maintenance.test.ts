@@ -124,7 +124,7 @@ test(
   },
 )
 
-test('a command continues the maintenance of a killed server', async () => {
+test('a command continues the maintenance of a killed server', exhaustive, async () => {
   await using folder = await temporaryFolder()
   const kept = keepIn(folder.path, { SVC_FAULT_POINT: 'maintenance.expired' })
   await using service = await startService(kept)

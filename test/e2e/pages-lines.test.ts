@@ -171,6 +171,7 @@ test('the name of a heading finds it, also without scripts', { skip }, async () 
 })
 
 test('alerts, footnotes, tables and notebooks are accessible, and their sources are shown', {
+  ...exhaustive,
   skip,
 }, async () => {
   const png = 'iVBORw0KGgo='

@@ -181,6 +181,7 @@ test('in a browser, the log, the states and the end of a run follow without a re
 })
 
 test('in a browser, a change that comes while the page is asked for again is shown, too', {
+  ...exhaustive,
   skip: without('chromium'),
 }, async () => {
   await withPage(async (page) => {

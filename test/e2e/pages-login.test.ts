@@ -99,6 +99,7 @@ test('API and Git never look at cookies, and pages never at tokens', async () =>
 })
 
 test('after the log-out, the back button shows what the session saw to no one', {
+  ...exhaustive,
   skip: without('chromium'),
 }, async () => {
   const browser = await startBrowser({ keepsPages: true })

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { newId } from '#base/ids.ts'
 import { assertAccessible, inEveryView } from '../support/browser.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { logIn, type PageClient } from '../support/page-client.ts'
 import { without } from '../support/programs.ts'
 import { begun, jobEnded, mustClaim, runEnded, wholeRun, wrote } from '../support/run-by-hand.ts'
@@ -322,6 +323,7 @@ test('those who may only read have no buttons, and those who may not read have n
 })
 
 test('the pages of runs are accessible and quiet in every view', {
+  ...exhaustive,
   skip: without('chromium'),
 }, async () => {
   const output =

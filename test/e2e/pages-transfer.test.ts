@@ -79,30 +79,34 @@ test('pages weigh little', exhaustive, async () => {
   }
 })
 
-test('the first view of a page takes few requests, for few bytes of styles, script and fonts', async () => {
-  for (const path of ['/', '/r/demo', `/r/demo/commit/${commit}`, '/r/demo/runs', '/-/tokens']) {
-    const page = textOf(await request(path))
-    const links = [...page.matchAll(/(?:href|src)="([^"]*\/(?:assets\/[^"]*|favicon\.svg))"/g)]
-    const sum = { css: 0, js: 0, woff2: 0, svg: 0 }
-    const addresses = new Set(links.map(([, address = '']) => address))
-    let requests = 1
-    // Fonts, which styles name, come at the end.
-    for (const address of addresses) {
-      const sent = await request(address)
-      assert.equal(sent.status, 200, address)
-      const kind = address.slice(address.lastIndexOf('.') + 1) as keyof typeof sum
-      sum[kind] += sent.bytes.length
-      requests += 1
-      if (kind !== 'css') continue
-      for (const [, name = ''] of textOf(sent).matchAll(/url\("?([^")]*\.woff2)"?\)/g))
-        addresses.add(new URL(name, new URL(address, service.url)).pathname)
+test(
+  'the first view of a page takes few requests, for few bytes of styles, script and fonts',
+  exhaustive,
+  async () => {
+    for (const path of ['/', '/r/demo', `/r/demo/commit/${commit}`, '/r/demo/runs', '/-/tokens']) {
+      const page = textOf(await request(path))
+      const links = [...page.matchAll(/(?:href|src)="([^"]*\/(?:assets\/[^"]*|favicon\.svg))"/g)]
+      const sum = { css: 0, js: 0, woff2: 0, svg: 0 }
+      const addresses = new Set(links.map(([, address = '']) => address))
+      let requests = 1
+      // Fonts, which styles name, come at the end.
+      for (const address of addresses) {
+        const sent = await request(address)
+        assert.equal(sent.status, 200, address)
+        const kind = address.slice(address.lastIndexOf('.') + 1) as keyof typeof sum
+        sum[kind] += sent.bytes.length
+        requests += 1
+        if (kind !== 'css') continue
+        for (const [, name = ''] of textOf(sent).matchAll(/url\("?([^")]*\.woff2)"?\)/g))
+          addresses.add(new URL(name, new URL(address, service.url)).pathname)
+      }
+      assert.ok(requests <= 6, `${path}: ${requests} requests`)
+      assert.ok(sum.css > 0 && sum.css <= 10_000, `${path}: ${sum.css} bytes of styles`)
+      assert.ok(sum.js > 0 && sum.js <= 3000, `${path}: ${sum.js} bytes of script`)
+      assert.ok(sum.woff2 > 0 && sum.woff2 <= 75_000, `${path}: ${sum.woff2} bytes of fonts`)
     }
-    assert.ok(requests <= 6, `${path}: ${requests} requests`)
-    assert.ok(sum.css > 0 && sum.css <= 10_000, `${path}: ${sum.css} bytes of styles`)
-    assert.ok(sum.js > 0 && sum.js <= 3000, `${path}: ${sum.js} bytes of script`)
-    assert.ok(sum.woff2 > 0 && sum.woff2 <= 75_000, `${path}: ${sum.woff2} bytes of fonts`)
-  }
-})
+  },
+)
 
 test('what a client has is not sent again', async () => {
   const paths = [

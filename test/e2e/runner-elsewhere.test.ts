@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { until } from '../support/condition.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { processesNaming } from '../support/processes.ts'
 import { startRunner } from '../support/runner.ts'
 import { startService } from '../support/service.ts'
@@ -42,7 +43,7 @@ test('a token without the permission is rejected in one line', async () => {
   assert.match(runner.log(), /svc: The token may not run workflows: .*--permission runner\n$/)
 })
 
-test('a server killed during a run continues it after its restart', async () => {
+test('a server killed during a run continues it after its restart', exhaustive, async () => {
   await using site = await startSite()
   const { admin, dataDir } = site.service
   await pushFiles(

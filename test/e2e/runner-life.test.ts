@@ -39,7 +39,7 @@ test('a second signal ends a runner at once, and its steps with it', async () =>
   assert.deepEqual(processesNaming('4712002'), [])
 })
 
-test('the steps of a killed runner end, and the next one cleans up', async () => {
+test('the steps of a killed runner end, and the next one cleans up', exhaustive, async () => {
   await using folder = await temporaryFolder()
   await using server = await startRunnerServer({ leaseSeconds: 2 })
   await using project = await createProject()

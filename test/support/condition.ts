@@ -2,7 +2,7 @@
 const deadlineMs = 180_000
 // Checks become rarer during a long wait: conditions that send requests would keep a core busy.
 const minPauseMs = 5
-const usualMaxPauseMs = 50
+const usualMaxPauseMs = 200
 const pauseShare = 0.05
 
 /**
