@@ -157,7 +157,8 @@ test('a list keeps its entity tag when other refs change', async () => {
 
 test('commits show their branches and tags among many others, and not more than a line can hold', async () => {
   const client = await logIn(site.service.url, site.service.adminToken)
-  await site.push('main~4:refs/heads/zzz')
+  const more = Array.from({ length: 20 }, (_, at) => `main:refs/tags/more-${at}`)
+  await site.push('main~4:refs/heads/zzz', ...more)
   const log = await client.get('/r/site/log/main')
   assert.match(log.text, /href="\/r\/site\/src\/zzz">/)
   assert.match(log.text, /and more</)
