@@ -20,13 +20,15 @@ test('limits count by user: neither more tokens, keys nor runs give a user more'
   ])
   const others = keysOf([
     { kind: 'token', id: '6', username: 'grace' },
+    { kind: 'token', id: '9', username: 'runner' },
+    { kind: 'token', id: '10', username: 'd' },
     { kind: 'job', id: '7', claim: 'c', username: 'run-1[bot]', causedBy: 'grace' },
     { kind: 'run', id: '8', claim: 'd', username: '' },
     { kind: 'run', id: '8', claim: 'e', username: '' },
     { kind: 'runner', id: 'runner', username: '' },
   ])
-  assert.deepEqual([own.length, jobs.length, others.length], [1, 1, 5])
-  assert.equal(new Set([...own, ...jobs, ...others]).size, 7)
+  assert.deepEqual([own.length, jobs.length, others.length], [1, 1, 7])
+  assert.equal(new Set([...own, ...jobs, ...others]).size, 9)
 })
 
 test('anonymous readers are counted by network', () => {

@@ -60,7 +60,7 @@ export function anonymousFrom(address: string): Principal {
  * caused. These have a key of their own, since a schedule can outlive its user's interest. A runner has one for each run.
  */
 export function limitKeyOf({ kind, id, claim, username, causedBy }: Principal): string {
-  // The spaces keep it apart from usernames.
+  // The spaces keep these keys apart from usernames.
   if (kind === 'job' && causedBy !== undefined) return `jobs of ${causedBy}`
-  return username || (claim ?? id)
+  return username || `${kind} ${claim ?? id}`
 }

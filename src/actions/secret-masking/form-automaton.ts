@@ -43,7 +43,10 @@ export class FormAutomaton {
 
   /** The state after the next byte; undefined when there are too many states to know. */
   step(state: FormState, byte: number): FormState | undefined {
-    if (state.byte === byte) return state.next
+    const after = state.byte === byte ? state.next : state.others?.get(byte)
+    if (after !== undefined) return after
+    // Before any is created: one without its suffix would miss forms that end within others.
+    if (this.#states > maxStates) return undefined
     const created: FormState[] = []
     let suffix = this.root
     for (let from: FormState | undefined = state; from; from = from.suffix) {
@@ -55,7 +58,6 @@ export class FormAutomaton {
       const next = this.#create(from, byte)
       if (next === undefined) continue
       created.push(next)
-      if (this.#states > maxStates) return undefined
     }
     for (const next of created.reverse()) {
       next.suffix = suffix

@@ -211,6 +211,27 @@ jobs:
   })
 })
 
+test('a step that would go on for what it has written meanwhile is cancelled', async () => {
+  const cancel = new AbortController()
+  const result = await engine.run({
+    signal: cancel.signal,
+    onEntry(entry) {
+      if (entry.kind === 'output' && entry.text.includes('begun')) cancel.abort('Enough.')
+    },
+    workflows: `
+on: push
+jobs:
+  long:
+    runs-on: ubuntu-latest
+    steps:
+      - name: long
+        if: always() && (success() || hashFiles('new') != '')
+        run: echo x > new; echo begun; sleep 100
+`,
+  })
+  assert.deepEqual(result.stepConclusions, { long: 'cancelled' }, result.log)
+})
+
 test('a second cancellation ends everything at once', async () => {
   const [cancel, kill] = [new AbortController(), new AbortController()]
   const result = await engine.run({

@@ -89,6 +89,7 @@ test('a request that times out or is aborted leaves the queue', async () => {
   await assert.rejects(waiting, /try again/)
   assert.deepEqual(limiter.counts(), { running: 1, waiting: 0 })
   held[Symbol.dispose]()
+  await assert.rejects(limiter.acquire(['c'], gone.signal), /try again/)
   await limiter.acquire(['d'], patient)
 })
 

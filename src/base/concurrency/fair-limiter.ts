@@ -84,8 +84,9 @@ export function createFairLimiter({ overall, perKey, waiting, waitMs }: Options)
     async acquire(keys, signal) {
       const states = queue.statesOf(keys)
       // All waiting requests are blocked by a limit, so this overtakes none that could run.
+      if (signal.aborted) throw busy()
       if (running < overall && !queue.hasFull(states)) return grant(states)
-      if (signal.aborted || !makeSpaceFor(states)) throw busy()
+      if (!makeSpaceFor(states)) throw busy()
       return wait(states, signal)
     },
   }
@@ -94,6 +95,6 @@ export function createFairLimiter({ overall, perKey, waiting, waitMs }: Options)
 const retryAfterSeconds = 10
 
 function busy(): Problem {
-  const detail = 'Too many clones, fetches, pushes and imports are running; try again in a moment.'
+  const detail = 'Too many requests of this kind are running; try again in a moment.'
   return new Problem('git_busy', detail, { retryAfterSeconds })
 }

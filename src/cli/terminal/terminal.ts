@@ -52,7 +52,13 @@ export function openKeyboard(
   const isTerminal = stdin.isTTY && stdout.isTTY
   let isOpen = true
   const interruption = new AbortController()
-  const onSignal = () => interruption.abort(new Error('interrupted'))
+  const stopListening = () => {
+    for (const signal of signals) host.off(signal, onSignal)
+  }
+  const onSignal = () => {
+    stopListening()
+    interruption.abort(new Error('interrupted'))
+  }
   for (const signal of signals) host.once(signal, onSignal)
   return {
     size: isTerminal ? { columns: stdout.columns || 80, rows: stdout.rows || 24 } : undefined,
@@ -69,7 +75,7 @@ export function openKeyboard(
       if (!isOpen) return
       isOpen = false
       if (isTerminal) stdin.setRawMode(false)
-      for (const signal of signals) host.off(signal, onSignal)
+      stopListening()
       // A pending read would keep the process alive.
       stdin.destroy()
     },

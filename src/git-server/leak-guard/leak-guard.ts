@@ -4,6 +4,7 @@ import { Problem } from '#base/problem.ts'
 import type { Database } from '#database/database.ts'
 import type { PackedObject } from '#git/objects/pack.ts'
 import type { Git } from '#git/process/git-process.ts'
+import { maxPushOptions } from '#git/protocol/push-commands.ts'
 import type { RefUpdate } from '#git/refs/refs.ts'
 import { insertLeakGuardKey, readLeakGuardKey } from './leak-guard-store.ts'
 import { type LocatedCredential, locateCredentials } from './locate.ts'
@@ -140,8 +141,12 @@ function describeLeaks(findings: readonly LeakFinding[], allowed: readonly LeakF
     ...(more > 0 ? [`  and ${more} more.`] : []),
     '',
     'Remove them from every new commit, for example with "git rebase -i", and revoke those that are in use.',
-    'If they are no secrets, push with:',
-    `  git push ${options.join(' ')}`,
+    ...(allowed.length + findings.length > maxPushOptions
+      ? [
+          `If they are no secrets, push fewer commits at a time: a push can allow at most ${maxPushOptions} credentials.`,
+          'Or switch the leak guard of the repository off.',
+        ]
+      : ['If they are no secrets, push with:', `  git push ${options.join(' ')}`]),
   ].join('\n')
 }
 

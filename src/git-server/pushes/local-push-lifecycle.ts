@@ -95,7 +95,6 @@ export function createLocalPushLifecycle(dependencies: LocalPushParts): PushLife
     push.id = newId(judgedAt)
     inProgress.add(push.id)
     open.add(push.id)
-    known.set(push.id, push)
     await insertPush(db, {
       id: push.id,
       repositoryId: repository.id,
@@ -113,6 +112,7 @@ export function createLocalPushLifecycle(dependencies: LocalPushParts): PushLife
       allowedLeaks: toAllowedColumn(allowed),
       runOptions: push.runOptions ? JSON.stringify(push.runOptions) : null,
     })
+    known.set(push.id, push)
   }
 
   async function finalize(push: Push): Promise<boolean> {
@@ -129,6 +129,8 @@ export function createLocalPushLifecycle(dependencies: LocalPushParts): PushLife
       },
     )
     open.delete(push.id)
+    // Also when its record went with its repository.
+    if (isFinished) known.delete(push.id)
     return isFinished
   }
 

@@ -26,7 +26,7 @@ const lineMeanBytes = 4096
 const shownNameLength = 100
 const otherLines = 1000
 // Git passes options to hooks in environment variables, whose size the system limits.
-const maxOptions = 100
+export const maxPushOptions = 100
 const optionMaxBytes = 4096
 
 /**
@@ -120,8 +120,11 @@ async function readOptions(reader: PacketReader): Promise<string[]> {
   for (;;) {
     const line = await reader.next()
     if (!line) return options
-    if (options.length === maxOptions) {
-      throw new Problem('malformed_git_request', `A push may have at most ${maxOptions} options.`)
+    if (options.length === maxPushOptions) {
+      throw new Problem(
+        'malformed_git_request',
+        `A push may have at most ${maxPushOptions} options.`,
+      )
     }
     if (line.length > optionMaxBytes) {
       throw new Problem(

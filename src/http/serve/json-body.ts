@@ -53,15 +53,20 @@ export async function collectBody(request: IncomingMessage, limits: BodyLimits):
       else chunks.push(chunk)
     }
     const onEnd = () => end(() => resolve(Buffer.concat(chunks)))
-    const onClose = () =>
-      end(() => reject(new Problem('malformed_request', 'The body ended before it was complete.')))
+    const onClose = () => end(() => reject(incomplete()))
     function end(settle: () => void) {
       clearTimeout(timer)
       request.off('data', onData).off('end', onEnd).off('close', onClose)
       settle()
     }
     request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose)
+    // Its client went while the request was authenticated: no event follows.
+    if (request.destroyed) onClose()
   })
+}
+
+function incomplete(): Problem {
+  return new Problem('malformed_request', 'The body ended before it was complete.')
 }
 
 function tooLarge({ maxBytes }: BodyLimits): Problem {

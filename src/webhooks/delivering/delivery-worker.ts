@@ -47,8 +47,10 @@ export function createDeliveryWorker(dependencies: Dependencies) {
     const { delivery } = job
     const startedAt = clock.now()
     try {
-      using _permit = await composing.acquire(signal)
-      const body = await orAborted(within(composeTimeoutMs, composer.compose(delivery)), signal)
+      const permit = await composing.acquire(signal)
+      // Held until it has ended, also when it is no longer waited for.
+      const composed = composer.compose(delivery).finally(() => permit[Symbol.dispose]())
+      const body = await orAborted(within(composeTimeoutMs, composed), signal)
       if (body === undefined) return { job, end: 'The event or webhook no longer exists.' }
       return await queue.storeBody(job, body)
     } catch (error) {

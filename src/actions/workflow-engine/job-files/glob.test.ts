@@ -18,6 +18,11 @@ const cases: [patterns: string[], matched: string[], unmatched: string[]][] = [
     ['abc/y', 'b'],
     ['abc/a', 'a', 'ac/x'],
   ],
+  [
+    ['[^a]x', '[!^]y', '[]^]z'],
+    ['bx', '^x', 'ay', ']z', '^z'],
+    ['ax', '^y', 'az'],
+  ],
   [['# a', '/elsewhere/a', '/workspace/b'], ['b'], ['# a', 'a', 'elsewhere/a']],
   [['a\nb'], ['a', 'b'], ['c']],
   [['a.c', '{a,b}'], ['a.c'], ['abc', 'b']],

@@ -46,7 +46,7 @@ function toRule(line: string, workspace: string): { isNegated: boolean; segments
 function toSegment(segment: string): Matcher {
   if (segment === '**') return 'any'
   if (!/[*?[]/.test(segment)) return (name) => name === segment
-  const parts = segment.match(/\[!?\]?[^\]]*\]|./gsu) ?? []
+  const parts = segment.match(/\[[!^]?\]?[^\]]*\]|./gsu) ?? []
   const matchers = parts.map(toCharacter)
   return (name) => matchesAll(matchers, [...name])
 }
@@ -55,7 +55,7 @@ function toCharacter(part: string): Matcher {
   if (part === '*') return 'any'
   if (part === '?') return () => true
   if (part.length < 2 || !part.startsWith('[')) return (character) => character === part
-  const isNegated = part.startsWith('[!')
+  const isNegated = /^\[[!^]/.test(part)
   const members = [...part.slice(isNegated ? 2 : 1, -1)]
   const ranges: { from: string; to: string }[] = []
   for (let at = 0; at < members.length; at++) {
