@@ -318,7 +318,7 @@ async function startWork(parts: WorkParts) {
   const maintaining = starting.use(startMaintenanceLoop({ maintenance, log }))
   const runner = createRunnerProcess({
     url,
-    token: workflows.runnerSecret,
+    token: workflows.runnerToken,
     settings,
     log,
     path,

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { cursorForm } from '#http/pages.ts'
+import { cursorForm } from '#http/pagination.ts'
 
 /** The query parameters of a page of at most 1000 entries. */
 export function pageQuery(defaultLimit: number) {

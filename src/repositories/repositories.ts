@@ -49,9 +49,9 @@ import type { Store } from './store/store.ts'
 /** Repositories: access to them, and their life from creation to deletion. */
 export type Repositories = LifeCycle & {
   /**
-   * Opens a repository by name for an action, if the principal may. Throws `permission_missing`,
-   * `repository_not_found` (also when it must not be seen), `owner_required` or `repository_importing`,
-   * in this order.
+   * Opens a repository by name for an action, if the principal may. Throws, in this order, `permission_missing`,
+   * `repository_not_found` (also when it must not be seen), `role_insufficient`, `token_limited`, `owner_required` or
+   * `repository_importing`.
    */
   open: (
     principal: Principal,
@@ -59,10 +59,14 @@ export type Repositories = LifeCycle & {
     permission: Permission,
     need?: Need,
   ) => Promise<Repository>
-  /** The same for Git, which a former name leads to the repository, too. */
+  /** Like `open` without a need. A former name leads to the repository, too, since clones keep their addresses. */
   openForGit: (principal: Principal, name: string, permission: Permission) => Promise<Repository>
   /** Opens a repository to describe or remove it, even one whose import is running or has failed. */
-  find: (principal: Principal, name: string, permission: Permission) => Promise<Repository>
+  openInAnyState: (
+    principal: Principal,
+    name: string,
+    permission: Permission,
+  ) => Promise<Repository>
   /** Opens a repository again by id, with its present state and the principal's present permissions. */
   reopen: (
     principal: Principal,
@@ -91,7 +95,7 @@ export type Repositories = LifeCycle & {
 
 declare const opened: unique symbol
 
-/** A repository that was opened with authorization: only `open`, `find` and `reopen` return one. */
+/** A repository that was opened with authorization: only functions of `Repositories` create one. */
 export type Repository = RepositoryFields & {
   readonly [opened]: true
   /** The prune epoch in which its objects are looked for: see `Store.at`. */
@@ -170,7 +174,7 @@ export function createRepositories(dependencies: Dependencies): Repositories {
     const role = roleOf(principal, row) ?? 'read'
     const about = { id, name, description, createdAt, pushedAt, ownerTokenId, ownerUsername, state }
     const settings = { leakGuard, runTokens, missingLfsObjects }
-    // Access has been checked, so the brand of an opened repository may be asserted here, and only here.
+    // Access has been checked: no other function may brand what it has not got from here.
     return { ...about, ...settings, path, pruneEpoch, asOwner, role } as Repository
   }
 
@@ -213,7 +217,7 @@ export function createRepositories(dependencies: Dependencies): Repositories {
       }
     },
 
-    async find(principal, name, permission) {
+    async openInAnyState(principal, name, permission) {
       const row = await visibleTo(principal, { name }, permission)
       if (row) requireRole(principal, row, permission)
       if (row?.state === 'ready')
@@ -272,6 +276,7 @@ function viewerOf(principal: Principal): Viewer {
   return { username, within: repositories && [...repositories] }
 }
 
+// The code of the API for both needs: what differs is who may.
 function maintainerRequired(): Problem {
   return new Problem(
     'owner_required',

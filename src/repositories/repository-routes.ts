@@ -6,7 +6,7 @@ import { Problem, refusedName } from '#base/problem.ts'
 import { closed, field, textForm } from '#base/schema-options.ts'
 import type { LeakGuardState } from '#database/schema.ts'
 import type { Actor } from '#events/events.ts'
-import { PageQuery, paged } from '#http/pages.ts'
+import { PageQuery, paged } from '#http/pagination.ts'
 import { type FindRequest, nothing, route } from '#http/route.ts'
 import { invalid } from '#http/validation.ts'
 import { atOrigin } from './describe-repository.ts'
@@ -40,7 +40,7 @@ export function repositoryRoutes(dependencies: Dependencies) {
   const { toWorkflowPaths } = dependencies
   const open = openOfRoute(repositories)
   const find = ({ principal, permission, params }: FindRequest<{ name: string }>) =>
-    repositories.find(principal, params.name, permission)
+    repositories.openInAnyState(principal, params.name, permission)
 
   /** Checks that the caller may make a branch the default one, and that it can be; returns its short name. */
   async function requireDefaultBranch(found: OpenedRepository, text: string): Promise<string> {
@@ -94,7 +94,7 @@ export function repositoryRoutes(dependencies: Dependencies) {
         'as in the clone URL.',
       permission: 'repo:read',
       find: ({ principal, permission, params }) =>
-        repositories.find(principal, params.name.replace(/\.git$/, ''), permission),
+        repositories.openInAnyState(principal, params.name.replace(/\.git$/, ''), permission),
       reply: { 200: DescribedRepository },
       problems: ['repository_not_found'],
       handle: async ({ found, publicOrigin }) =>

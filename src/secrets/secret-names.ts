@@ -30,7 +30,7 @@ const taken = setOf(`
 `)
 
 // Every process of the loader, a shell or an interpreter obeys these. A file may name one without meaning a secret
-// (\`NODE_OPTIONS=… npm test\`), or inherit all secrets.
+// (`NODE_OPTIONS=… npm test`), or inherit all secrets.
 const executed = setOf(`
   LD_PRELOAD LD_AUDIT LD_LIBRARY_PATH BASH_ENV ENV SHELLOPTS BASHOPTS PS4 PROMPT_COMMAND ZDOTDIR
   NODE_OPTIONS PYTHONPATH PYTHONHOME PYTHONSTARTUP PERL5OPT PERL5LIB PERL5DB RUBYOPT RUBYLIB

@@ -54,12 +54,12 @@ export type Workflows = {
   prepareFiles: () => Promise<void>
   /** Deletes artifacts and caches that are over, unused, or beyond the limits. */
   sweepFiles: () => Promise<void>
-  /** Authenticates the server's own runner. */
-  runnerSecret: Sensitive<string>
+  /** The token of the server's own runner. */
+  runnerToken: Sensitive<string>
   /** Returns the principal of the server's own runner, a run or its jobs; undefined for any other token. */
   authenticate: (token: string) => Promise<Principal | undefined>
   /** Whether the token of a run's principal is still valid. */
-  isRunning: (principal: Principal) => Promise<boolean>
+  isRunTokenValid: (principal: Principal) => Promise<boolean>
   /** Returns the current state of the principal of a job; undefined when its run has ended. */
   refreshJob: (principal: Principal) => Promise<Principal | undefined>
   /** Describes a run in the state at the time of an event. */
@@ -73,8 +73,8 @@ export type Workflows = {
   /** Whether a run is queued. */
   hasWork: () => Promise<boolean>
   /** Counts queued and running runs. */
-  count: () => ReturnType<typeof countUnfinished>
-  /** Takes back the runs of the server's own runner after it, or the server, has exited. */
+  countUnfinished: () => ReturnType<typeof countUnfinished>
+  /** Queues the runs of the server's own runner again and ends its shells, after it or the server has exited. */
   recover: () => Promise<void>
   /** Starts handling pushes and schedules; wakes the runner whenever a run is queued. */
   start: (runner: Pick<RunnerProcess, 'wake'>, pool: Pick<ObjectPool, 'of'>) => AsyncDisposable
@@ -124,7 +124,10 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
   const followRun = createFollowRun({ db, changes, views, urlOf: urlOfRun })
   const awaitedRuns = createAwaitedRuns({ ...parts, planPush, followRun })
   const runnerService = createRunnerService({
-    ...{ ...parts, queue, reports, awaitedRuns },
+    ...parts,
+    queue,
+    reports,
+    awaitedRuns,
     limits: {
       runTimeoutMs: runSeconds * 1000,
       stepTimeoutMs: settings.stepSeconds * 1000,
@@ -147,10 +150,10 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
     urlOfRun,
     isHeld: async (tx, { tokenHash }) => (await findRunByToken(tx, tokenHash)) !== undefined,
   })
-  const secret = new Sensitive(`${runnerPrefix}${randomBytes(24).toString('base64url')}`)
+  const runnerToken = new Sensitive(`${runnerPrefix}${randomBytes(24).toString('base64url')}`)
   // Each server has its own runner, and may take back only the runs of that one.
   const ownRunner = `local-${createHash('sha256').update(nodes.own).digest('hex').slice(0, 8)}`
-  const secretHash = hashToken(secret.reveal())
+  const runnerTokenHash = hashToken(runnerToken.reveal())
 
   return {
     routes: [
@@ -167,7 +170,7 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
     prepareFiles: runFiles.prepare,
     sweepFiles: runFiles.sweep,
 
-    runnerSecret: secret,
+    runnerToken,
 
     async authenticate(token) {
       if (isRunToken(token)) {
@@ -176,11 +179,11 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
         if (!run) return principalOfJob(claim)
         return { kind: 'run', id: run.id, claim, username: '', permissions: new Set() }
       }
-      if (!token.startsWith(runnerPrefix) || hashToken(token) !== secretHash) return undefined
+      if (!token.startsWith(runnerPrefix) || hashToken(token) !== runnerTokenHash) return undefined
       return { kind: 'runner', id: 'runner', username: '', permissions: new Set(['runner']) }
     },
 
-    isRunning: async ({ claim = '' }) => (await findRunByToken(db, claim)) !== undefined,
+    isRunTokenValid: async ({ claim = '' }) => (await findRunByToken(db, claim)) !== undefined,
 
     refreshJob: ({ claim = '' }) => principalOfJob(claim),
 
@@ -197,7 +200,7 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
 
     hasWork: async () => (await countUnfinished(db)).some(({ status }) => status === 'queued'),
 
-    count: () => countUnfinished(db),
+    countUnfinished: () => countUnfinished(db),
 
     async recover() {
       await awaitedRuns.sweep()

@@ -8,6 +8,7 @@ import {
 import { isForeignLabel } from '../workflow-parser/runner-labels.ts'
 import type { Job, WorkflowCall } from '../workflow-parser/workflow.ts'
 import { type Contexts, scopeOf, withToken } from './contexts.ts'
+import { executeJob, type JobEnd } from './execute-job.ts'
 import type { Conclusion, ReusedJob } from './plan.ts'
 import { evaluateBoolean } from './planning/evaluate-settings.ts'
 import { combineResults, createJobGraph, resultOf } from './planning/job-graph.ts'
@@ -20,7 +21,6 @@ import {
 } from './planning/plan-job.ts'
 import { identityOf, jobIdIn, type RunningWorkflow } from './planning/running-workflow.ts'
 import { type CallEnd, runCalls, type WorkflowEnd } from './run-calls.ts'
-import { type JobEnd, runJob } from './run-job.ts'
 import { createMatrix, type MatrixPart } from './run-matrix.ts'
 import type { RunState } from './run-state.ts'
 import { toFault } from './step-end.ts'
@@ -37,7 +37,7 @@ import {
 type Planning = PlannedJobs | { unexpanded: PlannedJob; unrun: Unrun }
 
 /** Runs the jobs of a workflow, each after those that it needs. */
-export async function runFile(run: RunState, owner: RunningWorkflow): Promise<WorkflowEnd> {
+export async function executeFile(run: RunState, owner: RunningWorkflow): Promise<WorkflowEnd> {
   const { workflow } = owner
   const graph = createJobGraph(workflow.jobs)
   const outputs = new Map<string, Record<string, string>>()
@@ -119,7 +119,7 @@ export async function runFile(run: RunState, owner: RunningWorkflow): Promise<Wo
       contexts: contextsOf(job),
       holds: holdsOf(job),
       isKept: isKept(run, owner, job),
-      runWorkflow: runFile,
+      runWorkflow: executeFile,
     })
   }
 
@@ -250,7 +250,7 @@ async function runPlannedJob(options: JobOptions): Promise<EndedJob> {
     using _parallelPermit = await parallelLimit.acquire(abortSignal)
     using _jobPermit = await run.jobLimit.acquire(abortSignal)
     await run.emit({ kind: 'job-started', job: planned.number, at: run.now() })
-    const end = await runJob({ run, owner, job, planned, cancellation })
+    const end = await executeJob({ run, owner, job, planned, cancellation })
     await emitJobEnd(run, planned, end, continuesOnError)
     return { end, continuesOnError }
   } catch (error) {

@@ -45,7 +45,7 @@ const minuteMs = 60_000
 const stepStateMaxLength = 8 * 1024 ** 2
 
 /** Runs a job in its own workspace. Never rejects: every error becomes a conclusion. */
-export async function runJob(options: RunOptions): Promise<JobEnd> {
+export async function executeJob(options: RunOptions): Promise<JobEnd> {
   const { run, job, planned, cancellation } = options
   try {
     const scope = scopeOf(planned.contexts)
@@ -160,7 +160,7 @@ async function disposeQuietly(workspace: Workspace): Promise<void> {
   try {
     await workspace[Symbol.asyncDispose]()
   } catch {
-    // The final disposal in `runJob` reports the same error.
+    // The final disposal in `executeJob` reports the same error.
   }
 }
 

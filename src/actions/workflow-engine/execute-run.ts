@@ -6,12 +6,12 @@ import { formatFaults } from '../workflow-parser/source/fault-list.ts'
 import type { Action, Fault, SourceFile, Workflow } from '../workflow-parser/workflow.ts'
 import { afterTime, type Cancellation, createCancellation, onAbort } from './cancellation.ts'
 import { type RunnerContext, secretValues } from './contexts.ts'
+import { executeFile } from './execute-file.ts'
 import { createAnnotationLimits } from './output/annotations.ts'
 import { createEntryEmitter } from './output/entry-emitter.ts'
 import type { Conclusion, Plan, RunEntry } from './plan.ts'
 import { concludeRun } from './planning/job-graph.ts'
 import { openWorkflow } from './planning/running-workflow.ts'
-import { runFile } from './run-file.ts'
 import type { CheckOut, CheckOutAgain, KeepFailed, RunState } from './run-state.ts'
 import type { RunStorage } from './run-storage.ts'
 import { durationInWords, toFault } from './step-end.ts'
@@ -38,7 +38,7 @@ type Options = {
   now?: () => number
 }
 
-// All of them are reported before the first one starts, and stored by the server.
+// The jobs and steps of a file are reported before its first job starts, and the server stores them.
 const maxJobs = 1000
 const maxSteps = 10_000
 
@@ -56,9 +56,10 @@ export async function executeRun(options: Options): Promise<void> {
       cancellation.kill({ conclusion: 'cancelled', text: toFault(error) })
     },
   })
-  const why = (from: AbortSignal) => ({ conclusion: 'cancelled', text: reasonOf(from) }) as const
-  using _cancel = onAbort(signal, () => cancellation.cancel(why(signal)))
-  using _kill = kill && onAbort(kill, () => cancellation.kill(why(kill)))
+  const cancelledBy = (from: AbortSignal) =>
+    ({ conclusion: 'cancelled', text: reasonOf(from) }) as const
+  using _cancel = onAbort(signal, () => cancellation.cancel(cancelledBy(signal)))
+  using _kill = kill && onAbort(kill, () => cancellation.kill(cancelledBy(kill)))
   const { runTimeoutMs } = plan.limits
   using _timer = afterTime(runTimeoutMs, () => {
     const text = `The run exceeded its time limit of ${durationInWords(runTimeoutMs)}.`
@@ -67,11 +68,11 @@ export async function executeRun(options: Options): Promise<void> {
 
   const { kind: isolation, description } = sandbox.isolation
   await emit({ kind: 'isolation', isolation, description })
-  const { files, workflows, actions, faults } = read(plan)
+  const { started, workflows, actions, faults } = parsePlan(plan)
   const end =
     faults.length > 0
       ? ({ conclusion: 'failure', fault: formatFaults(faults).join('\n') } as const)
-      : await runAll({ ...options, cancellation, masker, emit, actions, workflows, now }, files)
+      : await runAll({ ...options, cancellation, masker, emit, actions, workflows, now }, started)
   await emit({ kind: 'run-ended', at: now(), ...end })
   if (reportFailure) throw reportFailure.error
 }
@@ -81,23 +82,23 @@ type RunParts = Options &
     cancellation: Cancellation
   }
 
-async function runAll(parts: RunParts, files: Workflow[]) {
-  let [jobs, steps] = [0, 0]
+async function runAll(parts: RunParts, started: Workflow[]) {
+  let [jobCount, stepCount] = [0, 0]
   const run: RunState = {
     ...parts,
     assertWithinLimits(moreJobs, moreSteps) {
-      if (jobs + moreJobs <= maxJobs && steps + moreSteps <= maxSteps) return
+      if (jobCount + moreJobs <= maxJobs && stepCount + moreSteps <= maxSteps) return
       throw new Error(`A run can have at most ${maxJobs} jobs and ${maxSteps} steps in total.`)
     },
     annotationLimits: createAnnotationLimits(),
-    nextJob: () => jobs++,
-    nextStep: () => steps++,
+    nextJob: () => jobCount++,
+    nextStep: () => stepCount++,
   }
   const faults: string[] = []
   const conclusions = await Promise.all(
-    files.map(async (file): Promise<Conclusion[]> => {
+    started.map(async (file): Promise<Conclusion[]> => {
       try {
-        const end = await runFile(run, openWorkflow(run.plan, withJobs(file, parts.jobs)))
+        const end = await executeFile(run, openWorkflow(run.plan, withJobs(file, parts.jobs)))
         return end.conclusions
       } catch (error) {
         faults.push(`${file.path}: ${toFault(error)}`)
@@ -110,7 +111,7 @@ async function runAll(parts: RunParts, files: Workflow[]) {
   return { conclusion: concludeRun(conclusions.flat()), fault: faults.join('\n') }
 }
 
-function read({ files, actions, called }: Plan) {
+function parsePlan({ files, actions, called }: Plan) {
   const faults: Fault[] = []
   const parse = (file: SourceFile) => {
     const { workflow, faults: found } = parseWorkflow(file)
@@ -126,7 +127,7 @@ function read({ files, actions, called }: Plan) {
     if (action) byFolder.set(action.path, action)
   }
   const workflows = new Map(all.map((workflow) => [workflow.path, workflow]))
-  return { files: started, workflows, actions: byFolder, faults }
+  return { started, workflows, actions: byFolder, faults }
 }
 
 function tokensOf({ identities }: Plan): string[] {

@@ -1,8 +1,8 @@
 import { createSemaphore, type Semaphore } from '#base/concurrency/semaphore.ts'
 import type { Cancellation } from './cancellation.ts'
+import { createJobCancellation } from './execute-job.ts'
 import type { JobResult } from './planning/job-graph.ts'
 import type { ExpandedJobs } from './planning/plan-job.ts'
-import { createJobCancellation } from './run-job.ts'
 import type { RunState } from './run-state.ts'
 import { type Holds, holdsSafely } from './unrun-jobs.ts'
 

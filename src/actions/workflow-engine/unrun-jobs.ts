@@ -1,12 +1,12 @@
 import { unsupportedOf } from '../workflow-parser/runnable.ts'
 import type { Job } from '../workflow-parser/workflow.ts'
 import type { Cancellation } from './cancellation.ts'
+import type { JobEnd } from './execute-job.ts'
 import type { Conclusion } from './plan.ts'
 import { isFailure } from './planning/job-graph.ts'
 import type { PlannedJob } from './planning/plan-job.ts'
 import { preStepsOf } from './planning/plan-steps.ts'
 import { emitEnd, emitEnds } from './report-step.ts'
-import type { JobEnd } from './run-job.ts'
 import type { RunState } from './run-state.ts'
 import { ended, toFault } from './step-end.ts'
 

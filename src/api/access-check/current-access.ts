@@ -28,7 +28,7 @@ export function createRefresh({ tokens, sshKeys, workflows }: RefreshParts) {
 
 type CheckParts = {
   refresh: ReturnType<typeof createRefresh>
-  workflows: Pick<Workflows, 'isRunning'>
+  workflows: Pick<Workflows, 'isRunTokenValid'>
   repositories: Pick<Repositories, 'reopen'>
 }
 
@@ -45,7 +45,7 @@ export function createAccessCheck({ refresh, workflows, repositories }: CheckPar
         throw new Problem('token_invalid', `The ${what} was deleted or has expired.`)
       }
       case 'run':
-        if (await workflows.isRunning(principal)) return principal
+        if (await workflows.isRunTokenValid(principal)) return principal
         throw new Problem('token_invalid', "The run's token is no longer valid.")
       default:
         return principal

@@ -56,7 +56,7 @@ export type EventLog = {
 type Dependencies = {
   db: Database
   notifier: EventNotifier
-  repositories: Pick<Repositories, 'find'>
+  repositories: Pick<Repositories, 'openInAnyState'>
   /** The current state of a principal; undefined when its credential was deleted or has expired. */
   refresh: (principal: Principal) => Promise<Principal | undefined>
 }
@@ -261,7 +261,7 @@ export function createEventLog({ db, notifier, repositories, refresh }: Dependen
         const list = repositoryPermissions.join(', ')
         throw new Problem('permission_missing', `This requires one of the permissions ${list}.`)
       }
-      const { id } = await repositories.find(principal, repository, permission)
+      const { id } = await repositories.openInAnyState(principal, repository, permission)
       return { principal, kinds, repositoryId: id }
     },
 

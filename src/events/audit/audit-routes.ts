@@ -7,7 +7,7 @@ import { idPattern } from '#base/ids.ts'
 import { field, textForm } from '#base/schema-options.ts'
 import { canonicalAddress } from '#http/connection/forwarded.ts'
 import { named } from '#http/named-schemas.ts'
-import { cursorForm, linkToNext } from '#http/pages.ts'
+import { cursorForm, linkToNext } from '#http/pagination.ts'
 import { route } from '#http/route.ts'
 import { invalid, ofQuery } from '#http/validation.ts'
 import type { AuditLog } from './audit-log.ts'
@@ -16,7 +16,11 @@ import { auditActions } from './record.ts'
 type Dependencies = {
   auditLog: AuditLog
   repositories: {
-    find: (principal: Principal, name: string, permission: Permission) => Promise<{ id: string }>
+    openInAnyState: (
+      principal: Principal,
+      name: string,
+      permission: Permission,
+    ) => Promise<{ id: string }>
   }
 }
 
@@ -99,7 +103,7 @@ export function auditRoutes({ auditLog, repositories }: Dependencies) {
         const repositoryId =
           repository === undefined
             ? filter.repositoryId
-            : (await repositories.find(principal, repository, 'repo:read')).id
+            : (await repositories.openInAnyState(principal, repository, 'repo:read')).id
         const { entries, next } = await auditLog.list(
           principal,
           { ...filter, actions, repositoryId, address: address && canonicalAddress(address) },

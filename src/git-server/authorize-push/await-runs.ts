@@ -6,7 +6,7 @@ import type { PlainSettings } from '#config/settings.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
 import { type RefUpdate, readRefs } from '#git/refs/refs.ts'
 import type { Repository } from '#repositories/repositories.ts'
-import type { Push, PushAuthority, RunAwaited, Wait } from '../push/push.ts'
+import type { Push, PushAuthority, RunForPush, Wait } from '../push/push.ts'
 import { openQuarantine, withPushLimits } from '../push/pushed-objects.ts'
 import {
   authorizeGuarded,
@@ -18,7 +18,7 @@ import { findRequired } from './protected-refs.ts'
 import { historyOf } from './pushed-history.ts'
 
 export type WaitingPushParts = PushAuthorization & {
-  runAwaited: RunAwaited
+  runAwaited: RunForPush
   settings: Pick<PlainSettings, 'pushWaitSeconds' | 'maxWaitingPushes'>
 }
 
@@ -28,7 +28,7 @@ type WaitingPushes = Pick<PushAuthority, 'awaitRuns'> & {
   stop: () => void
 }
 
-type Wanted = Parameters<RunAwaited>[0]['wanted']
+type Wanted = Parameters<RunForPush>[0]['wanted']
 
 // A waiting push keeps a connection, a git process and a directory in quarantine.
 const maxWaitingPerKey = 4

@@ -19,7 +19,7 @@ export type Push = {
   id?: string
   /** Whether its updates are all or none. */
   isAtomic?: boolean | undefined
-  /** The refs that did not move although it was authorized; undefined while that is not known, as after a crash. */
+  /** The refs that did not move although it was authorized; undefined until git has reported, and after a crash. */
   refused?: string[] | undefined
   /** The object directory with its pack, until its hook succeeds; undefined when it has none. */
   quarantine?: string | undefined
@@ -27,7 +27,7 @@ export type Push = {
   objects?: readonly PackedObject[] | undefined
   /** Ids of findings of the leak guard that it may contain: its push options `leak.allow`. */
   allowedLeaks?: string[] | undefined
-  /** For the runs that it starts; undefined when it says nothing about them. */
+  /** The options of the push for the runs that it starts; undefined without any. */
   runOptions?: PushRunOptions | undefined
 }
 
@@ -40,18 +40,18 @@ export type PushAuthority = {
    */
   awaitRuns: (push: Push, updates: RefUpdate[], wait: Wait) => Promise<void>
   /**
-   * Authorizes a push by the current permissions and branch protections, and records its intent. With a shared store,
-   * this makes the push, and returns what became of it.
+   * Authorizes a push by the current permissions and branch protections, and records its intent in the journal. With a
+   * shared store there is no git process that moves the refs: they are moved here, and the result is returned.
    */
   authorize: (push: Push, updates: RefUpdate[]) => Promise<PushResult | undefined>
   /**
-   * Marks a push finished and publishes its updates, once git has moved its refs or has ended. False when that failed:
-   * it is then retried until it succeeds.
+   * Completes the journal's record of a push and publishes its updates, once git has moved its refs or has ended. False
+   * when that failed; the journal then retries it until it succeeds.
    */
   finalize: (push: Push) => Promise<boolean>
 }
 
-/** The client of a push that waits for its runs. */
+/** How a client that waits for the runs of its push hears of them, and how the wait ends. */
 export type Wait = {
   onProgress: OnProgress
   /** Aborted when the push has ended, for instance because its client disconnected. */
@@ -59,7 +59,7 @@ export type Wait = {
 }
 
 /** Runs workflows at commits that are not in the repository yet. Throws `run_required` unless all runs succeed. */
-export type RunAwaited = (
+export type RunForPush = (
   request: Wait & {
     repository: Repository
     actor: Principal

@@ -208,7 +208,7 @@ export function createOperations(dependencies: Dependencies): Operations {
       })
       return { status, headers, value: value instanceof SerializedJson ? parse(value) : value }
     } catch (error) {
-      const problem = await requestLog.problemOf(error, requestId)
+      const problem = await requestLog.toLoggedProblem(error, requestId)
       status = statusOf(problem)
       throw problem
     } finally {

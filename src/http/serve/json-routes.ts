@@ -20,7 +20,7 @@ type Dependencies = Pick<Operations, 'perform'> & {
 const largeBodyLimits = { overall: 4, perKey: 2, waiting: 100, waitMs: 30_000 }
 
 /** Serves requests of JSON routes. */
-export function createJsonRoutes({ settings, openRequests, perform }: Dependencies) {
+export function createServeJson({ settings, openRequests, perform }: Dependencies) {
   const usualMaxBytes = settings.jsonBodyMaxBytes
   const timeoutMs = settings.bodySeconds * 1000
   const largeBodies = createFairLimiter(largeBodyLimits)

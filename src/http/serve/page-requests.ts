@@ -101,7 +101,7 @@ export function createPageRequests(dependencies: Dependencies) {
         may: operations.may,
         authenticate: (token) => admission.authenticate(token, caller.address),
         countInvalid: (detail) => admission.countInvalid(caller.address, detail),
-        problemOf: (error) => requestLog.problemOf(error, requestId),
+        problemOf: (error) => requestLog.toLoggedProblem(error, requestId),
       })
     },
 

@@ -26,18 +26,18 @@ import { createAdmission } from './admission.ts'
 import { challenge } from './authentication.ts'
 import type { Exchange } from './exchange.ts'
 import { createOperations } from './json-operations.ts'
-import { createJsonRoutes } from './json-routes.ts'
+import { createServeJson } from './json-routes.ts'
 import { createPageRequests, type PageServer } from './page-requests.ts'
 import { type CompletedRequest, createRequestLog } from './request-log.ts'
 import {
-  type Address,
   createRouteTable,
   isMalformed,
-  methodProblem,
   methodsAt,
+  problemOfMethod,
+  type RouteMatch,
   splitTarget,
 } from './route-table.ts'
-import { createStreams } from './streams.ts'
+import { createServeStream } from './streams.ts'
 
 export type PipelineOptions = {
   settings: Settings
@@ -47,7 +47,7 @@ export type PipelineOptions = {
   accessWatch: AccessWatch
   /** Throws `storage_full` when nothing may be written. */
   requireSpace: () => Promise<void>
-  /** Throws the Problem of an unavailable part of the service. */
+  /** Throws the Problem of the database or the store of repositories when it is unavailable. */
   requireParts: () => Promise<void>
   /** Loads the server of pages when the first is requested. */
   loadPages: () => Promise<PageServer>
@@ -74,10 +74,10 @@ export function createPipeline(dependencies: Dependencies) {
   const admission = createAdmission(dependencies)
   const requestLog = createRequestLog(dependencies)
   const operations = createOperations({ ...dependencies, ...admission, requestLog })
-  const findAddress = createRouteTable(routes)
-  const serveStream = createStreams({ ...dependencies, ...admission })
-  const serveJson = createJsonRoutes({ ...dependencies, ...operations })
-  const servePublic = createPublicRoutes()
+  const findRoutes = createRouteTable(routes)
+  const serveStream = createServeStream({ ...dependencies, ...admission })
+  const serveJson = createServeJson({ ...dependencies, ...operations })
+  const servePublic = createServePublic()
   const pages = createPageRequests({
     load: dependencies.loadPages,
     isOn: settings.pages,
@@ -89,8 +89,8 @@ export function createPipeline(dependencies: Dependencies) {
 
   const handle: RequestListener = (request, response) => {
     const { path, query } = splitTarget(request)
-    const address = findAddress(path)
-    const route = routeAt(address, request.method)
+    const match = findRoutes(path)
+    const route = routeAt(match, request.method)
     const misplaced = route ? undefined : misplacedGitRequest(path, query)
     const isPage = !route && !misplaced && pages.isPage(path)
     const requestId = newId()
@@ -102,7 +102,7 @@ export function createPipeline(dependencies: Dependencies) {
       requestId,
       path,
       query: new URLSearchParams(query),
-      params: address?.params ?? {},
+      params: match?.params ?? {},
       caller,
       publicOrigin: () => publicOriginOf(request),
     }
@@ -141,13 +141,13 @@ export function createPipeline(dependencies: Dependencies) {
         case 'public':
           return servePublic(route, exchange)
         case undefined:
-          return respondToUnknown(address, exchange)
+          return respondToUnknown(match, exchange)
       }
     }
 
     serve().catch(async (error) => {
-      const problem = await requestLog.problemOf(error, requestId)
-      // A page that cannot be shown at all, since showing a problem is a page, too.
+      const problem = await requestLog.toLoggedProblem(error, requestId)
+      // Pages show their own Problems; what comes here is a failure of that.
       if (isPage) response.destroy()
       else if (misplaced) sendProblem('git', exchange, problem)
       else sendProblem(formatOf(route), exchange, problem)
@@ -160,29 +160,32 @@ export function createPipeline(dependencies: Dependencies) {
     /** The Problem of a request that Node passes to no handler because of its method. */
     async methodProblem(url: string): Promise<Problem> {
       const { path } = splitTarget({ url })
-      return (await pages.methodProblem(path)) ?? methodProblem(findAddress(path))
+      return (await pages.methodProblem(path)) ?? problemOfMethod(findRoutes(path))
     },
   }
 }
 
-function routeAt(address: Address<Route> | undefined, method = ''): Route | undefined {
-  const route = address?.byMethod.get(method === 'HEAD' ? 'GET' : method)
+function routeAt(match: RouteMatch<Route> | undefined, method = ''): Route | undefined {
+  const route = match?.byMethod.get(method === 'HEAD' ? 'GET' : method)
   // Git sends no HEAD.
   return method === 'HEAD' && route?.kind === 'stream' ? undefined : route
 }
 
-function respondToUnknown(address: Address<Route> | undefined, exchange: Exchange): void {
+function respondToUnknown(match: RouteMatch<Route> | undefined, exchange: Exchange): void {
   const { request, response, path } = exchange
   if (isMalformed(path))
     throw new Problem('malformed_request', 'The address has a malformed percent-encoding.')
-  if (!address || request.method !== 'OPTIONS') throw methodProblem(address)
+  if (!match || request.method !== 'OPTIONS') throw problemOfMethod(match)
   endUnread(request, response, 204)
-  response.writeHead(204, { allow: methodsAt(address).join(', ') }).end()
+  response.writeHead(204, { allow: methodsAt(match).join(', ') }).end()
 }
 
 const listing = '/info/refs'
 
-/** The Problem of a Git client at `/name.git`, where other hosts have repositories. The address of a page leads to the right one. */
+/**
+ * The Problem of a Git client that asks for `/name.git`, where other hosts have repositories. At `/r/name`, the pages redirect
+ * it to the repository.
+ */
 function misplacedGitRequest(path: string, query: string): Problem | undefined {
   if (!path.endsWith(listing) || path.startsWith('/r/') || !query.includes('service=git-'))
     return undefined
@@ -192,19 +195,19 @@ function misplacedGitRequest(path: string, query: string): Problem | undefined {
   return new Problem('route_not_found', detail)
 }
 
-const zip = promisify(gzip)
+const gzipAsync = promisify(gzip)
 /** Shorter texts are sent as they are. */
 const compressFromChars = 1024
 
-function createPublicRoutes() {
-  // The last text of each address, since they rarely change.
+function createServePublic() {
+  // The last text of each path, since they rarely change.
   const compressed = new Map<string, { text: string; bytes: Promise<Buffer> }>()
 
-  function compress(address: string, text: string): Promise<Buffer> {
-    const last = compressed.get(address)
+  function compress(path: string, text: string): Promise<Buffer> {
+    const last = compressed.get(path)
     if (last?.text === text) return last.bytes
-    const bytes = zip(text)
-    compressed.set(address, { text, bytes })
+    const bytes = gzipAsync(text)
+    compressed.set(path, { text, bytes })
     return bytes
   }
 

@@ -46,7 +46,7 @@ export function createRequestLog({ log, onCompleted, requireParts }: Options) {
     },
 
     /** Converts an error to the Problem for the client; server errors are logged. */
-    async problemOf(error: unknown, requestId: string): Promise<Problem> {
+    async toLoggedProblem(error: unknown, requestId: string): Promise<Problem> {
       const problem = toProblem(error)
       if (statusOf(problem) >= 500 && problem.cause !== undefined) {
         log.error({ err: problem.cause, requestId }, 'request failed')

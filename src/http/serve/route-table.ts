@@ -18,13 +18,13 @@ type Node<R> = {
 /** Routes with the same template, and the names of its parameters with the places of their segments. */
 type Ends<R> = { byMethod: Map<string, R>; names: [name: string, at: number][] }
 
-/** The routes of an address by method, and what its path has for their parameters, decoded. */
-export type Address<R> = { byMethod: ReadonlyMap<string, R>; params: Record<string, string> }
+/** The routes that match a path, by method, and the values of their parameters, decoded. */
+export type RouteMatch<R> = { byMethod: ReadonlyMap<string, R>; params: Record<string, string> }
 
-export type RouteTable<R> = (path: string) => Address<R> | undefined
+export type RouteTable<R> = (path: string) => RouteMatch<R> | undefined
 
 /**
- * Creates the lookup of an address by its path as sent; undefined if there is nothing, or the percent-encoding is malformed.
+ * Creates the lookup of routes by a path as sent; undefined if none matches, or the percent-encoding is malformed.
  * In a template, `:name` is a segment that is not empty, and `:name*`, at its end, the rest of the path. Of templates that
  * both match, a constant takes precedence over a parameter, for all methods: since there is `POST /repos/import`, `GET
  * /repos/import` is not the repository of that name. Routes with the same template have the same parameter names.
@@ -87,9 +87,9 @@ function toSegments(path: string): string[] | undefined {
   }
 }
 
-function find<R>(node: Node<R>, segments: string[], at: number): Address<R> | undefined {
+function find<R>(node: Node<R>, segments: string[], at: number): RouteMatch<R> | undefined {
   const segment = segments[at]
-  if (segment === undefined) return node.ends && toAddress(node.ends, segments)
+  if (segment === undefined) return node.ends && toMatch(node.ends, segments)
   const constant = node.constants.get(segment)
   const exact = constant && find(constant, segments, at + 1)
   if (exact) return exact
@@ -97,10 +97,10 @@ function find<R>(node: Node<R>, segments: string[], at: number): Address<R> | un
     const inner = find(node.parameter, segments, at + 1)
     if (inner) return inner
   }
-  return node.rest && toAddress(node.rest, [...segments.slice(0, at), segments.slice(at).join('/')])
+  return node.rest && toMatch(node.rest, [...segments.slice(0, at), segments.slice(at).join('/')])
 }
 
-function toAddress<R>({ byMethod, names }: Ends<R>, segments: string[]): Address<R> {
+function toMatch<R>({ byMethod, names }: Ends<R>, segments: string[]): RouteMatch<R> {
   const params: Record<string, string> = {}
   for (const [name, at] of names) params[name] = segments[at] ?? ''
   return { byMethod, params }
@@ -124,18 +124,18 @@ export function isMalformed(path: string): boolean {
   return path.startsWith('/') && toSegments(path) === undefined
 }
 
-/** The methods of an address, for `Allow` (RFC 9110, section 10.2.1); empty for an unknown address. */
-export function methodsAt(address: Address<Route> | undefined): string[] {
-  if (!address) return []
-  const methods = [...address.byMethod.values()].flatMap(({ method, kind }) =>
+/** The methods of the routes that match, for `Allow` (RFC 9110, section 10.2.1); empty if none does. */
+export function methodsAt(match: RouteMatch<Route> | undefined): string[] {
+  if (!match) return []
+  const methods = [...match.byMethod.values()].flatMap(({ method, kind }) =>
     method === 'GET' && kind !== 'stream' ? ['GET', 'HEAD'] : [method],
   )
   return [...methods, 'OPTIONS'].sort()
 }
 
 /** The Problem of a request to an unknown address, or with a method that the address does not support. */
-export function methodProblem(address: Address<Route> | undefined): Problem {
-  const allow = methodsAt(address)
+export function problemOfMethod(match: RouteMatch<Route> | undefined): Problem {
+  const allow = methodsAt(match)
   if (allow.length === 0) {
     return new Problem('route_not_found', 'There is nothing at this address; see /docs.')
   }

@@ -14,7 +14,7 @@ type Dependencies = {
 }
 
 /** Serves requests of streaming routes, whose handlers write the response. */
-export function createStreams({ admit, openRequests, accessWatch }: Dependencies) {
+export function createServeStream({ admit, openRequests, accessWatch }: Dependencies) {
   return async (route: StreamRoute, exchange: Exchange): Promise<void> => {
     const { request, response, query, params, caller } = exchange
     const { headers } = request

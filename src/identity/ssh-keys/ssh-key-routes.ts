@@ -2,7 +2,7 @@ import { type TProperties, Type } from 'typebox'
 import { expiresInDays, TokenName, Username } from '#access/names.ts'
 import { closed, field } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
-import { PageQuery, paged } from '#http/pages.ts'
+import { PageQuery, paged } from '#http/pagination.ts'
 import { nothing, route } from '#http/route.ts'
 import { type KeyPermission, keyPermissions, type SshKeys } from './ssh-keys.ts'
 

@@ -10,7 +10,7 @@ import {
 import { type Permission, permissions } from '#access/permissions.ts'
 import { closed, field } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
-import { PageQuery, paged } from '#http/pages.ts'
+import { PageQuery, paged } from '#http/pagination.ts'
 import { nothing, route } from '#http/route.ts'
 import { maxLimitedRepositories, maxRefPatterns, refPatternMaxLength } from './token-limits.ts'
 import type { Tokens } from './tokens.ts'

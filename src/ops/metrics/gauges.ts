@@ -25,7 +25,7 @@ type GaugeSources = {
   ssh: { count: () => Promise<GitCounts> } | undefined
   /** The number of repositories that are due for maintenance. */
   maintenance: { countDue: () => Promise<number> }
-  workflows: { count: () => Promise<{ status: string; count: number | string }[]> }
+  workflows: { countUnfinished: () => Promise<{ status: string; count: number | string }[]> }
 }
 
 /** Adds the metrics that are read at each scrape. */
@@ -98,7 +98,10 @@ export function addGauges(
       help: 'Queued and running workflow runs.',
       label: 'status',
       read: async () => {
-        const counts = (await workflows.count()).map(({ status, count }) => [status, Number(count)])
+        const counts = (await workflows.countUnfinished()).map(({ status, count }) => [
+          status,
+          Number(count),
+        ])
         return { queued: 0, running: 0, ...Object.fromEntries(counts) }
       },
     },

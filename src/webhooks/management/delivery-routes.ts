@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { closed, field } from '#base/schema-options.ts'
-import { linkToNext, PageQuery } from '#http/pages.ts'
+import { linkToNext, PageQuery } from '#http/pagination.ts'
 import { type FindRequest, route } from '#http/route.ts'
 import { openOfRoute } from '#repositories/open-repository.ts'
 import type { Repositories, Repository } from '#repositories/repositories.ts'

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { closed, field } from '#base/schema-options.ts'
 import { Sensitive } from '#base/sensitive.ts'
-import { PageQuery, paged } from '#http/pages.ts'
+import { PageQuery, paged } from '#http/pagination.ts'
 import { type FindRequest, nothing, route } from '#http/route.ts'
 import { openOfRoute } from '#repositories/open-repository.ts'
 import type { Repositories } from '#repositories/repositories.ts'
