@@ -15,13 +15,13 @@ export type Access = {
 
 /** A long-lived response. */
 export type WatchedResponse = {
-  /** All of it is required. */
+  /** Every entry is required. */
   access: Access[]
   /** Called once, when access is lost. */
   end: (problem: Problem) => void
 }
 
-/** Holds a response in the watch. */
+/** A watched response; undefined once it is removed. */
 type Handle = { watched: WatchedResponse | undefined }
 
 /**
@@ -83,7 +83,7 @@ export function createAccessWatch({ recheck }: Options): AccessWatch {
   }
 
   // An old table of a Set keeps its entries alive through young garbage collections, so the entries are small handles:
-  // with whole responses, collections took twice as long.
+  // with the responses themselves, collections took twice as long.
   function remove(handle: Handle): WatchedResponse | undefined {
     const { watched } = handle
     handle.watched = undefined

@@ -4,7 +4,10 @@ import type { Permission } from './permissions.ts'
 import type { Principal } from './principal.ts'
 import { includesRole, type Role } from './roles.ts'
 
-/** The standing of a principal in a repository: its owner, and the role of the principal as a collaborator, if it is one. */
+/**
+ * What determines the role of a principal in a repository: the repository's owner, and the principal's role as a
+ * collaborator, if any.
+ */
 export type Standing = { id: string; ownerUsername: string; role: Role | undefined }
 
 export function isAdmin(principal: Principal): boolean {
@@ -21,23 +24,26 @@ export function requirePermission(principal: Principal, permission: Permission):
   if (holds(principal, permission)) return
   const why =
     principal.kind === 'job'
-      ? '; the token of a job has what `permissions` of its workflow asks for, `runTokens` of the repository allows, ' +
-        'and the token or key that caused the run has now'
+      ? '; a job token has only what `permissions` in its workflow requests, `runTokens` of the repository allows, ' +
+        'and the token or key that caused the run still has'
       : ''
   throw new Problem('permission_missing', `This requires the permission ${permission}${why}.`)
 }
 
-/** The role of a principal in a repository: `admin` for its owner and for admins; undefined when it cannot see it. */
+/**
+ * The role of a principal in a repository: `admin` for its owner and for admins; undefined when the repository is
+ * hidden from it.
+ */
 export function roleOf(principal: Principal, standing: Standing): Role | undefined {
   const { id, ownerUsername, role } = standing
   if (!isWithin(principal, id)) return undefined
-  // Its repository is the only one that it is limited to, and its permissions say what it may do there.
+  // A job token is limited to the repository of its run, and its permissions limit it further.
   if (principal.kind === 'job') return 'write'
   if (isAdmin(principal) || principal.username === ownerUsername) return 'admin'
   return role ?? (maySeeAll(principal) ? 'read' : undefined)
 }
 
-/** Whether a principal passes the owner checks of a repository. */
+/** Whether a principal has the rights of the owner of a repository. */
 export function mayOwn(principal: Principal, standing: Standing): boolean {
   return roleOf(principal, standing) === 'admin'
 }
@@ -58,7 +64,7 @@ export function maySee(principal: Principal, standing: Standing): boolean {
   return roleOf(principal, standing) !== undefined
 }
 
-/** Throws `role_insufficient` if a principal has a permission, but in this repository only the right to read. */
+/** Throws `role_insufficient` for a permission that writes if the principal's role is `read`. */
 export function requireRole(
   principal: Principal,
   standing: Standing,
@@ -71,14 +77,14 @@ export function requireRole(
   )
 }
 
-/** Whether a principal may do in a repository what needs a permission and nothing else. */
+/** Whether a principal holds a permission and its role in a repository suffices for it. */
 export function mayUse(principal: Principal, standing: Standing, permission: Permission): boolean {
   const role = roleOf(principal, standing)
   const isEnough = role !== undefined && (permission.endsWith(':read') || role !== 'read')
   return isEnough && holds(principal, permission)
 }
 
-/** Whether a repository is among those that a principal is limited to. */
+/** Whether a principal is not limited to other repositories than this. */
 export function isWithin({ repositories }: Principal, repositoryId: string): boolean {
   return repositories === undefined || repositories.has(repositoryId)
 }
@@ -86,7 +92,8 @@ export function isWithin({ repositories }: Principal, repositoryId: string): boo
 /** Throws `token_limited` if a principal is limited to some repositories. */
 export function requireAllRepositories({ repositories }: Principal): void {
   if (repositories === undefined) return
-  const detail = 'This token is limited to some repositories, and this is about more than those.'
+  const detail =
+    'This token is limited to some repositories, and this request concerns others, too.'
   throw new Problem('token_limited', detail)
 }
 
@@ -94,34 +101,37 @@ export function requireAllRepositories({ repositories }: Principal): void {
 export function requireAllRefs({ refs }: Principal): void {
   if (refs === undefined) return
   const detail =
-    'This token is limited to some refs. It can push them, and changes nothing else of a repository.'
+    'This token is limited to some refs. It can push to them, and change nothing else of a repository.'
   throw new Problem('token_limited', detail)
 }
 
-/** Throws `token_limited` if a principal is a job: its run would start the next one without end. */
+/** Throws `token_limited` if a principal is a job: a run could start the next without end. */
 export function requireNoJob({ kind }: Principal): void {
   if (kind !== 'job') return
   throw new Problem('token_limited', 'A run cannot start or repeat runs.')
 }
 
-/** Whether a principal stands for its user, not only for a part of the user's rights or through another token. */
-export function isWholeUser({ kind, repositories, refs, isDelegated }: Principal): boolean {
+/**
+ * Whether a principal has all rights of its user for as long as the user wants: its token is neither limited nor
+ * delegated.
+ */
+export function hasAllUserRights({ kind, repositories, refs, isDelegated }: Principal): boolean {
   return kind !== 'ssh-key' && repositories === undefined && refs === undefined && !isDelegated
 }
 
 /**
- * Throws `token_limited` if a principal has only a part of its user's rights, or has them from another token: keys and
- * tokens that it made would have more rights or last longer. So would those that a session of an SSH key made.
+ * Throws `token_limited` if a principal is an SSH key, or a token that is limited or was delegated: keys and tokens
+ * created by it would have more rights or last longer than itself.
  */
-export function requireWholeUser(principal: Principal): void {
-  if (isWholeUser(principal)) return
+export function requireAllUserRights(principal: Principal): void {
+  if (hasAllUserRights(principal)) return
   if (principal.kind === 'ssh-key') {
     const detail = 'You are logged in with an SSH key; keys and tokens are changed with a token.'
     throw new Problem('token_limited', detail)
   }
   const detail =
-    'This token is limited or was delegated; keys and other tokens take one that is neither. To make a token with a ' +
-    'part of its rights: POST /tokens/delegate.'
+    'This token is limited or was delegated, so it cannot manage keys and other tokens. To create a token with a part ' +
+    'of its rights: POST /tokens/delegate.'
   throw new Problem('token_limited', detail)
 }
 

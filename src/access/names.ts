@@ -15,8 +15,8 @@ export function isRepositoryName(text: string): boolean {
 }
 
 /**
- * The name of a repository in an address with folders: the first part that ends in `.git`, which may be followed by a path
- * in the repository and the `.git` that a client appends, or else the last one.
+ * The name of a repository in an address with folders: the first part that ends in `.git`, or else the last part. The
+ * former may be followed by a path in the repository, and by a `.git` that a client appends.
  */
 export function repositoryNameIn(address: string): string | undefined {
   const parts = address.split('/').filter((part) => part !== '')
@@ -30,7 +30,7 @@ export const repositoryNameForm =
   '1 to 100 of A-Z a-z 0-9 . _ -, starting with a letter or digit, without "..", ' +
   'not ending in ".git", ".lock" or ".", and neither "import" nor "health"'
 
-/** The same as a JSON schema. */
+/** Repository names as a JSON schema. */
 export const RepositoryName = Type.String({
   ...textForm(
     repositoryNameForm,
@@ -66,7 +66,7 @@ export function runUsername(number: number): string {
   return `run-${number}[bot]`
 }
 
-/** Whether a username is that of a run. */
+/** Whether a username belongs to a run. */
 export function isRunUsername(username: string): boolean {
   return /^run-\d+\[bot\]$/.test(username)
 }
@@ -74,7 +74,7 @@ export function isRunUsername(username: string): boolean {
 export const Username = Type.String(usernameForm)
 export const TokenName = Type.String(tokenNameForm)
 
-/** The lifetime of tokens and SSH keys. */
+/** Limits for the lifetime of tokens and SSH keys. */
 const maxExpiryDays = 3650
 export const minExpirySeconds = 60
 export const maxExpirySeconds = maxExpiryDays * 24 * 60 * 60

@@ -18,7 +18,7 @@ export const permissions = [
 
 export type Permission = (typeof permissions)[number]
 
-/** The permissions of a token that is created without any. */
+/** The permissions of a new token when none are requested. */
 export const defaultPermissions: Permission[] = ['repo:read', 'repo:write']
 
 export function isPermission(text: string): text is Permission {

@@ -26,11 +26,11 @@ export type Principal = {
   repositories?: ReadonlySet<string> | undefined
   /** The patterns of the refs that it may push; absent for all. */
   refs?: readonly string[] | undefined
-  /** Whether its token was delegated from another one, with which it ends. */
+  /** Whether the token was delegated from another token, which it cannot outlive. */
   isDelegated?: boolean
   /** When the token or the key expires; null, or absent, for never. */
   expiresAt?: number | null
-  /** Where its request comes from; absent when it makes none. */
+  /** How and from where the request came; absent when there is none. */
   origin?: Origin | undefined
 }
 
@@ -43,8 +43,8 @@ export const localPrincipal: Principal = {
 }
 
 /**
- * An anonymous reader, who may read every repository and nothing else. Usernames are never empty, so this one
- * owns nothing and collaborates nowhere. Identified by network, for limits.
+ * An anonymous reader: it may read every repository, and do nothing else. As no username is empty, it owns nothing and
+ * collaborates nowhere. For limits, it is identified by its network.
  */
 export function anonymousFrom(address: string): Principal {
   return {
@@ -56,11 +56,12 @@ export function anonymousFrom(address: string): Principal {
 }
 
 /**
- * The key of a principal in limits. All tokens and keys of a user share one, and so do the jobs of all runs that a user
- * caused. These have a key of their own, since a schedule can outlive its user's interest. A runner has one for each run.
+ * The key under which limits count a principal. All tokens and SSH keys of a user share a limit. So do the jobs of all
+ * runs that the user caused, apart from the user's own requests, because schedules run unattended. A runner has a limit
+ * for each of its runs.
  */
 export function limitKeyOf({ kind, id, claim, username, causedBy }: Principal): string {
-  // The spaces keep these keys apart from usernames.
+  // No username contains a space, so these keys are not those of a user.
   if (kind === 'job' && causedBy !== undefined) return `jobs of ${causedBy}`
   return username || `${kind} ${claim ?? id}`
 }

@@ -7,14 +7,17 @@ export type LoginLink = { url: string; expiresAt: number }
 
 export const invalidLoginLink = 'The login link is mistyped, expired or was used.'
 
-type Wanted = {
+type LoginLinkOptions = {
   /** The origin that the client called, where it is not the public address of the service. */
   origin?: string | undefined
   lifetimeMs?: number
 }
 
 /** Creates a login link for a principal. Throws `route_not_found` if the service has no pages. */
-export type CreateLoginLink = (principal: Principal, wanted?: Wanted) => Promise<LoginLink>
+export type CreateLoginLink = (
+  principal: Principal,
+  options?: LoginLinkOptions,
+) => Promise<LoginLink>
 
 type Dependencies = {
   sessions: Pick<Sessions, 'createCode'>

@@ -18,7 +18,7 @@ export async function findSessionByHash(
   return row
 }
 
-/** The sessions of a username, or only those of a token or a key of it. */
+/** Whose sessions: all of a username, or only those of one of its tokens or keys. */
 export type SessionHolder =
   | { username: string }
   | Pick<SessionRow, 'username' | 'tokenId' | 'sshKeyId'>
@@ -59,13 +59,13 @@ export async function updateSession(
   await db.updateTable('sessions').set(changed).where('id', '=', id).execute()
 }
 
-/** Deletes a session of a holder; returns whether there was one. */
+/** Deletes a session of a holder; returns whether it existed. */
 export async function deleteSession(db: Db, holder: SessionHolder, id: string): Promise<boolean> {
   const query = db.deleteFrom('sessions').where('id', '=', id).where(heldBy(holder))
   return (await query.executeTakeFirstOrThrow()).numDeletedRows > 0n
 }
 
-/** Deletes all sessions of a holder but one, and returns their number. */
+/** Deletes all sessions of a holder except `id`, and returns their number. */
 export async function deleteOtherSessions(
   db: Db,
   holder: SessionHolder,

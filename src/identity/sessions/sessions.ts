@@ -1,5 +1,5 @@
 import { hash, randomBytes } from 'node:crypto'
-import { isWholeUser } from '#access/may.ts'
+import { hasAllUserRights } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
 import { type Clock, dayMs } from '#base/clock.ts'
 import { newId } from '#base/ids.ts'
@@ -37,22 +37,22 @@ export type Sessions = {
   /** Allows a session to change something for an hour. */
   unlock: (session: Session) => Promise<void>
   /**
-   * Lists the sessions of the caller's username, newest first; to a key and a token that is limited or was delegated, only its
-   * own.
+   * Lists the sessions of the caller's username, newest first. An SSH key, or a token that is limited or was delegated,
+   * gets only its own sessions.
    */
   list: (principal: Principal) => Promise<Session[]>
-  /** Ends one of them; returns whether there was one. */
+  /** Ends a session that `list` returns to the caller; returns whether it existed. */
   end: (principal: Principal, id: string) => Promise<boolean>
-  /** Ends all of them but one. */
+  /** Ends all sessions that `list` returns to the caller, except `id`. */
   endOthers: (principal: Principal, id: string) => Promise<void>
-  /** Creates a code with which a browser logs in as the principal: once, within a minute unless it is to last longer. */
+  /** Creates a code with which a browser logs in as the principal, once, within `lifetimeMs` (a minute by default). */
   createCode: (
     principal: Principal,
     lifetimeMs?: number,
   ) => Promise<{ code: string; expiresAt: number }>
-  /** Returns whom a code logs in, without using it up; undefined if it is unknown, used or expired. */
+  /** Returns the principal of a code without using it up; undefined if it is unknown, used or expired. */
   peekCode: (code: string) => Promise<Principal | undefined>
-  /** The same, and uses it up. */
+  /** Returns the principal of a code and uses it up; undefined if it is unknown, used or expired. */
   redeemCode: (code: string) => Promise<Principal | undefined>
   /** Deletes sessions and codes that have ended. */
   prune: () => Promise<void>
@@ -68,7 +68,7 @@ type Dependencies = {
 
 const sessionLifetimeMs = 30 * dayMs
 const idleTimeoutMs = 7 * dayMs
-/** For how long a session can make changes after the login, or after its token was given again. */
+/** How long a session can make changes after the login, or after its user has entered the token again. */
 export const unlockedMs = 60 * 60 * 1000
 const codeLifetimeMs = 60_000
 const userAgentMaxLength = 300
@@ -186,10 +186,10 @@ export function createSessions({ db, clock, log, refresh }: Dependencies): Sessi
   }
 }
 
-/** A part of a user must not see or end the sessions of the others. */
+/** An SSH key or a limited token must not see or end sessions of the user's other keys and tokens. */
 function reachOf(principal: Principal): SessionHolder {
   const { username } = principal
-  return isWholeUser(principal) ? { username } : { username, ...holderColumns(principal) }
+  return hasAllUserRights(principal) ? { username } : { username, ...holderColumns(principal) }
 }
 
 function holderColumns({ kind, id }: Principal) {

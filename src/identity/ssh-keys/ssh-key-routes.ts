@@ -14,7 +14,7 @@ export function sshKeyRoutes(sshKeys: SshKeys) {
       tag: 'SSH keys',
       summary: 'List SSH keys',
       description:
-        "Oldest first, of the token's user. An admin token can list those of another `username`.",
+        "Lists the keys of the token's user, oldest first. An admin token can list the keys of another `username`.",
       permission: 'any',
       query: KeysQuery,
       reply: { 200: Type.Array(SshKey) },
@@ -29,7 +29,7 @@ export function sshKeyRoutes(sshKeys: SshKeys) {
       tag: 'SSH keys',
       summary: 'Add an SSH key',
       description:
-        "It is the key of the token's username, and grants what the token holds of " +
+        "The key belongs to the token's username, and grants what the token holds of " +
         `${keyPermissions.join(' and ')}. It expires with the token, or sooner with \`expiresInDays\`. An admin token ` +
         'may name another `username`, and let the key last longer or for ever. Deleting the token does not delete the key.',
       permission: 'any',

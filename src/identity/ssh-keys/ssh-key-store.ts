@@ -1,6 +1,6 @@
 import type { Db, SshKeyRow } from '#database/schema.ts'
 
-/** All keys, or those of a username. */
+/** Whose keys: all, or those of a username. */
 export type KeyOwner = 'all' | { username: string }
 
 /** Inserts a key; false if it is already registered. */
@@ -41,7 +41,7 @@ export function listSshKeys(
   return query.execute()
 }
 
-/** Those of some usernames that a key has. */
+/** Returns those of `usernames` for which a key exists. */
 export async function listUsernames(db: Db, usernames: string[]): Promise<string[]> {
   const rows = await db
     .selectFrom('sshKeys')
@@ -72,14 +72,14 @@ export function deleteExpiredSshKeys(
   now: number,
 ): Promise<Pick<SshKeyRow, 'id' | 'username'>[]> {
   const expired = db.deleteFrom('sshKeys').where('expiresAt', '<=', now)
-  const chosen =
+  const query =
     'username' in which
       ? expired.where('username', '=', which.username)
       : expired.where('fingerprint', '=', which.fingerprint)
-  return chosen.returning(['id', 'username']).execute()
+  return query.returning(['id', 'username']).execute()
 }
 
-/** Deletes a key, if it is one of those, and returns its username. */
+/** Deletes a key of an owner, and returns its username; undefined if there is none. */
 export async function deleteSshKey(
   db: Db,
   whose: KeyOwner,

@@ -1,4 +1,4 @@
-import { holds, isAdmin, requirePermission, requireWholeUser } from '#access/may.ts'
+import { holds, isAdmin, requireAllUserRights, requirePermission } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
 import { type Clock, dayMs } from '#base/clock.ts'
 import { isId, newId } from '#base/ids.ts'
@@ -28,17 +28,17 @@ export type SshKeys = {
    * Registers a key. Unless the caller is an admin, it has at most the permissions and the lifetime of the caller.
    * Throws `token_limited`, `permission_missing`, `invalid_request`, `ssh_key_taken` and `too_many_ssh_keys`.
    */
-  add: (principal: Principal, wanted: NewSshKey) => Promise<SshKey>
+  add: (principal: Principal, newKey: NewSshKey) => Promise<SshKey>
   /**
-   * Lists the keys of a username after an id, oldest first; only admins may list those of other users. Without a username,
-   * those of the caller, or all for a command on the server.
+   * Lists the keys of a username after an id, oldest first; only admins may list those of other users. Without a
+   * username, lists the caller's keys, or for a command on the server all keys.
    */
   list: (principal: Principal, options: ListOptions) => Promise<SshKey[]>
   /** Deletes a key of the caller's username; an admin may delete any. */
   remove: (principal: Principal, id: string) => Promise<void>
-  /** Those of some usernames that a key has. */
+  /** Returns those of `usernames` for which a key exists. */
   usernamesAmong: (usernames: string[]) => Promise<string[]>
-  /** Finds a public key that a client presents, which proves nothing yet. */
+  /** Finds a public key that a client presents, without a proof of possession yet. */
   identify: (blob: Buffer) => Promise<Key | undefined>
   /**
    * Returns the principal of a key after the client has proven possession; undefined if the key was deleted or has
@@ -57,7 +57,7 @@ export type KeyPermission = (typeof keyPermissions)[number]
 /** A registered key. */
 type SshKey = Omit<SshKeyRow, 'permissions'> & { permissions: KeyPermission[] }
 
-/** A registered key, as authentication needs it. */
+/** The fields of a registered key that authentication needs. */
 export type Key = Pick<
   SshKeyRow,
   'id' | 'name' | 'username' | 'fingerprint' | 'keyType' | 'expiresAt'
@@ -96,26 +96,26 @@ export function createSshKeys({ db, publish, clock, log }: Dependencies): SshKey
   }
 
   return {
-    async add(principal, wanted) {
-      requireWholeUser(principal)
-      if (wanted.username !== undefined) requirePermission(principal, 'admin')
-      for (const permission of wanted.permissions ?? []) requirePermission(principal, permission)
-      const row = toRow(principal, wanted, clock.now())
+    async add(principal, newKey) {
+      requireAllUserRights(principal)
+      if (newKey.username !== undefined) requirePermission(principal, 'admin')
+      for (const permission of newKey.permissions ?? []) requirePermission(principal, permission)
+      const row = toRow(principal, newKey, clock.now())
       if (endsLater(row, principal)) requirePermission(principal, 'admin')
       await db.transaction().execute(async (tx) => {
         const now = clock.now()
-        const removed = ({ id, username }: Pick<SshKeyRow, 'id' | 'username'>) =>
+        const toEvent = ({ id, username }: Pick<SshKeyRow, 'id' | 'username'>) =>
           keyDeleted(principal, id, username)
         // An expired key can be registered again, by any user.
         const former = await deleteExpiredSshKeys(tx, { fingerprint: row.fingerprint }, now)
         if (!(await insertSshKey(tx, row))) throw taken()
-        await publish(tx, now, [...former.map(removed), keyAdded(principal, row)])
+        await publish(tx, now, [...former.map(toEvent), keyAdded(principal, row)])
         // Counted last: publishing serializes concurrent additions, so their rows are visible now.
         const { username } = row
         if ((await countSshKeys(tx, username)) <= maxKeys) return
         const expired = await deleteExpiredSshKeys(tx, { username }, now)
         if ((await countSshKeys(tx, username)) > maxKeys) throw tooMany(username)
-        await publish(tx, now, expired.map(removed))
+        await publish(tx, now, expired.map(toEvent))
       })
       return toSshKey(row)
     },
@@ -128,11 +128,11 @@ export function createSshKeys({ db, publish, clock, log }: Dependencies): SshKey
     },
 
     async remove(principal, id) {
-      requireWholeUser(principal)
+      requireAllUserRights(principal)
       const whose = isAdmin(principal) ? 'all' : { username: principal.username }
       await db.transaction().execute(async (tx) => {
         const username = isId(id) ? await deleteSshKey(tx, whose, id) : undefined
-        // The same response for an unknown id and for one that the caller may not know.
+        // The response does not reveal whether the id is unknown or belongs to another user.
         if (username === undefined) throw notFound(id)
         await publish(tx, clock.now(), [keyDeleted(principal, id, username)])
       })
@@ -159,21 +159,21 @@ export function createSshKeys({ db, publish, clock, log }: Dependencies): SshKey
   }
 }
 
-function toRow(principal: Principal, wanted: NewSshKey, now: number): SshKeyRow {
-  const { type, line, comment, fingerprint } = parse(wanted.publicKey)
+function toRow(principal: Principal, newKey: NewSshKey, now: number): SshKeyRow {
+  const { type, line, comment, fingerprint } = parse(newKey.publicKey)
   const granted = keyPermissions.filter((permission) =>
-    wanted.permissions ? wanted.permissions.includes(permission) : holds(principal, permission),
+    newKey.permissions ? newKey.permissions.includes(permission) : holds(principal, permission),
   )
   return {
     id: newId(),
-    username: wanted.username ?? principal.username,
-    name: wanted.name ?? nameFrom(comment),
+    username: newKey.username ?? principal.username,
+    name: newKey.name ?? nameFrom(comment),
     publicKey: line,
     keyType: type,
     fingerprint,
     permissions: granted.join(' '),
     createdAt: now,
-    expiresAt: expiryOf(principal, wanted, now),
+    expiresAt: expiryOf(principal, newKey, now),
     lastUsedAt: null,
   }
 }

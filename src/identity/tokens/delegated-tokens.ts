@@ -1,4 +1,4 @@
-import { requirePermission } from '#access/may.ts'
+import { holds, requirePermission } from '#access/may.ts'
 import { defaultPermissions, type Permission } from '#access/permissions.ts'
 import type { Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
@@ -11,9 +11,9 @@ import type { DescribeTokens, TokenRepositories } from './describe-tokens.ts'
 import {
   delegatedExpiry,
   delegatedRefs,
+  requestedExpiry,
   requirePermissionsWithin,
   toRefPatterns,
-  wantedExpiry,
 } from './token-limits.ts'
 import { deleteWithDelegated } from './token-lineage.ts'
 import { isExpired, type NewToken, newTokenRow, type Token, tokenCreated } from './token-rows.ts'
@@ -26,22 +26,22 @@ import {
   lockToken,
 } from './token-store.ts'
 
-/** Tokens with a part of the rights of another one, which end with it. */
+/** Tokens with a part of the rights of another token, which end with that token. */
 export type DelegatedTokens = {
   /**
-   * Makes a token of the same username. What is not given is that of the delegating token; more than it has throws
-   * `permission_missing`, `repository_not_found` or `token_limited`.
+   * Creates a token of the same username. Omitted properties are those of the delegating token. Throws
+   * `permission_missing`, `repository_not_found` or `token_limited` for rights that it does not have.
    */
   delegate: (
     principal: Principal,
-    wanted: Omit<NewToken, 'username'>,
+    newToken: Omit<NewToken, 'username'>,
   ) => Promise<Token & { token: string }>
-  /** Lists the tokens that end with a token: those delegated from it, from these, and so on. Oldest first. */
+  /** Lists the tokens that were delegated from the caller's token, directly or not, oldest first. */
   list: (
     principal: Principal,
     page: { after: string; limit: number | undefined },
   ) => Promise<Token[]>
-  /** Deletes one of them, with those delegated from it. Throws `token_not_found`. */
+  /** Deletes a token that `list` returns, with the tokens delegated from it. Throws `token_not_found`. */
   remove: (principal: Principal, id: string) => Promise<void>
 }
 
@@ -60,20 +60,20 @@ export function createDelegatedTokens(dependencies: Dependencies): DelegatedToke
   const { db, publish, clock, repositories, describe } = dependencies
 
   return {
-    async delegate(principal, wanted) {
+    async delegate(principal, newToken) {
       const now = clock.now()
-      const permissions = delegatedPermissions(principal, wanted.permissions)
+      const permissions = delegatedPermissions(principal, newToken.permissions)
       const limits = {
-        repositories: await delegatedRepositories(principal, wanted.repositories),
-        refs: delegatedRefs(principal, wanted.refs ? toRefPatterns(wanted.refs) : null),
+        repositories: await delegatedRepositories(principal, newToken.repositories),
+        refs: delegatedRefs(principal, newToken.refs ? toRefPatterns(newToken.refs) : null),
       }
       requirePermissionsWithin(permissions, limits)
-      const expiresAt = delegatedExpiry(principal, wantedExpiry(wanted, now), now)
+      const expiresAt = delegatedExpiry(principal, requestedExpiry(newToken, now), now)
       const { row, token } = await db.transaction().execute(async (tx) => {
         const from = await lockToken(tx, principal.id)
         if (!from || isExpired(from, now)) throw ended()
         const { username } = from
-        const parts = { name: wanted.name, username, permissions, createdAt: now, expiresAt }
+        const parts = { name: newToken.name, username, permissions, createdAt: now, expiresAt }
         const created = newTokenRow({ ...parts, ...limits, delegatedFrom: from })
         const root = from.delegationRoot ?? from.id
         await deleteExpiredDelegated(tx, root, now)
@@ -111,22 +111,19 @@ export function createDelegatedTokens(dependencies: Dependencies): DelegatedToke
   }
 }
 
-/** The wanted permissions, else those of an ordinary new token that the principal holds. */
+/** The requested permissions, or else the default permissions that the principal holds. */
 function delegatedPermissions(
   principal: Principal,
-  wanted: readonly Permission[] | undefined,
+  requested: readonly Permission[] | undefined,
 ): readonly Permission[] {
-  if (!wanted) {
-    const { permissions } = principal
-    const part = defaultPermissions.filter(
-      (one) => permissions.has(one) || permissions.has('admin'),
-    )
-    if (part.length > 0) return part
+  if (!requested) {
+    const held = defaultPermissions.filter((permission) => holds(principal, permission))
+    if (held.length > 0) return held
     const detail = `is required: this token has none of ${defaultPermissions.join(', ')}.`
     throw invalid([{ pointer: '/permissions', detail }])
   }
-  for (const permission of wanted) requirePermission(principal, permission)
-  return wanted
+  for (const permission of requested) requirePermission(principal, permission)
+  return requested
 }
 
 function ended(): Problem {

@@ -2,13 +2,13 @@ import type { Principal } from '#access/principal.ts'
 import type { TokenRow } from '#database/schema.ts'
 import { limitsOf, type Token, toToken } from './token-rows.ts'
 
-/** What tokens need to know of repositories: see `Repositories`. */
+/** The part of `Repositories` that tokens use. */
 export type TokenRepositories = {
   idsOf: (principal: Principal, names: readonly string[]) => Promise<string[]>
   namesOf: (principal: Principal, ids: readonly string[]) => Promise<ReadonlyMap<string, string>>
 }
 
-/** Describes tokens, with the names of those of their repositories that the viewer can see. */
+/** Converts rows to tokens, with the names of the repositories that the viewer can see. */
 export type DescribeTokens = {
   one: (viewer: Principal, row: TokenRow) => Promise<Token>
   all: (viewer: Principal, rows: TokenRow[]) => Promise<Token[]>

@@ -22,8 +22,8 @@ export function toRefPatterns(texts: readonly string[]): string[] {
   return [...new Set(texts)]
 }
 
-/** When a new token ends; null for never, undefined when nothing was wanted. */
-export function wantedExpiry(
+/** The requested expiry of a new token: null for never, undefined when the request has none. */
+export function requestedExpiry(
   {
     expiresInDays: days,
     expiresInSeconds: seconds,
@@ -43,7 +43,7 @@ export function defaultExpiry(now: number): number {
   return now + defaultExpiryDays * dayMs
 }
 
-/** Throws `invalid_request` for permissions that a limited token cannot have: they are about more than its limits. */
+/** Throws `invalid_request` for permissions that exceed the limits of a token. */
 export function requirePermissionsWithin(
   permissions: readonly string[],
   { repositories, refs }: TokenLimits,
@@ -53,32 +53,36 @@ export function requirePermissionsWithin(
     // With these it could change other refs: by deleting all, or through another user.
     refs: refs ? ['admin', 'repo:delete', 'collaborator:write'] : [],
   }
-  const found = Object.entries(excluded).flatMap(([limit, names]) =>
-    permissions.filter((one) => names.includes(one)).map((permission) => ({ limit, permission })),
+  const [first] = Object.entries(excluded).flatMap(([limit, names]) =>
+    permissions
+      .filter((permission) => names.includes(permission))
+      .map((permission) => ({ limit, permission })),
   )
-  const [first] = found
   if (!first) return
   const detail = `${first.permission} cannot be limited to ${first.limit}.`
   throw invalid([{ pointer: '/permissions', detail }])
 }
 
-/** The part of a delegated token's refs that was wanted, else all of the delegating one. Throws `token_limited`. */
-export function delegatedRefs({ refs }: Principal, wanted: string[] | null): string[] | null {
-  if (wanted === null || refs === undefined) return wanted ?? refs?.slice() ?? null
-  const outside = wanted.find((narrow) => !refs.some((wide) => coversPattern(wide, narrow)))
-  if (outside === undefined) return wanted
+/** The refs of a delegated token: as requested, or else those of the delegating token. Throws `token_limited`. */
+export function delegatedRefs({ refs }: Principal, requested: string[] | null): string[] | null {
+  if (requested === null || refs === undefined) return requested ?? refs?.slice() ?? null
+  const outside = requested.find((narrow) => !refs.some((wide) => coversPattern(wide, narrow)))
+  if (outside === undefined) return requested
   const detail = `"${outside}" is beyond the refs of this token, which are ${refs.join(', ')}.`
   throw new Problem('token_limited', detail)
 }
 
-/** When a delegated token ends: as wanted, else with the delegating one, a year at most. Throws `token_limited`. */
+/**
+ * The expiry of a delegated token: as requested, or else that of the delegating token, at most a year from now. Throws
+ * `token_limited`.
+ */
 export function delegatedExpiry(
   { expiresAt: end = null }: Principal,
-  wanted: number | null | undefined,
+  requested: number | null | undefined,
   now: number,
 ): number | null {
-  if (wanted === undefined) return Math.min(end ?? defaultExpiry(now), defaultExpiry(now))
-  if (end === null || (wanted !== null && wanted <= end)) return wanted
+  if (requested === undefined) return Math.min(end ?? defaultExpiry(now), defaultExpiry(now))
+  if (end === null || (requested !== null && requested <= end)) return requested
   const detail = `This token ends at ${new Date(end).toISOString()}; a delegated token cannot last longer.`
   throw new Problem('token_limited', detail)
 }

@@ -5,9 +5,9 @@ import { tokenDeleted } from './token-rows.ts'
 import { deleteDelegatedFrom, deleteToken } from './token-store.ts'
 
 /**
- * Deletes a token with all that were delegated from it; false when there is none. A token that is being delegated from
- * one of them is deleted, too: delegation locks the row of the delegating token, so each level is complete once the
- * level above is deleted.
+ * Deletes a token and all tokens that were delegated from it, directly or not; false if it does not exist. Concurrent
+ * delegations are covered: delegation locks the row of the delegating token, so each level is complete once the level
+ * above is deleted.
  */
 export async function deleteWithDelegated(
   tx: Db,

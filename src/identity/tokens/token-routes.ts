@@ -32,9 +32,9 @@ export function tokenRoutes(tokens: Tokens) {
       tag: 'tokens',
       summary: 'Create a token',
       description:
-        'Only this response contains the token string. A token with `repositories` sees and does nothing else: it ' +
-        'creates no repository, and cannot hold `admin`, `runner` or `metrics:read`. A token with `refs` can push only ' +
-        'those.',
+        'Only this response contains the token string. A token with `repositories` can access only ' +
+        'these: it cannot create repositories, nor hold `admin`, `runner` or `metrics:read`. A token with `refs` can ' +
+        'push only to these.',
       permission: 'admin',
       body: Type.Object({ ...newToken, username: Type.Optional(Username) }, closed),
       reply: { 201: CreatedToken },
@@ -49,9 +49,9 @@ export function tokenRoutes(tokens: Tokens) {
       tag: 'tokens',
       summary: 'Delegate a token',
       description:
-        "Creates a token of the same username with a part of this token's permissions, repositories, refs and time; " +
-        'what is omitted is that of this token, of the permissions only `repo:read` and `repo:write`. It ends with this ' +
-        'token. Only this response contains the token string.',
+        "Creates a token of the same username with a part of this token's permissions, repositories, refs and time. " +
+        'Omitted properties are those of this token, but of the permissions only `repo:read` and `repo:write`. The new ' +
+        'token ends with this token. Only this response contains the token string.',
       permission: 'any',
       allowsLimited: true,
       body: Type.Object(newToken, closed),
@@ -96,7 +96,7 @@ export function tokenRoutes(tokens: Tokens) {
       tag: 'tokens',
       summary: 'Delete a token',
       description:
-        'Deletes the tokens that were delegated from it, too. Repositories that it owns are kept, and still belong to its ' +
+        'Also deletes the tokens that were delegated from it. Repositories that it owns are kept, and still belong to its ' +
         'username.',
       permission: 'admin',
       reply: { 204: nothing },

@@ -31,7 +31,7 @@ export type NewToken = {
   refs?: string[] | undefined
 }
 
-/** The limits of a token; null for none. Repositories are given by their ids. */
+/** The limits of a token, null for none: ids of repositories, and patterns of refs. */
 export type TokenLimits = { repositories: string[] | null; refs: string[] | null }
 
 type Parts = Pick<TokenRow, 'name' | 'createdAt' | 'expiresAt'> &
@@ -41,10 +41,10 @@ type Parts = Pick<TokenRow, 'name' | 'createdAt' | 'expiresAt'> &
     delegatedFrom: Pick<TokenRow, 'id' | 'delegationRoot'> | undefined
   }
 
-/** Makes the row of a new token, whose string is a new one unless it is given. */
-export function newTokenRow(parts: Parts, given?: string): { row: TokenRow; token: string } {
+/** Creates the row of a new token, and its string unless one is passed. */
+export function newTokenRow(parts: Parts, tokenString?: string): { row: TokenRow; token: string } {
   const { name, username, permissions, createdAt, expiresAt, delegatedFrom } = parts
-  const [id, token] = [newId(), given ?? newTokenString()]
+  const [id, token] = [newId(), tokenString ?? newTokenString()]
   const row = {
     id,
     name,
@@ -71,7 +71,7 @@ export function toToken(row: TokenRow, names: ReadonlyMap<string, string>): Toke
     name,
     username,
     permissions: permissionsOf(row),
-    repositories: repositories?.flatMap((one) => names.get(one) ?? []) ?? null,
+    repositories: repositories?.flatMap((repositoryId) => names.get(repositoryId) ?? []) ?? null,
     refs,
     delegatedFrom,
     createdAt,

@@ -35,7 +35,7 @@ export async function findToken(db: Db, id: string): Promise<TokenRow | undefine
   return row
 }
 
-/** Finds a token, which is not deleted before the transaction ends. */
+/** Finds a token, and prevents its deletion until the transaction ends. */
 export function lockToken(tx: Db, id: string): Promise<TokenRow | undefined> {
   const query = tx.selectFrom('tokens').selectAll().where('id', '=', id)
   return (hasRowLocks(tx) ? query.forUpdate() : query).executeTakeFirst()
@@ -66,7 +66,7 @@ export function findLiveAdmin(db: Db, now: number): Promise<TokenRow | undefined
     .selectFrom('tokens')
     .selectAll()
     .where((is) =>
-      // Words separated by spaces, of which none contains another.
+      // The column has words separated by spaces, and no other permission contains `admin`.
       is.and([
         is('permissions', 'like', '%admin%'),
         is('delegatedFrom', 'is', null),
@@ -78,7 +78,7 @@ export function findLiveAdmin(db: Db, now: number): Promise<TokenRow | undefined
     .executeTakeFirst()
 }
 
-/** Those of some usernames that an unexpired token has. */
+/** Returns those of `usernames` for which an unexpired token exists. */
 export async function listLiveUsernames(
   db: Db,
   usernames: string[],
@@ -122,7 +122,10 @@ export async function deleteDelegatedFrom(db: Db, ids: string[]): Promise<string
   return rows.map(({ id }) => id)
 }
 
-/** Deletes expired tokens of a chain, given by its first token; no other token ended with them that has not expired. */
+/**
+ * Deletes the expired tokens of a delegation chain, named by its first token. No unexpired token depends on them, since
+ * none outlives the token that it was delegated from.
+ */
 export async function deleteExpiredDelegated(db: Db, root: string, now: number): Promise<void> {
   await db
     .deleteFrom('tokens')

@@ -1,4 +1,4 @@
-import { requireWholeUser } from '#access/may.ts'
+import { requireAllUserRights } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
 import { isId } from '#base/ids.ts'
@@ -12,9 +12,9 @@ import { createDelegatedTokens, type DelegatedTokens } from './delegated-tokens.
 import { createDescribeTokens, type TokenRepositories } from './describe-tokens.ts'
 import {
   defaultExpiry,
+  requestedExpiry,
   requirePermissionsWithin,
   toRefPatterns,
-  wantedExpiry,
 } from './token-limits.ts'
 import { deleteWithDelegated } from './token-lineage.ts'
 import {
@@ -41,15 +41,15 @@ import {
 /** Creates, stores (as hashes) and authenticates API tokens. */
 export type Tokens = {
   /** Creates a token. Its string is only in this result. Throws `token_limited` and `repository_not_found`. */
-  create: (principal: Principal, wanted: NewToken) => Promise<Token & { token: string }>
+  create: (principal: Principal, newToken: NewToken) => Promise<Token & { token: string }>
   /**
-   * Creates the first admin token of a new service; undefined if the service has been set up before. A given token
-   * string is installed at every start unless it exists.
+   * Creates the first admin token of a new service; undefined if the service has been set up before. A `tokenString`
+   * from the settings is installed at every start unless it exists.
    */
-  setUp: (given: string | undefined) => Promise<string | undefined>
+  setUp: (tokenString: string | undefined) => Promise<string | undefined>
   /** Returns the principal of a token string; undefined if it is malformed, unknown or expired. */
   authenticate: (token: string) => Promise<Principal | undefined>
-  /** Whether a token string is that of a token that has not expired; this is no use of it. */
+  /** Whether a token string belongs to an unexpired token. This does not count as a use of the token. */
   isLive: (token: string) => Promise<boolean>
   /** Returns the current state of a principal; undefined if its token was deleted or has expired. */
   refresh: (principal: Principal) => Promise<Principal | undefined>
@@ -57,16 +57,16 @@ export type Tokens = {
   principalOf: (id: string) => Promise<Principal>
   /** Returns the oldest valid admin token that was not delegated; undefined if there is none. */
   firstAdmin: () => Promise<Principal | undefined>
-  /** Returns the newest valid token of a username, as the owner of what is created for the user. */
+  /** Returns the principal of the newest valid token of a username, which will own what is created for the user. */
   ownerNamed: (username: string) => Promise<Principal>
-  /** Those of some usernames that a token has which has not expired. */
+  /** Returns those of `usernames` for which an unexpired token exists. */
   usernamesAmong: (usernames: string[]) => Promise<string[]>
   /** Lists tokens after an id, oldest first. */
   list: (
     principal: Principal,
     page: { after: string; limit: number | undefined },
   ) => Promise<Token[]>
-  /** Deletes a token, with those that were delegated from it. Their long-lived responses end within a second. */
+  /** Deletes a token and the tokens that were delegated from it. Their long-lived responses end within a second. */
   revoke: (actor: Actor, id: string) => Promise<void>
   delegated: DelegatedTokens
 }
@@ -101,22 +101,22 @@ export function createTokens({ db, publish, clock, log, repositories }: Dependen
   return {
     delegated: createDelegatedTokens({ db, publish, clock, repositories, describe }),
 
-    async create(principal, wanted) {
-      requireWholeUser(principal)
+    async create(principal, newToken) {
+      requireAllUserRights(principal)
       const now = clock.now()
       const limits = {
-        repositories: wanted.repositories
-          ? [...new Set(await repositories.idsOf(principal, wanted.repositories))]
+        repositories: newToken.repositories
+          ? [...new Set(await repositories.idsOf(principal, newToken.repositories))]
           : null,
-        refs: wanted.refs ? toRefPatterns(wanted.refs) : null,
+        refs: newToken.refs ? toRefPatterns(newToken.refs) : null,
       }
-      requirePermissionsWithin(wanted.permissions ?? [], limits)
-      const expiry = wantedExpiry(wanted, now)
+      requirePermissionsWithin(newToken.permissions ?? [], limits)
+      const expiry = requestedExpiry(newToken, now)
       const created = newTokenRow({
         ...limits,
-        name: wanted.name,
-        username: wanted.username,
-        permissions: wanted.permissions,
+        name: newToken.name,
+        username: newToken.username,
+        permissions: newToken.permissions,
         createdAt: now,
         expiresAt: expiry === undefined ? defaultExpiry(now) : expiry,
         delegatedFrom: undefined,
@@ -125,7 +125,7 @@ export function createTokens({ db, publish, clock, log, repositories }: Dependen
       return { ...(await describe.one(principal, created.row)), token }
     },
 
-    async setUp(given) {
+    async setUp(tokenString) {
       const first = await markInitialized(db, clock.now())
       const created = newTokenRow(
         {
@@ -138,9 +138,9 @@ export function createTokens({ db, publish, clock, log, repositories }: Dependen
           refs: null,
           delegatedFrom: undefined,
         },
-        given,
+        tokenString,
       )
-      if (given === undefined) return first ? insert(created, setupActor) : undefined
+      if (tokenString === undefined) return first ? insert(created, setupActor) : undefined
       const { row } = created
       await db.transaction().execute(async (tx) => {
         if (await insertTokenOnce(tx, row)) {
@@ -170,7 +170,7 @@ export function createTokens({ db, publish, clock, log, repositories }: Dependen
     },
 
     async principalOf(id) {
-      // Any other text might be one that PostgreSQL rejects.
+      // PostgreSQL rejects some texts, such as those that contain NUL.
       const row = isId(id) ? await findToken(db, id) : undefined
       if (!row || isExpired(row, clock.now()))
         throw new Problem('token_not_found', `There is no valid token with the id "${id}".`)
