@@ -1,6 +1,6 @@
 import type { Db } from '#database/schema.ts'
 
-/** The parts of the service that read the event log; the mark of the same name is the cursor of each. */
+/** The parts of the service that read the event log. The cursor of each is the row of its name in `marks`. */
 const readers = ['maintenance', 'workflows'] as const
 
 export type CursorName = (typeof readers)[number]
@@ -57,7 +57,7 @@ export async function hasUnreadPush(
   return row !== undefined
 }
 
-/** The sequence number of the oldest event that a reader has not read; it may not exist yet. */
+/** The sequence number of the oldest event that some reader has not read; the event may not exist yet. */
 export async function oldestUnread(db: Db): Promise<number> {
   const rows = await db.selectFrom('marks').select('value').where('name', 'in', readers).execute()
   return Math.min(...rows.map(({ value }) => value)) + 1

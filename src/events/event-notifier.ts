@@ -5,8 +5,8 @@ import type { Db } from '#database/schema.ts'
 import { readLastSeq } from './event-store.ts'
 
 /**
- * Notifies listeners of new events as soon as this node commits them, or another one says so. Events of commands are
- * found only by polling, as `until` does.
+ * Notifies listeners of new events as soon as this node commits them or another node announces them. Events published
+ * by commands are noticed only by polling, as `until` does.
  */
 export type EventNotifier = {
   /** Called after each commit, which may have published events. */
@@ -27,9 +27,9 @@ const prefix = 'events:'
 
 export function createEventNotifier({ db, nodes }: Dependencies): EventNotifier {
   const changes = createNotifier()
-  let known = 0
-  /** The newest event that a message between nodes was about. */
-  let announced = 0
+  let lastSeq = 0
+  /** The sequence number of the newest event that a message between nodes announced. */
+  let announcedSeq = 0
   const reader = createPoller({
     intervalMs: undefined,
     run: readLast,
@@ -39,17 +39,17 @@ export function createEventNotifier({ db, nodes }: Dependencies): EventNotifier 
 
   async function readLast(): Promise<void> {
     const last = await readLastSeq(db)
-    if (last <= known) return
-    known = last
+    if (last <= lastSeq) return
+    lastSeq = last
     changes.notify(name)
-    if (last <= announced) return
-    announced = last
+    if (last <= announcedSeq) return
+    announcedSeq = last
     nodes.send(`${prefix}${last}`)
   }
 
   nodes.onMessage((message) => {
     if (!message.startsWith(prefix)) return
-    announced = Math.max(announced, Number(message.slice(prefix.length)) || 0)
+    announcedSeq = Math.max(announcedSeq, Number(message.slice(prefix.length)) || 0)
     reader.wake()
   })
 

@@ -90,7 +90,7 @@ export function listEventsBetween(
     .execute()
 }
 
-/** The sequence number of the last event of some kinds before another one; 0 when there is none. */
+/** The sequence number of a repository's last event of some kinds before `seq`; 0 when there is none. */
 export async function readSeqBefore(
   db: Db,
   { repositoryId, kinds, seq }: { repositoryId: string; kinds: string[]; seq: number },
@@ -107,7 +107,7 @@ export async function readSeqBefore(
   return row?.seq ?? 0
 }
 
-/** The sequence number of a repository's nth event after another; undefined when there are fewer. */
+/** The sequence number of a repository's nth event after `after`; undefined when there are fewer. */
 export async function findNth(
   db: Db,
   { repositoryId, after, nth }: { repositoryId: string; after: number; nth: number },
@@ -124,7 +124,7 @@ export async function findNth(
   return row?.seq
 }
 
-/** Finds the nth event of a repository up to a sequence number, counted backwards. */
+/** The sequence number of a repository's nth event counted backwards from `upTo`; undefined when there are fewer. */
 export async function findNthBefore(
   db: Db,
   { repositoryId, upTo, nth }: { repositoryId: string; upTo: number; nth: number },

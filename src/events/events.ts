@@ -54,7 +54,7 @@ export type EventData = {
   'ssh_key.deleted': { keyId: string; username: string }
 }
 
-/** The findings of the leak guard that a push contains all the same, without the credentials. */
+/** The leak guard's findings in a push that was allowed in spite of them, without the credentials. */
 type PushedLeaks = {
   pushId: string
   via: string
@@ -62,7 +62,7 @@ type PushedLeaks = {
   findings: { id: string; kind: string; commit: string; path: string; line: number }[]
 }
 
-/** A protection with its rules: of branches or of tags; the name or pattern of the other is null. */
+/** A protection of branches or of tags, with its rules; either `branch` or `tag` is null. */
 type ProtectionData = {
   branch: string | null
   tag: string | null
@@ -126,7 +126,9 @@ export const eventKinds = [
   'ssh_key.deleted',
 ] as const satisfies (keyof EventData)[]
 
-/** The principal that caused an event. The id is that of the token or SSH key, or `local` for commands on the server. */
+/**
+ * The principal that caused an event. `id` is the id of the token or SSH key, or `local` for commands on the server.
+ */
 export type Actor = {
   id: string
   username: string
@@ -143,7 +145,7 @@ export type Event = {
   }
 }[keyof EventData]
 
-/** An event with its place in the log. */
+/** An event with its sequence number in the log. */
 export type PublishedEvent = Event & { seq: number }
 
 /**
@@ -206,8 +208,8 @@ export function createPublish(subscribers: readonly Subscriber[]): Publish {
 }
 
 /**
- * The time of an event: its publisher may have waited for the counter since `now`, or its clock may be behind. Times far
- * ahead are not followed: a clock was wrong.
+ * The time of an event: `now`, or the time of the preceding event if that is later, because this publisher waited for
+ * the counter or its clock is behind. A time far ahead came from a wrong clock and is ignored.
  */
 function timeAfterLast(seq: number, now: number) {
   const isFollowed = sql`seq = ${seq - 1} and created_at < ${now + maxLagMs}`

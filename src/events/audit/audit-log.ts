@@ -4,7 +4,7 @@ import type { AuditRow } from '#database/schema.ts'
 import type { Actor } from '../events.ts'
 import { type AuditFilter, findExtent, listEntries } from './audit-store.ts'
 
-/** Which entries to list: those older than `before`, newest first. */
+/** A page of entries, newest first: at most `limit` that are older than `before`. */
 type AuditPage = { before: number | undefined; limit: number }
 
 /** An entry as the API describes it. */
@@ -45,7 +45,7 @@ export function createAuditLog({ db, namesOf }: Dependencies): AuditLog {
       const rows = await listEntries(db, { first, last, limit }, filter)
       const ids = rows.flatMap(({ repositoryId }) => repositoryId ?? [])
       const names = await namesOf(principal, [...new Set(ids)])
-      // A full page may not have used all that may be read.
+      // A full page may end before the first entry that may be read.
       const reached = rows.length === limit ? (rows.at(-1)?.seq ?? first) : first
       return {
         entries: rows.map((row) => toEntry(row, names)),

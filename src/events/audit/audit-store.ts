@@ -4,7 +4,7 @@ import type { AuditRow, Db } from '#database/schema.ts'
 
 const batchSize = 500
 
-/** Locks the numbering of events and entries until the end of the transaction. */
+/** Locks the numbering of events and audit entries until the transaction ends. */
 export async function lockNumbers(tx: Db): Promise<void> {
   await tx
     .updateTable('marks')
@@ -25,16 +25,16 @@ const takeCount = prepared((db, { count }: { count: number }) =>
 )
 
 /**
- * Takes numbers for entries while the numbering is locked. Returns the last of them, and the hash of the entry before
- * them; null when there is none.
+ * Reserves sequence numbers for entries; the numbering must be locked. Returns the last number, and the hash of the
+ * preceding entry; null when there is none.
  */
 export async function takeNumbers(
   tx: Db,
   count: number,
 ): Promise<{ last: number; previousHash: string | null }> {
-  const [taken] = await takeCount(tx, { count })
-  if (!taken) throw new Error('The mark of the audit log is missing.')
-  return taken
+  const [numbers] = await takeCount(tx, { count })
+  if (!numbers) throw new Error('The mark of the audit log is missing.')
+  return numbers
 }
 
 export async function insertEntries(tx: Db, rows: AuditRow[]): Promise<void> {
@@ -46,7 +46,7 @@ export async function insertEntries(tx: Db, rows: AuditRow[]): Promise<void> {
   }
 }
 
-/** What to list; times are milliseconds since the epoch. */
+/** Which entries to list; times are milliseconds since the epoch. */
 export type AuditFilter = {
   username?: string | undefined
   /** The id of a token or SSH key. */

@@ -4,13 +4,13 @@ import { type Actor, type Event, eventKinds, type Subscriber } from '../events.t
 import { insertEntries, lockNumbers, takeNumbers } from './audit-store.ts'
 import { hashEntry, noHash } from './entry-hash.ts'
 
-/** Actions that are no events of their own, with their data. */
+/** Recorded actions that are not events, with their data. */
 type ActionData = {
   'import.started': { name: string; source: string }
   'run.started': { runId: string; number: number; files: string[]; ref: string; commit: string }
   'run.rerun': { runId: string; jobs: 'all' | 'failed' }
   'run.cancelled': { runId: string }
-  /** `audience` is null for the default one, the address of the service. */
+  /** `audience` is null for the default, the address of the service. */
   'id_token.issued': {
     runId: string
     attempt: number
@@ -24,14 +24,14 @@ type ActionData = {
     shellId: string
     seconds: number
     exitCode: number | null
-    /** Why it ended, if not by itself. */
+    /** Why the shell was ended, if it did not exit by itself. */
     reason: string
   }
   'artifact.deleted': { runId: string; name: string }
   'cache.deleted': { key: string | null; ref: string | null; count: number }
-  /** The actor is the token or key that the session has. */
+  /** The actor is the token or key that was used to log in. */
   'session.created': { sessionId: string; userAgent: string; expiresAt: number }
-  /** `sessionId` is null for all others of the user. */
+  /** `sessionId` is null when all other sessions of the user were ended. */
   'session.ended': { sessionId: string | null; count: number }
   'webhook.pinged': { webhookId: string; deliveryId: string }
   'delivery.retried': { webhookId: string; deliveryId: string }
@@ -42,11 +42,10 @@ type ActionData = {
     onlyFailed: boolean
   }
   'encryption_key.rotated': { values: number }
-  /** Entries up to a number were removed, since their period was over. */
+  /** Entries up to `upTo` were removed after their retention period. */
   'audit.pruned': { upTo: number; hash: string }
 }
 
-/** All actions that are no events. */
 const otherActions = [
   'import.started',
   'run.started',
@@ -85,13 +84,13 @@ type Entry = { action: string; actor: Actor; repositoryId: string | null; data: 
 
 const maxRefsShown = 100
 
-/** Records actions in the transaction that makes them. Like publishing, it locks the event counter, so it comes last. */
+/** Records actions in the transaction that performs them. Call it last: like publishing, it locks the event counter. */
 export async function recordActions(tx: Db, now: number, actions: AuditAction[]): Promise<void> {
   await lockNumbers(tx)
   await append(tx, now, actions)
 }
 
-/** Records events. A run that changes its state is no change by a user, unlike its start. */
+/** Records events, except `workflow`: the state of a run changes without a user. */
 export const recordEvents: Subscriber = (tx, now, events) => append(tx, now, toEntries(events))
 
 async function append(tx: Db, now: number, entries: Entry[]): Promise<void> {
@@ -122,7 +121,7 @@ function originOf({ id, origin }: Actor): Origin {
   return origin ?? { via: id === 'local' ? 'cli' : 'server', address: null }
 }
 
-/** A push is one entry, with some of its refs. */
+/** Converts events to entries. A push is one entry, with the first `maxRefsShown` of its refs. */
 function toEntries(events: readonly Event[]): Entry[] {
   const entries: Entry[] = []
   let push: { pushId: string; refs: object[]; refCount: number } | undefined

@@ -8,8 +8,8 @@ type Dependencies = { db: Database; clock: Clock; keptDays: number; signal: Abor
 const batchSize = 1000
 
 /**
- * Removes entries that are older than `keptDays` days, oldest first, about once a day. Each removal is an entry itself,
- * with the hash of the last entry that was removed, which the chain goes on from.
+ * Removes entries that are older than `keptDays` days, oldest first, about once a day. Each removal is recorded as an
+ * entry with the hash of the last removed entry, from which the hash chain continues.
  */
 export async function pruneAudit({ db, clock, keptDays, signal }: Dependencies): Promise<void> {
   const before = clock.now() - keptDays * dayMs
@@ -23,7 +23,7 @@ export async function pruneAudit({ db, clock, keptDays, signal }: Dependencies):
       const firstKept = entries.findIndex(({ createdAt }) => createdAt >= before)
       const last = firstKept === -1 ? entries.at(-1) : entries[firstKept - 1]
       if (!last) return true
-      // Before the removal: this entry has the hash of the last one, which may be among those that are removed.
+      // Before the removal: the hash of the new entry depends on the newest one, which may be removed.
       await recordActions(tx, clock.now(), [
         {
           action: 'audit.pruned',

@@ -2,7 +2,7 @@ import type { Json } from '#base/json.ts'
 import type { CommitSummary } from '#git/objects/commit-object.ts'
 import { type About, urlOf } from './about.ts'
 
-/** A commit of a push. Its `url` is that of the API. */
+/** A commit of a push. Its `url` is an address of the API. */
 export function toPayloadCommit(commit: CommitSummary, about: About): { [key: string]: Json } {
   return {
     ...toHeadCommit(commit),

@@ -2,7 +2,7 @@ import type { Json } from '#base/json.ts'
 import { toText } from './to-text.ts'
 
 /** An item in full and without its optional parts. */
-type Item<T> = { whole: T; short: T }
+type Item<T> = { full: T; short: T }
 
 /**
  * Fits a list, oldest first, into `maxBytes` of JSON: the oldest items are shortened first, then omitted.
@@ -16,16 +16,16 @@ export function fitNewest<T extends Json>(
   let first = items.length
   for (; first > 0 && (shorts[first - 1] ?? 0) <= bytesLeft; first--)
     bytesLeft -= shorts[first - 1] ?? 0
-  let firstWhole = items.length
-  for (; firstWhole > first; firstWhole--) {
-    const more = bytesOf(items[firstWhole - 1]?.whole ?? null) - (shorts[firstWhole - 1] ?? 0)
+  let firstFull = items.length
+  for (; firstFull > first; firstFull--) {
+    const more = bytesOf(items[firstFull - 1]?.full ?? null) - (shorts[firstFull - 1] ?? 0)
     if (more > bytesLeft) break
     bytesLeft -= more
   }
   const fitting = items
     .slice(first)
-    .map(({ whole, short }, index) => (first + index < firstWhole ? short : whole))
-  return { items: fitting, isComplete: firstWhole === 0 }
+    .map(({ full, short }, index) => (first + index < firstFull ? short : full))
+  return { items: fitting, isComplete: firstFull === 0 }
 }
 
 /** The bytes of a value in JSON, plus a comma. */

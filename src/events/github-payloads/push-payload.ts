@@ -6,8 +6,8 @@ import { toPayloadCommit } from './commits.ts'
 type Update = { ref: string; before: string; after: string; forced: boolean; pushId?: string }
 
 /**
- * The address of what an update changed: of the comparison of two commits of a branch, of the history of a new ref, else
- * of the push. Of the repository when the push is not recorded.
+ * The address that shows an update: the history of a new ref, the comparison of the two commits of a branch, otherwise
+ * the push, or the repository if the push is not recorded.
  */
 function compareUrlOf(
   { ref, before, after, pushId }: Update,
@@ -16,7 +16,7 @@ function compareUrlOf(
 ): string {
   const url = urlOf(about)
   if (head && isZero(before)) return `${url}/commits?rev=${head.id}`
-  // Only of branches is it certain that both are commits.
+  // Only branches certainly point to commits.
   if (head && ref.startsWith('refs/heads/')) return `${url}/compare?base=${before}&head=${after}`
   return pushId === undefined ? url : `${url}/pushes/${pushId}`
 }

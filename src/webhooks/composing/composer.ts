@@ -185,7 +185,7 @@ function pushBody(
   const commits = pushed.commits.map((commit) => {
     const masked = commit === pushed.head && head ? head : maskCommit(commit, mask)
     return {
-      whole: toPayloadCommit(masked, about),
+      full: toPayloadCommit(masked, about),
       short: toPayloadCommit({ ...masked, files: noFiles }, about),
     }
   })

@@ -24,7 +24,7 @@ export function workflowBody(
   const payload = workflowRunPayload({ action, run: masked, head: commit, at }, about)
   const without = { ...payload, run: withSteps(masked, []) }
   const steps = (masked.result?.steps ?? masked.steps ?? []).map((step) => ({
-    whole: step,
+    full: step,
     short: { ...step, output: '' },
   }))
   const { items, isComplete } = fitNewest(steps, sharedMaxBytes - byteLength(without))
