@@ -7,9 +7,9 @@ export type FreeSpace = {
   measure: () => Promise<Space>
   /** Whether space is short, as of the last measurement: it does not wait for the disk. */
   isShort: () => boolean
-  /** Whether space is short, as of at most a moment ago. */
+  /** Whether space is short, by a measurement of at most `pollIntervalMs` ago. */
   checkShort: () => Promise<boolean>
-  /** Throws `storage_full` when space is short, or would be after this many bytes more. */
+  /** Throws `storage_full` when space is short, or would be after writing this many bytes. */
   require: (bytes?: number) => Promise<void>
 }
 
@@ -18,18 +18,18 @@ type Options = {
   folder: string
   /** Bytes to keep free; undefined for the larger of 512 MiB and 5% of the disk. */
   minBytes: number | undefined
-  /** Tries to have a number of bytes free beyond the minimum. */
+  /** Tries to free this many bytes beyond the minimum. */
   reclaim: (bytes: number) => Promise<void>
 }
 
 type Space = {
   freeBytes: number
   minFreeBytes: number
-  /** How many more files the disk can hold; infinite where it has no limit of its own. */
+  /** How many more files the disk can hold; infinite where the file system has no limit of inodes. */
   freeFiles: number
 }
 
-/** Below this number of files that the disk can hold, writes are rejected. */
+/** Writes are rejected when the disk can hold fewer further files. */
 export const minFreeFiles = 1000
 const defaultMinBytes = 512 * 1024 ** 2
 const defaultMinShare = 1 / 20

@@ -9,17 +9,17 @@ type OpenKey = { path: string; mode: string }
 
 const groupAndOthers = 0o077
 
-/** The files of keys that other users of the machine could read or replace, with their modes. */
+/** Lists the key files that other users of the machine could read or replace, with their modes. */
 export async function findOpenKeys({
   dataDir,
   encryptionKeyFile: keyFile = join(dataDir, encryptionKeyFile),
   sshHostKeyFile: hostKey = join(dataDir, hostKeyFile),
 }: KeyFileSettings): Promise<OpenKey[]> {
-  const found = await Promise.all([keyFile, hostKey].map(modeOf))
-  return found.filter((key) => key !== undefined)
+  const keys = await Promise.all([keyFile, hostKey].map(modeOf))
+  return keys.filter((key) => key !== undefined)
 }
 
-/** Logs each file of a key that is open to other users: the server goes on, since only its owner knows who they are. */
+/** Warns of key files that are open to other users. It is no error, since these users may be trusted. */
 export async function warnOfOpenKeys(settings: KeyFileSettings, log: Log): Promise<void> {
   for (const { path, mode } of await findOpenKeys(settings)) {
     log.warn(
@@ -30,7 +30,7 @@ export async function warnOfOpenKeys(settings: KeyFileSettings, log: Log): Promi
 }
 
 async function modeOf(path: string): Promise<OpenKey | undefined> {
-  const found = await stat(path).catch(() => undefined)
-  if (!found?.isFile() || (found.mode & groupAndOthers) === 0) return undefined
-  return { path, mode: (found.mode & 0o777).toString(8).padStart(4, '0') }
+  const stats = await stat(path).catch(() => undefined)
+  if (!stats?.isFile() || (stats.mode & groupAndOthers) === 0) return undefined
+  return { path, mode: (stats.mode & 0o777).toString(8).padStart(4, '0') }
 }

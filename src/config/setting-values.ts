@@ -8,7 +8,7 @@ export const mib = 1024 * kib
 export const gib = 1024 * mib
 const units: Record<string, number> = { '': 1, KiB: kib, MiB: mib, GiB: gib }
 
-/** What a switch accepts: also the words of SVC_SSH_ANONYMOUS_READ, which is open only when it is `true`. */
+/** The values of an on/off setting. `true` and `false` are accepted as well, like in SVC_SSH_ANONYMOUS_READ. */
 export const onOrOff = {
   accepts: 'on or off, or true or false',
   parse: (text: string): boolean | undefined => {
@@ -25,7 +25,7 @@ export function wholeNumber(min: number, max: number) {
   }
 }
 
-/** Returns what accepts numbers from `min` to `max`, and the description of it. */
+/** Returns a parser for numbers from `min` to `max`, and the description of what it accepts. */
 const inUnit = (unit: string) => (min: number, max: number) => ({
   accepts: `${unit} from ${min} to ${max}`,
   parse: wholeNumber(min, max),
@@ -48,7 +48,9 @@ export function size(min: number, max: number) {
 
 function toSize(bytes: number): string {
   const [unit = '', factor = 1] =
-    Object.entries(units).findLast(([, one]) => bytes % one === 0 && bytes >= one) ?? []
+    Object.entries(units).findLast(
+      ([, bytesPerUnit]) => bytes % bytesPerUnit === 0 && bytes >= bytesPerUnit,
+    ) ?? []
   return `${bytes / factor}${unit}`
 }
 
@@ -66,8 +68,8 @@ export function parseBaseUrl(text: string): string | undefined {
 /** Parses addresses and CIDRs into CIDRs; undefined when one of them is invalid. */
 export function parseRanges(text: string): readonly string[] | undefined {
   const ranges = text.split(',').map((entry) => toRange(entry.trim()))
-  const known = ranges.filter((range) => range !== undefined)
-  return known.length === ranges.length ? known : undefined
+  const valid = ranges.filter((range) => range !== undefined)
+  return valid.length === ranges.length ? valid : undefined
 }
 
 function toRange(text: string): string | undefined {

@@ -6,11 +6,11 @@ export type Setting<T> = {
   accepts: string
   /** The default as a user would write it; empty when the setting is unset by default. */
   fallback: string
-  /** A text that stands for no value. */
+  /** A text that leaves the setting unset, as an empty one does. */
   unset?: string
   /** Returns undefined for a text that is not accepted. */
   parse: (text: string) => T | undefined
-  /** Explains why a text is not accepted, where more is known. */
+  /** Returns the specific reason why a text is not accepted, if there is one. */
   fault?: (text: string) => string | undefined
   /** Whether the value must not be repeated in an error text. */
   sensitive?: boolean

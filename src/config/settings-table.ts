@@ -62,7 +62,7 @@ export const settings = {
   httpConnections: {
     variable: 'SVC_HTTP_CONNECTIONS',
     description:
-      'Maximum number of concurrent HTTP connections of users, at most a quarter of them for one user. Of a trusted proxy, requests count instead.',
+      'Maximum number of concurrent HTTP connections of users, at most a quarter of them for one user. For a trusted proxy, its concurrent requests count instead.',
     fallback: '4000',
     ...count(1, 100_000),
   } satisfies Setting<number>,
@@ -154,7 +154,7 @@ export const settings = {
   maxConcurrentArchives: {
     variable: 'SVC_ARCHIVES_AT_ONCE',
     description:
-      'Maximum number of archives that are sent over HTTP at the same time, at most three quarters of them for one user or repository, and apart from them of artifacts that are converted. Default: 1 per core.',
+      'Maximum number of archives that are sent over HTTP at the same time, at most three quarters of them for one user or repository. A limit of the same size applies to artifacts that are converted for download. Default: 1 per core.',
     fallback: '',
     ...count(1, 10_000),
   } satisfies Setting<number>,
@@ -287,7 +287,7 @@ export const settings = {
   gitStallSeconds: {
     variable: 'SVC_GIT_STALL_SECONDS',
     description:
-      'Time after which a Git request ends when its client stops in the middle of a transfer, or over SSH answers no more. A client that is there may take as long as it needs before a push, before the pack of a push, and between the rounds of a fetch.',
+      'Time after which a Git request ends when its client stops in the middle of a transfer or, over SSH, no longer responds. A client that responds may take as long as it needs before a push, before the pack of a push, and between the rounds of a fetch.',
     fallback: '60',
     ...seconds(1, 86_400),
   } satisfies Setting<number>,

@@ -10,7 +10,7 @@ export type StoreAddress = {
   prefix: string
 }
 
-/** What a store needs: one of several variables, and why. */
+/** The settings that a store requires: any of some variables, and why. */
 const needs: [variables: string[], reason?: string][] = [
   [['SVC_DATABASE_URL'], 'refs and small pushes are in PostgreSQL'],
   [['SVC_STORE_ACCESS_KEY_ID']],
@@ -23,7 +23,7 @@ const needsOfSsh: typeof needs = [
 
 type StoreValues = { store: StoreAddress | undefined; sshPort: number | 'off' }
 
-/** Lists what a store needs and is not set, one line each. */
+/** Describes the settings that a store requires and that are not set, one line each. */
 export function storeFaults(
   { store, sshPort }: StoreValues,
   environment: Readonly<Record<string, string | undefined>>,
@@ -32,8 +32,8 @@ export function storeFaults(
   return [...needs, ...(sshPort === 'off' ? [] : needsOfSsh)]
     .filter(([variables]) => !variables.some((variable) => environment[variable]))
     .map(([variables, reason]) => {
-      const what = [variables.join(' or '), reason].filter((part) => part !== undefined)
-      return `SVC_STORE: it also needs ${what.join(': ')}.`
+      const parts = [variables.join(' or '), reason].filter((part) => part !== undefined)
+      return `SVC_STORE: it also needs ${parts.join(': ')}.`
     })
 }
 
@@ -58,17 +58,17 @@ function toStoreUrl(text: string): URL | undefined {
   return (isPlain && URL.parse(text)) || undefined
 }
 
-/** Why an address of a store is not accepted, where more is known. */
+/** The specific reason why an address of a store is not accepted, if there is one. */
 export function storeAddressFault(text: string): string | undefined {
   // Credentials must not be repeated in the error text, wherever they make the address invalid.
   if (text.includes('@'))
     return 'it has credentials, which belong in SVC_STORE_ACCESS_KEY_ID and SVC_STORE_SECRET_ACCESS_KEY'
   const url = toStoreUrl(text)
   if (!url) return undefined
-  const { searchParams: given } = url
-  const unknown = [...given.keys()].find((name) => !parameters.includes(name))
-  const repeated = parameters.find((name) => given.getAll(name).length > 1)
-  const [endpoint, region] = parameters.map((name) => given.get(name))
+  const { searchParams } = url
+  const unknown = [...searchParams.keys()].find((name) => !parameters.includes(name))
+  const repeated = parameters.find((name) => searchParams.getAll(name).length > 1)
+  const [endpoint, region] = parameters.map((name) => searchParams.get(name))
   if (!/^[a-z\d][a-z\d.-]{1,61}[a-z\d]$/.test(url.hostname) || url.port)
     return `${JSON.stringify(url.host)} is not the name of a bucket`
   if (!/^(\/[\w.-]+)*\/?$/.test(url.pathname) || url.pathname.length > 256)

@@ -10,7 +10,7 @@ type UnknownVariable = {
 }
 
 const table: Setting<unknown>[] = Object.values(settings)
-const known = table.map(({ variable }) => variable)
+const variables = table.map(({ variable }) => variable)
 // Variables of single commands, and of workflow steps, in which svc may run.
 const others = new Set([
   'SVC_BRANCH',
@@ -41,7 +41,7 @@ export const serviceLinkHint =
 /** Lists the variables with the prefix SVC_ that are not settings. An empty variable counts as unset. */
 export function unknownVariables(environment: NodeJS.ProcessEnv): UnknownVariable[] {
   return Object.entries(environment).flatMap(([name, value]) => {
-    if (!value || !prefix.test(name) || known.includes(name) || others.has(name)) return []
+    if (!value || !prefix.test(name) || variables.includes(name) || others.has(name)) return []
     if (serviceLink.test(name) || isServiceAddress(value)) {
       return [{ name, meant: undefined, message: `${name} is not a setting. ${serviceLinkHint}.` }]
     }
@@ -62,7 +62,7 @@ function closest(name: string): string | undefined {
   const word = name.replace(prefix, '')
   // Short names resemble each other too easily.
   const maxDistance = word.length <= 5 ? 1 : 2
-  const nearest = known
+  const nearest = variables
     .map((variable) => ({ variable, distance: distance(word, variable.replace(prefix, '')) }))
     .sort((one, other) => one.distance - other.distance)[0]
   return nearest && nearest.distance <= maxDistance ? nearest.variable : undefined
