@@ -10,7 +10,8 @@ import { createVault, type Vault } from './vault/vault.ts'
 const maxNamed = 3
 
 /**
- * The keys of stored secrets, and of the other servers, that are not configured. A server must not start if there are any.
+ * Lists the keys that stored secrets or other servers use and that are not configured. A server must not start if there
+ * are any.
  */
 export async function findUnknownKeys(
   db: Db,
@@ -25,8 +26,8 @@ export async function findUnknownKeys(
 }
 
 /**
- * Checks that the keys open every secret, and are those of the other servers: the first one to start has recorded its key.
- * A wrong key would otherwise be noticed only by a run, after new secrets were sealed with it. A server without any key
+ * Checks that the configured keys open every secret, and include the key that the first server to start recorded. A
+ * wrong key would otherwise be noticed only by a run, after new secrets were sealed with it. A server without any key
  * may start.
  */
 export async function assertKeysOpen(
@@ -46,37 +47,38 @@ export async function assertKeysOpen(
     const text = 'there is no encryption key, and no secret can be opened or set'
     return log.error({ source, unknown }, text)
   }
-  const hint = await whereElse(unknown, settings)
-  const { found, fix } = describeUnknown(unknown)
-  throw new SettingsError(`${source}: ${found} ${fix}${hint}`)
+  const hint = await hintOf(unknown, settings)
+  const { fault, fix } = describeUnknown(unknown)
+  throw new SettingsError(`${source}: ${fault} ${fix}${hint}`)
 }
 
 // A new variable may hide the key that the data directory already has.
-async function whereElse(unknown: KeyUse[], { dataDir }: KeySettings): Promise<string> {
+async function hintOf(unknown: KeyUse[], { dataDir }: KeySettings): Promise<string> {
   const own = { dataDir, encryptionKey: undefined, encryptionKeyFile: undefined }
   const { keys, source } = await readEncryptionKeys(own).catch(() => ({ keys: noKeys, source: '' }))
   const { keyIds } = createVault(keys)
-  const found = unknown.find(({ keyId }) => keyIds.includes(keyId))
-  return found ? ` (${found.keyId} is the key in ${source}.)` : ''
+  const use = unknown.find(({ keyId }) => keyIds.includes(keyId))
+  return use ? ` (${use.keyId} is the key in ${source}.)` : ''
 }
 
 const noKeys = new Sensitive<Buffer[]>([])
 
-/** Describes how many secrets cannot be opened and the missing keys, and how to fix it. */
-export function describeUnknown(unknown: KeyUse[]): { found: string; fix: string } {
+/** Describes how many secrets cannot be opened, which keys are missing, and how to fix it. */
+export function describeUnknown(unknown: KeyUse[]): { fault: string; fix: string } {
   const count = unknown.reduce((sum, use) => sum + use.count, 0)
   const ids = unknown.slice(0, maxNamed).map(({ keyId }) => keyId)
   if (unknown.length > maxNamed) ids.push(`and ${unknown.length - maxNamed} more`)
   if (count === 0) {
     return {
-      found: `The service was set up with an encryption key that is not given: ${ids.join(', ')}.`,
+      fault: `The service was set up with an encryption key that is not configured: ${ids.join(', ')}.`,
       fix: 'Set the key of the other servers; if it is lost, replace it by yours: svc secrets rotate.',
     }
   }
   const secrets = count === 1 ? '1 secret is' : `${count} secrets are`
-  const keys = unknown.length === 1 ? 'a key that is not given' : 'keys that are not given'
+  const keys =
+    unknown.length === 1 ? 'a key that is not configured' : 'keys that are not configured'
   return {
-    found: `${secrets} sealed with ${keys}: ${ids.join(', ')}.`,
+    fault: `${secrets} sealed with ${keys}: ${ids.join(', ')}.`,
     fix: 'Add the old key after the new one, or delete these secrets: svc secrets rotate --discard-unreadable.',
   }
 }

@@ -20,9 +20,11 @@ type Unreadable = { repoName: string; name: string; fault: string }
 
 export type Rotated = {
   resealed: number
-  /** The number that no key opens, the names of the first ones, and how many of them were deleted. */
+  /** The number of secrets that no key opens. */
   unreadable: number
+  /** The first `maxNamed` of them. */
   named: Unreadable[]
+  /** How many of them were deleted. */
   discarded: number
 }
 
@@ -50,7 +52,7 @@ type Dependencies = {
 }
 
 type Options = {
-  /** Deletes secrets that no key opens, on behalf of this principal; undefined keeps them. */
+  /** Secrets that no key opens are deleted on behalf of this principal; undefined keeps them. */
   discardsAs?: Actor
   /** Called with the number of secrets resealed so far. */
   report: (resealed: number) => void
@@ -69,8 +71,8 @@ export function createRotation(dependencies: Dependencies): Rotation {
   const { db, publish, clock, vault, faultPoint, disableWebhook } = dependencies
 
   async function rotate({ discardsAs, report, signal }: Options): Promise<Rotated> {
-    const opened = await vault()
-    const [first] = opened.keyIds
+    const keys = await vault()
+    const [first] = keys.keyIds
     if (first === undefined) throw keyMissing()
     let [resealed, discarded] = [0, 0]
     for (let pass = 0; pass < maxPasses; pass++) {
@@ -79,19 +81,19 @@ export function createRotation(dependencies: Dependencies): Rotation {
       let isChanged = false
       for await (const row of rowsNotOf(first)) {
         signal.throwIfAborted()
-        const found = opened.open(row.sealedValue, row)
-        if ('value' in found) {
-          if (await updateSealed(db, row, opened.seal(found.value, row))) report(++resealed)
+        const result = keys.open(row.sealedValue, row)
+        if ('value' in result) {
+          if (await updateSealed(db, row, keys.seal(result.value, row))) report(++resealed)
           faultPoint('secrets.resealed')
           isChanged = true
           continue
         }
         unreadable++
         const { repositoryName: repoName, name } = row
-        if (named.length < maxNamed) named.push({ repoName, name, fault: found.fault })
+        if (named.length < maxNamed) named.push({ repoName, name, fault: result.fault })
         if (discardsAs && (await discard(discardsAs, row))) discarded++
       }
-      // Until a pass finds nothing: secrets may be saved during a pass.
+      // Repeated until a pass reseals nothing: servers may save secrets during a pass.
       if (isChanged) continue
       const isReplaced = (unreadable === 0 || discardsAs) && (await replaceKey(first))
       if (resealed > 0 || isReplaced) await record(resealed)
@@ -102,7 +104,7 @@ export function createRotation(dependencies: Dependencies): Rotation {
     )
   }
 
-  /** Makes a key the one that every server must have; false when it is already. */
+  /** Records the key that every server must have; false if it was recorded already. */
   async function replaceKey(keyId: string): Promise<boolean> {
     const former = (await readInstance(db))?.keyId ?? null
     return former !== keyId && recordKeyId(db, keyId, former)

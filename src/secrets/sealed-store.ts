@@ -24,13 +24,13 @@ export type SealedRow = {
   webhook: { id: string; isReplaced: boolean } | undefined
 }
 
-/** The keys of sealed values, the most used first. */
+/** Lists the keys of sealed values, the most used first. */
 export async function listKeyUses(
   db: Db,
-  of: readonly SealedTable[] = allTables,
+  tables: readonly SealedTable[] = allTables,
 ): Promise<KeyUse[]> {
   const counts = new Map<string, number>()
-  for (const table of of) {
+  for (const table of tables) {
     const rows = await db
       .selectFrom(table)
       .select((select) => ['keyId', select.fn.countAll().as('count')])

@@ -1,10 +1,10 @@
 import { refusedName } from '#base/problem.ts'
-/** Whether a text has the form of a name. Old secrets may have names that are reserved by now. */
+/** Whether a text has the form of a secret's name. Old secrets may have names that were reserved later. */
 export function isSecretName(text: string): boolean {
   return shape.test(text)
 }
 
-/** Why a text is not a valid name, as the end of a sentence; undefined if it is. */
+/** Why a name is not accepted for a secret, as the end of a sentence; undefined if it is. */
 export function faultOfSecretName(name: string): string | undefined {
   if (!isSecretName(name)) return refusedName(name, secretNameForm)
   const upper = name.toUpperCase()
@@ -24,13 +24,13 @@ const shape = /^[A-Za-z_][A-Za-z0-9_]{0,99}$/
 // In upper case: names are case-insensitive on GitHub. Families of variables that are set for each step.
 const reserved = /^(SVC|GITHUB|RUNNER)_/
 
-// Commands fail without the correct values of these.
+// Commands fail if these variables have other values.
 const taken = setOf(`
   PATH HOME USER LOGNAME SHELL PWD OLDPWD TMPDIR TMP TEMP TERM HOSTNAME TZ LANG LANGUAGE LC_ALL LC_CTYPE CI IFS _ __PROTO__
 `)
 
-// Every process of the loader, a shell or an interpreter obeys these. A file may name one without meaning a secret
-// (`NODE_OPTIONS=… npm test`), or inherit all secrets.
+// The loader, shells and interpreters execute or load what these variables name. A workflow file may contain such a
+// name without meaning a secret (`NODE_OPTIONS=… npm test`), or inherit all secrets.
 const executed = setOf(`
   LD_PRELOAD LD_AUDIT LD_LIBRARY_PATH BASH_ENV ENV SHELLOPTS BASHOPTS PS4 PROMPT_COMMAND ZDOTDIR
   NODE_OPTIONS PYTHONPATH PYTHONHOME PYTHONSTARTUP PERL5OPT PERL5LIB PERL5DB RUBYOPT RUBYLIB

@@ -16,10 +16,10 @@ type Dependencies = { repositories: Repositories; secrets: Secrets }
 export function secretRoutes({ repositories, secrets }: Dependencies) {
   const find = openOfRoute(repositories)
   const findToChange = async (request: FindRequest<{ name: string }>) => {
-    const found = await find(request)
+    const repository = await find(request)
     // Runs of all refs have the secrets.
     requireAllRefs(request.principal)
-    return found
+    return repository
   }
 
   return [
@@ -34,8 +34,8 @@ export function secretRoutes({ repositories, secrets }: Dependencies) {
       reply: { 200: Type.Array(Secret) },
       problems: [...openProblems],
       handle: async (request) => {
-        const page = await paged(request, (wanted) => secrets.list(request.found, wanted))
-        return page.map(({ id, ...secret }) => secret)
+        const listed = await paged(request, (page) => secrets.list(request.found, page))
+        return listed.map(({ id, ...secret }) => secret)
       },
     }),
     route('PUT', '/repos/:name/secrets/:secretName', {

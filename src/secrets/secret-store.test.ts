@@ -165,12 +165,12 @@ onEachDatabase((fresh) => {
     assert.equal(await updateSealed(db, row, from), false)
     const unreadable = {
       code: 'secret_unreadable',
-      message: /^The secret TOKEN cannot be opened: what is stored/,
+      message: /^The secret TOKEN cannot be opened: the stored value/,
     }
     await assert.rejects(secrets.open(page.id), unreadable)
     await assert.rejects(serve(db, next).open(site.id), {
       code: 'secret_unreadable',
-      message: new RegExp(`key that is not given, ${idOf(vaultOf(old))}`),
+      message: new RegExp(`key that is not configured, ${idOf(vaultOf(old))}`),
     })
     await assert.rejects(serve(db).open(site.id), { code: 'encryption_key_missing' })
     await assert.rejects(serve(db).put(actor, site, 'B', hush), { code: 'encryption_key_missing' })
@@ -246,7 +246,7 @@ onEachDatabase((fresh) => {
     const server = serve(db, next, old)
     const rotated = await server.rotate(quiet)
     assert.deepEqual([rotated.resealed, rotated.unreadable, rotated.discarded], [1, 1, 0])
-    assert.match(rotated.named[0]?.fault ?? '', /key that is not given, [0-9a-f]{16}$/)
+    assert.match(rotated.named[0]?.fault ?? '', /key that is not configured, [0-9a-f]{16}$/)
     assert.deepEqual([rotated.named[0]?.repoName, rotated.named[0]?.name], ['site', 'LOST'])
     const { discarded } = await server.rotate({ ...quiet, discardsAs: actor })
     assert.equal(discarded, 1)

@@ -3,7 +3,7 @@ import type { Db, SecretRow } from '#database/schema.ts'
 /** The public part of a secret. */
 export type SecretMetadata = Pick<SecretRow, 'id' | 'name' | 'createdAt' | 'updatedAt'>
 
-/** Inserts a secret, or replaces the value of the one with its name. */
+/** Inserts a secret, or replaces its value if the name exists. */
 export async function upsertSecret(db: Db, secret: SecretRow): Promise<void> {
   const { sealedValue, keyId, updatedAt } = secret
   await db

@@ -50,7 +50,7 @@ export type Secrets = {
   open: (repositoryId: string, names?: readonly string[]) => Promise<Record<string, string>>
 }
 
-/** Per repository. */
+/** Maximum number of secrets of a repository. */
 export const maxSecrets = 100
 export const valueMaxBytes = 48 * 1024
 
@@ -97,16 +97,16 @@ export function createSecrets({ db, publish, clock, vault }: Dependencies): Secr
 
     async open(repositoryId, names) {
       const rows = await listSealedOf(db, repositoryId)
-      const wanted = names ? rows.filter(({ name }) => names.includes(name)) : rows
-      if (wanted.length === 0) return {}
-      const opened = await vault()
-      if (opened.keyIds.length === 0) throw keyMissing()
-      return Object.fromEntries(wanted.map((row) => [row.name, openOne(opened, row).reveal()]))
+      const selected = names ? rows.filter(({ name }) => names.includes(name)) : rows
+      if (selected.length === 0) return {}
+      const keys = await vault()
+      if (keys.keyIds.length === 0) throw keyMissing()
+      return Object.fromEntries(selected.map((row) => [row.name, openSecret(keys, row).reveal()]))
     },
   }
 }
 
-function openOne(vault: Vault, row: SecretRow): Sensitive<string> {
+function openSecret(vault: Vault, row: SecretRow): Sensitive<string> {
   const opened = vault.open(row.sealedValue, row)
   if ('value' in opened) return opened.value
   const detail = `The secret ${row.name} cannot be opened: ${opened.fault}. Set it again.`

@@ -582,14 +582,14 @@ const examples: Record<string, Example[]> = {
         return undefined
       },
       level: 'fault',
-      found: /^1 secret is sealed with a key that is not given: [0-9a-f]{16}\.$/,
+      found: /^1 secret is sealed with a key that is not configured: [0-9a-f]{16}\.$/,
       fix: /old key after the new one, .* svc secrets rotate --discard-unreadable/,
     },
     {
       when: 'a secret was renamed in the database',
       arrange: ({ database }) => query(database, "update secrets set name = 'OTHER'"),
       level: 'fault',
-      found: /^The secret OTHER of site cannot be decrypted: what is stored is not what was sealed/,
+      found: /^The secret OTHER of site cannot be decrypted: the stored value is damaged/,
       fix: /svc secrets set site OTHER/,
     },
     {
@@ -604,7 +604,7 @@ const examples: Record<string, Example[]> = {
         ),
       level: 'fault',
       found:
-        /^A signing secret of the webhook w1 of site cannot be decrypted: what is stored is not/,
+        /^A signing secret of the webhook w1 of site cannot be decrypted: the stored value is damaged/,
       fix: /PATCH to \/repos\/site\/webhooks\/w1$/,
     },
   ],

@@ -135,7 +135,7 @@ describe('a server that does not belong to the service', {
     const wrong = { SVC_ENCRYPTION_KEY: newKey() }
     assert.match(
       await refusalOf(wrong),
-      /^svc: SVC_ENCRYPTION_KEY: The service was set up with an encryption key that is not given/m,
+      /^svc: SVC_ENCRYPTION_KEY: The service was set up with an encryption key that is not configured/m,
     )
     const found = await examine({
       dataDir: service.dataDir,

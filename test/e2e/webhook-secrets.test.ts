@@ -130,7 +130,7 @@ test('without a key no webhook gets a secret, and signed ones get nothing unsign
   }
   assertRefused(
     { ...(await site.run(['serve'], next)), code: 1 },
-    /1 secret is sealed with a key that is not given/,
+    /1 secret is sealed with a key that is not configured/,
   )
   await rm(join(site.dataDir, 'encryption.key'))
   await using service = await startService({ dataDir: site.dataDir })

@@ -18,7 +18,7 @@ function open(sealedValue: Uint8Array, at: SecretBinding = place, by: Vault = va
   return 'value' in opened ? opened.value.reveal() : `fault: ${opened.fault}`
 }
 
-const damaged = 'fault: what is stored is not what was sealed there'
+const damaged = 'fault: the stored value is damaged, or belongs to another secret'
 
 test('a value can be opened, only for its repository and name', () => {
   fc.assert(
@@ -50,7 +50,7 @@ test('a change of any bit is detected, and so is truncation', () => {
       other[at] = (other[at] ?? 0) ^ (1 << bit)
       const found = open(other)
       if (at >= 1 && at < 9)
-        assert.match(found, /^fault: it is sealed with a key that is not given/)
+        assert.match(found, /^fault: it is sealed with a key that is not configured/)
       else assert.equal(found, damaged)
     }
     assert.equal(open(sealed.subarray(0, at)), damaged)
@@ -65,7 +65,10 @@ test('the first key encrypts and all decrypt; a missing key is named by its id',
   assert.equal(open(seal('hush'), place, both), 'hush')
   const { keyId, sealedValue } = both.seal(new Sensitive('hush'), place)
   assert.equal(keyId, nextId)
-  assert.equal(open(sealedValue), `fault: it is sealed with a key that is not given, ${nextId}`)
+  assert.equal(
+    open(sealedValue),
+    `fault: it is sealed with a key that is not configured, ${nextId}`,
+  )
   assert.match(`${nextId}`, /^[0-9a-f]{16}$/)
   assert.ok(!next.toString('hex').includes(`${nextId}`))
 })
@@ -79,7 +82,7 @@ test('without a key nothing is encrypted or decrypted', () => {
   const empty = vaultOf()
   assert.deepEqual(empty.keyIds, [])
   assert.throws(() => seal('hush', place, empty), /no key to encrypt with/)
-  assert.match(open(seal('hush'), place, empty), /^fault: .*key that is not given/)
+  assert.match(open(seal('hush'), place, empty), /^fault: .*key that is not configured/)
 })
 
 test('neither the vault nor an opened value prints a key or a value', () => {

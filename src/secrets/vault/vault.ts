@@ -20,7 +20,7 @@ export type SecretBinding = { repositoryId: string; name: string }
 /** An encrypted value, and the id of its key in hex. */
 type Sealed = { keyId: string; sealedValue: Uint8Array }
 
-/** The decrypted value, or why it cannot be decrypted, as the end of a sentence. */
+/** The decrypted value, or the reason why decryption failed, as the end of a sentence. */
 type Opened = { value: Sensitive<string> } | { fault: string }
 
 type Key = { id: Buffer; bytes: Buffer }
@@ -31,7 +31,7 @@ const keyIdBytes = 8
 const nonceBytes = 12
 const tagBytes = 16
 const headBytes = 1 + keyIdBytes + nonceBytes
-const damaged = { fault: 'what is stored is not what was sealed there' }
+const damaged = { fault: 'the stored value is damaged, or belongs to another secret' }
 
 export function createVault(keys: Sensitive<readonly Buffer[]>): Vault {
   const ring = new Map<string, Key>()
@@ -61,7 +61,7 @@ export function createVault(keys: Sensitive<readonly Buffer[]>): Vault {
       if (sealed.length < headBytes + tagBytes || sealed[0] !== version) return damaged
       const keyId = sealed.subarray(1, 1 + keyIdBytes).toString('hex')
       const key = ring.get(keyId)
-      if (!key) return { fault: `it is sealed with a key that is not given, ${keyId}` }
+      if (!key) return { fault: `it is sealed with a key that is not configured, ${keyId}` }
       const opening = createDecipheriv(cipher, key.bytes, nonceIn(sealed), {
         authTagLength: tagBytes,
       })
@@ -86,7 +86,7 @@ function idOf(key: Buffer): Buffer {
     .subarray(0, keyIdBytes)
 }
 
-// Unambiguous for all names.
+// JSON is unambiguous for all names.
 function bindingTo({ repositoryId, name }: SecretBinding): Buffer {
   return Buffer.from(JSON.stringify([version, repositoryId, name]))
 }

@@ -30,8 +30,8 @@ export const secretsCheck: Check = {
     const vault = createVault(keys)
     const unknown = await context.read((db) => findUnknownKeys(db, vault, tables))
     if (unknown.length > 0) {
-      const { found, fix } = describeUnknown(unknown)
-      return fault(found, fix)
+      const description = describeUnknown(unknown)
+      return fault(description.fault, description.fix)
     }
     const { count, damaged } = await openAll(context, vault, tables)
     return orOk(firstOf(damaged), `${countOrNo(count, 'secret')}, all of which can be decrypted.`)
