@@ -132,7 +132,7 @@ export function createChannel({ transport, remoteId, ...remote }: Options) {
     /**
      * Sends pending output and the exit code, and closes the channel; false when the output takes too long. After a
      * failure, a client that still sends may first end its input, within limits: OpenSSH closes its own input with the
-     * channel, of which a git that writes dies, before it shows why.
+     * channel, which kills a git that still writes to it before it shows the error.
      */
     async exit(code: number, timeoutMs: number): Promise<boolean> {
       const sent = Promise.all([flushed(this.errors), flushed(this.output)])

@@ -15,7 +15,7 @@ export type SshSession<Identity> = Pick<Channel, 'input' | 'output' | 'errors' |
   gitProtocol: string
   /** Whether the client has a terminal in raw mode, so that lines must end in CR LF. */
   hasTerminal: boolean
-  /** Whether the client has shown in the last `stallMs` that it is there: it answers when it has nothing to send. */
+  /** Whether the client has sent anything in the last `stallMs`; without data to send, it replies to probes. */
   isAlive: () => boolean
 }
 
@@ -26,7 +26,7 @@ type Options<Identity> = {
   maxChannels: number
   /** How long a connection may be idle. */
   idleMs: number
-  /** How long a client may take to answer, and to read the output of a command that has ended. */
+  /** How long a client may take to reply to a probe, and to read the output of a command that has ended. */
   stallMs: number
   /** Called when no command runs any longer, and the client has closed the channel of each. */
   onIdle: () => void
@@ -35,7 +35,7 @@ type Options<Identity> = {
 }
 
 const variableMaxBytes = 256
-/** How often a silent client is asked for a sign of life while it may be silent. */
+/** How many probes a silent client gets within `stallMs`. */
 export const probesPerStall = 4
 
 /** The connection layer: RFC 4254, limited to sessions with `exec` or `shell`, with or without a terminal. */
@@ -162,7 +162,7 @@ export function createConnection<Identity>(options: Options<Identity>) {
     }, everyMs)
   }
 
-  /** Whether a command runs, or the client may still be reading the output of one. */
+  /** Whether a command runs, or the client may still be reading the output of an earlier command. */
   function isServing(): boolean {
     return channels.all().some(({ state }) => state !== 'open')
   }

@@ -30,12 +30,12 @@ type HostKeySettings = { sshPort: number | string; sshHostKeyFile: string | unde
  */
 export async function openHostKey({ dataDir, file, onCreated }: Options): Promise<HostKey> {
   const path = file ?? join(dataDir, hostKeyFile)
-  const found = await findHostKey(path)
-  if (found) return found
+  const existing = await findHostKey(path)
+  if (existing) return existing
   if (file !== undefined) throw new Error(`SVC_SSH_HOST_KEY_FILE: ${file} does not exist.`)
-  const made = toHostKey(seedIn(await make(path)))
+  const created = toHostKey(seedIn(await createKeyFile(path)))
   onCreated(path)
-  return made
+  return created
 }
 
 /** The host key in a file; undefined when there is no file. Throws when it is not a key. */
@@ -75,7 +75,7 @@ function toHostKey(seed: Buffer): HostKey {
   return { type: keyType, getPublicSSH: () => blob, sign: (data) => sign(null, data, key) }
 }
 
-async function make(path: string): Promise<string> {
+async function createKeyFile(path: string): Promise<string> {
   const { d = '', x = '' } = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' })
   const publicKey = Buffer.from(x, 'base64url')
   const text = toFile(Buffer.from(d, 'base64url'), publicKey)
@@ -112,24 +112,24 @@ function toFile(seed: Buffer, publicKey: Buffer): string {
     writeString(comment),
   ])
   const padding = Buffer.from([1, 2, 3, 4, 5, 6, 7]).subarray(0, -secret.length & (blockBytes - 1))
-  const whole = Buffer.concat([
+  const contents = Buffer.concat([
     Buffer.from(magic),
     ...unencrypted,
     writeUint32(1),
     writeString(toBlob(publicKey)),
     writeString(Buffer.concat([secret, padding])),
   ])
-  const lines = whole.toString('base64').match(/.{1,70}/g) ?? []
+  const lines = contents.toString('base64').match(/.{1,70}/g) ?? []
   return `${[heading, ...lines, ending].join('\n')}\n`
 }
 
-/** The 32-byte seed of an ed25519 key. Throws when the file does not contain one. */
+/** The 32-byte seed of the ed25519 key in a file. Throws when the file contains no such key. */
 function seedIn(text: string): Buffer {
   const [, rest = ''] = text.split(heading)
   const [base64 = ''] = rest.split(ending)
-  const whole = Buffer.from(base64, 'base64')
-  if (!whole.toString('latin1').startsWith(magic)) throw new Error('This is not an OpenSSH key.')
-  const reader = createReader(whole, magic.length)
+  const contents = Buffer.from(base64, 'base64')
+  if (!contents.toString('latin1').startsWith(magic)) throw new Error('This is not an OpenSSH key.')
+  const reader = createReader(contents, magic.length)
   for (const word of unencrypted) {
     if (!writeString(reader.string()).equals(word)) throw new Error('The key is encrypted.')
   }

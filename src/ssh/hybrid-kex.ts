@@ -11,9 +11,9 @@ import { messages } from './messages.ts'
 import { createReader, writeString } from './wire.ts'
 
 /**
- * OpenSSH's preferred post-quantum key exchange, ML-KEM-768 with X25519: draft-ietf-sshm-mlkem-hybrid-kex.
- * ssh2 lacks it. It differs from X25519 only in the exchanged values, so ssh2 sees a client that chose X25519, and its
- * exchange gets the values of this one.
+ * OpenSSH's preferred post-quantum key exchange, ML-KEM-768 with X25519: draft-ietf-sshm-mlkem-hybrid-kex. ssh2 lacks
+ * it. It differs from X25519 only in the exchanged values, so ssh2 sees a client that chose X25519, and its exchange is
+ * given the hybrid values.
  */
 export const hybridKex = 'mlkem768x25519-sha256'
 
@@ -44,9 +44,9 @@ function replaceValues(exchange: KeyExchange, kexInit: Buffer): void {
   exchange.convertPublicKey = (received) => received
   exchange.computeSecret = (received) => {
     try {
-      const answer = answerHybrid(received)
-      reply = answer.reply
-      return answer.secret
+      const response = respond(received)
+      reply = response.reply
+      return response.secret
     } catch (error) {
       return error instanceof Error ? error : new Error(String(error))
     }
@@ -62,17 +62,17 @@ const kemPrefix = Buffer.from('308204b2300b0609608648016503040402038204a100', 'h
 const x25519Prefix = Buffer.from('302a300506032b656e032100', 'hex')
 
 /** The server's part for a client's C_INIT: its response (S_REPLY) and the shared secret K. */
-function answerHybrid(init: Buffer): { reply: Buffer; secret: Buffer } {
+function respond(init: Buffer): { reply: Buffer; secret: Buffer } {
   if (init.length !== kemKeyBytes + x25519KeyBytes) throw new Error('C_INIT has the wrong length.')
   const { ciphertext, sharedKey } = encapsulate(toKey(kemPrefix, init.subarray(0, kemKeyBytes)))
-  const own = generateKeyPairSync('x25519')
+  const keyPair = generateKeyPairSync('x25519')
   const x25519Secret = diffieHellman({
-    privateKey: own.privateKey,
+    privateKey: keyPair.privateKey,
     publicKey: toKey(x25519Prefix, init.subarray(kemKeyBytes)),
   })
-  const ownPublic = own.publicKey.export({ type: 'spki', format: 'der' })
+  const publicKey = keyPair.publicKey.export({ type: 'spki', format: 'der' })
   return {
-    reply: Buffer.concat([ciphertext, ownPublic.subarray(x25519Prefix.length)]),
+    reply: Buffer.concat([ciphertext, publicKey.subarray(x25519Prefix.length)]),
     secret: createHash('sha256').update(sharedKey).update(x25519Secret).digest(),
   }
 }
@@ -84,7 +84,7 @@ function toKey(prefix: Buffer, raw: Buffer) {
 // SSH_MSG_KEXINIT (RFC 4253, section 7.1): its number, a cookie of 16 bytes, then lists of names.
 const namesStart = 17
 
-/** The exchange that both sides will choose: the client's first one that the server supports. */
+/** The key exchange that both sides will choose: the first in the client's list that the server supports. */
 function preferred(kexInit: Buffer, supported: string[]): string | undefined {
   const names = createReader(kexInit, namesStart).names()
   return names.find((name) => supported.includes(name))

@@ -44,7 +44,7 @@ export function isKeyType(text: string): text is KeyType {
 export const keyTypeNames = Object.keys(keyTypes)
 
 /**
- * Parses a public key in wire format, which must be of the given type and contain nothing else. Throws PublicKeyError
+ * Parses a public key in wire format, which must have the type `type` and contain nothing else. Throws PublicKeyError
  * for a key that is damaged, not in its canonical form, or weak.
  */
 export function readKeyBlob(type: KeyType, blob: Buffer): KeyParts {
@@ -81,7 +81,7 @@ const curves = {
 function readEcdsa(fields: WireReader, name: keyof typeof curves): KeyObject {
   const { crv, bytes } = curves[name]
   const uncompressed = 4
-  if (fields.text() !== name) throw new RangeError('The curve is not that of the type.')
+  if (fields.text() !== name) throw new RangeError('The curve does not match the key type.')
   const point = fields.string()
   if (point.length !== 1 + 2 * bytes || point[0] !== uncompressed) {
     throw new RangeError('The point has the wrong form.')
@@ -101,7 +101,7 @@ function readRsa(fields: WireReader): KeyObject {
   }
   if (bits > rsaMaxBits) {
     throw new PublicKeyError(
-      `An RSA key may have ${rsaMaxBits} bits, and this has ${bits}; make an ed25519 key with \`ssh-keygen -t ed25519\`.`,
+      `An RSA key may have at most ${rsaMaxBits} bits, and this has ${bits}; make an ed25519 key with \`ssh-keygen -t ed25519\`.`,
     )
   }
   const isSane = exponent.length <= rsaExponentMaxBytes && !exponent.equals(Buffer.of(1))
@@ -117,7 +117,7 @@ function readRsa(fields: WireReader): KeyObject {
 
 function readApplication(fields: WireReader): Buffer {
   const application = fields.string()
-  if (application.length === 0) throw new RangeError('A security key names its application.')
+  if (application.length === 0) throw new RangeError('The security key has no application.')
   return application
 }
 

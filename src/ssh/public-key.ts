@@ -7,7 +7,7 @@ export type PublicKey = {
   type: KeyType
   /** The wire form (RFC 4253, section 6.6). */
   blob: Buffer
-  /** Empty when there is none. */
+  /** Empty without a comment. */
   comment: string
   /** As `ssh-keygen -lf` prints it. */
   fingerprint: string

@@ -1,4 +1,4 @@
-// Small buffers cost many times their length, so waiting ones are copied into blocks.
+// A small buffer occupies many times its length, so the contents of unread ones are copied into blocks.
 const blockBytes = 8192
 const smallBytes = blockBytes / 2
 
@@ -75,8 +75,8 @@ export function createReceiveBuffer(onRead: (bytes: number) => void) {
     },
 
     /**
-     * Discards the data that is left, and what still comes, until the client ends it or has sent more than
-     * `maxBytes`. Does not wait for a client that has sent nothing.
+     * Discards unread and further data until the client ends it or has sent more than `maxBytes`. Does not wait for a
+     * client that has sent nothing.
      */
     discard(maxBytes: number): Promise<void> {
       if (!hasBegun || state !== 'open') return Promise.resolve()
@@ -86,7 +86,7 @@ export function createReceiveBuffer(onRead: (bytes: number) => void) {
       return discarded.promise
     },
 
-    /** Marks the end of the data: sent by the client, or because it is gone. */
+    /** Marks the end of the data: `ended` by the client, or `broken` because the client is gone. */
     end(how: 'ended' | 'broken'): void {
       if (state === 'open') state = how
       discarding?.complete()

@@ -4,7 +4,7 @@ import { createReader, type WireReader, writeUint32 } from './wire.ts'
 
 type Scheme = {
   keyType: KeyType
-  /** Undefined when the scheme includes one. */
+  /** Undefined when the scheme defines its own hash. */
   hash?: 'sha256' | 'sha384' | 'sha512'
   /** Size of each of the two numbers of an ECDSA signature. */
   ecdsaBytes?: number
@@ -29,7 +29,7 @@ const schemes: Record<string, Scheme> = {
 /** The names of all accepted signature algorithms, for `server-sig-algs` (RFC 8308). */
 export const signatureAlgorithms: readonly string[] = Object.keys(schemes)
 
-/** Whether keys of a type sign with an algorithm, and it is accepted. */
+/** Whether a signature algorithm is accepted and belongs to a key type. */
 export function fitsAlgorithm(keyType: string, algorithm: string): boolean {
   return Object.hasOwn(schemes, algorithm) && schemes[algorithm]?.keyType === keyType
 }

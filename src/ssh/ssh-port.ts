@@ -6,7 +6,7 @@ export type SshPort = Disposable & {
   port: number
   /** Fulfilled when there is a client, or when the port is closed. */
   firstClient: Promise<void>
-  /** Gives the port and its clients to another process, one after the other. */
+  /** Passes the port, then each waiting client, to another process. */
   handOver: (give: (handle: Server | Socket) => Promise<void>) => Promise<void>
 }
 

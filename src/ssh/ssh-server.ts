@@ -17,7 +17,7 @@ type Options<Identity> = {
   settings: PlainSettings
   hostKey: HostKey
   log: Log
-  /** The name whose connections are limited together. */
+  /** The name under which a client's connections are counted for the limit per user. */
   nameOf: (identity: Identity) => string
   /** Authenticates a client whose signature is verified. */
   authenticate: (authRequest: AuthRequest, address: string) => Promise<AuthResult<Identity>>
@@ -142,7 +142,7 @@ export function createSshServer<Identity>(options: Options<Identity>) {
   }
 
   return {
-    /** Takes over a listening server, which becomes this server's own. */
+    /** Takes over a listening server, which `stop` will close. */
     listen(server: Server): void {
       listener = server
       server.on('connection', admit)

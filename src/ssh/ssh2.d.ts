@@ -25,7 +25,7 @@ declare module 'ssh2/lib/protocol/Protocol.js' {
     getPublicKey: () => Buffer
   }
 
-  /** A number ends the parsing of what has arrived. */
+  /** A number ends the parsing of the received bytes. */
   type OnPayload = (payload: Buffer) => number | false | undefined
 
   // biome-ignore lint/style/noDefaultExport: as ssh2 has it

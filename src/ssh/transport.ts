@@ -42,7 +42,7 @@ const rekeyAfterBytes = 16 * 1024 ** 3
 const payloadStart = 5
 // With more unread replies than this, no further requests are read.
 const unreadMaxBytes = 128 * 1024
-// More than all channels can have waiting for a key exchange.
+// More messages than all channels can have waiting for a key exchange.
 const maxWaiting = 10_000
 
 type Options = {
@@ -112,8 +112,8 @@ export function createTransport(socket: Socket, options: Options) {
 
   function receive(bytes: Buffer): void {
     try {
-      const whole = identification(bytes)
-      if (whole) protocol.parse(whole, 0, whole.length)
+      const complete = identification(bytes)
+      if (complete) protocol.parse(complete, 0, complete.length)
       count(bytes.length)
       if (socket.writableLength > unreadMaxBytes) socket.pause()
     } catch {
@@ -212,7 +212,9 @@ export function createTransport(socket: Socket, options: Options) {
 const flushMs = 500
 const lingerMs = 5000
 
-/** Sends what is left and closes a socket. Its input is not read, and a client that does not read is not waited for. */
+/**
+ * Sends pending output and closes a socket. Its input is no longer read, and a client that does not read is cut off.
+ */
 function endSoon(socket: Socket): void {
   socket.end()
   setTimeout(() => {
@@ -231,13 +233,13 @@ function createIdentificationBuffer(): (bytes: Buffer) => Buffer | undefined {
     const length = lineEnd === -1 ? heading.length : lineEnd
     if (length > identificationMaxBytes) throw new Error('The identification is too long.')
     if (lineEnd === -1) return undefined
-    const whole = heading
+    const complete = heading
     heading = undefined
-    return whole
+    return complete
   }
 }
 
-/** Returns a function that writes to a socket. A packet is written in pieces, and messages follow each other: they are sent together. */
+/** Returns a function that writes to a socket, and sends the pieces of a packet and successive messages together. */
 function createCorkedWriter(socket: Socket): (bytes: Buffer) => void {
   let isCorked = false
   return (bytes) => {

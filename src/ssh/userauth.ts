@@ -8,7 +8,7 @@ import { createReader, message, writeString } from './wire.ts'
 /** An authentication attempt: a user name, and a key whose private key the client has proven to hold. */
 export type AuthRequest = {
   username: string
-  /** The public key in wire format; undefined when the client named none. */
+  /** The public key in wire format; undefined when the client names no key. */
   key: Buffer | undefined
 }
 
@@ -80,7 +80,7 @@ export function createUserauth<Identity>(options: Options<Identity>) {
     if (isBusy) return
     isBusy = true
     try {
-      for (let next = queue.shift(); next && !isDone; next = queue.shift()) await answer(next)
+      for (let next = queue.shift(); next && !isDone; next = queue.shift()) await respond(next)
     } catch (error) {
       if (error instanceof RangeError) {
         transport.end(
@@ -95,7 +95,7 @@ export function createUserauth<Identity>(options: Options<Identity>) {
     isBusy = false
   }
 
-  async function answer(payload: Buffer): Promise<void> {
+  async function respond(payload: Buffer): Promise<void> {
     requests += 1
     const request = readRequest(payload)
     const isNone = request.method === 'none'

@@ -23,7 +23,7 @@ export function createReader(buffer: Buffer, start = 0) {
     uint32,
     string,
     boolean: () => byte() !== 0,
-    /** A string that is text. */
+    /** A string in UTF-8. */
     text: () => string().toString('utf8'),
     /** A positive number in its shortest form, as big-endian bytes without a leading zero. */
     positiveMpint(): Buffer {
@@ -37,9 +37,6 @@ export function createReader(buffer: Buffer, start = 0) {
     names: () => string().toString('latin1').split(','),
     /** The offset of the next value. */
     position: () => offset,
-    /** The remaining bytes. */
-    rest: () => take(buffer.length - offset),
-    atEnd: () => offset === buffer.length,
     /** Throws when bytes remain. */
     assertEnd(): void {
       if (offset !== buffer.length) throw new RangeError('There is data after the last field.')
