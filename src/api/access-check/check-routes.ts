@@ -17,7 +17,7 @@ import type { Repositories, Repository } from '#repositories/repositories.ts'
 type Dependencies = {
   repositories: Pick<Repositories, 'open' | 'namesOf'>
   checkPush: GitServer['checkPush']
-  /** The principal of a token, as of now. Throws `token_not_found`. */
+  /** Returns the current principal of a token. Throws `token_not_found`. */
   findToken: (id: string) => Promise<Principal>
   /** All other routes. */
   routes: Route[]
@@ -26,11 +26,13 @@ type Dependencies = {
 const maxChanges = 100
 
 /**
- * The route that says what a request would be answered. It decides nothing itself: it calls what authorizes the request,
- * for another principal if asked to.
+ * The route of dry-run access checks. It decides nothing itself: it calls the functions that authorize requests, for
+ * another principal on request.
  */
 export function checkRoutes({ repositories, checkPush, findToken, routes }: Dependencies) {
-  const operations = new Map(routes.filter(isOfRepository).map((one) => [one.operationId, one]))
+  const operations = new Map(
+    routes.filter(isOfRepository).map((operation) => [operation.operationId, operation]),
+  )
   const open = openOfRoute(repositories)
 
   async function subjectOf(
@@ -44,19 +46,19 @@ export function checkRoutes({ repositories, checkPush, findToken, routes }: Depe
     if (!repository.asOwner) {
       throw new Problem(
         'owner_required',
-        'Only the owner of the repository or an admin may ask for another user or token.',
+        'Only the owner of the repository or an admin may check the access of another user or token.',
       )
     }
-    if (tokenId === undefined) return wholeUser(username ?? '')
+    if (tokenId === undefined) return userPrincipal(username ?? '')
     if (isAdmin(caller)) return findToken(tokenId)
     return findVisible(repository, tokenId)
   }
 
-  /** To an owner, a token that cannot see the repository is like one that does not exist. */
+  /** Owners cannot distinguish a token that cannot see the repository from an unknown token. */
   async function findVisible({ id }: Repository, tokenId: string): Promise<Principal> {
-    const found = await findToken(tokenId).catch(toNothing)
-    const isVisible = found !== undefined && (await repositories.namesOf(found, [id])).has(id)
-    return isVisible ? found : wholeUser('')
+    const principal = await findToken(tokenId).catch(ignoreUnknownToken)
+    const isVisible = principal && (await repositories.namesOf(principal, [id])).has(id)
+    return isVisible ? principal : userPrincipal('')
   }
 
   async function checkOperation(
@@ -74,12 +76,12 @@ export function checkRoutes({ repositories, checkPush, findToken, routes }: Depe
     route('POST', '/repos/:name/check', {
       operationId: 'checkAccess',
       tag: 'repositories',
-      summary: 'Check what a push or a request would be answered',
+      summary: 'Check whether a push or a request would be allowed',
       description:
-        'Says whether an action would be allowed, and if not, by which rule it would be refused, without doing it. ' +
-        '`action` is `fetch`, `push` or the operation id of a request about a repository. Owners and admins can ask ' +
-        'for another user, with all permissions, or for a token. What depends on the body of the request, such as the role ' +
-        'given to a collaborator, on the content of a push or on the names of other refs is not checked.',
+        'Reports whether an action would be allowed and, if not, which rule would refuse it, without performing it. ' +
+        '`action` is `fetch`, `push` or the operation id of a request about a repository. Owners and admins can check ' +
+        'another user, with all permissions, or a token. Rules about the body of the request (such as the role given ' +
+        'to a collaborator), the content of a push or the names of other refs are not checked.',
       permission: 'repo:read',
       isServedWhenFull: true,
       find: open,
@@ -98,7 +100,7 @@ export function checkRoutes({ repositories, checkPush, findToken, routes }: Depe
           throw unknownAction(action, operations)
         if (refs && action !== 'push')
           throw invalid([{ pointer: '/refs', detail: 'applies only to the action `push`.' }])
-        const changes = (refs ?? []).map((one, index) => toChange(one, index))
+        const changes = (refs ?? []).map(toChange)
         const subject = await subjectOf(principal, found, body)
         let repository: Repository | undefined
         const refusal = await refusalOf(async () => {
@@ -108,7 +110,7 @@ export function checkRoutes({ repositories, checkPush, findToken, routes }: Depe
         })
         if (!repository || changes.length === 0) return toCheck(action, refusal, [])
         const decisions = await checkPush(subject, repository, changes)
-        const checked = changes.map(({ ref }, index) => toCheckedRef(ref, decisions[index]))
+        const checked = changes.map(({ ref }, index) => ({ ref, ...toDecision(decisions[index]) }))
         return toCheck(
           action,
           decisions.find((problem) => problem !== undefined),
@@ -119,17 +121,18 @@ export function checkRoutes({ repositories, checkPush, findToken, routes }: Depe
   ]
 }
 
-function isOfRepository(one: Route): one is JsonRoute {
-  return one.kind === 'json' && one.path.startsWith('/repos/:name') && one.find !== undefined
+function isOfRepository(candidate: Route): candidate is JsonRoute {
+  const { kind, path } = candidate
+  return kind === 'json' && path.startsWith('/repos/:name') && candidate.find !== undefined
 }
 
-function toNothing(error: unknown): undefined {
+function ignoreUnknownToken(error: unknown): undefined {
   if (error instanceof Problem && error.code === 'token_not_found') return undefined
   throw error
 }
 
-/** A user with all permissions but those of admins. */
-function wholeUser(username: string): Principal {
+/** A principal for a user, with all permissions except `admin`. */
+function userPrincipal(username: string): Principal {
   const all = permissions.filter((permission) => permission !== 'admin')
   return { kind: 'token', id: '', username, permissions: new Set(all) }
 }
@@ -150,7 +153,7 @@ const refusals: ReadonlySet<ProblemCode> = new Set([
   'repository_importing',
 ])
 
-/** The problem that refuses a request; undefined when access is granted, even if something does not exist. */
+/** The problem with which a request is refused; undefined when access is granted, even if something does not exist. */
 async function refusalOf(attempt: () => Promise<void>): Promise<Problem | undefined> {
   try {
     await attempt()
@@ -165,10 +168,6 @@ async function refusalOf(attempt: () => Promise<void>): Promise<Problem | undefi
 
 function toCheck(action: string, problem: Problem | undefined, refs: Static<typeof CheckedRef>[]) {
   return { action, ...toDecision(problem), refs }
-}
-
-function toCheckedRef(ref: string, problem: Problem | undefined) {
-  return { ref, ...toDecision(problem) }
 }
 
 function toDecision(problem: Problem | undefined) {
@@ -197,7 +196,7 @@ const RefChange = Type.Object(
     commit: Type.Optional(
       Type.String({
         ...objectIdForm,
-        description: 'Id of the commit that it would point to; without it, a new one',
+        description: 'Id of the commit that it would point to; without it, a new commit',
         maxLength: 40,
       }),
     ),
@@ -240,7 +239,7 @@ const AccessCheck = named(
     action: field.text('The action that was checked'),
     ...decision,
     refs: Type.Array(CheckedRef, {
-      description: 'The decision on each ref of a push; the push as a whole is refused with one',
+      description: 'The decision on each ref of a push; if one is refused, so is the push',
     }),
   }),
 )

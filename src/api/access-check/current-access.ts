@@ -41,8 +41,8 @@ export function createAccessCheck({ refresh, workflows, repositories }: CheckPar
       case 'job': {
         const current = await refresh(principal)
         if (current) return current
-        const what = principal.kind === 'ssh-key' ? 'SSH key' : 'token'
-        throw new Problem('token_invalid', `The ${what} was deleted or has expired.`)
+        const credential = principal.kind === 'ssh-key' ? 'SSH key' : 'token'
+        throw new Problem('token_invalid', `The ${credential} was deleted or has expired.`)
       }
       case 'run':
         if (await workflows.isRunTokenValid(principal)) return principal

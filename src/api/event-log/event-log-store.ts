@@ -10,13 +10,15 @@ type EventQuery = {
   isNewestFirst?: boolean
   kinds: readonly VisibleEventKind[]
   repositoryId: string | undefined
-  /** All events, or those of repositories that a username can see and, of some kinds, those without a repository. */
+  /**
+   * All events; or the events of repositories that a username can see, and events of some kinds without a repository.
+   */
   whose:
     | 'all'
     | {
         username: string
         kindsWithoutRepository: VisibleEventKind[]
-        /** Of these, only events of repositories with these ids. */
+        /** Restricts them to events of repositories with these ids. */
         within?: string[] | undefined
       }
 }

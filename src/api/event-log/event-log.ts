@@ -26,19 +26,19 @@ import { createTailCache } from './tail-cache.ts'
 
 /** The event log, filtered by what each caller may see. */
 export type EventLog = {
-  /** Returns a selection. Throws `permission_missing` and `repository_not_found`. */
+  /** Resolves a filter to a selection. Throws `permission_missing` and `repository_not_found`. */
   select: (principal: Principal, filter: EventFilter) => Promise<Selection>
   /** The sequence number of the last event. */
   last: () => Promise<number>
   /**
-   * Returns the next events after a cursor, 0 for the oldest event, waiting up to `waitMs` for one. Without a wait, an
-   * empty page does not mean the end of the log. Throws `events_forgotten`, `invalid_request` for a cursor beyond the
-   * end, and `token_invalid` or `repository_not_found` when the caller has lost access.
+   * Returns the next events after a cursor, 0 for the oldest event, waiting up to `waitMs` for an event. Without a
+   * wait, an empty page does not mean the end of the log. Throws `events_forgotten`, `invalid_request` for a cursor
+   * beyond the end, and `token_invalid` or `repository_not_found` when the caller has lost access.
    */
-  page: (page: Page) => Promise<Seen>
+  page: (page: Page) => Promise<EventBatch>
   /**
-   * Returns the events before a sequence number, or the last ones, newest first; `next` is that of the next page,
-   * undefined at the start of the log. A page may be empty before that.
+   * Returns the events before a sequence number, or the last events, newest first. `next` is the `before` of the next
+   * page, undefined at the start of the log; earlier pages may be empty.
    */
   pageBack: (page: {
     selection: Selection
@@ -50,7 +50,7 @@ export type EventLog = {
    * `idleMs` without any, or undefined when the signal is aborted. It throws the Problems of `page`. No events are
    * buffered between two calls.
    */
-  follow: (follow: Follow) => { next: () => Promise<Seen | undefined> }
+  follow: (follow: Follow) => { next: () => Promise<EventBatch | undefined> }
 }
 
 type Dependencies = {
@@ -69,7 +69,7 @@ export type Selection = {
 }
 
 /** The visible events of a scan, and the sequence number up to which it read. */
-export type Seen = { events: LoggedEvent[]; upTo: number }
+export type EventBatch = { events: LoggedEvent[]; upTo: number }
 
 type Follow = {
   selection: Selection
@@ -88,7 +88,7 @@ type EventFilter = {
 
 // A scan reads no more events than this, whether or not its caller may see them.
 const maxEventsPerScan = 2000
-// The pause of a token between scans that find nothing before the end of the log.
+// The pause of a user between scans that find nothing before the end of the log.
 const emptyScanPauseMs = 20
 const pauseAfterEmptyScan = () => sleep(emptyScanPauseMs)
 
@@ -102,10 +102,10 @@ export function createEventLog({ db, notifier, repositories, refresh }: Dependen
     if (after > last) throw cursorBeyondEnd(after, last)
     const from = after === 0 ? oldest - 1 : after
     const upTo = await findScanEnd(repositoryId, from, last)
-    const read = await list(caller, { after: from, upTo, limit, kinds, repositoryId })
+    const rows = await list(caller, { after: from, upTo, limit, kinds, repositoryId })
     // Checked last: events that are pruned during the scan must not be skipped silently.
     if (after > 0) await requireNotPruned(after)
-    const { events, end } = await visible(caller, read, { limit, repositoryId })
+    const { events, end } = await visible(caller, rows, { limit, repositoryId })
     return { events, upTo: end ?? upTo, last }
   }
 
@@ -118,7 +118,7 @@ export function createEventLog({ db, notifier, repositories, refresh }: Dependen
     const { oldest, last } = await readExtent(db)
     const upTo = Math.min(last, (before ?? last + 1) - 1)
     const after = Math.max(oldest - 1, await findScanStart(repositoryId, upTo))
-    const read = await list(caller, {
+    const rows = await list(caller, {
       after,
       upTo,
       limit,
@@ -126,7 +126,7 @@ export function createEventLog({ db, notifier, repositories, refresh }: Dependen
       repositoryId,
       isNewestFirst: true,
     })
-    const { events, end = after + 1 } = await visible(caller, read, { limit, repositoryId })
+    const { events, end = after + 1 } = await visible(caller, rows, { limit, repositoryId })
     return { events, next: end > oldest ? end : undefined }
   }
 
@@ -185,15 +185,15 @@ export function createEventLog({ db, notifier, repositories, refresh }: Dependen
     { principal, repositoryId, kinds }: Selection,
     after: number,
     limit: number,
-  ): Promise<Seen | undefined> {
+  ): Promise<EventBatch | undefined> {
     const recent = await tail.after(after)
     if (!recent) return undefined
     const { entries, end, accessCache } = recent
     const caller = requireValid(await accessCache.refresh(principal))
-    const kindsSeen = new Set(visibleKinds(caller, kinds))
+    const shownKinds = new Set(visibleKinds(caller, kinds))
     const events: LoggedEvent[] = []
     for (const entry of entries) {
-      if (!kindsSeen.has(entry.kind)) continue
+      if (!shownKinds.has(entry.kind)) continue
       if (repositoryId !== undefined && entry.repositoryId !== repositoryId) continue
       const audience =
         entry.repositoryId === null ? undefined : await accessCache.audienceOf(entry.repositoryId)
@@ -220,7 +220,7 @@ export function createEventLog({ db, notifier, repositories, refresh }: Dependen
     let isAtTail = false
     let pause: (() => Promise<void>) | undefined
 
-    async function scanBehind(): Promise<Seen | undefined> {
+    async function scanBehind(): Promise<EventBatch | undefined> {
       if (signal.aborted) return undefined
       const { events, upTo, last } = await scan(selection, from, limit)
       from = upTo
@@ -231,7 +231,7 @@ export function createEventLog({ db, notifier, repositories, refresh }: Dependen
     }
 
     /** Waits at the end of the log; undefined when the tail cache no longer has the next event. */
-    async function wait(): Promise<Seen | undefined> {
+    async function wait(): Promise<EventBatch | undefined> {
       const deadline = performance.now() + idleMs
       const events = await notifier.until({ deadline, signal }, async () => {
         const recent = await readTail(selection, from, limit)
@@ -244,10 +244,10 @@ export function createEventLog({ db, notifier, repositories, refresh }: Dependen
     }
 
     return {
-      async next(): Promise<Seen | undefined> {
+      async next(): Promise<EventBatch | undefined> {
         if (signal.aborted) return undefined
-        const seen = isAtTail ? await wait() : undefined
-        if (seen) return seen
+        const batch = isAtTail ? await wait() : undefined
+        if (batch) return batch
         return pause ? serializeByUser(selection.principal, pause, scanBehind) : scanBehind()
       },
     }
@@ -256,7 +256,7 @@ export function createEventLog({ db, notifier, repositories, refresh }: Dependen
   return {
     async select(principal, { repository, kinds = eventKinds }) {
       if (repository === undefined) return { principal, kinds, repositoryId: undefined }
-      const permission = repositoryPermissions.find((one) => holds(principal, one))
+      const permission = repositoryPermissions.find((candidate) => holds(principal, candidate))
       if (!permission) {
         const list = repositoryPermissions.join(', ')
         throw new Problem('permission_missing', `This requires one of the permissions ${list}.`)
@@ -271,12 +271,12 @@ export function createEventLog({ db, notifier, repositories, refresh }: Dependen
       if (waitMs === 0) return scan(selection, after, limit)
       const deadline = performance.now() + waitMs
       const follower = follow({ selection, after, limit, idleMs: waitMs, signal })
-      let found: Seen = { events: [], upTo: after }
-      for (let seen = await follower.next(); seen; seen = await follower.next()) {
-        found = seen
-        if (seen.events.length > 0 || performance.now() >= deadline) break
+      let last: EventBatch = { events: [], upTo: after }
+      for (let batch = await follower.next(); batch; batch = await follower.next()) {
+        last = batch
+        if (batch.events.length > 0 || performance.now() >= deadline) break
       }
-      return found
+      return last
     },
 
     pageBack: ({ selection, before, limit }) => scanBack(selection, before, limit),

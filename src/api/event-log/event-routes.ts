@@ -83,7 +83,7 @@ export function eventRoutes(eventLog: EventLog) {
         ),
       }),
       eventStream:
-        'One per event: `id` is its sequence number, `event` its kind, `data` the Event as JSON.',
+        'A message for each event: `id` is its sequence number, `event` its kind, `data` the Event as JSON.',
       reply: { 200: Type.Array(LoggedEvent) },
       problems: [
         'permission_missing',
@@ -95,7 +95,8 @@ export function eventRoutes(eventLog: EventLog) {
         const { setHeader, setType, waitSignal } = context
         const { limit = defaultPageSize, wait = 0, repository } = query
         const signal = waitSignal()
-        // The loss of a repository is an event: the reader of the log ends after it, and not before.
+        // The reader of the log, not the access watch, notices the loss of a repository: it still sends the event of
+        // the loss.
         const selection = await eventLog.select(principal, {
           repository,
           kinds: kindsOf(query),
@@ -107,8 +108,8 @@ export function eventRoutes(eventLog: EventLog) {
             lastEventId(header('last-event-id')) ?? query.after ?? 'latest',
           )
           const stream = await streamEvents(eventLog, { selection, after, signal })
-          const slot = opening.move()
-          stream.once('close', () => slot.dispose())
+          const permit = opening.move()
+          stream.once('close', () => permit.dispose())
           setType(eventStreamType)
           setHeader('x-accel-buffering', 'no')
           return stream
@@ -121,15 +122,15 @@ export function eventRoutes(eventLog: EventLog) {
         }
         const after = await toNumber(query.after ?? '0')
         using _permit = wait > 0 ? subscriberLimit.acquire(principal) : undefined
-        const seen = await eventLog.page({
+        const batch = await eventLog.page({
           selection,
           after,
           limit,
           waitMs: wait * 1000,
           signal,
         })
-        setHeader('link', linkToNext(url, { after: seen.upTo }))
-        return seen.events
+        setHeader('link', linkToNext(url, { after: batch.upTo }))
+        return batch.events
       },
     }),
   ]
@@ -189,12 +190,12 @@ export function createSubscriberLimit() {
   const quota = createQuota({ overall: maxOverall, perKey: maxPerUser })
 
   return {
-    /** Counts one more request of a user, until disposed. Throws `too_many_followers`. */
+    /** Counts a waiting request of a user, until disposed. Throws `too_many_followers`. */
     acquire(principal: Principal): Disposable {
-      const place = quota.acquire(limitKeyOf(principal))
-      if (place === 'per-key') throw tooMany(`A user can have ${maxPerUser} requests`)
-      if (place === 'overall') throw tooMany(`The server can have ${maxOverall} requests`)
-      return place
+      const permit = quota.acquire(limitKeyOf(principal))
+      if (permit === 'per-key') throw tooMany(`A user can have ${maxPerUser} requests`)
+      if (permit === 'overall') throw tooMany(`The server can have ${maxOverall} requests`)
+      return permit
     },
   }
 }

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { Problem } from '#base/problem.ts'
 import { toServerSentEvent } from '#http/server-sent-events.ts'
-import type { EventLog, Seen, Selection } from './event-log.ts'
+import type { EventBatch, EventLog, Selection } from './event-log.ts'
 
 const batchSize = 50
 const keepAliveMs = 15_000
@@ -32,8 +32,8 @@ export async function streamEvents(
     const text = opening
     opening = ''
     if (text !== '') return text
-    const seen = await follower.next()
-    return seen ? toText(seen) : null
+    const batch = await follower.next()
+    return batch ? toText(batch) : null
   }
 
   return new Readable({
@@ -52,11 +52,12 @@ export async function streamEvents(
   })
 }
 
-function toText({ events, upTo }: Seen): string {
+function toText({ events, upTo }: EventBatch): string {
   // Keeps proxies from closing an idle connection, and lets clients resume from here.
   if (events.length === 0) return `: nothing new\n${toServerSentEvent({ id: upTo })}`
-  const sent = events.map((event) =>
-    toServerSentEvent({ id: event.seq, event: event.kind, data: JSON.stringify(event) }),
-  )
-  return sent.join('')
+  return events
+    .map((event) =>
+      toServerSentEvent({ id: event.seq, event: event.kind, data: JSON.stringify(event) }),
+    )
+    .join('')
 }

@@ -50,7 +50,7 @@ export const audiences: Record<VisibleEventKind, Audience> = {
   'ssh_key.deleted': { of: 'username' },
 }
 
-// Of a repository that is deleted, its former owner sees these.
+// The former owner of a deleted repository sees these.
 const deletionKinds: VisibleEventKind[] = ['repository.deleted', 'repository.purged']
 
 /** The kinds whose events are visible without a repository, or after its deletion. */
@@ -68,13 +68,13 @@ export const repositoryPermissions: Permission[] = [
   ),
 ]
 
-/** Filters kinds to those of which a principal may see events. */
+/** Returns the kinds of which a principal may see events. */
 export function visibleKinds(
   principal: Principal,
-  wanted: readonly VisibleEventKind[],
+  kinds: readonly VisibleEventKind[],
 ): VisibleEventKind[] {
-  if (isAdmin(principal)) return [...wanted]
-  return wanted.filter((kind) => {
+  if (isAdmin(principal)) return [...kinds]
+  return kinds.filter((kind) => {
     const audience = audiences[kind]
     return 'permission' in audience
       ? holds(principal, audience.permission)
@@ -82,17 +82,20 @@ export function visibleKinds(
   })
 }
 
-/** An event, as far as it decides who may see it. */
-type Seen = {
+/** The properties of an event that decide who may see it. */
+type AudienceFacts = {
   kind: VisibleEventKind
   repositoryId: string | null
   data: { username?: unknown; ownerUsername?: unknown }
 }
 
-/** Whether a principal may see an event; `standing` is that in its repository, undefined when there is none. */
+/**
+ * Whether a principal may see an event; `standing` is the principal's standing in the event's repository, undefined
+ * without a repository.
+ */
 export function maySeeEvent(
   principal: Principal,
-  { kind, repositoryId, data }: Seen,
+  { kind, repositoryId, data }: AudienceFacts,
   standing: Standing | undefined,
 ): boolean {
   if (isAdmin(principal)) return true

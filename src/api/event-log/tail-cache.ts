@@ -21,7 +21,7 @@ type Dependencies = {
 const maxEntries = 1000
 // Changes without an event in this process, such as an expiry, are noticed after this time.
 const maxAgeMs = 1000
-// The frequent kinds. All others may change access or names, and so invalidate what is cached about them.
+// Frequent kinds that change neither access nor names. All other kinds invalidate the access cache.
 const accessNeutralKinds = new Set<VisibleEventKind>([
   'push',
   'workflow',
@@ -49,7 +49,7 @@ export function createTailCache({ db, notifier, refresh }: Dependencies) {
   async function read(): Promise<void> {
     isStale = false
     readAt = Number.NEGATIVE_INFINITY
-    // After a time without subscribers.
+    // The cache fell behind while there were no subscribers.
     if (maxRequested > end + maxEntries) restart(maxRequested)
     const rows = await listEventsAfter(db, end, maxEntries)
     readAt = performance.now()

@@ -37,7 +37,7 @@ export function mcpRoutes({ routes, version, baseUrl }: Dependencies) {
     })),
   )
 
-  /** The tools whose operations the permissions and limits of a token do not rule out. */
+  /** The tools whose operations the permissions and limits of a token allow. */
   function listTools(principal: Principal): object[] {
     return descriptions()
       .filter(({ operation }) => isGranted(principal, operation))
@@ -47,13 +47,13 @@ export function mcpRoutes({ routes, version, baseUrl }: Dependencies) {
   async function callTool(
     subcall: Subcall,
     name: string,
-    given: Record<string, unknown>,
+    args: Record<string, unknown>,
   ): Promise<ToolResult | undefined> {
-    const found = tools().find(({ tool }) => tool.name === name)
-    if (!found) return undefined
+    const called = tools().find(({ tool }) => tool.name === name)
+    if (!called) return undefined
     try {
-      const input = toOperationInput(found.tool, found.route, given)
-      return await toToolResult(await subcall(found.tool.operationId, input), input.query)
+      const input = toOperationInput(called.tool, called.route, args)
+      return await toToolResult(await subcall(called.tool.operationId, input), input.query)
     } catch (error) {
       const problem = problemIn(error)
       if (problem) return toToolError(problem)
@@ -98,8 +98,8 @@ export function mcpRoutes({ routes, version, baseUrl }: Dependencies) {
           createMcpServer({
             version,
             listTools: async () => listTools(principal),
-            callTool: (name, given) =>
-              callTool(subcall, name, given).catch((error) => {
+            callTool: (name, args) =>
+              callTool(subcall, name, args).catch((error) => {
                 bug = error
                 throw error
               }),
@@ -128,8 +128,8 @@ function isGranted(principal: Principal, operation: JsonRoute): boolean {
 }
 
 function routeOf({ name, operationId }: McpTool, routes: Route[]): JsonRoute {
-  const found = routes.find((candidate) => candidate.operationId === operationId)
-  if (found?.kind === 'json') return found
+  const operation = routes.find((candidate) => candidate.operationId === operationId)
+  if (operation?.kind === 'json') return operation
   throw new Error(`The tool ${name} has no operation ${operationId}.`)
 }
 

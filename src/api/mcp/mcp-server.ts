@@ -13,7 +13,7 @@ type Options = {
   /** Returns undefined for an unknown tool. */
   callTool: (
     name: string,
-    given: Record<string, unknown>,
+    args: Record<string, unknown>,
     signal: AbortSignal,
   ) => Promise<CallToolResult | undefined>
 }
@@ -38,11 +38,11 @@ export function createMcpServer({ version, listTools, callTool }: Options): Serv
 }
 
 const instructions =
-  'svc hosts Git repositories and runs their workflows. What a tool may do is what its token may do. Read ' +
+  'svc hosts Git repositories and runs their workflows. Tools have the rights of the token. Read ' +
   'files with list_files and read_file, and write them with git: get_repository has the address; any user name, and the token as the password. An error has a code, ' +
   'and a detail that says what to do.'
 
-// Validates only answers of users to a server's questions, which this one does not ask. The default compiles schemas.
+// Validates only replies of users to questions of a server, and this server has none. The default compiles schemas.
 const noValidator = {
   getValidator: () => () => {
     throw new Error('not supported')

@@ -7,13 +7,13 @@ export type McpTool = {
   effect: Effect
   /** The arguments for the parameters of the path. */
   pathArguments?: Record<string, { name: string; description: string }>
-  /** Parameters that a tool cannot take. */
+  /** Parameters of the operation that the tool does not have. */
   omitted?: string[]
-  /** Parameters with a default of the tool. */
+  /** Defaults of parameters that differ from those of the operation. */
   defaults?: Record<string, number>
 }
 
-/** Reads; adds something; or changes what is there, where a second call changes nothing more. */
+/** Whether a tool only reads, adds something, or changes something existing, which a second call leaves unchanged. */
 type Effect = 'reads' | 'adds' | 'changes'
 
 const repository = { name: 'repository', description: 'name of the repository' }
@@ -78,10 +78,10 @@ export const mcpTools: McpTool[] = [
   },
   {
     name: 'check_access',
-    title: 'Check what a push or a request would be answered',
+    title: 'Check whether a push or a request would be allowed',
     description:
-      'Says whether the token may fetch, push to some refs, or send a request about a repository, and if not, by which ' +
-      'rule, without doing it. Use it before a push to a branch that may be protected.',
+      'Reports whether the token may fetch, push to some refs, or send a request about a repository and, if not, which ' +
+      'rule forbids it. Use it before a push to a branch that may be protected.',
     operationId: 'checkAccess',
     effect: 'reads',
     pathArguments: { name: repository },
@@ -101,7 +101,7 @@ export const mcpTools: McpTool[] = [
     name: 'get_commit',
     title: 'Get a commit',
     description:
-      'Gets a commit; with diff true, also what it changed. Of a large diff, call again with the path of a file.',
+      'Gets a commit; with diff true, also what it changed. For a large diff, call again with the path of a file.',
     operationId: 'getCommit',
     effect: 'reads',
     pathArguments: { name: repository, id: commit },
@@ -111,7 +111,7 @@ export const mcpTools: McpTool[] = [
     title: 'Compare two revisions',
     description:
       'Compares two branches, tags or commits: how many commits head is ahead of and behind base, those that only head ' +
-      'has, and their diff. Of a large diff, call again with the path of a file.',
+      'has, and their diff. For a large diff, call again with the path of a file.',
     operationId: 'compareCommits',
     effect: 'reads',
     pathArguments: { name: repository },
@@ -132,7 +132,7 @@ export const mcpTools: McpTool[] = [
     title: 'Merge into a branch',
     description:
       'Merges a branch, a tag or a commit into a branch without a clone: merge, squash, rebase or fast-forward. A ' +
-      'conflict changes nothing and is answered with the files and their conflict markers.',
+      'conflict changes nothing, and the error has the files with their conflict markers.',
     operationId: 'createMerge',
     effect: 'adds',
     pathArguments: { name: repository },
@@ -172,7 +172,7 @@ export const mcpTools: McpTool[] = [
     title: 'List files',
     description:
       'Lists a folder of a repository at a revision, or all that is below it with recursive: types, sizes, and for ' +
-      'one folder the commit that last changed each entry. For what follows, call again with nextCursor as cursor.',
+      'one folder the commit that last changed each entry. For more entries, call again with nextCursor as cursor.',
     operationId: 'getTree',
     effect: 'reads',
     pathArguments: { name: repository },
@@ -182,8 +182,8 @@ export const mcpTools: McpTool[] = [
     name: 'read_file',
     title: 'Read a file',
     description:
-      'Reads a file of a repository at a revision, without a clone. Of a long text, the end is shown: clone the ' +
-      'repository for all of it.',
+      'Reads a file of a repository at a revision, without a clone. Of a long text, only the end is returned: clone the ' +
+      'repository to get all of it.',
     operationId: 'getFile',
     effect: 'reads',
     pathArguments: { name: repository },
@@ -262,7 +262,7 @@ export const mcpTools: McpTool[] = [
     name: 'get_run_log',
     title: 'Get the log of a run',
     description:
-      'Gets the output of a workflow run, or of one of its steps. Of a long log, the end: pass offset to read from there.',
+      'Gets the output of a workflow run, or of one of its steps. Of a long log, it returns the end; pass offset to read from another position.',
     operationId: 'getRunLog',
     effect: 'reads',
     pathArguments: { name: repository, id: run },
@@ -309,7 +309,8 @@ export const mcpTools: McpTool[] = [
   {
     name: 'list_caches',
     title: 'List the caches of workflow runs',
-    description: 'Lists what workflow runs of a repository keep for later runs, oldest first.',
+    description:
+      'Lists the caches that workflow runs of a repository keep for later runs, oldest first.',
     operationId: 'listCaches',
     effect: 'reads',
     pathArguments: { name: repository },
@@ -335,7 +336,7 @@ export const mcpTools: McpTool[] = [
   {
     name: 'list_webhooks',
     title: 'List webhooks',
-    description: 'Lists the webhooks of a repository, for their ids.',
+    description: 'Lists the webhooks of a repository with their ids.',
     operationId: 'listWebhooks',
     effect: 'reads',
     pathArguments: { name: repository },

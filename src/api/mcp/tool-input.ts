@@ -7,7 +7,7 @@ const argumentMaxLength = 1000
 type ObjectSchema = { properties?: Record<string, object>; required?: string[] }
 
 /** The JSON schema of a tool's arguments: the parameters of the path and the query, and the fields of the body. */
-export type InputSchema = {
+type InputSchema = {
   type: 'object'
   properties: Record<string, object>
   required: string[]
@@ -23,12 +23,12 @@ export function toInputSchema(tool: McpTool, route: JsonRoute): InputSchema {
     ...Object.entries(query.properties ?? {}),
     ...Object.entries(body.properties ?? {}),
   ]
-  const taken = fields.filter(([name]) => !tool.omitted?.includes(name))
+  const accepted = fields.filter(([name]) => !tool.omitted?.includes(name))
   return {
     type: 'object',
     properties: {
       ...Object.fromEntries(ofPath),
-      ...Object.fromEntries(taken.map(([name, schema]) => [name, describe(tool, name, schema)])),
+      ...Object.fromEntries(accepted.map(([name, schema]) => [name, describe(tool, name, schema)])),
     },
     required: [
       ...path.map(({ name }) => name),
@@ -42,7 +42,7 @@ export function toInputSchema(tool: McpTool, route: JsonRoute): InputSchema {
 function describe(tool: McpTool, name: string, schema: object): object {
   const fallback = tool.defaults?.[name]
   const description =
-    name === 'cursor' ? 'where the previous page said that the next one starts' : undefined
+    name === 'cursor' ? 'the cursor that the previous page gives for the next page' : undefined
   return {
     ...schema,
     ...(description && { description }),
@@ -51,16 +51,16 @@ function describe(tool: McpTool, name: string, schema: object): object {
 }
 
 /**
- * Converts the arguments of a tool to the input of its operation, which validates them: rights come first. Throws
- * `invalid_request` for what the operation has no place for.
+ * Converts the arguments of a tool to the input of its operation, which checks rights before it validates them. Throws
+ * `invalid_request` for arguments that the tool does not have.
  */
 export function toOperationInput(
   tool: McpTool,
   route: JsonRoute,
-  given: Record<string, unknown>,
+  args: Record<string, unknown>,
 ): OperationInput {
   const { properties } = toInputSchema(tool, route)
-  const unknown = Object.keys(given).filter((name) => !Object.hasOwn(properties, name))
+  const unknown = Object.keys(args).filter((name) => !Object.hasOwn(properties, name))
   if (unknown.length > 0) {
     const takes = Object.keys(properties).join(', ') || 'none'
     const detail = `is not an argument of ${tool.name}; it takes ${takes}.`
@@ -68,7 +68,7 @@ export function toOperationInput(
       unknown.slice(0, 20).map((name) => ({ pointer: `/${name.slice(0, 200)}`, detail })),
     )
   }
-  const values: Record<string, unknown> = { ...tool.defaults, ...given }
+  const values: Record<string, unknown> = { ...tool.defaults, ...args }
   const params: Record<string, string> = {}
   for (const [parameter, { name, description }] of Object.entries(tool.pathArguments ?? {})) {
     params[parameter] = toPathParameter(values[name], { name, description })

@@ -11,7 +11,10 @@ const maxCharacters = 40_000
 const maxLogBytes = 30_000
 const stringLimits = [8000, 2000, 500, 100]
 
-/** Converts the result of an operation to that of a tool, within limits; notes say what is missing, and how to get it. */
+/**
+ * Converts the result of an operation to the result of a tool, within limits; notes name what is omitted, and how to
+ * get it.
+ */
 export async function toToolResult(
   { value, headers }: OperationResult,
   query: URLSearchParams,
@@ -22,7 +25,7 @@ export async function toToolResult(
   return toTexts([shorten(value, maxCharacters)])
 }
 
-/** Converts a refusal: its code, which programs can match on, and a sentence with the way out. */
+/** Converts a problem: its code, which programs can match on, and a sentence that says what to do. */
 export function toToolError(problem: Problem): ToolResult {
   const { code, message: detail, errors, retryAfterSeconds, members } = problem
   const { title } = problems[code]
@@ -50,7 +53,7 @@ function toListTexts(items: unknown[], link: string | undefined): string[] {
     return [list, note]
   }
   const next = link === undefined ? undefined : nextPage(link)
-  return next === undefined ? [list] : [list, `For what follows, call again with ${next}.`]
+  return next === undefined ? [list] : [list, `For the next page, call again with ${next}.`]
 }
 
 // The parameters of the next page, from a `Link` header of our own.
@@ -61,18 +64,18 @@ function nextPage(link: string): string | undefined {
   return after === undefined ? undefined : `after ${JSON.stringify(after)}`
 }
 
-/** JSON of at most this many characters: its longest texts are shortened to their ends. */
+/** Serializes a value to JSON of at most `limit` characters: of its longest texts, only the ends are kept. */
 export function shorten(value: unknown, limit: number): string {
-  const whole = JSON.stringify(value)
-  if (whole.length <= limit) return whole
+  const json = JSON.stringify(value)
+  if (json.length <= limit) return json
   for (const maxLength of stringLimits) {
     const text = JSON.stringify(value, (_, part) =>
       typeof part === 'string' ? endOf(part, maxLength) : part,
     )
     if (text.length <= limit) return text
   }
-  // No longer JSON.
-  return `${whole.slice(0, limit)}… (${whole.length - limit} more characters)`.toWellFormed()
+  // The result is no longer valid JSON.
+  return `${json.slice(0, limit)}… (${json.length - limit} more characters)`.toWellFormed()
 }
 
 function endOf(text: string, maxLength: number): string {

@@ -101,7 +101,7 @@ export const serviceOperations: ClientOperation[] = [
   {
     command: 'check',
     operations: ['checkAccess'],
-    summary: 'check what a push or a request would be answered, without doing it',
+    summary: 'check whether a push or a request would be allowed, without performing it',
     arguments: ['repository', 'action', '[ref]'],
     options: {
       '--change <change>': {
