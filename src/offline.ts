@@ -81,7 +81,8 @@ export function createOffline(dependencies: Dependencies): Offline {
       const repositoryHolds = createRepositoryHolds({ directories, log, startedAt: Date.now() })
       const maintenance = createMaintenance({ ...dependencies, repositoryHolds })
       return (
-        (await maintenance.isWanted()) && maintenance.runNext(new AbortController().signal, 'due')
+        (await maintenance.hasRequests()) &&
+        maintenance.runNext(new AbortController().signal, 'due')
       )
     },
   }

@@ -126,7 +126,7 @@ export async function startService(options: Options): Promise<RunningService> {
     requireSpace: app.freeSpace.require,
     requireParts,
     loadPages: () => loadPages({ app, browse, settings }),
-    onCompleted: metrics.answered,
+    onCompleted: metrics.completed,
     clock: app.clock,
     log,
   })

@@ -37,11 +37,11 @@ export function createBackupFolder({ root, tree, previous, recheck, faultPoint }
   const written = createOncePerKey<Promise<void>>()
   const counts = { filesCopied: 0, filesKept: 0, bytesCopied: 0 }
 
-  // Reads files modified after their manifest was written. Silent corruption is found by verify and recheck.
+  // Reads files that were modified after their manifest was written. `recheck` and verify find silent corruption.
   async function isIntact({ path, bytes, sha256 }: BackupFile): Promise<boolean> {
-    const found = tree.files.get(path)
-    if (found?.bytes !== bytes) return false
-    const isOld = found.modifiedAt <= (previous?.finishedAt ?? 0)
+    const file = tree.files.get(path)
+    if (file?.bytes !== bytes) return false
+    const isOld = file.modifiedAt <= (previous?.finishedAt ?? 0)
     return (isOld && !recheck) || (await measureFile(join(root, path), bytes)).sha256 === sha256
   }
 
@@ -71,23 +71,22 @@ export function createBackupFolder({ root, tree, previous, recheck, faultPoint }
   function makeFolder(folder: string): Promise<void> {
     if (folder === '.') return Promise.resolve()
     createdFolders.add(folder)
-    return folders(folder, () => makeFolder(dirname(folder)).then(() => makeOne(folder)))
+    return folders(folder, async () => {
+      await makeFolder(dirname(folder))
+      await mkdir(join(root, folder), { mode: 0o700 }).catch(ignoreExistence)
+    })
   }
 
-  async function makeOne(folder: string): Promise<void> {
-    await mkdir(join(root, folder), { mode: 0o700 }).catch(ignoreExistence)
-  }
-
-  /** Removes all files of backups except the named ones. */
+  /** Removes all files of backups except those named. */
   async function clear(names: Iterable<string>): Promise<void> {
     const named = new Set(names)
-    const found = await listFolder(root)
+    const present = await listFolder(root)
     await rm(join(root, draftFile), { force: true })
-    for (const path of found.files.keys()) {
+    for (const path of present.files.keys()) {
       if (knownFolders.test(path) && !named.has(path)) await rm(join(root, path), { force: true })
     }
     // The deepest folders come last in the list. Removing a folder that is not empty fails.
-    for (const folder of found.folders.toReversed()) {
+    for (const folder of present.folders.toReversed()) {
       if (knownFolders.test(folder)) await rmdir(join(root, folder)).catch(() => {})
     }
   }
@@ -98,7 +97,7 @@ export function createBackupFolder({ root, tree, previous, recheck, faultPoint }
     /** Adds a file whose path identifies its content; copies it only if the previous backup lacks it. */
     add: (path: string, from: FileHandle) => once(path, (to) => copyBytes(from, to)),
 
-    /** Adds bytes as a file named by their SHA-256, and returns that. */
+    /** Adds bytes as a file named by their SHA-256, and returns the SHA-256. */
     async addBytes(folder: 'rows' | 'refs', bytes: Buffer): Promise<string> {
       const sha256 = sumOf(bytes)
       await once(`${folder}/${sha256}`, async (to) => {
@@ -112,9 +111,11 @@ export function createBackupFolder({ root, tree, previous, recheck, faultPoint }
     previousHas: (prefix: string) =>
       [...previousFiles.keys()].some((path) => path.startsWith(prefix)),
 
-    /** Adds a repository as the previous backup has it. Returns its refs; null unless all of it is there. */
+    /**
+     * Adds a repository in the state of the previous backup. Returns its refs; null unless all its files are intact.
+     */
     async keepRepository(id: string): Promise<string | null> {
-      const refs = previous?.repositories.find((one) => one.id === id)?.refs ?? null
+      const refs = previous?.repositories.find((repository) => repository.id === id)?.refs ?? null
       const kept = [...previousFiles.values()].filter(
         ({ path }) => path === `refs/${refs}` || path.startsWith(`repositories/${id}/`),
       )
@@ -125,8 +126,8 @@ export function createBackupFolder({ root, tree, previous, recheck, faultPoint }
     },
 
     /** Removes files from the new backup. */
-    leaveOut(isUnwanted: (path: string) => boolean): void {
-      for (const path of files.keys()) if (isUnwanted(path)) files.delete(path)
+    leaveOut(isExcluded: (path: string) => boolean): void {
+      for (const path of files.keys()) if (isExcluded(path)) files.delete(path)
     },
 
     /** Removes the remains of an interrupted backup. */

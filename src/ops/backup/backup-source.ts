@@ -12,7 +12,7 @@ export type BackupSource = ReturnType<typeof createSource>
 // V8 limits strings to half a GiB.
 const maxReadBytes = 400 * 1024 * 1024
 
-/** Returns the real path of a folder with a backup. Throws a BackupError for any other. */
+/** Returns the real path of a folder with a backup. Throws a BackupError for a folder without one. */
 export async function findBackup(folder: string): Promise<string> {
   const names = await readdir(folder).catch((error) => {
     const reason = error.code === 'ENOENT' ? 'no such directory' : error.message
@@ -72,9 +72,9 @@ export function createSource(root: string, manifest: Manifest) {
 
     /** Verifies a file. Returns its fault as the end of a sentence, or undefined. */
     async faultOf({ path, bytes, sha256 }: BackupFile, tree: Tree): Promise<string | undefined> {
-      const found = tree.files.get(path)
-      if (!found) return 'is missing'
-      if (found.bytes !== bytes) return `has ${found.bytes} bytes instead of ${bytes}`
+      const file = tree.files.get(path)
+      if (!file) return 'is missing'
+      if (file.bytes !== bytes) return `has ${file.bytes} bytes instead of ${bytes}`
       const { sha256: sum } = await measureFile(join(root, path), bytes)
       return sum === sha256 ? undefined : 'has changed: its checksum does not match'
     },

@@ -17,7 +17,7 @@ import { type BackupFolder, createBackupFolder } from './backup-folder.ts'
 import { createSnapshotFinder, openSharedSnapshot } from './consistent-snapshot.ts'
 import { type BackedUpRepository, BackupError, type Manifest } from './manifest.ts'
 import { addObjects, addSharedObjects } from './objects.ts'
-import { findManifest, refuseNested, takeFolder } from './open-folder.ts'
+import { acquireFolder, findManifest, refuseNested } from './open-folder.ts'
 import { addRows } from './row-lines.ts'
 import { listFolder, refuseOthers } from './tree.ts'
 
@@ -46,7 +46,7 @@ type Options = {
 type DamagedRepository = {
   name: string
   fault: string
-  /** Whether the backup has it in the state of the previous backup, and otherwise only its rows. */
+  /** Whether the backup has it in the state of the previous backup; otherwise it has only its rows. */
   isKept: boolean
 }
 
@@ -65,8 +65,8 @@ export async function backUp(dependencies: Dependencies, options: Options) {
   // In another bucket every pack would be missing.
   await store.ping()
   // While this lock is held, deleted repositories stay in the trash.
-  using _whole = await lock(dataDir, 'backup', lockWaitMs)
-  using _own = await takeFolder(root)
+  using _backupLock = await lock(dataDir, 'backup', lockWaitMs)
+  using _folderLock = await acquireFolder(root)
   const tree = await listFolder(root)
   refuseOthers(root, tree)
   const previous = await findManifest(root)
@@ -74,12 +74,12 @@ export async function backUp(dependencies: Dependencies, options: Options) {
     throw new BackupError(`${root} holds a backup of another service; choose another folder.`)
   }
   const folder = createBackupFolder({ root, tree, previous, recheck, faultPoint })
-  const had = new Set(
+  const idsWithRefs = new Set(
     previous?.repositories.filter(({ refs }) => refs !== null).map(({ id }) => id),
   )
   await folder.clearRemains()
   try {
-    return await write(dependencies, options, { folder, instanceId, had })
+    return await write(dependencies, options, { folder, instanceId, idsWithRefs })
   } catch (error) {
     await folder.clearRemains().catch(() => {}) // The first error is the cause.
     throw isFull(error) ? full(root, previous, error) : error
@@ -89,7 +89,11 @@ export async function backUp(dependencies: Dependencies, options: Options) {
 async function write(
   { db, database, directories, store, faultPoint, version }: Dependencies,
   { to: root, withKeys, report, signal }: Options,
-  { folder, instanceId, had }: { folder: BackupFolder; instanceId: string; had: Set<string> },
+  {
+    folder,
+    instanceId,
+    idsWithRefs,
+  }: { folder: BackupFolder; instanceId: string; idsWithRefs: Set<string> },
 ) {
   const startedAt = performance.now()
   const id = newId()
@@ -106,15 +110,15 @@ async function write(
   const { version: schema } = await readSchema(snapshot.db)
   if (schema > migrations.length) throw tooNew(schema)
   const tables = await addRows(snapshot.db, folder)
-  // Of a shared store it is still needed: it shows the packs of repositories that are deleted meanwhile.
+  // With a shared store it is still needed: it has the packs of repositories that are deleted meanwhile.
   if (!store.shared) await resources.disposeAsync()
   faultPoint('backup.rows')
-  refuseLoss(repositories, had)
+  refuseLoss(repositories, idsWithRefs)
   let done = 0
-  const whole = repositories.filter(({ refs }) => refs !== null)
+  const present = repositories.filter(({ refs }) => refs !== null)
   const damaged: DamagedRepository[] = []
   const backedUp = new Map(repositories.map((repository) => [repository.id, repository]))
-  await forEachConcurrently(maxConcurrentCopies, whole, async (repository) => {
+  await forEachConcurrently(maxConcurrentCopies, present, async (repository) => {
     signal.throwIfAborted()
     const { shared } = store
     if (!shared) await addObjects({ directories, folder, id: repository.id })
@@ -128,7 +132,7 @@ async function write(
         },
       )
     }
-    report(`Copied ${++done} of ${whole.length} repositories`)
+    report(`Copied ${++done} of ${present.length} repositories`)
   })
   if (withKeys) await addKeys(folder, { id, dataDir: database.dataDir })
   signal.throwIfAborted()
@@ -158,8 +162,8 @@ async function write(
 }
 
 // The previous backup must not be replaced when, for example, a disk is not mounted.
-function refuseLoss(repositories: BackedUpRepository[], had: Set<string>): void {
-  const names = repositories.filter(({ id, refs }) => refs === null && had.has(id))
+function refuseLoss(repositories: BackedUpRepository[], idsWithRefs: Set<string>): void {
+  const names = repositories.filter(({ id, refs }) => refs === null && idsWithRefs.has(id))
   if (names.length === 0) return
   const some = names.slice(0, maxNames).map(({ name }) => name)
   const rest = names.length > maxNames ? ' and others' : ''
@@ -182,7 +186,7 @@ async function addKeys(folder: BackupFolder, { id, dataDir }: { id: string; data
   }
 }
 
-// Its rows are in tables that this version does not know.
+// A newer schema may have tables that this version does not know.
 function tooNew(schema: number): BackupError {
   return new BackupError(
     `The database was migrated by a newer svc (version ${schema}); back up with that version.`,

@@ -54,7 +54,7 @@ const lockCodes = new Set<unknown>(['55P03', '40P01'])
  */
 export function createSnapshotFinder({ db, database, directories, folder, read }: Dependencies) {
   // The SHA-256 of the refs file of each repository; null if the directory is missing.
-  const known = new Map<string, string | null>()
+  const refsFiles = new Map<string, string | null>()
 
   async function readCursor(): Promise<Cursor> {
     // In this order, a push that ends in between is in at least one of the two.
@@ -63,7 +63,7 @@ export function createSnapshotFinder({ db, database, directories, folder, read }
   }
 
   async function readRefs(id: string, touched: Touched): Promise<ReadRefs | undefined> {
-    const names = known.has(id) ? touched.get(id) : 'all'
+    const names = refsFiles.has(id) ? touched.get(id) : 'all'
     if (names === undefined) return undefined
     const directory = await directories.locate(id)
     if (directory === undefined) return { all: undefined }
@@ -72,8 +72,8 @@ export function createSnapshotFinder({ db, database, directories, folder, read }
   }
 
   async function record(id: string, current: ReadRefs): Promise<void> {
-    const all = 'all' in current ? current.all : await changed(known.get(id), current.some)
-    known.set(id, all ? await folder.addBytes('refs', toRefsFile(all)) : null)
+    const all = 'all' in current ? current.all : await changed(refsFiles.get(id), current.some)
+    refsFiles.set(id, all ? await folder.addBytes('refs', toRefsFile(all)) : null)
   }
 
   async function changed(sum: string | null | undefined, some: Map<string, string | undefined>) {
@@ -117,8 +117,8 @@ export function createSnapshotFinder({ db, database, directories, folder, read }
     const current = new Map<string, ReadRefs>()
     await forEachConcurrently(maxConcurrentReads, repositories, async ({ id }) => {
       signal.throwIfAborted()
-      const found = await readRefs(id, touched)
-      if (found) current.set(id, found)
+      const refs = await readRefs(id, touched)
+      if (refs) current.set(id, refs)
     })
     return { repositories, current, at: Date.now() }
   }
@@ -127,18 +127,22 @@ export function createSnapshotFinder({ db, database, directories, folder, read }
     const cursor = await readAheadUntilFew()
     await using opening = new AsyncDisposableStack()
     const snapshot = await openRowSnapshot(database, async (rows, signal) => {
-      const found = await readTouched(rows, cursor, signal)
+      const state = await readTouched(rows, cursor, signal)
       fenced()
-      return found
+      return state
     })
     opening.use(snapshot)
     const { repositories, current, at } = snapshot.found
-    for (const [id, one] of current) await record(id, one)
+    for (const [id, refs] of current) await record(id, refs)
     const resources = opening.move()
     return {
       db: snapshot.db,
       at,
-      repositories: repositories.map(({ id, name }) => ({ id, name, refs: known.get(id) ?? null })),
+      repositories: repositories.map(({ id, name }) => ({
+        id,
+        name,
+        refs: refsFiles.get(id) ?? null,
+      })),
       [Symbol.asyncDispose]: () => resources.disposeAsync(),
     }
   }

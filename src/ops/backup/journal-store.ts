@@ -3,7 +3,7 @@ import { listRefChangesAfter } from '#events/event-store.ts'
 import { retainedRef } from '#git/refs/ref-name.ts'
 import { isOverwriting, type PushedUpdate, type RefUpdate } from '#git/refs/refs.ts'
 
-/** A ref that a push has or may have changed. */
+/** A ref that a push has changed, or may have changed. */
 export type TouchedRef = { repositoryId: string; ref: string }
 
 /** Lists the refs that pushes have changed since an event, with the refs of their retained commits. */

@@ -57,11 +57,11 @@ function assertSameColumns(path: string, rows: Row[]): void {
 }
 
 async function assertTables(tx: Db, engine: Engine, { tables }: Manifest): Promise<void> {
-  const known = (await listTables(tx, engine)).filter((name) => name !== 'schema_version').sort()
+  const existing = (await listTables(tx, engine)).filter((name) => name !== 'schema_version').sort()
   const named = tables.map(({ name }) => name).sort()
-  if (known.join() === named.join()) return
+  if (existing.join() === named.join()) return
   throw new BackupError(
-    `The manifest has the tables ${named.join(', ')}, but its schema has ${known.join(', ')}.`,
+    `The manifest has the tables ${named.join(', ')}, but its schema has ${existing.join(', ')}.`,
   )
 }
 
@@ -69,7 +69,7 @@ async function assertSameAsManifest(tx: Db, manifest: Manifest): Promise<void> {
   if ((await readInstance(tx))?.id !== manifest.instanceId) {
     throw new BackupError('The rows and the manifest are of different services.')
   }
-  // Ids become paths; also those of imports, whose files a start removes.
+  // Ids become paths, including the ids of imports, whose files a start removes.
   const ids = (await listRepositoryStates(tx)).map(({ id }) => id)
   for (const id of [...ids, ...(await listImportIds(tx))]) {
     if (!isId(id))

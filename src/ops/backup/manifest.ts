@@ -90,9 +90,10 @@ export function formatManifest(content: Omit<Manifest, 'format' | 'sha256'>): st
 /** Parses a manifest. Throws a BackupError if it is invalid, damaged or of a newer svc. */
 export function readManifest(bytes: Buffer): Manifest {
   const manifest = parse(bytes)
-  const known = migrations.length
+  const knownVersion = migrations.length
   if (isNewer(manifest, 'format', format)) throw newer(`format ${manifest.format}`)
-  if (isNewer(manifest, 'schemaVersion', known)) throw newer(`schema ${manifest.schemaVersion}`)
+  if (isNewer(manifest, 'schemaVersion', knownVersion))
+    throw newer(`schema ${manifest.schemaVersion}`)
   if (!hasItsSum(bytes)) throw damaged('its checksum does not match')
   // Compiled on first use: every command and server loads this file.
   validator ??= new Ajv({ allErrors: false }).compile<Manifest>(Manifest)
@@ -119,9 +120,11 @@ function parse(bytes: Buffer): object {
 function isNewer<K extends string>(
   value: object,
   key: K,
-  known: number,
+  supported: number,
 ): value is Record<K, number> {
-  return key in value && Number(Object.entries(value).find(([name]) => name === key)?.[1]) > known
+  return (
+    key in value && Number(Object.entries(value).find(([name]) => name === key)?.[1]) > supported
+  )
 }
 
 function hasItsSum(bytes: Buffer): boolean {

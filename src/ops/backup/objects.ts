@@ -85,10 +85,10 @@ async function listObjectFiles(objects: string): Promise<string[]> {
     /^pack-[0-9a-f]{40}\.(pack|idx)$/.test(name),
   )
   const presentFiles = new Set(packs)
-  const whole = packs.filter((name) =>
+  const complete = packs.filter((name) =>
     ['.pack', '.idx'].every((type) => presentFiles.has(name.replace(/\.\w+$/, type))),
   )
-  return [...loose, ...whole.map((name) => `pack/${name}`)]
+  return [...loose, ...complete.map((name) => `pack/${name}`)]
 }
 
 async function namesIn(folder: string): Promise<string[]> {
@@ -101,7 +101,10 @@ type SharedOptions = {
   folder: BackupFolder
 }
 
-/** Adds the packs that a repository has in a snapshot of a shared store, from a directory that has only these. */
+/**
+ * Adds the packs that a repository has in a snapshot of a shared store, by way of a temporary directory with these
+ * packs only.
+ */
 export async function addSharedObjects(
   { shared, directories, folder }: SharedOptions,
   snapshot: Db,

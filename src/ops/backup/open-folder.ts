@@ -31,14 +31,17 @@ export async function refuseNested(folder: string, dataDir: string): Promise<voi
 }
 
 /** Creates a folder for backups, or uses one that is empty or holds a backup; locks it until disposed. */
-export async function takeFolder(folder: string): Promise<Disposable> {
+export async function acquireFolder(folder: string): Promise<Disposable> {
   await mkdir(folder, { recursive: true, mode: 0o700 }).catch(unusable(folder))
   const names = await readdir(folder).catch(unusable(folder))
-  const isOurs = names.includes(manifestFile) || names.includes(lockFile)
+  const isBackupFolder = names.includes(manifestFile) || names.includes(lockFile)
   const isEmpty = names.every((name) => name === 'lost+found')
   if (
     !isEmpty &&
-    !(isOurs && (names.includes(manifestFile) || names.every((name) => knownNames.has(name))))
+    !(
+      isBackupFolder &&
+      (names.includes(manifestFile) || names.every((name) => knownNames.has(name)))
+    )
   ) {
     throw new BackupError(
       `${folder} is not empty and holds no backup of svc; choose another folder.`,
@@ -50,8 +53,8 @@ export async function takeFolder(folder: string): Promise<Disposable> {
 /** Locks a folder of backups until disposed. A read-only folder needs no lock. */
 export async function lockFolder(folder: string): Promise<Disposable> {
   // SQLite would follow a link, and would replay the journal of a database.
-  const found = await lstat(join(folder, lockFile)).catch(ignoreAbsence)
-  if (found && !(found.isFile() && found.size === 0)) {
+  const stats = await lstat(join(folder, lockFile)).catch(ignoreAbsence)
+  if (stats && !(stats.isFile() && stats.size === 0)) {
     throw new BackupError(
       `${join(folder, lockFile)} is not the empty file that svc creates; remove it.`,
     )

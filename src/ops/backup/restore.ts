@@ -38,7 +38,7 @@ export async function restore(dependencies: Dependencies, options: Options) {
   await refuseNested(root, dataDir)
   const tree = await listFolder(root)
   refuseOthers(root, tree)
-  using _own = await lockFolder(root)
+  using _folderLock = await lockFolder(root)
   const source = createSource(root, await readOwnManifest(root))
   refuseIncomplete(source, tree)
   await refuseFullDatabase(database)
@@ -62,13 +62,13 @@ async function fill(
   const { manifest, keys } = source
   const { dataDir } = database
   await directories.prepare(async () => {})
-  const whole = manifest.repositories.filter(({ refs }) => refs !== null)
+  const present = manifest.repositories.filter(({ refs }) => refs !== null)
   let done = 0
-  await forEachConcurrently(maxConcurrentRestores, whole, async ({ id, refs }) => {
+  await forEachConcurrently(maxConcurrentRestores, present, async ({ id, refs }) => {
     signal.throwIfAborted()
     await directories.create(id)
     await fillRepository(source, { id, refs: refs ?? '', directory: directories.pathOf(id) })
-    report(`Restored ${++done} of ${whole.length} repositories`)
+    report(`Restored ${++done} of ${present.length} repositories`)
   })
   for (const { path } of keys) await source.copy(path, join(dataDir, basename(path)))
   await writeFile(join(dataDir, 'instance'), `${manifest.instanceId}\n`, { mode: 0o600 })
@@ -112,9 +112,9 @@ async function fillRepository(source: BackupSource, { id, refs, directory }: Res
 // Checks presence and size of all files before anything is created.
 function refuseIncomplete({ root, manifest }: BackupSource, { files }: Tree): void {
   for (const { path, bytes } of manifest.files) {
-    const found = files.get(path)
-    if (found?.bytes === bytes) continue
-    const fault = found ? `has ${found.bytes} bytes instead of ${bytes}` : 'is missing'
+    const file = files.get(path)
+    if (file?.bytes === bytes) continue
+    const fault = file ? `has ${file.bytes} bytes instead of ${bytes}` : 'is missing'
     throw new BackupError(
       `${join(root, path)} ${fault}. \`svc backup verify\` lists all damage; use another copy.`,
     )

@@ -11,11 +11,11 @@ const partBytes = 1024 * 1024
 export async function addRows(db: Db, folder: BackupFolder): Promise<BackedUpTable[]> {
   const added: BackedUpTable[] = []
   for (const table of tables) {
-    const one: BackedUpTable = { name: table.name, rows: 0, parts: [] }
+    const backedUp: BackedUpTable = { name: table.name, rows: 0, parts: [] }
     let lines: Buffer[] = []
     let bytes = 0
     const flush = async () => {
-      if (bytes > 0) one.parts.push(await folder.addBytes('rows', Buffer.concat(lines)))
+      if (bytes > 0) backedUp.parts.push(await folder.addBytes('rows', Buffer.concat(lines)))
       lines = []
       bytes = 0
     }
@@ -24,12 +24,12 @@ export async function addRows(db: Db, folder: BackupFolder): Promise<BackedUpTab
         const line = toRowLine(row)
         lines.push(line)
         bytes += line.length
-        one.rows += 1
+        backedUp.rows += 1
         if (bytes >= partBytes) await flush()
       }
     }
     await flush()
-    added.push(one)
+    added.push(backedUp)
   }
   return added
 }
@@ -63,7 +63,7 @@ function parse(line: string): Row | undefined {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
     const entries = Object.entries(value).map(([column, cell]) => [column, toCell(cell)] as const)
     if (entries.length === 0 || entries.some(([, cell]) => cell === undefined)) return undefined
-    // Cells that are none were just refused.
+    // Every value is a cell, as checked above.
     return Object.fromEntries(entries) as Row
   } catch {
     return undefined

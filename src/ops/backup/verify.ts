@@ -14,7 +14,7 @@ import { lockFolder } from './open-folder.ts'
 import { readRefsFile, writeRefs } from './refs-file.ts'
 import { listFolder, type Tree } from './tree.ts'
 
-/** A fault because of which a backup, or a part of it, cannot be restored. */
+/** A fault that prevents the restore of a backup, or of a part of it. */
 type Fault = { file?: string; repository?: string; fault: string }
 
 type Dependencies = { git: Git; log: Log }
@@ -46,7 +46,7 @@ export async function verify(dependencies: Dependencies, { of, report, signal }:
     file,
     fault: 'is neither a file nor a folder; svc creates only those',
   }))
-  using _own = await lockFolder(root)
+  using _folderLock = await lockFolder(root)
   const manifest = await readOwnManifest(root).catch((error) => {
     if (!(error instanceof BackupError)) throw error
     faults.push({ file: manifestFile, fault: error.message })
@@ -123,9 +123,7 @@ async function checkRepositories(check: Check, damaged: Set<string>): Promise<nu
     if (damaged.has(`refs/${repository.refs}`)) {
       faults.push({ ...nameOf(check, repository.id), fault: 'its refs are damaged' })
     }
-    const found =
-      repository.refs === null || isDamaged ? 0 : await checkRepository(check, repository)
-    refs += found
+    if (repository.refs !== null && !isDamaged) refs += await checkRepository(check, repository)
     report(`Checked ${++done} of ${repositories.length} repositories`)
   })
   return refs
@@ -148,9 +146,9 @@ async function checkRepository(check: Check, { id, refs }: BackedUpRepository): 
       owner: scratch,
       signal,
     })
-    const found = lines.length > 0 ? lines : [`git fsck failed with exit code ${exitCode}`]
+    const messages = lines.length > 0 ? lines : [`git fsck failed with exit code ${exitCode}`]
     if (exitCode !== 0)
-      for (const fault of found.slice(0, maxFaultsPerRepository))
+      for (const fault of messages.slice(0, maxFaultsPerRepository))
         faults.push({ ...nameOf(check, id), fault })
     return expected.size - 1 // Without HEAD.
   } catch (error) {
@@ -163,13 +161,13 @@ async function checkRepository(check: Check, { id, refs }: BackedUpRepository): 
 }
 
 function nameOf({ source }: Check, id: string | undefined): { repository?: string } {
-  const found = source.manifest.repositories.find((repository) => repository.id === id)
-  return found ? { repository: found.name } : {}
+  const repository = source.manifest.repositories.find((candidate) => candidate.id === id)
+  return repository ? { repository: repository.name } : {}
 }
 
 function listUnknown({ manifest }: BackupSource, { files }: Tree): string[] {
-  const known = new Set([manifestFile, ...lockFiles, ...manifest.files.map(({ path }) => path)])
-  return [...files.keys()].filter((path) => !known.has(path)).sort()
+  const expected = new Set([manifestFile, ...lockFiles, ...manifest.files.map(({ path }) => path)])
+  return [...files.keys()].filter((path) => !expected.has(path)).sort()
 }
 
 // Rows take more space in a database than in a backup, where they have no indexes.

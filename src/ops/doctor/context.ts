@@ -1,9 +1,8 @@
 import { readdir } from 'node:fs/promises'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isHeld } from '#base/lock-file.ts'
 import type { Log } from '#base/log.ts'
 import { within } from '#base/timeouts.ts'
+import { isLocked } from '#config/data-directory.ts'
 import type { Setting } from '#config/setting.ts'
 import { readSettings, type Settings, SettingsError } from '#config/settings.ts'
 import { settings } from '#config/settings-table.ts'
@@ -22,9 +21,9 @@ export type DoctorOptions = {
   path: string
   version: string
   log: Log
-  /** Whose objects are checked: one repository by name, all, or none. */
+  /** The repositories whose objects are checked: one by its name, all, or none. */
   objectsOf: string | boolean
-  /** Whether only a runner is checked, of any server. */
+  /** Whether to check only what a runner needs, on a machine without a server. */
   ofRunner?: boolean
   /** Receives the progress of long checks; undefined when one ends. */
   onProgress: (text: string | undefined) => void
@@ -37,7 +36,7 @@ const gitTimeoutMs = 10_000
 export function createDoctorContext(options: DoctorOptions) {
   const { environment, path, version, log, objectsOf, onProgress } = options
   const accepted = readAccepted(environment)
-  // With its own owner mark: a starting server kills processes with that of its data directory.
+  // Its own owner mark, because a starting server kills the processes with the mark of its data directory.
   const git = createGit({
     settings: accepted.settings,
     owner: `svc doctor ${accepted.settings.dataDir}`,
@@ -92,7 +91,7 @@ export function createDoctorContext(options: DoctorOptions) {
     /** Whether a server is running on the data directory. */
     isServed(): boolean {
       try {
-        return isHeld(join(setting('dataDir'), 'server.lock'))
+        return isLocked(setting('dataDir'), 'server')
       } catch (error) {
         throw new SkipError(`It is unknown whether a server is running: ${messageOf(error)}`)
       }

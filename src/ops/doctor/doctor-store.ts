@@ -9,7 +9,7 @@ export const knownVersion = migrations.length
 
 const maxListed = 3
 
-/** Returns the schema version of a database; undefined for one that is not svc's. */
+/** Returns the schema version of a database; undefined if it does not belong to svc. */
 export async function readVersion(db: Db): Promise<number | undefined> {
   const { rows } = await sql<{ version: number }>`select version from schema_version`.execute(db)
   return rows[0]?.version
@@ -35,8 +35,8 @@ type PostgresState = {
   fsync: string
   synchronousCommit: string
   fullPageWrites: string
-  /** The number of standbys, and those that a commit waits for. */
   standbys: number
+  /** The standbys that a commit waits for. */
   synchronousStandbyNames: string
   now: number
 }
@@ -75,7 +75,9 @@ export async function listAllRepositories(db: Db): Promise<KnownRepository[]> {
   }))
 }
 
-/** Counts the pushes to repositories that are not deleted that were authorized but not finished; `since` is the time of the oldest. */
+/**
+ * Counts authorized pushes that are not finished, except to deleted repositories; `since` is the time of the oldest.
+ */
 export async function readUnfinished(db: Db): Promise<{ count: number; since: number | null }> {
   const row = await db
     .selectFrom('pushes')
@@ -132,9 +134,9 @@ export async function findOldestPending(db: Db): Promise<number | null> {
 
 /** Files in the bucket of a shared store, by their keys. */
 export type StoredFiles = {
-  /** Those that repositories and their runs need. */
+  /** Files that repositories and their runs need. */
   live: Map<string, { bytes: number; repository: string }>
-  /** Those that are being uploaded, or will be deleted. */
+  /** Files that are being uploaded, or will be deleted. */
   others: Set<string>
 }
 

@@ -12,7 +12,7 @@ export type Finding = {
   fix: string | null
 }
 
-/** Findings in any nesting, and false or undefined for none. */
+/** Findings, nested in any way; false or undefined for none. */
 export type Findings = Finding | false | undefined | Findings[]
 
 /** Thrown by a check that cannot run, for a reason that another check reports. */
@@ -55,8 +55,8 @@ export function firstOf(findings: Findings): Finding[] {
 }
 
 /** Formats a count with its noun: "no faults", "1 fault", "2 faults". */
-export function countOrNo(count: number, one: string, many = `${one}s`): string {
-  return `${count === 0 ? 'no' : count} ${count === 1 ? one : many}`
+export function countOrNo(count: number, singular: string, plural = `${singular}s`): string {
+  return `${count === 0 ? 'no' : count} ${count === 1 ? singular : plural}`
 }
 
 /** Returns the message of a thrown value, in one line. */

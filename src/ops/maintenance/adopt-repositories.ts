@@ -18,7 +18,6 @@ type Dependencies = {
   db: Database
   git: Git
   shared: SharedChanges
-  /** Where the repositories are. */
   directories: Pick<Directories, 'pathOf' | 'locate'>
   settings: Pick<Settings, 'maintenanceMemoryMaxBytes'>
   clock: Clock
@@ -30,7 +29,7 @@ type Options = { report: (progress: string) => void; signal: AbortSignal }
 export type Adoption = {
   /** The names of repositories that are now in the store. */
   adopted: string[]
-  /** Those that are not, and why. */
+  /** The repositories that could not be moved, and why. */
   refused: { name: string; reason: string }[]
 }
 
@@ -77,7 +76,7 @@ function isUtf8(name: string): boolean {
   return Buffer.from(bytes.toString('utf8'), 'utf8').equals(bytes)
 }
 
-/** Leaves no loose objects that are reachable: a store has packs only. */
+/** Packs all reachable objects: a store has no loose objects. */
 async function packAll(
   { git, settings, clock, faultPoint }: Dependencies,
   directory: string,

@@ -46,12 +46,12 @@ function countBatch({ db, clock, dueAfter }: Options, pushed: Set<string>): Prom
     const events = await listEventsAfter(tx, counted)
     const last = events.at(-1)
     if (!last) return false
-    const found = weighPushes(events, dueAfter)
-    const present = await presentAmong(tx, [...found.weights.keys()])
-    for (const [repositoryId, weight] of found.weights) {
+    const batch = weighPushes(events, dueAfter)
+    const present = await presentAmong(tx, [...batch.weights.keys()])
+    for (const [repositoryId, weight] of batch.weights) {
       if (!present.has(repositoryId)) continue
       await addPushes(tx, { repositoryId, pushes: weight, now: clock.now() })
-      if (found.pushed.has(repositoryId)) pushed.add(repositoryId)
+      if (batch.pushed.has(repositoryId)) pushed.add(repositoryId)
     }
     await updateCursor(tx, 'maintenance', last.seq)
     return true

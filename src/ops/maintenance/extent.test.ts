@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { dayMs } from '#base/clock.ts'
-import { affordableExtent, retryDelayMs, wantedExtent } from './extent.ts'
+import { affordableExtent, dueExtent, retryDelayMs } from './extent.ts'
 
 const now = 100 * dayMs
 
 test('a requested extent is used; otherwise unpruned objects of more than a week need a full one', () => {
   const longAgo = { isUnpruned: 1, prunedAt: now - 8 * dayMs }
-  assert.equal(wantedExtent({ wanted: 'quick', ...longAgo }, now), 'quick')
-  assert.equal(wantedExtent({ wanted: 'full', isUnpruned: 0, prunedAt: now }, now), 'full')
-  assert.equal(wantedExtent({ wanted: '', ...longAgo }, now), 'full')
-  assert.equal(wantedExtent({ wanted: '', ...longAgo, isUnpruned: 0 }, now), 'quick')
-  assert.equal(wantedExtent({ wanted: '', isUnpruned: 1, prunedAt: now - 6 * dayMs }, now), 'quick')
+  assert.equal(dueExtent({ wanted: 'quick', ...longAgo }, now), 'quick')
+  assert.equal(dueExtent({ wanted: 'full', isUnpruned: 0, prunedAt: now }, now), 'full')
+  assert.equal(dueExtent({ wanted: '', ...longAgo }, now), 'full')
+  assert.equal(dueExtent({ wanted: '', ...longAgo, isUnpruned: 0 }, now), 'quick')
+  assert.equal(dueExtent({ wanted: '', isUnpruned: 1, prunedAt: now - 6 * dayMs }, now), 'quick')
 })
 
 test('a repack that lacks space is reduced to the refs', () => {

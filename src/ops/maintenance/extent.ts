@@ -6,7 +6,7 @@ export const pruneIntervalMs = 7 * dayMs
 const retryAfterMs = 10 * 60_000
 
 /** The extent that was requested, or else full once objects that a push left behind may have expired. */
-export function wantedExtent(
+export function dueExtent(
   { wanted, isUnpruned, prunedAt }: Pick<Maintained, 'wanted' | 'isUnpruned' | 'prunedAt'>,
   now: number,
 ): MaintenanceExtent {
@@ -15,16 +15,16 @@ export function wantedExtent(
 }
 
 /**
- * The extent for which there is space, and an error when it is less than wanted. A repack needs the space of its packs
- * a second time until it ends; a quick one leaves out the largest pack.
+ * The extent for which there is space, and an error when that is less than preferred. A repack needs the space of its
+ * packs a second time until it ends; a quick repack leaves out the largest pack.
  */
 export function affordableExtent(
-  wanted: MaintenanceExtent,
+  preferred: MaintenanceExtent,
   { bytes, largest }: Pick<Storage, 'bytes' | 'largest'>,
   availableBytes: number,
 ): { extent: MaintenanceExtent; error?: Error } {
-  const neededBytes = wanted === 'full' ? bytes : bytes - largest
-  if (availableBytes >= neededBytes) return { extent: wanted }
+  const neededBytes = preferred === 'full' ? bytes : bytes - largest
+  if (availableBytes >= neededBytes) return { extent: preferred }
   const error = new Error(
     `Only ${availableBytes} bytes are available; repacking ${bytes} bytes of packs may need as many.`,
   )

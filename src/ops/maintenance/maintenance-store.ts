@@ -141,14 +141,14 @@ export async function claimNext(
     .limit(1)
     .executeTakeFirst()
   if (!row) return undefined
-  const taken = await db
+  const claimed = await db
     .updateTable('maintenance')
     .set({ leaseHolder: leaseOwner, leaseUntil: until, startedAt: now })
     .where('repositoryId', '=', row.repositoryId)
     .where(isFree)
     .returning('repositoryId')
     .executeTakeFirst()
-  return taken && { ...row, startedAt: now }
+  return claimed && { ...row, startedAt: now }
 }
 
 /** Extends a lease; false when it was lost. */
@@ -240,8 +240,8 @@ export async function recordFailure(
 }
 
 function isDue(is: Where, { now, pushes, waitMs, pruneIntervalMs }: DueRules) {
-  const isWanted = is('wanted', '<>', '')
-  if (pushes === undefined) return is.and([isWanted, isNotDeleted(is)])
+  const isRequested = is('wanted', '<>', '')
+  if (pushes === undefined) return is.and([isRequested, isNotDeleted(is)])
   const isAutomaticallyDue = is.and([
     is('notBefore', '<=', now),
     is.or([
@@ -250,7 +250,7 @@ function isDue(is: Where, { now, pushes, waitMs, pruneIntervalMs }: DueRules) {
       is.and([is('isUnpruned', '=', 1), is('prunedAt', '<', now - pruneIntervalMs)]),
     ]),
   ])
-  return is.and([is.or([isWanted, isAutomaticallyDue]), isNotDeleted(is)])
+  return is.and([is.or([isRequested, isAutomaticallyDue]), isNotDeleted(is)])
 }
 
 function isNotDeleted(is: Where) {

@@ -20,7 +20,7 @@ import type { Hold, RepositoryHolds } from '#repositories/repository-holds.ts'
 import { nameOf } from '#repositories/repository-store.ts'
 import type { Store } from '#repositories/store/store.ts'
 import { countPushes } from './count-pushes.ts'
-import { affordableExtent, pruneIntervalMs, retryDelayMs, wantedExtent } from './extent.ts'
+import { affordableExtent, dueExtent, pruneIntervalMs, retryDelayMs } from './extent.ts'
 import {
   claimNext,
   countDue,
@@ -35,14 +35,14 @@ import {
 
 /** Maintains repositories in the background, one at a time, to keep them fast to read. */
 export type Maintenance = {
-  /** Maintains the next repository that is due, or requested; false when there is none. */
+  /** Maintains the next repository in a scope; false when there is none. */
   runNext: (signal: AbortSignal, scope: 'due' | 'requested') => Promise<boolean>
   /** Indexes the packs of the next repository whose cached directory has none yet; false when there is none. */
   indexNext: (signal: AbortSignal) => Promise<boolean>
   /** Counts the pushes since the last call; returns whether there were any. */
   count: () => Promise<boolean>
   /** Whether a requested maintenance has not run yet. */
-  isWanted: () => Promise<boolean>
+  hasRequests: () => Promise<boolean>
   /** The number of repositories that are due. */
   countDue: () => Promise<number>
 }
@@ -60,7 +60,7 @@ export type Report = {
   bytesAfter: number
 }
 
-type Held = { hold: Hold; repositoryId: string; signal: AbortSignal }
+type HeldRepository = { hold: Hold; repositoryId: string; signal: AbortSignal }
 
 type Dependencies = {
   db: Database
@@ -118,7 +118,7 @@ export function createMaintenance(dependencies: Dependencies): Maintenance {
           onError: (error) =>
             log.warn({ err: error, repositoryId }, 'maintenance lease not extended'),
         },
-        (held) => maintainOne(row, held),
+        (leaseSignal) => maintainRepository(row, leaseSignal),
       )
       const isFull = report.extent === 'full'
       const { hasCruft } = await measurePacks(directories.pathOf(repositoryId))
@@ -157,14 +157,14 @@ export function createMaintenance(dependencies: Dependencies): Maintenance {
     return 'failed'
   }
 
-  async function maintainOne(row: Maintained, signal: AbortSignal): Promise<Report> {
+  async function maintainRepository(row: Maintained, signal: AbortSignal): Promise<Report> {
     const { repositoryId } = row
     const directory = await store.open(repositoryId)
     const startedAt = performance.now()
     await using hold = await repositoryHolds.acquire(repositoryId)
     await using generation = await store.shared?.beginGeneration(repositoryId)
     const before = await measurePacks(directory)
-    const { extent, error } = await extentFor(wantedExtent(row, clock.now()), before)
+    const { extent, error } = await extentFor(dueExtent(row, clock.now()), before)
     const options = optionsFor({ hold, repositoryId, signal })
     const pruned = await watched(hold, maintain(directory, { ...options, extent }))
     await generation?.publish(pruned)
@@ -180,7 +180,7 @@ export function createMaintenance(dependencies: Dependencies): Maintenance {
     }
   }
 
-  function optionsFor({ hold, repositoryId, signal }: Held) {
+  function optionsFor({ hold, repositoryId, signal }: HeldRepository) {
     return {
       git: dependencies.git,
       faultPoint,
@@ -198,7 +198,7 @@ export function createMaintenance(dependencies: Dependencies): Maintenance {
     try {
       return await work
     } catch (error) {
-      // A failed git leaves temporary files like a killed one does: on a full disk, all that filled it.
+      // A failed git leaves temporary files, as a killed git does; on a full disk, they are what filled it.
       hold.watch(Promise.resolve({ exitCode: null }))
       throw error
     }
@@ -221,14 +221,14 @@ export function createMaintenance(dependencies: Dependencies): Maintenance {
     return true
   }
 
-  async function extentFor(wanted: MaintenanceExtent, storage: Storage) {
+  async function extentFor(preferred: MaintenanceExtent, storage: Storage) {
     const spaceError = await freeSpace.require().then(
       () => undefined,
       (error: Error) => error,
     )
     if (spaceError) return { extent: 'refs' as const, error: spaceError }
     const { freeBytes, minFreeBytes } = await freeSpace.measure()
-    return affordableExtent(wanted, storage, freeBytes - minFreeBytes)
+    return affordableExtent(preferred, storage, freeBytes - minFreeBytes)
   }
 
   return {
@@ -244,19 +244,13 @@ export function createMaintenance(dependencies: Dependencies): Maintenance {
         directoryOf: store.open,
       }),
 
-    isWanted: () => hasRequests(db),
+    hasRequests: () => hasRequests(db),
 
     countDue: () => countDue(db, rules()),
   }
 }
 
-function leaseLost(): Error {
-  return new Error(
-    'The lease was lost: the repository was deleted, or another server maintains it.',
-  )
-}
-
-/** Waits for a promise up to a time; returns whether it resolved. Throws when the signal is aborted. */
+/** Waits for a promise, at most `maxPushWaitMs`; returns whether it resolved. Throws when the signal is aborted. */
 async function waitWithTimeout(promise: Promise<void>, signal: AbortSignal): Promise<boolean> {
   const arrived = within(maxPushWaitMs, promise).then(
     () => true,
@@ -265,7 +259,7 @@ async function waitWithTimeout(promise: Promise<void>, signal: AbortSignal): Pro
   return await orAborted(arrived, signal)
 }
 
-/** Extends a lease while `act` runs, whose signal is aborted when the lease is lost. */
+/** Extends a lease while `act` runs. The signal of `act` is aborted when the lease is lost. */
 async function withLease<T>(
   signal: AbortSignal,
   lease: { extend: () => Promise<boolean>; onError: (error: unknown) => void },
@@ -275,7 +269,12 @@ async function withLease<T>(
   await using _extending = createPoller({
     intervalMs: extendIntervalMs,
     async run() {
-      if (!(await lease.extend())) lost.abort(leaseLost())
+      if (await lease.extend()) return
+      lost.abort(
+        new Error(
+          'The lease was lost: the repository was deleted, or another server maintains it.',
+        ),
+      )
     },
     onError: lease.onError,
   })

@@ -132,8 +132,8 @@ export function addGauges(
     help: 'Requests for refs by source: memory (hit), files (read), or git (git).',
     label: 'result',
     read: async () => {
-      const [main, other] = [gitServer.count().refs, (await ssh?.count())?.refs]
-      const sum = (of: 'hit' | 'read' | 'git') => main[of] + (other?.[of] ?? 0)
+      const [main, inSsh] = [gitServer.count().refs, (await ssh?.count())?.refs]
+      const sum = (source: 'hit' | 'read' | 'git') => main[source] + (inSsh?.[source] ?? 0)
       return { hit: sum('hit'), read: sum('read'), git: sum('git') }
     },
   })

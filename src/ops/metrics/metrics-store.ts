@@ -1,7 +1,9 @@
 import type { Db } from '#database/schema.ts'
 
-/** The number of authorized pushes that are not finalized. */
-/** Those of deleted repositories wait for a restoration, and do not count. */
+/**
+ * The number of authorized pushes that are not finalized, except to deleted repositories, where they wait for a
+ * restoration.
+ */
 export async function countUnfinishedPushes(db: Db): Promise<number> {
   const { count } = await db
     .selectFrom('pushes')

@@ -109,7 +109,7 @@ export function createMetrics({ version }: { version: string }) {
   })
 
   return {
-    answered({ method, route, status, seconds }: CompletedRequest): void {
+    completed({ method, route, status, seconds }: CompletedRequest): void {
       requests.inc({ method, route, status })
       requestSeconds.observe({ method, route }, seconds)
     },
@@ -132,7 +132,7 @@ export function createMetrics({ version }: { version: string }) {
       if (outcome === 'done') maintainedAt.setToCurrentTime()
     },
 
-    /** Adds a value that is read at each scrape; one that cannot be read is NaN. */
+    /** Adds a value that is read at each scrape; an unreadable value is NaN. */
     gauge<Label extends string>({ name, help, label, read }: ReadOptions<Label, GaugeValue>): void {
       new Gauge({
         name,
@@ -150,7 +150,7 @@ export function createMetrics({ version }: { version: string }) {
       })
     },
 
-    /** Adds counts per label value that are read at each scrape; unreadable ones are omitted. */
+    /** Adds counts per label value that are read at each scrape; unreadable counts are omitted. */
     counter({ name, help, label, read }: Required<ReadOptions<string, Counts>>): void {
       new Counter({
         name,

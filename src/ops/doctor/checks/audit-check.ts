@@ -56,7 +56,7 @@ async function readChain(context: DoctorContext): Promise<Finding> {
   if (last < expected) return removed(last + 1, expected)
   const recorded = await context.read(readAuditNumber)
   if (last > recorded) return altered(`The entries after ${recorded} were not added by svc.`)
-  // The first entries that are there must follow those that were pruned.
+  // The oldest entry must follow the last pruned entry.
   if (oldest && oldest.seq !== pruned.upTo + 1) return removed(pruned.upTo + 1, oldest.seq - 1)
   if (oldest && !oldest.isAfter(pruned.hash))
     return altered(`Entry ${oldest.seq}, the oldest, was changed.`)
@@ -64,7 +64,7 @@ async function readChain(context: DoctorContext): Promise<Finding> {
   return ok(`${count} entries, none changed or removed.${head ?? ''}`)
 }
 
-/** Parses the data of `audit.pruned`; undefined when it is not of svc. */
+/** Parses the data of `audit.pruned`; undefined when svc did not write it. */
 function parsePruned(data: string): Pruned | undefined {
   try {
     const { upTo, hash } = JSON.parse(data)

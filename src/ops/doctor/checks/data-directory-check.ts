@@ -99,8 +99,8 @@ async function ownerFindings(
 ): Promise<Findings> {
   const foreign: string[] = []
   for (const name of names) {
-    const found = await lstat(join(folder, name)).catch(() => undefined)
-    if (found && found.uid !== uid) foreign.push(name)
+    const stats = await lstat(join(folder, name)).catch(() => undefined)
+    if (stats && stats.uid !== uid) foreign.push(name)
   }
   const findings: Findings[] = []
   if (foreign.length > 0) {
@@ -149,10 +149,10 @@ export const instanceCheck: Check = {
   },
 }
 
-/** Finds another server beside which none can start on the data directory. */
+/** Finds a running server that prevents another one from starting on the data directory. */
 async function conflictFindings(context: DoctorContext, dataDir: string): Promise<Findings> {
   const { setting } = context
-  // Reading the name of a directory that has none would create one.
+  // `describeNode` gives a name to a directory without one.
   if (!setting('store') || !existsSync(join(dataDir, 'node'))) return []
   const key = { sshPort: setting('sshPort'), sshHostKeyFile: setting('sshHostKeyFile') }
   const node = await describeNode(dataDir, await readHostKeyFingerprint(key))

@@ -62,10 +62,10 @@ export const fileSystemCheck: Check = {
   async run(context) {
     const folder = await context.dataDir()
     const { type } = await statfs(folder)
-    const found = fileSystems[type]
-    if (!found) return ok(`No problems are known with its type (0x${type.toString(16)}).`)
+    const fileSystem = fileSystems[type]
+    if (!fileSystem) return ok(`No problems are known with its type (0x${type.toString(16)}).`)
     return warning(
-      `${folder} is on ${found.name}: ${found.fault}.`,
+      `${folder} is on ${fileSystem.name}: ${fileSystem.fault}.`,
       'Stop the service, move the directory to a local disk, and set SVC_DATA_DIR to it.',
     )
   },

@@ -73,8 +73,8 @@ export const sshClientCheck: Check = {
   id: 'ssh-client',
   title: 'the SSH client',
   async run({ path }) {
-    const found = findProgram('ssh', path)
-    if (found !== undefined) return ok(`${found}, for imports over SSH.`)
+    const program = findProgram('ssh', path)
+    if (program !== undefined) return ok(`${program}, for imports over SSH.`)
     return warning(
       'ssh is not on the PATH: imports over SSH fail. Serving SSH does not need it.',
       'apt-get install openssh-client',

@@ -58,14 +58,15 @@ async function chooseRepositories(context: DoctorContext): Promise<Suspect[] | F
   const { objectsOf } = context
   const dataDir = await context.dataDir()
   if (typeof objectsOf === 'string') {
-    const known = (await context.read(listAllRepositories)).find(
+    const repository = (await context.read(listAllRepositories)).find(
       ({ name, isDeleted }) => name === objectsOf && !isDeleted,
     )
-    if (!known)
+    if (!repository)
       return fault(`There is no repository "${objectsOf}".`, 'svc repos list names them all.')
-    const path = folderOf(dataDir, known.id)
-    if ((await placedAt(path)) === undefined) throw new SkipError(`${known.name} has no directory.`)
-    return [{ ...known, path }]
+    const path = folderOf(dataDir, repository.id)
+    if ((await placedAt(path)) === undefined)
+      throw new SkipError(`${repository.name} has no directory.`)
+    return [{ ...repository, path }]
   }
   // Without a readable database, all directories are checked.
   const names = await context.read(listAllRepositories).catch(() => [])

@@ -45,7 +45,7 @@ export const sshPortCheck: Check = {
 
 type Via = {
   variable: string
-  /** Describes the response of a server of svc; rejects when there is none. */
+  /** Describes the response of an svc server; rejects without a response. */
   probe: (address: Address) => Promise<string>
 }
 

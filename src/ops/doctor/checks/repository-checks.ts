@@ -46,19 +46,19 @@ export const repositoriesCheck: Check = {
   },
 }
 
-// Reads again, because a running server may have deleted them in between.
+// Reads again, because a running server may have deleted the repositories in between.
 async function confirmMissing(
   context: DoctorContext,
   suspects: KnownRepository[],
 ): Promise<Findings> {
   if (suspects.length === 0) return []
-  const still = new Set((await context.read(listAllRepositories)).map(({ id }) => id))
+  const currentIds = new Set((await context.read(listAllRepositories)).map(({ id }) => id))
   const findings: Findings[] = []
   const dataDir = context.setting('dataDir')
   for (const { id, name, isDeleted } of suspects) {
     const both = [folderOf(dataDir, id), deletedFolderOf(dataDir, id)] as const
-    const found = await Promise.all(both.map(placedAt))
-    if (!still.has(id) || found.some((since) => since !== undefined)) continue
+    const placed = await Promise.all(both.map(placedAt))
+    if (!currentIds.has(id) || placed.some((since) => since !== undefined)) continue
     const [path, deletedPath] = both
     findings.push(
       isDeleted
@@ -83,12 +83,12 @@ async function confirmUnknown(
   const rowIds = new Set(rows.map(({ id }) => id))
   const suspects = [...paths].filter(([id]) => !rowIds.has(id))
   if (suspects.length === 0) return []
-  const known = new Set((await context.read(listAllRepositories)).map(({ id }) => id))
+  const currentIds = new Set((await context.read(listAllRepositories)).map(({ id }) => id))
   const before = context.isServed() ? Date.now() - settledMs : Number.POSITIVE_INFINITY
   const findings: Findings[] = []
   for (const [id, path] of suspects) {
     const since = await placedAt(path)
-    if (known.has(id) || since === undefined || since > before) continue
+    if (currentIds.has(id) || since === undefined || since > before) continue
     const isUsed = await hasRefs(path, 'any').catch(() => true)
     const action = isUsed ? 'moves it to lost+found' : 'removes it, as it is empty'
     findings.push(
@@ -155,8 +155,8 @@ async function folderFindings(path: string): Promise<Findings> {
   const findings: Findings[] = []
   for (const name of ['objects', 'refs']) {
     const folder = join(path, name)
-    const found = await stat(folder).catch(() => undefined)
-    if (found?.isDirectory() || (await placedAt(path)) === undefined) continue
+    const stats = await stat(folder).catch(() => undefined)
+    if (stats?.isDirectory() || (await placedAt(path)) === undefined) continue
     const fix =
       name === 'refs'
         ? `mkdir -m 700 ${shellWord(folder)}`

@@ -28,18 +28,19 @@ export function deletedFolderOf(dataDir: string, id: string): string {
 export async function listFolders(context: DoctorContext): Promise<Folders> {
   const dataDir = await context.dataDir()
   const root = join(dataDir, 'repositories')
-  const found: string[] = []
+  const candidates: string[] = []
   const strays: string[] = []
-  for (const shelf of await listOrSkip(root)) {
-    const path = join(root, shelf.name)
-    if (shelf.isDirectory()) found.push(...(await readdir(path)).map((name) => join(path, name)))
+  for (const group of await listOrSkip(root)) {
+    const path = join(root, group.name)
+    if (group.isDirectory())
+      candidates.push(...(await readdir(path)).map((name) => join(path, name)))
     else strays.push(path)
   }
-  // Last: a repository that is deleted meanwhile is then listed twice, and not missed.
+  // Last, so that a repository that is deleted meanwhile is listed twice rather than missed.
   const deleted = join(dataDir, 'deleted')
-  found.push(...(await listOrSkip(deleted)).map(({ name }) => join(deleted, name)))
+  candidates.push(...(await listOrSkip(deleted)).map(({ name }) => join(deleted, name)))
   const paths = new Map<string, string>()
-  for (const path of found) {
+  for (const path of candidates) {
     const id = basename(path).replace(/\.git$/, '')
     const isInPlace =
       idForm.test(id) && [folderOf(dataDir, id), deletedFolderOf(dataDir, id)].includes(path)

@@ -16,9 +16,9 @@ export const runFilesCheck: Check = {
     const before = await context.read(listRunFiles)
     const paths = await listFiles(folder)
     const after = await context.read(listRunFiles)
-    const isThere = new Set(before.map(({ id }) => id))
-    // One that was added or deleted meanwhile is no finding.
-    const kept = after.filter(({ id, state }) => state === 'kept' && isThere.has(id))
+    const idsBefore = new Set(before.map(({ id }) => id))
+    // A file that was added or deleted meanwhile is not a finding.
+    const kept = after.filter(({ id, state }) => state === 'kept' && idsBefore.has(id))
     const findings: Findings[] = []
     for (const { id, size } of kept) {
       const bytes = paths.get(id)?.bytes
@@ -30,9 +30,9 @@ export const runFilesCheck: Check = {
         ),
       )
     }
-    const known = new Set([...before, ...after].map(({ id }) => id))
+    const recordedIds = new Set([...before, ...after].map(({ id }) => id))
     const strays = [...paths]
-      .filter(([id]) => !known.has(id))
+      .filter(([id]) => !recordedIds.has(id))
       .map(([, { path }]) =>
         warning(`The database does not know ${path}.`, `rm ${shellWord(path)}`),
       )
@@ -45,13 +45,13 @@ export const runFilesCheck: Check = {
 
 /** The files in a folder, by their ids. */
 async function listFiles(folder: string): Promise<Map<string, { path: string; bytes: number }>> {
-  const found = readdir(folder, { recursive: true, withFileTypes: true })
-  const entries = (await found.catch(ignoreAbsence)) ?? []
+  const reading = readdir(folder, { recursive: true, withFileTypes: true })
+  const entries = (await reading.catch(ignoreAbsence)) ?? []
   const files = new Map<string, { path: string; bytes: number }>()
   for (const entry of entries) {
     const path = join(entry.parentPath, entry.name)
-    const state = entry.isFile() ? await stat(path).catch(() => undefined) : undefined
-    if (state) files.set(entry.name, { path, bytes: state.size })
+    const stats = entry.isFile() ? await stat(path).catch(() => undefined) : undefined
+    if (stats) files.set(entry.name, { path, bytes: stats.size })
   }
   return files
 }

@@ -29,8 +29,8 @@ export const sandboxCheck: Check = {
         `apt-get install ${tool.package}`,
       ),
     )
-    const isWanted = context.setting('sandbox') !== 'none'
-    if (isWanted && findProgram('bwrap', context.path) === undefined) {
+    const needsBubblewrap = context.setting('sandbox') !== 'none'
+    if (needsBubblewrap && findProgram('bwrap', context.path) === undefined) {
       const found =
         process.getuid?.() === 0
           ? 'bwrap is not on the PATH; without it, workflow steps have no sandbox.'

@@ -22,7 +22,9 @@ export const secretsCheck: Check = {
   isLong: true,
   async run(context) {
     const version = (await context.read(readVersion)) ?? 0
-    const tables = sealedTables.filter((one) => one.version <= version).map(({ table }) => table)
+    const tables = sealedTables
+      .filter((sealed) => sealed.version <= version)
+      .map(({ table }) => table)
     if (tables.length === 0) return ok('There are none.')
     const { keys } = await readEncryptionKeys(keySettings(context)).catch((error) => {
       throw new SkipError('The encryption key cannot be read.', { cause: error })

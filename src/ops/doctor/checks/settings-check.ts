@@ -11,7 +11,7 @@ export const settingsCheck: Check = {
   id: 'settings',
   title: 'settings',
   async run({ environment, settingFaults, setting }) {
-    const given = table.filter(([, { variable }]) => environment[variable])
+    const set = table.filter(([, { variable }]) => environment[variable]).length
     const unknown = unknownVariables(environment).filter(({ meant }) => meant === undefined)
     const findings = [
       settingFaults.length === 0 && samePortFindings(setting('port'), setting('sshPort')),
@@ -23,7 +23,6 @@ export const settingsCheck: Check = {
       ),
       ...unknown.map(({ message }) => warning(message, 'svc serve --help lists the settings.')),
     ]
-    const set = given.length
     return orOk(findings, `${set === 0 ? 'All have their defaults' : `${set} set, all accepted`}.`)
   },
 }

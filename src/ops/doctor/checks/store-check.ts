@@ -60,7 +60,7 @@ function openBucket(context: DoctorContext): S3 {
   return createS3({ address, credentials, log: context.log, retryMs })
 }
 
-/** Finds out that a bucket is not that of the service: then everything else would be wrong about it. */
+/** Detects the bucket of another service, with which every further check would be misleading. */
 async function markFindings(context: DoctorContext, storage: S3): Promise<Findings> {
   const { id, bucket } = (await context.read(readInstance)) ?? {}
   const mark = await readMarkIn(storage)
@@ -89,10 +89,10 @@ function missingFrom(
       ? restore.replace('r', 'R')
       : `On a server that has the repository in its cache: svc repos maintain --full ${repository}. If none has, ${restore}`
     if (!before.live.has(key)) return []
-    const found = listed.get(key)
-    if (!found) return fault(`${key} of ${repository} is missing in the bucket.`, fix)
-    if (found.bytes === bytes) return []
-    return fault(`${key} of ${repository} has ${found.bytes} bytes instead of ${bytes}.`, fix)
+    const object = listed.get(key)
+    if (!object) return fault(`${key} of ${repository} is missing in the bucket.`, fix)
+    if (object.bytes === bytes) return []
+    return fault(`${key} of ${repository} has ${object.bytes} bytes instead of ${bytes}.`, fix)
   })
 }
 

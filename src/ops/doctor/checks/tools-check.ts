@@ -40,7 +40,7 @@ async function toolFindings(folders: string[], context: DoctorContext): Promise<
     if (isReadable) readable.push(folder)
   }
   const toolset = createToolset({ folders: readable, path, architecture: process.arch })
-  // It has no other keys.
+  // `toolKinds` has no other keys.
   const tools = Object.keys(toolKinds) as SetupTool[]
   const lines = (await Promise.all(tools.map((tool) => describeTool(tool, toolset)))).flat()
   return lines.length > 0
@@ -69,7 +69,7 @@ async function folderFindings(folder: string, context: DoctorContext): Promise<F
 
 // GitHub's spelling matters: Python, but node.
 function nameFinding(folder: string, name: string): Findings {
-  const meant = cacheFolders.find((one) => one.toLowerCase() === name.toLowerCase())
+  const meant = cacheFolders.find((candidate) => candidate.toLowerCase() === name.toLowerCase())
   if (meant === undefined || meant === name) return []
   const found = `${join(folder, name)} is not used: the folder must be named ${meant}.`
   return warning(found, `mv ${shellWord(join(folder, name))} ${shellWord(join(folder, meant))}`)
@@ -83,7 +83,7 @@ async function toolFinding(
   if (!isComplete) {
     return warning(
       `${path} is incomplete, and not used: there is no ${path}.complete.`,
-      `Install it again; if it is whole: touch ${shellWord(`${path}.complete`)}`,
+      `Install it again; if it is complete: touch ${shellWord(`${path}.complete`)}`,
     )
   }
   const { programs } = toolKinds[tool]
@@ -92,8 +92,8 @@ async function toolFinding(
     return warning(found, 'Install it again.')
   }
   const real = await realpath(program)
-  const shown = ['/usr', '/opt', folder, ...(context.setting('sandboxPaths') ?? [])]
-  const roots = await Promise.all(shown.map((one) => realpath(one).catch(() => one)))
+  const readable = ['/usr', '/opt', folder, ...(context.setting('sandboxPaths') ?? [])]
+  const roots = await Promise.all(readable.map((root) => realpath(root).catch(() => root)))
   if (!roots.some((root) => `${real}/`.startsWith(`${root}/`))) {
     return warning(
       `${program} leads to ${real}, which steps cannot read.`,
