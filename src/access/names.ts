@@ -41,22 +41,22 @@ export const RepositoryName = Type.String({
 })
 
 /** Usernames of tokens and collaborators. */
-const usernameForm = {
+export const Username = Type.String({
   ...textForm(
     '1 to 64 of A-Z a-z 0-9 . _ - @, starting with a letter or digit',
     '^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$',
   ),
   maxLength: 64,
-}
+})
 
 /** The labels of tokens and SSH keys. */
-const tokenNameForm = {
+export const TokenName = Type.String({
   ...textForm(
     '1 to 100 characters, none of them a control character',
     '^[^\\u0000-\\u001f\\u007f-\\u009f]{1,100}$',
   ),
   maxLength: 100,
-}
+})
 
 /** The id of a commit or another object. */
 export const objectIdForm = textForm('an object id of 40 hexadecimal digits', '^[0-9a-f]{40}$')
@@ -70,9 +70,6 @@ export function runUsername(number: number): string {
 export function isRunUsername(username: string): boolean {
   return /^run-\d+\[bot\]$/.test(username)
 }
-
-export const Username = Type.String(usernameForm)
-export const TokenName = Type.String(tokenNameForm)
 
 /** Limits for the lifetime of tokens and SSH keys. */
 const maxExpiryDays = 3650

@@ -9,7 +9,7 @@ import { type Settings, SettingsError } from './settings.ts'
 export type KeySettings = Pick<Settings, 'dataDir' | 'encryptionKey' | 'encryptionKeyFile'>
 
 /** The encryption keys for secrets, of which the first encrypts; empty when none is set and the file is missing. */
-export type EncryptionKeys = { keys: Sensitive<readonly Buffer[]>; source: string }
+type EncryptionKeys = { keys: Sensitive<readonly Buffer[]>; source: string }
 
 const maxFileBytes = 65_536
 const reasons: Record<string, string> = {

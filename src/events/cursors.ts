@@ -3,7 +3,7 @@ import type { Db } from '#database/schema.ts'
 /** The parts of the service that read the event log. The cursor of each is the row of its name in `marks`. */
 const readers = ['maintenance', 'workflows'] as const
 
-export type CursorName = (typeof readers)[number]
+type CursorName = (typeof readers)[number]
 
 /** Reads a cursor, and locks it until the transaction ends. */
 export async function lockCursor(tx: Db, reader: CursorName): Promise<number> {

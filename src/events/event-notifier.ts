@@ -56,9 +56,6 @@ export function createEventNotifier({ db, nodes }: Dependencies): EventNotifier 
   return {
     committed: reader.wake,
     onEvents: (listener) => changes.onChange(name, listener),
-    until: <T>(
-      options: { deadline: number; signal: AbortSignal },
-      poll: () => Promise<T | undefined>,
-    ) => changes.until(name, options, poll),
+    until: (options, poll) => changes.until(name, options, poll),
   }
 }

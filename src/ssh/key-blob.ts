@@ -4,7 +4,7 @@ import { PublicKeyError } from './public-key-error.ts'
 import { createReader, type WireReader } from './wire.ts'
 
 /** The contents of a public key in wire format. */
-export type KeyParts = {
+type KeyParts = {
   key: KeyObject
   /** The application to which the signatures of a security key are bound. */
   application?: Buffer

@@ -15,10 +15,11 @@ import {
   securityKeys,
   sshKeygen,
   toLine,
+  writeMpint,
 } from '../../test/support/ssh-keys.ts'
 import { fingerprintOf, parsePublicKey } from './public-key.ts'
 import { PublicKeyError } from './public-key-error.ts'
-import { writeMpint, writeString } from './wire.ts'
+import { writeString } from './wire.ts'
 
 const skip = without('openssh')
 

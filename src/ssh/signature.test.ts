@@ -13,10 +13,11 @@ import {
   signWithSecurityKey,
   sshKeygen,
   toLine,
+  writeMpint,
 } from '../../test/support/ssh-keys.ts'
 import { parsePublicKey } from './public-key.ts'
 import { fitsAlgorithm, signatureAlgorithms, verifySignature } from './signature.ts'
-import { createReader, writeMpint, writeString } from './wire.ts'
+import { createReader, writeString } from './wire.ts'
 
 const data = Buffer.from('what is signed')
 

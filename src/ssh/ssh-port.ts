@@ -1,7 +1,7 @@
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 
 /** A port whose server starts with its first client. Nothing that a client sends is read here. */
-export type SshPort = Disposable & {
+type SshPort = Disposable & {
   host: string
   port: number
   /** Fulfilled when there is a client, or when the port is closed. */

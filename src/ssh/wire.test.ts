@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { createReader, writeMpint, writeString, writeUint32 } from './wire.ts'
+import { writeMpint } from '../../test/support/ssh-keys.ts'
+import { createReader, writeString, writeUint32 } from './wire.ts'
 
 test('written values are read back', () => {
   fc.assert(

@@ -55,15 +55,6 @@ export function writeString(value: string | Uint8Array): Buffer {
   return Buffer.concat([writeUint32(bytes.length), bytes])
 }
 
-/** An mpint of a non-negative number, given as big-endian bytes. */
-export function writeMpint(bytes: Uint8Array): Buffer {
-  const start = bytes.findIndex((byte) => byte !== 0)
-  const digits = start === -1 ? Buffer.alloc(0) : bytes.subarray(start)
-  // The top bit is the sign.
-  const isHigh = (digits[0] ?? 0) >= 0x80
-  return writeString(isHigh ? Buffer.concat([Buffer.alloc(1), digits]) : digits)
-}
-
 /** A message: its number, then its values. A number stands for a uint32. */
 export function message(type: number, ...values: (number | boolean | string | Buffer)[]): Buffer {
   return Buffer.concat([Buffer.of(type), ...values.map(toBytes)])

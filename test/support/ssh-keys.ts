@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { createHash, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
-import { writeMpint, writeString, writeUint32 } from '#ssh/wire.ts'
+import { writeString, writeUint32 } from '#ssh/wire.ts'
 
 const execute = promisify(execFile)
 
@@ -71,4 +71,13 @@ function rawPoint(key: KeyObject): Buffer {
 
 function sha256(bytes: Buffer): Buffer {
   return createHash('sha256').update(bytes).digest()
+}
+
+/** An mpint of a non-negative number, given as big-endian bytes. */
+export function writeMpint(bytes: Uint8Array): Buffer {
+  const start = bytes.findIndex((byte) => byte !== 0)
+  const digits = start === -1 ? Buffer.alloc(0) : bytes.subarray(start)
+  // The top bit is the sign.
+  const isHigh = (digits[0] ?? 0) >= 0x80
+  return writeString(isHigh ? Buffer.concat([Buffer.alloc(1), digits]) : digits)
 }

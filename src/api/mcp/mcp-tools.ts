@@ -4,7 +4,8 @@ export type McpTool = {
   title: string
   description: string
   operationId: string
-  effect: Effect
+  /** Whether it only reads, adds something, or changes something existing, which a second call leaves unchanged. */
+  effect: 'reads' | 'adds' | 'changes'
   /** The arguments for the parameters of the path. */
   pathArguments?: Record<string, { name: string; description: string }>
   /** Parameters of the operation that the tool does not have. */
@@ -12,9 +13,6 @@ export type McpTool = {
   /** Defaults of parameters that differ from those of the operation. */
   defaults?: Record<string, number>
 }
-
-/** Whether a tool only reads, adds something, or changes something existing, which a second call leaves unchanged. */
-type Effect = 'reads' | 'adds' | 'changes'
 
 const repository = { name: 'repository', description: 'name of the repository' }
 const run = { name: 'run', description: 'id of the run' }

@@ -71,7 +71,7 @@ export const auditActions: readonly string[] = [
   ...otherActions,
 ].sort()
 
-export type AuditAction = {
+type AuditAction = {
   [Name in (typeof otherActions)[number]]: {
     action: Name
     actor: Actor
