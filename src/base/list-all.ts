@@ -2,10 +2,13 @@ import { setImmediate as yieldToOthers } from 'node:timers/promises'
 
 const pageLength = 500
 
+/** A requested page of a list that is ordered by id: at most `limit` items after an id. */
+export type PageRequest = { after: string; limit: number }
+
 /** Reads all of a list that is ordered by id, in pages. Other events are handled in between: SQLite reads at once. */
 export async function listAll<T extends { id: string }>(
   after: string,
-  list: (page: { after: string; limit: number }) => Promise<T[]>,
+  list: (page: PageRequest) => Promise<T[]>,
 ): Promise<T[]> {
   const all: T[] = []
   for (;;) {

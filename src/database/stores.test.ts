@@ -63,7 +63,7 @@ import { migrate } from './migrate.ts'
 import { migrations, sshKeyExpiry } from './migrations.ts'
 import type { NewRepository, SshKeyRow, TokenRow } from './schema.ts'
 
-const wholeList = { after: '', limit: undefined }
+const wholeList = { after: '', limit: 1000 }
 
 onEachDatabase((fresh) => {
   test('two servers that start concurrently migrate once', async () => {

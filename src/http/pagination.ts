@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { idPattern } from '#base/ids.ts'
-import { listAll } from '#base/list-all.ts'
+import { listAll, type PageRequest } from '#base/list-all.ts'
 import { textForm } from '#base/schema-options.ts'
 
 /** Schema options of a cursor. */
@@ -33,7 +33,7 @@ type Paged = {
  */
 export async function paged<T extends { id: string }>(
   { query, url, setHeader }: Paged,
-  list: (page: { after: string; limit: number }) => Promise<T[]>,
+  list: (page: PageRequest) => Promise<T[]>,
 ): Promise<T[]> {
   const { limit, cursor: after = '' } = query
   if (limit === undefined) return listAll(after, list)

@@ -4,6 +4,7 @@ import type { Principal } from '#access/principal.ts'
 import { dayMs } from '#base/clock.ts'
 import { createSingleFlight } from '#base/concurrency/single-flight.ts'
 import { isId } from '#base/ids.ts'
+import type { PageRequest } from '#base/list-all.ts'
 import type { Log } from '#base/log.ts'
 import { Problem } from '#base/problem.ts'
 import { isLocked } from '#config/data-directory.ts'
@@ -39,10 +40,7 @@ import { isNameTaken } from './repository-store.ts'
 /** Deleted repositories: for a while they can be restored with all that belongs to them; then they are purged. */
 export type DeletedRepositories = {
   /** The deleted repositories that a principal may restore, in the order of their creation. */
-  list: (
-    principal: Principal,
-    page: { after: string; limit: number | undefined },
-  ) => Promise<DeletedRepository[]>
+  list: (principal: Principal, page: PageRequest) => Promise<DeletedRepository[]>
   /** Throws `permission_missing`, or `repository_not_found` unless the principal passes its owner checks. */
   find: (principal: Principal, id: string, permission: Permission) => Promise<DeletedRow>
   /** Restores a repository, under another name if one is given. Throws `repository_name_taken`. */

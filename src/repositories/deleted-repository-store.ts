@@ -1,3 +1,4 @@
+import type { PageRequest } from '#base/list-all.ts'
 import { hasRowLocks } from '#database/row-locks.ts'
 import type { Db, RepositoryRow, RepositoryState } from '#database/schema.ts'
 import type { Viewer } from './repository-store.ts'
@@ -54,9 +55,9 @@ export function findDeleted(db: Db, id: string): Promise<DeletedRow | undefined>
 export function listDeleted(
   db: Db,
   viewer: Viewer,
-  { after, limit }: { after: string; limit: number | undefined },
+  { after, limit }: PageRequest,
 ): Promise<DeletedRow[]> {
-  let query = selectDeleted(db).where('id', '>', after).orderBy('id')
+  let query = selectDeleted(db).where('id', '>', after).orderBy('id').limit(limit)
   if (viewer !== 'all') {
     const { username, within } = viewer
     query = query.where((is) =>
@@ -75,7 +76,7 @@ export function listDeleted(
     )
     if (within) query = query.where('id', 'in', within)
   }
-  return (limit === undefined ? query : query.limit(limit)).execute()
+  return query.execute()
 }
 
 /** The deleted repositories of before a time, the earliest deletion first. */

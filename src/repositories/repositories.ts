@@ -13,6 +13,7 @@ import { isRepositoryName } from '#access/names.ts'
 import type { Permission } from '#access/permissions.ts'
 import type { Principal } from '#access/principal.ts'
 import type { Role } from '#access/roles.ts'
+import type { PageRequest } from '#base/list-all.ts'
 import { Problem } from '#base/problem.ts'
 import type { ProtectionRow } from '#database/schema.ts'
 import type { DeletedRepositories } from './deleted-repositories.ts'
@@ -76,10 +77,7 @@ export type Repositories = LifeCycle & {
   ) => Promise<Repository>
   describe: (repository: RepositoryFields) => Promise<RepositoryDescription>
   /** The repositories that a principal can see, oldest first. */
-  list: (
-    principal: Principal,
-    page: { after: string; limit: number | undefined },
-  ) => Promise<ListedRepository[]>
+  list: (principal: Principal, page: PageRequest) => Promise<ListedRepository[]>
   /** The same by their last push, newest first; `filter` is a part of the name or description. */
   listByPush: (
     principal: Principal,

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Role } from '#access/roles.ts'
+import type { PageRequest } from '#base/list-all.ts'
 import { prepared } from '#database/prepared.ts'
 import { hasRowLocks } from '#database/row-locks.ts'
 import type {
@@ -81,10 +82,15 @@ export async function isNameTaken(db: Db, name: string): Promise<boolean> {
 export function listRepositories(
   db: Db,
   viewer: Viewer,
-  { after, limit }: { after: string; limit: number | undefined },
+  { after, limit }: PageRequest,
 ): Promise<LiveRow[]> {
-  const query = visible(db, viewer).selectAll().where('id', '>', after).orderBy('id')
-  return (limit === undefined ? query : query.limit(limit)).$narrowType<LiveRow>().execute()
+  return visible(db, viewer)
+    .selectAll()
+    .where('id', '>', after)
+    .orderBy('id')
+    .limit(limit)
+    .$narrowType<LiveRow>()
+    .execute()
 }
 
 type PushOrder = {

@@ -18,7 +18,7 @@ import { createVault, type Vault } from './vault/vault.ts'
 
 const [old, next] = [randomBytes(32), randomBytes(32)]
 const actor = { id: 'token', username: 'ada' }
-const wholeList = { after: '', limit: undefined }
+const wholeList = { after: '', limit: 1000 }
 const hush = new Sensitive('hush')
 const vaultOf = (...keys: Buffer[]) => createVault(new Sensitive(keys))
 

@@ -1,3 +1,4 @@
+import type { PageRequest } from '#base/list-all.ts'
 import type { Db, SecretRow } from '#database/schema.ts'
 
 /** The public part of a secret. */
@@ -19,16 +20,16 @@ export async function upsertSecret(db: Db, secret: SecretRow): Promise<void> {
 export function listSecrets(
   db: Db,
   repositoryId: string,
-  { after, limit }: { after: string; limit: number | undefined },
+  { after, limit }: PageRequest,
 ): Promise<SecretMetadata[]> {
-  let query = db
+  return db
     .selectFrom('secrets')
     .select(['id', 'name', 'createdAt', 'updatedAt'])
     .where('repositoryId', '=', repositoryId)
     .where('id', '>', after)
     .orderBy('id')
-  if (limit !== undefined) query = query.limit(limit)
-  return query.execute()
+    .limit(limit)
+    .execute()
 }
 
 /** Lists the secrets of a repository with their sealed values, oldest first. */

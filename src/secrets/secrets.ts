@@ -1,5 +1,6 @@
 import type { Clock } from '#base/clock.ts'
 import { newId } from '#base/ids.ts'
+import type { PageRequest } from '#base/list-all.ts'
 import { Problem } from '#base/problem.ts'
 import type { Sensitive } from '#base/sensitive.ts'
 import type { Database } from '#database/database.ts'
@@ -30,7 +31,7 @@ type ListedSecret = {
 /** The secrets of repositories: workflow steps can use their values, which cannot be read back. */
 export type Secrets = {
   /** Lists the secrets of a repository after an id, oldest first, without values. */
-  list: (repository: Repository, page: Page) => Promise<ListedSecret[]>
+  list: (repository: Repository, page: PageRequest) => Promise<ListedSecret[]>
   /**
    * Creates a secret, or replaces its value. Throws `invalid_request`, `encryption_key_missing`,
    * `too_many_secrets`, and `repository_not_found` when the repository is deleted meanwhile.
@@ -57,7 +58,6 @@ export const valueMaxBytes = 48 * 1024
 export const valueForm = `a text of 1 byte to ${valueMaxBytes / 1024} KiB in UTF-8, without NUL characters`
 
 type Dependencies = { db: Database; publish: Publish; clock: Clock; vault: () => Promise<Vault> }
-type Page = { after: string; limit: number | undefined }
 
 export function createSecrets({ db, publish, clock, vault }: Dependencies): Secrets {
   return {

@@ -24,7 +24,7 @@ import { createSigningSecrets } from './signing-secrets.ts'
 
 const [old, next] = [randomBytes(32), randomBytes(32)]
 const actor = { id: 'token', username: 'ada' }
-const wholeList = { after: '', limit: undefined }
+const wholeList = { after: '', limit: 1000 }
 const firstPage = { before: '', limit: 1000 }
 const url = 'http://hooks.example/in'
 const start = 1_000_000_000
@@ -193,7 +193,7 @@ onEachDatabase((fresh, engine) => {
     await assert.rejects(one.signing.open(webhook), {
       code: 'secret_unreadable',
       message:
-        /^The signing secret of the webhook cannot be opened: what is stored .*Set it again\.$/,
+        /^The signing secret of the webhook cannot be opened: the stored value .*Set it again\.$/,
     })
     const keyless = serve(one.db, []).hooks
     const secret = new Sensitive('x')

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import type { PageRequest } from '#base/list-all.ts'
 import { hasRowLocks } from '#database/row-locks.ts'
 import type { Db, WebhookRow } from '#database/schema.ts'
 
@@ -15,17 +16,17 @@ export async function insertWebhook(db: Db, webhook: NewWebhook): Promise<void> 
 export function listWebhooks(
   db: Db,
   repositoryId: string,
-  { after, limit }: { after: string; limit: number | undefined },
+  { after, limit }: PageRequest,
 ): Promise<WebhookRow[]> {
-  let query = db
+  return db
     .selectFrom('webhooks')
     .selectAll()
     .where('repositoryId', '=', repositoryId)
     .where('deletedAt', 'is', null)
     .where('id', '>', after)
     .orderBy('id')
-  if (limit !== undefined) query = query.limit(limit)
-  return query.execute()
+    .limit(limit)
+    .execute()
 }
 
 /** The ids of a repository's webhooks, oldest first. */

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { localPrincipal } from '#access/principal.ts'
 import type { App } from '#app.ts'
 import { printable, toSize } from '#base/format.ts'
+import { listAll } from '#base/list-all.ts'
 import { toSafeJson } from '#base/safe-text.ts'
 import type { MaintenanceResult } from '#ops/maintenance/maintenance-requests.ts'
 import type { Rotated } from '#secrets/rotation.ts'
@@ -23,7 +24,7 @@ export async function maintainRepositories(
   const { repositories, maintenanceRequests } = app
   const selected =
     name === undefined
-      ? await repositories.list(localPrincipal, { after: '', limit: undefined })
+      ? await listAll('', (page) => repositories.list(localPrincipal, page))
       : [await repositories.open(localPrincipal, name, 'repo:write')]
   for (const { id } of selected) await maintenanceRequests.request(id, full ? 'full' : 'quick')
   const outcomes: (MaintenanceResult & { name: string })[] = []

@@ -14,7 +14,7 @@ const admin: Principal = {
   username: 'admin',
   permissions: new Set(['admin']),
 }
-const wholeList = { after: '', limit: undefined }
+const wholeList = { after: '', limit: 1000 }
 
 onEachDatabase((fresh) => {
   async function open(database: Awaited<ReturnType<typeof fresh>>) {

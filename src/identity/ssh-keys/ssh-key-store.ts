@@ -1,7 +1,8 @@
+import type { PageRequest } from '#base/list-all.ts'
 import type { Db, SshKeyRow } from '#database/schema.ts'
 
 /** Whose keys: all, or those of a username. */
-export type KeyOwner = 'all' | { username: string }
+type KeyOwner = 'all' | { username: string }
 
 /** Inserts a key; false if it is already registered. */
 export async function insertSshKey(db: Db, key: SshKeyRow): Promise<boolean> {
@@ -33,11 +34,15 @@ export function findSshKeyByFingerprint(
 export function listSshKeys(
   db: Db,
   whose: KeyOwner,
-  { after, limit }: { after: string; limit: number | undefined },
+  { after, limit }: PageRequest,
 ): Promise<SshKeyRow[]> {
-  let query = db.selectFrom('sshKeys').selectAll().where('id', '>', after).orderBy('id')
+  let query = db
+    .selectFrom('sshKeys')
+    .selectAll()
+    .where('id', '>', after)
+    .orderBy('id')
+    .limit(limit)
   if (whose !== 'all') query = query.where('username', '=', whose.username)
-  if (limit !== undefined) query = query.limit(limit)
   return query.execute()
 }
 

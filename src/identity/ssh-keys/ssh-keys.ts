@@ -3,6 +3,7 @@ import type { Principal } from '#access/principal.ts'
 import { type Clock, dayMs } from '#base/clock.ts'
 import { isId, newId } from '#base/ids.ts'
 import { createLastUsed } from '#base/last-used.ts'
+import type { PageRequest } from '#base/list-all.ts'
 import type { Log } from '#base/log.ts'
 import { Problem } from '#base/problem.ts'
 import type { Database } from '#database/database.ts'
@@ -33,7 +34,10 @@ export type SshKeys = {
    * Lists the keys of a username after an id, oldest first; only admins may list those of other users. Without a
    * username, lists the caller's keys, or for a command on the server all keys.
    */
-  list: (principal: Principal, options: ListOptions) => Promise<SshKey[]>
+  list: (
+    principal: Principal,
+    options: { username?: string | undefined; page: PageRequest },
+  ) => Promise<SshKey[]>
   /** Deletes a key of the caller's username; an admin may delete any. */
   remove: (principal: Principal, id: string) => Promise<void>
   /** Returns those of `usernames` for which a key exists. */
@@ -75,9 +79,6 @@ type NewSshKey = {
   /** Null for a key that never expires; defaults to the expiry of the caller. */
   expiresInDays?: number | null | undefined
 }
-
-type Page = { after: string; limit: number | undefined }
-type ListOptions = { username?: string | undefined; page: Page }
 
 const maxKeys = 100
 const nameMaxLength = 100
@@ -167,7 +168,7 @@ function toRow(principal: Principal, newKey: NewSshKey, now: number): SshKeyRow 
   return {
     id: newId(),
     username: newKey.username ?? principal.username,
-    name: newKey.name ?? nameFrom(comment),
+    name: newKey.name ?? ([...comment].slice(0, nameMaxLength).join('') || 'command line'),
     publicKey: line,
     keyType: type,
     fingerprint,
@@ -199,10 +200,6 @@ function parse(text: string): PublicKey {
     const errors = [{ pointer: '/publicKey', detail: error.message }]
     throw new Problem('invalid_request', error.message, { errors, cause: error })
   }
-}
-
-function nameFrom(comment: string): string {
-  return [...comment].slice(0, nameMaxLength).join('') || 'command line'
 }
 
 function toSshKey(row: SshKeyRow): SshKey {

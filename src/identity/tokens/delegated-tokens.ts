@@ -3,6 +3,7 @@ import { defaultPermissions, type Permission } from '#access/permissions.ts'
 import type { Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
 import { isId } from '#base/ids.ts'
+import type { PageRequest } from '#base/list-all.ts'
 import { Problem } from '#base/problem.ts'
 import type { Database } from '#database/database.ts'
 import type { Publish } from '#events/events.ts'
@@ -37,10 +38,7 @@ export type DelegatedTokens = {
     newToken: Omit<NewToken, 'username'>,
   ) => Promise<Token & { token: string }>
   /** Lists the tokens that were delegated from the caller's token, directly or not, oldest first. */
-  list: (
-    principal: Principal,
-    page: { after: string; limit: number | undefined },
-  ) => Promise<Token[]>
+  list: (principal: Principal, page: PageRequest) => Promise<Token[]>
   /** Deletes a token that `list` returns, with the tokens delegated from it. Throws `token_not_found`. */
   remove: (principal: Principal, id: string) => Promise<void>
 }

@@ -1,3 +1,4 @@
+import type { PageRequest } from '#base/list-all.ts'
 import { prepared } from '#database/prepared.ts'
 import { hasRowLocks } from '#database/row-locks.ts'
 import type { Db, TokenRow } from '#database/schema.ts'
@@ -95,12 +96,14 @@ export async function listLiveUsernames(
 }
 
 /** Lists tokens after an id, oldest first. */
-export function listTokens(
-  db: Db,
-  { after, limit }: { after: string; limit: number | undefined },
-): Promise<TokenRow[]> {
-  const query = db.selectFrom('tokens').selectAll().where('id', '>', after).orderBy('id')
-  return (limit === undefined ? query : query.limit(limit)).execute()
+export function listTokens(db: Db, { after, limit }: PageRequest): Promise<TokenRow[]> {
+  return db
+    .selectFrom('tokens')
+    .selectAll()
+    .where('id', '>', after)
+    .orderBy('id')
+    .limit(limit)
+    .execute()
 }
 
 export async function updateLastUsed(db: Db, id: string, now: number): Promise<void> {
@@ -163,14 +166,15 @@ const descendantsOf = (db: Db, id: string) =>
 export function listDelegated(
   db: Db,
   from: string,
-  { after, limit, now }: { after: string; limit: number | undefined; now: number },
+  { after, limit, now }: PageRequest & { now: number },
 ): Promise<TokenRow[]> {
-  const query = descendantsOf(db, from)
+  return descendantsOf(db, from)
     .selectAll()
     .where('id', '>', after)
     .where((is) => is.or([is('expiresAt', 'is', null), is('expiresAt', '>', now)]))
     .orderBy('id')
-  return (limit === undefined ? query : query.limit(limit)).execute()
+    .limit(limit)
+    .execute()
 }
 
 /** Whether a token was delegated from another one, directly or not. */

@@ -3,6 +3,7 @@ import type { Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
 import { isId } from '#base/ids.ts'
 import { createLastUsed } from '#base/last-used.ts'
+import type { PageRequest } from '#base/list-all.ts'
 import type { Log } from '#base/log.ts'
 import { Problem } from '#base/problem.ts'
 import { hashToken, isTokenString } from '#base/token-string.ts'
@@ -62,10 +63,7 @@ export type Tokens = {
   /** Returns those of `usernames` for which an unexpired token exists. */
   usernamesAmong: (usernames: string[]) => Promise<string[]>
   /** Lists tokens after an id, oldest first. */
-  list: (
-    principal: Principal,
-    page: { after: string; limit: number | undefined },
-  ) => Promise<Token[]>
+  list: (principal: Principal, page: PageRequest) => Promise<Token[]>
   /** Deletes a token and the tokens that were delegated from it. Their long-lived responses end within a second. */
   revoke: (actor: Actor, id: string) => Promise<void>
   delegated: DelegatedTokens

@@ -1,5 +1,6 @@
 import type { Clock } from '#base/clock.ts'
 import { isId, newId } from '#base/ids.ts'
+import type { PageRequest } from '#base/list-all.ts'
 import type { Outbound } from '#base/outbound/outbound.ts'
 import { Problem } from '#base/problem.ts'
 import type { Sensitive } from '#base/sensitive.ts'
@@ -28,10 +29,7 @@ import { toWebhook, type WebhookView } from './webhook-view.ts'
 /** The webhooks of repositories, from creation to the removal of their last delivery. */
 export type WebhookService = {
   /** Lists the webhooks of a repository after an id, oldest first. */
-  list: (
-    repository: Repository,
-    page: { after: string; limit: number | undefined },
-  ) => Promise<WebhookView[]>
+  list: (repository: Repository, page: PageRequest) => Promise<WebhookView[]>
   /** Throws `webhook_not_found`. */
   find: (repository: Repository, id: string) => Promise<WebhookRow>
   show: (repository: Repository, webhook: WebhookRow) => Promise<WebhookView>

@@ -1,4 +1,5 @@
 import { type SqlBool, sql } from 'kysely'
+import type { PageRequest } from '#base/list-all.ts'
 import type { Db, RunCacheRow } from '#database/schema.ts'
 import { type MeasuredFiles, toMeasuredFiles } from './run-file-store.ts'
 
@@ -95,13 +96,13 @@ export async function updateCacheUse(db: Db, id: string, usedAt: number): Promis
 export function listCaches(
   db: Db,
   repositoryId: string,
-  { after, limit }: { after: string; limit: number | undefined },
+  { after, limit }: PageRequest,
 ): Promise<StoredCache[]> {
   return cachesWithFiles(db)
     .where('runCaches.repositoryId', '=', repositoryId)
     .where('runCaches.id', '>', after)
     .orderBy('runCaches.id')
-    .$if(limit !== undefined, (rows) => rows.limit(limit ?? 0))
+    .limit(limit)
     .execute()
 }
 

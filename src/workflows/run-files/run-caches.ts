@@ -3,6 +3,7 @@ import { requireRef } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
 import { type Clock, dayMs } from '#base/clock.ts'
 import { createLastUsed } from '#base/last-used.ts'
+import type { PageRequest } from '#base/list-all.ts'
 import type { Log } from '#base/log.ts'
 import { Problem } from '#base/problem.ts'
 import type { FreeSpace } from '#config/free-space.ts'
@@ -54,10 +55,7 @@ export type RunCaches = {
   ) => Promise<StoredCache | undefined>
   /** Opens a cache that was found, and notes its use; undefined when its file is missing. */
   open: (cache: StoredCache, signal: AbortSignal) => Promise<Readable | undefined>
-  list: (
-    repositoryId: string,
-    page: { after: string; limit: number | undefined },
-  ) => Promise<StoredCache[]>
+  list: (repositoryId: string, page: PageRequest) => Promise<StoredCache[]>
   /** Deletes caches; returns their number. */
   remove: (
     actor: Principal,
