@@ -208,18 +208,16 @@ export function createTransport(socket: Socket, options: Options) {
   }
 }
 
-// How long data that the kernel has accepted may take to be sent.
-const flushMs = 500
+// How long a client has for reading why its connection is closed, and for closing it.
 const lingerMs = 5000
 
 /**
- * Sends pending output and closes a socket. Its input is no longer read, and a client that does not read is cut off.
+ * Sends what is left and closes a socket. What the client still sends is discarded: closed with unread input, the connection
+ * would be reset, and the client could lose the reason.
  */
 function endSoon(socket: Socket): void {
   socket.end()
-  setTimeout(() => {
-    if (socket.writableLength === 0) socket.destroy()
-  }, flushMs).unref()
+  socket.resume()
   setTimeout(() => socket.destroy(), lingerMs).unref()
 }
 

@@ -29,7 +29,7 @@ let strict: ImportSite
 let repository: string
 
 before(async () => {
-  site = await startImportSite({ env: { SVC_IMPORT_STALL_SECONDS: '5' } })
+  site = await startImportSite()
   strict = await startImportSite({ env: { SVC_OUTBOUND_ALLOW: 'external, localhost' } })
   repository = await createSource(site.path())
 })
@@ -287,7 +287,8 @@ describe('hosts of SSH', { skip: without('openssh') }, () => {
       using closing = await startTcpHost((socket) => void socket.destroy())
       using other = await startTcpHost((socket) => void socket.end('HTTP/1.1 200 OK\r\n\r\n'))
       const ended = { detail: /ended the connection|cannot be reached/ }
-      await site.refused(`ssh://git@127.0.0.1:${silent.port}/x`, {
+      await using impatient = await startImportSite({ env: { SVC_IMPORT_STALL_SECONDS: '5' } })
+      await impatient.refused(`ssh://git@127.0.0.1:${silent.port}/x`, {
         detail: /The source sent no data/,
       })
       await site.refused(`ssh://git@127.0.0.1:${closing.port}/x`, ended)
