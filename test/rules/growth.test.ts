@@ -25,6 +25,7 @@ import { joinRanges } from '#browse/blame/blame-output.ts'
 import { scanText } from '#git-server/leak-guard/scan-text.ts'
 import { matchesTag } from '#http/headers.ts'
 import { protectionsOf } from '#repositories/protection-rules.ts'
+import { decideUpdates } from '#repositories/store/decide-updates.ts'
 import { filterPaths } from '#web/code/find-view.ts'
 import { createAnsiReader } from '#web/render/ansi-log.ts'
 import { createMask, maskCommit } from '#webhooks/composing/mask.ts'
@@ -91,6 +92,17 @@ const protection = (pattern: string) => ({
   owners: 'any' as const,
   requires: [],
 })
+/** Creates and deletes refs in a repository with as many others. */
+const decideRefs = (count: number, isAtomic: boolean) => {
+  const [none, some] = ['0'.repeat(40), '1'.repeat(40)]
+  const named = (kind: string) => list(count, (index) => `refs/tags/${kind}/${index}`)
+  const updates = [
+    ...named('new').map((ref) => ({ ref, before: none, after: some })),
+    ...named('old').map((ref) => ({ ref, before: some, after: none })),
+  ]
+  const values = new Map([...named('old'), ...named('kept')].map((ref) => [ref, some]))
+  decideUpdates(updates, { values, objects: new Map([[some, 'commit']]) }, isAtomic)
+}
 const stepOutput = (text: string, size: number) => {
   const output = createStepOutput({
     ...{ masker: createMasker(['hunter2']), outputMaxBytes: 1e6, showsDebug: true },
@@ -238,6 +250,8 @@ const measured: Record<string, (size: number) => unknown> = {
       'a '.repeat(n),
     ),
   'scanText: beginnings of credentials': (n) => scanText(Buffer.from('svc_ghp_sk-'.repeat(n))),
+  'decideUpdates: one after another': (n) => decideRefs(n, false),
+  'decideUpdates: all or none': (n) => decideRefs(n, true),
   matchesTag: (n) => matchesTag(list(n, (index) => `W/"${index}"`).join(), 'W/"a"'),
   joinRanges: (n) =>
     joinRanges(list(n, (index) => ({ start: index, count: 1, commit: 'a', path: 'b' })) as never),

@@ -41,14 +41,15 @@ export function decideUpdates(
   facts: RefFacts,
   isAtomic: boolean,
 ): Decision[] {
-  const values = new Map(facts.values)
+  const refs = createRefTree(facts.values)
+  // Git refuses a transaction with such names even if one of the refs is deleted.
+  const requested = createRefTree(isAtomic ? updates.map(({ ref, after }) => [ref, after]) : [])
   const decisions = updates.map((update): Decision => {
-    const refusal =
-      isAtomic && conflictsWithOther(update.ref, updates)
-        ? 'name-conflict'
-        : refusalOf(update, values, facts.objects)
-    const isAbsent = update.after === zeroId && !values.has(update.ref)
-    if (refusal === undefined) apply(update, values)
+    const refusal = requested.hasConflict(update.ref)
+      ? 'name-conflict'
+      : refusalOf(update, refs, facts.objects)
+    const isAbsent = update.after === zeroId && refs.get(update.ref) === undefined
+    if (refusal === undefined) refs.apply(update)
     return { update, refusal, isAbsent }
   })
   if (!isAtomic || decisions.every(({ refusal }) => refusal === undefined)) return decisions
@@ -60,44 +61,60 @@ export function decideUpdates(
 
 /** The names of refs that a ref excludes because they are its directories. */
 export function directoriesOf(ref: string): string[] {
-  const parts = ref.split('/')
-  return parts.slice(1).map((_, index) => parts.slice(0, index + 1).join('/'))
+  const directories: string[] = []
+  for (let end = ref.indexOf('/'); end !== -1; end = ref.indexOf('/', end + 1))
+    directories.push(ref.slice(0, end))
+  return directories
+}
+
+type RefTree = ReturnType<typeof createRefTree>
+
+/** Refs with the number of those below each directory, so that looking for conflicts does not search all names. */
+function createRefTree(refs: Iterable<readonly [string, string]>) {
+  const values = new Map<string, string>()
+  const sizes = new Map<string, number>()
+
+  function resize(ref: string, change: number): void {
+    for (const directory of directoriesOf(ref))
+      sizes.set(directory, (sizes.get(directory) ?? 0) + change)
+  }
+
+  function set(ref: string, value: string): void {
+    if (!values.has(ref)) resize(ref, 1)
+    values.set(ref, value)
+  }
+
+  for (const [ref, value] of refs) set(ref, value)
+
+  return {
+    get: (ref: string) => values.get(ref),
+
+    apply({ ref, after }: RefUpdate): void {
+      if (after !== zeroId) set(ref, after)
+      else if (values.delete(ref)) resize(ref, -1)
+    },
+
+    /** Whether the name of another ref is a directory of this one, or the other way round. */
+    hasConflict: (ref: string) =>
+      (sizes.get(ref) ?? 0) > 0 || directoriesOf(ref).some((directory) => values.has(directory)),
+  }
 }
 
 function refusalOf(
   { ref, before, after }: RefUpdate,
-  values: ReadonlyMap<string, string>,
+  refs: RefTree,
   objects: RefFacts['objects'],
 ): Refusal | undefined {
   // check_refname_format without REFNAME_ALLOW_ONELEVEL, for what follows `refs/`.
   if (ref.split('/').length < 3) return 'one-level'
-  const value = values.get(ref) ?? zeroId
+  const value = refs.get(ref) ?? zeroId
   if (after === zeroId) {
     // Git does not compare an old value whose object it does not have.
     if (value !== before && objects.has(before)) return 'undeletable'
-    return value === zeroId && hasNameConflict(ref, values) ? 'name-conflict' : undefined
+    return value === zeroId && refs.hasConflict(ref) ? 'name-conflict' : undefined
   }
   if (!objects.has(after)) return 'missing'
   if (ref.startsWith(branchPrefix) && objects.get(after) !== 'commit') return 'no-commit'
   if (value !== before) return 'stale'
-  return value === zeroId && hasNameConflict(ref, values) ? 'name-conflict' : undefined
-}
-
-function apply({ ref, after }: RefUpdate, values: Map<string, string>): void {
-  if (after === zeroId) values.delete(ref)
-  else values.set(ref, after)
-}
-
-function hasNameConflict(ref: string, values: ReadonlyMap<string, string>): boolean {
-  if (directoriesOf(ref).some((directory) => values.has(directory))) return true
-  for (const name of values.keys()) if (name.startsWith(`${ref}/`)) return true
-  return false
-}
-
-/** Git refuses a transaction in which the name of one ref is a directory of another, even if one of them is deleted. */
-function conflictsWithOther(ref: string, updates: RefUpdate[]): boolean {
-  const names = new Set(updates.map((update) => update.ref))
-  if (directoriesOf(ref).some((directory) => names.has(directory))) return true
-  for (const name of names) if (name.startsWith(`${ref}/`)) return true
-  return false
+  return value === zeroId && refs.hasConflict(ref) ? 'name-conflict' : undefined
 }
