@@ -75,6 +75,12 @@ export type Repositories = LifeCycle & {
     permission: Permission,
     need?: Need,
   ) => Promise<Repository>
+  /** The same, with the directory of this server as it is. */
+  recheck: (
+    principal: Principal,
+    repository: Pick<Repository, 'id'>,
+    permission: Permission,
+  ) => Promise<Repository>
   describe: (repository: RepositoryFields) => Promise<RepositoryDescription>
   /** The repositories that a principal can see, oldest first. */
   list: (principal: Principal, page: PageRequest) => Promise<ListedRepository[]>
@@ -125,6 +131,16 @@ export function createRepositories(dependencies: Dependencies): Repositories {
     permission: Permission,
     need: Need,
   ): Promise<Repository> {
+    const row = await authorizedRow(by, principal, permission, need)
+    return toRepository({ ...row, ...(await store.at(row)) }, principal)
+  }
+
+  async function authorizedRow(
+    by: { name: string } | { id: string },
+    principal: Principal,
+    permission: Permission,
+    need: Need,
+  ): Promise<VisibleRow> {
     const row = await visibleTo(principal, by, permission)
     if (!row) throw 'name' in by ? await absent(principal, by.name) : repositoryDeleted()
     requireRole(principal, row, permission)
@@ -137,7 +153,7 @@ export function createRepositories(dependencies: Dependencies): Repositories {
       )
     }
     if (row.state === 'importing') throw importing(row.name)
-    return toRepository({ ...row, ...(await store.at(row)) }, principal)
+    return row
   }
 
   // An invisible repository is treated like a missing one, so a caller cannot learn of it.
@@ -228,6 +244,11 @@ export function createRepositories(dependencies: Dependencies): Repositories {
 
     reopen: (principal, { id }, permission, need = 'member') =>
       openBy({ id }, principal, permission, need),
+
+    async recheck(principal, { id }, permission) {
+      const row = await authorizedRow({ id }, principal, permission, 'member')
+      return toRepository({ ...row, path: directories.pathOf(id) }, principal)
+    },
 
     describe: (repository) => describeRepository(dependencies, repository),
 

@@ -24,7 +24,7 @@ import { historyOf, type PushedHistory } from './pushed-history.ts'
 export type PushAuthorization = RefRules & {
   /** Reads the principal again; undefined when its token or key is no longer valid. */
   refresh: (principal: Principal) => Promise<Principal | undefined>
-  repositories: Pick<Repositories, 'reopen'>
+  repositories: Pick<Repositories, 'reopen' | 'recheck'>
   git: Git
   leakGuard: LeakGuard
   settings: Pick<PlainSettings, 'pushMemoryMaxBytes'>
@@ -38,7 +38,8 @@ export type RefTargets = ReadonlyMap<string, string>
  * the repository as they are now, and the targets of the refs. Throws the Problem of the first update that is not allowed.
  */
 export async function authorizePush(
-  dependencies: Omit<PushAuthorization, 'leakGuard' | 'settings'>,
+  dependencies: Pick<PushAuthorization, 'refresh' | 'git'> &
+    RefRules & { repositories: Pick<Repositories, 'reopen'> },
   push: Push,
   updates: RefUpdate[],
 ): Promise<{ principal: Principal; repository: Repository; targets: RefTargets }> {
@@ -106,9 +107,14 @@ function refuseBadName(ref: string): void {
 }
 
 type GuardedAuthorization = Awaited<ReturnType<typeof authorizePush>> &
-  Pick<GuardResult, 'allowed' | 'warnings'>
+  Pick<GuardResult, 'allowed' | 'warnings'> & {
+    /** Authorizes the push again unless that was done a moment ago; called right before it is recorded. */
+    recheck: () => Promise<void>
+  }
 
 const unguarded: GuardResult = { allowed: [], warnings: [], wasSlow: false }
+// Most pushes are recorded within this time, without asking for the same rows twice.
+const authorizedForMs = 1000
 
 /** Authorizes a push, and has the leak guard scan its objects. Throws the Problems of both. */
 export async function authorizeGuarded(
@@ -116,11 +122,22 @@ export async function authorizeGuarded(
   push: Push,
   updates: RefUpdate[],
 ): Promise<GuardedAuthorization> {
+  let authorizedAt = performance.now()
   const first = await authorizePush(dependencies, push, updates)
   const { allowed, warnings, wasSlow } = await guard(dependencies, push, first.repository, updates)
   // Rights may have been revoked during a long scan.
+  if (wasSlow) authorizedAt = performance.now()
   const authorized = wasSlow ? await authorizePush(dependencies, push, updates) : first
-  return { ...authorized, allowed, warnings }
+
+  async function recheck(): Promise<void> {
+    if (performance.now() - authorizedAt < authorizedForMs) return
+    authorizedAt = performance.now()
+    // It may hold locks, so it does not wait for files of the store.
+    const { recheck: reopen } = dependencies.repositories
+    await authorizePush({ ...dependencies, repositories: { reopen } }, push, updates)
+  }
+
+  return { ...authorized, allowed, warnings, recheck }
 }
 
 async function guard(

@@ -71,9 +71,10 @@ export function createLocalPushLifecycle(dependencies: LocalPushParts): PushLife
 
   async function authorize(push: Push, updates: RefUpdate[]): Promise<PushResult | undefined> {
     const authorized = await authorizeGuarded(dependencies, push, updates)
-    const { principal, repository, targets, allowed, warnings } = authorized
+    const { principal, repository, targets, allowed, warnings, recheck } = authorized
     // Earlier intents are compared with the refs before this push can move them.
     await exclusively(repository.id, async () => {
+      await recheck()
       // An undo may delete the default branch that its push created: HEAD follows.
       if (push.via !== 'undo') await refuseDefaultDeletion(repository, updates, targets)
       await recordIntent(push, { principal, updates, allowed })

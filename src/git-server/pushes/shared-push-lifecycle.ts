@@ -85,6 +85,8 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
           pruneEpoch: push.repository.pruneEpoch,
           isConnected: () => isConnected(scopedGit, repository.path, updates),
           async begin(tx) {
+            // The upload of its objects and the wait for the lock may have taken minutes.
+            await authorized.recheck()
             const last = await findLastPushId(tx, repository.id)
             // Read once the repository is locked, which may have taken seconds.
             now = clock.now()

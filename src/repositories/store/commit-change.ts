@@ -27,7 +27,10 @@ export type Change = {
   peeled: ReadonlyMap<string, string>
   /** The packs with the objects that the repository does not have. */
   packs: StoredPack[]
-  /** Called in the transaction once the repository is locked. Returns the time of the push that is recorded with the change. */
+  /**
+   * Called in the transaction once the repository is locked. Returns the time of the push that is recorded with the
+   * change. A Problem that it throws prevents the change.
+   */
   begin: (tx: Db) => Promise<{ pushedAt: number }>
   /** The prune epoch of the directory in which its objects were checked. */
   pruneEpoch: number
