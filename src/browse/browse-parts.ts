@@ -9,6 +9,7 @@ import { openProblems } from '#repositories/open-repository.ts'
 import type { Repositories } from '#repositories/repositories.ts'
 import type { RevisionFinder } from '#repositories/revision-finder.ts'
 import type { Protections } from '#repositories/rights/protections.ts'
+import type { Store } from '#repositories/store/store.ts'
 import type { CachedResponses } from './cached-responses.ts'
 import type { CommitsById } from './commits-by-id.ts'
 import type { DiskCache } from './disk-cache.ts'
@@ -20,6 +21,7 @@ import type { Trees } from './trees.ts'
 export type BrowseParts = {
   git: Git
   repositories: Pick<Repositories, 'open'>
+  store: Pick<Store, 'at'>
   protections: Pick<Protections, 'list'>
   pool: ObjectPool
   revisions: RevisionFinder

@@ -15,6 +15,7 @@ import { recheckAccess } from '#repositories/recheck-access.ts'
 import type { Repositories } from '#repositories/repositories.ts'
 import { createRevisionFinder } from '#repositories/revision-finder.ts'
 import type { Protections } from '#repositories/rights/protections.ts'
+import type { Store } from '#repositories/store/store.ts'
 import { activityRoutes } from './activity-routes.ts'
 import { blameLimits, blameRoutes } from './blame/blame-routes.ts'
 import type { BrowseParts } from './browse-parts.ts'
@@ -47,6 +48,7 @@ type Dependencies = {
   git: Git
   pool: ObjectPool
   repositories: Pick<Repositories, 'open' | 'reopen' | 'listByPush'>
+  store: Pick<Store, 'at'>
   protections: Pick<Protections, 'list'>
   settings: PlainSettings
   directories: Pick<Directories, 'pathOf'>
@@ -64,7 +66,7 @@ function archiveSettingsOf({ maxConcurrentArchives }: PlainSettings) {
 }
 
 export function createBrowse(dependencies: Dependencies): Browse {
-  const { settings, directories, log } = dependencies
+  const { settings, store, directories, log } = dependencies
   const git = withOptions(dependencies.git, { niceness })
   const trees = createTrees()
   const commits = createCommitsById()
@@ -83,9 +85,10 @@ export function createBrowse(dependencies: Dependencies): Browse {
     ...dependencies,
     revisions: createRevisionFinder(dependencies),
     refCache: createRefCache({ git, maxBytes: refCacheBytes }),
-    tasks: createGitTasks({ git, reused, settings }),
+    tasks: createGitTasks({ git, store, reused, settings }),
     archives: createGitTasks({
       git,
+      store,
       reused,
       settings: { ...settings, ...archiveSettingsOf(settings) },
     }),

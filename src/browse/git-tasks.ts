@@ -7,6 +7,7 @@ import type { PlainSettings } from '#config/settings.ts'
 import { type Git, GitError } from '#git/process/git-process.ts'
 import type { ReusedProcesses } from '#git/process/reused-processes.ts'
 import type { Repository } from '#repositories/repositories.ts'
+import type { Store } from '#repositories/store/store.ts'
 
 /** Who asks for a response that a git process computes, until when. */
 export type Requester = { principal: Principal; repository: Repository; signal: AbortSignal }
@@ -41,6 +42,7 @@ const perKey = 2
 
 type Options = {
   git: Git
+  store: Pick<Store, 'at'>
   reused: ReusedProcesses
   settings: Pick<
     PlainSettings,
@@ -48,7 +50,7 @@ type Options = {
   >
 }
 
-export function createGitTasks({ git, reused, settings }: Options): GitTasks {
+export function createGitTasks({ git, store, reused, settings }: Options): GitTasks {
   const limiter = createFairLimiter({
     overall: settings.maxConcurrentBrowses ?? processesPerCore * availableParallelism(),
     perKey,
@@ -102,6 +104,8 @@ export function createGitTasks({ git, reused, settings }: Options): GitTasks {
       )
       const keys = [limitKeyOf(principal), repository.id]
       using _permit = await limiter.acquire(keys, signal)
+      // The cache of a shared store may have evicted the directory during the wait.
+      await store.at({ id: repository.id, version: 0 })
       const timeout = task.isStream ? undefined : AbortSignal.timeout(settings.browseSeconds * 1000)
       const ending = timeout ? AbortSignal.any([signal, timeout]) : signal
       const run = task.isReusable ? runReused : runAlone

@@ -7,6 +7,7 @@ import type { Route } from '#http/route.ts'
 import type { CreateLoginLink } from '#identity/sessions/login-links.ts'
 import type { SshKeys } from '#identity/ssh-keys/ssh-keys.ts'
 import type { Directories } from '#repositories/directories/directories.ts'
+import type { RepositoryHolds } from '#repositories/repository-holds.ts'
 import { createApiWrites } from './api-writes/api-writes.ts'
 import { createGitEngine, type GitCounts } from './git-engine.ts'
 import { gitRoutes } from './http/git-routes.ts'
@@ -62,10 +63,18 @@ type Dependencies = Omit<PushesParts, 'limiters'> & {
 }
 
 export function createGitServer(dependencies: Dependencies): GitServer {
-  const { repositories, store, repositoryHolds, settings, log } = dependencies
+  const { repositories, store, settings, log } = dependencies
   const { sshKeys, createLoginLink, recheckAccess, requireParts } = dependencies
   const { onOperation, onFetch } = dependencies
-  const limiters = createGitLimiters(settings)
+  // A client may take any time, and the directory of a repository may be evicted from the cache of a shared store.
+  const openAgain = (id: string) => store.at({ id, version: 0 })
+  const limiters = createGitLimiters(settings, openAgain)
+  const repositoryHolds: Pick<RepositoryHolds, 'acquire'> = {
+    async acquire(id) {
+      await openAgain(id)
+      return dependencies.repositoryHolds.acquire(id)
+    },
+  }
   const pushes = createPushes({ ...dependencies, limiters })
   const refCache = createRefCache({
     git: dependencies.git,
@@ -73,13 +82,13 @@ export function createGitServer(dependencies: Dependencies): GitServer {
   })
   const smallPacks = createSmallPacks({ ...dependencies, refCache })
   const engine = createGitEngine({
-    ...{ ...dependencies, pushes, limiters, refCache, smallPacks },
+    ...{ ...dependencies, pushes, repositoryHolds, limiters, refCache, smallPacks },
     via: 'http',
     onOperation: (operation) => onOperation({ ...operation, via: 'http' }),
     onFetch: (source) => onFetch({ source, via: 'http' }),
   })
   const apiWrites = createApiWrites({
-    ...{ ...dependencies, pushes, limiters, smallPacks },
+    ...{ ...dependencies, pushes, repositoryHolds, limiters, smallPacks },
     onOperation: (operation) => onOperation({ ...operation, via: 'api' }),
   })
   const sshParts = {

@@ -37,9 +37,9 @@ type FoundFile = { commit: string; path: RawPath; mode: string; id: string; size
 
 /** The route of files. */
 export function fileRoutes(parts: BrowseParts) {
-  const { git, reused, settings, pool, cached, commits, trees, revisions } = parts
+  const { git, store, reused, settings, pool, cached, commits, trees, revisions } = parts
   // Downloads of slow clients do not take the permits of other requests.
-  const tasks = createGitTasks({ git, reused, settings })
+  const tasks = createGitTasks({ git, store, reused, settings })
   const blobs = createObjectCache<Buffer>(
     {
       maxSize: cachedMaxBytes,

@@ -6,6 +6,7 @@ import type { Directories } from '#repositories/directories/directories.ts'
 import { recheckAccess } from '#repositories/recheck-access.ts'
 import type { Repositories } from '#repositories/repositories.ts'
 import { createRevisionFinder } from '#repositories/revision-finder.ts'
+import type { Store } from '#repositories/store/store.ts'
 import { keysOf } from '../requests/git-request.ts'
 import { type ApiPushParts, type ApiWrite, createPushFromApi } from './api-push.ts'
 import { createChangeRef } from './change-ref.ts'
@@ -16,6 +17,7 @@ import { writeRoutes } from './write-routes.ts'
 type Dependencies = ApiPushParts & {
   directories: Pick<Directories, 'scratchOf' | 'removeScratch'>
   repositories: Repositories
+  store: Pick<Store, 'at'>
   settings: PlainSettings
   clock: Clock
   /** The public base URL of the service. */
@@ -24,10 +26,10 @@ type Dependencies = ApiPushParts & {
 
 /** Commits, merges and changes of refs through the API. */
 export function createApiWrites(dependencies: Dependencies): { routes: Route[] } {
-  const { repositories, settings } = dependencies
+  const { repositories, store, settings } = dependencies
   const push = createPushFromApi(dependencies)
   const parts = { ...dependencies, push, revisions: createRevisionFinder(dependencies) }
-  const limit = createLimit(settings)
+  const limit = createLimit(settings, store)
   const createCommit = createCreateCommit(parts)
   const mergeBranch = createMergeBranch(parts)
   const changeRef = createChangeRef(parts)
@@ -53,7 +55,7 @@ export function createApiWrites(dependencies: Dependencies): { routes: Route[] }
  * Limits how many changes are prepared at a time: each holds objects in memory, and merges start git processes. The push
  * at the end has the limiter of all pushes.
  */
-function createLimit(settings: PlainSettings) {
+function createLimit(settings: PlainSettings, store: Pick<Store, 'at'>) {
   const limiter = createFairLimiter({
     overall: settings.maxConcurrentPushes,
     perKey: settings.maxConcurrentPushesPerRepository,
@@ -62,6 +64,8 @@ function createLimit(settings: PlainSettings) {
   })
   return async <T>(write: ApiWrite, work: () => Promise<T>): Promise<T> => {
     using _permit = await limiter.acquire(keysOf(write), write.signal)
+    // The cache of a shared store may have evicted the directory during the wait.
+    await store.at({ id: write.repository.id, version: 0 })
     return await work()
   }
 }

@@ -47,7 +47,7 @@ export function protocolIn(requested: string): string {
   return versions.sort().at(-1) ?? ''
 }
 
-/** The limiter keys of a request. */
+/** The limiter keys of a request: its user, then its repository. */
 export function keysOf(request: Pick<GitRequest, 'principal' | 'repository'>): string[] {
   return [limitKeyOf(request.principal), request.repository.id]
 }

@@ -36,7 +36,7 @@ type Cached = { id: string; bytes: number; lastUse: number }
 /** Which directories may go, by performance.now(), and whether idle readers of objects are ended for it. */
 type Terms = { usedBefore: number; endsReaders: boolean }
 
-// Within this time, a request that has opened a directory has started its git or has ended.
+// Within this time, what has opened a directory has started its git, has ended, or opens the directory again before.
 const recentMs = { sweep: 60_000, onDemand: 5000 }
 // How long requests wait for directories that are still in use.
 const patienceMs = 10_000
