@@ -181,6 +181,43 @@ describe('pruning of a shared store', { skip }, () => {
     await assertClones('used')
   })
 
+  test('a push waits while its own node maintains a repository that another one has pruned', async () => {
+    const { kept, dropped } = await createWithGarbage('merging')
+    const { id } = (await service.admin.get('/repos/merging')).body
+    await using node = await site.openStore(join(site.folder, 'merging'))
+    const { pruneEpoch } = await node.at({ id, version: 0 })
+    let checks = 0
+    const push = async () =>
+      await node.shared?.commit(
+        {
+          repositoryId: id,
+          updates: [{ ref: 'refs/heads/late', before: zeroId, after: kept }],
+          isAtomic: false,
+          objects: new Map([[kept, 'commit']]),
+          peeled: new Map(),
+          pruneEpoch,
+          async isConnected() {
+            checks++
+            assert.equal(checks, 1, 'it is checked once the pruned objects are gone')
+            return true
+          },
+          begin: async () => ({ pushedAt: Date.now() }),
+          retain: () => new Map(),
+          record: async () => {},
+        },
+        undefined,
+      )
+    {
+      await using _generation = await node.shared?.beginGeneration(id)
+      await pruneElsewhere('merging')
+      await assert.rejects(push(), /this server is still maintaining it\. Push again/)
+    }
+    const outcome = await push()
+    assert.equal(outcome?.committed?.moved.length, 1)
+    assert.equal(await isCached('merging', dropped), false)
+    await assertClones('merging')
+  })
+
   /** Clones from a server that starts empty, too. */
   async function assertClones(name: string): Promise<void> {
     await using empty = await startService({ env })

@@ -1,5 +1,6 @@
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { ignoreAbsence } from '#base/absence.ts'
 import type { FaultPoint } from '#base/fault-points.ts'
 import type { Log } from '#base/log.ts'
@@ -7,7 +8,7 @@ import type { FreeSpace } from '#config/free-space.ts'
 import type { Database } from '#database/database.ts'
 import type { Git } from '#git/process/git-process.ts'
 import { adoptDraft } from './adopt.ts'
-import { createCache } from './cache.ts'
+import { type Cache, createCache } from './cache.ts'
 import { createCacheEviction } from './cache-eviction.ts'
 import { deleteUnneeded } from './collector.ts'
 import { commitChange, PrunedError } from './commit-change.ts'
@@ -19,7 +20,7 @@ import { beginGeneration } from './publish-generation.ts'
 import { firstHead } from './ref-store.ts'
 import { createRepositoryTransaction } from './repository-transactions.ts'
 import type { Store } from './store.ts'
-import { needsPruned } from './store-error.ts'
+import { beingMaintained, needsPruned } from './store-error.ts'
 
 /** The directories of a node. */
 export type LocalDirectories = {
@@ -47,6 +48,10 @@ type Dependencies = {
   faultPoint: FaultPoint
   log: Log
 }
+
+// How long a push waits for maintenance of its repository on this node.
+const mergePatienceMs = 10_000
+const mergePauseMs = 200
 
 /** Repositories in PostgreSQL and object storage; the directories of this node are caches. */
 export function createSharedStore(dependencies: Dependencies): Store {
@@ -126,14 +131,27 @@ export function createSharedStore(dependencies: Dependencies): Store {
           } catch (error) {
             if (!(error instanceof PrunedError)) throw error
           }
-          const directory = await cache.open(change.repositoryId)
+          pruneEpoch = await openPruned(cache, change.repositoryId, pruneEpoch)
           if (!(await change.isConnected())) throw needsPruned()
-          pruneEpoch = directory.pruneEpoch
         }
       },
     },
 
     [Symbol.asyncDispose]: () => storage[Symbol.asyncDispose](),
+  }
+}
+
+/**
+ * Brings a directory up to date whose repository was pruned; returns its new prune epoch. While this node merges packs,
+ * pruned objects stay in the directory. Throws `storage_unavailable` when that takes too long.
+ */
+async function openPruned(cache: Cache, id: string, formerEpoch: number): Promise<number> {
+  const deadline = performance.now() + mergePatienceMs
+  for (;;) {
+    const { pruneEpoch } = await cache.open(id)
+    if (pruneEpoch !== formerEpoch) return pruneEpoch
+    if (performance.now() > deadline) throw beingMaintained()
+    await sleep(mergePauseMs)
   }
 }
 

@@ -14,6 +14,14 @@ export function needsPruned(): Problem {
   )
 }
 
+export function beingMaintained(): Problem {
+  return new Problem(
+    'storage_unavailable',
+    'Objects of the repository were removed as unused meanwhile, and this server is still maintaining it. Push again.',
+    { retryAfterSeconds },
+  )
+}
+
 /** Whether an error of `storeUnavailable` is a file that is lost or damaged, so that trying again is of no use. */
 export function isDamage(error: unknown): boolean {
   const cause = error instanceof Problem ? error.cause : undefined
