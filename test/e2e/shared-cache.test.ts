@@ -1,9 +1,11 @@
 // Tags: exhaustive
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { readdir, rm } from 'node:fs/promises'
+import { readdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import pg from 'pg'
 import { newId } from '#base/ids.ts'
 import { until } from '../support/condition.ts'
 import { createProject, git, type Project, spawnGit, temporaryFolder } from '../support/git.ts'
@@ -56,6 +58,29 @@ describe('the cache of a node with a shared store', { skip }, () => {
       const path = await store.open(id)
       await git('/', [`--git-dir=${path}`, 'fsck', '--strict'])
     }
+  })
+
+  test('a read that fails has ended its downloads, and succeeds when repeated', async () => {
+    const id = await createPushed('failing')
+    await writeFile(join(project.path, 'large'), randomBytes(32 * 1024 ** 2))
+    await project.git('add', '.')
+    await project.git('commit', '--quiet', '-m', 'large')
+    await project.git('push', '--quiet', site.service.admin.remote('failing'), 'HEAD:main')
+    const database = new pg.Client(site.env.SVC_DATABASE_URL)
+    await database.connect()
+    await using _ended = { [Symbol.asyncDispose]: () => database.end() }
+    const swap = 'update packs set pack = idx, idx = pack where repository_id = $1'
+    await database.query(swap, [id])
+    await using store = await site.openStore(join(site.folder, 'failing'))
+    await assert.rejects(store.open(id), /is damaged in the store/)
+    const packs = join(site.folder, 'failing', 'cache')
+    const files = await readdir(packs, { recursive: true })
+    assert.deepEqual(
+      files.filter((name) => name.includes('tmp_svc_')),
+      [],
+    )
+    await database.query(swap, [id])
+    await git('/', [`--git-dir=${await store.open(id)}`, 'fsck', '--strict'])
   })
 
   test('files that are lost while the node runs are read again with the next request', async () => {

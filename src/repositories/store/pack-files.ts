@@ -43,14 +43,16 @@ export function createPackFiles(storage: Pick<S3, 'getToFile'>): PackFiles {
     return true
   }
 
-  async function download(folder: string, packs: LivePack[]): Promise<void> {
+  async function download(folder: string, packs: LivePack[], signal: AbortSignal): Promise<void> {
     await forEachConcurrently(maxConcurrentReads, packs, (pack) =>
       place(folder, pack, async (draft) => {
         const files = filesOf(pack)
-        const got = files.map(({ type, bytes }) =>
-          getToFile(`${pack.key}.${type}`, `${draft}.${type}`, bytes),
+        const got = files.map(
+          ({ type, bytes }) =>
+            (until: AbortSignal) =>
+              getToFile(`${pack.key}.${type}`, `${draft}.${type}`, bytes, until),
         )
-        const sums = await Promise.all(got)
+        const sums = await allOrNone(got, signal)
         for (const [index, { sha256 }] of files.entries()) {
           assertSame(sha256, sums[index] ?? '', pack.key)
         }
@@ -58,17 +60,22 @@ export function createPackFiles(storage: Pick<S3, 'getToFile'>): PackFiles {
     )
   }
 
-  async function getToFile(key: string, path: string, bytes: number): Promise<string> {
+  async function getToFile(
+    key: string,
+    path: string,
+    bytes: number,
+    signal: AbortSignal,
+  ): Promise<string> {
     const deadline = performance.now() + absencePatienceMs
     for (;;) {
       try {
-        const { sha256 } = await storage.getToFile(key, path, bytes)
+        const { sha256 } = await storage.getToFile(key, path, bytes, { signal })
         return sha256
       } catch (error) {
         if (!(error instanceof S3Error)) throw error
         const isLate = error.code === 'absent' && performance.now() < deadline
         if (!isLate) throw storeUnavailable(error.message, error)
-        await sleep(absencePauseMs)
+        await sleep(absencePauseMs, undefined, { signal })
       }
     }
   }
@@ -77,10 +84,31 @@ export function createPackFiles(storage: Pick<S3, 'getToFile'>): PackFiles {
     async read(db, folder, packs) {
       const inline = packs.filter(({ isInline }) => isInline)
       const stored = packs.filter(({ isInline }) => !isInline)
-      const [areThere] = await Promise.all([readRows(db, folder, inline), download(folder, stored)])
-      return areThere
+      const [areThere] = await allOrNone([
+        () => readRows(db, folder, inline),
+        (signal) => download(folder, stored, signal).then(() => true),
+      ])
+      return areThere ?? false
     },
   }
+}
+
+/** Does works at the same time. When one fails, the others are aborted, and have ended before its error is thrown. */
+async function allOrNone<T>(
+  works: ((signal: AbortSignal) => Promise<T>)[],
+  outer?: AbortSignal,
+): Promise<T[]> {
+  const failure = new AbortController()
+  const signal = outer ? AbortSignal.any([outer, failure.signal]) : failure.signal
+  const running = works.map((work) =>
+    work(signal).catch((error) => {
+      failure.abort(error)
+      throw error
+    }),
+  )
+  await Promise.allSettled(running)
+  failure.signal.throwIfAborted()
+  return Promise.all(running)
 }
 
 /** The checksums of packs, and whether each has times of unreachable objects. */
