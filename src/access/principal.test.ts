@@ -15,16 +15,16 @@ test('limits count by user: neither more tokens, keys nor runs give a user more'
     { kind: 'ssh-key', id: '3', username: 'ada' },
   ])
   const jobs = keysOf([
-    { kind: 'job', id: '4', claim: 'a', username: 'run-1[bot]', causedBy: 'ada' },
-    { kind: 'job', id: '5', claim: 'b', username: 'run-2[bot]', causedBy: 'ada' },
+    { kind: 'job', id: '4', tokenHash: 'a', username: 'run-1[bot]', causedBy: 'ada' },
+    { kind: 'job', id: '5', tokenHash: 'b', username: 'run-2[bot]', causedBy: 'ada' },
   ])
   const others = keysOf([
     { kind: 'token', id: '6', username: 'grace' },
     { kind: 'token', id: '9', username: 'runner' },
     { kind: 'token', id: '10', username: 'd' },
-    { kind: 'job', id: '7', claim: 'c', username: 'run-1[bot]', causedBy: 'grace' },
-    { kind: 'run', id: '8', claim: 'd', username: '' },
-    { kind: 'run', id: '8', claim: 'e', username: '' },
+    { kind: 'job', id: '7', tokenHash: 'c', username: 'run-1[bot]', causedBy: 'grace' },
+    { kind: 'run', id: '8', tokenHash: 'd', username: '' },
+    { kind: 'run', id: '8', tokenHash: 'e', username: '' },
     { kind: 'runner', id: 'runner', username: '' },
   ])
   assert.deepEqual([own.length, jobs.length, others.length], [1, 1, 7])

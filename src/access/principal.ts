@@ -17,8 +17,8 @@ export type Principal = {
   /** The id of the token, the key or the run; opaque otherwise. */
   id: string
   username: string
-  /** For `run` and `job`: the hash of the token. Each claim of a run gets new tokens. */
-  claim?: string
+  /** For `run` and `job`: the hash of the token, of which every claim of a run gets new ones. */
+  tokenHash?: string
   /** For `job`: the user who caused the run. */
   causedBy?: string
   permissions: ReadonlySet<Permission>
@@ -60,8 +60,8 @@ export function anonymousFrom(address: string): Principal {
  * runs that the user caused, apart from the user's own requests, because schedules run unattended. A runner has a limit
  * for each of its runs.
  */
-export function limitKeyOf({ kind, id, claim, username, causedBy }: Principal): string {
+export function limitKeyOf({ kind, id, tokenHash, username, causedBy }: Principal): string {
   // No username contains a space, so these keys are not those of a user.
   if (kind === 'job' && causedBy !== undefined) return `jobs of ${causedBy}`
-  return username || `${kind} ${claim ?? id}`
+  return username || `${kind} ${tokenHash ?? id}`
 }

@@ -4,7 +4,6 @@ import { createChecker } from '#actions/workflow-parser/checker.ts'
 import type { Clock } from '#base/clock.ts'
 import type { FaultPoint } from '#base/fault-points.ts'
 import type { Log } from '#base/log.ts'
-import { Problem } from '#base/problem.ts'
 import { Sensitive } from '#base/sensitive.ts'
 import { hashToken } from '#base/token-string.ts'
 import type { FreeSpace } from '#config/free-space.ts'
@@ -33,7 +32,7 @@ import { countUnfinished, findRunByToken, hasSuccessfulRun } from './run-store.t
 import { createReports } from './runners/reports.ts'
 import { createQueue } from './runners/run-queue.ts'
 import type { RunnerProcess } from './runners/runner-process.ts'
-import { runnerRoutes, stepNetworkRoutes } from './runners/runner-routes.ts'
+import { ownClaim, runnerRoutes, stepNetworkRoutes } from './runners/runner-routes.ts'
 import { createRunnerService } from './runners/runner-service.ts'
 import { runRoutes } from './runs/run-routes.ts'
 import { createRuns } from './runs/runs.ts'
@@ -137,9 +136,9 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
   const logs = createLogReader({ db, changes })
   const rights = createRunRights(dependencies)
   const principalOfJob = createJobPrincipals({ db, findRunRights: rights.find })
-  const heldRun = async ({ id: ownId, claim: tokenHash = '' }: Principal, id: string) => {
-    if (ownId !== id) throw new Problem('run_not_found', 'This token belongs to another run.')
-    return { ...(await queue.held({ id, tokenHash })), tokenHash }
+  const heldRun = async (principal: Principal, id: string) => {
+    const claim = ownClaim(principal, id)
+    return { ...(await queue.held(claim)), tokenHash: claim.tokenHash }
   }
   const shells = createRunShells({ ...dependencies, findRun: runs.find, heldRun })
   const runFiles = createRunFiles({
@@ -174,18 +173,19 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
 
     async authenticate(token) {
       if (isRunToken(token)) {
-        const claim = hashToken(token)
-        const run = await findRunByToken(db, claim)
-        if (!run) return principalOfJob(claim)
-        return { kind: 'run', id: run.id, claim, username: '', permissions: new Set() }
+        const tokenHash = hashToken(token)
+        const run = await findRunByToken(db, tokenHash)
+        if (!run) return principalOfJob(tokenHash)
+        return { kind: 'run', id: run.id, tokenHash, username: '', permissions: new Set() }
       }
       if (!token.startsWith(runnerPrefix) || hashToken(token) !== runnerTokenHash) return undefined
       return { kind: 'runner', id: 'runner', username: '', permissions: new Set(['runner']) }
     },
 
-    isRunTokenValid: async ({ claim = '' }) => (await findRunByToken(db, claim)) !== undefined,
+    isRunTokenValid: async ({ tokenHash = '' }) =>
+      (await findRunByToken(db, tokenHash)) !== undefined,
 
-    refreshJob: ({ claim = '' }) => principalOfJob(claim),
+    refreshJob: ({ tokenHash = '' }) => principalOfJob(tokenHash),
 
     describeRun: views.atEvent,
     hasSuccessfulRun: (repositoryId, commit, file) =>

@@ -28,8 +28,8 @@ type Dependencies = {
 export function createIssueIdToken(dependencies: Dependencies): IssueIdToken {
   const { db, idTokens, isCauseLive, clock } = dependencies
 
-  return async ({ id, claim = '', origin }, runId, audience) => {
-    const requester = id === runId ? await findIdTokenRequester(db, claim) : undefined
+  return async ({ id, tokenHash = '', origin }, runId, audience) => {
+    const requester = id === runId ? await findIdTokenRequester(db, tokenHash) : undefined
     if (!requester) throw new Problem('run_not_found', 'This token is not one for ID tokens.')
     if (!(await isCauseLive(requester))) throw causeLost()
     const [run, repository, [first]] = await Promise.all([

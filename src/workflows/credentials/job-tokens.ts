@@ -60,18 +60,18 @@ type Dependencies = { db: Database; findRunRights: FindRunRights }
 
 /** Returns the principal of a token of a running run's jobs, by the hash of the token. */
 export function createJobPrincipals({ db, findRunRights }: Dependencies) {
-  return async (claim: string): Promise<Principal | undefined> => {
-    const found = await findJobToken(db, claim)
+  return async (tokenHash: string): Promise<Principal | undefined> => {
+    const found = await findJobToken(db, tokenHash)
     if (!found) return undefined
     const { runId: id, repositoryId, number, actorUsername, rights } = found
     // The holder of a token of a run, which is accepted where ID tokens are issued.
     if (rights === idTokenRight)
-      return { kind: 'run', id, claim, username: '', permissions: new Set() }
+      return { kind: 'run', id, tokenHash, username: '', permissions: new Set() }
     const { permissions, refs } = await findRunRights(found, rights.split(' ').filter(isPermission))
     return {
       kind: 'job',
       id,
-      claim,
+      tokenHash,
       username: runUsername(number),
       causedBy: actorUsername,
       permissions: new Set(permissions),
@@ -84,9 +84,9 @@ export function createJobPrincipals({ db, findRunRights }: Dependencies) {
 /** Finds a token with which a job may request ID tokens; undefined for any other token. */
 export async function findIdTokenRequester(
   db: Database,
-  claim: string,
+  tokenHash: string,
 ): Promise<LiveJobToken | undefined> {
-  const found = await findJobToken(db, claim)
+  const found = await findJobToken(db, tokenHash)
   return found?.rights === idTokenRight ? found : undefined
 }
 

@@ -20,14 +20,14 @@ import { nothing, route } from '#http/route.ts'
 import type { Claimant } from './claim-run.ts'
 import type { RunnerService } from './runner-service.ts'
 
+/** The claim of a run that a principal's token is for. The token of a run gives no access to other runs. */
+export function ownClaim({ id: ownId, tokenHash = '' }: Principal, id: string): Claimant {
+  if (ownId !== id) throw new Problem('run_not_found', 'This token belongs to another run.')
+  return { id, tokenHash }
+}
+
 /** The routes with which runners claim runs and report on them; `ownRunner` names the runner of this server. */
 export function runnerRoutes(runnerService: RunnerService, ownRunner: string) {
-  // The token of a run gives no access to other runs.
-  const own = ({ id: ownId, claim = '' }: Principal, id: string): Claimant => {
-    if (ownId !== id) throw new Problem('run_not_found', 'This token belongs to another run.')
-    return { id, tokenHash: claim }
-  }
-
   return [
     route('POST', '/runner/claim', {
       operationId: 'claimRun',
@@ -68,7 +68,7 @@ export function runnerRoutes(runnerService: RunnerService, ownRunner: string) {
         query: { ref, depth = 1, tags = false },
         clientSignal,
       }) => {
-        const by = own(principal, params.id)
+        const by = ownClaim(principal, params.id)
         return Readable.from(await runnerService.source(by, { ref, depth, tags }, clientSignal()))
       },
     }),
@@ -83,7 +83,7 @@ export function runnerRoutes(runnerService: RunnerService, ownRunner: string) {
       reply: { 200: named('Reported', Reported) },
       problems: ['run_not_found'],
       handle: ({ principal, params, body }) =>
-        runnerService.report(own(principal, params.id), body),
+        runnerService.report(ownClaim(principal, params.id), body),
     }),
     route('GET', '/runner/runs/:id/orders', {
       operationId: 'getRunOrders',
@@ -96,7 +96,11 @@ export function runnerRoutes(runnerService: RunnerService, ownRunner: string) {
       reply: { 200: named('Orders', Orders) },
       problems: ['run_not_found'],
       handle: ({ principal, params, query, waitSignal }) =>
-        runnerService.orders(own(principal, params.id), (query.wait ?? 0) * 1000, waitSignal()),
+        runnerService.orders(
+          ownClaim(principal, params.id),
+          (query.wait ?? 0) * 1000,
+          waitSignal(),
+        ),
     }),
     route('POST', '/runner/runs/:id/release', {
       operationId: 'releaseRun',
@@ -107,7 +111,7 @@ export function runnerRoutes(runnerService: RunnerService, ownRunner: string) {
       reply: { 204: nothing },
       problems: ['run_not_found'],
       handle: ({ principal, params, body }) =>
-        runnerService.release(own(principal, params.id), body),
+        runnerService.release(ownClaim(principal, params.id), body),
     }),
   ]
 }
