@@ -148,7 +148,7 @@ test('a refusal says what decides about the permissions of a job', async () => {
   const body = { target: 'main' }
   const refused = await run.job.put('/repos/site/refs?ref=refs/heads/x', body)
   assert.deepEqual([refused.status, refused.body.code], [403, 'permission_missing'])
-  assert.match(refused.body.detail, /repo:write; .*`permissions` of its workflow.*`runTokens`/)
+  assert.match(refused.body.detail, /repo:write; .*`permissions` in its workflow.*`runTokens`/)
   await assert.rejects(
     project.git('push', run.job.remote('site'), 'HEAD:refs/heads/x'),
     /permission repo:write/,

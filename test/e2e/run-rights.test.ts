@@ -102,7 +102,7 @@ for (const [how, lose] of Object.entries(gone)) {
     await lose(token)
     assert.equal(await mayDo(run, `${branch}-2`), '')
     const refused = await jobOf(run).get('/repos/site')
-    assert.match(refused.body.detail, /the token or key that caused the run has now/)
+    assert.match(refused.body.detail, /the token or key that caused the run still has/)
     // Its runner goes on: the run itself was authorized.
     await run.report(...wholeRun())
     await service.admin.post('/repos/site/collaborators', { username: 'cora' })
