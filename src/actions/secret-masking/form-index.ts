@@ -13,7 +13,7 @@ const spread = 0x9e3779b1
  * megabytes a second.
  */
 export class FormIndex {
-  /** Another list after forms were added; those of automata that are no longer listed are in new ones. */
+  /** Replaced by another list when forms are added. An automaton that is no longer listed was merged into a newer one. */
   automata: readonly FormAutomaton[] = []
   /** By the hash of four bytes: 0 when no form starts with them. */
   #filter = new Uint8Array(filterMinSize)
@@ -22,7 +22,7 @@ export class FormIndex {
   /** 1 for each byte that starts a form. */
   readonly #firsts = new Uint8Array(256)
 
-  /** Each form is sorted and merged a few times at most, because the automata at least double in size from last to first. */
+  /** As in a binary counter, each automaton is larger than those after it, so each form is merged O(log n) times. */
   add(added: readonly Form[]): void {
     let forms = added.filter(({ head }) => head.length >= formMinBytes).map(toFormBytes)
     if (forms.length === 0) return

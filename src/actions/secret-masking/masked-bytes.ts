@@ -70,7 +70,7 @@ export class MaskedBytes {
     this.#text = this.#store.subarray(start, start + length + chunk.length)
   }
 
-  /** Replaces automata by those with values that were added since. They read again what is held back for the former. */
+  /** Takes over the automata of the index. A new one reads again the bytes that were held back for those that it replaces. */
   #followIndex(): void {
     const former = this.#automata
     const { automata } = this.#index

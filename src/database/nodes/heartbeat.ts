@@ -54,7 +54,10 @@ export async function startHeartbeat({
   }
 }
 
-/** Registers a server. A server that was killed seems to run for some seconds, so this waits for its next sign. */
+/**
+ * Registers a server. One that was killed seems to run for some seconds, so another server is in conflict only if it has
+ * given a sign since it was first seen here.
+ */
 async function register(db: Database, node: JoiningNode): Promise<OwnNode> {
   const seen = new Map<string, number>()
   for (;;) {

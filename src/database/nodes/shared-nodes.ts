@@ -51,7 +51,7 @@ export async function describeNode(dataDir: string, hostKey: string): Promise<Jo
   return { id, place, hostKey }
 }
 
-/** Identifies a directory on a machine that runs: a copy of the directory is elsewhere. */
+/** Identifies a directory until the machine boots again; a copy of the directory has another place. */
 async function placeOf(dataDir: string): Promise<string> {
   const boot = await readFile('/proc/sys/kernel/random/boot_id', 'utf8')
   const { dev, ino } = await stat(dataDir, { bigint: true })

@@ -1,7 +1,7 @@
 /** A text, and the possible secret keys of AWS in it. */
 export type ScannedText = {
   text: string
-  /** The first one that begins between two offsets, both included, neither before that of a former call. */
+  /** The first key that begins between two offsets, both included. They must not decrease from call to call. */
   secretKeyBetween: (first: number, last: number) => string | undefined
 }
 

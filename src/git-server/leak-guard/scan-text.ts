@@ -98,7 +98,7 @@ function utf16Of(content: Buffer): ByteOrder | undefined {
   const zeros = [0, 0]
   for (let at = 0; at < end; at++) if (content[at] === 0) zeros[at & 1] = (zeros[at & 1] ?? 0) + 1
   const [even = 0, odd = 0] = zeros
-  if (end === 0 || Math.min(even, odd) > 0 || Math.max(even, odd) * 2 <= end * 0.5) return undefined
+  if (end === 0 || Math.min(even, odd) > 0 || Math.max(even, odd) <= end / 4) return undefined
   return even === 0 ? 'little-endian' : 'big-endian'
 }
 

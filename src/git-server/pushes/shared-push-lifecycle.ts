@@ -55,8 +55,8 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
   const { shared, publish, git, settings, clock, faultPoint } = dependencies
   const retention = createSharedRetention(dependencies)
   const limitedGit = withPushLimits(git, settings)
-  /** Changes by the ids of their pushes, until git has moved their objects to the others. */
-  const hidden = new Map<string, CommittedChange>()
+  /** Committed changes whose objects are still in quarantine, by the ids of their pushes. */
+  const quarantined = new Map<string, CommittedChange>()
 
   async function commit(
     push: Push,
@@ -113,7 +113,7 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
       })
     if (outcome.committed) {
       push.id = id
-      hidden.set(id, outcome.committed)
+      quarantined.set(id, outcome.committed)
     }
     return outcome
   }
@@ -167,9 +167,9 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
 
   /** Shows the refs of a push from now on; another request would do the same. */
   async function show(repositoryId: string, id: string | undefined): Promise<void> {
-    const change = id === undefined ? undefined : hidden.get(id)
+    const change = id === undefined ? undefined : quarantined.get(id)
     if (id === undefined || !change) return
-    hidden.delete(id)
+    quarantined.delete(id)
     await shared.show(repositoryId, change)
   }
 

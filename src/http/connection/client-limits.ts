@@ -46,8 +46,8 @@ const retryAfterSeconds = 10
 export type ClientLimits = ReturnType<typeof createClientLimits>
 
 /**
- * Limits connections as those of SSH are. A connection is one of its address until a request has authenticated, and of
- * the user of its latest request from then on. Of a trusted proxy, each request counts in place of its connection.
+ * Limits connections, as SSH does. A connection counts against its address until one of its requests has authenticated,
+ * and from then on against the user of the latest one. Behind a trusted proxy, requests are counted instead of connections.
  */
 export function createClientLimits({ settings, forwarded, respond, log }: Dependencies) {
   const logLimited = createRateLimitedLog(log)

@@ -13,7 +13,10 @@ import { createAuthentication, type Scheme } from './authentication.ts'
 /** What a route requires of its callers. */
 type Requirements = {
   scheme: Scheme
-  /** Called for an authenticated request. Undefined where any token is accepted, `run` where only that of a run is. */
+  /**
+   * Called once the request is authenticated, since Git's streams derive it from their query, and a query that is not valid
+   * is named only to callers with a token. Undefined where any token is accepted, `run` where only that of a run is.
+   */
   permission: () => Permission | 'run' | undefined
   /** Finds what the path names, and checks the caller's access to it. */
   find: ((request: FindRequest) => Promise<unknown>) | undefined
@@ -86,7 +89,7 @@ export function createAdmission({ settings, authenticate, clock }: Dependencies)
     const principal = { ...identified, origin: { via, address: caller.address } }
     caller.principal = principal
     caller.own?.(principal)
-    // Pages are limited as a whole.
+    // A page was counted once, by the rates of pages, and not for each operation of which it is made.
     if (isRateLimited && !isPage) limitRate(principal)
     const permission = requirements.permission()
     if (!isPage) requireKind(principal, permission, find !== undefined)

@@ -50,7 +50,7 @@ export function createCacheEviction(dependencies: Dependencies): CacheEviction {
   let reservedBytes = 0
   /** All directories together, as measured last, with what was reserved since. */
   let usedBytes = 0
-  let futileUntil = Number.NEGATIVE_INFINITY
+  let futileBefore = Number.NEGATIVE_INFINITY
 
   async function missingFor(bytes: number): Promise<number> {
     const { freeBytes, minFreeBytes } = await freeSpace.measure()
@@ -63,7 +63,7 @@ export function createCacheEviction(dependencies: Dependencies): CacheEviction {
     const all = await measureAll(dependencies)
     usedBytes = all.reduce((sum, { bytes }) => sum + bytes, 0)
     let excessBytes = await missing()
-    let isMoreLater = false
+    let mayFreeMoreSoon = false
     let commands = await readCommands()
     for (const { id, bytes, lastUse } of all.sort((a, b) => a.lastUse - b.lastUse)) {
       if (excessBytes <= 0) return false
@@ -77,24 +77,24 @@ export function createCacheEviction(dependencies: Dependencies): CacheEviction {
         log.info({ repositoryId: id, bytes }, 'cached repository removed')
         usedBytes -= bytes
         excessBytes -= bytes
-      } else isMoreLater = true
+      } else mayFreeMoreSoon = true
     }
-    return isMoreLater
+    return mayFreeMoreSoon
   }
 
   /** Removes directories as soon as they are out of use, until no bytes are missing or `isEnough`. */
   async function removeNow(missing: () => Promise<number>, isEnough = async () => false) {
     const deadline = performance.now() + patienceMs
     for (;;) {
-      const isMoreLater = await serialize('', async () => {
-        if (performance.now() < futileUntil) return false
+      const mayFreeMoreSoon = await serialize('', async () => {
+        if (performance.now() < futileBefore) return false
         const usedBefore = performance.now() - recentMs.onDemand
-        const isMore = await remove(missing, { usedBefore, endsReaders: true })
+        const mayFreeMore = await remove(missing, { usedBefore, endsReaders: true })
         // Measuring everything for each request would take long.
-        if (!isMore && (await missing()) > 0) futileUntil = performance.now() + pauseMs
-        return isMore
+        if (!mayFreeMore && (await missing()) > 0) futileBefore = performance.now() + pauseMs
+        return mayFreeMore
       })
-      if (!isMoreLater || performance.now() > deadline || (await isEnough())) return
+      if (!mayFreeMoreSoon || performance.now() > deadline || (await isEnough())) return
       await sleep(pauseMs)
     }
   }

@@ -117,8 +117,11 @@ export function createCache(dependencies: Dependencies): Cache {
   const stateOf = (id: string) => states.get(id) ?? neverFilled
   const lastUse = (id: string) => lastUses.get(id) ?? Number.NEGATIVE_INFINITY
 
-  /** Whether a directory has a version, and no file of it was removed. It is checked at each use, so without waiting. */
-  function isCurrent(id: string, version: number): boolean {
+  /**
+   * Whether a directory has a version, and no file of it was removed; remembers its folders if so. Synchronous, because every
+   * use of a directory calls it.
+   */
+  function confirmCurrent(id: string, version: number): boolean {
     const state = stateOf(id)
     if (state.version < version) return false
     const folders = readFolders(pathOf(id))
@@ -131,7 +134,7 @@ export function createCache(dependencies: Dependencies): Cache {
   }
 
   async function refresh(id: string, wanted: number): Promise<void> {
-    if (isCurrent(id, wanted)) return
+    if (confirmCurrent(id, wanted)) return
     if (stateOf(id).version >= wanted) {
       log.warn({ repositoryId: id }, 'files of a cached repository were lost; they are read again')
       states.delete(id)
@@ -233,7 +236,7 @@ export function createCache(dependencies: Dependencies): Cache {
 
   async function bringTo(id: string, version: number): Promise<CachedDirectory> {
     lastUses.set(id, performance.now())
-    if (!isCurrent(id, version)) await serialize(id, () => refresh(id, version))
+    if (!confirmCurrent(id, version)) await serialize(id, () => refresh(id, version))
     const { version: present, pruneEpoch } = stateOf(id)
     return { path: pathOf(id), version: present, pruneEpoch }
   }

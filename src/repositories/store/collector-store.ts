@@ -8,7 +8,7 @@ const batchSize = 500
 const olderThan = (column: 'begun_at' | 'retired_at', ms: number) =>
   sql<SqlBool>`${sql.ref(column)} < ${databaseNow} - ${sql.lit(ms)}`
 
-// A backup reads the rows of packs in one long transaction, and their files afterwards.
+// In one long transaction, a backup reads the rows of packs, and then their files.
 const sinceNoTransaction = (column: 'begun_at' | 'retired_at') =>
   sql<SqlBool>`not exists (
     select from pg_stat_activity

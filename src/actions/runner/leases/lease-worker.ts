@@ -14,19 +14,19 @@ export type LeaseResponse =
   | { key: number; order: RequestedCancellation }
   | { key: number; fault: string; isLost: boolean }
 
-const held = new Map<number, AbortController>()
+const polls = new Map<number, AbortController>()
 let client: ReturnType<typeof createServerClient> | undefined
 
 parentPort?.on('message', (request: LeaseRequest) => {
   if (request.kind === 'hold') void hold(request)
-  else held.get(request.key)?.abort()
+  else polls.get(request.key)?.abort()
 })
 
 async function hold({ key, server, held: run, memory }: LeaseRequest & { kind: 'hold' }) {
   const respond = (response: LeaseResponse) => parentPort?.postMessage(response)
   client ??= createServerClient(new URL(server))
   const end = new AbortController()
-  held.set(key, end)
+  polls.set(key, end)
   const lease = openLease(run.leaseSeconds, memory)
   using connection = connectRun({ client, held: run, lease })
   try {
@@ -42,7 +42,7 @@ async function hold({ key, server, held: run, memory }: LeaseRequest & { kind: '
     const fault = isLost ? reason.message : String(error)
     if (!end.signal.aborted) respond({ key, fault, isLost })
   } finally {
-    held.delete(key)
+    polls.delete(key)
   }
 }
 

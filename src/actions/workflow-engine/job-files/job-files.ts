@@ -13,11 +13,11 @@ import type { HashAllowance } from './hash-matching-files.ts'
 export type JobFiles = AsyncDisposable & {
   /** The hashFiles() of expressions, which must be evaluated by `evaluate`. */
   hashFiles: Scope['hashFiles']
-  /** Evaluates expressions until the hashes of all files are known that they ask for. */
+  /** Evaluates expressions, again and again until all hashes that they ask for are there. */
   evaluate: <T>(work: () => T) => Promise<T>
   /** Must be called when files may have changed. */
   forgetHashes: () => void
-  /** The indexes of the names that match. Absolute patterns must start with the folder. */
+  /** The indexes of the names that match. Names and patterns are relative to the same folder. */
   match: (names: readonly string[], patterns: readonly string[]) => Promise<number[]>
 }
 
