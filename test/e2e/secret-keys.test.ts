@@ -105,7 +105,7 @@ test('an invalid key, or two sources, stop the start with a line that names the 
 test('a server with another key does not start, and names the missing one with advice', async () => {
   await using site = await createSite()
   const [oldId] = createVault(new Sensitive([Buffer.from(old, 'base64')])).keyIds
-  const ways = `given: ${oldId}\\. Add the old key after the new one, .*--discard-unreadable\\.`
+  const ways = `configured: ${oldId}\\. Add the old key after the new one, .*--discard-unreadable\\.`
   const line = new RegExp(
     `^svc: SVC_ENCRYPTION_KEY: 3 secrets are sealed with a key that is not ${ways}$`,
   )

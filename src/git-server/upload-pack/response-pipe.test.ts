@@ -111,7 +111,7 @@ test('a response that fails does so for all readers', async () => {
   const readings = [readAll(pipe.read()), readAll(pipe.read())]
   pipe.output.write('some')
   pipe.fail(new Error('no git'))
-  for (const reading of readings) await assert.rejects(reading, /no git/)
+  await Promise.all(readings.map((reading) => assert.rejects(reading, /no git/)))
   assert.equal(pipe.isComplete(), false)
 })
 
