@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { type Engine, startEngine } from '../../../test/support/engine.ts'
+import type { RunEntry } from './plan.ts'
 
 let engine: Engine
 
@@ -173,13 +174,20 @@ jobs:
   assert.equal(result.outputOf('after'), 'success\n')
 })
 
-test('a cancellation ends running steps, and always() steps still run', async () => {
+/** Options of a run that is cancelled as soon as a step prints `begun`. */
+function cancelledWhenBegun(reason: string) {
   const cancel = new AbortController()
-  const result = await engine.run({
+  return {
     signal: cancel.signal,
-    onEntry(entry) {
-      if (entry.kind === 'output' && entry.text.includes('begun')) cancel.abort('Ada cancelled it.')
+    onEntry(entry: RunEntry) {
+      if (entry.kind === 'output' && entry.text.includes('begun')) cancel.abort(reason)
     },
+  }
+}
+
+test('a cancellation ends running steps, and always() steps still run', async () => {
+  const result = await engine.run({
+    ...cancelledWhenBegun('Ada cancelled it.'),
     workflows: `
 on: push
 jobs:
@@ -212,12 +220,8 @@ jobs:
 })
 
 test('a step that would go on for what it has written meanwhile is cancelled', async () => {
-  const cancel = new AbortController()
   const result = await engine.run({
-    signal: cancel.signal,
-    onEntry(entry) {
-      if (entry.kind === 'output' && entry.text.includes('begun')) cancel.abort('Enough.')
-    },
+    ...cancelledWhenBegun('Enough.'),
     workflows: `
 on: push
 jobs:
