@@ -10,7 +10,9 @@ import { createLog } from '#base/log.ts'
 import { newTokenString } from '#base/token-string.ts'
 import { openDatabase } from '#database/database.ts'
 import { deleteUnneeded } from '#repositories/store/collector.ts'
+import { withUploads } from '#repositories/store/uploads.ts'
 import { runSvc } from '../support/command.ts'
+import { until } from '../support/condition.ts'
 import { createPostgresDatabase } from '../support/databases.ts'
 import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, git, type Project, temporaryFolder } from '../support/git.ts'
@@ -253,6 +255,26 @@ describe('a service with a shared store', { skip }, () => {
     await collectNow()
     assert.deepEqual(await ownKeys(), [])
   })
+
+  test(
+    'an upload is renewed while it runs, and fails once it was taken back',
+    exhaustive,
+    async () => {
+      const db = await openDatabase({ dataDir: '', url: database.url, log })
+      const key = 'renewed'
+      const uploads = async () => query('select begun_at, state from uploads where key = $1', [key])
+      const uploading = withUploads({ db, node: 'test' }, async ({ open, signal }) => {
+        await open(key)
+        const [opened] = await uploads()
+        await until('it is renewed', async () => (await uploads())[0].begun_at > opened.begun_at)
+        await query(`update uploads set state = 'dead' where key = $1`, [key])
+        await until('it is aborted', () => signal.aborted)
+        signal.throwIfAborted()
+      })
+      await assert.rejects(uploading, /another server took back the upload/)
+      await db.destroy()
+    },
+  )
 
   test(
     'a server that is killed while it imports leaves nothing, and the next one says so',

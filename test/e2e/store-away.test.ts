@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import pg from 'pg'
 import { newTokenString } from '#base/token-string.ts'
 import { until } from '../support/condition.ts'
 import { createProject, git, type Project } from '../support/git.ts'
@@ -98,6 +99,11 @@ describe('when a part of a shared store is away', {
       /Nothing was changed/,
     )
     assert.equal(await mainOf(service), main)
+    // What was uploaded is deleted soon, not after an hour.
+    const client = new pg.Client({ connectionString: postgres.url })
+    await client.connect()
+    const { rows } = await client.query('select state from uploads').finally(() => client.end())
+    assert.deepEqual(rows, [{ state: 'dead' }])
   })
 
   test('without the bucket, a node without a cache says why it cannot serve', async () => {

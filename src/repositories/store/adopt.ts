@@ -6,7 +6,7 @@ import { branchPrefix, readAllRefs, readDefaultBranch } from '#git/refs/refs.ts'
 import { storePacks } from './durable-packs.ts'
 import { addPacks, type StoredPack } from './pack-store.ts'
 import { lockRepository, raiseVersion, saveRefs } from './ref-store.ts'
-import { goneFromStore, storeUnavailable } from './store-error.ts'
+import { goneFromStore } from './store-error.ts'
 
 type Draft = { id: string; directory: string }
 
@@ -44,7 +44,5 @@ async function record(
   if (!repository) throw goneFromStore()
   await saveRefs(tx, refs)
   const version = await raiseVersion(tx, id, { ...repository, head })
-  if (!(await addPacks(tx, id, packs, version))) {
-    throw storeUnavailable('its upload took so long that it was taken back')
-  }
+  await addPacks(tx, id, packs, version)
 }

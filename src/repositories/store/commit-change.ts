@@ -158,7 +158,7 @@ async function write(
     head,
     pushedAt: moved.length > 0 ? pushedAt : undefined,
   })
-  if (!(await addPacks(tx, repositoryId, packs, version))) throw uploadTooOld()
+  await addPacks(tx, repositoryId, packs, version)
   const change = {
     name: repository.name,
     version,
@@ -187,8 +187,4 @@ function movedBy(accepted: Decision[], values: ReadonlyMap<string, string>): Ref
 function isThereAfter(ref: string, moved: RefUpdate[], values: ReadonlyMap<string, string>) {
   const last = moved.findLast((update) => update.ref === ref)
   return last ? last.after !== zeroId : values.has(ref)
-}
-
-function uploadTooOld(): Error {
-  return new Error('The upload of a pack took so long that it was taken back.')
 }

@@ -3,12 +3,14 @@ import { createReadStream } from 'node:fs'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ignoreAbsence } from '#base/absence.ts'
+import { allOrNone } from '#base/for-each-concurrently.ts'
 import { newId } from '#base/ids.ts'
 import { Problem } from '#base/problem.ts'
 import type { Database } from '#database/database.ts'
 import type { S3 } from '../s3/s3.ts'
 import { S3Error } from '../s3/s3-error.ts'
-import { openUpload, type StoredPack } from './pack-store.ts'
+import type { StoredPack } from './pack-store.ts'
+import { withUploads } from './uploads.ts'
 
 type Dependencies = {
   db: Database
@@ -35,18 +37,23 @@ export async function storePacks(
   folder: string,
   wanted?: ReadonlySet<string>,
 ): Promise<StoredPack[]> {
-  const packs: StoredPack[] = []
-  for (const { hash, files } of await listPacks(folder)) {
-    if (wanted && !wanted.has(hash)) continue
-    const key = `${repositoryId}/${newId()}-${hash}`
-    const isInline = files.reduce((sum, { bytes }) => sum + bytes, 0) <= inlineMaxBytes
-    if (!isInline) await openUpload(db, key, node)
-    const hashed = await Promise.all(
-      files.map((file) => (isInline ? readWhole(file) : uploadFile(storage, key, file))),
-    )
-    packs.push(toStoredPack({ key, hash, files, hashed }))
-  }
-  return packs
+  return withUploads({ db, node }, async ({ open, signal }) => {
+    const packs: StoredPack[] = []
+    for (const { hash, files } of await listPacks(folder)) {
+      if (wanted && !wanted.has(hash)) continue
+      const key = `${repositoryId}/${newId()}-${hash}`
+      const isInline = files.reduce((sum, { bytes }) => sum + bytes, 0) <= inlineMaxBytes
+      if (!isInline) await open(key)
+      const hashed = isInline
+        ? await Promise.all(files.map(readWhole))
+        : await allOrNone(
+            files.map((file) => (until: AbortSignal) => uploadFile(storage, key, file, until)),
+            signal,
+          )
+      packs.push(toStoredPack({ key, hash, files, hashed }))
+    }
+    return packs
+  })
 }
 
 type StoredFiles = { key: string; hash: string; files: LocalFile[]; hashed: Hashed[] }
@@ -77,21 +84,21 @@ async function readWhole({ path }: LocalFile): Promise<Hashed> {
   return { sha256: createHash('sha256').update(content).digest('hex'), content }
 }
 
-async function uploadFile(storage: S3, key: string, file: LocalFile): Promise<Hashed> {
-  const [sha256] = await Promise.all([
-    hashFile(file.path),
-    upload(storage, `${key}.${file.type}`, file),
-  ])
-  return { sha256, content: null }
-}
-
-async function upload(storage: S3, key: string, file: { path: string; bytes: number }) {
-  await storage.put(key, file).catch((error) => {
-    if (!(error instanceof S3Error)) throw error
-    throw new Problem('storage_unavailable', `Nothing was changed: ${error.message}.`, {
-      cause: error,
+async function uploadFile(
+  storage: S3,
+  key: string,
+  file: LocalFile,
+  signal: AbortSignal,
+): Promise<Hashed> {
+  const put = (until: AbortSignal) =>
+    storage.put(`${key}.${file.type}`, file, { signal: until }).catch((error) => {
+      if (!(error instanceof S3Error)) throw error
+      throw new Problem('storage_unavailable', `Nothing was changed: ${error.message}.`, {
+        cause: error,
+      })
     })
-  })
+  const [sha256] = await allOrNone([() => hashFile(file.path), put], signal)
+  return { sha256, content: null }
 }
 
 async function listPacks(folder: string): Promise<LocalPack[]> {

@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { createWriteStream } from 'node:fs'
-import { open, rm, stat } from 'node:fs/promises'
+import { open as openFile, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { newId } from '#base/ids.ts'
 import type { Database } from '#database/database.ts'
 import type { S3 } from '../s3/s3.ts'
-import { abandonUploads, openUpload } from './pack-store.ts'
+import { abandonUploads } from './pack-store.ts'
+import { withUploads } from './uploads.ts'
 
 type Dependencies = { db: Database; storage: S3; node: string; dataDir: string }
 
@@ -25,8 +26,10 @@ export async function lendPack(
     await pipeline(chunks, createWriteStream(path, { flags: 'wx', mode: 0o600 }))
     const { size: bytes } = await stat(path)
     const key = `${repositoryId}/${newId()}-lent`
-    await openUpload(db, key, node)
-    await storage.put(objectOf(key), { path, bytes })
+    await withUploads({ db, node }, async ({ open, signal }) => {
+      await open(key)
+      await storage.put(objectOf(key), { path, bytes }, { signal })
+    })
     return { key, bytes }
   } finally {
     await rm(path, { force: true })
@@ -42,7 +45,7 @@ export async function openLentPack(
   try {
     await storage.getToFile(objectOf(key), path, bytes)
     // An unlinked file disappears when it is closed.
-    return (await open(path)).createReadStream()
+    return (await openFile(path)).createReadStream()
   } finally {
     await rm(path, { force: true })
   }

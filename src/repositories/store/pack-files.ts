@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { link, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { forEachConcurrently } from '#base/for-each-concurrently.ts'
+import { allOrNone, forEachConcurrently } from '#base/for-each-concurrently.ts'
 import { newId } from '#base/ids.ts'
 import type { Db } from '#database/schema.ts'
 import type { S3 } from '../s3/s3.ts'
@@ -86,29 +86,11 @@ export function createPackFiles(storage: Pick<S3, 'getToFile'>): PackFiles {
       const stored = packs.filter(({ isInline }) => !isInline)
       const [areThere] = await allOrNone([
         () => readRows(db, folder, inline),
-        (signal) => download(folder, stored, signal).then(() => true),
+        (signal) => download(folder, stored, signal),
       ])
-      return areThere ?? false
+      return areThere
     },
   }
-}
-
-/** Does works at the same time. When one fails, the others are aborted, and have ended before its error is thrown. */
-async function allOrNone<T>(
-  works: ((signal: AbortSignal) => Promise<T>)[],
-  outer?: AbortSignal,
-): Promise<T[]> {
-  const failure = new AbortController()
-  const signal = outer ? AbortSignal.any([outer, failure.signal]) : failure.signal
-  const running = works.map((work) =>
-    work(signal).catch((error) => {
-      failure.abort(error)
-      throw error
-    }),
-  )
-  await Promise.allSettled(running)
-  failure.signal.throwIfAborted()
-  return Promise.all(running)
 }
 
 /** The checksums of packs, and whether each has times of unreachable objects. */

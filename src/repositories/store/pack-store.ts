@@ -2,6 +2,7 @@ import { type SqlBool, sql } from 'kysely'
 import { databaseNow } from '#database/database-clock.ts'
 import type { Db, PackRow } from '#database/schema.ts'
 import { lockRepository } from './ref-store.ts'
+import { uploadTakenBack } from './store-error.ts'
 
 /**
  * A pack with its index: its checksum, sizes in bytes, and SHA-256 in hex. A pack of unreachable objects also has a file
@@ -30,11 +31,22 @@ export type StoredPack = PackFiles & {
 export type LivePack = PackFiles & { isInline: boolean }
 
 /** Announces an upload before it begins, so that its files are found if it is never committed. */
-export async function openUpload(db: Db, key: string, node: string): Promise<void> {
+export async function insertUpload(db: Db, key: string, node: string): Promise<void> {
   await db
     .insertInto('uploads')
     .values({ key, node, begunAt: databaseNow, state: 'open' })
     .execute()
+}
+
+/** Lets uploads begin now; false when one of them was taken back. */
+export async function renewUploads(db: Db, keys: string[]): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('uploads')
+    .set({ begunAt: databaseNow })
+    .where('key', 'in', keys)
+    .where('state', '=', 'open')
+    .executeTakeFirstOrThrow()
+  return Number(numUpdatedRows) === keys.length
 }
 
 /** Closes an upload whose pack is committed in the same transaction; false when the collector was first. */
@@ -48,19 +60,16 @@ async function closeUpload(tx: Db, key: string): Promise<boolean> {
   return row !== undefined
 }
 
-/**
- * Adds packs to a repository whose row is locked. Returns false when an upload was taken back as too old; nothing may
- * be committed then.
- */
+/** Adds packs to a repository whose row is locked. Throws when an upload was taken back. */
 export async function addPacks(
   tx: Db,
   repositoryId: string,
   packs: StoredPack[],
   addedAtVersion: number,
-): Promise<boolean> {
+): Promise<void> {
   for (const pack of packs) {
     const isUploaded = pack.pack === null
-    if (isUploaded && !(await closeUpload(tx, pack.key))) return false
+    if (isUploaded && !(await closeUpload(tx, pack.key))) throw uploadTakenBack()
     const { numInsertedOrUpdatedRows } = await tx
       .insertInto('packs')
       .values({
@@ -80,7 +89,6 @@ export async function addPacks(
     // The repository has the same pack from another push.
     if (numInsertedOrUpdatedRows === 0n && isUploaded) await abandonUploads(tx, [pack.key])
   }
-  return true
 }
 
 /** Marks uploads that no pack row names: the collector deletes their files. */

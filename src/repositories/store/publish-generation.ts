@@ -109,9 +109,10 @@ function replacePacks(
     if (prunedAt !== undefined && repository.version !== prunedAt) return false
     const pruneEpoch = repository.pruneEpoch + (prunedAt === undefined ? 0 : 1)
     const version = await raiseVersion(tx, id, { ...repository, pruneEpoch })
-    const isDone =
-      (await retirePacks(tx, keys, version)) && (await addPacks(tx, id, packs, version))
-    if (isDone) return true
-    throw new Error('Another server has changed the packs of the repository meanwhile.')
+    if (!(await retirePacks(tx, keys, version))) {
+      throw new Error('Another server has changed the packs of the repository meanwhile.')
+    }
+    await addPacks(tx, id, packs, version)
+    return true
   })
 }

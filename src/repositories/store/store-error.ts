@@ -22,6 +22,13 @@ export function beingMaintained(): Problem {
   )
 }
 
+export function uploadTakenBack(): Problem {
+  return new Problem(
+    'storage_unavailable',
+    'Nothing was changed: another server took back the upload of a pack, which seemed to be left. Try again.',
+  )
+}
+
 /** Whether an error of `storeUnavailable` is a file that is lost or damaged, so that trying again is of no use. */
 export function isDamage(error: unknown): boolean {
   const cause = error instanceof Problem ? error.cause : undefined
