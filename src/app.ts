@@ -16,6 +16,7 @@ import type { Settings } from '#config/settings.ts'
 import { type Database, openDatabase } from '#database/database.ts'
 import { createSingleNode, type Nodes } from '#database/nodes/nodes.ts'
 import { assertNoneRuns } from '#database/nodes/running-nodes.ts'
+import { openSharedNodes } from '#database/nodes/shared-nodes.ts'
 import type { Db } from '#database/schema.ts'
 import { type AuditLog, createAuditLog } from '#events/audit/audit-log.ts'
 import { recordEvents } from '#events/audit/record.ts'
@@ -50,6 +51,7 @@ import { assertKeysOpen } from '#secrets/key-check.ts'
 import { createRotation, type Rotation } from '#secrets/rotation.ts'
 import { createSecrets, type Secrets } from '#secrets/secrets.ts'
 import { openVaultLater } from '#secrets/vault/open-vault.ts'
+import { readHostKeyFingerprint as readHostKey } from '#ssh/host-key.ts'
 import { createDisableWebhook } from '#webhooks/disabling.ts'
 import { enqueueDeliveries } from '#webhooks/enqueue-store.ts'
 import { createWebhooks, type Webhooks } from '#webhooks/webhooks.ts'
@@ -320,8 +322,6 @@ async function openNodes({ db, settings, log }: Pick<App, 'db' | 'log'> & { sett
   if (store === undefined || databaseUrl === undefined) {
     return createSingleNode(`${hostname()}:${dataDir}`)
   }
-  const { openSharedNodes } = await import('#database/nodes/shared-nodes.ts')
-  const { readHostKeyFingerprint: readHostKey } = await import('#ssh/host-key.ts')
   return openSharedNodes({ db, settings, url: databaseUrl.reveal(), readHostKey, log })
 }
 

@@ -4,6 +4,7 @@ import type { Log } from '#base/log.ts'
 import { type BeforeMigration, type Engine, migrate } from './migrate.ts'
 import { migrations } from './migrations.ts'
 import { Naming } from './naming.ts'
+import { postgresDialects } from './postgres.ts'
 import type { Schema } from './schema.ts'
 import { sqliteDialect } from './sqlite.ts'
 
@@ -21,7 +22,7 @@ export type DatabaseOptions = {
 
 /** Opens the database and applies pending migrations. */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
-  const db = await connect(options)
+  const db = connect(options)
   try {
     await migrate(db, engineOf(options), migrations, options.beforeMigration)
   } catch (error) {
@@ -32,13 +33,11 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
 }
 
 /** Opens the database without migrating it. */
-export async function connect({ dataDir, url, log, onCommit }: DatabaseOptions): Promise<Database> {
+export function connect({ dataDir, url, log, onCommit }: DatabaseOptions): Database {
   if (url === undefined) {
     const dialect = sqliteDialect(join(dataDir, 'svc.db'))
     return withDialect(onCommit ? notifying(dialect, onCommit) : dialect)
   }
-  // Loaded on demand to save memory and start-up time.
-  const { postgresDialects } = await import('./postgres.ts')
   const { dialect, forTransactions } = postgresDialects(url, log)
   const db = withDialect(dialect)
   const other = withDialect(onCommit ? notifying(forTransactions, onCommit) : forTransactions)

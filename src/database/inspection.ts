@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { type DatabaseOptions, withDialect } from './database.ts'
+import { postgresDialects } from './postgres.ts'
 import type { Db } from './schema.ts'
 import { sqliteReadDialect } from './sqlite.ts'
 
@@ -14,7 +15,7 @@ export async function inspectDatabase<T>(
   const dialect =
     url === undefined
       ? sqliteReadDialect(join(dataDir, 'svc.db'))
-      : (await import('./postgres.ts')).postgresDialects(url, log).dialect
+      : postgresDialects(url, log).dialect
   const db = withDialect(dialect)
   try {
     if (url === undefined) return await db.transaction().execute(read)

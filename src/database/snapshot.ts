@@ -40,7 +40,7 @@ export async function openRowSnapshot<T>(
 /** Opens a consistent snapshot of all rows of PostgreSQL, which blocks no writer. */
 export async function openPlainSnapshot(options: DatabaseOptions): Promise<RowSnapshot<undefined>> {
   await using opening = new AsyncDisposableStack()
-  const pool = await connect(options)
+  const pool = connect(options)
   opening.defer(() => pool.destroy())
   const db = await startSnapshot(pool, opening)
   const held = opening.move()
@@ -91,7 +91,7 @@ async function openPostgres(
   options: DatabaseOptions,
   opening: AsyncDisposableStack,
 ): Promise<FencedSnapshot> {
-  const pool = await connect(options)
+  const pool = connect(options)
   opening.defer(() => pool.destroy())
   const fence = await pool.startTransaction().execute()
   opening.defer(() => end(fence))

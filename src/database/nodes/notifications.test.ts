@@ -14,7 +14,7 @@ const log = createLog({ level: 'silent', output: process.stderr })
 async function openSite(resources: AsyncDisposableStack) {
   const { url, drop } = await createPostgresDatabase()
   resources.defer(drop)
-  const db = await connect({ dataDir: '', url, log })
+  const db = connect({ dataDir: '', url, log })
   resources.defer(() => db.destroy())
   return {
     url,

@@ -75,7 +75,7 @@ async function fill(
   faultPoint('restore.copied')
   signal.throwIfAborted()
   report('Restoring rows')
-  const db = await connect(database)
+  const db = connect(database)
   try {
     await loadRows(db, engineOf(database), source)
   } finally {
@@ -123,7 +123,7 @@ function refuseIncomplete({ root, manifest }: BackupSource, { files }: Tree): vo
 
 async function refuseFullDatabase(database: DatabaseOptions): Promise<void> {
   if (database.url === undefined) return
-  const db = await connect(database)
+  const db = connect(database)
   try {
     const names = await listTables(db, 'postgres')
     if (names.length === 0) return

@@ -100,7 +100,7 @@ async function checkRows({ source, scratch, log, faults, report }: Check, damage
   // Damaged files of rows are already reported.
   if ([...damaged].some((path) => path.startsWith('rows/'))) return
   report('Restoring rows into a scratch database')
-  const db = await connect({ dataDir: scratch, url: undefined, log })
+  const db = connect({ dataDir: scratch, url: undefined, log })
   try {
     await loadRows(db, 'sqlite', source)
   } catch (error) {

@@ -10,7 +10,7 @@ import { listStoredFiles } from './doctor-store.ts'
 test('the files in the bucket are listed by a database from before artifacts and caches', async () => {
   await using folder = await temporaryFolder()
   const log = createLog({ level: 'silent', output: process.stderr })
-  const db = await connect({ dataDir: folder.path, url: undefined, log })
+  const db = connect({ dataDir: folder.path, url: undefined, log })
   try {
     await migrate(db, 'sqlite', migrations.slice(0, migrations.indexOf(runFilesTables)))
     assert.deepEqual(await listStoredFiles(db), { live: new Map(), others: new Set() })

@@ -89,7 +89,7 @@ export function createComposer(dependencies: Dependencies): Composer {
     const { actorUsername: sender, createdAt: at } = row
     const directory = await directoryOf(repository.id)
     const about = await readPayloadContext(repository, { directory, sender, baseUrl: baseUrl() })
-    const context = { seq, about, at, mask: await createMask(await openSecrets(repository.id)) }
+    const context = { seq, about, at, mask: createMask(await openSecrets(repository.id)) }
     const data: unknown = JSON.parse(row.data)
     // The kind of an event determines the type of its data.
     if (row.kind === 'push') return composePush(data as EventData['push'], context)

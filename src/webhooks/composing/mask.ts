@@ -1,13 +1,11 @@
-import type { Masker } from '#actions/secret-masking/masker.ts'
+import { createMasker, type Masker } from '#actions/secret-masking/masker.ts'
 import type { CommitSummary } from '#git/objects/commit-object.ts'
 
 export type Mask = Pick<Masker, 'mask' | 'maskBeginning'>
 
-export async function createMask(secrets: Record<string, string>): Promise<Mask> {
+export function createMask(secrets: Record<string, string>): Mask {
   const values = Object.values(secrets)
   if (values.length === 0) return { mask: unchanged, maskBeginning: unchanged }
-  // Loaded on demand to save memory and start-up time.
-  const { createMasker } = await import('#actions/secret-masking/masker.ts')
   return createMasker(values)
 }
 

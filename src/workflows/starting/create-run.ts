@@ -13,7 +13,7 @@ import { shortRef } from '#base/short-ref.ts'
 import type { Sources } from '../commits/workflow-sources.ts'
 import { grantsOf } from '../credentials/job-tokens.ts'
 import type { NewRun } from '../run-store.ts'
-import type { RunNames } from './run-names.ts'
+import { evaluateRunNames } from './run-names.ts'
 
 /** Everything that a run is created from. */
 export type RunSpec = {
@@ -47,7 +47,7 @@ export async function createRun(spec: RunSpec, now: number, number: number): Pro
   const { sources, repository, actor } = spec
   const { workflows } = sources
   const scope = scopeOf(spec, number)
-  const { names, groups, cancels, labels } = await evaluateNames(sources, scope, spec.mask)
+  const { names, groups, cancels, labels } = evaluateRunNames(sources, scope, spec.mask)
   return {
     run: {
       ...initialState,
@@ -88,23 +88,6 @@ function toSourcesText({ files, actions, called }: Sources): string {
   if (bytes <= sourcesMaxBytes) return JSON.stringify({ files, actions, called })
   const detail = `The workflow files of the run, with the actions and workflows that they use, have ${toSize(bytes)} together; the maximum is ${toSize(sourcesMaxBytes)}. Run fewer files at a time, or move long scripts into files of their own.`
   throw new Problem('workflow_invalid', detail)
-}
-
-async function evaluateNames(
-  sources: Sources,
-  scope: Scope,
-  mask: RunSpec['mask'],
-): Promise<RunNames> {
-  const { workflows, calledWorkflows } = sources
-  const isPlain = [...workflows, ...calledWorkflows].every(
-    ({ runName, concurrency, jobs }) =>
-      !runName && !concurrency && jobs.every(({ runsOn }) => runsOn === undefined),
-  )
-  if (!isPlain) {
-    // Imported lazily: the evaluator costs memory and start-up time.
-    return (await import('./run-names.ts')).evaluateRunNames(sources, scope, mask)
-  }
-  return { names: workflows.map(({ name }) => name), groups: [], cancels: [], labels: [] }
 }
 
 const initialState = {

@@ -1,3 +1,4 @@
+import { createMasker } from '#actions/secret-masking/masker.ts'
 import type { Clock } from '#base/clock.ts'
 import { Problem, type ProblemCode, toProblem } from '#base/problem.ts'
 import type { Db } from '#database/schema.ts'
@@ -94,6 +95,5 @@ export async function createNameMask(
   if (!JSON.stringify(texts).includes('${{')) return (text) => text
   // If the secrets cannot be opened, the run fails when it starts.
   const secrets = await openSecrets(repositoryId).catch(() => ({}))
-  const { createMasker } = await import('#actions/secret-masking/masker.ts')
   return createMasker(Object.values(secrets)).mask
 }

@@ -47,6 +47,6 @@ async function reusedOf(conclusions: Record<string, RunJobRow['conclusion']>, fi
     ...{ file: 'ci.yml', jobId, name: jobId, matrix: null, conclusion, outputs: '{}' },
   }))
   // Only the columns that the decision reads.
-  const jobs = await reusedJobs([{ path: 'ci.yml', text: file }], rows as unknown as RunJobRow[])
+  const jobs = reusedJobs([{ path: 'ci.yml', text: file }], rows as unknown as RunJobRow[])
   return jobs.map(({ id }) => id)
 }

@@ -1,5 +1,6 @@
 import type { Principal } from '#access/principal.ts'
 import type { ReusedJob } from '#actions/workflow-engine/plan.ts'
+import { parseWorkflow } from '#actions/workflow-parser/reading/parse.ts'
 import type { SourceFile } from '#actions/workflow-parser/workflow.ts'
 import type { Clock } from '#base/clock.ts'
 import type { Notifier } from '#base/concurrency/notifier.ts'
@@ -74,7 +75,7 @@ export function createRerun({ db, publishRuns, git, changes, clock }: Dependenci
       const files = await requireSources(tx, run)
       await requireQueueSpace(tx, repository.id)
       const ofFailed = { runId: id, attempt: run.attempt }
-      const kept = jobs === 'failed' ? await reusedJobs(files, await listJobs(tx, ofFailed)) : []
+      const kept = jobs === 'failed' ? reusedJobs(files, await listJobs(tx, ofFailed)) : []
       const now = clock.now()
       const { attempt, actorUsername, conclusion, fault, isolation, startedAt, logBytes } = run
       await insertAttempt(tx, {
@@ -150,9 +151,9 @@ async function requireSources(tx: Db, { id, fault }: ListedRun): Promise<SourceF
  * Selects the jobs of an attempt that are reused when failed jobs are run again: those that succeeded, unless one of
  * the jobs that they need, directly or not, failed, because their result may depend on that failure.
  */
-export async function reusedJobs(files: SourceFile[], jobs: RunJobRow[]): Promise<ReusedJob[]> {
+export function reusedJobs(files: SourceFile[], jobs: RunJobRow[]): ReusedJob[] {
   if (!jobs.some(({ conclusion }) => conclusion === 'success')) return []
-  const needs = await readNeeds(files)
+  const needs = readNeeds(files)
   const keyOf = (file: string, id: string) => JSON.stringify([file, id])
   const failed = new Set(
     jobs
@@ -193,9 +194,7 @@ function topOf(jobId: string): string {
 }
 
 /** The `needs` of each job, by file. */
-async function readNeeds(files: SourceFile[]): Promise<Map<string, Map<string, string[]>>> {
-  // Imported lazily: the parser costs memory and start-up time.
-  const { parseWorkflow } = await import('#actions/workflow-parser/reading/parse.ts')
+function readNeeds(files: SourceFile[]): Map<string, Map<string, string[]>> {
   return new Map(
     files.map((file) => {
       const jobs = parseWorkflow(file).workflow?.jobs ?? []
