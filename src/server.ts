@@ -261,9 +261,11 @@ async function recover({ app, gitServer, settings, log }: Recovery): Promise<voi
   await imports.sweep()
   await workflows.prepareFiles()
   await workflows.recover()
-  const { quarantined, missing } = await repositories.reconcile()
+  const { quarantined, missing, unreadable } = await repositories.reconcile()
   if (quarantined.length > 0) log.error({ quarantined }, 'repositories missing from the database')
   if (missing.length > 0) log.error({ missing }, 'repository directories missing')
+  if (unreadable.length > 0)
+    log.error({ unreadable }, 'repositories in the ref format reftable; see svc doctor')
 }
 
 type CleanUp = {

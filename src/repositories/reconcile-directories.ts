@@ -1,21 +1,23 @@
 import type { Database } from '#database/database.ts'
 import type { RepositoryState } from '#database/schema.ts'
-import { hasRefs } from '#git/refs/refs.ts'
+import { hasRefs, hasReftable } from '#git/refs/refs.ts'
 import { lockState } from './deleted-repository-store.ts'
 import type { Directories } from './directories/directories.ts'
 import { listRepositoryStates } from './repository-store.ts'
 import type { Store } from './store/store.ts'
 
+export type Reconciled = { quarantined: string[]; missing: string[]; unreadable: string[] }
+
 /**
  * Reconciles directories with rows. Those of deleted repositories are moved out of their place, and those of restored
  * ones back. A directory without a row is removed when it is left from a creation or deletion that a crash interrupted;
- * any other is quarantined, because it may be the only copy of a repository. Returns the quarantine paths, and the ids of
- * rows without a directory.
+ * any other is quarantined, because it may be the only copy of a repository. Returns the quarantine paths, the ids of rows
+ * without a directory, and the paths of repositories whose refs cannot be read because of their format.
  */
 export async function reconcileDirectories(
   db: Database,
   directories: Directories,
-): Promise<{ quarantined: string[]; missing: string[] }> {
+): Promise<Reconciled> {
   const states = await listRepositoryStates(db)
   const idsOf = (...wanted: RepositoryState[]) =>
     new Set(states.filter(({ state }) => wanted.includes(state)).map(({ id }) => id))
@@ -33,7 +35,8 @@ export async function reconcileDirectories(
     else quarantined.push(await directories.quarantine(id))
   }
   for (const id of present.intersection(rows)) await directories.unmarkForDeletion(id)
-  return { quarantined, missing: [...rows.difference(present)] }
+  const unreadable = [...inPlace].map(directories.pathOf).filter(hasReftable)
+  return { quarantined, missing: [...rows.difference(present)], unreadable }
 }
 
 async function listBoth(directories: Directories): Promise<[Set<string>, Set<string>]> {
@@ -59,10 +62,10 @@ export async function removeUnknown(
   db: Database,
   store: Pick<Store, 'remove'>,
   directories: Pick<Directories, 'list'>,
-): Promise<{ quarantined: string[]; missing: string[] }> {
+): Promise<Reconciled> {
   const states = await listRepositoryStates(db)
   const used = states.filter(({ state }) => state === 'ready' || state === 'importing')
   const rows = new Set(used.map(({ id }) => id))
   for (const id of await directories.list()) if (!rows.has(id)) await store.remove(id)
-  return { quarantined: [], missing: [] }
+  return { quarantined: [], missing: [], unreadable: [] }
 }

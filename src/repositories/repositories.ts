@@ -30,7 +30,7 @@ import { findByFormerName } from './former-name-store.ts'
 import { findFailedImport } from './import-store.ts'
 import { protectedBranchesIn } from './protection-rules.ts'
 import { listProtectionsBetween, listProtectionsOfAll } from './protection-store.ts'
-import { reconcileDirectories, removeUnknown } from './reconcile-directories.ts'
+import { type Reconciled, reconcileDirectories, removeUnknown } from './reconcile-directories.ts'
 import { repositoryDeleted, repositoryGone, repositoryRenamed } from './repository-errors.ts'
 import {
   createLifeCycle,
@@ -94,7 +94,7 @@ export type Repositories = LifeCycle & {
   /** The names of those of some repositories that a principal can see, by their ids. */
   namesOf: (principal: Principal, ids: readonly string[]) => Promise<ReadonlyMap<string, string>>
   /** Makes directories match rows: see `reconcileDirectories`, or for a shared store `removeUnknown`. */
-  reconcile: () => Promise<{ quarantined: string[]; missing: string[] }>
+  reconcile: () => Promise<Reconciled>
 }
 
 declare const opened: unique symbol

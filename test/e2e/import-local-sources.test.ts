@@ -274,8 +274,8 @@ const cases: Case[] = [
     },
   },
   {
-    what: 'that keeps its refs as a reftable',
-    detail: /"reftable"/,
+    what: 'that says that it keeps its refs as a reftable, and has none',
+    detail: /its refs cannot be read/,
     spoil: (path) =>
       configure(path, ['core.repositoryFormatVersion', '1'], ['extensions.refStorage', 'reftable']),
   },

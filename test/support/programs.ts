@@ -9,7 +9,8 @@ export const programs = {
   postgres: { find: findPostgres, install: 'apt-get install postgresql' },
   ceph: { find: findCeph, install: 'apt-get install ceph-mon ceph-osd radosgw' },
   openssh: { find: findOpenSsh, install: 'apt-get install openssh-client' },
-  'openssh-10': { find: findOpenSsh10, install: 'scripts/openssh-10.sh' },
+  'openssh-10': { find: findDebian13, install: 'scripts/debian-13.sh' },
+  'git-2.47': { find: findDebian13, install: 'scripts/debian-13.sh' },
   'git-lfs': { find: () => onPath('git-lfs'), install: 'apt-get install git-lfs' },
   make: { find: () => onPath('make'), install: 'apt-get install make' },
   openssl: { find: () => onPath('openssl'), install: 'apt-get install openssl' },
@@ -76,9 +77,9 @@ function findOpenSsh(): string | undefined {
   return path && dirname(path)
 }
 
-// Debian 13's, which no older machine has; it is unpacked, not installed.
-function findOpenSsh10(): string | undefined {
-  const folder = fileURLToPath(new URL('../../.cache/openssh-10/bin', import.meta.url))
+// Programs of Debian 13, which no older machine has; they are unpacked, not installed.
+function findDebian13(): string | undefined {
+  const folder = fileURLToPath(new URL('../../.cache/debian-13/bin', import.meta.url))
   return existsSync(folder) ? folder : undefined
 }
 

@@ -17,7 +17,7 @@ import { flushPacket, packet } from '#git/protocol/pkt-line.ts'
 import { bodyOf } from '#git/protocol/request-body.ts'
 import type { RefCache } from '#git/refs/ref-cache.ts'
 import type { RefSnapshot } from '#git/refs/ref-snapshot.ts'
-import { assertHead, assertRepository } from '#git/refs/refs.ts'
+import { assertRepository } from '#git/refs/refs.ts'
 import type { GitLimiters } from '../requests/git-limiters.ts'
 import {
   type GitRequest,
@@ -80,7 +80,7 @@ export function createAdvertiser({
     protocol: string,
   ): Promise<Buffer[] | undefined> {
     if (protocol === 'version=2') {
-      await assertHead(path)
+      await assertRepository(path)
       return [await versionTwoAdvertisement(path)]
     }
     const snapshot = await snapshotOf(path)

@@ -19,6 +19,8 @@ type Options = {
   signal: AbortSignal
   /** Called with the number of bytes copied so far. */
   onProgress: (bytes: number) => void
+  /** Has the refs, if they are not with the objects. */
+  refs?: OpenedFolder | undefined
 }
 
 type Copying = {
@@ -47,7 +49,7 @@ const ownConfig = '[core]\n\trepositoryformatversion = 0\n\tbare = true\n'
 export async function copyRepository(
   source: OpenedFolder,
   target: string,
-  { maxBytes, maxEntries = defaultMaxEntries, signal, onProgress }: Options,
+  { maxBytes, maxEntries = defaultMaxEntries, signal, onProgress, refs = source }: Options,
 ): Promise<void> {
   let total = 0
   let entries = 0
@@ -73,8 +75,8 @@ export async function copyRepository(
     // Git requires a HEAD; the source's own is read by readHead.
     await writeFile(join(target, 'HEAD'), 'ref: refs/heads/main\n')
     // Loose before packed, so that a ref that is being packed meanwhile is not missed.
-    await copyFolder(source, 'refs', target, copying, refRules)
-    await copyPackedRefs(source, target, copying)
+    await copyFolder(refs, 'refs', target, copying, refRules)
+    await copyPackedRefs(refs, target, copying)
     await copyFolder(source, 'objects', target, copying, objectRules)
   } catch (error) {
     throw explain(error)
@@ -147,7 +149,7 @@ async function copyPackedRefs(
 type Rules = {
   isFile: (path: string) => boolean
   isFolder: (path: string) => boolean
-  copy: (folder: OpenedFolder, path: string, target: string, copying: Copying) => Promise<void>
+  copy: (folder: OpenedFolder, path: string, target: string, copying: Copying) => Promise<unknown>
 }
 
 const refRules: Rules = {
@@ -204,9 +206,9 @@ async function copyFolder(
   }
   // A pack becomes visible with its index, so the pack is copied first.
   files.sort((a, b) => Number(a.endsWith('.idx')) - Number(b.endsWith('.idx')))
-  await forEachConcurrently(maxConcurrentFiles, files, (inside) =>
-    rules.copy(folder, inside, target, copying),
-  )
+  await forEachConcurrently(maxConcurrentFiles, files, async (inside) => {
+    await rules.copy(folder, inside, target, copying)
+  })
   for (const inside of folders) await copyFolder(folder, inside, target, copying, rules)
 }
 
@@ -230,16 +232,16 @@ async function copyRef(
   await writeFile(join(target, path), plain, { flag: 'wx' })
 }
 
-/** Copies a file, if it exists: files of a repository in use come and go. */
-async function copyNamed(
+/** Copies a file; false when there is none: files of a repository in use come and go. */
+export async function copyNamed(
   folder: OpenedFolder,
   name: string,
   target: string,
-  { spend }: Copying,
+  { spend }: Pick<Copying, 'spend'>,
   check: (bytes: number) => void = () => {},
-): Promise<void> {
+): Promise<boolean> {
   await using file = await folder.file(name)
-  if (!file) return
+  if (!file) return false
   await using copy = await open(target, 'wx', 0o600)
   // The size is only a hint: a file may grow while it is copied.
   const { size, atime, mtime } = await file.stat()
@@ -247,7 +249,10 @@ async function copyNamed(
   for (let total = 0; ; ) {
     const { bytesRead } = await file.read(buffer, 0, buffer.length, null)
     // Packs may build on older ones, and mirrorCopy takes them in order of age.
-    if (bytesRead === 0) return copy.utimes(atime, mtime)
+    if (bytesRead === 0) {
+      await copy.utimes(atime, mtime)
+      return true
+    }
     total += bytesRead
     check(total)
     spend(bytesRead)

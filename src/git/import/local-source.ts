@@ -6,6 +6,7 @@ import type { LocalCopy } from './import-refs.ts'
 import { copyRepository, readConfig, readHeadRef } from './local-copy.ts'
 import { requireHead } from './mirror.ts'
 import { OpenedFolder } from './opened-folder.ts'
+import { convertReftable } from './reftable.ts'
 
 type Options = {
   /** Whether a repository may be read. It is checked on the opened folder: its path may be replaced meanwhile. */
@@ -30,14 +31,15 @@ export async function copyLocalSource(
   await using folder = await OpenedFolder.open(path).catch(explainPath)
   await using repository = await repositoryIn(folder)
   if (!(await isAllowed(repository))) throw forbidden()
-  const head = await readHeadRef(repository)
+  const refFormat = await requireFormats(git, await readConfig(repository))
+  await using converted =
+    refFormat === 'reftable'
+      ? await convertReftable(git, repository, { path: `${scratch}.refs`, signal })
+      : undefined
+  const refs = converted?.folder
+  const head = await readHeadRef(refs ?? repository)
   requireHead(head)
-  const copying = copyRepository(repository, scratch, { maxBytes, signal, onProgress: onArrival })
-  const checking = readConfig(repository).then((config) => refuseFormats(git, config))
-  // Both are awaited, so that the copy has ended before the caller removes it.
-  for (const work of await Promise.allSettled([checking, copying])) {
-    if (work.status === 'rejected') throw work.reason
-  }
+  await copyRepository(repository, scratch, { maxBytes, signal, onProgress: onArrival, refs })
   return { copy: scratch, head }
 }
 
@@ -74,7 +76,8 @@ async function repositoryIn(folder: OpenedFolder): Promise<OpenedFolder> {
   return repository
 }
 
-async function refuseFormats(git: Git, config: string): Promise<void> {
+/** The format of the refs. Throws an `import_failed` for a configuration that svc does not import. */
+async function requireFormats(git: Git, config: string): Promise<'files' | 'reftable'> {
   const listed = await git.run(gitCommands.listConfig(), { input: config }).catch(() => {
     throw importFailed('The configuration of the source cannot be read.')
   })
@@ -85,10 +88,10 @@ async function refuseFormats(git: Git, config: string): Promise<void> {
   if (of('extensions.objectformat') === 'sha256') {
     throw importFailed('The source uses the object format SHA-256. Only SHA-1 is supported.')
   }
-  const refStorage = of('extensions.refstorage') ?? 'files'
-  if (refStorage !== 'files') {
+  const refFormat = of('extensions.refstorage') ?? 'files'
+  if (refFormat !== 'files' && refFormat !== 'reftable') {
     throw importFailed(
-      `The source keeps its refs as "${printable(refStorage)}"; push it here with git instead.`,
+      `The source keeps its refs as "${printable(refFormat)}"; push it here with git instead.`,
     )
   }
   const isPartial = [...settings.keys()].some((name) =>
@@ -97,4 +100,5 @@ async function refuseFormats(git: Git, config: string): Promise<void> {
   if (isPartial) {
     throw importFailed('The source is a partial clone; fetch all of its objects first.')
   }
+  return refFormat
 }

@@ -273,6 +273,13 @@ export const gitCommands = {
     ref,
   ],
   updateRefs: (directory: string) => [`--git-dir=${directory}`, 'update-ref', '--stdin'],
+  // The value, the target if it is symbolic, and the name of each ref.
+  listStoredRefs: (directory: string) => [
+    `--git-dir=${directory}`,
+    'for-each-ref',
+    '--format=%(objectname) %(symref) %(refname)',
+  ],
+  readHead: (directory: string) => [`--git-dir=${directory}`, 'symbolic-ref', '--quiet', 'HEAD'],
   // Reads a configuration file from standard input.
   listConfig: () => ['config', '--file=-', '--no-includes', '--null', '--list'],
   packRefs: (directory: string) => [`--git-dir=${directory}`, 'pack-refs', '--all', '--prune'],

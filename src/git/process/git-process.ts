@@ -163,6 +163,9 @@ export function createGit({ owner, settings, path, spawnHelper }: Options): Git 
     GIT_NO_REPLACE_OBJECTS: '1',
     GIT_NO_LAZY_FETCH: '1',
     GIT_OPTIONAL_LOCKS: '0',
+    // Git 3.0 has other defaults: https://git-scm.com/docs/BreakingChanges
+    GIT_DEFAULT_HASH: 'sha1',
+    GIT_DEFAULT_REF_FORMAT: 'files',
     ...asVariables(configuration),
   }
   const preforker: Preforker =

@@ -1,4 +1,5 @@
-import { readFingerprint } from '#base/file-fingerprint.ts'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { forEachConcurrently } from '#base/for-each-concurrently.ts'
 import { Problem } from '#base/problem.ts'
 import { listLooseRefs, readLooseRef } from './loose-refs.ts'
@@ -91,6 +92,8 @@ type Which = 'any' | 'visible'
 
 /** Whether a repository has a ref. */
 export async function hasRefs(directory: string, which: Which): Promise<boolean> {
+  // What cannot be read may have some.
+  if (which === 'any' && hasReftable(directory)) return true
   // Mostly it does, which takes no listing.
   if (await hasBranch(directory, await readDefaultBranch(directory))) return true
   const isWanted = (name: string) => which === 'any' || !isHiddenRef(name)
@@ -155,14 +158,15 @@ export async function assertRepository(directory: string): Promise<void> {
   if ((await readLooseRef(directory, 'HEAD')) !== undefined) return
   throw new Problem(
     'repository_damaged',
-    'The files of this repository are damaged or missing; contact the administrator of the server.',
+    hasReftable(directory)
+      ? 'This repository keeps its refs in the format "reftable", which this server does not read; its administrator can migrate it as `svc doctor` says.'
+      : 'The files of this repository are damaged or missing; contact the administrator of the server.',
   )
 }
 
-/** Like `assertRepository`, but reads HEAD only if its size and kind do not suffice: does not wait for the disk. */
-export async function assertHead(directory: string): Promise<void> {
-  const head = readFingerprint(`${directory}/HEAD`)
-  if (head?.kind !== 'file' || head.size === 0) await assertRepository(directory)
+/** Whether a repository keeps its refs in the format "reftable", so that its HEAD names no ref: gitformat-reftable(5). */
+export function hasReftable(directory: string): boolean {
+  return existsSync(join(directory, 'reftable'))
 }
 
 /** Returns the branch that HEAD names, even if it does not exist. */

@@ -63,7 +63,8 @@ async function obstacleTo(directory: string): Promise<string | undefined> {
   if (!(await stat(join(directory, 'HEAD')).catch(ignoreAbsence))) {
     return `${directory} is missing`
   }
-  const refs = (await readRawRefs(directory)) ?? new Map<string, string>()
+  const refs = await readRawRefs(directory)
+  if (!refs) return 'its refs cannot be read; svc doctor says why'
   for (const [name, value] of refs) {
     if (!isUtf8(name)) return 'it has a ref whose name is not UTF-8'
     if (name !== 'HEAD' && targetOf(value) !== undefined) return `${name} is a symbolic ref`

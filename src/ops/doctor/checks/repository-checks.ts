@@ -2,7 +2,7 @@ import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf } from '#base/error-code.ts'
 import { shellWord } from '#base/shell-word.ts'
-import { hasRefs } from '#git/refs/refs.ts'
+import { hasRefs, hasReftable } from '#git/refs/refs.ts'
 import type { Check } from '../check.ts'
 import type { DoctorContext } from '../context.ts'
 import { type KnownRepository, listAllRepositories, readUnfinished } from '../doctor-store.ts'
@@ -131,6 +131,7 @@ async function checkFiles(path: string): Promise<Findings> {
     )
     // A missing directory was just deleted.
     if (head === undefined && (await placedAt(path)) === undefined) return []
+    if (hasReftable(path)) return reftableFinding(path)
     return [
       headFindings(path, head),
       configFindings(path, config),
@@ -140,6 +141,13 @@ async function checkFiles(path: string): Promise<Findings> {
   } catch (error) {
     return fault(`${path} cannot be read (${codeOf(error) ?? error}).`, `ls -la ${shellWord(path)}`)
   }
+}
+
+function reftableFinding(path: string): Findings {
+  return fault(
+    `${path} keeps its refs in the format "reftable", which svc does not read.`,
+    `Stop the service, then, with git 2.46 or newer: git --git-dir=${shellWord(path)} refs migrate --ref-format=files`,
+  )
 }
 
 function headFindings(path: string, head: string | undefined): Findings {
