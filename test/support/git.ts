@@ -12,10 +12,15 @@ const environment = {
   GIT_CONFIG_NOSYSTEM: '1',
   GIT_CONFIG_GLOBAL: '/dev/null',
   GIT_TERMINAL_PROMPT: '0',
+  GIT_CONFIG_COUNT: '2',
   // Git would start a process after each commit and fetch, to find out that there is nothing to do.
-  GIT_CONFIG_COUNT: '1',
   GIT_CONFIG_KEY_0: 'maintenance.auto',
   GIT_CONFIG_VALUE_0: 'false',
+  // Git 3.0 has other defaults.
+  GIT_CONFIG_KEY_1: 'safe.bareRepository',
+  GIT_CONFIG_VALUE_1: 'all',
+  GIT_DEFAULT_HASH: 'sha1',
+  GIT_DEFAULT_REF_FORMAT: 'files',
   GIT_AUTHOR_NAME: 'Ada',
   GIT_AUTHOR_EMAIL: 'ada@example.com',
   GIT_COMMITTER_NAME: 'Ada',
