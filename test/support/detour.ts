@@ -10,8 +10,10 @@ export async function startDetour(port: number, planned?: Cut) {
   let isCut = false
   let cut = (_how: Cut['how']) => {}
 
+  const sockets: Socket[] = []
   const server = createServer({ allowHalfOpen: true }, (client) => {
     const target = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+    sockets.push(client, target)
     cut = (how) => {
       isCut = true
       client.destroy()
@@ -47,6 +49,9 @@ export async function startDetour(port: number, planned?: Cut) {
     lengths,
     /** Cuts the connection now. */
     cut: () => cut('reset'),
-    [Symbol.dispose]: () => server.close(),
+    [Symbol.dispose]() {
+      server.close()
+      for (const socket of sockets) socket.destroy()
+    },
   }
 }

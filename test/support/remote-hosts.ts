@@ -94,7 +94,13 @@ export async function startSshHost({
   const listening = Promise.withResolvers<void>()
   server.listen(port, '127.0.0.1', () => listening.resolve())
   await listening.promise
-  return { port: server.address().port, [Symbol.dispose]: () => server.close() }
+  return {
+    port: server.address().port,
+    [Symbol.dispose]() {
+      server.close()
+      for (const connection of open) connection.end()
+    },
+  }
 }
 
 /** Answers as a smart HTTP server does for a repository: gitprotocol-http(5). */

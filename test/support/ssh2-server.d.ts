@@ -12,7 +12,7 @@ declare module 'ssh2' {
   }
   export type Channel = Duplex & { exit(code: number): void; stderr: Duplex }
   export type Session = EventEmitter
-  export type Connection = EventEmitter
+  export type Connection = EventEmitter & { end(): void }
 
   export class Server extends EventEmitter {
     constructor(

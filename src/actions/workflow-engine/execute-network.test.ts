@@ -24,6 +24,7 @@ before(async () => {
 
 after(async () => {
   server.close()
+  server.closeAllConnections()
   await engine?.[Symbol.asyncDispose]()
 })
 

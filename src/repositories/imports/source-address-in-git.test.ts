@@ -99,9 +99,13 @@ test('git and curl connect to the same host and port for an http or https addres
   })
   proxy.on('connect', (request, socket) => {
     reached.push(request.url ?? '')
-    socket.end('HTTP/1.1 403 Forbidden\r\n\r\n')
+    // It is no longer among the connections of the server.
+    socket.end('HTTP/1.1 403 Forbidden\r\n\r\n', () => socket.destroy())
   })
-  t.after(() => proxy.close())
+  t.after(() => {
+    proxy.close()
+    proxy.closeAllConnections()
+  })
   proxy.listen(0, '127.0.0.1')
   await once(proxy, 'listening')
   // A server that listens on a port has an address of this form.
