@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { globSync } from 'node:fs'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { openExistingApp } from '#app.ts'
@@ -178,6 +180,14 @@ describe('repositories move into a shared store, and out of it', {
     const { env: place } = resources.use(await openObjectStore())
     const moved = await runSvc(['restore', to], elsewhere)
     assert.equal(moved.code, 0, moved.err)
+    // One whose refs cannot be read is not taken for empty.
+    const [directory = ''] = globSync(join(folder, 'moved/repositories/*/*.git'))
+    const head = await readFile(join(directory, 'HEAD'))
+    await writeFile(join(directory, 'HEAD'), 'ref: refs/heads/.invalid\n')
+    const hindered = await runSvc(['store', 'adopt', '--json'], { ...elsewhere, ...place })
+    const [refusal] = JSON.parse(hindered.out).refused
+    assert.match(refusal.reason, /^its refs cannot be read; svc doctor says why/)
+    await writeFile(join(directory, 'HEAD'), head)
     const adopted = await runSvc(['store', 'adopt'], { ...elsewhere, ...place })
     assert.equal(adopted.code, 0, adopted.err)
     await using other = await startService({

@@ -1,6 +1,6 @@
 // Tags: exhaustive
 import assert from 'node:assert/strict'
-import { copyFile, readdir, rm } from 'node:fs/promises'
+import { copyFile, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { createPostgresDatabase } from '../support/databases.ts'
@@ -46,11 +46,16 @@ test('a repository that is missing in an old database is quarantined, not delete
   await using second = await startService({ dataDir, env })
   await second.admin.post('/repos', { name: 'site' })
   await project.git('push', '--quiet', second.admin.remote('site'), 'main')
+  // One whose refs are in another format is not taken for empty.
+  const { body: odd } = await second.admin.post('/repos', { name: 'odd' })
+  await mkdir(join(odd.path, 'reftable'))
+  await writeFile(join(odd.path, 'HEAD'), 'ref: refs/heads/.invalid\n')
   await second.end('SIGTERM')
   await copyFile(join(folder.path, 'old.db'), join(dataDir, 'svc.db'))
   await using third = await startService({ dataDir, env })
   assert.deepEqual((await third.admin.get('/repos')).body, [])
-  const [lost = ''] = await readdir(join(dataDir, 'lost+found'))
+  const [lost = '', other] = (await readdir(join(dataDir, 'lost+found'))).sort()
+  assert.ok(other?.includes(odd.id))
   assert.match(third.log(), /repositories missing from the database/)
   const { stdout } = await git(join(dataDir, 'lost+found', lost), ['rev-parse', 'main'])
   assert.equal(stdout, await project.git('rev-parse', 'HEAD'))
