@@ -1,5 +1,6 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { forEachConcurrently } from '#base/for-each-concurrently.ts'
 import { gitCommands } from '../process/commands.ts'
 import type { Git } from '../process/git-process.ts'
 import { isRefName } from '../refs/ref-name.ts'
@@ -10,6 +11,7 @@ import { OpenedFolder } from './opened-folder.ts'
 const listMaxBytes = 65_536
 // A table is merged into another one when its source is written to, at any time.
 const maxAttempts = 5
+const maxConcurrentFiles = 32
 
 const reftableConfig =
   '[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\trefstorage = reftable\n'
@@ -51,10 +53,11 @@ async function copyTables(source: OpenedFolder, target: string, signal: AbortSig
       bytes += more
       if (bytes > refsMaxBytes) throw tooManyRefs()
     }
-    const copied = await Promise.all(
-      names.map((name) => copyNamed(folder, name, join(target, name), { spend })),
-    )
-    if (copied.every(Boolean)) return writeFile(join(target, 'tables.list'), list)
+    let isComplete = true
+    await forEachConcurrently(maxConcurrentFiles, names, async (name) => {
+      if (!(await copyNamed(folder, name, join(target, name), { spend }))) isComplete = false
+    })
+    if (isComplete) return writeFile(join(target, 'tables.list'), list)
     for (const name of names) await rm(join(target, name), { force: true })
   }
   throw importFailed('The refs of the source change too quickly; try again.')
