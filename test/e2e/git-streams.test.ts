@@ -1,6 +1,5 @@
 // Tags: exhaustive, each-store
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
@@ -13,7 +12,6 @@ import { until } from '../support/condition.ts'
 import { character } from '../support/fuzz.ts'
 import { createProject, git, type Project, temporaryFolder } from '../support/git.ts'
 import { leftoversIn, untilTidy } from '../support/leftovers.ts'
-import { sshCommand } from '../support/openssh.ts'
 import { commandOf, processesIn, signal } from '../support/processes.ts'
 import { openPushRecords } from '../support/push-records.ts'
 import { cloneBody, gitHeaders, pushBody, usualPushBody } from '../support/raw-git.ts'
@@ -342,21 +340,8 @@ test('pkt-lines in any order do not fail the server, over HTTP', async () => {
 
 test('nor over SSH', async () => {
   await using site = await startSshSite()
-  const { service, key } = site
-  const command = sshCommand({ key: key.path, knownHosts: `${key.path}-hosts` }).split(' ')
   const check = async (body: Buffer, program: string, protocol: string) => {
-    const [ssh = '', ...options] = command
-    const target = ['-p', String(service.sshPort), 'svc@127.0.0.1', `${program} '/site.git'`]
-    const child = execFile(ssh, [...options, '-o', 'SendEnv=GIT_PROTOCOL', ...target], {
-      env: { ...process.env, GIT_PROTOCOL: protocol },
-      encoding: 'latin1',
-    })
-    let stderr = ''
-    child.stderr?.on('data', (text: string) => {
-      stderr += text
-    })
-    child.stdin?.on('error', () => {}).end(body)
-    await once(child, 'close')
+    const { stderr } = await site.exchange(program, protocol, body)
     assert.doesNotMatch(stderr, /Internal server error/, `${program} ${protocol} ${body}`)
   }
   for (const start of ['', packet('command=fetch'), packet('command=ls-refs')])
@@ -367,7 +352,7 @@ test('nor over SSH', async () => {
     )
   const programs = fc.constantFrom('git-upload-pack', 'git-receive-pack', 'git-upload-archive')
   await fc.assert(fc.asyncProperty(nonsense, programs, protocols, check), { numRuns: toRounds(10) })
-  assert.doesNotMatch(service.log(), /"level":"error"|BUG:/)
+  assert.doesNotMatch(site.service.log(), /"level":"error"|BUG:/)
 })
 
 test('a client that waits for 100-continue gets it only if its request is admitted', async () => {

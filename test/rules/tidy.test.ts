@@ -277,6 +277,7 @@ const entryPoints: Record<string, string[]> = {
     'archive-request',
     'hook-channel',
     'ls-refs',
+    'object-sizes',
     'pipe-process',
     'pkt-line',
     'push-commands',

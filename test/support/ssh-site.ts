@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { messages } from '#ssh/messages.ts'
 import { message } from '#ssh/wire.ts'
 import { until } from './condition.ts'
@@ -52,6 +55,26 @@ export async function startSshSite({ env = {}, ...options }: Options = {}) {
     /** Runs the real git over the real ssh, with more options for ssh if there are any. */
     git: (cwd: string, args: string[], sshOptions = '') =>
       git(cwd, args, { GIT_SSH_COMMAND: `${command} ${sshOptions}` }),
+
+    /** Sends bytes to git-upload-pack or another program, over the real ssh; what it writes until it ends. */
+    async exchange(program: string, protocol: string, body: Buffer | string) {
+      const [ssh = '', ...options] = command.split(' ')
+      const target = ['-p', String(service.sshPort), 'svc@127.0.0.1', `${program} '/site.git'`]
+      const child = spawn(
+        ssh,
+        [...options, '-o', 'SendEnv=GIT_PROTOCOL', '-o', 'LogLevel=ERROR', ...target],
+        {
+          env: { ...process.env, GIT_PROTOCOL: protocol },
+        },
+      )
+      child.stdin.on('error', () => {}).end(body)
+      const [stdout, stderr] = await Promise.all([
+        text(child.stdout.setEncoding('latin1')),
+        text(child.stderr),
+        once(child, 'close'),
+      ])
+      return { stdout, stderr }
+    },
 
     /** A folder that is not there yet, and goes with the service. */
     newFolder: () => join(folder.path, `copy-${copies++}`),

@@ -2,7 +2,7 @@ import { problemIn, problems } from '#base/problem.ts'
 
 /** A Git operation of a client. `refused` means a Problem that is not the server's fault. */
 export type Operation = {
-  kind: 'advertisement' | 'ls-refs' | 'fetch' | 'archive' | 'push'
+  kind: 'advertisement' | 'ls-refs' | 'object-info' | 'fetch' | 'archive' | 'push'
   outcome: 'done' | 'failed' | 'refused' | 'cut_off'
   seconds: number
 }

@@ -55,9 +55,12 @@ export function createAdvertiser({
   log,
 }: Dependencies) {
   // Capabilities do not depend on the repository, so git is run for them once.
-  const versionTwoAdvertisement = cacheFirst(async (path) =>
-    Buffer.from(await git.run(gitCommands.advertiseFetch(path), { protocol: 'version=2' })),
-  )
+  const versionTwoAdvertisement = cacheFirst(async (path) => {
+    const text = await git.run(gitCommands.advertiseFetch(path), { protocol: 'version=2' })
+    // Clients since git 2.56 need what that git says itself; older ones take no notice.
+    const [plain, explicit] = ['object-info\n', 'object-info=size\n'].map(packet)
+    return Buffer.from(text.replace(String(plain), String(explicit)))
+  })
   const pushCapabilities = cacheFirst(async (path) =>
     capabilitiesIn(await git.run(gitCommands.advertisePush(path))),
   )

@@ -7,10 +7,12 @@ import { deadline } from '#base/timeouts.ts'
 import type { FreeSpace } from '#config/free-space.ts'
 import type { PlainSettings } from '#config/settings.ts'
 import type { Via } from '#database/schema.ts'
+import type { ObjectPool } from '#git/objects/object-pool.ts'
 import { gitCommands } from '#git/process/commands.ts'
 import type { Git } from '#git/process/git-process.ts'
 import { skipAdvertisement } from '#git/protocol/advertisement.ts'
 import { readArchiveRequest } from '#git/protocol/archive-request.ts'
+import { answerObjectInfo } from '#git/protocol/object-sizes.ts'
 import { type PipeEnd, pipeProcess, type ResponseSink } from '#git/protocol/pipe-process.ts'
 import { firstPacket, type Packet, packet } from '#git/protocol/pkt-line.ts'
 import { type Body, bodyOf, collect, limited } from '#git/protocol/request-body.ts'
@@ -61,6 +63,7 @@ export type CacheCounts = { responses: CacheUsage; refs: RefCounts }
 
 export type UploadPackParts = {
   git: Git
+  pool: Pick<ObjectPool, 'of'>
   /** The transport that it serves. */
   via: Via
   limiters: Pick<GitLimiters, 'fetch'>
@@ -82,7 +85,7 @@ const archiveMemoryMaxBytes = 512 * 1024 * 1024
 const mayThink = () => true
 
 export function createUploadPack(dependencies: UploadPackParts): UploadPack {
-  const { git, via, limiters, freeSpace, settings, stallMs, clock, log, measure, onFetch } =
+  const { git, pool, via, limiters, freeSpace, settings, stallMs, clock, log, measure, onFetch } =
     dependencies
   const { refCache, smallPacks } = dependencies
   const responseCache = createResponseCache({ settings, freeSpace, clock, onFetch })
@@ -96,6 +99,16 @@ export function createUploadPack(dependencies: UploadPackParts): UploadPack {
     waitMs: stallMs,
   })
   const serveList = measure('ls-refs', advertiser.list)
+
+  // What a fetch serves: any object of the repository.
+  const serveObjectInfo = measure('object-info', async (watched: WatchedRequest, input: Buffer) => {
+    using _permit = await limiters.fetch.acquire(keysOf(watched), watched.signal)
+    const { path } = watched.repository
+    const sizes = await answerObjectInfo(pool.of(path), input)
+    if (sizes) return await respondWithBytes(watched, [sizes], stallMs)
+    await using child = await git.start(gitCommands.fetch(path), watched)
+    return await respond(watched, { child, input: bodyOf(input) }, log)
+  })
 
   const servePack = measure('fetch', async (watched: WatchedRequest, input: Buffer) => {
     const { repository, protocol, signal } = watched
@@ -137,10 +150,13 @@ export function createUploadPack(dependencies: UploadPackParts): UploadPack {
     const first = firstPacket(input)
     if (typeof first !== 'object') throw malformedRequest()
     if (first.packet.kind === 'flush') return respondEmpty(request.response)
-    if (request.protocol === 'version=2') assertCommand(input)
+    const isVersionTwo = request.protocol === 'version=2'
+    if (isVersionTwo) assertCommand(input)
     try {
-      if (isListing(first.packet)) return await serveList(request, input)
+      if (isCommand('ls-refs', first.packet)) return await serveList(request, input)
       using watched = watchRequest(request, stallMs)
+      if (isVersionTwo && isCommand('object-info', first.packet))
+        return await serveObjectInfo(watched, input)
       return await servePack(watched, input)
     } catch (error) {
       const problem = problemIn(error)
@@ -221,6 +237,6 @@ export function createUploadPack(dependencies: UploadPackParts): UploadPack {
   }
 }
 
-function isListing(first: Packet): boolean {
-  return first.kind === 'data' && /^command=ls-refs\n?$/.test(first.payload.toString())
+function isCommand(name: string, first: Packet): boolean {
+  return first.kind === 'data' && first.payload.toString().replace(/\n$/, '') === `command=${name}`
 }

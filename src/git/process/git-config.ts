@@ -30,6 +30,7 @@ export function gitConfig({
     'uploadpack.allowFilter': 'true',
     // Protocol version 2 serves any object by id; this makes the older versions consistent.
     'uploadpack.allowAnySHA1InWant': 'true',
+    'transfer.advertiseObjectInfo': 'true',
     'core.alternateRefsCommand': 'true',
     // Larger blobs are streamed, so that memory does not grow with the largest file.
     'core.bigFileThreshold': '16m',

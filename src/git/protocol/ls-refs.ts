@@ -7,15 +7,14 @@ import {
   type Peeled,
   type RefValue,
 } from '../refs/ref-snapshot.ts'
-import { firstPacket, flushPacket } from './pkt-line.ts'
+import { flushPacket } from './pkt-line.ts'
+import { parseCommand } from './requests.ts'
 
 /** An `ls-refs` request: https://git-scm.com/docs/protocol-v2 Prefixes are in latin1. */
 type ListRequest = { peel: boolean; symrefs: boolean; unborn: boolean; prefixes: string[] }
 
-// Clients send six prefixes for each ref that they request by name.
-const maxPrefixes = 4096
-// Parsing blocks the event loop.
-const maxLines = maxPrefixes + 100
+// Parsing blocks the event loop. Clients send six prefixes for each ref that they request by name.
+const maxLines = 4096
 const prefixMark = 'ref-prefix '
 
 /**
@@ -49,39 +48,13 @@ function headLine({ peel, symrefs, unborn }: ListRequest, head: RefValue, peeled
 
 // Parses a single `ls-refs` request; undefined for any other, which is for git.
 function parseListRequest(input: Buffer): ListRequest | undefined {
+  const command = parseCommand(input, maxLines)
+  if (command?.name !== 'ls-refs') return undefined
   const request: ListRequest = { peel: false, symrefs: false, unborn: false, prefixes: [] }
-  let take = takeCommand
-  let hasCommand = false
-  let isArgument = false
-
-  function takeCommand(line: string): boolean {
-    take = takeCapability
-    hasCommand = line === 'command=ls-refs'
-    return hasCommand
-  }
-
-  function takeCapability(line: string): boolean {
-    return line === 'object-format=sha1' || /^agent=[\x20-\x7e]*$/.test(line)
-  }
-
-  function takeArgument(line: string): boolean {
+  for (const line of command.args) {
     if (line === 'peel' || line === 'symrefs' || line === 'unborn') request[line] = true
-    else if (!line.startsWith(prefixMark) || line.includes('\0')) return false
+    else if (!line.startsWith(prefixMark) || line.includes('\0')) return undefined
     else request.prefixes.push(line.slice(prefixMark.length))
-    return request.prefixes.length <= maxPrefixes
   }
-
-  for (let at = 0, lines = 0; lines < maxLines; lines++) {
-    const found = firstPacket(input.subarray(at))
-    if (typeof found !== 'object') return undefined
-    at += found.length
-    const { packet } = found
-    if (packet.kind === 'flush') return hasCommand && at === input.length ? request : undefined
-    if (packet.kind === 'delimiter' && hasCommand && !isArgument) {
-      isArgument = true
-      take = takeArgument
-    } else if (packet.kind !== 'data') return undefined
-    else if (!take(packet.payload.toString('latin1').replace(/\n$/, ''))) return undefined
-  }
-  return undefined
+  return request
 }

@@ -36,6 +36,9 @@ export async function* requestsIn(
 // Before the arguments of a command come its name, a few capabilities, and server options.
 const capabilitiesMax = 4096
 
+const commandMark = 'command='
+const commonCapability = /^(object-format=sha1|agent=[\x20-\x7e]*)$/
+
 /**
  * Checks the start of a version 2 command, up to its arguments or its end. A response-end packet there would make git
  * abort with an internal error. Throws a Problem when it is malformed.
@@ -51,6 +54,36 @@ export function assertCommand(request: Buffer): void {
     at += found.length
   }
   throw malformedRequest()
+}
+
+/** A version 2 command with its arguments, in latin1. */
+type Command = { name: string; args: string[] }
+
+/**
+ * Parses a single version 2 command with no capabilities but those of every client. Undefined for anything else, also
+ * for what is malformed or too long.
+ */
+export function parseCommand(input: Buffer, maxLines: number): Command | undefined {
+  let name: string | undefined
+  let isArgument = false
+  const args: string[] = []
+  for (let at = 0, lines = 0; lines < maxLines; lines++) {
+    const found = firstPacket(input.subarray(at))
+    if (typeof found !== 'object') return undefined
+    at += found.length
+    const { packet } = found
+    if (packet.kind === 'data') {
+      const line = packet.payload.toString('latin1').replace(/\n$/, '')
+      if (isArgument) args.push(line)
+      else if (name !== undefined && !commonCapability.test(line)) return undefined
+      else if (name === undefined && !line.startsWith(commandMark)) return undefined
+      else name ??= line.slice(commandMark.length)
+    } else if (name === undefined) return undefined
+    else if (packet.kind === 'flush') return at === input.length ? { name, args } : undefined
+    else if (packet.kind !== 'delimiter' || isArgument) return undefined
+    else isArgument = true
+  }
+  return undefined
 }
 
 /** Reads whether a client wants nothing after the advertisement: a flush packet. `body` is the whole body again. */

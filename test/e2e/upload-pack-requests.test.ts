@@ -1,0 +1,81 @@
+// Tags: each-store
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { delimiterPacket, flushPacket, packet } from '#git/protocol/pkt-line.ts'
+import { createProject, type Project } from '../support/git.ts'
+import { without } from '../support/programs.ts'
+import { gitHeaders } from '../support/raw-git.ts'
+import { type SshSite, startSshSite } from '../support/ssh-site.ts'
+
+const skip = without('openssh')
+
+let site: SshSite
+let project: Project
+
+before(async () => {
+  site = await startSshSite()
+  project = await createProject()
+  await project.commit('large.txt', 'x'.repeat(10_000))
+  await project.git('push', '--quiet', site.service.admin.remote('site'), 'main')
+})
+
+after(async () => {
+  await site[Symbol.asyncDispose]()
+  await project[Symbol.asyncDispose]()
+})
+
+const command = (name: string, ...args: string[]) =>
+  Buffer.concat([
+    packet(`command=${name}`),
+    packet('object-format=sha1'),
+    delimiterPacket,
+    ...args.map((line) => packet(`${line}\n`)),
+    flushPacket,
+  ])
+
+/** Sends a request over both transports; each response, after the advertisement over SSH. */
+async function send(protocol: string, body: Buffer, { token } = site.service.admin) {
+  const response = await fetch(`${site.service.url}/repos/site.git/git-upload-pack`, {
+    method: 'POST',
+    headers: {
+      ...(gitHeaders('git-upload-pack', token, body.length) as Record<string, string>),
+      'git-protocol': protocol,
+    },
+    body,
+  })
+  const { stdout, stderr } = await site.exchange('git-upload-pack', protocol, body)
+  return [
+    Buffer.from(await response.arrayBuffer()).toString('latin1'),
+    stdout.slice(stdout.indexOf('0000') + 4) + stderr,
+  ]
+}
+
+test('the sizes of objects are served by object-info of version 2, whether or not a ref leads to them', {
+  skip,
+}, async () => {
+  const ids = (await project.git('rev-parse', 'HEAD', 'HEAD:large.txt')).split('\n')
+  const orphan = await project.commit('orphan.txt')
+  const remote = site.service.admin.remote('site')
+  await project.git('push', '--quiet', remote, 'main')
+  await project.git('reset', '--quiet', '--hard', 'HEAD~')
+  await project.git('push', '--quiet', '--force', remote, 'main')
+  const missing = '1'.repeat(orphan.length)
+  const sizes = await Promise.all(
+    [...ids, orphan].map(async (id) => `${id} ${await project.git('cat-file', '-s', id)}`),
+  )
+  const lines = ['size', ...sizes]
+  const oids = [...ids, orphan].map((id) => `oid ${id}`)
+  for (const [request, expected] of [
+    [command('object-info', 'size', ...oids), lines],
+    [command('object-info', 'size', ...oids, `oid ${missing}`), [...lines, `${missing} `]],
+    [
+      command('object-info', 'oid HEAD', 'size'),
+      ['size', "ERR object-info: protocol error, expected to get oid, not 'HEAD'"],
+    ],
+  ] as const) {
+    const whole = `${expected.map((line) => packet(line)).join('')}0000`
+    assert.deepEqual(await send('version=2', request), [whole, whole])
+  }
+  const advertised = await site.exchange('git-upload-pack', 'version=2', flushPacket)
+  assert.match(advertised.stdout, /object-info=size\n/)
+})
