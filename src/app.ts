@@ -42,6 +42,7 @@ import { createDirectories, type Directories } from '#repositories/directories/d
 import { createImportSources } from '#repositories/imports/import-sources.ts'
 import { createImports, type Imports } from '#repositories/imports/imports.ts'
 import { assertSameInstance, assertSameStore, assertUsedDatabase } from '#repositories/instance.ts'
+import { createLfsObjects, type LfsObjects } from '#repositories/lfs-objects.ts'
 import { createRepositories, type Repositories } from '#repositories/repositories.ts'
 import { type Collaborators, createCollaborators } from '#repositories/rights/collaborators.ts'
 import { createProtections, type Protections } from '#repositories/rights/protections.ts'
@@ -99,6 +100,7 @@ export type App = AsyncDisposable &
     store: Store
     leakGuard: LeakGuard
     repositories: Repositories
+    lfsObjects: LfsObjects
     deletedRepositories: DeletedRepositories
     protections: Protections
     collaborators: Collaborators
@@ -180,6 +182,7 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
   const sshKeys = createSshKeys(kit)
   const deletedRepositories = createDeletedRepositories(kit)
   const repositories = createRepositories({ ...kit, deletedRepositories })
+  const lfsObjects = createLfsObjects(kit)
   const tokens = createTokens({ ...kit, repositories })
   const maintenanceRequests = createMaintenanceRequests(kit)
   const protections = createProtections(kit)
@@ -230,6 +233,7 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
     store,
     leakGuard: createLeakGuard({ db, isLive: tokens.isLive }),
     repositories,
+    lfsObjects,
     deletedRepositories,
     protections,
     collaborators,
@@ -331,7 +335,7 @@ type StoreParts = Pick<App, 'db' | 'git' | 'directories' | 'freeSpace' | 'faultP
 }
 
 async function openStore({ settings, ...parts }: StoreParts): Promise<Store> {
-  if (settings.store === undefined) return createLocalStore(parts.directories)
+  if (settings.store === undefined) return createLocalStore({ ...parts.directories, db: parts.db })
   // Loaded on demand to save memory and start-up time.
   const { openSharedStore } = await import('#repositories/store/open-shared-store.ts')
   return openSharedStore({ ...parts, settings })

@@ -52,6 +52,8 @@ export const faultSteps = [
   'run-file.received',
   'run-file.placed',
   'run-file.kept',
+  'lfs.received',
+  'lfs.placed',
   'push.moved',
   'push.kept',
   'push.published',

@@ -272,6 +272,12 @@ export const settings = {
     fallback: '5000',
     ...count(1, 100_000),
   } satisfies Setting<number>,
+  lfsObjectMaxBytes: {
+    variable: 'SVC_LFS_OBJECT_MAX',
+    description: 'Maximum size of a Git LFS object.',
+    fallback: '10GiB',
+    ...size(kib, 1024 * gib),
+  } satisfies Setting<number>,
   fetchRequestMaxBytes: {
     variable: 'SVC_FETCH_REQUEST_MAX',
     description: 'Maximum size of a fetch request, after decompression.',

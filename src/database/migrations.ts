@@ -728,6 +728,19 @@ const missingLfsObjects: Migration = () => [
   'alter table repositories add column missing_lfs_objects integer not null default 0',
 ]
 
+// The objects of Git LFS of each repository. A row is inserted when the bytes are durable, and makes them an object.
+const lfsObjects: Migration = ({ milliseconds, sequence }) => [
+  `create table lfs_objects (
+    repository_id   text not null references repositories (id) on delete cascade,
+    oid             text not null,
+    size            ${sequence} not null,
+    bucket_key      text,
+    created_at      ${milliseconds} not null,
+    unreferenced_at ${milliseconds},
+    primary key (repository_id, oid)
+  )`,
+]
+
 /**
  * All migrations, and for each whether servers that do not know it can run on. One that `adds` has only new tables, and new
  * columns that may be left out, and these servers break no rule by ignoring them. After one that `changes` they must stop:
@@ -771,6 +784,7 @@ const list: [migration: Migration, kind: 'adds' | 'changes'][] = [
   [toleratedJobs, 'adds'],
   [importedAt, 'adds'],
   [missingLfsObjects, 'adds'],
+  [lfsObjects, 'adds'],
 ]
 
 /** The version of a database is the number of migrations that were applied. */

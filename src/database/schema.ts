@@ -36,6 +36,7 @@ export type Schema = {
   artifacts: ArtifactRow
   runCaches: RunCacheRow
   formerNames: FormerNameRow
+  lfsObjects: LfsObjectRow
   jobTokens: JobTokenRow
   failedWorkspaces: FailedWorkspaceRow
   runShells: RunShellRow
@@ -128,6 +129,19 @@ type FormerNameRow = {
   name: string
   repositoryId: string
   freedAt: number
+}
+
+/** An object of Git LFS that a repository has: its bytes were durable before this row. */
+export type LfsObjectRow = {
+  repositoryId: string
+  /** The SHA-256 of the bytes, in hex. */
+  oid: string
+  size: number
+  /** With a shared store: its key in the bucket. */
+  bucketKey: string | null
+  createdAt: number
+  /** Since when no reachable pointer is known to name it; null while one does, or before a search. */
+  unreferencedAt: number | null
 }
 
 export type LeakGuardState = 'on' | 'off'

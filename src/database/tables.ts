@@ -77,6 +77,7 @@ export const tables: readonly Table[] = [
     owner: 'repositories',
     readers: { 'api/event-log': 'joins those who may see an event' },
   },
+  { name: 'lfs_objects', key: ['repository_id', 'oid'], owner: 'repositories' },
   { name: 'refs', key: ['repository_id', 'name'], owner: 'repositories/store', isOfStore: true },
   { name: 'packs', key: ['key'], owner: 'repositories/store', readers: byDoctor, isOfStore: true },
   {

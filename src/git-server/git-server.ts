@@ -7,10 +7,12 @@ import type { Route } from '#http/route.ts'
 import type { CreateLoginLink } from '#identity/sessions/login-links.ts'
 import type { SshKeys } from '#identity/ssh-keys/ssh-keys.ts'
 import type { Directories } from '#repositories/directories/directories.ts'
+import type { LfsObjects } from '#repositories/lfs-objects.ts'
 import type { RepositoryHolds } from '#repositories/repository-holds.ts'
 import { createApiWrites } from './api-writes/api-writes.ts'
 import { createGitEngine, type GitCounts } from './git-engine.ts'
 import { gitRoutes } from './http/git-routes.ts'
+import { lfsRoutes } from './lfs/lfs-routes.ts'
 import { createPushes, type Pushes, type PushesParts } from './pushes/pushes.ts'
 import { createGitLimiters, type LimiterKind } from './requests/git-limiters.ts'
 import type { FetchSource, Operation } from './requests/operations.ts'
@@ -49,6 +51,7 @@ type Dependencies = Omit<PushesParts, 'limiters'> & {
   sshKeys: SshKeys
   createLoginLink: CreateLoginLink
   freeSpace: FreeSpace
+  lfsObjects: LfsObjects
   settings: Settings
   /** The public base URL of the service. */
   baseUrl: () => string
@@ -110,6 +113,7 @@ export function createGitServer(dependencies: Dependencies): GitServer {
       ...pushes.routes,
       ...apiWrites.routes,
       ...gitRoutes({ repositories, engine, settings }),
+      ...lfsRoutes(dependencies),
     ],
     defaultBranches: pushes.defaultBranches,
     checkPush: pushes.checkPush,

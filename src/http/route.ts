@@ -171,7 +171,8 @@ export type PublicRoute = Common & {
 export type StreamRoute = Common &
   LongLived & {
     kind: 'stream'
-    permissionFor: (query: URLSearchParams) => Permission
+    /** Undefined when only the body determines it: `serve` then calls `find`. */
+    permissionFor: (query: URLSearchParams) => Permission | undefined
     /** The accepted query parameters. */
     parameters: readonly string[]
     /** Those that are optional. */
@@ -184,16 +185,19 @@ export type StreamRoute = Common &
     produces: string | undefined
     /** The format of problems: plain text, which Git shows, or that of Git LFS. */
     problemFormat?: 'git' | 'git-lfs'
-    serve: (exchange: Exchange) => Promise<void>
+    serve: (exchange: StreamExchange) => Promise<void>
   }
 
 /** A request of a streaming route. */
-type Exchange = {
+export type StreamExchange = PublicOrigin & {
   request: IncomingMessage
   response: ServerResponse
   query: URLSearchParams
+  params: AnyParams
   principal: Principal
   found: unknown
+  /** Calls the route's `find` with a permission, which it requires first. */
+  find: (permission: Permission) => Promise<{ id: string }>
   /** Aborted when the client disconnects, or the server stops waiting for running requests. */
   signal: AbortSignal
 }

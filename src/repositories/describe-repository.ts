@@ -5,6 +5,7 @@ import type { ImportRow, LiveState, RepositoryRow } from '#database/schema.ts'
 import { knownPackBytes } from '#git/objects/packs.ts'
 import { assertRepository, hasRefs, readDefaultBranch } from '#git/refs/refs.ts'
 import { findImport } from './import-store.ts'
+import { sumLfsObjects } from './lfs-object-store.ts'
 import { findMaintenanceState, type MaintenanceState } from './maintenance-state-store.ts'
 import { protectedBranchesIn } from './protection-rules.ts'
 import { listProtections } from './protection-store.ts'
@@ -108,11 +109,12 @@ export async function describeRepository(
     missingLfsObjects = await countMissingLfsObjects(db, id)
   }
   await assertRepository(path)
-  const [protections, defaultBranch, isUsed, sizeBytes, maintenance] = await Promise.all([
+  const [protections, defaultBranch, isUsed, packBytes, lfsBytes, maintenance] = await Promise.all([
     listProtections(db, id),
     readDefaultBranch(path),
     hasRefs(path, 'visible'),
     knownPackBytes(path),
+    sumLfsObjects(db, id),
     findMaintenanceState(db, id, clock.now()),
   ])
   return {
@@ -120,7 +122,7 @@ export async function describeRepository(
     role,
     defaultBranch,
     empty: !isUsed,
-    sizeBytes,
+    sizeBytes: packBytes + lfsBytes,
     cloneUrls,
     maintenance,
     missingLfsObjects,

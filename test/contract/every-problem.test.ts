@@ -199,6 +199,12 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
     silent.close()
     return answer
   },
+  lfs_request_invalid: () => lfs('batch', { operation: 'none' }),
+  lfs_hash_unsupported: () => lfs('batch', { operation: 'download', hash_algo: 'sha512' }),
+  too_many_lfs_objects: () =>
+    lfs('batch', { operation: 'download', objects: new Array(1001).fill({}) }),
+  lfs_object_not_found: () => lfs('verify', { oid: '0'.repeat(64), size: 1 }),
+  lfs_object_invalid: () => admin.put(`/repos/site.git/info/lfs/objects/${'0'.repeat(64)}`, {}),
   lfs_not_supported: () => admin.post('/repos/site.git/info/lfs/locks/verify', {}),
   route_not_found: () => admin.get('/nowhere'),
   repository_not_found: () => admin.get('/repos/nowhere'),
@@ -580,7 +586,7 @@ for (const [code, scenario] of Object.entries(scenarios)) {
     assert.equal(response.status, statuses[kind], response.text)
     assert.doesNotMatch(response.text, /node_modules|\.ts:|at \w+ \(/)
     if (response.headers.get('content-type')?.startsWith('text/plain')) return
-    const isOfLfs = code === 'lfs_not_supported'
+    const isOfLfs = code.includes('lfs_')
     const type = isOfLfs ? 'application/vnd.git-lfs+json' : 'application/problem+json'
     assert.equal(response.headers.get('content-type'), type)
     assert.deepEqual([response.body.code, response.body.title], [code, title])
@@ -601,6 +607,9 @@ test('errors of the disk and the database become problems', () => {
   assert.equal(codeOf({}), 'internal_error')
   assert.equal(toProblem('x').code, 'internal_error')
 })
+
+const lfs = (path: string, body: object) =>
+  admin.post(`/repos/site.git/info/lfs/objects/${path}`, body)
 
 async function raw(method: string, path: string, body: string, type: string): Promise<Answer> {
   const headers = { authorization: `Bearer ${service.adminToken}`, 'content-type': type }

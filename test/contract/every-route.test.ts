@@ -75,6 +75,7 @@ async function claimRun(owner: Client): Promise<Record<string, string>> {
 }
 
 const archive = archiveOf('a', 'a')
+const lfsObject = `/repos/site.git/info/lfs/objects/${'0'.repeat(64)}`
 
 /** A run with an artifact and a cache. */
 async function makeFiles(owner: Client): Promise<Record<string, string>> {
@@ -502,7 +503,16 @@ const examples: Record<string, Example> = {
   'POST /repos/:repository/git-upload-pack': { path: '/repos/site.git/git-upload-pack' },
   'POST /repos/:repository/git-receive-pack': { path: '/repos/site.git/git-receive-pack' },
   'GET /repos/:repository/info/lfs/:path*': { path: '/repos/site.git/info/lfs/locks?limit=1' },
-  'POST /repos/:repository/info/lfs/:path*': { path: '/repos/site.git/info/lfs/objects/batch' },
+  'POST /repos/:repository/info/lfs/:path*': { path: '/repos/site.git/info/lfs/locks' },
+  'POST /repos/:repository/info/lfs/objects/batch': {
+    path: '/repos/site.git/info/lfs/objects/batch',
+    body: { operation: 'download', objects: [] },
+  },
+  'POST /repos/:repository/info/lfs/objects/verify': {
+    path: '/repos/site.git/info/lfs/objects/verify',
+  },
+  'PUT /repos/:repository/info/lfs/objects/:oid': { path: lfsObject },
+  'GET /repos/:repository/info/lfs/objects/:oid': { path: lfsObject },
 }
 
 // The routes are those of the running service; they are listed before the tests of each are declared.

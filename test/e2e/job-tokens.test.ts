@@ -86,7 +86,10 @@ const neverAllowed = new Set([
 
 function isExpected(route: Route, path: string, held: Permission[]): boolean {
   const [, query] = path.split('?')
-  if (route.kind === 'stream') return held.includes(route.permissionFor(new URLSearchParams(query)))
+  if (route.kind === 'stream') {
+    // An LFS batch without an operation is a download.
+    return held.includes(route.permissionFor(new URLSearchParams(query)) ?? 'repo:read')
+  }
   if (route.kind !== 'json' || !route.permission || route.permission === 'run') return false
   const isOfRepository = route.path.startsWith('/repos/:name')
   return isOfRepository && held.includes(route.permission) && !neverAllowed.has(route.operationId)

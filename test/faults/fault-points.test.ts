@@ -36,6 +36,7 @@ const walkers: Record<string, string> = {
   secrets: '../e2e/secret-keys.test.ts',
   run: 'workflow-fault-points.test.ts',
   'run-file': 'run-file-crash.test.ts',
+  lfs: 'lfs-crash.test.ts',
   push: 'push-fault-points.test.ts',
   'small-push': 'push-fault-points.test.ts',
   'shared-push': 'shared-push-fault-points.test.ts',

@@ -77,7 +77,7 @@ const innerRows: Record<string, string[][]> = {
   ops: [['backup', 'doctor', 'maintenance', 'metrics'], ['fsck']],
   'git-server': [
     ['git-server'],
-    ['http', 'ssh', 'api-writes'],
+    ['http', 'lfs', 'ssh', 'api-writes'],
     ['git-engine'],
     ['receive-pack', 'upload-pack', 'pushes'],
     ['small-packs', 'authorize-push'],
@@ -316,7 +316,13 @@ const entryPoints: Record<string, string[]> = {
   ],
   'repositories/s3': ['s3', 's3-error'],
   'ops/doctor/checks': ['checks'],
-  'git-server/requests': ['git-limiters', 'git-request', 'operations', 'respond'],
+  'git-server/requests': [
+    'find-repository',
+    'git-limiters',
+    'git-request',
+    'operations',
+    'respond',
+  ],
   'git-server/push': ['push', 'push-options', 'pushed-objects', 'report-hold', 'unrun-workflows'],
   'git-server/upload-pack': ['upload-pack'],
   'git-server/upload-pack/stored-clones': ['stored-clones'],
@@ -326,6 +332,7 @@ const entryPoints: Record<string, string[]> = {
   'git-server/pushes': ['pushes', 'push-routes'],
   'git-server/authorize-push': ['authorize-push', 'await-runs', 'check-push'],
   'git-server/http': ['git-routes'],
+  'git-server/lfs': ['lfs-routes'],
   'git-server/api-writes': ['api-writes'],
   // In the main process, and in the SSH process.
   'git-server/ssh': ['ssh-process', 'ssh-program'],

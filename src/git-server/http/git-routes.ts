@@ -5,13 +5,13 @@ import { Problem } from '#base/problem.ts'
 import type { PlainSettings } from '#config/settings.ts'
 import { flushPacket, packet } from '#git/protocol/pkt-line.ts'
 import { readArrived, readBody } from '#git/protocol/request-body.ts'
-import type { FindRequest, StreamRoute } from '#http/route.ts'
+import type { StreamExchange, StreamRoute } from '#http/route.ts'
 import type { Repositories, Repository } from '#repositories/repositories.ts'
 import type { GitEngine } from '../git-engine.ts'
+import { findByGitUrl } from '../requests/find-repository.ts'
 import {
   type GitRequest,
   type GitResponse,
-  lfsRefusal,
   protocolIn,
   type RequestOutcome,
   type Service,
@@ -26,19 +26,10 @@ type Dependencies = {
 const permissionFor = (service: Service) =>
   service === 'git-upload-pack' ? 'repo:read' : 'repo:write'
 
-/** The routes of Git's smart protocol at `/repos/<name>.git`, and of Git LFS, which is refused. */
+/** The routes of Git's smart protocol at `/repos/<name>.git`. */
 export function gitRoutes({ repositories, engine, settings }: Dependencies): StreamRoute[] {
   const gitOverHttp = createGitOverHttp(engine)
-  const find = ({ principal, permission, params }: FindRequest): Promise<Repository> => {
-    const { repository = '' } = params
-    if (!repository.endsWith('.git')) {
-      throw new Problem(
-        'route_not_found',
-        `The Git URL of a repository ends in .git: /repos/${repository}.git`,
-      )
-    }
-    return repositories.openForGit(principal, repository.slice(0, -'.git'.length), permission)
-  }
+  const find: StreamRoute['find'] = (request) => findByGitUrl(repositories, request)
 
   return [
     {
@@ -95,11 +86,10 @@ export function gitRoutes({ repositories, engine, settings }: Dependencies): Str
       problems: ['repository_not_found', 'request_timed_out', 'storage_full'],
       serve: (exchange) => gitOverHttp.push(toExchange(exchange)),
     },
-    ...lfsRoutes(find),
   ]
 }
 
-function toExchange({ found, ...exchange }: Parameters<StreamRoute['serve']>[0]): HttpExchange {
+function toExchange({ found, ...exchange }: StreamExchange): HttpExchange {
   // What `find` above returned.
   return { ...exchange, repository: found as Repository }
 }
@@ -111,56 +101,6 @@ function serviceIn(query: URLSearchParams): Service {
     'malformed_git_request',
     "Only Git's smart protocol is supported: use service=git-upload-pack or service=git-receive-pack.",
   )
-}
-
-// A batch request names a few hundred objects at most.
-const requestMaxBytes = 1024 * 1024
-
-/**
- * The routes of the Git LFS API, which refuse every request in its error format:
- * https://github.com/git-lfs/git-lfs/tree/main/docs/api. Access is checked first, so a response does not reveal whether
- * a repository exists.
- */
-function lfsRoutes(find: StreamRoute['find']): StreamRoute[] {
-  const common = {
-    kind: 'stream',
-    path: '/repos/:repository/info/lfs/:path*',
-    tag: 'git',
-    permissionFor: () => 'repo:read',
-    find,
-    isLongLived: false,
-    consumes: undefined,
-    maxBytes: requestMaxBytes,
-    produces: undefined,
-    problemFormat: 'git-lfs',
-    problems: ['repository_not_found', 'body_too_large', 'lfs_not_supported'],
-    async serve() {
-      throw new Problem('lfs_not_supported', lfsRefusal)
-    },
-  } as const satisfies Partial<StreamRoute>
-  const parameters = ['path', 'id', 'cursor', 'limit', 'refspec']
-
-  return [
-    {
-      ...common,
-      problems: [...common.problems],
-      method: 'GET',
-      operationId: 'getLfs',
-      summary: 'Read from Git LFS (not supported)',
-      description: 'Git LFS is not supported; every request fails.',
-      parameters,
-      optionalParameters: parameters,
-    },
-    {
-      ...common,
-      problems: [...common.problems],
-      method: 'POST',
-      operationId: 'postLfs',
-      summary: 'Request Git LFS objects or locks (not supported)',
-      description: 'Git LFS is not supported; every request fails.',
-      parameters: [],
-    },
-  ]
 }
 
 /** A request of Git's HTTP protocol whose principal and repository are known. */

@@ -1,4 +1,6 @@
 import type { AccessWatch } from '#access/access-watch.ts'
+import { requirePermission } from '#access/may.ts'
+import type { Permission } from '#access/permissions.ts'
 import { Problem } from '#base/problem.ts'
 import { expectsContinue, type OpenRequests } from '../connection/connections.ts'
 import type { StreamRoute } from '../route.ts'
@@ -37,7 +39,22 @@ export function createServeStream({ admit, openRequests, accessWatch }: Dependen
     if (expectsContinue(request)) response.writeContinue()
     const abortController = openRequests.controllerOf(response)
     const { signal } = abortController
-    const served = { request, response, query, principal, found, signal }
+    const find = (needed: Permission) => {
+      requirePermission(principal, needed)
+      return route.find({ principal, permission: needed, params })
+    }
+    const { publicOrigin } = exchange
+    const served = {
+      request,
+      response,
+      query,
+      params,
+      publicOrigin,
+      principal,
+      found,
+      find,
+      signal,
+    }
     if (!route.isLongLived) return route.serve(served)
     // What `find` of these routes returns.
     const access = { principal, permission, repository: found as { id: string } }

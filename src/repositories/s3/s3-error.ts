@@ -1,4 +1,5 @@
 import { codeOf } from '#base/error-code.ts'
+import { Problem } from '#base/problem.ts'
 import { elementText } from './xml-elements.ts'
 
 /**
@@ -78,4 +79,12 @@ export function connectionError(about: string, error: unknown): unknown {
   const reason = error instanceof Error && error.message !== '' ? error.message : 'no connection'
   const message = `${about} failed: ${toLine(reason)}${code && ` (${code})`}`
   return new S3Error(isCertificate ? 'rejected' : 'unavailable', message, { cause: error })
+}
+
+/** For a `catch`: the Problem of a failed request to the store; rethrows any other error. */
+export function asUnavailable(error: unknown): never {
+  if (!(error instanceof S3Error)) throw error
+  throw new Problem('storage_unavailable', `The object store does not work: ${error.message}`, {
+    cause: error,
+  })
 }

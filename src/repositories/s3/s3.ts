@@ -2,11 +2,14 @@ import type { Log } from '#base/log.ts'
 import type { StoreAddress } from '#config/store-settings.ts'
 import type { ObjectSource } from './object-source.ts'
 import { getObjectToFile } from './s3-download.ts'
+import { S3Error } from './s3-error.ts'
 import { type ListedObject, listPage, listStoredObjects } from './s3-listing.ts'
 import { createS3Requests, readBodyText, readBytes, type S3Credentials } from './s3-requests.ts'
 import { findObjectSize, putObject } from './s3-upload.ts'
 
 type Abortable = { signal?: AbortSignal }
+
+type Range = { start: number; bytes: number }
 
 /**
  * The objects of a bucket below the prefix of its address. Everything is verified: what is sent by the store, what is
@@ -22,8 +25,8 @@ export type S3 = AsyncDisposable & {
     bytes: number,
     options?: Abortable,
   ) => Promise<{ sha256: string }>
-  /** The content of an object of at most 64 MiB. */
-  get: (key: string, options?: Abortable) => Promise<Buffer>
+  /** The content of an object, or of a range of it, of at most 64 MiB. */
+  get: (key: string, options?: Abortable & { range?: Range }) => Promise<Buffer>
   head: (key: string) => Promise<{ bytes: number } | undefined>
   /** Succeeds, too, when there is no such object. */
   delete: (key: string) => Promise<void>
@@ -74,10 +77,17 @@ export function createS3({ address, credentials, log, ...limits }: Options): S3 
         partBytes,
       }),
 
-    get: (key, { signal } = {}) =>
+    get: (key, { signal, range } = {}) =>
       requests.send(
-        { operation: 'GetObject', method: 'GET', key: start + key, signal },
-        ({ body }) => readBytes(body, maxBufferBytes),
+        {
+          ...{ operation: 'GetObject', method: 'GET', key: start + key, signal },
+          ...(range && { headers: { range: toRangeHeader(range) } }),
+        },
+        async ({ body, status }) => {
+          const bytes = await readBytes(body, maxBufferBytes)
+          if (!range || (status === 206 && bytes.length === range.bytes)) return bytes
+          throw new S3Error('corrupt', `${bytes.length} bytes came of ${range.bytes} of ${key}.`)
+        },
       ),
 
     async head(key) {
@@ -102,4 +112,8 @@ export function createS3({ address, credentials, log, ...limits }: Options): S3 
 
     [Symbol.asyncDispose]: () => requests[Symbol.asyncDispose](),
   }
+}
+
+function toRangeHeader({ start, bytes }: Range): string {
+  return `bytes=${start}-${start + bytes - 1}`
 }

@@ -1,6 +1,9 @@
+import type { Database } from '#database/database.ts'
+import { createLocalLfsFiles } from './lfs-files.ts'
 import type { Store } from './store.ts'
 
 type Dependencies = {
+  db: Database
   pathOf: (id: string) => string
   create: (id: string, defaultBranch?: string) => Promise<void>
   place: (id: string) => Promise<void>
@@ -8,7 +11,7 @@ type Dependencies = {
 }
 
 /** Repositories that are directories of this machine. */
-export function createLocalStore({ pathOf, create, place, remove }: Dependencies): Store {
+export function createLocalStore({ db, pathOf, create, place, remove }: Dependencies): Store {
   return {
     prepare: async () => {},
     join: async () => {},
@@ -30,6 +33,7 @@ export function createLocalStore({ pathOf, create, place, remove }: Dependencies
     remove,
     reclaim: async () => {},
     sweep: async () => {},
+    lfsFiles: createLocalLfsFiles(db, pathOf),
     bucket: undefined,
     shared: undefined,
     [Symbol.asyncDispose]: async () => {},

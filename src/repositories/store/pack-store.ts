@@ -49,8 +49,8 @@ export async function renewUploads(db: Db, keys: string[]): Promise<boolean> {
   return Number(numUpdatedRows) === keys.length
 }
 
-/** Closes an upload whose pack is committed in the same transaction; false when the collector was first. */
-async function closeUpload(tx: Db, key: string): Promise<boolean> {
+/** Closes an upload whose pack or LFS object is committed in the same transaction; false when the collector was first. */
+export async function closeUpload(tx: Db, key: string): Promise<boolean> {
   const row = await tx
     .deleteFrom('uploads')
     .where('key', '=', key)
@@ -91,7 +91,7 @@ export async function addPacks(
   }
 }
 
-/** Marks uploads that no pack row names: the collector deletes their files. */
+/** Marks uploads that no row of a pack or LFS object names: the collector deletes their files. */
 export async function abandonUploads(db: Db, keys: string[]): Promise<void> {
   if (keys.length === 0) return
   const rows = keys.map((key) => ({ key, node: '', begunAt: databaseNow, state: 'dead' as const }))

@@ -14,6 +14,7 @@ import { deleteUnneeded } from './collector.ts'
 import { commitChange, PrunedError } from './commit-change.ts'
 import { storePacks } from './durable-packs.ts'
 import { lendPack, openLentPack, takeBackPacks } from './lent-packs.ts'
+import { createBucketLfsFiles } from './lfs-bucket.ts'
 import type { MarkedBucket } from './marked-bucket.ts'
 import { releasePacks } from './pack-store.ts'
 import { beginGeneration } from './publish-generation.ts'
@@ -98,6 +99,7 @@ export function createSharedStore(dependencies: Dependencies): Store {
       await deleteUnneeded(dependencies)
     },
 
+    lfsFiles: createBucketLfsFiles(dependencies),
     bucket: storage,
 
     shared: {

@@ -3,6 +3,7 @@ import type { Db } from '#database/schema.ts'
 import type { S3 } from '../s3/s3.ts'
 import type { Change, ChangeOutcome, CommittedChange } from './commit-change.ts'
 import type { LentPack } from './lent-packs.ts'
+import type { LfsFiles } from './lfs-files.ts'
 import type { Generation } from './publish-generation.ts'
 import type { RepositoryTransaction } from './repository-transactions.ts'
 
@@ -33,6 +34,8 @@ export type Store = AsyncDisposable & {
   reclaim: (bytes: number) => Promise<void>
   /** Deletes what no repository needs any more. */
   sweep: () => Promise<void>
+  /** The bytes of LFS objects. */
+  lfsFiles: LfsFiles
   /** The object storage of a shared store, also for other content than packs; undefined for a local one. */
   bucket: S3 | undefined
   /** Changes refs in the store itself; undefined for a local one, where git changes its files. */

@@ -6,6 +6,7 @@ import type { PlainSettings } from '#config/settings.ts'
 import type { Database } from '#database/database.ts'
 import type { Db } from '#database/schema.ts'
 import { recordActions } from '#events/audit/record.ts'
+import { assertDeclaredSize } from '#http/receive-file.ts'
 import {
   deleteArtifact,
   deleteExpiredArtifacts,
@@ -14,7 +15,7 @@ import {
   measureArtifacts,
   type StoredArtifact,
 } from './artifact-store.ts'
-import { assertDeclaredSize, type FileLifeCycle, type SentFile } from './file-life-cycle.ts'
+import type { FileLifeCycle, SentFile } from './file-life-cycle.ts'
 import type { HeldRun } from './held-run.ts'
 import { type KeptFile, markFilesDead } from './run-file-store.ts'
 

@@ -6,7 +6,7 @@ import { newId } from '#base/ids.ts'
 import { Problem } from '#base/problem.ts'
 import type { FreeSpace } from '#config/free-space.ts'
 import type { S3 } from '#repositories/s3/s3.ts'
-import { S3Error } from '#repositories/s3/s3-error.ts'
+import { asUnavailable, S3Error } from '#repositories/s3/s3-error.ts'
 import type { KeptFile } from './run-file-store.ts'
 
 /** Where the files of artifacts and caches are: in the data directory, or in the bucket of a shared store. */
@@ -142,11 +142,4 @@ function inBucket(
       await bucket.delete(bucketKeyOf(file)).catch(asUnavailable)
     },
   }
-}
-
-function asUnavailable(error: unknown): never {
-  if (!(error instanceof S3Error)) throw error
-  throw new Problem('storage_unavailable', `The object store does not work: ${error.message}`, {
-    cause: error,
-  })
 }

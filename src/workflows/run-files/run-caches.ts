@@ -15,10 +15,11 @@ import type { Git } from '#git/process/git-process.ts'
 import { isAncestor } from '#git/refs/ancestry.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
 import { branchPrefix, readDefaultBranch, readRefs } from '#git/refs/refs.ts'
+import { assertDeclaredSize } from '#http/receive-file.ts'
 import { protectionsOf, toProtection } from '#repositories/protection-rules.ts'
 import { listProtections } from '#repositories/protection-store.ts'
 import type { Downloads } from './downloads.ts'
-import { assertDeclaredSize, type FileLifeCycle, type SentFile } from './file-life-cycle.ts'
+import type { FileLifeCycle, SentFile } from './file-life-cycle.ts'
 import type { HeldRun } from './held-run.ts'
 import {
   deleteCaches,

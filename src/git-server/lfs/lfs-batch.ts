@@ -1,0 +1,103 @@
+import { Problem } from '#base/problem.ts'
+import type { PlainSettings } from '#config/settings.ts'
+import { type LfsObjects, lfsObjectNotFound } from '#repositories/lfs-objects.ts'
+import type { BatchRequest, LfsPointer, SentPointer } from './lfs-request.ts'
+
+type Dependencies = {
+  lfsObjects: Pick<LfsObjects, 'sizesOf' | 'renewedSizesOf'>
+  settings: Pick<PlainSettings, 'lfsObjectMaxBytes'>
+}
+
+/** What links for a client are made of. */
+export type LfsLinks = {
+  /** The address of the objects of the repository. */
+  address: string
+  /** The client's own `Authorization`, which transfers need, too. */
+  authorization: string
+  /** When that expires, or null. */
+  expiresAt: number | null
+}
+
+type Reply =
+  | (LfsPointer & { authenticated: true; actions?: Record<string, Action> })
+  | { oid: unknown; size: unknown; error: { code: number; message: string } }
+
+type Action = { href: string; header: Record<string, string>; expires_at?: string }
+
+/** Responds to batch requests: https://github.com/git-lfs/git-lfs/blob/main/docs/api/batch.md */
+export function createLfsBatch({ lfsObjects, settings }: Dependencies) {
+  const { lfsObjectMaxBytes: maxBytes } = settings
+
+  function toReply(
+    operation: BatchRequest['operation'],
+    { oid, size }: LfsPointer,
+    storedSize: number | undefined,
+    links: LfsLinks,
+  ): Reply {
+    const reply = { oid, size, authenticated: true } as const
+    if (storedSize !== undefined && storedSize !== size)
+      return toError({ oid, size }, 422, otherSize({ oid, size }, storedSize))
+    if (operation === 'download') {
+      if (storedSize === undefined)
+        return toError({ oid, size }, 404, lfsObjectNotFound(oid).message)
+      return { ...reply, actions: { download: toAction(links, `/${oid}`) } }
+    }
+    if (storedSize !== undefined) return reply
+    if (size > maxBytes)
+      return toError({ oid, size }, 422, `An object may have at most ${maxBytes} bytes.`)
+    const actions = { upload: toAction(links, `/${oid}`), verify: toAction(links, '/verify') }
+    return { ...reply, actions }
+  }
+
+  return {
+    async respond(repositoryId: string, { operation, objects }: BatchRequest, links: LfsLinks) {
+      const { pointers, refused } = withoutRepeated(objects)
+      const find = operation === 'upload' ? lfsObjects.renewedSizesOf : lfsObjects.sizesOf
+      const sizes = await find(repositoryId, [...pointers.keys()])
+      const replies = [...pointers].map(([oid, size]) =>
+        toReply(operation, { oid, size }, sizes.get(oid), links),
+      )
+      const objectReplies = [...replies, ...refused]
+      return { transfer: 'basic', objects: objectReplies, hash_algo: 'sha256' }
+    },
+
+    /** Throws `lfs_object_not_found`, or `lfs_object_invalid` when the object has another size. */
+    async verify(repositoryId: string, { oid, size }: LfsPointer): Promise<void> {
+      const stored = (await lfsObjects.sizesOf(repositoryId, [oid])).get(oid)
+      if (stored === undefined) throw lfsObjectNotFound(oid)
+      if (stored !== size) throw new Problem('lfs_object_invalid', otherSize({ oid, size }, stored))
+    },
+  }
+}
+
+/** Each valid pointer once, and errors for the others. */
+function withoutRepeated(objects: readonly SentPointer[]) {
+  const pointers = new Map<string, number>()
+  const refused: Reply[] = []
+  for (const { oid, size, fault } of objects) {
+    const [id, bytes] = [String(oid), Number(size)]
+    const earlier = pointers.get(id)
+    if (fault !== undefined) refused.push(toError({ oid, size }, 422, fault))
+    else if (earlier === undefined) pointers.set(id, bytes)
+    else if (earlier !== bytes)
+      refused.push(
+        toError({ oid, size }, 422, `The request names ${id} with ${earlier} bytes, too.`),
+      )
+  }
+  return { pointers, refused }
+}
+
+function toError(object: { oid: unknown; size: unknown }, code: number, message: string): Reply {
+  return { ...object, error: { code, message } }
+}
+
+function toAction({ address, authorization, expiresAt }: LfsLinks, path: string): Action {
+  const action = { href: address + path, header: { Authorization: authorization } }
+  if (expiresAt === null) return action
+  // With a precision of seconds.
+  return { ...action, expires_at: `${new Date(expiresAt).toISOString().slice(0, 19)}Z` }
+}
+
+function otherSize({ oid, size }: LfsPointer, stored: number): string {
+  return `The object ${oid} has ${stored} bytes and not ${size}.`
+}

@@ -1,0 +1,217 @@
+import { Problem } from '#base/problem.ts'
+import { deadline } from '#base/timeouts.ts'
+import type { PlainSettings } from '#config/settings.ts'
+import { collect, limited, readBody } from '#git/protocol/request-body.ts'
+import { lfsContentType } from '#http/problem-response.ts'
+import type { StreamExchange, StreamRoute } from '#http/route.ts'
+import type { LfsObjects } from '#repositories/lfs-objects.ts'
+import type { Repositories, Repository } from '#repositories/repositories.ts'
+import { findByGitUrl } from '../requests/find-repository.ts'
+import { originOf } from './lfs-address.ts'
+import { createLfsBatch } from './lfs-batch.ts'
+import { assertOid, lfsRequestInvalid, toBatchRequest, toPointer } from './lfs-request.ts'
+import { receiveLfsObject, sendLfsObject } from './lfs-transfer.ts'
+
+type Dependencies = {
+  repositories: Pick<Repositories, 'openForGit'>
+  lfsObjects: LfsObjects
+  settings: Pick<PlainSettings, 'lfsObjectMaxBytes' | 'gitStallSeconds' | 'bodySeconds' | 'baseUrl'>
+  /** The public base URL of the service. */
+  baseUrl: () => string
+}
+
+// A thousand objects, with space for fields that are unknown.
+const requestMaxBytes = 1024 * 1024
+
+/** The routes of the Git LFS API: https://github.com/git-lfs/git-lfs/tree/main/docs/api. Locks are not supported. */
+export function lfsRoutes(dependencies: Dependencies): StreamRoute[] {
+  const { repositories, lfsObjects, settings, baseUrl } = dependencies
+  const batch = createLfsBatch({ lfsObjects, settings })
+  const stallMs = settings.gitStallSeconds * 1000
+  const find: StreamRoute['find'] = (request) => findByGitUrl(repositories, request)
+  const common = {
+    kind: 'stream',
+    tag: 'git',
+    find,
+    isLongLived: false,
+    consumes: undefined,
+    maxBytes: requestMaxBytes,
+    produces: lfsContentType,
+    problemFormat: 'git-lfs',
+    parameters: [],
+  } as const satisfies Partial<StreamRoute>
+
+  return [
+    {
+      ...common,
+      method: 'POST',
+      path: '/repos/:repository/info/lfs/objects/batch',
+      operationId: 'batchLfsObjects',
+      summary: 'Request transfers of Git LFS objects',
+      description:
+        'Returns for each of at most 1000 objects how it is downloaded or uploaded, in the format of the [Git LFS Batch API](https://github.com/git-lfs/git-lfs/blob/main/docs/api/batch.md). Downloads need `repo:read`, uploads `repo:write`.',
+      // The operation in the body determines it.
+      permissionFor: () => undefined,
+      problems: [
+        'repository_not_found',
+        'body_too_large',
+        'lfs_request_invalid',
+        'lfs_hash_unsupported',
+        'too_many_lfs_objects',
+      ],
+      async serve(exchange) {
+        const body = await readJson(exchange, settings)
+        const permission = isUpload(body) ? 'repo:write' : 'repo:read'
+        const { id } = await exchange.find(permission)
+        const origin = originOf(exchange, settings, baseUrl)
+        const request = toBatchRequest(body)
+        const links = {
+          address: `${origin}/repos/${exchange.params.repository}/info/lfs/objects`,
+          authorization: exchange.request.headers.authorization ?? '',
+          expiresAt: exchange.principal.expiresAt ?? null,
+        }
+        sendLfs(exchange, await batch.respond(id, request, links))
+      },
+    },
+    {
+      ...common,
+      method: 'POST',
+      path: '/repos/:repository/info/lfs/objects/verify',
+      operationId: 'verifyLfsObject',
+      summary: 'Verify an uploaded Git LFS object',
+      description: 'Succeeds if the repository has the object with the given `oid` and `size`.',
+      permissionFor: () => 'repo:write',
+      problems: [
+        'repository_not_found',
+        'body_too_large',
+        'lfs_request_invalid',
+        'lfs_object_not_found',
+        'lfs_object_invalid',
+      ],
+      async serve(exchange) {
+        const pointer = toPointer(await readJson(exchange, settings))
+        await batch.verify(repositoryOf(exchange).id, pointer)
+        sendLfs(exchange, {})
+      },
+    },
+    {
+      ...common,
+      method: 'PUT',
+      path: '/repos/:repository/info/lfs/objects/:oid',
+      operationId: 'uploadLfsObject',
+      summary: 'Upload a Git LFS object',
+      description: 'The body is the object. It is stored if its SHA-256 is the `oid`.',
+      permissionFor: () => 'repo:write',
+      isLongLived: true,
+      maxBytes: settings.lfsObjectMaxBytes,
+      problems: [
+        'repository_not_found',
+        'body_too_large',
+        'lfs_object_not_found',
+        'lfs_object_invalid',
+        'request_timed_out',
+        'storage_full',
+      ],
+      async serve(exchange) {
+        const object = { repositoryId: repositoryOf(exchange).id, oid: oidIn(exchange) }
+        await receiveLfsObject(lfsObjects, object, exchange)
+        sendLfs(exchange, {})
+      },
+    },
+    {
+      ...common,
+      method: 'GET',
+      path: '/repos/:repository/info/lfs/objects/:oid',
+      operationId: 'downloadLfsObject',
+      summary: 'Download a Git LFS object',
+      description: 'Accepts a `Range` of bytes, so that an interrupted download can be resumed.',
+      permissionFor: () => 'repo:read',
+      isLongLived: true,
+      maxBytes: 0,
+      produces: 'application/octet-stream',
+      problems: ['repository_not_found', 'lfs_object_not_found'],
+      async serve(exchange) {
+        const object = { repositoryId: repositoryOf(exchange).id, oid: oidIn(exchange) }
+        await sendLfsObject(lfsObjects, object, { ...exchange, stallMs })
+      },
+    },
+    ...otherRoutes(common),
+  ]
+}
+
+const lockRefusal = 'This server does not support Git LFS file locks.'
+
+/** The routes of the rest of the API, which refuse every request in its error format. */
+function otherRoutes(
+  common: Omit<
+    StreamRoute,
+    'method' | 'path' | 'operationId' | 'summary' | 'permissionFor' | 'serve'
+  >,
+): StreamRoute[] {
+  const refusing = {
+    ...common,
+    path: '/repos/:repository/info/lfs/:path*',
+    description: 'File locks are not supported; every request fails.',
+    permissionFor: () => 'repo:read' as const,
+    produces: undefined,
+    async serve() {
+      throw new Problem('lfs_not_supported', lockRefusal)
+    },
+  } as const
+  const problems = ['repository_not_found', 'body_too_large', 'lfs_not_supported'] as const
+  const parameters = ['path', 'id', 'cursor', 'limit', 'refspec']
+  return [
+    {
+      ...refusing,
+      problems: [...problems],
+      method: 'GET',
+      operationId: 'getLfs',
+      summary: 'Read Git LFS file locks (not supported)',
+      parameters,
+      optionalParameters: parameters,
+    },
+    {
+      ...refusing,
+      problems: [...problems],
+      method: 'POST',
+      operationId: 'postLfs',
+      summary: 'Change Git LFS file locks (not supported)',
+    },
+  ]
+}
+
+/** What `find` of a route returned. */
+function repositoryOf({ found }: StreamExchange): Repository {
+  return found as Repository
+}
+
+function oidIn({ params }: StreamExchange): string {
+  return assertOid(params.oid ?? '')
+}
+
+function isUpload(body: unknown): boolean {
+  return Object(body).operation === 'upload'
+}
+
+/** Reads a JSON body. Throws `lfs_request_invalid`, `body_too_large` and `request_timed_out`. */
+async function readJson(
+  { request, signal }: Pick<StreamExchange, 'request' | 'signal'>,
+  { bodySeconds }: Pick<PlainSettings, 'bodySeconds'>,
+): Promise<unknown> {
+  using limit = deadline(bodySeconds * 1000, signal)
+  const body = readBody(request, limit.signal)
+  const limits = { maxBytes: requestMaxBytes, signal: limit.signal, onProgress: () => {} }
+  const text = (await collect(limited(body, limits))).toString('utf8')
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw lfsRequestInvalid('The body is no JSON.')
+  }
+}
+
+function sendLfs({ response }: Pick<StreamExchange, 'response'>, value: unknown): void {
+  const content = JSON.stringify(value)
+  response.setHeader('content-type', lfsContentType)
+  response.setHeader('content-length', Buffer.byteLength(content))
+  response.writeHead(200).end(content)
+}

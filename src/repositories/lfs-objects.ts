@@ -1,0 +1,132 @@
+import type { Clock } from '#base/clock.ts'
+import type { FaultPoint } from '#base/fault-points.ts'
+import { newId } from '#base/ids.ts'
+import { Problem } from '#base/problem.ts'
+import type { FreeSpace } from '#config/free-space.ts'
+import type { PlainSettings } from '#config/settings.ts'
+import type { Database } from '#database/database.ts'
+import { receiveFile } from '#http/receive-file.ts'
+import type { BodyStream } from '#http/route.ts'
+import type { Directories } from './directories/directories.ts'
+import { insertLfsObject, listLfsObjects, renewLfsObjects } from './lfs-object-store.ts'
+import { asGone, repositoryDeleted } from './repository-errors.ts'
+import type { OpenLfsFile } from './store/lfs-files.ts'
+import type { Store } from './store/store.ts'
+
+/**
+ * The objects of Git LFS. Each belongs to a repository: that another one has the same bytes makes no difference. An object
+ * exists when its row does, which is inserted after its bytes are durable.
+ */
+export type LfsObjects = {
+  /** The sizes of those of some objects that a repository has, by their ids. */
+  sizesOf: (repositoryId: string, oids: readonly string[]) => Promise<ReadonlyMap<string, number>>
+  /** The same for a client that is about to push pointers to them: they stay for a while even without. */
+  renewedSizesOf: LfsObjects['sizesOf']
+  /** Those of some objects that a repository does not have. */
+  missing: (repositoryId: string, oids: readonly string[]) => Promise<string[]>
+  /**
+   * Adds an object from a stream. Throws `lfs_object_invalid` when the bytes are others, `body_too_large`, `storage_full`,
+   * `request_timed_out`, `malformed_request` and `repository_not_found`.
+   */
+  add: (object: LfsObject, content: Content) => Promise<void>
+  /** Opens an object. Throws `lfs_object_not_found`. */
+  open: (object: LfsObject) => Promise<OpenLfsObject>
+}
+
+/** An object by its repository and its SHA-256 in hex. */
+type LfsObject = { repositoryId: string; oid: string }
+
+type Content = { body: BodyStream; signal: AbortSignal }
+
+type OpenLfsObject = OpenLfsFile & { size: number }
+
+type Dependencies = {
+  db: Database
+  store: Pick<Store, 'lfsFiles'>
+  directories: Pick<Directories, 'scratchOf' | 'removeScratch'>
+  settings: Pick<PlainSettings, 'lfsObjectMaxBytes' | 'gitStallSeconds'>
+  freeSpace: Pick<FreeSpace, 'require'>
+  clock: Clock
+  faultPoint: FaultPoint
+}
+
+const scratchName = 'lfs'
+
+export function createLfsObjects(dependencies: Dependencies): LfsObjects {
+  const { db, store, directories, settings, freeSpace, clock, faultPoint } = dependencies
+
+  async function sizesOf(repositoryId: string, oids: readonly string[]) {
+    const rows = oids.length === 0 ? [] : await listLfsObjects(db, repositoryId, oids)
+    return new Map(rows.map(({ oid, size }) => [oid, size]))
+  }
+
+  /** Receives the bytes of an object; returns how many they are. */
+  async function receive(path: string, oid: string, { body, signal }: Content): Promise<number> {
+    const received = await receiveFile({
+      ...{ body, path, signal, freeSpace },
+      maxBytes: settings.lfsObjectMaxBytes,
+      stallMs: settings.gitStallSeconds * 1000,
+    })
+    if (received.sha256 === oid) return received.size
+    const detail = `The body has the SHA-256 ${received.sha256} and not ${oid}; nothing was stored.`
+    throw new Problem('lfs_object_invalid', detail)
+  }
+
+  return {
+    sizesOf,
+
+    async renewedSizesOf(repositoryId, oids) {
+      if (oids.length > 0) await renewLfsObjects(db, repositoryId, oids)
+      return sizesOf(repositoryId, oids)
+    },
+
+    async missing(repositoryId, oids) {
+      const sizes = await sizesOf(repositoryId, oids)
+      return oids.filter((oid) => !sizes.has(oid))
+    },
+
+    async add({ repositoryId, oid }, content) {
+      const draftId = newId()
+      const path = directories.scratchOf(draftId, scratchName)
+      try {
+        const size = await receive(path, oid, content)
+        faultPoint('lfs.received')
+        const received = { path, size, signal: content.signal }
+        const isPlaced = await store.lfsFiles.place(
+          { repositoryId, oid },
+          received,
+          (tx, bucketKey) => {
+            faultPoint('lfs.placed')
+            const row = { repositoryId, oid, size, bucketKey }
+            const times = { createdAt: clock.now(), unreferencedAt: null }
+            return insertLfsObject(tx, { ...row, ...times }).catch(asGone(repositoryDeleted))
+          },
+        )
+        if (!isPlaced) throw repositoryDeleted()
+      } finally {
+        await directories.removeScratch(draftId, scratchName)
+      }
+    },
+
+    async open({ repositoryId, oid }) {
+      const [row] = await listLfsObjects(db, repositoryId, [oid])
+      if (!row) throw lfsObjectNotFound(oid)
+      const file = await store.lfsFiles.open(row)
+      if (file) return { ...file, size: row.size }
+      const cause = new Error(`The file of the LFS object ${oid} of ${repositoryId} is missing`)
+      throw new Problem(
+        'repository_damaged',
+        `The file of the Git LFS object ${oid} is missing; upload it again.`,
+        { cause },
+      )
+    },
+  }
+}
+
+/** The Problem of an object that a repository does not have. */
+export function lfsObjectNotFound(oid: string): Problem {
+  return new Problem(
+    'lfs_object_not_found',
+    `The repository has no Git LFS object ${oid}: it was never uploaded, or has been deleted.`,
+  )
+}

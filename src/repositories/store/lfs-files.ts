@@ -1,0 +1,87 @@
+import { mkdir, open, rename } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { ignoreAbsence, ignoreExistence } from '#base/absence.ts'
+import { sync } from '#base/disk.ts'
+import type { Database } from '#database/database.ts'
+import type { Db } from '#database/schema.ts'
+
+/** Where the bytes of LFS objects are: in the directories of repositories, or in the bucket of a shared store. */
+export type LfsFiles = {
+  /**
+   * Makes a received file an object, durably, and then `commit`s its row with its key in the bucket, which is null without
+   * one. `commit` returns false when there is such a row. False when the repository has been deleted.
+   */
+  place: (object: LfsFile, received: ReceivedLfsFile, commit: CommitLfsFile) => Promise<boolean>
+  /** Opens an object; undefined when it is missing. It can then be read to its end, even if it is removed. */
+  open: (object: StoredLfsFile) => Promise<OpenLfsFile | undefined>
+}
+
+type LfsFile = { repositoryId: string; oid: string }
+
+type StoredLfsFile = LfsFile & { size: number; bucketKey: string | null }
+
+type ReceivedLfsFile = { path: string; size: number; signal: AbortSignal }
+
+type CommitLfsFile = (tx: Db, bucketKey: string | null) => Promise<boolean>
+
+/** An open object, of which one range is read. */
+export type OpenLfsFile = AsyncDisposable & {
+  read: (range: { start: number; bytes: number }, signal: AbortSignal) => AsyncIterable<Buffer>
+}
+
+/** The beginning of the keys of LFS objects in the bucket. A key is used once, so its object is never replaced. */
+export const lfsKeyStart = 'lfs/'
+
+const chunkBytes = 256 * 1024
+
+/** The path of an object in the directory of its repository, which is the one that git-lfs uses. */
+function pathOfLfsObject(directory: string, oid: string): string {
+  return join(directory, 'lfs', 'objects', oid.slice(0, 2), oid.slice(2, 4), oid)
+}
+
+/** The objects of repositories that are directories of this machine. */
+export function createLocalLfsFiles(
+  db: Database,
+  pathOf: (repositoryId: string) => string,
+): LfsFiles {
+  return {
+    async place({ repositoryId, oid }, received, commit) {
+      const directory = pathOf(repositoryId)
+      const path = pathOfLfsObject(directory, oid)
+      try {
+        await makeFolder(dirname(path), directory)
+        await rename(received.path, path)
+        await sync(dirname(path))
+      } catch (error) {
+        ignoreAbsence(error)
+        return false
+      }
+      await db.transaction().execute((tx) => commit(tx, null))
+      return true
+    },
+
+    async open({ repositoryId, oid }) {
+      const path = pathOfLfsObject(pathOf(repositoryId), oid)
+      const file = await open(path).catch(ignoreAbsence)
+      if (!file) return undefined
+      return {
+        read({ start, bytes }, signal) {
+          if (bytes === 0) return nothingToRead()
+          const options = { start, end: start + bytes - 1, highWaterMark: chunkBytes, signal }
+          return file.createReadStream({ ...options, autoClose: false })
+        },
+        [Symbol.asyncDispose]: () => file[Symbol.asyncDispose](),
+      }
+    },
+  }
+}
+
+async function* nothingToRead(): AsyncGenerator<Buffer> {}
+
+/** Creates a folder and its parents durably, but not `root`: a deleted repository must not come back as a folder. */
+async function makeFolder(path: string, root: string): Promise<void> {
+  if (path === root) return
+  await makeFolder(dirname(path), root)
+  const isNew = await mkdir(path, { mode: 0o700 }).then(() => true, ignoreExistence)
+  if (isNew) await sync(dirname(path))
+}

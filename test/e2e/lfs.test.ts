@@ -1,0 +1,220 @@
+// Tags: each-store
+
+import assert from 'node:assert/strict'
+import { createHash, randomBytes } from 'node:crypto'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { createProject, git, type Project, temporaryFolder } from '../support/git.ts'
+import { without } from '../support/programs.ts'
+import { type Client, type Service, startServiceWithSsh, toAnswer } from '../support/service.ts'
+import { createSshUser, type SshUser } from '../support/ssh-user.ts'
+
+const skip = without('git-lfs')
+
+let service: Service
+let client: Client
+let user: SshUser
+let project: Project
+
+before(async () => {
+  service = await startServiceWithSsh({ env: { SVC_LFS_OBJECT_MAX: '4MiB' } })
+  client = await service.client({ username: 'ada', permissions: ['repo:read', 'repo:write'] })
+  user = await createSshUser(service, client)
+  project = await createProject()
+  for (const name of ['site', 'other']) await client.post('/repos', { name })
+})
+
+after(async () => {
+  await project[Symbol.asyncDispose]()
+  await user[Symbol.asyncDispose]()
+  await service[Symbol.asyncDispose]()
+})
+
+const idOf = (bytes: Buffer | string) => createHash('sha256').update(bytes).digest('hex')
+const objects = (name = 'site') => `/repos/${name}.git/info/lfs/objects`
+
+const batch = (operation: string, pointers: object[], name = 'site', own = client) =>
+  own.post(`${objects(name)}/batch`, { operation, transfers: ['basic'], objects: pointers })
+
+function upload(bytes: Buffer | string, oid = idOf(bytes), headers: Record<string, string> = {}) {
+  const authorization = `Bearer ${client.token}`
+  return fetch(`${service.url}${objects()}/${oid}`, {
+    method: 'PUT',
+    headers: { authorization, 'content-type': 'application/octet-stream', ...headers },
+    body: bytes,
+  }).then(toAnswer)
+}
+
+const download = (oid: string, headers: Record<string, string> = {}, name = 'site') =>
+  fetch(`${service.url}${objects(name)}/${oid}`, {
+    headers: { authorization: `Bearer ${client.token}`, ...headers },
+  })
+
+test('git-lfs pushes and clones', { skip }, async () => {
+  await using folder = await temporaryFolder()
+  const lfs = (cwd: string, ...args: string[]) => git(cwd, args, { HOME: folder.path })
+  const large = randomBytes(3_000_000)
+  await lfs(project.path, 'lfs', 'install', '--local')
+  await lfs(project.path, 'lfs', 'track', '*.bin')
+  await writeFile(join(project.path, 'large.bin'), large)
+  await writeFile(join(project.path, 'small.bin'), 'small')
+  await project.git('add', '.')
+  await project.git('commit', '--quiet', '-m', 'Large files')
+  await lfs(project.path, 'push', '--quiet', client.remote('site'), 'HEAD:main')
+  const { body } = await batch('download', [{ oid: idOf(large), size: large.length }])
+  assert.equal(body.objects[0].error, undefined)
+
+  const config = ['-c', 'filter.lfs.process=git-lfs filter-process', '-c', 'filter.lfs.required=1']
+  await lfs(folder.path, ...config, 'clone', '--quiet', client.remote('site'), 'copy')
+  assert.deepEqual(await readFile(join(folder.path, 'copy/large.bin')), large)
+  assert.equal(await readFile(join(folder.path, 'copy/small.bin'), 'utf8'), 'small')
+})
+
+test('a batch says for each object what to do with it', async () => {
+  const bytes = Buffer.from('in a batch')
+  const pointer = { oid: idOf(bytes), size: bytes.length }
+  const before = await batch('download', [pointer])
+  assert.equal(before.headers.get('content-type'), 'application/vnd.git-lfs+json')
+  assert.deepEqual([before.status, before.body.objects[0].error.code], [200, 404])
+  const { body } = await batch('upload', [pointer])
+  assert.deepEqual([body.transfer, body.hash_algo], ['basic', 'sha256'])
+  const { actions, authenticated } = body.objects[0]
+  assert.equal(authenticated, true)
+  const send = (href: string, method: string, content: Buffer | string) =>
+    fetch(href, { method, headers: actions.upload.header, body: content }).then(toAnswer)
+  const verify = (size: number) =>
+    send(actions.verify.href, 'POST', JSON.stringify({ ...pointer, size }))
+  assert.equal((await verify(pointer.size)).status, 404)
+  assert.equal((await send(actions.upload.href, 'PUT', bytes)).status, 200)
+  assert.equal((await verify(pointer.size)).status, 200)
+  assert.equal((await verify(pointer.size + 1)).status, 422)
+  assert.deepEqual((await batch('upload', [pointer])).body.objects, [
+    { ...pointer, authenticated: true },
+  ])
+  const there = await batch('download', [pointer, pointer])
+  assert.equal(there.body.objects.length, 1)
+  const { href, header } = there.body.objects[0].actions.download
+  assert.equal(await (await fetch(href, { headers: header })).text(), 'in a batch')
+  const lying = await batch('download', [pointer, { ...pointer, size: 1 }])
+  assert.equal(lying.body.objects[1].error.code, 422)
+  // Of another repository, it is as if it did not exist.
+  assert.equal((await batch('download', [pointer], 'other')).body.objects[0].error.code, 404)
+  assert.ok((await batch('upload', [pointer], 'other')).body.objects[0].actions.upload)
+  assert.equal((await download(pointer.oid, {}, 'other')).status, 404)
+})
+
+test('pointers that are none get an error each, and requests that are none one for all', async () => {
+  const oid = 'a'.repeat(64)
+  const faulty = [
+    { oid: 'A'.repeat(64), size: 1 },
+    { oid: `../${'a'.repeat(61)}`, size: 1 },
+    { oid: 'short', size: 1 },
+    { oid, size: -1 },
+    { oid, size: 1.5 },
+    { oid, size: '1' },
+    { size: 1 },
+  ]
+  for (const pointer of faulty) {
+    const { body } = await batch('upload', [pointer])
+    assert.equal(body.objects[0].error.code, 422, JSON.stringify(pointer))
+  }
+  const tooLarge = await batch('upload', [{ oid, size: 4 * 1024 * 1024 + 1 }])
+  assert.equal(tooLarge.body.objects[0].error.code, 422)
+  for (const [body, status] of [
+    [[], 422],
+    [{ operation: 'delete', objects: [] }, 422],
+    [{ operation: 'upload', objects: {} }, 422],
+    [{ operation: 'upload', objects: [], hash_algo: 'sha512' }, 409],
+    [{ operation: 'upload', objects: new Array(1001).fill({ oid, size: 1 }) }, 413],
+  ] as const) {
+    const answer = await client.post(`${objects()}/batch`, body)
+    assert.equal(answer.status, status, JSON.stringify(body).slice(0, 80))
+    assert.match(answer.body.message, /\w/)
+  }
+})
+
+test('rights are those of the token and of the operation', async () => {
+  const pointers = [{ oid: 'b'.repeat(64), size: 1 }]
+  const reader = await service.client({ username: 'ada', permissions: ['repo:read'] })
+  const writer = await service.client({ username: 'ada', permissions: ['repo:write'] })
+  const stranger = await service.client({ username: 'grace' })
+  const statusOf = async (operation: string, own: Client) =>
+    (await batch(operation, pointers, 'site', own)).status
+  assert.deepEqual(
+    [await statusOf('download', reader), await statusOf('upload', reader)],
+    [200, 403],
+  )
+  assert.deepEqual(
+    [await statusOf('download', writer), await statusOf('upload', writer)],
+    [403, 200],
+  )
+  assert.deepEqual(
+    [await statusOf('download', stranger), await statusOf('upload', stranger)],
+    [404, 404],
+  )
+  assert.equal((await reader.put(`${objects()}/${'b'.repeat(64)}`, {})).status, 403)
+  await client.patch('/repos/other', { name: 'renamed' })
+  assert.equal((await batch('upload', pointers, 'other')).status, 200)
+  await client.patch('/repos/renamed', { name: 'other' })
+})
+
+test('an upload is stored only if its bytes have the id', async () => {
+  const bytes = randomBytes(100_000)
+  const wrong = await upload(bytes, idOf('other'))
+  assert.deepEqual([wrong.status, wrong.body.code], [422, 'lfs_object_invalid'])
+  assert.equal((await download(idOf('other'))).status, 404)
+  assert.equal((await upload(bytes, 'x')).status, 404)
+  assert.equal((await upload(bytes, idOf(bytes), { 'content-encoding': 'gzip' })).status, 415)
+  assert.equal((await upload(randomBytes(4 * 1024 * 1024 + 1))).status, 413)
+  // Without a Content-Length, and several at once.
+  const chunked = (content: Buffer) =>
+    fetch(`${service.url}${objects()}/${idOf(content)}`, {
+      method: 'PUT',
+      headers: { authorization: `Bearer ${client.token}` },
+      body: ReadableStream.from([content]),
+      duplex: 'half',
+    } as RequestInit).then(toAnswer)
+  const answers = await Promise.all([upload(bytes), chunked(bytes), upload(bytes)])
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [200, 200, 200],
+  )
+  assert.equal((await chunked(randomBytes(4 * 1024 * 1024 + 1))).status, 413)
+  assert.deepEqual(Buffer.from(await (await download(idOf(bytes))).arrayBuffer()), bytes)
+  const staged = await readdir(join(service.dataDir, 'staging'))
+  assert.deepEqual(
+    staged.filter((name) => name.endsWith('.lfs')),
+    [],
+  )
+})
+
+test('a download can be resumed', async () => {
+  const bytes = randomBytes(300_000)
+  await upload(bytes)
+  const entityTag = `"${idOf(bytes)}"`
+  const parts = [
+    ['bytes=0-', 0, 300_000],
+    ['bytes=299990-', 299_990, 300_000],
+    ['bytes=10-19', 10, 20],
+    ['bytes=-5', 299_995, 300_000],
+    ['bytes=10-999999999', 10, 300_000],
+  ] as const
+  for (const [range, start, end] of parts) {
+    const part = await download(idOf(bytes), { range, 'if-range': entityTag })
+    assert.deepEqual([part.status, part.headers.get('etag')], [206, entityTag])
+    assert.equal(part.headers.get('content-range'), `bytes ${start}-${end - 1}/300000`)
+    assert.deepEqual(Buffer.from(await part.arrayBuffer()), bytes.subarray(start, end))
+  }
+  for (const headers of [
+    { range: 'bytes=5-4' },
+    { range: 'bytes=-' },
+    { range: 'items=1-2' },
+    { range: 'bytes=1-2', 'if-range': '"other"' },
+  ]) {
+    const whole = await download(idOf(bytes), headers as Record<string, string>)
+    assert.deepEqual([whole.status, (await whole.arrayBuffer()).byteLength], [200, 300_000])
+  }
+  const beyond = await download(idOf(bytes), { range: 'bytes=300000-' })
+  assert.deepEqual([beyond.status, beyond.headers.get('content-range')], [416, 'bytes */300000'])
+})
