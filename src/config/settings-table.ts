@@ -280,7 +280,8 @@ export const settings = {
   } satisfies Setting<number>,
   fetchRequestMaxBytes: {
     variable: 'SVC_FETCH_REQUEST_MAX',
-    description: 'Maximum size of a fetch request, after decompression.',
+    description:
+      'Maximum size of a fetch request, after decompression. A fetch over SSH with a protocol before version 2 may have 16 times as much.',
     fallback: '10MiB',
     ...size(kib, gib),
   } satisfies Setting<number>,

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { delimiterPacket, flushPacket, packet } from '#git/protocol/pkt-line.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, type Project } from '../support/git.ts'
 import { without } from '../support/programs.ts'
 import { gitHeaders } from '../support/raw-git.ts'
@@ -9,11 +10,14 @@ import { type SshSite, startSshSite } from '../support/ssh-site.ts'
 
 const skip = without('openssh')
 
+const requestMaxBytes = 2 ** 20
+const limits = { SVC_FETCH_REQUEST_MAX: '1MiB', SVC_GIT_MEMORY_MAX: '64MiB' }
+
 let site: SshSite
 let project: Project
 
 before(async () => {
-  site = await startSshSite()
+  site = await startSshSite({ env: limits })
   project = await createProject()
   await project.commit('large.txt', 'x'.repeat(10_000))
   await project.git('push', '--quiet', site.service.admin.remote('site'), 'main')
@@ -78,4 +82,39 @@ test('the sizes of objects are served by object-info of version 2, whether or no
   }
   const advertised = await site.exchange('git-upload-pack', 'version=2', flushPacket)
   assert.match(advertised.stdout, /object-info=size\n/)
+})
+
+// Before 2.52, git remembers each repetition of an object that is not a commit.
+test('an object that a client has again and again takes little memory, up to the limit of a request', {
+  ...exhaustive,
+  skip,
+}, async () => {
+  const ids = (await project.git('rev-parse', 'HEAD', 'HEAD^{tree}', 'HEAD:large.txt')).split('\n')
+  const [commit = ''] = ids
+  const line = Buffer.concat(
+    [...ids, '1'.repeat(commit.length)].map((id) => packet(`have ${id}\n`)),
+  )
+  const request = (protocol: string, bytes: number) => {
+    const start =
+      protocol === 'version=2'
+        ? [packet('command=fetch'), delimiterPacket, packet(`want ${commit}\n`)]
+        : [packet(`want ${commit} side-band-64k\n`), flushPacket]
+    const haves = Buffer.alloc(Math.floor(bytes / line.length) * line.length, line)
+    return Buffer.concat([...start, haves, packet('done\n'), flushPacket])
+  }
+  const tooLarge = (bytes: number) => new RegExp(`may have at most ${bytes} bytes\\.\n$`)
+  for (const protocol of ['version=0', 'version=1', 'version=2']) {
+    const usual = request(protocol, requestMaxBytes - 1000)
+    for (const response of await send(protocol, usual)) assert.match(response, /PACK/, protocol)
+    const large = request(protocol, requestMaxBytes + 1000)
+    const [overHttp = '', overSsh = ''] = await send(protocol, large)
+    assert.match(overHttp, tooLarge(requestMaxBytes))
+    // There, these are not requests but sessions.
+    const isSession = protocol !== 'version=2'
+    assert.match(overSsh, isSession ? /PACK/ : tooLarge(requestMaxBytes))
+    if (!isSession) continue
+    const endless = request(protocol, 16 * requestMaxBytes + 1000)
+    const { stderr } = await site.exchange('git-upload-pack', protocol, endless)
+    assert.match(stderr, tooLarge(16 * requestMaxBytes))
+  }
 })

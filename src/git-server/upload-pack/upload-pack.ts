@@ -81,6 +81,8 @@ export type UploadPackParts = {
 
 // Git streams large files, so only trees and the files that `export-subst` expands take memory.
 const archiveMemoryMaxBytes = 512 * 1024 * 1024
+// In a session before version 2, a client may send a line for each commit that it has. Git needs twice as much memory.
+const sessionRequests = 16
 // What these clients send is short, so that they are silent only between rounds.
 const mayThink = () => true
 
@@ -216,7 +218,7 @@ export function createUploadPack(dependencies: UploadPackParts): UploadPack {
       'fetch',
       async (request: GitRequest, body: Body): Promise<RequestOutcome> => {
         using watched = watchRequest(request, stallMs, mayThink)
-        const maxBytes = settings.fetchRequestMaxBytes
+        const maxBytes = sessionRequests * settings.fetchRequestMaxBytes
         const input = limited(body, { ...watched, maxBytes })
         const isAdvertised = await advertiser.advertiseFromCache('git-upload-pack', request)
         const wish = isAdvertised ? await readWish(input) : { isNothing: false, body: input }
