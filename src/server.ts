@@ -121,7 +121,9 @@ export async function startService(options: Options): Promise<RunningService> {
     settings,
     routes,
     authenticate: async (token) =>
-      (await workflows.authenticate(token)) ?? tokens.authenticate(token),
+      (await workflows.authenticate(token)) ??
+      (await tokens.authenticate(token)) ??
+      gitServer.authenticateLfs(token),
     accessWatch: createAccessWatch({ recheck: app.recheckAccess }),
     requireSpace: app.freeSpace.require,
     requireParts,

@@ -741,6 +741,19 @@ const lfsObjects: Migration = ({ milliseconds, sequence }) => [
   )`,
 ]
 
+// Tokens of SSH keys for transfers of Git LFS over HTTP.
+const lfsTokens: Migration = ({ milliseconds }) => [
+  `create table lfs_tokens (
+    token_hash    text primary key,
+    repository_id text not null references repositories (id) on delete cascade,
+    permission    text not null,
+    key_id        text,
+    address       text not null,
+    expires_at    ${milliseconds} not null
+  )`,
+  'create index lfs_tokens_by_expiry on lfs_tokens (expires_at)',
+]
+
 /**
  * All migrations, and for each whether servers that do not know it can run on. One that `adds` has only new tables, and new
  * columns that may be left out, and these servers break no rule by ignoring them. After one that `changes` they must stop:
@@ -785,6 +798,7 @@ const list: [migration: Migration, kind: 'adds' | 'changes'][] = [
   [importedAt, 'adds'],
   [missingLfsObjects, 'adds'],
   [lfsObjects, 'adds'],
+  [lfsTokens, 'adds'],
 ]
 
 /** The version of a database is the number of migrations that were applied. */

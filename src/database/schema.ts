@@ -37,6 +37,7 @@ export type Schema = {
   runCaches: RunCacheRow
   formerNames: FormerNameRow
   lfsObjects: LfsObjectRow
+  lfsTokens: LfsTokenRow
   jobTokens: JobTokenRow
   failedWorkspaces: FailedWorkspaceRow
   runShells: RunShellRow
@@ -142,6 +143,18 @@ export type LfsObjectRow = {
   createdAt: number
   /** Since when no reachable pointer is known to name it; null while one does, or before a search. */
   unreferencedAt: number | null
+}
+
+/** A token of `git-lfs-authenticate`. */
+export type LfsTokenRow = {
+  tokenHash: string
+  repositoryId: string
+  permission: 'repo:read' | 'repo:write'
+  /** The SSH key that requested it; null for an anonymous reader. */
+  keyId: string | null
+  /** The address of the client. */
+  address: string
+  expiresAt: number
 }
 
 export type LeakGuardState = 'on' | 'off'

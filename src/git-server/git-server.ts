@@ -13,6 +13,7 @@ import { createApiWrites } from './api-writes/api-writes.ts'
 import { createGitEngine, type GitCounts } from './git-engine.ts'
 import { gitRoutes } from './http/git-routes.ts'
 import { lfsRoutes } from './lfs/lfs-routes.ts'
+import { createLfsTokens, type LfsTokens } from './lfs/lfs-tokens.ts'
 import { createPushes, type Pushes, type PushesParts } from './pushes/pushes.ts'
 import { createGitLimiters, type LimiterKind } from './requests/git-limiters.ts'
 import type { FetchSource, Operation } from './requests/operations.ts'
@@ -25,6 +26,8 @@ export type GitServer = Disposable & {
   routes: Route[]
   defaultBranches: Pushes['defaultBranches']
   checkPush: Pushes['checkPush']
+  /** The principal of a token of `git-lfs-authenticate`; undefined for any other token. */
+  authenticateLfs: LfsTokens['authenticate']
   /** Finalizes or discards every unfinished push whose git has ended. */
   finalizePushes: () => Promise<void>
   /** Starts the SSH process; undefined when SSH is off. */
@@ -94,7 +97,9 @@ export function createGitServer(dependencies: Dependencies): GitServer {
     ...{ ...dependencies, pushes, repositoryHolds, limiters, smallPacks },
     onOperation: (operation) => onOperation({ ...operation, via: 'api' }),
   })
+  const lfsTokens = createLfsTokens(dependencies)
   const sshParts = {
+    createLfsToken: lfsTokens.create,
     sshKeys,
     createLoginLink,
     repositories,
@@ -117,6 +122,7 @@ export function createGitServer(dependencies: Dependencies): GitServer {
     ],
     defaultBranches: pushes.defaultBranches,
     checkPush: pushes.checkPush,
+    authenticateLfs: lfsTokens.authenticate,
     finalizePushes: pushes.sweep,
 
     async startSsh({ path }) {

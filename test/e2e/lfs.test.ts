@@ -218,3 +218,52 @@ test('a download can be resumed', async () => {
   const beyond = await download(idOf(bytes), { range: 'bytes=300000-' })
   assert.deepEqual([beyond.status, beyond.headers.get('content-range')], [416, 'bytes */300000'])
 })
+
+test('git-lfs pushes and clones over SSH', { skip }, async () => {
+  await using other = await createProject()
+  await using folder = await temporaryFolder()
+  const ssh = { GIT_SSH_COMMAND: user.command, HOME: folder.path }
+  await git(other.path, ['lfs', 'install', '--local'], ssh)
+  await git(other.path, ['lfs', 'track', '*.bin'], ssh)
+  await writeFile(join(other.path, 'large.bin'), 'over SSH')
+  await other.git('add', '.')
+  await other.git('commit', '--quiet', '-m', 'Large files')
+  await git(other.path, ['push', '--quiet', user.remote('site'), 'HEAD:ssh'], ssh)
+  const config = ['-c', 'filter.lfs.process=git-lfs filter-process', '-c', 'filter.lfs.required=1']
+  const clone = ['clone', '--quiet', '--branch', 'ssh', user.remote('site'), 'copy']
+  await git(folder.path, [...config, ...clone], ssh)
+  assert.equal(await readFile(join(folder.path, 'copy/large.bin'), 'utf8'), 'over SSH')
+})
+
+test('a token of SSH is for one operation in one repository, and ends with its key', async () => {
+  const { stdout, exitCode } = await user.ssh("git-lfs-authenticate '/site.git' download 123")
+  assert.equal(exitCode, 0)
+  const { href, header, expires_in: seconds } = JSON.parse(stdout)
+  assert.deepEqual([href, seconds], [`${service.url}/repos/site.git/info/lfs`, 600])
+  const send = async (path: string, body?: object) =>
+    toAnswer(
+      await fetch(service.url + path, {
+        method: body ? 'POST' : 'GET',
+        headers: header,
+        ...(body && { body: JSON.stringify(body) }),
+      }),
+    )
+  const transfer = (operation: string, name = 'site') =>
+    send(`${objects(name)}/batch`, { operation, objects: [] })
+  assert.equal((await transfer('download')).status, 200)
+  assert.equal((await transfer('upload')).status, 403)
+  assert.equal((await transfer('download', 'other')).status, 404)
+  assert.equal((await send('/repos/site.git/info/refs?service=git-upload-pack')).status, 403)
+  assert.equal((await send('/repos/site')).status, 401)
+  for (const [line, code] of [
+    ['git-lfs-authenticate gone.git upload', 128],
+    ['git-lfs-authenticate site.git delete', 128],
+    ['git-lfs-authenticate site.git', 2],
+    ['git-lfs-transfer site.git upload', 127],
+  ] as const) {
+    const refused = await user.ssh(line)
+    assert.deepEqual([refused.exitCode, refused.stdout], [code, ''], line)
+  }
+  await client.delete(`/keys/${user.keyId}`)
+  assert.equal((await transfer('download')).status, 401)
+})

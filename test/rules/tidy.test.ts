@@ -77,7 +77,8 @@ const innerRows: Record<string, string[][]> = {
   ops: [['backup', 'doctor', 'maintenance', 'metrics'], ['fsck']],
   'git-server': [
     ['git-server'],
-    ['http', 'lfs', 'ssh', 'api-writes'],
+    ['http', 'ssh', 'api-writes'],
+    ['lfs'], // objects of Git LFS
     ['git-engine'],
     ['receive-pack', 'upload-pack', 'pushes'],
     ['small-packs', 'authorize-push'],
@@ -332,7 +333,7 @@ const entryPoints: Record<string, string[]> = {
   'git-server/pushes': ['pushes', 'push-routes'],
   'git-server/authorize-push': ['authorize-push', 'await-runs', 'check-push'],
   'git-server/http': ['git-routes'],
-  'git-server/lfs': ['lfs-routes'],
+  'git-server/lfs': ['lfs-operations', 'lfs-routes', 'lfs-tokens'],
   'git-server/api-writes': ['api-writes'],
   // In the main process, and in the SSH process.
   'git-server/ssh': ['ssh-process', 'ssh-program'],

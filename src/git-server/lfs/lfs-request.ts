@@ -1,4 +1,5 @@
 import { Problem } from '#base/problem.ts'
+import type { LfsOperation } from './lfs-operations.ts'
 
 /** What a pointer says of an object. */
 export type LfsPointer = { oid: string; size: number }
@@ -7,7 +8,7 @@ export type LfsPointer = { oid: string; size: number }
 export type SentPointer = { oid: unknown; size: unknown; fault: string | undefined }
 
 export type BatchRequest = {
-  operation: 'upload' | 'download'
+  operation: LfsOperation
   objects: SentPointer[]
 }
 

@@ -1,3 +1,4 @@
+import { holds } from '#access/may.ts'
 import { Problem } from '#base/problem.ts'
 import { deadline } from '#base/timeouts.ts'
 import type { PlainSettings } from '#config/settings.ts'
@@ -152,9 +153,11 @@ function otherRoutes(
     ...common,
     path: '/repos/:repository/info/lfs/:path*',
     description: 'File locks are not supported; every request fails.',
-    permissionFor: () => 'repo:read' as const,
+    permissionFor: () => undefined,
     produces: undefined,
-    async serve() {
+    async serve({ principal, find }: StreamExchange) {
+      // The token of an upload need not read.
+      await find(holds(principal, 'repo:read') ? 'repo:read' : 'repo:write')
       throw new Problem('lfs_not_supported', lockRefusal)
     },
   } as const

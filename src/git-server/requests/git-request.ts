@@ -36,11 +36,6 @@ export type GitRequest = {
   signal: AbortSignal
 }
 
-/** The message for Git LFS clients, over either transport. */
-export const lfsRefusal =
-  'Git LFS is not supported by this server. Commit the files without LFS, or set lfs.url in .lfsconfig ' +
-  'to another LFS server.'
-
 /** The highest known version in a GIT_PROTOCOL value; anything else in it is dropped. */
 export function protocolIn(requested: string): string {
   const versions = requested.split(':').filter((key) => /^version=[012]$/.test(key))

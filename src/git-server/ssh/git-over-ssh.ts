@@ -14,11 +14,11 @@ import { toUnavailable } from '#http/serve/request-log.ts'
 import type { SshSession } from '#ssh/connection.ts'
 import type { AuthRequest, AuthResult } from '#ssh/userauth.ts'
 import type { GitEngine } from '../git-engine.ts'
-import { type GitResponse, lfsRefusal, protocolIn } from '../requests/git-request.ts'
+import { type GitResponse, protocolIn } from '../requests/git-request.ts'
 import type { SshRpcServer } from './rpc-server.ts'
 import type { SshCaller } from './ssh-command.ts'
 import { toWords } from './ssh-command.ts'
-import { createSshCommands } from './ssh-commands.ts'
+import { createSshCommands, lfsCommand } from './ssh-commands.ts'
 import { toGreeting, toHelp } from './ssh-output.ts'
 import { sshUser } from './ssh-process.ts'
 
@@ -37,6 +37,7 @@ type Dependencies = {
     | 'list'
     | 'describe'
     | 'createLoginLink'
+    | 'createLfsToken'
     | 'recheckAccess'
     | 'requireParts'
   >
@@ -60,9 +61,6 @@ const exitCodes = { failure: 1, usage: 2, unknown: 127, git: 128 } as const
 
 // Git's own words, by which client libraries such as go-git know an absent repository. They read the first line alone.
 const notRepository = 'This does not appear to be a git repository'
-
-// https://github.com/git-lfs/git-lfs/blob/main/docs/api/server-discovery.md, "SSH"
-const lfsCommands = new Set(['git-lfs-authenticate', 'git-lfs-transfer'])
 
 /** Serves Git and a few informational commands over SSH: https://git-scm.com/docs/pack-protocol, "SSH Transport". */
 export function createGitOverSsh({ engine, backend, settings, log }: Dependencies): GitOverSsh {
@@ -127,11 +125,12 @@ export function createGitOverSsh({ engine, backend, settings, log }: Dependencie
       output.write(toLines(session, toGreeting(caller, toHelp(commands))))
       return 0
     }
-    const { command, repositoryName, isJson } = parsed
+    const { command, repositoryName, operation, isJson } = parsed
     const completed = Promise.withResolvers<number>()
     const call = {
       caller,
       repositoryName,
+      operation,
       protocol: protocolIn(session.gitProtocol),
       response: toGitResponse(session, () => completed.resolve(0)),
       input: input.read(signal),
@@ -174,8 +173,6 @@ export function createGitOverSsh({ engine, backend, settings, log }: Dependencie
     // Some clients are configured to run `git upload-pack`.
     if (words[0] === 'git' && words[1]) words.splice(0, 2, `git-${words[1]}`)
     const [name = '', ...args] = words
-    // Not exit code 127: clients then assume that LFS is served over HTTP.
-    if (lfsCommands.has(name)) throw new CommandError(exitCodes.git, lfsRefusal)
     const command = Object.hasOwn(commands, name) ? commands[name] : undefined
     if (!command) {
       throw new CommandError(
@@ -185,13 +182,15 @@ export function createGitOverSsh({ engine, backend, settings, log }: Dependencie
     }
     const isJson = command.kind === 'print' && args.includes('--json')
     const others = isJson ? args.filter((arg) => arg !== '--json') : args
-    if (others.length !== (command.usage === '' ? 0 : 1)) {
+    // Old versions of git-lfs send the id of an object after the operation.
+    if (name === lfsCommand) others.length = Math.min(others.length, 2)
+    if (others.length !== (command.usage === '' ? 0 : command.usage.split(' ').length)) {
       const usage = [name, command.usage, command.kind === 'print' && '[--json]']
       throw new CommandError(exitCodes.usage, `Usage: ${usage.filter(Boolean).join(' ')}`)
     }
     const repositoryName = toRepositoryName(others[0] ?? '')
-    if (command.kind === 'git') refuseMisplaced(repositoryName)
-    return { command, isJson, repositoryName }
+    if (command.kind === 'git' || name === lfsCommand) refuseMisplaced(repositoryName)
+    return { command, isJson, repositoryName, operation: others[1] ?? '' }
   }
 
   async function explain(session: SshSession<Identity>, error: unknown): Promise<number> {

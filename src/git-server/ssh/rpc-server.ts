@@ -10,6 +10,7 @@ import type { SshKeys } from '#identity/ssh-keys/ssh-keys.ts'
 import type { Repositories, Repository } from '#repositories/repositories.ts'
 import type { Hold, RepositoryHolds } from '#repositories/repository-holds.ts'
 import type { Store } from '#repositories/store/store.ts'
+import type { LfsTokens } from '../lfs/lfs-tokens.ts'
 import type { Push, PushAuthority } from '../push/push.ts'
 import { pushEnded } from '../receive-pack/receive-pack.ts'
 import type { GitLimiters, LimiterKind } from '../requests/git-limiters.ts'
@@ -27,6 +28,7 @@ export type SshRpcServer = {
   list: Repositories['list']
   describe: (repository: Repository) => ReturnType<Repositories['describe']>
   createLoginLink: (principal: Principal) => Promise<LoginLink>
+  createLfsToken: LfsTokens['create']
   acquirePermit: (id: number, kind: LimiterKind, keys: string[]) => Promise<void>
   /** Releases a permit, or ends the wait for it. */
   releasePermit: (id: number) => Promise<void>
@@ -74,6 +76,7 @@ export type SshRpcSide = {
 export type SshRpcParts = {
   sshKeys: SshKeys
   createLoginLink: CreateLoginLink
+  createLfsToken: LfsTokens['create']
   repositories: Repositories
   recheckAccess: (access: Access) => Promise<void>
   requireParts: () => Promise<void>
@@ -115,6 +118,7 @@ export function createSshRpcServer(
     list: repositories.list,
     describe: (repository) => repositories.describe(repository),
     createLoginLink: (principal) => parts.createLoginLink(principal),
+    createLfsToken: parts.createLfsToken,
 
     async acquirePermit(id, kind, keys) {
       const permit: Permit = { end: new AbortController() }

@@ -11,6 +11,8 @@ export type Call = {
   caller: SshCaller
   /** The repository named by the argument, for a command that takes one. */
   repositoryName: string
+  /** The second argument. */
+  operation: string
   protocol: string
   response: GitResponse
   input: Body
@@ -20,8 +22,8 @@ export type Call = {
 }
 
 type Common = {
-  /** The argument of the command: one repository, or none. */
-  usage: '<name>' | ''
+  /** The arguments of the command: a repository, what to do with it, or none. */
+  usage: '<name>' | '<name> <operation>' | ''
   summary: string
 }
 

@@ -3,6 +3,7 @@ import { requirePermission } from '#access/may.ts'
 import { listAll } from '#base/list-all.ts'
 import { Problem } from '#base/problem.ts'
 import type { GitEngine } from '../git-engine.ts'
+import { lfsOperations } from '../lfs/lfs-operations.ts'
 import type { GitRequest, RequestOutcome } from '../requests/git-request.ts'
 import type { SshRpcServer } from './rpc-server.ts'
 import type { Call, SshCommand } from './ssh-command.ts'
@@ -17,9 +18,15 @@ import {
 
 type Dependencies = {
   engine: GitEngine
-  backend: Pick<SshRpcServer, 'open' | 'list' | 'describe' | 'createLoginLink'>
+  backend: Pick<SshRpcServer, 'open' | 'list' | 'describe' | 'createLoginLink' | 'createLfsToken'>
   accessWatch: AccessWatch
 }
+
+/**
+ * The command by which git-lfs logs in: https://github.com/git-lfs/git-lfs/blob/main/docs/api/server-discovery.md, "SSH".
+ * Its other command, `git-lfs-transfer`, is unknown, so that it goes on to this one.
+ */
+export const lfsCommand = 'git-lfs-authenticate'
 
 /** The commands that can be run over SSH, by name. */
 export function createSshCommands({ engine, backend, accessWatch }: Dependencies) {
@@ -90,6 +97,20 @@ export function createSshCommands({ engine, backend, accessWatch }: Dependencies
         const request = await open(call, 'repo:write')
         await engine.advertise('git-receive-pack', request)
         return engine.push(request, call.input, true)
+      },
+    },
+    [lfsCommand]: {
+      kind: 'print',
+      usage: '<name> <operation>',
+      summary: 'run by git-lfs, which then transfers over HTTP',
+      async run({ caller: { principal }, repositoryName, operation: sent }) {
+        const operation = lfsOperations.find((known) => known === sent)
+        if (!operation) {
+          const detail = 'The operation of Git LFS is `download` or `upload`.'
+          throw new Problem('lfs_request_invalid', detail)
+        }
+        const access = await backend.createLfsToken(principal, repositoryName, operation)
+        return { text: `${JSON.stringify(access)}\n`, json: access }
       },
     },
     'git-upload-archive': {

@@ -23,6 +23,8 @@ type Requirements = {
   params: Record<string, string>
   /** Whether tokens that are limited to some repositories are accepted where `find` does not judge them. */
   allowsLimited: boolean
+  /** Whether tokens of SSH keys are accepted, which are only for Git LFS. */
+  allowsKeys?: boolean
   /** How its changes are recorded in the audit log. */
   via: Origin['via']
   /** Whether the requests of a user are limited; Git requests have limiters of their own. */
@@ -81,7 +83,7 @@ export function createAdmission({ settings, authenticate, clock }: Dependencies)
   }
 
   const admit: Admit = async (credentials, caller, requirements) => {
-    const { scheme, find, params, allowsLimited, isRateLimited, via } = requirements
+    const { scheme, find, params, allowsLimited, allowsKeys, isRateLimited, via } = requirements
     const isPage = 'pageCaller' in credentials
     const identified = isPage
       ? credentials.pageCaller
@@ -92,7 +94,8 @@ export function createAdmission({ settings, authenticate, clock }: Dependencies)
     // A page was counted once, by the rates of pages, and not for each operation of which it is made.
     if (isRateLimited && !isPage) limitRate(principal)
     const permission = requirements.permission()
-    if (!isPage) requireKind(principal, permission, find !== undefined)
+    if (!isPage && !(allowsKeys && isOfKey(principal)))
+      requireKind(principal, permission, find !== undefined)
     requireGranted(principal, { permission, find, allowsLimited })
     if (permission === undefined || permission === 'run')
       return { principal, permission: undefined, found: undefined }
@@ -125,6 +128,10 @@ export function requireGranted(
   if (!find && !allowsLimited) requireAllRepositories(principal)
 }
 
+function isOfKey({ kind }: Pick<Principal, 'kind'>): boolean {
+  return kind === 'ssh-key' || kind === 'anonymous'
+}
+
 // The token of a run is for reports on that run; no other route accepts it. That of a job is for its repository.
 function requireKind(
   { kind }: Principal,
@@ -140,6 +147,8 @@ function requireKind(
   const detail =
     kind === 'job'
       ? 'The token of a job is valid only for requests about its repository.'
-      : 'The token of a run is valid only for that run.'
+      : isOfKey({ kind })
+        ? 'This token is valid only for Git LFS.'
+        : 'The token of a run is valid only for that run.'
   throw new Problem('permission_missing', detail)
 }

@@ -26,6 +26,7 @@ export function createServeStream({ admit, openRequests, accessWatch }: Dependen
       find: route.find,
       params,
       allowsLimited: false,
+      allowsKeys: route.problemFormat === 'git-lfs',
       isRateLimited: false,
       via: 'http',
     })

@@ -1,0 +1,78 @@
+import { holds } from '#access/may.ts'
+import { anonymousFrom, type Principal } from '#access/principal.ts'
+import type { Clock } from '#base/clock.ts'
+import { hashToken, isTokenString, newTokenString } from '#base/token-string.ts'
+import type { Database } from '#database/database.ts'
+import type { LfsTokenRow } from '#database/schema.ts'
+import type { SshKeys } from '#identity/ssh-keys/ssh-keys.ts'
+import type { Repositories } from '#repositories/repositories.ts'
+import type { LfsOperation } from './lfs-operations.ts'
+import { findLfsToken, insertLfsToken } from './lfs-token-store.ts'
+
+/** Tokens by which users of SSH transfer LFS objects over HTTP. */
+export type LfsTokens = {
+  /** Creates a token for an operation in a repository. Throws what opening the repository for it does. */
+  create: (principal: Principal, name: string, operation: LfsOperation) => Promise<LfsAccess>
+  /** The principal of a token: its key with the rights that the token has. Undefined for any other token. */
+  authenticate: (token: string) => Promise<Principal | undefined>
+}
+
+/** The response to `git-lfs-authenticate`: https://github.com/git-lfs/git-lfs/blob/main/docs/api/authentication.md */
+export type LfsAccess = { href: string; header: Record<string, string>; expires_in: number }
+
+type Dependencies = {
+  db: Database
+  repositories: Pick<Repositories, 'openForGit'>
+  sshKeys: Pick<SshKeys, 'principalOf'>
+  baseUrl: () => string
+  clock: Clock
+}
+
+const lifetimeMs = 10 * 60_000
+
+export function createLfsTokens({
+  db,
+  repositories,
+  sshKeys,
+  baseUrl,
+  clock,
+}: Dependencies): LfsTokens {
+  /** The principal of the key of a token; that of an anonymous reader has none. */
+  async function ownerOf({ keyId, address }: LfsTokenRow): Promise<Principal | undefined> {
+    return keyId === null ? anonymousFrom(address) : (await sshKeys.principalOf(keyId))?.principal
+  }
+
+  return {
+    async create(principal, name, operation) {
+      const permission = operation === 'upload' ? 'repo:write' : 'repo:read'
+      const repository = await repositories.openForGit(principal, name, permission)
+      const token = newTokenString()
+      const now = clock.now()
+      const row = {
+        tokenHash: hashToken(token),
+        repositoryId: repository.id,
+        permission,
+        keyId: principal.kind === 'ssh-key' ? principal.id : null,
+        address: principal.origin?.address ?? '',
+        expiresAt: now + lifetimeMs,
+      } as const
+      await db.transaction().execute((tx) => insertLfsToken(tx, row, now))
+      const credentials = Buffer.from(`lfs:${token}`).toString('base64')
+      return {
+        href: `${baseUrl()}/repos/${repository.name}.git/info/lfs`,
+        header: { Authorization: `Basic ${credentials}` },
+        expires_in: lifetimeMs / 1000,
+      }
+    },
+
+    async authenticate(token) {
+      const row = isTokenString(token) ? await findLfsToken(db, hashToken(token)) : undefined
+      if (!row || row.expiresAt <= clock.now()) return undefined
+      const { permission, repositoryId, expiresAt } = row
+      const owner = await ownerOf(row)
+      if (!owner) return undefined
+      const permissions = new Set(holds(owner, permission) ? [permission] : [])
+      return { ...owner, permissions, repositories: new Set([repositoryId]), expiresAt }
+    },
+  }
+}
