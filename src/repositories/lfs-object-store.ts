@@ -49,3 +49,16 @@ export async function sumLfsObjects(db: Db, repositoryId: string): Promise<numbe
     .executeTakeFirstOrThrow()
   return Number(bytes ?? 0)
 }
+
+/** All LFS objects by the ids of their repositories. */
+export async function listAllLfsObjects(db: Db): Promise<Map<string, LfsObjectRow[]>> {
+  return Map.groupBy(
+    await db.selectFrom('lfsObjects').selectAll().execute(),
+    ({ repositoryId }) => repositoryId,
+  )
+}
+
+/** Notes that all LFS objects are files of this machine. */
+export async function forgetBucketKeys(tx: Db): Promise<void> {
+  await tx.updateTable('lfsObjects').set({ bucketKey: null }).execute()
+}

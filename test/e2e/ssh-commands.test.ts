@@ -70,7 +70,7 @@ describe('commands over SSH', { skip: without('openssh') }, () => {
   test('help lists every command, for people and as JSON', async () => {
     const names = [
       ...['repos', 'info', 'whoami', 'login', 'help'],
-      ...['git-upload-pack', 'git-receive-pack', 'git-upload-archive'],
+      ...['git-upload-pack', 'git-receive-pack', 'git-lfs-authenticate', 'git-upload-archive'],
     ]
     const { stdout } = await ada.ssh('help')
     assert.deepEqual(stdout.match(/(?<=^ {2})[\w-]+/gm), names)

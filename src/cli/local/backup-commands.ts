@@ -31,6 +31,8 @@ export async function backUpTo(
       : 'The backup has only its rows.'
     err(`svc: the repository ${printable(name)} is damaged: ${printable(fault)} ${rest}\n`)
   }
+  for (const { name, oid } of done.lfsLacking)
+    err(`svc: the repository ${printable(name)} lacks the Git LFS object ${oid}; upload it again\n`)
   if (json) out(toSafeJson(done))
   else reportBackup(done, withKeys, out)
   if (done.damaged.length > 0) {
@@ -38,6 +40,11 @@ export async function backUpTo(
       `${count(done.damaged.length, 'repository')} could not be backed up; everything else was. ` +
         'On a server that has such a repository in its cache, svc repos maintain --full NAME repairs it.',
     )
+  }
+  const { length } = done.lfsLacking
+  if (length > 0) {
+    const objects = count(length, 'Git LFS object')
+    throw new Error(`${objects} could not be backed up; everything else was.`)
   }
 }
 

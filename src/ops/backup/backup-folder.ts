@@ -4,7 +4,7 @@ import { ignoreExistence } from '#base/absence.ts'
 import { sync, writeAll } from '#base/disk.ts'
 import type { FaultPoint } from '#base/fault-points.ts'
 import { createOncePerKey } from '#base/once.ts'
-import { type ByteRange, copyBytes, measureFile } from './bytes.ts'
+import { type ByteRange, ContentError, copyBytes, copyChunks, measureFile } from './bytes.ts'
 import { type BackupFile, formatManifest, type Manifest, manifestFile, sumOf } from './manifest.ts'
 import { listFolder, type Tree } from './tree.ts'
 
@@ -96,6 +96,20 @@ export function createBackupFolder({ root, tree, previous, recheck, faultPoint }
 
     /** Adds a file whose path identifies its content; copies it only if the previous backup lacks it. */
     add: (path: string, from: FileHandle) => once(path, (to) => copyBytes(from, to)),
+
+    /**
+     * Adds a file that is named by its SHA-256, which is read only if the previous backup lacks it. False when it is missing
+     * or damaged.
+     */
+    async addNamed(path: string, sha256: string, read: () => AsyncIterable<Buffer>) {
+      try {
+        await once(path, (to) => copyChunks(read(), to, sha256))
+        return true
+      } catch (error) {
+        if (error instanceof ContentError) return false
+        throw error
+      }
+    },
 
     /** Adds bytes as a file named by their SHA-256, and returns the SHA-256. */
     async addBytes(folder: 'rows' | 'refs', bytes: Buffer): Promise<string> {

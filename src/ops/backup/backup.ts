@@ -11,10 +11,12 @@ import { readSchema } from '#database/migrate.ts'
 import { migrations } from '#database/migrations.ts'
 import type { Directories } from '#repositories/directories/directories.ts'
 import { readOwnInstance } from '#repositories/instance.ts'
+import { listAllLfsObjects } from '#repositories/lfs-object-store.ts'
 import type { Store } from '#repositories/store/store.ts'
 import { isDamage } from '#repositories/store/store-error.ts'
 import { type BackupFolder, createBackupFolder } from './backup-folder.ts'
 import { createSnapshotFinder, openSharedSnapshot } from './consistent-snapshot.ts'
+import { addLfsObjects } from './lfs.ts'
 import { type BackedUpRepository, BackupError, type Manifest } from './manifest.ts'
 import { addObjects, addSharedObjects } from './objects.ts'
 import { acquireFolder, findManifest, refuseNested } from './open-folder.ts'
@@ -110,6 +112,7 @@ async function write(
   const { version: schema } = await readSchema(snapshot.db)
   if (schema > migrations.length) throw tooNew(schema)
   const tables = await addRows(snapshot.db, folder)
+  const lfsObjects = await listAllLfsObjects(snapshot.db)
   // With a shared store it is still needed: it has the packs of repositories that are deleted meanwhile.
   if (!store.shared) await resources.disposeAsync()
   faultPoint('backup.rows')
@@ -117,11 +120,13 @@ async function write(
   let done = 0
   const present = repositories.filter(({ refs }) => refs !== null)
   const damaged: DamagedRepository[] = []
+  const lfsLacking: { name: string; oid: string }[] = []
   const backedUp = new Map(repositories.map((repository) => [repository.id, repository]))
   await forEachConcurrently(maxConcurrentCopies, present, async (repository) => {
     signal.throwIfAborted()
     const { shared } = store
-    if (!shared) await addObjects({ directories, folder, id: repository.id })
+    const { id } = repository
+    if (!shared) await addObjects({ directories, folder, id })
     else {
       await addSharedObjects({ shared, directories, folder }, snapshot.db, repository.id).catch(
         async (error) => {
@@ -132,6 +137,9 @@ async function write(
         },
       )
     }
+    const objects = lfsObjects.get(id) ?? []
+    const lacking = await addLfsObjects({ db, directories, store, folder }, objects, signal)
+    lfsLacking.push(...lacking.map((oid) => ({ name: repository.name, oid })))
     report(`Copied ${++done} of ${present.length} repositories`)
   })
   if (withKeys) await addKeys(folder, { id, dataDir: database.dataDir })
@@ -158,6 +166,8 @@ async function write(
     /** Names of repositories whose directories are lost; only their rows are in the backup. */
     lost: repositories.filter(({ refs }) => refs === null).map(({ name }) => name),
     damaged,
+    /** LFS objects that the backup lacks, because they are missing or damaged, with the names of their repositories. */
+    lfsLacking,
   }
 }
 

@@ -7,6 +7,7 @@ import { deleteRows, insertRows, listTables, type Row } from '#database/rows.ts'
 import type { Db } from '#database/schema.ts'
 import { listImportIds } from '#repositories/import-store.ts'
 import { readInstance } from '#repositories/instance-store.ts'
+import { forgetBucketKeys } from '#repositories/lfs-object-store.ts'
 import { listRepositoryStates, listWholeRepositories } from '#repositories/repository-store.ts'
 import { forgetStore } from '#repositories/store/stored-repository-store.ts'
 import type { BackupSource } from './backup-source.ts'
@@ -27,6 +28,7 @@ export async function loadRows(db: Database, engine: Engine, source: BackupSourc
     for (const table of manifest.tables) await loadTable(tx, source, table)
     await migrateIn(tx, engine)
     await forgetStore(tx)
+    await forgetBucketKeys(tx)
     await assertSameAsManifest(tx, manifest)
   })
 }

@@ -27,6 +27,7 @@ const filePath = [
   'refs/[0-9a-f]{64}',
   // In a folder per backup, because these names do not identify content.
   'keys/[0-9a-hjkmnp-tv-z]{26}/(encryption\\.key|ssh_host_ed25519_key|ssh_host_ed25519_key\\.pub)',
+  'repositories/[0-9a-hjkmnp-tv-z]{26}/lfs/[0-9a-f]{2}/[0-9a-f]{64}',
   'repositories/[0-9a-hjkmnp-tv-z]{26}/pack/pack-[0-9a-f]{40}\\.(pack|idx)',
   'repositories/[0-9a-hjkmnp-tv-z]{26}/[0-9a-f]{2}/[0-9a-f]{38}',
 ].join('|')
@@ -78,6 +79,16 @@ const Manifest = Type.Object(
   closed,
 )
 export type Manifest = Static<typeof Manifest>
+
+/** The path of an LFS object in a backup. */
+export function pathOfBackedUpLfs({ repositoryId, oid }: { repositoryId: string; oid: string }) {
+  return `repositories/${repositoryId}/lfs/${oid.slice(0, 2)}/${oid}`
+}
+
+/** The id of the LFS object at a path in a backup; undefined for other files. */
+export function lfsIdIn(path: string): string | undefined {
+  return /^repositories\/\w+\/lfs\/\w\w\/(\w+)$/.exec(path)?.[1]
+}
 
 let validator: ValidateFunction<Manifest> | undefined
 

@@ -7,9 +7,10 @@ import { beginRestore, endRestore, lock, undoRestore } from '#config/data-direct
 import { connect, type DatabaseOptions, engineOf } from '#database/database.ts'
 import { listTables } from '#database/rows.ts'
 import type { Directories } from '#repositories/directories/directories.ts'
+import { pathOfLfsObject } from '#repositories/store/lfs-files.ts'
 import { type BackupSource, createSource, findBackup, readOwnManifest } from './backup-source.ts'
 import { loadRows } from './load-rows.ts'
-import { BackupError } from './manifest.ts'
+import { BackupError, lfsIdIn } from './manifest.ts'
 import { lockFolder, refuseNested } from './open-folder.ts'
 import { readRefsFile, writeRefs } from './refs-file.ts'
 import { listFolder, refuseOthers, type Tree } from './tree.ts'
@@ -101,7 +102,9 @@ async function fillRepository(source: BackupSource, { id, refs, directory }: Res
   const objects = join(directory, 'objects')
   const prefix = `repositories/${id}/`
   for (const { path } of source.objectsOf(id)) {
-    const target = join(objects, path.slice(prefix.length))
+    const oid = lfsIdIn(path)
+    const target =
+      oid === undefined ? join(objects, path.slice(prefix.length)) : pathOfLfsObject(directory, oid)
     await mkdir(dirname(target), { recursive: true })
     await source.copy(path, target)
   }

@@ -6,10 +6,19 @@ import type { Log } from '#base/log.ts'
 import { connect } from '#database/database.ts'
 import { gitCommands } from '#git/process/commands.ts'
 import type { Git } from '#git/process/git-process.ts'
+import { listAllLfsObjects } from '#repositories/lfs-object-store.ts'
 import { fsck } from '../fsck.ts'
 import { type BackupSource, createSource, findBackup, readOwnManifest } from './backup-source.ts'
 import { loadRows } from './load-rows.ts'
-import { type BackedUpRepository, BackupError, lockFiles, manifestFile } from './manifest.ts'
+import {
+  type BackedUpRepository,
+  BackupError,
+  type BackupFile,
+  lfsIdIn,
+  lockFiles,
+  manifestFile,
+  pathOfBackedUpLfs,
+} from './manifest.ts'
 import { lockFolder } from './open-folder.ts'
 import { readRefsFile, writeRefs } from './refs-file.ts'
 import { listFolder, type Tree } from './tree.ts'
@@ -86,7 +95,7 @@ async function checkFiles(check: Check, tree: Tree): Promise<Set<string>> {
   let done = 0
   await forEachConcurrently(maxConcurrentReads, files, async (file) => {
     signal.throwIfAborted()
-    const fault = await source.faultOf(file, tree)
+    const fault = (await source.faultOf(file, tree)) ?? lfsFaultOf(file)
     report(`Read ${++done} of ${files.length} files`)
     if (fault === undefined) return
     damaged.add(file.path)
@@ -103,6 +112,11 @@ async function checkRows({ source, scratch, log, faults, report }: Check, damage
   const db = connect({ dataDir: scratch, url: undefined, log })
   try {
     await loadRows(db, 'sqlite', source)
+    const files = new Set(source.manifest.files.map(({ path }) => path))
+    for (const [id, rows] of await listAllLfsObjects(db))
+      for (const row of rows)
+        if (!files.has(pathOfBackedUpLfs(row)))
+          faults.push({ ...nameOf({ source }, id), fault: `lacks the Git LFS object ${row.oid}` })
   } catch (error) {
     if (!(error instanceof BackupError)) throw error
     faults.push({ fault: error.message })
@@ -160,7 +174,15 @@ async function checkRepository(check: Check, { id, refs }: BackedUpRepository): 
   }
 }
 
-function nameOf({ source }: Check, id: string | undefined): { repository?: string } {
+function lfsFaultOf({ path, sha256 }: BackupFile): string | undefined {
+  const oid = lfsIdIn(path)
+  return oid === undefined || oid === sha256 ? undefined : 'has other bytes than its name says'
+}
+
+function nameOf(
+  { source }: Pick<Check, 'source'>,
+  id: string | undefined,
+): { repository?: string } {
   const repository = source.manifest.repositories.find((candidate) => candidate.id === id)
   return repository ? { repository: repository.name } : {}
 }

@@ -35,7 +35,7 @@ export const lfsKeyStart = 'lfs/'
 const chunkBytes = 256 * 1024
 
 /** The path of an object in the directory of its repository, which is the one that git-lfs uses. */
-function pathOfLfsObject(directory: string, oid: string): string {
+export function pathOfLfsObject(directory: string, oid: string): string {
   return join(directory, 'lfs', 'objects', oid.slice(0, 2), oid.slice(2, 4), oid)
 }
 
