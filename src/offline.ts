@@ -67,7 +67,8 @@ export function createOffline(dependencies: Dependencies): Offline {
       const { bucket } = store
       const runFiles = bucket ? await adoptRunFiles({ db, dataDir, bucket }, options) : 0
       faultPoint('adopt.files-copied')
-      const moving = { ...dependencies, shared, directories: localDirectories }
+      const { lfsFiles } = store
+      const moving = { ...dependencies, shared, lfsFiles, directories: localDirectories }
       return { ...(await adoptRepositories(moving, options)), runFiles }
     },
 

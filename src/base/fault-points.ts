@@ -54,6 +54,7 @@ export const faultSteps = [
   'run-file.kept',
   'lfs.received',
   'lfs.placed',
+  'lfs.deleted',
   'push.moved',
   'push.kept',
   'push.published',

@@ -731,14 +731,16 @@ const missingLfsObjects: Migration = () => [
 // The objects of Git LFS of each repository. A row is inserted when the bytes are durable, and makes them an object.
 const lfsObjects: Migration = ({ milliseconds, sequence }) => [
   `create table lfs_objects (
-    repository_id   text not null references repositories (id) on delete cascade,
-    oid             text not null,
-    size            ${sequence} not null,
-    bucket_key      text,
-    created_at      ${milliseconds} not null,
-    unreferenced_at ${milliseconds},
+    repository_id text not null references repositories (id) on delete cascade,
+    oid           text not null,
+    size          ${sequence} not null,
+    bucket_key    text,
+    created_at    ${milliseconds} not null,
+    renewed_at    ${milliseconds} not null,
+    checked_at    ${milliseconds} not null,
     primary key (repository_id, oid)
   )`,
+  'create index lfs_objects_by_check on lfs_objects (checked_at)',
 ]
 
 // Tokens of SSH keys for transfers of Git LFS over HTTP.

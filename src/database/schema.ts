@@ -141,8 +141,10 @@ export type LfsObjectRow = {
   /** With a shared store: its key in the bucket. */
   bucketKey: string | null
   createdAt: number
-  /** Since when no reachable pointer is known to name it; null while one does, or before a search. */
-  unreferencedAt: number | null
+  /** When a client was last going to push pointers to it. */
+  renewedAt: number
+  /** When it was last looked for in the pointers of the repository, or created. */
+  checkedAt: number
 }
 
 /** A token of `git-lfs-authenticate`. */

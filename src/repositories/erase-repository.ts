@@ -5,7 +5,9 @@ import type { Event, Publish } from '#events/events.ts'
 import { closeReadersOf } from '#git/process/process-pool.ts'
 import type { Directories } from './directories/directories.ts'
 import { deleteImport } from './import-store.ts'
+import { deleteLfsObjectsOf } from './lfs-object-store.ts'
 import { deleteRepository, stateOf } from './repository-store.ts'
+import { abandonUploads } from './store/pack-store.ts'
 import type { Store } from './store/store.ts'
 
 /** What removing a repository needs. */
@@ -32,6 +34,7 @@ export async function eraseRepository(
   try {
     isDone = await db.transaction().execute(async (tx) => {
       await store.release(tx, id)
+      await abandonUploads(tx, await deleteLfsObjectsOf(tx, id))
       if (!(await deleteRepository(tx, id))) return false
       await deleteImport(tx, id)
       await publish(tx, clock.now(), [event])

@@ -28,16 +28,97 @@ export async function insertLfsObject(tx: Db, row: LfsObjectRow): Promise<boolea
 /** Starts anew the time after which some objects are deleted unless a pointer names them. */
 export async function renewLfsObjects(
   db: Db,
-  repositoryId: string,
-  oids: readonly string[],
+  { repositoryId, oids, now }: { repositoryId: string; oids: readonly string[]; now: number },
 ): Promise<void> {
   await db
     .updateTable('lfsObjects')
-    .set({ unreferencedAt: null })
+    .set({ renewedAt: now })
     .where('repositoryId', '=', repositoryId)
     .where('oid', 'in', oids)
-    .where('unreferencedAt', 'is not', null)
     .execute()
+}
+
+/** Lists the ids of the LFS objects of a repository that were last renewed before a time. */
+export async function listOldLfsObjects(
+  db: Db,
+  repositoryId: string,
+  before: number,
+): Promise<string[]> {
+  const rows = await db
+    .selectFrom('lfsObjects')
+    .select('oid')
+    .where('repositoryId', '=', repositoryId)
+    .where('renewedAt', '<', before)
+    .execute()
+  return rows.map(({ oid }) => oid)
+}
+
+/** Deletes those of some LFS objects that were last renewed before a time. Returns them. */
+export function deleteLfsObjects(
+  tx: Db,
+  repositoryId: string,
+  oids: readonly string[],
+  before: number,
+): Promise<LfsObjectRow[]> {
+  return tx
+    .deleteFrom('lfsObjects')
+    .where('repositoryId', '=', repositoryId)
+    .where('oid', 'in', oids)
+    .where('renewedAt', '<', before)
+    .returningAll()
+    .execute()
+}
+
+/** Deletes all LFS objects of a repository. Returns their keys in the bucket. */
+export async function deleteLfsObjectsOf(tx: Db, repositoryId: string): Promise<string[]> {
+  const rows = await tx
+    .deleteFrom('lfsObjects')
+    .where('repositoryId', '=', repositoryId)
+    .returning('bucketKey')
+    .execute()
+  return rows.flatMap(({ bucketKey }) => bucketKey ?? [])
+}
+
+/** Finds a repository with old LFS objects that were not looked for in its pointers for long. */
+export async function findUncheckedLfs(
+  db: Db,
+  { olderThan, uncheckedSince }: { olderThan: number; uncheckedSince: number },
+): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('lfsObjects')
+    .innerJoin('repositories', 'repositories.id', 'lfsObjects.repositoryId')
+    .select('repositoryId')
+    .where('renewedAt', '<', olderThan)
+    .where('checkedAt', '<', uncheckedSince)
+    .where('repositories.state', '=', 'ready')
+    .limit(1)
+    .executeTakeFirst()
+  return row?.repositoryId
+}
+
+/** Notes that the LFS objects of a repository are looked for in its pointers. */
+export async function claimLfsObjects(db: Db, repositoryId: string, now: number): Promise<void> {
+  await db
+    .updateTable('lfsObjects')
+    .set({ checkedAt: now })
+    .where('repositoryId', '=', repositoryId)
+    .execute()
+}
+
+/** Sets the key of an LFS object in the bucket; false when it has one. */
+export async function setLfsBucketKey(
+  tx: Db,
+  { repositoryId, oid }: Pick<LfsObjectRow, 'repositoryId' | 'oid'>,
+  bucketKey: string | null,
+): Promise<boolean> {
+  const { numUpdatedRows } = await tx
+    .updateTable('lfsObjects')
+    .set({ bucketKey })
+    .where('repositoryId', '=', repositoryId)
+    .where('oid', '=', oid)
+    .where('bucketKey', 'is', null)
+    .executeTakeFirstOrThrow()
+  return numUpdatedRows > 0n
 }
 
 /** The bytes of all LFS objects of a repository. */
@@ -50,12 +131,17 @@ export async function sumLfsObjects(db: Db, repositoryId: string): Promise<numbe
   return Number(bytes ?? 0)
 }
 
-/** All LFS objects by the ids of their repositories. */
-export async function listAllLfsObjects(db: Db): Promise<Map<string, LfsObjectRow[]>> {
-  return Map.groupBy(
-    await db.selectFrom('lfsObjects').selectAll().execute(),
-    ({ repositoryId }) => repositoryId,
-  )
+/** The LFS objects of all repositories, or of one, by the ids of repositories. */
+export async function listAllLfsObjects(
+  db: Db,
+  repositoryId?: string,
+): Promise<Map<string, LfsObjectRow[]>> {
+  const rows = await db
+    .selectFrom('lfsObjects')
+    .selectAll()
+    .$if(repositoryId !== undefined, (all) => all.where('repositoryId', '=', repositoryId ?? ''))
+    .execute()
+  return Map.groupBy(rows, (row) => row.repositoryId)
 }
 
 /** Notes that all LFS objects are files of this machine. */

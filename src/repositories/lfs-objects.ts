@@ -76,7 +76,7 @@ export function createLfsObjects(dependencies: Dependencies): LfsObjects {
     sizesOf,
 
     async renewedSizesOf(repositoryId, oids) {
-      if (oids.length > 0) await renewLfsObjects(db, repositoryId, oids)
+      if (oids.length > 0) await renewLfsObjects(db, { repositoryId, oids, now: clock.now() })
       return sizesOf(repositoryId, oids)
     },
 
@@ -98,7 +98,8 @@ export function createLfsObjects(dependencies: Dependencies): LfsObjects {
           (tx, bucketKey) => {
             faultPoint('lfs.placed')
             const row = { repositoryId, oid, size, bucketKey }
-            const times = { createdAt: clock.now(), unreferencedAt: null }
+            const now = clock.now()
+            const times = { createdAt: now, renewedAt: now, checkedAt: now }
             return insertLfsObject(tx, { ...row, ...times }).catch(asGone(repositoryDeleted))
           },
         )

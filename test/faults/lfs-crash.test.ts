@@ -12,7 +12,7 @@ import { startService, toAnswer } from '../support/service.ts'
 const bytes = randomBytes(100_000)
 const oid = createHash('sha256').update(bytes).digest('hex')
 
-for (const step of faultSteps.filter((one) => one.startsWith('lfs.'))) {
+for (const step of faultSteps.filter((one) => /^lfs\.(received|placed)$/.test(one))) {
   test(`a server killed at ${step} does not have the LFS object, and takes it again`, async () => {
     await using folder = await temporaryFolder()
     const dataDir = join(folder.path, 'data')

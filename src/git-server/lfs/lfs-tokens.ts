@@ -18,7 +18,7 @@ export type LfsTokens = {
 }
 
 /** The response to `git-lfs-authenticate`: https://github.com/git-lfs/git-lfs/blob/main/docs/api/authentication.md */
-export type LfsAccess = { href: string; header: Record<string, string>; expires_in: number }
+type LfsAccess = { href: string; header: Record<string, string>; expires_in: number }
 
 type Dependencies = {
   db: Database

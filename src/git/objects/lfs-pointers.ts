@@ -1,5 +1,5 @@
 import type { Git, GitStartOptions } from '../process/git-process.ts'
-import { listObjects, readObjects } from './object-stream.ts'
+import { listObjects, listReachableSmallBlobs, readObjects } from './object-stream.ts'
 
 type Search = {
   /** Those of each git process. */
@@ -18,10 +18,35 @@ const pointerMaxBytes = 1023
 const batchSize = 50_000
 
 /** The SHA-256 ids of all Git LFS objects that pointers in a repository's files name, in any commit. Throws the signal's reason. */
-export async function findLfsObjects(
+export function findLfsObjects(git: Git, directory: string, search: Search): Promise<Set<string>> {
+  async function* list() {
+    for await (const { id, type, bytes } of listObjects(
+      git,
+      directory,
+      search.signal,
+      search.options,
+    )) {
+      if (type === 'blob' && bytes >= pointerMinBytes && bytes <= pointerMaxBytes) yield id
+    }
+  }
+  return readPointers(git, directory, search, list())
+}
+
+/** The same for commits that refs reach, also refs that retain overwritten commits. */
+export function findReachableLfsObjects(
+  git: Git,
+  directory: string,
+  search: Search,
+): Promise<Set<string>> {
+  const blobs = listReachableSmallBlobs(git, directory, search.signal, search.options)
+  return readPointers(git, directory, search, blobs)
+}
+
+async function readPointers(
   git: Git,
   directory: string,
   { options, signal, onBatch }: Search,
+  blobs: AsyncIterable<string>,
 ): Promise<Set<string>> {
   const found = new Set<string>()
   let batch: string[] = []
@@ -33,8 +58,7 @@ export async function findLfsObjects(
     }
     batch = []
   }
-  for await (const { id, type, bytes } of listObjects(git, directory, signal, options)) {
-    if (type !== 'blob' || bytes < pointerMinBytes || bytes > pointerMaxBytes) continue
+  for await (const id of blobs) {
     batch.push(id)
     if (batch.length === batchSize) await readBatch()
   }

@@ -19,19 +19,38 @@ export async function* listObjects(
   signal: AbortSignal,
   options: GitStartOptions = {},
 ): AsyncGenerator<ObjectSummary, void, undefined> {
-  await using child = await git.start(gitCommands.listObjects(directory), options)
+  for await (const line of linesOf(git, gitCommands.listObjects(directory), signal, options)) {
+    const [id = '', type = '', bytes = ''] = line.split(' ')
+    yield { id, type, bytes: Number(bytes) }
+  }
+}
+
+/** Lists the ids of all blobs of at most 1 KiB that refs reach. Throws the signal's reason. */
+export function listReachableSmallBlobs(
+  git: Git,
+  directory: string,
+  signal: AbortSignal,
+  options: GitStartOptions = {},
+): AsyncGenerator<string, void, undefined> {
+  return linesOf(git, gitCommands.listReachableSmallBlobs(directory), signal, options)
+}
+
+async function* linesOf(
+  git: Git,
+  command: string[],
+  signal: AbortSignal,
+  options: GitStartOptions,
+): AsyncGenerator<string, void, undefined> {
+  await using child = await git.start(command, options)
   child.stdin.end()
   let rest = ''
   for await (const chunk of chunksOf(child.stdout, signal)) {
     const lines = (rest + chunk.toString('latin1')).split('\n')
     rest = lines.pop() ?? ''
-    for (const line of lines) {
-      const [id = '', type = '', bytes = ''] = line.split(' ')
-      yield { id, type, bytes: Number(bytes) }
-    }
+    yield* lines
   }
   const ended = await child.ended
-  if (ended.exitCode !== 0) throw new GitError('cat-file', ended)
+  if (ended.exitCode !== 0) throw new GitError(command[1] ?? '', ended)
 }
 
 /** Reads objects, in the order of their ids. Throws the signal's reason. */

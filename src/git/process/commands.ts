@@ -227,6 +227,16 @@ export const gitCommands = {
     '--end-of-options',
     `${onto}...${tip}`,
   ],
+  // The ids of all blobs of at most 1 KiB that refs reach.
+  listReachableSmallBlobs: (directory: string) => [
+    `--git-dir=${directory}`,
+    'rev-list',
+    '--objects',
+    '--no-object-names',
+    '--all',
+    '--filter=combine:object:type=blob+blob:limit=1k',
+    '--filter-provided-objects',
+  ],
   // The id, type and size of every object in the object directories.
   listObjects: (directory: string) => [
     `--git-dir=${directory}`,

@@ -10,6 +10,8 @@ import type { Git } from '#git/process/git-process.ts'
 import { readRawRefs } from '#git/refs/refs.ts'
 import { targetOf } from '#git/refs/stored-ref.ts'
 import type { Directories } from '#repositories/directories/directories.ts'
+import { listAllLfsObjects, setLfsBucketKey } from '#repositories/lfs-object-store.ts'
+import { type LfsFiles, pathOfLfsObject } from '#repositories/store/lfs-files.ts'
 import type { SharedChanges } from '#repositories/store/store.ts'
 import { listStored } from '#repositories/store/stored-repository-store.ts'
 import { pruneAfterMs } from './maintenance.ts'
@@ -18,6 +20,7 @@ type Dependencies = {
   db: Database
   git: Git
   shared: SharedChanges
+  lfsFiles: LfsFiles
   directories: Pick<Directories, 'pathOf' | 'locate'>
   settings: Pick<Settings, 'maintenanceMemoryMaxBytes'>
   clock: Clock
@@ -52,11 +55,28 @@ export async function adoptRepositories(
       continue
     }
     await packAll(dependencies, directory, signal)
+    await adoptLfsObjects(dependencies, { id, directory, signal })
     await shared.adoptDirectory(id, directory)
     faultPoint('adopt.moved')
     adoption.adopted.push(name)
   }
   return adoption
+}
+
+/** Copies the LFS objects of a repository into the bucket. A missing or damaged one cannot be copied; doctor names it. */
+async function adoptLfsObjects(
+  { db, lfsFiles }: Dependencies,
+  { id, directory, signal }: { id: string; directory: string; signal: AbortSignal },
+): Promise<void> {
+  for (const object of (await listAllLfsObjects(db, id)).get(id) ?? []) {
+    const path = pathOfLfsObject(directory, object.oid)
+    const size = (await stat(path).catch(ignoreAbsence))?.size
+    if (object.bucketKey !== null || size !== object.size) continue
+    signal.throwIfAborted()
+    await lfsFiles.place(object, { path, size, signal }, (tx, key) =>
+      setLfsBucketKey(tx, object, key),
+    )
+  }
 }
 
 async function obstacleTo(directory: string): Promise<string | undefined> {

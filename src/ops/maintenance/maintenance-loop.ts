@@ -25,6 +25,8 @@ export function startMaintenanceLoop({ maintenance, log }: Options): Poller {
     do await maintenance.count()
     while (!signal.aborted && (await maintenance.runNext(signal, scope)))
     while (!signal.aborted && (await maintenance.indexNext(signal))) {}
+    if (scope === 'requested') return
+    while (!signal.aborted && (await maintenance.cleanUpNextLfs(signal))) {}
   }
 
   return createPoller({

@@ -21,6 +21,7 @@ import { nameOf } from '#repositories/repository-store.ts'
 import type { Store } from '#repositories/store/store.ts'
 import { countPushes } from './count-pushes.ts'
 import { affordableExtent, dueExtent, pruneIntervalMs, retryDelayMs } from './extent.ts'
+import { createLfsCleanUp, type LfsCleanUp } from './lfs-clean-up.ts'
 import {
   claimNext,
   countDue,
@@ -39,6 +40,8 @@ export type Maintenance = {
   runNext: (signal: AbortSignal, scope: 'due' | 'requested') => Promise<boolean>
   /** Indexes the packs of the next repository whose cached directory has none yet; false when there is none. */
   indexNext: (signal: AbortSignal) => Promise<boolean>
+  /** Deletes unreferenced LFS objects of the next repository where that is due; false when there is none. */
+  cleanUpNextLfs: LfsCleanUp['runNext']
   /** Counts the pushes since the last call; returns whether there were any. */
   count: () => Promise<boolean>
   /** Whether a requested maintenance has not run yet. */
@@ -88,6 +91,7 @@ export function createMaintenance(dependencies: Dependencies): Maintenance {
   const { db, directories, store, repositoryHolds, freeSpace, settings, clock, log, leaseOwner } =
     dependencies
   const { faultPoint, onEnd } = dependencies
+  const lfsCleanUp = createLfsCleanUp(dependencies)
 
   const rules = (): DueRules => ({
     now: clock.now(),
@@ -168,6 +172,7 @@ export function createMaintenance(dependencies: Dependencies): Maintenance {
     const options = optionsFor({ hold, repositoryId, signal })
     const pruned = await watched(hold, maintain(directory, { ...options, extent }))
     await generation?.publish(pruned)
+    if (extent === 'full') await lfsCleanUp.run(repositoryId, directory, signal)
     if (error) throw error
     const after = await measurePacks(directory)
     return {
@@ -234,6 +239,7 @@ export function createMaintenance(dependencies: Dependencies): Maintenance {
   return {
     runNext,
     indexNext,
+    cleanUpNextLfs: lfsCleanUp.runNext,
 
     count: () =>
       countPushes({

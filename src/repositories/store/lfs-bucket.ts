@@ -33,6 +33,19 @@ export function createBucketLfsFiles({ db, node, storage }: Dependencies): LfsFi
       return true
     },
 
+    remove: (_repositoryId, deleteRows) =>
+      db.transaction().execute(async (tx) => {
+        const rows = await deleteRows(tx)
+        await abandonUploads(
+          tx,
+          rows.flatMap(({ bucketKey }) => bucketKey ?? []),
+        )
+        return rows.length
+      }),
+
+    // The collector deletes uploads that were never completed.
+    removeStray: async () => {},
+
     async open({ bucketKey, size }) {
       if (bucketKey === null || !(await isThere(bucketKey, size))) return undefined
       return {

@@ -1,6 +1,7 @@
-import { mkdir, open, rename } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
-import { ignoreAbsence, ignoreExistence } from '#base/absence.ts'
+import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { absentAs, ignoreAbsence, ignoreExistence } from '#base/absence.ts'
+import { createKeyedMutex } from '#base/concurrency/keyed-mutex.ts'
 import { sync } from '#base/disk.ts'
 import type { Database } from '#database/database.ts'
 import type { Db } from '#database/schema.ts'
@@ -12,6 +13,10 @@ export type LfsFiles = {
    * one. `commit` returns false when there is such a row. False when the repository has been deleted.
    */
   place: (object: LfsFile, received: ReceivedLfsFile, commit: CommitLfsFile) => Promise<boolean>
+  /** Removes the bytes of objects whose rows `deleteRows` has deleted; returns how many they are. */
+  remove: (repositoryId: string, deleteRows: DeleteLfsFiles) => Promise<number>
+  /** Removes files that a crash has left before a time, which are none of the known objects. */
+  removeStray: (repositoryId: string, before: number, findKnown: FindKnown) => Promise<void>
   /** Opens an object; undefined when it is missing. It can then be read to its end, even if it is removed. */
   open: (object: StoredLfsFile) => Promise<OpenLfsFile | undefined>
 }
@@ -21,6 +26,10 @@ type LfsFile = { repositoryId: string; oid: string }
 type StoredLfsFile = LfsFile & { size: number; bucketKey: string | null }
 
 type ReceivedLfsFile = { path: string; size: number; signal: AbortSignal }
+
+type DeleteLfsFiles = (tx: Db) => Promise<StoredLfsFile[]>
+
+type FindKnown = (oids: string[]) => Promise<ReadonlySet<string>>
 
 type CommitLfsFile = (tx: Db, bucketKey: string | null) => Promise<boolean>
 
@@ -44,20 +53,42 @@ export function createLocalLfsFiles(
   db: Database,
   pathOf: (repositoryId: string) => string,
 ): LfsFiles {
+  // A file and its row change together: an upload may bring an object back that is being removed.
+  const inOrder = createKeyedMutex()
+
   return {
-    async place({ repositoryId, oid }, received, commit) {
-      const directory = pathOf(repositoryId)
-      const path = pathOfLfsObject(directory, oid)
-      try {
-        await makeFolder(dirname(path), directory)
-        await rename(received.path, path)
-        await sync(dirname(path))
-      } catch (error) {
-        ignoreAbsence(error)
-        return false
+    place: ({ repositoryId, oid }, received, commit) =>
+      inOrder(repositoryId, async () => {
+        const directory = pathOf(repositoryId)
+        const path = pathOfLfsObject(directory, oid)
+        try {
+          await makeFolder(dirname(path), directory)
+          await rename(received.path, path)
+          await sync(dirname(path))
+        } catch (error) {
+          ignoreAbsence(error)
+          return false
+        }
+        await db.transaction().execute((tx) => commit(tx, null))
+        return true
+      }),
+
+    remove: (repositoryId, deleteRows) =>
+      inOrder(repositoryId, async () => {
+        const rows = await db.transaction().execute(deleteRows)
+        const directory = pathOf(repositoryId)
+        for (const { oid } of rows) await rm(pathOfLfsObject(directory, oid), { force: true })
+        return rows.length
+      }),
+
+    async removeStray(repositoryId, before, findKnown) {
+      const folder = join(pathOf(repositoryId), 'lfs', 'objects')
+      for (const path of await listOldFiles(folder, before)) {
+        await inOrder(repositoryId, async () => {
+          const oid = basename(path)
+          if (!(await findKnown([oid])).has(oid)) await rm(path, { force: true })
+        })
       }
-      await db.transaction().execute((tx) => commit(tx, null))
-      return true
     },
 
     async open({ repositoryId, oid }) {
@@ -74,6 +105,20 @@ export function createLocalLfsFiles(
       }
     },
   }
+}
+
+/** Lists the files of a folder that were last written before a time. */
+async function listOldFiles(folder: string, before: number): Promise<string[]> {
+  const options = { recursive: true, withFileTypes: true } as const
+  const entries = await readdir(folder, options).catch(absentAs([]))
+  const old: string[] = []
+  for (const entry of entries) {
+    const path = join(entry.parentPath, entry.name)
+    if (!entry.isFile()) continue
+    const modifiedAt = (await stat(path).catch(ignoreAbsence))?.mtimeMs ?? before
+    if (modifiedAt < before) old.push(path)
+  }
+  return old
 }
 
 async function* nothingToRead(): AsyncGenerator<Buffer> {}

@@ -1,0 +1,92 @@
+import { type Clock, dayMs } from '#base/clock.ts'
+import type { FaultPoint } from '#base/fault-points.ts'
+import type { Log } from '#base/log.ts'
+import { isLocked } from '#config/data-directory.ts'
+import type { PlainSettings } from '#config/settings.ts'
+import type { Database } from '#database/database.ts'
+import { findReachableLfsObjects } from '#git/objects/lfs-pointers.ts'
+import type { Git } from '#git/process/git-process.ts'
+import {
+  claimLfsObjects,
+  deleteLfsObjects,
+  findUncheckedLfs,
+  listLfsObjects,
+  listOldLfsObjects,
+} from '#repositories/lfs-object-store.ts'
+import type { Store } from '#repositories/store/store.ts'
+
+/** Deletes LFS objects that no reachable pointer names. */
+export type LfsCleanUp = {
+  /** Cleans up a repository, whose directory this is. Returns how many objects were deleted. */
+  run: (repositoryId: string, directory: string, signal: AbortSignal) => Promise<number>
+  /** Cleans up the next repository that was not for a week; false when there is none. */
+  runNext: (signal: AbortSignal) => Promise<boolean>
+}
+
+type Dependencies = {
+  db: Database
+  git: Git
+  store: Pick<Store, 'open' | 'lfsFiles'>
+  settings: Pick<PlainSettings, 'dataDir' | 'maintenanceMemoryMaxBytes'>
+  clock: Clock
+  faultPoint: FaultPoint
+  log: Log
+}
+
+/** A client may upload objects long before it pushes pointers to them. */
+const unreferencedMs = 14 * dayMs
+const checkIntervalMs = 7 * dayMs
+const batchSize = 500
+
+export function createLfsCleanUp(dependencies: Dependencies): LfsCleanUp {
+  const { db, git, store, settings, clock, faultPoint, log } = dependencies
+
+  async function run(repositoryId: string, directory: string, signal: AbortSignal) {
+    // It may have read the rows of objects, and not their bytes yet.
+    if (isLocked(settings.dataDir, 'backup')) return 0
+    const before = clock.now() - unreferencedMs
+    const candidates = await listOldLfsObjects(db, repositoryId, before)
+    let deleted = 0
+    if (candidates.length > 0) {
+      const limits = { memoryMaxBytes: settings.maintenanceMemoryMaxBytes }
+      const options = { isIdle: true, limits }
+      const search = { options, signal, onBatch: () => {} }
+      const reachable = await findReachableLfsObjects(git, directory, search)
+      const oids = candidates.filter((oid) => !reachable.has(oid))
+      for (let at = 0; at < oids.length; at += batchSize) {
+        signal.throwIfAborted()
+        const batch = oids.slice(at, at + batchSize)
+        // Only those that no client has announced again since.
+        deleted += await store.lfsFiles.remove(repositoryId, (tx) =>
+          deleteLfsObjects(tx, repositoryId, batch, before),
+        )
+        faultPoint('lfs.deleted')
+      }
+    }
+    await store.lfsFiles.removeStray(repositoryId, before, async (oids) => {
+      const rows = await listLfsObjects(db, repositoryId, oids)
+      return new Set(rows.map(({ oid }) => oid))
+    })
+    if (deleted > 0) log.info({ repositoryId, deleted }, 'unreferenced LFS objects deleted')
+    return deleted
+  }
+
+  return {
+    run,
+
+    async runNext(signal) {
+      const now = clock.now()
+      const due = { olderThan: now - unreferencedMs, uncheckedSince: now - checkIntervalMs }
+      const repositoryId = await findUncheckedLfs(db, due)
+      if (repositoryId === undefined) return false
+      // First, so that a repository that cannot be read does not hold up the others.
+      await claimLfsObjects(db, repositoryId, now)
+      try {
+        await run(repositoryId, await store.open(repositoryId), signal)
+      } catch (error) {
+        if (!signal.aborted) log.error({ err: error, repositoryId }, 'LFS objects not cleaned up')
+      }
+      return true
+    },
+  }
+}
