@@ -5,12 +5,13 @@ import { Problem } from '#base/problem.ts'
 import type { FreeSpace } from '#config/free-space.ts'
 import type { PlainSettings } from '#config/settings.ts'
 import type { Database } from '#database/database.ts'
+import type { Db } from '#database/schema.ts'
 import { receiveFile } from '#http/receive-file.ts'
 import type { BodyStream } from '#http/route.ts'
 import type { Directories } from './directories/directories.ts'
 import { insertLfsObject, listLfsObjects, renewLfsObjects } from './lfs-object-store.ts'
 import { asGone, repositoryDeleted } from './repository-errors.ts'
-import type { OpenLfsFile } from './store/lfs-files.ts'
+import type { DirectLfsFiles, OpenLfsFile } from './store/lfs-files.ts'
 import type { Store } from './store/store.ts'
 
 /**
@@ -29,8 +30,21 @@ export type LfsObjects = {
    * `request_timed_out`, `malformed_request` and `repository_not_found`.
    */
   add: (object: LfsObject, content: Content) => Promise<void>
+  /** Transfers between clients and a bucket; undefined where objects are files of this machine. */
+  direct: DirectLfs | undefined
   /** Opens an object. Throws `lfs_object_not_found`. */
   open: (object: LfsObject) => Promise<OpenLfsObject>
+}
+
+/** Transfers of objects between clients and a bucket. */
+type DirectLfs = Pick<DirectLfsFiles, 'endpoint' | 'linksToUpload'> & {
+  /** Links to those of some objects that a repository has, by their ids. */
+  linksToDownload: (
+    repositoryId: string,
+    oids: readonly string[],
+  ) => ReturnType<DirectLfsFiles['linksToDownload']>
+  /** Adds an object that a client has uploaded to the bucket; nothing happens when its size is another one. */
+  complete: (upload: LfsObject & { uploadId: string; size: number }) => Promise<void>
 }
 
 /** An object by its repository and its SHA-256 in hex. */
@@ -72,7 +86,34 @@ export function createLfsObjects(dependencies: Dependencies): LfsObjects {
     throw new Problem('lfs_object_invalid', detail)
   }
 
+  function insert(tx: Db, row: LfsObject & { size: number; bucketKey: string | null }) {
+    const now = clock.now()
+    const times = { createdAt: now, renewedAt: now, checkedAt: now }
+    return insertLfsObject(tx, { ...row, ...times }).catch(asGone(repositoryDeleted))
+  }
+
+  function toDirect(files: DirectLfsFiles): DirectLfs {
+    return {
+      ...files,
+
+      async linksToDownload(repositoryId, oids) {
+        const rows = oids.length === 0 ? [] : await listLfsObjects(db, repositoryId, oids)
+        return files.linksToDownload(rows)
+      },
+
+      async complete({ repositoryId, oid, uploadId, size }) {
+        const upload = { repositoryId, oid, uploadId, size }
+        await files.complete(upload, (tx, bucketKey) => {
+          faultPoint('lfs.placed')
+          return insert(tx, { repositoryId, oid, size, bucketKey })
+        })
+      },
+    }
+  }
+
   return {
+    direct: store.lfsFiles.direct && toDirect(store.lfsFiles.direct),
+
     sizesOf,
 
     async renewedSizesOf(repositoryId, oids) {
@@ -97,10 +138,7 @@ export function createLfsObjects(dependencies: Dependencies): LfsObjects {
           received,
           (tx, bucketKey) => {
             faultPoint('lfs.placed')
-            const row = { repositoryId, oid, size, bucketKey }
-            const now = clock.now()
-            const times = { createdAt: now, renewedAt: now, checkedAt: now }
-            return insertLfsObject(tx, { ...row, ...times }).catch(asGone(repositoryDeleted))
+            return insert(tx, { repositoryId, oid, size, bucketKey })
           },
         )
         if (!isPlaced) throw repositoryDeleted()

@@ -6,6 +6,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { createProject, git, type Project, temporaryFolder } from '../support/git.ts'
+import { isShared } from '../support/kind-of-store.ts'
 import { without } from '../support/programs.ts'
 import { type Client, type Service, startServiceWithSsh, toAnswer } from '../support/service.ts'
 import { createSshUser, type SshUser } from '../support/ssh-user.ts'
@@ -81,12 +82,19 @@ test('a batch says for each object what to do with it', async () => {
   assert.deepEqual([body.transfer, body.hash_algo], ['basic', 'sha256'])
   const { actions, authenticated } = body.objects[0]
   assert.equal(authenticated, true)
-  const send = (href: string, method: string, content: Buffer | string) =>
-    fetch(href, { method, headers: actions.upload.header, body: content }).then(toAnswer)
+  const send = (
+    { href, header }: { href: string; header: Record<string, string> },
+    method: string,
+    content: Buffer | string,
+  ) => fetch(href, { method, headers: header, body: content }).then(toAnswer)
   const verify = (size: number) =>
-    send(actions.verify.href, 'POST', JSON.stringify({ ...pointer, size }))
+    send(actions.verify, 'POST', JSON.stringify({ ...pointer, size }))
   assert.equal((await verify(pointer.size)).status, 404)
-  assert.equal((await send(actions.upload.href, 'PUT', bytes)).status, 200)
+  // Where it leads to a bucket, this has the SHA-256 in its signature.
+  assert.equal(new URL(actions.upload.href).host === new URL(service.url).host, !isShared)
+  assert.ok((await send(actions.upload, 'PUT', 'other byte')).status >= 400)
+  assert.equal((await verify(pointer.size)).status, 404)
+  assert.equal((await send(actions.upload, 'PUT', bytes)).status, 200)
   assert.equal((await verify(pointer.size)).status, 200)
   assert.equal((await verify(pointer.size + 1)).status, 422)
   assert.deepEqual((await batch('upload', [pointer])).body.objects, [

@@ -59,6 +59,7 @@ export async function startStoreSite(more: Record<string, string> = {}) {
       await directories.prepare(async () => {})
       const db = await openDatabase({ dataDir: '', url: database.url, log })
       const store = createSharedStore({
+        endpoint: objects.address.endpoint,
         db,
         dataDir,
         ...tools,

@@ -4,7 +4,7 @@ import { type LfsObjects, lfsObjectNotFound } from '#repositories/lfs-objects.ts
 import type { BatchRequest, LfsPointer, SentPointer } from './lfs-request.ts'
 
 type Dependencies = {
-  lfsObjects: Pick<LfsObjects, 'sizesOf' | 'renewedSizesOf'>
+  lfsObjects: Pick<LfsObjects, 'sizesOf' | 'renewedSizesOf' | 'direct'>
   settings: Pick<PlainSettings, 'lfsObjectMaxBytes'>
 }
 
@@ -16,36 +16,76 @@ export type LfsLinks = {
   authorization: string
   /** When that expires, or null. */
   expiresAt: number | null
+  /** Whether the client reaches the bucket of a shared store. */
+  isDirect: boolean
 }
 
 type Reply =
   | (LfsPointer & { authenticated: true; actions?: Record<string, Action> })
   | { oid: unknown; size: unknown; error: { code: number; message: string } }
 
-type Action = { href: string; header: Record<string, string>; expires_at?: string }
+type Action = {
+  href: string
+  header: Record<string, string>
+  expires_in?: number
+  expires_at?: string
+}
+
+/** Links to the bucket by the ids of objects. */
+type DirectLinks = ReadonlyMap<string, DirectLink>
+
+type DirectLink = { href: string; headers: Record<string, string>; uploadId?: string }
+
+// Less than the signature is valid, so that a transfer that is queued begins in time.
+const directSeconds = 10 * 60
 
 /** Responds to batch requests: https://github.com/git-lfs/git-lfs/blob/main/docs/api/batch.md */
 export function createLfsBatch({ lfsObjects, settings }: Dependencies) {
   const { lfsObjectMaxBytes: maxBytes } = settings
 
+  async function directLinks(
+    repositoryId: string,
+    operation: BatchRequest['operation'],
+    pointers: ReadonlyMap<string, number>,
+    sizes: ReadonlyMap<string, number>,
+  ): Promise<DirectLinks> {
+    const { direct } = lfsObjects
+    if (!direct) return new Map()
+    if (operation === 'download') return direct.linksToDownload(repositoryId, [...sizes.keys()])
+    const missing = [...pointers]
+      .map(([oid, size]) => ({ oid, size }))
+      .filter(({ oid, size }) => !sizes.has(oid) && size <= maxBytes)
+    return direct.linksToUpload(repositoryId, missing)
+  }
+
   function toReply(
     operation: BatchRequest['operation'],
     { oid, size }: LfsPointer,
     storedSize: number | undefined,
-    links: LfsLinks,
+    { links, direct }: { links: LfsLinks; direct: DirectLinks },
   ): Reply {
+    const link = direct.get(oid)
+    const toBucket = link && {
+      href: link.href,
+      header: link.headers,
+      expires_in: directSeconds,
+    }
     const reply = { oid, size, authenticated: true } as const
     if (storedSize !== undefined && storedSize !== size)
       return toError({ oid, size }, 422, otherSize({ oid, size }, storedSize))
     if (operation === 'download') {
       if (storedSize === undefined)
         return toError({ oid, size }, 404, lfsObjectNotFound(oid).message)
-      return { ...reply, actions: { download: toAction(links, `/${oid}`) } }
+      return { ...reply, actions: { download: toBucket ?? toAction(links, `/${oid}`) } }
     }
     if (storedSize !== undefined) return reply
     if (size > maxBytes)
       return toError({ oid, size }, 422, `An object may have at most ${maxBytes} bytes.`)
-    const actions = { upload: toAction(links, `/${oid}`), verify: toAction(links, '/verify') }
+    const verification = link?.uploadId === undefined ? '' : `?upload=${link.uploadId}`
+    const actions = {
+      upload: toBucket ?? toAction(links, `/${oid}`),
+      verify: toAction(links, `/verify${verification}`),
+    }
     return { ...reply, actions }
   }
 
@@ -54,15 +94,24 @@ export function createLfsBatch({ lfsObjects, settings }: Dependencies) {
       const { pointers, refused } = withoutRepeated(objects)
       const find = operation === 'upload' ? lfsObjects.renewedSizesOf : lfsObjects.sizesOf
       const sizes = await find(repositoryId, [...pointers.keys()])
+      const direct = links.isDirect
+        ? await directLinks(repositoryId, operation, pointers, sizes)
+        : new Map()
       const replies = [...pointers].map(([oid, size]) =>
-        toReply(operation, { oid, size }, sizes.get(oid), links),
+        toReply(operation, { oid, size }, sizes.get(oid), { links, direct }),
       )
       const objectReplies = [...replies, ...refused]
       return { transfer: 'basic', objects: objectReplies, hash_algo: 'sha256' }
     },
 
     /** Throws `lfs_object_not_found`, or `lfs_object_invalid` when the object has another size. */
-    async verify(repositoryId: string, { oid, size }: LfsPointer): Promise<void> {
+    async verify(
+      repositoryId: string,
+      { oid, size }: LfsPointer,
+      uploadId: string | undefined,
+    ): Promise<void> {
+      if (uploadId !== undefined)
+        await lfsObjects.direct?.complete({ repositoryId, oid, uploadId, size })
       const stored = (await lfsObjects.sizesOf(repositoryId, [oid])).get(oid)
       if (stored === undefined) throw lfsObjectNotFound(oid)
       if (stored !== size) throw new Problem('lfs_object_invalid', otherSize({ oid, size }, stored))

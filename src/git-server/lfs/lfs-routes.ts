@@ -1,4 +1,5 @@
 import { holds } from '#access/may.ts'
+import { isId } from '#base/ids.ts'
 import { Problem } from '#base/problem.ts'
 import { deadline } from '#base/timeouts.ts'
 import type { PlainSettings } from '#config/settings.ts'
@@ -10,6 +11,7 @@ import type { Repositories, Repository } from '#repositories/repositories.ts'
 import { findByGitUrl } from '../requests/find-repository.ts'
 import { originOf } from './lfs-address.ts'
 import { createLfsBatch } from './lfs-batch.ts'
+import { isReachableFrom } from './lfs-direct.ts'
 import { assertOid, lfsRequestInvalid, toBatchRequest, toPointer } from './lfs-request.ts'
 import { receiveLfsObject, sendLfsObject } from './lfs-transfer.ts'
 
@@ -23,11 +25,24 @@ type Dependencies = {
 
 // A thousand objects, with space for fields that are unknown.
 const requestMaxBytes = 1024 * 1024
+const maxOrigins = 100
 
 /** The routes of the Git LFS API: https://github.com/git-lfs/git-lfs/tree/main/docs/api. Locks are not supported. */
 export function lfsRoutes(dependencies: Dependencies): StreamRoute[] {
   const { repositories, lfsObjects, settings, baseUrl } = dependencies
   const batch = createLfsBatch({ lfsObjects, settings })
+  // It is the same for all clients but those of other origins.
+  const directOrigins = new Map<string, Promise<boolean>>()
+
+  function isDirect(origin: string): Promise<boolean> | boolean {
+    const { direct } = lfsObjects
+    if (!direct) return false
+    if (directOrigins.size > maxOrigins) directOrigins.clear()
+    const known = directOrigins.get(origin) ?? isReachableFrom(origin, direct.endpoint)
+    directOrigins.set(origin, known)
+    return known
+  }
+
   const stallMs = settings.gitStallSeconds * 1000
   const find: StreamRoute['find'] = (request) => findByGitUrl(repositories, request)
   const common = {
@@ -70,6 +85,7 @@ export function lfsRoutes(dependencies: Dependencies): StreamRoute[] {
           address: `${origin}/repos/${exchange.params.repository}/info/lfs/objects`,
           authorization: exchange.request.headers.authorization ?? '',
           expiresAt: exchange.principal.expiresAt ?? null,
+          isDirect: await isDirect(origin),
         }
         sendLfs(exchange, await batch.respond(id, request, links))
       },
@@ -80,8 +96,11 @@ export function lfsRoutes(dependencies: Dependencies): StreamRoute[] {
       path: '/repos/:repository/info/lfs/objects/verify',
       operationId: 'verifyLfsObject',
       summary: 'Verify an uploaded Git LFS object',
-      description: 'Succeeds if the repository has the object with the given `oid` and `size`.',
+      description:
+        'Succeeds if the repository has the object with the given `oid` and `size`. `upload` identifies an upload to the bucket of a shared store.',
       permissionFor: () => 'repo:write',
+      parameters: ['upload'],
+      optionalParameters: ['upload'],
       problems: [
         'repository_not_found',
         'body_too_large',
@@ -91,7 +110,7 @@ export function lfsRoutes(dependencies: Dependencies): StreamRoute[] {
       ],
       async serve(exchange) {
         const pointer = toPointer(await readJson(exchange, settings))
-        await batch.verify(repositoryOf(exchange).id, pointer)
+        await batch.verify(repositoryOf(exchange).id, pointer, uploadIn(exchange))
         sendLfs(exchange, {})
       },
     },
@@ -190,6 +209,12 @@ function repositoryOf({ found }: StreamExchange): Repository {
 
 function oidIn({ params }: StreamExchange): string {
   return assertOid(params.oid ?? '')
+}
+
+function uploadIn({ query }: StreamExchange): string | undefined {
+  const id = query.get('upload') ?? undefined
+  if (id === undefined || isId(id)) return id
+  throw lfsRequestInvalid('`upload` is the one of the address in the response to the batch.')
 }
 
 function isUpload(body: unknown): boolean {

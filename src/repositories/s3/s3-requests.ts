@@ -13,6 +13,9 @@ export type S3Credentials = {
   secretAccessKey: Sensitive<string>
 }
 
+/** A request that anyone can make while its signature is valid. */
+export type SignedRequest = { href: string; headers: Record<string, string> }
+
 type S3Request = {
   /** The name of the operation in the S3 API, for errors and the log. */
   operation: string
@@ -50,6 +53,10 @@ export type S3Requests = AsyncDisposable & {
    * `read` reads the response within an attempt. Throws an S3Error.
    */
   send: <T>(request: S3Request, read: (response: S3Response) => Promise<T>) => Promise<T>
+  /** Signs a GET for some seconds, by its address alone. */
+  signGet: (key: string, seconds: number) => Promise<SignedRequest>
+  /** Signs a PUT of bytes with a SHA-256, which the store verifies, by headers; stores accept it for 15 minutes. */
+  signPut: (key: string, sha256: string) => Promise<SignedRequest>
   /**
    * Gets a range of an object with less CPU time. False over TLS, and when the store responds with anything but this
    * range: then nothing was written, and `send` is to get it, which understands every response.
@@ -98,10 +105,22 @@ export function createS3Requests(options: Options): S3Requests {
   // The signer derives a key for each day, and keeps it here.
   const derivedKeys = new Map<string, ArrayBuffer>()
 
-  async function sign(request: S3Request, now: number) {
-    const { method, key, query, headers, body } = request
+  function urlOf(key: string): URL {
     const path = [address.bucket, ...(key === '' ? [] : key.split('/'))]
-    const url = new URL(`/${path.map(encodeURIComponent).join('/')}`, address.endpoint)
+    return new URL(`/${path.map(encodeURIComponent).join('/')}`, address.endpoint)
+  }
+
+  const signature = (now: number) => ({
+    accessKeyId: credentials.accessKeyId.reveal(),
+    secretAccessKey: credentials.secretAccessKey.reveal(),
+    service: 's3',
+    region: address.region,
+    datetime: new Date(now).toISOString().replace(/[:-]|\.\d{3}/g, ''),
+  })
+
+  async function sign(request: S3Request, now: number, sha256 = request.body?.sha256) {
+    const { method, key, query, headers, body } = request
+    const url = urlOf(key)
     for (const [name, value] of Object.entries(query ?? {})) url.searchParams.set(name, value)
     if (derivedKeys.size > 2) derivedKeys.clear()
     const signer = new AwsV4Signer({
@@ -110,13 +129,9 @@ export function createS3Requests(options: Options): S3Requests {
       headers: {
         ...headers,
         ...(body && { 'content-md5': body.md5 }),
-        'x-amz-content-sha256': body?.sha256 ?? emptySha256,
+        'x-amz-content-sha256': sha256 ?? emptySha256,
       },
-      accessKeyId: credentials.accessKeyId.reveal(),
-      secretAccessKey: credentials.secretAccessKey.reveal(),
-      service: 's3',
-      region: address.region,
-      datetime: new Date(now).toISOString().replace(/[:-]|\.\d{3}/g, ''),
+      ...signature(now),
       cache: derivedKeys,
     })
     const signed = await signer.sign()
@@ -177,6 +192,20 @@ export function createS3Requests(options: Options): S3Requests {
 
   return {
     send: (request, read) => repeat(request, () => attempt(request, read)),
+
+    async signGet(key, seconds) {
+      const url = urlOf(key)
+      url.searchParams.set('X-Amz-Expires', String(seconds))
+      const options = { url: url.href, signQuery: true, ...signature(clock.now()) }
+      const signed = await new AwsV4Signer(options).sign()
+      return { href: signed.url.href, headers: {} }
+    },
+
+    async signPut(key, sha256) {
+      const request = { operation: 'PutObject', method: 'PUT', key } as const
+      const { path, headers } = await sign(request, clock.now(), sha256)
+      return { href: address.endpoint + path, headers }
+    },
 
     async getRange(request, transfer) {
       if (!address.endpoint.startsWith('http:')) return false

@@ -1,10 +1,17 @@
 import type { Log } from '#base/log.ts'
 import type { StoreAddress } from '#config/store-settings.ts'
-import type { ObjectSource } from './object-source.ts'
+import { type ObjectSource, toS3Body } from './object-source.ts'
 import { getObjectToFile } from './s3-download.ts'
 import { S3Error } from './s3-error.ts'
 import { type ListedObject, listPage, listStoredObjects } from './s3-listing.ts'
-import { createS3Requests, readBodyText, readBytes, type S3Credentials } from './s3-requests.ts'
+import {
+  createS3Requests,
+  readBodyText,
+  readBytes,
+  type S3Credentials,
+  type S3Response,
+  type SignedRequest,
+} from './s3-requests.ts'
 import { findObjectSize, putObject } from './s3-upload.ts'
 
 type Abortable = { signal?: AbortSignal }
@@ -27,6 +34,12 @@ export type S3 = AsyncDisposable & {
   ) => Promise<{ sha256: string }>
   /** The content of an object, or of a range of it, of at most 64 MiB. */
   get: (key: string, options?: Abortable & { range?: Range }) => Promise<Buffer>
+  /** Signs a download of an object for some seconds. */
+  signGet: (key: string, seconds: number) => Promise<SignedRequest>
+  /** Signs an upload of a new object for some minutes; see `verifiesUploads`. */
+  signPut: (key: string, sha256: string) => Promise<SignedRequest>
+  /** Whether the store refuses a signed upload of bytes with another SHA-256; a key that is not used otherwise. */
+  verifiesUploads: (key: string) => Promise<boolean>
   head: (key: string) => Promise<{ bytes: number } | undefined>
   /** Succeeds, too, when there is no such object. */
   delete: (key: string) => Promise<void>
@@ -55,6 +68,7 @@ type Options = {
 const mib = 1024 * 1024
 const maxBufferBytes = 64 * mib
 const maxResponseBytes = 65_536
+const hashMismatch = 'XAmzContentSHA256Mismatch'
 
 export function createS3({ address, credentials, log, ...limits }: Options): S3 {
   const { maxPutBytes = 64 * mib, maxGetBytes = 32 * mib, partBytes = 16 * mib } = limits
@@ -90,6 +104,28 @@ export function createS3({ address, credentials, log, ...limits }: Options): S3 
         },
       ),
 
+    signGet: (key, seconds) => requests.signGet(start + key, seconds),
+    signPut: (key, sha256) => requests.signPut(start + key, sha256),
+
+    async verifiesUploads(key) {
+      const [sent, signed] = [Buffer.from('1'), Buffer.from('2')]
+      const { md5 } = await toS3Body(sent)
+      const { sha256 } = await toS3Body(signed)
+      const body = { bytes: sent.length, md5, sha256, open: () => sent }
+      const request = { operation: 'PutObject', method: 'PUT', key: start + key, body } as const
+      try {
+        await requests.send(request, readText)
+      } catch (error) {
+        if (error instanceof S3Error && error.storeCode === hashMismatch) return true
+        throw error
+      }
+      await requests.send(
+        { operation: 'DeleteObject', method: 'DELETE', key: start + key },
+        readText,
+      )
+      return false
+    },
+
     async head(key) {
       const bytes = await findObjectSize(requests, start + key)
       return bytes === undefined ? undefined : { bytes }
@@ -97,7 +133,7 @@ export function createS3({ address, credentials, log, ...limits }: Options): S3 
 
     async delete(key) {
       const request = { operation: 'DeleteObject', method: 'DELETE', key: start + key } as const
-      await requests.send(request, ({ body }) => readBodyText(body, maxResponseBytes))
+      await requests.send(request, readText)
     },
 
     async *list(prefix) {
@@ -112,6 +148,10 @@ export function createS3({ address, credentials, log, ...limits }: Options): S3 
 
     [Symbol.asyncDispose]: () => requests[Symbol.asyncDispose](),
   }
+}
+
+function readText({ body }: S3Response): Promise<string> {
+  return readBodyText(body, maxResponseBytes)
 }
 
 function toRangeHeader({ start, bytes }: Range): string {

@@ -1,9 +1,9 @@
 import { newId } from '#base/ids.ts'
 import type { Database } from '#database/database.ts'
 import type { S3 } from '../s3/s3.ts'
-import { asUnavailable, S3Error } from '../s3/s3-error.ts'
-import { type LfsFiles, lfsKeyStart } from './lfs-files.ts'
-import { abandonUploads, closeUpload } from './pack-store.ts'
+import { asUnavailable } from '../s3/s3-error.ts'
+import { type DirectLfsFiles, type LfsFiles, lfsKeyStart } from './lfs-files.ts'
+import { abandonUploads, closeUpload, insertLaterUploads } from './pack-store.ts'
 import { uploadTakenBack } from './store-error.ts'
 import { withUploads } from './uploads.ts'
 
@@ -11,16 +11,30 @@ type Dependencies = {
   db: Database
   /** The name of this node. */
   node: string
-  storage: Pick<S3, 'put' | 'get' | 'head'>
+  storage: Pick<S3, 'put' | 'get' | 'head' | 'signGet' | 'signPut' | 'verifiesUploads'>
+  /** The origin of the bucket. */
+  endpoint: string
 }
 
 const readBytes = 8 * 1024 * 1024
+const signedSeconds = 15 * 60
+// The most that S3 stores in one request.
+const putMaxBytes = 5 * 1024 ** 3
+// A client may take this long to upload an object and have it verified.
+const uploadMs = 24 * 60 * 60_000
+
+const keyOf = (repositoryId: string, oid: string, uploadId: string) =>
+  `${lfsKeyStart}${repositoryId}/${oid}/${uploadId}`
 
 /** The objects of repositories in a shared store. */
-export function createBucketLfsFiles({ db, node, storage }: Dependencies): LfsFiles {
+export function createBucketLfsFiles(dependencies: Dependencies): LfsFiles {
+  const { db, node, storage } = dependencies
+
   return {
+    direct: createDirectLfsFiles(dependencies),
+
     async place({ repositoryId, oid }, { path, size, signal }, commit) {
-      const key = `${lfsKeyStart}${repositoryId}/${oid}/${newId()}`
+      const key = keyOf(repositoryId, oid, newId())
       await withUploads({ db, node }, async (uploads) => {
         await uploads.open(key)
         const either = AbortSignal.any([signal, uploads.signal])
@@ -47,7 +61,7 @@ export function createBucketLfsFiles({ db, node, storage }: Dependencies): LfsFi
     removeStray: async () => {},
 
     async open({ bucketKey, size }) {
-      if (bucketKey === null || !(await isThere(bucketKey, size))) return undefined
+      if (bucketKey === null || (await findSize(storage, bucketKey)) !== size) return undefined
       return {
         async *read({ start, bytes }, signal) {
           for (let at = start; at < start + bytes; at += readBytes) {
@@ -59,12 +73,62 @@ export function createBucketLfsFiles({ db, node, storage }: Dependencies): LfsFi
       }
     },
   }
+}
 
-  async function isThere(key: string, size: number): Promise<boolean> {
-    const found = await storage.head(key).catch((error) => {
-      if (error instanceof S3Error && error.code === 'absent') return undefined
-      return asUnavailable(error)
+function createDirectLfsFiles({ db, storage, endpoint }: Dependencies): DirectLfsFiles {
+  let isVerifying: Promise<boolean> | undefined
+
+  /** Whether the bucket accepts only bytes with the signed SHA-256, which is tried once. */
+  function isVerifyingUploads(): Promise<boolean> {
+    isVerifying ??= storage.verifiesUploads(`${lfsKeyStart}verification/${newId()}`)
+    isVerifying.catch(() => {
+      isVerifying = undefined
     })
-    return found?.bytes === size
+    return isVerifying
   }
+
+  return {
+    endpoint,
+
+    async linksToDownload(objects) {
+      const links = objects.map(async ({ oid, bucketKey }) =>
+        bucketKey === null
+          ? undefined
+          : ([oid, await storage.signGet(bucketKey, signedSeconds)] as const),
+      )
+      return new Map((await Promise.all(links)).filter((link) => link !== undefined))
+    },
+
+    async linksToUpload(repositoryId, pointers) {
+      const fitting = pointers.filter(({ size }) => size <= putMaxBytes)
+      if (fitting.length === 0 || !(await isVerifyingUploads().catch(asUnavailable)))
+        return new Map()
+      const uploads = fitting.map(({ oid }) => ({ oid, uploadId: newId() }))
+      const keys = uploads.map(({ oid, uploadId }) => keyOf(repositoryId, oid, uploadId))
+      await insertLaterUploads(db, keys, uploadMs)
+      const links = uploads.map(async ({ oid, uploadId }) => {
+        const signed = await storage.signPut(keyOf(repositoryId, oid, uploadId), oid)
+        return [oid, { ...signed, uploadId }] as const
+      })
+      return new Map(await Promise.all(links).catch(asUnavailable))
+    },
+
+    async complete({ repositoryId, oid, uploadId, size }, commit) {
+      const key = keyOf(repositoryId, oid, uploadId)
+      const bytes = await findSize(storage, key)
+      if (bytes !== size) return bytes
+      await db.transaction().execute(async (tx) => {
+        // Another verification of it was first, or it comes too late: then there is no row.
+        if (!(await closeUpload(tx, key))) return
+        if (!(await commit(tx, key))) await abandonUploads(tx, [key])
+      })
+      return bytes
+    },
+  }
+}
+
+/** The size of an object; undefined when there is none. */
+async function findSize(storage: Pick<S3, 'head'>, key: string): Promise<number | undefined> {
+  const found = await storage.head(key).catch(asUnavailable)
+  return found?.bytes
 }

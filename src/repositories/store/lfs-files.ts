@@ -5,6 +5,7 @@ import { createKeyedMutex } from '#base/concurrency/keyed-mutex.ts'
 import { sync } from '#base/disk.ts'
 import type { Database } from '#database/database.ts'
 import type { Db } from '#database/schema.ts'
+import type { SignedRequest } from '../s3/s3-requests.ts'
 
 /** Where the bytes of LFS objects are: in the directories of repositories, or in the bucket of a shared store. */
 export type LfsFiles = {
@@ -13,12 +14,31 @@ export type LfsFiles = {
    * one. `commit` returns false when there is such a row. False when the repository has been deleted.
    */
   place: (object: LfsFile, received: ReceivedLfsFile, commit: CommitLfsFile) => Promise<boolean>
+  /** Transfers between clients and the bucket; undefined where there is none. */
+  direct: DirectLfsFiles | undefined
   /** Removes the bytes of objects whose rows `deleteRows` has deleted; returns how many they are. */
   remove: (repositoryId: string, deleteRows: DeleteLfsFiles) => Promise<number>
   /** Removes files that a crash has left before a time, which are none of the known objects. */
   removeStray: (repositoryId: string, before: number, findKnown: FindKnown) => Promise<void>
   /** Opens an object; undefined when it is missing. It can then be read to its end, even if it is removed. */
   open: (object: StoredLfsFile) => Promise<OpenLfsFile | undefined>
+}
+
+/** Transfers of objects between clients and the bucket, without the server. */
+export type DirectLfsFiles = {
+  /** The origin of the bucket. */
+  endpoint: string
+  linksToDownload: (objects: StoredLfsFile[]) => Promise<Map<string, SignedRequest>>
+  /** Links by the ids of objects that are to be uploaded; empty when the bucket would accept other bytes. */
+  linksToUpload: (
+    repositoryId: string,
+    pointers: { oid: string; size: number }[],
+  ) => Promise<Map<string, SignedRequest & { uploadId: string }>>
+  /** Commits an object that a client has uploaded. Undefined when there is none, or how many bytes it has. */
+  complete: (
+    upload: LfsFile & { uploadId: string; size: number },
+    commit: CommitLfsFile,
+  ) => Promise<number | undefined>
 }
 
 type LfsFile = { repositoryId: string; oid: string }
@@ -72,6 +92,8 @@ export function createLocalLfsFiles(
         await db.transaction().execute((tx) => commit(tx, null))
         return true
       }),
+
+    direct: undefined,
 
     remove: (repositoryId, deleteRows) =>
       inOrder(repositoryId, async () => {

@@ -92,6 +92,11 @@ export function createMarkedBucket({ db, storage, address, log }: Dependencies):
       }
     },
 
+    async signPut(...values) {
+      if (ownId === undefined) await verify()
+      return storage.signPut(...values)
+    },
+
     async put(...values) {
       if (ownId === undefined) await verify()
       await storage.put(...values)

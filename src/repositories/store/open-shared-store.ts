@@ -37,5 +37,7 @@ export async function openSharedStore(dependencies: Dependencies): Promise<Store
   const s3 = createS3({ address, credentials, log })
   const storage = createMarkedBucket({ db, storage: s3, address, log })
   const cacheMaxBytes = settings.repositoryCacheBytes
-  return createSharedStore({ ...dependencies, dataDir, storage, inlineMaxBytes, cacheMaxBytes })
+  const { endpoint } = address
+  const limits = { inlineMaxBytes, cacheMaxBytes }
+  return createSharedStore({ ...dependencies, dataDir, storage, endpoint, ...limits })
 }

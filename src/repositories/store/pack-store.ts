@@ -38,6 +38,15 @@ export async function insertUpload(db: Db, key: string, node: string): Promise<v
     .execute()
 }
 
+/** Announces uploads by clients, which may begin later, and which no server renews. */
+export async function insertLaterUploads(db: Db, keys: string[], laterMs: number): Promise<void> {
+  const begunAt = sql<number>`${databaseNow} + ${sql.lit(laterMs)}`
+  await db
+    .insertInto('uploads')
+    .values(keys.map((key) => ({ key, node: '', begunAt, state: 'open' as const })))
+    .execute()
+}
+
 /** Lets uploads begin now; false when one of them was taken back. */
 export async function renewUploads(db: Db, keys: string[]): Promise<boolean> {
   const { numUpdatedRows } = await db

@@ -39,6 +39,8 @@ type Dependencies = {
   dataDir: string
   git: Git
   storage: MarkedBucket
+  /** The origin of the bucket. */
+  endpoint: string
   /** The name of this node. */
   node: string
   inlineMaxBytes: number
