@@ -5,7 +5,7 @@ import { createKeyedMutex } from '#base/concurrency/keyed-mutex.ts'
 import { sync } from '#base/disk.ts'
 import type { Database } from '#database/database.ts'
 import type { Db } from '#database/schema.ts'
-import type { SignedRequest } from '../s3/s3-requests.ts'
+import type { S3 } from '../s3/s3.ts'
 
 /** Where the bytes of LFS objects are: in the directories of repositories, or in the bucket of a shared store. */
 export type LfsFiles = {
@@ -23,6 +23,8 @@ export type LfsFiles = {
   /** Opens an object; undefined when it is missing. It can then be read to its end, even if it is removed. */
   open: (object: StoredLfsFile) => Promise<OpenLfsFile | undefined>
 }
+
+type SignedRequest = Awaited<ReturnType<S3['signGet']>>
 
 /** Transfers of objects between clients and the bucket, without the server. */
 export type DirectLfsFiles = {
