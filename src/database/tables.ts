@@ -77,7 +77,12 @@ export const tables: readonly Table[] = [
     owner: 'repositories',
     readers: { 'api/event-log': 'joins those who may see an event' },
   },
-  { name: 'lfs_objects', key: ['repository_id', 'oid'], owner: 'repositories' },
+  {
+    name: 'lfs_objects',
+    key: ['repository_id', 'oid'],
+    owner: 'repositories',
+    readers: byDoctor,
+  },
   { name: 'lfs_tokens', key: ['token_hash'], owner: 'git-server', isTransient: true },
   { name: 'refs', key: ['repository_id', 'name'], owner: 'repositories/store', isOfStore: true },
   { name: 'packs', key: ['key'], owner: 'repositories/store', readers: byDoctor, isOfStore: true },

@@ -35,6 +35,8 @@ test('a backup has LFS objects, copies each once, and finds damaged ones', async
   await upload(two)
   // Another file would be copied again.
   await writeFile(placeOf(one, stored), 'damaged')
+  const { out: report } = await runInProcess(['doctor', '--json'], site.env)
+  assert.match(report, new RegExp(`${idOf(one)} of site has 7 bytes instead of 100000`))
   const second = await site.backUp()
   assert.ok(second.bytesCopied < 100_000)
   assert.deepEqual(second.damaged, [])

@@ -1,7 +1,8 @@
 import { sql } from 'kysely'
 import { databaseNow } from '#database/database-clock.ts'
 import { migrations } from '#database/migrations.ts'
-import type { AuditRow, Db, RunFileRow } from '#database/schema.ts'
+import type { AuditRow, Db, LfsObjectRow, RunFileRow } from '#database/schema.ts'
+import { lfsKeyStart } from '#repositories/store/lfs-files.ts'
 import { bucketKeyOf } from '#workflows/run-files/file-storage.ts'
 
 /** The schema version of this svc: its number of migrations. */
@@ -150,7 +151,11 @@ export async function listStoredFiles(db: Db): Promise<StoredFiles> {
   const uploads = await db.selectFrom('uploads').select('key').execute()
   const live: StoredFiles['live'] = new Map()
   const others = new Set(
-    uploads.flatMap(({ key }) => ['pack', 'idx', 'mtimes'].map((type) => `${key}.${type}`)),
+    uploads.flatMap(({ key }) =>
+      key.startsWith(lfsKeyStart)
+        ? [key]
+        : ['pack', 'idx', 'mtimes'].map((type) => `${key}.${type}`),
+    ),
   )
   for (const { key, packBytes, idxBytes, mtimesBytes, retiredAt, name } of packs) {
     const files = { pack: packBytes, idx: idxBytes, mtimes: mtimesBytes }
@@ -160,12 +165,33 @@ export async function listStoredFiles(db: Db): Promise<StoredFiles> {
       else others.add(`${key}.${type}`)
     }
   }
+  for (const { bucketKey, size, name } of await listKnownLfsObjects(db))
+    if (bucketKey !== null) live.set(bucketKey, { bytes: size, repository: name })
   for (const file of await listRunFiles(db)) {
     const key = bucketKeyOf(file)
     if (file.state === 'kept') live.set(key, { bytes: file.size, repository: file.repositoryId })
     else others.add(key)
   }
   return { live, others }
+}
+
+/** The first schema version with objects of Git LFS. */
+const lfsVersion = 38
+
+export type KnownLfsObject = Pick<LfsObjectRow, 'repositoryId' | 'oid' | 'size' | 'bucketKey'> & {
+  /** The name of the repository. */
+  name: string
+}
+
+/** Lists the LFS objects of all repositories. */
+export async function listKnownLfsObjects(db: Db): Promise<KnownLfsObject[]> {
+  const version = (await readVersion(db)) ?? 0
+  if (version < lfsVersion) return []
+  return db
+    .selectFrom('lfsObjects')
+    .innerJoin('repositories', 'repositories.id', 'lfsObjects.repositoryId')
+    .select(['repositoryId', 'oid', 'size', 'bucketKey', 'name'])
+    .execute()
 }
 
 /** The first schema version with artifacts and caches. */

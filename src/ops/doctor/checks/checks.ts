@@ -5,6 +5,7 @@ import { clockCheck, databaseCheck } from './database-check.ts'
 import { diskCheck, fileSystemCheck, limitsCheck } from './disk-check.ts'
 import { gitCheck, sshClientCheck } from './git-check.ts'
 import { keysCheck } from './keys-check.ts'
+import { lfsCheck } from './lfs-check.ts'
 import { objectsCheck } from './objects-check.ts'
 import { httpPortCheck, sshPortCheck } from './port-checks.ts'
 import { programCheck } from './program-check.ts'
@@ -41,6 +42,7 @@ export const checks: Check[] = [
   repositoryFilesCheck,
   pushesCheck,
   runFilesCheck,
+  lfsCheck,
   webhooksCheck,
   auditCheck,
   leftoversCheck,

@@ -1,0 +1,65 @@
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import { pathOfLfsObject } from '#repositories/store/lfs-files.ts'
+import type { Check } from '../check.ts'
+import type { DoctorContext } from '../context.ts'
+import { type KnownLfsObject, listKnownLfsObjects } from '../doctor-store.ts'
+import { countOrNo, type Findings, fault, firstOf, ok, orOk } from '../finding.ts'
+import { listFolders } from './repository-folders.ts'
+
+/** Checks that repositories have the bytes of their LFS objects, also their SHA-256 when the objects of Git are checked. */
+export const lfsCheck: Check = {
+  id: 'lfs',
+  title: 'Git LFS objects against their files',
+  isLong: true,
+  async run(context) {
+    if (context.setting('store')) return ok('They are in the bucket of SVC_STORE.')
+    const { paths } = await listFolders(context)
+    const objects = await context.read(listKnownLfsObjects)
+    const findings: Findings[] = []
+    for (const [index, object] of objects.entries()) {
+      context.onProgress(`Git LFS object ${index + 1} of ${objects.length}`)
+      const directory = paths.get(object.repositoryId)
+      const reason = directory && (await faultOf(context, object, directory))
+      if (!reason || !(await isStillThere(context, object))) continue
+      findings.push(
+        fault(
+          `The Git LFS object ${object.oid} of ${object.name} ${reason}.`,
+          'Upload it again, from a clone that has it: git lfs push --object-id. Or restore it from a backup.',
+        ),
+      )
+    }
+    context.onProgress(undefined)
+    return orOk(
+      firstOf(findings),
+      `${countOrNo(objects.length, 'object')}, all present and intact.`,
+    )
+  },
+}
+
+/** The fault of the file of an object, as the end of a sentence. */
+async function faultOf(
+  { objectsOf }: DoctorContext,
+  { oid, size }: KnownLfsObject,
+  directory: string,
+): Promise<string | undefined> {
+  const path = pathOfLfsObject(directory, oid)
+  const found = await stat(path).catch(() => undefined)
+  if (!found) return 'is missing'
+  if (found.size !== size) return `has ${found.size} bytes instead of ${size}`
+  if (objectsOf === false || (await hashOf(createReadStream(path))) === oid) return undefined
+  return 'has other bytes than its id says'
+}
+
+async function hashOf(chunks: AsyncIterable<Buffer>): Promise<string> {
+  const hash = createHash('sha256')
+  for await (const chunk of chunks) hash.update(chunk)
+  return hash.digest('hex')
+}
+
+/** Whether an object was not deleted in the meantime. */
+async function isStillThere(context: DoctorContext, { repositoryId, oid }: KnownLfsObject) {
+  const present = await context.read(listKnownLfsObjects)
+  return present.some((one) => one.repositoryId === repositoryId && one.oid === oid)
+}
