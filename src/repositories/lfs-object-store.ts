@@ -96,6 +96,20 @@ export async function findUncheckedLfs(
   return row?.repositoryId
 }
 
+/** Finds a repository whose import left LFS objects behind, and that has got some since they were last counted. */
+export async function findUncountedLfs(db: Db): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('repositories')
+    .innerJoin('lfsObjects', 'lfsObjects.repositoryId', 'repositories.id')
+    .select('repositories.id')
+    .where('missingLfsObjects', '>', 0)
+    .where('state', '=', 'ready')
+    .whereRef('checkedAt', '=', 'lfsObjects.createdAt')
+    .limit(1)
+    .executeTakeFirst()
+  return row?.id
+}
+
 /** Notes that the LFS objects of a repository are looked for in its pointers. */
 export async function claimLfsObjects(db: Db, repositoryId: string, now: number): Promise<void> {
   await db

@@ -61,7 +61,7 @@ export const DescribedRepository = named(
       },
     ),
     missingLfsObjects: field.integer(
-      'How many objects of Git LFS its files name that its import left behind, since this server does not serve Git LFS',
+      'How many objects of Git LFS its files name that its import left behind. Those that are pushed later are missing no more, within a minute or two',
     ),
     import: field.orNull(
       Type.Object({

@@ -288,6 +288,15 @@ export async function countMissingLfsObjects(db: Db, id: string): Promise<number
   return row?.missingLfsObjects ?? 0
 }
 
+/** Records how many objects of Git LFS that its import left behind a repository still lacks. */
+export async function updateMissingLfsObjects(db: Db, id: string, count: number): Promise<void> {
+  await db
+    .updateTable('repositories')
+    .set({ missingLfsObjects: count })
+    .where('id', '=', id)
+    .execute()
+}
+
 /** When repositories were imported, by their ids; without those that were created empty. */
 export async function listImportTimes(db: Db, ids: string[]): Promise<Map<string, number>> {
   if (ids.length === 0) return new Map()

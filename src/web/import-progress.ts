@@ -41,7 +41,7 @@ export function missingLfsNotice({
   const objects = count === 1 ? '1 Git LFS object was' : `${count} Git LFS objects were`
   return (
     count > 0 &&
-    html`<div class="notice bad">${icon('warning')}<p>${objects} not imported, so that a clone lacks the files that name ${count === 1 ? 'it' : 'them'}. This server does not serve Git LFS: keep the source, or a clone of it in which you ran <code>git lfs fetch --all</code>.</p></div>`
+    html`<div class="notice bad">${icon('warning')}<p>${objects} not imported, so that a clone lacks the files that name ${count === 1 ? 'it' : 'them'}. Push ${count === 1 ? 'it' : 'them'} from a clone of the source: <code>git lfs fetch --all</code>, then <code>git lfs push --all</code> to this repository.</p></div>`
   )
 }
 

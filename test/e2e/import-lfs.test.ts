@@ -3,6 +3,8 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { type ClientHome, createClientHome, loggedIn } from '../support/client-home.ts'
+import { until } from '../support/condition.ts'
+import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, type Project } from '../support/git.ts'
 import { logIn } from '../support/page-client.ts'
 import { without } from '../support/programs.ts'
@@ -50,7 +52,7 @@ after(async () => {
   await service[Symbol.asyncDispose]()
 })
 
-const note = /^svc: Not imported: 4 Git LFS objects, .* keep the source/m
+const note = /^svc: Not imported: 4 Git LFS objects, .* Push them from a clone of the source/m
 
 test('an import says how many Git LFS objects it left behind', { skip }, async () => {
   const { status, body } = await service.admin.post('/repos/import', {
@@ -72,6 +74,18 @@ test('an import says how many Git LFS objects it left behind', { skip }, async (
   assert.equal(JSON.parse(local.out).missingLfsObjects, 4)
   const pages = await logIn(service.url, service.adminToken)
   assert.match((await pages.get('/r/with-lfs')).text, /4 Git LFS objects were not imported/)
+})
+
+test('objects that are pushed later are missing no more', { ...exhaustive, skip }, async () => {
+  const { admin } = service
+  const { body } = await admin.post('/repos/import', { source: source.path, name: 'completed' })
+  assert.equal(body.missingLfsObjects, 4)
+  await source.git('remote', 'add', 'completed', admin.remote('completed'))
+  await source.git('-c', 'lfs.allowincompletepush=true', 'lfs', 'push', '--all', 'completed')
+  // One pointer names an object that exists nowhere.
+  await until('they are counted', async () => {
+    return (await admin.get('/repos/completed')).body.missingLfsObjects === 1
+  })
 })
 
 test('an import of a repository without Git LFS says nothing of it', { skip }, async () => {

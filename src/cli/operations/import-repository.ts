@@ -38,7 +38,7 @@ export function missingLfsNote(count: number): string {
   if (count === 0) return ''
   const objects = count === 1 ? '1 Git LFS object' : `${count} Git LFS objects`
   return (
-    `svc: Not imported: ${objects}, which files of this repository name. This server does not serve Git LFS: ` +
-    'keep the source, or a clone of it in which you ran "git lfs fetch --all".\n'
+    `svc: Not imported: ${objects}, which files of this repository name. Push them from a clone of the source: ` +
+    'run "git lfs fetch --all" there, and then "git lfs push --all" to this repository.\n'
   )
 }

@@ -4,21 +4,26 @@ import type { Log } from '#base/log.ts'
 import { isLocked } from '#config/data-directory.ts'
 import type { PlainSettings } from '#config/settings.ts'
 import type { Database } from '#database/database.ts'
-import { findReachableLfsObjects } from '#git/objects/lfs-pointers.ts'
+import { findLfsObjects, findReachableLfsObjects } from '#git/objects/lfs-pointers.ts'
 import type { Git } from '#git/process/git-process.ts'
 import {
   claimLfsObjects,
   deleteLfsObjects,
   findUncheckedLfs,
+  findUncountedLfs,
+  listAllLfsObjects,
   listLfsObjects,
   listOldLfsObjects,
 } from '#repositories/lfs-object-store.ts'
+import { updateMissingLfsObjects } from '#repositories/repository-store.ts'
 import type { Store } from '#repositories/store/store.ts'
 
 /** Deletes LFS objects that no reachable pointer names. */
 export type LfsCleanUp = {
   /** Cleans up a repository, whose directory this is. Returns how many objects were deleted. */
   run: (repositoryId: string, directory: string, signal: AbortSignal) => Promise<number>
+  /** Counts again what the next import left behind that got some of it since; false when there is none. */
+  countNext: (signal: AbortSignal) => Promise<boolean>
   /** Cleans up the next repository that was not for a week; false when there is none. */
   runNext: (signal: AbortSignal) => Promise<boolean>
 }
@@ -41,6 +46,11 @@ const batchSize = 500
 export function createLfsCleanUp(dependencies: Dependencies): LfsCleanUp {
   const { db, git, store, settings, clock, faultPoint, log } = dependencies
 
+  function toSearch(signal: AbortSignal) {
+    const limits = { memoryMaxBytes: settings.maintenanceMemoryMaxBytes }
+    return { options: { isIdle: true, limits }, signal, onBatch: () => {} }
+  }
+
   async function run(repositoryId: string, directory: string, signal: AbortSignal) {
     // It may have read the rows of objects, and not their bytes yet.
     if (isLocked(settings.dataDir, 'backup')) return 0
@@ -48,10 +58,7 @@ export function createLfsCleanUp(dependencies: Dependencies): LfsCleanUp {
     const candidates = await listOldLfsObjects(db, repositoryId, before)
     let deleted = 0
     if (candidates.length > 0) {
-      const limits = { memoryMaxBytes: settings.maintenanceMemoryMaxBytes }
-      const options = { isIdle: true, limits }
-      const search = { options, signal, onBatch: () => {} }
-      const reachable = await findReachableLfsObjects(git, directory, search)
+      const reachable = await findReachableLfsObjects(git, directory, toSearch(signal))
       const oids = candidates.filter((oid) => !reachable.has(oid))
       for (let at = 0; at < oids.length; at += batchSize) {
         signal.throwIfAborted()
@@ -71,8 +78,29 @@ export function createLfsCleanUp(dependencies: Dependencies): LfsCleanUp {
     return deleted
   }
 
+  async function count(repositoryId: string, signal: AbortSignal): Promise<void> {
+    const directory = await store.open(repositoryId)
+    const named = await findLfsObjects(git, directory, toSearch(signal))
+    const present = (await listAllLfsObjects(db, repositoryId)).get(repositoryId) ?? []
+    for (const { oid } of present) named.delete(oid)
+    await updateMissingLfsObjects(db, repositoryId, named.size)
+  }
+
   return {
     run,
+
+    async countNext(signal) {
+      const repositoryId = await findUncountedLfs(db)
+      if (repositoryId === undefined) return false
+      // One that was just added has been checked later than it was created, even within its millisecond.
+      await claimLfsObjects(db, repositoryId, clock.now() + 1)
+      try {
+        await count(repositoryId, signal)
+      } catch (error) {
+        if (!signal.aborted) log.error({ err: error, repositoryId }, 'LFS objects not counted')
+      }
+      return true
+    },
 
     async runNext(signal) {
       const now = clock.now()

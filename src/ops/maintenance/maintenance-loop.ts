@@ -26,6 +26,7 @@ export function startMaintenanceLoop({ maintenance, log }: Options): Poller {
     while (!signal.aborted && (await maintenance.runNext(signal, scope)))
     while (!signal.aborted && (await maintenance.indexNext(signal))) {}
     if (scope === 'requested') return
+    while (!signal.aborted && (await maintenance.countNextLfs(signal))) {}
     while (!signal.aborted && (await maintenance.cleanUpNextLfs(signal))) {}
   }
 

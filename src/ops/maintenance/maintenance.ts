@@ -40,6 +40,8 @@ export type Maintenance = {
   runNext: (signal: AbortSignal, scope: 'due' | 'requested') => Promise<boolean>
   /** Indexes the packs of the next repository whose cached directory has none yet; false when there is none. */
   indexNext: (signal: AbortSignal) => Promise<boolean>
+  /** Counts the LFS objects that the next import left behind; false when there is none to count. */
+  countNextLfs: LfsCleanUp['countNext']
   /** Deletes unreferenced LFS objects of the next repository where that is due; false when there is none. */
   cleanUpNextLfs: LfsCleanUp['runNext']
   /** Counts the pushes since the last call; returns whether there were any. */
@@ -239,6 +241,7 @@ export function createMaintenance(dependencies: Dependencies): Maintenance {
   return {
     runNext,
     indexNext,
+    countNextLfs: lfsCleanUp.countNext,
     cleanUpNextLfs: lfsCleanUp.runNext,
 
     count: () =>
