@@ -42,6 +42,7 @@ import { createDirectories, type Directories } from '#repositories/directories/d
 import { createImportSources } from '#repositories/imports/import-sources.ts'
 import { createImports, type Imports } from '#repositories/imports/imports.ts'
 import { assertSameInstance, assertSameStore, assertUsedDatabase } from '#repositories/instance.ts'
+import { createLfsLocks, type LfsLocks } from '#repositories/lfs-locks.ts'
 import { createLfsObjects, type LfsObjects } from '#repositories/lfs-objects.ts'
 import { createRepositories, type Repositories } from '#repositories/repositories.ts'
 import { type Collaborators, createCollaborators } from '#repositories/rights/collaborators.ts'
@@ -101,6 +102,7 @@ export type App = AsyncDisposable &
     leakGuard: LeakGuard
     repositories: Repositories
     lfsObjects: LfsObjects
+    lfsLocks: LfsLocks
     deletedRepositories: DeletedRepositories
     protections: Protections
     collaborators: Collaborators
@@ -183,6 +185,7 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
   const deletedRepositories = createDeletedRepositories(kit)
   const repositories = createRepositories({ ...kit, deletedRepositories })
   const lfsObjects = createLfsObjects(kit)
+  const lfsLocks = createLfsLocks(kit)
   const tokens = createTokens({ ...kit, repositories })
   const maintenanceRequests = createMaintenanceRequests(kit)
   const protections = createProtections(kit)
@@ -234,6 +237,7 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
     leakGuard: createLeakGuard({ db, isLive: tokens.isLive }),
     repositories,
     lfsObjects,
+    lfsLocks,
     deletedRepositories,
     protections,
     collaborators,

@@ -33,6 +33,7 @@ export const problems = {
   owner_required: { kind: 'forbidden', title: 'Owner or admin required' },
   branch_protected: { kind: 'forbidden', title: 'Protected branch' },
   tag_protected: { kind: 'forbidden', title: 'Protected tag' },
+  lfs_lock_owned: { kind: 'forbidden', title: 'Git LFS lock of another user' },
   credentials_leaked: { kind: 'forbidden', title: 'Push contains credentials' },
   run_required: { kind: 'forbidden', title: 'Successful run required' },
   origin_forbidden: { kind: 'forbidden', title: 'Requests from this origin are not accepted' },
@@ -57,6 +58,7 @@ export const problems = {
   cache_not_found: { kind: 'not-found', title: 'No such cache' },
   shell_not_found: { kind: 'not-found', title: 'No such shell' },
   lfs_object_not_found: { kind: 'not-found', title: 'No such Git LFS object' },
+  lfs_lock_not_found: { kind: 'not-found', title: 'No such Git LFS lock' },
   push_not_found: { kind: 'not-found', title: 'No such push' },
   webhook_not_found: { kind: 'not-found', title: 'No such webhook' },
   delivery_not_found: { kind: 'not-found', title: 'No such delivery' },
@@ -73,6 +75,7 @@ export const problems = {
   artifact_exists: { kind: 'conflict', title: 'Run has an artifact of this name' },
   push_not_undoable: { kind: 'conflict', title: 'Push cannot be undone' },
   lfs_hash_unsupported: { kind: 'conflict', title: 'Unsupported Git LFS hash algorithm' },
+  lfs_lock_exists: { kind: 'conflict', title: 'File is locked already' },
   ref_moved: { kind: 'conflict', title: 'Ref has another value' },
   not_fast_forward: { kind: 'conflict', title: 'Not a fast-forward' },
   merge_conflict: { kind: 'conflict', title: 'Merge conflict' },
@@ -104,6 +107,7 @@ export const problems = {
   too_many_runs: { kind: 'impossible', title: 'Too many queued runs' },
   too_many_delegated_tokens: { kind: 'impossible', title: 'Too many delegated tokens' },
   too_many_ssh_keys: { kind: 'impossible', title: 'Too many SSH keys for the username' },
+  too_many_lfs_locks: { kind: 'impossible', title: 'Too many Git LFS locks in the repository' },
   too_many_renames: { kind: 'impossible', title: 'Repository was renamed too often' },
   too_many_secrets: { kind: 'impossible', title: 'Too many secrets in the repository' },
   too_many_webhooks: { kind: 'impossible', title: 'Too many webhooks in the repository' },
@@ -115,7 +119,7 @@ export const problems = {
   repository_damaged: { kind: 'internal', title: 'Repository is damaged' },
   secret_unreadable: { kind: 'internal', title: 'Secret cannot be decrypted' },
   internal_error: { kind: 'internal', title: 'Internal server error' },
-  lfs_not_supported: { kind: 'not-implemented', title: 'Git LFS is not supported' },
+  lfs_not_supported: { kind: 'not-implemented', title: 'Git LFS request is not supported' },
   runner_unreachable: { kind: 'unavailable', title: 'Runner cannot be reached' },
   too_many_connections: { kind: 'unavailable', title: 'Too many connections' },
   checks_busy: { kind: 'unavailable', title: 'Too many concurrent workflow checks' },
@@ -163,6 +167,8 @@ export type ProblemMembers = {
   renamedTo?: string
   /** What conflicts in a merge. */
   conflicts?: object[]
+  /** The Git LFS lock that the file has. */
+  lock?: object
   /** The commit that conflicts, of those that are rebased. */
   commit?: string
 }

@@ -756,6 +756,19 @@ const lfsTokens: Migration = ({ milliseconds }) => [
   'create index lfs_tokens_by_expiry on lfs_tokens (expires_at)',
 ]
 
+// Locks of Git LFS. Their number in the row of the repository spares pushes to repositories without locks a statement.
+const lfsLocks: Migration = ({ milliseconds }) => [
+  `create table lfs_locks (
+    id            text primary key,
+    repository_id text not null references repositories (id) on delete cascade,
+    path          text not null,
+    username      text not null,
+    locked_at     ${milliseconds} not null,
+    unique (repository_id, path)
+  )`,
+  'alter table repositories add column lfs_locks integer not null default 0',
+]
+
 /**
  * All migrations, and for each whether servers that do not know it can run on. One that `adds` has only new tables, and new
  * columns that may be left out, and these servers break no rule by ignoring them. After one that `changes` they must stop:
@@ -801,6 +814,7 @@ const list: [migration: Migration, kind: 'adds' | 'changes'][] = [
   [missingLfsObjects, 'adds'],
   [lfsObjects, 'adds'],
   [lfsTokens, 'adds'],
+  [lfsLocks, 'changes'],
 ]
 
 /** The version of a database is the number of migrations that were applied. */

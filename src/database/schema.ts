@@ -38,6 +38,7 @@ export type Schema = {
   formerNames: FormerNameRow
   lfsObjects: LfsObjectRow
   lfsTokens: LfsTokenRow
+  lfsLocks: LfsLockRow
   jobTokens: JobTokenRow
   failedWorkspaces: FailedWorkspaceRow
   runShells: RunShellRow
@@ -113,6 +114,8 @@ type RepositoryTable = {
   importedAt: Generated<number | null>
   /** How many objects of Git LFS its import left behind. */
   missingLfsObjects: Generated<number>
+  /** How many locks of Git LFS it has. */
+  lfsLocks: Generated<number>
   /** Whether pushes are scanned for credentials. */
   leakGuard: Generated<LeakGuardState>
   /** The most that tokens of its runs may do in it. */
@@ -145,6 +148,16 @@ export type LfsObjectRow = {
   renewedAt: number
   /** When it was last looked for in the pointers of the repository, or created. */
   checkedAt: number
+}
+
+/** A lock of Git LFS: only its owner may change the file. */
+export type LfsLockRow = {
+  id: string
+  repositoryId: string
+  path: string
+  /** The owner. */
+  username: string
+  lockedAt: number
 }
 
 /** A token of `git-lfs-authenticate`. */

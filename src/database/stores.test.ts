@@ -257,6 +257,7 @@ onEachDatabase((fresh) => {
       pushedAt: null,
       leakGuard: 'on',
       missingLfsObjects: 0,
+      lfsLocks: 0,
       runTokens: 'read',
       headChosen: 1,
       importedAt: null,

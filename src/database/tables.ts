@@ -83,6 +83,7 @@ export const tables: readonly Table[] = [
     owner: 'repositories',
     readers: byDoctor,
   },
+  { name: 'lfs_locks', key: ['id'], owner: 'repositories' },
   { name: 'lfs_tokens', key: ['token_hash'], owner: 'git-server', isTransient: true },
   { name: 'refs', key: ['repository_id', 'name'], owner: 'repositories/store', isOfStore: true },
   { name: 'packs', key: ['key'], owner: 'repositories/store', readers: byDoctor, isOfStore: true },

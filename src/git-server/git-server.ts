@@ -7,6 +7,7 @@ import type { Route } from '#http/route.ts'
 import type { CreateLoginLink } from '#identity/sessions/login-links.ts'
 import type { SshKeys } from '#identity/ssh-keys/ssh-keys.ts'
 import type { Directories } from '#repositories/directories/directories.ts'
+import type { LfsLocks } from '#repositories/lfs-locks.ts'
 import type { LfsObjects } from '#repositories/lfs-objects.ts'
 import type { RepositoryHolds } from '#repositories/repository-holds.ts'
 import { createApiWrites } from './api-writes/api-writes.ts'
@@ -55,6 +56,7 @@ type Dependencies = Omit<PushesParts, 'limiters'> & {
   createLoginLink: CreateLoginLink
   freeSpace: FreeSpace
   lfsObjects: LfsObjects
+  lfsLocks: LfsLocks
   settings: Settings
   /** The public base URL of the service. */
   baseUrl: () => string

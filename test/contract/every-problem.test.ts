@@ -205,7 +205,28 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
     lfs('batch', { operation: 'download', objects: new Array(1001).fill({}) }),
   lfs_object_not_found: () => lfs('verify', { oid: '0'.repeat(64), size: 1 }),
   lfs_object_invalid: () => admin.put(`/repos/site.git/info/lfs/objects/${'0'.repeat(64)}`, {}),
-  lfs_not_supported: () => admin.post('/repos/site.git/info/lfs/locks/verify', {}),
+  lfs_lock_not_found: () => admin.post(`${locks}/${newId()}/unlock`, {}),
+  async lfs_lock_exists() {
+    await admin.post(locks, { path: 'locked' })
+    const answer = await member.post(locks, { path: 'locked' })
+    assert.equal(answer.body.lock.path, 'locked')
+    return answer
+  },
+  async lfs_lock_owned() {
+    await admin.post(locks, { path: 'owned' })
+    const { body } = await admin.get(`${locks}?path=owned`)
+    return member.post(`${locks}/${body.locks[0].id}/unlock`, { force: true })
+  },
+  async too_many_lfs_locks() {
+    using database = new DatabaseSync(join(service.dataDir, 'svc.db'))
+    const change = (by: number) =>
+      database.exec(`update repositories set lfs_locks = lfs_locks + ${by} where name = 'site'`)
+    change(10_000)
+    const answer = await admin.post(locks, { path: 'one-more' })
+    change(-10_000)
+    return answer
+  },
+  lfs_not_supported: () => admin.post('/repos/site.git/info/lfs/other', {}),
   route_not_found: () => admin.get('/nowhere'),
   repository_not_found: () => admin.get('/repos/nowhere'),
   protection_not_found: () => admin.delete('/repos/site/protections/branches/dev'),
@@ -608,6 +629,7 @@ test('errors of the disk and the database become problems', () => {
   assert.equal(toProblem('x').code, 'internal_error')
 })
 
+const locks = '/repos/site.git/info/lfs/locks'
 const lfs = (path: string, body: object) =>
   admin.post(`/repos/site.git/info/lfs/objects/${path}`, body)
 

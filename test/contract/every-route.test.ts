@@ -502,8 +502,21 @@ const examples: Record<string, Example> = {
   'GET /repos/:repository/info/refs': { path: '/repos/site.git/info/refs?service=git-upload-pack' },
   'POST /repos/:repository/git-upload-pack': { path: '/repos/site.git/git-upload-pack' },
   'POST /repos/:repository/git-receive-pack': { path: '/repos/site.git/git-receive-pack' },
-  'GET /repos/:repository/info/lfs/:path*': { path: '/repos/site.git/info/lfs/locks?limit=1' },
-  'POST /repos/:repository/info/lfs/:path*': { path: '/repos/site.git/info/lfs/locks' },
+  'GET /repos/:repository/info/lfs/:path*': { path: '/repos/site.git/info/lfs/other?limit=1' },
+  'POST /repos/:repository/info/lfs/:path*': { path: '/repos/site.git/info/lfs/other' },
+  'POST /repos/:repository/info/lfs/locks': {
+    path: '/repos/site.git/info/lfs/locks',
+    body: { path: 'a.bin' },
+  },
+  'GET /repos/:repository/info/lfs/locks': { path: '/repos/site.git/info/lfs/locks?limit=1' },
+  'POST /repos/:repository/info/lfs/locks/verify': {
+    path: '/repos/site.git/info/lfs/locks/verify',
+    body: {},
+  },
+  'POST /repos/:repository/info/lfs/locks/:id/unlock': {
+    path: '/repos/site.git/info/lfs/locks/0/unlock',
+    body: {},
+  },
   'POST /repos/:repository/info/lfs/objects/batch': {
     path: '/repos/site.git/info/lfs/objects/batch',
     body: { operation: 'download', objects: [] },

@@ -1,33 +1,39 @@
-import { holds } from '#access/may.ts'
 import { isId } from '#base/ids.ts'
 import { Problem } from '#base/problem.ts'
-import { deadline } from '#base/timeouts.ts'
 import type { PlainSettings } from '#config/settings.ts'
-import { collect, limited, readBody } from '#git/protocol/request-body.ts'
 import { lfsContentType } from '#http/problem-response.ts'
 import type { StreamExchange, StreamRoute } from '#http/route.ts'
+import type { LfsLocks } from '#repositories/lfs-locks.ts'
 import type { LfsObjects } from '#repositories/lfs-objects.ts'
-import type { Repositories, Repository } from '#repositories/repositories.ts'
+import type { Repositories } from '#repositories/repositories.ts'
 import { findByGitUrl } from '../requests/find-repository.ts'
 import { originOf } from './lfs-address.ts'
 import { createLfsBatch } from './lfs-batch.ts'
 import { isReachableFrom } from './lfs-direct.ts'
+import {
+  findAny,
+  foundRepository,
+  type LfsRouteBase,
+  readJson,
+  requestMaxBytes,
+  sendLfs,
+} from './lfs-exchange.ts'
+import { lfsLockRoutes } from './lfs-lock-routes.ts'
 import { assertOid, lfsRequestInvalid, toBatchRequest, toPointer } from './lfs-request.ts'
 import { receiveLfsObject, sendLfsObject } from './lfs-transfer.ts'
 
 type Dependencies = {
   repositories: Pick<Repositories, 'openForGit'>
   lfsObjects: LfsObjects
+  lfsLocks: LfsLocks
   settings: Pick<PlainSettings, 'lfsObjectMaxBytes' | 'gitStallSeconds' | 'bodySeconds' | 'baseUrl'>
   /** The public base URL of the service. */
   baseUrl: () => string
 }
 
-// A thousand objects, with space for fields that are unknown.
-const requestMaxBytes = 1024 * 1024
 const maxOrigins = 100
 
-/** The routes of the Git LFS API: https://github.com/git-lfs/git-lfs/tree/main/docs/api. Locks are not supported. */
+/** The routes of the Git LFS API: https://github.com/git-lfs/git-lfs/tree/main/docs/api */
 export function lfsRoutes(dependencies: Dependencies): StreamRoute[] {
   const { repositories, lfsObjects, settings, baseUrl } = dependencies
   const batch = createLfsBatch({ lfsObjects, settings })
@@ -110,7 +116,7 @@ export function lfsRoutes(dependencies: Dependencies): StreamRoute[] {
       ],
       async serve(exchange) {
         const pointer = toPointer(await readJson(exchange, settings))
-        await batch.verify(repositoryOf(exchange).id, pointer, uploadIn(exchange))
+        await batch.verify(foundRepository(exchange).id, pointer, uploadIn(exchange))
         sendLfs(exchange, {})
       },
     },
@@ -133,7 +139,7 @@ export function lfsRoutes(dependencies: Dependencies): StreamRoute[] {
         'storage_full',
       ],
       async serve(exchange) {
-        const object = { repositoryId: repositoryOf(exchange).id, oid: oidIn(exchange) }
+        const object = { repositoryId: foundRepository(exchange).id, oid: oidIn(exchange) }
         await receiveLfsObject(lfsObjects, object, exchange)
         sendLfs(exchange, {})
       },
@@ -151,60 +157,48 @@ export function lfsRoutes(dependencies: Dependencies): StreamRoute[] {
       produces: 'application/octet-stream',
       problems: ['repository_not_found', 'lfs_object_not_found'],
       async serve(exchange) {
-        const object = { repositoryId: repositoryOf(exchange).id, oid: oidIn(exchange) }
+        const object = { repositoryId: foundRepository(exchange).id, oid: oidIn(exchange) }
         await sendLfsObject(lfsObjects, object, { ...exchange, stallMs })
       },
     },
+    ...lfsLockRoutes(common, dependencies),
     ...otherRoutes(common),
   ]
 }
 
-const lockRefusal = 'This server does not support Git LFS file locks.'
+const parameters = ['path', 'id', 'cursor', 'limit', 'refspec']
 
 /** The routes of the rest of the API, which refuse every request in its error format. */
-function otherRoutes(
-  common: Omit<
-    StreamRoute,
-    'method' | 'path' | 'operationId' | 'summary' | 'permissionFor' | 'serve'
-  >,
-): StreamRoute[] {
+function otherRoutes(common: LfsRouteBase): StreamRoute[] {
   const refusing = {
     ...common,
     path: '/repos/:repository/info/lfs/:path*',
-    description: 'File locks are not supported; every request fails.',
+    description: 'Every request fails.',
     permissionFor: () => undefined,
     produces: undefined,
-    async serve({ principal, find }: StreamExchange) {
-      // The token of an upload need not read.
-      await find(holds(principal, 'repo:read') ? 'repo:read' : 'repo:write')
-      throw new Problem('lfs_not_supported', lockRefusal)
+    problems: ['repository_not_found', 'body_too_large', 'lfs_not_supported'],
+    async serve(exchange) {
+      await findAny(exchange)
+      const detail = 'This server has the batch API and the locks API of Git LFS, and no other.'
+      throw new Problem('lfs_not_supported', detail)
     },
-  } as const
-  const problems = ['repository_not_found', 'body_too_large', 'lfs_not_supported'] as const
-  const parameters = ['path', 'id', 'cursor', 'limit', 'refspec']
+  } satisfies Partial<StreamRoute>
   return [
     {
       ...refusing,
-      problems: [...problems],
       method: 'GET',
       operationId: 'getLfs',
-      summary: 'Read Git LFS file locks (not supported)',
+      summary: 'Other reading requests of Git LFS (not supported)',
       parameters,
       optionalParameters: parameters,
     },
     {
       ...refusing,
-      problems: [...problems],
       method: 'POST',
       operationId: 'postLfs',
-      summary: 'Change Git LFS file locks (not supported)',
+      summary: 'Other requests of Git LFS (not supported)',
     },
   ]
-}
-
-/** What `find` of a route returned. */
-function repositoryOf({ found }: StreamExchange): Repository {
-  return found as Repository
 }
 
 function oidIn({ params }: StreamExchange): string {
@@ -219,27 +213,4 @@ function uploadIn({ query }: StreamExchange): string | undefined {
 
 function isUpload(body: unknown): boolean {
   return Object(body).operation === 'upload'
-}
-
-/** Reads a JSON body. Throws `lfs_request_invalid`, `body_too_large` and `request_timed_out`. */
-async function readJson(
-  { request, signal }: Pick<StreamExchange, 'request' | 'signal'>,
-  { bodySeconds }: Pick<PlainSettings, 'bodySeconds'>,
-): Promise<unknown> {
-  using limit = deadline(bodySeconds * 1000, signal)
-  const body = readBody(request, limit.signal)
-  const limits = { maxBytes: requestMaxBytes, signal: limit.signal, onProgress: () => {} }
-  const text = (await collect(limited(body, limits))).toString('utf8')
-  try {
-    return JSON.parse(text)
-  } catch {
-    throw lfsRequestInvalid('The body is no JSON.')
-  }
-}
-
-function sendLfs({ response }: Pick<StreamExchange, 'response'>, value: unknown): void {
-  const content = JSON.stringify(value)
-  response.setHeader('content-type', lfsContentType)
-  response.setHeader('content-length', Buffer.byteLength(content))
-  response.writeHead(200).end(content)
 }

@@ -1,0 +1,115 @@
+// Tags: each-store
+
+import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { createProject, git, type Project } from '../support/git.ts'
+import { without } from '../support/programs.ts'
+import { type Client, type Service, startServiceWithSsh } from '../support/service.ts'
+import { createSshUser, type SshUser } from '../support/ssh-user.ts'
+
+const skip = without('git-lfs')
+
+let service: Service
+let ada: Client
+let grace: Client
+let user: SshUser
+let project: Project
+
+before(async () => {
+  service = await startServiceWithSsh()
+  ada = await service.client({ username: 'ada', permissions: ['repo:read', 'repo:write'] })
+  grace = await service.client({ username: 'grace', permissions: ['repo:read', 'repo:write'] })
+  user = await createSshUser(service, grace)
+  await ada.post('/repos', { name: 'site' })
+  await service.admin.post('/repos/site/collaborators', { username: 'grace' })
+  project = await createProject()
+  await project.git('lfs', 'install', '--local')
+  await project.git('lfs', 'track', '--lockable', '*.bin')
+  for (const name of ['a.bin', 'b.bin']) await writeFile(join(project.path, name), `${name} 1`)
+  await project.git('add', '.')
+  await project.git('commit', '--quiet', '-m', 'Large files')
+  for (const [name, url] of [
+    ['ada', ada.remote('site')],
+    ['grace', grace.remote('site')],
+    ['ssh', user.remote('site')],
+  ] as const)
+    await project.git('remote', 'add', name, url)
+  await lfs('push', '--quiet', 'ada', 'HEAD:main')
+})
+
+after(async () => {
+  await project[Symbol.asyncDispose]()
+  await user[Symbol.asyncDispose]()
+  await service[Symbol.asyncDispose]()
+})
+
+const locks = '/repos/site.git/info/lfs/locks'
+
+async function lfs(...args: string[]): Promise<string> {
+  return (await git(project.path, args, { GIT_SSH_COMMAND: user.command })).stdout
+}
+
+test('git-lfs locks, lists and unlocks over HTTP and SSH', { skip }, async () => {
+  await lfs('lfs', 'lock', '--remote=ada', 'a.bin')
+  await assert.rejects(lfs('lfs', 'lock', '--remote=ssh', 'a.bin'), /locked by ada/)
+  await lfs('lfs', 'lock', '--remote=ssh', 'b.bin')
+  assert.match(await lfs('lfs', 'locks', '--remote=ssh'), /a\.bin\s+ada\s.*\nb\.bin\s+grace\s/)
+  const verified = await ada.post(`${locks}/verify`, {})
+  assert.deepEqual(
+    [verified.body.ours, verified.body.theirs].map((all) => all.map(({ path }: Named) => path)),
+    [['a.bin'], ['b.bin']],
+  )
+  await assert.rejects(lfs('lfs', 'unlock', '--force', '--remote=ssh', 'a.bin'), /locked by ada/)
+  await lfs('lfs', 'unlock', '--force', '--remote=ada', 'b.bin')
+  await lfs('lfs', 'unlock', '--remote=ada', 'a.bin')
+  assert.deepEqual((await ada.get(locks)).body, { locks: [] })
+})
+
+type Named = { path: string }
+
+test('locks are listed in pages, and for those who may', async () => {
+  for (const path of ['one', 'two/three', 'é']) {
+    const { status, body } = await grace.post(locks, { path, ref: { name: 'refs/heads/main' } })
+    assert.deepEqual([status, body.lock.path, body.lock.owner.name], [201, path, 'grace'])
+    assert.match(body.lock.locked_at, /^\d{4}-\d\d-\d\dT[\d:]{8}Z$/)
+  }
+  const first = (await ada.get(`${locks}?limit=2&refspec=refs/heads/main`)).body
+  const second = (await ada.get(`${locks}?limit=2&cursor=${first.next_cursor}`)).body
+  assert.deepEqual(
+    [...first.locks, ...second.locks].map(({ path }) => path),
+    ['one', 'two/three', 'é'],
+  )
+  assert.equal(second.next_cursor, undefined)
+  const [, two] = first.locks
+  assert.deepEqual((await ada.get(`${locks}?path=two/three`)).body.locks, [two])
+  assert.deepEqual((await ada.get(`${locks}?id=${two.id}&path=`)).body.locks, [two])
+  assert.deepEqual((await ada.get(`${locks}?id=x&path=%00`)).body.locks, [])
+  const page = await grace.post(`${locks}/verify`, { limit: 1, cursor: first.locks[0].id })
+  assert.deepEqual([page.body.ours, page.body.next_cursor], [[two], two.id])
+
+  const reader = await service.client({ username: 'grace', permissions: ['repo:read'] })
+  const stranger = await service.client({ username: 'mallory' })
+  assert.equal((await reader.get(locks)).status, 200)
+  assert.equal((await reader.post(locks, { path: 'x' })).status, 403)
+  assert.equal((await reader.post(`${locks}/verify`, {})).status, 403)
+  assert.equal((await reader.post(`${locks}/${two.id}/unlock`, {})).status, 403)
+  assert.equal((await stranger.get(locks)).status, 404)
+  for (const path of [undefined, 1, '', '/x', 'x/', 'x//y', './x', 'x/../y', 'x\0', '\ud800'])
+    assert.equal((await ada.post(locks, { path })).status, 422, JSON.stringify(path))
+  assert.equal((await ada.post(locks, { path: 'x'.repeat(1025) })).status, 422)
+  for (const query of ['limit=0', 'limit=x', 'cursor=x'])
+    assert.equal((await ada.get(`${locks}?${query}`)).status, 422, query)
+
+  assert.equal((await ada.post(`${locks}/${two.id}/unlock`, {})).status, 403)
+  for (const lock of [...first.locks, ...second.locks])
+    assert.equal((await ada.post(`${locks}/${lock.id}/unlock`, { force: true })).status, 200)
+  assert.equal((await grace.post(`${locks}/${two.id}/unlock`, {})).status, 404)
+  const answers = await Promise.all(
+    Array.from({ length: 5 }, () => ada.post(locks, { path: 'raced' })),
+  )
+  assert.deepEqual(answers.map(({ status }) => status).sort(), [201, 409, 409, 409, 409])
+  const { body } = await ada.get(locks)
+  await ada.post(`${locks}/${body.locks[0].id}/unlock`, {})
+})
