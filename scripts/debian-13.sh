@@ -49,7 +49,7 @@ END
   chmod 755 "$place"
 }
 for program in ssh ssh-keygen git; do run_with_own_libraries "$unpacked/bin/$program" "bin/$program"; done
-for helper in git git-remote-http; do
+for helper in git git-remote-http git-daemon git-http-backend; do
   core=$unpacked/usr/lib/git-core
   mv "$core/$helper" "$core/$helper.real"
   run_with_own_libraries "$core/$helper" "lib/git-core/$helper.real"

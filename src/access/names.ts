@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { objectIdPattern } from '#base/object-id.ts'
 import { textForm } from '#base/schema-options.ts'
 
 const shape = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/
@@ -59,7 +60,10 @@ export const TokenName = Type.String({
 })
 
 /** The id of a commit or another object. */
-export const objectIdForm = textForm('an object id of 40 hexadecimal digits', '^[0-9a-f]{40}$')
+export const objectIdForm = textForm(
+  'a whole object id: 40 hexadecimal digits, or 64 in a repository of SHA-256',
+  `^${objectIdPattern}$`,
+)
 
 /** The username of a run. No token or key can have it: other usernames contain no brackets. */
 export function runUsername(number: number): string {

@@ -1,4 +1,4 @@
-import { type FileHandle, open, readdir, writeFile } from 'node:fs/promises'
+import { type FileHandle, open, readdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { forEachConcurrently } from './for-each-concurrently.ts'
 
@@ -14,6 +14,20 @@ export async function sync(path: string): Promise<void> {
 /** Writes a new file and flushes it to disk. */
 export async function writeSynced(path: string, content: string): Promise<void> {
   await writeFile(path, content, { flag: 'wx', flush: true })
+}
+
+/**
+ * Replaces a file of a folder at once, without flushing it to disk. A draft that a killed process left is overwritten by
+ * the next one.
+ */
+export async function replaceFile(
+  folder: string,
+  name: string,
+  content: string | Buffer,
+): Promise<void> {
+  const draft = join(folder, `svc-${name}`)
+  await writeFile(draft, content, { mode: 0o600 })
+  await rename(draft, join(folder, name))
 }
 
 /** Writes all bytes at a position of a file, by default where the last write ended. */

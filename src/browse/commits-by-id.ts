@@ -10,7 +10,7 @@ const commitMaxBytes = 1024 * 1024
 const messageMaxLength = 16 * 1024
 /** Approximate memory of a parsed commit besides its message, and of a parent. */
 const objectBytes = 600
-const parentBytes = 60
+const parentBytes = 90
 
 export function createCommitsById(): CommitsById {
   const sizeCalculation = ({ message, parents }: CommitObject) =>

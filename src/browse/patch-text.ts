@@ -6,8 +6,6 @@ import type { ChangedFile, Diff, Hunk } from './diff-schemas.ts'
 type FileBody = Static<typeof ChangedFile>
 type HunkBody = Static<typeof Hunk>
 
-const zeroId = '0'.repeat(40)
-
 /**
  * A patch of a diff, and what is not in it. For people, a file that is not complete is shown as far as it is there. For
  * programs, such as git-apply(1), there are only files that can be applied, with the bytes that they have.
@@ -57,6 +55,7 @@ function patchOf(file: FileBody, forPeople: boolean): Buffer[] {
     newMode === null ? '/dev/null' : newName,
   ]
   const sameMode = oldMode === newMode ? ` ${newMode}` : ''
+  const noId = '0'.repeat((oldId ?? newId ?? '').length)
   const header = [
     `diff --git ${oldName} ${newName}`,
     ...(isMode ? [`old mode ${oldMode}`, `new mode ${newMode}`] : []),
@@ -69,7 +68,7 @@ function patchOf(file: FileBody, forPeople: boolean): Buffer[] {
           `${status === 'copied' ? 'copy' : 'rename'} from ${quotePath(oldPath)}`,
           `${status === 'copied' ? 'copy' : 'rename'} to ${quotePath(path)}`,
         ]),
-    ...(oldId === newId ? [] : [`index ${oldId ?? zeroId}..${newId ?? zeroId}${sameMode}`]),
+    ...(oldId === newId ? [] : [`index ${oldId ?? noId}..${newId ?? noId}${sameMode}`]),
     ...(isBinary && oldId !== newId ? [`Binary files ${from} and ${to} differ`] : []),
     ...(hunks.length > 0 ? [`--- ${withTab(from)}`, `+++ ${withTab(to)}`] : []),
   ]

@@ -36,7 +36,7 @@ export async function findCommit(
   const detail =
     rev === undefined
       ? `The default branch of "${name}" does not exist; give \`rev\`.`
-      : `"${rev}" is no branch, tag, full ref name or id of "${name}". Ids have 40 digits, or the first 7 or more of those of a commit that a branch or tag leads to; expressions such as main~1 are not accepted.`
+      : `"${rev}" is no branch, tag, full ref name or id of "${name}". Ids are whole, or the first 7 or more of those of a commit that a branch or tag leads to; expressions such as main~1 are not accepted.`
   throw new Problem('revision_not_found', detail)
 }
 

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { createSemaphore } from '#base/concurrency/semaphore.ts'
 import { createSingleFlight } from '#base/concurrency/single-flight.ts'
+import { formatOf } from '#base/object-id.ts'
 import { Problem } from '#base/problem.ts'
 import { createTimeSlices } from '#base/time-slices.ts'
 import type { ObjectReader } from '#git/objects/object-reader.ts'
@@ -56,7 +57,7 @@ export function createTrees(): Trees {
     using _permit = summary.bytes > largeBytes ? await large.acquire(untilEnd) : undefined
     const found = await objects.read(id, treeMaxBytes)
     if (!found) throw damaged(id)
-    return toTreeBuffer(found.content)
+    return toTreeBuffer(found.content, formatOf(id))
   }
 
   async function open(objects: ObjectReader, id: string): Promise<TreeBuffer> {

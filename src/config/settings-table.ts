@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { type FaultStep, faultSteps } from '#base/fault-points.ts'
+import { type ObjectFormat, objectFormats } from '#base/object-id.ts'
 import {
   type Allowed,
   allowedFault,
@@ -291,6 +292,14 @@ export const settings = {
     fallback: '64MiB',
     ...size(0, 64 * gib),
   } satisfies Setting<number>,
+  defaultObjectFormat: {
+    variable: 'SVC_DEFAULT_OBJECT_FORMAT',
+    description:
+      'Object format of a repository that is cloned while it is empty, or that gets its first commit through the API. A push to an empty repository decides for itself.',
+    accepts: objectFormats.join(' or '),
+    fallback: 'sha1',
+    parse: (text) => objectFormats.find((format) => format === text),
+  } satisfies Setting<ObjectFormat>,
   gitStallSeconds: {
     variable: 'SVC_GIT_STALL_SECONDS',
     description:

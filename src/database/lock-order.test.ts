@@ -154,11 +154,14 @@ for (const { name, arrange, act, locks, waits, after } of cases) {
     await other.query(`begin; set local deadlock_timeout = '10ms'`)
     await other.query(locks(arranged))
     const acting = act(site, arranged)
+    const ended = acting.then(() => assert.fail('The service did not wait.'))
     // Awaited below, unless something fails before.
     acting.catch(() => {})
+    ended.catch(() => {})
     const waiting = `select 1 from pg_locks join pg_stat_activity using (pid)
       where not granted and datname = current_database() and query like '${waits}%'`
-    await until('the service waits', async () => (await other.query(waiting)).rows.length > 0)
+    const isWaiting = async () => (await other.query(waiting)).rows.length > 0
+    await Promise.race([until('the service waits', isWaiting), ended])
     await other.query(after)
     await other.query('rollback')
     await acting

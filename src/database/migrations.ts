@@ -769,6 +769,12 @@ const lfsLocks: Migration = ({ milliseconds }) => [
   'alter table repositories add column lfs_locks integer not null default 0',
 ]
 
+// Null while a repository is empty and nothing has decided it. Servers before had SHA-1 alone.
+const objectFormat: Migration = () => [
+  'alter table repositories add column object_format text',
+  "update repositories set object_format = 'sha1'",
+]
+
 /**
  * All migrations, and for each whether servers that do not know it can run on. One that `adds` has only new tables, and new
  * columns that may be left out, and these servers break no rule by ignoring them. After one that `changes` they must stop:
@@ -815,6 +821,7 @@ const list: [migration: Migration, kind: 'adds' | 'changes'][] = [
   [lfsObjects, 'adds'],
   [lfsTokens, 'adds'],
   [lfsLocks, 'changes'],
+  [objectFormat, 'changes'],
 ]
 
 /** The version of a database is the number of migrations that were applied. */

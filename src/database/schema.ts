@@ -1,5 +1,6 @@
 import type { Generated, Insertable, Kysely, Selectable, Transaction } from 'kysely'
 import type { Role } from '#access/roles.ts'
+import type { ObjectFormat } from '#base/object-id.ts'
 
 /** All tables. Columns are snake_case in SQL and camelCase here; times are milliseconds since the epoch. */
 export type Schema = {
@@ -116,6 +117,8 @@ type RepositoryTable = {
   missingLfsObjects: Generated<number>
   /** How many locks of Git LFS it has. */
   lfsLocks: Generated<number>
+  /** Null while it is empty and nothing has decided it. */
+  objectFormat: Generated<ObjectFormat | null>
   /** Whether pushes are scanned for credentials. */
   leakGuard: Generated<LeakGuardState>
   /** The most that tokens of its runs may do in it. */

@@ -258,6 +258,7 @@ onEachDatabase((fresh) => {
       leakGuard: 'on',
       missingLfsObjects: 0,
       lfsLocks: 0,
+      objectFormat: null,
       runTokens: 'read',
       headChosen: 1,
       importedAt: null,

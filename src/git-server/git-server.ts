@@ -9,12 +9,12 @@ import type { SshKeys } from '#identity/ssh-keys/ssh-keys.ts'
 import type { Directories } from '#repositories/directories/directories.ts'
 import type { LfsLocks } from '#repositories/lfs-locks.ts'
 import type { LfsObjects } from '#repositories/lfs-objects.ts'
-import type { RepositoryHolds } from '#repositories/repository-holds.ts'
 import { createApiWrites } from './api-writes/api-writes.ts'
 import { createGitEngine, type GitCounts } from './git-engine.ts'
 import { gitRoutes } from './http/git-routes.ts'
 import { lfsRoutes } from './lfs/lfs-routes.ts'
 import { createLfsTokens, type LfsTokens } from './lfs/lfs-tokens.ts'
+import { createPushHolds } from './push/push-holds.ts'
 import { createPushes, type Pushes, type PushesParts } from './pushes/pushes.ts'
 import { createGitLimiters, type LimiterKind } from './requests/git-limiters.ts'
 import type { FetchSource, Operation } from './requests/operations.ts'
@@ -75,14 +75,8 @@ export function createGitServer(dependencies: Dependencies): GitServer {
   const { sshKeys, createLoginLink, recheckAccess, requireParts } = dependencies
   const { onOperation, onFetch } = dependencies
   // A client may take any time, and the directory of a repository may be evicted from the cache of a shared store.
-  const openAgain = (id: string) => store.at({ id, version: 0 })
-  const limiters = createGitLimiters(settings, openAgain)
-  const repositoryHolds: Pick<RepositoryHolds, 'acquire'> = {
-    async acquire(id) {
-      await openAgain(id)
-      return dependencies.repositoryHolds.acquire(id)
-    },
-  }
+  const limiters = createGitLimiters(settings, (id) => store.at({ id, version: 0 }))
+  const pushHolds = createPushHolds(dependencies)
   const pushes = createPushes({ ...dependencies, limiters })
   const refCache = createRefCache({
     git: dependencies.git,
@@ -90,13 +84,13 @@ export function createGitServer(dependencies: Dependencies): GitServer {
   })
   const smallPacks = createSmallPacks({ ...dependencies, refCache })
   const engine = createGitEngine({
-    ...{ ...dependencies, pushes, repositoryHolds, limiters, refCache, smallPacks },
+    ...{ ...dependencies, pushes, pushHolds, limiters, refCache, smallPacks },
     via: 'http',
     onOperation: (operation) => onOperation({ ...operation, via: 'http' }),
     onFetch: (source) => onFetch({ source, via: 'http' }),
   })
   const apiWrites = createApiWrites({
-    ...{ ...dependencies, pushes, repositoryHolds, limiters, smallPacks },
+    ...{ ...dependencies, pushes, pushHolds, limiters, smallPacks },
     onOperation: (operation) => onOperation({ ...operation, via: 'api' }),
   })
   const lfsTokens = createLfsTokens(dependencies)
@@ -109,7 +103,7 @@ export function createGitServer(dependencies: Dependencies): GitServer {
     requireParts,
     reclaim: store.reclaim,
     pushes,
-    repositoryHolds,
+    pushHolds,
     limiters,
     onOperation: (operation: Operation) => onOperation({ ...operation, via: 'ssh' }),
     onFetch: (source: FetchSource) => onFetch({ source, via: 'ssh' }),

@@ -1,5 +1,6 @@
 import type { Role } from '#access/roles.ts'
 import type { Clock } from '#base/clock.ts'
+import type { ObjectFormat } from '#base/object-id.ts'
 import type { Database } from '#database/database.ts'
 import type { ImportRow, LiveState, RepositoryRow } from '#database/schema.ts'
 import { knownPackBytes } from '#git/objects/packs.ts'
@@ -10,7 +11,7 @@ import { findMaintenanceState, type MaintenanceState } from './maintenance-state
 import { protectedBranchesIn } from './protection-rules.ts'
 import { listProtections } from './protection-store.ts'
 import { repositoryGone } from './repository-errors.ts'
-import { countMissingLfsObjects, stateOf } from './repository-store.ts'
+import { countMissingLfsObjects, findObjectFormat, stateOf } from './repository-store.ts'
 import type { Store } from './store/store.ts'
 
 /** The fields of a repository from which it is described. */
@@ -26,6 +27,7 @@ export type RepositoryFields = Readonly<
     | 'pushedAt'
     | 'leakGuard'
     | 'runTokens'
+    | 'objectFormat'
   >
 > & {
   readonly path: string
@@ -37,10 +39,14 @@ export type RepositoryFields = Readonly<
 }
 
 /** What a repository is when it has just been created, or its import has begun. */
-export function newRepository<Place extends { id: string; name: string; createdAt: number }>(
-  { id: ownerTokenId, username: ownerUsername }: { id: string; username: string },
-  place: Place,
-) {
+export function newRepository<
+  Place extends {
+    id: string
+    name: string
+    createdAt: number
+    objectFormat: ObjectFormat | null
+  },
+>({ id: ownerTokenId, username: ownerUsername }: { id: string; username: string }, place: Place) {
   const settings = { description: '', pushedAt: null, leakGuard: 'on', runTokens: 'read' } as const
   return { ...place, ...settings, ownerTokenId, ownerUsername }
 }
@@ -90,7 +96,7 @@ export async function describeRepository(
 ): Promise<RepositoryDescription> {
   // Only owners and admins create and restore repositories.
   const { id, name, role = 'admin' } = repository
-  let { path, missingLfsObjects = 0 } = repository
+  let { path, missingLfsObjects = 0, objectFormat } = repository
   const ssh = sshUrl()
   const cloneUrls = { http: `${baseUrl()}/repos/${name}.git`, ssh: ssh && `${ssh}/${name}.git` }
   if (repository.state !== 'ready') {
@@ -107,6 +113,7 @@ export async function describeRepository(
     if ((await stateOf(db, id)) !== 'ready') throw repositoryGone({ name })
     path = await store.open(id)
     missingLfsObjects = await countMissingLfsObjects(db, id)
+    objectFormat = await findObjectFormat(db, id)
   }
   await assertRepository(path)
   const [protections, defaultBranch, isUsed, packBytes, lfsBytes, maintenance] = await Promise.all([
@@ -118,7 +125,7 @@ export async function describeRepository(
     findMaintenanceState(db, id, clock.now()),
   ])
   return {
-    ...toListed({ ...repository, state: 'ready' }, protectedBranchesIn(protections)),
+    ...toListed({ ...repository, state: 'ready', objectFormat }, protectedBranchesIn(protections)),
     role,
     defaultBranch,
     empty: !isUsed,
@@ -145,11 +152,11 @@ export function toListed(
   protectedBranches: string[],
 ): ListedRepository {
   const { id, name, description, createdAt, pushedAt, path, state } = repository
-  const { ownerTokenId, ownerUsername, runTokens } = repository
+  const { ownerTokenId, ownerUsername, runTokens, objectFormat } = repository
   const owner = { ownerTokenId, ownerUsername }
   const leakGuard = repository.leakGuard === 'on'
   const fields = { id, name, description, createdAt, pushedAt, path, ...owner, state }
-  return { ...fields, leakGuard, runTokens, protectedBranches }
+  return { ...fields, leakGuard, runTokens, objectFormat, protectedBranches }
 }
 
 const emptyDetails = {

@@ -183,11 +183,12 @@ export function createRepositories(dependencies: Dependencies): Repositories {
     principal: Principal,
   ): Repository {
     const { id, name, description, path, pruneEpoch, createdAt, pushedAt, state } = row
-    const { ownerTokenId, ownerUsername, leakGuard, runTokens, missingLfsObjects } = row
+    const { ownerTokenId, ownerUsername, leakGuard, runTokens, missingLfsObjects, objectFormat } =
+      row
     const asOwner = mayOwn(principal, row)
     const role = roleOf(principal, row) ?? 'read'
     const about = { id, name, description, createdAt, pushedAt, ownerTokenId, ownerUsername, state }
-    const settings = { leakGuard, runTokens, missingLfsObjects }
+    const settings = { leakGuard, runTokens, missingLfsObjects, objectFormat }
     // Access has been checked: no other function may brand what it has not got from here.
     return { ...about, ...settings, path, pruneEpoch, asOwner, role } as Repository
   }
@@ -199,7 +200,7 @@ export function createRepositories(dependencies: Dependencies): Repositories {
     const standing = { id, ownerUsername, role: undefined }
     if (!maySee(principal, standing)) return undefined
     const owner = { id: ownerTokenId, username: ownerUsername }
-    const repository = newRepository(owner, { id, name, createdAt })
+    const repository = newRepository(owner, { id, name, createdAt, objectFormat: null })
     const place = { path: directories.pathOf(id), pruneEpoch: 0 }
     return toRepository({ ...repository, ...standing, ...place, state: 'failed' }, principal)
   }

@@ -1,5 +1,7 @@
 import type { Principal } from '#access/principal.ts'
 import { newId } from '#base/ids.ts'
+import type { ObjectFormat } from '#base/object-id.ts'
+import type { PlainSettings } from '#config/settings.ts'
 import type { Actor, Event } from '#events/events.ts'
 import { claimName, keepFormerName } from './claim-name.ts'
 import type { DeletedRepositories, RepositoryBelongings } from './deleted-repositories.ts'
@@ -24,7 +26,11 @@ export type LifeCycle = {
   /** Creates an empty repository. Its directory is complete before its row exists. */
   create: (
     owner: Principal,
-    wanted: { name: string; defaultBranch?: string | undefined },
+    wanted: {
+      name: string
+      defaultBranch?: string | undefined
+      objectFormat?: ObjectFormat | undefined
+    },
   ) => Promise<RepositoryDescription>
   /** Renames a repository. For 90 days, the old name leads to it, and only its owner and admins can take it. */
   rename: (
@@ -49,24 +55,27 @@ export type LifeCycleDependencies = EraseDependencies &
   Parameters<typeof describeRepository>[0] & {
     deletedRepositories: Pick<DeletedRepositories, 'isRetained' | 'retain'>
     belongings: RepositoryBelongings
+    settings: Pick<PlainSettings, 'defaultObjectFormat'>
   }
 
 /** Creates, renames and deletes repositories, each with its event. */
 export function createLifeCycle(dependencies: LifeCycleDependencies): LifeCycle {
-  const { db, store, publish, clock, faultPoint, deletedRepositories, belongings } = dependencies
+  const { db, store, publish, clock, faultPoint } = dependencies
+  const { deletedRepositories, belongings, settings } = dependencies
 
   return {
-    async create(owner, { name, defaultBranch }) {
+    async create(owner, { name, defaultBranch, objectFormat = null }) {
       if (await isNameTaken(db, name)) throw nameTaken(name)
       const now = clock.now()
       const repository = {
-        ...newRepository(owner, { id: newId(now), name, createdAt: now }),
+        ...newRepository(owner, { id: newId(now), name, createdAt: now, objectFormat }),
         state: 'ready',
         nameKey: name.toLowerCase(),
         headChosen: defaultBranch === undefined ? 0 : 1,
       } as const
       const { id } = repository
-      const row = { ...repository, ...(await store.create(id, defaultBranch)) }
+      const format = objectFormat ?? settings.defaultObjectFormat
+      const row = { ...repository, ...(await store.create(id, format, defaultBranch)) }
       try {
         await db.transaction().execute(async (tx) => {
           if (!(await insertRepository(tx, row))) throw nameTaken(name)

@@ -2,6 +2,7 @@ import { Type } from 'typebox'
 import { requireAllRefs, requireAllRepositories } from '#access/may.ts'
 import { RepositoryName } from '#access/names.ts'
 import { includesRole } from '#access/roles.ts'
+import { objectFormats } from '#base/object-id.ts'
 import { Problem, refusedName } from '#base/problem.ts'
 import { closed, field, textForm } from '#base/schema-options.ts'
 import type { LeakGuardState } from '#database/schema.ts'
@@ -72,15 +73,27 @@ export function repositoryRoutes(dependencies: Dependencies) {
         'name. Without `defaultBranch`, a later push of `main`, `master` or `trunk` takes the place of any other name.',
       permission: 'repo:write',
       body: Type.Object(
-        { name: RepositoryName, defaultBranch: Type.Optional(DefaultBranch) },
+        {
+          name: RepositoryName,
+          defaultBranch: Type.Optional(DefaultBranch),
+          objectFormat: Type.Optional(
+            Type.Enum(objectFormats, {
+              description: 'Hash function of its object ids. Without it, the first push decides.',
+            }),
+          ),
+        },
         closed,
       ),
       reply: { 201: DescribedRepository },
       problems: ['repository_name_taken'],
       handle: async ({ principal, body, setHeader, publicOrigin }) => {
-        const { name, defaultBranch } = body
+        const { name, defaultBranch, objectFormat } = body
         const branch = defaultBranch === undefined ? undefined : parseDefaultBranch(defaultBranch)
-        const created = await repositories.create(principal, { name, defaultBranch: branch })
+        const created = await repositories.create(principal, {
+          name,
+          defaultBranch: branch,
+          objectFormat,
+        })
         setHeader('location', `/repos/${body.name}`)
         return atOrigin(created, publicOrigin())
       },

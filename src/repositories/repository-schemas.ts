@@ -1,5 +1,6 @@
 import { type TProperties, Type } from 'typebox'
 import { roles } from '#access/roles.ts'
+import { objectFormats } from '#base/object-id.ts'
 import { field } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
 
@@ -20,6 +21,10 @@ const summary = {
   runTokens: Type.Enum(['read', 'write'], {
     description: 'The most that tokens of its workflow runs may do in it',
   }),
+  objectFormat: field.orNull(
+    Type.Enum(objectFormats),
+    'Hash function of its object ids; null while it is empty and neither a request nor a push has decided it',
+  ),
   state: Type.Enum(['ready', 'importing', 'failed'], {
     description:
       '`importing` during an import, then `ready`; `failed` for a day after a failed import',

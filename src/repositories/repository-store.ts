@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Role } from '#access/roles.ts'
 import type { PageRequest } from '#base/list-all.ts'
+import type { ObjectFormat } from '#base/object-id.ts'
 import { prepared } from '#database/prepared.ts'
 import { hasRowLocks } from '#database/row-locks.ts'
 import type {
@@ -175,10 +176,12 @@ export function listRepositoryStates(db: Db): Promise<Pick<RepositoryRow, 'id' |
 }
 
 /** The repositories with refs and objects: the ready ones, and deleted ones that can be restored. */
-export function listWholeRepositories(db: Db): Promise<{ id: string; name: string }[]> {
+export function listWholeRepositories(
+  db: Db,
+): Promise<Pick<RepositoryRow, 'id' | 'name' | 'objectFormat'>[]> {
   return db
     .selectFrom('repositories')
-    .select(['id', 'name'])
+    .select(['id', 'name', 'objectFormat'])
     .where('state', 'in', ['ready', 'deleted'])
     .orderBy('id')
     .execute()
@@ -243,6 +246,31 @@ export async function updateSettings(
   return former
 }
 
+/** The object format of a repository; null while nothing has decided it. */
+export async function findObjectFormat(db: Db, id: string): Promise<ObjectFormat | null> {
+  const row = await db
+    .selectFrom('repositories')
+    .select('objectFormat')
+    .where('id', '=', id)
+    .executeTakeFirst()
+  return row?.objectFormat ?? null
+}
+
+/** Decides the object format of a repository that has none. Returns the one that it has now. */
+export async function decideObjectFormat(
+  db: Db,
+  id: string,
+  objectFormat: ObjectFormat,
+): Promise<ObjectFormat | null> {
+  await db
+    .updateTable('repositories')
+    .set({ objectFormat })
+    .where('id', '=', id)
+    .where('objectFormat', 'is', null)
+    .execute()
+  return findObjectFormat(db, id)
+}
+
 /** Records that a push was received, with the transaction that finalizes it. */
 export async function updatePushedAt(tx: Db, id: string, pushedAt: number): Promise<void> {
   await tx.updateTable('repositories').set({ pushedAt }).where('id', '=', id).execute()
@@ -266,7 +294,7 @@ export async function markHeadChosen(db: Db, id: string): Promise<void> {
 export async function markReady(
   db: Db,
   id: string,
-  imported: Pick<RepositoryRow, 'importedAt' | 'missingLfsObjects'>,
+  imported: Pick<RepositoryRow, 'importedAt' | 'missingLfsObjects' | 'objectFormat'>,
 ): Promise<boolean> {
   const row = await db
     .updateTable('repositories')

@@ -15,7 +15,7 @@ export type Job = { path: string; isAlone: boolean; environment: Environment }
  *
  * - `alone`: it needs a process of its own, because it changes or measures its process.
  * - `exhaustive`: it is not in the quick suite, nor are single tests with this tag.
- * - `each-store`: it runs a second time, over a shared store.
+ * - `each-store`: it runs a second time, over a shared store and with SHA-256 repositories.
  */
 const knownTags = ['alone', 'exhaustive', 'each-store'] as const
 type Tag = (typeof knownTags)[number]

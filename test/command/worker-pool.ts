@@ -1,6 +1,8 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
+import { delimiter } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { programs } from '../support/programs.ts'
 import type { Environment, Job } from './jobs.ts'
 import type { WorkerEvent, WorkerOrder } from './worker-messages.ts'
 
@@ -58,7 +60,7 @@ function startWorker(environment: Environment, { root, observer, signal }: Optio
   const child = fork(local('worker.ts'), {
     cwd: root,
     execArgv: toNodeOptions(environment),
-    env: environment.store === 'shared' ? process.env : withoutSharedStore(),
+    env: environment.store === 'shared' ? withOtherFormat() : withoutSharedStore(),
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   })
   const stop = () => child.kill()
@@ -133,6 +135,14 @@ async function runIn(
   clearTimeout(silence)
   child.off('message', onMessage).off('exit', onExit)
   return isUsable
+}
+
+/** The other object format, with a git whose clients push it to any repository: what runs again covers more than stores. */
+function withOtherFormat(): NodeJS.ProcessEnv {
+  const folder = programs['git-2.47'].find()
+  if (folder === undefined) return process.env
+  const path = [folder, process.env.PATH].join(delimiter)
+  return { ...process.env, PATH: path, SVC_TEST_OBJECT_FORMAT: 'sha256' }
 }
 
 function toNodeOptions({ tagFilter }: Environment): string[] {

@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { exhaustive } from '../support/exhaustive.ts'
 import { git } from '../support/git.ts'
+import { idDigits } from '../support/object-format.ts'
 import { type OwnerServer, startOwnerServer } from '../support/owner-server.ts'
 import { createRandom, type Random } from '../support/random.ts'
 import { toRounds } from '../support/rounds.ts'
@@ -148,7 +149,7 @@ async function scramble(site: Site, { below, chance, pick }: Random): Promise<vo
       await rm(join(site.path, 'link'), { force: true })
       await symlink(pick(['a/1', 'b/2', 'nowhere']), join(site.path, 'link'))
     } else if (action === 4) {
-      const id = pick(['1', '2', '3']).repeat(40)
+      const id = pick(['1', '2', '3']).repeat(idDigits)
       await site.git(['update-index', '--add', '--cacheinfo', `160000,${id},module`])
       await mkdir(join(site.path, 'module'), { recursive: true })
     } else {
@@ -324,7 +325,7 @@ test('a conflict is 409 with the files, their kinds and the text with markers', 
 
   const module = (id: string) => (site: Site) =>
     site
-      .git(['update-index', '--add', '--cacheinfo', `160000,${id.repeat(40)},module`])
+      .git(['update-index', '--add', '--cacheinfo', `160000,${id.repeat(idDigits)},module`])
       .then(async () => {
         await mkdir(join(site.path, 'module'), { recursive: true })
       })

@@ -45,7 +45,7 @@ function parseLines(output: string): Line[] {
   let header: string[] = []
   let path = ''
   for (const line of output.split('\n')) {
-    if (/^[0-9a-f]{40} /.test(line)) header = line.split(' ')
+    if (/^[0-9a-f]{40,64} /.test(line)) header = line.split(' ')
     else if (line.startsWith('filename ')) path = line.slice('filename '.length)
     else if (line.startsWith('\t')) {
       lines.push({
@@ -123,7 +123,7 @@ for (const seed of [1, 2, 3])
       assert.deepEqual(toLines(body.ranges), lines, file)
       assert.equal(body.totalLines, lines.length)
       const groups = await gitWithBytes(folder.path, ['blame', '--porcelain', 'main', '--', file])
-      const heads = groups.toString('latin1').match(/^[0-9a-f]{40} \d+ \d+ \d+$/gm) ?? []
+      const heads = groups.toString('latin1').match(/^[0-9a-f]{40,64} \d+ \d+ \d+$/gm) ?? []
       const shown = body.ranges.map(
         ({ commit, originalStart, start, count }: Range) =>
           `${commit} ${originalStart} ${start} ${count}`,

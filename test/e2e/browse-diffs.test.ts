@@ -5,9 +5,11 @@ import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { toPatch } from '#browse/patch-text.ts'
+import { emptyTreeId } from '#git/objects/new-objects.ts'
 import { randomHistory, startBrowseSite } from '../support/browse-site.ts'
 import { exhaustive } from '../support/exhaustive.ts'
 import { git } from '../support/git.ts'
+import { gitZeros, objectFormat } from '../support/object-format.ts'
 
 type Site = Awaited<ReturnType<typeof startBrowseSite>>
 
@@ -32,8 +34,8 @@ let site: Site
 /** Ids of the commits of `main`, newest first, each with its parents. */
 let history: string[][]
 
-const emptyTree = '4b825dc642cb6eb9a060e54bf8d69288fbee4904'
-const zero = '0'.repeat(40)
+const emptyTree = emptyTreeId(objectFormat)
+const zero = gitZeros
 const withRenames = ['-r', '-z', '-M', '-l500', '--no-abbrev']
 
 before(async () => {

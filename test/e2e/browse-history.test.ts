@@ -7,6 +7,7 @@ import { after, before, test } from 'node:test'
 import { oddNames, randomHistory, readPages, startBrowseSite } from '../support/browse-site.ts'
 import { exhaustive } from '../support/exhaustive.ts'
 import { git, temporaryFolder } from '../support/git.ts'
+import { idDigits } from '../support/object-format.ts'
 
 type Site = Awaited<ReturnType<typeof startBrowseSite>>
 
@@ -203,7 +204,7 @@ test('a parent that a commit names several times is listed once', async () => {
 test('a history of many thousand parents is that of git log', exhaustive, async () => {
   const tree = await idOf('side^{tree}')
   const parent = await idOf('side')
-  const lines = `parent ${parent}\n`.repeat(20_000)
+  const lines = `parent ${parent}\n`.repeat(800_000 / idDigits)
   let tip = parent
   for (let index = 0; index < 5; index++)
     tip = await writeCommit(`tree ${tree}\nparent ${tip}\n${lines}`)

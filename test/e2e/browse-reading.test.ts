@@ -10,6 +10,7 @@ import { exhaustive } from '../support/exhaustive.ts'
 import { fuzzing } from '../support/fuzz.ts'
 import { createProject, git, type Project, spawnGit, temporaryFolder } from '../support/git.ts'
 import { onlyLocal } from '../support/kind-of-store.ts'
+import { idDigits } from '../support/object-format.ts'
 import { writeOddTrees } from '../support/odd-trees.ts'
 import { createRandom } from '../support/random.ts'
 import { toRounds } from '../support/rounds.ts'
@@ -180,7 +181,10 @@ test('folders and files of odd random histories are those of git', async (t) => 
       })
       if (mode === '160000') {
         assert.equal(answer.status, 404)
-        assert.match(await answer.text(), /is a submodule: commit [12]{40} of another repository/)
+        assert.match(
+          await answer.text(),
+          /is a submodule: commit [12]{40,64} of another repository/,
+        )
       } else if (mode === '100644') {
         assert.equal(await answer.text(), content)
         assert.equal(answer.headers.get('content-type'), 'text/plain; charset=utf-8')
@@ -225,7 +229,7 @@ test('a path that is not there, a folder and a file in place of each other are r
     'file?path=a/../readme.txt': 'invalid_request',
     'file?path=/readme.txt': 'invalid_request',
     'tree?cursor=x': 'invalid_request',
-    [`tree?cursor=${'0'.repeat(40)}-1`]: 'revision_not_found',
+    [`tree?cursor=${'0'.repeat(idDigits)}-1`]: 'revision_not_found',
     'tree?rev=main~1': 'revision_not_found',
   }
   for (const [path, code] of Object.entries(refusals))
@@ -288,7 +292,7 @@ test(
     const wide = execFileSync('git', ['-C', hostile.path, 'mktree'], { input: lines.join('') })
     const files = [
       `M 040000 ${wide.toString().trim()} wide`,
-      `M 100644 inline deep/${'x/'.repeat(5000)}end\ndata 3\none`,
+      `M 100644 inline deep/${'x/'.repeat(2046)}end\ndata 3\none`,
     ]
     await fastImport(hostile.path, `${commit}${files.join('\n')}\n`)
     await newSite('hostile', hostile.path)

@@ -1,4 +1,5 @@
 // Tags: exhaustive, each-store
+
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
@@ -15,6 +16,7 @@ import {
 } from '../support/fetch-site.ts'
 import { git, type Project, spawnGit, temporaryFolder } from '../support/git.ts'
 import { gitLimits } from '../support/git-limits.ts'
+import { idDigits } from '../support/object-format.ts'
 import { createRandom, type Random } from '../support/random.ts'
 import { toRounds } from '../support/rounds.ts'
 
@@ -94,7 +96,7 @@ async function change(site: FetchSite, random: Random, ids: string[], round: num
 }
 
 function randomFetch(random: Random, ids: [string, ...string[]]): Buffer {
-  const any = () => (random.chance(0.05) ? 'f'.repeat(40) : random.pick(ids))
+  const any = () => (random.chance(0.05) ? 'f'.repeat(idDigits) : random.pick(ids))
   const some = (chance: number, ...lines: string[]) => (random.chance(chance) ? lines : [])
   return fetchBody(
     'no-progress',
@@ -148,7 +150,7 @@ async function objectsIn(project: Project, answer: Buffer): Promise<string[]> {
   child.stdin.end(pack)
   assert.deepEqual(await ended, [0, null])
   const { stdout } = await git(folder.path, ['verify-pack', '-v', 'objects/pack/got.idx'])
-  const objects = [...stdout.matchAll(/^([0-9a-f]{40}) \w+ +\d+ \d+ (\d+)/gm)]
+  const objects = [...stdout.matchAll(/^([0-9a-f]{40,64}) \w+ +\d+ \d+ (\d+)/gm)]
   // What a thin pack leaves out has been added at its end.
   const inOrder = objects.sort(([, , one], [, , other]) => Number(one) - Number(other))
   const own = inOrder.slice(0, pack.readUInt32BE(8))

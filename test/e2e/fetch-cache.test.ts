@@ -20,6 +20,7 @@ import {
 import { git, temporaryFolder } from '../support/git.ts'
 import { importHistory, updateRefs } from '../support/history.ts'
 import { onlyLocal } from '../support/kind-of-store.ts'
+import { idDigits, objectFormat } from '../support/object-format.ts'
 import { processesIn, signal } from '../support/processes.ts'
 import { without } from '../support/programs.ts'
 import { smallDisk, withoutMounts } from '../support/small-disk.ts'
@@ -205,7 +206,7 @@ test('an error response is sent to each client, and never stored', async () => {
   await site.push('HEAD:main')
   await site.settle()
   for (let n = 1; n <= 3; n++) {
-    const { bytes } = await site.fetch(cloneOf('1'.repeat(40)))
+    const { bytes } = await site.fetch(cloneOf('1'.repeat(idDigits)))
     assert.match(bytes.toString(), /ERR upload-pack: not our ref/)
     assert.deepEqual(await site.sources(), { miss: n })
   }
@@ -271,7 +272,7 @@ test('a client without access gets no stored responses', async () => {
   assert.equal((await site.fetch(body, outsider)).status, 403)
   await site.service.admin.delete(`/repos/${site.name}`)
   assert.equal((await site.fetch(body)).status, 404)
-  await site.service.admin.post('/repos', { name: site.name })
+  await site.service.admin.post('/repos', { name: site.name, objectFormat })
   assert.match((await site.fetch(body)).bytes.toString(), /not our ref/)
 })
 
@@ -283,7 +284,7 @@ test('a request that is coalesced uses no permit, even if it waited for one', as
   const body = cloneOf(await site.project.git('rev-parse', 'HEAD'))
   await site.settle()
   await site.hold(0)
-  const other = site.ask(fetchBody(`want ${'2'.repeat(40)}`, 'done'))
+  const other = site.ask(fetchBody(`want ${'2'.repeat(idDigits)}`, 'done'))
   await until('it has the turn', () => site.gits().length > 0)
   const waiting = [site.fetch(body), site.fetch(body)]
   await until('two wait', async () => /limiter_waiting\{kind="fetch"\} 2/.test(await metrics(site)))

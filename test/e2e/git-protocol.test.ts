@@ -1,9 +1,11 @@
 // Tags: each-store
+
 import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { createProject, git, type Project, temporaryFolder } from '../support/git.ts'
+import { objectFormat } from '../support/object-format.ts'
 import { type Client, type Service, startService } from '../support/service.ts'
 
 let service: Service
@@ -60,7 +62,7 @@ for (const version of ['0', '1', '2']) {
     await run('clone', '--quiet', '--no-checkout', '--filter=blob:none', site, 'partial')
     const partial = join(folder.path, 'partial')
     const missing = await git(partial, ['rev-list', '--objects', '--missing=print', 'HEAD'])
-    assert.match(missing.stdout, /^\?[0-9a-f]{40}$/m)
+    assert.match(missing.stdout, /^\?[0-9a-f]{40,64}$/m)
     await git(partial, ['-c', `protocol.version=${version}`, 'checkout', '--quiet', 'main'])
     assert.equal(await readFile(join(partial, 'c.txt'), 'utf8'), 'c.txt')
   })
@@ -154,7 +156,8 @@ test('until the default branch is set, main, master or trunk takes its place', a
 
 test('a push of another object format is rejected with a message', async () => {
   await using folder = await temporaryFolder()
-  await git(folder.path, ['init', '--quiet', '--object-format=sha256'])
+  const other = objectFormat === 'sha1' ? 'sha256' : 'sha1'
+  await git(folder.path, ['init', '--quiet', `--object-format=${other}`])
   await git(folder.path, ['commit', '--quiet', '--allow-empty', '-m', 'x'])
   await assert.rejects(
     git(folder.path, ['push', site, 'HEAD:refs/heads/sha256']),

@@ -1,4 +1,5 @@
 // Tags: each-store
+
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { after, before, test } from 'node:test'
@@ -6,6 +7,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { packet } from '#git/protocol/pkt-line.ts'
 import { createProject, type Project } from '../support/git.ts'
+import { objectFormat } from '../support/object-format.ts'
 import { connectRaw, parseAnswer } from '../support/raw-http.ts'
 import { type Service, startService } from '../support/service.ts'
 
@@ -15,6 +17,7 @@ let authorization: string
 
 const list = Buffer.concat([
   packet('command=ls-refs\n'),
+  packet(`object-format=${objectFormat}\n`),
   Buffer.from('0001'),
   ...['peel\n', 'symrefs\n'].map(packet),
   Buffer.from('0000'),

@@ -1,4 +1,5 @@
 // Tags: exhaustive, each-store
+
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -12,6 +13,7 @@ import { until } from '../support/condition.ts'
 import { character } from '../support/fuzz.ts'
 import { createProject, git, type Project, temporaryFolder } from '../support/git.ts'
 import { leftoversIn, untilTidy } from '../support/leftovers.ts'
+import { idDigits, objectFormat } from '../support/object-format.ts'
 import { commandOf, processesIn, signal } from '../support/processes.ts'
 import { openPushRecords } from '../support/push-records.ts'
 import { cloneBody, gitHeaders, pushBody, usualPushBody } from '../support/raw-git.ts'
@@ -215,7 +217,7 @@ test('a compressed fetch request gets the same response', async () => {
 
 test('an invalid compressed request gets a problem', async () => {
   const site = await createSite('usual')
-  const whole = gzipSync(cloneBody('1'.repeat(40)))
+  const whole = gzipSync(cloneBody('1'.repeat(idDigits)))
   const damaged = Buffer.from(whole).fill(0xff, 20, 30)
   for (const path of [site.fetchPath, site.pushPath]) {
     const gzip = { 'content-encoding': 'gzip' }
@@ -244,7 +246,7 @@ test('random pkt-lines always get a response and never fail the server', async (
   await using project = await createProject()
   await project.git('push', site.remote, 'main')
   const head = await project.git('rev-parse', 'HEAD')
-  const zeros = '0'.repeat(40)
+  const zeros = '0'.repeat(idDigits)
   const bodies = [
     [packet('hello')],
     [packet(''), flushPacket],
@@ -283,17 +285,17 @@ const pktLine = fc.oneof(
         'command=object-info',
         'command=',
         'agent=x',
-        'object-format=sha1',
-        'object-format=sha256',
+        `object-format=${objectFormat}`,
+        'object-format=sha512',
         'server-option=x',
         'peel',
         'symrefs',
         'ref-prefix refs/',
         'done',
         'thin-pack',
-        `want ${'1'.repeat(40)}`,
-        `have ${'1'.repeat(40)}`,
-        `shallow ${'1'.repeat(40)}`,
+        `want ${'1'.repeat(idDigits)}`,
+        `have ${'1'.repeat(idDigits)}`,
+        `shallow ${'1'.repeat(idDigits)}`,
         'deepen 1',
         'deepen 99999999999999999999',
         'filter blob:none',
@@ -301,7 +303,7 @@ const pktLine = fc.oneof(
         'want-ref refs/heads/main',
         'packfile-uris https',
         'argument HEAD',
-        `${'0'.repeat(40)} ${'1'.repeat(40)} refs/heads/x\0report-status`,
+        `${'0'.repeat(idDigits)} ${'1'.repeat(idDigits)} refs/heads/x\0report-status`,
         'push-option',
       )
       .map((line) => packet(`${line}\n`).toString('latin1')),
@@ -391,7 +393,7 @@ test('a client that waits for 100-continue gets it only if its request is admitt
 
 test('a fetch request that inflates beyond the limit is rejected with 413', async () => {
   const site = await createSite('small')
-  const line = packet(`have ${'1'.repeat(40)}\n`)
+  const line = packet(`have ${'1'.repeat(idDigits)}\n`)
   const bomb = gzipSync(Buffer.alloc(8 * mib, line))
   assert.ok(bomb.length < mib)
   const answer = await post(site, site.fetchPath, bomb, { 'content-encoding': 'gzip' })
@@ -402,7 +404,7 @@ test('a fetch request that inflates beyond the limit is rejected with 413', asyn
 test('a clone beyond the concurrency limit gets Retry-After', async () => {
   const site = await createSite('narrow')
   using first = await startClone(site, site.adminToken)
-  const body = cloneBody('1'.repeat(40))
+  const body = cloneBody('1'.repeat(idDigits))
   const refused = await post(site, site.fetchPath, body)
   assert.equal(refused.status, 503)
   assert.match(refused.head, /^retry-after: \d+\r$/im)

@@ -266,12 +266,10 @@ const cases: Case[] = [
     spoil: (path) => configure(path, ['remote.x.partialCloneFilter', 'blob:none']),
   },
   {
-    what: 'of SHA-256',
-    detail: /SHA-256/,
-    spoil: async (path) => {
-      await rm(path, { recursive: true })
-      await git('/', ['init', '--quiet', '--bare', '--object-format=sha256', path])
-    },
+    what: 'of an object format that is not known',
+    detail: /object format that this server does not know/,
+    spoil: (path) =>
+      configure(path, ['core.repositoryFormatVersion', '1'], ['extensions.objectFormat', 'sha512']),
   },
   {
     what: 'that says that it keeps its refs as a reftable, and has none',

@@ -194,7 +194,7 @@ test('git applies the patches', async () => {
   assert.equal(headers.get('content-type'), 'text/plain; charset=utf-8')
   assert.match(
     patch,
-    /^From [0-9a-f]{40} [\s\S]*^Subject: \[PATCH\] Change$[\s\S]*^# Not in this patch: x\.png: binary$/m,
+    /^From [0-9a-f]{40,64} [\s\S]*^Subject: \[PATCH\] Change$[\s\S]*^# Not in this patch: x\.png: binary$/m,
   )
   const { text: diff } = await client.get(`/r/site/commit/${ids.merge}.diff`)
   const git = spawnGit(site.path, ['apply', '--check', '--cached'])

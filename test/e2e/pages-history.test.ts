@@ -136,7 +136,7 @@ test('blame has the commit of each line, and links to the time before', async ()
   const text = await textOf('/r/site/blame/main:file.txt')
   assert.match(text, /first.*Change 59/)
   const { text: page } = await client.get('/r/site/blame/main:file.txt')
-  assert.match(page, /href="\/r\/site\/blame\/[0-9a-f]{40}:file.txt#L2"/)
+  assert.match(page, /href="\/r\/site\/blame\/[0-9a-f]{40,64}:file.txt#L2"/)
   assert.equal((await client.get('/r/site/blame/main')).status, 400)
   for (const from of ['0', '-1', 'x', '1e3', '1.5', '9'.repeat(20)]) {
     const { status, text: refused } = await client.get(`/r/site/blame/main:file.txt?from=${from}`)

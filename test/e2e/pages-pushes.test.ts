@@ -50,7 +50,7 @@ test('pushes are listed with what they did to each ref', async () => {
   assert.match(rows[0] ?? '', /<b>one<\/b>[\s\S]*>deleted</)
   assert.match(
     rows[1] ?? '',
-    /href="\/r\/site\/compare\/[0-9a-f]{40}\.\.\.[0-9a-f]{40}"[\s\S]*>forced</,
+    /href="\/r\/site\/compare\/[0-9a-f]{40,64}\.\.\.[0-9a-f]{40,64}"[\s\S]*>forced</,
   )
   assert.match(rows[2] ?? '', /pushed 2 refs<[\s\S]*>created<[\s\S]*<b>v1<\/b>/)
   const only = await client.get('/r/site/pushes?ref=refs/tags/v1')

@@ -10,9 +10,10 @@ import { flushPacket, packet } from '#git/protocol/pkt-line.ts'
 import { until } from '../support/condition.ts'
 import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, type Project, spawnGit } from '../support/git.ts'
+import { gitZeros, idDigits, objectFormat } from '../support/object-format.ts'
 import { type Client, type Service, startService } from '../support/service.ts'
 
-const zero = '0'.repeat(40)
+const zero = gitZeros
 
 let service: Service
 let project: Project
@@ -104,7 +105,7 @@ test('a push through a symbolic ref is authorized for the branch that it would m
 })
 
 test('misleading ref names are rejected for all users, by name', exhaustive, async () => {
-  const id = 'a'.repeat(40)
+  const id = 'a'.repeat(idDigits)
   for (const ref of [
     ...['refs/heads/-x', 'refs/heads/HEAD', 'refs/heads/refs/heads/main', `refs/heads/${id}`],
     ...[`refs/tags/${id}`, 'refs/tags/-x', 'refs/replace/x'],
@@ -167,7 +168,7 @@ test('a push with a duplicate ref is rejected', async () => {
 })
 
 test('deleting a missing ref is reported for this ref only, and has no event', async () => {
-  const ones = '1'.repeat(40)
+  const ones = '1'.repeat(idDigits)
   for (const [number, before] of [zero, ones].entries()) {
     const name = `refs/heads/beside-${number}`
     const answer = await pushByHand(owner, [
@@ -188,7 +189,7 @@ test('deleting a missing ref is reported for this ref only, and has no event', a
 })
 
 test('a deletion with an unknown old value is recorded with the actual value', async () => {
-  for (const before of [zero, '1'.repeat(40)]) {
+  for (const before of [zero, '1'.repeat(idDigits)]) {
     await pushByHand(owner, [[zero, second, 'refs/heads/odd']])
     const answer = await pushByHand(owner, [[before, zero, 'refs/heads/odd']])
     assert.match(answer, /ok refs\/heads\/odd/)
@@ -226,7 +227,7 @@ async function assertRefused(refspecs: string | string[], expected: RegExp): Pro
 
 /** Pushes hand-made commands: before, after and ref of each. */
 async function pushByHand(client: Client, commands: [string, string, string][]): Promise<string> {
-  const capabilities = '\0 report-status side-band-64k delete-refs object-format=sha1'
+  const capabilities = `\0 report-status side-band-64k delete-refs object-format=${objectFormat}`
   const lines = commands.map((command, index) =>
     packet(command.join(' ') + (index === 0 ? capabilities : '')),
   )
@@ -250,7 +251,7 @@ function packOfSecond(): Promise<Buffer> {
 /** Pushes `second` to main as git would, and does something when half of it has been sent. */
 async function pushInTwoParts(client: Client, between: () => Promise<unknown>): Promise<string> {
   const pack = await packOfSecond()
-  const capabilities = '\0 report-status side-band-64k object-format=sha1'
+  const capabilities = `\0 report-status side-band-64k object-format=${objectFormat}`
   const command = packet(`${first} ${second} refs/heads/main${capabilities}`)
   const body = Buffer.concat([command, flushPacket, pack])
   const request = httpRequest(`${service.url}/repos/site.git/git-receive-pack`, {

@@ -6,13 +6,13 @@ import { test } from 'node:test'
 import { findProgram } from '#base/find-program.ts'
 import { packHeader } from '#git/objects/pack.ts'
 import { flushPacket, packet } from '#git/protocol/pkt-line.ts'
-import { zeroId } from '#git/refs/ref-name.ts'
 import { until } from '../support/condition.ts'
 import { createPrograms } from '../support/doctor.ts'
 import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, git, type Project, spawnGit, temporaryFolder } from '../support/git.ts'
 import { writeBranch, writeObject, writeTree } from '../support/hostile-objects.ts'
 import { untilTidy } from '../support/leftovers.ts'
+import { formatCapability, gitZeros, idDigits, objectFormat } from '../support/object-format.ts'
 import { without } from '../support/programs.ts'
 import { openPushRecords } from '../support/push-records.ts'
 import { gitHeaders } from '../support/raw-git.ts'
@@ -223,8 +223,9 @@ test('what git refuses or remarks on is left to git', async () => {
   }
   const update = { before: first, after: second }
   await site.started()
-  const sha256 = 'report-status side-band-64k object-format=sha256'
-  assert.match(await push({ ...update, capabilities: sha256 }), /does not follow/)
+  const other = objectFormat === 'sha1' ? 'sha256' : 'sha1'
+  const capabilities = `report-status side-band-64k object-format=${other}`
+  assert.match(await push({ ...update, capabilities }), /does not follow/)
   assert.match(await push({ ...update, shallow: [second] }), /shallow update not allowed/)
   const none = { ...update, ref: 'refs/heads/none' }
   assert.match(await push(none), /cannot lock ref 'refs\/heads\/none'.*failed to update ref/s)
@@ -264,17 +265,17 @@ test('a new branch that would not be whole is refused by git', async () => {
   const refuse = async (options: Omit<RawPush, 'before' | 'ref'>, reason: RegExp) => {
     await site.started()
     const ref = 'refs/heads/new'
-    const response = await pushRaw(site, project, { before: zeroId, ref, ...options })
+    const response = await pushRaw(site, project, { before: gitZeros, ref, ...options })
     assert.match(response, reason)
     assert.ok((await site.started()).includes('receive-pack'))
     assert.equal(await site.git('for-each-ref', '--format=%(refname)', 'refs/heads'), main)
   }
-  const absent = 'a'.repeat(40)
+  const absent = 'a'.repeat(idDigits)
   await refuse({ after: await commitOn(absent), pack: 'alone' }, /did not receive expected object/)
   await refuse({ after: absent, pack: 'empty' }, /missing necessary objects|bad pack/)
 
   // A commit that the repository has, and whose tree it does not have, as after an interrupted clean-up.
-  const hollow = (await project.git('cat-file', 'commit', first)).replace(/[0-9a-f]{40}/, absent)
+  const hollow = (await project.git('cat-file', 'commit', first)).replace(/[0-9a-f]{40,64}/, absent)
   const base = await writeObject(site.directory, 'commit', `${hollow}\n`)
   await refuse({ after: base, pack: 'empty' }, /missing necessary objects/)
   await refuse({ after: await commitOn(base), pack: 'alone' }, /missing necessary objects/)
@@ -399,7 +400,9 @@ async function pushRaw(
 ): Promise<string> {
   const body = Buffer.concat([
     ...shallow.map((id) => packet(`shallow ${id}\n`)),
-    packet(`${before} ${after} ${ref}\0 ${capabilities ?? 'report-status side-band-64k'}`),
+    packet(
+      `${before} ${after} ${ref}\0 ${capabilities ?? `report-status side-band-64k${formatCapability}`}`,
+    ),
     flushPacket,
     await packOf(project, { before, after, pack }),
   ])
@@ -419,7 +422,7 @@ async function packOf(
   { before, after, pack }: Pick<RawPush, 'before' | 'after' | 'pack'>,
 ): Promise<Buffer> {
   if (pack === 'empty' || pack === 'damaged') {
-    const checksum = createHash('sha1').update(packHeader(0)).digest()
+    const checksum = createHash(objectFormat).update(packHeader(0)).digest()
     if (pack === 'damaged') checksum.writeUInt8(checksum.readUInt8() ^ 1)
     return Buffer.concat([packHeader(0), checksum])
   }

@@ -1,4 +1,5 @@
 // Tags: exhaustive
+
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
@@ -7,6 +8,7 @@ import { after, before, describe, test } from 'node:test'
 import { flushPacket, packet } from '#git/protocol/pkt-line.ts'
 import { createPostgresDatabase } from '../support/databases.ts'
 import { createProject, git, spawnGit, temporaryFolder } from '../support/git.ts'
+import { formatCapability, gitZeros, idDigits, objectFormat } from '../support/object-format.ts'
 import { openObjectStore, withoutObjectStore } from '../support/object-store.ts'
 import { without } from '../support/programs.ts'
 import { createRandom, type Random } from '../support/random.ts'
@@ -16,8 +18,8 @@ import { type Service, startService } from '../support/service.ts'
 
 const seed = Number(process.env.SVC_CRASH_SEED ?? Date.now() % 1_000_000)
 const pushes = toRounds(40)
-const zeroId = '0'.repeat(40)
-const missingId = 'f'.repeat(40)
+const zeroId = gitZeros
+const missingId = 'f'.repeat(idDigits)
 
 type Command = { before: string; after: string; ref: string }
 type Push = {
@@ -167,7 +169,10 @@ async function runGit(path: string, args: string[], input: Buffer): Promise<Buff
 
 // Version 2, no objects, and the checksum: gitformat-pack(5).
 const emptyHeader = Buffer.from('PACK\0\0\0\x02\0\0\0\0', 'latin1')
-const emptyPack = Buffer.concat([emptyHeader, createHash('sha1').update(emptyHeader).digest()])
+const emptyPack = Buffer.concat([
+  emptyHeader,
+  createHash(objectFormat).update(emptyHeader).digest(),
+])
 
 function firstPush(id: string): Push {
   return {
@@ -220,7 +225,7 @@ function randomPush(random: Random, refs: ReadonlyMap<string, string>, ids: stri
 function toBody({ commands, isAtomic, hasEmptyPack, isBanded }: Push, objects: Buffer): Buffer {
   const pack = hasEmptyPack ? emptyPack : objects
   const more = `${isAtomic ? ' atomic' : ''}${isBanded ? ' side-band-64k' : ''}`
-  const capabilities = `report-status delete-refs${more}`
+  const capabilities = `report-status delete-refs${more}${formatCapability}`
   const lines = commands.map(({ before, after, ref }, index) =>
     packet(`${before} ${after} ${ref}${index === 0 ? `\0 ${capabilities}` : ''}`),
   )

@@ -50,6 +50,9 @@ test('the tour of the README works when pasted', async () => {
   assert.match(stdout, /^Protected the branch main\.$/m)
   assert.match(stdout, /refs\/heads\/mistake created$/m)
   assert.match(stdout, /^Undid it: refs\/heads\/mistake deleted\.$/m)
-  assert.match(stdout, /\/colour is not a field of this request; it takes name, defaultBranch\./)
+  assert.match(
+    stdout,
+    /\/colour is not a field of this request; it takes name, defaultBranch, objectFormat\./,
+  )
   assert.doesNotMatch(stderr, /fatal|command not found|svc:/)
 })

@@ -13,6 +13,7 @@ import {
 } from '../support/fetch-site.ts'
 import { git, projectAt } from '../support/git.ts'
 import { onlyLocal } from '../support/kind-of-store.ts'
+import { idDigits } from '../support/object-format.ts'
 import { createRandom } from '../support/random.ts'
 import { toRounds } from '../support/rounds.ts'
 
@@ -128,7 +129,7 @@ test('a request that is not done is answered with what is common', options, asyn
     'thin-pack',
     'ofs-delta',
     `want ${wanted}`,
-    `have ${'1'.repeat(40)}`,
+    `have ${'1'.repeat(idDigits)}`,
     `have ${old}`,
   ]
   const open = parseAnswer((await site.fetch(fetchBody(...asked))).bytes)

@@ -1,4 +1,5 @@
 // Tags: exhaustive, each-store
+
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -8,6 +9,7 @@ import { type TestContext, test } from 'node:test'
 import { firstPacket, flushPacket, packet } from '#git/protocol/pkt-line.ts'
 import { createProject, git, temporaryFolder } from '../support/git.ts'
 import { onlyLocal } from '../support/kind-of-store.ts'
+import { formatCapability, gitZeros, objectFormat } from '../support/object-format.ts'
 import { sshCommand } from '../support/openssh.ts'
 import { without } from '../support/programs.ts'
 import { createRandom } from '../support/random.ts'
@@ -16,13 +18,13 @@ import { toRounds } from '../support/rounds.ts'
 import { type SshSite, startSshSite } from '../support/ssh-site.ts'
 
 const skip = without('openssh')
-const zeroId = '0'.repeat(40)
+const zeroId = gitZeros
 const seed = Number(process.env.SVC_FUZZ_SEED ?? Date.now() % 1_000_000)
 const pushes = toRounds(120)
 const packEvery = 20
 const listRequest = Buffer.concat([
   packet('command=ls-refs\n'),
-  packet('object-format=sha1\n'),
+  packet(`object-format=${objectFormat}\n`),
   Buffer.from('0001'),
   packet('ref-prefix refs/'),
   flushPacket,
@@ -129,7 +131,7 @@ async function emptyPack(project: string): Promise<Buffer> {
 
 function createPusher({ service }: SshSite, pack: Buffer) {
   return async (name: string, before: string, after: string): Promise<void> => {
-    const command = packet(`${before} ${after} ${name}\0 report-status atomic`)
+    const command = packet(`${before} ${after} ${name}\0 report-status atomic${formatCapability}`)
     const body = Buffer.concat([command, flushPacket, ...(after === zeroId ? [] : [pack])])
     const response = await fetch(`${service.url}/repos/site.git/git-receive-pack`, {
       method: 'POST',

@@ -53,7 +53,9 @@ describe('requests of OpenSSH beyond commands', { skip: without('openssh') }, ()
     await service.admin.post('/repos', { name: 'shown' })
     await using anonymous = await createSshUser(service, undefined, { user: 'anonymous' })
     const offer = await anonymous.ssh("git-upload-pack '/shown.git'", ...option)
-    assert.deepEqual([offer.stdout, offer.stderr], ['0000', ''])
+    // Newer versions of Git advertise capabilities without refs, too.
+    assert.match(offer.stdout, /^(?:[0-9a-f]{4}0{40,64} capabilities\^\{\}[^\n]*\n)?0000$/)
+    assert.equal(offer.stderr, '')
   })
 
   test('connections are not forwarded in either direction', async () => {
@@ -145,7 +147,7 @@ test('a second command on a channel is rejected, and the first one continues', a
     client.send(message(messages.channelRequest, channel, type, true, ...words))
     assert.ok(await client.next(messages.channelFailure), type)
   }
-  assert.match(String(await client.next(messages.channelData)), /0000$/)
+  assert.match(String(await client.next(messages.channelData)), /capabilities|0000$/)
   client.send(message(messages.channelData, channel, Buffer.from('0000')))
   assert.match(String(await client.next(messages.channelRequest)), /exit-status/)
   client.send(message(messages.channelRequest, channel, 'exec', true, 'whoami'))

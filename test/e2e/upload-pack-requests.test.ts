@@ -1,9 +1,11 @@
 // Tags: each-store
+
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { delimiterPacket, flushPacket, packet } from '#git/protocol/pkt-line.ts'
 import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, type Project } from '../support/git.ts'
+import { objectFormat } from '../support/object-format.ts'
 import { without } from '../support/programs.ts'
 import { gitHeaders } from '../support/raw-git.ts'
 import { type SshSite, startSshSite } from '../support/ssh-site.ts'
@@ -31,7 +33,7 @@ after(async () => {
 const command = (name: string, ...args: string[]) =>
   Buffer.concat([
     packet(`command=${name}`),
-    packet('object-format=sha1'),
+    packet(`object-format=${objectFormat}`),
     delimiterPacket,
     ...args.map((line) => packet(`${line}\n`)),
     flushPacket,
@@ -97,7 +99,12 @@ test('an object that a client has again and again takes little memory, up to the
   const request = (protocol: string, bytes: number) => {
     const start =
       protocol === 'version=2'
-        ? [packet('command=fetch'), delimiterPacket, packet(`want ${commit}\n`)]
+        ? [
+            packet('command=fetch'),
+            packet(`object-format=${objectFormat}`),
+            delimiterPacket,
+            packet(`want ${commit}\n`),
+          ]
         : [packet(`want ${commit} side-band-64k\n`), flushPacket]
     const haves = Buffer.alloc(Math.floor(bytes / line.length) * line.length, line)
     return Buffer.concat([...start, haves, packet('done\n'), flushPacket])

@@ -280,7 +280,7 @@ const exempt: Record<string, string[]> = {
       'toStoredPattern',
     ],
     ...['toRefPatterns', 'covers', 'coversAll', 'filtersOf', 'containsPath', 'joinNames'],
-    ...['expandJob', 'planUnexpanded', 'createFilter', 'readPushFilter', 'objectFormatProblem'],
+    ...['expandJob', 'planUnexpanded', 'createFilter', 'readPushFilter'],
   ],
 }
 

@@ -254,6 +254,7 @@ const entryPoints: Record<string, string[]> = {
     'object-pool',
     'object-reader',
     'lfs-pointers',
+    'object-format',
     'object-stream',
     'pack',
     'packs',
@@ -324,7 +325,14 @@ const entryPoints: Record<string, string[]> = {
     'operations',
     'respond',
   ],
-  'git-server/push': ['push', 'push-options', 'pushed-objects', 'report-hold', 'unrun-workflows'],
+  'git-server/push': [
+    'push',
+    'push-holds',
+    'push-options',
+    'pushed-objects',
+    'report-hold',
+    'unrun-workflows',
+  ],
   'git-server/upload-pack': ['upload-pack'],
   'git-server/upload-pack/stored-clones': ['stored-clones'],
   'git-server/receive-pack': ['receive-pack'],
@@ -534,6 +542,20 @@ test('there are no leftover notes, suppressions or local paths', () => {
     if (path === 'package-lock.json' || path === 'test/rules/tidy.test.ts') continue
     assert.ok(!unwanted.test(read(path)), `${path}: ${unwanted.exec(read(path))?.[0]}`)
   }
+})
+
+test('only the module of object ids knows how many digits they have', () => {
+  const known = [
+    'src/base/object-id.ts',
+    'src/git/refs/ref-name.ts',
+    'src/git-server/leak-guard/rules.ts',
+  ]
+  const digits = /\[0-9a-f\]\{(38|40)\}|'0'\.repeat\(40\)|\bidLength = 40|slice\((40|41)\)/
+  const others = files.filter(
+    (file) => /^src\/.*(?<!\.test)\.ts$/.test(file) && !known.includes(file),
+  )
+  for (const path of others)
+    assert.ok(!digits.test(read(path)), `${path}: ${digits.exec(read(path))?.[0]}`)
 })
 
 test('test servers override every setting that depends on the number of cores', () => {

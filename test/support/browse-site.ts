@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { git, spawnGit, temporaryFolder } from './git.ts'
+import { idDigits } from './object-format.ts'
 import { createRandom } from './random.ts'
 import { type Client, startService } from './service.ts'
 
@@ -132,7 +133,7 @@ export function randomHistory({ seed, commits }: { seed: number; commits: number
       else names.add(name)
       if (isDeleted) lines.push(`D ${path}`)
       else if (mode === '160000')
-        lines.push(`M ${mode} ${String(1 + random.below(9)).repeat(40)} ${path}`)
+        lines.push(`M ${mode} ${String(1 + random.below(9)).repeat(idDigits)} ${path}`)
       else lines.push(`M ${mode} inline ${path}`, data(contentOf(random.below(1000))))
     }
     lines.push('')

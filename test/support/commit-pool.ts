@@ -32,7 +32,7 @@ export async function createCommitPool(count: number) {
   importing.stdin.end()
   await ended
   const marks = await readFile(join(project.path, marksFile), 'utf8')
-  const unused = [...marks.matchAll(/^:\d+ ([0-9a-f]{40})$/gm)].map(([, id]) => id ?? '')
+  const unused = [...marks.matchAll(/^:\d+ ([0-9a-f]{40,64})$/gm)].map(([, id]) => id ?? '')
 
   return {
     path: project.path,

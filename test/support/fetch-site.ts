@@ -13,6 +13,7 @@ import { until } from './condition.ts'
 import { createProject, temporaryFolder } from './git.ts'
 import { gitLimits } from './git-limits.ts'
 import { parseMetrics } from './metrics-text.ts'
+import { objectFormat } from './object-format.ts'
 import { commandOf, processesIn } from './processes.ts'
 import { gitHeaders } from './raw-git.ts'
 import { type Client, type Service, startService } from './service.ts'
@@ -220,7 +221,7 @@ export function fetchBody(...args: string[]): Buffer {
   return Buffer.concat([
     packet('command=fetch'),
     packet(`agent=test/${Math.random()}`),
-    packet('object-format=sha1'),
+    packet(`object-format=${objectFormat}`),
     Buffer.from('0001'),
     ...args.map((arg) => packet(`${arg}\n`)),
     flushPacket,

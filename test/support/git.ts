@@ -4,6 +4,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createForkingShell } from './forking-shell.ts'
+import { objectFormat } from './object-format.ts'
 
 const environment = {
   PATH: process.env.PATH,
@@ -19,7 +20,7 @@ const environment = {
   // Git 3.0 has other defaults.
   GIT_CONFIG_KEY_1: 'safe.bareRepository',
   GIT_CONFIG_VALUE_1: 'all',
-  GIT_DEFAULT_HASH: 'sha1',
+  GIT_DEFAULT_HASH: objectFormat,
   GIT_DEFAULT_REF_FORMAT: 'files',
   GIT_AUTHOR_NAME: 'Ada',
   GIT_AUTHOR_EMAIL: 'ada@example.com',

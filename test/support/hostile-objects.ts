@@ -3,6 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { deflateSync } from 'node:zlib'
 import { createProject, git } from './git.ts'
+import { objectFormat } from './object-format.ts'
 
 export type TreeEntry = { mode: string; name: string; id: string }
 
@@ -27,7 +28,7 @@ export async function writeObject(
 ): Promise<string> {
   const bytes = Buffer.from(content)
   const object = Buffer.concat([Buffer.from(`${type} ${bytes.length}\0`), bytes])
-  const id = createHash('sha1').update(object).digest('hex')
+  const id = createHash(objectFormat).update(object).digest('hex')
   await mkdir(join(repository, 'objects', id.slice(0, 2)), { recursive: true })
   await writeFile(objectPath(repository, id), deflateSync(object)).catch((error) => {
     // It is there already.

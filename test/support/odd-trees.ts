@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { spawnGit } from './git.ts'
+import { idDigits } from './object-format.ts'
 import type { Random } from './random.ts'
 
 /** A file of a random history; its path is raw, each character a byte. */
@@ -32,7 +33,7 @@ const names: readonly [string, ...string[]] = [
 ]
 const modes = ['100644', '100755', '120000', '160000'] as const
 const contents = ['one', 'two', 'three'] as const
-const submodules = ['1'.repeat(40), '2'.repeat(40)] as const
+const submodules = ['1'.repeat(idDigits), '2'.repeat(idDigits)] as const
 
 /**
  * Writes a random history on `main` with git-fast-import(1): merges of several parents, side branches that were reverted,

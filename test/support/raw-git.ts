@@ -1,9 +1,9 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { flushPacket, packet } from '#git/protocol/pkt-line.ts'
+import { formatCapability } from './object-format.ts'
 
 const execute = promisify(execFile)
-const zeroId = '0'.repeat(40)
 
 /** The body of a push that creates branches: a command for each, then a pack of all that their commit needs. */
 export function pushBody(project: string, ...branches: string[]): Promise<Buffer> {
@@ -14,7 +14,7 @@ export function pushBody(project: string, ...branches: string[]): Promise<Buffer
 export function usualPushBody(project: string, branch: string): Promise<Buffer> {
   return pushBodyWith(project, {
     branches: [branch],
-    capabilities: 'report-status side-band-64k quiet object-format=sha1',
+    capabilities: 'report-status side-band-64k quiet',
   })
 }
 
@@ -48,8 +48,8 @@ export function toPushBody(
 ): Buffer {
   const line = (text: string) => packet(Buffer.from(text, 'latin1'))
   const commands = branches.map((branch, index) => {
-    const command = `${zeroId} ${id} refs/heads/${branch}`
-    return line(index === 0 ? `${command}\0 ${capabilities}` : command)
+    const command = `${'0'.repeat(id.length)} ${id} refs/heads/${branch}`
+    return line(index === 0 ? `${command}\0 ${capabilities}${formatCapability}` : command)
   })
   const optionLines = options.length > 0 ? [...options.map(line), flushPacket] : []
   return Buffer.concat([...commands, flushPacket, ...optionLines, pack])
@@ -61,14 +61,14 @@ export function deletionBody(
   before: string,
   capabilities = 'report-status',
 ): Buffer {
-  const command = `${before} ${zeroId} refs/heads/${branch}\0 ${capabilities}`
+  const command = `${before} ${'0'.repeat(before.length)} refs/heads/${branch}\0 ${capabilities}${formatCapability}`
   return Buffer.concat([packet(command), flushPacket])
 }
 
 /** The body of a clone of a commit, in version 0 of the protocol. */
 export function cloneBody(commit: string): Buffer {
   return Buffer.concat([
-    packet(`want ${commit} side-band-64k ofs-delta no-progress\n`),
+    packet(`want ${commit} side-band-64k ofs-delta no-progress${formatCapability}\n`),
     flushPacket,
     packet('done\n'),
   ])

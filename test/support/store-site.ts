@@ -74,6 +74,7 @@ export async function startStoreSite(more: Record<string, string> = {}) {
         cacheMaxBytes,
         freeSpace: { measure },
         directories,
+        settings: { defaultObjectFormat: 'sha1' },
         log,
       })
       return {

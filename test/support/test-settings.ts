@@ -1,8 +1,10 @@
+import { objectFormat } from './object-format.ts'
 /** Settings of every server that a test starts. None of them depends on the machine, as some defaults do on its cores. */
 export const testSettings = {
   SVC_PORT: '0',
   SVC_SSH_PORT: 'off',
   SVC_FREE_SPACE_MIN: '0',
+  SVC_DEFAULT_OBJECT_FORMAT: objectFormat,
   SVC_MAINTENANCE_PUSHES: 'off',
   SVC_REQUESTS_PER_SECOND: '100000',
   SVC_REQUEST_BURST: '100000',

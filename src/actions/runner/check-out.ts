@@ -1,5 +1,6 @@
 import { createReadStream } from 'node:fs'
 import { Readable } from 'node:stream'
+import { formatOf, type ObjectFormat } from '#base/object-id.ts'
 import { orAborted } from '#base/timeouts.ts'
 import type { Workspace } from '../sandbox/sandbox.ts'
 import { writeFresh } from '../sandbox/workspace-files.ts'
@@ -131,7 +132,7 @@ export function toRepository({ commit, object = commit, ...origin }: SingleCommi
   const branch = branchOf(ref)
   const refs = branch === undefined ? [ref] : [ref, `refs/remotes/origin/${branch}`]
   return {
-    config: toConfig(origin),
+    config: toConfig(origin, formatOf(commit)),
     head: branch === undefined ? `${commit}\n` : `ref: ${ref}\n`,
     packedRefs: refs.map((name) => `${object} ${name}\n`).join(''),
     commit,
@@ -139,7 +140,7 @@ export function toRepository({ commit, object = commit, ...origin }: SingleCommi
 }
 
 /** The configuration of a repository with the clone URL as `origin`, which is the upstream of the branch, if `ref` is one. */
-function toConfig({ repository, serverUrl, ref, files }: Origin): string {
+function toConfig({ repository, serverUrl, ref, files }: Origin, format: ObjectFormat): string {
   const url = `${serverUrl}/repos/${repository.name}.git`
   const branch = branchOf(ref)
   const upstream = [
@@ -149,10 +150,12 @@ function toConfig({ repository, serverUrl, ref, files }: Origin): string {
   ]
   return [
     '[core]',
-    '\trepositoryformatversion = 0',
+    '\trepositoryformatversion = 1',
     '\tfilemode = true',
     '\tbare = false',
     '\tlogallrefupdates = true',
+    '[extensions]',
+    `\tobjectformat = ${format}`,
     '[gc]',
     '\tauto = 0',
     '[remote "origin"]',
@@ -220,7 +223,7 @@ export async function checkOutAgain({
     args: [
       folder === '' ? '.' : folder,
       inside.files,
-      toConfig({ ...plan, ref, files: inside.files }),
+      toConfig({ ...plan, ref, files: inside.files }, formatOf(commit)),
       branchOf(ref) === undefined ? `${commit}\n` : `ref: ${ref}\n`,
     ],
     source,

@@ -69,7 +69,8 @@ function versionsInInputs({ action, ref, inputs }: SetupRequest): RequestedVersi
   const given = lines.filter((line) => line !== '' && !(tool === 'ruby' && line === 'default'))
   if (given.length > 0) return given.map((spec) => ({ specs: [spec], source: versionInput }))
   // dtolnay/rust-toolchain@1.75.0
-  const isRust = action === 'dtolnay/rust-toolchain' && !/^(master|v\d+|[0-9a-f]{40}|)$/.test(ref)
+  const isRust =
+    action === 'dtolnay/rust-toolchain' && !/^(master|v\d+|[0-9a-f]{40,64}|)$/.test(ref)
   return isRust ? [{ specs: [ref], source: `${action}@${ref}` }] : []
 }
 

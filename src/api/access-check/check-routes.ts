@@ -197,7 +197,7 @@ const RefChange = Type.Object(
       Type.String({
         ...objectIdForm,
         description: 'Id of the commit that it would point to; without it, a new commit',
-        maxLength: 40,
+        maxLength: 64,
       }),
     ),
   },

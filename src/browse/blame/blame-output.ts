@@ -22,7 +22,7 @@ export function createBlameParser(onRange: (range: BlameRange) => void): (chunk:
 
   function parse(line: string): void {
     const [, commit, originalStart, start, count] =
-      /^([0-9a-f]{40}) (\d+) (\d+) (\d+)$/.exec(line) ?? []
+      /^([0-9a-f]{40,64}) (\d+) (\d+) (\d+)$/.exec(line) ?? []
     if (commit !== undefined) {
       range = {
         start: Number(start),
@@ -32,7 +32,7 @@ export function createBlameParser(onRange: (range: BlameRange) => void): (chunk:
         originalStart: Number(originalStart),
       }
     } else if (range && line.startsWith('previous ')) {
-      const [, id = '', path = ''] = /^previous ([0-9a-f]{40}) (.*)$/s.exec(line) ?? []
+      const [, id = '', path = ''] = /^previous ([0-9a-f]{40,64}) (.*)$/s.exec(line) ?? []
       range.previous = { commit: id, path: unquotePath(path) }
     } else if (range && line.startsWith('filename ')) {
       range.originalPath = unquotePath(line.slice('filename '.length))

@@ -214,7 +214,7 @@ function toCursor(commit: string, position: Position): string {
 /** Throws `invalid_request`. */
 function fromCursor(cursor: string | undefined): { commit?: string; from: Position } {
   if (cursor === undefined) return { from: [] }
-  const [, commit, position = ''] = /^([0-9a-f]{40})-(\d{1,8}(?:\.\d{1,8})*)$/.exec(cursor) ?? []
+  const [, commit, position = ''] = /^([0-9a-f]{40,64})-(\d{1,8}(?:\.\d{1,8})*)$/.exec(cursor) ?? []
   if (commit === undefined) throw invalidCursor()
   return { commit, from: position.split('.').map(Number) }
 }

@@ -1,5 +1,7 @@
 import { Type } from 'typebox'
+import { formatOf, objectIdPattern } from '#base/object-id.ts'
 import { closed, field, textForm } from '#base/schema-options.ts'
+import { emptyTreeId } from '#git/objects/new-objects.ts'
 import { cursorForm, linkToNext } from '#http/pagination.ts'
 import { route } from '#http/route.ts'
 import { openOfRoute } from '#repositories/open-repository.ts'
@@ -12,7 +14,7 @@ import { pageQuery } from '../page-queries.ts'
 import { findCommit, RevisionQuery } from '../revisions.ts'
 import { mustRead } from '../walk-by-date.ts'
 import { readHistory } from './history.ts'
-import { emptyTree, readDiff } from './read-diff.ts'
+import { readDiff } from './read-diff.ts'
 
 const defaultLimit = 100
 
@@ -46,7 +48,7 @@ const HistoryQuery = Type.Object(
       }),
     ),
     ...pageQuery(defaultLimit),
-    cursor: Type.Optional(Type.String(cursorForm('^[0-9a-f]{40}[.][1-9][0-9]{0,8}$'))),
+    cursor: Type.Optional(Type.String(cursorForm(`^${objectIdPattern}[.][1-9][0-9]{0,8}$`))),
   },
   closed,
 )
@@ -117,7 +119,7 @@ export function commitRoutes(parts: BrowseParts) {
           if (!withDiff) return toCommit(id, commit)
           const [base = null] = commit.parents
           const requester = { principal, repository: found, signal }
-          const ends = base === null ? [emptyTree, commit.tree] : [base, id]
+          const ends = base === null ? [emptyTreeId(formatOf(id)), commit.tree] : [base, id]
           const [before = '', after = ''] = ends
           const diff = await readDiff(tasks, requester, { before, after, path })
           return toResponse({ ...toCommit(id, commit), diff: toDiff(base, diff) })

@@ -1,3 +1,4 @@
+import { idDigits } from '#base/object-id.ts'
 import type { CommitObject } from '#git/objects/commit-object.ts'
 import type { ObjectReader } from '#git/objects/object-reader.ts'
 import { gitCommands } from '#git/process/commands.ts'
@@ -82,7 +83,8 @@ export async function readCommits(
 
 function lengthOf({ message, parents, author, committer }: CommitObject): number {
   const names = [author, committer].map(({ name, email }) => name.length + email.length)
-  return message.length + 41 * parents.length + (names[0] ?? 0) + (names[1] ?? 0)
+  const ids = parents.reduce((sum, { length }) => sum + length + 1, 0)
+  return message.length + ids + (names[0] ?? 0) + (names[1] ?? 0)
 }
 
 /** The first ids of a history; undefined for one with too many branches at a time. */
@@ -125,8 +127,8 @@ function listIds(
   })
 }
 
-/** The length of an id, with a character before it. */
-const idLineLength = 41
+/** The length of the longest id, with a character before it. */
+const idLineLength = idDigits('sha256') + 1
 
 /** The lines of output of which each is an id, with a character before it at most. */
 export function idLines(output: AsyncIterable<Buffer>): AsyncGenerator<string> {

@@ -1,12 +1,14 @@
+import { objectFormats } from '#base/object-id.ts'
 import { createDiffParser, type DiffParser } from '#git/diff/diff-parser.ts'
 import type { DiffLimits, ParsedDiff } from '#git/diff/parsed-diff.ts'
+import { emptyTreeId } from '#git/objects/new-objects.ts'
 import { gitCommands } from '#git/process/commands.ts'
 import { toWord } from '#git/process/preforked-process.ts'
 import type { RawPath } from '../api-path.ts'
 import { type GitTasks, isMemoryLimit, type Requester, type Task } from '../git-tasks.ts'
 
 /** The id of the tree without entries, which git knows without storing it. */
-export const emptyTree = '4b825dc642cb6eb9a060e54bf8d69288fbee4904'
+const emptyTrees = new Set(objectFormats.map(emptyTreeId))
 
 type Range = {
   /** Ids of two commits, or of the empty tree and a tree. */
@@ -138,10 +140,10 @@ function toTask(
 
 // Both ids, always: a commit alone would be compared with the parents that an earlier line of input gave it.
 const inputOf = ({ before, after }: Range) =>
-  before === emptyTree ? `${before} ${after}\n` : `${after} ${before}\n`
+  emptyTrees.has(before) ? `${before} ${after}\n` : `${after} ${before}\n`
 
 const startOf = ({ before, after }: Range) =>
-  before === emptyTree ? `${before} ${after}\n` : `${after}\0`
+  emptyTrees.has(before) ? `${before} ${after}\n` : `${after}\0`
 
 /** Output without its start. Throws when it is another one: git prints nothing when it cannot read an object. */
 async function* withoutStart(

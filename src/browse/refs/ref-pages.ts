@@ -16,11 +16,10 @@ type Wanted = WantedRefs & {
 }
 
 const lengthDigits = 4
-const idLength = 40
 const refsPerCheck = 1000
 const colon = 0x3a
-// ` peeled:`, an id and a line feed.
-const peeledLength = 8 + idLength + 1
+// ` peeled:` before an id, and a line feed after it.
+const peeledMarks = 9
 
 const listed = { symrefs: false, peeled: noTags } as const
 
@@ -60,10 +59,11 @@ export function createRefPages({ refCache, tasks }: { refCache: RefCache; tasks:
 /** Refs as pkt-lines, sorted by name, with the peeled values of tags if refs of some objects are wanted: gitprotocol-v2. */
 async function readFromLines(chunks: readonly Buffer[], wanted: Wanted): Promise<RefPage> {
   const { prefix, after, order = 'name', pointsAt } = wanted
+  const idLength = idLengthIn(chunks)
   const nameAt = lengthDigits + idLength + 1 + prefix.length
   // Refs before the page are skipped without making strings.
   const first = Buffer.from(order === 'name' ? after : '', 'latin1')
-  const isOneOf = pointsAt && createIdMatcher(pointsAt)
+  const isOneOf = pointsAt && createIdMatcher(pointsAt, idLength)
   const slices = createTimeSlices()
   const selection = createRefSelection(wanted)
   let count = 0
@@ -74,7 +74,7 @@ async function readFromLines(chunks: readonly Buffer[], wanted: Wanted): Promise
       if (!(end > at + nameAt)) throw new Error('a ref without a name')
       // No name has a colon.
       const isPeeled = chunk[end - idLength - 2] === colon
-      const nameEnd = end - (isPeeled ? peeledLength : 1)
+      const nameEnd = end - (isPeeled ? peeledMarks + idLength : 1)
       const isWanted =
         !isOneOf ||
         isOneOf(chunk, at + lengthDigits) ||
@@ -91,6 +91,12 @@ async function readFromLines(chunks: readonly Buffer[], wanted: Wanted): Promise
   return selection.page()
 }
 
+/** The length of the ids in refs, after which the first space is. */
+function idLengthIn(chunks: readonly Buffer[]): number {
+  const first = chunks.find(({ length }) => length > 0)
+  return first ? first.indexOf(' ') - lengthDigits : 0
+}
+
 /** The length of a pkt-line, from its hexadecimal digits. */
 function lengthAt(chunk: Buffer, at: number): number {
   let length = 0
@@ -102,7 +108,10 @@ function lengthAt(chunk: Buffer, at: number): number {
 }
 
 /** Finds ids among bytes without making a string for each position. */
-function createIdMatcher(ids: readonly string[]): (bytes: Buffer, at: number) => boolean {
+function createIdMatcher(
+  ids: readonly string[],
+  idLength: number,
+): (bytes: Buffer, at: number) => boolean {
   const known = new Set(ids)
   const starts = new Set(ids.map((id) => Buffer.from(id, 'latin1').readUInt32LE()))
   return (bytes, at) =>
@@ -127,8 +136,9 @@ async function readFromGit(
       const split = createLineSplitter(Number.POSITIVE_INFINITY)
       for await (const chunk of output)
         for (const line of split(chunk)) {
-          const name = line.slice(idLength + 1 + prefix.length)
-          if (selection.add({ id: line.slice(0, idLength), name })) return selection.page()
+          const [id = ''] = line.split(' ', 1)
+          const name = line.slice(id.length + 1 + prefix.length)
+          if (selection.add({ id, name })) return selection.page()
         }
       return selection.page()
     },

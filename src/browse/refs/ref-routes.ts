@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox'
+import { objectIdPattern } from '#base/object-id.ts'
 import { closed, field, textForm } from '#base/schema-options.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
 import { branchPrefix, readDefaultBranch, readRefs, tagPrefix } from '#git/refs/refs.ts'
@@ -188,8 +189,8 @@ const RefQuery = {
   pointsAt: Type.Optional(
     Type.String({
       ...textForm(
-        '1 to 100 ids of commits, each of 40 hexadecimal digits, separated by commas',
-        '^[0-9a-f]{40}(,[0-9a-f]{40}){0,99}$',
+        '1 to 100 whole ids of commits, separated by commas',
+        `^${objectIdPattern}(,${objectIdPattern}){0,99}$`,
       ),
       description:
         'Up to 100 ids of commits, separated by commas: lists only those that point to one of them, and annotated tags that lead to one',

@@ -56,6 +56,7 @@ export const repositoryOperations: ClientOperation[] = [
     options: {
       '--username <username>': { description: 'owner (default: admin)', only: 'local' },
       '--default-branch <branch>': 'default branch (default: main)',
+      '--object-format <format>': 'sha1 or sha256 (default: that of the first push)',
       '--remote <remote>': {
         description: 'add it as a remote to the clone that you are in, and let Git log in to it',
         only: 'server',

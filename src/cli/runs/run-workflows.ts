@@ -17,6 +17,7 @@ import { pushPayload } from '#events/github-payloads/push-payload.ts'
 import { dispatchPayload, schedulePayload } from '#events/github-payloads/started-payloads.ts'
 import { openObjects } from '#git/objects/object-reader.ts'
 import { createGit, type Git } from '#git/process/git-process.ts'
+import { zeroId } from '#git/refs/ref-name.ts'
 import { openCommit } from '#workflows/commits/commit-files.ts'
 import { type Sources, withoutCallees } from '#workflows/commits/workflow-sources.ts'
 import { UsageError } from '../terminal/command-errors.ts'
@@ -61,7 +62,6 @@ type Options = {
 
 /** Of each working tree. */
 const cachesMaxBytes = 5 * 1024 ** 3
-const noCommit = '0'.repeat(40)
 
 /** `svc run`: executes workflow files on a copy of the working tree. Returns the exit code, 2 for invalid files. */
 export async function runWorkflows(
@@ -203,7 +203,7 @@ async function toPlan(
   const secrets = await toSecrets({ names: flags.secret ?? [], file, environment })
   const inputs = event === 'workflow_dispatch' ? toInputs(flags.input ?? [], workflows) : {}
   const { username } = userInfo()
-  const commit = tree.commit ?? noCommit
+  const commit = tree.commit ?? zeroId
   const name = basename(tree.folder)
   const branch = shortRef(tree.ref)
   const serverUrl = settings.baseUrl ?? 'http://localhost'
@@ -259,9 +259,9 @@ async function toPlan(
 
 // The payload is that of a push of only the last commit.
 async function readHead(git: Git, { gitFolder, commit }: WorkingTree) {
-  if (commit === undefined) return { head: undefined, before: noCommit }
+  if (commit === undefined) return { head: undefined, before: zeroId }
   await using objects = await openObjects(git, gitFolder)
   const last = await openCommit(objects, commit)
   const parent = await openCommit(objects, `${commit}^`)
-  return { head: last.commit, before: parent.commit?.id ?? noCommit }
+  return { head: last.commit, before: parent.commit?.id ?? zeroId }
 }

@@ -1,13 +1,14 @@
 import { Writable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Principal } from '#access/principal.ts'
+import { formatOf } from '#base/object-id.ts'
 import { Problem, toProblem } from '#base/problem.ts'
 import type { PlainSettings } from '#config/settings.ts'
 import type { PushResult } from '#git/protocol/hook-channel.ts'
 import { flushPacket, packet } from '#git/protocol/pkt-line.ts'
 import { type PushReport, parsePushReport } from '#git/protocol/push-report.ts'
 import type { Body } from '#git/protocol/request-body.ts'
-import { zeroId } from '#git/refs/ref-name.ts'
+import { toGitId, zeroId } from '#git/refs/ref-name.ts'
 import { type RefUpdate, readRefs } from '#git/refs/refs.ts'
 import type { Repositories, Repository } from '#repositories/repositories.ts'
 import type { Push, PushAuthority } from '../push/push.ts'
@@ -49,7 +50,7 @@ export type ApiPushParts = Omit<ReceivePackParts, 'via' | 'stallMs'> & {
 }
 
 // What git needs to say to a client of its own.
-const capabilities = 'report-status side-band-64k quiet atomic object-format=sha1 agent=svc-api'
+const capabilities = 'report-status side-band-64k quiet atomic agent=svc-api'
 const outputMaxBytes = 1024 * 1024
 
 /**
@@ -128,7 +129,9 @@ export function createPushFromApi(dependencies: ApiPushParts): PushFromApi {
 }
 
 async function* bodyOfPush({ before, after, ref }: RefUpdate, pack: Body | undefined): Body {
-  const command = packet(`${before} ${after} ${ref}\0 ${capabilities}`)
+  const format = formatOf(after === zeroId ? before : after)
+  const ids = `${toGitId(before, format)} ${toGitId(after, format)}`
+  const command = packet(`${ids} ${ref}\0 ${capabilities} object-format=${format}`)
   const head = Buffer.concat([command, flushPacket])
   const first = await pack?.next()
   yield first?.value ? Buffer.concat([head, first.value]) : head

@@ -1,4 +1,5 @@
 import type { Static } from 'typebox'
+import { isObjectId, type ObjectFormat } from '#base/object-id.ts'
 import { type FieldError, Problem } from '#base/problem.ts'
 import { isTree, type TreeEditor, type TreeItem } from '#git/objects/edit-tree.ts'
 import { type NewObject, toObject } from '#git/objects/new-objects.ts'
@@ -21,7 +22,6 @@ const maxDepth = 100
 const maxDirectories = 10_000
 const submodule = '160000'
 const symbolicLink = '120000'
-const emptyBlob = 'e69de29bb2d1d6434b8b29ae775ad8c2e48c5391'
 
 /**
  * Applies the changes of a commit to a tree: first removes what is deleted or moved away, then adds the rest. Returns the
@@ -30,12 +30,13 @@ const emptyBlob = 'e69de29bb2d1d6434b8b29ae775ad8c2e48c5391'
 export async function applyChanges(
   editor: TreeEditor,
   given: readonly Static<typeof Change>[],
+  format: ObjectFormat,
 ): Promise<NewBlob[]> {
   const changes = checkChanges(given)
   const moved = await removeAll(editor, changes)
   const blobs: NewBlob[] = []
   for (const change of changes.filter(({ isDeletion }) => !isDeletion)) {
-    const item = await itemOf(editor, change, moved.get(change), blobs)
+    const item = await itemOf(editor, change, moved.get(change), { blobs, format })
     const obstacle = await editor.put(change.path, item)
     if (obstacle) throw conflict(change, `"${shown(obstacle)}" is a file, not a directory`)
   }
@@ -70,7 +71,7 @@ async function itemOf(
   editor: TreeEditor,
   change: CheckedChange,
   source: TreeItem | undefined,
-  blobs: NewBlob[],
+  { blobs, format }: { blobs: NewBlob[]; format: ObjectFormat },
 ): Promise<TreeItem> {
   const { path, content, mode: given, index } = change
   const present = await editor.find(path)
@@ -87,13 +88,13 @@ async function itemOf(
     }
     if ((mode === submodule) !== (former.mode === submodule))
       throw invalidAt(index, 'mode', 'takes a content, too, when a submodule is added or replaced.')
-    if (mode === symbolicLink && former.id === emptyBlob)
+    if (mode === symbolicLink && former.id === toObject('blob', Buffer.alloc(0), format).id)
       throw invalidAt(index, 'mode', 'cannot be that of a symbolic link for an empty file.')
     return { ...former, mode }
   }
   if (mode === submodule) {
     const id = content.toString('latin1').trim()
-    if (/^[0-9a-f]{40}$/.test(id)) return { mode, id }
+    if (isObjectId(id)) return { mode, id }
     throw invalidAt(index, 'content', 'must be the id of a commit, for a submodule.')
   }
   // A clone could not check it out: symlink(2).
@@ -103,7 +104,7 @@ async function itemOf(
       'content',
       'must be a target for a symbolic link: not empty, without NUL.',
     )
-  const blob = toObject('blob', content)
+  const blob = toObject('blob', content, format)
   blobs.push({ ...blob, path })
   return { mode, id: blob.id }
 }

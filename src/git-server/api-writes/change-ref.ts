@@ -1,9 +1,10 @@
 import type { Static } from 'typebox'
+import { formatOf } from '#base/object-id.ts'
 import { Problem } from '#base/problem.ts'
 import { writePack } from '#git/objects/pack.ts'
 import type { Git } from '#git/process/git-process.ts'
 import { isAncestor } from '#git/refs/ancestry.ts'
-import { fullNameFault, refNameFault, zeroId } from '#git/refs/ref-name.ts'
+import { fromGitId, fullNameFault, refNameFault, zeroId } from '#git/refs/ref-name.ts'
 import { branchPrefix } from '#git/refs/refs.ts'
 import type { Revision } from '#git/refs/resolve-revision.ts'
 import { invalid, ofQuery } from '#http/validation.ts'
@@ -39,9 +40,9 @@ export function createChangeRef({ git, revisions, push, repositories }: Dependen
     const { id, type } = await findTarget(write, ref, target)
     const result = { ref, before, id, type, pushId: null }
     if (before === id) return result
-    if (expected !== undefined && expected !== before) throw refMoved(ref, before)
+    if (expected !== undefined && fromGitId(expected) !== before) throw refMoved(ref, before)
     if (before !== zeroId && !force) await requireFastForward(write, ref, { before, id })
-    const pack = writePack(0, [])
+    const pack = writePack(0, [], formatOf(id))
     return { ...result, pushId: await push(write, { ref, before, after: id }, { pack }) }
   }
 

@@ -1,14 +1,21 @@
 import type { Static } from 'typebox'
 import type { Clock } from '#base/clock.ts'
+import type { ObjectFormat } from '#base/object-id.ts'
 import { Problem } from '#base/problem.ts'
+import type { PlainSettings } from '#config/settings.ts'
 import { createTreeEditor } from '#git/objects/edit-tree.ts'
-import { type NewObject, toCommitObject, toIdentityLine } from '#git/objects/new-objects.ts'
+import {
+  emptyTreeId,
+  type NewObject,
+  toCommitObject,
+  toIdentityLine,
+} from '#git/objects/new-objects.ts'
 import type { ObjectPool } from '#git/objects/object-pool.ts'
 import type { ObjectReader } from '#git/objects/object-reader.ts'
 import { writePack } from '#git/objects/pack.ts'
 import type { Git } from '#git/process/git-process.ts'
 import { isAncestor } from '#git/refs/ancestry.ts'
-import { zeroId } from '#git/refs/ref-name.ts'
+import { fromGitId, zeroId } from '#git/refs/ref-name.ts'
 import { hasRefs } from '#git/refs/refs.ts'
 import type { Repositories } from '#repositories/repositories.ts'
 import type { RevisionFinder } from '#repositories/revision-finder.ts'
@@ -35,6 +42,7 @@ type Dependencies = {
   repositories: Pick<Repositories, 'reopen'>
   clock: Clock
   baseUrl: () => string
+  settings: Pick<PlainSettings, 'defaultObjectFormat'>
 }
 
 /** A commit whose objects are in memory. */
@@ -46,10 +54,8 @@ type Draft = {
   paths: Map<string, string>
 }
 
-const emptyTreeId = '4b825dc642cb6eb9a060e54bf8d69288fbee4904'
-
 export function createCreateCommit(dependencies: Dependencies): CreateCommit {
-  const { git, pool, revisions, push, repositories, clock, baseUrl } = dependencies
+  const { git, pool, revisions, push, repositories, clock, baseUrl, settings } = dependencies
 
   /** The commit that the request builds on; undefined for the first one of a repository. */
   async function baseOf(
@@ -67,14 +73,14 @@ export function createCreateCommit(dependencies: Dependencies): CreateCommit {
   async function draft(
     objects: ObjectReader,
     request: CommitRequest,
-    base: string | undefined,
+    { base, format }: { base: string | undefined; format: ObjectFormat },
     { author, committer }: CommitIdentities,
   ): Promise<Draft> {
     const former = base === undefined ? undefined : await objects.find(`${base}^{tree}`)
-    const editor = createTreeEditor((id) => readTree(objects, id), former?.id)
-    const blobs = await applyChanges(editor, request.changes)
+    const editor = createTreeEditor((id) => readTree(objects, id), former?.id, format)
+    const blobs = await applyChanges(editor, request.changes, format)
     const { id: treeId, trees } = await editor.write()
-    if (treeId === (former?.id ?? emptyTreeId) && request.allowEmpty !== true)
+    if (treeId === (former?.id ?? emptyTreeId(format)) && request.allowEmpty !== true)
       throw nothingChanged()
     const parents = base === undefined ? [] : [base]
     const message = toMessage(request.message)
@@ -93,12 +99,14 @@ export function createCreateCommit(dependencies: Dependencies): CreateCommit {
 
   async function attempt(write: ApiWrite, request: CommitRequest) {
     const { principal, repository } = write
-    const { branch, expectedHead, start, date } = request
+    const { branch, start, date } = request
+    const expectedHead = request.expectedHead && fromGitId(request.expectedHead)
     const ref = branchRefOf(branch, '/branch')
     const now = clock.now()
     const identities = identitiesOf(principal, request, { now, baseUrl: baseUrl() })
     const head = await presentValueOf(repository, ref)
     const objects = pool.of(repository.path)
+    const format = repository.objectFormat ?? settings.defaultObjectFormat
     const toResult = (made: Draft, before: string, pushId: string | null) => ({
       id: made.commit.id,
       tree: made.treeId,
@@ -115,7 +123,7 @@ export function createCreateCommit(dependencies: Dependencies): CreateCommit {
     if (expectedHead !== undefined && expectedHead !== head) {
       if (date !== undefined && head !== zeroId && (await isCommit(objects, expectedHead))) {
         const base = await baseOf(write, request, expectedHead)
-        const made = await draft(objects, request, base, identities)
+        const made = await draft(objects, request, { base, format }, identities)
         if (await isAncestor(git, repository.path, made.commit.id, head))
           return { commit: toResult(made, expectedHead, null), isRepeated: true }
       }
@@ -123,9 +131,9 @@ export function createCreateCommit(dependencies: Dependencies): CreateCommit {
     }
     if (head !== zeroId && start !== undefined) throw refMoved(ref, head)
     const base = await baseOf(write, request, head)
-    const made = await draft(objects, request, base, identities)
+    const made = await draft(objects, request, { base, format }, identities)
     const update = { ref, before: head, after: made.commit.id }
-    const pack = writePack(made.objects.length, made.objects)
+    const pack = writePack(made.objects.length, made.objects, format)
     const pushId = await push(write, update, { pack, paths: made.paths })
     return { commit: toResult(made, head, pushId), isRepeated: false }
   }

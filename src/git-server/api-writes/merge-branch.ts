@@ -1,5 +1,6 @@
 import type { Static } from 'typebox'
 import type { Clock } from '#base/clock.ts'
+import { formatOf } from '#base/object-id.ts'
 import { type FieldError, Problem } from '#base/problem.ts'
 import { mergeTrees } from '#git/objects/merge-trees.ts'
 import { type NewObject, toCommitObject, toIdentityLine } from '#git/objects/new-objects.ts'
@@ -150,7 +151,7 @@ export function createMergeBranch(dependencies: Dependencies): MergeBranch {
     if (ancestor === undefined) throw unrelated(request)
     if (method === 'fast-forward') {
       if (ancestor !== before) throw notFastForward(request)
-      return pushed({ id: head.id, commits: [], pack: writePack(0, []) })
+      return pushed({ id: head.id, commits: [], pack: writePack(0, [], formatOf(head.id)) })
     }
     const lines = { author: toIdentityLine(author), committer: toIdentityLine(committer) }
     const merging = { write, request, before, head, ...lines }

@@ -1,3 +1,4 @@
+import { formatOf } from '#base/object-id.ts'
 import { Problem } from '#base/problem.ts'
 import { createTreeEditor, isTree, type TreeEditor } from '#git/objects/edit-tree.ts'
 import type { FileConflict } from '#git/objects/merge-trees.ts'
@@ -26,7 +27,7 @@ export async function mergeConflict(
   objects: ObjectReader,
   { tree, conflicts, names, commit }: Conflicted,
 ): Promise<Problem> {
-  const editor = createTreeEditor((id) => readTree(objects, id), tree)
+  const editor = createTreeEditor((id) => readTree(objects, id), tree, formatOf(tree))
   let left = allMaxBytes
   const files: object[] = []
   for (const { path, kinds, messages } of conflicts.slice(0, maxFiles)) {

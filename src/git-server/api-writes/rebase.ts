@@ -1,7 +1,8 @@
+import { formatOf } from '#base/object-id.ts'
 import { Problem } from '#base/problem.ts'
 import { parseRawCommit, type RawCommit } from '#git/objects/commit-object.ts'
 import { mergeTrees } from '#git/objects/merge-trees.ts'
-import { type NewObject, toCommitObject } from '#git/objects/new-objects.ts'
+import { emptyTreeId, type NewObject, toCommitObject } from '#git/objects/new-objects.ts'
 import type { ObjectReader } from '#git/objects/object-reader.ts'
 import { gitCommands } from '#git/process/commands.ts'
 import { mergeConflict, tooManyConflicts } from './merge-problems.ts'
@@ -23,7 +24,6 @@ type Rebase = {
 
 const maxPicks = 250
 const commitMaxBytes = 1024 * 1024
-const emptyTreeId = '4b825dc642cb6eb9a060e54bf8d69288fbee4904'
 // Only their parents matter, which make git merge from them.
 const anyIdentity = 'svc <svc@localhost> 0 +0000'
 
@@ -56,7 +56,8 @@ export async function rebase(
       current = { id, tree: picked.tree }
       continue
     }
-    const former = parent === undefined ? emptyTreeId : await treeOf(objects, parent)
+    const former =
+      parent === undefined ? emptyTreeId(formatOf(onto)) : await treeOf(objects, parent)
     // Empty commits all make the same change, and are kept.
     if (line.startsWith('=') && picked.tree !== former) continue
     const tree = await pick(request, { id, picked, former, current: current.tree })
@@ -86,7 +87,7 @@ async function pick(
     return commit.id
   }
   // The base of the merge is the parent of both sides: git 2.39 cannot be given another one.
-  const base = picked.parents[0] ?? (await write(emptyTreeId, []))
+  const base = picked.parents[0] ?? (await write(emptyTreeId(formatOf(picked.tree)), []))
   const ours = await write(current, [base])
   const theirs = picked.parents.length > 0 ? id : await write(picked.tree, [base])
   const merged = await mergeTrees(scratch.git, directory, { ours, theirs, signal })

@@ -44,7 +44,7 @@ export function toObjectsProblem(
     return new Problem('git_limit_exceeded', detail)
   }
   const [, id = '', fault = '', words = ''] =
-    /object ([0-9a-f]{40}): (\w+): ([^\n]*)/.exec(text) ?? []
+    /object ([0-9a-f]{40,64}): (\w+): ([^\n]*)/.exec(text) ?? []
   if (fault === '') {
     const reason = shortened(text.trim() || unpackError)
     return new Problem('objects_refused', `Git refuses the new objects: ${reason}`)

@@ -1,6 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { newId } from '#base/ids.ts'
+import { formatOf } from '#base/object-id.ts'
 import {
   reachableLooseObjects,
   readLooseObject,
@@ -46,7 +47,8 @@ export async function createScratch(
         yield* commits
         for (const object of ids) yield await readLooseObject(objects, object)
       }
-      return writePack(commits.length + ids.size, all())
+      const format = formatOf(commits[0]?.id ?? trees[0] ?? '')
+      return writePack(commits.length + ids.size, all(), format)
     },
     [Symbol.asyncDispose]: () => directories.removeScratch(id, 'objects'),
   }

@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { chunksOf } from '#base/chunks.ts'
+import { isObjectId } from '#base/object-id.ts'
 import { type ObjectReader, ObjectTooLargeError, openObjects } from '#git/objects/object-reader.ts'
 import { findObjects } from '#git/objects/object-stream.ts'
 import { gitCommands } from '#git/process/commands.ts'
@@ -199,7 +200,6 @@ type NewFile = {
   before: string[]
 }
 
-const objectId = /^[0-9a-f]{40}$/
 const outputMaxBytes = 64 * 1024 * 1024
 const timeoutMs = 60_000
 
@@ -249,7 +249,7 @@ export function createNewFilesParser(wanted: ReadonlySet<string>) {
     if (word === 'commit') {
       forgetFiles()
       commits.push({ id: words[0] ?? '', source: words[1] ?? '', files: [] })
-    } else if (word.startsWith(':')) ids = words.filter((text) => objectId.test(text))
+    } else if (word.startsWith(':')) ids = words.filter(isObjectId)
   }
 
   /** Forgets the files of the last commit unless a wanted content is among them. */

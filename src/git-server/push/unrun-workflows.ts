@@ -3,6 +3,7 @@ import {
   isWorkflowName,
   workflowsFolder,
 } from '#actions/workflow-parser/workflow-folders.ts'
+import { formatOf } from '#base/object-id.ts'
 import { shQuote } from '#base/shell-word.ts'
 import type { ObjectReader } from '#git/objects/object-reader.ts'
 import { entriesOfTree } from '#git/objects/tree-buffer.ts'
@@ -72,7 +73,8 @@ async function findUnrun(
 /** The ids of the workflow files of a folder by their names. */
 async function readFiles(reader: ObjectReader, folder: string): Promise<Map<string, string>> {
   const tree = await reader.read(folder, treeMaxBytes)
-  const entries = tree?.type === 'tree' ? [...entriesOfTree(tree.content, 'utf8')] : []
+  const entries =
+    tree?.type === 'tree' ? [...entriesOfTree(tree.content, 'utf8', formatOf(tree.id))] : []
   const files = entries.filter(({ mode, name }) => mode.startsWith('100') && isWorkflowName(name))
   return new Map(files.map(({ name, id }) => [name, id]))
 }

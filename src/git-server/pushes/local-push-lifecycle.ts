@@ -25,6 +25,7 @@ import {
 } from '../authorize-push/authorize-push.ts'
 import type { AllowedLeak } from '../leak-guard/leak-guard.ts'
 import type { Push } from '../push/push.ts'
+import { decideFormat } from '../push/push-holds.ts'
 import { toIntended } from './applied-updates.ts'
 import { createDefaultBranches } from './default-branches.ts'
 import { createFinalizePush } from './finalize-push.ts'
@@ -91,6 +92,7 @@ export function createLocalPushLifecycle(dependencies: LocalPushParts): PushLife
     }: { principal: Principal; updates: RefUpdate[]; allowed: AllowedLeak[] },
   ): Promise<void> {
     const { repository } = push
+    await decideFormat(db, repository, updates)
     const intended = await toIntended(git, repository.path, updates)
     const judgedAt = clock.now()
     push.id = newId(judgedAt)

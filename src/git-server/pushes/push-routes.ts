@@ -110,7 +110,9 @@ async function nameOf(
 
 const time = (description: string) =>
   Type.Integer({ description: `${description}, in milliseconds since the Unix epoch` })
-const objectId = Type.String({ description: 'An object id; 40 zeros when the ref does not exist' })
+const objectId = Type.String({
+  description: 'An object id; 40 zeros, with either object format, when the ref does not exist',
+})
 
 export const Push = named(
   'Push',

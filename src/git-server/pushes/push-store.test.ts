@@ -146,7 +146,7 @@ async function createSite(db: Database) {
   const directories = createDirectories({ dataDir, git, faultPoint: () => {} })
   await directories.prepare(async () => {})
   const id = newId()
-  await directories.create(id)
+  await directories.create(id, 'sha1')
   await insertRepository(db, {
     id,
     name: 'site',

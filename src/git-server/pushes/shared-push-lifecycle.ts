@@ -28,6 +28,7 @@ import {
   type PushAuthorization,
 } from '../authorize-push/authorize-push.ts'
 import type { Push } from '../push/push.ts'
+import { decideFormat } from '../push/push-holds.ts'
 import { readPushedObjects, withPushLimits } from '../push/pushed-objects.ts'
 import { createSharedDefaultBranches } from './default-branches.ts'
 import { toDefaultBranchEvent, toLeakEvent, toPushEvents } from './push-events.ts'
@@ -87,6 +88,7 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
           async begin(tx) {
             // The upload of its objects and the wait for the lock may have taken minutes.
             await authorized.recheck()
+            await decideFormat(tx, repository, updates)
             const last = await findLastPushId(tx, repository.id)
             // Read once the repository is locked, which may have taken seconds.
             now = clock.now()

@@ -5,13 +5,15 @@ import type { PlainSettings } from '#config/settings.ts'
 import type { PushRunOptions, Via } from '#database/schema.ts'
 import type { ObjectPool } from '#git/objects/object-pool.ts'
 import type { Git, GitProcess } from '#git/process/git-process.ts'
+import { closeReadersOf } from '#git/process/process-pool.ts'
 import { type Authorize, answerHook } from '#git/protocol/hook-channel.ts'
 import { flushPacket, packet } from '#git/protocol/pkt-line.ts'
 import { type PushRequest, readPushRequest } from '#git/protocol/push-commands.ts'
 import { type Body, limited } from '#git/protocol/request-body.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
-import type { RepositoryHolds } from '#repositories/repository-holds.ts'
+import { objectFormatOf } from '#git/refs/refs.ts'
 import type { Push, PushAuthority } from '../push/push.ts'
+import type { PushHolds } from '../push/push-holds.ts'
 import { type PushOptions, readPushOptions } from '../push/push-options.ts'
 import { holdReport } from '../push/report-hold.ts'
 import { unrunWorkflows } from '../push/unrun-workflows.ts'
@@ -42,7 +44,7 @@ export type ReceivePackParts = {
   pushes: PushAuthority
   smallPacks: SmallPacks
   via: Via
-  repositoryHolds: Pick<RepositoryHolds, 'acquire'>
+  pushHolds: PushHolds
   limiters: Pick<GitLimiters, 'push'>
   freeSpace: Pick<FreeSpace, 'require'>
   settings: Pick<PlainSettings, 'pushMaxBytes' | 'pushMaxRefs' | 'store'>
@@ -63,7 +65,7 @@ export function createReceivePack(dependencies: ReceivePackParts): ReceivePack {
     pushes,
     smallPacks,
     via,
-    repositoryHolds,
+    pushHolds,
     limiters,
     freeSpace,
     settings,
@@ -88,7 +90,10 @@ export function createReceivePack(dependencies: ReceivePackParts): ReceivePack {
       ...{ principal, repository, via },
       ...{ isAtomic, isFastForward, allowedLeaks, runOptions },
     }
-    await using hold = await repositoryHolds.acquire(repository.id)
+    const { updates } = pushRequest
+    await using hold = await pushHolds.acquire(repository, objectFormatOf(updates))
+    // Processes of before the first push read objects of another format.
+    if (repository.objectFormat === null) await closeReadersOf(repository.path)
     if (!hasSharedStore && !options.isWaiting) {
       const small = { pushes, watched, request: pushRequest, push, ahead, hold }
       const outcome = await smallPacks.receive(small)

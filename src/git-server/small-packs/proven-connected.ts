@@ -1,3 +1,4 @@
+import { formatOf, objectIdPattern } from '#base/object-id.ts'
 import { headOfCommit } from '#git/objects/commit-object.ts'
 import type { ObjectReader } from '#git/objects/object-reader.ts'
 import type { PackedObject } from '#git/objects/pack.ts'
@@ -45,6 +46,7 @@ export async function proveConnected({
   reader,
   isReached,
 }: Proving): Promise<Proof | undefined> {
+  const format = formatOf(update.after)
   const reached = new Set<string>()
   const needed = new Set<string>()
   const packed = new Map(objects.map((object) => [object.id, object]))
@@ -73,14 +75,14 @@ export async function proveConnected({
     bytes += tree.content.length + (oldTree?.length ?? 0)
     if (!oldTree || bytes > treesMaxBytes) return false
     // The commit of a submodule is not there.
-    const oldEntries = [...entriesOfTree(oldTree, 'latin1')].filter(({ mode }) =>
+    const oldEntries = [...entriesOfTree(oldTree, 'latin1', format)].filter(({ mode }) =>
       ofPresentObjects.has(mode),
     )
     const known = new Set(oldEntries.map(keyOf))
     if (oldId !== undefined) reached.add(oldId)
     for (const { id } of oldEntries) reached.add(id)
     const oldFolders = new Map(oldEntries.filter(isFolder).map(({ name, id }) => [name, id]))
-    for (const entry of entriesOfTree(tree.content, 'latin1')) {
+    for (const entry of entriesOfTree(tree.content, 'latin1', format)) {
       if (entry.mode === submoduleMode || known.has(keyOf(entry))) continue
       const isThere = isFolder(entry)
         ? await isComplete(entry.id, oldFolders.get(entry.name))
@@ -145,7 +147,9 @@ function keyOf(entry: TreeEntry): string {
   return `${isFolder(entry)} ${entry.id}`
 }
 
+const taggedObject = new RegExp(`^object (${objectIdPattern})\\ntype (?:commit|tag)\\n`)
+
 /** What a tag points to, if that is a commit or another tag. */
 function targetOf(tag: Buffer): string | undefined {
-  return /^object ([0-9a-f]{40})\ntype (?:commit|tag)\n/.exec(tag.toString('latin1'))?.[1]
+  return taggedObject.exec(tag.toString('latin1'))?.[1]
 }

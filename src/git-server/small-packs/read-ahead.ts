@@ -1,3 +1,4 @@
+import { formatOf } from '#base/object-id.ts'
 import { parentsIn } from '#git/objects/pack.ts'
 import type { PushRequest } from '#git/protocol/push-commands.ts'
 import { type Body, prepend } from '#git/protocol/request-body.ts'
@@ -72,7 +73,7 @@ export function basisOf(
   pack: Buffer,
   { before, after }: Pick<RefUpdate, 'before' | 'after'>,
 ): BuildsOn | undefined {
-  const parents = parentsIn(pack)
+  const parents = parentsIn(pack, formatOf(after))
   if (!(parents instanceof Map)) return parents
   const waiting = [after]
   const seen = new Set<string>()

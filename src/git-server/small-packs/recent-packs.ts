@@ -1,11 +1,7 @@
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import {
-  type PackedObject,
-  packChecksumBytes,
-  packHeader,
-  packHeaderBytes,
-} from '#git/objects/pack.ts'
+import { formatOf, idBytes } from '#base/object-id.ts'
+import { type PackedObject, packHeader, packHeaderBytes } from '#git/objects/pack.ts'
 import {
   bandMaxBytes,
   delimiterPacket,
@@ -47,7 +43,7 @@ export type RecentPacks = {
 const packsMaxBytes = 4 * 1024 * 1024
 // Approximate overhead of a pack, and of each id.
 const packBytes = 512
-const idBytes = 100
+const packedIdBytes = 100
 // Objects are pruned two weeks after they become unreachable, at the earliest.
 const maxAgeMs = 3_600_000
 const maxSteps = 16
@@ -55,7 +51,7 @@ const maxSteps = 16
 export function createRecentPacks(): RecentPacks {
   const packs = new LRUCache<string, RecentPack>({
     maxSize: packsMaxBytes,
-    sizeCalculation: ({ entries, ids }) => packBytes + entries.length + ids.size * idBytes,
+    sizeCalculation: ({ entries, ids }) => packBytes + entries.length + ids.size * packedIdBytes,
     ttl: maxAgeMs,
   })
   const keyOf = (repositoryId: string, after: string) => `${repositoryId} ${after}`
@@ -95,11 +91,10 @@ export function toRecentPack(
 ): RecentPack | undefined {
   if (!objects || proof?.base === undefined) return undefined
   const { base, reached, needed } = proof
-  const content = pack.subarray(0, -packChecksumBytes)
-  const isComplete = createHash('sha1')
-    .update(content)
-    .digest()
-    .equals(pack.subarray(-packChecksumBytes))
+  const format = formatOf(after)
+  const content = pack.subarray(0, -idBytes(format))
+  const checksum = createHash(format).update(content).digest()
+  const isComplete = checksum.equals(pack.subarray(content.length))
   const count = pack.readUInt32BE(8)
   const bases = objects.slice(count)
   if (!isComplete || !bases.every(({ id }) => reached.has(id))) return undefined
@@ -128,7 +123,7 @@ export function answerFromRecentPacks(
   const { common, packs } = found
   const objects = packs.reduce((sum, { ids }) => sum + ids.size, 0)
   const content = Buffer.concat([packHeader(objects), ...packs.map(({ entries }) => entries)])
-  const pack = Buffer.concat([content, createHash('sha1').update(content).digest()])
+  const pack = Buffer.concat([content, createHash(formatOf(wanted)).update(content).digest()])
   const pieces = isDone
     ? []
     : [packet('acknowledgments\n'), packet(`ACK ${common}\n`), packet('ready\n'), delimiterPacket]

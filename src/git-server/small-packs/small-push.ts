@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { writeSynced } from '#base/disk.ts'
 import type { FaultPoint } from '#base/fault-points.ts'
 import type { Log } from '#base/log.ts'
+import { formatOf } from '#base/object-id.ts'
 import { Problem, toProblem } from '#base/problem.ts'
 import type { PlainSettings } from '#config/settings.ts'
 import type { ObjectPool } from '#git/objects/object-pool.ts'
@@ -118,10 +119,10 @@ export function createSmallPushes(
     const { read } = ahead
     const { repository, response, signal } = watched
     const { path: directory } = repository
-    if (!read || !isServed(read) || !isUsual(request)) return undefined
+    if (!read || !isServed(read) || !isUsual(request, read.update.after)) return undefined
     const { update, pack } = read
     if (!(await isPossible(directory, update))) return undefined
-    const hasObjects = !isEmptyPack(pack)
+    const hasObjects = !isEmptyPack(pack, formatOf(update.after))
     if (!hasObjects && !(await reachability.canMove(directory, update))) return undefined
     await using quarantine = await createQuarantine(directory).catch(() => undefined)
     // Git says whether the repository is damaged, deleted, or without space.
@@ -223,16 +224,13 @@ function isAboveWorkflows({ type, content }: PackedObject): boolean {
   return type === 'tree' && content.includes(' workflows\0')
 }
 
-/** Whether a client reads a report in bands, and has whole histories of SHA-1 objects. */
-function isUsual({ capabilities, isShallow }: PushRequest): boolean {
+/** Whether a client reads a report in bands, and has whole histories of objects in the format of an id. */
+function isUsual({ capabilities, isShallow }: PushRequest, id: string): boolean {
   const isReporting = ['report-status', 'report-status-v2'].some((name) => capabilities.has(name))
-  const formats = [...capabilities].filter((name) => name.startsWith('object-format='))
-  return (
-    isReporting &&
-    capabilities.has('side-band-64k') &&
-    !isShallow &&
-    formats.every((format) => format === 'object-format=sha1')
-  )
+  const format = `object-format=${formatOf(id)}`
+  const isOfFormat =
+    capabilities.has(format) || (formatOf(id) === 'sha1' && !capabilities.has('object-format'))
+  return isReporting && capabilities.has('side-band-64k') && !isShallow && isOfFormat
 }
 
 /** Whether the ref can move now; git explains why it cannot. */

@@ -1,6 +1,6 @@
 import type { OnProgress } from '#git/protocol/hook-channel.ts'
-import type { RepositoryHolds } from '#repositories/repository-holds.ts'
 import type { Push, PushAuthority } from '../push/push.ts'
+import type { PushHolds } from '../push/push-holds.ts'
 import type { GitLimiters, LimiterKind } from '../requests/git-limiters.ts'
 import type { FetchSource, Operation } from '../requests/operations.ts'
 import type { SshPush, SshRpcServer } from './rpc-server.ts'
@@ -8,7 +8,7 @@ import type { SshPush, SshRpcServer } from './rpc-server.ts'
 /** The parts of the Git engine in the SSH process that call the main process. */
 type SshRpcClient = {
   limiters: GitLimiters
-  repositoryHolds: Pick<RepositoryHolds, 'acquire'>
+  pushHolds: PushHolds
   pushes: PushAuthority
   /** Shows a line to the client of a waiting push. */
   showProgress: (wait: number, line: string) => void
@@ -38,11 +38,11 @@ export function createSshRpcClient(backend: SshRpcServer): SshRpcClient {
     }
   }
 
-  const repositoryHolds: Pick<RepositoryHolds, 'acquire'> = {
-    async acquire(repositoryId) {
+  const pushHolds: PushHolds = {
+    async acquire({ id: repositoryId, name, objectFormat }, format) {
       lastId += 1
       const id = lastId
-      await backend.acquireHold(id, repositoryId)
+      await backend.acquireHold(id, { id: repositoryId, name, objectFormat }, format)
       let exitCode: Promise<number | null> | undefined
       return {
         watch(ended) {
@@ -86,7 +86,7 @@ export function createSshRpcClient(backend: SshRpcServer): SshRpcClient {
 
   const limiters = { fetch: limiterFor('fetch'), push: limiterFor('push') }
   const showProgress = (wait: number, line: string) => waits.get(wait)?.(line)
-  return { limiters, repositoryHolds, pushes, showProgress, onOperation, onFetch }
+  return { limiters, pushHolds, pushes, showProgress, onOperation, onFetch }
 }
 
 function toSshPush(push: Push): SshPush {

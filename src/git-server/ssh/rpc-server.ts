@@ -8,10 +8,11 @@ import type { RefUpdate } from '#git/refs/refs.ts'
 import type { CreateLoginLink, LoginLink } from '#identity/sessions/login-links.ts'
 import type { SshKeys } from '#identity/ssh-keys/ssh-keys.ts'
 import type { Repositories, Repository } from '#repositories/repositories.ts'
-import type { Hold, RepositoryHolds } from '#repositories/repository-holds.ts'
+import type { Hold } from '#repositories/repository-holds.ts'
 import type { Store } from '#repositories/store/store.ts'
 import type { LfsTokens } from '../lfs/lfs-tokens.ts'
 import type { Push, PushAuthority } from '../push/push.ts'
+import type { PushHolds } from '../push/push-holds.ts'
 import { pushEnded } from '../receive-pack/receive-pack.ts'
 import type { GitLimiters, LimiterKind } from '../requests/git-limiters.ts'
 import type { FetchSource, Operation } from '../requests/operations.ts'
@@ -32,7 +33,7 @@ export type SshRpcServer = {
   acquirePermit: (id: number, kind: LimiterKind, keys: string[]) => Promise<void>
   /** Releases a permit, or ends the wait for it. */
   releasePermit: (id: number) => Promise<void>
-  acquireHold: (id: number, repositoryId: string) => Promise<void>
+  acquireHold: (id: number, ...push: Parameters<PushHolds['acquire']>) => Promise<void>
   /** Releases a hold. `exitCode` is git's: null if it was killed, undefined if it never started. */
   releaseHold: (id: number, exitCode: number | null | undefined) => Promise<void>
   /** Authorizes a push; returns the id of its record, and what became of it with a shared store. */
@@ -82,7 +83,7 @@ export type SshRpcParts = {
   requireParts: () => Promise<void>
   reclaim: Store['reclaim']
   pushes: PushAuthority
-  repositoryHolds: Pick<RepositoryHolds, 'acquire'>
+  pushHolds: PushHolds
   limiters: GitLimiters
   /** Called when a Git operation over SSH has ended. */
   onOperation: (operation: Operation) => void
@@ -97,8 +98,7 @@ export function createSshRpcServer(
   parts: SshRpcParts,
   showProgress: (wait: number, line: string) => void,
 ): SshRpcSide {
-  const { sshKeys, repositories, recheckAccess, requireParts, pushes, repositoryHolds, limiters } =
-    parts
+  const { sshKeys, repositories, recheckAccess, requireParts, pushes, pushHolds, limiters } = parts
   const { onOperation, onFetch } = parts
   const permits = new Map<number, Permit>()
   const holds = new Map<number, Hold>()
@@ -140,8 +140,8 @@ export function createSshRpcServer(
       permit.held?.[Symbol.dispose]()
     },
 
-    async acquireHold(id, repositoryId) {
-      holds.set(id, await repositoryHolds.acquire(repositoryId))
+    async acquireHold(id, ...push) {
+      holds.set(id, await pushHolds.acquire(...push))
     },
 
     async releaseHold(id, exitCode) {

@@ -83,7 +83,7 @@ export function createSshProgram(options: Options): { killAll: () => void } {
       pool,
       via: 'ssh',
       pushes: client.pushes,
-      repositoryHolds: client.repositoryHolds,
+      pushHolds: client.pushHolds,
       limiters: client.limiters,
       freeSpace,
       settings,

@@ -2,7 +2,9 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { createSingleFlight } from '#base/concurrency/single-flight.ts'
 import type { Log } from '#base/log.ts'
+import { objectFormats } from '#base/object-id.ts'
 import type { FreeSpace } from '#config/free-space.ts'
+import type { PlainSettings } from '#config/settings.ts'
 import type { Via } from '#database/schema.ts'
 import { gitCommands } from '#git/process/commands.ts'
 import type { Git } from '#git/process/git-process.ts'
@@ -10,7 +12,9 @@ import {
   capabilitiesIn,
   fetchAdvertisement,
   fetchCapabilitiesIn,
+  inObjectFormat,
   pushAdvertisement,
+  withObjectFormats,
 } from '#git/protocol/advertisement.ts'
 import { answerLsRefs } from '#git/protocol/ls-refs.ts'
 import { flushPacket, packet } from '#git/protocol/pkt-line.ts'
@@ -18,6 +22,7 @@ import { bodyOf } from '#git/protocol/request-body.ts'
 import type { RefCache } from '#git/refs/ref-cache.ts'
 import type { RefSnapshot } from '#git/refs/ref-snapshot.ts'
 import { assertRepository } from '#git/refs/refs.ts'
+import type { Repository } from '#repositories/repositories.ts'
 import type { GitLimiters } from '../requests/git-limiters.ts'
 import {
   type GitRequest,
@@ -38,6 +43,7 @@ type Dependencies = {
   refCache: RefCache
   via: Via
   freeSpace: Pick<FreeSpace, 'require'>
+  settings: Pick<PlainSettings, 'defaultObjectFormat'>
   stallMs: number
   log: Log
 }
@@ -51,10 +57,11 @@ export function createAdvertiser({
   refCache,
   via,
   freeSpace,
+  settings,
   stallMs,
   log,
 }: Dependencies) {
-  // Capabilities do not depend on the repository, so git is run for them once.
+  // Capabilities depend on nothing of the repository but its object format, so git is run for them once.
   const versionTwoAdvertisement = cacheFirst(async (path) => {
     const text = await git.run(gitCommands.advertiseFetch(path), { protocol: 'version=2' })
     // Clients since git 2.56 need what that git says itself; older ones take no notice.
@@ -79,26 +86,36 @@ export function createAdvertiser({
   }
 
   async function fetchAdvertisementOf(
-    path: string,
+    { path, objectFormat }: Repository,
     protocol: string,
   ): Promise<Buffer[] | undefined> {
+    const format = objectFormat ?? settings.defaultObjectFormat
     if (protocol === 'version=2') {
       await assertRepository(path)
-      return [await versionTwoAdvertisement(path)]
+      return [inObjectFormat(await versionTwoAdvertisement(path), format)]
     }
     const snapshot = await snapshotOf(path)
     if (!snapshot || isShallow(path)) return undefined
     const capabilities = await fetchCapabilities(path)
     const peeled = capabilities && (await refCache.peeled(path, snapshot))
-    return capabilities && peeled && fetchAdvertisement(snapshot, peeled, capabilities)
+    if (!capabilities || !peeled) return undefined
+    const before = withObjectFormats(capabilities.before, [format])
+    const after = withObjectFormats(capabilities.after, [format])
+    return fetchAdvertisement(snapshot, peeled, { before, after })
   }
 
-  async function pushAdvertisementOf(path: string): Promise<Buffer[] | undefined> {
+  async function pushAdvertisementOf({
+    path,
+    objectFormat,
+  }: Repository): Promise<Buffer[] | undefined> {
     const snapshot = await snapshotOf(path)
     // Checked before the client sends its pack.
     await freeSpace.require()
     if (!snapshot || isShallow(path)) return undefined
-    return pushAdvertisement(snapshot, await pushCapabilities(path))
+    // The first push decides. All clients know the first format of several.
+    const formats = objectFormat === null ? objectFormats : ([objectFormat] as const)
+    const capabilities = withObjectFormats(await pushCapabilities(path), formats)
+    return pushAdvertisement(snapshot, capabilities, formats[0])
   }
 
   /** Sends the ref advertisement without starting git; false, with nothing sent, when git is needed. */
@@ -110,8 +127,8 @@ export function createAdvertiser({
     const { repository, protocol } = request
     const isFetch = service === 'git-upload-pack'
     const advertisement = isFetch
-      ? await fetchAdvertisementOf(repository.path, protocol)
-      : await pushAdvertisementOf(repository.path)
+      ? await fetchAdvertisementOf(repository, protocol)
+      : await pushAdvertisementOf(repository)
     if (!advertisement) return false
     const version = protocol === 'version=1' ? [versionOne] : []
     await respondWithBytes(

@@ -89,7 +89,7 @@ test('anything but one complete command of version 2 is left to git', () => {
     Buffer.concat([packet('command=fetch'), packet('server-option=x'), delimiter, flushPacket]),
     Buffer.concat([
       packet('command=fetch'),
-      packet('object-format=sha256'),
+      packet('object-format=sha512'),
       delimiter,
       flushPacket,
     ]),

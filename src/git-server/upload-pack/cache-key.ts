@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { objectIdPattern } from '#base/object-id.ts'
 import { firstPacket } from '#git/protocol/pkt-line.ts'
 import { createRepositoryVersions } from '#git/refs/repository-version.ts'
 import type { Repository } from '#repositories/repositories.ts'
@@ -37,7 +38,7 @@ export type FetchRequest = {
 // Longer requests are rare, and parsing one blocks the event loop.
 const maxLines = 4096
 
-const capabilities = /^(command=fetch|object-format=sha1)\n?$/
+const capabilities = /^(command=fetch|object-format=sha(1|256))\n?$/
 const agent = /^agent=/
 const flags = [
   'done',
@@ -51,7 +52,7 @@ const flags = [
 // Not sparse:oid, which may name a file by a branch, and branches move.
 const filter = '(blob:none|blob:limit=\\d+[kmg]?|tree:\\d+|object:type=(blob|tree|commit|tag))'
 const known = new RegExp(
-  `^(${flags.join('|')}|(want|have|shallow) [0-9a-f]{40}|deepen(-since)? \\d+|filter ${filter})\\n?$`,
+  `^(${flags.join('|')}|(want|have|shallow) ${objectIdPattern}|deepen(-since)? \\d+|filter ${filter})\\n?$`,
 )
 
 export function createCacheKeyOf(): CacheKeyOf {

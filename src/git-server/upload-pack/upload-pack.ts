@@ -93,7 +93,9 @@ export function createUploadPack(dependencies: UploadPackParts): UploadPack {
   const responseCache = createResponseCache({ settings, freeSpace, clock, onFetch })
   const cacheKeyOf = createCacheKeyOf()
   const storedClones = createStoredClones({ git, onFetch })
-  const advertiser = createAdvertiser({ git, limiters, refCache, via, freeSpace, stallMs, log })
+  const advertiser = createAdvertiser({
+    ...{ git, limiters, refCache, via, freeSpace, settings, stallMs, log },
+  })
   const readLimiter = createFairLimiter({
     overall: 64,
     perKey: 16,
@@ -153,7 +155,8 @@ export function createUploadPack(dependencies: UploadPackParts): UploadPack {
     if (typeof first !== 'object') throw malformedRequest()
     if (first.packet.kind === 'flush') return respondEmpty(request.response)
     const isVersionTwo = request.protocol === 'version=2'
-    if (isVersionTwo) assertCommand(input)
+    const { objectFormat } = request.repository
+    if (isVersionTwo) assertCommand(input, objectFormat ?? settings.defaultObjectFormat)
     try {
       if (isCommand('ls-refs', first.packet)) return await serveList(request, input)
       using watched = watchRequest(request, stallMs)

@@ -63,8 +63,8 @@ function parse(text: string): ClonePacks[] {
   if (lines.shift() !== version || lines.pop() !== '' || lines.pop() !== end) return []
   const recorded: { tips: Set<string>; packs: ClonePack[] }[] = []
   for (const line of lines) {
-    const [, name, objects, bytes] = /^pack (pack-[0-9a-f]{40}) (\d+) (\d+)$/.exec(line) ?? []
-    const [, tip] = /^tip ([0-9a-f]{40})$/.exec(line) ?? []
+    const [, name, objects, bytes] = /^pack (pack-[0-9a-f]{40,64}) (\d+) (\d+)$/.exec(line) ?? []
+    const [, tip] = /^tip ([0-9a-f]{40,64})$/.exec(line) ?? []
     const last = recorded.at(-1)
     if (line === next) recorded.push({ tips: new Set(), packs: [] })
     else if (name) last?.packs.push({ name, objects: Number(objects), bytes: Number(bytes) })

@@ -1,7 +1,8 @@
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { absentAs } from '#base/absence.ts'
-import { packChecksumBytes, packHeaderBytes } from '../objects/pack.ts'
+import { formatOf, idBytes } from '#base/object-id.ts'
+import { packHeaderBytes } from '../objects/pack.ts'
 import { gitCommands } from '../process/commands.ts'
 import type { Git, GitStartOptions } from '../process/git-process.ts'
 import { branchPrefix, readDefaultBranch } from '../refs/refs.ts'
@@ -27,11 +28,13 @@ export async function packObjects(
   options: GitStartOptions = {},
 ): Promise<PackedObjects | undefined> {
   const command = gitCommands.packBetween(directory, ...keptPacks.map(({ name }) => name))
-  const input = [...wants, ...[...excluded].map((id) => `^${id}`)].map((line) => `${line}\n`)
-  const limit = packHeaderBytes + maxBytes + packChecksumBytes
+  const ids = [...wants]
+  const checksumBytes = idBytes(formatOf(ids[0] ?? ''))
+  const input = [...ids, ...[...excluded].map((id) => `^${id}`)].map((line) => `${line}\n`)
+  const limit = packHeaderBytes + maxBytes + checksumBytes
   const pack = await git.runUpTo(limit, command, { ...options, input: input.join('') })
   if (!pack) return undefined
-  const entries = pack.subarray(packHeaderBytes, -packChecksumBytes)
+  const entries = pack.subarray(packHeaderBytes, -checksumBytes)
   return { objects: pack.readUInt32BE(8), pack, entries }
 }
 

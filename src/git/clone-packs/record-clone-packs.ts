@@ -62,7 +62,7 @@ function isSame(one: ClonePacks, other: ClonePacks): boolean {
 async function listPacks(directory: string): Promise<ClonePack[]> {
   const folder = join(directory, 'objects', 'pack')
   const files = new Set(await readdir(folder))
-  const names = [...files].flatMap((file) => /^(pack-[0-9a-f]{40})\.idx$/.exec(file)?.[1] ?? [])
+  const names = [...files].flatMap((file) => /^(pack-[0-9a-f]{40,64})\.idx$/.exec(file)?.[1] ?? [])
   const packs: ClonePack[] = []
   for (const name of names) {
     if (files.has(`${name}.mtimes`)) continue

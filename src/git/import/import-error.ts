@@ -66,13 +66,13 @@ const faults: Fault[] = [
     explain: (name = '') => `The source has a ref "${name}", which is not a valid ref name.`,
   },
   {
-    pattern: /object ([0-9a-f]{40}): (\w+): (.{1,200})/,
+    pattern: /object ([0-9a-f]{40,64}): (\w+): (.{1,200})/,
     explain: (id = '', fault = '', description = '') =>
       `The source has an invalid object: ${id}, ${fault}: ${description}.`,
   },
   {
     pattern: /mismatched algorithms|object format|\bsha256\b/,
-    explain: () => 'The source is of the object format SHA-256; repositories here are SHA-1.',
+    explain: () => 'The source has another object format than it says.',
   },
   {
     pattern: /shallow update not allowed|attempt to fetch\/clone from a shallow repository/,

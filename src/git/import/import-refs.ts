@@ -1,14 +1,16 @@
+import type { ObjectFormat } from '#base/object-id.ts'
+import { writeObjectFormat } from '../objects/object-format.ts'
 import {
   fetchMirror,
   type Mirroring,
   type MirrorSource,
-  readSourceHead,
+  readRemoteSource,
   setHead,
 } from './mirror.ts'
 import { mirrorCopy } from './mirror-copy.ts'
 
-/** A private copy of a local repository, and the full name of the ref in its HEAD. */
-export type LocalCopy = { copy: string; head: string | undefined }
+/** A private copy of a local repository, its object format, and the full name of the ref in its HEAD. */
+export type LocalCopy = { copy: string; objectFormat: ObjectFormat; head: string | undefined }
 
 /** A source that git can fetch from. */
 export type OpenedSource = AsyncDisposable & {
@@ -24,10 +26,12 @@ export async function importRefs(
   mirroring: Mirroring,
 ): Promise<void> {
   if ('copy' in from) {
+    await writeObjectFormat(directory, from.objectFormat)
     await mirrorCopy(from.copy, directory, mirroring)
     return setHead(directory, from.head)
   }
-  const head = await readSourceHead(from.remote, mirroring)
+  const { head, objectFormat } = await readRemoteSource(from.remote, mirroring)
+  await writeObjectFormat(directory, objectFormat)
   await fetchMirror(from.remote, directory, mirroring)
   await setHead(directory, head)
 }

@@ -18,7 +18,8 @@ type Limits = { maxBytes?: number; maxEntries?: number; onProgress?: (bytes: num
 
 async function copy(source: string, target: string, limits: Limits = {}): Promise<void> {
   await using folder = await OpenedFolder.open(source)
-  const options = { maxBytes: 1024 ** 3, signal: AbortSignal.timeout(60_000), ...limits }
+  const fixed = { objectFormat: 'sha1', signal: AbortSignal.timeout(60_000) } as const
+  const options = { maxBytes: 1024 ** 3, ...fixed, ...limits }
   await copyRepository(folder, target, { onProgress: () => {}, ...options })
 }
 

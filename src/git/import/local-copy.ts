@@ -2,6 +2,7 @@ import { mkdir, open, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { forEachConcurrently } from '#base/for-each-concurrently.ts'
 import { printable } from '#base/format.ts'
+import { isObjectId, type ObjectFormat } from '#base/object-id.ts'
 import { isRefName } from '../refs/ref-name.ts'
 import {
   importFailed,
@@ -16,6 +17,7 @@ type Options = {
   maxBytes: number
   /** Largest number of files and folders that are read. */
   maxEntries?: number
+  objectFormat: ObjectFormat
   signal: AbortSignal
   /** Called with the number of bytes copied so far. */
   onProgress: (bytes: number) => void
@@ -40,7 +42,8 @@ const chunkBytes = 1024 * 1024
 // Copying is bound by the disk's latency.
 const maxConcurrentFiles = 32
 
-const ownConfig = '[core]\n\trepositoryformatversion = 0\n\tbare = true\n'
+const ownConfig = (format: ObjectFormat) =>
+  `[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectformat = ${format}\n`
 
 /**
  * Copies the refs and objects of a repository: gitrepository-layout(5). Its hooks and settings are not copied, and
@@ -49,7 +52,14 @@ const ownConfig = '[core]\n\trepositoryformatversion = 0\n\tbare = true\n'
 export async function copyRepository(
   source: OpenedFolder,
   target: string,
-  { maxBytes, maxEntries = defaultMaxEntries, signal, onProgress, refs = source }: Options,
+  {
+    maxBytes,
+    maxEntries = defaultMaxEntries,
+    objectFormat,
+    signal,
+    onProgress,
+    refs = source,
+  }: Options,
 ): Promise<void> {
   let total = 0
   let entries = 0
@@ -71,7 +81,7 @@ export async function copyRepository(
   try {
     await refuseParts(source)
     await mkdir(target, { mode: 0o700 })
-    await writeFile(join(target, 'config'), ownConfig)
+    await writeFile(join(target, 'config'), ownConfig(objectFormat))
     // Git requires a HEAD; the source's own is read by readHead.
     await writeFile(join(target, 'HEAD'), 'ref: refs/heads/main\n')
     // Loose before packed, so that a ref that is being packed meanwhile is not missed.
@@ -160,7 +170,7 @@ const refRules: Rules = {
 
 const objectRules: Rules = {
   isFile: (path) =>
-    /^objects\/([0-9a-f]{2}\/[0-9a-f]{38}|pack\/pack-[0-9a-f]{40}\.(pack|idx))$/.test(path),
+    /^objects\/([0-9a-f]{2}\/[0-9a-f]{38,62}|pack\/pack-[0-9a-f]{40,64}\.(pack|idx))$/.test(path),
   isFolder: (path) => /^objects\/([0-9a-f]{2}|pack)$/.test(path),
   copy: (folder, path, target, copying) =>
     copyNamed(folder, nameOf(path), join(target, path), copying),
@@ -171,8 +181,8 @@ async function requirePackedRefs(path: string): Promise<void> {
   await using file = await open(path).catch(() => undefined)
   if (!file) return
   for await (const line of file.readLines({ autoClose: false })) {
-    const [, name] = /^[0-9a-f]{40} (.+)$/.exec(line) ?? []
-    if (line === '' || /^#|^\^[0-9a-f]{40}$/.test(line)) continue
+    const [, name] = /^[0-9a-f]{40,64} (.+)$/.exec(line) ?? []
+    if (line === '' || /^#|^\^[0-9a-f]{40,64}$/.test(line)) continue
     if (name !== undefined) requireUtf8(name)
     if (name !== undefined && isRefName(name)) continue
     throw importFailed('The source is damaged: its list of refs, packed-refs, has garbage in it.')
@@ -222,12 +232,13 @@ async function copyRef(
   const text = await folder.textOf(nameOf(path), refMaxBytes)
   if (text === undefined) return
   const symbolic = symbolicTarget(text)
-  const isFine = symbolic === undefined ? /^[0-9a-f]{40}(\s|$)/.test(text) : isRefName(symbolic)
+  const [id = ''] = text.split(/\s/, 1)
+  const isFine = symbolic === undefined ? isObjectId(id) : isRefName(symbolic)
   if (!isFine) {
     throw importFailed(`The source is damaged: its ref "${printable(path)}" is garbage.`)
   }
   // Git ignores text after an id.
-  const plain = symbolic === undefined ? `${text.slice(0, 40)}\n` : text
+  const plain = symbolic === undefined ? `${id}\n` : text
   spend(plain.length)
   await writeFile(join(target, path), plain, { flag: 'wx' })
 }

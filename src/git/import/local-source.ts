@@ -1,4 +1,5 @@
 import { printable } from '#base/format.ts'
+import { type ObjectFormat, objectFormats } from '#base/object-id.ts'
 import { gitCommands } from '../process/commands.ts'
 import type { Git } from '../process/git-process.ts'
 import { importFailed } from './import-error.ts'
@@ -31,16 +32,26 @@ export async function copyLocalSource(
   await using folder = await OpenedFolder.open(path).catch(explainPath)
   await using repository = await repositoryIn(folder)
   if (!(await isAllowed(repository))) throw forbidden()
-  const refFormat = await requireFormats(git, await readConfig(repository))
+  const { refFormat, objectFormat } = await requireFormats(git, await readConfig(repository))
   await using converted =
     refFormat === 'reftable'
-      ? await convertReftable(git, repository, { path: `${scratch}.refs`, signal })
+      ? await convertReftable(git, repository, {
+          path: `${scratch}.refs`,
+          objectFormat,
+          signal,
+        })
       : undefined
   const refs = converted?.folder
   const head = await readHeadRef(refs ?? repository)
   requireHead(head)
-  await copyRepository(repository, scratch, { maxBytes, signal, onProgress: onArrival, refs })
-  return { copy: scratch, head }
+  await copyRepository(repository, scratch, {
+    maxBytes,
+    objectFormat,
+    signal,
+    onProgress: onArrival,
+    refs,
+  })
+  return { copy: scratch, objectFormat, head }
 }
 
 /** Throws an `import_failed` that explains why a path cannot be opened. */
@@ -76,8 +87,11 @@ async function repositoryIn(folder: OpenedFolder): Promise<OpenedFolder> {
   return repository
 }
 
-/** The format of the refs. Throws an `import_failed` for a configuration that svc does not import. */
-async function requireFormats(git: Git, config: string): Promise<'files' | 'reftable'> {
+/** The formats of the objects and the refs. Throws an `import_failed` for a configuration that svc does not import. */
+async function requireFormats(
+  git: Git,
+  config: string,
+): Promise<{ objectFormat: ObjectFormat; refFormat: 'files' | 'reftable' }> {
   const listed = await git.run(gitCommands.listConfig(), { input: config }).catch(() => {
     throw importFailed('The configuration of the source cannot be read.')
   })
@@ -85,9 +99,11 @@ async function requireFormats(git: Git, config: string): Promise<'files' | 'reft
     listed.split('\0').map((entry) => entry.split('\n', 2) as [string, string | undefined]),
   )
   const of = (name: string) => settings.get(name)?.toLowerCase()
-  if (of('extensions.objectformat') === 'sha256') {
-    throw importFailed('The source uses the object format SHA-256. Only SHA-1 is supported.')
-  }
+  const objectFormat = objectFormats.find(
+    (format) => format === (of('extensions.objectformat') ?? 'sha1'),
+  )
+  if (objectFormat === undefined)
+    throw importFailed('The source has an object format that this server does not know.')
   const refFormat = of('extensions.refstorage') ?? 'files'
   if (refFormat !== 'files' && refFormat !== 'reftable') {
     throw importFailed(
@@ -100,5 +116,5 @@ async function requireFormats(git: Git, config: string): Promise<'files' | 'reft
   if (isPartial) {
     throw importFailed('The source is a partial clone; fetch all of its objects first.')
   }
-  return refFormat
+  return { objectFormat, refFormat }
 }

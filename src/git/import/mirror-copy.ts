@@ -200,7 +200,7 @@ function endOf(child: GitProcess): Promise<Ended> {
 function nameBroken(error: unknown, refs: [name: string, id: string][]): unknown {
   const errorOutput =
     error instanceof Error && error.cause instanceof Error ? error.cause.message : ''
-  const [, id] = /(?:bad object|nonexistent object) ([0-9a-f]{40})/.exec(errorOutput) ?? []
+  const [, id] = /(?:bad object|nonexistent object) ([0-9a-f]{40,64})/.exec(errorOutput) ?? []
   const broken = id === undefined ? undefined : refs.find(([, value]) => value === id)
   if (!broken) return error
   return importFailed(

@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { printable } from '#base/format.ts'
+import type { ObjectFormat } from '#base/object-id.ts'
 import { orAborted } from '#base/timeouts.ts'
 import { packBytes } from '../objects/packs.ts'
 import { gitCommands } from '../process/commands.ts'
@@ -60,16 +61,17 @@ export async function fetchMirror(
   await dropRefusedRefs(directory, mirroring.git)
 }
 
-/** Reads the ref that a source's HEAD points to; undefined when HEAD is detached, or unborn. */
-export async function readSourceHead(
+/** Reads the object format of a source, and the ref that its HEAD points to; undefined when HEAD is detached, or unborn. */
+export async function readRemoteSource(
   source: MirrorSource,
   mirroring: Mirroring,
-): Promise<string | undefined> {
+): Promise<{ objectFormat: ObjectFormat; head: string | undefined }> {
   const command = gitCommands.listHead(source.address)
   const { output, trace } = await runFetching(command, source, mirroring)
   const [, target] = /^ref: (.*)\tHEAD$/m.exec(output) ?? []
   // Git silently drops an invalid target; only its trace shows it.
-  return target ?? symbolicHeadIn(trace)
+  const objectFormat = /[< ]object-format=sha256\b/.test(trace) ? 'sha256' : 'sha1'
+  return { objectFormat, head: target ?? symbolicHeadIn(trace) }
 }
 
 /** Throws an `import_failed` for an invalid target of HEAD. */

@@ -1,6 +1,7 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { forEachConcurrently } from '#base/for-each-concurrently.ts'
+import { idDigits, type ObjectFormat } from '#base/object-id.ts'
 import { gitCommands } from '../process/commands.ts'
 import type { Git } from '../process/git-process.ts'
 import { isRefName } from '../refs/ref-name.ts'
@@ -13,8 +14,8 @@ const listMaxBytes = 65_536
 const maxAttempts = 5
 const maxConcurrentFiles = 32
 
-const reftableConfig =
-  '[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\trefstorage = reftable\n'
+const reftableConfig = (format: ObjectFormat) =>
+  `[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectformat = ${format}\n\trefstorage = reftable\n`
 
 /**
  * Converts the refs of a repository in the format "reftable" to files, in a folder of their own that is removed when it is
@@ -24,15 +25,15 @@ const reftableConfig =
 export async function convertReftable(
   git: Git,
   source: OpenedFolder,
-  { path, signal }: { path: string; signal: AbortSignal },
+  { path, objectFormat, signal }: { path: string; objectFormat: ObjectFormat; signal: AbortSignal },
 ): Promise<AsyncDisposable & { folder: OpenedFolder }> {
   await using made = new AsyncDisposableStack()
   made.defer(() => rm(path, { recursive: true, force: true }))
   for (const folder of ['', 'objects', 'refs', 'reftable']) await mkdir(join(path, folder))
-  await writeFile(join(path, 'config'), reftableConfig)
+  await writeFile(join(path, 'config'), reftableConfig(objectFormat))
   await writeFile(join(path, 'HEAD'), 'ref: refs/heads/.invalid\n')
   await copyTables(source, join(path, 'reftable'), signal)
-  await writeRefs(git, path)
+  await writeRefs(git, path, objectFormat)
   const folder = made.use(await OpenedFolder.open(path))
   const kept = made.move()
   return { folder, [Symbol.asyncDispose]: () => kept.disposeAsync() }
@@ -64,7 +65,7 @@ async function copyTables(source: OpenedFolder, target: string, signal: AbortSig
 }
 
 /** Writes the refs as files, beside the tables. */
-async function writeRefs(git: Git, path: string): Promise<void> {
+async function writeRefs(git: Git, path: string, objectFormat: ObjectFormat): Promise<void> {
   const listed = await git.run(gitCommands.listStoredRefs(path)).catch(async (error) => {
     throw /refstorage|reftable/i.test(String(error)) ? unknownFormat(error) : damaged(error)
   })
@@ -82,7 +83,10 @@ async function writeRefs(git: Git, path: string): Promise<void> {
   await writeFile(join(path, 'packed-refs'), plain.join(''))
   // Of a detached HEAD only that it names no ref matters.
   const head = await git.run(gitCommands.readHead(path)).catch(() => '')
-  await writeFile(join(path, 'HEAD'), head === '' ? `${'0'.repeat(40)}\n` : `ref: ${head}`)
+  await writeFile(
+    join(path, 'HEAD'),
+    head === '' ? `${'0'.repeat(idDigits(objectFormat))}\n` : `ref: ${head}`,
+  )
 }
 
 function unknownFormat(cause: unknown) {

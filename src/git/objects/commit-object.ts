@@ -1,3 +1,4 @@
+import { objectIdPattern } from '#base/object-id.ts'
 /** A commit as it is stored: gitformat-commit. Texts are decoded by its `encoding`. */
 export type CommitObject = {
   tree: string
@@ -24,15 +25,17 @@ export function parseCommit(content: Buffer): CommitObject {
   }
 }
 
+const commitHead = new RegExp(
+  `^tree (${objectIdPattern})\\n((?:parent ${objectIdPattern}\\n)*)author`,
+)
+
 /**
  * The tree and the parents of a commit. Git also reads ids in capitals; such a commit has an empty tree and no parents here,
  * so that it proves nothing.
  */
 export function headOfCommit(content: Buffer): { tree: string; parents: string[] } {
-  const [, tree = '', lines = ''] =
-    /^tree ([0-9a-f]{40})\n((?:parent [0-9a-f]{40}\n)*)author/.exec(content.toString('latin1')) ??
-    []
-  return { tree, parents: [...lines.matchAll(/[0-9a-f]{40}/g)].map(([id]) => id) }
+  const [, tree = '', lines = ''] = commitHead.exec(content.toString('latin1')) ?? []
+  return { tree, parents: [...lines.matchAll(/[0-9a-f]{40,64}/g)].map(([id]) => id) }
 }
 
 /** A commit that is made again. Author and message are bytes, in UTF-8 if their encoding was known. */

@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
+import type { ObjectFormat } from '#base/object-id.ts'
 import { type NewObject, toObject } from './new-objects.ts'
 import { entriesOfTree } from './tree-buffer.ts'
 
@@ -26,12 +27,13 @@ const entriesAtOnce = 10_000
 export function createTreeEditor(
   readTree: (id: string) => Promise<Buffer>,
   rootId: string | undefined,
+  format: ObjectFormat,
 ): TreeEditor {
   const root: TreeItem = { mode: treeMode, id: rootId ?? '' }
   if (rootId === undefined) root.children = new Map()
 
   async function childrenOf(tree: TreeItem): Promise<TreeItems> {
-    tree.children ??= await parseItems(await readTree(tree.id))
+    tree.children ??= await parseItems(await readTree(tree.id), format)
     return tree.children
   }
 
@@ -93,7 +95,7 @@ export function createTreeEditor(
         for (const [name, child] of tree.children) {
           if (child.isChanged) child.id = await write(child, [...path, name])
         }
-        const object = toObject('tree', await serialize(tree.children))
+        const object = toObject('tree', await serialize(tree.children), format)
         trees.push({ ...object, path })
         return object.id
       }
@@ -107,9 +109,9 @@ export function isTree({ mode }: Pick<TreeItem, 'mode'>): boolean {
   return mode === treeMode || mode === `0${treeMode}`
 }
 
-async function parseItems(content: Buffer): Promise<TreeItems> {
+async function parseItems(content: Buffer, format: ObjectFormat): Promise<TreeItems> {
   const items: TreeItems = new Map()
-  for (const { mode, name, id } of entriesOfTree(content, 'latin1')) {
+  for (const { mode, name, id } of entriesOfTree(content, 'latin1', format)) {
     items.set(name, { mode, id })
     if (items.size % entriesAtOnce === 0) await setImmediate()
   }

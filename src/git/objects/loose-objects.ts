@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { deflate, inflate } from 'node:zlib'
 import { ignoreExistence } from '#base/absence.ts'
+import { formatOf, isObjectId } from '#base/object-id.ts'
 import { type NewObject, toObject } from './new-objects.ts'
 import { entriesOfTree } from './tree-buffer.ts'
 
@@ -27,7 +28,7 @@ export async function readLooseObject(objects: string, id: string): Promise<NewO
   const [type = ''] = bytes.toString('latin1', 0, end).split(' ')
   if (type !== 'commit' && type !== 'tree' && type !== 'blob')
     throw new Error(`${id} is a loose ${type}`)
-  const object = toObject(type, bytes.subarray(end + 1))
+  const object = toObject(type, bytes.subarray(end + 1), formatOf(id))
   if (object.id !== id) throw new Error(`the loose object ${id} is damaged`)
   return object
 }
@@ -38,7 +39,7 @@ async function listLooseObjects(objects: string): Promise<Set<string>> {
   for (const folder of await readdir(objects)) {
     if (!/^[0-9a-f]{2}$/.test(folder)) continue
     for (const name of await readdir(join(objects, folder)))
-      if (/^[0-9a-f]{38}$/.test(name)) ids.add(folder + name)
+      if (isObjectId(folder + name)) ids.add(folder + name)
   }
   return ids
 }
@@ -56,7 +57,7 @@ export async function reachableLooseObjects(
     found.add(id)
     const { type, content } = await readLooseObject(objects, id)
     if (type !== 'tree') continue
-    for (const entry of entriesOfTree(content, 'latin1')) waiting.push(entry.id)
+    for (const entry of entriesOfTree(content, 'latin1', formatOf(id))) waiting.push(entry.id)
   }
   return found
 }

@@ -1,4 +1,5 @@
 import { chunksOf } from '#base/chunks.ts'
+import { isObjectId } from '#base/object-id.ts'
 import { gitCommands } from '../process/commands.ts'
 import { type Git, GitError } from '../process/git-process.ts'
 
@@ -35,7 +36,7 @@ export async function mergeTrees(
   if (ended.exitCode !== 0 && !hasConflicts) throw new GitError('merge-tree', ended)
   const fields = Buffer.concat(chunks).toString('latin1').split('\0')
   const [tree = ''] = fields
-  if (!/^[0-9a-f]{40}$/.test(tree)) throw new GitError('merge-tree', ended)
+  if (!isObjectId(tree)) throw new GitError('merge-tree', ended)
   return { tree, conflicts: hasConflicts ? conflictsIn(fields) : undefined }
 }
 

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { formatOf, type ObjectFormat } from '#base/object-id.ts'
 
 /** An object that is not in a repository yet. */
 export type NewObject = { id: string; type: 'commit' | 'tree' | 'blob'; content: Buffer }
@@ -15,13 +16,26 @@ export type CommitFields = {
   message: string | Buffer
 }
 
-export function toObject(type: NewObject['type'], content: Buffer): NewObject {
-  return { id: idOfObject(type, content), type, content }
+export function toObject(
+  type: NewObject['type'],
+  content: Buffer,
+  format: ObjectFormat,
+): NewObject {
+  return { id: idOfObject(type, content, format), type, content }
 }
 
-/** The id of an object: the SHA-1 of its type, size and content. */
-export function idOfObject(type: NewObject['type'] | 'tag', content: Buffer): string {
-  return createHash('sha1').update(`${type} ${content.length}\0`).update(content).digest('hex')
+/** The id of the tree without entries, which git knows in every repository. */
+export function emptyTreeId(format: ObjectFormat): string {
+  return idOfObject('tree', Buffer.alloc(0), format)
+}
+
+/** The id of an object: the hash of its type, size and content. */
+export function idOfObject(
+  type: NewObject['type'] | 'tag',
+  content: Buffer,
+  format: ObjectFormat,
+): string {
+  return createHash(format).update(`${type} ${content.length}\0`).update(content).digest('hex')
 }
 
 /** Makes a commit as `git commit-tree` does: https://git-scm.com/docs/git-commit-tree */
@@ -34,7 +48,7 @@ export function toCommitObject(fields: CommitFields): NewObject {
     Buffer.from(`\ncommitter ${committer}\n\n`),
     Buffer.from(message),
   ])
-  return toObject('commit', content)
+  return toObject('commit', content, formatOf(tree))
 }
 
 /** Formats an identity for a commit. */

@@ -1,4 +1,5 @@
 import { chunksOf } from '#base/chunks.ts'
+import { isObjectId } from '#base/object-id.ts'
 import { gitCommands } from '../process/commands.ts'
 import { type Git, GitError, type GitStartOptions } from '../process/git-process.ts'
 import type { PackedObject } from './pack.ts'
@@ -127,7 +128,7 @@ function firstResponse(
   if (lineEnd === -1) return { end: bytes.length + 1 }
   const header = bytes.toString('latin1', at, lineEnd)
   const start = lineEnd + 1
-  const [, id = '', type = '', digits = ''] = /^([0-9a-f]{40}) (\w+) (\d+)$/.exec(header) ?? []
+  const [, id = '', type = '', digits = ''] = /^([0-9a-f]{40,64}) (\w+) (\d+)$/.exec(header) ?? []
   if (id === '')
     return header.endsWith(' ambiguous') ? { end: start, found: 'ambiguous' } : { end: start }
   const summary = { id, type, bytes: Number(digits) }
@@ -150,7 +151,7 @@ export async function findObjects(
   const output = await git.run(gitCommands.findObjects(directory), { input })
   const found = new Map<string, string>()
   for (const [index, line] of output.trimEnd().split('\n').entries()) {
-    if (/^[0-9a-f]{40}$/.test(line)) found.set(names[index] ?? '', line)
+    if (isObjectId(line)) found.set(names[index] ?? '', line)
   }
   return found
 }

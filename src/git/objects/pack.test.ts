@@ -71,9 +71,9 @@ test('a pack that is cut or damaged is left to git, or read in part, without an 
   const pack = (await readdir(path)).find((name) => name.endsWith('.pack')) ?? ''
   const bytes = await readFile(join(path, pack))
   for (let length = 0; length < bytes.length; length += 7) {
-    assert.equal(readPack(bytes.subarray(0, length), 500), undefined)
+    assert.equal(readPack(bytes.subarray(0, length), 500, 'sha1'), undefined)
     const damaged = Buffer.from(bytes)
     damaged[length] = (damaged[length] ?? 0) ^ 0xff
-    readPack(damaged, 500)
+    readPack(damaged, 500, 'sha1')
   }
 })

@@ -4,15 +4,15 @@ import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { deflate, deflateSync, inflateSync } from 'node:zlib'
+import { formatOf, idBytes, type ObjectFormat } from '#base/object-id.ts'
 import { headOfCommit } from './commit-object.ts'
 import { idOfObject, type NewObject } from './new-objects.ts'
 
 /** An object of a pack: https://git-scm.com/docs/pack-format */
 export type PackedObject = { id: string; type: 'commit' | 'tree' | 'blob' | 'tag'; content: Buffer }
 
-/** The size of the header of a pack, and of the SHA-1 at its end. */
+/** The size of the header of a pack. Its last bytes are its checksum, in the repository's object format. */
 export const packHeaderBytes = 12
-export const packChecksumBytes = 20
 
 const types = new Map<number, PackedObject['type']>([
   [1, 'commit'],
@@ -22,7 +22,6 @@ const types = new Map<number, PackedObject['type']>([
 ])
 const ofsDeltaType = 6
 const refDeltaType = 7
-const idBytes = 20
 
 // Parsing blocks the event loop.
 const packMaxBytes = 128 * 1024
@@ -46,7 +45,9 @@ export async function readSmallPack(objects: string): Promise<PackedObject[] | u
   const path = join(folder, name)
   if ((await stat(path)).size > packMaxBytes) return undefined
   const pack = await readFile(path)
-  const found = readPack(pack, parsedObjects.many)
+  // Git names a pack by its checksum.
+  const format = formatOf(name.slice('pack-'.length, -'.pack'.length))
+  const found = readPack(pack, parsedObjects.many, format)
   const isWhole = Array.isArray(found) && found.length === countOf(pack)
   return isWhole ? found : undefined
 }
@@ -55,8 +56,11 @@ export async function readSmallPack(objects: string): Promise<PackedObject[] | u
  * Maps the commits of a pack to their parents, except commits stored as a delta to an object outside of the pack. `unknown`
  * when the pack cannot be parsed or is large, undefined when it is incomplete.
  */
-export function parentsIn(pack: Buffer): Map<string, string[]> | 'unknown' | undefined {
-  const objects = readPack(pack, parsedObjects.few)
+export function parentsIn(
+  pack: Buffer,
+  format: ObjectFormat,
+): Map<string, string[]> | 'unknown' | undefined {
+  const objects = readPack(pack, parsedObjects.few, format)
   if (!Array.isArray(objects)) return objects
   const commits = objects.filter(({ type }) => type === 'commit')
   return new Map(commits.map(({ id, content }) => [id, headOfCommit(content).parents]))
@@ -66,8 +70,12 @@ export function parentsIn(pack: Buffer): Map<string, string[]> | 'unknown' | und
  * The objects of a pack in their order, except deltas to objects outside of the pack. `unknown` when the pack cannot be
  * parsed or exceeds a limit, undefined when it is incomplete.
  */
-export function readPack(pack: Buffer, maxObjects: number): PackedObject[] | 'unknown' | undefined {
-  const entries = readEntries(pack, maxObjects)
+export function readPack(
+  pack: Buffer,
+  maxObjects: number,
+  format: ObjectFormat,
+): PackedObject[] | 'unknown' | undefined {
+  const entries = readEntries(pack, maxObjects, format)
   if (!Array.isArray(entries)) return entries
   let left = objectsMaxBytes - entries.reduce((sum, { content }) => sum + content.length, 0)
   const byPlace = new Map<number, PackedObject>()
@@ -86,7 +94,7 @@ export function readPack(pack: Buffer, maxObjects: number): PackedObject[] | 'un
       const content = below ? patchedBy(below.content, entry.content, left) : entry.content
       if (!content) return 'unknown'
       if (below) left -= content.length
-      const id = idOfObject(type, content)
+      const id = idOfObject(type, content, format)
       byPlace.set(place, { id, type, content })
       places.set(id, place)
     }
@@ -99,7 +107,11 @@ export function readPack(pack: Buffer, maxObjects: number): PackedObject[] | 'un
 /** An entry at a place in a pack; the base of a delta is a place or an id. */
 type Entry = { type: number; place: number; base: number | string | undefined; content: Buffer }
 
-function readEntries(pack: Buffer, maxObjects: number): Entry[] | 'unknown' | undefined {
+function readEntries(
+  pack: Buffer,
+  maxObjects: number,
+  format: ObjectFormat,
+): Entry[] | 'unknown' | undefined {
   if (pack.length < packHeaderBytes) return undefined
   const count = countOf(pack)
   if (!pack.subarray(0, packHeaderBytes).equals(packHeader(count)) || count > maxObjects)
@@ -108,7 +120,7 @@ function readEntries(pack: Buffer, maxObjects: number): Entry[] | 'unknown' | un
   let place = packHeaderBytes
   let left = objectsMaxBytes
   while (entries.length < count) {
-    const header = readEntryHeader(pack, place)
+    const header = readEntryHeader(pack, place, format)
     if (!header) return undefined
     left -= header.size
     if (left < 0) return 'unknown'
@@ -118,7 +130,7 @@ function readEntries(pack: Buffer, maxObjects: number): Entry[] | 'unknown' | un
     entries.push({ type: header.type, place, base: header.base, content })
     place = header.end + length
   }
-  return pack.length < place + packChecksumBytes ? undefined : entries
+  return pack.length < place + idBytes(format) ? undefined : entries
 }
 
 type EntryHeader = {
@@ -132,7 +144,11 @@ type EntryHeader = {
 }
 
 /** The header of an entry of a pack; undefined when the pack ends before. */
-function readEntryHeader(pack: Buffer, place: number): EntryHeader | undefined {
+function readEntryHeader(
+  pack: Buffer,
+  place: number,
+  format: ObjectFormat,
+): EntryHeader | undefined {
   let end = place
   const next = () => pack[end++] ?? 0
   let byte = next()
@@ -144,8 +160,8 @@ function readEntryHeader(pack: Buffer, place: number): EntryHeader | undefined {
   }
   let base: number | string | undefined
   if (type === refDeltaType) {
-    base = pack.toString('hex', end, end + idBytes)
-    end += idBytes
+    base = pack.toString('hex', end, end + idBytes(format))
+    end += idBytes(format)
   }
   if (type === ofsDeltaType) {
     byte = next()
@@ -204,9 +220,9 @@ function inflateEntry(bytes: Buffer, size: number) {
 }
 
 /** Whether a whole pack has no objects, and the right checksum. */
-export function isEmptyPack(pack: Buffer): boolean {
+export function isEmptyPack(pack: Buffer, format: ObjectFormat): boolean {
   const header = pack.subarray(0, packHeaderBytes)
-  const checksum = createHash('sha1').update(header).digest()
+  const checksum = createHash(format).update(header).digest()
   return header.equals(packHeader(0)) && pack.subarray(packHeaderBytes).equals(checksum)
 }
 
@@ -231,8 +247,9 @@ const typeNumbers = { commit: 1, tree: 2, blob: 3 }
 export async function* writePack(
   count: number,
   objects: Iterable<WholeObject> | AsyncIterable<WholeObject>,
+  format: ObjectFormat,
 ): AsyncGenerator<Buffer, void, undefined> {
-  const hash = createHash('sha1')
+  const hash = createHash(format)
   let pieces: Buffer[] = []
   let bytes = 0
   const add = (piece: Buffer) => {

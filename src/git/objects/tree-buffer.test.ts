@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { idBytes, type ObjectFormat } from '#base/object-id.ts'
 import { toRounds } from '../../../test/support/rounds.ts'
 import { changedNames, entryAt, entryCount, toTreeBuffer } from './tree-buffer.ts'
 
@@ -10,6 +11,7 @@ type Entry = { mode: string; name: string; id: number }
 const names = ['a', 'a-b', 'a.b', 'a0', 'ab', 'abc', 'b', 'b b', 'ü', '\ud83d\ude00']
 const modes = ['100644', '100664', '100755', '120000', '40000', '040000', '160000']
 
+const formats = fc.constantFrom<ObjectFormat[]>('sha1', 'sha256')
 const entries = fc.uniqueArray(
   fc.record({
     name: fc.constantFrom(...names),
@@ -19,22 +21,22 @@ const entries = fc.uniqueArray(
   { selector: ({ name }) => name },
 )
 
-function toContent(list: readonly Entry[]): Buffer {
+function toContent(list: readonly Entry[], format: ObjectFormat): Buffer {
   const keyOf = ({ name, mode }: Entry) => Buffer.from(/^0?4/.test(mode) ? `${name}/` : name)
   const sorted = list.toSorted((one, other) => keyOf(one).compare(keyOf(other)))
   return Buffer.concat(
     sorted.flatMap(({ mode, name, id }) => [
       Buffer.from(`${mode} ${name}\0`),
-      Buffer.alloc(20, id),
+      Buffer.alloc(idBytes(format), id),
     ]),
   )
 }
 
 test('the changed entries of a tree are those with another mode or id, or without one', async () => {
   await fc.assert(
-    fc.asyncProperty(entries, entries, async (list, otherList) => {
-      const tree = await toTreeBuffer(toContent(list))
-      const other = await toTreeBuffer(toContent(otherList))
+    fc.asyncProperty(formats, entries, entries, async (format, list, otherList) => {
+      const tree = await toTreeBuffer(toContent(list, format), format)
+      const other = await toTreeBuffer(toContent(otherList, format), format)
       const read = (of: typeof tree) =>
         Array.from({ length: entryCount(of) }, (_, index) => entryAt(of, index))
       const before = new Map(read(other).map(({ name, mode, id }) => [name, mode + id]))

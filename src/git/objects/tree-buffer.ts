@@ -1,10 +1,11 @@
+import { idBytes, type ObjectFormat } from '#base/object-id.ts'
 import { createTimeSlices } from '#base/time-slices.ts'
 
 /**
  * A tree object as it is stored, with the offset of each entry and, last, of its end. Kept like this, it takes a few
  * bytes an entry besides its content.
  */
-export type TreeBuffer = { content: Buffer; starts: Uint32Array }
+export type TreeBuffer = { content: Buffer; starts: Uint32Array; format: ObjectFormat }
 
 /** An entry of a tree; the mode is in octal, `100644` for a file, `120000` for a symbolic link. */
 export type TreeEntry = { mode: string; name: string; id: string }
@@ -14,7 +15,6 @@ export class MalformedTreeError extends Error {
   override readonly name = 'MalformedTreeError'
 }
 
-const idBytes = 20
 const modeMinDigits = 1
 const modeMaxDigits = 7
 const [space, zero, one, seven, slash] = Buffer.from(' 017/')
@@ -27,6 +27,7 @@ const compareBytes = 16 * 1024
 export function* entriesOfTree(
   content: Buffer,
   encoding: 'utf8' | 'latin1',
+  format: ObjectFormat,
 ): Generator<TreeEntry, void, undefined> {
   for (let at = 0; at < content.length; ) {
     const end = content.indexOf(space ?? 0, at)
@@ -34,24 +35,24 @@ export function* entriesOfTree(
     if (end === -1 || nul === -1) return
     const mode = content.toString('latin1', at, end)
     const name = content.toString(encoding, end + 1, nul)
-    at = nul + 1 + idBytes
+    at = nul + 1 + idBytes(format)
     yield { mode, name, id: content.toString('hex', nul + 1, at) }
   }
 }
 
 /** Finds the entries of a tree. Throws a MalformedTreeError. */
-export async function toTreeBuffer(content: Buffer): Promise<TreeBuffer> {
+export async function toTreeBuffer(content: Buffer, format: ObjectFormat): Promise<TreeBuffer> {
   const starts = new Uint32Array(Math.floor(content.length / entryMinBytes) + 2)
   const slices = createTimeSlices()
   let count = 0
-  for (let at = 0; at < content.length; at = endOfEntry(content, at)) {
+  for (let at = 0; at < content.length; at = endOfEntry(content, at, format)) {
     if (count % entriesPerCheck === 0) await slices.rest()
     if (count + 1 >= starts.length) throw new MalformedTreeError('entries without names')
     starts[count] = at
     count += 1
   }
   starts[count] = content.length
-  return { content, starts: starts.slice(0, count + 1) }
+  return { content, starts: starts.slice(0, count + 1), format }
 }
 
 export function entryCount({ starts }: TreeBuffer): number {
@@ -59,24 +60,26 @@ export function entryCount({ starts }: TreeBuffer): number {
 }
 
 /** The entry at an index. Its name is raw: each character is a byte (latin1). */
-export function entryAt({ content, starts }: TreeBuffer, index: number): TreeEntry {
-  const [nameStart, nameEnd] = nameRange({ content, starts }, index)
+export function entryAt(tree: TreeBuffer, index: number): TreeEntry {
+  const { content, starts, format } = tree
+  const [nameStart, nameEnd] = nameRange(tree, index)
   return {
     mode: canonicalMode(content.toString('latin1', starts[index], nameStart - 1)),
     name: content.toString('latin1', nameStart, nameEnd),
-    id: content.toString('hex', nameEnd + 1, nameEnd + 1 + idBytes),
+    id: content.toString('hex', nameEnd + 1, nameEnd + 1 + idBytes(format)),
   }
 }
 
 /** The entry of a raw name. */
 export function entryNamed(tree: TreeBuffer, name: string): TreeEntry | undefined {
-  const { content, starts } = tree
+  const { content, starts, format } = tree
   const wanted = Buffer.from(` ${name}\0`, 'latin1')
   for (let at = content.indexOf(wanted); at !== -1; at = content.indexOf(wanted, at + 1)) {
     // The bytes may also be within an id.
     const index = indexAt(starts, at)
     const isName = content.indexOf(space ?? 0, starts[index]) === at
-    if (isName && starts[index + 1] === at + wanted.length + idBytes) return entryAt(tree, index)
+    if (isName && starts[index + 1] === at + wanted.length + idBytes(format))
+      return entryAt(tree, index)
   }
   return undefined
 }
@@ -161,10 +164,10 @@ function byteAfter(
 }
 
 /** Where the name of an entry starts and ends. */
-function nameRange({ content, starts }: TreeBuffer, index: number): [number, number] {
+function nameRange({ content, starts, format }: TreeBuffer, index: number): [number, number] {
   let nameStart = (starts[index] ?? 0) + modeMinDigits
   while (content[nameStart - 1] !== space) nameStart += 1
-  return [nameStart, (starts[index + 1] ?? 0) - idBytes - 1]
+  return [nameStart, (starts[index + 1] ?? 0) - idBytes(format) - 1]
 }
 
 /** The ranges of entries outside of which two trees are alike. */
@@ -214,7 +217,7 @@ function commonEnd(one: Buffer, other: Buffer, limit: number): number {
 }
 
 /** The end of the entry at an offset. Throws a MalformedTreeError. */
-function endOfEntry(content: Buffer, at: number): number {
+function endOfEntry(content: Buffer, at: number, format: ObjectFormat): number {
   let nameStart = at
   for (let byte = content[nameStart]; byte !== space; byte = content[nameStart]) {
     const isDigit = byte !== undefined && byte >= (zero ?? 0) && byte <= (seven ?? 0)
@@ -223,7 +226,7 @@ function endOfEntry(content: Buffer, at: number): number {
   }
   nameStart += 1
   const nul = content.indexOf(0, nameStart)
-  const end = nul + 1 + idBytes
+  const end = nul + 1 + idBytes(format)
   if (nameStart - at < 2 || nul <= nameStart || end > content.length)
     throw new MalformedTreeError('an incomplete entry')
   return end

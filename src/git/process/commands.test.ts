@@ -93,7 +93,7 @@ test('git knows every command and its options', () => {
     const input = inputs[name] ?? ''
     const options = { cwd: folder, input, stdio: 'pipe' } as const
     const values: Record<string, string[]> = {
-      init: [directory, 'trunk'],
+      init: [directory, 'sha256', 'trunk'],
       setHead: [directory, 'refs/heads/main'],
       repackAll: [directory, '0', join(folder, 'expired')],
       takePack: [other, '1000'],

@@ -1,15 +1,16 @@
+import { isObjectId } from '#base/object-id.ts'
 import { harmlessFaults } from './git-config.ts'
 
 /** Every git command that svc runs. Callers pass values only, never options. */
 export const gitCommands = {
   version: () => ['version'],
-  init: (directory: string, branch = 'main') => [
+  init: (directory: string, format = 'sha1', branch = 'main') => [
     'init',
     '--quiet',
     '--bare',
     '--template=',
     `--initial-branch=${branch}`,
-    '--object-format=sha1',
+    `--object-format=${format}`,
     '--end-of-options',
     directory,
   ],
@@ -606,7 +607,7 @@ function walkOf(directory: string): string[] {
 
 /** For commands without `--end-of-options`. */
 function requireId(id: string): string {
-  if (!/^[0-9a-f]{40}$/.test(id)) throw new TypeError('Not the id of an object')
+  if (!isObjectId(id)) throw new TypeError('Not the id of an object')
   return id
 }
 

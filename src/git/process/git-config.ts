@@ -26,6 +26,8 @@ export function gitConfig({
     ...ignoring('fetch.fsck'),
     ...ignoring('fsck'),
     'fetch.unpackLimit': '1',
+    // Git from 2.41 writes one for each pack: another file to sync in each push, of which small packs have no use.
+    'pack.writeReverseIndex': 'false',
     'transfer.hideRefs': 'refs/svc',
     'uploadpack.allowFilter': 'true',
     // Protocol version 2 serves any object by id; this makes the older versions consistent.

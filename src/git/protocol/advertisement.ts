@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream'
 import { chunksOf } from '#base/chunks.ts'
-import { zeroId } from '../refs/ref-name.ts'
+import type { ObjectFormat } from '#base/object-id.ts'
+import { toGitId, zeroId } from '../refs/ref-name.ts'
 import {
   bytesOf,
   joined,
@@ -40,6 +41,7 @@ export async function fetchAdvertisement(
 export async function pushAdvertisement(
   snapshot: RefSnapshot,
   capabilities: string,
+  format: ObjectFormat,
 ): Promise<Buffer[]> {
   const lines = await snapshot.lines({
     style: 'plain',
@@ -47,7 +49,10 @@ export async function pushAdvertisement(
     symrefs: false,
     peeled: noTags,
   })
-  const nothing = [packet(`${zeroId} capabilities^{}\0${capabilities}\n`), flushPacket]
+  const nothing = [
+    packet(`${toGitId(zeroId, format)} capabilities^{}\0${capabilities}\n`),
+    flushPacket,
+  ]
   return withCapabilities(lines, capabilities) ?? nothing
 }
 
@@ -61,6 +66,18 @@ export function fetchCapabilitiesIn(advertisement: string): FetchCapabilities | 
     before: capabilities.slice(0, start),
     after: end === -1 ? '' : capabilities.slice(end),
   }
+}
+
+/** Git's capabilities for repositories of some object formats, of those for another one. */
+export function withObjectFormats(capabilities: string, formats: readonly ObjectFormat[]): string {
+  const offered = formats.map((format) => `object-format=${format}`)
+  return capabilities.replace(/object-format=\w+/, offered.join(' '))
+}
+
+/** Git's advertisement of version 2 for repositories of an object format, of that for another one. */
+export function inObjectFormat(advertisement: Buffer, format: ObjectFormat): Buffer {
+  const line = packet(`object-format=${format}\n`).toString('latin1')
+  return bytesOf(advertisement.toString('latin1').replace(/[0-9a-f]{4}object-format=\w+\n/, line))
 }
 
 /** Extracts the capabilities from an advertisement: the text between the first NUL and the end of its line. */

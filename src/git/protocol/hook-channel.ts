@@ -5,6 +5,7 @@ import type { Duplex } from 'node:stream'
 import { printable, printableLine } from '#base/format.ts'
 import { Problem, toProblem } from '#base/problem.ts'
 import { hooksPath } from '../process/git-process.ts'
+import { fromGitId } from '../refs/ref-name.ts'
 import type { RefUpdate } from '../refs/refs.ts'
 import { flushPacket, packet } from './pkt-line.ts'
 
@@ -135,6 +136,6 @@ async function readQuestion(
 function toUpdate(line: string, requested: Map<string, RefUpdate>): RefUpdate {
   const [before = '', after = '', ...name] = line.split(' ')
   const update = requested.get(name.join(' '))
-  if (update?.before === before && update.after === after) return update
+  if (update?.before === fromGitId(before) && update.after === fromGitId(after)) return update
   throw new Error(`The hook received an update that the push did not request: ${line}`)
 }

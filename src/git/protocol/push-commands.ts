@@ -1,9 +1,9 @@
+import { isObjectId } from '#base/object-id.ts'
 import { Problem } from '#base/problem.ts'
-import { isRefName, refMaxLength } from '../refs/ref-name.ts'
+import { fromGitId, isRefName, refMaxLength } from '../refs/ref-name.ts'
 import type { RefUpdate } from '../refs/refs.ts'
 import { firstPacket } from './pkt-line.ts'
 import { type Body, prepend } from './request-body.ts'
-import { objectFormatProblem } from './requests.ts'
 
 /** The commands of a push, which precede its pack, and the whole body, not yet consumed. */
 export type PushRequest = {
@@ -172,14 +172,11 @@ function toUpdate(line: Buffer): RefUpdate {
   // Git strips a newline at the end of a packet, but not before capabilities.
   const text = end === -1 ? decode(line).replace(/\n$/, '') : decode(line.subarray(0, end))
   const [, before = '', after = '', ref = ''] = /^([0-9a-f]+) ([0-9a-f]+) (.*)$/s.exec(text) ?? []
-  if (before.length === 64 && after.length === 64) {
-    throw objectFormatProblem()
-  }
-  if (before.length !== 40 || after.length !== 40) throw malformed()
+  if (!isObjectId(before) || !isObjectId(after) || before.length !== after.length) throw malformed()
   if (!isRefName(ref)) {
     throw new Problem('ref_name_refused', `${describe(ref)} is not a ref name.`)
   }
-  return { ref, before, after }
+  return { ref, before: fromGitId(before), after: fromGitId(after) }
 }
 
 function describe(ref: string): string {
@@ -206,7 +203,7 @@ function unbegun(): Problem {
   return new Problem(
     'malformed_git_request',
     'The client sent no request: it needs what this service does not offer, such as signed pushes (git push --signed), ' +
-      `or its repository has another object format. ${objectFormatProblem().message}`,
+      'or its repository has another object format: SHA-1 and SHA-256 cannot be mixed.',
   )
 }
 

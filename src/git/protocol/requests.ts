@@ -1,3 +1,5 @@
+import { printable } from '#base/format.ts'
+import { type ObjectFormat, objectFormatNames, objectFormats } from '#base/object-id.ts'
 import { Problem } from '#base/problem.ts'
 import { firstPacket } from './pkt-line.ts'
 import { type Body, tooLarge } from './request-body.ts'
@@ -37,20 +39,23 @@ export async function* requestsIn(
 const capabilitiesMax = 4096
 
 const commandMark = 'command='
-const commonCapability = /^(object-format=sha1|agent=[\x20-\x7e]*)$/
+const commonCapability = /^(object-format=sha(1|256)|agent=[\x20-\x7e]*)$/
 
 /**
  * Checks the start of a version 2 command, up to its arguments or its end. A response-end packet there would make git
- * abort with an internal error. Throws a Problem when it is malformed.
+ * abort with an internal error. Throws a Problem when it is malformed, or of another object format than the repository.
  */
-export function assertCommand(request: Buffer): void {
+export function assertCommand(request: Buffer, ofRepository: ObjectFormat): void {
+  let format = 'sha1'
   for (let at = 0, count = 0; count < capabilitiesMax; count++) {
     const found = firstPacket(request.subarray(at))
     if (typeof found !== 'object' || found.packet.kind === 'response-end') throw malformedRequest()
-    if (found.packet.kind !== 'data') return
-    const [, format = 'sha1'] =
-      /^object-format=(.*?)\n?$/.exec(found.packet.payload.toString('latin1')) ?? []
-    if (format !== 'sha1') throw objectFormatProblem()
+    if (found.packet.kind !== 'data') {
+      if (format !== ofRepository) throw objectFormatProblem(ofRepository, format)
+      return
+    }
+    const [, given] = /^object-format=(.*?)\n?$/.exec(found.packet.payload.toString('latin1')) ?? []
+    format = given ?? format
     at += found.length
   }
   throw malformedRequest()
@@ -104,11 +109,12 @@ async function* following(begun: Buffer, body: Body): Body {
   yield* body
 }
 
-/** The Problem for a client whose repository has another object format. */
-export function objectFormatProblem(): Problem {
+function objectFormatProblem(ofRepository: ObjectFormat, ofClient: string): Problem {
+  const known = objectFormats.find((format) => format === ofClient)
+  const client = known ? objectFormatNames[known] : `"${printable(ofClient).slice(0, 20)}"`
   return new Problem(
     'malformed_git_request',
-    'Repositories here are of the object format SHA-1; SHA-256 is not supported.',
+    `This repository has the object format ${objectFormatNames[ofRepository]}, and the client uses ${client}.`,
   )
 }
 

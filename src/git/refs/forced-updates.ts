@@ -100,7 +100,7 @@ async function readGraph(git: Git, directory: string, tips: string[]) {
     throw error
   })
   const lines = output.split('\n').filter((line) => line !== '')
-  const positions = new Map(lines.map((line, index) => [line.slice(0, zeroId.length), index]))
+  const positions = new Map(lines.map((line, index) => [line.split(' ', 1)[0], index]))
   const parents = lines.map((line) =>
     line
       .split(' ')

@@ -63,7 +63,7 @@ async function run(
 
 function toLine({ ref, to, from }: RefMove): string {
   const words = to === zeroId ? ['delete', ref] : ['update', ref, to]
-  return `${[...words, ...(from === undefined ? [] : [from])].join(' ')}\n`
+  return `${[...words, ...(from === undefined ? [] : [from === zeroId ? '""' : from])].join(' ')}\n`
 }
 
 /**

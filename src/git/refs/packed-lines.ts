@@ -2,6 +2,7 @@ import { open } from 'node:fs/promises'
 import { setImmediate as yieldToOthers } from 'node:timers/promises'
 import { isAbsence } from '#base/absence.ts'
 import { type Fingerprint, toFingerprint } from '#base/file-fingerprint.ts'
+import { idDigits } from '#base/object-id.ts'
 import { LeftToGitError } from './loose-refs.ts'
 import { hiddenRefs } from './ref-name.ts'
 
@@ -17,8 +18,6 @@ export type RefLines = { bytes: Buffer; starts: Uint32Array }
 export type PackedLines = ReturnType<typeof toPackedLines>
 
 const lengthDigits = 4
-const idLength = 40
-const nameAt = lengthDigits + idLength + 1
 const peeledMark = Buffer.from(' peeled:')
 const doubledMark = Buffer.from('^{}\n')
 // Work between two turns of the event loop: a millisecond or two.
@@ -59,6 +58,8 @@ async function parsePacked(content: Buffer): Promise<PackedLines> {
   if (!header.startsWith('# pack-refs with:') || !traits.every((trait) => header.includes(trait))) {
     throw new LeftToGitError('packed-refs')
   }
+  const isSha256 = content[header.length + idDigits('sha256')] === space
+  const idLength = idDigits(isSha256 ? 'sha256' : 'sha1')
   // A pkt-line is longer than the file's line by its length digits.
   const count = Math.floor(content.length / (idLength + 2)) + 1
   const bytes = Buffer.allocUnsafe(content.length + count * lengthDigits)
@@ -73,13 +74,13 @@ async function parsePacked(content: Buffer): Promise<PackedLines> {
     }
     if (content[position] === caret) {
       const end = position + 1 + idLength
-      if (content[end] !== newline || !isId(content, position + 1))
+      if (content[end] !== newline || !isId(content, position + 1, end))
         throw new LeftToGitError('packed-refs')
       if (isShown) tags.push({ ref: refs - 1, peeled: content.subarray(position + 1, end) })
       position = end + 1
       continue
     }
-    const end = endOfRef(content, position)
+    const end = endOfRef(content, position, idLength)
     isShown = !isHidden(content, position + idLength + 1, end)
     if (isShown) {
       writeLength(bytes, length, end + 1 - position + lengthDigits)
@@ -95,13 +96,15 @@ async function parsePacked(content: Buffer): Promise<PackedLines> {
   return toPackedLines(
     { bytes: Buffer.from(bytes.subarray(0, length)), starts: starts.slice(0, refs + 1) },
     copies,
+    idLength,
   )
 }
 
 /** An annotated tag: the index of its ref, and its peeled value. */
 type Tag = { ref: number; peeled: Buffer }
 
-function toPackedLines(plain: RefLines, tags: readonly Tag[]) {
+function toPackedLines(plain: RefLines, tags: readonly Tag[], idLength: number) {
+  const nameAt = lengthDigits + idLength + 1
   const peeledOf = new Map(tags.map(({ ref, peeled }) => [ref, peeled]))
   const styles = new Map<Style, Promise<RefLines>>([['plain', Promise.resolve(plain)]])
   let styledBytes = 0
@@ -201,12 +204,13 @@ function toPackedLines(plain: RefLines, tags: readonly Tag[]) {
   }
 }
 
-const noLines = toPackedLines({ bytes: Buffer.alloc(0), starts: new Uint32Array(1) }, [])
+const noLines = toPackedLines({ bytes: Buffer.alloc(0), starts: new Uint32Array(1) }, [], 0)
 
 // Returns the end of a ref's line. Throws a LeftToGitError for a name that git would not accept.
-function endOfRef(content: Buffer, start: number): number {
+function endOfRef(content: Buffer, start: number, idLength: number): number {
   const first = start + idLength + 1
-  if (content[first - 1] !== space || !isId(content, start)) throw new LeftToGitError('packed-refs')
+  if (content[first - 1] !== space || !isId(content, start, first - 1))
+    throw new LeftToGitError('packed-refs')
   let before = slash
   for (let end = first; end < content.length; end++) {
     const byte = content[end]
@@ -224,8 +228,8 @@ function endOfRef(content: Buffer, start: number): number {
   throw new LeftToGitError('packed-refs')
 }
 
-function isId(content: Buffer, start: number): boolean {
-  for (let digit = start; digit < start + idLength; digit++) {
+function isId(content: Buffer, start: number, end: number): boolean {
+  for (let digit = start; digit < end; digit++) {
     if (isHex[content[digit] ?? 0] !== 1) return false
   }
   return true
@@ -244,10 +248,10 @@ function isHidden(content: Buffer, start: number, end: number): boolean {
 }
 
 function writePeeled(to: Buffer, at: number, line: Buffer, peeled: Buffer): number {
-  const length = line.length + peeledMark.length + idLength
+  const length = line.length + peeledMark.length + peeled.length
   line.copy(to, at, 0, line.length - 1)
   peeledMark.copy(to, at + line.length - 1)
-  peeled.copy(to, at + length - idLength - 1)
+  peeled.copy(to, at + length - peeled.length - 1)
   to[at + length - 1] = 0x0a
   writeLength(to, at, length)
   return at + length
@@ -258,7 +262,8 @@ function writeDoubled(to: Buffer, at: number, line: Buffer, peeled: Buffer): num
   const second = at + line.length
   const length = line.length + doubledMark.length - 1
   peeled.copy(to, second + lengthDigits)
-  line.copy(to, second + lengthDigits + idLength, lengthDigits + idLength, line.length - 1)
+  const idEnd = lengthDigits + peeled.length
+  line.copy(to, second + idEnd, idEnd, line.length - 1)
   doubledMark.copy(to, second + length - doubledMark.length)
   writeLength(to, second, length)
   return second + length

@@ -2,6 +2,7 @@ import { type FileHandle, open, readFile } from 'node:fs/promises'
 import { absentAs } from '#base/absence.ts'
 import { readFingerprint } from '#base/file-fingerprint.ts'
 import { createKnownFiles } from '#base/known-files.ts'
+import { isObjectId } from '#base/object-id.ts'
 import { createTimeSlices } from '#base/time-slices.ts'
 import { zeroId } from './ref-name.ts'
 import type { RawRefs } from './stored-ref.ts'
@@ -9,8 +10,8 @@ import type { RawRefs } from './stored-ref.ts'
 // Longer than any line, so that a block contains at least one whole record.
 const blockBytes = 8192
 const scannedBytes = 4 * blockBytes
-const idLength = 40
 const newline = 0x0a
+const space = 0x20
 const caret = 0x5e
 // Beyond this, one pass over the whole file is faster.
 const maxLookUps = 64
@@ -32,7 +33,7 @@ export async function somePackedRef(
   const text = await readFile(pathIn(directory), 'latin1').catch(absentAs(''))
   const slices = createTimeSlices()
   let count = 0
-  for (const [, id = '', name = ''] of text.matchAll(/^([0-9a-f]{40}) (.+)$/gm)) {
+  for (const [, id = '', name = ''] of text.matchAll(/^([0-9a-f]{40,64}) (.+)$/gm)) {
     if (visit(name, id)) return true
     count += 1
     if (count % linesPerCheck === 0) await slices.rest()
@@ -103,12 +104,12 @@ async function lookUp(path: string, names: string[]): Promise<RawRefs | undefine
   const whole = await sortedRange(file)
   if (!whole) return undefined
   for (const name of names) {
-    const { start, end } = await narrowed(file, whole, bytesOf(name))
-    const lines = await readAt(file, start, end - start)
-    const at = lines.indexOf(bytesOf(` ${name}\n`)) - idLength
-    if (at < 0 || (at > 0 && lines[at - 1] !== newline)) continue
-    const id = lines.toString('latin1', at, at + idLength)
-    if (/^[0-9a-f]{40}$/.test(id)) found.set(name, id)
+    const range = await narrowed(file, whole, bytesOf(name))
+    const lines = await readAt(file, range.start, range.end - range.start)
+    const end = lines.indexOf(bytesOf(` ${name}\n`))
+    if (end === -1) continue
+    const id = lines.toString('latin1', lines.lastIndexOf(newline, end) + 1, end)
+    if (isObjectId(id)) found.set(name, id)
   }
   return found
 }
@@ -145,7 +146,7 @@ function firstRecord(block: Buffer): { at: number; name: Buffer } | undefined {
   if (block[at] === caret) at = block.indexOf(newline, at) + 1
   const end = block.indexOf(newline, at)
   if (at === 0 || end === -1) return undefined
-  return { at, name: block.subarray(at + idLength + 1, end) }
+  return { at, name: block.subarray(block.indexOf(space, at) + 1, end) }
 }
 
 async function readAt(file: FileHandle, position: number, length: number): Promise<Buffer> {

@@ -185,7 +185,7 @@ test('unsupported or oversized refs are left to git', async () => {
     list('ref-prefix refs/\0'),
     Buffer.concat([list('peel'), Buffer.from('0')]),
     Buffer.concat([packet('command=ls-refs'), packet('server-option=x'), flushPacket]),
-    Buffer.concat([packet('command=ls-refs'), packet('object-format=sha256'), flushPacket]),
+    Buffer.concat([packet('command=ls-refs'), packet('object-format=sha512'), flushPacket]),
     Buffer.concat([packet('object-format=sha1'), packet('command=ls-refs'), flushPacket]),
     list(...Array.from({ length: 4097 }, (_, number) => `ref-prefix refs/${number}`)),
     list(...Array<string>(5000).fill('peel')),
@@ -316,7 +316,7 @@ async function newSite() {
       const peeled = snapshot && (await snapshots.peeled(directory, snapshot))
       const mine = [
         peeled && (await fetchAdvertisement(snapshot, peeled, offers.fetch)),
-        snapshot && (await pushAdvertisement(snapshot, offers.push)),
+        snapshot && (await pushAdvertisement(snapshot, offers.push, 'sha1')),
       ]
       const its = [
         await printed(gitCommands.advertiseFetch(directory), '', Buffer.alloc(0)),

@@ -1,6 +1,19 @@
+import { idDigits, isObjectId, type ObjectFormat } from '#base/object-id.ts'
 import { refusedName } from '#base/problem.ts'
 /** The object id that means that a ref does not exist. */
 export const zeroId = '0'.repeat(40)
+
+const sha256Zeros = '0'.repeat(64)
+
+/** An id of git, whose zeros for a ref that does not exist have the length of other ids, with `zeroId` for these. */
+export function fromGitId(id: string): string {
+  return id === sha256Zeros ? zeroId : id
+}
+
+/** An id for git, which needs zeros of the length of the repository's other ids. */
+export function toGitId(id: string, format: ObjectFormat): string {
+  return id === zeroId ? '0'.repeat(idDigits(format)) : id
+}
 
 /** The prefix of refs that are hidden from clients. */
 export const hiddenRefs = 'refs/svc'
@@ -58,7 +71,7 @@ export function shortNameFault(short: string): string | undefined {
   if (short.startsWith('-')) return 'starts with "-" and would be taken as an option'
   if (short === 'HEAD') return 'would be mistaken for HEAD'
   if (short.startsWith('refs/')) return 'repeats "refs/"'
-  if (/^([0-9a-f]{40}|[0-9a-f]{64})$/i.test(short)) return 'would be mistaken for an object id'
+  if (isObjectId(short.toLowerCase())) return 'would be mistaken for an object id'
   return undefined
 }
 

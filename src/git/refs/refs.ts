@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { forEachConcurrently } from '#base/for-each-concurrently.ts'
+import { formatOf, type ObjectFormat } from '#base/object-id.ts'
 import { Problem } from '#base/problem.ts'
 import { listLooseRefs, readLooseRef } from './loose-refs.ts'
 import { readPackedRefs, somePackedRef } from './packed-refs.ts'
@@ -9,6 +10,12 @@ import { fromRawName, type RawRefs, targetOf, toRawName } from './stored-ref.ts'
 
 /** The old and new value of a ref, as hex object ids; all zeros mean that the ref does not exist. */
 export type RefUpdate = { ref: string; before: string; after: string }
+
+/** The object format of updates; undefined when all of them delete refs. */
+export function objectFormatOf(updates: readonly RefUpdate[]): ObjectFormat | undefined {
+  const made = updates.find(({ after }) => after !== zeroId)
+  return made && formatOf(made.after)
+}
 
 /** An update that a push has made; it was forced when the old value is not an ancestor of the new one. */
 export type PushedUpdate = RefUpdate & { forced: boolean }

@@ -1,3 +1,4 @@
+import { isObjectId } from '#base/object-id.ts'
 import { AmbiguousObjectError, type ObjectReader } from '../objects/object-reader.ts'
 import { isHiddenRef, isRefName, zeroId } from './ref-name.ts'
 import { branchPrefix, tagPrefix } from './refs.ts'
@@ -24,7 +25,7 @@ export async function resolveRevision(
   revision: string,
 ): Promise<Revision | undefined> {
   // As for Git, a whole id is no name, and no ref that is pushed may have it.
-  const whole = /^[0-9a-f]{40}$/i.test(revision)
+  const whole = isObjectId(revision.toLowerCase())
     ? await objects.find(revision.toLowerCase())
     : undefined
   if (whole) return { id: whole.id, type: whole.type, ref: undefined }
@@ -32,7 +33,7 @@ export async function resolveRevision(
   const values = names.length > 0 ? await readRefs(names) : new Map<string, string>()
   const ref = names.find((name) => (values.get(name) ?? zeroId) !== zeroId)
   const id = ref === undefined ? revision.toLowerCase() : (values.get(ref) ?? '')
-  if (!/^[0-9a-f]{7,40}$/.test(id)) return undefined
+  if (!/^[0-9a-f]{7,64}$/.test(id)) return undefined
   const found = await objects.find(id)
   if (!found) return undefined
   // Git prefers some refs, such as refs/remotes/abc1234, to abbreviated ids.

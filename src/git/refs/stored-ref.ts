@@ -1,3 +1,4 @@
+import { objectIdPattern } from '#base/object-id.ts'
 import { trimEndOf } from '#base/trim-end.ts'
 import { isRefName } from './ref-name.ts'
 
@@ -27,9 +28,11 @@ export function targetOf(value: string | undefined): string | undefined {
   return value?.startsWith('ref:') ? value.slice('ref:'.length) : undefined
 }
 
+const storedId = new RegExp(`^(${objectIdPattern})(?:[ \\t-\\r]|$)`)
+
 /** Parses the file of a ref as git does, which ignores text after an id; undefined for anything else. */
 export function parseRefFile(text: string): string | undefined {
-  const [, id] = /^([0-9a-f]{40})(?:[ \t-\r]|$)/.exec(text) ?? []
+  const [, id] = storedId.exec(text) ?? []
   if (id !== undefined || !text.startsWith('ref:')) return id
   // Not `trim`, which would also remove bytes of multibyte characters.
   const target = trimEndOf(text.slice('ref:'.length), ' \t\r\n').replace(/^[ \t-\r]+/, '')

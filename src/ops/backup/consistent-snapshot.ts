@@ -138,10 +138,11 @@ export function createSnapshotFinder({ db, database, directories, folder, read }
     return {
       db: snapshot.db,
       at,
-      repositories: repositories.map(({ id, name }) => ({
+      repositories: repositories.map(({ id, name, objectFormat }) => ({
         id,
         name,
         refs: refsFiles.get(id) ?? null,
+        ...(objectFormat === 'sha256' && { objectFormat }),
       })),
       [Symbol.asyncDispose]: () => resources.disposeAsync(),
     }

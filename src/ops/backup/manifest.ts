@@ -28,8 +28,8 @@ const filePath = [
   // In a folder per backup, because these names do not identify content.
   'keys/[0-9a-hjkmnp-tv-z]{26}/(encryption\\.key|ssh_host_ed25519_key|ssh_host_ed25519_key\\.pub)',
   'repositories/[0-9a-hjkmnp-tv-z]{26}/lfs/[0-9a-f]{2}/[0-9a-f]{64}',
-  'repositories/[0-9a-hjkmnp-tv-z]{26}/pack/pack-[0-9a-f]{40}\\.(pack|idx)',
-  'repositories/[0-9a-hjkmnp-tv-z]{26}/[0-9a-f]{2}/[0-9a-f]{38}',
+  'repositories/[0-9a-hjkmnp-tv-z]{26}/pack/pack-[0-9a-f]{40,64}\\.(pack|idx)',
+  'repositories/[0-9a-hjkmnp-tv-z]{26}/[0-9a-f]{2}/[0-9a-f]{38,62}',
 ].join('|')
 
 const BackupFile = Type.Object(
@@ -44,6 +44,8 @@ const BackedUpRepository = Type.Object(
     name: Type.String({ maxLength: 255 }),
     // SHA-256 of the file in refs/; null for a repository whose directory was already lost.
     refs: Type.Union([Sum, Type.Null()]),
+    // Absent for SHA-1, and for an empty repository that has no object format yet.
+    objectFormat: Type.Optional(Type.Literal('sha256')),
   },
   closed,
 )

@@ -29,7 +29,7 @@ async function copyWhileMoving(moveAt: number, isRestored: boolean): Promise<voi
   const directories = createDirectories({ dataDir, git, faultPoint: () => {} })
   await directories.prepare(async () => {})
   const id = newId()
-  await directories.create(id)
+  await directories.create(id, 'sha1')
   const object = `ab/${'c'.repeat(38)}`
   const objects = join(directories.pathOf(id), 'objects')
   await mkdir(join(objects, 'ab'))

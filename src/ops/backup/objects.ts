@@ -2,6 +2,7 @@ import { mkdir, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ignoreAbsence } from '#base/absence.ts'
 import { newId } from '#base/ids.ts'
+import { isObjectId } from '#base/object-id.ts'
 import type { Db } from '#database/schema.ts'
 import type { Directories } from '#repositories/directories/directories.ts'
 import type { SharedChanges } from '#repositories/store/store.ts'
@@ -78,11 +79,11 @@ async function listObjectFiles(objects: string): Promise<string[]> {
     if (!/^[0-9a-f]{2}$/.test(folder)) continue
     const names = await namesIn(join(objects, folder))
     loose.push(
-      ...names.filter((name) => /^[0-9a-f]{38}$/.test(name)).map((name) => `${folder}/${name}`),
+      ...names.filter((name) => isObjectId(folder + name)).map((name) => `${folder}/${name}`),
     )
   }
   const packs = (await namesIn(join(objects, 'pack'))).filter((name) =>
-    /^pack-[0-9a-f]{40}\.(pack|idx)$/.test(name),
+    /^pack-[0-9a-f]{40,64}\.(pack|idx)$/.test(name),
   )
   const presentFiles = new Set(packs)
   const complete = packs.filter((name) =>

@@ -1,5 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { isObjectId } from '#base/object-id.ts'
 import { isRawRefName, type RawRefs, targetOf } from '#git/refs/stored-ref.ts'
 import { BackupError } from './manifest.ts'
 
@@ -32,7 +33,7 @@ export function readRefsFile(path: string, bytes: Buffer): RawRefs {
 
 function isValue(value: string): boolean {
   const target = targetOf(value)
-  return target === undefined ? /^[0-9a-f]{40}$/.test(value) : isFullName(target)
+  return target === undefined ? isObjectId(value) : isFullName(target)
 }
 
 function isFullName(name: string): boolean {

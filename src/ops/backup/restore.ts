@@ -65,9 +65,9 @@ async function fill(
   await directories.prepare(async () => {})
   const present = manifest.repositories.filter(({ refs }) => refs !== null)
   let done = 0
-  await forEachConcurrently(maxConcurrentRestores, present, async ({ id, refs }) => {
+  await forEachConcurrently(maxConcurrentRestores, present, async ({ id, refs, objectFormat }) => {
     signal.throwIfAborted()
-    await directories.create(id)
+    await directories.create(id, objectFormat ?? 'sha1')
     await fillRepository(source, { id, refs: refs ?? '', directory: directories.pathOf(id) })
     report(`Restored ${++done} of ${present.length} repositories`)
   })

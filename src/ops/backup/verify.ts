@@ -143,13 +143,16 @@ async function checkRepositories(check: Check, damaged: Set<string>): Promise<nu
   return refs
 }
 
-async function checkRepository(check: Check, { id, refs }: BackedUpRepository): Promise<number> {
+async function checkRepository(
+  check: Check,
+  { id, refs, objectFormat }: BackedUpRepository,
+): Promise<number> {
   const { source, scratch, git, signal, faults } = check
   const directory = join(scratch, `${id}.git`)
   const path = `refs/${refs}`
   try {
     const expected = readRefsFile(path, await source.read(path))
-    await git.run(gitCommands.init(directory), { owner: scratch })
+    await git.run(gitCommands.init(directory, objectFormat), { owner: scratch })
     await writeRefs(directory, expected)
     const hasObjects = source.objectsOf(id).length > 0
     const objects = hasObjects

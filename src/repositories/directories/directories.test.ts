@@ -15,7 +15,7 @@ test('leftovers of a killed git are removed, and files of the repository are not
   const directories = createDirectories({ dataDir, git, faultPoint: () => {} })
   await directories.prepare(async () => {})
   const id = newId()
-  await directories.create(id)
+  await directories.create(id, 'sha1')
   const pack = (letter: string) => `objects/pack/pack-${letter.repeat(40)}`
   const sum = 'c'.repeat(40)
   const kept = [

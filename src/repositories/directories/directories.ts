@@ -4,6 +4,7 @@ import { ignoreAbsence, ignoreExistence } from '#base/absence.ts'
 import { sync, syncTree } from '#base/disk.ts'
 import type { FaultPoint } from '#base/fault-points.ts'
 import { isId, newId } from '#base/ids.ts'
+import type { ObjectFormat } from '#base/object-id.ts'
 import { isLocked } from '#config/data-directory.ts'
 import { removeLeftovers } from '#git/maintenance/leftovers.ts'
 import type { Git } from '#git/process/git-process.ts'
@@ -22,7 +23,7 @@ export type Directories = Drafts &
   DeletedDirectories & {
     pathOf: (id: string) => string
     /** Creates an empty repository; it is durable when this returns. */
-    create: (id: string, defaultBranch?: string) => Promise<void>
+    create: (id: string, format: ObjectFormat, defaultBranch?: string) => Promise<void>
     /** Moves a draft into place durably. */
     place: (id: string) => Promise<void>
     /** Moves a repository to the trash, then removes its files. Idempotent. */
@@ -132,9 +133,9 @@ export function createDirectories({
     ...deletedDirectories,
     pathOf,
 
-    async create(id, defaultBranch) {
+    async create(id, format, defaultBranch) {
       try {
-        await drafts.draft(id, defaultBranch)
+        await drafts.draft(id, format, defaultBranch)
         faultPoint('create.made')
         await place(id)
         faultPoint('create.placed')

@@ -2,13 +2,14 @@ import { rmSync } from 'node:fs'
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { holdLock } from '#base/lock-file.ts'
+import type { ObjectFormat } from '#base/object-id.ts'
 import { gitCommands } from '#git/process/commands.ts'
 import type { Git } from '#git/process/git-process.ts'
 
 /** Repositories that are being made, in `staging`. */
 export type Drafts = {
   /** Creates an empty draft, to be filled and then placed. Returns its path. */
-  draft: (id: string, defaultBranch?: string) => Promise<string>
+  draft: (id: string, format: ObjectFormat, defaultBranch?: string) => Promise<string>
   /** The path of a draft. */
   draftOf: (id: string) => string
   /** Removes a draft and its scratch files. */
@@ -31,10 +32,10 @@ export function createDrafts({ staging, git }: { staging: string; git: Git }): D
     draftOf,
     scratchOf,
 
-    async draft(id, defaultBranch) {
+    async draft(id, format, defaultBranch) {
       // Not left to git, which would create missing parents, too: on the wrong disk when the data directory is not mounted.
       await mkdir(draftOf(id))
-      await git.run(gitCommands.init(draftOf(id), defaultBranch))
+      await git.run(gitCommands.init(draftOf(id), format, defaultBranch))
       return draftOf(id)
     },
 

@@ -1,5 +1,6 @@
 import { createPoller } from '#base/concurrency/poller.ts'
 import type { FaultPoint } from '#base/fault-points.ts'
+import type { ObjectFormat } from '#base/object-id.ts'
 import { Problem } from '#base/problem.ts'
 import type { FreeSpace } from '#config/free-space.ts'
 import type { PlainSettings } from '#config/settings.ts'
@@ -7,6 +8,7 @@ import { importFailed, importTooLarge } from '#git/import/import-error.ts'
 import { importRefs, type OpenedSource } from '#git/import/import-refs.ts'
 import { type Progress, readProgress } from '#git/import/progress.ts'
 import { findLfsObjects } from '#git/objects/lfs-pointers.ts'
+import { readObjectFormat } from '#git/objects/object-format.ts'
 import { hasIndexedPack, packBytes } from '#git/objects/packs.ts'
 import { backgroundCpuSeconds, type Git } from '#git/process/git-process.ts'
 import type { Directories } from '../directories/directories.ts'
@@ -38,7 +40,7 @@ export function importOwner(id: string): string {
 }
 
 /**
- * Creates the draft of a repository from a source: fetched, checked and with its HEAD. Returns how many objects of Git LFS
+ * Creates the draft of a repository from a source: fetched, checked, with its HEAD and its object format. Returns how many objects of Git LFS
  * its files name, none of which are imported. When this throws, the caller must discard the draft.
  */
 export async function makeDraft(
@@ -46,9 +48,9 @@ export async function makeDraft(
   open: (watched: WatchedImport) => Promise<OpenedSource>,
   watched: WatchedImport,
   { git, directories, freeSpace, settings, faultPoint }: JobDependencies,
-): Promise<{ missingLfsObjects: number }> {
+): Promise<{ missingLfsObjects: number; objectFormat: ObjectFormat }> {
   // Created while the source is opened, and awaited on every path: a discard must not run before it is complete.
-  const drafted = directories.draft(id).then(() => directories.markDraftForDeletion(id))
+  const drafted = directories.draft(id, 'sha1').then(() => directories.markDraftForDeletion(id))
   const settled = drafted.catch(() => {})
   await using _drafted = { [Symbol.asyncDispose]: () => settled }
   await using opened = await open(watched)
@@ -81,7 +83,10 @@ export async function makeDraft(
       onBatch: () => watched.onProgress(''),
     })
     faultPoint('import.fetched')
-    return { missingLfsObjects: lfsObjects.size }
+    return {
+      missingLfsObjects: lfsObjects.size,
+      objectFormat: await readObjectFormat(directory),
+    }
   } catch (error) {
     watched.signal.throwIfAborted()
     throw opened.fault() ?? error

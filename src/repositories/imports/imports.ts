@@ -117,7 +117,7 @@ export function createImports(dependencies: Dependencies): Imports {
       // Prevents an unhandled rejection; the caller still sees the error through `ended`.
       ended.catch(() => {})
       const described = {
-        ...newRepository(owner, { id, name, createdAt: row.startedAt }),
+        ...newRepository(owner, { id, name, createdAt: row.startedAt, objectFormat: null }),
         path: directories.pathOf(id),
         state: 'importing',
       } as const

@@ -100,7 +100,7 @@ export function createImportSteps(
         signal: watched.signal,
         onArrival: () => watched.onProgress(''),
       })
-    const { missingLfsObjects } = await makeDraft(id, open, watched, dependencies)
+    const made = await makeDraft(id, open, watched, dependencies)
     watched.signal.throwIfAborted()
     // Removes the copy of a local source at the same time, to save waiting.
     const [completeAdoption] = await Promise.all([
@@ -111,7 +111,7 @@ export function createImportSteps(
     if (!(await refresh(owner)))
       throw new Problem('token_invalid', 'The token was deleted or has expired.')
     await db.transaction().execute(async (tx) => {
-      const imported = { importedAt: clock.now(), missingLfsObjects }
+      const imported = { importedAt: clock.now(), ...made }
       if (!(await markReady(tx, id, imported))) throw cancelledByDeletion()
       await completeAdoption(tx)
       await deleteImport(tx, id)

@@ -6,6 +6,7 @@ import type { Log } from '#base/log.ts'
 import { Problem, toProblem } from '#base/problem.ts'
 import type { Database } from '#database/database.ts'
 import type { Db } from '#database/schema.ts'
+import { writeObjectFormat } from '#git/objects/object-format.ts'
 import { closeReadersOf } from '#git/process/process-pool.ts'
 import { renewRepositoryVersion } from '#git/refs/repository-version.ts'
 import type { S3 } from '../s3/s3.ts'
@@ -156,6 +157,8 @@ export function createCache(dependencies: Dependencies): Cache {
         throw error
       })
       if (isFilled) {
+        const { objectFormat } = repository
+        if (objectFormat !== null) await writeObjectFormat(pathOf(id), objectFormat)
         await writeRefs(id, repository)
         const isExact = await removeOthers(id, present, repository)
         const pruneEpoch = isExact ? repository.pruneEpoch : stateOf(id).pruneEpoch

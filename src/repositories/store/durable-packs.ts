@@ -105,7 +105,7 @@ async function listPacks(folder: string): Promise<LocalPack[]> {
   const names = new Set(await readdir(folder).catch(ignoreAbsence))
   const packs: LocalPack[] = []
   for (const name of names) {
-    const [, hash] = /^pack-([0-9a-f]{40})\.idx$/.exec(name) ?? []
+    const [, hash] = /^pack-([0-9a-f]{40,64})\.idx$/.exec(name) ?? []
     if (hash === undefined) continue
     const types = (['pack', 'idx', 'mtimes'] as const).filter((type) =>
       names.has(`pack-${hash}.${type}`),

@@ -1,3 +1,4 @@
+import type { ObjectFormat } from '#base/object-id.ts'
 import type { Database } from '#database/database.ts'
 import { createLocalLfsFiles } from './lfs-files.ts'
 import type { Store } from './store.ts'
@@ -5,7 +6,7 @@ import type { Store } from './store.ts'
 type Dependencies = {
   db: Database
   pathOf: (id: string) => string
-  create: (id: string, defaultBranch?: string) => Promise<void>
+  create: (id: string, format: ObjectFormat, defaultBranch?: string) => Promise<void>
   place: (id: string) => Promise<void>
   remove: (id: string) => Promise<void>
 }
@@ -19,8 +20,8 @@ export function createLocalStore({ db, pathOf, create, place, remove }: Dependen
     at: async ({ id }) => ({ path: pathOf(id), pruneEpoch: 0 }),
     open: async (id) => pathOf(id),
 
-    async create(id, defaultBranch) {
-      await create(id, defaultBranch)
+    async create(id, format, defaultBranch) {
+      await create(id, format, defaultBranch)
       return {}
     },
 

@@ -101,7 +101,7 @@ export async function listPresent(folder: string): Promise<PacksPresent> {
   const names = new Set(await readdir(folder))
   const present = new Map<string, boolean>()
   for (const name of names) {
-    const [, hash] = /^pack-([0-9a-f]{40})\.idx$/.exec(name) ?? []
+    const [, hash] = /^pack-([0-9a-f]{40,64})\.idx$/.exec(name) ?? []
     if (hash !== undefined && hasPack(names, hash))
       present.set(hash, names.has(`pack-${hash}.mtimes`))
   }
@@ -149,7 +149,7 @@ export async function removePacks(folder: string, hashes: ReadonlySet<string>): 
   // The index itself before its bitmap.
   for (const name of indexes.sort()) await rm(join(folder, name), { force: true })
   const files = names.filter((name) => {
-    const [, hash] = /^pack-([0-9a-f]{40})\./.exec(name) ?? []
+    const [, hash] = /^pack-([0-9a-f]{40,64})\./.exec(name) ?? []
     return hash !== undefined && hashes.has(hash)
   })
   const inOrder = files.sort((a, b) => Number(b.endsWith('.idx')) - Number(a.endsWith('.idx')))

@@ -1,5 +1,6 @@
-import { readFile, rename, writeFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { replaceFile } from '#base/disk.ts'
 import type { RefRow } from '#database/schema.ts'
 import { branchPrefix } from '#git/refs/refs.ts'
 import type { StoredRef } from './stored-repository-store.ts'
@@ -36,7 +37,7 @@ export async function changePackedRefs(directory: string, changes: RefChanges): 
   const lines = before.split('\n').slice(1, -1)
   for (const [index, line] of lines.entries()) {
     if (line.startsWith('^')) continue
-    const name = line.slice(41)
+    const name = line.slice(line.indexOf(' ') + 1)
     take((other) => other < name)
     if (pending.at(-1)?.name === name) {
       take((other) => other === name)
@@ -56,15 +57,4 @@ function toLines(name: string, { objectId, peeledId }: Pick<RefRow, 'objectId' |
 
 export async function writeHead(directory: string, branch: string): Promise<void> {
   await replaceFile(directory, 'HEAD', `ref: ${branchPrefix}${branch}\n`)
-}
-
-// A draft that a killed process left is overwritten by the next one.
-async function replaceFile(
-  directory: string,
-  name: string,
-  content: string | Buffer,
-): Promise<void> {
-  const draft = join(directory, `svc-${name}`)
-  await writeFile(draft, content, { mode: 0o600 })
-  await rename(draft, join(directory, name))
 }

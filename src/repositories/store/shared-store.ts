@@ -4,7 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { ignoreAbsence } from '#base/absence.ts'
 import type { FaultPoint } from '#base/fault-points.ts'
 import type { Log } from '#base/log.ts'
+import type { ObjectFormat } from '#base/object-id.ts'
 import type { FreeSpace } from '#config/free-space.ts'
+import type { PlainSettings } from '#config/settings.ts'
 import type { Database } from '#database/database.ts'
 import type { Git } from '#git/process/git-process.ts'
 import { adoptDraft } from './adopt.ts'
@@ -27,7 +29,7 @@ import { beingMaintained, needsPruned } from './store-error.ts'
 export type LocalDirectories = {
   pathOf: (id: string) => string
   /** Creates an empty repository in place. */
-  create: (id: string, defaultBranch?: string) => Promise<void>
+  create: (id: string, format: ObjectFormat, defaultBranch?: string) => Promise<void>
   draftOf: (id: string) => string
   remove: (id: string) => Promise<void>
   /** The ids of all directories. */
@@ -48,6 +50,7 @@ type Dependencies = {
   cacheMaxBytes: number | undefined
   freeSpace: Pick<FreeSpace, 'measure'>
   directories: LocalDirectories
+  settings: Pick<PlainSettings, 'defaultObjectFormat'>
   faultPoint: FaultPoint
   log: Log
 }
@@ -58,13 +61,13 @@ const mergePauseMs = 200
 
 /** Repositories in PostgreSQL and object storage; the directories of this node are caches. */
 export function createSharedStore(dependencies: Dependencies): Store {
-  const { db, dataDir, directories, faultPoint, log, storage } = dependencies
+  const { db, dataDir, directories, settings, faultPoint, log, storage } = dependencies
   const transaction = createRepositoryTransaction(db)
   const cache = createCache({
     db,
     storage,
     pathOf: directories.pathOf,
-    create: directories.create,
+    create: (id, branch) => directories.create(id, settings.defaultObjectFormat, branch),
     removeDirectory: directories.remove,
     reserve: (bytes) => eviction.reserve(bytes),
     log,
@@ -79,9 +82,9 @@ export function createSharedStore(dependencies: Dependencies): Store {
 
     at: cache.at,
     open: async (id) => (await cache.open(id)).path,
-    async create(id, defaultBranch = firstHead) {
+    async create(id, format, defaultBranch = firstHead) {
       // Not needed by others, but on a full disk the repository is not created.
-      await directories.create(id, defaultBranch)
+      await directories.create(id, format, defaultBranch)
       return { head: defaultBranch }
     },
 

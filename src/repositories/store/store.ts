@@ -1,3 +1,4 @@
+import type { ObjectFormat } from '#base/object-id.ts'
 import type { Database } from '#database/database.ts'
 import type { Db } from '#database/schema.ts'
 import type { S3 } from '../s3/s3.ts'
@@ -23,7 +24,11 @@ export type Store = AsyncDisposable & {
   /** The directory of a repository in its present state. A shared store throws `repository_not_found`. */
   open: (id: string) => Promise<string>
   /** Prepares a new repository whose row does not exist yet. Returns columns of that row. */
-  create: (id: string, defaultBranch?: string) => Promise<{ head?: string | null }>
+  create: (
+    id: string,
+    format: ObjectFormat,
+    defaultBranch?: string,
+  ) => Promise<{ head?: string | null }>
   /** Makes an imported draft durable. Returns what completes it in the transaction that makes the repository ready. */
   adopt: (id: string) => Promise<(tx: Db) => Promise<void>>
   /** Gives up what a repository has in the store, in the transaction that deletes its row. */

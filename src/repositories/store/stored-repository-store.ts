@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import type { ObjectFormat } from '#base/object-id.ts'
 import { prepared } from '#database/prepared.ts'
 import type { Db, RepositoryState } from '#database/schema.ts'
 import { recordMark } from './bucket-mark-store.ts'
@@ -12,6 +13,7 @@ export type StoredRepository = {
   version: number
   pruneEpoch: number
   head: string | null
+  objectFormat: ObjectFormat | null
   /** In the order of their names' bytes. */
   refs: StoredRef[]
   packs: LivePack[]
@@ -23,7 +25,7 @@ export async function readStoredRepository(
   repositoryId: string,
 ): Promise<StoredRepository | undefined> {
   const { rows } = await sql<StoredRepository>`
-    select version, prune_epoch, head,
+    select version, prune_epoch, head, object_format,
       (select coalesce(json_agg(json_build_array(name, object_id, peeled_id) order by name), '[]')
         from refs where repository_id = repositories.id) as refs,
       (select coalesce(json_agg(json_build_object('key', key, 'hash', hash,

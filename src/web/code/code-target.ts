@@ -1,3 +1,4 @@
+import { isObjectId } from '#base/object-id.ts'
 import { Problem } from '#base/problem.ts'
 import type { ApiPath } from '#browse/api-path.ts'
 import { decodeText } from '#browse/text-content.ts'
@@ -42,7 +43,7 @@ export function isShortId(rev: string, commit: string): boolean {
 
 /** A revision for people: ids are shortened. */
 export function toShort(rev: string): string {
-  return /^[0-9a-f]{40}$/.test(rev) ? shortId(rev) : rev
+  return isObjectId(rev) ? shortId(rev) : rev
 }
 
 /** A path whose characters are bytes. */

@@ -1,3 +1,4 @@
+import { isObjectId } from '#base/object-id.ts'
 import { counted, grouped } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import type { Links } from '../links.ts'
@@ -23,7 +24,7 @@ export async function readAnnotations(
   { tryRead, isLoggedIn }: SharedContext,
   commit: string,
 ): Promise<OfCommit[]> {
-  if (!isLoggedIn || !/^[0-9a-f]{40}$/.test(commit)) return []
+  if (!isLoggedIn || !isObjectId(commit)) return []
   return (await tryRead('listAnnotations', { query: { commit } })) ?? []
 }
 

@@ -25,7 +25,7 @@ export function commitLink(to: Links, name: string, id: string): Html {
   return html`<a class="mono" href="${to.commit(name, id)}" title="${id}">${shortId(id)}</a>`
 }
 
-const linkPattern = /https?:\/\/[^\s<>"'`]{1,2000}|\b[0-9a-f]{7,40}\b/g
+const linkPattern = /https?:\/\/[^\s<>"'`]{1,2000}|\b[0-9a-f]{7,64}\b/g
 
 /** The ids in a message that may be those of commits. */
 function idsIn(message: string): string[] {

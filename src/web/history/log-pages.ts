@@ -126,7 +126,7 @@ function crumbsOf({ to, params }: SharedContext, { rev, path }: PageTarget) {
 
 /** The cursor of the page before one: all pages are of the same commit. */
 function newerCursor(cursor: string | undefined): string | undefined {
-  const [, tip, skip] = /^([0-9a-f]{40})\.(\d+)$/.exec(cursor ?? '') ?? []
+  const [, tip, skip] = /^([0-9a-f]{40,64})\.(\d+)$/.exec(cursor ?? '') ?? []
   if (tip === undefined) return undefined
   const before = Number(skip) - pageSize
   return before > 0 ? `${tip}.${before}` : ''

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
+import { isObjectId } from '#base/object-id.ts'
 import { Problem } from '#base/problem.ts'
 import type { StampOf } from '#browse/repository-stamps.ts'
 import { statusOf } from '#http/problem-response.ts'
@@ -224,7 +225,7 @@ function checksOf(reads: readonly Read[]): Read[] {
   const commits = new Set<unknown>()
   return reads.filter(({ operation, input }) => {
     const rev = input.query?.rev
-    const isOfCommit = typeof rev === 'string' && /^[0-9a-f]{40}$/.test(rev)
+    const isOfCommit = typeof rev === 'string' && isObjectId(rev)
     if (!isOfCommit || !ofCommits.has(operation)) return true
     // Last commits of entries become known over time.
     const mayGrow = operation === 'getTree' && input.query?.recursive !== true

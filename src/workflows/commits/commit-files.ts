@@ -1,4 +1,5 @@
 import { isWorkflowName, workflowsFolder } from '#actions/workflow-parser/workflow-folders.ts'
+import { formatOf } from '#base/object-id.ts'
 import {
   type CommitObject,
   type CommitPerson,
@@ -40,7 +41,9 @@ export async function openCommit(objects: ObjectReader, id: string): Promise<Com
       const tree = await objects.read(treeId, treeMaxBytes)
       trees.set(
         treeId,
-        tree?.type === 'tree' ? [...entriesOfTree(tree.content, 'utf8')] : undefined,
+        tree?.type === 'tree'
+          ? [...entriesOfTree(tree.content, 'utf8', formatOf(tree.id))]
+          : undefined,
       )
     }
     return trees.get(treeId)

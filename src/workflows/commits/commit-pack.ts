@@ -1,3 +1,4 @@
+import { formatOf } from '#base/object-id.ts'
 import { Problem } from '#base/problem.ts'
 import { gitCommands } from '#git/process/commands.ts'
 import type { Git, GitProcess } from '#git/process/git-process.ts'
@@ -81,7 +82,7 @@ async function readShallow(packets: AsyncIterator<Packet, void>): Promise<string
     const line = next.value.kind === 'data' ? next.value.payload.toString('latin1').trim() : ''
     if (line === 'packfile') return shallow
     if (line.startsWith('shallow ')) shallow.push(line.slice('shallow '.length))
-    const [, gone] = /^ERR .*not our ref ([0-9a-f]{40})$/.exec(line) ?? []
+    const [, gone] = /^ERR .*not our ref ([0-9a-f]{40,64})$/.exec(line) ?? []
     if (gone !== undefined) throw goneCommit(gone)
   }
   return undefined
@@ -98,6 +99,7 @@ function fetchRequest(wanted: ReadonlySet<string>, depth: number): Buffer {
   ]
   return Buffer.concat([
     packet('command=fetch'),
+    packet(`object-format=${formatOf([...wanted][0] ?? '')}`),
     delimiterPacket,
     ...args.map((line) => packet(`${line}\n`)),
     flushPacket,

@@ -1,6 +1,7 @@
 import type { SourceHeader } from '#actions/runner-api/runner-api.ts'
 import type { SourceRequest } from '#actions/workflow-engine/run-state.ts'
 import type { Json } from '#base/json.ts'
+import { isObjectId } from '#base/object-id.ts'
 import { Problem } from '#base/problem.ts'
 import { openObjects } from '#git/objects/object-reader.ts'
 import type { Git } from '#git/process/git-process.ts'
@@ -85,10 +86,10 @@ async function resolve(source: Source, wanted: string): Promise<Start> {
   )
   const values = await readRefs(source.directory, names)
   const ref = names.find((name) => (values.get(name) ?? zeroId) !== zeroId) ?? ''
-  const id = ref === '' && /^[0-9a-f]{40}$/i.test(wanted) ? wanted.toLowerCase() : values.get(ref)
+  const id = ref === '' && isObjectId(wanted.toLowerCase()) ? wanted.toLowerCase() : values.get(ref)
   const commit = await commitOf(source, id)
   if (commit !== undefined) return { commit, ref, object: ref === '' ? commit : (id ?? commit) }
-  const detail = `There is no branch, tag or commit ${wanted} in the repository; an id needs all of its 40 digits.`
+  const detail = `There is no branch, tag or commit ${wanted} in the repository; an id needs all of its digits.`
   throw new Problem('ref_not_found', detail)
 }
 

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
 import { type FileHandle, open } from 'node:fs/promises'
 import { absentAs } from '#base/absence.ts'
+import { idBytes, type ObjectFormat } from '#base/object-id.ts'
 import { type ClonePack, packPath } from '#git/clone-packs/clone-packs.ts'
-import { packChecksumBytes, packHeaderBytes } from '#git/objects/pack.ts'
+import { packHeaderBytes } from '#git/objects/pack.ts'
 
 /** A part of a stream: bytes in memory, or a range of an open file. */
 export type Part = Buffer | { file: FileHandle; start: number; length: number }
@@ -33,25 +34,26 @@ export async function openPacks(
 }
 
 /** All of a pack but its header and its checksum. */
-export function entriesOf({ file, bytes }: OpenPack): Part {
-  return { file, start: packHeaderBytes, length: bytes - packHeaderBytes - packChecksumBytes }
+export function entriesOf({ file, bytes }: OpenPack, format: ObjectFormat): Part {
+  return { file, start: packHeaderBytes, length: bytes - packHeaderBytes - idBytes(format) }
 }
 
 /** The checksum of a pack; undefined when its header is another one. */
 export async function storedChecksum(
   { file, bytes }: OpenPack,
   header: Buffer,
+  format: ObjectFormat,
 ): Promise<Buffer | undefined> {
-  const [found, checksum] = [Buffer.alloc(packHeaderBytes), Buffer.alloc(packChecksumBytes)]
+  const [found, checksum] = [Buffer.alloc(packHeaderBytes), Buffer.alloc(idBytes(format))]
   const whole = [{ file, start: 0, length: bytes }]
   await readParts(whole, 0, [found])
-  await readParts(whole, bytes - packChecksumBytes, [checksum])
+  await readParts(whole, bytes - checksum.length, [checksum])
   return found.equals(header) ? checksum : undefined
 }
 
-/** The checksum of a pack of these parts: their SHA-1. */
-export async function checksumOf(parts: readonly Part[]): Promise<Buffer> {
-  const hash = createHash('sha1')
+/** The checksum of a pack of these parts: their hash. */
+export async function checksumOf(parts: readonly Part[], format: ObjectFormat): Promise<Buffer> {
+  const hash = createHash(format)
   const buffer = Buffer.allocUnsafe(hashedAtOnce)
   const size = sizeOf(parts)
   for (let at = 0; at < size; at += hashedAtOnce) {

@@ -1,6 +1,5 @@
 import { watchDrain } from '#base/chunks.ts'
 import { writeBudget } from '#base/write-budget.ts'
-import { packChecksumBytes } from '#git/objects/pack.ts'
 import type { ResponseSink } from '#git/protocol/pipe-process.ts'
 import {
   bandMaxBytes,
@@ -29,13 +28,13 @@ const packfile = packet('packfile\n')
  */
 export async function sendPack(
   parts: readonly Part[],
-  checksum: Promise<Buffer>,
+  checksum: { bytes: number; made: Promise<Buffer> },
   { output, signal, onBegin, onProgress }: ResponseSink,
 ): Promise<void> {
   const size = sizeOf(parts)
   using _counted = countResponse()
   using draining = watchDrain(output, signal)
-  onBegin(responseBytes(size))
+  onBegin(responseBytes(size, checksum.bytes))
   output.write(packfile)
   let next = readPackets(parts, 0, size)
   for (let at = 0; at < size; ) {
@@ -51,7 +50,7 @@ export async function sendPack(
     onProgress()
     signal.throwIfAborted()
   }
-  output.write(Buffer.concat([headOf(packChecksumBytes), await checksum, flushPacket]))
+  output.write(Buffer.concat([headOf(checksum.bytes), await checksum.made, flushPacket]))
 }
 
 function countResponse(): Disposable {
@@ -63,9 +62,9 @@ function countResponse(): Disposable {
   }
 }
 
-function responseBytes(packBytes: number): number {
+function responseBytes(packBytes: number, checksumBytes: number): number {
   const packets = Math.ceil(packBytes / bandMaxBytes)
-  const end = headBytes + packChecksumBytes + flushPacket.length
+  const end = headBytes + checksumBytes + flushPacket.length
   return packfile.length + packets * headBytes + packBytes + end
 }
 

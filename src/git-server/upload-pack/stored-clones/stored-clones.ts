@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { createSingleFlight } from '#base/concurrency/single-flight.ts'
+import { formatOf, idBytes, type ObjectFormat } from '#base/object-id.ts'
 import { orAborted } from '#base/timeouts.ts'
 import { type ClonePacks, readClonePacks } from '#git/clone-packs/clone-packs.ts'
 import { type PackedObjects, packObjects } from '#git/clone-packs/pack-objects.ts'
@@ -94,11 +95,13 @@ export function createStoredClones({ git, onFetch }: Dependencies) {
       await using opened = plan && (await openPacks(request.directory, plan.packs))
       if (!opened) return false
       onFetch('packs')
-      plan.checksum ??= computeChecksum(request.directory, plan)
+      const format = formatOf([...request.wants][0] ?? '')
+      plan.checksum ??= computeChecksum(request.directory, plan, format)
       plan.checksum.catch(() => {
         delete plan.checksum
       })
-      await sendPack(partsOf(plan, opened), plan.checksum, sink)
+      const checksum = { bytes: idBytes(format), made: plan.checksum }
+      await sendPack(partsOf(plan, opened, format), checksum, sink)
       return true
     },
   }
@@ -156,23 +159,30 @@ async function packNewer(
 /** Whether the parents of newer commits prove that commits are reached. Mostly, this is so after pushes to a branch. */
 function isBasedOn({ pack }: PackedObjects, commits: readonly string[]): boolean {
   if (commits.length === 0) return true
-  const parents = pack.length <= parsedMaxBytes ? parentsIn(pack) : 'unknown'
+  const parents =
+    pack.length <= parsedMaxBytes ? parentsIn(pack, formatOf(commits[0] ?? '')) : 'unknown'
   if (!(parents instanceof Map)) return false
   const reached = new Set([...parents.values()].flat())
   return commits.every((id) => reached.has(id))
 }
 
-function partsOf({ newer }: Plan, { packs }: OpenPacks): Part[] {
+function partsOf({ newer }: Plan, { packs }: OpenPacks, format: ObjectFormat): Part[] {
   const objects = packs.reduce((sum, pack) => sum + pack.objects, newer.objects)
-  return [packHeader(objects), ...packs.map(entriesOf), newer.entries]
+  return [packHeader(objects), ...packs.map((pack) => entriesOf(pack, format)), newer.entries]
 }
 
-async function computeChecksum(directory: string, plan: Plan): Promise<Buffer> {
+async function computeChecksum(
+  directory: string,
+  plan: Plan,
+  format: ObjectFormat,
+): Promise<Buffer> {
   await using opened = await openPacks(directory, plan.packs)
   if (!opened) throw new Error('A pack was removed while it was sent.')
-  const parts = partsOf(plan, opened)
+  const parts = partsOf(plan, opened, format)
   const [first, ...others] = opened.packs
   const isAlone = first && others.length === 0 && plan.newer.objects === 0
-  const stored = isAlone ? await storedChecksum(first, packHeader(first.objects)) : undefined
-  return stored ?? (await checksumOf(parts))
+  const stored = isAlone
+    ? await storedChecksum(first, packHeader(first.objects), format)
+    : undefined
+  return stored ?? (await checksumOf(parts, format))
 }
