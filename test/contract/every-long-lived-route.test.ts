@@ -1,9 +1,9 @@
 // Tags: exhaustive
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { writeFile } from 'node:fs/promises'
+import { readdir, writeFile } from 'node:fs/promises'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { join } from 'node:path'
@@ -299,6 +299,44 @@ const cases: Record<string, Case[]> = {
       },
     },
   ],
+  'GET /repos/:repository/info/lfs/objects/:oid': [
+    {
+      losses: ofRepository,
+      async open({ name, owner, member }) {
+        const noise = randomBytes(largeBytes)
+        const path = pathOfLfsObject(name, noise)
+        const headers = { authorization: `Bearer ${owner.token}` }
+        const stored = await fetch(service.url + path, { method: 'PUT', headers, body: noise })
+        assert.equal(stored.status, 200)
+        return readSlowly(path, { token: member.token })
+      },
+    },
+  ],
+  'PUT /repos/:repository/info/lfs/objects/:oid': [
+    {
+      losses: ofRepository,
+      async open({ name, member }) {
+        const content = randomBytes(1000)
+        const connection = await connectRaw(service.url)
+        connection.request(`PUT ${pathOfLfsObject(name, content)}`, {
+          authorization: `Bearer ${member.token}`,
+          'content-length': content.length,
+          connection: 'close',
+        })
+        connection.socket.write(content.subarray(1))
+        const isReceived = async () => {
+          const names = await readdir(join(service.dataDir, 'staging'))
+          return names.some((file) => file.endsWith('.lfs'))
+        }
+        await until('it is being received', isReceived)
+        return async () => {
+          const answer = parseAnswer(await connection.end())
+          assert.ok([401, 403, 404].includes(answer?.status ?? 0), String(answer?.status))
+          await until('nothing of it stays', async () => !(await isReceived()))
+        }
+      },
+    },
+  ],
   'POST /repos/:repository/git-upload-pack': [
     {
       losses: ofRepository,
@@ -516,6 +554,10 @@ async function sendSlowly(run: Scene['run'], path: string) {
     assert.equal(answer?.status, 401)
     await until('nothing of it stays', async () => !(await isOpen()))
   }
+}
+
+function pathOfLfsObject(name: string, content: Buffer): string {
+  return `/repos/${name}.git/info/lfs/objects/${hash('sha256', content)}`
 }
 
 /** Whether the server's end of a connection is open: proc(5), /proc/net/tcp. */
