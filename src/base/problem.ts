@@ -33,6 +33,7 @@ export const problems = {
   owner_required: { kind: 'forbidden', title: 'Owner or admin required' },
   branch_protected: { kind: 'forbidden', title: 'Protected branch' },
   tag_protected: { kind: 'forbidden', title: 'Protected tag' },
+  path_locked: { kind: 'forbidden', title: 'File is locked by another user' },
   lfs_lock_owned: { kind: 'forbidden', title: 'Git LFS lock of another user' },
   credentials_leaked: { kind: 'forbidden', title: 'Push contains credentials' },
   run_required: { kind: 'forbidden', title: 'Successful run required' },

@@ -106,6 +106,8 @@ export type Repository = RepositoryFields & {
   readonly pruneEpoch: number
   /** Whether the principal that opened it passes its owner checks. */
   readonly asOwner: boolean
+  /** Whether it has locks of Git LFS. */
+  readonly hasLfsLocks: boolean
   /** The role of the principal that opened it; `admin` for its owner and for admins. */
   readonly role: Role
 }
@@ -179,18 +181,19 @@ export function createRepositories(dependencies: Dependencies): Repositories {
   }
 
   function toRepository(
-    row: Standing & RepositoryFields & Pick<Repository, 'pruneEpoch'>,
+    row: Standing & RepositoryFields & Pick<Repository, 'pruneEpoch'> & { lfsLocks?: number },
     principal: Principal,
   ): Repository {
     const { id, name, description, path, pruneEpoch, createdAt, pushedAt, state } = row
     const { ownerTokenId, ownerUsername, leakGuard, runTokens, missingLfsObjects, objectFormat } =
       row
+    const hasLfsLocks = (row.lfsLocks ?? 0) > 0
     const asOwner = mayOwn(principal, row)
     const role = roleOf(principal, row) ?? 'read'
     const about = { id, name, description, createdAt, pushedAt, ownerTokenId, ownerUsername, state }
     const settings = { leakGuard, runTokens, missingLfsObjects, objectFormat }
     // Access has been checked: no other function may brand what it has not got from here.
-    return { ...about, ...settings, path, pruneEpoch, asOwner, role } as Repository
+    return { ...about, ...settings, path, pruneEpoch, hasLfsLocks, asOwner, role } as Repository
   }
 
   async function failedImport(principal: Principal, name: string): Promise<Repository | undefined> {

@@ -217,6 +217,13 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
     const { body } = await admin.get(`${locks}?path=owned`)
     return member.post(`${locks}/${body.locks[0].id}/unlock`, { force: true })
   },
+  async path_locked() {
+    await admin.post('/repos', { name: 'with-lock' })
+    await admin.post('/repos/with-lock/collaborators', { username: 'member' })
+    await admin.post('/repos/with-lock.git/info/lfs/locks', { path: 'a.txt' })
+    const changes = [{ path: 'a.txt', content: 'x' }]
+    return member.post('/repos/with-lock/commits', { branch: 'main', message: 'x', changes })
+  },
   async too_many_lfs_locks() {
     using database = new DatabaseSync(join(service.dataDir, 'svc.db'))
     const change = (by: number) =>

@@ -1,7 +1,7 @@
 // Tags: each-store
 
 import assert from 'node:assert/strict'
-import { writeFile } from 'node:fs/promises'
+import { chmod, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { createProject, git, type Project } from '../support/git.ts'
@@ -113,3 +113,59 @@ test('locks are listed in pages, and for those who may', async () => {
   const { body } = await ada.get(locks)
   await ada.post(`${locks}/${body.locks[0].id}/unlock`, {})
 })
+
+test('a push of another user may not change a locked file', { skip }, async () => {
+  const commit = async (message: string, files: Record<string, string>) => {
+    for (const [name, text] of Object.entries(files)) {
+      await chmod(join(project.path, name), 0o644).catch(() => {})
+      await writeFile(join(project.path, name), text)
+    }
+    await project.git('add', '.')
+    await project.git('commit', '--quiet', '-m', message)
+  }
+  const push = (...args: string[]) => lfs('push', '--quiet', '--no-verify', ...args)
+  const refused = (...args: string[]) =>
+    assert.rejects(push(...args), /Only the owner of a lock .*: "a\.bin" is locked by ada\./)
+  const switchTo = (...args: string[]) => project.git('switch', '--quiet', ...args)
+
+  await switchTo('-c', 'early')
+  await commit('Change before the lock', { 'a.bin': 'a early' })
+  await lfs('push', '--quiet', 'grace', 'early')
+  await lfs('lfs', 'lock', '--remote=ada', 'a.bin')
+  // Git LFS itself stops the push, if it is used.
+  await switchTo('-c', 'grace', 'main')
+  await commit('Change', { 'a.bin': 'a of grace', 'c.txt': 'c' })
+  const verify = ['-c', `lfs.${grace.remote('site')}/info/lfs.locksverify=true`]
+  await assert.rejects(lfs(...verify, 'push', 'grace', 'grace'), /Cannot update locked files/)
+  await refused('grace', 'grace:main')
+  await refused('ssh', 'grace:new')
+  await refused('grace', `grace:refs/tags/v1`)
+  await project.git('reset', '--quiet', '--hard', 'main')
+  await project.git('mv', 'a.bin', 'renamed.bin')
+  await project.git('commit', '--quiet', '-m', 'Rename')
+  await refused('grace', 'grace:new')
+  await refused('grace', 'early:main')
+  const changes = [{ path: 'a.bin', delete: true }]
+  const byApi = await grace.post('/repos/site/commits', { branch: 'main', message: 'x', changes })
+  assert.deepEqual([byApi.status, byApi.body.code], [403, 'path_locked'])
+
+  // The owner may, and others can build on it.
+  await project.git('reset', '--quiet', '--hard', 'main')
+  await commit('Unlocked files', { 'b.bin': 'b 2', 'c.txt': 'c' })
+  await lfs('push', '--quiet', 'grace', 'grace:new')
+  await switchTo('main')
+  await commit('Change by the owner', { 'a.bin': 'a 2' })
+  await lfs('push', '--quiet', 'ada', 'main')
+  await switchTo('grace')
+  await project.git('merge', '--quiet', '-m', 'Merge', 'main')
+  await lfs('push', '--quiet', 'grace', 'grace:new')
+  await refused('--force', 'grace', 'main~:main')
+  const { body: pushes } = await ada.get('/repos/site/pushes?limit=100')
+  const last = pushes.find(({ refs }: Pushed) => refs[0]?.ref === 'refs/heads/main')
+  assert.equal((await grace.post(`/repos/site/pushes/${last.id}/undo`)).status, 403)
+  await push('grace', ':early')
+  await lfs('lfs', 'unlock', '--force', '--remote=ada', 'a.bin')
+  await push('--force', 'grace', 'main~:main')
+})
+
+type Pushed = { id: string; refs: { ref: string }[] }

@@ -35,6 +35,7 @@ const pushing: ProblemCode[] = [
   'revision_ambiguous',
   'branch_protected',
   'run_required',
+  'path_locked',
   'token_limited',
   'credentials_leaked',
   'objects_refused',

@@ -2,6 +2,7 @@ import { requireRef } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
 import { Problem } from '#base/problem.ts'
 import type { PlainSettings } from '#config/settings.ts'
+import type { Db } from '#database/schema.ts'
 import type { Git } from '#git/process/git-process.ts'
 import { isRefName, refNameFault, zeroId } from '#git/refs/ref-name.ts'
 import {
@@ -13,10 +14,12 @@ import {
   resolveSymbolicRefs,
   successorAmong,
 } from '#git/refs/refs.ts'
+import type { LfsLocks } from '#repositories/lfs-locks.ts'
 import type { Repositories, Repository } from '#repositories/repositories.ts'
 import type { GuardResult, LeakGuard } from '../leak-guard/leak-guard.ts'
 import type { Push } from '../push/push.ts'
 import { isolateQuarantine, openQuarantine, withPushLimits } from '../push/pushed-objects.ts'
+import { createLockedPaths } from './locked-paths.ts'
 import { type RefRules, refuseProtected } from './protected-refs.ts'
 import { historyOf, type PushedHistory } from './pushed-history.ts'
 
@@ -27,6 +30,7 @@ export type PushAuthorization = RefRules & {
   repositories: Pick<Repositories, 'reopen' | 'recheck'>
   git: Git
   leakGuard: LeakGuard
+  lfsLocks: Pick<LfsLocks, 'listOthers' | 'created'>
   settings: Pick<PlainSettings, 'pushMemoryMaxBytes'>
 }
 
@@ -110,13 +114,15 @@ type GuardedAuthorization = Awaited<ReturnType<typeof authorizePush>> &
   Pick<GuardResult, 'allowed' | 'warnings'> & {
     /** Authorizes the push again unless that was done a moment ago; called right before it is recorded. */
     recheck: () => Promise<void>
+    /** Throws `path_locked` when the push changes a file that another user has locked by now. */
+    refuseLocked: (db: Db) => Promise<void>
   }
 
 const unguarded: GuardResult = { allowed: [], warnings: [], wasSlow: false }
 // Most pushes are recorded within this time, without asking for the same rows twice.
 const authorizedForMs = 1000
 
-/** Authorizes a push, and has the leak guard scan its objects. Throws the Problems of both. */
+/** Authorizes a push, compares its files with locks, and has the leak guard scan its objects. Throws the Problems of all. */
 export async function authorizeGuarded(
   dependencies: PushAuthorization,
   push: Push,
@@ -124,6 +130,9 @@ export async function authorizeGuarded(
 ): Promise<GuardedAuthorization> {
   let authorizedAt = performance.now()
   const first = await authorizePush(dependencies, push, updates)
+  const lockedPaths = createLockedPaths(dependencies, push, { updates, targets: first.targets })
+  const refuseLocked = (db?: Db) => lockedPaths.refuse(first.principal, db)
+  if (first.repository.hasLfsLocks) await refuseLocked()
   const { allowed, warnings, wasSlow } = await guard(dependencies, push, first.repository, updates)
   // Rights may have been revoked during a long scan.
   if (wasSlow) authorizedAt = performance.now()
@@ -137,7 +146,7 @@ export async function authorizeGuarded(
     await authorizePush({ ...dependencies, repositories: { reopen } }, push, updates)
   }
 
-  return { ...authorized, allowed, warnings, recheck }
+  return { ...authorized, allowed, warnings, recheck, refuseLocked }
 }
 
 async function guard(

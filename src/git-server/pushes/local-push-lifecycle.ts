@@ -58,7 +58,7 @@ const drainPauseMs = 5
  * crash between moved refs and their events, the sweep compares intents with refs and finalizes the rest.
  */
 export function createLocalPushLifecycle(dependencies: LocalPushParts): PushLifecycle {
-  const { db, git, clock, faultPoint, log } = dependencies
+  const { db, git, lfsLocks, clock, faultPoint, log } = dependencies
   const retainedCommits = createRetainedCommits(dependencies)
   const finalizePush = createFinalizePush({ ...dependencies, retainedCommits })
   const serialize = createKeyedMutex()
@@ -71,11 +71,13 @@ export function createLocalPushLifecycle(dependencies: LocalPushParts): PushLife
   const known = new Map<string, Push>()
 
   async function authorize(push: Push, updates: RefUpdate[]): Promise<PushResult | undefined> {
+    const locksCreated = lfsLocks.created()
     const authorized = await authorizeGuarded(dependencies, push, updates)
-    const { principal, repository, targets, allowed, warnings, recheck } = authorized
+    const { principal, repository, targets, allowed, warnings, recheck, refuseLocked } = authorized
     // Earlier intents are compared with the refs before this push can move them.
     await exclusively(repository.id, async () => {
       await recheck()
+      if (lfsLocks.created() !== locksCreated) await refuseLocked(db)
       // An undo may delete the default branch that its push created: HEAD follows.
       if (push.via !== 'undo') await refuseDefaultDeletion(repository, updates, targets)
       await recordIntent(push, { principal, updates, allowed })

@@ -85,10 +85,12 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
           peeled,
           pruneEpoch: push.repository.pruneEpoch,
           isConnected: () => isConnected(scopedGit, repository.path, updates),
-          async begin(tx) {
+          async begin(tx, { lfsLocks }) {
             // The upload of its objects and the wait for the lock may have taken minutes.
             await authorized.recheck()
             await decideFormat(tx, repository, updates)
+            // From here on, the locked row keeps others from locking files.
+            if (lfsLocks > 0) await authorized.refuseLocked(tx)
             const last = await findLastPushId(tx, repository.id)
             // Read once the repository is locked, which may have taken seconds.
             now = clock.now()

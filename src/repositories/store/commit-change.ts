@@ -31,7 +31,7 @@ export type Change = {
    * Called in the transaction once the repository is locked. Returns the time of the push that is recorded with the
    * change. A Problem that it throws prevents the change.
    */
-  begin: (tx: Db) => Promise<{ pushedAt: number }>
+  begin: (tx: Db, repository: LockedRepository) => Promise<{ pushedAt: number }>
   /** The prune epoch of the directory in which its objects were checked. */
   pruneEpoch: number
   /** The default branch for the case that no branch is left; by default it stays. */
@@ -101,7 +101,7 @@ function tryChange(transaction: RepositoryTransaction, change: Change): Promise<
     const repository = await lockRepository(tx, change.repositoryId)
     if (!repository) throw goneFromStore()
     if (repository.pruneEpoch !== change.pruneEpoch) throw new PrunedError()
-    const { pushedAt } = await change.begin(tx)
+    const { pushedAt } = await change.begin(tx, repository)
     const { repositoryId, updates, objects } = change
     const other = branchPrefix + repository.head
     const values = await readConcerned(tx, repositoryId, { updates, other })

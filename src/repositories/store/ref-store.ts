@@ -11,6 +11,8 @@ export type LockedRepository = {
   pruneEpoch: number
   head: string
   headChosen: number
+  /** How many locks of Git LFS it has. */
+  lfsLocks: number
 }
 
 /** The default branch of a repository that was created without one. */
@@ -23,7 +25,7 @@ const rowsPerStatement = 5000
 const lockById = prepared((tx, by: { id: string; state: RepositoryState }) =>
   tx
     .selectFrom('repositories')
-    .select(['name', 'version', 'pruneEpoch', 'head', 'headChosen'])
+    .select(['name', 'version', 'pruneEpoch', 'head', 'headChosen', 'lfsLocks'])
     .where('id', '=', by.id)
     .where('state', '=', by.state)
     .forUpdate(),
