@@ -9,6 +9,7 @@ import { type AddressInfo, createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { newId } from '#base/ids.ts'
+import { flushPacket, packet } from '#git/protocol/pkt-line.ts'
 import { until } from '../support/condition.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'
 import { cloneBody, gitHeaders } from '../support/raw-git.ts'
@@ -345,6 +346,20 @@ const cases: Record<string, Case[]> = {
         const body = cloneBody(commit)
         const headers = gitHeaders('git-upload-pack', member.token, body.length)
         return readSlowly(`/repos/${name}.git/git-upload-pack`, { headers, body })
+      },
+    },
+  ],
+  'POST /repos/:repository/git-upload-archive': [
+    {
+      losses: ofRepository,
+      isLarge: true,
+      open({ name, member }) {
+        const body = Buffer.concat([packet('argument HEAD\n'), flushPacket])
+        const headers = {
+          ...gitHeaders('git-upload-pack', member.token, body.length),
+          'content-type': 'application/x-git-upload-archive-request',
+        }
+        return readSlowly(`/repos/${name}.git/git-upload-archive`, { headers, body })
       },
     },
   ],

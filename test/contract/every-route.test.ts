@@ -501,6 +501,7 @@ const examples: Record<string, Example> = {
   'GET /metrics': { path: '/metrics', isLive: true },
   'GET /repos/:repository/info/refs': { path: '/repos/site.git/info/refs?service=git-upload-pack' },
   'POST /repos/:repository/git-upload-pack': { path: '/repos/site.git/git-upload-pack' },
+  'POST /repos/:repository/git-upload-archive': { path: '/repos/site.git/git-upload-archive' },
   'POST /repos/:repository/git-receive-pack': { path: '/repos/site.git/git-receive-pack' },
   'GET /repos/:repository/info/lfs/:path*': { path: '/repos/site.git/info/lfs/other?limit=1' },
   'POST /repos/:repository/info/lfs/:path*': { path: '/repos/site.git/info/lfs/other' },

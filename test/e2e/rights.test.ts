@@ -124,7 +124,7 @@ const table: Record<string, Row> = {
 
 /** Routes that other tests have: of runners, Git and MCP, without a token, and of deleted repositories by their ids. */
 const elsewhere =
-  /^GET \/(health|openapi\.json|docs|llms\.txt|\.well-known\/.*)$|^\w+ \/(mcp|runner|deleted-repos\/\{id\})|(git-(upload|receive)-pack|info\/refs|info\/lfs\/.*)$/
+  /^GET \/(health|openapi\.json|docs|llms\.txt|\.well-known\/.*)$|^\w+ \/(mcp|runner|deleted-repos\/\{id\})|(git-(upload-(pack|archive)|receive-pack)|info\/refs|info\/lfs\/.*)$/
 
 type Outcome = string
 

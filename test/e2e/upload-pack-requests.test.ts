@@ -1,12 +1,14 @@
 // Tags: each-store
 
 import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { delimiter, join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { delimiterPacket, flushPacket, packet } from '#git/protocol/pkt-line.ts'
 import { exhaustive } from '../support/exhaustive.ts'
-import { createProject, type Project } from '../support/git.ts'
+import { createProject, git, type Project, temporaryFolder } from '../support/git.ts'
 import { objectFormat } from '../support/object-format.ts'
-import { without } from '../support/programs.ts'
+import { programs, without } from '../support/programs.ts'
 import { gitHeaders } from '../support/raw-git.ts'
 import { type SshSite, startSshSite } from '../support/ssh-site.ts'
 
@@ -123,5 +125,61 @@ test('an object that a client has again and again takes little memory, up to the
     const endless = request(protocol, 16 * requestMaxBytes + 1000)
     const { stderr } = await site.exchange('git-upload-pack', protocol, endless)
     assert.match(stderr, tooLarge(16 * requestMaxBytes))
+  }
+})
+
+test('git archive --remote of a newer client works over HTTP', {
+  skip: without('git-2.47'),
+}, async () => {
+  const remote = `--remote=${site.service.admin.remote('site')}`
+  await using folder = await temporaryFolder()
+  const archive = (...args: string[]) => git(folder.path, ['archive', ...args], newerClient())
+  await archive(remote, '--output=site.tar', 'main')
+  await project.git('archive', `--output=${join(folder.path, 'local.tar')}`, 'main')
+  const [remotely, locally] = ['site.tar', 'local.tar'].map((name) =>
+    readFile(join(folder.path, name)),
+  )
+  assert.deepEqual(await remotely, await locally)
+  await assert.rejects(archive(remote, 'nowhere'), /no such ref: nowhere/)
+})
+
+const newerClient = () => ({
+  PATH: [programs['git-2.47'].find(), process.env.PATH].join(delimiter),
+})
+
+test('clients of several versions filter, complete and negotiate over both transports', {
+  ...exhaustive,
+  skip: skip || without('git-2.47'),
+}, async () => {
+  await using folder = await temporaryFolder()
+  const remotes = [site.service.admin.remote('site'), site.remote()]
+  await project.commit('sparse', '/large.txt\n')
+  await project.git('push', '--quiet', remotes[0] ?? '', 'main')
+  const filters = [
+    ['blob:none'],
+    ['blob:limit=1k'],
+    ['tree:0'],
+    ['tree:1', 'blob:none'],
+    ['object:type=commit'],
+    ['combine:tree:2+blob:limit=1k'],
+    ['sparse:oid=main:sparse'],
+  ]
+  const asked = ['transfer.bundleURI=true', 'transfer.advertiseSID=true', 'push.negotiate=true']
+  const offered = ['fetch.uriProtocols=https', 'promisor.acceptFromServer=all']
+  const settings = [...asked, ...offered].flatMap((setting) => ['-c', setting])
+  const clients = [{}, newerClient()].flatMap((env) => remotes.map((remote) => ({ env, remote })))
+  for (const [number, filter] of filters.entries()) {
+    const { env, remote = '' } = clients[number % clients.length] ?? {}
+    const copy = join(folder.path, `copy-${number}`)
+    const run = (...args: string[]) =>
+      git(folder.path, [...settings, ...args], { ...site.sshEnv, ...env })
+    const options = filter.map((part) => `--filter=${part}`)
+    await run('clone', '--quiet', '--no-checkout', ...options, remote, copy)
+    await run('-C', copy, 'checkout', '--quiet', 'main')
+    assert.equal(await readFile(join(copy, 'large.txt'), 'utf8'), 'x'.repeat(10_000))
+    await run('-C', copy, 'fetch', '--quiet', '--refetch', '--filter=blob:none')
+    await run('-C', copy, 'commit', '--quiet', '--allow-empty', '-m', 'more')
+    await run('-C', copy, 'push', '--quiet', 'origin', `HEAD:refs/heads/more-${number}`)
+    await run('-C', copy, 'fsck')
   }
 })

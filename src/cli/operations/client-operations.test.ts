@@ -30,6 +30,7 @@ const withoutCommand: Record<string, string> = {
   getSigningKeys: 'for verifiers of ID tokens',
   advertiseRefs: 'for git: git clone, git push',
   uploadPack: 'for git: git clone, git fetch',
+  uploadArchive: 'for git: git archive --remote',
   receivePack: 'for git: git push',
   batchLfsObjects: 'for git-lfs',
   verifyLfsObject: 'for git-lfs',

@@ -71,6 +71,24 @@ export function gitRoutes({ repositories, engine, settings }: Dependencies): Str
     {
       kind: 'stream',
       method: 'POST',
+      path: '/repos/:repository/git-upload-archive',
+      operationId: 'uploadArchive',
+      tag: 'git',
+      summary: 'Get an archive with a Git client',
+      description: 'Serves `git archive --remote` of clients since Git 2.44.',
+      parameters: [],
+      permissionFor: () => permissionFor('git-upload-pack'),
+      find,
+      isLongLived: true,
+      consumes: 'application/x-git-upload-archive-request',
+      maxBytes: settings.fetchRequestMaxBytes,
+      produces: 'application/x-git-upload-archive-result',
+      problems: ['repository_not_found', 'git_busy', 'request_timed_out'],
+      serve: (exchange) => gitOverHttp.archive(toExchange(exchange)),
+    },
+    {
+      kind: 'stream',
+      method: 'POST',
       path: '/repos/:repository/git-receive-pack',
       operationId: 'receivePack',
       tag: 'git',
@@ -131,6 +149,13 @@ function createGitOverHttp(engine: GitEngine) {
       const request = toGitRequest(exchange, 'application/x-git-upload-pack-result')
       const body = readArrived(exchange.request) ?? readBody(exchange.request, exchange.signal)
       finish(exchange, request, await engine.fetch(request, body))
+    },
+
+    /** Serves `POST git-upload-archive`. */
+    async archive(exchange: HttpExchange): Promise<void> {
+      const request = toGitRequest(exchange, 'application/x-git-upload-archive-result')
+      const body = readBody(exchange.request, exchange.signal)
+      finish(exchange, request, await engine.archive(request, body))
     },
 
     /** Serves `POST git-receive-pack`. */
