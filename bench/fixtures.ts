@@ -1,6 +1,7 @@
 import { createCipheriv } from 'node:crypto'
 import { cp, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { ObjectFormat } from '#base/object-id.ts'
 import { createRandom, line, toData } from './generators.ts'
 import { print } from './print.ts'
 import type { Workspace } from './workspace.ts'
@@ -23,7 +24,14 @@ const stored = {
 }
 
 /** A repository on the client's side, with the settings to push it with. */
-export type Source = { name: string; path: string; ref: string; config: Record<string, string> }
+export type Source = {
+  name: string
+  path: string
+  ref: string
+  config: Record<string, string>
+  /** SHA-1 by default. */
+  objectFormat?: ObjectFormat
+}
 
 /** The repositories that are cloned and pushed, on the client's side. */
 export type Fixtures = {
@@ -39,19 +47,34 @@ export type Fixtures = {
 /** Creates the repositories that the comparisons share. */
 export async function makeFixtures(workspace: Workspace, stepCount: number): Promise<Fixtures> {
   print('Creating a history of 3,000 commits')
-  const history = await makeHistory(workspace)
+  const history = await makeHistory(workspace, 'sha1')
   const steps = await addSteps(workspace, history, stepCount)
   print(`Creating ${bulkMib} MiB of incompressible data`)
   const bulk = await makeBulk(workspace, { name: 'bulk', sizes: evenSizes(bulkMib) })
   return { history, steps, bulk, bulkMib }
 }
 
-async function makeHistory({ folder, git }: Workspace): Promise<Source> {
-  const path = join(folder, 'history.git')
-  await git(['init', '--quiet', '--bare', '--initial-branch=main', path])
+/** Creates the history again with ids of SHA-256, and the commits on top of it. */
+export async function makeSha256History(
+  workspace: Workspace,
+  stepCount: number,
+): Promise<Pick<Fixtures, 'history' | 'steps'>> {
+  const history = await makeHistory(workspace, 'sha256')
+  return { history, steps: await addSteps(workspace, history, stepCount) }
+}
+
+async function makeHistory(
+  { folder, git }: Workspace,
+  objectFormat: ObjectFormat,
+): Promise<Source> {
+  const name = objectFormat === 'sha1' ? 'history' : `history-${objectFormat}`
+  const path = join(folder, `${name}.git`)
+  const options = ['--initial-branch=main', `--object-format=${objectFormat}`]
+  await git(['init', '--quiet', '--bare', ...options, path])
   await git(['-C', path, 'fast-import', '--quiet', '--date-format=raw'], { input: history() })
   await git(['-C', path, 'repack', '-adfq'], { config: { 'pack.threads': '1' } })
-  return { name: 'history', path, ref: 'refs/heads/main', config: {} }
+  const ofFormat = objectFormat === 'sha1' ? {} : { objectFormat }
+  return { name, path, ref: 'refs/heads/main', config: {}, ...ofFormat }
 }
 
 async function addSteps(workspace: Workspace, { path, ref }: Source, count: number) {

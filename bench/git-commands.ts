@@ -15,9 +15,9 @@ type Addresses = PerServer<string>
 export async function publish(
   { git }: Workspace,
   host: Host,
-  { name, path, ref, config }: Source,
+  { name, path, ref, config, objectFormat }: Source,
 ): Promise<string> {
-  const address = await host.create(name)
+  const address = await host.create(name, objectFormat)
   // With one thread all hosts get the same packs.
   const settings = { ...config, 'pack.threads': '1' }
   await git(['-C', path, 'push', '--quiet', address, `${ref}:${ref}`], { config: settings })

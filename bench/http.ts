@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { type Fixtures, makeManyRefs, type Source } from './fixtures.ts'
+import { type Fixtures, makeManyRefs, makeSha256History, type Source } from './fixtures.ts'
 import {
   measureBigPush,
   measureClone,
@@ -78,6 +78,14 @@ export async function measureHttp(
   const move = await measureMove(workspace, addressesToBranch, smallPush)
   const pushToManyRefs = await measureSmallPush(workspace, addressesOfManyRefs, smallPush)
   const pushOfBulk = await measureBigPush(workspace, hosts, bigPush)
+  const sha256 = await makeSha256History(workspace, fixtures.steps.length)
+  const addressesOfSha256 = await publishAll(sha256.history)
+  const sha256ToFollow = await publishAll({ ...sha256.history, name: 'followed-sha256' })
+  const sha256Push = { ...smallPush, ...sha256 }
+  const sha256Listing = await measureListing(workspace, addressesOfSha256, upTo(effort.listings))
+  const sha256Clone = await measureClone(workspace, addressesOfSha256, upTo(effort.clones))
+  const sha256Follow = await measureFetchOfCommit(workspace, sha256ToFollow, sha256Push)
+  const sha256Pushed = await measureSmallPush(workspace, addressesOfSha256, sha256Push)
   await svc.stop()
   return [
     timeRow('http: ls-remote', listing),
@@ -91,6 +99,10 @@ export async function measureHttp(
     timeRow('http: push without objects', move),
     timeRow('http: push of a commit to 100,000 refs', pushToManyRefs),
     timeRow('http: push of 256 MiB', pushOfBulk),
+    timeRow('http: SHA-256, ls-remote', sha256Listing),
+    timeRow('http: SHA-256, clone', sha256Clone),
+    timeRow('http: SHA-256, fetch of a commit', sha256Follow),
+    timeRow('http: SHA-256, push of a commit', sha256Pushed),
   ]
 }
 

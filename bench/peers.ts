@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { ObjectFormat } from '#base/object-id.ts'
 import { freePort } from '../test/support/free-port.ts'
 import { confineServer, serverCoreCount } from './isolation.ts'
 import { print } from './print.ts'
@@ -11,7 +12,7 @@ import type { Workspace } from './workspace.ts'
 /** Creates and removes repositories of a Git server. */
 export type Host = {
   /** Creates an empty repository, and returns its address with credentials. */
-  create: (name: string) => Promise<string>
+  create: (name: string, objectFormat?: ObjectFormat) => Promise<string>
   /** Creates a repository with all refs of a local one, and returns its address. */
   copy: (name: string, source: string) => Promise<string>
   remove: (name: string) => Promise<unknown>
@@ -252,7 +253,11 @@ function bareHost({ workspace, folder, address, config = {} }: BareOptions, kind
     return `${address}/${kind}/${name}.git`
   }
   return {
-    create: (name) => make(name, ['init', '--quiet', '--bare', '--initial-branch=main']),
+    create: (name, objectFormat = 'sha1') =>
+      make(name, [
+        ...['init', '--quiet', '--bare', '--initial-branch=main'],
+        `--object-format=${objectFormat}`,
+      ]),
     // Unlike a fetch, a clone writes all refs into one file.
     copy: (name, source) => make(name, ['clone', '--quiet', '--mirror', '--no-hardlinks', source]),
     remove: (name) => rm(pathOf(name), { recursive: true }),

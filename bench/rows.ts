@@ -81,6 +81,10 @@ export const limits = {
   'http: push without objects': { bound: atMost(1.75), target: atMost(0.9) },
   'http: push of a commit to 100,000 refs': { bound: atMost(1), target: atMost(0.5) },
   'http: push of 256 MiB': { bound: atMost(1.5), target: atMost(1.1) },
+  'http: SHA-256, ls-remote': { bound: atMost(1.1), target: atMost(0.8) },
+  'http: SHA-256, clone': { bound: atMost(1.4), target: atMost(1.1) },
+  'http: SHA-256, fetch of a commit': { bound: atMost(1.2), target: atMost(0.75) },
+  'http: SHA-256, push of a commit': { bound: atMost(1.75), target: atMost(0.77) },
 
   'ssh: ls-remote': { bound: atMost(0.5), target: atMost(1 / 3) },
   'ssh: fetch without changes': { bound: atMost(0.5), target: atMost(1 / 3) },

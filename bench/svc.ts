@@ -53,8 +53,8 @@ export async function startSvc({ dataDir, env, program = launcher }: SvcOptions)
   }
 
   const host: Host = {
-    async create(name) {
-      await call(admin.post('/repos', { name }))
+    async create(name, objectFormat) {
+      await call(admin.post('/repos', { name, ...(objectFormat && { objectFormat }) }))
       return admin.remote(name)
     },
     // With packed refs, as after a restore: in an import git writes a file per ref, which takes minutes.
@@ -120,8 +120,8 @@ export async function startSvc({ dataDir, env, program = launcher }: SvcOptions)
       await call(admin.post('/keys', { publicKey, name: 'bench' }))
       return {
         ...host,
-        async create(name) {
-          await host.create(name)
+        async create(name, objectFormat) {
+          await host.create(name, objectFormat)
           return `${service.ssh}/${name}.git`
         },
       }
