@@ -839,6 +839,37 @@ const examples: Record<string, Example[]> = {
       isMended: true,
     },
   ],
+  lfs: [
+    {
+      when: 'the file of an object is missing',
+      arrange: ({ database }) =>
+        query(
+          database,
+          `insert into lfs_objects (repository_id, oid, size, created_at, renewed_at, checked_at)
+            select id, '${'0a'.repeat(32)}', 5, 1, 1, 1 from repositories`,
+        ),
+      level: 'fault',
+      found: /^The Git LFS object (0a){32} of site is missing\.$/,
+      fix: /git lfs push --object-id/,
+    },
+    {
+      when: 'the file of an object has other bytes',
+      async arrange({ database, repository }) {
+        const oid = '0b'.repeat(32)
+        const folder = join(repository, 'lfs/objects/0b/0b')
+        await mkdir(folder, { recursive: true })
+        await writeFile(join(folder, oid), 'other')
+        return query(
+          database,
+          `insert into lfs_objects (repository_id, oid, size, created_at, renewed_at, checked_at)
+            select id, '${oid}', 5, 1, 1, 1 from repositories`,
+        )
+      },
+      level: 'fault',
+      found: /^The Git LFS object (0b){32} of site has other bytes than its id says\.$/,
+      fix: /backup/,
+    },
+  ],
   webhooks: [
     {
       when: 'a webhook was disabled as its receiver took nothing',
