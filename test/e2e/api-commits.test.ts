@@ -9,6 +9,7 @@ import { newTokenString } from '#base/token-string.ts'
 import { exhaustive } from '../support/exhaustive.ts'
 import { git } from '../support/git.ts'
 import { assertFrugal } from '../support/memory.ts'
+import { idDigits } from '../support/object-format.ts'
 import { type OwnerServer, startOwnerServer } from '../support/owner-server.ts'
 import { toRounds } from '../support/rounds.ts'
 import { type Answer, type Client, createClient } from '../support/service.ts'
@@ -95,7 +96,7 @@ test('a commit has the id that git gives it', async () => {
 
 const kinds = [
   ...[{ mode: '100644' }, { mode: '100755' }, { mode: '120000', content: 'some/target' }],
-  { mode: '160000', content: 'a'.repeat(40) },
+  { mode: '160000', content: 'a'.repeat(idDigits) },
 ]
 const pathArbitrary = fc
   .array(fc.constantFrom('a', 'b', 'a.b', 'a-b', 'ä"\t\n:', '-x', 'A', 'a0'), {

@@ -159,6 +159,12 @@ describe('the object format of a repository', { skip: without('git-2.47') }, () 
     assert.equal(made.status, 201, made.text)
     assert.match(made.body.id, /^[0-9a-f]{64}$/)
     assert.equal(await formatOf('by-commit'), 'sha256')
+    const submodule = { path: 'module', mode: '160000', content: 'a'.repeat(40) }
+    const other = await service.admin.post('/repos/by-commit/commits', {
+      ...request,
+      changes: [submodule],
+    })
+    assert.deepEqual([other.status, other.body.errors[0].pointer], [400, '/changes/0/content'])
     // Zeros of either length stand for a branch that does not exist.
     const branch = { ...request, branch: 'other', start: 'main', allowEmpty: true }
     for (const [number, digits] of [40, 64].entries()) {

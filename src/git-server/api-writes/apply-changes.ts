@@ -1,5 +1,5 @@
 import type { Static } from 'typebox'
-import { isObjectId, type ObjectFormat } from '#base/object-id.ts'
+import { formatOf, isObjectId, type ObjectFormat } from '#base/object-id.ts'
 import { type FieldError, Problem } from '#base/problem.ts'
 import { isTree, type TreeEditor, type TreeItem } from '#git/objects/edit-tree.ts'
 import { type NewObject, toObject } from '#git/objects/new-objects.ts'
@@ -94,8 +94,12 @@ async function itemOf(
   }
   if (mode === submodule) {
     const id = content.toString('latin1').trim()
-    if (isObjectId(id)) return { mode, id }
-    throw invalidAt(index, 'content', 'must be the id of a commit, for a submodule.')
+    if (isObjectId(id) && formatOf(id) === format) return { mode, id }
+    throw invalidAt(
+      index,
+      'content',
+      'must be the id of a commit in the object format of the repository, for a submodule.',
+    )
   }
   // A clone could not check it out: symlink(2).
   if (mode === symbolicLink && (content.length === 0 || content.includes(0)))
