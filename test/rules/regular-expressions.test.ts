@@ -16,8 +16,12 @@ const builders = [
   'src/actions/workflow-parser/reading/cron.ts',
   'src/api/event-log/event-routes.ts',
   'src/base/ids.ts',
+  'src/base/object-id.ts',
+  'src/git-server/small-packs/proven-connected.ts',
   'src/git-server/upload-pack/cache-key.ts',
+  'src/git/objects/commit-object.ts',
   'src/git/process/limit-exceeded.ts',
+  'src/git/refs/stored-ref.ts',
 ]
 
 test('every regular expression takes linear time', exhaustive, async () => {
