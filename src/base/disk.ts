@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
 import { type FileHandle, open, readdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { forEachConcurrently } from './for-each-concurrently.ts'
@@ -28,6 +30,13 @@ export async function replaceFile(
   const draft = join(folder, `svc-${name}`)
   await writeFile(draft, content, { mode: 0o600 })
   await rename(draft, join(folder, name))
+}
+
+/** The SHA-256 of a file's content, in hex. */
+export async function hashFile(path: string): Promise<string> {
+  const hash = createHash('sha256')
+  for await (const chunk of createReadStream(path)) hash.update(chunk)
+  return hash.digest('hex')
 }
 
 /** Writes all bytes at a position of a file, by default where the last write ended. */

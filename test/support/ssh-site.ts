@@ -52,7 +52,7 @@ export async function startSshSite({ env = {}, ...options }: Options = {}) {
     /** The address of the repository, for git; of another port for a client that is sent a detour. */
     remote: (port = service.sshPort) => `ssh://svc@127.0.0.1:${port}/site.git`,
 
-    /** Has git use the real ssh and the key. */
+    /** Environment variables with which git uses the real ssh and the key. */
     sshEnv: { GIT_SSH_COMMAND: command },
 
     /** Runs the real git over the real ssh, with more options for ssh if there are any. */

@@ -3,6 +3,7 @@ import { isAdmin } from '#access/may.ts'
 import { objectIdForm, Username } from '#access/names.ts'
 import { type Permission, permissions } from '#access/permissions.ts'
 import type { Principal } from '#access/principal.ts'
+import { idDigits } from '#base/object-id.ts'
 import { Problem, type ProblemCode, refusedName } from '#base/problem.ts'
 import { closed, field } from '#base/schema-options.ts'
 import { fullNameFault } from '#git/refs/ref-name.ts'
@@ -197,7 +198,7 @@ const RefChange = Type.Object(
       Type.String({
         ...objectIdForm,
         description: 'Id of the commit that it would point to; without it, a new commit',
-        maxLength: 64,
+        maxLength: idDigits('sha256'),
       }),
     ),
   },

@@ -1,6 +1,7 @@
 import { Problem } from '#base/problem.ts'
 import type { PlainSettings } from '#config/settings.ts'
 import { type LfsObjects, lfsObjectNotFound } from '#repositories/lfs-objects.ts'
+import { toLfsTime } from './lfs-exchange.ts'
 import type { BatchRequest, LfsPointer, SentPointer } from './lfs-request.ts'
 
 type Dependencies = {
@@ -142,9 +143,7 @@ function toError(object: { oid: unknown; size: unknown }, code: number, message:
 
 function toAction({ address, authorization, expiresAt }: LfsLinks, path: string): Action {
   const action = { href: address + path, header: { Authorization: authorization } }
-  if (expiresAt === null) return action
-  // With a precision of seconds.
-  return { ...action, expires_at: `${new Date(expiresAt).toISOString().slice(0, 19)}Z` }
+  return expiresAt === null ? action : { ...action, expires_at: toLfsTime(expiresAt) }
 }
 
 function otherSize({ oid, size }: LfsPointer, stored: number): string {

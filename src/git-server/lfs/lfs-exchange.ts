@@ -55,6 +55,11 @@ async function readAll(
   return collect(limited(body, { maxBytes, signal: limit.signal, onProgress: () => {} }))
 }
 
+/** A time in a response: RFC 3339, with a precision of seconds. */
+export function toLfsTime(at: number): string {
+  return `${new Date(at).toISOString().slice(0, 19)}Z`
+}
+
 export function sendLfs(
   { response }: Pick<StreamExchange, 'response'>,
   value: unknown,

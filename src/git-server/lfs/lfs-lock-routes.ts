@@ -12,6 +12,7 @@ import {
   readJson,
   refuseBody,
   sendLfs,
+  toLfsTime,
 } from './lfs-exchange.ts'
 import { lfsRequestInvalid } from './lfs-request.ts'
 
@@ -134,9 +135,7 @@ export function lfsLockRoutes(
 }
 
 function toReply({ id, path, username, lockedAt }: LfsLock) {
-  // With a precision of seconds.
-  const at = `${new Date(lockedAt).toISOString().slice(0, 19)}Z`
-  return { id, path, locked_at: at, owner: { name: username } }
+  return { id, path, locked_at: toLfsTime(lockedAt), owner: { name: username } }
 }
 
 function lockExists(lock: LfsLock): Problem {

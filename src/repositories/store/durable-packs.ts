@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ignoreAbsence } from '#base/absence.ts'
+import { hashFile } from '#base/disk.ts'
 import { allOrNone } from '#base/for-each-concurrently.ts'
 import { newId } from '#base/ids.ts'
 import { Problem } from '#base/problem.ts'
@@ -117,10 +117,4 @@ async function listPacks(folder: string): Promise<LocalPack[]> {
     packs.push({ hash, files: await Promise.all(files) })
   }
   return packs
-}
-
-async function hashFile(path: string): Promise<string> {
-  const hash = createHash('sha256')
-  for await (const chunk of createReadStream(path)) hash.update(chunk)
-  return hash.digest('hex')
 }

@@ -90,6 +90,7 @@ async function readShallow(packets: AsyncIterator<Packet, void>): Promise<string
 
 /** A request of protocol version 2: https://git-scm.com/docs/protocol-v2#_fetch */
 function fetchRequest(wanted: ReadonlySet<string>, depth: number): Buffer {
+  const [first = ''] = wanted
   const args = [
     'ofs-delta',
     'no-progress',
@@ -99,7 +100,7 @@ function fetchRequest(wanted: ReadonlySet<string>, depth: number): Buffer {
   ]
   return Buffer.concat([
     packet('command=fetch'),
-    packet(`object-format=${formatOf([...wanted][0] ?? '')}`),
+    packet(`object-format=${formatOf(first)}`),
     delimiterPacket,
     ...args.map((line) => packet(`${line}\n`)),
     flushPacket,

@@ -95,7 +95,8 @@ export function createStoredClones({ git, onFetch }: Dependencies) {
       await using opened = plan && (await openPacks(request.directory, plan.packs))
       if (!opened) return false
       onFetch('packs')
-      const format = formatOf([...request.wants][0] ?? '')
+      const [wanted = ''] = request.wants
+      const format = formatOf(wanted)
       plan.checksum ??= computeChecksum(request.directory, plan, format)
       plan.checksum.catch(() => {
         delete plan.checksum

@@ -1,6 +1,5 @@
-import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
+import { hashFile } from '#base/disk.ts'
 import { pathOfLfsObject } from '#repositories/store/lfs-files.ts'
 import type { Check } from '../check.ts'
 import type { DoctorContext } from '../context.ts'
@@ -48,14 +47,8 @@ async function faultOf(
   const found = await stat(path).catch(() => undefined)
   if (!found) return 'is missing'
   if (found.size !== size) return `has ${found.size} bytes instead of ${size}`
-  if (objectsOf === false || (await hashOf(createReadStream(path))) === oid) return undefined
+  if (objectsOf === false || (await hashFile(path)) === oid) return undefined
   return 'has other bytes than its id says'
-}
-
-async function hashOf(chunks: AsyncIterable<Buffer>): Promise<string> {
-  const hash = createHash('sha256')
-  for await (const chunk of chunks) hash.update(chunk)
-  return hash.digest('hex')
 }
 
 /** Whether an object was not deleted in the meantime. */
