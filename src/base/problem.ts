@@ -35,6 +35,7 @@ export const problems = {
   tag_protected: { kind: 'forbidden', title: 'Protected tag' },
   path_locked: { kind: 'forbidden', title: 'File is locked by another user' },
   lfs_lock_owned: { kind: 'forbidden', title: 'Git LFS lock of another user' },
+  lfs_objects_missing: { kind: 'forbidden', title: 'Push names missing Git LFS objects' },
   credentials_leaked: { kind: 'forbidden', title: 'Push contains credentials' },
   run_required: { kind: 'forbidden', title: 'Successful run required' },
   origin_forbidden: { kind: 'forbidden', title: 'Requests from this origin are not accepted' },

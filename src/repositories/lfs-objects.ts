@@ -23,7 +23,7 @@ export type LfsObjects = {
   sizesOf: (repositoryId: string, oids: readonly string[]) => Promise<ReadonlyMap<string, number>>
   /** The same for a client that is about to push pointers to them: they stay for a while even without. */
   renewedSizesOf: LfsObjects['sizesOf']
-  /** Those of some objects that a repository does not have. */
+  /** Those of some objects that a repository does not have. The others stay for a while even without pointers. */
   missing: (repositoryId: string, oids: readonly string[]) => Promise<string[]>
   /**
    * Adds an object from a stream. Throws `lfs_object_invalid` when the bytes are others, `body_too_large`, `storage_full`,
@@ -74,6 +74,11 @@ export function createLfsObjects(dependencies: Dependencies): LfsObjects {
     return new Map(rows.map(({ oid, size }) => [oid, size]))
   }
 
+  async function renewedSizesOf(repositoryId: string, oids: readonly string[]) {
+    if (oids.length > 0) await renewLfsObjects(db, { repositoryId, oids, now: clock.now() })
+    return sizesOf(repositoryId, oids)
+  }
+
   /** Receives the bytes of an object; returns how many they are. */
   async function receive(path: string, oid: string, { body, signal }: Content): Promise<number> {
     const received = await receiveFile({
@@ -116,13 +121,10 @@ export function createLfsObjects(dependencies: Dependencies): LfsObjects {
 
     sizesOf,
 
-    async renewedSizesOf(repositoryId, oids) {
-      if (oids.length > 0) await renewLfsObjects(db, { repositoryId, oids, now: clock.now() })
-      return sizesOf(repositoryId, oids)
-    },
+    renewedSizesOf,
 
     async missing(repositoryId, oids) {
-      const sizes = await sizesOf(repositoryId, oids)
+      const sizes = await renewedSizesOf(repositoryId, oids)
       return oids.filter((oid) => !sizes.has(oid))
     },
 

@@ -124,6 +124,13 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
     await project.git('switch', '--quiet', 'main')
     return refusedPush(admin, 'leaky')
   },
+  lfs_objects_missing: async () => {
+    await project.git('switch', '--quiet', '--create', 'pointers')
+    const pointer = `oid sha256:${'1'.repeat(64)}\nsize 1\n`
+    await project.commit('a.bin', `version https://git-lfs.github.com/spec/v1\n${pointer}`)
+    await project.git('switch', '--quiet', 'main')
+    return refusedPush(admin, 'pointers')
+  },
   run_required: async () => {
     await admin.put('/repos/site/protections/branches/gated', { requires: ['ci.yml'] })
     return refusedPush(admin, 'HEAD:gated')

@@ -250,6 +250,7 @@ const entryPoints: Record<string, string[]> = {
     'edit-tree',
     'loose-objects',
     'merge-trees',
+    'new-files',
     'new-objects',
     'object-pool',
     'object-reader',

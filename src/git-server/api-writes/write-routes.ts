@@ -37,6 +37,7 @@ const pushing: ProblemCode[] = [
   'run_required',
   'path_locked',
   'token_limited',
+  'lfs_objects_missing',
   'credentials_leaked',
   'objects_refused',
   'git_limit_exceeded',

@@ -3,6 +3,7 @@ import type { Principal } from '#access/principal.ts'
 import { Problem } from '#base/problem.ts'
 import type { PlainSettings } from '#config/settings.ts'
 import type { Db } from '#database/schema.ts'
+import { readSmallPack } from '#git/objects/pack.ts'
 import type { Git } from '#git/process/git-process.ts'
 import { isRefName, refNameFault, zeroId } from '#git/refs/ref-name.ts'
 import {
@@ -15,11 +16,13 @@ import {
   successorAmong,
 } from '#git/refs/refs.ts'
 import type { LfsLocks } from '#repositories/lfs-locks.ts'
+import type { LfsObjects } from '#repositories/lfs-objects.ts'
 import type { Repositories, Repository } from '#repositories/repositories.ts'
 import type { GuardResult, LeakGuard } from '../leak-guard/leak-guard.ts'
 import type { Push } from '../push/push.ts'
 import { isolateQuarantine, openQuarantine, withPushLimits } from '../push/pushed-objects.ts'
 import { createLockedPaths } from './locked-paths.ts'
+import { refuseMissingLfsObjects } from './missing-lfs-objects.ts'
 import { type RefRules, refuseProtected } from './protected-refs.ts'
 import { historyOf, type PushedHistory } from './pushed-history.ts'
 
@@ -31,6 +34,7 @@ export type PushAuthorization = RefRules & {
   git: Git
   leakGuard: LeakGuard
   lfsLocks: Pick<LfsLocks, 'listOthers' | 'created'>
+  lfsObjects: Pick<LfsObjects, 'missing'>
   settings: Pick<PlainSettings, 'pushMemoryMaxBytes'>
 }
 
@@ -118,11 +122,13 @@ type GuardedAuthorization = Awaited<ReturnType<typeof authorizePush>> &
     refuseLocked: (db: Db) => Promise<void>
   }
 
-const unguarded: GuardResult = { allowed: [], warnings: [], wasSlow: false }
 // Most pushes are recorded within this time, without asking for the same rows twice.
 const authorizedForMs = 1000
 
-/** Authorizes a push, compares its files with locks, and has the leak guard scan its objects. Throws the Problems of all. */
+/**
+ * Authorizes a push, compares its files with locks, looks for the Git LFS objects that they name, and has the leak guard
+ * scan them. Throws the Problems of all.
+ */
 export async function authorizeGuarded(
   dependencies: PushAuthorization,
   push: Push,
@@ -150,24 +156,21 @@ export async function authorizeGuarded(
 }
 
 async function guard(
-  { git, leakGuard, settings }: PushAuthorization,
+  dependencies: PushAuthorization,
   push: Push,
   repository: Repository,
   updates: RefUpdate[],
 ): Promise<GuardResult> {
-  const { quarantine, objects, allowedLeaks: allow = [] } = push
-  if (quarantine === undefined || repository.leakGuard === 'off') return unguarded
-  const limitedGit = withPushLimits(git, settings)
-  const scopedGit = await openQuarantine(limitedGit, push)
-  const quarantinedGit = isolateQuarantine(limitedGit, quarantine)
-  return leakGuard.check({
-    repository,
-    updates,
-    quarantine,
-    objects,
-    allow,
-    git: limitedGit,
-    scopedGit,
-    quarantinedGit,
-  })
+  const { leakGuard, settings } = dependencies
+  const { quarantine, allowedLeaks: allow = [] } = push
+  if (quarantine === undefined) return { allowed: [], warnings: [], wasSlow: false }
+  const objects = push.objects ?? (await readSmallPack(quarantine))
+  const git = withPushLimits(dependencies.git, settings)
+  const scopedGit = await openQuarantine(git, push)
+  const quarantinedGit = isolateQuarantine(git, quarantine)
+  const pushed = { repository, updates, objects, git, scopedGit, quarantinedGit }
+  await refuseMissingLfsObjects(dependencies, pushed)
+  if (repository.leakGuard === 'off')
+    return { allowed: [], warnings: [], wasSlow: objects === undefined }
+  return leakGuard.check({ ...pushed, allow })
 }

@@ -28,22 +28,23 @@ export type GuardResult = {
   wasSlow: boolean
 }
 
-/** A push to scan. */
-type GuardedPush = {
-  repository: { id: string; path: string }
+/** A push whose files are looked at while they are in quarantine. */
+export type QuarantinedPush = {
+  repository: { id: string; name: string; path: string }
   updates: readonly RefUpdate[]
-  /** Its object directory. */
-  quarantine: string
-  /** Its objects, if they are in memory. */
+  /** Its objects, unless they are many. */
   objects: readonly PackedObject[] | undefined
-  /** Ids of findings that may be pushed. */
-  allow: readonly string[]
   /** Sees what the repository had before the push. */
   git: Git
   /** Sees that, and the objects of the push. */
   scopedGit: Git
   /** Sees only the objects of the push. */
   quarantinedGit: Git
+}
+
+type GuardedPush = QuarantinedPush & {
+  /** Ids of findings that may be pushed. */
+  allow: readonly string[]
 }
 
 /** A finding as an event names it: never with the credential. */

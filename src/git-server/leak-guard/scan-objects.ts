@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { listObjects, readObjects } from '#git/objects/object-stream.ts'
-import { type PackedObject, readSmallPack } from '#git/objects/pack.ts'
+import type { PackedObject } from '#git/objects/pack.ts'
 import type { Git } from '#git/process/git-process.ts'
 import type { Credential } from './credential.ts'
 import { scanInSteps } from './scan-text.ts'
@@ -23,9 +23,8 @@ const maxLeaky = 1000
 const timeoutMs = 20_000
 
 type Pushed = {
-  /** The objects of the push, if they are in memory. */
+  /** The objects of the push, unless they are many. */
   objects: readonly PackedObject[] | undefined
-  quarantine: string
   /** Sees only the objects of the push. */
   quarantinedGit: Git
 }
@@ -33,9 +32,8 @@ type Pushed = {
 /** Scans the files and messages in the quarantine of a push. */
 export async function scanObjects(
   directory: string,
-  { quarantine, quarantinedGit, ...pushed }: Pushed,
+  { objects, quarantinedGit }: Pushed,
 ): Promise<Scan> {
-  const objects = pushed.objects ?? (await readSmallPack(quarantine))
   if (!objects) return scanLargePack(quarantinedGit, directory)
   const leaky: LeakyObject[] = []
   for (const object of objects) leaky.push(...(await scanObject(object)))

@@ -1,5 +1,9 @@
 import type { Git, GitStartOptions } from '../process/git-process.ts'
 import { listObjects, listReachableSmallBlobs, readObjects } from './object-stream.ts'
+import type { PackedObject } from './pack.ts'
+
+/** A file that stands for a Git LFS object: the id of its blob, and the SHA-256 id of the object. */
+export type PointerFile = { id: string; oid: string }
 
 type Search = {
   /** Those of each git process. */
@@ -17,8 +21,12 @@ const pointerMinBytes = 'version http://git-media.io/v/2\noid sha256:\nsize 0'.l
 const pointerMaxBytes = 1023
 const batchSize = 50_000
 
-/** The SHA-256 ids of all Git LFS objects that pointers in a repository's files name, in any commit. Throws the signal's reason. */
-export function findLfsObjects(git: Git, directory: string, search: Search): Promise<Set<string>> {
+/** Lists the pointers among a repository's files, in any commit. Throws the signal's reason. */
+export function listLfsPointers(
+  git: Git,
+  directory: string,
+  search: Search,
+): AsyncGenerator<PointerFile, void> {
   async function* list() {
     for await (const { id, type, bytes } of listObjects(
       git,
@@ -26,10 +34,22 @@ export function findLfsObjects(git: Git, directory: string, search: Search): Pro
       search.signal,
       search.options,
     )) {
-      if (type === 'blob' && bytes >= pointerMinBytes && bytes <= pointerMaxBytes) yield id
+      if (type === 'blob' && mayPoint(bytes)) yield id
     }
   }
   return readPointers(git, directory, search, list())
+}
+
+/** Finds the pointers among objects in memory. */
+export function lfsPointersAmong(objects: readonly PackedObject[]): PointerFile[] {
+  return objects
+    .filter(({ type, content }) => type === 'blob' && mayPoint(content.length))
+    .flatMap(toPointer)
+}
+
+/** The ids of all Git LFS objects that pointers in a repository's files name, in any commit. Throws the signal's reason. */
+export function findLfsObjects(git: Git, directory: string, search: Search): Promise<Set<string>> {
+  return oidsOf(listLfsPointers(git, directory, search))
 }
 
 /** The same for commits that refs reach, also refs that retain overwritten commits. */
@@ -39,31 +59,42 @@ export function findReachableLfsObjects(
   search: Search,
 ): Promise<Set<string>> {
   const blobs = listReachableSmallBlobs(git, directory, search.signal, search.options)
-  return readPointers(git, directory, search, blobs)
+  return oidsOf(readPointers(git, directory, search, blobs))
 }
 
-async function readPointers(
+async function oidsOf(pointers: AsyncIterable<PointerFile>): Promise<Set<string>> {
+  const oids = new Set<string>()
+  for await (const { oid } of pointers) oids.add(oid)
+  return oids
+}
+
+async function* readPointers(
   git: Git,
   directory: string,
   { options, signal, onBatch }: Search,
   blobs: AsyncIterable<string>,
-): Promise<Set<string>> {
-  const found = new Set<string>()
+): AsyncGenerator<PointerFile, void> {
   let batch: string[] = []
-  async function readBatch(): Promise<void> {
+  async function* readBatch(): AsyncGenerator<PointerFile, void> {
     onBatch()
-    for await (const { content } of readObjects(git, directory, batch, signal, options)) {
-      const id = objectIn(content.toString('latin1'))
-      if (id !== undefined) found.add(id)
-    }
+    for await (const blob of readObjects(git, directory, batch, signal, options))
+      yield* toPointer(blob)
     batch = []
   }
   for await (const id of blobs) {
     batch.push(id)
-    if (batch.length === batchSize) await readBatch()
+    if (batch.length === batchSize) yield* readBatch()
   }
-  if (batch.length > 0) await readBatch()
-  return found
+  if (batch.length > 0) yield* readBatch()
+}
+
+function mayPoint(bytes: number): boolean {
+  return bytes >= pointerMinBytes && bytes <= pointerMaxBytes
+}
+
+function toPointer({ id, content }: PackedObject): PointerFile[] {
+  const oid = objectIn(content.toString('latin1'))
+  return oid === undefined ? [] : [{ id, oid }]
 }
 
 /** The object that a pointer names; undefined for other text. Like git-lfs, it ignores empty lines and carriage returns. */

@@ -85,6 +85,8 @@ test('git knows every command and its options', () => {
   const other = join(folder, 'other.git')
   execFileSync('git', gitCommands.init(other))
   const { emptyTree, commit, blob, withFile } = makeCommit(other)
+  const hashEmpty = ['--git-dir', other, 'hash-object', '-w', '--stdin']
+  const emptyBlob = execFileSync('git', hashEmpty, { input: '' }).toString().trim()
   const packed = join(folder, 'packed.git')
   execFileSync('git', ['--git-dir', other, 'update-ref', 'refs/heads/packed', commit])
   execFileSync('git', ['clone', '--quiet', '--bare', '--no-local', other, packed])
@@ -94,6 +96,7 @@ test('git knows every command and its options', () => {
     const options = { cwd: folder, input, stdio: 'pipe' } as const
     const values: Record<string, string[]> = {
       init: [directory, 'sha256', 'trunk'],
+      listConfigIn: [other, emptyBlob],
       setHead: [directory, 'refs/heads/main'],
       repackAll: [directory, '0', join(folder, 'expired')],
       takePack: [other, '1000'],

@@ -311,6 +311,15 @@ export const gitCommands = {
     '--format=%(objectname) %(symref) %(refname)',
   ],
   readHead: (directory: string) => [`--git-dir=${directory}`, 'symbolic-ref', '--quiet', 'HEAD'],
+  // Reads a configuration file that is a blob.
+  listConfigIn: (directory: string, blob: string) => [
+    `--git-dir=${directory}`,
+    'config',
+    `--blob=${blob}`,
+    '--no-includes',
+    '--null',
+    '--list',
+  ],
   // Reads a configuration file from standard input.
   listConfig: () => ['config', '--file=-', '--no-includes', '--null', '--list'],
   packRefs: (directory: string) => [`--git-dir=${directory}`, 'pack-refs', '--all', '--prune'],

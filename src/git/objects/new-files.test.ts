@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createNewFilesParser } from './locate.ts'
+import { createNewFilesParser } from './new-files.ts'
 
 const id = (digit: string) => digit.repeat(40)
 const zeros = id('0')

@@ -1,0 +1,127 @@
+import { printable } from '#base/format.ts'
+import { Problem } from '#base/problem.ts'
+import { lfsPointersAmong, listLfsPointers, type PointerFile } from '#git/objects/lfs-pointers.ts'
+import { listNewFiles } from '#git/objects/new-files.ts'
+import { findObjects } from '#git/objects/object-stream.ts'
+import { gitCommands } from '#git/process/commands.ts'
+import { zeroId } from '#git/refs/ref-name.ts'
+import type { LfsObjects } from '#repositories/lfs-objects.ts'
+import type { QuarantinedPush } from '../leak-guard/leak-guard.ts'
+
+type Dependencies = { lfsObjects: Pick<LfsObjects, 'missing'> }
+
+const maxNamed = 20
+// Per push.
+const maxConfigurations = 10
+const batchSize = 1000
+const maxMs = 10 * 60_000
+
+/**
+ * Throws `lfs_objects_missing` when new files of a push are pointers to Git LFS objects that the repository does not have.
+ * Files that it had before may be pushed again. So may all where `.lfsconfig` names another LFS server.
+ */
+export async function refuseMissingLfsObjects(
+  { lfsObjects }: Dependencies,
+  push: QuarantinedPush,
+): Promise<void> {
+  const missing: PointerFile[] = []
+  for await (const batch of batchesOf(pointersIn(push))) {
+    missing.push(...(await missingAmong(batch, lfsObjects, push)))
+    if (missing.length > maxNamed) break
+  }
+  if (missing.length === 0 || (await hasOtherServer(push))) return
+  throw new Problem('lfs_objects_missing', await describe(missing, push))
+}
+
+function pointersIn({ repository, objects, quarantinedGit }: QuarantinedPush) {
+  if (objects) return lfsPointersAmong(objects)
+  const signal = AbortSignal.timeout(maxMs)
+  return listLfsPointers(quarantinedGit, repository.path, {
+    options: {},
+    signal,
+    onBatch: () => {},
+  })
+}
+
+async function* batchesOf(
+  pointers: Iterable<PointerFile> | AsyncIterable<PointerFile>,
+): AsyncGenerator<PointerFile[], void> {
+  let batch: PointerFile[] = []
+  for await (const pointer of pointers) {
+    batch.push(pointer)
+    if (batch.length < batchSize) continue
+    yield batch
+    batch = []
+  }
+  if (batch.length > 0) yield batch
+}
+
+async function missingAmong(
+  pointers: readonly PointerFile[],
+  lfsObjects: Pick<LfsObjects, 'missing'>,
+  { repository, git }: QuarantinedPush,
+): Promise<PointerFile[]> {
+  const oids = [...new Set(pointers.map(({ oid }) => oid))]
+  const missing = new Set(await lfsObjects.missing(repository.id, oids))
+  const named = pointers.filter(({ oid }) => missing.has(oid))
+  if (named.length === 0) return []
+  // A pack may repeat objects, as those that deltas build on.
+  const known = await findObjects(
+    git,
+    repository.path,
+    named.map(({ id }) => id),
+  )
+  return named.filter(({ id }) => !known.has(id))
+}
+
+// https://github.com/git-lfs/git-lfs/blob/main/docs/man/git-lfs-config.adoc
+const serverSetting = /^(?:lfs\.(?:push)?url|remote\..*\.lfs(?:push)?url)$/
+
+/** Whether a pushed commit has a `.lfsconfig` that sends clients to another LFS server than the repository's. */
+async function hasOtherServer(push: QuarantinedPush): Promise<boolean> {
+  const { name } = push.repository
+  const own = [`/repos/${name}.git/info/lfs`, `/repos/${name}/info/lfs`]
+  const isOwn = (url: string) => own.some((path) => url.replace(/\/$/, '').endsWith(path))
+  for (const id of tipsOf(push).slice(0, maxConfigurations)) {
+    const servers = await serversIn(push, id)
+    if (!servers.every(isOwn)) return true
+  }
+  return false
+}
+
+async function serversIn(
+  { repository, scopedGit }: QuarantinedPush,
+  commit: string,
+): Promise<string[]> {
+  const command = gitCommands.listConfigIn(repository.path, `${commit}:.lfsconfig`)
+  const listed = await scopedGit.run(command).catch(() => '')
+  return listed.split('\0').flatMap((entry) => {
+    const [name = '', value = ''] = entry.split('\n', 2)
+    return serverSetting.test(name) ? [value] : []
+  })
+}
+
+function tipsOf({ updates }: QuarantinedPush): string[] {
+  return [...new Set(updates.map(({ after }) => after))].filter((id) => id !== zeroId)
+}
+
+/** Names the missing objects for the client's terminal, and says how to push them. */
+async function describe(missing: readonly PointerFile[], push: QuarantinedPush): Promise<string> {
+  const shown = missing.slice(0, maxNamed)
+  const ids = new Set(shown.map(({ id }) => id))
+  const commits = await listNewFiles(push.scopedGit, push.repository.path, tipsOf(push), ids)
+  const paths = new Map(
+    commits.flatMap(({ files }) => files.map(({ after, path }) => [after, path])),
+  )
+  const toLine = ({ id, oid }: PointerFile) =>
+    `  ${oid} (${printable(paths.get(id) ?? 'in no commit')})`
+  return [
+    'This push has pointers to Git LFS objects that the repository does not have. Nothing was changed.',
+    '',
+    ...shown.map(toLine),
+    ...(missing.length > maxNamed ? ['  and more.'] : []),
+    '',
+    'Push them first, from a clone that has them, and then push again:',
+    '  git lfs push --all <remote>',
+  ].join('\n')
+}
