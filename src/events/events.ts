@@ -26,6 +26,8 @@ export type EventData = {
   'collaborator.removed': { username: string }
   'secret.saved': { name: string }
   'secret.deleted': { name: string }
+  'lfs_lock.created': LfsLockData
+  'lfs_lock.deleted': LfsLockData
   workflow: WorkflowData
   'webhook.created': { webhookId: string; events: string[] }
   'webhook.updated': { webhookId: string; changed: string[] }
@@ -69,6 +71,9 @@ type ProtectionData = {
   owners: string
   requires: string[]
 }
+
+/** A lock of Git LFS, and the user who owns it. */
+type LfsLockData = { lockId: string; path: string; username: string }
 
 /** A run has reached a new state. */
 type WorkflowData = {
@@ -115,6 +120,8 @@ export const eventKinds = [
   'collaborator.removed',
   'secret.saved',
   'secret.deleted',
+  'lfs_lock.created',
+  'lfs_lock.deleted',
   'workflow',
   'webhook.created',
   'webhook.updated',

@@ -6,6 +6,7 @@ import { isId, newId } from '#base/ids.ts'
 import { Problem } from '#base/problem.ts'
 import type { Database } from '#database/database.ts'
 import type { Db, LfsLockRow } from '#database/schema.ts'
+import type { Publish } from '#events/events.ts'
 import {
   addToLfsLocks,
   deleteLfsLock,
@@ -50,8 +51,21 @@ type LockPage = { after: string; limit: number }
 // A push compares its files with all of them.
 const maxLocks = 10_000
 
-export function createLfsLocks({ db, clock }: { db: Database; clock: Clock }): LfsLocks {
+type Dependencies = { db: Database; publish: Publish; clock: Clock }
+
+export function createLfsLocks({ db, publish, clock }: Dependencies): LfsLocks {
   let created = 0
+
+  function publishChange(
+    tx: Db,
+    kind: 'lfs_lock.created' | 'lfs_lock.deleted',
+    actor: Principal,
+    { repositoryId, id: lockId, path, username }: LfsLockRow,
+  ): Promise<void> {
+    return publish(tx, clock.now(), [
+      { kind, actor, repositoryId, data: { lockId, path, username } },
+    ])
+  }
 
   async function findOne(repositoryId: string, filter: LfsLockFilter, tx: Db = db) {
     return (await listLfsLocks(tx, repositoryId, filter, { after: '', limit: 1 }))[0]
@@ -67,7 +81,10 @@ export function createLfsLocks({ db, clock }: { db: Database; clock: Clock }): L
         const count = await addToLfsLocks(tx, repositoryId, 1)
         if (count === undefined) throw repositoryDeleted()
         if (count > maxLocks) throw tooMany()
-        if (await insertLfsLock(tx, row)) return undefined
+        if (await insertLfsLock(tx, row)) {
+          await publishChange(tx, 'lfs_lock.created', caller, row)
+          return undefined
+        }
         await addToLfsLocks(tx, repositoryId, -1)
         return findOne(repositoryId, { path }, tx)
       })
@@ -85,7 +102,8 @@ export function createLfsLocks({ db, clock }: { db: Database; clock: Clock }): L
       const removed = await db.transaction().execute(async (tx) => {
         if ((await addToLfsLocks(tx, repositoryId, -1)) === undefined) throw repositoryDeleted()
         const row = await deleteLfsLock(tx, { repositoryId, id }, owner)
-        if (!row) await addToLfsLocks(tx, repositoryId, 1)
+        if (row) await publishChange(tx, 'lfs_lock.deleted', caller, row)
+        else await addToLfsLocks(tx, repositoryId, 1)
         return row
       })
       if (removed) return removed

@@ -156,6 +156,14 @@ const sentences: { [K in keyof EventData]: Describe<K> } = {
     icon: 'key',
     parts: [who, ' deleted the secret ', { text: name }, ' of ', repository],
   }),
+  'lfs_lock.created': ({ path }, { who, repository }) => ({
+    icon: 'lock',
+    parts: [who, ' locked ', { text: path }, ' of ', repository],
+  }),
+  'lfs_lock.deleted': ({ path }, { who, repository }) => ({
+    icon: 'lock',
+    parts: [who, ' unlocked ', { text: path }, ' of ', repository],
+  }),
   workflow: ({ action, number, attempt, conclusion, name }, { repository, of }) => {
     const run = link(`Run ${number}`, of(`runs/${number}`))
     const ofAttempt = attempt > 1 ? `, attempt ${attempt},` : ''

@@ -33,6 +33,8 @@ const expected: Record<Kind, string> = {
   'collaborator.removed': 'collaborator:read',
   'secret.saved': 'secrets:read',
   'secret.deleted': 'secrets:read',
+  'lfs_lock.created': 'repo:read',
+  'lfs_lock.deleted': 'repo:read',
   workflow: 'workflow:read',
   'webhook.created': 'webhook:read owner',
   'webhook.updated': 'webhook:read owner',

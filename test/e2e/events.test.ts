@@ -58,6 +58,11 @@ test('every change is an event, numbered in order, with its actor', async () => 
   await owner.put('/repos/site/secrets/TOKEN', { value: 'hush-hush' })
   await owner.delete('/repos/site/secrets/TOKEN')
   await owner.delete('/repos/site/secrets/TOKEN')
+  const locks = '/repos/site.git/info/lfs/locks'
+  const { body: locked } = await owner.post(locks, { path: 'logo.psd' })
+  await owner.post(locks, { path: 'logo.psd' })
+  await owner.post(`${locks}/${locked.lock.id}/unlock`, {})
+  await owner.post(`${locks}/${locked.lock.id}/unlock`, {})
   await changeWebhooks()
   await owner.patch('/repos/site', { name: 'page' })
   await owner.patch('/repos/page', { name: 'page' })
@@ -89,6 +94,7 @@ test('every change is an event, numbered in order, with its actor', async () => 
       'protection.added',
       ...['protection.changed', 'protection.removed', 'collaborator.added'],
       ...['collaborator.changed', 'collaborator.removed', 'secret.saved', 'secret.deleted'],
+      ...['lfs_lock.created', 'lfs_lock.deleted'],
       ...['webhook.created', 'webhook.updated', 'webhook.disabled', 'webhook.updated'],
       ...['webhook.deleted', 'repository.renamed'],
       ...[

@@ -64,6 +64,11 @@ test('git-lfs locks, lists and unlocks over HTTP and SSH', { skip }, async () =>
   await assert.rejects(lfs('lfs', 'unlock', '--force', '--remote=ssh', 'a.bin'), /locked by ada/)
   await lfs('lfs', 'unlock', '--force', '--remote=ada', 'b.bin')
   await lfs('lfs', 'unlock', '--remote=ada', 'a.bin')
+  // A maintainer may, whichever way.
+  await service.admin.post('/repos/site/collaborators', { username: 'grace', role: 'maintain' })
+  await lfs('lfs', 'lock', '--remote=ada', 'a.bin')
+  await lfs('lfs', 'unlock', '--force', '--remote=ssh', 'a.bin')
+  await service.admin.post('/repos/site/collaborators', { username: 'grace', role: 'write' })
   assert.deepEqual((await ada.get(locks)).body, { locks: [] })
 })
 

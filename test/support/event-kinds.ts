@@ -37,6 +37,8 @@ export const sampleData: EventData = {
   'collaborator.removed': { username: 'grace' },
   'secret.saved': { name: 'TOKEN' },
   'secret.deleted': { name: 'TOKEN' },
+  'lfs_lock.created': { lockId: 'l', path: 'art/logo.psd', username: 'ada' },
+  'lfs_lock.deleted': { lockId: 'l', path: 'art/logo.psd', username: 'ada' },
   workflow: {
     action: 'queued',
     runId: 'r',

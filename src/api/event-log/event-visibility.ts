@@ -39,6 +39,8 @@ export const audiences: Record<VisibleEventKind, Audience> = {
   'collaborator.removed': member('collaborator:read'),
   'secret.saved': member('secrets:read'),
   'secret.deleted': member('secrets:read'),
+  'lfs_lock.created': member('repo:read'),
+  'lfs_lock.deleted': member('repo:read'),
   workflow: member('workflow:read'),
   'webhook.created': maintainer('webhook:read'),
   'webhook.updated': maintainer('webhook:read'),
