@@ -339,7 +339,7 @@ type StoreParts = Pick<App, 'db' | 'git' | 'directories' | 'freeSpace' | 'faultP
 }
 
 async function openStore({ settings, ...parts }: StoreParts): Promise<Store> {
-  if (settings.store === undefined) return createLocalStore({ ...parts.directories, db: parts.db })
+  if (settings.store === undefined) return createLocalStore({ ...parts.directories, ...parts })
   // Loaded on demand to save memory and start-up time.
   const { openSharedStore } = await import('#repositories/store/open-shared-store.ts')
   return openSharedStore({ ...parts, settings })

@@ -850,7 +850,7 @@ const examples: Record<string, Example[]> = {
         ),
       level: 'fault',
       found: /^The Git LFS object (0a){32} of site is missing\.$/,
-      fix: /git lfs push --object-id/,
+      fix: /\.git\/lfs\/objects\/0a\/0a\/(0a){32}.*: cp FILE \S+\/lfs\/objects\/0a\/0a\/(0a){32}$/,
     },
     {
       when: 'the file of an object has other bytes',

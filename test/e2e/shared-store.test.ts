@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -78,6 +78,19 @@ describe('a service with a shared store', { skip }, () => {
     await writeFile(join(project.path, name), randomBytes(largeBytes))
     await project.git('add', name)
     await project.git('commit', '--quiet', '-m', name)
+  }
+
+  /** Uploads an object of Git LFS through the server; returns its id. */
+  async function uploadLfs(name: string): Promise<string> {
+    const bytes = randomBytes(largeBytes)
+    const oid = hash('sha256', bytes)
+    const response = await fetch(`${service.url}/repos/${name}.git/info/lfs/objects/${oid}`, {
+      method: 'PUT',
+      headers: { authorization: `Bearer ${service.adminToken}` },
+      body: bytes,
+    })
+    assert.equal(response.status, 200)
+    return oid
   }
 
   async function assertClones(name: string): Promise<void> {
@@ -256,6 +269,31 @@ describe('a service with a shared store', { skip }, () => {
     assert.deepEqual(await ownKeys(), [])
   })
 
+  test('LFS objects that no pointer has named for two weeks are deleted from the bucket', async () => {
+    await service.admin.post('/repos', { name: 'pictures' })
+    const [named, unnamed] = [await uploadLfs('pictures'), await uploadLfs('pictures')]
+    const size = largeBytes
+    const pointer = `version https://git-lfs.github.com/spec/v1\noid sha256:${named}\nsize ${size}\n`
+    await project.commit('picture.png', pointer)
+    await project.git('push', '--quiet', service.admin.remote('pictures'), 'HEAD:main')
+    await query('update lfs_objects set renewed_at = 0', [])
+    const command = { ...env, SVC_DATA_DIR: service.dataDir }
+    const { code, err } = await runSvc(['repos', 'maintain', 'pictures', '--full'], command)
+    assert.equal(code, 0, err)
+    await collectNow()
+    const keys = (await keysInStore()).filter((key) => key.startsWith('lfs/'))
+    assert.deepEqual(
+      keys.map((key) => key.split('/')[2]),
+      [named],
+    )
+    const objects = [named, unnamed].map((oid) => ({ oid, size }))
+    const batch = { operation: 'download', objects }
+    const path = '/repos/pictures.git/info/lfs/objects/batch'
+    const { body } = await service.admin.post(path, batch)
+    assert.ok(body.objects[0].actions.download)
+    assert.equal(body.objects[1].error.code, 404)
+  })
+
   test(
     'an upload is renewed while it runs, and fails once it was taken back',
     exhaustive,
@@ -323,7 +361,7 @@ describe('a service with a shared store', { skip }, () => {
     const examine = async () => {
       const command = { ...env, SVC_DATA_DIR: service.dataDir }
       const { out } = await runSvc(['doctor', '--json'], command)
-      const all: { check: string; level: string; found: string }[] = JSON.parse(out)
+      const all: { check: string; level: string; found: string; fix: string }[] = JSON.parse(out)
       assert.deepEqual(
         all.filter(({ check, level }) => level === 'fault' && !/port|store/.test(check)),
         [],
@@ -342,12 +380,18 @@ describe('a service with a shared store', { skip }, () => {
     for (const key of await keysInStore()) {
       if (key.startsWith(id) && key.endsWith('.pack')) await client.delete(key)
     }
-    const [lost, ...others] = await examine()
+    const oid = await uploadLfs('lossy')
+    const lostKey = (await keysInStore()).find((key) => key.startsWith(`lfs/${id}/${oid}/`)) ?? ''
+    await client.delete(lostKey)
+    const [lostPack, lostObject, ...others] = await examine()
     assert.deepEqual(others, [])
     assert.match(
-      `${lost?.level}: ${lost?.found}`,
+      `${lostPack?.level}: ${lostPack?.found}`,
       /^fault: .*\.pack of lossy is missing in the bucket\.$/,
     )
+    assert.match(lostPack?.fix ?? '', /maintain --full lossy/)
+    assert.equal(lostObject?.found, `${lostKey} of lossy is missing in the bucket.`)
+    assert.ok(lostObject?.fix.endsWith(`: aws s3 cp FILE s3://BUCKET/PREFIX/${lostKey}`))
   })
 
   async function query(text: string, values: string[]) {

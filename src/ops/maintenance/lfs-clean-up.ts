@@ -1,5 +1,4 @@
 import { type Clock, dayMs } from '#base/clock.ts'
-import type { FaultPoint } from '#base/fault-points.ts'
 import type { Log } from '#base/log.ts'
 import { isLocked } from '#config/data-directory.ts'
 import type { PlainSettings } from '#config/settings.ts'
@@ -34,7 +33,6 @@ type Dependencies = {
   store: Pick<Store, 'open' | 'lfsFiles'>
   settings: Pick<PlainSettings, 'dataDir' | 'maintenanceMemoryMaxBytes'>
   clock: Clock
-  faultPoint: FaultPoint
   log: Log
 }
 
@@ -44,7 +42,7 @@ const checkIntervalMs = 7 * dayMs
 const batchSize = 500
 
 export function createLfsCleanUp(dependencies: Dependencies): LfsCleanUp {
-  const { db, git, store, settings, clock, faultPoint, log } = dependencies
+  const { db, git, store, settings, clock, log } = dependencies
 
   function toSearch(signal: AbortSignal) {
     const limits = { memoryMaxBytes: settings.maintenanceMemoryMaxBytes }
@@ -67,7 +65,6 @@ export function createLfsCleanUp(dependencies: Dependencies): LfsCleanUp {
         deleted += await store.lfsFiles.remove(repositoryId, (tx) =>
           deleteLfsObjects(tx, repositoryId, batch, before),
         )
-        faultPoint('lfs.deleted')
       }
     }
     await store.lfsFiles.removeStray(repositoryId, before, async (oids) => {

@@ -83,7 +83,7 @@ async function createWorld(db: Database) {
   const git = createGit({ settings, owner: dataDir, path: process.env.PATH ?? '' })
   const faultPoint = () => {}
   const directories = createDirectories({ dataDir, git, faultPoint })
-  const store = createLocalStore({ ...directories, db })
+  const store = createLocalStore({ ...directories, db, faultPoint })
   await directories.prepare(async () => {})
   const answer = Promise.withResolvers<never>()
   const outbound = createOutbound({

@@ -26,6 +26,13 @@ const uploadMs = 24 * 60 * 60_000
 const keyOf = (repositoryId: string, oid: string, uploadId: string) =>
   `${lfsKeyStart}${repositoryId}/${oid}/${uploadId}`
 
+/** The LFS object that a key is of; undefined for other keys. */
+export function lfsObjectOf(key: string): { repositoryId: string; oid: string } | undefined {
+  if (!key.startsWith(lfsKeyStart)) return undefined
+  const [repositoryId = '', oid = ''] = key.slice(lfsKeyStart.length).split('/')
+  return { repositoryId, oid }
+}
+
 /** The objects of repositories in a shared store. */
 export function createBucketLfsFiles(dependencies: Dependencies): LfsFiles {
   const { db, node, storage } = dependencies

@@ -3,6 +3,7 @@ import { basename, dirname, join } from 'node:path'
 import { absentAs, ignoreAbsence, ignoreExistence } from '#base/absence.ts'
 import { createKeyedMutex } from '#base/concurrency/keyed-mutex.ts'
 import { sync } from '#base/disk.ts'
+import type { FaultPoint } from '#base/fault-points.ts'
 import type { Database } from '#database/database.ts'
 import type { Db } from '#database/schema.ts'
 import type { S3 } from '../s3/s3.ts'
@@ -74,6 +75,7 @@ export function pathOfLfsObject(directory: string, oid: string): string {
 export function createLocalLfsFiles(
   db: Database,
   pathOf: (repositoryId: string) => string,
+  faultPoint: FaultPoint,
 ): LfsFiles {
   // A file and its row change together: an upload may bring an object back that is being removed.
   const inOrder = createKeyedMutex()
@@ -100,6 +102,7 @@ export function createLocalLfsFiles(
     remove: (repositoryId, deleteRows) =>
       inOrder(repositoryId, async () => {
         const rows = await db.transaction().execute(deleteRows)
+        if (rows.length > 0) faultPoint('lfs.deleted')
         const directory = pathOf(repositoryId)
         for (const { oid } of rows) await rm(pathOfLfsObject(directory, oid), { force: true })
         return rows.length

@@ -1,3 +1,4 @@
+import type { FaultPoint } from '#base/fault-points.ts'
 import type { ObjectFormat } from '#base/object-id.ts'
 import type { Database } from '#database/database.ts'
 import { createLocalLfsFiles } from './lfs-files.ts'
@@ -9,10 +10,12 @@ type Dependencies = {
   create: (id: string, format: ObjectFormat, defaultBranch?: string) => Promise<void>
   place: (id: string) => Promise<void>
   remove: (id: string) => Promise<void>
+  faultPoint: FaultPoint
 }
 
 /** Repositories that are directories of this machine. */
-export function createLocalStore({ db, pathOf, create, place, remove }: Dependencies): Store {
+export function createLocalStore(dependencies: Dependencies): Store {
+  const { db, pathOf, create, place, remove, faultPoint } = dependencies
   return {
     prepare: async () => {},
     join: async () => {},
@@ -34,7 +37,7 @@ export function createLocalStore({ db, pathOf, create, place, remove }: Dependen
     remove,
     reclaim: async () => {},
     sweep: async () => {},
-    lfsFiles: createLocalLfsFiles(db, pathOf),
+    lfsFiles: createLocalLfsFiles(db, pathOf, faultPoint),
     bucket: undefined,
     shared: undefined,
     [Symbol.asyncDispose]: async () => {},

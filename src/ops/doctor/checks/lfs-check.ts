@@ -20,12 +20,13 @@ export const lfsCheck: Check = {
     for (const [index, object] of objects.entries()) {
       context.onProgress(`Git LFS object ${index + 1} of ${objects.length}`)
       const directory = paths.get(object.repositoryId)
-      const reason = directory && (await faultOf(context, object, directory))
-      if (!reason || !(await isStillThere(context, object))) continue
+      if (directory === undefined) continue
+      const reason = await faultOf(context, object, directory)
+      if (reason === undefined || !(await isStillThere(context, object))) continue
       findings.push(
         fault(
           `The Git LFS object ${object.oid} of ${object.name} ${reason}.`,
-          'Upload it again, from a clone that has it: git lfs push --object-id. Or restore it from a backup.',
+          `${copyLfsObject(object)}: cp FILE ${pathOfLfsObject(directory, object.oid)}`,
         ),
       )
     }
@@ -35,6 +36,18 @@ export const lfsCheck: Check = {
       `${countOrNo(objects.length, 'object')}, all present and intact.`,
     )
   },
+}
+
+/** Where an administrator finds the bytes of an object that is lost. Clients do not upload one whose row is there. */
+export function copyLfsObject({
+  repositoryId,
+  oid,
+}: {
+  repositoryId: string
+  oid: string
+}): string {
+  const inClone = pathOfLfsObject('.git', oid)
+  return `Copy it from a clone that has it as ${inClone}, or from repositories/${repositoryId}/lfs of a backup`
 }
 
 /** The fault of the file of an object, as the end of a sentence. */

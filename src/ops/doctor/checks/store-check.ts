@@ -1,5 +1,6 @@
 import { readInstance } from '#repositories/instance-store.ts'
 import { createS3, type S3 } from '#repositories/s3/s3.ts'
+import { lfsObjectOf } from '#repositories/store/lfs-bucket.ts'
 import { markKey, readMarkIn } from '#repositories/store/marked-bucket.ts'
 import type { Check } from '../check.ts'
 import type { DoctorContext } from '../context.ts'
@@ -14,6 +15,7 @@ import {
   orOk,
   warning,
 } from '../finding.ts'
+import { copyLfsObject } from './lfs-check.ts'
 
 const retryMs = 2000
 // The collector needs an hour, and a stopped service collects nothing.
@@ -85,9 +87,12 @@ function missingFrom(
   const restore =
     'restore the object from a version or a copy of the bucket, or the repository from a backup.'
   return [...after.live].flatMap(([key, { bytes, repository }]) => {
-    const fix = key.startsWith('run-files/')
-      ? restore.replace('r', 'R')
-      : `On a server that has the repository in its cache: svc repos maintain --full ${repository}. If none has, ${restore}`
+    const lfsObject = lfsObjectOf(key)
+    const fix = lfsObject
+      ? `${copyLfsObject(lfsObject)}: aws s3 cp FILE s3://BUCKET/PREFIX/${key}`
+      : key.startsWith('run-files/')
+        ? restore.replace('r', 'R')
+        : `On a server that has the repository in its cache: svc repos maintain --full ${repository}. If none has, ${restore}`
     if (!before.live.has(key)) return []
     const object = listed.get(key)
     if (!object) return fault(`${key} of ${repository} is missing in the bucket.`, fix)
