@@ -5,6 +5,7 @@ import type { ObjectPool } from '#git/objects/object-pool.ts'
 import type { Git } from '#git/process/git-process.ts'
 import type { ReusedProcesses } from '#git/process/reused-processes.ts'
 import type { RefCache } from '#git/refs/ref-cache.ts'
+import type { LfsObjects } from '#repositories/lfs-objects.ts'
 import { openProblems } from '#repositories/open-repository.ts'
 import type { Repositories } from '#repositories/repositories.ts'
 import type { RevisionFinder } from '#repositories/revision-finder.ts'
@@ -22,6 +23,7 @@ export type BrowseParts = {
   git: Git
   repositories: Pick<Repositories, 'open'>
   store: Pick<Store, 'at'>
+  lfsObjects: Pick<LfsObjects, 'sizesOf' | 'open'>
   protections: Pick<Protections, 'list'>
   pool: ObjectPool
   revisions: RevisionFinder

@@ -11,6 +11,7 @@ import { createRefCache } from '#git/refs/ref-cache.ts'
 import type { Route } from '#http/route.ts'
 import { isThere } from '#repositories/directories/deleted-directories.ts'
 import type { Directories } from '#repositories/directories/directories.ts'
+import type { LfsObjects } from '#repositories/lfs-objects.ts'
 import { recheckAccess } from '#repositories/recheck-access.ts'
 import type { Repositories } from '#repositories/repositories.ts'
 import { createRevisionFinder } from '#repositories/revision-finder.ts'
@@ -49,6 +50,7 @@ type Dependencies = {
   pool: ObjectPool
   repositories: Pick<Repositories, 'open' | 'reopen' | 'listByPush'>
   store: Pick<Store, 'at'>
+  lfsObjects: Pick<LfsObjects, 'sizesOf' | 'open'>
   protections: Pick<Protections, 'list'>
   settings: PlainSettings
   directories: Pick<Directories, 'pathOf'>

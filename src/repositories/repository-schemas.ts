@@ -44,7 +44,7 @@ export const DescribedRepository = named(
     }),
     defaultBranch: field.text('Branch that a clone checks out'),
     empty: field.boolean('Whether the repository has no refs'),
-    sizeBytes: field.integer('Size of its packs in bytes'),
+    sizeBytes: field.integer('Size of its packs and Git LFS objects in bytes'),
     cloneUrls: Type.Object(
       {
         http: Type.String(),

@@ -1,5 +1,6 @@
 // Tags: each-store
 import assert from 'node:assert/strict'
+import { hash, randomBytes } from 'node:crypto'
 import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
@@ -189,4 +190,104 @@ test('a large raw file has all its bytes', async () => {
   const { text, headers } = await client.get('/r/site/raw/main:large.txt')
   assert.equal(text.length, (Math.ceil(mib / 100) + 100) * 100)
   assert.equal(headers.get('content-length'), String(text.length))
+})
+
+test('files in Git LFS are shown and downloaded as their objects', async () => {
+  const { admin, url, adminToken } = service
+  const idOf = (content: Buffer | string) => hash('sha256', content)
+  const upload = async (content: Buffer | string) => {
+    const { status } = await fetch(`${url}/repos/site.git/info/lfs/objects/${idOf(content)}`, {
+      method: 'PUT',
+      headers: { authorization: `Bearer ${adminToken}` },
+      body: content,
+    })
+    assert.equal(status, 200)
+  }
+  const commitPointers = async (files: Record<string, Buffer | string>) => {
+    for (const [name, content] of Object.entries(files)) {
+      const lines = ['version https://git-lfs.github.com/spec/v1', `oid sha256:${idOf(content)}`]
+      await writeFile(
+        join(project.path, name),
+        [...lines, `size ${Buffer.byteLength(content)}`, ''].join('\n'),
+      )
+    }
+    await project.git('add', '-A')
+    await project.git('commit', '-qm', 'Change large files')
+    return project.git('rev-parse', 'HEAD')
+  }
+  const [image, script] = [randomBytes(3000), `<script>${'x'.repeat(2000)}</script>`]
+  const binary = randomBytes(mib + 1)
+  await project.git('switch', '-qc', 'lfs')
+  // Otherwise, pointers to missing objects would be refused.
+  await project.commit('.lfsconfig', '[lfs]\n\turl = https://lfs.example.com/site\n')
+  const files = { 'lfs.png': image, 'lfs.html': script, 'lfs.bin': binary, 'README.md': '# Lost' }
+  const first = await commitPointers(files)
+  for (const content of [image, script, binary]) await upload(content)
+  const second = await commitPointers({ 'lfs.png': binary, 'lfs.html': '<p>' })
+  for (const name of ['site', 'other']) {
+    await admin.post('/repos', { name })
+    await project.git('push', '-q', admin.remote(name), 'lfs')
+  }
+  const view = async (path: string) => (await client.get(`/r/site/src/${path}`)).text
+
+  const shown = await view(`${first}:lfs.png`)
+  assert.match(shown, /2\.9 KiB · Git LFS/)
+  assert.match(shown, new RegExp(`<img src="/r/site/raw/${first}:lfs.png"`))
+  assert.match(
+    await view(`${first}:lfs.png?plain`),
+    /pointer of Git LFS.*raw\/\w+:lfs.png\?plain"/s,
+  )
+  assert.match(
+    await view('lfs:lfs.bin'),
+    /This file is in Git LFS\..*"\/r\/site\/raw\/lfs:lfs.bin"/s,
+  )
+  const raw = async (path: string, headers = {}) => {
+    const answer = await fetch(`${url}/r/site/raw/${path}`, {
+      headers: { cookie: client.cookie(), ...headers },
+    })
+    return {
+      ...answer,
+      headers: answer.headers,
+      status: answer.status,
+      bytes: Buffer.from(await answer.arrayBuffer()),
+    }
+  }
+  for (const [path, content, type, disposition] of [
+    [`${first}:lfs.png`, image, 'image/png', 'inline'],
+    [`${first}:lfs.html`, script, 'text/plain; charset=utf-8', 'inline'],
+    ['lfs:lfs.bin', binary, 'application/octet-stream', "attachment; filename*=UTF-8''lfs.bin"],
+  ] as const) {
+    const { status, headers, bytes } = await raw(path)
+    assert.ok(bytes.equals(Buffer.from(content)), path)
+    assert.deepEqual(
+      [status, headers.get('content-type'), headers.get('content-disposition')],
+      [200, type, disposition],
+    )
+    assert.match(headers.get('content-security-policy') ?? '', /sandbox/)
+    const known = { 'if-none-match': headers.get('etag') ?? '' }
+    assert.equal((await raw(path, known)).status, 304)
+  }
+  assert.match((await raw(`${first}:lfs.png?plain`)).bytes.toString(), /^version https/)
+
+  // That another repository has an object makes no difference.
+  const elsewhere = await client.get(`/r/other/src/${first}:lfs.png`)
+  assert.match(elsewhere.text, /the repository does not have its object/)
+  assert.equal((await client.get(`/r/other/raw/${first}:lfs.png`)).status, 404)
+  assert.doesNotMatch(await view('lfs'), /git-lfs\.github/)
+  // A page shows an object that is uploaded later, also where it shows a commit by its id.
+  for (const rev of ['lfs', second])
+    assert.match(await view(`${rev}:lfs.html`), /does not have its object/)
+  await upload('<p>')
+  for (const rev of ['lfs', second])
+    assert.match(await view(`${rev}:lfs.html`), /3 bytes · Git LFS/)
+  const { text: diff } = await client.get(`/r/site/commit/${second}`)
+  assert.match(diff, /Git LFS: 2\.9 KiB → 1 MiB/)
+  assert.match(diff, new RegExp(`<img src="/r/site/raw/${second}:lfs.png"`))
+  const path = `/repos/site/file?rev=${first}&path=lfs.png`
+  const answer = await fetch(url + path, {
+    headers: { accept: 'application/json', authorization: `Bearer ${adminToken}` },
+  })
+  const { lfs } = (await answer.json()) as { lfs: unknown }
+  assert.deepEqual(lfs, { oid: idOf(image), size: 3000, isStored: true })
+  assert.match((await admin.get(path)).text, /^version https/)
 })

@@ -2,10 +2,12 @@ import { isUtf8 } from 'node:buffer'
 import { type Static, Type } from 'typebox'
 import { Problem } from '#base/problem.ts'
 import { closed, field } from '#base/schema-options.ts'
+import { type LfsPointer, mayBeLfsPointer, parseLfsPointer } from '#git/objects/lfs-pointers.ts'
 import { gitCommands } from '#git/process/commands.ts'
 import { prefersType } from '#http/headers.ts'
 import { named } from '#http/named-schemas.ts'
 import { jsonContentType, route } from '#http/route.ts'
+import { lfsObjectNotFound } from '#repositories/lfs-objects.ts'
 import { openOfRoute } from '#repositories/open-repository.ts'
 import type { Repository } from '#repositories/repositories.ts'
 import {
@@ -22,7 +24,7 @@ import { createObjectCache } from '../object-cache.ts'
 import { commitUnreadable, findCommit, RevisionQuery } from '../revisions.ts'
 import { isBinary, looksLikeUtf8 } from '../text-content.ts'
 import { treeMode } from '../trees.ts'
-import { streamOutput } from './output-stream.ts'
+import { streamChunks, streamOutput } from './output-stream.ts'
 
 const mib = 1024 * 1024
 const contentMaxBytes = mib
@@ -33,11 +35,19 @@ const plainType = 'text/plain'
 const textType = `${plainType}; charset=utf-8`
 const bytesType = 'application/octet-stream'
 
-type FoundFile = { commit: string; path: RawPath; mode: string; id: string; size: number }
+type FoundFile = {
+  commit: string
+  path: RawPath
+  mode: string
+  id: string
+  size: number
+  lfs: (LfsPointer & { isStored: boolean }) | null
+}
 
 /** The route of files. */
 export function fileRoutes(parts: BrowseParts) {
-  const { git, store, reused, settings, pool, cached, commits, trees, revisions } = parts
+  const { git, store, lfsObjects, reused, settings } = parts
+  const { pool, cached, commits, trees, revisions } = parts
   // Downloads of slow clients do not take the permits of other requests.
   const tasks = createGitTasks({ git, store, reused, settings })
   const blobs = createObjectCache<Buffer>(
@@ -64,12 +74,25 @@ export function fileRoutes(parts: BrowseParts) {
     if (mode === '160000') throw notFile(path, `a submodule: commit ${id} of another repository`)
     const blob = await objects.find(id)
     if (blob?.type !== 'blob') throw damaged(id)
-    return { commit, path, mode, id, size: blob.bytes }
+    const file = { commit, path, mode, id, size: blob.bytes }
+    return { ...file, lfs: await findLfsObject(repository, file) }
+  }
+
+  /** The object of Git LFS that a file names; null for one that is no pointer. */
+  async function findLfsObject(
+    repository: Repository,
+    { mode, id, size }: Omit<FoundFile, 'lfs'>,
+  ): Promise<FoundFile['lfs']> {
+    if (mode === '120000' || !mayBeLfsPointer(size)) return null
+    const pointer = parseLfsPointer((await readBlob(repository, id)).toString('latin1'))
+    if (!pointer) return null
+    const stored = (await lfsObjects.sizesOf(repository.id, [pointer.oid])).get(pointer.oid)
+    return { ...pointer, size: stored ?? pointer.size, isStored: stored !== undefined }
   }
 
   async function readFile(repository: Repository, file: FoundFile): Promise<Static<typeof File>> {
-    const { commit, path, mode, id, size } = file
-    const shown = { commit, ...toApiPath(path), mode, id, size }
+    const { commit, path, mode, id, size, lfs } = file
+    const shown = { commit, ...toApiPath(path), mode, id, size, lfs }
     if (size > contentMaxBytes) {
       const limits = [`Content of more than ${contentMaxBytes / mib} MiB is not in JSON.`]
       return { ...shown, isBinary: null, encoding: null, content: null, limits }
@@ -92,32 +115,54 @@ export function fileRoutes(parts: BrowseParts) {
     return content
   }
 
+  /** Also from a bucket: links to it would have neither the type of the content nor the rights of a session. */
+  function streamObject({ id: repositoryId }: Repository, oid: string, signal: AbortSignal) {
+    return streamChunks({ stallMs, signal }, async (ending, read) => {
+      await using object = await lfsObjects.open({ repositoryId, oid })
+      await read(object.read({ start: 0, bytes: object.size }, ending))
+    })
+  }
+
   return [
     route('GET', '/repos/:name/file', {
       operationId: 'getFile',
       tag: 'browse',
       summary: 'Get a file',
       description:
-        'The bytes of a file; of a symbolic link, its target. With `Accept: application/json`, JSON with the content as text or in base64, if it has at most 1 MiB.',
+        'The bytes of a file; of a symbolic link, its target; of a file in Git LFS, its pointer, or with `lfs` the object. With `Accept: application/json`, JSON with the content as text or in base64, if it has at most 1 MiB.',
       permission: 'repo:read',
       find: openOfRoute(parts.repositories),
       isLongLived: true,
       isConditional: true,
-      query: Type.Object({ ...RevisionQuery, ...FilePathQuery }, closed),
+      query: Type.Object({ ...RevisionQuery, ...FilePathQuery, ...LfsQuery }, closed),
       produces: textType,
       otherTypes: [bytesType],
       reply: { 200: field.text('The bytes of the file') },
       jsonReply: File,
-      problems: [...revisionProblems, 'path_not_found', ...taskProblems, 'repository_damaged'],
+      problems: [
+        ...revisionProblems,
+        'path_not_found',
+        'lfs_object_not_found',
+        ...taskProblems,
+        'repository_damaged',
+      ],
       handle: async ({ principal, found, query, header, setHeader, setType, ...context }) => {
         const { notModified, clientSignal } = context
         const file = await findFile(found, query.rev, toRawFilePath(query))
-        const { commit, path, mode, id, size } = file
+        const { commit, path, mode, id, size, lfs } = file
         if (prefersType(header('accept') ?? '', jsonType, [plainType, bytesType])) {
           setType(jsonContentType)
-          const key = keyOf(['file', found.id, commit, path])
+          const key = keyOf(['file', found.id, commit, path, lfs?.isStored ?? ''])
           if (notModified(key)) return undefined
           return cached(key, clientSignal(), () => readFile(found, file))
+        }
+        if (query.lfs && lfs) {
+          if (!lfs.isStored) throw lfsObjectNotFound(lfs.oid)
+          if (notModified(lfs.oid)) return undefined
+          const { start, stream } = await streamObject(found, lfs.oid, clientSignal())
+          setType(looksLikeUtf8(start) ? textType : bytesType)
+          setHeader('content-length', String(lfs.size))
+          return stream
         }
         if (notModified(`${id}-${mode}`)) return undefined
         if (size <= contentMaxBytes) {
@@ -147,6 +192,14 @@ function damaged(id: string): Problem {
   )
 }
 
+const LfsQuery = {
+  lfs: Type.Optional(
+    Type.Boolean({
+      description: 'Whether a pointer of Git LFS is replaced by the bytes of its object',
+    }),
+  ),
+}
+
 export const File = named(
   'File',
   Type.Object({
@@ -164,6 +217,14 @@ export const File = named(
       'How the content is encoded; null without content',
     ),
     content: field.orNull(Type.String(), 'Content; null for a file of more than 1 MiB'),
+    lfs: field.orNull(
+      Type.Object({
+        oid: field.text('SHA-256 of the object'),
+        size: field.integer('Size of the object in bytes'),
+        isStored: field.boolean('Whether the repository has the object'),
+      }),
+      'The object of Git LFS of which the file is the pointer; null for other files',
+    ),
     limits: field.texts('Limits that this response met'),
   }),
 )

@@ -9,14 +9,28 @@ type Streamed = Pick<Task<unknown>, 'command' | 'memoryMaxBytes'> & {
 }
 
 /**
- * Streams the output of a git process, with memory that does not depend on its size. Resolves with its first bytes, which
- * the stream has, too, so that a failure before that has a response of its own. Git ends when the stream is destroyed.
+ * Streams the output of a git process, with memory that does not depend on its size. Git ends when the stream is destroyed.
  */
-export async function streamOutput(
+export function streamOutput(
   tasks: GitTasks,
   { signal, ...requester }: Requester,
   { stallMs, ...task }: Streamed,
-): Promise<{ start: Buffer; stream: Readable }> {
+): Promise<StartedStream> {
+  return streamChunks({ stallMs, signal }, (ending, read) =>
+    tasks.run({ ...requester, signal: ending }, { ...task, isStream: true, read }),
+  )
+}
+
+/** A stream with its first bytes, so that a failure before them has a response of its own. */
+type StartedStream = { start: Buffer; stream: Readable }
+
+type Read = (output: AsyncIterable<Buffer>) => Promise<void>
+
+/** Streams what `produce` reads. Its signal is aborted when the stream is destroyed, and when the client stalls. */
+export async function streamChunks(
+  { stallMs, signal }: { stallMs: number; signal: AbortSignal },
+  produce: (signal: AbortSignal, read: Read) => Promise<void>,
+): Promise<StartedStream> {
   const stream = new PassThrough()
   const isUnread = () => stream.readableLength > 0 || stream.writableNeedDrain
   const stall = watchStall(stallMs, isUnread, signal)
@@ -41,7 +55,7 @@ export async function streamOutput(
   })
   // An error before the stream is read has no other listener.
   stream.on('error', () => {})
-  tasks.run({ ...requester, signal: ending }, { ...task, isStream: true, read }).then(
+  produce(ending, read).then(
     () => void stream.end(),
     (error) => {
       started.reject(error)

@@ -79,7 +79,10 @@ export const browseOperations: ClientOperation[] = [
     operations: ['getFile'],
     summary: 'print a file',
     arguments: ['repository', 'path'],
-    options: filePlaceOptions,
+    options: {
+      ...filePlaceOptions,
+      '--lfs': 'of a file in Git LFS, its object in place of its pointer',
+    },
     notes: fileNote('file'),
     runOnServer: runPrintFile,
   },

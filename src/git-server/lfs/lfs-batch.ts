@@ -1,8 +1,9 @@
 import { Problem } from '#base/problem.ts'
 import type { PlainSettings } from '#config/settings.ts'
+import type { LfsPointer } from '#git/objects/lfs-pointers.ts'
 import { type LfsObjects, lfsObjectNotFound } from '#repositories/lfs-objects.ts'
 import { toLfsTime } from './lfs-exchange.ts'
-import type { BatchRequest, LfsPointer, SentPointer } from './lfs-request.ts'
+import type { BatchRequest, SentPointer } from './lfs-request.ts'
 
 type Dependencies = {
   lfsObjects: Pick<LfsObjects, 'sizesOf' | 'renewedSizesOf' | 'direct'>

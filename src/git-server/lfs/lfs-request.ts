@@ -1,8 +1,6 @@
 import { Problem } from '#base/problem.ts'
+import type { LfsPointer } from '#git/objects/lfs-pointers.ts'
 import type { LfsOperation } from './lfs-operations.ts'
-
-/** What a pointer says of an object. */
-export type LfsPointer = { oid: string; size: number }
 
 /** A pointer as a client sent it, or why it is none. */
 export type SentPointer = { oid: unknown; size: unknown; fault: string | undefined }

@@ -5,6 +5,9 @@ import type { PackedObject } from './pack.ts'
 /** A file that stands for a Git LFS object: the id of its blob, and the SHA-256 id of the object. */
 export type PointerFile = { id: string; oid: string }
 
+/** What a pointer says of an object. */
+export type LfsPointer = { oid: string; size: number }
+
 type Search = {
   /** Those of each git process. */
   options: GitStartOptions
@@ -16,7 +19,7 @@ type Search = {
 // https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md, "The Pointer", with the addresses of earlier versions. There is
 // no object of no bytes.
 const pointer =
-  /^version (?:https:\/\/git-lfs\.github\.com\/spec\/v1|https:\/\/hawser\.github\.com\/spec\/v1|http:\/\/git-media\.io\/v\/2)\n(?:[\w.-]+ [^\n]*\n)*?oid sha256:([0-9a-f]{64})\nsize 0*[1-9]\d{0,18}$/
+  /^version (?:https:\/\/git-lfs\.github\.com\/spec\/v1|https:\/\/hawser\.github\.com\/spec\/v1|http:\/\/git-media\.io\/v\/2)\n(?:[\w.-]+ [^\n]*\n)*?oid sha256:([0-9a-f]{64})\nsize 0*([1-9]\d{0,18})$/
 const pointerMinBytes = 'version http://git-media.io/v/2\noid sha256:\nsize 0'.length + 64
 const pointerMaxBytes = 1023
 const batchSize = 50_000
@@ -34,7 +37,7 @@ export function listLfsPointers(
       search.signal,
       search.options,
     )) {
-      if (type === 'blob' && mayPoint(bytes)) yield id
+      if (type === 'blob' && mayBeLfsPointer(bytes)) yield id
     }
   }
   return readPointers(git, directory, search, list())
@@ -43,7 +46,7 @@ export function listLfsPointers(
 /** Finds the pointers among objects in memory. */
 export function lfsPointersAmong(objects: readonly PackedObject[]): PointerFile[] {
   return objects
-    .filter(({ type, content }) => type === 'blob' && mayPoint(content.length))
+    .filter(({ type, content }) => type === 'blob' && mayBeLfsPointer(content.length))
     .flatMap(toPointer)
 }
 
@@ -88,21 +91,22 @@ async function* readPointers(
   if (batch.length > 0) yield* readBatch()
 }
 
-function mayPoint(bytes: number): boolean {
+/** Whether a blob of some bytes may be a pointer. */
+export function mayBeLfsPointer(bytes: number): boolean {
   return bytes >= pointerMinBytes && bytes <= pointerMaxBytes
 }
 
 function toPointer({ id, content }: PackedObject): PointerFile[] {
-  const oid = objectIn(content.toString('latin1'))
-  return oid === undefined ? [] : [{ id, oid }]
+  const parsed = parseLfsPointer(content.toString('latin1'))
+  return parsed ? [{ id, oid: parsed.oid }] : []
 }
 
-/** The object that a pointer names; undefined for other text. Like git-lfs, it ignores empty lines and carriage returns. */
-function objectIn(text: string): string | undefined {
+/** Parses a pointer; undefined for other text. Like git-lfs, it ignores empty lines and carriage returns. */
+export function parseLfsPointer(text: string): LfsPointer | undefined {
   const lines = text
     .trim()
     .split(/\r?\n/)
     .filter((line) => line !== '')
-  const [, id] = pointer.exec(lines.join('\n')) ?? []
-  return id
+  const [, oid, size] = pointer.exec(lines.join('\n')) ?? []
+  return oid === undefined ? undefined : { oid, size: Number(size) }
 }

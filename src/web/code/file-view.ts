@@ -37,14 +37,15 @@ export async function fileView(context: SharedContext, shown: ShownFile): Promis
     contentOf(context, shown, text),
   ])
   const commit = commits?.[0]
-  const hasViews = text && (documentKind(path.path) || imageTypeOf(path.path) !== undefined)
+  const isShownOtherwise = file.lfs || documentKind(path.path) || imageTypeOf(path.path)
   const isPlain = query.has('plain')
+  const isPointer = file.lfs && (isPlain || !file.lfs.isStored)
   const body = html`<h1 class="hidden">${path.path}</h1>
 ${bar}
 <div class="card">${commit && lastCommitRow(context, name, commit)}
-<div class="file-head"><span class="soft">${facts(file, text)}</span><span class="grow"></span>
-${hasViews && html`<a class="button small" href="${to.src(name, rev, path)}${!isPlain && '?plain'}">${isPlain ? 'Rendered' : 'Source'}</a>`}
-<a class="button small" href="${to.raw(name, rev, path)}" rel="nofollow">Raw</a>
+<div class="file-head"><span class="soft">${facts(file, text, isPlain)}</span><span class="grow"></span>
+${text && isShownOtherwise && html`<a class="button small" href="${to.src(name, rev, path)}${!isPlain && '?plain'}">${viewName(file, isPlain)}</a>`}
+<a class="button small" href="${to.raw(name, rev, path)}${isPointer && '?plain'}" rel="nofollow">Raw</a>
 ${text && html`<a class="button small" href="${to.blame(name, rev, path)}" data-keeps-lines data-key="b" title="Blame (b)" rel="nofollow">Blame</a>`}
 <a class="button small" href="${to.log(name, rev, path)}" data-key="l" title="History (l)">History</a>
 <a class="button small" href="${to.src(name, file.commit, path)}${isPlain && '?plain'}" data-keeps-lines data-key="y" title="The address of this version (y)">Permalink</a></div>
@@ -52,11 +53,23 @@ ${content}</div>`
   return { ...codeFrame(context, shown, 'file'), body }
 }
 
-function facts({ mode, size }: ReadFile, text: TextFile | undefined): string {
+/** The other view of a file. */
+function viewName({ lfs }: ReadFile, isPlain: boolean): string {
+  if (lfs) return isPlain ? 'File' : 'Pointer'
+  return isPlain ? 'Rendered' : 'Source'
+}
+
+function facts(
+  { mode, size, lfs }: ReadFile,
+  text: TextFile | undefined,
+  isPlain: boolean,
+): string {
+  if (lfs && !isPlain) return `${toSize(lfs.size)} · Git LFS`
   const parts = [toSize(size)]
   if (text) parts.unshift(counted(measure(text.content).lines, 'line'))
   if (text && text.encoding !== 'utf-8') parts.push(`shown as ${text.encoding.toUpperCase()}`)
   if (mode === '100755') parts.push('executable')
+  if (lfs) parts.push('pointer of Git LFS')
   return parts.join(' · ')
 }
 
@@ -71,8 +84,10 @@ async function contentOf(
   const isPlain = query.has('plain')
   if (file.mode === '120000') return linkTarget(context, shown)
   if (file.size === 0) return html`<p class="empty soft">This file is empty.</p>`
+  if (file.lfs && !file.lfs.isStored && !isPlain) return missingObject
   if (imageTypeOf(path.path) !== undefined && !(isPlain && text))
     return html`<p class="picture"><img src="${to.raw(name, rev, path)}" alt="${lastNameOf(path)}"></p>`
+  if (file.lfs && !isPlain) return download(context, shown, 'This file is in Git LFS.')
   if (file.content === null) return download(context, shown, 'This file is too large to show.')
   if (!text) return download(context, shown, 'This is a binary file.')
   const kind = documentKind(path.path)
@@ -89,6 +104,8 @@ async function contentOf(
   const lines = await renderLines(context, text, lastNameOf(path))
   return lines ?? download(context, shown, 'This file has too much text to show.')
 }
+
+const missingObject = html`<div class="empty">${icon('warning', 'large')}<p>This file is in Git LFS, and the repository does not have its object.</p></div>`
 
 function download({ to }: SharedContext, { repository, rev, path }: ShownFile, why: string): Html {
   return html`<div class="empty">${icon('file', 'large')}<p>${why}</p>

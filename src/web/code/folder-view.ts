@@ -134,11 +134,12 @@ async function readThrough(
   entry: Entry,
 ): Promise<TextFile | undefined> {
   const file = await tryRead('getFile', { query: toQuery(tree.commit, entry) })
+  if (file?.lfs) return undefined
   if (file?.mode !== '120000') return file && textOf(file)
   const folders = tree.path === '' ? [] : tree.path.split('/')
   const path = file.encoding === 'utf-8' ? linkedPath(folders, file.content ?? '') : undefined
   const linked = path && (await tryRead('getFile', { query: { rev: tree.commit, path } }))
-  return linked && linked.mode !== '120000' && linked.size <= readmeMaxBytes
+  return linked && linked.mode !== '120000' && !linked.lfs && linked.size <= readmeMaxBytes
     ? textOf(linked)
     : undefined
 }

@@ -21,11 +21,19 @@ export function imageTypeOf(path: string): string | undefined {
 const sandbox = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 const bytesType = 'application/octet-stream'
 
-/** The bytes of a file. Never HTML: images and text are shown, everything else is downloaded. */
-export async function rawFile({ params, call, ifNoneMatch }: PageContext): Promise<RawResponse> {
+/**
+ * The bytes of a file; of one in Git LFS those of its object, or with `plain` its pointer. Never HTML: images and text are
+ * shown, everything else is downloaded.
+ */
+export async function rawFile({
+  params,
+  query,
+  call,
+  ifNoneMatch,
+}: PageContext): Promise<RawResponse> {
   const { rev, path } = toTarget(params.target)
   const result = await call('getFile', {
-    query: toQuery(rev, path),
+    query: { ...toQuery(rev, path), lfs: !query.has('plain') },
     accept: '*/*',
     ...(ifNoneMatch !== undefined && { ifNoneMatch }),
   })

@@ -73,7 +73,7 @@ async function stateOf(
     protectedBranches.length > 0 &&
       html`<li>${icon('shield')}<span>${toList(protectedBranches)} protected</span></li>`,
     html`<li>${icon('person')}<span>${ownerUsername}${others.length > 0 && `, with ${toList(others)}`}</span></li>`,
-    html`<li>${icon('database')}<span>${toSize(sizeBytes)} in packs</span></li>`,
+    html`<li>${icon('database')}<span>${toSize(sizeBytes)} stored</span></li>`,
   ]
   return items.filter((item) => item instanceof Object)
 }

@@ -1,3 +1,5 @@
+import { toSize } from '#base/format.ts'
+import { parseLfsPointer } from '#git/objects/lfs-pointers.ts'
 import { breakable, grouped, shortId } from '../display-text.ts'
 import { copyButton, icon } from '../icons.ts'
 import { type Html, html } from '../render/html.ts'
@@ -107,9 +109,25 @@ function factsOf({ status, similarity, oldMode, newMode, hunks }: ShownFile): st
     )
   else if (status === 'added' && newMode === '100755') facts.push('Executable')
   if (newMode === '120000' && status !== 'type-changed') facts.push('Symbolic link')
+  const lfs = lfsSizes(hunks)
+  if (lfs !== undefined) facts.push(`Git LFS: ${lfs}`)
   if (hunks.some(({ rawLines }) => rawLines !== undefined)) facts.push('Some lines are not UTF-8')
   return facts
 }
+
+/** The sizes of a file that is in Git LFS, before and after; undefined for others. A pointer is shorter than a hunk. */
+function lfsSizes([hunk, ...others]: ShownFile['hunks']): string | undefined {
+  if (!hunk || others.length > 0 || hunk.lines.length > maxPointerLines) return undefined
+  const [old, new_] = ['-', '+'].map((sign) => {
+    const lines = hunk.lines.filter((line) => line.startsWith(sign) || line.startsWith(' '))
+    return parseLfsPointer(lines.map((line) => line.slice(1)).join('\n'))
+  })
+  const sizes = [old, new_].flatMap((pointer) => (pointer ? toSize(pointer.size) : []))
+  return sizes.length === 0 ? undefined : [...new Set(sizes)].join(' → ')
+}
+
+// Two of three lines each, and what extensions of Git LFS add.
+const maxPointerLines = 20
 
 function kindOf(mode: string | null): string {
   if (mode === '120000') return 'a symbolic link'

@@ -24,7 +24,14 @@ export type CachedView = Omit<View, 'body'> & { body: PageBody }
 type Validator = { kind: 'etag' | 'hash' | 'problem'; value: string }
 
 /** A call of an operation for a page, and the validator of its result. */
-type Read = { operation: string; input: PageInput; key: string; validator: Validator }
+type Read = {
+  operation: string
+  input: PageInput
+  key: string
+  validator: Validator
+  /** Whether it was of a file in Git LFS, whose object may be uploaded or deleted. */
+  isOfLfs: boolean
+}
 
 /** A page in the cache: it is valid as long as the results of its reads are the same, for a time. */
 type Variant = {
@@ -159,16 +166,16 @@ async function create(page: CachedPage, context: PageContext): Promise<Created> 
   }
 
   const call: PageCall = async (operation, input = {}) => {
-    function record(validator: Validator | undefined): void {
+    function record(validator: Validator | undefined, value?: unknown): void {
       const key = keyOf(operation, input)
       const before = reads.get(key)
       // Something has changed meanwhile.
       if (!validator || (before && !isSame(before.validator, validator))) markProvisional()
-      else reads.set(key, { operation, input, key, validator })
+      else reads.set(key, { operation, input, key, validator, isOfLfs: isOfLfs(value) })
     }
     try {
       const result = await context.call(operation, input)
-      record(validatorOf(result))
+      record(validatorOf(result), result.value)
       return result
     } catch (error) {
       record(problemValidator(error))
@@ -223,16 +230,20 @@ function problemValidator(error: unknown): Validator | undefined {
  */
 function checksOf(reads: readonly Read[]): Read[] {
   const commits = new Set<unknown>()
-  return reads.filter(({ operation, input }) => {
+  return reads.filter(({ operation, input, isOfLfs }) => {
     const rev = input.query?.rev
     const isOfCommit = typeof rev === 'string' && isObjectId(rev)
-    if (!isOfCommit || !ofCommits.has(operation)) return true
+    if (!isOfCommit || !ofCommits.has(operation) || isOfLfs) return true
     // Last commits of entries become known over time.
     const mayGrow = operation === 'getTree' && input.query?.recursive !== true
     if (!mayGrow && commits.has(rev)) return false
     commits.add(rev)
     return true
   })
+}
+
+function isOfLfs(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && 'lfs' in value && value.lfs !== null
 }
 
 const ofCommits = new Set(['getTree', 'getFile', 'listCommits'])
