@@ -48,6 +48,15 @@ export async function writeAll(file: FileHandle, bytes: Uint8Array, at?: number)
   }
 }
 
+/** Fills a buffer from a position of a file. Throws when the file ends before. */
+export async function readAll(file: FileHandle, buffer: Uint8Array, at: number): Promise<void> {
+  for (let done = 0; done < buffer.length; ) {
+    const { bytesRead } = await file.read(buffer, done, buffer.length - done, at + done)
+    if (bytesRead === 0) throw new Error('The file ends before the bytes that are to be read')
+    done += bytesRead
+  }
+}
+
 /** Flushes a directory and everything in it to disk. */
 export async function syncTree(folder: string): Promise<void> {
   // Concurrent flushes can share writes to the disk.

@@ -34,6 +34,7 @@ export async function receiveFile(options: Options): Promise<Received> {
   using stall = watchStall(stallMs, () => true, signal)
   const hash = createHash('sha256')
   let [size, measuredAt] = [0, 0]
+  let syncing = Promise.resolve()
   for await (const chunk of bodyChunks(body.open(), stall.signal)) {
     stall.progress()
     size += chunk.length
@@ -41,13 +42,20 @@ export async function receiveFile(options: Options): Promise<Received> {
     if (size - measuredAt > measuredEveryBytes) {
       measuredAt = size
       await freeSpace.require()
+      // A disk that lagged behind would keep the client waiting at the end, when git-lfs waits for only half a minute.
+      await syncing
+      syncing = file.datasync()
+      // It is awaited later, or never when the body is refused.
+      syncing.catch(() => {})
     }
+    const writing = writeAll(file, chunk)
     hash.update(chunk)
-    await writeAll(file, chunk)
+    await writing
     stall.progress()
   }
   const { declaredBytes = size } = body
   if (declaredBytes !== size) throw incomplete()
+  await syncing
   await file.sync()
   return { size, sha256: hash.digest('hex') }
 }

@@ -19,6 +19,8 @@ export async function receiveLfsObject(
   await lfsObjects.add(object, { body: { declaredBytes, open: () => request }, signal })
 }
 
+const bufferBytes = 256 * 1024
+
 type Sending = Pick<StreamExchange, 'request' | 'response' | 'signal'> & { stallMs: number }
 
 /** Sends an object, or a range of it: RFC 9110, section 14. */
@@ -47,9 +49,12 @@ export async function sendLfsObject(
       etag: entityTag,
       ...(range && { 'content-range': `bytes ${start}-${start + bytes - 1}/${size}` }),
     })
-  for await (const chunk of file.read({ start, bytes }, stall.signal)) {
+  // With a new buffer for each chunk, the collection of garbage takes longer than reading and sending.
+  const buffer = Buffer.allocUnsafeSlow(Math.min(bufferBytes, bytes))
+  for await (const chunk of file.read({ start, bytes, buffer }, stall.signal)) {
     // Only now, so that a file that cannot be read becomes a Problem.
     if (!response.headersSent) begin()
+    // All chunks but the last are larger than what a response buffers, so they are sent before the buffer is used again.
     if (!response.write(chunk)) await draining.wait()
     stall.signal.throwIfAborted()
     stall.progress()

@@ -1,8 +1,8 @@
-import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { absentAs, ignoreAbsence, ignoreExistence } from '#base/absence.ts'
 import { createKeyedMutex } from '#base/concurrency/keyed-mutex.ts'
-import { sync } from '#base/disk.ts'
+import { readAll, sync } from '#base/disk.ts'
 import type { FaultPoint } from '#base/fault-points.ts'
 import type { Database } from '#database/database.ts'
 import type { Db } from '#database/schema.ts'
@@ -56,9 +56,12 @@ type FindKnown = (oids: string[]) => Promise<ReadonlySet<string>>
 
 type CommitLfsFile = (tx: Db, bucketKey: string | null) => Promise<boolean>
 
+type LfsRange = { start: number; bytes: number; buffer?: Buffer }
+
 /** An open object, of which one range is read. */
 export type OpenLfsFile = AsyncDisposable & {
-  read: (range: { start: number; bytes: number }, signal: AbortSignal) => AsyncIterable<Buffer>
+  /** A chunk is valid until the next one is requested if the caller gives a `buffer` for it; otherwise, it is a new one. */
+  read: (range: LfsRange, signal: AbortSignal) => AsyncIterable<Buffer>
 }
 
 /** The beginning of the keys of LFS objects in the bucket. A key is used once, so its object is never replaced. */
@@ -123,11 +126,7 @@ export function createLocalLfsFiles(
       const file = await open(path).catch(ignoreAbsence)
       if (!file) return undefined
       return {
-        read({ start, bytes }, signal) {
-          if (bytes === 0) return nothingToRead()
-          const options = { start, end: start + bytes - 1, highWaterMark: chunkBytes, signal }
-          return file.createReadStream({ ...options, autoClose: false })
-        },
+        read: (range, signal) => readChunks(file, range, signal),
         [Symbol.asyncDispose]: () => file[Symbol.asyncDispose](),
       }
     },
@@ -148,7 +147,20 @@ async function listOldFiles(folder: string, before: number): Promise<string[]> {
   return old
 }
 
-async function* nothingToRead(): AsyncGenerator<Buffer> {}
+async function* readChunks(
+  file: FileHandle,
+  { start, bytes, buffer }: LfsRange,
+  signal: AbortSignal,
+): AsyncGenerator<Buffer> {
+  for (let at = start; at < start + bytes; ) {
+    signal.throwIfAborted()
+    const rest = start + bytes - at
+    const chunk = (buffer ?? Buffer.allocUnsafe(Math.min(chunkBytes, rest))).subarray(0, rest)
+    await readAll(file, chunk, at)
+    yield chunk
+    at += chunk.length
+  }
+}
 
 /** Creates a folder and its parents durably, but not `root`: a deleted repository must not come back as a folder. */
 async function makeFolder(path: string, root: string): Promise<void> {
