@@ -9,6 +9,7 @@ import { measureGrowth } from './growth.ts'
 import { measureHttp } from './http.ts'
 import { measureImports } from './import.ts'
 import { clientCores, countsCpu, moveToClientCores, serverCores } from './isolation.ts'
+import { measureLfs } from './lfs.ts'
 import { measureLoad } from './load.ts'
 import { measureMemory } from './memory.ts'
 import { measureNodes } from './nodes.ts'
@@ -28,6 +29,7 @@ const complete = {
   clones: { storms: 5, clones: 25, shallowMs: 1000, seconds: 90 },
   http: { listings: 150, fetches: 150, clones: 25, smallPushes: 60, bigPushes: 9, seconds: 75 },
   ssh: { listings: 60, clones: 25, smallPushes: 40, bigClones: 9, seconds: 60 },
+  lfs: { transfers: 7, seconds: 60 },
   load: { rounds: 5 },
   growth: { repositories: 10_000, refs: 100_000, rounds: 9, ms: 1000, seconds: 60 },
   import: { imports: 15, seconds: 60 },
@@ -57,6 +59,7 @@ const quick: Efforts = {
   clones: { storms: 1, clones: 8, shallowMs: 500, seconds: 20 },
   http: { listings: 20, fetches: 20, clones: 8, smallPushes: 12, bigPushes: 3, seconds: 15 },
   ssh: { listings: 20, clones: 8, smallPushes: 12, bigClones: 3, seconds: 15 },
+  lfs: { transfers: 3, seconds: 20 },
   load: { rounds: 2 },
   growth: { repositories: 1000, refs: 100_000, rounds: 5, ms: 400, seconds: 20 },
   import: { imports: 5, seconds: 20 },
@@ -96,6 +99,7 @@ const parts = {
     measureHttp(workspace, await fixtures(), efforts.http),
   ssh: async ({ workspace, fixtures, efforts }: Bench) =>
     measureSsh(workspace, await fixtures(), efforts.ssh),
+  lfs: ({ workspace, efforts }: Bench) => measureLfs(workspace, efforts.lfs),
   load: ({ workspace, efforts }: Bench) => measureLoad(workspace, efforts.load),
   growth: async ({ workspace, fixtures, efforts }: Bench) =>
     measureGrowth(workspace, await fixtures(), efforts.growth),

@@ -93,6 +93,11 @@ export const limits = {
   'ssh: push of a commit': { bound: atMost(0.6), target: atMost(1 / 4) },
   'ssh: clone of 256 MiB': { bound: atMost(2), target: atMost(1.1) },
 
+  'lfs: upload of 1 GiB': { bound: atMost(4) },
+  'lfs: upload of 1 GiB, CPU time': { bound: atMost(6) },
+  'lfs: download of 1 GiB': { bound: atMost(2.5) },
+  'lfs: download of 1 GiB, CPU time': { bound: atMost(5) },
+
   'load: GET /health, p50': {},
   'load: GET /health, p99': { bound: atMost(50, 'svc'), target: atMost(4, 'svc') },
   'load: GET /health during 32 clones, p99': {
