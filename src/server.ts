@@ -120,10 +120,10 @@ export async function startService(options: Options): Promise<RunningService> {
   const server = createHttpServer({
     settings,
     routes,
-    authenticate: async (token) =>
+    authenticate: async (token, options) =>
       (await workflows.authenticate(token)) ??
       (await tokens.authenticate(token)) ??
-      gitServer.authenticateLfs(token),
+      gitServer.authenticateLfs(token, options),
     accessWatch: createAccessWatch({ recheck: app.recheckAccess }),
     requireSpace: app.freeSpace.require,
     requireParts,

@@ -55,6 +55,12 @@ export function anonymousFrom(address: string): Principal {
   }
 }
 
+/** Returns the principal of a token. `allowsExpiredKeys` also accepts tokens of SSH keys that expired within a day. */
+export type Authenticate = (
+  token: string,
+  options?: { allowsExpiredKeys?: boolean },
+) => Promise<Principal | undefined>
+
 /**
  * The key under which limits count a principal. All tokens and SSH keys of a user share a limit. So do the jobs of all
  * runs that the user caused, apart from the user's own requests, because schedules run unattended. A runner has a limit

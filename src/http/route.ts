@@ -185,6 +185,8 @@ export type StreamRoute = Common &
     produces: string | undefined
     /** The format of problems: plain text, which Git shows, or that of Git LFS. */
     problemFormat?: 'git' | 'git-lfs'
+    /** Whether a token of an SSH key is accepted for a day after it has expired. */
+    allowsExpiredKeys?: boolean
     serve: (exchange: StreamExchange) => Promise<void>
   }
 

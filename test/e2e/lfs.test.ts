@@ -2,35 +2,85 @@
 
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { until } from '../support/condition.ts'
+import { freePort } from '../support/free-port.ts'
 import { createProject, git, type Project, temporaryFolder } from '../support/git.ts'
 import { isShared } from '../support/kind-of-store.ts'
+import { bucketPort } from '../support/object-store.ts'
 import { without } from '../support/programs.ts'
 import { type Client, type Service, startServiceWithSsh, toAnswer } from '../support/service.ts'
+import { withMovableClock } from '../support/shifted-clock.ts'
 import { createSshUser, type SshUser } from '../support/ssh-user.ts'
+import { startTcpProxy, type Treatment } from '../support/tcp-proxy.ts'
 
 const skip = without('git-lfs')
 
+const resources = new AsyncDisposableStack()
 let service: Service
 let client: Client
 let user: SshUser
 let project: Project
+let home: string
+let proxyPort: number
+let clock: Awaited<ReturnType<typeof withMovableClock>>
+
+const mib = 1024 * 1024
+// The proxy passes transfers to the server or to its bucket, and cuts them in the middle as long as it is faulty.
+const network = { isFaulty: false, ranges: [] as string[] }
 
 before(async () => {
-  service = await startServiceWithSsh({ env: { SVC_LFS_OBJECT_MAX: '4MiB' } })
+  home = resources.use(await temporaryFolder()).path
+  clock = await withMovableClock(join(home, 'clock'))
+  const httpPort = await freePort()
+  const proxy = await startTcpProxy(isShared ? await bucketPort() : httpPort, countBytes)
+  resources.use(proxy)
+  proxyPort = proxy.port
+  service = resources.use(
+    await startServiceWithSsh({
+      env: {
+        ...clock.env,
+        SVC_PORT: String(httpPort),
+        SVC_LFS_OBJECT_MAX: '4MiB',
+        SVC_TEST_STORE_ENDPOINT: `http://127.0.0.1:${proxyPort}`,
+      },
+    }),
+  )
   client = await service.client({ username: 'ada', permissions: ['repo:read', 'repo:write'] })
-  user = await createSshUser(service, client)
-  project = await createProject()
+  user = resources.use(await createSshUser(service, client))
+  project = resources.use(await createProject())
   for (const name of ['site', 'other']) await client.post('/repos', { name })
+  if (!skip) await lfs(home, 'lfs', 'install', '--skip-repo')
 })
 
-after(async () => {
-  await project[Symbol.asyncDispose]()
-  await user[Symbol.asyncDispose]()
-  await service[Symbol.asyncDispose]()
-})
+after(() => resources.disposeAsync())
+
+function countBytes(): Treatment {
+  let [sent, received] = [0, 0]
+  return {
+    fromClient(chunk) {
+      const [, range] = /\r\nrange: bytes=(\S+)/i.exec(chunk.toString('latin1')) ?? []
+      if (range !== undefined) network.ranges.push(range)
+      sent += chunk.length
+      return network.isFaulty && sent > mib ? undefined : chunk
+    },
+    fromServer(chunk) {
+      received += chunk.length
+      return network.isFaulty && received > mib ? undefined : chunk
+    },
+  }
+}
+
+/** Runs the real git with the filters of git-lfs, and ssh with the key of the user. */
+const lfs = (cwd: string, ...args: string[]) =>
+  git(cwd, args, {
+    HOME: home,
+    GIT_CONFIG_GLOBAL: join(home, '.gitconfig'),
+    GIT_SSH_COMMAND: user.command,
+  })
 
 const idOf = (bytes: Buffer | string) => createHash('sha256').update(bytes).digest('hex')
 const objects = (name = 'site') => `/repos/${name}.git/info/lfs/objects`
@@ -54,20 +104,17 @@ const download = (oid: string, headers: Record<string, string> = {}, name = 'sit
 
 test('git-lfs pushes and clones', { skip }, async () => {
   await using folder = await temporaryFolder()
-  const lfs = (cwd: string, ...args: string[]) => git(cwd, args, { HOME: folder.path })
   const large = randomBytes(3_000_000)
-  await lfs(project.path, 'lfs', 'install', '--local')
   await lfs(project.path, 'lfs', 'track', '*.bin')
   await writeFile(join(project.path, 'large.bin'), large)
   await writeFile(join(project.path, 'small.bin'), 'small')
-  await project.git('add', '.')
-  await project.git('commit', '--quiet', '-m', 'Large files')
+  await lfs(project.path, 'add', '.')
+  await lfs(project.path, 'commit', '--quiet', '-m', 'Large files')
   await lfs(project.path, 'push', '--quiet', client.remote('site'), 'HEAD:main')
   const { body } = await batch('download', [{ oid: idOf(large), size: large.length }])
   assert.equal(body.objects[0].error, undefined)
 
-  const config = ['-c', 'filter.lfs.process=git-lfs filter-process', '-c', 'filter.lfs.required=1']
-  await lfs(folder.path, ...config, 'clone', '--quiet', client.remote('site'), 'copy')
+  await lfs(folder.path, 'clone', '--quiet', client.remote('site'), 'copy')
   assert.deepEqual(await readFile(join(folder.path, 'copy/large.bin')), large)
   assert.equal(await readFile(join(folder.path, 'copy/small.bin'), 'utf8'), 'small')
 })
@@ -227,20 +274,92 @@ test('a download can be resumed', async () => {
   assert.deepEqual([beyond.status, beyond.headers.get('content-range')], [416, 'bytes */300000'])
 })
 
-test('git-lfs pushes and clones over SSH', { skip }, async () => {
-  await using other = await createProject()
+for (const via of ['HTTP', 'SSH'] as const)
+  test(`git-lfs moves a history to the server, prunes it and gets it back over ${via}`, {
+    skip,
+  }, async () => {
+    await using folder = await temporaryFolder()
+    await using history = await createProject()
+    const name = `moved-over-${via}`
+    await client.post('/repos', { name })
+    const remote = via === 'HTTP' ? client.remote(name) : user.remote(name)
+    const [first, second] = [randomBytes(100_000), randomBytes(100_000)]
+    const pathOf = (bytes: Buffer) =>
+      join(`.git/lfs/objects/${idOf(bytes).slice(0, 2)}/${idOf(bytes).slice(2, 4)}/${idOf(bytes)}`)
+    const hasObject = (path: string, bytes: Buffer) => existsSync(join(path, pathOf(bytes)))
+    for (const bytes of [first, second]) await history.commit('large.bin', bytes)
+    await history.git('remote', 'add', 'origin', remote)
+    await lfs(history.path, 'lfs', 'migrate', 'import', '--include=*.bin', '--everything', '--yes')
+    await lfs(history.path, 'push', '--quiet', 'origin', 'HEAD:main')
+    await lfs(history.path, 'lfs', 'prune', '--verify-remote')
+    assert.deepEqual(
+      [first, second].map((bytes) => hasObject(history.path, bytes)),
+      [false, true],
+    )
+    await lfs(history.path, 'lfs', 'fetch', '--all')
+    assert.ok(hasObject(history.path, first))
+    assert.match((await lfs(history.path, 'lfs', 'fsck')).stdout, /Git LFS fsck OK/)
+
+    const copy = join(folder.path, 'copy')
+    await git(folder.path, ['clone', '--quiet', remote, copy], { GIT_SSH_COMMAND: user.command })
+    assert.match(await readFile(join(copy, 'large.bin'), 'utf8'), /^version https:\/\/git-lfs/)
+    await lfs(copy, 'lfs', 'pull')
+    assert.deepEqual(await readFile(join(copy, 'large.bin')), second)
+  })
+
+test('git-lfs resumes a download, and repeats an upload, that the network has interrupted', {
+  skip,
+}, async () => {
   await using folder = await temporaryFolder()
-  const ssh = { GIT_SSH_COMMAND: user.command, HOME: folder.path }
-  await git(other.path, ['lfs', 'install', '--local'], ssh)
-  await git(other.path, ['lfs', 'track', '*.bin'], ssh)
-  await writeFile(join(other.path, 'large.bin'), 'over SSH')
-  await other.git('add', '.')
-  await other.git('commit', '--quiet', '-m', 'Large files')
-  await git(other.path, ['push', '--quiet', user.remote('site'), 'HEAD:ssh'], ssh)
-  const config = ['-c', 'filter.lfs.process=git-lfs filter-process', '-c', 'filter.lfs.required=1']
-  const clone = ['clone', '--quiet', '--branch', 'ssh', user.remote('site'), 'copy']
-  await git(folder.path, [...config, ...clone], ssh)
-  assert.equal(await readFile(join(folder.path, 'copy/large.bin'), 'utf8'), 'over SSH')
+  const remote = isShared
+    ? client.remote('other')
+    : client.remote('other').replace(/:\d+\//, `:${proxyPort}/`)
+  const large = randomBytes(3_000_000)
+  const copy = join(folder.path, 'copy')
+  const interrupted = async (path: string, ...args: string[]) => {
+    network.isFaulty = true
+    await assert.rejects(lfs(path, '-c', 'lfs.transfer.maxRetries=1', ...args))
+    network.isFaulty = false
+    return lfs(path, ...args)
+  }
+  await writeFile(join(project.path, 'large.bin'), large)
+  await lfs(project.path, 'commit', '--quiet', '--all', '-m', 'Another')
+  await interrupted(project.path, 'push', '--quiet', remote, 'HEAD:main')
+  await git(folder.path, ['clone', '--quiet', remote, copy])
+  await interrupted(copy, 'lfs', 'pull')
+  assert.deepEqual(await readFile(join(copy, 'large.bin')), large)
+  assert.ok(network.ranges.some((range) => /^[1-9]\d*-2999999$/.test(range)))
+})
+
+test('a token of SSH expires, and then only verifies what it has uploaded', {
+  skip: without('faketime') || skip,
+}, async () => {
+  const login = async () => {
+    const { stdout } = await user.ssh('git-lfs-authenticate site.git upload')
+    return JSON.parse(stdout).header
+  }
+  const send = async (href: string, method: string, headers: Record<string, string>, body = '') =>
+    toAnswer(await fetch(href, { method, headers, body }))
+  const bytes = 'uploaded for hours'
+  const pointer = { oid: idOf(bytes), size: bytes.length }
+  const header = await login()
+  const request = JSON.stringify({ operation: 'upload', objects: [pointer] })
+  const start = (token = header) => send(`${service.url}${objects()}/batch`, 'POST', token, request)
+  const { upload: link, verify } = (await start()).body.objects[0].actions
+  assert.ok(link.expires_in > 0 && link.expires_in <= 600)
+  // To the bucket, an upload may take longer than its token is valid.
+  assert.equal(verify.expires_in === undefined, isShared)
+  assert.equal((await send(link.href, 'PUT', link.header, bytes)).status, 200)
+  const check = () => send(verify.href, 'POST', verify.header, JSON.stringify(pointer))
+  await clock.putAhead(11)
+  await until('the token has expired', async () => (await start()).status === 401)
+  assert.equal((await send(`${service.url}${objects()}/${pointer.oid}`, 'PUT', header)).status, 401)
+  assert.equal((await check()).status, 200)
+  assert.equal((await start(await login())).body.objects[0].actions, undefined)
+  await clock.putAhead(25 * 60)
+  await until('it verifies nothing any more', async () => (await check()).status === 401)
+  await clock.putAhead(0)
+  await until('it is now again', async () => (await start()).status === 200)
 })
 
 test('a token of SSH is for one operation in one repository, and ends with its key', async () => {

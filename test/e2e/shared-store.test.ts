@@ -27,6 +27,8 @@ const largeBytes = 300_000
 const [lostId, keptId] = [newId(), newId()]
 const log = createLog({ level: 'silent', output: process.stderr })
 
+type Transfer = { actions: { upload: { href: string } } }
+
 describe('a service with a shared store', { skip }, () => {
   let database: Awaited<ReturnType<typeof createPostgresDatabase>>
   let store: ObjectStore
@@ -132,6 +134,16 @@ describe('a service with a shared store', { skip }, () => {
     await replaceNode()
     assert.equal(await refsOf('undone'), before)
     await assertClones('undone')
+  })
+
+  test('objects of Git LFS that S3 does not store in one request pass the server', async () => {
+    await service.admin.post('/repos', { name: 'large-files' })
+    const sizes = [5 * 1024 ** 3, 5 * 1024 ** 3 + 1]
+    const objects = sizes.map((size, index) => ({ oid: String(index).repeat(64), size }))
+    const address = '/repos/large-files.git/info/lfs/objects/batch'
+    const { body } = await service.admin.post(address, { operation: 'upload', objects })
+    const origins = body.objects.map(({ actions }: Transfer) => new URL(actions.upload.href).origin)
+    assert.deepEqual(origins, [store.address.endpoint, service.url])
   })
 
   test('the default branch follows the branches, and changes on request', async () => {

@@ -1,7 +1,7 @@
 // Tags: exhaustive
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { globSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -37,6 +37,7 @@ describe('repositories move into a shared store, and out of it', {
   /** The address of an artifact. */
   let artifact: string
   let deleted: string
+  const large = randomBytes(100_000)
 
   before(async () => {
     folder = resources.use(await temporaryFolder()).path
@@ -65,6 +66,7 @@ describe('repositories move into a shared store, and out of it', {
     await put(run, 'artifacts?name=a', archiveOf('a', 'kept'))
     await run.report(...wholeRun())
     artifact = `/repos/first/workflows/${run.plan.runId}/artifacts/a?format=tar.zst`
+    assert.equal((await transferLarge(service, { method: 'PUT', body: large })).status, 200)
     // The tests restore it wherever it gets.
     await service.admin.post('/repos', { name: 'deleted' })
     await project.git('push', '--quiet', service.admin.remote('deleted'), 'HEAD:trunk', 'v1')
@@ -85,6 +87,18 @@ describe('repositories move into a shared store, and out of it', {
       return `${name}\n${stdout}`
     })
     return Promise.all(all)
+  }
+
+  /** Uploads an object of Git LFS, or downloads it. */
+  function transferLarge({ url, adminToken }: Service, options: RequestInit = {}) {
+    const oid = createHash('sha256').update(large).digest('hex')
+    const headers = { authorization: `Bearer ${adminToken}` }
+    return fetch(`${url}/repos/first.git/info/lfs/objects/${oid}`, { ...options, headers })
+  }
+
+  async function assertHasLarge(service: Service): Promise<void> {
+    const download = await transferLarge(service)
+    assert.deepEqual(Buffer.from(await download.arrayBuffer()), large)
   }
 
   /** Restores the deleted repository, and deletes it again. */
@@ -135,6 +149,7 @@ describe('repositories move into a shared store, and out of it', {
     await using node = await startService({ env: stored })
     assert.deepEqual(await refsOf(node), refs)
     assert.deepEqual((await getBytes(node.admin, artifact)).bytes, archiveOf('a', 'kept'))
+    await assertHasLarge(node)
     await assertRestorable(node)
     const [last] = (await node.admin.get('/repos/first/pushes')).body
     const undone = await node.admin.post(`/repos/first/pushes/${last.id}/undo`)
@@ -168,6 +183,7 @@ describe('repositories move into a shared store, and out of it', {
       dataDir: plain,
     })
     assert.deepEqual(await refsOf(service), refs)
+    await assertHasLarge(service)
     await assertRestorable(service)
 
     const database = await createPostgresDatabase({ isEmpty: true })
@@ -194,6 +210,7 @@ describe('repositories move into a shared store, and out of it', {
       env: { ...common, ...place, SVC_DATABASE_URL: database.url },
     })
     assert.deepEqual(await refsOf(other), refs)
+    await assertHasLarge(other)
     await assertRestorable(other)
   })
 

@@ -105,6 +105,12 @@ export async function offerCeph(): Promise<{ stop: () => Promise<void> }> {
   }
 }
 
+/** The port of the bucket of this run. */
+export async function bucketPort(): Promise<number> {
+  const { searchParams } = new URL(process.env.SVC_TEST_S3 ?? (await sharedCeph()))
+  return Number(new URL(searchParams.get('endpoint') ?? '').port)
+}
+
 /** The address of the Ceph of this run, in the form of SVC_TEST_S3. */
 export async function sharedCeph(): Promise<string> {
   const answer = await text(connect(process.env.SVC_TEST_CEPH ?? ''))

@@ -17,7 +17,7 @@ type Engines = {
 
 /**
  * Writes a launcher that gives each data directory, or each database that a test names, a shared store of its own, so
- * that tests which know nothing of stores run over one.
+ * that tests which know nothing of stores run over one. SVC_TEST_STORE_ENDPOINT is another way to the bucket.
  */
 export function writeSharedLauncher({ postgres, template, bucket, program }: Engines) {
   const folder = mkdtempSync(join(tmpdir(), 'svc-launcher-'))
@@ -42,6 +42,8 @@ if [[ -z $SVC_STORE ]]; then
     export SVC_DATABASE_URL="${server}$id"
   fi
   export SVC_STORE="${before}$id${after}"
+  [[ -z $SVC_TEST_STORE_ENDPOINT ]] ||
+    export SVC_STORE="\${SVC_STORE%%\\?*}?endpoint=$SVC_TEST_STORE_ENDPOINT"
   export SVC_STORE_ACCESS_KEY_ID='${keyId}' SVC_STORE_SECRET_ACCESS_KEY='${secret}'
   [[ $SVC_ENCRYPTION_KEY$SVC_ENCRYPTION_KEY_FILE ]] ||
     export SVC_ENCRYPTION_KEY=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=

@@ -2,7 +2,6 @@ import { Problem } from '#base/problem.ts'
 import type { PlainSettings } from '#config/settings.ts'
 import type { LfsPointer } from '#git/objects/lfs-pointers.ts'
 import { type LfsObjects, lfsObjectNotFound } from '#repositories/lfs-objects.ts'
-import { toLfsTime } from './lfs-exchange.ts'
 import type { BatchRequest, SentPointer } from './lfs-request.ts'
 
 type Dependencies = {
@@ -16,8 +15,10 @@ export type LfsLinks = {
   address: string
   /** The client's own `Authorization`, which transfers need, too. */
   authorization: string
-  /** When that expires, or null. */
-  expiresAt: number | null
+  /** The seconds after which that expires, or null. */
+  expiresIn: number | null
+  /** The same for verifying an upload to the bucket. */
+  verificationExpiresIn: number | null
   /** Whether the client reaches the bucket of a shared store. */
   isDirect: boolean
 }
@@ -30,7 +31,6 @@ type Action = {
   href: string
   header: Record<string, string>
   expires_in?: number
-  expires_at?: string
 }
 
 /** Links to the bucket by the ids of objects. */
@@ -83,10 +83,14 @@ export function createLfsBatch({ lfsObjects, settings }: Dependencies) {
     if (storedSize !== undefined) return reply
     if (size > maxBytes)
       return toError({ oid, size }, 422, `An object may have at most ${maxBytes} bytes.`)
-    const verification = link?.uploadId === undefined ? '' : `?upload=${link.uploadId}`
     const actions = {
       upload: toBucket ?? toAction(links, `/${oid}`),
-      verify: toAction(links, `/verify${verification}`),
+      verify: link
+        ? toAction(
+            { ...links, expiresIn: links.verificationExpiresIn },
+            `/verify?upload=${link.uploadId}`,
+          )
+        : toAction(links, '/verify'),
     }
     return { ...reply, actions }
   }
@@ -142,9 +146,10 @@ function toError(object: { oid: unknown; size: unknown }, code: number, message:
   return { ...object, error: { code, message } }
 }
 
-function toAction({ address, authorization, expiresAt }: LfsLinks, path: string): Action {
+// Relative, since clients compare an absolute time with a clock that may be another.
+function toAction({ address, authorization, expiresIn }: LfsLinks, path: string): Action {
   const action = { href: address + path, header: { Authorization: authorization } }
-  return expiresAt === null ? action : { ...action, expires_at: toLfsTime(expiresAt) }
+  return expiresIn === null ? action : { ...action, expires_in: expiresIn }
 }
 
 function otherSize({ oid, size }: LfsPointer, stored: number): string {

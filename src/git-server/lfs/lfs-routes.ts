@@ -1,3 +1,4 @@
+import type { Clock } from '#base/clock.ts'
 import { isId } from '#base/ids.ts'
 import { Problem } from '#base/problem.ts'
 import type { PlainSettings } from '#config/settings.ts'
@@ -29,24 +30,27 @@ type Dependencies = {
   settings: Pick<PlainSettings, 'lfsObjectMaxBytes' | 'gitStallSeconds' | 'bodySeconds' | 'baseUrl'>
   /** The public base URL of the service. */
   baseUrl: () => string
+  clock: Clock
 }
 
 const maxOrigins = 100
 
 /** The routes of the Git LFS API: https://github.com/git-lfs/git-lfs/tree/main/docs/api */
 export function lfsRoutes(dependencies: Dependencies): StreamRoute[] {
-  const { repositories, lfsObjects, settings, baseUrl } = dependencies
+  const { repositories, lfsObjects, settings, baseUrl, clock } = dependencies
   const batch = createLfsBatch({ lfsObjects, settings })
   // It is the same for all clients but those of other origins.
-  const directOrigins = new Map<string, Promise<boolean>>()
+  const directOrigins = new Map<string, boolean>()
 
-  function isDirect(origin: string): Promise<boolean> | boolean {
+  async function isDirect(origin: string): Promise<boolean> {
     const { direct } = lfsObjects
     if (!direct) return false
     if (directOrigins.size > maxOrigins) directOrigins.clear()
-    const known = directOrigins.get(origin) ?? isReachableFrom(origin, direct.endpoint)
-    directOrigins.set(origin, known)
-    return known
+    const isReachable =
+      directOrigins.get(origin) ?? (await isReachableFrom(origin, direct.endpoint))
+    // An unknown address may be known in a moment.
+    if (isReachable !== undefined) directOrigins.set(origin, isReachable)
+    return isReachable ?? false
   }
 
   const stallMs = settings.gitStallSeconds * 1000
@@ -87,10 +91,13 @@ export function lfsRoutes(dependencies: Dependencies): StreamRoute[] {
         const { id } = await exchange.find(permission)
         const origin = originOf(exchange, settings, baseUrl)
         const request = toBatchRequest(body)
+        const { kind, expiresAt } = exchange.principal
+        const expiresIn = expiresAt ? Math.floor((expiresAt - clock.now()) / 1000) : null
         const links = {
           address: `${origin}/repos/${exchange.params.repository}/info/lfs/objects`,
           authorization: exchange.request.headers.authorization ?? '',
-          expiresAt: exchange.principal.expiresAt ?? null,
+          expiresIn,
+          verificationExpiresIn: kind === 'ssh-key' ? null : expiresIn,
           isDirect: await isDirect(origin),
         }
         sendLfs(exchange, await batch.respond(id, request, links))
@@ -105,6 +112,7 @@ export function lfsRoutes(dependencies: Dependencies): StreamRoute[] {
       description:
         'Succeeds if the repository has the object with the given `oid` and `size`. `upload` identifies an upload to the bucket of a shared store.',
       permissionFor: () => 'repo:write',
+      allowsExpiredKeys: true,
       parameters: ['upload'],
       optionalParameters: ['upload'],
       problems: [

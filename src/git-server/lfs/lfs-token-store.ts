@@ -1,8 +1,8 @@
 import type { Db, LfsTokenRow } from '#database/schema.ts'
 
-/** Inserts a token, and deletes those that have expired. */
-export async function insertLfsToken(tx: Db, row: LfsTokenRow, now: number): Promise<void> {
-  await tx.deleteFrom('lfsTokens').where('expiresAt', '<=', now).execute()
+/** Inserts a token, and deletes those that expired before a time. */
+export async function insertLfsToken(tx: Db, row: LfsTokenRow, before: number): Promise<void> {
+  await tx.deleteFrom('lfsTokens').where('expiresAt', '<=', before).execute()
   await tx.insertInto('lfsTokens').values(row).execute()
 }
 

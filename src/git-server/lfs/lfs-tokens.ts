@@ -1,5 +1,5 @@
 import { holds } from '#access/may.ts'
-import { anonymousFrom, type Principal } from '#access/principal.ts'
+import { type Authenticate, anonymousFrom, type Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
 import { hashToken, isTokenString, newTokenString } from '#base/token-string.ts'
 import type { Database } from '#database/database.ts'
@@ -14,7 +14,7 @@ export type LfsTokens = {
   /** Creates a token for an operation in a repository. Throws what opening the repository for it does. */
   create: (principal: Principal, name: string, operation: LfsOperation) => Promise<LfsAccess>
   /** The principal of a token: its key with the rights that the token has. Undefined for any other token. */
-  authenticate: (token: string) => Promise<Principal | undefined>
+  authenticate: Authenticate
 }
 
 /** The response to `git-lfs-authenticate`: https://github.com/git-lfs/git-lfs/blob/main/docs/api/authentication.md */
@@ -29,6 +29,8 @@ type Dependencies = {
 }
 
 const lifetimeMs = 10 * 60_000
+// An upload to a bucket may take longer than its token is valid; only its verification accepts an expired one.
+const verificationMs = 24 * 60 * 60_000
 
 export function createLfsTokens({
   db,
@@ -56,7 +58,7 @@ export function createLfsTokens({
         address: principal.origin?.address ?? '',
         expiresAt: now + lifetimeMs,
       } as const
-      await db.transaction().execute((tx) => insertLfsToken(tx, row, now))
+      await db.transaction().execute((tx) => insertLfsToken(tx, row, now - verificationMs))
       const credentials = Buffer.from(`lfs:${token}`).toString('base64')
       return {
         href: `${baseUrl()}/repos/${repository.name}.git/info/lfs`,
@@ -65,10 +67,11 @@ export function createLfsTokens({
       }
     },
 
-    async authenticate(token) {
+    async authenticate(token, { allowsExpiredKeys = false } = {}) {
       const row = isTokenString(token) ? await findLfsToken(db, hashToken(token)) : undefined
-      if (!row || row.expiresAt <= clock.now()) return undefined
+      if (!row) return undefined
       const { permission, repositoryId, expiresAt } = row
+      if (expiresAt + (allowsExpiredKeys ? verificationMs : 0) <= clock.now()) return undefined
       const owner = await ownerOf(row)
       if (!owner) return undefined
       const permissions = new Set(holds(owner, permission) ? [permission] : [])

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { requireAllRepositories, requirePermission } from '#access/may.ts'
 import type { Permission } from '#access/permissions.ts'
-import { limitKeyOf, type Origin, type Principal } from '#access/principal.ts'
+import { type Authenticate, limitKeyOf, type Origin, type Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
 import { createRateLimiter } from '#base/concurrency/rate-limiter.ts'
 import { Problem } from '#base/problem.ts'
@@ -23,8 +23,8 @@ type Requirements = {
   params: Record<string, string>
   /** Whether tokens that are limited to some repositories are accepted where `find` does not judge them. */
   allowsLimited: boolean
-  /** Whether tokens of SSH keys are accepted, which are only for Git LFS. */
-  allowsKeys?: boolean
+  /** Whether tokens of SSH keys are accepted, which are only for Git LFS; `expired` also accepts those of the last day. */
+  allowsKeys?: boolean | 'expired'
   /** How its changes are recorded in the audit log. */
   via: Origin['via']
   /** Whether the requests of a user are limited; Git requests have limiters of their own. */
@@ -53,7 +53,7 @@ export type Admit = (
 
 type Dependencies = {
   settings: Pick<PlainSettings, 'badTokensPerMinute' | 'requestsPerSecond' | 'requestBurst'>
-  authenticate: (token: string) => Promise<Principal | undefined>
+  authenticate: Authenticate
   clock: Clock
 }
 
@@ -87,7 +87,10 @@ export function createAdmission({ settings, authenticate, clock }: Dependencies)
     const isPage = 'pageCaller' in credentials
     const identified = isPage
       ? credentials.pageCaller
-      : await identify(credentials.headers.authorization, caller.address, scheme)
+      : await identify(credentials.headers.authorization, caller.address, {
+          scheme,
+          allowsExpiredKeys: allowsKeys === 'expired',
+        })
     const principal = { ...identified, origin: { via, address: caller.address } }
     caller.principal = principal
     caller.own?.(principal)
@@ -104,7 +107,7 @@ export function createAdmission({ settings, authenticate, clock }: Dependencies)
 
   return {
     admit,
-    authenticate: (token, address) => identify(`Bearer ${token}`, address, 'bearer'),
+    authenticate: (token, address) => identify(`Bearer ${token}`, address, { scheme: 'bearer' }),
     countInvalid,
   }
 }

@@ -1,4 +1,4 @@
-import type { Principal } from '#access/principal.ts'
+import type { Authenticate, Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
 import { createRateLimiter } from '#base/concurrency/rate-limiter.ts'
 import { networkOf } from '#base/network.ts'
@@ -8,7 +8,7 @@ import { Problem } from '#base/problem.ts'
 export type Scheme = 'bearer' | 'basic-or-bearer'
 
 type Options = {
-  authenticate: (token: string) => Promise<Principal | undefined>
+  authenticate: Authenticate
   badTokensPerMinute: number
   clock: Clock
 }
@@ -33,13 +33,14 @@ export function createAuthentication({ authenticate, badTokensPerMinute, clock }
   async function identify(
     header: string | undefined,
     address: string,
-    scheme: Scheme,
+    { scheme, allowsExpiredKeys = false }: { scheme: Scheme; allowsExpiredKeys?: boolean },
   ): Promise<Principal> {
     if (header === undefined) {
       throw new Problem('token_required', `Send an API token: ${howTo[scheme]}.`)
     }
     const token = tokenIn(header, scheme)
-    const principal = token === undefined ? undefined : await authenticate(token)
+    const principal =
+      token === undefined ? undefined : await authenticate(token, { allowsExpiredKeys })
     if (principal) return principal
     const detail =
       token === undefined

@@ -3,7 +3,7 @@ import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { AccessWatch } from '#access/access-watch.ts'
 import { repositoryNameIn } from '#access/names.ts'
-import type { Principal } from '#access/principal.ts'
+import type { Authenticate } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
 import { newId } from '#base/ids.ts'
 import type { Log } from '#base/log.ts'
@@ -42,7 +42,7 @@ import { createServeStream } from './streams.ts'
 export type PipelineOptions = {
   settings: Settings
   routes: Route[]
-  authenticate: (token: string) => Promise<Principal | undefined>
+  authenticate: Authenticate
   /** Ends long-lived responses when their callers lose access. */
   accessWatch: AccessWatch
   /** Throws `storage_full` when nothing may be written. */

@@ -26,7 +26,7 @@ export function createServeStream({ admit, openRequests, accessWatch }: Dependen
       find: route.find,
       params,
       allowsLimited: false,
-      allowsKeys: route.problemFormat === 'git-lfs',
+      allowsKeys: route.allowsExpiredKeys ? 'expired' : route.problemFormat === 'git-lfs',
       isRateLimited: false,
       via: 'http',
     })
