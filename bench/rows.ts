@@ -96,7 +96,7 @@ export const limits = {
   'lfs: upload of 1 GiB': { bound: atMost(4) },
   'lfs: upload of 1 GiB, CPU time': { bound: atMost(6) },
   'lfs: download of 1 GiB': { bound: atMost(2.5) },
-  'lfs: download of 1 GiB, CPU time': { bound: atMost(5) },
+  'lfs: download of 1 GiB, CPU time': { bound: atMost(5, 'peer', 1500) },
 
   'load: GET /health, p50': {},
   'load: GET /health, p99': { bound: atMost(50, 'svc'), target: atMost(4, 'svc') },
