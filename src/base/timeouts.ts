@@ -37,6 +37,13 @@ const checksPerTimeout = 4
 
 type Ending = Disposable & { signal: AbortSignal }
 
+/** Returns a signal that is aborted after a time, with a reason. */
+export function abortAfter(milliseconds: number, reason: Problem): Ending {
+  const controller = new AbortController()
+  const timer = setTimeout(() => controller.abort(reason), milliseconds)
+  return { signal: controller.signal, [Symbol.dispose]: () => clearTimeout(timer) }
+}
+
 /** Returns a signal that is aborted with `outer`, or when a request has not arrived in time. */
 export function deadline(timeoutMs: number, outer: AbortSignal): Ending {
   const controller = new AbortController()

@@ -125,9 +125,9 @@ export function ownerOf({ username, causedBy }: Principal): string {
 
 function owned({ path, username }: LfsLockRow, force: boolean): Problem {
   const how = force
-    ? 'only it, maintainers, the owner of the repository and admins can unlock it.'
+    ? 'only this user, maintainers, the owner of the repository and admins can unlock it.'
     : 'maintainers, the owner of the repository and admins can unlock it with `force`.'
-  return new Problem('lfs_lock_owned', `"${path}" is locked by ${username}; ${how}`)
+  return new Problem('lfs_lock_owned', `"${printable(path)}" is locked by ${username}; ${how}`)
 }
 
 function notFound(id: string): Problem {

@@ -43,8 +43,11 @@ type DirectLfs = Pick<DirectLfsFiles, 'endpoint' | 'linksToUpload'> & {
     repositoryId: string,
     oids: readonly string[],
   ) => ReturnType<DirectLfsFiles['linksToDownload']>
-  /** Adds an object that a client has uploaded to the bucket; nothing happens when its size is another one. */
-  complete: (upload: LfsObject & { uploadId: string; size: number }) => Promise<void>
+  /**
+   * Adds an object that a client has uploaded to the bucket, unless its size is another one. Returns the size of the upload;
+   * undefined when there is none, or it comes too late.
+   */
+  complete: (upload: LfsObject & { uploadId: string; size: number }) => Promise<number | undefined>
 }
 
 /** An object by its repository and its SHA-256 in hex. */
@@ -106,9 +109,9 @@ export function createLfsObjects(dependencies: Dependencies): LfsObjects {
         return files.linksToDownload(rows)
       },
 
-      async complete({ repositoryId, oid, uploadId, size }) {
+      complete({ repositoryId, oid, uploadId, size }) {
         const upload = { repositoryId, oid, uploadId, size }
-        await files.complete(upload, (tx, bucketKey) => {
+        return files.complete(upload, (tx, bucketKey) => {
           faultPoint('lfs.placed')
           return insert(tx, { repositoryId, oid, size, bucketKey })
         })
@@ -157,7 +160,7 @@ export function createLfsObjects(dependencies: Dependencies): LfsObjects {
       const cause = new Error(`The file of the LFS object ${oid} of ${repositoryId} is missing`)
       throw new Problem(
         'repository_damaged',
-        `The file of the Git LFS object ${oid} is missing; upload it again.`,
+        `The file of the Git LFS object ${oid} is missing or incomplete. The server's administrator can put it back: \`svc doctor\` says how.`,
         { cause },
       )
     },

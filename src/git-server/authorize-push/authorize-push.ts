@@ -139,7 +139,12 @@ export async function authorizeGuarded(
   const lockedPaths = createLockedPaths(dependencies, push, { updates, targets: first.targets })
   const refuseLocked = (db?: Db) => lockedPaths.refuse(first.principal, db)
   if (first.repository.hasLfsLocks) await refuseLocked()
-  const { allowed, warnings, wasSlow } = await guard(dependencies, push, first.repository, updates)
+  const { allowed, warnings, wasSlow } = await checkFiles(
+    dependencies,
+    push,
+    first.repository,
+    updates,
+  )
   // Rights may have been revoked during a long scan.
   if (wasSlow) authorizedAt = performance.now()
   const authorized = wasSlow ? await authorizePush(dependencies, push, updates) : first
@@ -155,7 +160,8 @@ export async function authorizeGuarded(
   return { ...authorized, allowed, warnings, recheck, refuseLocked }
 }
 
-async function guard(
+/** Throws the Problems of missing LFS objects and of credentials in the files of a push. */
+async function checkFiles(
   dependencies: PushAuthorization,
   push: Push,
   repository: Repository,

@@ -2,6 +2,7 @@ import type { Principal } from '#access/principal.ts'
 import { chunksOf } from '#base/chunks.ts'
 import { printable } from '#base/format.ts'
 import { Problem } from '#base/problem.ts'
+import { abortAfter } from '#base/timeouts.ts'
 import type { PlainSettings } from '#config/settings.ts'
 import type { Db } from '#database/schema.ts'
 import { gitCommands } from '#git/process/commands.ts'
@@ -21,7 +22,9 @@ type Dependencies = {
 type Updates = { updates: RefUpdate[]; targets: ReadonlyMap<string, string> }
 
 const maxNamed = 10
-const maxMs = 10 * 60_000
+const maxSeconds = 600
+// Others wait for the transaction. A push that is repeated is compared before it begins.
+const maxSecondsInTransaction = 5
 
 /**
  * Compares a push with the locks of its repository. A push changes a locked file if one of its new commits does, or if it
@@ -37,28 +40,30 @@ export function createLockedPaths(
   // Locked files that the push does not change.
   const untouched = new Set<string>()
 
-  async function* changedPaths(): AsyncGenerator<string, void> {
+  async function* changedPaths(signal: AbortSignal): AsyncGenerator<string, void> {
     const written = updates.filter(({ after }) => after !== zeroId)
     if (written.length === 0) return
     const scopedGit = await openQuarantine(withPushLimits(git, settings), push)
     const ids = written.map(({ after }) => after)
-    yield* readPaths(scopedGit, gitCommands.listNewPaths(directory), ids)
+    yield* readPaths(scopedGit, gitCommands.listNewPaths(directory), ids, signal)
     const main = branchPrefix + (await readDefaultBranch(directory))
     for (const { ref, before, after } of written) {
       if ((targets.get(ref) ?? ref) !== main || before === zeroId) continue
-      yield* readPaths(scopedGit, gitCommands.listChanges(directory, before, after), [])
+      yield* readPaths(scopedGit, gitCommands.listChanges(directory, before, after), [], signal)
     }
   }
 
   return {
-    /** Throws `path_locked` when the push changes a file that another user has locked. */
+    /** Throws `path_locked` when the push changes a file that another user has locked, and `git_limit_exceeded`. */
     async refuse(principal: Principal, db?: Db): Promise<void> {
       const owners = new Map<string, string>()
       for (const { path, username } of await lfsLocks.listOthers(principal, id, db))
         if (!untouched.has(path)) owners.set(path, username)
       if (owners.size === 0) return
       const touched = new Set<string>()
-      for await (const path of changedPaths()) {
+      const seconds = db ? maxSecondsInTransaction : maxSeconds
+      using limit = abortAfter(seconds * 1000, tooLong(seconds))
+      for await (const path of changedPaths(limit.signal)) {
         if (owners.has(path)) touched.add(path)
         if (touched.size > maxNamed) break
       }
@@ -73,11 +78,12 @@ async function* readPaths(
   git: Git,
   command: readonly string[],
   ids: readonly string[],
+  signal: AbortSignal,
 ): AsyncGenerator<string, void> {
   await using child = await git.start(command)
   child.stdin.end(ids.map((id) => `${id}\n`).join(''))
   let rest = ''
-  for await (const chunk of chunksOf(child.stdout, AbortSignal.timeout(maxMs))) {
+  for await (const chunk of chunksOf(child.stdout, signal)) {
     const paths = (rest + chunk.toString('latin1')).split('\0')
     rest = paths.pop() ?? ''
     for (const path of paths) yield Buffer.from(path, 'latin1').toString('utf8')
@@ -86,6 +92,13 @@ async function* readPaths(
   // Git itself refuses an update from or to an object that is missing.
   if (ended.exitCode !== 0 && !/bad object/.test(ended.errorOutput))
     throw new GitError(command[1] ?? '', ended)
+}
+
+function tooLong(seconds: number): Problem {
+  return new Problem(
+    'git_limit_exceeded',
+    `Comparing this push with locked files took longer than ${seconds} s; push it again, or fewer commits at a time.`,
+  )
 }
 
 function pathLocked(paths: readonly string[], owners: ReadonlyMap<string, string>): Problem {

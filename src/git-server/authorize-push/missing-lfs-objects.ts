@@ -1,5 +1,6 @@
 import { printable } from '#base/format.ts'
 import { Problem } from '#base/problem.ts'
+import { abortAfter } from '#base/timeouts.ts'
 import { lfsPointersAmong, listLfsPointers, type PointerFile } from '#git/objects/lfs-pointers.ts'
 import { listNewFiles } from '#git/objects/new-files.ts'
 import { findObjects } from '#git/objects/object-stream.ts'
@@ -14,7 +15,7 @@ const maxNamed = 20
 // Per push.
 const maxConfigurations = 10
 const batchSize = 1000
-const maxMs = 10 * 60_000
+const maxSeconds = 600
 
 /**
  * Throws `lfs_objects_missing` when new files of a push are pointers to Git LFS objects that the repository does not have.
@@ -25,7 +26,8 @@ export async function refuseMissingLfsObjects(
   push: QuarantinedPush,
 ): Promise<void> {
   const missing: PointerFile[] = []
-  for await (const batch of batchesOf(pointersIn(push))) {
+  using limit = abortAfter(maxSeconds * 1000, tooLong())
+  for await (const batch of batchesOf(pointersIn(push, limit.signal))) {
     missing.push(...(await missingAmong(batch, lfsObjects, push)))
     if (missing.length > maxNamed) break
   }
@@ -33,9 +35,8 @@ export async function refuseMissingLfsObjects(
   throw new Problem('lfs_objects_missing', await describe(missing, push))
 }
 
-function pointersIn({ repository, objects, quarantinedGit }: QuarantinedPush) {
+function pointersIn({ repository, objects, quarantinedGit }: QuarantinedPush, signal: AbortSignal) {
   if (objects) return lfsPointersAmong(objects)
-  const signal = AbortSignal.timeout(maxMs)
   return listLfsPointers(quarantinedGit, repository.path, {
     options: {},
     signal,
@@ -105,6 +106,11 @@ function tipsOf({ updates }: QuarantinedPush): string[] {
   return [...new Set(updates.map(({ after }) => after))].filter((id) => id !== zeroId)
 }
 
+function tooLong(): Problem {
+  const detail = `Looking for Git LFS pointers in this push took longer than ${maxSeconds} s; push fewer commits at a time.`
+  return new Problem('git_limit_exceeded', detail)
+}
+
 /** Names the missing objects for the client's terminal, and says how to push them. */
 async function describe(missing: readonly PointerFile[], push: QuarantinedPush): Promise<string> {
   const shown = missing.slice(0, maxNamed)
@@ -113,8 +119,10 @@ async function describe(missing: readonly PointerFile[], push: QuarantinedPush):
   const paths = new Map(
     commits.flatMap(({ files }) => files.map(({ after, path }) => [after, path])),
   )
-  const toLine = ({ id, oid }: PointerFile) =>
-    `  ${oid} (${printable(paths.get(id) ?? 'in no commit')})`
+  const toLine = ({ id, oid }: PointerFile) => {
+    const path = paths.get(id)
+    return `  ${oid}${path === undefined ? '' : ` (${printable(path)})`}`
+  }
   return [
     'This push has pointers to Git LFS objects that the repository does not have. Nothing was changed.',
     '',

@@ -97,7 +97,7 @@ export function createLfsBatch({ lfsObjects, settings }: Dependencies) {
 
   return {
     async respond(repositoryId: string, { operation, objects }: BatchRequest, links: LfsLinks) {
-      const { pointers, refused } = withoutRepeated(objects)
+      const { pointers, refused } = splitPointers(objects)
       const find = operation === 'upload' ? lfsObjects.renewedSizesOf : lfsObjects.sizesOf
       const sizes = await find(repositoryId, [...pointers.keys()])
       const direct = links.isDirect
@@ -116,9 +116,11 @@ export function createLfsBatch({ lfsObjects, settings }: Dependencies) {
       { oid, size }: LfsPointer,
       uploadId: string | undefined,
     ): Promise<void> {
-      if (uploadId !== undefined)
-        await lfsObjects.direct?.complete({ repositoryId, oid, uploadId, size })
-      const stored = (await lfsObjects.sizesOf(repositoryId, [oid])).get(oid)
+      const uploaded =
+        uploadId === undefined
+          ? undefined
+          : await lfsObjects.direct?.complete({ repositoryId, oid, uploadId, size })
+      const stored = (await lfsObjects.sizesOf(repositoryId, [oid])).get(oid) ?? uploaded
       if (stored === undefined) throw lfsObjectNotFound(oid)
       if (stored !== size) throw new Problem('lfs_object_invalid', otherSize({ oid, size }, stored))
     },
@@ -126,18 +128,19 @@ export function createLfsBatch({ lfsObjects, settings }: Dependencies) {
 }
 
 /** Each valid pointer once, and errors for the others. */
-function withoutRepeated(objects: readonly SentPointer[]) {
+function splitPointers(objects: readonly SentPointer[]) {
   const pointers = new Map<string, number>()
   const refused: Reply[] = []
-  for (const { oid, size, fault } of objects) {
-    const [id, bytes] = [String(oid), Number(size)]
-    const earlier = pointers.get(id)
-    if (fault !== undefined) refused.push(toError({ oid, size }, 422, fault))
-    else if (earlier === undefined) pointers.set(id, bytes)
-    else if (earlier !== bytes)
-      refused.push(
-        toError({ oid, size }, 422, `The request names ${id} with ${earlier} bytes, too.`),
-      )
+  for (const object of objects) {
+    if ('fault' in object) {
+      refused.push(toError(object.sent, 422, object.fault))
+      continue
+    }
+    const { oid, size } = object
+    const earlier = pointers.get(oid)
+    if (earlier === undefined) pointers.set(oid, size)
+    else if (earlier !== size)
+      refused.push(toError(object, 422, `The request names ${oid} with ${earlier} bytes, too.`))
   }
   return { pointers, refused }
 }

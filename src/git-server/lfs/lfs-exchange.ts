@@ -33,7 +33,7 @@ export async function readJson(exchange: Sent, settings: BodyLimits): Promise<un
   try {
     return JSON.parse(text)
   } catch {
-    throw lfsRequestInvalid('The body is no JSON.')
+    throw lfsRequestInvalid('The body is not valid JSON.')
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Principal } from '#access/principal.ts'
+import { printable } from '#base/format.ts'
 import { isId } from '#base/ids.ts'
 import { Problem } from '#base/problem.ts'
 import type { PlainSettings } from '#config/settings.ts'
@@ -18,7 +19,8 @@ import { lfsRequestInvalid } from './lfs-request.ts'
 
 type Dependencies = { lfsLocks: LfsLocks; settings: Pick<PlainSettings, 'bodySeconds'> }
 
-const parameters = ['path', 'id', 'cursor', 'limit', 'refspec']
+/** The parameters of the list of locks. */
+export const listParameters = ['path', 'id', 'cursor', 'limit', 'refspec']
 const pageMax = 1000
 const pathMaxBytes = 1024
 
@@ -71,8 +73,8 @@ export function lfsLockRoutes(
       permissionFor: () => undefined,
       maxBytes: 0,
       problems: ['repository_not_found', 'body_too_large', 'lfs_request_invalid'],
-      parameters,
-      optionalParameters: parameters,
+      parameters: listParameters,
+      optionalParameters: listParameters,
       async serve(exchange) {
         const repository = await findAny(exchange)
         await refuseBody(exchange, settings)
@@ -139,7 +141,7 @@ function toReply({ id, path, username, lockedAt }: LfsLock) {
 }
 
 function lockExists(lock: LfsLock): Problem {
-  const detail = `"${lock.path}" is locked by ${lock.username}.`
+  const detail = `"${printable(lock.path)}" is locked by ${lock.username}.`
   return new Problem('lfs_lock_exists', detail, { members: { lock: toReply(lock) } })
 }
 

@@ -2,8 +2,8 @@ import { Problem } from '#base/problem.ts'
 import type { LfsPointer } from '#git/objects/lfs-pointers.ts'
 import type { LfsOperation } from './lfs-operations.ts'
 
-/** A pointer as a client sent it, or why it is none. */
-export type SentPointer = { oid: unknown; size: unknown; fault: string | undefined }
+/** A pointer of a client, or what it sent instead and why that is none. */
+export type SentPointer = LfsPointer | { sent: { oid: unknown; size: unknown }; fault: string }
 
 export type BatchRequest = {
   operation: LfsOperation
@@ -30,32 +30,29 @@ export function toBatchRequest(body: unknown): BatchRequest {
 
 /** Reads the body of a verification. Throws `lfs_request_invalid`. */
 export function toPointer(body: unknown): LfsPointer {
-  const { oid, size, fault } = toSentPointer(body)
-  if (fault !== undefined) throw lfsRequestInvalid(fault)
-  return { oid: String(oid), size: Number(size) }
+  const pointer = toSentPointer(body)
+  if ('fault' in pointer) throw lfsRequestInvalid(pointer.fault)
+  return pointer
 }
 
 /** Throws `lfs_object_not_found` for the last segment of an address that is not an id. */
 export function assertOid(oid: string): string {
   if (oidForm.test(oid)) return oid
-  const detail = 'The id of an object is a SHA-256: 64 hex digits in lower case.'
-  throw new Problem('lfs_object_not_found', detail)
+  throw new Problem('lfs_object_not_found', `The id of an object is ${oidInWords}.`)
 }
 
-const oidFault = '`oid` must be a SHA-256: 64 hex digits in lower case.'
+const oidInWords = 'a SHA-256: 64 hex digits in lower case'
 
 function toSentPointer(value: unknown): SentPointer {
   const { oid, size } = Object(value)
-  const hasOid = typeof oid === 'string' && oidForm.test(oid)
-  const fault = hasOid
-    ? isSize(size)
-      ? undefined
-      : '`size` must be a whole number of bytes, at least 0.'
-    : oidFault
-  return { oid, size, fault }
+  const sent = { oid, size }
+  if (typeof oid !== 'string' || !oidForm.test(oid))
+    return { sent, fault: `\`oid\` must be ${oidInWords}.` }
+  if (!isSize(size)) return { sent, fault: '`size` must be a whole number of bytes, at least 0.' }
+  return { oid, size }
 }
 
-function isSize(value: unknown): boolean {
+function isSize(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }
 

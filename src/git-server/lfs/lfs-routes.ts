@@ -19,7 +19,7 @@ import {
   requestMaxBytes,
   sendLfs,
 } from './lfs-exchange.ts'
-import { lfsLockRoutes } from './lfs-lock-routes.ts'
+import { lfsLockRoutes, listParameters as parameters } from './lfs-lock-routes.ts'
 import { assertOid, lfsRequestInvalid, toBatchRequest, toPointer } from './lfs-request.ts'
 import { receiveLfsObject, sendLfsObject } from './lfs-transfer.ts'
 
@@ -174,8 +174,6 @@ export function lfsRoutes(dependencies: Dependencies): StreamRoute[] {
   ]
 }
 
-const parameters = ['path', 'id', 'cursor', 'limit', 'refspec']
-
 /** The routes of the rest of the API, which refuse every request in its error format. */
 function otherRoutes(common: LfsRouteBase): StreamRoute[] {
   const refusing = {
@@ -216,7 +214,9 @@ function oidIn({ params }: StreamExchange): string {
 function uploadIn({ query }: StreamExchange): string | undefined {
   const id = query.get('upload') ?? undefined
   if (id === undefined || isId(id)) return id
-  throw lfsRequestInvalid('`upload` is the one of the address in the response to the batch.')
+  throw lfsRequestInvalid(
+    '`upload` must be the one in the address to verify that the response to the batch has.',
+  )
 }
 
 function isUpload(body: unknown): boolean {

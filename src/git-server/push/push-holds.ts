@@ -1,4 +1,6 @@
+import { isAbsence } from '#base/absence.ts'
 import { createKeyedMutex } from '#base/concurrency/keyed-mutex.ts'
+import type { Log } from '#base/log.ts'
 import { type ObjectFormat, objectFormatNames } from '#base/object-id.ts'
 import { Problem } from '#base/problem.ts'
 import type { PlainSettings } from '#config/settings.ts'
@@ -14,8 +16,8 @@ import type { Store } from '#repositories/store/store.ts'
 /** Holds on repositories for pushes. */
 export type PushHolds = {
   /**
-   * Holds a repository, which has the object format of the push until the hold is disposed: while a repository has none, its
-   * first push that is authorized decides. Throws a Problem for a push with another object format.
+   * Holds a repository for a push. If it has no object format yet, its directory has that of the push while the hold lasts; the
+   * first push that is authorized decides it for good. Throws a Problem for a push with another object format.
    */
   acquire: (
     repository: Pick<Repository, 'id' | 'name' | 'objectFormat'>,
@@ -28,9 +30,11 @@ type Dependencies = {
   store: Pick<Store, 'at'>
   repositoryHolds: Pick<RepositoryHolds, 'acquire'>
   settings: Pick<PlainSettings, 'defaultObjectFormat'>
+  log: Log
 }
 
-export function createPushHolds({ db, store, repositoryHolds, settings }: Dependencies): PushHolds {
+export function createPushHolds(dependencies: Dependencies): PushHolds {
+  const { db, store, repositoryHolds, settings, log } = dependencies
   const serialize = createKeyedMutex()
   // The pushes to repositories without an object format, all of one format for each.
   const running = new Map<string, { format: ObjectFormat; pushes: number }>()
@@ -47,8 +51,9 @@ export function createPushHolds({ db, store, repositoryHolds, settings }: Depend
   }
 
   async function end(id: string): Promise<void> {
-    const { format, pushes } = running.get(id) ?? { format: 'sha1', pushes: 1 }
-    if (pushes > 1) return void running.set(id, { format, pushes: pushes - 1 })
+    const own = running.get(id)
+    if (!own) return
+    if (own.pushes > 1) return void running.set(id, { ...own, pushes: own.pushes - 1 })
     running.delete(id)
     const decided = await findObjectFormat(db, id)
     const { path } = await store.at({ id, version: 0 })
@@ -72,9 +77,11 @@ export function createPushHolds({ db, store, repositoryHolds, settings }: Depend
       return {
         watch: hold.watch,
         async [Symbol.asyncDispose]() {
-          await hold[Symbol.asyncDispose]()
-          // A deleted repository has no directory.
-          await serialize(id, () => end(id)).catch(() => {})
+          await using _hold = hold
+          await serialize(id, () => end(id)).catch((error) => {
+            if (!isAbsence(error))
+              log.error({ err: error, repositoryId: id }, 'object format not put back')
+          })
         },
       }
     },

@@ -49,9 +49,10 @@ export function createLfsCleanUp(dependencies: Dependencies): LfsCleanUp {
     return { options: { isIdle: true, limits }, signal, onBatch: () => {} }
   }
 
+  /** A backup may have read the rows of objects, and not their bytes yet. */
+  const isBackingUp = () => isLocked(settings.dataDir, 'backup')
+
   async function run(repositoryId: string, directory: string, signal: AbortSignal) {
-    // It may have read the rows of objects, and not their bytes yet.
-    if (isLocked(settings.dataDir, 'backup')) return 0
     const before = clock.now() - unreferencedMs
     const candidates = await listOldLfsObjects(db, repositoryId, before)
     let deleted = 0
@@ -60,6 +61,7 @@ export function createLfsCleanUp(dependencies: Dependencies): LfsCleanUp {
       const oids = candidates.filter((oid) => !reachable.has(oid))
       for (let at = 0; at < oids.length; at += batchSize) {
         signal.throwIfAborted()
+        if (isBackingUp()) return deleted
         const batch = oids.slice(at, at + batchSize)
         // Only those that no client has announced again since.
         deleted += await store.lfsFiles.remove(repositoryId, (tx) =>
@@ -67,6 +69,7 @@ export function createLfsCleanUp(dependencies: Dependencies): LfsCleanUp {
         )
       }
     }
+    if (isBackingUp()) return deleted
     await store.lfsFiles.removeStray(repositoryId, before, async (oids) => {
       const rows = await listLfsObjects(db, repositoryId, oids)
       return new Set(rows.map(({ oid }) => oid))
@@ -100,6 +103,7 @@ export function createLfsCleanUp(dependencies: Dependencies): LfsCleanUp {
     },
 
     async runNext(signal) {
+      if (isBackingUp()) return false
       const now = clock.now()
       const due = { olderThan: now - unreferencedMs, uncheckedSince: now - checkIntervalMs }
       const repositoryId = await findUncheckedLfs(db, due)

@@ -124,12 +124,12 @@ function createDirectLfsFiles({ db, storage, endpoint }: Dependencies): DirectLf
       const key = keyOf(repositoryId, oid, uploadId)
       const bytes = await findSize(storage, key)
       if (bytes !== size) return bytes
-      await db.transaction().execute(async (tx) => {
+      return db.transaction().execute(async (tx) => {
         // Another verification of it was first, or it comes too late: then there is no row.
-        if (!(await closeUpload(tx, key))) return
+        if (!(await closeUpload(tx, key))) return undefined
         if (!(await commit(tx, key))) await abandonUploads(tx, [key])
+        return bytes
       })
-      return bytes
     },
   }
 }

@@ -121,10 +121,14 @@ export function createLocalLfsFiles(
       }
     },
 
-    async open({ repositoryId, oid }) {
+    async open({ repositoryId, oid, size }) {
       const path = pathOfLfsObject(pathOf(repositoryId), oid)
       const file = await open(path).catch(ignoreAbsence)
       if (!file) return undefined
+      if ((await file.stat()).size !== size) {
+        await file.close()
+        return undefined
+      }
       return {
         read: (range, signal) => readChunks(file, range, signal),
         [Symbol.asyncDispose]: () => file[Symbol.asyncDispose](),
