@@ -219,7 +219,7 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
     trustedHosts: settings.importKnownHostsFile,
     outbound,
   })
-  const imports = createImports({ ...kit, sources, repositories })
+  const imports = createImports({ ...kit, sources, repositories, lfsObjects })
   const offline = createOffline(kit)
 
   return {

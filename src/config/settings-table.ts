@@ -410,7 +410,7 @@ export const settings = {
   } satisfies Setting<string[]>,
   importMaxBytes: {
     variable: 'SVC_IMPORT_MAX',
-    description: 'Maximum size of an imported repository.',
+    description: 'Maximum size of an imported repository, without LFS objects.',
     fallback: '5GiB',
     ...size(kib, 1024 * gib),
   } satisfies Setting<number>,

@@ -145,14 +145,16 @@ export async function sumLfsObjects(db: Db, repositoryId: string): Promise<numbe
   return Number(bytes ?? 0)
 }
 
-/** The LFS objects of all repositories, or of one, by the ids of repositories. */
+/** The LFS objects of all complete repositories, or of one, by the ids of repositories. */
 export async function listAllLfsObjects(
   db: Db,
   repositoryId?: string,
 ): Promise<Map<string, LfsObjectRow[]>> {
   const rows = await db
     .selectFrom('lfsObjects')
-    .selectAll()
+    .innerJoin('repositories', 'repositories.id', 'lfsObjects.repositoryId')
+    .selectAll('lfsObjects')
+    .where('repositories.state', 'in', ['ready', 'deleted'])
     .$if(repositoryId !== undefined, (all) => all.where('repositoryId', '=', repositoryId ?? ''))
     .execute()
   return Map.groupBy(rows, (row) => row.repositoryId)

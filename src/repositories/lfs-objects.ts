@@ -23,8 +23,6 @@ export type LfsObjects = {
   sizesOf: (repositoryId: string, oids: readonly string[]) => Promise<ReadonlyMap<string, number>>
   /** The same for a client that is about to push pointers to them: they stay for a while even without. */
   renewedSizesOf: LfsObjects['sizesOf']
-  /** Those of some objects that a repository does not have. The others stay for a while even without pointers. */
-  missing: (repositoryId: string, oids: readonly string[]) => Promise<string[]>
   /**
    * Adds an object from a stream. Throws `lfs_object_invalid` when the bytes are others, `body_too_large`, `storage_full`,
    * `request_timed_out`, `malformed_request` and `repository_not_found`.
@@ -53,7 +51,14 @@ type DirectLfs = Pick<DirectLfsFiles, 'endpoint' | 'linksToUpload'> & {
 /** An object by its repository and its SHA-256 in hex. */
 type LfsObject = { repositoryId: string; oid: string }
 
-type Content = { body: BodyStream; signal: AbortSignal }
+type Content = {
+  body: BodyStream
+  signal: AbortSignal
+  /** How long the body may stop; by default like a client's. */
+  stallMs?: number
+  /** The draft among whose files it is received, which is locked; by default none. */
+  draftId?: string
+}
 
 type OpenLfsObject = OpenLfsFile & { size: number }
 
@@ -66,8 +71,6 @@ type Dependencies = {
   clock: Clock
   faultPoint: FaultPoint
 }
-
-const scratchName = 'lfs'
 
 export function createLfsObjects(dependencies: Dependencies): LfsObjects {
   const { db, store, directories, settings, freeSpace, clock, faultPoint } = dependencies
@@ -83,11 +86,12 @@ export function createLfsObjects(dependencies: Dependencies): LfsObjects {
   }
 
   /** Receives the bytes of an object; returns how many they are. */
-  async function receive(path: string, oid: string, { body, signal }: Content): Promise<number> {
+  async function receive(path: string, oid: string, content: Content): Promise<number> {
+    const { body, signal, stallMs = settings.gitStallSeconds * 1000 } = content
+    const { declaredBytes = Number.POSITIVE_INFINITY } = body
     const received = await receiveFile({
-      ...{ body, path, signal, freeSpace },
-      maxBytes: settings.lfsObjectMaxBytes,
-      stallMs: settings.gitStallSeconds * 1000,
+      ...{ body, path, signal, freeSpace, stallMs },
+      maxBytes: Math.min(declaredBytes, settings.lfsObjectMaxBytes),
     })
     if (received.sha256 === oid) return received.size
     const detail = `The body has the SHA-256 ${received.sha256} and not ${oid}; nothing was stored.`
@@ -126,13 +130,9 @@ export function createLfsObjects(dependencies: Dependencies): LfsObjects {
 
     renewedSizesOf,
 
-    async missing(repositoryId, oids) {
-      const sizes = await renewedSizesOf(repositoryId, oids)
-      return oids.filter((oid) => !sizes.has(oid))
-    },
-
     async add({ repositoryId, oid }, content) {
-      const draftId = newId()
+      const { draftId = newId() } = content
+      const scratchName = `lfs-${oid}`
       const path = directories.scratchOf(draftId, scratchName)
       try {
         const size = await receive(path, oid, content)

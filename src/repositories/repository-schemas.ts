@@ -66,13 +66,13 @@ export const DescribedRepository = named(
       },
     ),
     missingLfsObjects: field.integer(
-      'How many objects of Git LFS its files name that its import left behind. Those that are pushed later are missing no more, within a minute or two',
+      'How many objects of Git LFS its files name that its import could not get. Those that are pushed later are missing no more, within a minute or two',
     ),
     import: field.orNull(
       Type.Object({
         source: field.text('Source URL or path, without credentials'),
         phase: field.text(
-          'Current phase: `counting`, `copying`, `receiving`, `resolving` or `storing`',
+          'Current phase: `counting`, `copying`, `receiving`, `resolving`, `storing` or `lfs`, while LFS objects are received',
         ),
         progress: field.integer('Progress of the phase in percent'),
         fault: field.orNull(

@@ -51,4 +51,5 @@ const phases: Record<string, string> = {
   receiving: 'Receiving objects',
   resolving: 'Resolving deltas',
   storing: 'Storing',
+  lfs: 'Receiving LFS objects',
 }

@@ -5,7 +5,7 @@ import { after, before, test } from 'node:test'
 import { type ClientHome, createClientHome, loggedIn } from '../support/client-home.ts'
 import { until } from '../support/condition.ts'
 import { exhaustive } from '../support/exhaustive.ts'
-import { createProject, type Project } from '../support/git.ts'
+import { createProject, type Project, temporaryFolder } from '../support/git.ts'
 import { logIn } from '../support/page-client.ts'
 import { without } from '../support/programs.ts'
 import { type Service, startService } from '../support/service.ts'
@@ -15,6 +15,9 @@ const skip = without('git-lfs')
 let service: Service
 let home: ClientHome
 let source: Project
+/** A clone without LFS objects. */
+let clone: string
+let folder: Awaited<ReturnType<typeof temporaryFolder>>
 
 before(async () => {
   if (skip) return
@@ -43,11 +46,15 @@ before(async () => {
   await writeFile(join(source.path, 'long.md'), `${pointer}\n${'x'.repeat(1024)}`)
   await source.git('add', '.')
   await source.git('commit', '--quiet', '--message', 'About')
+  folder = await temporaryFolder()
+  clone = join(folder.path, 'clone.git')
+  await source.git('clone', '--quiet', '--bare', '.', clone)
 })
 
 after(async () => {
   if (skip) return
   await source[Symbol.asyncDispose]()
+  await folder[Symbol.asyncDispose]()
   await home[Symbol.asyncDispose]()
   await service[Symbol.asyncDispose]()
 })
@@ -56,7 +63,7 @@ const note = /^svc: Not imported: 4 Git LFS objects, .* Push them from a clone o
 
 test('an import says how many Git LFS objects it left behind', { skip }, async () => {
   const { status, body } = await service.admin.post('/repos/import', {
-    source: source.path,
+    source: clone,
     name: 'with-lfs',
   })
   assert.deepEqual([status, body.missingLfsObjects], [201, 4])
@@ -64,10 +71,10 @@ test('an import says how many Git LFS objects it left behind', { skip }, async (
   await service.admin.delete('/repos/with-lfs')
   const restored = await service.admin.post(`/deleted-repos/${body.id}/restore`, {})
   assert.deepEqual([restored.status, restored.body.missingLfsObjects], [200, 4])
-  const remote = await home.run(['repos', 'import', source.path, 'by-client'])
+  const remote = await home.run(['repos', 'import', clone, 'by-client'])
   assert.match(remote.err, note)
   await using other = await createClientHome()
-  const local = await other.run(['repos', 'import', source.path, 'beside', '--json'], {
+  const local = await other.run(['repos', 'import', clone, 'beside', '--json'], {
     env: { SVC_DATA_DIR: service.dataDir, SVC_FREE_SPACE_MIN: '0' },
   })
   assert.match(local.err, note)
@@ -78,7 +85,7 @@ test('an import says how many Git LFS objects it left behind', { skip }, async (
 
 test('objects that are pushed later are missing no more', { ...exhaustive, skip }, async () => {
   const { admin } = service
-  const { body } = await admin.post('/repos/import', { source: source.path, name: 'completed' })
+  const { body } = await admin.post('/repos/import', { source: clone, name: 'completed' })
   assert.equal(body.missingLfsObjects, 4)
   await source.git('remote', 'add', 'completed', admin.remote('completed'))
   await source.git('-c', 'lfs.allowincompletepush=true', 'lfs', 'push', '--all', 'completed')

@@ -87,6 +87,9 @@ test('a push whose new pointers name missing objects is refused with their names
   assert.deepEqual([status, body.code], [403, 'lfs_objects_missing'])
   assert.match(body.detail, new RegExp(idOf('by the API')))
 
+  await commit({ 'lie.bin': pointerTo('there').replace(/size \d+/, 'size 1') })
+  await refused(`${idOf('there')} (lie.bin)`, 'ssh', 'HEAD:main')
+  await project.git('reset', '--quiet', '--hard', 'HEAD~')
   await upload('one')
   await refused(two ?? '', 'ssh', 'HEAD:main')
   await upload('two')

@@ -3,13 +3,14 @@
 import assert from 'node:assert/strict'
 import { hash, randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { readdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { mkdir, readdir, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { faultSteps } from '#base/fault-points.ts'
 import { pathOfLfsObject } from '#repositories/store/lfs-files.ts'
 import { startSvc } from '../support/command.ts'
 import { createProject, temporaryFolder } from '../support/git.ts'
+import { repositoryFolders, untilTidy } from '../support/leftovers.ts'
 import { without } from '../support/programs.ts'
 import { openRows } from '../support/rows.ts'
 import { type Service, startService, toAnswer } from '../support/service.ts'
@@ -25,7 +26,9 @@ const send = ({ url, adminToken }: Service, content: Buffer) =>
     body: content,
   }).then(toAnswer)
 
-for (const step of faultSteps.filter((one) => /^lfs\.(received|placed)$/.test(one))) {
+const steps = faultSteps.filter((one) => /^lfs\.(received|placed)$/.test(one))
+
+for (const step of steps) {
   test(`a server killed at ${step} does not have the LFS object, and takes it again`, async () => {
     await using folder = await temporaryFolder()
     const dataDir = join(folder.path, 'data')
@@ -45,6 +48,29 @@ for (const step of faultSteps.filter((one) => /^lfs\.(received|placed)$/.test(on
     assert.equal((await send(service, bytes)).status, 200)
     const after = await service.admin.post(path, batch)
     assert.ok(after.body.objects[0].actions.download)
+  })
+
+  test(`an import killed at ${step} leaves nothing, and succeeds when it is repeated`, async () => {
+    await using folder = await temporaryFolder()
+    await using project = await createProject()
+    const version = 'version https://git-lfs.github.com/spec/v1'
+    await project.commit('large.bin', `${version}\noid sha256:${oid}\nsize ${bytes.length}\n`)
+    const path = pathOfLfsObject(join(project.path, '.git'), oid)
+    await mkdir(dirname(path), { recursive: true })
+    await writeFile(path, bytes)
+    const wanted = { source: project.path, name: 'site' }
+    const dataDir = join(folder.path, 'data')
+    let env: Record<string, string>
+    {
+      await using doomed = await startService({ dataDir, env: { SVC_FAULT_POINT: step } })
+      env = { SVC_ADMIN_TOKEN: doomed.adminToken, SVC_PORT: new URL(doomed.url).port }
+      await assert.rejects(doomed.admin.post('/repos/import', wanted))
+    }
+    await using service = await startService({ dataDir, env })
+    await untilTidy(dataDir)
+    assert.deepEqual(await repositoryFolders(dataDir), [])
+    const { status, body } = await service.admin.post('/repos/import', wanted)
+    assert.deepEqual([status, body.missingLfsObjects], [201, 0])
   })
 }
 

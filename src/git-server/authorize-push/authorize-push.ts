@@ -34,7 +34,7 @@ export type PushAuthorization = RefRules & {
   git: Git
   leakGuard: LeakGuard
   lfsLocks: Pick<LfsLocks, 'listOthers' | 'created'>
-  lfsObjects: Pick<LfsObjects, 'missing'>
+  lfsObjects: Pick<LfsObjects, 'renewedSizesOf'>
   settings: Pick<PlainSettings, 'pushMemoryMaxBytes'>
 }
 

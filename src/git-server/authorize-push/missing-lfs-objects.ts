@@ -1,15 +1,19 @@
 import { printable } from '#base/format.ts'
 import { Problem } from '#base/problem.ts'
 import { abortAfter } from '#base/timeouts.ts'
-import { lfsPointersAmong, listLfsPointers, type PointerFile } from '#git/objects/lfs-pointers.ts'
+import {
+  lfsPointersAmong,
+  listLfsPointers,
+  type PointerFile,
+  readLfsServers,
+} from '#git/objects/lfs-pointers.ts'
 import { listNewFiles } from '#git/objects/new-files.ts'
 import { findObjects } from '#git/objects/object-stream.ts'
-import { gitCommands } from '#git/process/commands.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
 import type { LfsObjects } from '#repositories/lfs-objects.ts'
 import type { QuarantinedPush } from '../leak-guard/leak-guard.ts'
 
-type Dependencies = { lfsObjects: Pick<LfsObjects, 'missing'> }
+type Dependencies = { lfsObjects: Pick<LfsObjects, 'renewedSizesOf'> }
 
 const maxNamed = 20
 // Per push.
@@ -18,8 +22,8 @@ const batchSize = 1000
 const maxSeconds = 600
 
 /**
- * Throws `lfs_objects_missing` when new files of a push are pointers to Git LFS objects that the repository does not have.
- * Files that it had before may be pushed again. So may all where `.lfsconfig` names another LFS server.
+ * Throws `lfs_objects_missing` when new files of a push are pointers to Git LFS objects that the repository does not have
+ * with this size. Files that it had before may be pushed again. So may all where `.lfsconfig` names another LFS server.
  */
 export async function refuseMissingLfsObjects(
   { lfsObjects }: Dependencies,
@@ -59,47 +63,33 @@ async function* batchesOf(
 
 async function missingAmong(
   pointers: readonly PointerFile[],
-  lfsObjects: Pick<LfsObjects, 'missing'>,
+  lfsObjects: Pick<LfsObjects, 'renewedSizesOf'>,
   { repository, git }: QuarantinedPush,
 ): Promise<PointerFile[]> {
   const oids = [...new Set(pointers.map(({ oid }) => oid))]
-  const missing = new Set(await lfsObjects.missing(repository.id, oids))
-  const named = pointers.filter(({ oid }) => missing.has(oid))
-  if (named.length === 0) return []
+  const sizes = await lfsObjects.renewedSizesOf(repository.id, oids)
+  // No client downloads an object by a pointer with another size.
+  const lacking = pointers.filter(({ oid, size }) => sizes.get(oid) !== size)
+  if (lacking.length === 0) return []
   // A pack may repeat objects, as those that deltas build on.
   const known = await findObjects(
     git,
     repository.path,
-    named.map(({ id }) => id),
+    lacking.map(({ id }) => id),
   )
-  return named.filter(({ id }) => !known.has(id))
+  return lacking.filter(({ id }) => !known.has(id))
 }
-
-// https://github.com/git-lfs/git-lfs/blob/main/docs/man/git-lfs-config.adoc
-const serverSetting = /^(?:lfs\.(?:push)?url|remote\..*\.lfs(?:push)?url)$/
 
 /** Whether a pushed commit has a `.lfsconfig` that sends clients to another LFS server than the repository's. */
 async function hasOtherServer(push: QuarantinedPush): Promise<boolean> {
-  const { name } = push.repository
+  const { name, path } = push.repository
   const own = [`/repos/${name}.git/info/lfs`, `/repos/${name}/info/lfs`]
-  const isOwn = (url: string) => own.some((path) => url.replace(/\/$/, '').endsWith(path))
+  const isOwn = (url: string) => own.some((end) => url.replace(/\/$/, '').endsWith(end))
   for (const id of tipsOf(push).slice(0, maxConfigurations)) {
-    const servers = await serversIn(push, id)
-    if (!servers.every(isOwn)) return true
+    const servers = await readLfsServers(push.scopedGit, path, id)
+    if (![...servers.values()].every(isOwn)) return true
   }
   return false
-}
-
-async function serversIn(
-  { repository, scopedGit }: QuarantinedPush,
-  commit: string,
-): Promise<string[]> {
-  const command = gitCommands.listConfigIn(repository.path, `${commit}:.lfsconfig`)
-  const listed = await scopedGit.run(command).catch(() => '')
-  return listed.split('\0').flatMap((entry) => {
-    const [name = '', value = ''] = entry.split('\n', 2)
-    return serverSetting.test(name) ? [value] : []
-  })
 }
 
 function tipsOf({ updates }: QuarantinedPush): string[] {
@@ -124,7 +114,7 @@ async function describe(missing: readonly PointerFile[], push: QuarantinedPush):
     return `  ${oid}${path === undefined ? '' : ` (${printable(path)})`}`
   }
   return [
-    'This push has pointers to Git LFS objects that the repository does not have. Nothing was changed.',
+    'This push has pointers to Git LFS objects that the repository does not have, or has with another size. Nothing was changed.',
     '',
     ...shown.map(toLine),
     ...(missing.length > maxNamed ? ['  and more.'] : []),

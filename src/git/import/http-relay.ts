@@ -1,15 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import {
-  type Agent,
   createServer,
-  request as httpRequest,
   type IncomingMessage,
   type OutgoingHttpHeaders,
-  type RequestOptions,
   type ServerResponse,
 } from 'node:http'
-import { request as httpsRequest } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { type Duplex, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -18,14 +14,16 @@ import { printable } from '#base/format.ts'
 import { Problem } from '#base/problem.ts'
 import { trimEndOf } from '#base/trim-end.ts'
 import { importFailed, refsMaxBytes, tooManyRefs } from './import-error.ts'
+import {
+  type Credentials,
+  isRedirect,
+  maxRedirects,
+  redirectTarget,
+  type SourceRequests,
+} from './source-requests.ts'
 
 type Options = {
-  /** The repository, without credentials, query or fragment. */
-  url: URL
-  /** The `Authorization` header for the host of the repository, and for no other. */
-  authorization: string | undefined
-  /** Returns an agent that connects only to the resolved and checked addresses of a URL's host. */
-  agentFor: (url: URL) => Promise<Agent>
+  requests: SourceRequests
   signal: AbortSignal
   /** Called whenever data arrives from the source. */
   onProgress: () => void
@@ -42,10 +40,6 @@ type Relay = AsyncDisposable & {
 const service = 'git-upload-pack'
 const advertisement = `application/x-${service}-advertisement`
 const result = `application/x-${service}-result`
-const redirections = new Set([301, 302, 303, 307, 308])
-const maxRedirects = 5
-// A source could send them without end.
-const maxInformationalResponses = 20
 const notGit = 'The source ended the connection, or does not speak the Git protocol.'
 const forwardedHeaders = [
   'accept',
@@ -62,52 +56,23 @@ const forwardedHeaders = [
  * Git never sees the credentials, and every connection goes to a checked address, also after a redirect of the first
  * request. A source that does not speak the smart protocol is rejected, since git would fall back to the dumb protocol.
  */
-export async function openHttpRelay(options: Options) {
-  const { url, authorization, agentFor, signal, onProgress } = options
-  const agents = new Map<string, Promise<Agent>>()
+export async function openHttpRelay({ requests, signal, onProgress }: Options) {
+  const { send, credentialsAt } = requests
   const secret = randomBytes(16).toString('hex')
-  let base = withoutEnd(url)
+  let base = new URL(trimEndOf(requests.url.href, '/'))
   let fault: unknown
-
-  function credentialsAt(at: URL): Credentials {
-    if (authorization === undefined) return 'none'
-    return at.origin === url.origin ? 'given' : 'withheld'
-  }
-
-  async function send(at: URL, options: RequestOptions, body?: IncomingMessage) {
-    const agent = agents.get(at.origin) ?? agentFor(at)
-    agents.set(at.origin, agent)
-    const headers: OutgoingHttpHeaders = {
-      // Both callers pass headers as an object.
-      ...(options.headers as OutgoingHttpHeaders),
-      ...(credentialsAt(at) === 'given' && { authorization }),
-    }
-    const requestOf = at.protocol === 'https:' ? httpsRequest : httpRequest
-    const request = requestOf(at, { ...options, headers, agent: await agent, signal })
-    let informationalResponses = 0
-    request.on('information', () => {
-      if (++informationalResponses <= maxInformationalResponses) return
-      request.destroy(importFailed('The source sends too many informational responses (1xx).'))
-    })
-    const responded = once(request, 'response')
-    if (body) await Promise.race([pipeline(body, request), responded])
-    else request.end()
-    // The event has one argument.
-    const [response] = (await responded) as [IncomingMessage]
-    return response
-  }
 
   async function advertise(headers: OutgoingHttpHeaders): Promise<IncomingMessage> {
     let at = new URL(`${base.href}/info/refs?service=${service}`)
     for (let redirects = 0; redirects <= maxRedirects; redirects++) {
       const response = await send(at, { headers })
-      if (!redirections.has(response.statusCode ?? 0)) {
+      if (!isRedirect(response)) {
         expect(response, advertisement, credentialsAt(at))
         base = new URL(at.href.split('/info/refs?', 1)[0] ?? '')
         return response
       }
       response.destroy()
-      at = redirected(at, response.headers.location)
+      at = redirected(at, response)
     }
     throw importFailed('The source redirects too often.')
   }
@@ -151,8 +116,6 @@ export async function openHttpRelay(options: Options) {
     async [Symbol.asyncDispose]() {
       server.close()
       server.closeAllConnections()
-      const opened = await Promise.allSettled(agents.values())
-      for (const agent of opened) if (agent.status === 'fulfilled') agent.value.destroy()
     },
   }
   return relay
@@ -204,9 +167,6 @@ function isUndecodable(error: NodeJS.ErrnoException): boolean {
   return /^Z_/.test(error.code ?? '')
 }
 
-/** Whether credentials are sent to a host: not to a host that the source redirects to. */
-type Credentials = 'none' | 'given' | 'withheld'
-
 const unauthorizedDetails: Record<Credentials, string> = {
   none: 'The source requires credentials; add them to its address: https://user:password@host/path.',
   given: 'The source does not accept these credentials.',
@@ -233,13 +193,8 @@ function expect(upstream: IncomingMessage, type: string, credentials: Credential
   )
 }
 
-function redirected(from: URL, location: string | undefined): URL {
-  const to = location === undefined ? null : URL.parse(location, from)
-  if (!to) throw importFailed('The source redirects to nowhere.')
-  const isInside = from.protocol === 'https:' ? /^https:$/ : /^https?:$/
-  if (!isInside.test(to.protocol)) {
-    throw importFailed(`The source redirects to ${to.protocol}//, which is not followed.`)
-  }
+function redirected(from: URL, response: IncomingMessage): URL {
+  const to = redirectTarget(from, response)
   const isRepository = to.pathname.endsWith('/info/refs') && to.search === from.search
   if (!isRepository || to.username || to.password) {
     throw importFailed(
@@ -247,10 +202,6 @@ function redirected(from: URL, location: string | undefined): URL {
     )
   }
   return to
-}
-
-function withoutEnd(url: URL): URL {
-  return new URL(trimEndOf(url.href, '/'))
 }
 
 const reasons: Record<string, string> = {

@@ -1,5 +1,6 @@
 import type { ObjectFormat } from '#base/object-id.ts'
 import { writeObjectFormat } from '../objects/object-format.ts'
+import type { LfsSource } from './lfs-source.ts'
 import {
   fetchMirror,
   type Mirroring,
@@ -15,6 +16,8 @@ export type LocalCopy = { copy: string; objectFormat: ObjectFormat; head: string
 /** A source that git can fetch from. */
 export type OpenedSource = AsyncDisposable & {
   from: { remote: MirrorSource } | LocalCopy
+  /** Its objects of Git LFS; undefined when they cannot be read. */
+  lfs: LfsSource | undefined
   /** A more precise error than git's, if the source could not be read. */
   fault: () => unknown
 }

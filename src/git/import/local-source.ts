@@ -5,6 +5,7 @@ import type { Git } from '../process/git-process.ts'
 import { importFailed } from './import-error.ts'
 import type { LocalCopy } from './import-refs.ts'
 import { copyRepository, readConfig, readHeadRef } from './local-copy.ts'
+import { type LocalLfsSource, openLocalLfsSource } from './local-lfs-source.ts'
 import { requireHead } from './mirror.ts'
 import { OpenedFolder } from './opened-folder.ts'
 import { convertReftable } from './reftable.ts'
@@ -22,12 +23,15 @@ type Options = {
   onArrival: () => void
 }
 
-/** Copies the repository at a path, or in its `.git`. Throws an `import_failed` for one that cannot be imported. */
+/**
+ * Copies the repository at a path, or in its `.git`, and opens its objects of Git LFS, which are not copied. Throws an
+ * `import_failed` for one that cannot be imported.
+ */
 export async function copyLocalSource(
   git: Git,
   path: string,
   options: Options,
-): Promise<LocalCopy> {
+): Promise<{ from: LocalCopy; lfs: LocalLfsSource | undefined }> {
   const { isAllowed, forbidden, scratch, maxBytes, signal, onArrival } = options
   await using folder = await OpenedFolder.open(path).catch(explainPath)
   await using repository = await repositoryIn(folder)
@@ -51,7 +55,8 @@ export async function copyLocalSource(
     onProgress: onArrival,
     refs,
   })
-  return { copy: scratch, objectFormat, head }
+  const from = { copy: scratch, objectFormat, head }
+  return { from, lfs: await openLocalLfsSource(repository) }
 }
 
 /** Throws an `import_failed` that explains why a path cannot be opened. */

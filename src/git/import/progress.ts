@@ -1,7 +1,7 @@
-/** The current phase of an import, and its overall progress in percent. */
+/** The current phase of an import, and its overall progress in percent; that of LFS objects has its own. */
 export type Progress = { phase: Phase; percent: number }
 
-type Phase = 'waiting' | 'copying' | 'counting' | 'receiving' | 'resolving' | 'storing'
+type Phase = 'waiting' | 'copying' | 'counting' | 'receiving' | 'resolving' | 'storing' | 'lfs'
 
 type Stage = { pattern: RegExp; phase: Phase; from: number; to: number }
 

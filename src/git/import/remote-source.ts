@@ -4,6 +4,8 @@ import type { Sensitive } from '#base/sensitive.ts'
 import { openHttpRelay } from './http-relay.ts'
 import type { OpenedSource } from './import-refs.ts'
 import type { MirrorSource } from './mirror.ts'
+import { createRemoteLfsSource } from './remote-lfs-source.ts'
+import { createSourceRequests } from './source-requests.ts'
 
 /** The address of a remote repository. */
 type RemoteAddress = {
@@ -48,6 +50,7 @@ export async function openRemoteSource(
     protocol === 'ssh' ? toSshSource(remote, address, options) : toGitSource(remote, address)
   return {
     from: { remote: source },
+    lfs: undefined,
     fault: () => undefined,
     async [Symbol.asyncDispose]() {},
   }
@@ -61,20 +64,19 @@ async function openHttp(
   const pair = `${username?.reveal() ?? ''}:${password?.reveal() ?? ''}`
   const authorization =
     username || password ? `Basic ${Buffer.from(pair).toString('base64')}` : undefined
-  const { agentFor } = outbound
   // Fails before the relay is started if the policy forbids the host.
   await outbound.resolve(host)
-  const relay = await openHttpRelay({
-    url,
-    authorization,
-    agentFor,
-    signal,
-    onProgress: onArrival,
-  })
+  const { agentFor } = outbound
+  const requests = createSourceRequests({ url, authorization, agentFor, signal })
+  const relay = await openHttpRelay({ requests, signal, onProgress: onArrival })
   return {
     from: { remote: { address: relay.address, protocol: 'http', config: relayed } },
+    lfs: createRemoteLfsSource(requests),
     fault: relay.fault,
-    [Symbol.asyncDispose]: () => relay[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      await relay[Symbol.asyncDispose]()
+      await requests[Symbol.asyncDispose]()
+    },
   }
 }
 

@@ -1,12 +1,13 @@
+import { gitCommands } from '../process/commands.ts'
 import type { Git, GitStartOptions } from '../process/git-process.ts'
 import { listObjects, listReachableSmallBlobs, readObjects } from './object-stream.ts'
 import type { PackedObject } from './pack.ts'
 
-/** A file that stands for a Git LFS object: the id of its blob, and the SHA-256 id of the object. */
-export type PointerFile = { id: string; oid: string }
-
-/** What a pointer says of an object. */
+/** What a pointer says of a Git LFS object: its SHA-256 id, and its size in bytes. */
 export type LfsPointer = { oid: string; size: number }
+
+/** A file that stands for a Git LFS object, with the id of its blob. */
+export type PointerFile = LfsPointer & { id: string }
 
 type Search = {
   /** Those of each git process. */
@@ -50,9 +51,16 @@ export function lfsPointersAmong(objects: readonly PackedObject[]): PointerFile[
     .flatMap(toPointer)
 }
 
-/** The ids of all Git LFS objects that pointers in a repository's files name, in any commit. Throws the signal's reason. */
-export function findLfsObjects(git: Git, directory: string, search: Search): Promise<Set<string>> {
-  return oidsOf(listLfsPointers(git, directory, search))
+/**
+ * The sizes of all Git LFS objects that pointers in a repository's files name, in any commit, by their ids. Throws the
+ * signal's reason.
+ */
+export function findLfsObjects(
+  git: Git,
+  directory: string,
+  search: Search,
+): Promise<Map<string, number>> {
+  return sizesIn(listLfsPointers(git, directory, search))
 }
 
 /** The same for commits that refs reach, also refs that retain overwritten commits. */
@@ -60,15 +68,15 @@ export function findReachableLfsObjects(
   git: Git,
   directory: string,
   search: Search,
-): Promise<Set<string>> {
+): Promise<Map<string, number>> {
   const blobs = listReachableSmallBlobs(git, directory, search.signal, search.options)
-  return oidsOf(readPointers(git, directory, search, blobs))
+  return sizesIn(readPointers(git, directory, search, blobs))
 }
 
-async function oidsOf(pointers: AsyncIterable<PointerFile>): Promise<Set<string>> {
-  const oids = new Set<string>()
-  for await (const { oid } of pointers) oids.add(oid)
-  return oids
+async function sizesIn(pointers: AsyncIterable<LfsPointer>): Promise<Map<string, number>> {
+  const sizes = new Map<string, number>()
+  for await (const { oid, size } of pointers) sizes.set(oid, size)
+  return sizes
 }
 
 async function* readPointers(
@@ -98,7 +106,7 @@ export function mayBeLfsPointer(bytes: number): boolean {
 
 function toPointer({ id, content }: PackedObject): PointerFile[] {
   const parsed = parseLfsPointer(content.toString('latin1'))
-  return parsed ? [{ id, oid: parsed.oid }] : []
+  return parsed ? [{ id, ...parsed }] : []
 }
 
 /** Parses a pointer; undefined for other text. Like git-lfs, it ignores empty lines and carriage returns. */
@@ -109,4 +117,25 @@ export function parseLfsPointer(text: string): LfsPointer | undefined {
     .filter((line) => line !== '')
   const [, oid, size] = pointer.exec(lines.join('\n')) ?? []
   return oid === undefined ? undefined : { oid, size: Number(size) }
+}
+
+// https://github.com/git-lfs/git-lfs/blob/main/docs/man/git-lfs-config.adoc
+const serverSetting = /^(?:lfs\.(?:push)?url|remote\..*\.lfs(?:push)?url)$/
+const configurationMaxBytes = 64 * 1024
+
+/** The LFS servers that the file `.lfsconfig` of a revision names, by their settings. Like git-lfs, it ignores an invalid file. */
+export async function readLfsServers(
+  git: Git,
+  directory: string,
+  revision: string,
+  options?: GitStartOptions,
+): Promise<Map<string, string>> {
+  const command = gitCommands.listConfigIn(directory, `${revision}:.lfsconfig`)
+  // It fails without such a file, as most repositories are.
+  const listed = await git.runUpTo(configurationMaxBytes, command, options).catch(() => undefined)
+  const entries = (listed?.toString() ?? '').split('\0').flatMap((entry) => {
+    const [name = '', value = ''] = entry.split('\n', 2)
+    return serverSetting.test(name) ? [[name, value] as const] : []
+  })
+  return new Map(entries)
 }

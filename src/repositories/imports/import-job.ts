@@ -10,13 +10,13 @@ import { type Progress, readProgress } from '#git/import/progress.ts'
 import { findLfsObjects } from '#git/objects/lfs-pointers.ts'
 import { readObjectFormat } from '#git/objects/object-format.ts'
 import { hasIndexedPack, packBytes } from '#git/objects/packs.ts'
-import { backgroundCpuSeconds, type Git } from '#git/process/git-process.ts'
+import { backgroundCpuSeconds } from '#git/process/git-process.ts'
 import type { Directories } from '../directories/directories.ts'
+import { importLfsObjects, type LfsImportDependencies, type LfsWatch } from './import-lfs.ts'
 import type { ImportSources } from './import-sources.ts'
 
 /** The dependencies of an import job. */
-export type JobDependencies = {
-  git: Git
+export type JobDependencies = LfsImportDependencies & {
   directories: Directories
   sources: ImportSources
   freeSpace: FreeSpace
@@ -24,12 +24,12 @@ export type JobDependencies = {
   faultPoint: FaultPoint
 }
 
-export type WatchedImport = Disposable & {
-  signal: AbortSignal
-  progress: () => Progress
-  /** Reports a line of git's progress output, or the empty string for other progress. */
-  onProgress: (line: string) => void
-}
+export type WatchedImport = Disposable &
+  LfsWatch & {
+    progress: () => Progress
+    /** Reports a line of git's progress output, or the empty string for other progress. */
+    onProgress: (line: string) => void
+  }
 
 const pollIntervalMs = 500
 const processingStallFactor = 10
@@ -40,15 +40,16 @@ export function importOwner(id: string): string {
 }
 
 /**
- * Creates the draft of a repository from a source: fetched, checked, with its HEAD and its object format. Returns how many objects of Git LFS
- * its files name, none of which are imported. When this throws, the caller must discard the draft.
+ * Creates the draft of a repository from a source: fetched, checked, with its HEAD, its object format, and those objects of Git
+ * LFS that can be read. Returns how many others its files name. When this throws, the caller must discard the draft.
  */
 export async function makeDraft(
   id: string,
   open: (watched: WatchedImport) => Promise<OpenedSource>,
   watched: WatchedImport,
-  { git, directories, freeSpace, settings, faultPoint }: JobDependencies,
+  dependencies: JobDependencies,
 ): Promise<{ missingLfsObjects: number; objectFormat: ObjectFormat }> {
+  const { git, directories, freeSpace, settings, faultPoint } = dependencies
   // Created while the source is opened, and awaited on every path: a discard must not run before it is complete.
   const drafted = directories.draft(id, 'sha1').then(() => directories.markDraftForDeletion(id))
   const settled = drafted.catch(() => {})
@@ -77,14 +78,15 @@ export async function makeDraft(
     // A quick import may have finished between two polls.
     await freeSpace.require()
     const { owner, limits, signal } = mirroring
-    const lfsObjects = await findLfsObjects(git, directory, {
+    const pointers = await findLfsObjects(git, directory, {
       options: { owner, limits },
       signal,
       onBatch: () => watched.onProgress(''),
     })
     faultPoint('import.fetched')
+    const draft = { id, directory, owner, pointers, source: opened.lfs }
     return {
-      missingLfsObjects: lfsObjects.size,
+      missingLfsObjects: await importLfsObjects(draft, watched, dependencies),
       objectFormat: await readObjectFormat(directory),
     }
   } catch (error) {
@@ -104,14 +106,19 @@ export function watchImport(
 ): WatchedImport {
   const { importSeconds, importStallSeconds, importMaxBytes } = settings
   const own = new AbortController()
+  const lfs = new AbortController()
+  let hasFetched = false
   const late = setTimeout(() => {
-    own.abort(importFailed(`The import took longer than ${importSeconds} seconds.`))
+    const reason = importFailed(`The import took longer than ${importSeconds} seconds.`)
+    const ending = hasFetched ? lfs : own
+    ending.abort(reason)
   }, importSeconds * 1000)
   let latest: Progress = { phase: 'counting', percent: 0 }
   let movedAt = performance.now()
   let arrived = 0
 
   async function check(): Promise<void> {
+    if (hasFetched) return
     const bytes = await packBytes(directories.draftOf(id)).catch(() => 0)
     if (bytes !== arrived) movedAt = performance.now()
     arrived = bytes
@@ -138,13 +145,22 @@ export function watchImport(
   })
   poller.wake()
 
+  const signal = AbortSignal.any([own.signal, ...signals])
   return {
-    signal: AbortSignal.any([own.signal, ...signals]),
+    signal,
     progress: () => latest,
     onProgress(line) {
       movedAt = performance.now()
       const read = readProgress(line)
       if (read && read.percent >= latest.percent) latest = read
+    },
+    beginLfs() {
+      hasFetched = true
+      latest = { phase: 'lfs', percent: 0 }
+      return AbortSignal.any([lfs.signal, signal])
+    },
+    onLfsProgress(percent) {
+      latest = { phase: 'lfs', percent }
     },
     [Symbol.dispose]() {
       clearTimeout(late)

@@ -17,7 +17,8 @@ export function importRoutes(imports: Imports) {
       description:
         'Copies all refs and HEAD from a remote or local repository. Responds when the import has finished. With the ' +
         'header `Prefer: respond-async` (RFC 7240) it responds with 202 at once, and `GET /repos/:name` shows the ' +
-        'progress. A failed import leaves nothing behind.',
+        'progress. A failed import leaves nothing behind. Objects of Git LFS come from the LFS server of an http or https ' +
+        'source, or from `lfs/objects` of a local repository; `missingLfsObjects` counts those that could not be read.',
       permission: 'repo:write',
       isLongLived: true,
       body: Type.Object({ source: Source, name: Type.Optional(RepositoryName) }, closed),

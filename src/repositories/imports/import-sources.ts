@@ -67,7 +67,7 @@ export function createImportSources({
       throw forbidden()
     })
     if (!isOpen(real)) throw forbidden()
-    const from = await copyLocalSource(git, real, {
+    const { from, lfs } = await copyLocalSource(git, real, {
       isAllowed: async (repository) =>
         isOpen(await repository.realPath()) && !(await repository.isIn(home)),
       forbidden,
@@ -76,7 +76,12 @@ export function createImportSources({
       signal,
       onArrival,
     })
-    return { from, fault: () => undefined, async [Symbol.asyncDispose]() {} }
+    return {
+      from,
+      lfs,
+      fault: () => undefined,
+      [Symbol.asyncDispose]: async () => lfs?.[Symbol.asyncDispose](),
+    }
   }
 
   return {

@@ -108,6 +108,7 @@ async function createWorld(db: Database) {
     createImports: () =>
       createImports({
         db,
+        lfsObjects: { add: async () => {}, sizesOf: async () => new Map() },
         publish,
         git,
         directories,

@@ -1,7 +1,6 @@
 import type { Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
 import { createPoller } from '#base/concurrency/poller.ts'
-import type { Log } from '#base/log.ts'
 import { Problem, toProblem } from '#base/problem.ts'
 import type { Database } from '#database/database.ts'
 import type { ImportRow } from '#database/schema.ts'
@@ -17,8 +16,10 @@ import {
   markFailed,
   updateProgress,
 } from '../import-store.ts'
+import { deleteLfsObjectsOf } from '../lfs-object-store.ts'
 import { nameTaken } from '../repository-errors.ts'
 import { deleteRepository, insertRepository, markReady, stateOf } from '../repository-store.ts'
+import { abandonUploads } from '../store/pack-store.ts'
 import type { Store } from '../store/store.ts'
 import { type JobDependencies, makeDraft, watchImport } from './import-job.ts'
 import type { Source } from './source-address.ts'
@@ -45,7 +46,6 @@ export type ImportDependencies = JobDependencies & {
   /** Reads the principal again; undefined when its token is no longer valid. */
   refresh: (principal: Principal) => Promise<Principal | undefined>
   clock: Clock
-  log: Log
 }
 
 export type ImportOptions = {
@@ -140,6 +140,7 @@ export function createImportSteps(
     if ((await stateOf(db, id)) === 'ready') return
     await directories.remove(id)
     await db.transaction().execute(async (tx) => {
+      await abandonUploads(tx, await deleteLfsObjectsOf(tx, id))
       await deleteRepository(tx, id)
       if (!fault) return deleteImport(tx, id)
       await markFailed(tx, id, { code: fault.code, detail: fault.message, now: clock.now() })

@@ -6,6 +6,7 @@ import { readAll, sync } from '#base/disk.ts'
 import type { FaultPoint } from '#base/fault-points.ts'
 import type { Database } from '#database/database.ts'
 import type { Db } from '#database/schema.ts'
+import type { Directories } from '../directories/directories.ts'
 import type { S3 } from '../s3/s3.ts'
 
 /** Where the bytes of LFS objects are: in the directories of repositories, or in the bucket of a shared store. */
@@ -74,10 +75,10 @@ export function pathOfLfsObject(directory: string, oid: string): string {
   return join(directory, 'lfs', 'objects', oid.slice(0, 2), oid.slice(2, 4), oid)
 }
 
-/** The objects of repositories that are directories of this machine. */
+/** The objects of repositories that are directories of this machine. A repository that is being imported is a draft. */
 export function createLocalLfsFiles(
   db: Database,
-  pathOf: (repositoryId: string) => string,
+  { pathOf, draftOf }: Pick<Directories, 'pathOf' | 'draftOf'>,
   faultPoint: FaultPoint,
 ): LfsFiles {
   // A file and its row change together: an upload may bring an object back that is being removed.
@@ -86,16 +87,10 @@ export function createLocalLfsFiles(
   return {
     place: ({ repositoryId, oid }, received, commit) =>
       inOrder(repositoryId, async () => {
-        const directory = pathOf(repositoryId)
-        const path = pathOfLfsObject(directory, oid)
-        try {
-          await makeFolder(dirname(path), directory)
-          await rename(received.path, path)
-          await sync(dirname(path))
-        } catch (error) {
-          ignoreAbsence(error)
-          return false
-        }
+        const isPlaced =
+          (await placeIn(pathOf(repositoryId), oid, received.path)) ||
+          (await placeIn(draftOf(repositoryId), oid, received.path))
+        if (!isPlaced) return false
         await db.transaction().execute((tx) => commit(tx, null))
         return true
       }),
@@ -134,6 +129,20 @@ export function createLocalLfsFiles(
         [Symbol.asyncDispose]: () => file[Symbol.asyncDispose](),
       }
     },
+  }
+}
+
+/** Moves a file into the directory of a repository, durably; false when there is no such directory. */
+async function placeIn(directory: string, oid: string, file: string): Promise<boolean> {
+  const path = pathOfLfsObject(directory, oid)
+  try {
+    await makeFolder(dirname(path), directory)
+    await rename(file, path)
+    await sync(dirname(path))
+    return true
+  } catch (error) {
+    ignoreAbsence(error)
+    return false
   }
 }
 

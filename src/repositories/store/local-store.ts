@@ -7,6 +7,7 @@ import type { Store } from './store.ts'
 type Dependencies = {
   db: Database
   pathOf: (id: string) => string
+  draftOf: (id: string) => string
   create: (id: string, format: ObjectFormat, defaultBranch?: string) => Promise<void>
   place: (id: string) => Promise<void>
   remove: (id: string) => Promise<void>
@@ -37,7 +38,7 @@ export function createLocalStore(dependencies: Dependencies): Store {
     remove,
     reclaim: async () => {},
     sweep: async () => {},
-    lfsFiles: createLocalLfsFiles(db, pathOf, faultPoint),
+    lfsFiles: createLocalLfsFiles(db, dependencies, faultPoint),
     bucket: undefined,
     shared: undefined,
     [Symbol.asyncDispose]: async () => {},
