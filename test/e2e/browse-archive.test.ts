@@ -69,7 +69,7 @@ test('an archive has the bytes that git archive makes', async () => {
   await git(folder.path, ['push', '--quiet', service.admin.remote('odd'), 'main'])
   const wanted = (format: string, ...paths: string[]) => {
     const options = [`--format=${format}`, '--prefix=odd-main/']
-    return gitWithBytes(folder.path, ['archive', ...options, 'main', '--', ...paths])
+    return gitWithBytes(folder.path, ['--git-dir=.', 'archive', ...options, 'main', '--', ...paths])
   }
   for (const format of ['tar.gz', 'tar', 'zip']) {
     const response = await archive('odd', { format })

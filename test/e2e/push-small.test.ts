@@ -228,7 +228,7 @@ test('what git refuses or remarks on is left to git', async () => {
   assert.match(await push({ ...update, capabilities }), /does not follow/)
   assert.match(await push({ ...update, shallow: [second] }), /shallow update not allowed/)
   const none = { ...update, ref: 'refs/heads/none' }
-  assert.match(await push(none), /cannot lock ref 'refs\/heads\/none'.*failed to update ref/s)
+  assert.match(await push(none), /cannot lock ref 'refs\/heads\/none'.*ng refs\/heads\/none /s)
   assert.match(await push({ before: first, after: first }), /ok refs\/heads\/main/)
   assert.equal(await site.git('rev-parse', main), first)
 
@@ -288,9 +288,9 @@ test('a new branch that would not be whole is refused by git', async () => {
 
   await project.git('tag', '-a', '-m', 'One', 'v1', first)
   const tag = await project.git('rev-parse', 'v1')
-  await refuse({ after: tag, pack: 'alone' }, /non-commit object.*failed to update ref/s)
+  await refuse({ after: tag, pack: 'alone' }, /non-commit object.*ng refs\/heads\/new /s)
   await project.git('push', '--quiet', site.remote, 'v1')
-  await refuse({ after: tag, pack: 'empty' }, /non-commit object.*failed to update ref/s)
+  await refuse({ after: tag, pack: 'empty' }, /non-commit object.*ng refs\/heads\/new /s)
   await refuse({ after: first, pack: 'damaged' }, /unpack (?!ok)/)
   await site.git('fsck', '--connectivity-only')
   await untilTidy(site.service.dataDir)
@@ -312,7 +312,7 @@ test('a new branch that another one is in the way of is refused in words of git'
       await assert.rejects(pushing, ({ stderr }) => {
         assert.match(
           stderr,
-          new RegExp(`remote: error: cannot lock ref '${ref}': '${other}' exists`),
+          new RegExp(`remote: error: (?:cannot lock ref '${ref}': )?'${other}' exists`),
         )
         assert.match(stderr, /failed to update ref/)
         assert.ok(!stderr.includes(site.directory), stderr)

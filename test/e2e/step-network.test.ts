@@ -58,7 +58,7 @@ test('git clones through the proxy', options, async () => {
   const identity = ['-c', 'user.name=a', '-c', 'user.email=a@example.com']
   git(...identity, '-C', 'source', 'commit', '-q', '--allow-empty', '-m', 'of the source')
   git('clone', '-q', '--bare', 'source', 'site.git')
-  git('-C', 'site.git', 'update-server-info')
+  git('--git-dir=site.git', 'update-server-info')
   await using hosts = await serveHosts((request, response) => {
     readFile(join(folder.path, new URL(request.url ?? '', 'http://x').pathname)).then(
       (bytes) => response.end(bytes),

@@ -32,7 +32,9 @@ export async function backUpTo(
     err(`svc: the repository ${printable(name)} is damaged: ${printable(fault)} ${rest}\n`)
   }
   for (const { name, oid } of done.lfsLacking)
-    err(`svc: the repository ${printable(name)} lacks the Git LFS object ${oid}; \`svc doctor\` says how to put it back\n`)
+    err(
+      `svc: the repository ${printable(name)} lacks the Git LFS object ${oid}; \`svc doctor\` says how to put it back\n`,
+    )
   if (json) out(toSafeJson(done))
   else reportBackup(done, withKeys, out)
   if (done.damaged.length > 0) {

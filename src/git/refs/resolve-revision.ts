@@ -35,7 +35,8 @@ export async function resolveRevision(
   const id = ref === undefined ? revision.toLowerCase() : (values.get(ref) ?? '')
   if (!/^[0-9a-f]{7,64}$/.test(id)) return undefined
   const found = await objects.find(id)
-  if (!found) return undefined
+  // Newer versions of Git ignore what follows a whole id.
+  if (!found || id.length > found.id.length) return undefined
   // Git prefers some refs, such as refs/remotes/abc1234, to abbreviated ids.
   if (!found.id.startsWith(id)) throw new AmbiguousObjectError(`${id} is also the name of a ref`)
   const isFound = ref !== undefined || (found.type === 'commit' && (await isReachable(found.id)))
