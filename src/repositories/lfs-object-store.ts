@@ -110,13 +110,17 @@ export async function findUncountedLfs(db: Db): Promise<string | undefined> {
   return row?.id
 }
 
-/** Notes that the LFS objects of a repository are looked for in its pointers. */
-export async function claimLfsObjects(db: Db, repositoryId: string, now: number): Promise<void> {
-  await db
+/** Notes that the LFS objects of a repository are looked for in its pointers: all, or only those that never were. */
+export async function noteLfsCheck(
+  db: Db,
+  { repositoryId, now, which }: { repositoryId: string; now: number; which: 'all' | 'new' },
+): Promise<void> {
+  let query = db
     .updateTable('lfsObjects')
     .set({ checkedAt: now })
     .where('repositoryId', '=', repositoryId)
-    .execute()
+  if (which === 'new') query = query.whereRef('checkedAt', '=', 'createdAt')
+  await query.execute()
 }
 
 /** Sets the key of an LFS object in the bucket; false when it has one. */

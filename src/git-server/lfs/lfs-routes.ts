@@ -64,6 +64,7 @@ export function lfsRoutes(dependencies: Dependencies): StreamRoute[] {
     maxBytes: requestMaxBytes,
     produces: lfsContentType,
     problemFormat: 'git-lfs',
+    allowsKeys: true,
     parameters: [],
   } as const satisfies Partial<StreamRoute>
 
@@ -112,7 +113,7 @@ export function lfsRoutes(dependencies: Dependencies): StreamRoute[] {
       description:
         'Succeeds if the repository has the object with the given `oid` and `size`. `upload` identifies an upload to the bucket of a shared store.',
       permissionFor: () => 'repo:write',
-      allowsExpiredKeys: true,
+      allowsKeys: 'expired',
       parameters: ['upload'],
       optionalParameters: ['upload'],
       problems: [

@@ -26,7 +26,7 @@ export function createServeStream({ admit, openRequests, accessWatch }: Dependen
       find: route.find,
       params,
       allowsLimited: false,
-      allowsKeys: route.allowsExpiredKeys ? 'expired' : route.problemFormat === 'git-lfs',
+      allowsKeys: route.allowsKeys ?? false,
       isRateLimited: false,
       via: 'http',
     })

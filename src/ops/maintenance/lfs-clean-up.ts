@@ -6,13 +6,13 @@ import type { Database } from '#database/database.ts'
 import { findLfsObjects, findReachableLfsObjects } from '#git/objects/lfs-pointers.ts'
 import type { Git } from '#git/process/git-process.ts'
 import {
-  claimLfsObjects,
   deleteLfsObjects,
   findUncheckedLfs,
   findUncountedLfs,
   listAllLfsObjects,
   listLfsObjects,
   listOldLfsObjects,
+  noteLfsCheck,
 } from '#repositories/lfs-object-store.ts'
 import { updateMissingLfsObjects } from '#repositories/repository-store.ts'
 import type { Store } from '#repositories/store/store.ts'
@@ -93,7 +93,7 @@ export function createLfsCleanUp(dependencies: Dependencies): LfsCleanUp {
       const repositoryId = await findUncountedLfs(db)
       if (repositoryId === undefined) return false
       // One that was just added has been checked later than it was created, even within its millisecond.
-      await claimLfsObjects(db, repositoryId, clock.now() + 1)
+      await noteLfsCheck(db, { repositoryId, now: clock.now() + 1, which: 'new' })
       try {
         await count(repositoryId, signal)
       } catch (error) {
@@ -109,7 +109,7 @@ export function createLfsCleanUp(dependencies: Dependencies): LfsCleanUp {
       const repositoryId = await findUncheckedLfs(db, due)
       if (repositoryId === undefined) return false
       // First, so that a repository that cannot be read does not hold up the others.
-      await claimLfsObjects(db, repositoryId, now)
+      await noteLfsCheck(db, { repositoryId, now, which: 'all' })
       try {
         await run(repositoryId, await store.open(repositoryId), signal)
       } catch (error) {
