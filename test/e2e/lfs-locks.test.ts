@@ -174,3 +174,51 @@ test('a push of another user may not change a locked file', { skip }, async () =
 })
 
 type Pushed = { id: string; refs: { ref: string }[] }
+
+test('a push may not put a branch with another locked file in place of the default one', {
+  skip,
+}, async () => {
+  await ada.post('/repos', { name: 'swapped' })
+  await service.admin.post('/repos/swapped/collaborators', { username: 'grace' })
+  await using other = await createProject()
+  const old = await other.commit('f.txt', 'old')
+  const own = ada.remote('swapped')
+  const theirs = grace.remote('swapped')
+  await other.git('push', '--quiet', theirs, `${old}:refs/heads/main`)
+  await other.commit('f.txt', 'new')
+  await other.git('push', '--quiet', own, 'HEAD:main')
+  await ada.post('/repos/swapped.git/info/lfs/locks', { path: 'f.txt' })
+  for (const refs of [
+    [`+${old}:refs/heads/main`],
+    [':main', `${old}:refs/heads/master`],
+    [':main', `${old}:refs/heads/other`],
+    [':main', `${old}:refs/heads/trunk`],
+  ])
+    await assert.rejects(
+      other.git('push', theirs, ...refs),
+      /"f\.txt" is locked by ada/,
+      refs.join(' '),
+    )
+  await other.git('push', '--quiet', theirs, ':main', 'HEAD:refs/heads/master')
+  await assert.rejects(
+    other.git('push', theirs, ':master', `${old}:refs/heads/main`),
+    /"f\.txt" is locked by ada/,
+  )
+  const limited = {
+    name: 'x',
+    username: 'ada',
+    permissions: ['repo:write'],
+    refs: ['refs/heads/x'],
+  }
+  const { body } = await service.admin.post('/tokens', limited)
+  const headers = { authorization: `Bearer ${body.token}` }
+  const path = `${service.url}/repos/swapped.git/info/lfs/locks`
+  const sent = await fetch(path, { method: 'POST', headers, body: '{"path":"g.txt"}' })
+  assert.equal(sent.status, 403)
+  const odd = await fetch(path, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${ada.token}` },
+    body: Buffer.from('{"path":"\xff"}', 'latin1'),
+  })
+  assert.equal(odd.status, 422)
+})

@@ -114,7 +114,9 @@ test('git-lfs pushes and clones', { skip }, async () => {
   const { body } = await batch('download', [{ oid: idOf(large), size: large.length }])
   assert.equal(body.objects[0].error, undefined)
 
-  await lfs(folder.path, 'clone', '--quiet', client.remote('site'), 'copy')
+  // By the address of its page, from which Git and git-lfs are redirected.
+  const page = client.remote('site').replace('/repos/site.git', '/r/site')
+  await lfs(folder.path, 'clone', '--quiet', page, 'copy')
   assert.deepEqual(await readFile(join(folder.path, 'copy/large.bin')), large)
   assert.equal(await readFile(join(folder.path, 'copy/small.bin'), 'utf8'), 'small')
 })

@@ -53,7 +53,10 @@ test(
 
 test('git clones through the proxy', options, async () => {
   await using folder = await temporaryFolder()
-  const git = (...args: string[]) => execFileSync('git', args, { cwd: folder.path, stdio: 'pipe' })
+  // Git serves files as they are, and a reftable is none that a client reads.
+  const env = { ...process.env, GIT_DEFAULT_REF_FORMAT: 'files' }
+  const git = (...args: string[]) =>
+    execFileSync('git', args, { cwd: folder.path, stdio: 'pipe', env })
   git('init', '-q', '-b', 'main', 'source')
   const identity = ['-c', 'user.name=a', '-c', 'user.email=a@example.com']
   git(...identity, '-C', 'source', 'commit', '-q', '--allow-empty', '-m', 'of the source')

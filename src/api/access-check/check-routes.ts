@@ -6,7 +6,7 @@ import type { Principal } from '#access/principal.ts'
 import { idDigits } from '#base/object-id.ts'
 import { Problem, type ProblemCode, refusedName } from '#base/problem.ts'
 import { closed, field } from '#base/schema-options.ts'
-import { fullNameFault } from '#git/refs/ref-name.ts'
+import { fromGitId, fullNameFault } from '#git/refs/ref-name.ts'
 import type { GitServer } from '#git-server/git-server.ts'
 import { named } from '#http/named-schemas.ts'
 import { statusOf } from '#http/problem-response.ts'
@@ -142,7 +142,7 @@ function toChange({ ref, change = 'update', commit }: Static<typeof RefChange>, 
   const full = ref.startsWith('refs/') ? ref : `refs/heads/${ref}`
   const detail = fullNameFault(full)
   if (detail !== undefined) throw invalid([{ pointer: `/refs/${index}/ref`, detail }])
-  return { ref: full, change, commit }
+  return { ref: full, change, commit: commit && fromGitId(commit) }
 }
 
 const refusals: ReadonlySet<ProblemCode> = new Set([

@@ -84,7 +84,7 @@ export function fileRoutes(parts: BrowseParts) {
     { mode, id, size }: Omit<FoundFile, 'lfs'>,
   ): Promise<FoundFile['lfs']> {
     if (mode === '120000' || !mayBeLfsPointer(size)) return null
-    const pointer = parseLfsPointer((await readBlob(repository, id)).toString('latin1'))
+    const pointer = parseLfsPointer((await readBlob(repository, id)).toString())
     if (!pointer) return null
     const stored = (await lfsObjects.sizesOf(repository.id, [pointer.oid])).get(pointer.oid)
     return { ...pointer, size: stored ?? pointer.size, isStored: stored !== undefined }

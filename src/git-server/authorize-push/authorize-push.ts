@@ -2,6 +2,7 @@ import { requireRef } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
 import { Problem } from '#base/problem.ts'
 import type { PlainSettings } from '#config/settings.ts'
+import type { Database } from '#database/database.ts'
 import type { Db } from '#database/schema.ts'
 import { readSmallPack } from '#git/objects/pack.ts'
 import type { Git } from '#git/process/git-process.ts'
@@ -31,6 +32,7 @@ export type PushAuthorization = RefRules & {
   /** Reads the principal again; undefined when its token or key is no longer valid. */
   refresh: (principal: Principal) => Promise<Principal | undefined>
   repositories: Pick<Repositories, 'reopen' | 'recheck'>
+  db: Database
   git: Git
   leakGuard: LeakGuard
   lfsLocks: Pick<LfsLocks, 'listOthers' | 'created'>

@@ -4,16 +4,26 @@ import { printable } from '#base/format.ts'
 import { Problem } from '#base/problem.ts'
 import { abortAfter } from '#base/timeouts.ts'
 import type { PlainSettings } from '#config/settings.ts'
+import type { Database } from '#database/database.ts'
 import type { Db } from '#database/schema.ts'
 import { gitCommands } from '#git/process/commands.ts'
 import { type Git, GitError } from '#git/process/git-process.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
-import { branchPrefix, type RefUpdate, readDefaultBranch } from '#git/refs/refs.ts'
+import {
+  branchPrefix,
+  defaultBranchAfter,
+  listBranches,
+  type RefUpdate,
+  readDefaultBranch,
+  readRefs,
+} from '#git/refs/refs.ts'
 import type { LfsLocks } from '#repositories/lfs-locks.ts'
+import { isHeadChosen } from '#repositories/repository-store.ts'
 import type { Push } from '../push/push.ts'
 import { openQuarantine, withPushLimits } from '../push/pushed-objects.ts'
 
 type Dependencies = {
+  db: Database
   git: Git
   lfsLocks: Pick<LfsLocks, 'listOthers'>
   settings: Pick<PlainSettings, 'pushMemoryMaxBytes'>
@@ -32,7 +42,7 @@ const maxSecondsInTransaction = 5
  * repository had, so that everybody can rebase on what the owner of a lock pushed, and merge it.
  */
 export function createLockedPaths(
-  { git, lfsLocks, settings }: Dependencies,
+  { db: database, git, lfsLocks, settings }: Dependencies,
   push: Push,
   { updates, targets }: Updates,
 ) {
@@ -46,11 +56,34 @@ export function createLockedPaths(
     const scopedGit = await openQuarantine(withPushLimits(git, settings), push)
     const ids = written.map(({ after }) => after)
     yield* readPaths(scopedGit, gitCommands.listNewPaths(directory), ids, signal)
-    const main = branchPrefix + (await readDefaultBranch(directory))
-    for (const { ref, before, after } of written) {
-      if ((targets.get(ref) ?? ref) !== main || before === zeroId) continue
-      yield* readPaths(scopedGit, gitCommands.listChanges(directory, before, after), [], signal)
-    }
+    const { before, after } = await moveOfDefaultBranch()
+    if (before === undefined || after === undefined || after === before) return
+    yield* readPaths(scopedGit, gitCommands.listChanges(directory, before, after), [], signal)
+  }
+
+  /** The tip of the default branch before and after the push, which may put another branch in its place. */
+  async function moveOfDefaultBranch(): Promise<{
+    before: string | undefined
+    after: string | undefined
+  }> {
+    const moved = updates.map((update) => ({
+      ...update,
+      ref: targets.get(update.ref) ?? update.ref,
+    }))
+    const afterOf = (branch: string) =>
+      moved.find(({ ref }) => ref === branchPrefix + branch)?.after
+    const present = await readDefaultBranch(directory)
+    const next = await defaultBranchAfter(present, moved, {
+      isThere: async () => afterOf(present) !== zeroId,
+      isChosen: () => isHeadChosen(database, id),
+      listBranches: async () =>
+        (await listBranches(directory)).filter((branch) => afterOf(branch) !== zeroId),
+      ofEmpty: async () => undefined,
+    })
+    const tips = await readRefs(directory, [branchPrefix + present, branchPrefix + next])
+    const tipOf = (branch: string) => tips.get(branchPrefix + branch)
+    const after = afterOf(next) ?? tipOf(next)
+    return { before: tipOf(present), after: after === zeroId ? undefined : after }
   }
 
   return {

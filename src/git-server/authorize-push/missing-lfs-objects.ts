@@ -10,6 +10,7 @@ import {
 import { listNewFiles } from '#git/objects/new-files.ts'
 import { findObjects } from '#git/objects/object-stream.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
+import { branchPrefix, readDefaultBranch } from '#git/refs/refs.ts'
 import type { LfsObjects } from '#repositories/lfs-objects.ts'
 import type { QuarantinedPush } from '../leak-guard/leak-guard.ts'
 
@@ -80,19 +81,22 @@ async function missingAmong(
   return lacking.filter(({ id }) => !known.has(id))
 }
 
-/** Whether a pushed commit has a `.lfsconfig` that sends clients to another LFS server than the repository's. */
+/** Whether a pushed tip has a `.lfsconfig` that sends clients to another LFS server than the repository's. */
 async function hasOtherServer(push: QuarantinedPush): Promise<boolean> {
   const { name, path } = push.repository
+  const main = branchPrefix + (await readDefaultBranch(path))
+  // The file is most likely in the default branch.
+  const updates = push.updates.toSorted((a, b) => Number(b.ref === main) - Number(a.ref === main))
   const own = [`/repos/${name}.git/info/lfs`, `/repos/${name}/info/lfs`]
   const isOwn = (url: string) => own.some((end) => url.replace(/\/$/, '').endsWith(end))
-  for (const id of tipsOf(push).slice(0, maxConfigurations)) {
+  for (const id of tipsOf({ updates }).slice(0, maxConfigurations)) {
     const servers = await readLfsServers(push.scopedGit, path, id)
     if (![...servers.values()].every(isOwn)) return true
   }
   return false
 }
 
-function tipsOf({ updates }: QuarantinedPush): string[] {
+function tipsOf({ updates }: Pick<QuarantinedPush, 'updates'>): string[] {
   return [...new Set(updates.map(({ after }) => after))].filter((id) => id !== zeroId)
 }
 

@@ -29,11 +29,11 @@ export async function findAny({ principal, find }: StreamExchange): Promise<Repo
 
 /** Reads a JSON body. Throws `lfs_request_invalid`, `body_too_large` and `request_timed_out`. */
 export async function readJson(exchange: Sent, settings: BodyLimits): Promise<unknown> {
-  const text = (await readAll(exchange, settings, requestMaxBytes)).toString('utf8')
+  const bytes = await readAll(exchange, settings, requestMaxBytes)
   try {
-    return JSON.parse(text)
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
   } catch {
-    throw lfsRequestInvalid('The body is not valid JSON.')
+    throw lfsRequestInvalid('The body is not valid JSON in UTF-8.')
   }
 }
 

@@ -51,6 +51,7 @@ export function lfsLockRoutes(
         'repository_not_found',
         'body_too_large',
         'lfs_request_invalid',
+        'token_limited',
         'lfs_lock_exists',
         'too_many_lfs_locks',
       ],
@@ -122,6 +123,7 @@ export function lfsLockRoutes(
         'body_too_large',
         'lfs_request_invalid',
         'lfs_lock_not_found',
+        'token_limited',
         'lfs_lock_owned',
       ],
       async serve(exchange) {

@@ -31,12 +31,14 @@ test('pointers are found in every commit, by their form', async () => {
     pointerTo('b').replaceAll('\n', '\r\n'),
     pointerTo('c').replace('https://git-lfs', 'https://hawser'),
     `${pointerTo('d')}\n\n`,
+    pointerTo('e').replace('oid', 'ext-0-x y\noid').replace('size ', 'ext-1-z y\nsize +'),
     pointerTo('0').replace('/v1', '/v9'),
     pointerTo('1').replace('size 12', 'size 0'),
     pointerTo('2').replace('sha256', 'sha1'),
     `${pointerTo('3')}more\n`,
     `${pointerTo('4')}${' '.repeat(2000)}`,
     `x\n${pointerTo('5')}`,
+    pointerTo('6').replace('oid', 'ext-10-x y\noid'),
   ])
   await project.commit('file-0', 'no pointer any more')
   let batches = 0
@@ -44,7 +46,7 @@ test('pointers are found in every commit, by their form', async () => {
     ...search,
     onBatch: () => batches++,
   })
-  const oids = ['a', 'b', 'c', 'd'].map((digit) => [id(digit), 12])
+  const oids = ['a', 'b', 'c', 'd', 'e'].map((digit) => [id(digit), 12])
   assert.deepEqual([...found].sort(), oids)
   assert.equal(batches, 1)
 })

@@ -20,7 +20,7 @@ type Search = {
 // https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md, "The Pointer", with the addresses of earlier versions. There is
 // no object of no bytes.
 const pointer =
-  /^version (?:https:\/\/git-lfs\.github\.com\/spec\/v1|https:\/\/hawser\.github\.com\/spec\/v1|http:\/\/git-media\.io\/v\/2)\n(?:[\w.-]+ [^\n]*\n)*?oid sha256:([0-9a-f]{64})\nsize 0*([1-9]\d{0,18})$/
+  /^version (?:https:\/\/git-lfs\.github\.com\/spec\/v1|https:\/\/hawser\.github\.com\/spec\/v1|http:\/\/git-media\.io\/v\/2)\n(?:ext-\d-\w+ [^\n]*\n)*oid sha256:([0-9a-f]{64})\n(?:ext-\d-\w+ [^\n]*\n)*size \+?0*([1-9]\d{0,18})$/
 const pointerMinBytes = 'version http://git-media.io/v/2\noid sha256:\nsize 0'.length + 64
 const pointerMaxBytes = 1023
 const batchSize = 50_000
@@ -105,7 +105,7 @@ export function mayBeLfsPointer(bytes: number): boolean {
 }
 
 function toPointer({ id, content }: PackedObject): PointerFile[] {
-  const parsed = parseLfsPointer(content.toString('latin1'))
+  const parsed = parseLfsPointer(content.toString())
   return parsed ? [{ id, ...parsed }] : []
 }
 
@@ -135,7 +135,7 @@ export async function readLfsServers(
   const listed = await git.runUpTo(configurationMaxBytes, command, options).catch(() => undefined)
   const entries = (listed?.toString() ?? '').split('\0').flatMap((entry) => {
     const [name = '', value = ''] = entry.split('\n', 2)
-    return serverSetting.test(name) ? [[name, value] as const] : []
+    return serverSetting.test(name) && value !== '' ? [[name, value] as const] : []
   })
   return new Map(entries)
 }

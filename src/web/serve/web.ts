@@ -218,11 +218,12 @@ function withStyles(result: PageResult, route: PageRoute): PageResult {
 }
 
 const advertisement = /^\/r\/([^/]+?)(?:\.git)?\/info\/refs$/
+const lfs = /^\/r\/([^/]+?)(?:\.git)?(\/info\/lfs\/.+)$/
 const services = new Set(['git-upload-pack', 'git-receive-pack'])
 
 /**
  * Sends Git from the address of a page to the address of the repository: Git goes on there with all further requests
- * (`http.followRedirects`). It is the same for every name, and before authentication.
+ * (`http.followRedirects`), and git-lfs is sent there with each. It is the same for every name, and before authentication.
  */
 function gitRedirect(
   method: string | undefined,
@@ -230,6 +231,11 @@ function gitRedirect(
   query: URLSearchParams,
   prefix: string,
 ): Redirect | undefined {
+  const [, large, rest] = lfs.exec(path) ?? []
+  if (large !== undefined) {
+    const search = query.size > 0 ? `?${query}` : ''
+    return new Redirect(`${prefix}/repos/${large}.git${rest}${search}`, 308)
+  }
   const [, name] = advertisement.exec(path) ?? []
   const service = query.get('service') ?? ''
   if (name === undefined || method !== 'GET' || !services.has(service)) return undefined
