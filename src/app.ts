@@ -29,6 +29,7 @@ import { toSshUrl } from '#git-server/ssh/ssh-process.ts'
 import { createSessions, type Sessions } from '#identity/sessions/sessions.ts'
 import { createSshKeys, type SshKeys } from '#identity/ssh-keys/ssh-keys.ts'
 import { createTokens, type Tokens } from '#identity/tokens/tokens.ts'
+import { createUsers, type Users } from '#identity/users/users.ts'
 import {
   createMaintenanceRequests,
   type MaintenanceRequests,
@@ -96,6 +97,7 @@ export type App = AsyncDisposable &
     /** The public addresses, which the server corrects when it listens; `ssh` is null when SSH is off. */
     address: { http: string; ssh: string | null }
     auditLog: AuditLog
+    users: Users
     tokens: Tokens
     sshKeys: SshKeys
     store: Store
@@ -231,6 +233,7 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
     clock,
     address,
     auditLog: createAuditLog({ db, namesOf: repositories.namesOf }),
+    users: createUsers({ ...kit, repositories, collaborators }),
     tokens,
     sshKeys,
     store,

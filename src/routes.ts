@@ -11,6 +11,7 @@ import { loginCodeRoutes } from '#identity/sessions/login-code-routes.ts'
 import type { CreateLoginLink } from '#identity/sessions/login-links.ts'
 import { sshKeyRoutes } from '#identity/ssh-keys/ssh-key-routes.ts'
 import { tokenRoutes } from '#identity/tokens/token-routes.ts'
+import { userRoutes } from '#identity/users/user-routes.ts'
 import type { Metrics } from '#ops/metrics/metrics.ts'
 import { metricsRoutes } from '#ops/metrics/metrics-routes.ts'
 import { deletedRepositoryRoutes } from '#repositories/deleted-repository-routes.ts'
@@ -60,6 +61,7 @@ export function createRoutes(parts: RouteParts): Route[] {
     ...app.idTokens.routes,
     ...eventRoutes(createEventLog({ db, notifier, repositories, refresh })),
     ...app.webhooks.routes,
+    ...userRoutes(app.users),
     ...tokenRoutes(app.tokens),
     ...sshKeyRoutes(app.sshKeys),
     ...loginCodeRoutes(parts.createLoginLink),

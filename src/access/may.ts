@@ -141,3 +141,9 @@ export function requireRef({ refs }: Principal, ref: string): void {
   const detail = `This token may not change "${ref}"; it may change ${refs.join(', ') || 'no ref'}.`
   throw new Problem('token_limited', detail)
 }
+
+/** The Problem of a token or key that was valid when its request began. */
+export function credentialEnded(credential: 'token' | 'SSH key' | 'token or key'): Problem {
+  const detail = `The ${credential} was deleted or has expired, or its user is disabled.`
+  return new Problem('token_invalid', detail)
+}

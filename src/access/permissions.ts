@@ -18,6 +18,33 @@ export const permissions = [
 
 export type Permission = (typeof permissions)[number]
 
+/** Names that may stand for several permissions in a request. */
+export const presets = {
+  read: ['repo:read', 'workflow:read'],
+  write: ['repo:read', 'repo:write', 'workflow:read', 'workflow:trigger'],
+  maintain: [
+    'repo:read',
+    'repo:write',
+    'workflow:read',
+    'workflow:trigger',
+    'collaborator:read',
+    'collaborator:write',
+    'secrets:read',
+    'secrets:write',
+    'webhook:read',
+    'webhook:write',
+  ],
+  ci: ['repo:read', 'workflow:read', 'workflow:trigger'],
+  everything: permissions.filter((permission) => permission !== 'admin'),
+} satisfies Record<string, Permission[]>
+
+export type Preset = keyof typeof presets
+
+/** The permissions that some names of permissions and presets stand for. */
+export function spellOut(names: readonly (Permission | Preset)[]): Permission[] {
+  return [...new Set(names.flatMap((name) => (isPermission(name) ? name : presets[name])))]
+}
+
 /** The permissions of a new token when none are requested. */
 export const defaultPermissions: Permission[] = ['repo:read', 'repo:write']
 

@@ -775,6 +775,27 @@ const objectFormat: Migration = () => [
   "update repositories set object_format = 'sha1'",
 ]
 
+// A user is as old as its first token, key or repository, and has the id of that.
+const usersTable: Migration = ({ milliseconds }) => [
+  `create table users (
+    id           text not null primary key,
+    username     text not null unique,
+    display_name text not null,
+    email        text not null,
+    created_at   ${milliseconds} not null,
+    last_seen_at ${milliseconds},
+    disabled_at  ${milliseconds}
+  )`,
+  `insert into users
+   select min(id), username, '', '', min(created_at), max(last_used_at), null
+   from (
+     select id, username, created_at, last_used_at from tokens
+     union all select id, username, created_at, last_used_at from ssh_keys
+     union all select id, owner_username, created_at, null from repositories
+   ) named
+   group by username`,
+]
+
 /**
  * All migrations, and for each whether servers that do not know it can run on. One that `adds` has only new tables, and new
  * columns that may be left out, and these servers break no rule by ignoring them. After one that `changes` they must stop:
@@ -822,6 +843,7 @@ const list: [migration: Migration, kind: 'adds' | 'changes'][] = [
   [lfsTokens, 'adds'],
   [lfsLocks, 'changes'],
   [objectFormat, 'changes'],
+  [usersTable, 'changes'],
 ]
 
 /** The version of a database is the number of migrations that were applied. */

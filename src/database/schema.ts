@@ -4,6 +4,7 @@ import type { ObjectFormat } from '#base/object-id.ts'
 
 /** All tables. Columns are snake_case in SQL and camelCase here; times are milliseconds since the epoch. */
 export type Schema = {
+  users: UserRow
   tokens: TokenRow
   sshKeys: SshKeyRow
   sessions: SessionRow
@@ -54,6 +55,18 @@ export type Schema = {
 
 /** A connection or a transaction; the caller alone decides what commits together. */
 export type Db = Kysely<Schema> | Transaction<Schema>
+
+export type UserRow = {
+  id: string
+  username: string
+  displayName: string
+  email: string
+  createdAt: number
+  /** When one of its tokens or keys was last used, to within 30 s. */
+  lastSeenAt: number | null
+  /** While it is set, no token, key or session of the user is valid. */
+  disabledAt: number | null
+}
 
 export type TokenRow = {
   id: string

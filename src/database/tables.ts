@@ -41,6 +41,7 @@ export const tables: readonly Table[] = [
       'identity/tokens': 'has a mark of its own: that the first token was created',
     },
   },
+  { name: 'users', key: ['id'], owner: 'identity' },
   { name: 'tokens', key: ['id'], owner: 'identity/tokens', readers: byDoctor },
   { name: 'leak_guard_keys', key: ['id'], owner: 'git-server/leak-guard' },
   { name: 'ssh_keys', key: ['id'], owner: 'identity/ssh-keys' },

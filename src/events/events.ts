@@ -33,6 +33,8 @@ export type EventData = {
   'webhook.updated': { webhookId: string; changed: string[] }
   'webhook.disabled': { webhookId: string; reason: string }
   'webhook.deleted': { webhookId: string }
+  'user.updated': { username: string; changed: string[]; disabled: boolean }
+  'user.deleted': { username: string }
   'token.created': {
     tokenId: string
     name: string
@@ -127,6 +129,8 @@ export const eventKinds = [
   'webhook.updated',
   'webhook.disabled',
   'webhook.deleted',
+  'user.updated',
+  'user.deleted',
   'token.created',
   'token.deleted',
   'ssh_key.added',

@@ -83,6 +83,16 @@ export async function deleteCollaborator(
   return row !== undefined
 }
 
+/** Ends what a user may do as a collaborator, and returns the ids of the repositories. */
+export async function deleteCollaborations(tx: Db, username: string): Promise<string[]> {
+  const rows = await tx
+    .deleteFrom('collaborators')
+    .where('username', '=', username)
+    .returning('repositoryId')
+    .execute()
+  return rows.map(({ repositoryId }) => repositoryId)
+}
+
 /** The name of a repository, and the users who can see it. */
 export type RepositoryAudience = {
   id: string

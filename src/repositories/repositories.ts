@@ -15,7 +15,7 @@ import type { Principal } from '#access/principal.ts'
 import type { Role } from '#access/roles.ts'
 import type { PageRequest } from '#base/list-all.ts'
 import { Problem } from '#base/problem.ts'
-import type { ProtectionRow } from '#database/schema.ts'
+import type { Db, ProtectionRow } from '#database/schema.ts'
 import type { DeletedRepositories } from './deleted-repositories.ts'
 import {
   describeRepository,
@@ -40,6 +40,7 @@ import {
 import {
   findRepository,
   listNames,
+  listNamesOwnedBy,
   listRepositories,
   listRepositoriesByPush,
   type Viewer,
@@ -93,6 +94,8 @@ export type Repositories = LifeCycle & {
   idsOf: (principal: Principal, names: readonly string[]) => Promise<string[]>
   /** The names of those of some repositories that a principal can see, by their ids. */
   namesOf: (principal: Principal, ids: readonly string[]) => Promise<ReadonlyMap<string, string>>
+  /** The names of the oldest repositories that a user owns, also of deleted ones. */
+  namesOwnedBy: (tx: Db, username: string, limit: number) => Promise<string[]>
   /** Makes directories match rows: see `reconcileDirectories`, or for a shared store `removeUnknown`. */
   reconcile: () => Promise<Reconciled>
 }
@@ -285,6 +288,7 @@ export function createRepositories(dependencies: Dependencies): Repositories {
     },
 
     namesOf: (principal, ids) => listNames(db, viewerOf(principal), ids),
+    namesOwnedBy: listNamesOwnedBy,
 
     ...createLifeCycle(dependencies),
 

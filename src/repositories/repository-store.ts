@@ -79,6 +79,18 @@ export async function isNameTaken(db: Db, name: string): Promise<boolean> {
   return row !== undefined
 }
 
+/** The names of the oldest repositories of an owner, also of deleted ones. */
+export async function listNamesOwnedBy(tx: Db, username: string, limit: number): Promise<string[]> {
+  const rows = await tx
+    .selectFrom('repositories')
+    .select('name')
+    .where('ownerUsername', '=', username)
+    .orderBy('id')
+    .limit(limit)
+    .execute()
+  return rows.map(({ name }) => name)
+}
+
 /** Repositories after an id, oldest first. */
 export function listRepositories(
   db: Db,

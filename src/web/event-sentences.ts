@@ -199,6 +199,19 @@ const sentences: { [K in keyof EventData]: Describe<K> } = {
     icon: 'webhook',
     parts: [who, ' deleted a webhook of ', repository],
   }),
+  'user.updated': ({ username, changed, disabled }, { who }) => ({
+    icon: 'person',
+    parts: [
+      who,
+      changed.includes('disabled') ? (disabled ? ' disabled ' : ' enabled ') : ' changed ',
+      'the user ',
+      { text: username },
+    ],
+  }),
+  'user.deleted': ({ username }, { who }) => ({
+    icon: 'person',
+    parts: [who, ' deleted the user ', { text: username }],
+  }),
   'token.created': ({ name, username }, { who }) => ({
     icon: 'key',
     parts: [who, ' created the token ', { text: name }, ' of ', { text: username }],

@@ -131,6 +131,13 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
     await project.git('switch', '--quiet', 'main')
     return refusedPush(admin, 'pointers')
   },
+  user_not_found: () => admin.get('/users/nobody'),
+  user_in_use: () => admin.patch('/users/admin', { disabled: true }),
+  user_owns_repositories: async () => {
+    const owner = await service.client({ username: 'landlady' })
+    await owner.post('/repos', { name: 'house' })
+    return admin.delete('/users/landlady')
+  },
   run_required: async () => {
     await admin.put('/repos/site/protections/branches/gated', { requires: ['ci.yml'] })
     return refusedPush(admin, 'HEAD:gated')

@@ -249,6 +249,17 @@ const examples: Record<string, Example> = {
       return {}
     },
   },
+  'GET /user': { path: '/user' },
+  'GET /users': { path: '/users' },
+  'GET /users/:username': { path: '/users/owner' },
+  'PATCH /users/:username': { path: '/users/admin', body: { displayName: 'Admin' } },
+  'DELETE /users/:username': {
+    path: '/users/former',
+    prepare: async (_owner, admin) => {
+      await admin.post('/tokens', { name: 'x', username: 'former' })
+      return {}
+    },
+  },
   'GET /tokens': { path: '/tokens' },
   'POST /tokens': { path: '/tokens', body: { name: 'ci' } },
   'DELETE /tokens/:id': {

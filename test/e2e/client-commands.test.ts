@@ -208,6 +208,21 @@ for (const place of ['in a pipe', 'on a terminal'] as const)
       assert.equal(never.code, 2)
     })
 
+    test('users are listed, shown, changed, disabled, enabled and deleted', async () => {
+      assert.match(await svc('users', 'me'), /^Username: admin\n[\s\S]*^Permissions: admin$/m)
+      const permissions = ['--permission', 'read', '--json']
+      const created = await svc('tokens', 'create', '--username', 'bo', ...permissions)
+      assert.deepEqual(JSON.parse(created).permissions, ['repo:read', 'workflow:read'])
+      const change = ['--display-name', 'Bo', '--email', 'bo@example.com']
+      assert.equal(await svc('users', 'update', 'bo', ...change), 'The user bo is changed.\n')
+      assert.match(await svc('users', 'list'), /^bo +Bo +bo@example.com /m)
+      assert.equal(await svc('users', 'disable', 'bo'), 'The user bo is disabled.\n')
+      assert.match(await svc('users', 'show', 'bo'), /^Disabled: \d{4}-/m)
+      assert.equal(await svc('users', 'enable', 'bo'), 'The user bo is enabled.\n')
+      assert.match(await svc('users', 'show', 'bo'), /^Disabled: never$/m)
+      assert.equal(await svc('users', 'delete', 'bo', '--yes'), 'The user bo is deleted.\n')
+    })
+
     test('SSH keys are added from a file or standard input, listed and removed', async () => {
       const file = join(home.path, 'id.pub')
       await writeFile(file, `${newKeyLine('ada@laptop')}\n`)

@@ -52,6 +52,14 @@ test('a token is created with the given options', async () => {
   assert.equal(year.expiresAt - year.createdAt, 365 * 24 * 60 * 60 * 1000)
 })
 
+test('commands on the server disable and enable any user, also the only admin', async () => {
+  assert.match(await svc('users', 'list'), /^USERNAME .*\nadmin /)
+  assert.equal(await svc('users', 'disable', 'admin'), 'The user admin is disabled.\n')
+  assert.equal((await service.admin.get('/tokens')).status, 401)
+  await svc('users', 'enable', 'admin')
+  assert.equal((await service.admin.get('/tokens')).status, 200)
+})
+
 test('repositories are created, listed and deleted while the server runs', async () => {
   await using project = await createProject()
   assert.match(await svc('repos', 'create', 'site'), /^Created site\.\n$/)

@@ -40,6 +40,8 @@ const expected: Record<Kind, string> = {
   'webhook.updated': 'webhook:read owner',
   'webhook.disabled': 'webhook:read owner',
   'webhook.deleted': 'webhook:read owner',
+  'user.updated': 'admin',
+  'user.deleted': 'admin',
   'token.created': 'admin',
   'token.deleted': 'admin',
   'ssh_key.added': 'ada',

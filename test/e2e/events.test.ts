@@ -83,6 +83,8 @@ test('every change is an event, numbered in order, with its actor', async () => 
   await owner.post('/repos/import', { source: project.path, name: 'copy' })
   const { body: token } = await service.admin.post('/tokens', { name: 'x' })
   await service.admin.delete(`/tokens/${token.id}`)
+  await service.admin.patch(`/users/${token.username}`, { displayName: 'X', disabled: false })
+  await service.admin.delete(`/users/${token.username}`)
   const { body: key } = await owner.post('/keys', { name: 'laptop', publicKey: newKeyLine() })
   await service.admin.delete(`/keys/${key.id}`)
   const events = await service.db.selectFrom('events').selectAll().orderBy('seq').execute()
@@ -111,7 +113,8 @@ test('every change is an event, numbered in order, with its actor', async () => 
       ],
       ...['repository.deleted', 'repository.restored', 'repository.deleted', 'repository.purged'],
       'repository.imported',
-      ...['token.created', 'token.deleted', 'ssh_key.added', 'ssh_key.deleted'],
+      ...['token.created', 'token.deleted', 'user.updated', 'user.deleted'],
+      ...['ssh_key.added', 'ssh_key.deleted'],
     ],
   )
   assert.ok(!/hush-hush|hooks-only/.test(JSON.stringify(events)))

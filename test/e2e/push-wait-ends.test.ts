@@ -105,7 +105,7 @@ test('a push whose token is deleted while it waits is refused', options, async (
   await service.admin.delete(`/tokens/${owner.id}`)
   const { code, text } = await push.ended
   assert.equal(code, 1)
-  assert.match(text, /The token or key was deleted or has expired\./)
+  assert.match(text, /The token or key was deleted or has expired, /)
   const run = await endOf(service.admin, 'site', '1')
   assert.equal(run.conclusion, 'cancelled')
 })

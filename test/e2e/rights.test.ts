@@ -106,6 +106,12 @@ const table: Record<string, Row> = {
   'PUT /repos/{name}/refs': { takes: 'repo:write', alsoTakes: 'repo:read' },
   'DELETE /repos/{name}/refs': { takes: 'repo:write', alsoTakes: 'repo:read' },
   'GET /events': { takes: 'any', ...limited },
+  'GET /user': { takes: 'any', ...limited },
+  'GET /users': { takes: 'admin' },
+  // Of another user.
+  'GET /users/{username}': { takes: 'admin' },
+  'PATCH /users/{username}': { takes: 'admin' },
+  'DELETE /users/{username}': { takes: 'admin' },
   'GET /tokens': { takes: 'admin' },
   'POST /tokens': { takes: 'admin' },
   'DELETE /tokens/{id}': { takes: 'admin' },

@@ -113,7 +113,7 @@ describe('authentication with OpenSSH', { skip: without('openssh') }, () => {
     assert.deepEqual(await user.ssh('whoami', '-S', path), {
       exitCode: 1,
       stdout: '',
-      stderr: 'svc: Your SSH key was removed or has expired.\n',
+      stderr: 'svc: Your SSH key was removed or has expired, or its user is disabled.\n',
     })
     const git = await user.ssh("git-upload-pack '/site.git'", '-S', path)
     assert.deepEqual([git.exitCode, git.stdout], [128, ''])

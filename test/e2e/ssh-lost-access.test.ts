@@ -76,7 +76,7 @@ describe('a reading command over SSH ends when its caller loses access', {
         assert.equal(exitCode, 128)
         assert.match(
           await stderr,
-          /^(svc: This does not .*\n)?svc: .*(deleted or has expired|not yours to see)\.\n$/,
+          /^(svc: This does not .*\n)?svc: .*(deleted or has expired, or its user is disabled|not yours to see)\.\n$/,
         )
       })
     }

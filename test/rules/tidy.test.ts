@@ -112,7 +112,7 @@ const innerRows: Record<string, string[][]> = {
     ['store'],
     ['directories', 's3'],
   ],
-  identity: [['sessions'], ['tokens', 'ssh-keys']],
+  identity: [['users'], ['sessions'], ['tokens', 'ssh-keys'], ['*']],
   events: [['audit'], ['*'], ['github-payloads']],
   git: [
     ['import', 'maintenance', 'protocol'],

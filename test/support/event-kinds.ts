@@ -64,6 +64,8 @@ export const sampleData: EventData = {
   'webhook.updated': { webhookId: 'w', changed: ['url'] },
   'webhook.disabled': { webhookId: 'w', reason: 'It failed.' },
   'webhook.deleted': { webhookId: 'w' },
+  'user.updated': { username: 'ada', changed: ['disabled'], disabled: true },
+  'user.deleted': { username: 'ada' },
   'token.created': {
     tokenId: 't',
     name: 'ci',

@@ -1,5 +1,5 @@
 import type { Access } from '#access/access-watch.ts'
-import { requirePermission } from '#access/may.ts'
+import { credentialEnded, requirePermission } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
 import { Problem } from '#base/problem.ts'
 import type { SshKeys } from '#identity/ssh-keys/ssh-keys.ts'
@@ -41,8 +41,7 @@ export function createAccessCheck({ refresh, workflows, repositories }: CheckPar
       case 'job': {
         const current = await refresh(principal)
         if (current) return current
-        const credential = principal.kind === 'ssh-key' ? 'SSH key' : 'token'
-        throw new Problem('token_invalid', `The ${credential} was deleted or has expired.`)
+        throw credentialEnded(principal.kind === 'ssh-key' ? 'SSH key' : 'token')
       }
       case 'run':
         if (await workflows.isRunTokenValid(principal)) return principal

@@ -1,5 +1,5 @@
 import { setTimeout as sleep, setImmediate as yieldToEventLoop } from 'node:timers/promises'
-import { holds, isAdmin, maySee } from '#access/may.ts'
+import { credentialEnded, holds, isAdmin, maySee } from '#access/may.ts'
 import { limitKeyOf, type Principal } from '#access/principal.ts'
 import { createKeyedMutex } from '#base/concurrency/keyed-mutex.ts'
 import { Problem } from '#base/problem.ts'
@@ -287,7 +287,7 @@ export function createEventLog({ db, notifier, repositories, refresh }: Dependen
 
 function requireValid(principal: Principal | undefined): Principal {
   if (principal) return principal
-  throw new Problem('token_invalid', 'The token was deleted or has expired.')
+  throw credentialEnded('token')
 }
 
 function requireVisible(principal: Principal, audience: RepositoryAudience | undefined): void {

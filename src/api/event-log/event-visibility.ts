@@ -46,6 +46,8 @@ export const audiences: Record<VisibleEventKind, Audience> = {
   'webhook.updated': maintainer('webhook:read'),
   'webhook.disabled': maintainer('webhook:read'),
   'webhook.deleted': maintainer('webhook:read'),
+  'user.updated': { of: 'admin' },
+  'user.deleted': { of: 'admin' },
   'token.created': { of: 'admin' },
   'token.deleted': { of: 'admin' },
   'ssh_key.added': { of: 'username' },

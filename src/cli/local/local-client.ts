@@ -13,6 +13,7 @@ import { createRequestLog } from '#http/serve/request-log.ts'
 import { createRouteTable } from '#http/serve/route-table.ts'
 import { sshKeyRoutes } from '#identity/ssh-keys/ssh-key-routes.ts'
 import { tokenRoutes } from '#identity/tokens/token-routes.ts'
+import { userRoutes } from '#identity/users/user-routes.ts'
 import { deletedRepositoryRoutes } from '#repositories/deleted-repository-routes.ts'
 import { repositoryRoutes } from '#repositories/repository-routes.ts'
 import { secretRoutes } from '#secrets/secret-routes.ts'
@@ -129,6 +130,7 @@ function routesOf({ repositories, secrets, auditLog, ...app }: App) {
     }),
     ...deletedRepositoryRoutes(app.deletedRepositories),
     ...secretRoutes({ repositories, secrets }),
+    ...userRoutes(app.users),
     ...tokenRoutes(app.tokens),
     ...sshKeyRoutes(app.sshKeys),
     ...auditRoutes({ auditLog, repositories }),

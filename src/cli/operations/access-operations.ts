@@ -13,13 +13,96 @@ const tokenName = ({ option }: CommandInput) => option('name') ?? 'command line'
 
 export const accessOperations: ClientOperation[] = [
   {
+    command: 'users me',
+    operations: ['getCaller'],
+    summary: 'show who you are for a server, and what your token may do',
+    fields: {
+      Username: (body) => textAt(at(body, 'credential'), 'username'),
+      Name: (body) => textAt(at(body, 'user'), 'displayName'),
+      Email: (body) => textAt(at(body, 'user'), 'email'),
+      Kind: (body) => textAt(at(body, 'credential'), 'kind'),
+      Permissions: (body) => textAt(at(body, 'credential'), 'permissions'),
+      Limits: (body) => toLimits(at(body, 'credential')),
+      Expires: (body) => dateOf('expiresAt')(at(body, 'credential')),
+    },
+  },
+  {
+    command: 'users list',
+    operations: ['listUsers'],
+    isLocal: true,
+    summary: 'list users, which takes an admin token',
+    table: {
+      USERNAME: 'username',
+      NAME: 'displayName',
+      EMAIL: 'email',
+      CREATED: dateOf('createdAt'),
+      'LAST SEEN': dateOf('lastSeenAt'),
+      DISABLED: dateOf('disabledAt'),
+    },
+  },
+  {
+    command: 'users show',
+    operations: ['getUser'],
+    isLocal: true,
+    summary: 'show a user: any with an admin token, otherwise your own',
+    arguments: ['username'],
+    fields: {
+      Username: 'username',
+      Name: 'displayName',
+      Email: 'email',
+      Created: dateOf('createdAt'),
+      'Last seen': dateOf('lastSeenAt'),
+      Disabled: dateOf('disabledAt'),
+    },
+  },
+  {
+    command: 'users update',
+    operations: ['updateUser'],
+    isLocal: true,
+    summary: 'change the name or the e-mail address of a user',
+    arguments: ['username'],
+    options: {
+      '--display-name <name>': 'name of the person or program',
+      '--email <email>': 'e-mail address',
+    },
+    sentence: (_, { argument }) => `The user ${argument('username')} is changed.`,
+  },
+  ...(['disable', 'enable'] as const).map(
+    (command): ClientOperation => ({
+      command: `users ${command}`,
+      operations: ['updateUser'],
+      isLocal: true,
+      summary:
+        command === 'disable'
+          ? 'make all tokens, keys and sessions of a user invalid, until it is enabled again'
+          : 'make the tokens, keys and sessions of a disabled user valid again',
+      arguments: ['username'],
+      fill: () => ({ disabled: command === 'disable' }),
+      sentence: (_, { argument }) => `The user ${argument('username')} is ${command}d.`,
+    }),
+  ),
+  {
+    command: 'users delete',
+    operations: ['deleteUser'],
+    isLocal: true,
+    summary: 'delete a user with its tokens, keys and sessions',
+    arguments: ['username'],
+    confirm: ({ argument }) => ({
+      question: `This deletes the user ${argument('username')} with all of its tokens and keys. Type the username to continue: `,
+      expected: argument('username'),
+    }),
+    sentence: (_, { argument }) => `The user ${argument('username')} is deleted.`,
+    json: ({ argument }) => ({ username: argument('username'), deleted: true }),
+  },
+  {
     command: 'tokens create',
     operations: ['createToken'],
     isLocal: true,
     summary: 'create a token and print it',
     options: {
       '--name <name>': 'name of the token (default: command line)',
-      '--permission <permission...>': 'permissions (default: repo:read repo:write)',
+      '--permission <permission...>':
+        'permissions, or read, write, maintain, ci or everything (default: repo:read repo:write)',
       '--username <username>':
         'user that the token acts as (default: its id; admin for admin tokens)',
       ...limitOptions,

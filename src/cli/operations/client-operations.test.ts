@@ -157,6 +157,7 @@ const elsewhere: Record<string, string> = {
   follow: 'runs watch, events --follow',
   states: 'for programs that show the steps of a run apart',
   changes: 'commit --add, --delete, --move',
+  disabled: 'users disable, users enable',
 }
 
 function fieldsOf({ parameters = [], requestBody }: ApiOperation): string[] {

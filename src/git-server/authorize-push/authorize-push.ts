@@ -1,4 +1,4 @@
-import { requireRef } from '#access/may.ts'
+import { credentialEnded, requireRef } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
 import { Problem } from '#base/problem.ts'
 import type { PlainSettings } from '#config/settings.ts'
@@ -55,9 +55,7 @@ export async function authorizePush(
 ): Promise<{ principal: Principal; repository: Repository; targets: RefTargets }> {
   const { refresh, repositories, git } = dependencies
   const principal = await refresh(push.principal)
-  if (!principal) {
-    throw new Problem('token_invalid', 'The token or key was deleted or has expired.')
-  }
+  if (!principal) throw credentialEnded('token or key')
   const repository = await repositories.reopen(principal, push.repository, 'repo:write')
   const history = historyOf(git, push)
   const targets = await authorizeUpdates(dependencies, { principal, repository, history }, updates)

@@ -94,7 +94,10 @@ export function createGitOverSsh({ engine, backend, settings, log }: Dependencie
       return { principal: anonymousFrom(identity.anonymousFrom), key: undefined }
     }
     const caller = await backend.principalOf(identity.keyId)
-    if (!caller) throw new Problem('ssh_key_not_found', 'Your SSH key was removed or has expired.')
+    if (!caller) {
+      const detail = 'Your SSH key was removed or has expired, or its user is disabled.'
+      throw new Problem('ssh_key_not_found', detail)
+    }
     const origin = { via: 'ssh' as const, address }
     return { ...caller, principal: { ...caller.principal, origin } }
   }

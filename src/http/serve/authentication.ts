@@ -45,7 +45,7 @@ export function createAuthentication({ authenticate, badTokensPerMinute, clock }
     const detail =
       token === undefined
         ? `The Authorization header is not understood: ${howTo[scheme]}.`
-        : 'The token is mistyped, unknown, deleted or expired.'
+        : 'The token is mistyped, unknown, deleted or expired, or its user is disabled.'
     throw countInvalid(address, detail)
   }
 

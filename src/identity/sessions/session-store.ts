@@ -59,6 +59,11 @@ export async function updateSession(
   await db.updateTable('sessions').set(changed).where('id', '=', id).execute()
 }
 
+/** Deletes the sessions of a user. */
+export async function deleteSessionsOf(tx: Db, username: string): Promise<void> {
+  await tx.deleteFrom('sessions').where('username', '=', username).execute()
+}
+
 /** Deletes a session of a holder; returns whether it existed. */
 export async function deleteSession(db: Db, holder: SessionHolder, id: string): Promise<boolean> {
   const query = db.deleteFrom('sessions').where('id', '=', id).where(heldBy(holder))

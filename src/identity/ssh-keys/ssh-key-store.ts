@@ -1,11 +1,15 @@
 import type { PageRequest } from '#base/list-all.ts'
 import type { Db, SshKeyRow } from '#database/schema.ts'
+import { addUser, isEnabled, updateLastSeen } from '../user-store.ts'
+
+const ofEnabledUser = isEnabled('sshKeys.username')
 
 /** Whose keys: all, or those of a username. */
 type KeyOwner = 'all' | { username: string }
 
 /** Inserts a key; false if it is already registered. */
 export async function insertSshKey(db: Db, key: SshKeyRow): Promise<boolean> {
+  await addUser(db, key.username, key.createdAt)
   const row = await db
     .insertInto('sshKeys')
     .values(key)
@@ -15,10 +19,17 @@ export async function insertSshKey(db: Db, key: SshKeyRow): Promise<boolean> {
   return row !== undefined
 }
 
+/** Finds a key, unless its user is disabled. */
 export function findSshKey(db: Db, id: string): Promise<SshKeyRow | undefined> {
-  return db.selectFrom('sshKeys').selectAll().where('id', '=', id).executeTakeFirst()
+  return db
+    .selectFrom('sshKeys')
+    .selectAll()
+    .where('id', '=', id)
+    .where(ofEnabledUser)
+    .executeTakeFirst()
 }
 
+/** Finds a key by its fingerprint, unless its user is disabled. */
 export function findSshKeyByFingerprint(
   db: Db,
   fingerprint: string,
@@ -27,6 +38,7 @@ export function findSshKeyByFingerprint(
     .selectFrom('sshKeys')
     .selectAll()
     .where('fingerprint', '=', fingerprint)
+    .where(ofEnabledUser)
     .executeTakeFirst()
 }
 
@@ -67,7 +79,13 @@ export async function countSshKeys(db: Db, username: string): Promise<number> {
 }
 
 export async function updateKeyLastUsed(db: Db, id: string, now: number): Promise<void> {
-  await db.updateTable('sshKeys').set({ lastUsedAt: now }).where('id', '=', id).execute()
+  const row = await db
+    .updateTable('sshKeys')
+    .set({ lastUsedAt: now })
+    .where('id', '=', id)
+    .returning('username')
+    .executeTakeFirst()
+  if (row) await updateLastSeen(db, row.username, now)
 }
 
 /** Deletes and returns the expired keys of a username or with a fingerprint. */
@@ -82,6 +100,12 @@ export function deleteExpiredSshKeys(
       ? expired.where('username', '=', which.username)
       : expired.where('fingerprint', '=', which.fingerprint)
   return query.returning(['id', 'username']).execute()
+}
+
+/** Deletes the keys of a user, and returns their ids. */
+export async function deleteKeysOf(tx: Db, username: string): Promise<string[]> {
+  const query = tx.deleteFrom('sshKeys').where('username', '=', username).returning('id')
+  return (await query.execute()).map(({ id }) => id)
 }
 
 /** Deletes a key of an owner, and returns its username; undefined if there is none. */

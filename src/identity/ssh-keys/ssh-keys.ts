@@ -233,7 +233,7 @@ function keyAdded(actor: Actor, row: SshKeyRow) {
   return { kind: 'ssh_key.added', actor, repositoryId: null, data } as const
 }
 
-function keyDeleted(actor: Actor, keyId: string, username: string) {
+export function keyDeleted(actor: Actor, keyId: string, username: string) {
   return { kind: 'ssh_key.deleted', actor, repositoryId: null, data: { keyId, username } } as const
 }
 

@@ -1,4 +1,4 @@
-import { holds, requirePermission } from '#access/may.ts'
+import { credentialEnded, holds, requirePermission } from '#access/may.ts'
 import { defaultPermissions, type Permission } from '#access/permissions.ts'
 import type { Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
@@ -69,7 +69,7 @@ export function createDelegatedTokens(dependencies: Dependencies): DelegatedToke
       const expiresAt = delegatedExpiry(principal, requestedExpiry(newToken, now), now)
       const { row, token } = await db.transaction().execute(async (tx) => {
         const from = await lockToken(tx, principal.id)
-        if (!from || isExpired(from, now)) throw ended()
+        if (!from || isExpired(from, now)) throw credentialEnded('token')
         const { username } = from
         const parts = { name: newToken.name, username, permissions, createdAt: now, expiresAt }
         const created = newTokenRow({ ...parts, ...limits, delegatedFrom: from })
@@ -122,10 +122,6 @@ function delegatedPermissions(
   }
   for (const permission of requested) requirePermission(principal, permission)
   return requested
-}
-
-function ended(): Problem {
-  return new Problem('token_invalid', 'The token was deleted or has expired.')
 }
 
 function tooMany(): Problem {

@@ -7,7 +7,13 @@ import {
   TokenName,
   Username,
 } from '#access/names.ts'
-import { type Permission, permissions } from '#access/permissions.ts'
+import {
+  type Permission,
+  type Preset,
+  permissions,
+  presets,
+  spellOut,
+} from '#access/permissions.ts'
 import { closed, field } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
 import { PageQuery, paged } from '#http/pagination.ts'
@@ -40,7 +46,7 @@ export function tokenRoutes(tokens: Tokens) {
       reply: { 201: CreatedToken },
       problems: ['repository_not_found', 'token_limited'],
       handle: async ({ principal, body }) => ({
-        ...(await tokens.create(principal, body)),
+        ...(await tokens.create(principal, spelledOut(body))),
         message: saveIt,
       }),
     }),
@@ -63,7 +69,7 @@ export function tokenRoutes(tokens: Tokens) {
         'too_many_delegated_tokens',
       ],
       handle: async ({ principal, body }) => ({
-        ...(await tokens.delegated.delegate(principal, body)),
+        ...(await tokens.delegated.delegate(principal, spelledOut(body))),
         message: saveIt,
       }),
     }),
@@ -106,14 +112,31 @@ export function tokenRoutes(tokens: Tokens) {
   ]
 }
 
+const permissionNames = [...permissions, ...(Object.keys(presets) as Preset[])]
+
 const PermissionList = Type.Array(
-  Type.Unsafe<Permission>({
+  Type.Unsafe<Permission | Preset>({
     type: 'string',
-    enum: permissions,
-    description: permissions.join(', '),
+    enum: permissionNames,
+    description: permissionNames.join(', '),
   }),
-  { description: `some of ${permissions.join(', ')}`, maxItems: permissions.length },
+  {
+    description:
+      `some of ${permissions.join(', ')}; or presets, which the response spells out: ` +
+      `${Object.entries(presets)
+        .map(([name, held]) => `${name} (${describePreset(held)})`)
+        .join('; ')}`,
+    maxItems: permissionNames.length,
+  },
 )
+
+function describePreset(held: readonly Permission[]): string {
+  return held.length === presets.everything.length ? 'all but admin' : held.join(', ')
+}
+
+function spelledOut<T extends { permissions?: (Permission | Preset)[] | undefined }>(body: T) {
+  return { ...body, permissions: body.permissions && spellOut(body.permissions) }
+}
 
 const saveIt = 'Save the token now; it is not shown again.'
 

@@ -2,13 +2,19 @@ import type { PageRequest } from '#base/list-all.ts'
 import { prepared } from '#database/prepared.ts'
 import { hasRowLocks } from '#database/row-locks.ts'
 import type { Db, TokenRow } from '#database/schema.ts'
+import { addUser, isEnabled, updateLastSeen } from '../user-store.ts'
+
+const ofEnabledUser = isEnabled('tokens.username')
 
 export async function insertToken(db: Db, token: TokenRow): Promise<void> {
+  // A delegation holds a lock on another token of the user.
+  if (token.delegatedFrom === null) await addUser(db, token.username, token.createdAt)
   await db.insertInto('tokens').values(token).execute()
 }
 
 /** Inserts a token unless one with the same string exists; returns whether it did. */
 export async function insertTokenOnce(db: Db, token: TokenRow): Promise<boolean> {
+  await addUser(db, token.username, token.createdAt)
   const row = await db
     .insertInto('tokens')
     .values(token)
@@ -19,18 +25,20 @@ export async function insertTokenOnce(db: Db, token: TokenRow): Promise<boolean>
 }
 
 const byHash = prepared((db, { tokenHash }: { tokenHash: string }) =>
-  db.selectFrom('tokens').selectAll().where('tokenHash', '=', tokenHash),
+  db.selectFrom('tokens').selectAll().where('tokenHash', '=', tokenHash).where(ofEnabledUser),
 )
 
+/** Finds a token by the hash of its string, unless its user is disabled. */
 export async function findTokenByHash(db: Db, tokenHash: string): Promise<TokenRow | undefined> {
   const [row] = await byHash(db, { tokenHash })
   return row
 }
 
 const byId = prepared((db, { id }: { id: string }) =>
-  db.selectFrom('tokens').selectAll().where('id', '=', id),
+  db.selectFrom('tokens').selectAll().where('id', '=', id).where(ofEnabledUser),
 )
 
+/** Finds a token, unless its user is disabled. */
 export async function findToken(db: Db, id: string): Promise<TokenRow | undefined> {
   const [row] = await byId(db, { id })
   return row
@@ -52,6 +60,7 @@ export function findLiveTokenOf(
     .selectFrom('tokens')
     .selectAll()
     .where('username', '=', username)
+    .where(ofEnabledUser)
     .where('repositories', 'is', null)
     .where('refs', 'is', null)
     .where('delegatedFrom', 'is', null)
@@ -66,6 +75,7 @@ export function findLiveAdmin(db: Db, now: number): Promise<TokenRow | undefined
   return db
     .selectFrom('tokens')
     .selectAll()
+    .where(ofEnabledUser)
     .where((is) =>
       // The column has words separated by spaces, and no other permission contains `admin`.
       is.and([
@@ -107,12 +117,30 @@ export function listTokens(db: Db, { after, limit }: PageRequest): Promise<Token
 }
 
 export async function updateLastUsed(db: Db, id: string, now: number): Promise<void> {
-  await db.updateTable('tokens').set({ lastUsedAt: now }).where('id', '=', id).execute()
+  const row = await db
+    .updateTable('tokens')
+    .set({ lastUsedAt: now })
+    .where('id', '=', id)
+    .returning('username')
+    .executeTakeFirst()
+  if (row) await updateLastSeen(db, row.username, now)
 }
 
 export async function deleteToken(db: Db, id: string): Promise<boolean> {
   const row = await db.deleteFrom('tokens').where('id', '=', id).returning('id').executeTakeFirst()
   return row !== undefined
+}
+
+/** Deletes the tokens of a user, and returns their ids. */
+export async function deleteTokensOf(tx: Db, username: string): Promise<string[]> {
+  const query = tx.deleteFrom('tokens').where('username', '=', username).returning('id')
+  const ids: string[] = []
+  // On PostgreSQL, the query does not delete tokens of the delegations for whose locks it waits.
+  for (;;) {
+    const rows = await query.execute()
+    if (rows.length === 0) return ids
+    ids.push(...rows.map(({ id }) => id))
+  }
 }
 
 /** Deletes the tokens that were delegated from some tokens, and returns their ids. */

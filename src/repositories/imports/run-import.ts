@@ -1,7 +1,8 @@
+import { credentialEnded } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
 import { createPoller } from '#base/concurrency/poller.ts'
-import { Problem, toProblem } from '#base/problem.ts'
+import { type Problem, toProblem } from '#base/problem.ts'
 import type { Database } from '#database/database.ts'
 import type { ImportRow } from '#database/schema.ts'
 import { recordActions } from '#events/audit/record.ts'
@@ -108,8 +109,7 @@ export function createImportSteps(
       directories.removeScratch(id, 'source'),
     ])
     faultPoint('import.placed')
-    if (!(await refresh(owner)))
-      throw new Problem('token_invalid', 'The token was deleted or has expired.')
+    if (!(await refresh(owner))) throw credentialEnded('token')
     await db.transaction().execute(async (tx) => {
       const imported = { importedAt: clock.now(), ...made }
       if (!(await markReady(tx, id, imported))) throw cancelledByDeletion()

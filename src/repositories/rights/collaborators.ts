@@ -4,8 +4,9 @@ import type { Clock } from '#base/clock.ts'
 import { Problem } from '#base/problem.ts'
 import type { Database } from '#database/database.ts'
 import type { Db } from '#database/schema.ts'
-import type { Publish } from '#events/events.ts'
+import type { Actor, Publish } from '#events/events.ts'
 import {
+  deleteCollaborations,
   deleteCollaborator,
   insertCollaborator,
   listCollaborators,
@@ -28,6 +29,8 @@ export type Collaborators = {
   ) => Promise<CollaboratorList & { unknown?: boolean }>
   /** Removes a username. A running push of theirs is refused when its hook runs. */
   remove: (principal: Principal, repository: Repository, username: string) => Promise<void>
+  /** Removes a user who is being deleted from all repositories. */
+  removeUser: (tx: Db, actor: Actor, username: string) => Promise<void>
 }
 
 type CollaboratorList = {
@@ -112,14 +115,23 @@ export function createCollaborators(dependencies: Dependencies): Collaborators {
         if (!former || !(await deleteCollaborator(tx, repositoryId, username))) {
           throw new Problem('collaborator_not_found', `"${username}" is not a collaborator.`)
         }
-        const about = { actor: principal, repositoryId, data: { username } }
-        await publish(tx, clock.now(), [{ kind: 'collaborator.removed', ...about }])
+        await publish(tx, clock.now(), [removed(principal, repositoryId, username)])
       })
+    },
+
+    async removeUser(tx, actor, username) {
+      const ids = await deleteCollaborations(tx, username)
+      const events = ids.map((repositoryId) => removed(actor, repositoryId, username))
+      await publish(tx, clock.now(), events)
     },
   }
 }
 
 type Change = { principal: Principal; repository: Repository; username: string; role: Role }
+
+function removed(actor: Actor, repositoryId: string, username: string) {
+  return { kind: 'collaborator.removed', actor, repositoryId, data: { username } } as const
+}
 
 /** Throws `role_insufficient` for a role above one's own: what a collaborator gives or takes, it must have. */
 function requireRoleOf({ role: own }: Repository, role: Role): void {

@@ -80,7 +80,7 @@ export function createShellLife(dependencies: Dependencies): ShellLife {
     checked.set(shell.id, true)
     const { actorId: id, actorUsername: username, repositoryId } = shell
     const current = await refresh({ kind: 'token', id, username, permissions: new Set() })
-    if (!current) return 'The token was deleted or has expired.'
+    if (!current) return 'The token was deleted or has expired, or its user is disabled.'
     try {
       await reopen(current, { id: repositoryId })
       return undefined

@@ -1,0 +1,66 @@
+import { sql } from 'kysely'
+import { newId } from '#base/ids.ts'
+import type { PageRequest } from '#base/list-all.ts'
+import type { Db, UserRow } from '#database/schema.ts'
+
+/**
+ * Adds a user who gets its first token or key, unless it exists. Until the transaction ends, it cannot be deleted.
+ */
+export async function addUser(tx: Db, username: string, now: number): Promise<void> {
+  await tx
+    .insertInto('users')
+    .values({
+      ...{ id: newId(now), username, displayName: '', email: '' },
+      ...{ createdAt: now, lastSeenAt: null, disabledAt: null },
+    })
+    .onConflict((conflict) => conflict.column('username').doUpdateSet({ username }))
+    .execute()
+}
+
+/** Whether the user of a token or key is not disabled, as a condition of a query. */
+export function isEnabled(column: 'tokens.username' | 'sshKeys.username') {
+  return sql<boolean>`not exists (
+    select 1 from users where users.username = ${sql.ref(column)} and users.disabled_at is not null
+  )`
+}
+
+export function findUser(db: Db, username: string): Promise<UserRow | undefined> {
+  return db.selectFrom('users').selectAll().where('username', '=', username).executeTakeFirst()
+}
+
+/** Lists users after an id, oldest first. */
+export function listUsers(db: Db, { after, limit }: PageRequest): Promise<UserRow[]> {
+  return db
+    .selectFrom('users')
+    .selectAll()
+    .where('id', '>', after)
+    .orderBy('id')
+    .limit(limit)
+    .execute()
+}
+
+/** Notes that a token or key of a user was used. */
+export async function updateLastSeen(db: Db, username: string, now: number): Promise<void> {
+  const query = db.updateTable('users').set({ lastSeenAt: now })
+  await query.where('username', '=', username).execute()
+}
+
+/** Changes a user and returns it; undefined if there is none. */
+export function updateUser(
+  db: Db,
+  username: string,
+  changed: Partial<Pick<UserRow, 'displayName' | 'email' | 'disabledAt'>>,
+): Promise<UserRow | undefined> {
+  return db
+    .updateTable('users')
+    .set(changed)
+    .where('username', '=', username)
+    .returningAll()
+    .executeTakeFirst()
+}
+
+/** Deletes a user; returns whether it existed. */
+export async function deleteUser(tx: Db, username: string): Promise<boolean> {
+  const query = tx.deleteFrom('users').where('username', '=', username)
+  return (await query.executeTakeFirstOrThrow()).numDeletedRows > 0n
+}

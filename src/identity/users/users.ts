@@ -1,0 +1,172 @@
+import { requirePermission } from '#access/may.ts'
+import type { Permission } from '#access/permissions.ts'
+import type { Principal } from '#access/principal.ts'
+import type { Clock } from '#base/clock.ts'
+import type { PageRequest } from '#base/list-all.ts'
+import { Problem } from '#base/problem.ts'
+import type { Database } from '#database/database.ts'
+import type { Db, UserRow } from '#database/schema.ts'
+import type { Actor, Publish } from '#events/events.ts'
+import { deleteSessionsOf } from '../sessions/session-store.ts'
+import { deleteKeysOf } from '../ssh-keys/ssh-key-store.ts'
+import { keyDeleted } from '../ssh-keys/ssh-keys.ts'
+import { tokenDeleted } from '../tokens/token-rows.ts'
+import { deleteTokensOf } from '../tokens/token-store.ts'
+import { deleteUser, findUser, listUsers, updateUser } from '../user-store.ts'
+
+/** The people and programs that have, or had, a token or a key. A user is as old as its first one. */
+export type Users = {
+  /** Lists users after an id, oldest first. */
+  list: (page: PageRequest) => Promise<User[]>
+  /** Returns a user: any for an admin, otherwise the caller's own. Throws `permission_missing` and `user_not_found`. */
+  read: (principal: Principal, username: string) => Promise<User>
+  /** Returns the caller. */
+  describeCaller: (principal: Principal) => Promise<CallerDescription>
+  /**
+   * Changes a user. While it is disabled, none of its tokens, keys and sessions is valid; its long-lived responses end within
+   * a second. Throws `user_not_found`, and `user_in_use` when callers disable themselves.
+   */
+  update: (principal: Principal, username: string, change: UserChange) => Promise<User>
+  /**
+   * Deletes a user with its tokens, keys, sessions and collaborations. Throws `user_not_found`, `user_in_use` for the
+   * caller, and `user_owns_repositories`.
+   */
+  remove: (principal: Principal, username: string) => Promise<void>
+}
+
+type User = Omit<UserRow, 'disabledAt'> & { disabled: boolean; disabledAt: number | null }
+
+/** Who makes a request, by which means, and what it may do. */
+type CallerDescription = {
+  /** Null for runs. */
+  user: User | null
+  credential: {
+    kind: Principal['kind']
+    id: string
+    username: string
+    permissions: Permission[]
+    /** The names of the repositories that it is limited to; null for all. */
+    repositories: string[] | null
+    /** The patterns of the refs that it may push; null for all. */
+    refs: string[] | null
+    expiresAt: number | null
+  }
+}
+
+type UserChange = {
+  displayName?: string | undefined
+  email?: string | undefined
+  disabled?: boolean | undefined
+}
+
+type Dependencies = {
+  db: Database
+  publish: Publish
+  clock: Clock
+  repositories: {
+    /** The names of repositories, by their ids, that a principal can see. */
+    namesOf: (principal: Principal, ids: readonly string[]) => Promise<ReadonlyMap<string, string>>
+    /** The names of the oldest repositories that a user owns, also of deleted ones. */
+    namesOwnedBy: (tx: Db, username: string, limit: number) => Promise<string[]>
+  }
+  collaborators: {
+    /** Removes a user who is being deleted from all repositories. */
+    removeUser: (tx: Db, actor: Actor, username: string) => Promise<void>
+  }
+}
+
+const maxNamed = 20
+
+export function createUsers(dependencies: Dependencies): Users {
+  const { db, publish, clock, repositories, collaborators } = dependencies
+
+  return {
+    list: async (page) => (await listUsers(db, page)).map(toUser),
+
+    async read(principal, username) {
+      if (username !== principal.username) requirePermission(principal, 'admin')
+      const row = await findUser(db, username)
+      if (!row) throw notFound(username)
+      return toUser(row)
+    },
+
+    async describeCaller(principal) {
+      const { kind, id, username, permissions, refs, expiresAt = null } = principal
+      const row = await findUser(db, username)
+      const ids = principal.repositories
+      const names = ids && (await repositories.namesOf(principal, [...ids]))
+      return {
+        user: row ? toUser(row) : null,
+        credential: {
+          ...{ kind, id, username, expiresAt, permissions: [...permissions] },
+          repositories: names ? [...names.values()].sort() : null,
+          refs: refs ? [...refs] : null,
+        },
+      }
+    },
+
+    update: (principal, username, change) =>
+      db.transaction().execute(async (tx) => {
+        const { disabled, ...texts } = change
+        if (disabled) refuseSelf(principal, username, 'disabled')
+        const now = clock.now()
+        const before = await findUser(tx, username)
+        if (!before) throw notFound(username)
+        const disabledAt = disabled ? (before.disabledAt ?? now) : null
+        const wanted = { ...texts, ...(disabled === undefined ? {} : { disabledAt }) }
+        const changed = Object.entries(wanted).filter(
+          ([name, value]) => value !== undefined && value !== before[name as keyof UserRow],
+        )
+        if (changed.length === 0) return toUser(before)
+        const row = await updateUser(tx, username, Object.fromEntries(changed))
+        if (!row) throw notFound(username)
+        const names = changed.map(([name]) => (name === 'disabledAt' ? 'disabled' : name))
+        await publish(tx, now, [userUpdated(principal, row, names)])
+        return toUser(row)
+      }),
+
+    remove: (principal, username) =>
+      db.transaction().execute(async (tx) => {
+        refuseSelf(principal, username, 'deleted')
+        // First, since it makes new tokens and keys of the user wait.
+        if (!(await deleteUser(tx, username))) throw notFound(username)
+        const names = await repositories.namesOwnedBy(tx, username, maxNamed + 1)
+        if (names.length > 0) throw ownsRepositories(username, names)
+        const keyIds = await deleteKeysOf(tx, username)
+        const tokenIds = await deleteTokensOf(tx, username)
+        await deleteSessionsOf(tx, username)
+        await collaborators.removeUser(tx, principal, username)
+        await publish(tx, clock.now(), [
+          ...keyIds.map((id) => keyDeleted(principal, id, username)),
+          ...tokenIds.map((id) => tokenDeleted(principal, id)),
+          { kind: 'user.deleted', actor: principal, repositoryId: null, data: { username } },
+        ])
+      }),
+  }
+}
+
+function toUser(row: UserRow): User {
+  return { ...row, disabled: row.disabledAt !== null }
+}
+
+function userUpdated(actor: Actor, { username, disabledAt }: UserRow, changed: string[]) {
+  const data = { username, changed, disabled: disabledAt !== null }
+  return { kind: 'user.updated', actor, repositoryId: null, data } as const
+}
+
+function refuseSelf(principal: Principal, username: string, change: string): void {
+  if (principal.kind === 'local' || principal.username !== username) return
+  throw new Problem('user_in_use', `You are "${username}"; another admin can have you ${change}.`)
+}
+
+function notFound(username: string): Problem {
+  return new Problem('user_not_found', `No token or key has had the username "${username}".`)
+}
+
+function ownsRepositories(username: string, names: readonly string[]): Problem {
+  const more = names.length > maxNamed ? ', and more' : ''
+  return new Problem(
+    'user_owns_repositories',
+    `"${username}" owns ${names.slice(0, maxNamed).join(', ')}${more}. Delete and purge them first, or disable the user instead.`,
+  )
+}
