@@ -1,4 +1,3 @@
-import { requireAllRefs } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
 import { includesRole } from '#access/roles.ts'
 import type { Clock } from '#base/clock.ts'
@@ -21,7 +20,7 @@ import { repositoryDeleted } from './repository-errors.ts'
 
 /** The locks of Git LFS: https://github.com/git-lfs/git-lfs/blob/main/docs/api/locking.md */
 export type LfsLocks = {
-  /** Locks a path for the caller, unless it is locked. Returns its lock. Throws `token_limited` and `too_many_lfs_locks`. */
+  /** Locks a path for the caller, unless it is locked. Returns its lock. Throws `too_many_lfs_locks`. */
   create: (
     caller: Principal,
     repository: Repository,
@@ -74,7 +73,6 @@ export function createLfsLocks({ db, publish, clock }: Dependencies): LfsLocks {
 
   return {
     async create(caller, { id: repositoryId }, path) {
-      requireAllRefs(caller)
       const now = clock.now()
       const username = ownerOf(caller)
       const row = { id: newId(now), repositoryId, path, username, lockedAt: now }
@@ -98,7 +96,6 @@ export function createLfsLocks({ db, publish, clock }: Dependencies): LfsLocks {
     list: ({ id }, filter, page) => listLfsLocks(db, id, filter, page),
 
     async remove(caller, { id: repositoryId, role }, { id, force }) {
-      requireAllRefs(caller)
       if (!isId(id)) throw notFound(id)
       const isAllowed = force && includesRole(role, 'maintain')
       const owner = isAllowed ? undefined : ownerOf(caller)

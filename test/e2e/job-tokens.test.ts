@@ -73,18 +73,21 @@ const variants: { permissions: string; runTokens?: 'write'; held: Permission[] }
   },
 ]
 
-// Settings of the repository, and what would start runs without end.
+// What concerns all refs of the repository, and what would start runs without end.
 const neverAllowed = new Set([
   'updateRepository',
   'addBranchProtection',
   'deleteBranchProtection',
   'addTagProtection',
   'deleteTagProtection',
+  'createLfsLock',
+  'deleteLfsLock',
   'createRun',
   'rerunRun',
 ])
 
 function isExpected(route: Route, path: string, held: Permission[]): boolean {
+  if (neverAllowed.has(route.operationId)) return false
   const [, query] = path.split('?')
   if (route.kind === 'stream') {
     // An LFS batch without an operation is a download.
@@ -92,7 +95,7 @@ function isExpected(route: Route, path: string, held: Permission[]): boolean {
   }
   if (route.kind !== 'json' || !route.permission || route.permission === 'run') return false
   const isOfRepository = route.path.startsWith('/repos/:name')
-  return isOfRepository && held.includes(route.permission) && !neverAllowed.has(route.operationId)
+  return isOfRepository && held.includes(route.permission)
 }
 
 for (const { permissions, runTokens = 'read' as const, held } of variants) {

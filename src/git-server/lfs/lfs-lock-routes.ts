@@ -1,3 +1,4 @@
+import { requireAllRefs } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
 import { printable } from '#base/format.ts'
 import { isId } from '#base/ids.ts'
@@ -56,6 +57,7 @@ export function lfsLockRoutes(
         'too_many_lfs_locks',
       ],
       async serve(exchange) {
+        requireAllRefs(exchange.principal)
         const path = toPath(await readJson(exchange, settings))
         const repository = foundRepository(exchange)
         const { lock, isNew } = await lfsLocks.create(exchange.principal, repository, path)
@@ -127,6 +129,7 @@ export function lfsLockRoutes(
         'lfs_lock_owned',
       ],
       async serve(exchange) {
+        requireAllRefs(exchange.principal)
         const { force = false } = Object(await readJson(exchange, settings))
         if (typeof force !== 'boolean')
           throw lfsRequestInvalid('`force` must be `true` or `false`.')

@@ -34,8 +34,9 @@ export function gitConfig({
     'uploadpack.allowAnySHA1InWant': 'true',
     'transfer.advertiseObjectInfo': 'true',
     'core.alternateRefsCommand': 'true',
-    // Larger blobs are streamed, so that memory does not grow with the largest file.
-    'core.bigFileThreshold': '16m',
+    // Larger blobs are streamed, so that memory does not grow with the largest file. To fsck of Git 2.55, a blob of exactly
+    // this size is corrupt, so it is one that is rare: 16 MiB and a byte.
+    'core.bigFileThreshold': '16777217',
     // Maintenance holds these locks briefly, and pushes should wait for it: git's defaults are 0.1 s and 1 s.
     'core.filesRefLockTimeout': '3000',
     'core.packedRefsTimeout': '10000',

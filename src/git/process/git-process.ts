@@ -86,7 +86,10 @@ export class GitError extends Error {
 }
 
 function codeOf(errorOutput: string): string | undefined {
-  if (/No space left|out of diskspace|quota exceeded/i.test(errorOutput)) return 'ENOSPC'
+  // Of its configuration, Git does not say why.
+  const full =
+    /No space left|out of diskspace|quota exceeded|failed to write new configuration file/i
+  if (full.test(errorOutput)) return 'ENOSPC'
   const isLocked = errorOutput
     .split('\n')
     .some((line) => line.includes("Unable to create '") && line.includes(".lock': File exists"))
