@@ -327,7 +327,7 @@ const cases: Record<string, Case[]> = {
         connection.socket.write(content.subarray(1))
         const isReceived = async () => {
           const names = await readdir(join(service.dataDir, 'staging'))
-          return names.some((file) => file.endsWith('.lfs'))
+          return names.some((file) => /\.lfs-[0-9a-f]{64}$/.test(file))
         }
         await until('it is being received', isReceived)
         return async () => {

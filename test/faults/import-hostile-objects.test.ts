@@ -273,7 +273,7 @@ describe('hostile objects and harmless ones in sources of imports', () => {
 
 /** Makes a branch with a file of zeros, packed. */
 async function packZeros(path: string, mebibytes: number, name: string): Promise<void> {
-  const script = `head -c ${mebibytes}M /dev/zero | git -c core.bigFileThreshold=1m hash-object -w --stdin`
+  const script = `head -c ${mebibytes}M /dev/zero | git --git-dir=. -c core.bigFileThreshold=1m hash-object -w --stdin`
   const { stdout: blob } = await execute('sh', ['-c', script], { cwd: path })
   const tree = await writeTree(path, [{ mode: file, name, id: blob.trim() }])
   await writeBranch(path, 'zeros', tree)
