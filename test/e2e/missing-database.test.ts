@@ -21,6 +21,7 @@ const onDataDirectory = [
   ...['keys add', 'keys list', 'keys remove', 'tokens create', 'tokens list', 'tokens revoke'],
   ...['repos create', 'repos delete', 'repos import', 'repos list', 'repos maintain'],
   ...['secrets delete', 'secrets list', 'secrets rotate', 'secrets set'],
+  ...['delete', 'disable', 'enable', 'list', 'show', 'update'].map((word) => `users ${word}`),
 ]
 
 const refusal =

@@ -1,6 +1,4 @@
-import { isAbsence } from '#base/absence.ts'
 import { createKeyedMutex } from '#base/concurrency/keyed-mutex.ts'
-import type { Log } from '#base/log.ts'
 import { type ObjectFormat, objectFormatNames } from '#base/object-id.ts'
 import { Problem } from '#base/problem.ts'
 import type { PlainSettings } from '#config/settings.ts'
@@ -30,11 +28,9 @@ type Dependencies = {
   store: Pick<Store, 'at'>
   repositoryHolds: Pick<RepositoryHolds, 'acquire'>
   settings: Pick<PlainSettings, 'defaultObjectFormat'>
-  log: Log
 }
 
-export function createPushHolds(dependencies: Dependencies): PushHolds {
-  const { db, store, repositoryHolds, settings, log } = dependencies
+export function createPushHolds({ db, store, repositoryHolds, settings }: Dependencies): PushHolds {
   const serialize = createKeyedMutex()
   // The pushes to repositories without an object format, all of one format for each.
   const running = new Map<string, { format: ObjectFormat; pushes: number }>()
@@ -78,10 +74,8 @@ export function createPushHolds(dependencies: Dependencies): PushHolds {
         watch: hold.watch,
         async [Symbol.asyncDispose]() {
           await using _hold = hold
-          await serialize(id, () => end(id)).catch((error) => {
-            if (!isAbsence(error))
-              log.error({ err: error, repositoryId: id }, 'object format not put back')
-          })
+          // A deleted repository has no directory, and a server that stops has closed its database. The next push writes it.
+          await serialize(id, () => end(id)).catch(() => {})
         },
       }
     },
