@@ -42,11 +42,7 @@ export async function refuseMissingLfsObjects(
 
 function pointersIn({ repository, objects, quarantinedGit }: QuarantinedPush, signal: AbortSignal) {
   if (objects) return lfsPointersAmong(objects)
-  return listLfsPointers(quarantinedGit, repository.path, {
-    options: {},
-    signal,
-    onBatch: () => {},
-  })
+  return listLfsPointers(quarantinedGit, repository.path, { options: {}, signal })
 }
 
 async function* batchesOf(

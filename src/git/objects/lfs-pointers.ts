@@ -10,11 +10,11 @@ export type LfsPointer = { oid: string; size: number }
 export type PointerFile = LfsPointer & { id: string }
 
 type Search = {
-  /** Those of each git process. */
+  /** The start options of each git process. */
   options: GitStartOptions
   signal: AbortSignal
   /** Called before each batch of files is read. */
-  onBatch: () => void
+  onBatch?: () => void
 }
 
 // https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md, "The Pointer", with the addresses of earlier versions. There is
@@ -87,7 +87,7 @@ async function* readPointers(
 ): AsyncGenerator<PointerFile, void> {
   let batch: string[] = []
   async function* readBatch(): AsyncGenerator<PointerFile, void> {
-    onBatch()
+    onBatch?.()
     for await (const blob of readObjects(git, directory, batch, signal, options))
       yield* toPointer(blob)
     batch = []

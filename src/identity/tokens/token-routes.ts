@@ -169,11 +169,8 @@ const newToken = {
   ),
 } satisfies TProperties
 
-const token = {
-  id: field.text('opaque id'),
-  name: field.text('label'),
-  username: field.text('user of the token'),
-  permissions: field.texts('permissions'),
+/** The limits of a token in a response. */
+export const limitFields = {
   repositories: field.orNull(
     Type.Array(Type.String()),
     'the only repositories that it can see; null for all',
@@ -182,6 +179,14 @@ const token = {
     Type.Array(Type.String()),
     'patterns of the only refs that it can push; null for all',
   ),
+} satisfies TProperties
+
+const token = {
+  id: field.text('opaque id'),
+  name: field.text('label'),
+  username: field.text('user of the token'),
+  permissions: field.texts('permissions'),
+  ...limitFields,
   delegatedFrom: field.orNull(
     Type.String(),
     'id of the token that it was delegated from; null for none',

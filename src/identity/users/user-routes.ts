@@ -4,6 +4,7 @@ import { closed, field, textForm } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
 import { PageQuery, paged } from '#http/pagination.ts'
 import { nothing, route } from '#http/route.ts'
+import { limitFields } from '../tokens/token-routes.ts'
 import type { Users } from './users.ts'
 
 /** The routes of users, and of the caller. */
@@ -118,14 +119,7 @@ const Caller = named(
       id: field.text('id of the token or key'),
       username: field.text('user of the token or key'),
       permissions: field.texts('permissions'),
-      repositories: field.orNull(
-        Type.Array(Type.String()),
-        'the only repositories that it can see; null for all',
-      ),
-      refs: field.orNull(
-        Type.Array(Type.String()),
-        'patterns of the only refs that it can push; null for all',
-      ),
+      ...limitFields,
       expiresAt: field.orNull(
         Type.Integer(),
         'when it ends, in milliseconds since the Unix epoch; null for never',

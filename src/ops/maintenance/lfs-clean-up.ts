@@ -46,7 +46,7 @@ export function createLfsCleanUp(dependencies: Dependencies): LfsCleanUp {
 
   function toSearch(signal: AbortSignal) {
     const limits = { memoryMaxBytes: settings.maintenanceMemoryMaxBytes }
-    return { options: { isIdle: true, limits }, signal, onBatch: () => {} }
+    return { options: { isIdle: true, limits }, signal }
   }
 
   /** A backup may have read the rows of objects, and not their bytes yet. */
