@@ -796,6 +796,58 @@ const usersTable: Migration = ({ milliseconds }) => [
    group by username`,
 ]
 
+// People who log in by an identity provider: each login is of one user, and its tokens end with it. `refresh_token` is
+// sealed, and `next_check_at` is when it is used next. `login_ended_at` is since when the provider has not vouched for a
+// user. An attempt is a login whose browser is at the provider; a row of `cli_logins` is a command line that waits for a
+// browser. Secrets and codes are hashed.
+const loginsTables: Migration = ({ bytes, milliseconds }) => [
+  `alter table users add column source text not null default 'token'`,
+  `alter table users add column login_ended_at ${milliseconds}`,
+  `create table logins (
+    id            text not null primary key,
+    username      text not null,
+    issuer        text not null,
+    subject       text not null,
+    is_admin      integer not null,
+    created_at    ${milliseconds} not null,
+    last_login_at ${milliseconds},
+    checked_at    ${milliseconds},
+    next_check_at ${milliseconds},
+    refresh_token ${bytes},
+    unique (issuer, subject)
+  )`,
+  'create index logins_by_username on logins (username)',
+  'create index logins_by_next_check on logins (next_check_at)',
+  'alter table tokens add column login_id text references logins (id) on delete cascade',
+  'create index tokens_by_login on tokens (login_id)',
+  `create table user_groups (
+    username text not null,
+    name     text not null,
+    primary key (username, name)
+  )`,
+  'create index user_groups_by_name on user_groups (name)',
+  `create table login_attempts (
+    state_hash    text not null primary key,
+    browser_hash  text not null,
+    nonce         text not null,
+    code_verifier text not null,
+    session_id    text,
+    next          text not null,
+    expires_at    ${milliseconds} not null
+  )`,
+  'create index login_attempts_by_expiry on login_attempts (expires_at)',
+  `create table cli_logins (
+    code_hash  text not null primary key,
+    challenge  text not null,
+    machine    text not null,
+    address    text not null,
+    token_id   text references tokens (id) on delete cascade,
+    expires_at ${milliseconds} not null
+  )`,
+  'create index cli_logins_by_token on cli_logins (token_id)',
+  'create index cli_logins_by_expiry on cli_logins (expires_at)',
+]
+
 /**
  * All migrations, and for each whether servers that do not know it can run on. One that `adds` has only new tables, and new
  * columns that may be left out, and these servers break no rule by ignoring them. After one that `changes` they must stop:
@@ -844,6 +896,7 @@ const list: [migration: Migration, kind: 'adds' | 'changes'][] = [
   [lfsLocks, 'changes'],
   [objectFormat, 'changes'],
   [usersTable, 'changes'],
+  [loginsTables, 'changes'],
 ]
 
 /** The version of a database is the number of migrations that were applied. */

@@ -5,6 +5,10 @@ import type { ObjectFormat } from '#base/object-id.ts'
 /** All tables. Columns are snake_case in SQL and camelCase here; times are milliseconds since the epoch. */
 export type Schema = {
   users: UserRow
+  logins: LoginRow
+  userGroups: { username: string; name: string }
+  loginAttempts: LoginAttemptRow
+  cliLogins: CliLoginRow
   tokens: TokenRow
   sshKeys: SshKeyRow
   sessions: SessionRow
@@ -66,6 +70,55 @@ export type UserRow = {
   lastSeenAt: number | null
   /** While it is set, no token, key or session of the user is valid. */
   disabledAt: number | null
+  /** `login` for a user who is linked with a login of the identity provider. */
+  source: 'token' | 'login'
+  /** Since when the identity provider has not vouched for the user; it has the same effect. Null again after a login. */
+  loginEndedAt: number | null
+}
+
+/** A person at an identity provider, and the user that the person is. */
+type LoginRow = {
+  id: string
+  username: string
+  issuer: string
+  /** The `sub` of the issuer, which never changes. */
+  subject: string
+  isAdmin: number
+  createdAt: number
+  /** Null while the person has not logged in. */
+  lastLoginAt: number | null
+  /** When the groups of the person were last read. */
+  checkedAt: number | null
+  /** When they are read next; null without a refresh token. */
+  nextCheckAt: number | null
+  /** Sealed. */
+  refreshToken: Uint8Array | null
+}
+
+/** A login whose browser is at the identity provider. */
+type LoginAttemptRow = {
+  stateHash: string
+  browserHash: string
+  nonce: string
+  codeVerifier: string
+  /** The session that it confirms; null for one that it begins. */
+  sessionId: string | null
+  /** The path of the page that follows. */
+  next: string
+  expiresAt: number
+}
+
+/** A command line that waits for the consent of a browser. */
+type CliLoginRow = {
+  codeHash: string
+  /** PKCE: the SHA-256 of a secret that only the command line has. */
+  challenge: string
+  /** The name that the machine gives itself. */
+  machine: string
+  address: string
+  /** The token whose user consented. */
+  tokenId: string | null
+  expiresAt: number
 }
 
 export type TokenRow = {
@@ -85,6 +138,8 @@ export type TokenRow = {
   /** The tokens that it was delegated from: directly, and at the start of the chain. */
   delegatedFrom: string | null
   delegationRoot: string | null
+  /** The login that it ends with. */
+  loginId: string | null
 }
 
 export type SshKeyRow = {

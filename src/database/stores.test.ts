@@ -451,6 +451,7 @@ function tokenRow(given: Partial<TokenRow>): TokenRow {
     refs: null,
     delegatedFrom: null,
     delegationRoot: null,
+    loginId: null,
     ...given,
   }
 }

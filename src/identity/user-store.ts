@@ -12,15 +12,17 @@ export async function addUser(tx: Db, username: string, now: number): Promise<vo
     .values({
       ...{ id: newId(now), username, displayName: '', email: '' },
       ...{ createdAt: now, lastSeenAt: null, disabledAt: null },
+      ...{ source: 'token', loginEndedAt: null },
     })
     .onConflict((conflict) => conflict.column('username').doUpdateSet({ username }))
     .execute()
 }
 
-/** Whether the user of a token or key is not disabled, as a condition of a query. */
+/** Whether the user of a token or key is not disabled, nor gone from the identity provider, as a condition of a query. */
 export function isEnabled(column: 'tokens.username' | 'sshKeys.username') {
   return sql<boolean>`not exists (
-    select 1 from users where users.username = ${sql.ref(column)} and users.disabled_at is not null
+    select 1 from users where users.username = ${sql.ref(column)}
+      and (users.disabled_at is not null or users.login_ended_at is not null)
   )`
 }
 

@@ -38,7 +38,7 @@ type Parts = Pick<TokenRow, 'name' | 'createdAt' | 'expiresAt'> &
   TokenLimits & {
     username: string | undefined
     permissions: readonly Permission[] | undefined
-    delegatedFrom: Pick<TokenRow, 'id' | 'delegationRoot'> | undefined
+    delegatedFrom: Pick<TokenRow, 'id' | 'delegationRoot' | 'loginId'> | undefined
   }
 
 /** Creates the row of a new token, and its string unless one is passed. */
@@ -58,6 +58,7 @@ export function newTokenRow(parts: Parts, tokenString?: string): { row: TokenRow
     refs: parts.refs && JSON.stringify(parts.refs),
     delegatedFrom: delegatedFrom?.id ?? null,
     delegationRoot: delegatedFrom ? (delegatedFrom.delegationRoot ?? delegatedFrom.id) : null,
+    loginId: delegatedFrom?.loginId ?? null,
   }
   return { row, token }
 }

@@ -107,6 +107,11 @@ const User = named(
     ),
     disabled: field.boolean('whether its tokens and keys are invalid'),
     disabledAt: field.orNull(Type.Integer(), 'since when; null unless it is disabled'),
+    source: field.text('login for a person who logs in by the identity provider, otherwise token'),
+    loginEndedAt: field.orNull(
+      Type.Integer(),
+      'since when the identity provider has not vouched for the person, whose tokens and keys are invalid until the next login; null otherwise',
+    ),
   } satisfies TProperties),
 )
 
