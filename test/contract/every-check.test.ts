@@ -912,7 +912,7 @@ const examples: Record<string, Example[]> = {
       when: 'a byte of a pack is damaged',
       arrange: ({ repository }) => damagePack(repository),
       level: 'fault',
-      found: /^site \(.*\.git\) is damaged: .*pack/,
+      found: /^site \(.*\.git\) is damaged: ./,
       fix: /Stop the service, move .*\.git to another place, and restore it from a backup/,
     },
     {

@@ -1,5 +1,3 @@
-// Tags: each-store
-
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -11,7 +9,6 @@ import { examine } from '../support/doctor.ts'
 import { onEachServer } from '../support/each-server.ts'
 import { exhaustive } from '../support/exhaustive.ts'
 import { createProject, temporaryFolder } from '../support/git.ts'
-import { onlyLocal } from '../support/kind-of-store.ts'
 import { type Client, startService } from '../support/service.ts'
 import { createSshUser } from '../support/ssh-user.ts'
 
@@ -121,9 +118,7 @@ test('behind a trusted proxy the address is that of the client', async () => {
   ])
 })
 
-test('a push that a crash interrupted is recorded with its address after the restart', {
-  skip: onlyLocal,
-}, async () => {
+test('a push that a crash interrupted is recorded with its address after the restart', {}, async () => {
   await using folder = await temporaryFolder()
   await using project = await createProject()
   const dataDir = join(folder.path, 'data')
@@ -174,7 +169,6 @@ test('svc audit lists entries, also of commands', async () => {
 
 test('the doctor finds an entry that was changed or removed', {
   ...exhaustive,
-  skip: onlyLocal,
 }, async () => {
   await using folder = await temporaryFolder()
   const dataDir = join(folder.path, 'data')

@@ -1,9 +1,7 @@
-// Tags: each-store
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { newTokenString } from '#base/token-string.ts'
 import { createProject, type Project, temporaryFolder } from '../support/git.ts'
-import { onlyLocal } from '../support/kind-of-store.ts'
 import { without } from '../support/programs.ts'
 import {
   type Answer,
@@ -176,10 +174,7 @@ test('a token that is delegated while its origin is deleted does not survive', a
   }
 })
 
-// With a shared store the time is that of the database.
-const clockIsFixed = onlyLocal || without('faketime')
-
-test('expired tokens are not listed, and end', { skip: clockIsFixed }, async () => {
+test('expired tokens are not listed, and end', { skip: without('faketime') }, async () => {
   await using folder = await temporaryFolder()
   const env = { SVC_ADMIN_TOKEN: newTokenString() }
   const root = await startService({ dataDir: folder.path, env })

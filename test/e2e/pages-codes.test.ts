@@ -1,4 +1,3 @@
-// Tags: each-store
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { createClientHome } from '../support/client-home.ts'

@@ -1,5 +1,3 @@
-// Tags: each-store
-
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'

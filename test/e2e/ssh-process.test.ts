@@ -1,5 +1,3 @@
-// Tags: each-store
-
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'

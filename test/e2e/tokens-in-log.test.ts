@@ -1,4 +1,3 @@
-// Tags: each-store
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { until } from '../support/condition.ts'

@@ -1,5 +1,3 @@
-// Tags: each-store
-
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'

@@ -1,11 +1,18 @@
-// Tags: exhaustive, each-store
+// Tags: exhaustive
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { createProject, type Project } from '../support/git.ts'
 import { gitHeaders, packOf, toPushBody } from '../support/raw-git.ts'
+import { sampleOf } from '../support/rounds.ts'
 import { type Client, createClient, type Service, startService } from '../support/service.ts'
 
-const bytes = Array.from({ length: 256 }, (_, byte) => String.fromCharCode(byte))
+const all = Array.from({ length: 256 }, (_, byte) => String.fromCharCode(byte))
+// Those that separate something in Git's protocol, in hooks or in addresses, and some of the others.
+const bytes = [
+  ...all.filter((byte) => /[^!-~]/.test(byte) && byte < '\u0080'),
+  ...'/:=#"\'\\;,?*',
+  ...sampleOf(all.slice(0x80), 12),
+]
 const capabilities = 'report-status push-options'
 
 let service: Service
