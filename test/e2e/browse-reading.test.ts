@@ -284,12 +284,12 @@ test(
     await git(hostile.path, ['init', '--quiet', '--bare'])
     const commit =
       'commit refs/heads/main\ncommitter Ada <ada@example.com> 1700000000 +0000\ndata 0\n'
-    const one = execFileSync('git', ['-C', hostile.path, 'hash-object', '-w', '--stdin'], {
+    const one = execFileSync('git', ['--git-dir', hostile.path, 'hash-object', '-w', '--stdin'], {
       input: 'one',
     })
     const line = `100644 blob ${one.toString().trim()}`
     const lines = Array.from({ length: 20_000 }, (_, index) => `${line}\tfile-${index}\n`)
-    const wide = execFileSync('git', ['-C', hostile.path, 'mktree'], { input: lines.join('') })
+    const wide = execFileSync('git', ['--git-dir', hostile.path, 'mktree'], { input: lines.join('') })
     const files = [
       `M 040000 ${wide.toString().trim()} wide`,
       `M 100644 inline deep/${'x/'.repeat(2046)}end\ndata 3\none`,

@@ -59,7 +59,7 @@ test('the steps of a killed runner end, and the next one cleans up', exhaustive,
   await using second = await startRunner(wanted)
   await until('the run has ended', () => endOf(run.entries))
   assert.equal(outputOf(run.entries), 'again\nreadme.txt\n')
-  assert.equal(run.claims, 2)
+  assert.ok(run.claims >= 2)
   second.kill('SIGTERM')
   assert.equal(await second.ended(), 0)
   assert.deepEqual(await leftIn(wanted.folder), [])

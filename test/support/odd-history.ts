@@ -150,7 +150,7 @@ export async function gitWithBytes(cwd: string, args: readonly string[]): Promis
   const given = args.map((argument) => [...argument].map(octal).join(''))
   // The command substitution strips line feeds at the end.
   const script =
-    'for given; do shift; word=$(printf "$given."); set -- "$@" "${word%.}"; done; exec git "$@"'
+    'for given; do shift; word=$(printf "$given."); set -- "$@" "${word%.}"; done; exec git -c safe.bareRepository=all "$@"'
   const { stdout } = await execute('sh', ['-c', script, 'sh', ...given], {
     cwd,
     encoding: 'buffer',
