@@ -289,7 +289,9 @@ test(
     })
     const line = `100644 blob ${one.toString().trim()}`
     const lines = Array.from({ length: 20_000 }, (_, index) => `${line}\tfile-${index}\n`)
-    const wide = execFileSync('git', ['--git-dir', hostile.path, 'mktree'], { input: lines.join('') })
+    const wide = execFileSync('git', ['--git-dir', hostile.path, 'mktree'], {
+      input: lines.join(''),
+    })
     const files = [
       `M 040000 ${wide.toString().trim()} wide`,
       `M 100644 inline deep/${'x/'.repeat(2046)}end\ndata 3\none`,
