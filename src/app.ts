@@ -183,12 +183,12 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
       purgeWebhooks: (id: string) => webhooks.purgeRepository(id),
     },
   }
-  const sshKeys = createSshKeys(kit)
   const deletedRepositories = createDeletedRepositories(kit)
   const repositories = createRepositories({ ...kit, deletedRepositories })
   const lfsObjects = createLfsObjects(kit)
   const lfsLocks = createLfsLocks(kit)
   const tokens = createTokens({ ...kit, repositories })
+  const sshKeys = createSshKeys({ ...kit, repositories })
   const maintenanceRequests = createMaintenanceRequests(kit)
   const protections = createProtections(kit)
   const collaborators = createCollaborators({

@@ -848,6 +848,9 @@ const loginsTables: Migration = ({ bytes, milliseconds }) => [
   'create index cli_logins_by_expiry on cli_logins (expires_at)',
 ]
 
+// The ids of the repositories of a deploy key, as JSON. Existing keys are not limited.
+const deployKeys: Migration = () => ['alter table ssh_keys add column repositories text']
+
 /**
  * All migrations, and for each whether servers that do not know it can run on. One that `adds` has only new tables, and new
  * columns that may be left out, and these servers break no rule by ignoring them. After one that `changes` they must stop:
@@ -897,6 +900,7 @@ const list: [migration: Migration, kind: 'adds' | 'changes'][] = [
   [objectFormat, 'changes'],
   [usersTable, 'changes'],
   [loginsTables, 'changes'],
+  [deployKeys, 'changes'],
 ]
 
 /** The version of a database is the number of migrations that were applied. */

@@ -156,6 +156,8 @@ export type SshKeyRow = {
   createdAt: number
   expiresAt: number | null
   lastUsedAt: number | null
+  /** The ids of the repositories that it is limited to, as JSON; null for all. */
+  repositories: string | null
 }
 
 export type RepositoryRow = Selectable<RepositoryTable>

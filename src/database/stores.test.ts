@@ -58,7 +58,7 @@ import { createProtections } from '#repositories/rights/protections.ts'
 import { onEachDatabase } from '../../test/support/databases.ts'
 import { publish } from '../../test/support/publish.ts'
 import { toPushRow } from '../../test/support/push-rows.ts'
-import { newKeyLine } from '../../test/support/ssh-keys.ts'
+import { newKeyLine, noRepositories } from '../../test/support/ssh-keys.ts'
 import { migrate } from './migrate.ts'
 import { migrations, sshKeyExpiry } from './migrations.ts'
 import type { NewRepository, SshKeyRow, TokenRow } from './schema.ts'
@@ -142,7 +142,13 @@ onEachDatabase((fresh) => {
     const connections = await Promise.all([database.open(), database.open()])
     const log = { debug() {}, info() {}, warn() {}, error() {} }
     const services = connections.map((db) =>
-      createSshKeys({ db, publish, clock: { now: () => Date.now() }, log }),
+      createSshKeys({
+        db,
+        publish,
+        clock: { now: () => Date.now() },
+        log,
+        repositories: noRepositories,
+      }),
     )
     const permissions = new Set(['admin'] as const)
     const ada = { kind: 'token', id: 'token', username: 'ada', permissions } as const
@@ -181,7 +187,13 @@ onEachDatabase((fresh) => {
     const db = await database.open()
     let now = 1_795_184_328_814
     const log = { debug() {}, info() {}, warn() {}, error() {} }
-    const keys = createSshKeys({ db, publish, clock: { now: () => now }, log })
+    const keys = createSshKeys({
+      db,
+      publish,
+      clock: { now: () => now },
+      log,
+      repositories: noRepositories,
+    })
     const token = {
       kind: 'token',
       id: 'token',
@@ -224,7 +236,13 @@ onEachDatabase((fresh) => {
     const db = await database.open()
     const now = Date.now()
     const log = { debug() {}, info() {}, warn() {}, error() {} }
-    const keys = createSshKeys({ db, publish, clock: { now: () => now }, log })
+    const keys = createSshKeys({
+      db,
+      publish,
+      clock: { now: () => now },
+      log,
+      repositories: noRepositories,
+    })
     for (let count = 0; count < 100; count++)
       await insertSshKey(db, { ...sshKeyRow('ada'), expiresAt: now })
     const permissions = new Set(['repo:read'] as const)
@@ -460,7 +478,15 @@ function sshKeyRow(username: string): SshKeyRow {
   const id = newId()
   const key = { publicKey: 'ssh-ed25519 AAAA', keyType: 'ssh-ed25519', fingerprint: id }
   const times = { createdAt: 1, expiresAt: null, lastUsedAt: null }
-  return { id, username, name: 'laptop', ...key, permissions: 'repo:read', ...times }
+  return {
+    id,
+    username,
+    name: 'laptop',
+    ...key,
+    permissions: 'repo:read',
+    repositories: null,
+    ...times,
+  }
 }
 
 function repositoryRow({

@@ -53,6 +53,8 @@ export type EventData = {
     username: string
     fingerprint: string
     permissions: string[]
+    /** The ids of the repositories that it is limited to; null for all. */
+    repositoryIds: string[] | null
     expiresAt: number | null
   }
   'ssh_key.deleted': { keyId: string; username: string }

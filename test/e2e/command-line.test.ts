@@ -105,9 +105,11 @@ test('SSH keys are added from a file, a line or standard input, listed and remov
     [fromFile.name, fromFile.username, fromFile.permissions],
     ['ada@laptop', 'ada', ['repo:read', 'repo:write']],
   )
-  const narrow = ['--name', 'ci', '--permission', 'repo:read']
+  await service.admin.post('/repos', { name: 'keyed' })
+  const narrow = ['--name', 'ci', '--permission', 'read', '--repository', 'keyed']
   const fromLine = JSON.parse(await svc('keys-add', second, ...narrow, ...ada))
-  assert.deepEqual([fromLine.name, fromLine.permissions], ['ci', ['repo:read']])
+  const { name, permissions, repositories } = fromLine
+  assert.deepEqual([name, permissions, repositories], ['ci', ['repo:read'], ['keyed']])
   const said = await svcReading(`${third}\n`, 'keys', 'add', '-')
   assert.match(said, /^Added SHA256:[A-Za-z0-9+/]{43} for admin, id [0-9a-z]{26}\.\n$/)
   const { body } = await service.admin.get('/keys?username=ada')
@@ -116,11 +118,11 @@ test('SSH keys are added from a file, a line or standard input, listed and remov
   const all = JSON.parse(await svc('keys', 'list', '--json'))
   assert.deepEqual(
     all.map(({ username, name }: { username: string; name: string }) => [username, name]),
-    [...body.map(({ name }: { name: string }) => ['ada', name]), ['admin', 'command line']],
+    [...body.map((key: { name: string }) => ['ada', key.name]), ['admin', 'command line']],
   )
   assert.match(
     await svc('keys', 'list'),
-    /^ID +NAME +USERNAME +FINGERPRINT +EXPIRES +LAST USED +PERMISS/,
+    /^ID +NAME +USERNAME +FINGERPRINT +EXPIRES +LAST USED +PERMISSIONS +LIMITS\n[\s\S]*repositories keyed\n/,
   )
   assert.equal(await svc('keys', 'remove', fromLine.id), `SSH key ${fromLine.id} is removed.\n`)
   assert.deepEqual((await service.admin.get('/keys?username=ada')).body, [fromFile])

@@ -32,7 +32,8 @@ test('a key of ssh-keygen is added, listed and deleted', { skip: without('openss
   assert.equal(fingerprint, (await sshKeygen('-l', '-f', path)).split(' ')[1])
   assert.ok(Math.abs(createdAt - Date.now()) < 60_000)
   const named = { username: 'ada', name: 'laptop', publicKey: line.trim(), keyType: 'ssh-ed25519' }
-  assert.deepEqual(rest, { ...named, permissions: ['repo:read', 'repo:write'], lastUsedAt: null })
+  const granted = { permissions: ['repo:read', 'repo:write'], repositories: null }
+  assert.deepEqual(rest, { ...named, ...granted, lastUsedAt: null })
   assert.deepEqual((await ada.get('/keys')).body, [body])
   assert.equal((await ada.delete(`/keys/${id}`)).status, 204)
   assert.deepEqual((await ada.get('/keys')).body, [])

@@ -90,9 +90,10 @@ test('keys are added with their comment as name, listed and deleted', async () =
     assert.match(bad.text, /no key<\/textarea>\s*<p class="field-problem"/)
   }
   const line = `${newKeyLine().split(' ').slice(0, 2).join(' ')} ada@laptop`
-  assert.equal((await client.post('/-/keys', { publicKey: line })).status, 303)
+  const deployKey = { publicKey: line, repositories: 'site' }
+  assert.equal((await client.post('/-/keys', deployKey)).status, 303)
   const { text } = await client.get('/-/keys')
-  assert.match(text, /ada@laptop[\s\S]*SHA256:/)
+  assert.match(text, /ada@laptop[\s\S]*SHA256:[\s\S]*Only <a href="\/r\/site">site<\/a>/)
   const id = /keys\/(\w+)\/delete/.exec(text)?.[1]
   assert.equal((await client.post(`/-/keys/${id}/delete`, {})).status, 303)
   const again = await client.post(`/-/keys/${id}/delete`, {})

@@ -112,7 +112,7 @@ const innerRows: Record<string, string[][]> = {
     ['store'],
     ['directories', 's3'],
   ],
-  identity: [['users'], ['sessions'], ['tokens', 'ssh-keys'], ['*']],
+  identity: [['users'], ['sessions'], ['ssh-keys'], ['tokens'], ['*']],
   events: [['audit'], ['*'], ['github-payloads']],
   git: [
     ['import', 'maintenance', 'protocol'],

@@ -83,6 +83,7 @@ export const sampleData: EventData = {
     username: 'ada',
     fingerprint: 'SHA256:x',
     permissions: ['repo:read'],
+    repositoryIds: null,
   },
   'ssh_key.deleted': { keyId: 'k', username: 'ada' },
 }

@@ -81,3 +81,9 @@ export function writeMpint(bytes: Uint8Array): Buffer {
   const isHigh = (digits[0] ?? 0) >= 0x80
   return writeString(isHigh ? Buffer.concat([Buffer.alloc(1), digits]) : digits)
 }
+
+/** For keys that are limited to no repositories. */
+export const noRepositories = {
+  idsOf: async () => [],
+  namesOf: async () => new Map<string, string>(),
+}

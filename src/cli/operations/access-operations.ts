@@ -172,7 +172,9 @@ export const accessOperations: ClientOperation[] = [
         '--username <username>':
           'user that the key acts as (default: yours; admin in a data directory)',
         '--name <name>': "name of the key (default: the key's comment)",
-        '--permission <permission...>': 'permissions (default: repo:read repo:write)',
+        '--permission <permission...>':
+          'permissions, or read or write (default: repo:read repo:write)',
+        '--repository <name...>': 'the only repositories that it can see: a deploy key',
         '--expires-in-days <days>': '1 to 3650, or never (default: never)',
       },
       run: runAddKey,
@@ -192,6 +194,7 @@ export const accessOperations: ClientOperation[] = [
       EXPIRES: dateOf('expiresAt'),
       'LAST USED': dateOf('lastUsedAt'),
       PERMISSIONS: 'permissions',
+      LIMITS: toLimits,
     },
   },
   {

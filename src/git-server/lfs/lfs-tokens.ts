@@ -1,4 +1,4 @@
-import { holds } from '#access/may.ts'
+import { holds, isWithin } from '#access/may.ts'
 import { type Authenticate, anonymousFrom, type Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
 import { hashToken, isTokenString, newTokenString } from '#base/token-string.ts'
@@ -75,7 +75,8 @@ export function createLfsTokens({
       const owner = await ownerOf(row)
       if (!owner) return undefined
       const permissions = new Set(holds(owner, permission) ? [permission] : [])
-      return { ...owner, permissions, repositories: new Set([repositoryId]), expiresAt }
+      const repositories = new Set(isWithin(owner, repositoryId) ? [repositoryId] : [])
+      return { ...owner, permissions, repositories, expiresAt }
     },
   }
 }

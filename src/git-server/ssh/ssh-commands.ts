@@ -56,7 +56,13 @@ export function createSshCommands({ engine, backend, accessWatch }: Dependencies
       usage: '',
       summary: 'show your username and what your key may do',
       async run({ caller }) {
-        return { text: toSelf(caller), json: toIdentity(caller) }
+        const { principal } = caller
+        const isLimited = principal.repositories !== undefined
+        const visible = isLimited
+          ? await listAll('', (page) => backend.list(principal, page))
+          : undefined
+        const names = visible?.map(({ name }) => name)
+        return { text: toSelf(caller, names), json: toIdentity(caller, names) }
       },
     },
     login: {

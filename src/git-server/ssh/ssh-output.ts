@@ -38,11 +38,12 @@ export function toDetails(repository: Described): string {
   })
 }
 
-/** `whoami`, as JSON. */
-export function toIdentity({ principal, key }: SshCaller) {
+/** `whoami`, as JSON; `repositories` are those to which the key is limited. */
+export function toIdentity({ principal, key }: SshCaller, repositories?: string[]) {
   return {
     username: usernameOf(principal),
     permissions: [...principal.permissions],
+    ...(repositories && { repositories }),
     key: key
       ? {
           id: key.id,
@@ -56,11 +57,12 @@ export function toIdentity({ principal, key }: SshCaller) {
 }
 
 /** `whoami`: `Field: value` lines. */
-export function toSelf({ principal, key }: SshCaller): string {
+export function toSelf({ principal, key }: SshCaller, repositories?: string[]): string {
   return toFields({
     Username: usernameOf(principal),
     Key: key ? `${key.name} (${key.keyType} ${key.fingerprint})` : 'none',
     Permissions: [...principal.permissions].join(' ') || 'none',
+    ...(repositories && { Repositories: repositories.join(' ') || 'none' }),
     ...(key?.expiresAt && { Expires: `${toDate(key.expiresAt)} UTC` }),
   })
 }

@@ -5,7 +5,7 @@ import { parsePublicKey } from '#ssh/public-key.ts'
 import { until } from '../../../test/support/condition.ts'
 import { onEachDatabase } from '../../../test/support/databases.ts'
 import { publish } from '../../../test/support/publish.ts'
-import { newKeyLine } from '../../../test/support/ssh-keys.ts'
+import { newKeyLine, noRepositories } from '../../../test/support/ssh-keys.ts'
 import { createSshKeys } from './ssh-keys.ts'
 
 const admin: Principal = {
@@ -21,7 +21,16 @@ onEachDatabase((fresh) => {
     const time = { now: 1_795_184_000_000 }
     const log = { debug() {}, info() {}, warn() {}, error() {} }
     const db = await database.open()
-    return { time, keys: createSshKeys({ db, publish, clock: { now: () => time.now }, log }) }
+    return {
+      time,
+      keys: createSshKeys({
+        db,
+        publish,
+        clock: { now: () => time.now },
+        log,
+        repositories: noRepositories,
+      }),
+    }
   }
 
   test('a key is found by its wire form, until it is deleted', async () => {
@@ -60,6 +69,7 @@ onEachDatabase((fresh) => {
       username: 'admin',
       expiresAt: null,
       permissions: new Set(['repo:read', 'repo:write']),
+      repositories: undefined,
     })
     assert.equal(key.name, 'of laptop')
   })

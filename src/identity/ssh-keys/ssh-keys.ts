@@ -11,6 +11,8 @@ import type { SshKeyRow } from '#database/schema.ts'
 import type { Actor, Publish } from '#events/events.ts'
 import { fingerprintOf, type PublicKey, parsePublicKey } from '#ssh/public-key.ts'
 import { PublicKeyError } from '#ssh/public-key-error.ts'
+import type { TokenRepositories } from '../tokens/describe-tokens.ts'
+import { parseLimit } from '../tokens/token-rows.ts'
 import {
   countSshKeys,
   deleteExpiredSshKeys,
@@ -27,7 +29,8 @@ import {
 export type SshKeys = {
   /**
    * Registers a key. Unless the caller is an admin, it has at most the permissions and the lifetime of the caller.
-   * Throws `token_limited`, `permission_missing`, `invalid_request`, `ssh_key_taken` and `too_many_ssh_keys`.
+   * Throws `token_limited`, `permission_missing`, `invalid_request`, `repository_not_found`, `ssh_key_taken` and
+   * `too_many_ssh_keys`.
    */
   add: (principal: Principal, newKey: NewSshKey) => Promise<SshKey>
   /**
@@ -59,7 +62,11 @@ export const keyPermissions = ['repo:read', 'repo:write'] as const
 export type KeyPermission = (typeof keyPermissions)[number]
 
 /** A registered key. */
-type SshKey = Omit<SshKeyRow, 'permissions'> & { permissions: KeyPermission[] }
+type SshKey = Omit<SshKeyRow, 'permissions' | 'repositories'> & {
+  permissions: KeyPermission[]
+  /** The names of the repositories that it is limited to, without those that no longer exist; null for all. */
+  repositories: string[] | null
+}
 
 /** The fields of a registered key that authentication needs. */
 export type Key = Pick<
@@ -78,14 +85,23 @@ type NewSshKey = {
   permissions?: KeyPermission[] | undefined
   /** Null for a key that never expires; defaults to the expiry of the caller. */
   expiresInDays?: number | null | undefined
+  /** The names of the repositories that it is limited to: such a key is a deploy key. */
+  repositories?: string[] | undefined
 }
 
 const maxKeys = 100
 const nameMaxLength = 100
 
-type Dependencies = { db: Database; publish: Publish; clock: Clock; log: Log }
+type Dependencies = {
+  db: Database
+  publish: Publish
+  clock: Clock
+  log: Log
+  repositories: TokenRepositories
+}
 
-export function createSshKeys({ db, publish, clock, log }: Dependencies): SshKeys {
+export function createSshKeys(dependencies: Dependencies): SshKeys {
+  const { db, publish, clock, log, repositories } = dependencies
   const noteUse = createLastUsed({
     clock,
     write: (id, at) => updateKeyLastUsed(db, id, at),
@@ -96,12 +112,19 @@ export function createSshKeys({ db, publish, clock, log }: Dependencies): SshKey
     return row && (row.expiresAt === null || row.expiresAt > clock.now()) ? row : undefined
   }
 
+  async function describe(viewer: Principal, rows: SshKeyRow[]): Promise<SshKey[]> {
+    const ids = rows.flatMap((row) => parseLimit(row.repositories) ?? [])
+    const names = await repositories.namesOf(viewer, [...new Set(ids)])
+    return rows.map((row) => toSshKey(row, names))
+  }
+
   return {
     async add(principal, newKey) {
       requireAllUserRights(principal)
       if (newKey.username !== undefined) requirePermission(principal, 'admin')
       for (const permission of newKey.permissions ?? []) requirePermission(principal, permission)
-      const row = toRow(principal, newKey, clock.now())
+      const ids = newKey.repositories && (await repositories.idsOf(principal, newKey.repositories))
+      const row = toRow(principal, { ...newKey, repositories: ids }, clock.now())
       if (endsLater(row, principal)) requirePermission(principal, 'admin')
       await db.transaction().execute(async (tx) => {
         const now = clock.now()
@@ -118,14 +141,16 @@ export function createSshKeys({ db, publish, clock, log }: Dependencies): SshKey
         if ((await countSshKeys(tx, username)) > maxKeys) throw tooMany(username)
         await publish(tx, now, expired.map(toEvent))
       })
-      return toSshKey(row)
+      const [added] = await describe(principal, [row])
+      if (!added) throw new Error('a key has no description')
+      return added
     },
 
     async list(principal, { username, page }) {
       if (username !== undefined) requirePermission(principal, 'admin')
       const isOfAll = username === undefined && principal.kind === 'local'
       const whose = isOfAll ? 'all' : { username: username ?? principal.username }
-      return (await listSshKeys(db, whose, page)).map(toSshKey)
+      return describe(principal, await listSshKeys(db, whose, page))
     },
 
     async remove(principal, id) {
@@ -160,6 +185,7 @@ export function createSshKeys({ db, publish, clock, log }: Dependencies): SshKey
   }
 }
 
+/** The row of a new key, whose `repositories` are ids. */
 function toRow(principal: Principal, newKey: NewSshKey, now: number): SshKeyRow {
   const { type, line, comment, fingerprint } = parse(newKey.publicKey)
   const granted = keyPermissions.filter((permission) =>
@@ -176,6 +202,7 @@ function toRow(principal: Principal, newKey: NewSshKey, now: number): SshKeyRow 
     createdAt: now,
     expiresAt: expiryOf(principal, newKey, now),
     lastUsedAt: null,
+    repositories: newKey.repositories ? JSON.stringify([...new Set(newKey.repositories)]) : null,
   }
 }
 
@@ -202,8 +229,9 @@ function parse(text: string): PublicKey {
   }
 }
 
-function toSshKey(row: SshKeyRow): SshKey {
-  return { ...row, permissions: permissionsOf(row) }
+function toSshKey(row: SshKeyRow, names: ReadonlyMap<string, string>): SshKey {
+  const repositories = parseLimit(row.repositories)?.flatMap((id) => names.get(id) ?? []) ?? null
+  return { ...row, permissions: permissionsOf(row), repositories }
 }
 
 function toKey({ id, name, username, fingerprint, keyType, expiresAt }: SshKeyRow): Key {
@@ -212,7 +240,12 @@ function toKey({ id, name, username, fingerprint, keyType, expiresAt }: SshKeyRo
 
 function toPrincipal(row: SshKeyRow): Principal {
   const { id, username, expiresAt } = row
-  return { kind: 'ssh-key', id, username, expiresAt, permissions: new Set(permissionsOf(row)) }
+  const ids = parseLimit(row.repositories)
+  return {
+    ...{ kind: 'ssh-key', id, username, expiresAt },
+    permissions: new Set(permissionsOf(row)),
+    repositories: ids ? new Set(ids) : undefined,
+  }
 }
 
 function permissionsOf({ permissions }: SshKeyRow): KeyPermission[] {
@@ -228,6 +261,7 @@ function keyAdded(actor: Actor, row: SshKeyRow) {
     username,
     fingerprint,
     permissions: permissionsOf(row),
+    repositoryIds: parseLimit(row.repositories),
     expiresAt,
   }
   return { kind: 'ssh_key.added', actor, repositoryId: null, data } as const

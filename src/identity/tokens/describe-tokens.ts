@@ -2,7 +2,7 @@ import type { Principal } from '#access/principal.ts'
 import type { TokenRow } from '#database/schema.ts'
 import { limitsOf, type Token, toToken } from './token-rows.ts'
 
-/** The part of `Repositories` that tokens use. */
+/** The part of `Repositories` that tokens and keys use. */
 export type TokenRepositories = {
   idsOf: (principal: Principal, names: readonly string[]) => Promise<string[]>
   namesOf: (principal: Principal, ids: readonly string[]) => Promise<ReadonlyMap<string, string>>

@@ -138,6 +138,14 @@ function spelledOut<T extends { permissions?: (Permission | Preset)[] | undefine
   return { ...body, permissions: body.permissions && spellOut(body.permissions) }
 }
 
+/** The repositories of a new token or key. */
+export const LimitedRepositories = Type.Array(RepositoryName, {
+  description:
+    'names of the only repositories that it can see, 1 to 100; kept by id, so a rename changes nothing',
+  minItems: 1,
+  maxItems: maxLimitedRepositories,
+})
+
 const saveIt = 'Save the token now; it is not shown again.'
 
 const newToken = {
@@ -151,14 +159,7 @@ const newToken = {
       maximum: maxExpirySeconds,
     }),
   ),
-  repositories: Type.Optional(
-    Type.Array(RepositoryName, {
-      description:
-        'names of the only repositories that it can see, 1 to 100; kept by id, so a rename changes nothing',
-      minItems: 1,
-      maxItems: maxLimitedRepositories,
-    }),
-  ),
+  repositories: Type.Optional(LimitedRepositories),
   refs: Type.Optional(
     Type.Array(Type.String({ maxLength: refPatternMaxLength }), {
       description:

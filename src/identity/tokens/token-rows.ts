@@ -97,9 +97,12 @@ export function toPrincipal(row: TokenRow): Principal {
 }
 
 export function limitsOf({ repositories, refs }: TokenRow): TokenLimits {
-  // Only `newTokenRow` writes them.
-  const parse = (json: string | null): string[] | null => json && JSON.parse(json)
-  return { repositories: parse(repositories), refs: parse(refs) }
+  return { repositories: parseLimit(repositories), refs: parseLimit(refs) }
+}
+
+/** The limits of a token or key in a column, which only new rows write. */
+export function parseLimit(json: string | null): string[] | null {
+  return json && JSON.parse(json)
 }
 
 export function isExpired({ expiresAt }: TokenRow, now: number): boolean {

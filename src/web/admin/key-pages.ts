@@ -2,11 +2,12 @@ import { holds, isAdmin } from '#access/may.ts'
 import { doneNotice } from '../done.ts'
 import { icon } from '../icons.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
-import { askButton, createForm, fieldText, otherProblem } from '../page-forms.ts'
+import { askButton, createForm, fieldLines, fieldText, otherProblem } from '../page-forms.ts'
 import { pager, wholeCount } from '../pager.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { html } from '../render/html.ts'
 import { expiryChoices, expiryOf, lifeOf } from './expiry.ts'
+import { limitedTo } from './token-pages.ts'
 
 type Key = OperationValues['listSshKeys'][number]
 
@@ -36,6 +37,7 @@ export const keyPages = [
           name: fieldText(fields, 'name') ?? nameFor(publicKey),
           username: fieldText(fields, 'username'),
           permissions: permissions.length === 0 ? undefined : permissions,
+          repositories: fieldLines(fields, 'repositories'),
           ...expiryOf(fields),
         },
       }
@@ -88,6 +90,7 @@ ${form.render(html`${form.area({ name: 'publicKey', label: 'Public key', isRequi
 ${form.select({ name: 'expires', label: 'Expires', options: expiryChoices('With the token of this session', { never: isForAdmin }) })}
 ${isForAdmin && form.text({ name: 'username', label: 'User', maxLength: 64, value: username })}</div>
 ${form.checks({ name: 'permissions', label: 'Permissions', choices: held.map((value) => ({ value, text: value, isChecked: true })) })}
+${form.area({ name: 'repositories', label: 'Only these repositories', placeholder: 'all', help: 'Names, one per line. Such a deploy key can access nothing else.' })}
 ${form.token()}
 <button class="primary">Add key</button>`)}
 </section>`,
@@ -96,12 +99,13 @@ ${form.token()}
 
 function keyRow(context: PageContext, key: Key) {
   const { to, time } = context
-  const { id, name, fingerprint, keyType, permissions } = key
+  const { id, name, fingerprint, keyType, permissions, repositories } = key
   return html`<li class="row">
 ${icon('key', 'soft')}
 <div class="grow"><h2 class="row-title">${name}</h2>
 <p class="soft"><code>${fingerprint}</code> ${keyType}</p>
-<p class="soft">${lifeOf(key, time)}</p></div>
+<p class="soft">${lifeOf(key, time)}</p>
+${limitedTo(to, repositories)}</div>
 <span class="badges">${permissions.map((one) => html`<span class="badge">${one}</span>`)}</span>
 ${askButton(context, { action: to.own(`keys/${id}/delete`), verb: 'Delete', object: name, consequence: 'Git cannot fetch or push with it any more.', isSensitive: true })}
 </li>`

@@ -138,6 +138,15 @@ function ownFacts({ caller, session, time }: PageContext): Html {
 <dt>Expires</dt><dd>${expiresAt ? time.age(expiresAt) : 'never'}${session && html`, the session ${time.age(session.expiresAt)}`}</dd></dl></section>`
 }
 
+/** The repositories to which a token or key is limited; undefined for all. */
+export function limitedTo(to: PageContext['to'], names: string[] | null): Html | undefined {
+  if (names === null) return undefined
+  const links = names.map(
+    (name, index) => html`${index > 0 && ', '}<a href="${to.repository(name)}">${name}</a>`,
+  )
+  return html`<p class="soft">Only ${links}${names.length === 0 && 'repositories that are gone'}</p>`
+}
+
 function tokenRow(context: PageContext, token: Token): Html {
   const { to, time, caller, session } = context
   const { id, name, username, permissions, repositories, refs, delegatedFrom } = token
@@ -147,7 +156,7 @@ function tokenRow(context: PageContext, token: Token): Html {
 <div class="grow"><h2 class="row-title">${name}${delegatedFrom !== null && isForAdmin && html`<span class="badge">delegated</span>`}${session?.tokenId === id && html`<span class="badge accent">this session</span>`}</h2>
 <p class="soft">${isForAdmin && html`of <b>${username}</b>, `}${lifeOf(token, time)}</p>
 <p class="badges">${permissions.map((one) => html`<span class="badge ${one === 'admin' ? 'accent' : ''}">${one}</span>`)}</p>
-${repositories !== null && html`<p class="soft">Only ${repositories.map((one, index) => html`${index > 0 && ', '}<a href="${to.repository(one)}">${one}</a>`)}${repositories.length === 0 && 'repositories that are gone'}</p>`}
+${limitedTo(to, repositories)}
 ${refs !== null && html`<p class="soft">Pushes only ${refs.map((ref) => html`<code>${ref}</code> `)}</p>`}
 </div>
 ${session?.tokenId !== id && askButton(context, { action: to.own(path), verb: 'Delete', object: name, consequence: 'What uses it has no access any more, nor have tokens that were delegated from it.', isSensitive: true })}
