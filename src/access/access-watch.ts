@@ -110,6 +110,6 @@ export function createAccessWatch({ recheck }: Options): AccessWatch {
 }
 
 function keyOf({ principal, permission, repository }: Access): string {
-  const { kind, id, tokenHash } = principal
-  return JSON.stringify([kind, id, tokenHash, permission, repository?.id])
+  const { kind, id, tokenHash, readsAll } = principal
+  return JSON.stringify([kind, id, tokenHash, readsAll, permission, repository?.id])
 }

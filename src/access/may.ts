@@ -1,14 +1,20 @@
 import { Problem } from '#base/problem.ts'
 import { matchesPattern } from '#base/text-pattern.ts'
-import type { Permission } from './permissions.ts'
+import { type Permission, presets } from './permissions.ts'
 import type { Principal } from './principal.ts'
 import { includesRole, type Role } from './roles.ts'
+import { openToUsers, type Visibility } from './visibility.ts'
 
 /**
- * What determines the role of a principal in a repository: the repository's owner, and the principal's role as a
- * collaborator, if any.
+ * What determines the role of a principal in a repository: the repository's owner and visibility, and the principal's role
+ * as a collaborator, if any.
  */
-export type Standing = { id: string; ownerUsername: string; role: Role | undefined }
+export type Standing = {
+  id: string
+  ownerUsername: string
+  visibility: Visibility
+  role: Role | undefined
+}
 
 export function isAdmin(principal: Principal): boolean {
   return principal.permissions.has('admin')
@@ -31,8 +37,8 @@ export function requirePermission(principal: Principal, permission: Permission):
 }
 
 /**
- * The role of a principal in a repository: `admin` for its owner and for admins; undefined when the repository is
- * hidden from it.
+ * The role of a principal in a repository: `admin` for its owner and for admins, `read` for those who only its visibility
+ * lets in; undefined when the repository is hidden from it.
  */
 export function roleOf(principal: Principal, standing: Standing): Role | undefined {
   const { id, ownerUsername, role } = standing
@@ -40,7 +46,29 @@ export function roleOf(principal: Principal, standing: Standing): Role | undefin
   // A job token is limited to the repository of its run, and its permissions limit it further.
   if (principal.kind === 'job') return 'write'
   if (isAdmin(principal) || principal.username === ownerUsername) return 'admin'
-  return role ?? (maySeeAll(principal) ? 'read' : undefined)
+  return role ?? (isOpenTo(principal, standing) ? 'read' : undefined)
+}
+
+/** Whether a principal can read a repository without a role in it. */
+function isOpenTo(principal: Principal, { visibility }: Standing): boolean {
+  return maySeeAll(principal) || visibilitiesOpenTo(principal).includes(visibility)
+}
+
+const noVisibilities: readonly Visibility[] = []
+const openToEverybody: readonly Visibility[] = ['public']
+
+/** The visibilities of repositories that a principal can read without a role in them. */
+export function visibilitiesOpenTo({ kind }: Principal): readonly Visibility[] {
+  if (kind === 'token' || kind === 'ssh-key') return openToUsers
+  return kind === 'anonymous' ? openToEverybody : noVisibilities
+}
+
+/** The permissions that count where only the visibility of a repository lets a principal in. */
+const visitorPermissions: readonly Permission[] = presets.read
+
+/** Whether only the visibility of a repository lets a principal in, which may read its content and runs. */
+function isVisitor(principal: Principal, standing: Standing): boolean {
+  return standing.role === undefined && roleOf(principal, standing) === 'read'
 }
 
 /** Whether a principal has the rights of the owner of a repository. */
@@ -56,7 +84,7 @@ export function mayMaintain(principal: Principal, standing: Standing): boolean {
 
 /** Whether a principal can see every repository. */
 export function maySeeAll(principal: Principal): boolean {
-  return isAdmin(principal) || principal.kind === 'anonymous'
+  return isAdmin(principal) || principal.readsAll === true
 }
 
 /** Whether a principal can see a repository. */
@@ -64,12 +92,19 @@ export function maySee(principal: Principal, standing: Standing): boolean {
   return roleOf(principal, standing) !== undefined
 }
 
-/** Throws `role_insufficient` for a permission that writes if the principal's role is `read`. */
+/**
+ * Throws `role_insufficient` for a permission that writes if the principal's role is `read`, and for one that is more than
+ * the content and runs if only the visibility of the repository lets the principal in.
+ */
 export function requireRole(
   principal: Principal,
   standing: Standing,
   permission: Permission,
 ): void {
+  if (isVisitor(principal, standing) && !visitorPermissions.includes(permission)) {
+    const detail = `You can read the content and runs of this repository, because it is ${standing.visibility}; this requires a role in it.`
+    throw new Problem('role_insufficient', detail)
+  }
   if (permission.endsWith(':read') || roleOf(principal, standing) !== 'read') return
   throw new Problem(
     'role_insufficient',
@@ -80,8 +115,9 @@ export function requireRole(
 /** Whether a principal holds a permission and its role in a repository suffices for it. */
 export function mayUse(principal: Principal, standing: Standing, permission: Permission): boolean {
   const role = roleOf(principal, standing)
-  const isEnough = role !== undefined && (permission.endsWith(':read') || role !== 'read')
-  return isEnough && holds(principal, permission)
+  if (role === undefined || !holds(principal, permission)) return false
+  if (isVisitor(principal, standing)) return visitorPermissions.includes(permission)
+  return permission.endsWith(':read') || role !== 'read'
 }
 
 /** Whether a principal is not limited to other repositories than this. */

@@ -32,7 +32,7 @@ test('limits count by user: neither more tokens, keys nor runs give a user more'
 })
 
 test('anonymous readers are counted by network', () => {
-  const keyOf = (address: string) => limitKeyOf(anonymousFrom(address))
+  const keyOf = (address: string) => limitKeyOf(anonymousFrom(address, false))
   assert.equal(keyOf('2001:db8:1:2:3::4'), keyOf('2001:db8:1:2:5::6'))
   assert.notEqual(keyOf('2001:db8:1:2::1'), keyOf('2001:db8:1:3::1'))
   assert.notEqual(keyOf('192.0.2.1'), keyOf('192.0.2.2'))

@@ -28,6 +28,8 @@ export type Principal = {
   refs?: readonly string[] | undefined
   /** Whether the token was delegated from another token, which it cannot outlive. */
   isDelegated?: boolean
+  /** For `anonymous`: whether it may read every repository, and not only public ones. */
+  readsAll?: boolean
   /** When the token or the key expires; null, or absent, for never. */
   expiresAt?: number | null
   /** How and from where the request came; absent when there is none. */
@@ -43,15 +45,16 @@ export const localPrincipal: Principal = {
 }
 
 /**
- * An anonymous reader: it may read every repository, and do nothing else. As no username is empty, it owns nothing and
- * collaborates nowhere. For limits, it is identified by its network.
+ * An anonymous reader: it may read public repositories, or where a setting says so, every repository, and do nothing else.
+ * As no username is empty, it owns nothing and collaborates nowhere. For limits, it is identified by its network.
  */
-export function anonymousFrom(address: string): Principal {
+export function anonymousFrom(address: string, readsAll: boolean): Principal {
   return {
     kind: 'anonymous',
     id: `anonymous from ${networkOf(address)}`,
     username: '',
     permissions: new Set(['repo:read']),
+    readsAll,
   }
 }
 

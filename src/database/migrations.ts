@@ -851,6 +851,12 @@ const loginsTables: Migration = ({ bytes, milliseconds }) => [
 // The ids of the repositories of a deploy key, as JSON. Existing keys are not limited.
 const deployKeys: Migration = () => ['alter table ssh_keys add column repositories text']
 
+// Servers that do not know it treat every repository as private.
+const visibility: Migration = () => [
+  "alter table repositories add column visibility text not null default 'private'",
+  'create index repositories_by_visibility on repositories (visibility)',
+]
+
 /**
  * All migrations, and for each whether servers that do not know it can run on. One that `adds` has only new tables, and new
  * columns that may be left out, and these servers break no rule by ignoring them. After one that `changes` they must stop:
@@ -901,6 +907,7 @@ const list: [migration: Migration, kind: 'adds' | 'changes'][] = [
   [usersTable, 'changes'],
   [loginsTables, 'changes'],
   [deployKeys, 'changes'],
+  [visibility, 'adds'],
 ]
 
 /** The version of a database is the number of migrations that were applied. */

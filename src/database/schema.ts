@@ -1,5 +1,6 @@
 import type { Generated, Insertable, Kysely, Selectable, Transaction } from 'kysely'
 import type { Role } from '#access/roles.ts'
+import type { Visibility } from '#access/visibility.ts'
 import type { ObjectFormat } from '#base/object-id.ts'
 
 /** All tables. Columns are snake_case in SQL and camelCase here; times are milliseconds since the epoch. */
@@ -193,6 +194,8 @@ type RepositoryTable = {
   leakGuard: Generated<LeakGuardState>
   /** The most that tokens of its runs may do in it. */
   runTokens: Generated<RunTokenAccess>
+  /** Who can read it without a role in it. */
+  visibility: Generated<Visibility>
   /** Whether a user has set the default branch, and not only pushes: 0 or 1. */
   headChosen: Generated<number>
   /** When it was deleted, if it can be restored or is being purged. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { SqliteAdapter, sql } from 'kysely'
 import type { Principal } from '#access/principal.ts'
+import type { Visibility } from '#access/visibility.ts'
 import { dayMs } from '#base/clock.ts'
 import { newId } from '#base/ids.ts'
 import {
@@ -278,6 +279,7 @@ onEachDatabase((fresh) => {
       lfsLocks: 0,
       objectFormat: null,
       runTokens: 'read',
+      visibility: 'private',
       headChosen: 1,
       importedAt: null,
       deletedAt: null,
@@ -304,11 +306,12 @@ onEachDatabase((fresh) => {
   test('a list has the repositories that a username owns or collaborates in, oldest first, paginated', async () => {
     await using database = await fresh()
     const db = await database.open()
-    const [own, shared, foreign] = ['own', 'shared', 'foreign'].map((name) =>
+    const [own, shared, foreign, open] = ['own', 'shared', 'foreign', 'open'].map((name) =>
       repositoryRow({ name, ownerUsername: name === 'own' ? 'ada' : 'grace' }),
     )
-    assert.ok(own && shared && foreign)
+    assert.ok(own && shared && foreign && open)
     for (const row of [own, shared, foreign]) await insertRepository(db, row)
+    await insertRepository(db, { ...open, visibility: 'internal' })
     await insertCollaborator(db, {
       repositoryId: shared.id,
       username: 'ada',
@@ -317,7 +320,12 @@ onEachDatabase((fresh) => {
     })
     const names = async (...args: Parameters<typeof listRepositories>) =>
       (await listRepositories(...args)).map(({ name }) => name)
-    assert.deepEqual(await names(db, { username: 'ada' }, wholeList), ['own', 'shared'])
+    const ofAda = (open: Visibility[], within?: string[]) =>
+      names(db, { username: 'ada', open, within }, wholeList)
+    assert.deepEqual(await ofAda([]), ['own', 'shared'])
+    assert.deepEqual(await ofAda(['public']), ['own', 'shared'])
+    assert.deepEqual(await ofAda(['internal', 'public']), ['own', 'shared', 'open'])
+    assert.deepEqual(await ofAda(['internal', 'public'], [own.id]), ['own'])
     assert.deepEqual(await names(db, 'all', { after: own.id, limit: 1 }), ['shared'])
     assert.equal((await findRepository(db, { id: shared.id }, 'ada'))?.role, 'maintain')
     assert.equal((await findRepository(db, { id: shared.id }, 'Ada'))?.role, undefined)

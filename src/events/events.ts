@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Origin } from '#access/principal.ts'
 import type { Role } from '#access/roles.ts'
+import type { Visibility } from '#access/visibility.ts'
 import type { Db, RunRow, RunTokenAccess } from '#database/schema.ts'
 import type { PushedUpdate } from '#git/refs/refs.ts'
 
@@ -14,6 +15,7 @@ export type EventData = {
   'repository.description': { description: string }
   'repository.leak_guard': { enabled: boolean }
   'repository.run_tokens': { access: RunTokenAccess }
+  'repository.visibility': { visibility: Visibility; formerVisibility: Visibility }
   'repository.default_branch': { branch: string; formerBranch: string }
   'repository.deleted': { name: string; ownerUsername: string }
   'repository.restored': { name: string; formerName: string }
@@ -112,6 +114,7 @@ export const eventKinds = [
   'repository.description',
   'repository.leak_guard',
   'repository.run_tokens',
+  'repository.visibility',
   'repository.default_branch',
   'repository.deleted',
   'repository.restored',

@@ -1,4 +1,5 @@
 import type { Role } from '#access/roles.ts'
+import type { Visibility } from '#access/visibility.ts'
 import { hasRowLocks } from '#database/row-locks.ts'
 import type { CollaboratorRow, Db } from '#database/schema.ts'
 
@@ -98,6 +99,7 @@ export type RepositoryAudience = {
   id: string
   name: string
   ownerUsername: string
+  visibility: Visibility
   /** Roles by username. */
   collaborators: ReadonlyMap<string, Role>
 }
@@ -110,7 +112,7 @@ export async function findRepositoryAudience(
   const rows = await db
     .selectFrom('repositories')
     .leftJoin('collaborators', 'collaborators.repositoryId', 'repositories.id')
-    .select(['name', 'ownerUsername', 'username', 'role'])
+    .select(['name', 'ownerUsername', 'visibility', 'username', 'role'])
     .where('id', '=', repositoryId)
     .where('deletedAt', 'is', null)
     .execute()
@@ -119,5 +121,6 @@ export async function findRepositoryAudience(
   const collaborators = new Map(
     rows.flatMap(({ username, role }) => (username && role ? [[username, role] as const] : [])),
   )
-  return { id: repositoryId, name: first.name, ownerUsername: first.ownerUsername, collaborators }
+  const { name, ownerUsername, visibility } = first
+  return { id: repositoryId, name, ownerUsername, visibility, collaborators }
 }

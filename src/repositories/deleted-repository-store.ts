@@ -1,7 +1,9 @@
 import type { PageRequest } from '#base/list-all.ts'
 import { hasRowLocks } from '#database/row-locks.ts'
 import type { Db, RepositoryRow, RepositoryState } from '#database/schema.ts'
-import type { Viewer } from './repository-store.ts'
+
+/** Selects all deleted repositories, or those that a username owned or had the role `admin` in, limited to some ids. */
+type DeletedViewer = 'all' | { username: string; within?: string[] | undefined }
 
 /** A deleted repository that can be restored. */
 export type DeletedRow = RepositoryRow & { deletedAt: number }
@@ -54,7 +56,7 @@ export function findDeleted(db: Db, id: string): Promise<DeletedRow | undefined>
 /** Deleted repositories after an id, in the order of their creation. */
 export function listDeleted(
   db: Db,
-  viewer: Viewer,
+  viewer: DeletedViewer,
   { after, limit }: PageRequest,
 ): Promise<DeletedRow[]> {
   let query = selectDeleted(db).where('id', '>', after).orderBy('id').limit(limit)

@@ -27,6 +27,7 @@ export type RepositoryFields = Readonly<
     | 'pushedAt'
     | 'leakGuard'
     | 'runTokens'
+    | 'visibility'
     | 'objectFormat'
   >
 > & {
@@ -47,8 +48,9 @@ export function newRepository<
     objectFormat: ObjectFormat | null
   },
 >({ id: ownerTokenId, username: ownerUsername }: { id: string; username: string }, place: Place) {
-  const settings = { description: '', pushedAt: null, leakGuard: 'on', runTokens: 'read' } as const
-  return { ...place, ...settings, ownerTokenId, ownerUsername }
+  const settings = { leakGuard: 'on', runTokens: 'read', visibility: 'private' } as const
+  const about = { description: '', pushedAt: null }
+  return { ...place, ...about, ...settings, ownerTokenId, ownerUsername }
 }
 
 /** A repository in a list. */
@@ -152,11 +154,11 @@ export function toListed(
   protectedBranches: string[],
 ): ListedRepository {
   const { id, name, description, createdAt, pushedAt, path, state } = repository
-  const { ownerTokenId, ownerUsername, runTokens, objectFormat } = repository
+  const { ownerTokenId, ownerUsername, runTokens, visibility, objectFormat } = repository
   const owner = { ownerTokenId, ownerUsername }
   const leakGuard = repository.leakGuard === 'on'
   const fields = { id, name, description, createdAt, pushedAt, path, ...owner, state }
-  return { ...fields, leakGuard, runTokens, objectFormat, protectedBranches }
+  return { ...fields, visibility, leakGuard, runTokens, objectFormat, protectedBranches }
 }
 
 const emptyDetails = {

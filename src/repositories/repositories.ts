@@ -8,6 +8,7 @@ import {
   requireRole,
   roleOf,
   type Standing,
+  visibilitiesOpenTo,
 } from '#access/may.ts'
 import { isRepositoryName } from '#access/names.ts'
 import type { Permission } from '#access/permissions.ts'
@@ -188,13 +189,13 @@ export function createRepositories(dependencies: Dependencies): Repositories {
     principal: Principal,
   ): Repository {
     const { id, name, description, path, pruneEpoch, createdAt, pushedAt, state } = row
-    const { ownerTokenId, ownerUsername, leakGuard, runTokens, missingLfsObjects, objectFormat } =
-      row
+    const { ownerTokenId, ownerUsername, leakGuard, runTokens, visibility } = row
+    const { missingLfsObjects, objectFormat } = row
     const hasLfsLocks = (row.lfsLocks ?? 0) > 0
     const asOwner = mayOwn(principal, row)
     const role = roleOf(principal, row) ?? 'read'
     const about = { id, name, description, createdAt, pushedAt, ownerTokenId, ownerUsername, state }
-    const settings = { leakGuard, runTokens, missingLfsObjects, objectFormat }
+    const settings = { leakGuard, runTokens, visibility, missingLfsObjects, objectFormat }
     // Access has been checked: no other function may brand what it has not got from here.
     return { ...about, ...settings, path, pruneEpoch, hasLfsLocks, asOwner, role } as Repository
   }
@@ -203,7 +204,7 @@ export function createRepositories(dependencies: Dependencies): Repositories {
     const row = isRepositoryName(name) ? await findFailedImport(db, name) : undefined
     if (!row) return undefined
     const { repositoryId: id, startedAt: createdAt, ownerTokenId, ownerUsername } = row
-    const standing = { id, ownerUsername, role: undefined }
+    const standing = { id, ownerUsername, visibility: 'private', role: undefined } as const
     if (!maySee(principal, standing)) return undefined
     const owner = { id: ownerTokenId, username: ownerUsername }
     const repository = newRepository(owner, { id, name, createdAt, objectFormat: null })
@@ -300,7 +301,8 @@ export function createRepositories(dependencies: Dependencies): Repositories {
 function viewerOf(principal: Principal): Viewer {
   if (maySeeAll(principal)) return 'all'
   const { username, repositories } = principal
-  return { username, within: repositories && [...repositories] }
+  const open = visibilitiesOpenTo(principal)
+  return { username, open, within: repositories && [...repositories] }
 }
 
 // The code of the API for both needs: what differs is who may.

@@ -1,4 +1,5 @@
 import type { Principal } from '#access/principal.ts'
+import type { Visibility } from '#access/visibility.ts'
 import { newId } from '#base/ids.ts'
 import type { ObjectFormat } from '#base/object-id.ts'
 import type { PlainSettings } from '#config/settings.ts'
@@ -30,6 +31,7 @@ export type LifeCycle = {
       name: string
       defaultBranch?: string | undefined
       objectFormat?: ObjectFormat | undefined
+      visibility?: Visibility | undefined
     },
   ) => Promise<RepositoryDescription>
   /** Renames a repository. For 90 days, the old name leads to it, and only its owner and admins can take it. */
@@ -64,11 +66,12 @@ export function createLifeCycle(dependencies: LifeCycleDependencies): LifeCycle 
   const { deletedRepositories, belongings, settings } = dependencies
 
   return {
-    async create(owner, { name, defaultBranch, objectFormat = null }) {
+    async create(owner, { name, defaultBranch, objectFormat = null, visibility = 'private' }) {
       if (await isNameTaken(db, name)) throw nameTaken(name)
       const now = clock.now()
       const repository = {
         ...newRepository(owner, { id: newId(now), name, createdAt: now, objectFormat }),
+        visibility,
         state: 'ready',
         nameKey: name.toLowerCase(),
         headChosen: defaultBranch === undefined ? 0 : 1,
@@ -143,7 +146,7 @@ function eventsOf(
   repositoryId: string,
   { former, changes }: { former: RepositorySettings; changes: Partial<RepositorySettings> },
 ): Event[] {
-  const { description, leakGuard, runTokens } = { ...former, ...changes }
+  const { description, leakGuard, runTokens, visibility } = { ...former, ...changes }
   const about = { actor, repositoryId }
   const events: Event[] = []
   if (description !== former.description)
@@ -152,5 +155,9 @@ function eventsOf(
     events.push({ kind: 'repository.leak_guard', ...about, data: { enabled: leakGuard === 'on' } })
   if (runTokens !== former.runTokens)
     events.push({ kind: 'repository.run_tokens', ...about, data: { access: runTokens } })
+  if (visibility !== former.visibility) {
+    const data = { visibility, formerVisibility: former.visibility }
+    events.push({ kind: 'repository.visibility', ...about, data })
+  }
   return events
 }

@@ -2,6 +2,7 @@ import { Type } from 'typebox'
 import { requireAllRefs, requireAllRepositories } from '#access/may.ts'
 import { RepositoryName } from '#access/names.ts'
 import { includesRole } from '#access/roles.ts'
+import { visibilities } from '#access/visibility.ts'
 import { objectFormats } from '#base/object-id.ts'
 import { Problem, refusedName } from '#base/problem.ts'
 import { closed, field, textForm } from '#base/schema-options.ts'
@@ -81,18 +82,20 @@ export function repositoryRoutes(dependencies: Dependencies) {
               description: 'Hash function of its object ids. Without it, the first push decides.',
             }),
           ),
+          visibility: Type.Optional(VisibilityChoice),
         },
         closed,
       ),
       reply: { 201: DescribedRepository },
       problems: ['repository_name_taken'],
       handle: async ({ principal, body, setHeader, publicOrigin }) => {
-        const { name, defaultBranch, objectFormat } = body
+        const { name, defaultBranch, objectFormat, visibility } = body
         const branch = defaultBranch === undefined ? undefined : parseDefaultBranch(defaultBranch)
         const created = await repositories.create(principal, {
           name,
           defaultBranch: branch,
           objectFormat,
+          visibility,
         })
         setHeader('location', `/repos/${body.name}`)
         return atOrigin(created, publicOrigin())
@@ -122,7 +125,7 @@ export function repositoryRoutes(dependencies: Dependencies) {
         'it, responses of the API have the new name, and only its owner and admins can take the old one. ' +
         'Only the owner and admins can change the default branch: to an existing branch, or to any name while the ' +
         'repository has no branches. Those with the role `maintain` or more can switch the leak guard, which refuses ' +
-        'pushes with credentials. Only the owner and admins can let tokens of workflow runs write.',
+        'pushes with credentials. Only the owner and admins can let tokens of workflow runs write, and change the visibility.',
       permission: 'repo:write',
       find: async (request) => {
         const found = await open(request)
@@ -136,6 +139,7 @@ export function repositoryRoutes(dependencies: Dependencies) {
           defaultBranch: Type.Optional(DefaultBranch),
           leakGuard: Type.Optional(LeakGuardSwitch),
           runTokens: Type.Optional(RunTokens),
+          visibility: Type.Optional(VisibilityChoice),
         },
         { ...closed, minProperties: 1 },
       ),
@@ -149,11 +153,13 @@ export function repositoryRoutes(dependencies: Dependencies) {
         'ref_not_found',
       ],
       handle: async ({ principal, found, body, publicOrigin }) => {
-        const { name = found.name, description, leakGuard, runTokens, defaultBranch } = body
+        const { name = found.name, description, leakGuard, runTokens, visibility } = body
+        const { defaultBranch } = body
         // A refusal because a name is taken would reveal repositories beyond the limit.
         if (body.name !== undefined) requireAllRepositories(principal)
         if (leakGuard !== undefined) requireMaintainer(found)
         if (runTokens !== undefined && !found.asOwner) throw runTokensNeedOwner()
+        if (visibility !== undefined && !found.asOwner) throw visibilityNeedsOwner()
         const branch =
           defaultBranch === undefined ? undefined : await requireDefaultBranch(found, defaultBranch)
         // First, because the name may be taken; then nothing is changed.
@@ -162,6 +168,7 @@ export function repositoryRoutes(dependencies: Dependencies) {
           ...(description !== undefined && { description }),
           ...(leakGuard !== undefined && { leakGuard: toState(leakGuard) }),
           ...(runTokens !== undefined && { runTokens }),
+          ...(visibility !== undefined && { visibility }),
         }
         if (Object.keys(settings).length > 0) await repositories.set(principal, found, settings)
         if (branch !== undefined)
@@ -203,6 +210,11 @@ const RunTokens = Type.Enum(['read', 'write'], {
   description: 'The most that tokens of its workflow runs may do in it; `read` by default',
 })
 
+const VisibilityChoice = Type.Enum(visibilities, {
+  description:
+    'Who can read it: with `private`, the default, those with a role in it; with `internal` every user, with `public` everybody',
+})
+
 const DefaultBranch = Type.String({
   description: 'Branch that a clone checks out; `main` by default',
   minLength: 1,
@@ -230,6 +242,11 @@ function requireMaintainer({ role }: OpenedRepository): void {
 function runTokensNeedOwner(): Problem {
   const detail =
     'Only the owner of the repository or an admin may change what tokens of its runs may do.'
+  return new Problem('owner_required', detail)
+}
+
+function visibilityNeedsOwner(): Problem {
+  const detail = 'Only the owner of the repository or an admin may change its visibility.'
   return new Problem('owner_required', detail)
 }
 

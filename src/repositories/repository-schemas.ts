@@ -1,5 +1,6 @@
 import { type TProperties, Type } from 'typebox'
 import { roles } from '#access/roles.ts'
+import { visibilities } from '#access/visibility.ts'
 import { objectFormats } from '#base/object-id.ts'
 import { field } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
@@ -16,6 +17,10 @@ const summary = {
   path: field.text('Path of the bare repository on the server'),
   ownerTokenId: field.text('Id of the token that created it'),
   ownerUsername: field.text('Username of its owner'),
+  visibility: Type.Enum(visibilities, {
+    description:
+      'Who can read it: with `private` those with a role in it, with `internal` every user, with `public` everybody',
+  }),
   protectedBranches: field.texts('Protected branches and patterns'),
   leakGuard: field.boolean('Whether pushes are scanned for credentials'),
   runTokens: Type.Enum(['read', 'write'], {

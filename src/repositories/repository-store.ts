@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Role } from '#access/roles.ts'
+import type { Visibility } from '#access/visibility.ts'
 import type { PageRequest } from '#base/list-all.ts'
 import type { ObjectFormat } from '#base/object-id.ts'
 import { prepared } from '#database/prepared.ts'
@@ -18,10 +19,12 @@ type LiveRow = RepositoryRow & { state: LiveState }
 export type VisibleRow = LiveRow & { role: Role | undefined }
 
 /**
- * Selects all repositories, or those that a username owns or collaborates on; of these, only some when `within` has their
- * ids.
+ * Selects all repositories, or those that a username owns or collaborates on, or that have an open visibility; of these,
+ * only some when `within` has their ids.
  */
-export type Viewer = 'all' | { username: string; within?: string[] | undefined }
+export type Viewer =
+  | 'all'
+  | { username: string; open: readonly Visibility[]; within?: string[] | undefined }
 
 /** Inserts a repository; false when its name is taken. */
 export async function insertRepository(db: Db, repository: NewRepository): Promise<boolean> {
@@ -147,12 +150,13 @@ export function listRepositoriesByPush(
 function visible(db: Db, viewer: Viewer) {
   const query = db.selectFrom('repositories').where('deletedAt', 'is', null)
   if (viewer === 'all') return query
-  const { username, within } = viewer
+  const { username, open, within } = viewer
   return query.where((is) =>
     is.and([
       ...(within ? [is('id', 'in', within)] : []),
       is.or([
         is('ownerUsername', '=', username),
+        ...(open.length > 0 ? [is('visibility', 'in', open)] : []),
         is(
           'id',
           'in',
@@ -239,7 +243,10 @@ export async function updateName(tx: Db, id: string, name: string): Promise<stri
 }
 
 /** The columns that the settings of a repository change. */
-export type RepositorySettings = Pick<RepositoryRow, 'description' | 'leakGuard' | 'runTokens'>
+export type RepositorySettings = Pick<
+  RepositoryRow,
+  'description' | 'leakGuard' | 'runTokens' | 'visibility'
+>
 
 /** Changes settings of a repository; returns the former ones, undefined when the repository was deleted. */
 export async function updateSettings(
@@ -249,7 +256,7 @@ export async function updateSettings(
 ): Promise<RepositorySettings | undefined> {
   const former = await tx
     .selectFrom('repositories')
-    .select(['description', 'leakGuard', 'runTokens'])
+    .select(['description', 'leakGuard', 'runTokens', 'visibility'])
     .where('id', '=', id)
     .where('deletedAt', 'is', null)
     .$if(hasRowLocks(tx), (rows) => rows.forNoKeyUpdate())

@@ -101,6 +101,10 @@ const sentences: { [K in keyof EventData]: Describe<K> } = {
       repository,
     ],
   }),
+  'repository.visibility': ({ visibility }, { who, repository }) => ({
+    icon: 'shield',
+    parts: [who, ' made ', repository, ' ', { text: visibility }],
+  }),
   'repository.default_branch': ({ branch }, { who, repository }) => ({
     icon: 'branch',
     parts: [who, ' made ', { text: branch }, ' the default branch of ', repository],

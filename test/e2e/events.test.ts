@@ -45,6 +45,8 @@ test('every change is an event, numbered in order, with its actor', async () => 
   await owner.patch('/repos/site', { description: 'Our site' })
   await owner.patch('/repos/site', { leakGuard: true })
   await owner.patch('/repos/site', { runTokens: 'write' })
+  await owner.patch('/repos/site', { visibility: 'internal' })
+  await owner.patch('/repos/site', { visibility: 'internal' })
   await owner.patch('/repos/site', { leakGuard: false })
   await owner.patch('/repos/site', { leakGuard: true })
   await owner.put('/repos/site/protections/branches/main')
@@ -92,7 +94,8 @@ test('every change is an event, numbered in order, with its actor', async () => 
     events.map(({ kind }) => kind),
     [
       ...['repository.created', 'repository.description'],
-      ...['repository.run_tokens', 'repository.leak_guard', 'repository.leak_guard'],
+      ...['repository.run_tokens', 'repository.visibility'],
+      ...['repository.leak_guard', 'repository.leak_guard'],
       'protection.added',
       ...['protection.changed', 'protection.removed', 'collaborator.added'],
       ...['collaborator.changed', 'collaborator.removed', 'secret.saved', 'secret.deleted'],

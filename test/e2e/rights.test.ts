@@ -134,13 +134,17 @@ const elsewhere =
 
 type Outcome = string
 
+/** The first is private, the others have their visibility as a name. */
+const repositories = ['site', 'internal', 'public'] as const
+
 /** A caller, with what the table needs to know of it. */
 type Caller = {
   who: string
   client: Client
   permissions: readonly Permission[]
-  /** In the repository; undefined if it cannot see it. */
-  role: (typeof roles)[number] | undefined
+  repository: (typeof repositories)[number]
+  /** In the repository; undefined if it cannot see it. A visitor is let in by the visibility alone. */
+  role: (typeof roles)[number] | 'visitor' | undefined
   isLimited: boolean
   hasRefs?: boolean
 }
@@ -158,6 +162,8 @@ function expected(
   if (!path.startsWith('/repos/{name}'))
     return isLimited && !allowsLimited ? 'token_limited' : 'allowed'
   if (role === undefined) return 'repository_not_found'
+  if (role === 'visitor')
+    return takes === 'repo:read' || takes === 'workflow:read' ? 'allowed' : 'role_insufficient'
   if (role === 'read' && !takes.endsWith(':read')) return 'role_insufficient'
   if (hasRefs && (isSetting || (least && !takes.endsWith(':read')))) return 'token_limited'
   if (least && roles.indexOf(role) < roles.indexOf(least)) return 'owner_required'
@@ -165,8 +171,12 @@ function expected(
 }
 
 /** Whether a caller is refused. No request changes anything: a body with an unknown field is refused only after its caller. */
-async function attempt(client: Client, method: string, path: string): Promise<Outcome> {
-  const address = path.replace('{name}', 'site').replaceAll(/\{\w+\}/g, 'none')
+async function attempt(
+  { client, repository }: Caller,
+  method: string,
+  path: string,
+): Promise<Outcome> {
+  const address = path.replace('{name}', repository).replaceAll(/\{\w+\}/g, 'none')
   const body = method === 'GET' ? undefined : { 'no/such': 1 }
   const answer = await client.call(method, address, body)
   const { code } = answer.body ?? {}
@@ -181,18 +191,20 @@ async function createCallers({ admin, client, url }: Service): Promise<Caller[]>
   const owner = await client({ username: 'ada', permissions: everything })
   await owner.post('/repos', { name: 'site' })
   await owner.post('/repos', { name: 'other' })
-  const callers: Caller[] = [
-    { who: 'an admin', client: admin, permissions: ['admin'], role: 'admin', isLimited: false },
-  ]
+  for (const visibility of ['internal', 'public'])
+    await owner.post('/repos', { name: visibility, visibility })
+  const callers: Caller[] = []
   const add = (who: string, one: Client, rest: Partial<Caller>) =>
     callers.push({
       who,
       client: one,
       permissions: everything,
+      repository: 'site',
       role: undefined,
       isLimited: false,
       ...rest,
     })
+  add('an admin', admin, { permissions: ['admin'], role: 'admin' })
   add('the owner', owner, { role: 'admin' })
   for (const permission of everything) {
     const one = await client({ username: 'ada', permissions: [permission] })
@@ -203,7 +215,10 @@ async function createCallers({ admin, client, url }: Service): Promise<Caller[]>
     const one = await client({ username: `a-${role}`, permissions: everything })
     add(`a collaborator with the role ${role}`, one, { role })
   }
-  add('a stranger', await client({ username: 'eve', permissions: everything }), {})
+  const stranger = await client({ username: 'eve', permissions: everything })
+  add('a stranger', stranger, {})
+  for (const repository of ['internal', 'public'] as const)
+    add(`a stranger in an ${repository} one`, stranger, { repository, role: 'visitor' })
   const ofLimited = everything.filter((one) => one !== 'runner' && one !== 'metrics:read')
   const made = async (by: Client, path: string, wanted: object) => {
     const { status, body, text } = await by.post(path, { name: 'limited', ...wanted })
@@ -216,6 +231,10 @@ async function createCallers({ admin, client, url }: Service): Promise<Caller[]>
   const rest = { permissions: ofLimited, isLimited: true }
   add('a token for the repository', ofSite, { ...rest, role: 'admin' })
   add('a token for another repository', ofOther, rest)
+  const ofEve = { username: 'eve', permissions: ofLimited, repositories: ['public'] }
+  const ofPublic = await made(admin, '/tokens', ofEve)
+  add('a token for a public one', ofPublic, { ...rest, repository: 'public', role: 'visitor' })
+  add('a token for a public one in an internal one', ofPublic, { ...rest, repository: 'internal' })
   const ofPushers = ofLimited.filter((one) => one !== 'repo:delete' && one !== 'collaborator:write')
   const pushing = { ...part, permissions: ofPushers, refs: ['refs/heads/agents/*'] }
   const ofRefs = await made(admin, '/tokens', pushing)
@@ -265,9 +284,9 @@ test(
         const [method = '', path = ''] = name.split(' ')
         const wanted = expected(row, path, caller)
         const message = `${caller.who}: ${name}`
-        assert.equal(await attempt(caller.client, method, path), wanted, message)
+        assert.equal(await attempt(caller, method, path), wanted, message)
         if (!path.startsWith('/repos/{name}') || path.endsWith('/check')) continue
-        const { status, body } = await service.admin.post('/repos/site/check', {
+        const { status, body } = await service.admin.post(`/repos/${caller.repository}/check`, {
           action: ids.get(name),
           tokenId: caller.client.id === '' ? undefined : caller.client.id,
         })
@@ -283,18 +302,19 @@ onEachServer((start) => {
   test('each caller may fetch and push what the table says, over HTTP', async () => {
     await using service = await start()
     for (const caller of await createCallers(service)) {
+      const { repository } = caller
       const { url, token } = caller.client
       for (const [pack, takes] of [
         ['git-upload-pack', 'repo:read'],
         ['git-receive-pack', 'repo:write'],
       ] as const) {
-        const address = `${url}/repos/site.git/info/refs?service=${pack}`
+        const address = `${url}/repos/${repository}.git/info/refs?service=${pack}`
         const headers = { authorization: `Bearer ${token}` }
         const { status } = await fetch(address, { headers })
         const wanted = expected({ takes }, '/repos/{name}', caller)
         const answered = wanted === 'allowed' ? 200 : wanted === 'repository_not_found' ? 404 : 403
         assert.equal(status, answered, `${caller.who}: ${pack}`)
-        const { body } = await service.admin.post('/repos/site/check', {
+        const { body } = await service.admin.post(`/repos/${repository}/check`, {
           action: pack === 'git-upload-pack' ? 'fetch' : 'push',
           tokenId: caller.client.id === '' ? undefined : caller.client.id,
         })
@@ -308,19 +328,24 @@ test('each key may fetch and push what the table says, over SSH', async () => {
   await using service = await startServiceWithSsh()
   const owner = await service.client({ username: 'ada', permissions: everything })
   await owner.post('/repos', { name: 'site' })
+  for (const visibility of ['internal', 'public'])
+    await owner.post('/repos', { name: visibility, visibility })
   for (const role of roles)
     await owner.post('/repos/site/collaborators', { username: `a-${role}`, role })
   for (const username of ['ada', 'eve', ...roles.map((role) => `a-${role}`)]) {
     const client = await service.client({ username, permissions: everything })
     await using user = await createSshUser(service, client)
-    const mayRead = username !== 'eve'
-    const mayWrite = mayRead && username !== 'a-read'
-    for (const [pack, isAllowed] of [
-      ['git-upload-pack', mayRead],
-      ['git-receive-pack', mayWrite],
-    ] as const) {
-      const { stdout, stderr } = await user.ssh(`${pack} 'site.git'`)
-      assert.equal(stdout.includes('0000'), isAllowed, `${username}: ${pack}: ${stderr}`)
+    for (const repository of username === 'eve' ? repositories : (['site'] as const)) {
+      const mayRead = username !== 'eve' || repository !== 'site'
+      const mayWrite = username !== 'eve' && username !== 'a-read'
+      for (const [pack, isAllowed] of [
+        ['git-upload-pack', mayRead],
+        ['git-receive-pack', mayWrite],
+      ] as const) {
+        const { stdout, stderr } = await user.ssh(`${pack} '${repository}.git'`)
+        const message = `${username}: ${pack} of ${repository}: ${stderr}`
+        assert.equal(stdout.includes('0000'), isAllowed, message)
+      }
     }
   }
 })

@@ -24,6 +24,7 @@ export const sampleData: EventData = {
   'repository.renamed': { name: 'site', formerName: 'page' },
   'repository.leak_guard': { enabled: false },
   'repository.run_tokens': { access: 'write' },
+  'repository.visibility': { visibility: 'public', formerVisibility: 'private' },
   'repository.description': { description: 'Our site' },
   'repository.default_branch': { branch: 'trunk', formerBranch: 'main' },
   'repository.deleted': { name: 'site', ownerUsername: 'ada' },

@@ -32,6 +32,6 @@ export function standingIn(
   username: string,
 ): Standing | undefined {
   if (!audience) return undefined
-  const { id, ownerUsername, collaborators } = audience
-  return { id, ownerUsername, role: collaborators.get(username) }
+  const { id, ownerUsername, visibility, collaborators } = audience
+  return { id, ownerUsername, visibility, role: collaborators.get(username) }
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { openToUsers } from '#access/visibility.ts'
 import { dayMs } from '#base/clock.ts'
 import { newId } from '#base/ids.ts'
 import type { Db } from '#database/schema.ts'
@@ -99,7 +100,10 @@ onEachDatabase((fresh) => {
     events.push(sampleEvent('token.deleted', null), sampleEvent('ssh_key.added', null))
     await db.transaction().execute((tx) => publish(tx, now, events))
     const wanted = { after: 0, upTo: 10, limit: 100, kinds: eventKinds, whose: 'all' } as const
-    const ofAda = { ...wanted, whose: { username: 'ada', kindsWithoutRepository } }
+    const ofAda = {
+      ...wanted,
+      whose: { username: 'ada', open: openToUsers, kindsWithoutRepository },
+    }
     const seqs = async (asked: Parameters<typeof listEvents>[1]) =>
       (await listEvents(db, asked)).map(({ seq }) => seq)
     const all = { repositoryId: undefined }
@@ -110,9 +114,15 @@ onEachDatabase((fresh) => {
     assert.deepEqual(await seqs({ ...ofAda, ...all, kinds: [] }), [])
     assert.deepEqual(await seqs({ ...ofAda, repositoryId: joined }), [3, 4])
     assert.deepEqual(await seqs({ ...ofAda, repositoryId: hidden }), [])
-    const limited = { ...ofAda, whose: { ...ofAda.whose, within: [joined, hidden] } }
+    const open = { visibility: 'internal' } as const
+    await db.updateTable('repositories').set(open).where('id', '=', hidden).execute()
+    const ofHidden = await seqs({ ...wanted, repositoryId: hidden })
+    assert.deepEqual(await seqs({ ...ofAda, repositoryId: hidden }), ofHidden)
+    const closed = { ...ofAda, whose: { ...ofAda.whose, open: [] } }
+    assert.deepEqual(await seqs({ ...closed, repositoryId: hidden }), [])
+    const limited = { ...closed, whose: { ...closed.whose, within: [joined, hidden] } }
     assert.deepEqual(await seqs({ ...limited, ...all }), [3, 4])
-    const [first, , third] = await listEvents(db, { ...ofAda, ...all })
+    const [first, , third] = await listEvents(db, { ...closed, ...all })
     assert.deepEqual([first?.name, first?.ownerUsername, first?.role], ['owned', 'ada', null])
     assert.deepEqual([third?.name, third?.role], ['joined', 'read'])
     assert.equal(await findNth(db, { repositoryId: joined, after: 0, nth: 2 }), 4)
@@ -121,6 +131,7 @@ onEachDatabase((fresh) => {
       id: joined,
       name: 'joined',
       ownerUsername: 'grace',
+      visibility: 'private',
       collaborators: new Map([
         ['ada', 'read'],
         ['mallory', 'read'],

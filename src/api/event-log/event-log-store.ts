@@ -1,3 +1,4 @@
+import type { Visibility } from '#access/visibility.ts'
 import type { Db } from '#database/schema.ts'
 import type { VisibleEventKind } from './event-visibility.ts'
 
@@ -17,6 +18,8 @@ type EventQuery = {
     | 'all'
     | {
         username: string
+        /** The visibilities of repositories that it can see without a role in them. */
+        open: readonly Visibility[]
         kindsWithoutRepository: VisibleEventKind[]
         /** Restricts them to events of repositories with these ids. */
         within?: string[] | undefined
@@ -42,7 +45,7 @@ export async function listEvents(db: Db, eventQuery: EventQuery) {
     )
     .select(['events.seq', 'events.kind', 'events.repositoryId', 'events.actorId'])
     .select(['events.actorUsername', 'events.createdAt', 'events.data'])
-    .select(['repositories.name', 'repositories.ownerUsername'])
+    .select(['repositories.name', 'repositories.ownerUsername', 'repositories.visibility'])
     .select('collaborators.role')
     .where('seq', '>', after)
     .where('seq', '<=', upTo)
@@ -51,12 +54,13 @@ export async function listEvents(db: Db, eventQuery: EventQuery) {
     .limit(limit)
   if (repositoryId !== undefined) query = query.where('events.repositoryId', '=', repositoryId)
   if (whose !== 'all') {
-    const { kindsWithoutRepository, within } = whose
+    const { open, kindsWithoutRepository, within } = whose
     if (within) query = query.where('events.repositoryId', 'in', within)
     query = query.where((is) =>
       is.or([
         is('repositories.ownerUsername', '=', username),
         is('collaborators.username', 'is not', null),
+        ...(open.length > 0 ? [is('repositories.visibility', 'in', open)] : []),
         is.and([is('repositories.id', 'is', null), is('kind', 'in', kindsWithoutRepository)]),
       ]),
     )

@@ -1,5 +1,5 @@
 import { setTimeout as sleep, setImmediate as yieldToEventLoop } from 'node:timers/promises'
-import { credentialEnded, holds, isAdmin, maySee } from '#access/may.ts'
+import { credentialEnded, holds, isAdmin, maySee, visibilitiesOpenTo } from '#access/may.ts'
 import { limitKeyOf, type Principal } from '#access/principal.ts'
 import { createKeyedMutex } from '#base/concurrency/keyed-mutex.ts'
 import { Problem } from '#base/problem.ts'
@@ -138,7 +138,9 @@ export function createEventLog({ db, notifier, repositories, refresh }: Dependen
     return listEvents(db, {
       ...range,
       kinds: visibleKinds(caller, kinds),
-      whose: isAdmin(caller) ? 'all' : { username, kindsWithoutRepository, within },
+      whose: isAdmin(caller)
+        ? 'all'
+        : { username, open: visibilitiesOpenTo(caller), kindsWithoutRepository, within },
     })
   }
 
@@ -148,13 +150,13 @@ export function createEventLog({ db, notifier, repositories, refresh }: Dependen
     rows: Awaited<ReturnType<typeof listEvents>>,
     { limit, repositoryId }: Pick<Range, 'limit' | 'repositoryId'>,
   ) {
-    const events = rows.flatMap(({ name, ownerUsername, role, ...row }) => {
+    const events = rows.flatMap(({ name, ownerUsername, visibility, role, ...row }) => {
       const entry = toEntry(row)
       const { repositoryId: id } = entry
       const standing =
-        id === null || ownerUsername === null
+        id === null || ownerUsername === null || visibility === null
           ? undefined
-          : { id, ownerUsername, role: role ?? undefined }
+          : { id, ownerUsername, visibility, role: role ?? undefined }
       return maySeeEvent(caller, entry, standing) ? [toLoggedEvent(entry, name)] : []
     })
     if (events.length === 0 && repositoryId !== undefined)

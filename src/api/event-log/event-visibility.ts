@@ -1,4 +1,4 @@
-import { holds, isAdmin, isWithin, mayMaintain, maySee, type Standing } from '#access/may.ts'
+import { holds, isAdmin, isWithin, mayMaintain, mayUse, type Standing } from '#access/may.ts'
 import type { Permission } from '#access/permissions.ts'
 import type { Principal } from '#access/principal.ts'
 import { type Event, eventKinds } from '#events/events.ts'
@@ -26,6 +26,7 @@ export const audiences: Record<VisibleEventKind, Audience> = {
   'repository.renamed': member('repo:read'),
   'repository.leak_guard': member('repo:read'),
   'repository.run_tokens': member('repo:read'),
+  'repository.visibility': member('repo:read'),
   'repository.description': member('repo:read'),
   'repository.default_branch': member('repo:read'),
   'repository.deleted': member('repo:read'),
@@ -112,5 +113,5 @@ export function maySeeEvent(
   if (!standing) return deletionKinds.includes(kind) && data.ownerUsername === principal.username
   return audience.of === 'maintainer'
     ? mayMaintain(principal, standing)
-    : maySee(principal, standing)
+    : mayUse(principal, standing, audience.permission)
 }

@@ -57,6 +57,7 @@ export const repositoryOperations: ClientOperation[] = [
       '--username <username>': { description: 'owner (default: admin)', only: 'local' },
       '--default-branch <branch>': 'default branch (default: main)',
       '--object-format <format>': 'sha1 or sha256 (default: that of the first push)',
+      '--visibility <visibility>': 'who can read it without a role in it (default: private)',
       '--remote <remote>': {
         description: 'add it as a remote to the clone that you are in, and let Git log in to it',
         only: 'server',
@@ -78,6 +79,7 @@ export const repositoryOperations: ClientOperation[] = [
       State: 'state',
       'Leak guard': (row) => (at(row, 'leakGuard') === false ? 'off' : 'on'),
       'Run tokens': 'runTokens',
+      Visibility: 'visibility',
       Created: dateOf('createdAt'),
       Pushed: dateOf('pushedAt'),
       'Size in bytes': 'sizeBytes',
@@ -97,6 +99,7 @@ export const repositoryOperations: ClientOperation[] = [
       '--default-branch <branch>': 'new default branch',
       '--leak-guard <state>': 'whether pushes with credentials are refused',
       '--run-tokens <access>': 'the most that tokens of workflow runs may do',
+      '--visibility <visibility>': 'who can read it without a role in it',
     },
     sentence: (body) => `Changed ${textAt(body, 'name')}.`,
   },

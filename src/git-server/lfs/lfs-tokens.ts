@@ -41,7 +41,9 @@ export function createLfsTokens({
 }: Dependencies): LfsTokens {
   /** The principal of the key of a token; that of an anonymous reader has none. */
   async function ownerOf({ keyId, address }: LfsTokenRow): Promise<Principal | undefined> {
-    return keyId === null ? anonymousFrom(address) : (await sshKeys.principalOf(keyId))?.principal
+    return keyId === null
+      ? anonymousFrom(address, true)
+      : (await sshKeys.principalOf(keyId))?.principal
   }
 
   return {

@@ -91,7 +91,7 @@ export function createGitOverSsh({ engine, backend, settings, log }: Dependencie
 
   async function callerOf({ identity, address }: SshSession<Identity>): Promise<SshCaller> {
     if ('anonymousFrom' in identity) {
-      return { principal: anonymousFrom(identity.anonymousFrom), key: undefined }
+      return { principal: anonymousFrom(identity.anonymousFrom, true), key: undefined }
     }
     const caller = await backend.principalOf(identity.keyId)
     if (!caller) {
@@ -222,7 +222,7 @@ export function createGitOverSsh({ engine, backend, settings, log }: Dependencie
 }
 
 function nameOf(identity: Identity): string {
-  return 'username' in identity ? identity.username : anonymousFrom(identity.anonymousFrom).id
+  return 'username' in identity ? identity.username : anonymousFrom(identity.anonymousFrom, true).id
 }
 
 /** A command line that is not valid. */

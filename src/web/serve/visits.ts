@@ -37,7 +37,10 @@ export function createVisits({ sessions, baseUrl, version, clock, render, canUnd
     const { address, prefix } = publicAddress(exchange)
     const cookie = createSessionCookie({ isHttps: address.protocol === 'https:', prefix })
     const { open, secret } = await openFirst(cookie.read(exchange.request.headers), openSession)
-    const caller = withOrigin(open?.principal ?? anonymousFrom(exchange.address), exchange.address)
+    const caller = withOrigin(
+      open?.principal ?? anonymousFrom(exchange.address, true),
+      exchange.address,
+    )
     if (open) exchange.identify(caller)
     const to = createLinks(prefix)
     const context = createContext(exchange, {
