@@ -18,6 +18,11 @@ type Options = {
   freeSpace: Pick<FreeSpace, 'require'>
   stallMs: number
   signal: AbortSignal
+  /**
+   * Called with the size of the file after each chunk, and waited for: the body is read no faster. With it, the file is not
+   * synced.
+   */
+  onWritten?: ((bytes: number) => Promise<void>) | undefined
 }
 
 const mib = 1024 * 1024
@@ -28,10 +33,11 @@ const measuredEveryBytes = 64 * mib
  * when no data arrives, and `malformed_request` when the client has gone before the end.
  */
 export async function receiveFile(options: Options): Promise<Received> {
-  const { body, path, maxBytes, freeSpace, stallMs, signal } = options
+  const { body, path, maxBytes, freeSpace, stallMs, signal, onWritten } = options
   await freeSpace.require(body.declaredBytes)
   await using file = await open(path, 'wx', 0o600)
-  using stall = watchStall(stallMs, () => true, signal)
+  let isWaiting = true
+  using stall = watchStall(stallMs, () => isWaiting, signal)
   const hash = createHash('sha256')
   let [size, measuredAt] = [0, 0]
   let syncing = Promise.resolve()
@@ -42,21 +48,26 @@ export async function receiveFile(options: Options): Promise<Received> {
     if (size - measuredAt > measuredEveryBytes) {
       measuredAt = size
       await freeSpace.require()
-      // A disk that lagged behind would keep the client waiting at the end, when git-lfs waits for only half a minute.
-      await syncing
-      syncing = file.datasync()
-      // It is awaited later, or never when the body is refused.
-      syncing.catch(() => {})
+      if (!onWritten) {
+        // A disk that lagged behind would keep the client waiting at the end, when git-lfs waits for only half a minute.
+        await syncing
+        syncing = file.datasync()
+        // It is awaited later, or never when the body is refused.
+        syncing.catch(() => {})
+      }
     }
     const writing = writeAll(file, chunk)
     hash.update(chunk)
     await writing
+    isWaiting = false
+    await onWritten?.(size)
+    isWaiting = true
     stall.progress()
   }
   const { declaredBytes = size } = body
   if (declaredBytes !== size) throw incomplete()
   await syncing
-  await file.sync()
+  if (!onWritten) await file.sync()
   return { size, sha256: hash.digest('hex') }
 }
 

@@ -11,7 +11,7 @@ import type { BodyStream } from '#http/route.ts'
 import type { Directories } from './directories/directories.ts'
 import { insertLfsObject, listLfsObjects, renewLfsObjects } from './lfs-object-store.ts'
 import { asGone, repositoryDeleted } from './repository-errors.ts'
-import type { DirectLfsFiles, OpenLfsFile } from './store/lfs-files.ts'
+import type { DirectLfsFiles, OnWritten, OpenLfsFile } from './store/lfs-files.ts'
 import type { Store } from './store/store.ts'
 
 /**
@@ -85,20 +85,28 @@ export function createLfsObjects(dependencies: Dependencies): LfsObjects {
     return sizesOf(repositoryId, oids)
   }
 
-  /** Receives the bytes of an object; returns how many they are. */
-  async function receive(path: string, oid: string, content: Content): Promise<number> {
+  /** A file that receives the bytes of an object, and refuses others. */
+  function toReceiving(path: string, oid: string, content: Content) {
     const { body, signal, stallMs = settings.gitStallSeconds * 1000 } = content
     const { declaredBytes = Number.POSITIVE_INFINITY } = body
-    const received = await receiveFile({
-      ...{ body, path, signal, freeSpace, stallMs },
-      maxBytes: Math.min(declaredBytes, settings.lfsObjectMaxBytes),
-    })
-    if (received.sha256 === oid) return received.size
-    const detail = `The body has the SHA-256 ${received.sha256} and not ${oid}; nothing was stored.`
-    throw new Problem('lfs_object_invalid', detail)
+    const maxBytes = Math.min(declaredBytes, settings.lfsObjectMaxBytes)
+
+    async function write(onWritten?: OnWritten): Promise<number> {
+      const receiving = { body, path, signal, freeSpace, stallMs, maxBytes, onWritten }
+      const { size, sha256 } = await receiveFile(receiving)
+      if (sha256 !== oid) {
+        const detail = `The body has the SHA-256 ${sha256} and not ${oid}; nothing was stored.`
+        throw new Problem('lfs_object_invalid', detail)
+      }
+      faultPoint('lfs.received')
+      return size
+    }
+
+    return { path, maxBytes, signal, write }
   }
 
   function insert(tx: Db, row: LfsObject & { size: number; bucketKey: string | null }) {
+    faultPoint('lfs.placed')
     const now = clock.now()
     const times = { createdAt: now, renewedAt: now, checkedAt: now }
     return insertLfsObject(tx, { ...row, ...times }).catch(asGone(repositoryDeleted))
@@ -115,10 +123,7 @@ export function createLfsObjects(dependencies: Dependencies): LfsObjects {
 
       complete({ repositoryId, oid, uploadId, size }) {
         const upload = { repositoryId, oid, uploadId, size }
-        return files.complete(upload, (tx, bucketKey) => {
-          faultPoint('lfs.placed')
-          return insert(tx, { repositoryId, oid, size, bucketKey })
-        })
+        return files.complete(upload, (tx, placed) => insert(tx, { repositoryId, oid, ...placed }))
       },
     }
   }
@@ -135,16 +140,10 @@ export function createLfsObjects(dependencies: Dependencies): LfsObjects {
       const scratchName = `lfs-${oid}`
       const path = directories.scratchOf(draftId, scratchName)
       try {
-        const size = await receive(path, oid, content)
-        faultPoint('lfs.received')
-        const received = { path, size, signal: content.signal }
         const isPlaced = await store.lfsFiles.place(
           { repositoryId, oid },
-          received,
-          (tx, bucketKey) => {
-            faultPoint('lfs.placed')
-            return insert(tx, { repositoryId, oid, size, bucketKey })
-          },
+          toReceiving(path, oid, content),
+          (tx, placed) => insert(tx, { repositoryId, oid, ...placed }),
         )
         if (!isPlaced) throw repositoryDeleted()
       } finally {

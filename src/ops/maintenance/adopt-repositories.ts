@@ -73,8 +73,9 @@ async function adoptLfsObjects(
     const size = (await stat(path).catch(ignoreAbsence))?.size
     if (object.bucketKey !== null || size !== object.size) continue
     signal.throwIfAborted()
-    await lfsFiles.place(object, { path, size, signal }, (tx, key) =>
-      setLfsBucketKey(tx, object, key),
+    const file = { path, maxBytes: size, write: async () => size, signal }
+    await lfsFiles.place(object, file, (tx, { bucketKey }) =>
+      setLfsBucketKey(tx, object, bucketKey),
     )
   }
 }

@@ -7,6 +7,17 @@ import type { S3Body } from './s3-requests.ts'
 export type ObjectSource = FileSource | Buffer
 export type FileSource = { path: string; bytes: number }
 
+/** A file that is stored while it is written. */
+export type WrittenFile = {
+  path: string
+  maxBytes: number
+  /**
+   * Writes the file; returns its size. Calls `onWritten` with the size so far, and waits for it: it keeps the file from
+   * being written faster than it is stored. When this fails, nothing is stored.
+   */
+  write: (onWritten: (bytes: number) => Promise<void>) => Promise<number>
+}
+
 /** Prepares the bytes of a source for sending. A file is read once for its hashes, and again for each attempt. */
 export async function toS3Body(source: ObjectSource): Promise<S3Body> {
   return 'path' in source

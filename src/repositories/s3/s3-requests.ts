@@ -82,6 +82,7 @@ const firstPauseMs = 50
 const maxPauseMs = 1000
 const allowedSkewMs = 60_000
 const maxErrorBytes = 16_384
+const maxXmlBytes = 65_536
 const emptySha256 = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 
 export function createS3Requests(options: Options): S3Requests {
@@ -277,4 +278,24 @@ export async function readBodyText(body: Readable, maxBytes: number): Promise<st
 /** The size of an object by the headers of its response; not a number when it is unknown. */
 export function sizeOfBody({ headers }: S3Response): number {
   return Number(headers['content-length'] ?? Number.NaN)
+}
+
+/** The size of an object; undefined when there is none. */
+export async function findObjectSize(
+  requests: S3Requests,
+  key: string,
+): Promise<number | undefined> {
+  try {
+    return await requests.send({ operation: 'HeadObject', method: 'HEAD', key }, async (response) =>
+      sizeOfBody(response),
+    )
+  } catch (error) {
+    if (error instanceof S3Error && error.code === 'absent') return undefined
+    throw error
+  }
+}
+
+/** Reads the short document of a response. */
+export function readXml({ body }: S3Response): Promise<string> {
+  return readBodyText(body, maxXmlBytes)
 }

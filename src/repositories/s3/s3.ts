@@ -1,18 +1,20 @@
+import { createSemaphore } from '#base/concurrency/semaphore.ts'
 import type { Log } from '#base/log.ts'
 import type { StoreAddress } from '#config/store-settings.ts'
-import { type ObjectSource, toS3Body } from './object-source.ts'
+import { type ObjectSource, toS3Body, type WrittenFile } from './object-source.ts'
 import { getObjectToFile } from './s3-download.ts'
 import { S3Error } from './s3-error.ts'
 import { type ListedObject, listPage, listStoredObjects } from './s3-listing.ts'
+import { abortMultiparts } from './s3-multipart.ts'
 import {
   createS3Requests,
-  readBodyText,
+  findObjectSize,
   readBytes,
+  readXml,
   type S3Credentials,
-  type S3Response,
   type SignedRequest,
 } from './s3-requests.ts'
-import { findObjectSize, putObject } from './s3-upload.ts'
+import { putObject, putWhileWritten } from './s3-upload.ts'
 
 type Abortable = { signal?: AbortSignal }
 
@@ -25,6 +27,15 @@ type Range = { start: number; bytes: number }
 export type S3 = AsyncDisposable & {
   /** Stores an object durably. The key must be new: an object is never replaced by a different one. */
   put: (key: string, source: ObjectSource, options?: Abortable) => Promise<void>
+  /**
+   * Stores a file while it is written, so that little is left to do when it is complete; the object exists from then on.
+   * Returns its size. `onBegin` is called before anything is sent.
+   */
+  putWhileWritten: (
+    key: string,
+    file: WrittenFile,
+    options: Abortable & { onBegin: () => Promise<void> },
+  ) => Promise<number>
   /** Writes an object of known size to a new file. Returns its SHA-256 in hex. */
   getToFile: (
     key: string,
@@ -41,7 +52,7 @@ export type S3 = AsyncDisposable & {
   /** Whether the store refuses a signed upload of bytes with another SHA-256; a key that is not used otherwise. */
   verifiesUploads: (key: string) => Promise<boolean>
   head: (key: string) => Promise<{ bytes: number } | undefined>
-  /** Succeeds, too, when there is no such object. */
+  /** Deletes an object, and the parts of one that was never completed. Succeeds, too, when there is none. */
   delete: (key: string) => Promise<void>
   /** All objects whose keys begin with a prefix. */
   list: (prefix: string) => AsyncIterable<ListedObject>
@@ -67,7 +78,9 @@ type Options = {
 
 const mib = 1024 * 1024
 const maxBufferBytes = 64 * mib
-const maxResponseBytes = 65_536
+// A client that has sent all waits for the parts that are being sent, and those of the other clients.
+const streamedPartBytes = 8 * mib
+const maxStreamedParts = 6
 const hashMismatch = 'XAmzContentSHA256Mismatch'
 
 export function createS3({ address, credentials, log, ...limits }: Options): S3 {
@@ -75,10 +88,28 @@ export function createS3({ address, credentials, log, ...limits }: Options): S3 
   const { retryMs = 5000, timeoutMs = 15_000 } = limits
   const requests = createS3Requests({ address, credentials, log, retryMs, timeoutMs })
   const start = address.prefix === '' ? '' : `${address.prefix}/`
+  const streamedParts = createSemaphore(maxStreamedParts)
+  let mayListMultiparts = true
+
+  /** Aborts what was never completed; a key may lack the right to list that. */
+  async function abortPending(key: string): Promise<void> {
+    if (!mayListMultiparts) return
+    await abortMultiparts(requests, key).catch((error) => {
+      if (!(error instanceof S3Error && error.code === 'rejected')) throw error
+      mayListMultiparts = false
+      log.warn({ reason: error.message }, 'parts of incomplete uploads stay in the object store')
+    })
+  }
 
   return {
     put: (key, source, { signal } = {}) =>
       putObject({ requests, key: start + key, source, signal, log, maxPutBytes, partBytes }),
+
+    putWhileWritten: (key, source, options) =>
+      putWhileWritten({
+        ...{ requests, key: start + key, source, log, maxPutBytes },
+        ...{ signal: undefined, partBytes: streamedPartBytes, permits: streamedParts, ...options },
+      }),
 
     getToFile: (name, path, bytes, { signal } = {}) =>
       getObjectToFile({
@@ -114,14 +145,14 @@ export function createS3({ address, credentials, log, ...limits }: Options): S3 
       const body = { bytes: sent.length, md5, sha256, open: () => sent }
       const request = { operation: 'PutObject', method: 'PUT', key: start + key, body } as const
       try {
-        await requests.send(request, readText)
+        await requests.send(request, readXml)
       } catch (error) {
         if (error instanceof S3Error && error.storeCode === hashMismatch) return true
         throw error
       }
       await requests.send(
         { operation: 'DeleteObject', method: 'DELETE', key: start + key },
-        readText,
+        readXml,
       )
       return false
     },
@@ -132,8 +163,9 @@ export function createS3({ address, credentials, log, ...limits }: Options): S3 
     },
 
     async delete(key) {
+      await abortPending(start + key)
       const request = { operation: 'DeleteObject', method: 'DELETE', key: start + key } as const
-      await requests.send(request, readText)
+      await requests.send(request, readXml)
     },
 
     async *list(prefix) {
@@ -148,10 +180,6 @@ export function createS3({ address, credentials, log, ...limits }: Options): S3 
 
     [Symbol.asyncDispose]: () => requests[Symbol.asyncDispose](),
   }
-}
-
-function readText({ body }: S3Response): Promise<string> {
-  return readBodyText(body, maxResponseBytes)
 }
 
 function toRangeHeader({ start, bytes }: Range): string {

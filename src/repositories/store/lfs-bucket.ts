@@ -11,7 +11,7 @@ type Dependencies = {
   db: Database
   /** The name of this node. */
   node: string
-  storage: Pick<S3, 'put' | 'get' | 'head' | 'signGet' | 'signPut' | 'verifiesUploads'>
+  storage: Pick<S3, 'putWhileWritten' | 'get' | 'head' | 'signGet' | 'signPut' | 'verifiesUploads'>
   /** The origin of the bucket. */
   endpoint: string
 }
@@ -40,15 +40,17 @@ export function createBucketLfsFiles(dependencies: Dependencies): LfsFiles {
   return {
     direct: createDirectLfsFiles(dependencies),
 
-    async place({ repositoryId, oid }, { path, size, signal }, commit) {
-      const key = keyOf(repositoryId, oid, newId())
+    async place({ repositoryId, oid }, file, commit) {
+      const bucketKey = keyOf(repositoryId, oid, newId())
       await withUploads({ db, node }, async (uploads) => {
-        await uploads.open(key)
-        const either = AbortSignal.any([signal, uploads.signal])
-        await storage.put(key, { path, bytes: size }, { signal: either }).catch(asUnavailable)
+        const signal = AbortSignal.any([file.signal, uploads.signal])
+        // A body that is refused before has left nothing to collect.
+        const onBegin = () => uploads.open(bucketKey)
+        const options = { signal, onBegin }
+        const size = await storage.putWhileWritten(bucketKey, file, options).catch(asUnavailable)
         await db.transaction().execute(async (tx) => {
-          if (!(await closeUpload(tx, key))) throw uploadTakenBack()
-          if (!(await commit(tx, key))) await abandonUploads(tx, [key])
+          if (!(await closeUpload(tx, bucketKey))) throw uploadTakenBack()
+          if (!(await commit(tx, { bucketKey, size }))) await abandonUploads(tx, [bucketKey])
         })
       })
       return true
@@ -127,7 +129,7 @@ function createDirectLfsFiles({ db, storage, endpoint }: Dependencies): DirectLf
       return db.transaction().execute(async (tx) => {
         // Another verification of it was first, or it comes too late: then there is no row.
         if (!(await closeUpload(tx, key))) return undefined
-        if (!(await commit(tx, key))) await abandonUploads(tx, [key])
+        if (!(await commit(tx, { bucketKey: key, size }))) await abandonUploads(tx, [key])
         return bytes
       })
     },

@@ -12,10 +12,10 @@ import type { S3 } from '../s3/s3.ts'
 /** Where the bytes of LFS objects are: in the directories of repositories, or in the bucket of a shared store. */
 export type LfsFiles = {
   /**
-   * Makes a received file an object, durably, and then `commit`s its row with its key in the bucket, which is null without
-   * one. `commit` returns false when there is such a row. False when the repository has been deleted.
+   * Has a file written, makes it an object, durably, and then `commit`s its row with its key in the bucket, which is null
+   * without one. `commit` returns false when there is such a row. False when the repository has been deleted.
    */
-  place: (object: LfsFile, received: ReceivedLfsFile, commit: CommitLfsFile) => Promise<boolean>
+  place: (object: LfsFile, file: WrittenLfsFile, commit: CommitLfsFile) => Promise<boolean>
   /** Transfers between clients and the bucket; undefined where there is none. */
   direct: DirectLfsFiles | undefined
   /** Removes the bytes of objects whose rows `deleteRows` has deleted; returns how many they are. */
@@ -49,13 +49,25 @@ type LfsFile = { repositoryId: string; oid: string }
 
 type StoredLfsFile = LfsFile & { size: number; bucketKey: string | null }
 
-type ReceivedLfsFile = { path: string; size: number; signal: AbortSignal }
+type WrittenFile = Parameters<S3['putWhileWritten']>[1]
+
+/** Called with the size of a file while it is written, and waited for. */
+export type OnWritten = Parameters<WrittenFile['write']>[0]
+
+/** A file that is written durably, unless it is stored meanwhile. */
+type WrittenLfsFile = Omit<WrittenFile, 'write'> & {
+  write: (onWritten?: OnWritten) => Promise<number>
+  signal: AbortSignal
+}
 
 type DeleteLfsFiles = (tx: Db) => Promise<StoredLfsFile[]>
 
 type FindKnown = (oids: string[]) => Promise<ReadonlySet<string>>
 
-type CommitLfsFile = (tx: Db, bucketKey: string | null) => Promise<boolean>
+type CommitLfsFile = (
+  tx: Db,
+  placed: { bucketKey: string | null; size: number },
+) => Promise<boolean>
 
 type LfsRange = { start: number; bytes: number; buffer?: Buffer }
 
@@ -85,15 +97,17 @@ export function createLocalLfsFiles(
   const inOrder = createKeyedMutex()
 
   return {
-    place: ({ repositoryId, oid }, received, commit) =>
-      inOrder(repositoryId, async () => {
+    async place({ repositoryId, oid }, { path, write }, commit) {
+      const size = await write()
+      return inOrder(repositoryId, async () => {
         const isPlaced =
-          (await placeIn(pathOf(repositoryId), oid, received.path)) ||
-          (await placeIn(draftOf(repositoryId), oid, received.path))
+          (await placeIn(pathOf(repositoryId), oid, path)) ||
+          (await placeIn(draftOf(repositoryId), oid, path))
         if (!isPlaced) return false
-        await db.transaction().execute((tx) => commit(tx, null))
+        await db.transaction().execute((tx) => commit(tx, { bucketKey: null, size }))
         return true
-      }),
+      })
+    },
 
     direct: undefined,
 

@@ -101,6 +101,11 @@ export function createMarkedBucket({ db, storage, address, log }: Dependencies):
       if (ownId === undefined) await verify()
       await storage.put(...values)
     },
+
+    async putWhileWritten(...values) {
+      if (ownId === undefined) await verify()
+      return storage.putWhileWritten(...values)
+    },
   }
 }
 
