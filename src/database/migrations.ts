@@ -857,6 +857,12 @@ const visibility: Migration = () => [
   'create index repositories_by_visibility on repositories (visibility)',
 ]
 
+// The uploads to the bucket that clients announce are limited for each repository.
+const announcedUploads: Migration = () => [
+  'alter table uploads add column repository_id text',
+  'create index uploads_by_repository on uploads (repository_id) where repository_id is not null',
+]
+
 /**
  * All migrations, and for each whether servers that do not know it can run on. One that `adds` has only new tables, and new
  * columns that may be left out, and these servers break no rule by ignoring them. After one that `changes` they must stop:
@@ -908,6 +914,7 @@ const list: [migration: Migration, kind: 'adds' | 'changes'][] = [
   [loginsTables, 'changes'],
   [deployKeys, 'changes'],
   [visibility, 'adds'],
+  [announcedUploads, 'adds'],
 ]
 
 /** The version of a database is the number of migrations that were applied. */

@@ -539,6 +539,8 @@ export type PackRow = {
 type UploadRow = {
   key: string
   node: string
+  /** Of an upload by a client. */
+  repositoryId: string | null
   begunAt: number
   /** A dead one can no longer be committed, and its files may be deleted. */
   state: 'open' | 'dead'

@@ -146,6 +146,24 @@ describe('a service with a shared store', { skip }, () => {
     assert.deepEqual(origins, [store.address.endpoint, service.url])
   })
 
+  test('clients of a repository with many announced uploads upload through the server', async () => {
+    const { id } = (await service.admin.post('/repos', { name: 'announced' })).body
+    const announce = `insert into uploads (key, node, begun_at, state, repository_id)
+      select 'announced-' || number, '', extract(epoch from now()) * 1000, 'open', $1
+      from generate_series(1, 9999) as number`
+    await query(announce, [id])
+    const objects = [{ oid: 'a'.repeat(64), size: 1 }]
+    const address = '/repos/announced.git/info/lfs/objects/batch'
+    const upload = { operation: 'upload', objects }
+    const origins: string[] = []
+    for (const _ of [1, 2]) {
+      const { body } = await service.admin.post(address, upload)
+      origins.push(new URL(body.objects[0].actions.upload.href).origin)
+    }
+    assert.deepEqual(origins, [store.address.endpoint, service.url])
+    await query(`delete from uploads where key like 'announced-%'`, [])
+  })
+
   test('the default branch follows the branches, and changes on request', async () => {
     await service.admin.post('/repos', { name: 'heads' })
     const remote = service.admin.remote('heads')

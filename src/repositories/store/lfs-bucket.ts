@@ -3,7 +3,7 @@ import type { Database } from '#database/database.ts'
 import type { S3 } from '../s3/s3.ts'
 import { asUnavailable } from '../s3/s3-error.ts'
 import { type DirectLfsFiles, type LfsFiles, lfsKeyStart } from './lfs-files.ts'
-import { abandonUploads, closeUpload, insertLaterUploads } from './pack-store.ts'
+import { abandonUploads, closeUpload, countLaterUploads, insertLaterUploads } from './pack-store.ts'
 import { uploadTakenBack } from './store-error.ts'
 import { withUploads } from './uploads.ts'
 
@@ -22,6 +22,8 @@ const signedSeconds = 15 * 60
 const putMaxBytes = 5 * 1024 ** 3
 // A client may take this long to upload an object and have it verified.
 const uploadMs = 24 * 60 * 60_000
+// The most that clients of a repository may have announced; they upload more through the server.
+const maxAnnounced = 10_000
 
 const keyOf = (repositoryId: string, oid: string, uploadId: string) =>
   `${lfsKeyStart}${repositoryId}/${oid}/${uploadId}`
@@ -112,9 +114,11 @@ function createDirectLfsFiles({ db, storage, endpoint }: Dependencies): DirectLf
       const fitting = pointers.filter(({ size }) => size <= putMaxBytes)
       if (fitting.length === 0 || !(await isVerifyingUploads().catch(asUnavailable)))
         return new Map()
+      const announced = await countLaterUploads(db, repositoryId)
+      if (announced + fitting.length > maxAnnounced) return new Map()
       const uploads = fitting.map(({ oid }) => ({ oid, uploadId: newId() }))
       const keys = uploads.map(({ oid, uploadId }) => keyOf(repositoryId, oid, uploadId))
-      await insertLaterUploads(db, keys, uploadMs)
+      await insertLaterUploads(db, repositoryId, keys, uploadMs)
       const links = uploads.map(async ({ oid, uploadId }) => {
         const signed = await storage.signPut(keyOf(repositoryId, oid, uploadId), oid)
         return [oid, { ...signed, uploadId }] as const

@@ -39,12 +39,29 @@ export async function insertUpload(db: Db, key: string, node: string): Promise<v
 }
 
 /** Announces uploads by clients, which may begin later, and which no server renews. */
-export async function insertLaterUploads(db: Db, keys: string[], laterMs: number): Promise<void> {
+export async function insertLaterUploads(
+  db: Db,
+  repositoryId: string,
+  keys: string[],
+  laterMs: number,
+): Promise<void> {
   const begunAt = sql<number>`${databaseNow} + ${sql.lit(laterMs)}`
+  const common = { node: '', repositoryId, begunAt, state: 'open' as const }
   await db
     .insertInto('uploads')
-    .values(keys.map((key) => ({ key, node: '', begunAt, state: 'open' as const })))
+    .values(keys.map((key) => ({ key, ...common })))
     .execute()
+}
+
+/** Counts the uploads by clients of a repository that may still be completed. */
+export async function countLaterUploads(db: Db, repositoryId: string): Promise<number> {
+  const { count } = await db
+    .selectFrom('uploads')
+    .select((select) => select.fn.countAll<string>().as('count'))
+    .where('repositoryId', '=', repositoryId)
+    .where('state', '=', 'open')
+    .executeTakeFirstOrThrow()
+  return Number(count)
 }
 
 /** Lets uploads begin now; false when one of them was taken back. */
