@@ -8,7 +8,7 @@ import { createAccessCheck, createRefresh } from '#api/access-check/current-acce
 import type { Clock } from '#base/clock.ts'
 import { createFaultPoint, type FaultPoint } from '#base/fault-points.ts'
 import type { Log } from '#base/log.ts'
-import { defaultAllowed } from '#base/outbound/allowed-ranges.ts'
+import { defaultAllowed, withHost } from '#base/outbound/allowed-ranges.ts'
 import { createOutbound, type Outbound } from '#base/outbound/outbound.ts'
 import { assertDataDirectory, assertNotServed } from '#config/data-directory.ts'
 import { createFreeSpace, type FreeSpace } from '#config/free-space.ts'
@@ -26,6 +26,8 @@ import { createGit, type Git } from '#git/process/git-process.ts'
 import type { SpawnHelper } from '#git/process/spawn-helper.ts'
 import { createLeakGuard, type LeakGuard } from '#git-server/leak-guard/leak-guard.ts'
 import { toSshUrl } from '#git-server/ssh/ssh-process.ts'
+import { openLogins } from '#identity/logins/open-logins.ts'
+import type { Logins } from '#identity/logins/provider-logins.ts'
 import { createSessions, type Sessions } from '#identity/sessions/sessions.ts'
 import { createSshKeys, type SshKeys } from '#identity/ssh-keys/ssh-keys.ts'
 import { createTokens, type Tokens } from '#identity/tokens/tokens.ts'
@@ -109,6 +111,8 @@ export type App = AsyncDisposable &
     protections: Protections
     collaborators: Collaborators
     sessions: Sessions
+    /** Logins at the identity provider, if there is one. */
+    logins: Logins | undefined
     secrets: Secrets
     rotation: Rotation
     idTokens: IdTokens
@@ -204,6 +208,7 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
   const opening = { ...kit, repositories, openSecrets: secrets.open }
   const workflows = createWorkflows({ ...opening, idTokens })
   const outbound = createAppOutbound(settings)
+  const outboundTo = (host: string) => createAppOutbound(settings, host)
   const webhooks = createWebhooks({
     ...opening,
     outbound,
@@ -213,6 +218,7 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
 
   const refresh = createRefresh({ tokens, sshKeys, workflows })
   const sessions = createSessions(kit)
+  const logins = openLogins({ ...kit, sessions, outbound, outboundTo })
   const recheckAccess = createAccessCheck({ refresh, workflows, repositories })
   const sources = createImportSources({
     git,
@@ -245,6 +251,7 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
     protections,
     collaborators,
     sessions,
+    logins,
     secrets,
     rotation,
     idTokens,
@@ -311,9 +318,11 @@ function addressBeforeListening(settings: Settings): App['address'] {
   }
 }
 
-function createAppOutbound(settings: Settings): Outbound {
+/** `host` is one to which an administrator has decided that the service connects. */
+function createAppOutbound(settings: Settings, host?: string): Outbound {
+  const allow = settings.outboundAllow ?? defaultAllowed(settings)
   return createOutbound({
-    allow: settings.outboundAllow ?? defaultAllowed(settings),
+    allow: host === undefined ? allow : withHost(allow, host),
     lookup: (name) => lookup(name, { all: true, order: 'verbatim' }),
   })
 }

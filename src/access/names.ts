@@ -41,12 +41,16 @@ export const RepositoryName = Type.String({
   maxLength: 100,
 })
 
+const usernameShape = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$/
+export const usernameForm = '1 to 64 of A-Z a-z 0-9 . _ - @, starting with a letter or digit'
+
+export function isUsername(text: string): boolean {
+  return usernameShape.test(text)
+}
+
 /** Usernames of tokens and collaborators. */
 export const Username = Type.String({
-  ...textForm(
-    '1 to 64 of A-Z a-z 0-9 . _ - @, starting with a letter or digit',
-    '^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$',
-  ),
+  ...textForm(usernameForm, usernameShape.source),
   maxLength: 64,
 })
 

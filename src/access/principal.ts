@@ -30,6 +30,8 @@ export type Principal = {
   isDelegated?: boolean
   /** For `anonymous`: whether it may read every repository, and not only public ones. */
   readsAll?: boolean
+  /** The login by an identity provider with which the token ends; absent for others. */
+  loginId?: string | undefined
   /** When the token or the key expires; null, or absent, for never. */
   expiresAt?: number | null
   /** How and from where the request came; absent when there is none. */

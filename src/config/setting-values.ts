@@ -65,6 +65,25 @@ export function parseBaseUrl(text: string): string | undefined {
   return trimEndOf(url.href, '/')
 }
 
+/** Parses the issuer of an identity provider, whose answers must not be readable on the way. */
+export function parseIssuer(text: string): string | undefined {
+  const url = URL.parse(text)
+  if (!url || parseBaseUrl(text) === undefined) return undefined
+  const isLocal = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname)
+  return url.protocol === 'https:' || isLocal ? text : undefined
+}
+
+export function parseClaim(text: string): string | undefined {
+  return /^[\x21-\x7e]{1,255}$/.test(text) ? text : undefined
+}
+
+export function parseGroups(text: string): readonly string[] | undefined {
+  const names = text.split(',').map((name) => name.trim())
+  return names.every((name) => /^[^\u0000-\u001f\u007f-\u009f]{1,255}$/.test(name))
+    ? names
+    : undefined
+}
+
 /** Parses addresses and CIDRs into CIDRs; undefined when one of them is invalid. */
 export function parseRanges(text: string): readonly string[] | undefined {
   const ranges = text.split(',').map((entry) => toRange(entry.trim()))

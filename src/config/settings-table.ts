@@ -25,8 +25,11 @@ import {
   mib,
   onOrOff,
   parseBaseUrl,
+  parseClaim,
   parseEncryptionKeys,
+  parseGroups,
   parseHost,
+  parseIssuer,
   parsePaths,
   parseRanges,
   parseSchedule,
@@ -202,6 +205,72 @@ export const settings = {
     parse: (text) => (isTokenString(text) ? new Sensitive(text) : undefined),
     sensitive: true,
   } satisfies Setting<Sensitive<string>>,
+  oidcIssuer: {
+    variable: 'SVC_OIDC_ISSUER',
+    description:
+      'Issuer of the identity provider (OpenID Connect) at which people log in. Needs SVC_OIDC_CLIENT_ID.',
+    accepts:
+      'an https address without user, query or fragment; one with http only at localhost or a loopback address',
+    fallback: '',
+    parse: parseIssuer,
+  } satisfies Setting<string>,
+  oidcClientId: {
+    variable: 'SVC_OIDC_CLIENT_ID',
+    description: 'Id that the identity provider has given this service.',
+    accepts: 'up to 255 printable ASCII characters without spaces',
+    fallback: '',
+    parse: (text) => (/^[\x21-\x7e]{1,255}$/.test(text) ? text : undefined),
+  } satisfies Setting<string>,
+  oidcClientSecret: {
+    variable: 'SVC_OIDC_CLIENT_SECRET',
+    description:
+      'Secret that the identity provider has given this service. Default: none, for a public client.',
+    accepts: 'up to 1000 printable ASCII characters without spaces',
+    fallback: '',
+    parse: (text) => (/^[\x21-\x7e]{1,1000}$/.test(text) ? new Sensitive(text) : undefined),
+    sensitive: true,
+  } satisfies Setting<Sensitive<string>>,
+  oidcScopes: {
+    variable: 'SVC_OIDC_SCOPES',
+    description:
+      'Scopes that are requested from the identity provider. Default: openid, profile, email and, where it is offered, offline_access.',
+    accepts: 'openid and others, separated by spaces',
+    fallback: '',
+    parse: (text) =>
+      /^[\x21-\x7e]+(?: [\x21-\x7e]+)*$/.test(text) && text.split(' ').includes('openid')
+        ? text
+        : undefined,
+  } satisfies Setting<string>,
+  oidcUsernameClaim: {
+    variable: 'SVC_OIDC_USERNAME_CLAIM',
+    description:
+      'Claim of the identity provider with the username, which people must not be able to choose for themselves.',
+    accepts: 'the name of a claim',
+    fallback: 'preferred_username',
+    parse: parseClaim,
+  } satisfies Setting<string>,
+  oidcGroupsClaim: {
+    variable: 'SVC_OIDC_GROUPS_CLAIM',
+    description: 'Claim of the identity provider with the groups of a person.',
+    accepts: 'the name of a claim',
+    fallback: 'groups',
+    parse: parseClaim,
+  } satisfies Setting<string>,
+  oidcAllowedGroups: {
+    variable: 'SVC_OIDC_ALLOWED_GROUPS',
+    description:
+      'Groups whose members may log in. Default: everybody whom the identity provider lets in.',
+    accepts: 'groups, separated by commas',
+    fallback: '',
+    parse: parseGroups,
+  } satisfies Setting<readonly string[]>,
+  oidcAdminGroups: {
+    variable: 'SVC_OIDC_ADMIN_GROUPS',
+    description: 'Groups whose members may log in and are admins.',
+    accepts: 'groups, separated by commas',
+    fallback: '',
+    parse: parseGroups,
+  } satisfies Setting<readonly string[]>,
   encryptionKey: {
     variable: 'SVC_ENCRYPTION_KEY',
     description:

@@ -33,6 +33,19 @@ test('every setting rejects invalid values by the name of its variable, with the
   }
 })
 
+test('an identity provider is read over https, or on this machine, and needs the id of a client', () => {
+  const read = (issuer: string) =>
+    readSettings({ SVC_OIDC_ISSUER: issuer, SVC_OIDC_CLIENT_ID: 'svc' }).oidcIssuer
+  for (const issuer of ['https://id.example/realms/a', 'http://127.0.0.1:8000', 'http://[::1]/'])
+    assert.equal(read(issuer), issuer)
+  for (const issuer of ['http://id.example', 'https://a:b@id.example', 'https://id.example/?a=b'])
+    assert.throws(() => read(issuer), /^SettingsError: SVC_OIDC_ISSUER: /)
+  assert.throws(
+    () => readSettings({ SVC_OIDC_ISSUER: 'https://id.example' }),
+    /^SettingsError: SVC_OIDC_CLIENT_ID: it is needed/,
+  )
+})
+
 test('hosts for steps beside the whole network are an error', () => {
   assert.throws(
     () => readSettings({ SVC_STEP_HOSTS: '*', SVC_SANDBOX_NETWORK: 'full' }),

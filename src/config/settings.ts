@@ -13,6 +13,12 @@ type Unset =
   | 'storeSecretAccessKey'
   | 'repositoryCacheBytes'
   | 'adminToken'
+  | 'oidcIssuer'
+  | 'oidcClientId'
+  | 'oidcClientSecret'
+  | 'oidcScopes'
+  | 'oidcAllowedGroups'
+  | 'oidcAdminGroups'
   | 'encryptionKey'
   | 'encryptionKeyFile'
   | 'sshPublicPort'
@@ -42,6 +48,7 @@ export type PlainSettings = Omit<Settings, (typeof secretKeys)[number]>
 
 const secretKeys = [
   'adminToken',
+  'oidcClientSecret',
   'databaseUrl',
   'storeAccessKeyId',
   'storeSecretAccessKey',
@@ -82,12 +89,16 @@ export function readSettings(environment: NodeJS.ProcessEnv): Settings {
   const read = Object.fromEntries(values) as Settings
   faults.push(...storeFaults(read, environment))
   if (read.stepHosts && read.sandboxNetwork === 'full') faults.push(networkFault)
+  if (read.oidcIssuer !== undefined && read.oidcClientId === undefined) faults.push(clientIdFault)
   if (faults.length > 0) throw new SettingsError(faults.join('\n'))
   return read
 }
 
 const networkFault =
   'SVC_STEP_HOSTS: steps have the whole network, because SVC_SANDBOX_NETWORK is full; unset one of the two.'
+
+const clientIdFault =
+  'SVC_OIDC_CLIENT_ID: it is needed with SVC_OIDC_ISSUER; the identity provider gives it out for this service.'
 
 function describeFault(setting: Setting<unknown>, text: string): string {
   const { variable, accepts, sensitive } = setting

@@ -78,7 +78,7 @@ export type UserRow = {
 }
 
 /** A person at an identity provider, and the user that the person is. */
-type LoginRow = {
+export type LoginRow = {
   id: string
   username: string
   issuer: string
@@ -97,7 +97,7 @@ type LoginRow = {
 }
 
 /** A login whose browser is at the identity provider. */
-type LoginAttemptRow = {
+export type LoginAttemptRow = {
   stateHash: string
   browserHash: string
   nonce: string

@@ -9,13 +9,37 @@ import type { Db, UserRow } from '#database/schema.ts'
 export async function addUser(tx: Db, username: string, now: number): Promise<void> {
   await tx
     .insertInto('users')
-    .values({
-      ...{ id: newId(now), username, displayName: '', email: '' },
-      ...{ createdAt: now, lastSeenAt: null, disabledAt: null },
-      ...{ source: 'token', loginEndedAt: null },
-    })
+    .values(newUser(username, now))
     .onConflict((conflict) => conflict.column('username').doUpdateSet({ username }))
     .execute()
+}
+
+export function newUser(username: string, now: number): UserRow {
+  return {
+    ...{ id: newId(now), username, displayName: '', email: '', source: 'token' },
+    ...{ createdAt: now, lastSeenAt: null, disabledAt: null, loginEndedAt: null },
+  }
+}
+
+/** Adds a user; false if there is one with this username. */
+export async function insertUser(tx: Db, user: UserRow): Promise<boolean> {
+  const row = await tx
+    .insertInto('users')
+    .values(user)
+    .onConflict((conflict) => conflict.column('username').doNothing())
+    .returning('id')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** How many users have a username, without regard to case. */
+export async function countUsersLike(tx: Db, username: string): Promise<number> {
+  const { count } = await tx
+    .selectFrom('users')
+    .select((is) => is.fn.countAll<number>().as('count'))
+    .where(sql<string>`lower(username)`, '=', username.toLowerCase())
+    .executeTakeFirstOrThrow()
+  return Number(count)
 }
 
 /** Whether the user of a token or key is not disabled, nor gone from the identity provider, as a condition of a query. */
@@ -51,7 +75,7 @@ export async function updateLastSeen(db: Db, username: string, now: number): Pro
 export function updateUser(
   db: Db,
   username: string,
-  changed: Partial<Pick<UserRow, 'displayName' | 'email' | 'disabledAt'>>,
+  changed: Partial<Omit<UserRow, 'id' | 'createdAt'>>,
 ): Promise<UserRow | undefined> {
   return db
     .updateTable('users')

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 
-/** The cookie of sessions: its name and scope depend on the address of the service. */
+/** A cookie with a secret: its name and scope depend on the address of the service. */
 export type SessionCookie = {
   /** The secrets in the headers of a request: others who can set cookies for the host can add some of the same name. */
   read: (headers: IncomingHttpHeaders) => string[]
@@ -14,9 +14,13 @@ const maxSecrets = 4
 
 type Address = { isHttps: boolean; prefix: string }
 
-export function createSessionCookie({ isHttps, prefix }: Address): SessionCookie {
+/** Creates the cookie of sessions, or another one. */
+export function createSessionCookie(
+  { isHttps, prefix }: Address,
+  kind: 'svc' | 'svc-login' = 'svc',
+): SessionCookie {
   // `__Host-` binds a cookie to the host with the path `/`, `__Secure-` only to HTTPS.
-  const name = !isHttps ? 'svc' : prefix === '' ? '__Host-svc' : '__Secure-svc'
+  const name = !isHttps ? kind : prefix === '' ? `__Host-${kind}` : `__Secure-${kind}`
   const scope = `Path=${prefix}/; HttpOnly; SameSite=Lax${isHttps ? '; Secure' : ''}`
   return {
     read: ({ cookie = '' }) => [...new Set(readCookies(cookie, name))].slice(0, maxSecrets),

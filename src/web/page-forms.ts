@@ -178,7 +178,7 @@ type Question = {
  * needed. On a cached page, which knows no session, the token has a page of its own.
  */
 export function askButton(
-  context: Pick<SharedContext, 'time'> & Partial<Pick<PageContext, 'session'>>,
+  context: Pick<SharedContext, 'time' | 'to'> & Partial<Pick<PageContext, 'session'>>,
   question: Question,
 ): Html {
   const { action, verb, object, consequence, hidden = {}, className = 'small' } = question
@@ -199,13 +199,19 @@ function hiddenFields(hidden: Record<string, string>): Html[] {
 
 /** A field for the token or a login link, where the session must be unlocked: so nothing is asked on another page. */
 function tokenField(
-  { session, time }: Pick<SharedContext, 'time'> & Partial<Pick<PageContext, 'session'>>,
+  { session, time, to }: Pick<SharedContext, 'time' | 'to'> & Partial<Pick<PageContext, 'session'>>,
   isSensitive: boolean,
 ): Html | false {
   if (!session || unlockedForMs(session, isSensitive, time.at) > 60_000) return false
+  if (session.loginId !== undefined) return confirmLink(to)
   return html`<div class="field"><label>${session.sshKeyId === null ? 'Your token' : 'New login link'}
 <input type="password" name="_token" required autocomplete="current-password" spellcheck="false"></label>
 <p class="help">This change asks for it again.</p></div>`
+}
+
+/** How a session of the identity provider is confirmed. In another tab, so nothing that was typed has to be typed again. */
+export function confirmLink(to: SharedContext['to']): Html {
+  return html`<p class="help">This change asks for your login again: <a href="${to.own('login/confirm')}" target="_blank" rel="noopener">confirm it is you</a> in another tab, then go on here.</p>`
 }
 
 /** The problem of what was just sent, unless one of these forms shows it. */

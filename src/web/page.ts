@@ -1,6 +1,7 @@
 import type { Principal } from '#access/principal.ts'
 import type { Problem } from '#base/problem.ts'
 import type { OperationInput, OperationResult } from '#http/route.ts'
+import type { Logins } from '#identity/logins/provider-logins.ts'
 import type { Session, Sessions } from '#identity/sessions/sessions.ts'
 import type { SessionCookie } from './cookies.ts'
 import type { Links } from './links.ts'
@@ -113,6 +114,8 @@ export type View = {
   /** The same as JSON. */
   json?: string
   status?: number
+  /** The address to which a browser goes on by itself. */
+  continueAt?: string
   /** Whether search engines may not keep it. */
   isNoIndex?: boolean
 }
@@ -240,6 +243,11 @@ export type SessionPage = {
 export type LoginParts = {
   sessions: Sessions
   cookie: SessionCookie
+  /** Logins at the identity provider, if there is one. */
+  logins: Logins | undefined
+  /** The cookie that binds such a login to the browser that began it, and the secrets in it. */
+  attemptCookie: SessionCookie
+  attemptSecrets: readonly string[]
   userAgent: string
   /** The public address of SSH; null when it is off. */
   sshUrl: string | null

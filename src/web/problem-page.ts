@@ -38,7 +38,7 @@ ${icon('warning', 'large')}
         ? html`<a class="button" href="${to.home()}">Repositories</a>`
         : html`<a class="button" href="${to.repository(repository)}">${repository}</a>`
     }
-${!session && status < 500 && html`<a class="button primary" href="${to.own('login')}">Log in</a>`}</p>
+${!session && (status < 500 || problem.code === 'provider_unavailable') && html`<a class="button primary" href="${to.own('login')}">Log in</a>`}</p>
 </section>`,
   }
 }
@@ -49,6 +49,8 @@ function adviceFor(problem: Problem, requestId: string): string {
   if (inRepository.has(code)) return 'It may have been renamed or deleted.'
   if (status === 404)
     return 'It may have been renamed or deleted, or your token does not give access to it.'
+  if (code === 'login_refused') return 'You are not logged in.'
+  if (code === 'provider_unavailable') return 'A token lets you in, too.'
   if (status === 403) return 'Log in with a token that has this permission, or ask the owner.'
   if (status === 429 || status === 503)
     return retryAfterSeconds === undefined

@@ -1,8 +1,7 @@
-import type { Principal } from '#access/principal.ts'
 import { Problem } from '#base/problem.ts'
-import { isPagePath } from '#http/serve/page-requests.ts'
 import { invalidLoginLink } from '#identity/sessions/login-links.ts'
 import { icon } from './icons.ts'
+import { nextOf, startSession } from './new-session.ts'
 import {
   type LoginParts,
   type PageAction,
@@ -11,18 +10,21 @@ import {
   type SessionPage,
   type View,
 } from './page.ts'
+import { confirmLink } from './page-forms.ts'
 import { problemNotice } from './problem-page.ts'
+import { providerPages } from './provider-pages.ts'
 import { html } from './render/html.ts'
 
 export const sessionPages: SessionPage[] = [
+  ...providerPages,
   {
     kind: 'session',
     method: 'GET',
     path: '/-/login',
-    serve: async (context, { sshUrl }) => {
+    serve: async (context, { sshUrl, logins }) => {
       const next = nextOf(context)
       if (context.session && !context.problem) return new Redirect(next)
-      return loginView(context, { next, sshUrl })
+      return loginView(context, { next, sshUrl, logins })
     },
   },
   {
@@ -43,16 +45,18 @@ export const sessionPages: SessionPage[] = [
     serve: async (context, parts) => {
       const principal = await parts.sessions.redeemCode(context.params.code ?? '')
       if (!principal) return invalidCodeView(context, parts)
-      return startSession(context, parts, { principal, next: context.to.home() })
+      const next = context.to.home()
+      return startSession(context, parts, { principal, next, means: 'login-link' })
     },
   },
   {
     kind: 'session',
     method: 'POST',
     path: '/-/logout',
-    serve: async ({ caller, session, to }, { sessions, cookie }) => {
+    serve: async ({ caller, session, to }, { sessions, cookie, logins }) => {
       if (session) await sessions.end(caller, session.id)
-      return new Redirect(to.own('login'), 303, {
+      const isOfProvider = session?.loginId !== undefined && logins !== undefined
+      return new Redirect(to.own(isOfProvider ? 'logged-out' : 'login'), 303, {
         'set-cookie': cookie.clear(),
         'clear-site-data': '"cache", "cookies"',
       })
@@ -70,22 +74,7 @@ async function logIn(context: PageContext, parts: LoginParts, token: string): Pr
   const principal = await parts.authenticate(token)
   if (principal.kind !== 'token')
     throw new Problem('token_invalid', 'The token of a run is valid only for that run.')
-  return startSession(context, parts, { principal, next: nextOf(context) })
-}
-
-/** Begins a session, in place of the one that the browser has. */
-async function startSession(
-  { session: former, caller, time }: PageContext,
-  { sessions, cookie, userAgent }: LoginParts,
-  { principal, next }: { principal: Principal; next: string },
-): Promise<Redirect> {
-  const { secret, session } = await sessions.create(
-    { ...principal, origin: caller.origin },
-    userAgent,
-  )
-  if (former) await sessions.end(caller, former.id)
-  const seconds = Math.max(0, Math.floor((session.expiresAt - time.at) / 1000))
-  return new Redirect(next, 303, { 'set-cookie': cookie.set(secret, seconds) })
+  return startSession(context, parts, { principal, next: nextOf(context), means: 'token' })
 }
 
 /** Asks whether to log in, so that a link alone, which a browser or a chat may load ahead, does nothing. */
@@ -135,15 +124,9 @@ function newLinkHelp(sshUrl: string | null) {
   return html`<code>svc login --web</code>${sshUrl !== null && html` or, with your SSH key, <code>ssh ${sshUrl} login</code>`} prints one.`
 }
 
-/** Where to go after the login: a path of this service, and never another host. */
-function nextOf({ fields, query, to }: PageContext): string {
-  const next = toNextPath(fields.get('next') ?? query.get('next') ?? '')
-  return next === undefined ? to.home() : to.prefix + next
-}
-
 function loginView(
   context: PageContext,
-  { next, sshUrl }: { next: string; sshUrl: string | null },
+  { next, sshUrl, logins }: { next: string } & Pick<LoginParts, 'sshUrl' | 'logins'>,
 ): View {
   const { to } = context
   return {
@@ -151,14 +134,15 @@ function loginView(
     isNoIndex: true,
     body: html`<section class="narrow">
 <h1>Log in</h1>
-<p class="soft">With an API token. What you can see and do here is what the token allows.</p>
+${logins && html`<p class="actions"><a class="button primary" href="${to.own(`login/provider?${new URLSearchParams({ next: next.slice(to.prefix.length) })}`)}">Log in with ${logins.name}</a></p>`}
+<p class="soft">${logins ? 'Or with' : 'With'} an API token. What you can see and do here is what the token allows.</p>
 ${problemNotice(context)}
 <form method="post" action="${to.own('login')}" class="stack">
 <input type="hidden" name="next" value="${next.slice(to.prefix.length)}">
 <input type="text" name="username" value="token" autocomplete="username" hidden>
 <label for="token">Token</label>
-<input id="token" name="token" type="password" autocomplete="current-password" required autofocus spellcheck="false" placeholder="svc_…">
-<button class="primary">Log in</button>
+<input id="token" name="token" type="password" autocomplete="current-password" required${!logins && html` autofocus`} spellcheck="false" placeholder="svc_…">
+<button${!logins && html` class="primary"`}>Log in${logins && ' with a token'}</button>
 </form>
 <details class="hint"><summary>Without pasting a token</summary>
 <p>${newLinkHelp(sshUrl)}</p></details>
@@ -179,6 +163,8 @@ export function unlockView(
   const plain = [...fields].filter(([name]) => !Object.hasOwn(secretFields, name))
   const secrets = Object.entries(secretFields).filter(([name]) => fields.get(name))
   const isKey = session?.sshKeyId !== null
+  const isOfProvider = session?.loginId !== undefined
+  const again = isOfProvider ? 'your login again' : isKey ? 'a new login link' : 'the token again'
   return {
     title: 'Confirm · svc',
     isNoIndex: true,
@@ -187,8 +173,8 @@ export function unlockView(
 <h1>${icon('lock')} Confirm it is you</h1>
 <p class="soft">${
       isSensitive
-        ? `This change asks for ${isKey ? 'a new login link' : 'the token again'}.`
-        : `Changes are possible for an hour after ${isKey ? 'the login' : 'the token was given'}.`
+        ? `This change asks for ${again}.`
+        : `Changes are possible for an hour after ${isKey || isOfProvider ? 'the login' : 'the token was given'}.`
     } You are logged in as <b>${caller.username}</b>.</p>
 ${problem && problemNotice({ ...context, problem })}
 <form method="post" action="${to.api(url)}" class="stack">
@@ -198,21 +184,15 @@ ${secrets.map(
 <textarea id="again-${name}" name="${name}" required autocomplete="off" spellcheck="false" rows="3"></textarea>
 <p class="help">Enter it again: pages never contain secrets.</p>`,
 )}
-<label for="token">${isKey ? 'Login link' : 'Token'}</label>
+${
+  isOfProvider
+    ? confirmLink(to)
+    : html`<label for="token">${isKey ? 'Login link' : 'Token'}</label>
 <input id="token" name="_token" type="password" autocomplete="${isKey ? 'off' : 'current-password'}" required autofocus spellcheck="false">
-${isKey && sshUrl !== null && html`<p class="help">The address that <code>ssh ${sshUrl} login</code> prints, with the same key.</p>`}
+${isKey && sshUrl !== null && html`<p class="help">The address that <code>ssh ${sshUrl} login</code> prints, with the same key.</p>`}`
+}
 <button class="primary">Continue</button>
 </form>
 </section>`,
   }
-}
-
-// The host does not matter: it shows only whether a path leads to another one.
-const base = 'http://svc.invalid'
-
-/** The address of a page of this service, below its prefix, as a browser would request it; undefined for anything else. */
-export function toNextPath(given: string): string | undefined {
-  if (!/^\/[\x21-\x7e]*$/.test(given) || !URL.canParse(given, base)) return undefined
-  const { origin, pathname, search } = new URL(given, base)
-  return origin === base && isPagePath(pathname) ? pathname + search : undefined
 }

@@ -36,6 +36,8 @@ before(async () => {
     SVC_PUSH_MAX_REFS: '3',
     SVC_JSON_BODY_SECONDS: '1',
     SVC_ARTIFACTS_REPOSITORY_MAX: '4KiB',
+    SVC_OIDC_ISSUER: 'http://127.0.0.1:9',
+    SVC_OIDC_CLIENT_ID: 'svc',
   })
   project = await createProject()
   admin = createClient(service.url, service.adminToken)
@@ -104,6 +106,8 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
     raw('POST', '/repos/site.git/git-upload-pack', 'zzzz', 'application/x-git-upload-pack-request'),
   token_required: async () => toAnswer(await fetch(`${service.url}/repos`)),
   token_invalid: () => createClient(service.url, newTokenString()).get('/repos'),
+  login_refused: () => pageWith(403, '/-/login/callback?state=unknown'),
+  provider_unavailable: () => pageWith(503, '/-/login/provider'),
   permission_missing: () => member.get('/tokens'),
   role_insufficient: async () => {
     const writer = await service.client({
@@ -711,6 +715,14 @@ async function refusal(attempt: Promise<unknown>): Promise<string> {
   )
   assert.ok(error instanceof Problem)
   return error.message
+}
+
+/** The text of a page, which has a problem. */
+async function pageWith(status: number, path: string): Promise<string> {
+  const { text, ...response } = await toAnswer(await fetch(service.url + path))
+  assert.equal(response.status, status)
+  assert.doesNotMatch(text, /127\.0\.0\.1|ECONNREFUSED/)
+  return text
 }
 
 function slowBody(): Promise<Answer> {

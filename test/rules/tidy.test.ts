@@ -112,7 +112,7 @@ const innerRows: Record<string, string[][]> = {
     ['store'],
     ['directories', 's3'],
   ],
-  identity: [['users'], ['sessions'], ['ssh-keys'], ['tokens'], ['*']],
+  identity: [['users'], ['logins'], ['sessions'], ['ssh-keys'], ['tokens'], ['*']],
   events: [['audit'], ['*'], ['github-payloads']],
   git: [
     ['import', 'maintenance', 'protocol'],
@@ -404,7 +404,13 @@ test('there are no import cycles', () => {
   for (const path of product) visit(path, [])
 })
 
-const onDemand = new Set(['aws4fetch', 'undici', 'semver', '@modelcontextprotocol/server'])
+const onDemand = new Set([
+  'aws4fetch',
+  'openid-client',
+  'undici',
+  'semver',
+  '@modelcontextprotocol/server',
+])
 
 test('packages that only some installations need are loaded on demand', () => {
   const loaded = loadedBy(programs)

@@ -1,3 +1,4 @@
+import { isIPv6 } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { classOf } from './address-class.ts'
 import { isEmbedding } from './embedded-addresses.ts'
@@ -50,6 +51,15 @@ export function defaultAllowed(listening: {
     ranges: [],
     names: [],
   }
+}
+
+/** The same, and a host that an administrator has named. */
+export function withHost(allowed: Allowed, text: string): Allowed {
+  const host = toHost(text)
+  if (host?.kind === 'name') return { ...allowed, names: [...allowed.names, host.name] }
+  if (host === undefined) return allowed
+  const bits = isIPv6(host.address) ? 128 : 32
+  return { ...allowed, ranges: [...allowed.ranges, `${host.address}/${bits}`] }
 }
 
 function isLoopback(text: string): boolean {

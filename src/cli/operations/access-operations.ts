@@ -66,6 +66,7 @@ export const accessOperations: ClientOperation[] = [
     options: {
       '--display-name <name>': 'name of the person or program',
       '--email <email>': 'e-mail address',
+      '--login-subject <sub>': 'person at the identity provider; empty for none',
     },
     sentence: (_, { argument }) => `The user ${argument('username')} is changed.`,
   },

@@ -4,6 +4,9 @@ import { type Actor, type Event, eventKinds, type Subscriber } from '../events.t
 import { insertEntries, lockNumbers, takeNumbers } from './audit-store.ts'
 import { hashEntry, noHash } from './entry-hash.ts'
 
+/** How a person logs in to the web pages: with a token, with a login link, or at the identity provider. */
+export type LoginMeans = 'token' | 'login-link' | 'identity-provider'
+
 /** Recorded actions that are not events, with their data. */
 type ActionData = {
   'import.started': { name: string; source: string }
@@ -30,7 +33,12 @@ type ActionData = {
   'artifact.deleted': { runId: string; name: string }
   'cache.deleted': { key: string | null; ref: string | null; count: number }
   /** The actor is the token or key that was used to log in. */
-  'session.created': { sessionId: string; userAgent: string; expiresAt: number }
+  'session.created': {
+    sessionId: string
+    userAgent: string
+    expiresAt: number
+    means: LoginMeans
+  }
   /** `sessionId` is null when all other sessions of the user were ended. */
   'session.ended': { sessionId: string | null; count: number }
   'webhook.pinged': { webhookId: string; deliveryId: string }

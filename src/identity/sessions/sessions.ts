@@ -7,7 +7,7 @@ import { createLastUsed } from '#base/last-used.ts'
 import type { Log } from '#base/log.ts'
 import type { Database } from '#database/database.ts'
 import type { Db, LoginCodeRow, SessionRow } from '#database/schema.ts'
-import { recordActions } from '#events/audit/record.ts'
+import { type LoginMeans, recordActions } from '#events/audit/record.ts'
 import {
   deleteEndedSessions,
   deleteOtherSessions,
@@ -23,15 +23,29 @@ import {
 } from './session-store.ts'
 
 /** A session as its user sees it. */
-export type Session = Omit<SessionRow, 'secretHash'>
+export type Session = Omit<SessionRow, 'secretHash'> & {
+  /** Of an open session: the login at the identity provider by which it is confirmed. */
+  loginId?: string | undefined
+}
 
 /** A session with the current state of its token or key. */
 export type OpenSession = { session: Session; principal: Principal }
 
+type NewSession = {
+  /** How the person logged in, for the audit log. */
+  means: LoginMeans
+  /** The end of a session that ends earlier than its token or key. */
+  endsAt?: number | undefined
+}
+
 /** Sessions of people who use the pages: each has the rights of a token or an SSH key, and ends with it. */
 export type Sessions = {
   /** Creates a session. Its secret is only in this result; it is unlocked for changes. */
-  create: (principal: Principal, userAgent: string) => Promise<{ secret: string; session: Session }>
+  create: (
+    principal: Principal,
+    userAgent: string,
+    options: NewSession,
+  ) => Promise<{ secret: string; session: Session }>
   /** Returns the session of a secret; undefined if it is unknown or expired, or its token or key is gone. */
   open: (secret: string) => Promise<OpenSession | undefined>
   /** Allows a session to change something for an hour. */
@@ -102,7 +116,7 @@ export function createSessions({ db, clock, log, refresh }: Dependencies): Sessi
   }
 
   return {
-    async create(principal, userAgent) {
+    async create(principal, userAgent, { means, endsAt = Number.POSITIVE_INFINITY }) {
       const secret = newSecret()
       const now = clock.now()
       const session = {
@@ -115,11 +129,12 @@ export function createSessions({ db, clock, log, refresh }: Dependencies): Sessi
         expiresAt: Math.min(
           now + sessionLifetimeMs,
           principal.expiresAt ?? Number.POSITIVE_INFINITY,
+          endsAt,
         ),
         unlockedUntil: now + unlockedMs,
       }
       const { id: sessionId, expiresAt } = session
-      const data = { sessionId, userAgent: session.userAgent, expiresAt }
+      const data = { sessionId, userAgent: session.userAgent, expiresAt, means }
       await db.transaction().execute(async (tx) => {
         await insertSession(tx, { ...session, secretHash: hashSecret(secret) })
         const action = { action: 'session.created', actor: principal, repositoryId: null } as const
@@ -137,7 +152,7 @@ export function createSessions({ db, clock, log, refresh }: Dependencies): Sessi
       if (!principal) return undefined
       noteSeen({ id: row.id, lastUsedAt: row.seenAt })
       const { secretHash: _, ...session } = row
-      return { session, principal }
+      return { session: { ...session, loginId: principal.loginId }, principal }
     },
 
     async unlock({ id }) {

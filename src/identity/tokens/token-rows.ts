@@ -39,6 +39,8 @@ type Parts = Pick<TokenRow, 'name' | 'createdAt' | 'expiresAt'> &
     username: string | undefined
     permissions: readonly Permission[] | undefined
     delegatedFrom: Pick<TokenRow, 'id' | 'delegationRoot' | 'loginId'> | undefined
+    /** The login that it ends with, if it was not delegated. */
+    loginId?: string | undefined
   }
 
 /** Creates the row of a new token, and its string unless one is passed. */
@@ -58,7 +60,7 @@ export function newTokenRow(parts: Parts, tokenString?: string): { row: TokenRow
     refs: parts.refs && JSON.stringify(parts.refs),
     delegatedFrom: delegatedFrom?.id ?? null,
     delegationRoot: delegatedFrom ? (delegatedFrom.delegationRoot ?? delegatedFrom.id) : null,
-    loginId: delegatedFrom?.loginId ?? null,
+    loginId: (delegatedFrom ? delegatedFrom.loginId : parts.loginId) ?? null,
   }
   return { row, token }
 }
@@ -93,6 +95,7 @@ export function toPrincipal(row: TokenRow): Principal {
     repositories: repositories ? new Set(repositories) : undefined,
     refs: refs ?? undefined,
     isDelegated: row.delegatedFrom !== null,
+    loginId: row.loginId ?? undefined,
   }
 }
 

@@ -131,9 +131,16 @@ export async function deleteToken(db: Db, id: string): Promise<boolean> {
   return row !== undefined
 }
 
-/** Deletes the tokens of a user, and returns their ids. */
-export async function deleteTokensOf(tx: Db, username: string): Promise<string[]> {
-  const query = tx.deleteFrom('tokens').where('username', '=', username).returning('id')
+/** Deletes the tokens of a user, or those that end with a login, and returns their ids. */
+export async function deleteTokensOf(
+  tx: Db,
+  holder: { username: string } | { loginId: string },
+): Promise<string[]> {
+  const [[column, value] = ['username', '']] = Object.entries(holder)
+  const query = tx
+    .deleteFrom('tokens')
+    .where(column === 'loginId' ? 'loginId' : 'username', '=', value)
+    .returning('id')
   const ids: string[] = []
   // On PostgreSQL, the query does not delete tokens of the delegations for whose locks it waits.
   for (;;) {
@@ -141,6 +148,32 @@ export async function deleteTokensOf(tx: Db, username: string): Promise<string[]
     if (rows.length === 0) return ids
     ids.push(...rows.map(({ id }) => id))
   }
+}
+
+/** Finds the token that the sessions of a login have: the only one without an end that was not delegated. */
+export function findLoginToken(tx: Db, loginId: string): Promise<TokenRow | undefined> {
+  return tx
+    .selectFrom('tokens')
+    .selectAll()
+    .where('loginId', '=', loginId)
+    .where('delegatedFrom', 'is', null)
+    .where('tokenHash', 'like', 'login %')
+    .executeTakeFirst()
+}
+
+/** Replaces the permissions of a token. */
+export async function updatePermissions(tx: Db, id: string, permissions: string): Promise<void> {
+  await tx.updateTable('tokens').set({ permissions }).where('id', '=', id).execute()
+}
+
+/** Replaces the permissions of all admin tokens that end with a login. */
+export async function demoteTokensOf(tx: Db, loginId: string, permissions: string): Promise<void> {
+  await tx
+    .updateTable('tokens')
+    .set({ permissions })
+    .where('loginId', '=', loginId)
+    .where('permissions', 'like', '%admin%')
+    .execute()
 }
 
 /** Deletes the tokens that were delegated from some tokens, and returns their ids. */

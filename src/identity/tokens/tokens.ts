@@ -118,6 +118,8 @@ export function createTokens({ db, publish, clock, log, repositories }: Dependen
         createdAt: now,
         expiresAt: expiry === undefined ? defaultExpiry(now) : expiry,
         delegatedFrom: undefined,
+        // Otherwise a person who is an admin for now could stay one.
+        loginId: newToken.username === principal.username ? principal.loginId : undefined,
       })
       const token = await insert(created, principal)
       return { ...(await describe.one(principal, created.row)), token }

@@ -86,6 +86,14 @@ const UserChange = Type.Object(
   {
     displayName: Type.Optional(DisplayName),
     email: Type.Optional(Email),
+    loginSubject: Type.Optional(
+      Type.String({
+        ...textForm('at most 255 printable ASCII characters; empty for none', '^[\\x20-\\x7e]*$'),
+        description:
+          'the `sub` by which the identity provider knows the person who is this user; empty for none',
+        maxLength: 255,
+      }),
+    ),
     disabled: Type.Optional(
       Type.Boolean({ description: 'whether its tokens and keys are invalid' }),
     ),

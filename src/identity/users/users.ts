@@ -4,9 +4,12 @@ import type { Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
 import type { PageRequest } from '#base/list-all.ts'
 import { Problem } from '#base/problem.ts'
+import type { PlainSettings } from '#config/settings.ts'
 import type { Database } from '#database/database.ts'
 import type { Db, UserRow } from '#database/schema.ts'
 import type { Actor, Publish } from '#events/events.ts'
+import { linkLogin } from '../logins/link-login.ts'
+import { deleteLoginsOf } from '../logins/login-store.ts'
 import { deleteSessionsOf } from '../sessions/session-store.ts'
 import { deleteKeysOf } from '../ssh-keys/ssh-key-store.ts'
 import { keyDeleted } from '../ssh-keys/ssh-keys.ts'
@@ -57,12 +60,15 @@ type UserChange = {
   displayName?: string | undefined
   email?: string | undefined
   disabled?: boolean | undefined
+  /** The person at the identity provider; empty for none. */
+  loginSubject?: string | undefined
 }
 
 type Dependencies = {
   db: Database
   publish: Publish
   clock: Clock
+  settings: Pick<PlainSettings, 'oidcIssuer'>
   repositories: {
     /** The names of repositories, by their ids, that a principal can see. */
     namesOf: (principal: Principal, ids: readonly string[]) => Promise<ReadonlyMap<string, string>>
@@ -78,7 +84,9 @@ type Dependencies = {
 const maxNamed = 20
 
 export function createUsers(dependencies: Dependencies): Users {
-  const { db, publish, clock, repositories, collaborators } = dependencies
+  const { db, publish, clock, settings, repositories, collaborators } = dependencies
+  const { oidcIssuer } = settings
+  const issuer = oidcIssuer === undefined ? undefined : new URL(oidcIssuer).href
 
   return {
     list: async (page) => (await listUsers(db, page)).map(toUser),
@@ -107,21 +115,32 @@ export function createUsers(dependencies: Dependencies): Users {
 
     update: (principal, username, change) =>
       db.transaction().execute(async (tx) => {
-        const { disabled, ...texts } = change
+        const { disabled, loginSubject, ...texts } = change
         if (disabled) refuseSelf(principal, username, 'disabled')
         const now = clock.now()
         const before = await findUser(tx, username)
         if (!before) throw notFound(username)
         const disabledAt = disabled ? (before.disabledAt ?? now) : null
-        const wanted = { ...texts, ...(disabled === undefined ? {} : { disabledAt }) }
+        const ended =
+          loginSubject === undefined
+            ? undefined
+            : await linkLogin(tx, { username, issuer, subject: loginSubject, now })
+        const wanted = {
+          ...texts,
+          ...(disabled === undefined ? {} : { disabledAt }),
+          ...(ended && { source: loginSubject === '' ? 'token' : 'login', loginEndedAt: null }),
+        }
         const changed = Object.entries(wanted).filter(
           ([name, value]) => value !== undefined && value !== before[name as keyof UserRow],
         )
-        if (changed.length === 0) return toUser(before)
-        const row = await updateUser(tx, username, Object.fromEntries(changed))
+        if (changed.length === 0 && !ended) return toUser(before)
+        const row = await updateUser(tx, username, { ...Object.fromEntries(changed), username })
         if (!row) throw notFound(username)
         const names = changed.map(([name]) => (name === 'disabledAt' ? 'disabled' : name))
-        await publish(tx, now, [userUpdated(principal, row, names)])
+        await publish(tx, now, [
+          ...(ended ?? []).map((id) => tokenDeleted(principal, id)),
+          userUpdated(principal, row, ended ? [...names, 'loginSubject'] : names),
+        ])
         return toUser(row)
       }),
 
@@ -133,8 +152,9 @@ export function createUsers(dependencies: Dependencies): Users {
         const names = await repositories.namesOwnedBy(tx, username, maxNamed + 1)
         if (names.length > 0) throw ownsRepositories(username, names)
         const keyIds = await deleteKeysOf(tx, username)
-        const tokenIds = await deleteTokensOf(tx, username)
+        const tokenIds = await deleteTokensOf(tx, { username })
         await deleteSessionsOf(tx, username)
+        await deleteLoginsOf(tx, username)
         await collaborators.removeUser(tx, principal, username)
         await publish(tx, clock.now(), [
           ...keyIds.map((id) => keyDeleted(principal, id, username)),

@@ -50,6 +50,8 @@ export function createPageSender({ assets, sessionWatch }: Dependencies) {
         return sendBare(exchange, result)
       }
       setPageHeaders(exchange)
+      if ('continueAt' in result && result.continueAt !== undefined)
+        response.setHeader('refresh', `0; url=${result.continueAt}`)
       const asset = (name: string) => assets.addressOf(to, name)
       const body = result.body instanceof PageBody ? result.body : new PageBody(result.body)
       const plain = renderFrame({ ...result, body: bodyMark }, { ...context, asset })

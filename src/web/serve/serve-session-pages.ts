@@ -1,5 +1,6 @@
 import { statusOf } from '#http/problem-response.ts'
 import type { PageExchange } from '#http/serve/page-requests.ts'
+import type { Logins } from '#identity/logins/provider-logins.ts'
 import type { Sessions } from '#identity/sessions/sessions.ts'
 import { clearDone } from '../done.ts'
 import { Redirect, type SessionPage, type View } from '../page.ts'
@@ -11,6 +12,7 @@ import type { Visit } from './visits.ts'
 
 type Dependencies = {
   sessions: Sessions
+  logins: Logins | undefined
   limitRate: LimitPageRate
   /** The public address of SSH; null when it is off. */
   sshUrl: () => string | null
@@ -18,17 +20,21 @@ type Dependencies = {
 }
 
 /** Serves the pages to log in and out; a problem of a form is shown on its page. */
-export function createSessionPages({ sessions, limitRate, sshUrl, bodyTimeoutMs }: Dependencies) {
+export function createSessionPages(dependencies: Dependencies) {
+  const { sessions, logins, limitRate, sshUrl, bodyTimeoutMs } = dependencies
   return async (
     exchange: PageExchange,
     route: SessionPage,
     visit: Visit,
   ): Promise<View | Redirect> => {
-    const { cookie, context } = visit
+    const { cookie, attemptCookie, context } = visit
     const { authenticate, countInvalid, request } = exchange
     const parts = {
       sessions,
+      logins,
       cookie,
+      attemptCookie,
+      attemptSecrets: attemptCookie.read(request.headers),
       authenticate,
       countInvalid,
       sshUrl: sshUrl(),

@@ -35,7 +35,9 @@ export function createVisits({ sessions, baseUrl, version, clock, render, canUnd
     params: Record<string, string>,
   ) {
     const { address, prefix } = publicAddress(exchange)
-    const cookie = createSessionCookie({ isHttps: address.protocol === 'https:', prefix })
+    const scope = { isHttps: address.protocol === 'https:', prefix }
+    const cookie = createSessionCookie(scope)
+    const attemptCookie = createSessionCookie(scope, 'svc-login')
     const { open, secret } = await openFirst(cookie.read(exchange.request.headers), openSession)
     const caller = withOrigin(
       open?.principal ?? anonymousFrom(exchange.address, true),
@@ -54,7 +56,7 @@ export function createVisits({ sessions, baseUrl, version, clock, render, canUnd
       render,
       canUndo,
     })
-    return { open, secret, caller, cookie, to, context }
+    return { open, secret, caller, cookie, attemptCookie, to, context }
   }
 
   return {

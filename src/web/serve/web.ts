@@ -6,6 +6,7 @@ import type { PlainSettings } from '#config/settings.ts'
 import { endUnread } from '#http/connection/connections.ts'
 import { statusOf } from '#http/problem-response.ts'
 import type { PageExchange, PageServer } from '#http/serve/page-requests.ts'
+import type { Logins } from '#identity/logins/provider-logins.ts'
 import type { Sessions } from '#identity/sessions/sessions.ts'
 import { createAssets } from '../assets.ts'
 import { clearDone } from '../done.ts'
@@ -35,6 +36,7 @@ import { createVisits, type Visit } from './visits.ts'
 
 type Dependencies = {
   sessions: Sessions
+  logins: Logins | undefined
   settings: Pick<
     PlainSettings,
     | 'baseUrl'
@@ -58,6 +60,7 @@ type Dependencies = {
 /** Creates the server of pages. */
 export function createWeb({
   sessions,
+  logins,
   settings,
   baseUrl,
   sshUrl,
@@ -80,7 +83,13 @@ export function createWeb({
   const showCached = createPageCache({ maxBytes: settings.pagesCacheBytes, stampOf })
   const bodyTimeoutMs = settings.bodySeconds * 1000
   const performAction = createFormActions({ sessions, limitRate, sshUrl, bodyTimeoutMs, clock })
-  const serveSessionPage = createSessionPages({ sessions, limitRate, sshUrl, bodyTimeoutMs })
+  const serveSessionPage = createSessionPages({
+    sessions,
+    logins,
+    limitRate,
+    sshUrl,
+    bodyTimeoutMs,
+  })
   const sender = createPageSender({ assets, sessionWatch: createSessionWatch(sessions) })
 
   async function answer(

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { toNextPath } from './session-pages.ts'
+import { toNextPath } from './new-session.ts'
 
 test('pages stay as they are, and other addresses are refused', () => {
   for (const path of ['/', '/?q=a', '/-/new', '/r/demo', '/r/demo/src/main:a%20b.txt?plain=1'])

@@ -1,0 +1,43 @@
+import type { Db } from '#database/schema.ts'
+import { invalid } from '#http/validation.ts'
+import { deleteTokensOf } from '../tokens/token-store.ts'
+import { deleteLogin, findLogin, insertLogin, listLoginsOf, replaceGroups } from './login-store.ts'
+import { newLogin } from './people.ts'
+
+type Link = {
+  username: string
+  /** Undefined if the settings have no identity provider. */
+  issuer: string | undefined
+  /** Empty for none. */
+  subject: string
+  now: number
+}
+
+/**
+ * Links a user with a person at the identity provider, in place of another. Returns the ids of the tokens that ended;
+ * undefined if nothing has changed. Throws `invalid_request`.
+ */
+export async function linkLogin(
+  tx: Db,
+  { username, issuer, subject, now }: Link,
+): Promise<string[] | undefined> {
+  if (issuer === undefined) throw refused('needs an identity provider, in SVC_OIDC_ISSUER.')
+  const known = subject === '' ? undefined : await findLogin(tx, { issuer, subject })
+  if (known && known.username !== username)
+    throw refused(`is linked with the user "${known.username}"; unlink that one first.`)
+  const others = (await listLoginsOf(tx, username)).filter(({ id }) => id !== known?.id)
+  if (others.length === 0 && (known || subject === '')) return undefined
+  const ended: string[] = []
+  for (const { id } of others) {
+    ended.push(...(await deleteTokensOf(tx, { loginId: id })))
+    await deleteLogin(tx, id)
+  }
+  await replaceGroups(tx, username, [])
+  if (known || subject === '') return ended
+  if (await insertLogin(tx, newLogin({ username, issuer, subject }, now))) return ended
+  throw refused('was linked by another request just now.')
+}
+
+function refused(detail: string) {
+  return invalid([{ pointer: '/loginSubject', detail }])
+}

@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
+import { after, before, test } from 'node:test'
+import { exportJWK, generateKeyPair } from 'jose'
+import { Provider } from 'oidc-provider'
+import { freePort } from '../support/free-port.ts'
+import { type InProcess, startInProcess } from '../support/in-process.ts'
+import { createPageClient, type PageClient } from '../support/page-client.ts'
+
+type Claims = Record<string, unknown>
+
+/** The people whom the provider knows; they log in with any password. */
+const people: Record<string, Claims> = {
+  1001: { preferred_username: 'ada', name: 'Ada', email: 'ada@example.com', groups: ['staff'] },
+  1002: { preferred_username: 'Admin', name: 'Mallory', groups: ['staff'] },
+  1003: { preferred_username: 'grace', name: 'Grace', groups: ['ops'] },
+}
+
+let service: InProcess
+let issuer: string
+let stopIssuer: () => void
+
+before(async () => {
+  const [port, issuerPort] = [await freePort(), await freePort()]
+  issuer = `http://127.0.0.1:${issuerPort}`
+  const base = `http://127.0.0.1:${port}`
+  const provider = await createProvider(base)
+  const server = createServer(provider.callback())
+  await new Promise<void>((resolve) => server.listen(issuerPort, '127.0.0.1', resolve))
+  stopIssuer = () => server.close() && server.closeAllConnections()
+  service = await startInProcess({
+    SVC_PORT: String(port),
+    SVC_OIDC_ISSUER: issuer,
+    SVC_OIDC_CLIENT_ID: 'svc',
+    SVC_OIDC_CLIENT_SECRET: 'a-secret',
+    SVC_OIDC_ALLOWED_GROUPS: 'staff',
+    SVC_OIDC_ADMIN_GROUPS: 'ops',
+  })
+})
+
+after(async () => {
+  await service[Symbol.asyncDispose]()
+  stopIssuer()
+})
+
+async function createProvider(base: string): Promise<Provider> {
+  const { privateKey } = await generateKeyPair('RS256', { extractable: true })
+  return new Provider(issuer, {
+    clients: [
+      {
+        client_id: 'svc',
+        client_secret: 'a-secret',
+        grant_types: ['authorization_code', 'refresh_token'],
+        redirect_uris: [`${base}/-/login/callback`],
+        post_logout_redirect_uris: [`${base}/-/login`],
+      },
+    ],
+    claims: {
+      openid: ['sub'],
+      email: ['email', 'email_verified'],
+      profile: ['name', 'preferred_username', 'groups'],
+    },
+    findAccount: async (_, id) => {
+      const claims = people[id]
+      return claims && { accountId: id, claims: async () => ({ sub: id, ...claims }) }
+    },
+    issueRefreshToken: async () => true,
+    cookies: { keys: ['a key for the cookies of this test'] },
+    jwks: { keys: [{ ...(await exportJWK(privateKey)), kid: 'one', alg: 'RS256', use: 'sig' }] },
+  })
+}
+
+/** A browser with the cookies of both: it goes from the service to the provider, logs a person in there, and comes back. */
+function createBrowser() {
+  const [here, there] = [createPageClient(service.url), createPageClient(issuer)]
+
+  async function follow(start: string, sub: string): Promise<{ status: number; text: string }> {
+    let address = start
+    for (;;) {
+      const { origin, pathname, search } = new URL(address)
+      const path = pathname + search
+      const page = await (origin === issuer ? there : here).get(path)
+      const { location } =
+        origin === issuer && page.status === 200 ? await answer(there, page.text, sub) : page
+      if (location === null) return page
+      address = new URL(location, address).href
+    }
+  }
+  return {
+    here,
+    logIn: (sub: string, path = '/-/login/provider?next=/-/tokens') =>
+      follow(service.url + path, sub),
+  }
+}
+
+/** Fills in the form of the provider: for the login, or for consent. */
+function answer(there: PageClient, page: string, sub: string) {
+  const action = /action="([^"]+)"/.exec(page)?.[1] ?? assert.fail(page)
+  const { pathname } = new URL(action, issuer)
+  return page.includes('name="login"')
+    ? there.post(pathname, { prompt: 'login', login: sub, password: 'any' })
+    : there.post(pathname, { prompt: 'consent' })
+}
+
+const auditOf = async (action: string) => (await service.admin.get(`/audit?action=${action}`)).body
+
+test('people log in at the provider, which the login page offers first', async () => {
+  const { here, logIn } = createBrowser()
+  const { text: login } = await here.get('/-/login?next=/-/keys')
+  const [, first = ''] = /<a class="button primary" href="([^"]+)"/.exec(login) ?? []
+  assert.equal(first, '/-/login/provider?next=%2F-%2Fkeys')
+  const shown = await logIn('1001')
+  assert.equal(shown.status, 200)
+  assert.match(shown.text, /aria-label="Menu of ada"/)
+  const { body } = await service.admin.get('/users/ada')
+  assert.deepEqual([body.displayName, body.source], ['Ada', 'login'])
+  const [entry] = await auditOf('session.created')
+  assert.deepEqual([entry.actor.username, entry.data.means], ['ada', 'identity-provider'])
+  // It goes on to no other host.
+  const { here: other, logIn: logInOther } = createBrowser()
+  await logInOther('1001', '/-/login/provider?next=//evil.example/')
+  assert.equal((await other.get('/')).status, 200)
+})
+
+test('a change is confirmed at the provider, in another tab', async () => {
+  const { here, logIn } = createBrowser()
+  await logIn('1001')
+  await service.db.updateTable('sessions').set({ unlockedUntil: 0 }).execute()
+  const asked = await here.post('/-/new', { name: 'site' })
+  assert.match(asked.text, /Confirm it is you[\s\S]*name="name" value="site"[\s\S]*login\/confirm/)
+  assert.equal((await service.admin.get('/repos/site')).status, 404)
+  assert.match((await logIn('1001', '/-/login/confirm')).text, /<h1>Confirmed/)
+  assert.equal((await here.post('/-/new', { name: 'site' })).location, '/r/site')
+  assert.equal((await service.admin.get('/repos/site')).body.ownerUsername, 'ada')
+})
+
+test('a log-out ends the session here, and leads to the log-out there', async () => {
+  const { here, logIn } = createBrowser()
+  await logIn('1001')
+  const { location } = await here.post('/-/logout', {})
+  assert.equal(location, '/-/logged-out')
+  const { headers, text } = await here.get('/-/logged-out')
+  assert.match(headers.get('refresh') ?? '', new RegExp(`^0; url=${issuer}/session/end\\?`))
+  assert.match(text, /<h1>Logged out/)
+  assert.equal((await here.get('/-/tokens')).status, 303)
+})
+
+test('whom the service refuses learns why, and what to do', async () => {
+  const { here, logIn } = createBrowser()
+  const taken = await logIn('1002')
+  assert.equal(taken.status, 403)
+  assert.match(taken.text, /&quot;Admin&quot; is that of another user[\s\S]*--login-subject 1002/)
+  assert.equal((await here.get('/')).status, 303)
+  const link = { loginSubject: '1002' }
+  assert.equal((await service.admin.patch('/users/ada', link)).status, 200)
+  assert.match((await logIn('1002')).text, /aria-label="Menu of ada"/)
+  assert.equal((await service.admin.patch('/users/admin', link)).status, 400)
+  await service.admin.patch('/users/ada', { disabled: true })
+  assert.equal((await here.get('/')).status, 303)
+  const disabled = await logIn('1002')
+  assert.match(disabled.text, /The user &quot;ada&quot; is disabled/)
+  await service.admin.patch('/users/ada', { disabled: false, loginSubject: '1001' })
+  assert.equal((await here.get('/')).status, 303)
+  const forged = await createBrowser().here.get('/-/login/callback?code=x&state=y')
+  assert.equal(forged.status, 403)
+  assert.match(forged.text, /not begun in this browser/)
+})
+
+test('a member of an admin group is an admin', async () => {
+  const { logIn } = createBrowser()
+  await logIn('1003')
+  const { body } = await service.admin.get('/tokens')
+  const token = body.find(({ username }: { username: string }) => username === 'grace')
+  assert.deepEqual([token.name, token.permissions.includes('admin')], ['login', true])
+})
