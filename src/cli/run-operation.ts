@@ -70,7 +70,9 @@ export async function runOperation(
     const { localRuns } = await import('./local/local-runs.ts')
     const local = createLocalClient(app, input)
     const work = toWork(local, input)
-    await (localRuns[operation.command]?.({ ...work, app }) ?? perform(operation, work))
+    const run = localRuns[operation.command]
+    const code = await (run ? run({ ...work, app }) : perform(operation, work))
+    if (typeof code === 'number' && code !== 0) context.setExitCode(code)
   })
 }
 

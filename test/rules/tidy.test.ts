@@ -200,7 +200,13 @@ test('the SSH process and runners load no database', () => {
 
 /** The files of folders within large ones that other folders may import. */
 const entryPoints: Record<string, string[]> = {
-  'cli/operations': ['client-operations', 'operation', 'operation-request', 'import-repository'],
+  'cli/operations': [
+    'client-operations',
+    'operation',
+    'operation-request',
+    'import-all',
+    'import-repository',
+  ],
   'cli/servers': [
     'clone-remotes',
     'connect',
@@ -210,6 +216,7 @@ const entryPoints: Record<string, string[]> = {
     'logins',
     'server-list',
     'user-git',
+    'response-errors',
   ],
   'cli/local': [
     'backup-commands',

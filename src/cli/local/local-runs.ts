@@ -3,15 +3,17 @@ import type { App } from '#app.ts'
 import type { Json } from '#base/json.ts'
 import { importFailed } from '#git/import/import-error.ts'
 import type { Progress } from '#git/import/progress.ts'
-import { missingLfsNote } from '../operations/import-repository.ts'
+import { importAll } from '../operations/import-all.ts'
+import { isForMany, missingLfsNote } from '../operations/import-repository.ts'
 import type { Work } from '../operations/operation.ts'
 import { path } from '../servers/http-client.ts'
+import { UsageError } from '../terminal/command-errors.ts'
 import { at, showResult, textAt } from '../terminal/display.ts'
 
 export type LocalWork = Work & { app: App }
 
 /** Commands that say or ask something else on a data directory than on a server. */
-export const localRuns: Record<string, (work: LocalWork) => Promise<void>> = {
+export const localRuns: Record<string, (work: LocalWork) => Promise<unknown>> = {
   'repos delete': deleteRepository,
   'deleted-repos purge': purgeRepository,
   'repos import': importInto,
@@ -56,14 +58,33 @@ async function confirmName(
 }
 
 /** `svc repos import` into a data directory: the import ends with the command, and no server continues it. */
-async function importInto(work: LocalWork): Promise<void> {
+async function importInto(work: LocalWork): Promise<number> {
   const { input, terminal } = work
-  const { imports, tokens, changeRepositories } = work.app
-  const { err, progress, interruption } = terminal
+  if (isForMany(work)) {
+    if (input.option('from') !== undefined)
+      throw new UsageError('svc import --from needs a server: log in with svc login URL.')
+    const importOne = async (source: string, name: string, prefix: string) =>
+      // A description is JSON by its schema.
+      (await importLocally(work, { source, name, prefix })) as unknown as Json
+    return importAll(work, importOne)
+  }
   const [source, name] = [input.argument('source'), input.argument('name') || undefined]
+  const repository = await importLocally(work, { source, name, prefix: 'Importing' })
+  const { sizeBytes, missingLfsObjects } = repository
+  showResult(work, repository, `Imported ${repository.name} (${toMib(sizeBytes)} MiB).`)
+  terminal.err(missingLfsNote(missingLfsObjects))
+  return 0
+}
+
+async function importLocally(
+  { app, input, terminal }: LocalWork,
+  { source, name, prefix }: { source: string; name: string | undefined; prefix: string },
+) {
+  const { imports, tokens, changeRepositories } = app
+  const { progress, interruption } = terminal
   let shown = ''
   const onProgress = ({ phase, percent }: Progress) => {
-    const text = `Importing: ${phase}, ${percent} %`
+    const text = `${prefix}: ${phase}, ${percent} %`
     if (text !== shown) progress(text)
     shown = text
   }
@@ -77,9 +98,7 @@ async function importInto(work: LocalWork): Promise<void> {
   }
   const started = await begin()
   await started.ended.finally(() => progress(''))
-  const repository = await started.describe()
-  showResult(work, repository, `Imported ${started.name} (${toMib(repository.sizeBytes)} MiB).`)
-  err(missingLfsNote(repository.missingLfsObjects))
+  return started.describe()
 }
 
 // Aborts with a problem that can be shown to the user.

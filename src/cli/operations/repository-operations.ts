@@ -5,6 +5,7 @@ import { isSshAddress, repositoryOf } from '../servers/clone-remotes.ts'
 import { path } from '../servers/http-client.ts'
 import { CommandError, UsageError } from '../terminal/command-errors.ts'
 import { at, dateOf, listAt, showResult, textAt } from '../terminal/display.ts'
+import { importHosts } from './import-host.ts'
 import { runImport } from './import-repository.ts'
 import type { ClientOperation, Work } from './operation.ts'
 
@@ -15,6 +16,14 @@ function lastRunOf(runs: Json | undefined): string {
   const last = Array.isArray(runs) ? runs.at(-1) : undefined
   return last === undefined ? '' : textAt(last, 'conclusion') || textAt(last, 'status')
 }
+
+const importNotes = `
+Credentials in an address (user:password@) are used once and not stored. Ctrl-C
+cancels an import into the data directory; a server continues it. --all and
+--from go on after a failure; repeat them to import the rest. The token for
+--from comes from a prompt or standard input; docs/moving.md says what it brings.
+
+  svc import --from gitea https://gitea.example.com --dry-run < token.txt`
 
 export const repositoryOperations: ClientOperation[] = [
   {
@@ -130,13 +139,18 @@ export const repositoryOperations: ClientOperation[] = [
       operations: ['importRepository', 'getRepository'],
       isLocal: true,
       summary:
-        'import a repository with all its refs from an https, http, ssh or git address, or an absolute path',
-      arguments: ['source', '[name]'],
+        'import repositories with all their refs from an https, http, ssh or git address, or an absolute path',
+      arguments: ['[source]', '[name]'],
       options: {
+        '--all <folder>': 'every repository in a folder of the server',
+        '--from <host>': {
+          description: 'every repository of a host, whose address is the source',
+          choices: [...importHosts],
+        },
+        '--dry-run': 'with --all or --from: only list what would be imported',
         '--username <username>': { description: 'owner (default: admin)', only: 'local' },
       },
-      notes:
-        '\nCredentials in an address (user:password@) are used once and not stored. Ctrl-C\ncancels an import into the data directory; a server continues it.',
+      notes: importNotes,
       run: runImport,
     }),
   ),

@@ -1,0 +1,254 @@
+import { isRepositoryName } from '#access/names.ts'
+import { printable } from '#base/format.ts'
+import type { Json } from '#base/json.ts'
+import { toSafeJson } from '#base/safe-text.ts'
+import { path } from '../servers/http-client.ts'
+import { CommandError, clientExitCodes, UsageError } from '../terminal/command-errors.ts'
+import { at, listAt, textAt, toFittedTable } from '../terminal/display.ts'
+import type { Candidate, Details } from './import-candidate.ts'
+import type { ImportHost } from './import-host.ts'
+import type { Work } from './operation.ts'
+
+/** A candidate with its name here. */
+type Planned = Candidate & {
+  name: string
+  /** Why it cannot be imported. */
+  fault?: string
+}
+
+/** What became of a repository. */
+type Outcome = {
+  source: string
+  name: string
+  state: 'imported' | 'present' | 'failed'
+  detail: string
+  toDo: string[]
+}
+
+/** Imports one repository, showing its progress after a prefix; returns it. */
+export type ImportOne = (source: string, name: string, prefix: string) => Promise<Json>
+
+/**
+ * `svc import --all` and `--from`: imports repositories one after another. A failure does not stop the others. Repeated, it
+ * goes on where it ended: what was imported from the same host gets what it still lacks, and nothing is overwritten.
+ * Returns the exit code.
+ */
+export async function importAll(work: Work, importOne: ImportOne): Promise<number> {
+  const candidates = await findCandidates(work)
+  const planned = plan(candidates)
+  if (work.input.flag('dryRun')) {
+    await showPlan(work, planned)
+    return 0
+  }
+  const names = await listPresent(work)
+  const outcomes: Outcome[] = []
+  for (const [index, repository] of planned.entries()) {
+    const prefix = `${index + 1}/${planned.length} ${repository.name}`
+    const present = names.get(repository.name.toLowerCase())
+    const outcome = await move(work, repository, { importOne, present, prefix })
+    outcomes.push(outcome)
+    if (!work.json) showOutcome(work, outcome)
+  }
+  return summarize(work, outcomes)
+}
+
+/** The repositories that are here, by their name in lower case. */
+async function listPresent({ client }: Work): Promise<Map<string, Json>> {
+  const all = await client.list({ method: 'GET', path: '/repos' })
+  return new Map(all.map((one) => [textAt(one, 'name').toLowerCase(), one]))
+}
+
+async function findCandidates({ input, terminal }: Work): Promise<Candidate[]> {
+  const [folder, host] = [input.option('all'), input.option('from')]
+  if (folder !== undefined) {
+    if (host !== undefined || input.argument('source') !== '')
+      throw new UsageError('--all takes the folder, and no other source.')
+    const { findInFolder } = await import('./import-folder.ts')
+    return findInFolder(folder)
+  }
+  if (input.argument('name') !== '')
+    throw new UsageError('With --from, the only argument is the address of the host.')
+  const { findOnHost } = await import('./import-host.ts')
+  const { readHostToken } = await import('../terminal/given-values.ts')
+  const address = input.argument('source')
+  const token = await readHostToken(address, terminal)
+  // Commander accepts no other value.
+  return findOnHost({ host: host as ImportHost, address, token, timeoutMs: hostTimeoutMs })
+}
+
+const hostTimeoutMs = 60_000
+
+/** What details the host did not give. */
+function notRead(details: Details | undefined): string {
+  return details && details.unread.length > 0 ? `Not read: ${details.unread.join(', ')}.` : ''
+}
+
+/** Gives each repository a name: the last part of its path. */
+function plan(candidates: Candidate[]): Planned[] {
+  const taken = new Map<string, string>()
+  return candidates.map((candidate) => {
+    const parts = candidate.path.split('/')
+    const name = (parts.at(-1) ?? '').replace(/(?:\.git)+$/, '')
+    const planned = { ...candidate, name }
+    if (!isRepositoryName(name)) return { ...planned, fault: 'The name is not possible here.' }
+    const other = taken.get(name.toLowerCase())
+    taken.set(name.toLowerCase(), other ?? candidate.source)
+    return other === undefined ? planned : { ...planned, fault: `The name is that of ${other}.` }
+  })
+}
+
+async function showPlan(work: Work, planned: Planned[]): Promise<void> {
+  const rows: Json[] = []
+  for (const [index, repository] of planned.entries()) {
+    work.terminal.progress(`Reading ${index + 1}/${planned.length} ${repository.name}`)
+    const details = await repository.readDetails?.()
+    rows.push({
+      source: repository.source,
+      name: repository.name,
+      visibility: repository.visibility ?? '',
+      protectedBranches: details?.protections.map(({ pattern }) => pattern) ?? [],
+      deployKeys: details?.deployKeys.length ?? 0,
+      webhooks: details?.webhooks.length ?? 0,
+      note: [repository.fault ?? '', notRead(details)].join(' ').trim(),
+    })
+  }
+  work.terminal.progress('')
+  const columns = {
+    NAME: 'name',
+    SOURCE: 'source',
+    VISIBILITY: 'visibility',
+    PROTECTED: 'protectedBranches',
+    KEYS: 'deployKeys',
+    WEBHOOKS: 'webhooks',
+    NOTE: 'note',
+  }
+  const { json, terminal } = work
+  if (json) return terminal.out(toSafeJson(rows))
+  terminal.out(toFittedTable(columns, rows, work.columns))
+  terminal.err(`${planned.length} repositories; nothing was imported.\n`)
+}
+
+async function move(
+  work: Work,
+  planned: Planned,
+  {
+    importOne,
+    present,
+    prefix,
+  }: { importOne: ImportOne; present: Json | undefined; prefix: string },
+): Promise<Outcome> {
+  const { source, name, fault } = planned
+  const about = { source, name, detail: '', toDo: [] }
+  if (fault !== undefined) return { ...about, state: 'failed', detail: fault }
+  try {
+    if (present !== undefined) {
+      if (textAt(present, 'state') === 'importing')
+        return { ...about, state: 'failed', detail: 'It is still being imported.' }
+      if (!planned.readDetails) return { ...about, state: 'present' }
+      if (!(await isFrom(work, planned)))
+        return { ...about, state: 'failed', detail: otherRepository }
+    }
+    const repository = present ?? (await importOne(planned.address, name, prefix))
+    const toDo = planned.readDetails ? await complete(work, planned, repository) : []
+    const missing = Number(at(repository, 'missingLfsObjects') ?? 0)
+    if (missing > 0) toDo.push(`Push ${missing} Git LFS objects from a clone of the source.`)
+    return { ...about, state: present ? 'present' : 'imported', toDo }
+  } catch (error) {
+    // Without a server or a token, the others would fail, too.
+    if (!(error instanceof Error) || isFatal(error)) throw error
+    return { ...about, state: 'failed', detail: error.message }
+  } finally {
+    work.terminal.progress('')
+  }
+}
+
+const otherRepository =
+  'Another repository has this name, or its import is too long ago to be in the event log.'
+
+function isFatal(error: Error): boolean {
+  return error instanceof CommandError && error.exitCode !== clientExitCodes.failure
+}
+
+/** Whether the repository of this name was imported from the same source. */
+async function isFrom({ client }: Work, { name, source }: Planned): Promise<boolean> {
+  const query = { repository: name, kind: 'repository.imported' }
+  const events = await client.json({ method: 'GET', path: '/events', query })
+  return Array.isArray(events) && events.some((event) => textAt(event, 'data.source') === source)
+}
+
+/** Gives a repository what it had at the host, as far as it lacks it. Returns what remains for a person. */
+async function complete(work: Work, planned: Planned, repository: Json): Promise<string[]> {
+  const { client, terminal } = work
+  const { name, description = '', defaultBranch = '', visibility = 'private' } = planned
+  terminal.progress(`${name}: settings`)
+  const details = await planned.readDetails?.()
+  const toDo: string[] = []
+  const change = async (what: string, request: Parameters<typeof client.json>[0]) => {
+    await client.json(request).catch((error: unknown) => {
+      if (!(error instanceof Error) || isFatal(error)) throw error
+      toDo.push(`${what}: ${error.message}`)
+    })
+  }
+  const set = (what: string, body: Record<string, string>) =>
+    change(what, { method: 'PATCH', path: path`/repos/${name}`, body })
+  const about = toDescription(description)
+  if (about !== '' && textAt(repository, 'description') === '')
+    await set('Description', { description: about })
+  if (defaultBranch !== '' && at(repository, 'empty') !== true)
+    if (textAt(repository, 'defaultBranch') !== defaultBranch)
+      await set('Default branch', { defaultBranch })
+  const present = new Set(listAt(repository, 'protectedBranches'))
+  for (const { pattern, isRestricted, forcePush } of details?.protections ?? []) {
+    if (present.has(pattern)) continue
+    if (!isRestricted) {
+      toDo.push(`Protect ${pattern}, if only owners shall push to it: svc protections add.`)
+      continue
+    }
+    const body = { owners: forcePush ? 'any' : 'fast-forward' }
+    const target = path`/repos/${name}/protections/branches/${pattern}`
+    await change(`Protection of ${pattern}`, { method: 'PUT', path: target, body })
+  }
+  for (const { name: title, publicKey, mayPush } of details?.deployKeys ?? []) {
+    const permissions = mayPush ? ['repo:read', 'repo:write'] : ['repo:read']
+    const body = { name: title.slice(0, 100), publicKey, permissions, repositories: [name] }
+    await change(`Deploy key ${title}`, { method: 'POST', path: '/keys', body })
+  }
+  for (const url of details?.webhooks ?? [])
+    toDo.push(`Create the webhook for ${url}, with a new secret: svc webhooks add.`)
+  if (details && details.unread.length > 0)
+    toDo.push(`Not read, since the token of the host may not: ${details.unread.join(', ')}.`)
+  // Last, so that a repository is seen only when all is in its place.
+  if (visibility !== 'private' && textAt(repository, 'visibility') !== visibility)
+    await set('Visibility', { visibility })
+  return toDo
+}
+
+/** The start of a description, in the form that svc takes. */
+function toDescription(text: string): string {
+  const line = text.replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' ').trim()
+  return [...line].slice(0, descriptionMaxLength).join('')
+}
+
+const descriptionMaxLength = 350
+
+function showOutcome({ terminal }: Work, { name, source, state, detail, toDo }: Outcome): void {
+  const sentences = {
+    imported: `Imported ${name}.`,
+    present: `${name} is here already.`,
+    failed: `Not imported: ${source}. ${detail}`,
+  }
+  const write = state === 'failed' ? terminal.err : terminal.out
+  write(`${printable(sentences[state])}\n`)
+  for (const item of toDo) terminal.err(`  to do: ${printable(item)}\n`)
+}
+
+function summarize({ json, terminal }: Work, outcomes: Outcome[]): number {
+  const count = (state: Outcome['state']) => outcomes.filter((one) => one.state === state).length
+  const failed = count('failed')
+  if (json) terminal.out(toSafeJson(outcomes))
+  else {
+    const totals = `${count('imported')} imported, ${count('present')} here already, ${failed} failed`
+    terminal.out(`${totals}.${failed > 0 ? ' Repeat the command to try those again.' : ''}\n`)
+  }
+  return failed > 0 ? clientExitCodes.failure : 0
+}

@@ -1,0 +1,269 @@
+import { printable } from '#base/format.ts'
+import type { Json } from '#base/json.ts'
+import type { Sensitive } from '#base/sensitive.ts'
+import { explainConnection } from '../servers/response-errors.ts'
+import { CommandError, UsageError } from '../terminal/command-errors.ts'
+import { at, listAt, textAt } from '../terminal/display.ts'
+import type { BranchRule, Candidate } from './import-candidate.ts'
+
+/** The hosts that `svc import --from` reads. */
+export const importHosts = ['gitea', 'github', 'gitlab'] as const
+export type ImportHost = (typeof importHosts)[number]
+
+/** How a host is read: its API, and what its fields mean. */
+type HostApi = {
+  /** The address of the API, by that of the host. */
+  base: (url: URL) => string
+  repositories: { path: string; query: Record<string, string>; rows?: string }
+  /** Username for Git with a token as the password. */
+  gitUser: string
+  /** The path of a repository, such as `acme/site`. */
+  path: string
+  visibilityOf: (row: Json) => string
+  /** The address of a repository in the API. */
+  resource: (row: Json) => string
+  protections: (read: Read, resource: string) => Promise<BranchRule[]>
+  deployKeys: string
+  /** Whether a deploy key may push. */
+  mayPush: (key: Json) => boolean
+  hooks: string
+  hookUrl: string
+}
+
+/** Reads all pages of a list. */
+type Read = (path: string) => Promise<Json[]>
+
+const byPrivate = (row: Json) => {
+  if (at(row, 'internal') === true) return 'internal'
+  return at(row, 'private') === true ? 'private' : 'public'
+}
+
+const isReadOnly = (key: Json) => at(key, 'read_only') !== false
+
+const hosts: Record<ImportHost, HostApi> = {
+  gitea: {
+    base: (url) => `${url.href}api/v1`,
+    repositories: { path: '/repos/search', query: { sort: 'id' }, rows: 'data' },
+    gitUser: 'svc',
+    path: 'full_name',
+    visibilityOf: byPrivate,
+    resource: (row) => `/repos/${encodePath(textAt(row, 'full_name'))}`,
+    protections: async (read, resource) =>
+      (await read(`${resource}/branch_protections`)).map((rule) => ({
+        pattern: textAt(rule, 'rule_name') || textAt(rule, 'branch_name'),
+        // Otherwise everybody who may write may push to it.
+        isRestricted:
+          at(rule, 'enable_push') !== true || at(rule, 'enable_push_whitelist') === true,
+        forcePush: at(rule, 'enable_force_push') === true,
+      })),
+    deployKeys: 'keys',
+    mayPush: (key) => !isReadOnly(key),
+    hooks: 'hooks',
+    hookUrl: 'config.url',
+  },
+  github: {
+    base: (url) => (url.hostname === 'github.com' ? 'https://api.github.com' : `${url.href}api/v3`),
+    repositories: {
+      path: '/user/repos',
+      query: { affiliation: 'owner,organization_member', sort: 'full_name' },
+    },
+    gitUser: 'x-access-token',
+    path: 'full_name',
+    visibilityOf: (row) => textAt(row, 'visibility') || byPrivate(row),
+    resource: (row) => `/repos/${encodePath(textAt(row, 'full_name'))}`,
+    protections: async (read, resource) => {
+      const rules: BranchRule[] = []
+      for (const branch of await read(`${resource}/branches?protected=true`)) {
+        const pattern = textAt(branch, 'name')
+        const [rule = null] = await read(
+          `${resource}/branches/${encodeURIComponent(pattern)}/protection`,
+        )
+        const isRestricted =
+          at(rule, 'restrictions') !== null || at(rule, 'required_pull_request_reviews') !== null
+        const forcePush = at(rule, 'allow_force_pushes.enabled') === true
+        rules.push({ pattern, isRestricted, forcePush })
+      }
+      return rules
+    },
+    deployKeys: 'keys',
+    mayPush: (key) => !isReadOnly(key),
+    hooks: 'hooks',
+    hookUrl: 'config.url',
+  },
+  gitlab: {
+    base: (url) => `${url.href}api/v4`,
+    repositories: {
+      path: '/projects',
+      query: { membership: 'true', order_by: 'id', sort: 'asc' },
+    },
+    gitUser: 'oauth2',
+    path: 'path_with_namespace',
+    visibilityOf: (row) => textAt(row, 'visibility'),
+    resource: (row) => `/projects/${textAt(row, 'id')}`,
+    protections: async (read, resource) =>
+      (await read(`${resource}/protected_branches`)).map((rule) => ({
+        pattern: textAt(rule, 'name'),
+        // 30 is the level of developers, who may push to all other branches.
+        isRestricted: !listAt(rule, 'push_access_levels').some(
+          (level) => at(level, 'access_level') === 30,
+        ),
+        forcePush: at(rule, 'allow_force_push') === true,
+      })),
+    deployKeys: 'deploy_keys',
+    mayPush: (key) => at(key, 'can_push') === true,
+    hooks: 'hooks',
+    hookUrl: 'url',
+  },
+}
+
+type Access = { host: ImportHost; address: string; token: Sensitive<string>; timeoutMs: number }
+
+/** A response of an API; `isMissing` when the token may not read it. */
+type Page = { body: Json; isMissing: boolean; headers: Headers }
+
+/** Taken by all hosts; one that is configured with less says so by its headers. */
+const pageSize = 50
+const maxBytes = 32 * 1024 * 1024
+const maxPages = 1000
+
+/**
+ * The repositories that a token of a host may read, with what svc has a counterpart for. Throws a UsageError for an
+ * address that is none, and a CommandError for a host that does not respond as its API does.
+ */
+export async function findOnHost({
+  host,
+  address,
+  token,
+  timeoutMs,
+}: Access): Promise<Candidate[]> {
+  const api = hosts[host]
+  const url = toHostUrl(address)
+  const base = api.base(url)
+
+  async function fetchJson(path: string): Promise<Page> {
+    const headers = { accept: 'application/json', authorization: `Bearer ${token.reveal()}` }
+    const signal = AbortSignal.timeout(timeoutMs)
+    const response = await fetch(base + path, { headers, redirect: 'error', signal }).catch(
+      (error: unknown) => {
+        throw explainConnection(base, error instanceof Error ? (error.cause ?? error) : error)
+      },
+    )
+    const { status } = response
+    const text = await readLimited(response)
+    if (status === 401) throw new CommandError('unauthorized', `${base} refuses the token.`)
+    // What a token may not read is listed as missing, since the rest can be moved without it.
+    if (status === 403 || status === 404)
+      return { body: null, isMissing: true, headers: response.headers }
+    try {
+      if (status === 200)
+        return { body: JSON.parse(text), isMissing: false, headers: response.headers }
+    } catch {
+      // The same as another status.
+    }
+    const detail = `${base}${path} responds with status ${status}, and not as the API of ${host} does.`
+    throw new CommandError('unreachable', printable(detail))
+  }
+
+  /** All entries of a list, or a single object; undefined when the token may not read it. */
+  async function readPages(path: string, rows?: string): Promise<Json[] | undefined> {
+    const all: Json[] = []
+    const separator = path.includes('?') ? '&' : '?'
+    for (let page = 1; page <= maxPages; page++) {
+      const query = `${separator}per_page=${pageSize}&limit=${pageSize}&page=${page}`
+      const { body, isMissing, headers } = await fetchJson(path + query)
+      if (isMissing) return undefined
+      const list = rows === undefined ? body : at(body, rows)
+      if (!Array.isArray(list)) return list === null ? all : [list]
+      all.push(...list)
+      if (list.length === 0 || !hasNext(headers, all.length)) break
+    }
+    return all
+  }
+
+  function toCandidate(row: Json): Candidate {
+    const path = textAt(row, api.path)
+    const resource = api.resource(row)
+    const source = `${url.href}${encodePath(path)}.git`
+    const withToken = new URL(source)
+    withToken.username = api.gitUser
+    withToken.password = token.reveal()
+    return {
+      ...{ source, address: withToken.href, path },
+      description: textAt(row, 'description'),
+      defaultBranch: textAt(row, 'default_branch'),
+      visibility: api.visibilityOf(row),
+      async readDetails() {
+        const unread: string[] = []
+        const read = async (what: string, list: () => Promise<Json[] | undefined>) => {
+          const found = await list()
+          if (found === undefined) unread.push(what)
+          return found ?? []
+        }
+        const keys = await read('deploy keys', () => readPages(`${resource}/${api.deployKeys}`))
+        const hooks = await read('webhooks', () => readPages(`${resource}/${api.hooks}`))
+        let isRefused = false
+        const protections = await api.protections(async (from) => {
+          const found = await readPages(from)
+          isRefused ||= found === undefined
+          return found ?? []
+        }, resource)
+        if (isRefused) unread.push('protected branches')
+        return {
+          protections,
+          deployKeys: keys.map((key) => ({
+            name: textAt(key, 'title') || 'deploy key',
+            publicKey: textAt(key, 'key'),
+            mayPush: api.mayPush(key),
+          })),
+          webhooks: hooks.map((hook) => textAt(hook, api.hookUrl)),
+          unread,
+        }
+      },
+    }
+  }
+
+  const { path, query, rows } = api.repositories
+  const list = await readPages(`${path}?${new URLSearchParams(query)}`, rows)
+  if (!list) {
+    const detail = `${base} does not list repositories to this token; it needs the right to read them.`
+    throw new CommandError('unauthorized', detail)
+  }
+  return list.map(toCandidate)
+}
+
+/** Whether a list goes on after a page, by its `Link` (RFC 8288) or its number of entries. */
+function hasNext(headers: Headers, count: number): boolean {
+  const link = headers.get('link')
+  return link === null
+    ? Number(headers.get('x-total-count') ?? 0) > count
+    : /\brel="?next\b/.test(link)
+}
+
+/** The address of a host, with a slash at its end. */
+function toHostUrl(address: string): URL {
+  const url = URL.parse(address)
+  const isPlain = url?.username === '' && url.password === '' && url.search + url.hash === ''
+  if (!url || !isPlain || !/^https?:$/.test(url.protocol)) {
+    throw new UsageError(
+      'Give the address of the host, such as https://git.example.com; the token is read from a prompt or standard input.',
+    )
+  }
+  url.pathname = `${url.pathname.replace(/\/+$/, '')}/`
+  return url
+}
+
+function encodePath(path: string): string {
+  return path.split('/').map(encodeURIComponent).join('/')
+}
+
+/** The text of a response, of at most 32 MiB. */
+async function readLimited(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of response.body ?? []) {
+    length += chunk.length
+    if (length > maxBytes) throw new CommandError('unreachable', `${response.url} sends too much.`)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}
