@@ -21,7 +21,7 @@ const importNotes = `
 Credentials in an address (user:password@) are used once and not stored. Ctrl-C
 cancels an import into the data directory; a server continues it. --all and
 --from go on after a failure; repeat them to import the rest. The token for
---from comes from a prompt or standard input; docs/moving.md says what it brings.
+--from comes from a prompt or standard input; docs/moving.md has the rest.
 
   svc import --from gitea https://gitea.example.com --dry-run < token.txt`
 
