@@ -31,6 +31,7 @@ import type { Logins } from '#identity/logins/provider-logins.ts'
 import { createSessions, type Sessions } from '#identity/sessions/sessions.ts'
 import { createSshKeys, type SshKeys } from '#identity/ssh-keys/ssh-keys.ts'
 import { createTokens, type Tokens } from '#identity/tokens/tokens.ts'
+import { lockEnabledUser } from '#identity/user-store.ts'
 import { createUsers, type Users } from '#identity/users/users.ts'
 import {
   createMaintenanceRequests,
@@ -180,6 +181,7 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
     baseUrl: () => address.http,
     sshUrl: () => address.ssh,
     refresh: (principal: Principal) => refresh(principal),
+    lockEnabledUser,
     belongings: {
       endRuns: (id: string) => workflows.endRuns(id),
       refreshWebhooks: (tx: Db, id: string) => webhooks.refreshRepository(tx, id),

@@ -216,6 +216,7 @@ async function loadPages({ app, browse, settings }: LoadedParts): Promise<PageSe
     baseUrl: () => address.http,
     sshUrl: () => address.ssh,
     stampOf: browse.stampOf,
+    hasPublic: app.repositories.hasPublic,
   })
 }
 

@@ -10,6 +10,7 @@ import { named } from '#http/named-schemas.ts'
 import { cursorForm, linkToNext } from '#http/pagination.ts'
 import { route } from '#http/route.ts'
 import type { Repositories } from '#repositories/repositories.ts'
+import { VisibilityField } from '#repositories/repository-schemas.ts'
 import { listImportTimes } from '#repositories/repository-store.ts'
 import { type BriefRun, countPushesIn, listNewestRuns } from './activity-store.ts'
 import { BriefCommit, toBriefCommit } from './brief-commits.ts'
@@ -120,8 +121,17 @@ export function activityRoutes({ db, repositories, pool, commits, clock }: Depen
           listImportTimes(db, neverPushed),
         ])
         return page.map(
-          ({ id, name, description, createdAt, pushedAt, state, protectedBranches }) => ({
-            ...{ id, name, description, createdAt, pushedAt, state, protectedBranches },
+          ({
+            id,
+            name,
+            description,
+            createdAt,
+            pushedAt,
+            state,
+            visibility,
+            protectedBranches,
+          }) => ({
+            ...{ id, name, description, createdAt, pushedAt, state, visibility, protectedBranches },
             importedAt: imports.get(id) ?? null,
             lastCommit: lastCommits.get(name) ?? null,
             pushes: pushes.get(id) ?? starts.map(() => 0),
@@ -152,6 +162,7 @@ export const RepositoryActivity = named(
     state: Type.Enum(['ready', 'importing', 'failed'], {
       description: '`importing` during an import, then `ready`',
     }),
+    visibility: VisibilityField,
     protectedBranches: field.texts('Protected branches and patterns'),
     lastCommit: field.orNull(
       BriefCommit,

@@ -16,6 +16,7 @@ export type EventData = {
   'repository.leak_guard': { enabled: boolean }
   'repository.run_tokens': { access: RunTokenAccess }
   'repository.visibility': { visibility: Visibility; formerVisibility: Visibility }
+  'repository.transferred': { ownerUsername: string; formerOwnerUsername: string }
   'repository.default_branch': { branch: string; formerBranch: string }
   'repository.deleted': { name: string; ownerUsername: string }
   'repository.restored': { name: string; formerName: string }
@@ -115,6 +116,7 @@ export const eventKinds = [
   'repository.leak_guard',
   'repository.run_tokens',
   'repository.visibility',
+  'repository.transferred',
   'repository.default_branch',
   'repository.deleted',
   'repository.restored',

@@ -185,6 +185,8 @@ export type StreamRoute = Common &
     produces: string | undefined
     /** The format of problems: plain text, which Git shows, or that of Git LFS. */
     problemFormat?: 'git' | 'git-lfs'
+    /** Whether a public repository may be read without a token. */
+    allowsAnonymous?: boolean
     /** Whether tokens of SSH keys are accepted: for a day after they have expired, too, or not at all by default. */
     allowsKeys?: true | 'expired'
     serve: (exchange: StreamExchange) => Promise<void>

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { newId } from '#base/ids.ts'
 import type { PageRequest } from '#base/list-all.ts'
+import { hasRowLocks } from '#database/row-locks.ts'
 import type { Db, UserRow } from '#database/schema.ts'
 
 /**
@@ -52,6 +53,19 @@ export function isEnabled(column: 'tokens.username' | 'sshKeys.username') {
 
 export function findUser(db: Db, username: string): Promise<UserRow | undefined> {
   return db.selectFrom('users').selectAll().where('username', '=', username).executeTakeFirst()
+}
+
+/** Whether a user exists and is enabled. Until the transaction ends, it cannot be deleted. */
+export async function lockEnabledUser(tx: Db, username: string): Promise<boolean> {
+  const row = await tx
+    .selectFrom('users')
+    .select('id')
+    .where('username', '=', username)
+    .where('disabledAt', 'is', null)
+    .where('loginEndedAt', 'is', null)
+    .$if(hasRowLocks(tx), (rows) => rows.forKeyShare())
+    .executeTakeFirst()
+  return row !== undefined
 }
 
 /** Lists users after an id, oldest first. */

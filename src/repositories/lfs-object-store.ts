@@ -168,3 +168,22 @@ export async function listAllLfsObjects(
 export async function forgetBucketKeys(tx: Db): Promise<void> {
   await tx.updateTable('lfsObjects').set({ bucketKey: null }).execute()
 }
+
+/** How many objects of Git LFS the files of a repository name that its import left behind. */
+export async function countMissingLfsObjects(db: Db, id: string): Promise<number> {
+  const row = await db
+    .selectFrom('repositories')
+    .select('missingLfsObjects')
+    .where('id', '=', id)
+    .executeTakeFirst()
+  return row?.missingLfsObjects ?? 0
+}
+
+/** Records how many objects of Git LFS that its import left behind a repository still lacks. */
+export async function updateMissingLfsObjects(db: Db, id: string, count: number): Promise<void> {
+  await db
+    .updateTable('repositories')
+    .set({ missingLfsObjects: count })
+    .where('id', '=', id)
+    .execute()
+}

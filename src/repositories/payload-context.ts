@@ -7,7 +7,8 @@ export async function readPayloadContext(
   summary: RepositorySummary,
   { directory, sender, baseUrl }: { directory: string; sender: string; baseUrl: string },
 ): Promise<About> {
-  const { id, name, ownerUsername, createdAt } = summary
+  const { id, name, ownerUsername, createdAt, visibility } = summary
   const defaultBranch = await readDefaultBranch(directory)
-  return { repository: { id, name, ownerUsername, createdAt, defaultBranch }, sender, baseUrl }
+  const repository = { id, name, ownerUsername, createdAt, visibility, defaultBranch }
+  return { repository, sender, baseUrl }
 }

@@ -40,6 +40,7 @@ import {
 } from './repository-life-cycle.ts'
 import {
   findRepository,
+  hasPublicRepository,
   listNames,
   listNamesOwnedBy,
   listRepositories,
@@ -95,6 +96,8 @@ export type Repositories = LifeCycle & {
   idsOf: (principal: Principal, names: readonly string[]) => Promise<string[]>
   /** The names of those of some repositories that a principal can see, by their ids. */
   namesOf: (principal: Principal, ids: readonly string[]) => Promise<ReadonlyMap<string, string>>
+  /** Whether any repository is public. */
+  hasPublic: () => Promise<boolean>
   /** The names of the oldest repositories that a user owns, also of deleted ones. */
   namesOwnedBy: (tx: Db, username: string, limit: number) => Promise<string[]>
   /** Makes directories match rows: see `reconcileDirectories`, or for a shared store `removeUnknown`. */
@@ -289,6 +292,7 @@ export function createRepositories(dependencies: Dependencies): Repositories {
     },
 
     namesOf: (principal, ids) => listNames(db, viewerOf(principal), ids),
+    hasPublic: () => hasPublicRepository(db),
     namesOwnedBy: listNamesOwnedBy,
 
     ...createLifeCycle(dependencies),

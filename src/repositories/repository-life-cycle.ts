@@ -3,7 +3,9 @@ import type { Visibility } from '#access/visibility.ts'
 import { newId } from '#base/ids.ts'
 import type { ObjectFormat } from '#base/object-id.ts'
 import type { PlainSettings } from '#config/settings.ts'
+import type { Db } from '#database/schema.ts'
 import type { Actor, Event } from '#events/events.ts'
+import { invalid } from '#http/validation.ts'
 import { claimName, keepFormerName } from './claim-name.ts'
 import type { DeletedRepositories, RepositoryBelongings } from './deleted-repositories.ts'
 import {
@@ -40,7 +42,9 @@ export type LifeCycle = {
     repository: RepositoryFields,
     name: string,
   ) => Promise<RepositoryDescription>
-  /** Changes settings of a repository. */
+  /** Throws `invalid_request` unless a user exists and is enabled, who can then get a repository. */
+  requireOwner: (username: string) => Promise<void>
+  /** Changes settings of a repository, of which its owner is one. */
   set: (
     actor: Actor,
     repository: RepositoryFields,
@@ -58,12 +62,20 @@ export type LifeCycleDependencies = EraseDependencies &
     deletedRepositories: Pick<DeletedRepositories, 'isRetained' | 'retain'>
     belongings: RepositoryBelongings
     settings: Pick<PlainSettings, 'defaultObjectFormat'>
+    /** Whether a user exists and is enabled; it cannot be deleted until the transaction ends. */
+    lockEnabledUser: (tx: Db, username: string) => Promise<boolean>
   }
 
 /** Creates, renames and deletes repositories, each with its event. */
 export function createLifeCycle(dependencies: LifeCycleDependencies): LifeCycle {
   const { db, store, publish, clock, faultPoint } = dependencies
-  const { deletedRepositories, belongings, settings } = dependencies
+  const { deletedRepositories, belongings, settings, lockEnabledUser } = dependencies
+
+  async function requireOwner(tx: Db, username: string): Promise<void> {
+    if (await lockEnabledUser(tx, username)) return
+    const detail = 'must be the username of a user who is not disabled.'
+    throw invalid([{ pointer: '/ownerUsername', detail }])
+  }
 
   return {
     async create(owner, { name, defaultBranch, objectFormat = null, visibility = 'private' }) {
@@ -96,8 +108,11 @@ export function createLifeCycle(dependencies: LifeCycleDependencies): LifeCycle 
       return describeRepository(dependencies, { ...repository, path })
     },
 
+    requireOwner: (username) => requireOwner(db, username),
+
     async set(actor, repository, changes) {
       await db.transaction().execute(async (tx) => {
+        if (changes.ownerUsername !== undefined) await requireOwner(tx, changes.ownerUsername)
         const former = await updateSettings(tx, repository.id, changes)
         if (!former) throw repositoryGone(repository)
         await publish(tx, clock.now(), eventsOf(actor, repository.id, { former, changes }))
@@ -146,7 +161,10 @@ function eventsOf(
   repositoryId: string,
   { former, changes }: { former: RepositorySettings; changes: Partial<RepositorySettings> },
 ): Event[] {
-  const { description, leakGuard, runTokens, visibility } = { ...former, ...changes }
+  const { description, leakGuard, runTokens, visibility, ownerUsername } = {
+    ...former,
+    ...changes,
+  }
   const about = { actor, repositoryId }
   const events: Event[] = []
   if (description !== former.description)
@@ -158,6 +176,10 @@ function eventsOf(
   if (visibility !== former.visibility) {
     const data = { visibility, formerVisibility: former.visibility }
     events.push({ kind: 'repository.visibility', ...about, data })
+  }
+  if (ownerUsername !== former.ownerUsername) {
+    const data = { ownerUsername, formerOwnerUsername: former.ownerUsername }
+    events.push({ kind: 'repository.transferred', ...about, data })
   }
   return events
 }

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
-import { requireAllRefs, requireAllRepositories } from '#access/may.ts'
-import { RepositoryName } from '#access/names.ts'
+import { requireAllRefs, requireAllRepositories, requireAllUserRights } from '#access/may.ts'
+import { RepositoryName, Username } from '#access/names.ts'
 import { includesRole } from '#access/roles.ts'
 import { visibilities } from '#access/visibility.ts'
 import { objectFormats } from '#base/object-id.ts'
@@ -125,7 +125,9 @@ export function repositoryRoutes(dependencies: Dependencies) {
         'it, responses of the API have the new name, and only its owner and admins can take the old one. ' +
         'Only the owner and admins can change the default branch: to an existing branch, or to any name while the ' +
         'repository has no branches. Those with the role `maintain` or more can switch the leak guard, which refuses ' +
-        'pushes with credentials. Only the owner and admins can let tokens of workflow runs write, and change the visibility.',
+        'pushes with credentials. Only the owner and admins can let tokens of workflow runs write, change the visibility, and transfer the ' +
+        'repository: `ownerUsername` is then a user who is not disabled, and the token must be neither limited nor delegated. ' +
+        'The former owner keeps only what it may as a collaborator or by the visibility.',
       permission: 'repo:write',
       find: async (request) => {
         const found = await open(request)
@@ -140,6 +142,7 @@ export function repositoryRoutes(dependencies: Dependencies) {
           leakGuard: Type.Optional(LeakGuardSwitch),
           runTokens: Type.Optional(RunTokens),
           visibility: Type.Optional(VisibilityChoice),
+          ownerUsername: Type.Optional(Username),
         },
         { ...closed, minProperties: 1 },
       ),
@@ -154,12 +157,17 @@ export function repositoryRoutes(dependencies: Dependencies) {
       ],
       handle: async ({ principal, found, body, publicOrigin }) => {
         const { name = found.name, description, leakGuard, runTokens, visibility } = body
-        const { defaultBranch } = body
+        const { defaultBranch, ownerUsername } = body
         // A refusal because a name is taken would reveal repositories beyond the limit.
         if (body.name !== undefined) requireAllRepositories(principal)
         if (leakGuard !== undefined) requireMaintainer(found)
         if (runTokens !== undefined && !found.asOwner) throw runTokensNeedOwner()
         if (visibility !== undefined && !found.asOwner) throw visibilityNeedsOwner()
+        if (ownerUsername !== undefined) {
+          if (!found.asOwner) throw transferNeedsOwner()
+          requireAllUserRights(principal)
+          await repositories.requireOwner(ownerUsername)
+        }
         const branch =
           defaultBranch === undefined ? undefined : await requireDefaultBranch(found, defaultBranch)
         // First, because the name may be taken; then nothing is changed.
@@ -169,10 +177,12 @@ export function repositoryRoutes(dependencies: Dependencies) {
           ...(leakGuard !== undefined && { leakGuard: toState(leakGuard) }),
           ...(runTokens !== undefined && { runTokens }),
           ...(visibility !== undefined && { visibility }),
+          ...(ownerUsername !== undefined && { ownerUsername }),
         }
-        if (Object.keys(settings).length > 0) await repositories.set(principal, found, settings)
         if (branch !== undefined)
           await defaultBranches.changeDefaultBranch(principal, found, branch)
+        // Last, since a transfer ends the rights of its caller.
+        if (Object.keys(settings).length > 0) await repositories.set(principal, found, settings)
         const changed = { ...found, name, ...settings }
         return atOrigin(await repositories.describe(changed), publicOrigin())
       },
@@ -248,6 +258,13 @@ function runTokensNeedOwner(): Problem {
 function visibilityNeedsOwner(): Problem {
   const detail = 'Only the owner of the repository or an admin may change its visibility.'
   return new Problem('owner_required', detail)
+}
+
+function transferNeedsOwner(): Problem {
+  return new Problem(
+    'owner_required',
+    'Only the owner of the repository or an admin may transfer it.',
+  )
 }
 
 function defaultBranchNeedsOwner(): Problem {

@@ -5,6 +5,11 @@ import { objectFormats } from '#base/object-id.ts'
 import { field } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
 
+export const VisibilityField = Type.Enum(visibilities, {
+  description:
+    'Who can read it: with `private` those with a role in it, with `internal` every user, with `public` everybody',
+})
+
 const summary = {
   id: field.text('Opaque id, which a rename does not change'),
   name: field.text('Unique name'),
@@ -17,10 +22,7 @@ const summary = {
   path: field.text('Path of the bare repository on the server'),
   ownerTokenId: field.text('Id of the token that created it'),
   ownerUsername: field.text('Username of its owner'),
-  visibility: Type.Enum(visibilities, {
-    description:
-      'Who can read it: with `private` those with a role in it, with `internal` every user, with `public` everybody',
-  }),
+  visibility: VisibilityField,
   protectedBranches: field.texts('Protected branches and patterns'),
   leakGuard: field.boolean('Whether pushes are scanned for credentials'),
   runTokens: Type.Enum(['read', 'write'], {

@@ -72,6 +72,18 @@ export async function findRepository(
   return row && Object.assign(row, { role: row.role ?? undefined })
 }
 
+/** Whether any repository is public. */
+export async function hasPublicRepository(db: Db): Promise<boolean> {
+  const row = await db
+    .selectFrom('repositories')
+    .select('id')
+    .where('visibility', '=', 'public')
+    .where('deletedAt', 'is', null)
+    .limit(1)
+    .executeTakeFirst()
+  return row !== undefined
+}
+
 /** Whether a name is taken, ignoring case. */
 export async function isNameTaken(db: Db, name: string): Promise<boolean> {
   const row = await db
@@ -245,7 +257,7 @@ export async function updateName(tx: Db, id: string, name: string): Promise<stri
 /** The columns that the settings of a repository change. */
 export type RepositorySettings = Pick<
   RepositoryRow,
-  'description' | 'leakGuard' | 'runTokens' | 'visibility'
+  'description' | 'leakGuard' | 'runTokens' | 'visibility' | 'ownerUsername'
 >
 
 /** Changes settings of a repository; returns the former ones, undefined when the repository was deleted. */
@@ -256,7 +268,7 @@ export async function updateSettings(
 ): Promise<RepositorySettings | undefined> {
   const former = await tx
     .selectFrom('repositories')
-    .select(['description', 'leakGuard', 'runTokens', 'visibility'])
+    .select(['description', 'leakGuard', 'runTokens', 'visibility', 'ownerUsername'])
     .where('id', '=', id)
     .where('deletedAt', 'is', null)
     .$if(hasRowLocks(tx), (rows) => rows.forNoKeyUpdate())
@@ -323,25 +335,6 @@ export async function markReady(
     .returning('id')
     .executeTakeFirst()
   return row !== undefined
-}
-
-/** How many objects of Git LFS the files of a repository name that its import left behind. */
-export async function countMissingLfsObjects(db: Db, id: string): Promise<number> {
-  const row = await db
-    .selectFrom('repositories')
-    .select('missingLfsObjects')
-    .where('id', '=', id)
-    .executeTakeFirst()
-  return row?.missingLfsObjects ?? 0
-}
-
-/** Records how many objects of Git LFS that its import left behind a repository still lacks. */
-export async function updateMissingLfsObjects(db: Db, id: string, count: number): Promise<void> {
-  await db
-    .updateTable('repositories')
-    .set({ missingLfsObjects: count })
-    .where('id', '=', id)
-    .execute()
 }
 
 /** When repositories were imported, by their ids; without those that were created empty. */

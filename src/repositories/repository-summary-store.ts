@@ -2,7 +2,10 @@ import { hasRowLocks } from '#database/row-locks.ts'
 import type { Db, RepositoryRow } from '#database/schema.ts'
 
 /** A repository as described in event payloads and workflow runs. */
-export type RepositorySummary = Pick<RepositoryRow, 'id' | 'name' | 'ownerUsername' | 'createdAt'>
+export type RepositorySummary = Pick<
+  RepositoryRow,
+  'id' | 'name' | 'ownerUsername' | 'createdAt' | 'visibility'
+>
 
 /** Finds a ready repository by id; undefined when it was deleted. */
 export function findRepositorySummary(db: Db, id: string): Promise<RepositorySummary | undefined> {
@@ -35,7 +38,7 @@ export function lockRepositoryExclusively(
 function ready(db: Db, id: string) {
   return db
     .selectFrom('repositories')
-    .select(['id', 'name', 'ownerUsername', 'createdAt'])
+    .select(['id', 'name', 'ownerUsername', 'createdAt', 'visibility'])
     .where('id', '=', id)
     .where('state', '=', 'ready')
 }

@@ -105,6 +105,10 @@ const sentences: { [K in keyof EventData]: Describe<K> } = {
     icon: 'shield',
     parts: [who, ' made ', repository, ' ', { text: visibility }],
   }),
+  'repository.transferred': ({ ownerUsername }, { who, repository }) => ({
+    icon: 'person',
+    parts: [who, ' transferred ', repository, ' to ', { text: ownerUsername }],
+  }),
   'repository.default_branch': ({ branch }, { who, repository }) => ({
     icon: 'branch',
     parts: [who, ' made ', { text: branch }, ' the default branch of ', repository],

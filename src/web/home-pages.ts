@@ -6,6 +6,7 @@ import { type PageContext, page, type View } from './page.ts'
 import type { PageTime } from './page-time.ts'
 import type { OperationValues } from './read-operations.ts'
 import { type Html, html } from './render/html.ts'
+import { visibilityBadge } from './visibility-parts.ts'
 
 type Activity = OperationValues['listActivity'][number]
 type LoggedEvents = OperationValues['listEvents']
@@ -61,12 +62,12 @@ ${more && html`<p class="pager"><a class="button" href="${more}">More repositori
 }
 
 function repositoryRow({ to, time }: PageContext, repository: Activity): Html {
-  const { name, description, lastCommit, state, protectedBranches } = repository
+  const { name, description, lastCommit, state, protectedBranches, visibility } = repository
   const about = state === 'ready' ? description || (lastCommit?.summary ?? '') : stateText[state]
   return html`<tr><td><h2><a href="${to.repository(name)}">${name}</a>${
     protectedBranches.length > 0 &&
     html`<span title="Has protected branches">${icon('lock', 'soft')}<span class="hidden">has protected branches</span></span>`
-  }</h2><p class="soft cut">${about}</p></td>
+  }${visibilityBadge(visibility)}</h2><p class="soft cut">${about}</p></td>
 <td>${pushLine(repository.pushes)}</td>
 <td>${repository.runs && activityTicks(repository.runs)}</td>
 <td class="soft">${lastPush(repository, time)}</td></tr>`

@@ -19,6 +19,7 @@ const shapes = {
   running: '<path d="M8 2a6 6 0 106 6"/>',
   waiting: '<circle cx="8" cy="8" r="5.5"/>',
   dash: '<path d="M3.5 8h9"/>',
+  eye: '<path d="M1.5 8S4 3.5 8 3.5 14.5 8 14.5 8 12 12.5 8 12.5 1.5 8 1.5 8z"/><circle cx="8" cy="8" r="2"/>',
   lock: '<rect x="3" y="7" width="10" height="7" rx="1.2"/><path d="M5 7V5a3 3 0 016 0v2"/>',
   shield: '<path d="M8 1.8l5 1.9v4c0 3-2 5.2-5 6.5-3-1.3-5-3.5-5-6.5v-4z"/>',
   person:

@@ -73,7 +73,9 @@ const tokens: Record<string, Token> = {
 
 // What they may depends on the fields: see `updateRepository`.
 const ofFields = new Set(
-  ['name', 'default-branch', 'leak-guard', 'run-tokens'].map((one) => `settings/${one}`),
+  ['name', 'default-branch', 'leak-guard', 'run-tokens', 'visibility', 'owner'].map(
+    (one) => `settings/${one}`,
+  ),
 )
 
 /** The forms of a page that are actions of it, by their paths. */

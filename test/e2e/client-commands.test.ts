@@ -517,7 +517,9 @@ steps:
       assert.match(await svc('repos', 'show', 'tour'), /^Leak guard: off$/m)
       await svc('repos', 'edit', 'tour', '--leak-guard', 'on', '--run-tokens', 'write')
       assert.match(await svc('repos', 'show', 'tour'), /^Run tokens: write$/m)
-      await svc('repos', 'edit', 'tour', '--run-tokens', 'read')
+      await svc('repos', 'edit', 'tour', '--run-tokens', 'read', '--visibility', 'internal')
+      assert.match(await svc('repos', 'show', 'tour'), /^Visibility: internal$/m)
+      await svc('repos', 'edit', 'tour', '--visibility', 'private')
       assert.match(await svc('repos', 'show', 'tour'), /^Leak guard: on$/m)
     })
 

@@ -22,6 +22,7 @@ const expected: Record<Kind, string> = {
   'repository.leak_guard': 'repo:read',
   'repository.run_tokens': 'repo:read',
   'repository.visibility': 'repo:read',
+  'repository.transferred': 'repo:read',
   'repository.default_branch': 'repo:read',
   'repository.deleted': 'repo:read',
   'repository.restored': 'repo:read',

@@ -83,6 +83,7 @@ test('every change is an event, numbered in order, with its actor', async () => 
   await owner.delete('/repos/site')
   await owner.delete(`/deleted-repos/${page.id}`)
   await owner.post('/repos/import', { source: project.path, name: 'copy' })
+  await owner.patch('/repos/copy', { ownerUsername: service.admin.username })
   const { body: token } = await service.admin.post('/tokens', { name: 'x' })
   await service.admin.delete(`/tokens/${token.id}`)
   await service.admin.patch(`/users/${token.username}`, { displayName: 'X', disabled: false })
@@ -115,7 +116,7 @@ test('every change is an event, numbered in order, with its actor', async () => 
         'workflow',
       ],
       ...['repository.deleted', 'repository.restored', 'repository.deleted', 'repository.purged'],
-      'repository.imported',
+      ...['repository.imported', 'repository.transferred'],
       ...['token.created', 'token.deleted', 'user.updated', 'user.deleted'],
       ...['ssh_key.added', 'ssh_key.deleted'],
     ],

@@ -19,19 +19,22 @@ before(async () => {
 
 after(() => service[Symbol.asyncDispose]())
 
-test('name, description, default branch, leak guard and run tokens are changed one by one', async () => {
+test('name, description, default branch and other settings are changed one by one', async () => {
   const { admin } = service
   await client.post(`${page}/description`, { description: 'About <it>' })
   await client.post(`${page}/default-branch`, { defaultBranch: 'trunk' })
   await client.post(`${page}/leak-guard`, { leakGuard: 'off' })
   await client.post(`${page}/run-tokens`, { runTokens: 'write' })
+  await client.post(`${page}/visibility`, { visibility: 'internal' })
+  assert.match((await client.get('/')).text, /class="badge">internal</)
   const renamed = await client.post(`${page}/name`, { name: 'other' })
   assert.deepEqual([renamed.status, renamed.location], [303, '/r/other/settings#general'])
   const { body } = await admin.get('/repos/other')
   assert.deepEqual(
-    [body.description, body.defaultBranch, body.leakGuard, body.runTokens, body.role],
-    ['About <it>', 'trunk', false, 'write', 'admin'],
+    [body.description, body.defaultBranch, body.leakGuard, body.runTokens, body.visibility],
+    ['About <it>', 'trunk', false, 'write', 'internal'],
   )
+  await admin.patch('/repos/other', { visibility: 'private' })
   await admin.post('/repos', { name: 'taken' })
   const taken = await client.post('/r/other/settings/name', { name: 'taken' })
   assert.equal(taken.status, 409)
@@ -120,6 +123,20 @@ test('a repository is deleted only when its name is typed', async () => {
   const deleted = await client.post(address, { confirm: 'short-lived' })
   assert.deepEqual([deleted.status, deleted.location], [303, '/-/deleted'])
   assert.equal((await client.get('/r/short-lived/settings')).status, 404)
+})
+
+test('a repository is created with a visibility, and transferred to a user who exists', async () => {
+  await client.post('/-/new', { name: 'given', visibility: 'internal' })
+  const address = '/r/given/settings/owner'
+  const refused = await client.post(address, { ownerUsername: 'nobody' })
+  assert.equal(refused.status, 400)
+  assert.match(refused.text, /aria-invalid="true" value="nobody"/)
+  await service.client({ username: 'ada' })
+  const given = await client.post(address, { ownerUsername: 'ada' })
+  assert.deepEqual([given.status, given.location], [303, '/'])
+  assert.match((await client.get('/')).text, /The repository is transferred\./)
+  const { body } = await service.admin.get('/repos/given')
+  assert.deepEqual([body.ownerUsername, body.visibility], ['ada', 'internal'])
 })
 
 test('the settings are accessible in every view', {

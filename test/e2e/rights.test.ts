@@ -187,6 +187,7 @@ async function attempt(
 
 const everything = permissions.filter((one) => one !== 'admin')
 
+/** The callers; a new kind of one is a row here, with its role in a repository. */
 async function createCallers({ admin, client, url }: Service): Promise<Caller[]> {
   const owner = await client({ username: 'ada', permissions: everything })
   await owner.post('/repos', { name: 'site' })

@@ -25,6 +25,7 @@ export const sampleData: EventData = {
   'repository.leak_guard': { enabled: false },
   'repository.run_tokens': { access: 'write' },
   'repository.visibility': { visibility: 'public', formerVisibility: 'private' },
+  'repository.transferred': { ownerUsername: 'grace', formerOwnerUsername: 'ada' },
   'repository.description': { description: 'Our site' },
   'repository.default_branch': { branch: 'trunk', formerBranch: 'main' },
   'repository.deleted': { name: 'site', ownerUsername: 'ada' },

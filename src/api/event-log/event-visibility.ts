@@ -28,6 +28,7 @@ export const audiences: Record<VisibleEventKind, Audience> = {
   'repository.run_tokens': member('repo:read'),
   'repository.visibility': member('repo:read'),
   'repository.description': member('repo:read'),
+  'repository.transferred': member('repo:read'),
   'repository.default_branch': member('repo:read'),
   'repository.deleted': member('repo:read'),
   'repository.restored': member('repo:read'),

@@ -109,6 +109,7 @@ export const repositoryOperations: ClientOperation[] = [
       '--leak-guard <state>': 'whether pushes with credentials are refused',
       '--run-tokens <access>': 'the most that tokens of workflow runs may do',
       '--visibility <visibility>': 'who can read it without a role in it',
+      '--owner-username <username>': 'new owner: your rights as its owner end',
     },
     sentence: (body) => `Changed ${textAt(body, 'name')}.`,
   },

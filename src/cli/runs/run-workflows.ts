@@ -213,6 +213,7 @@ async function toPlan(
       name,
       ownerUsername: username,
       createdAt: 0,
+      visibility: 'private' as const,
       defaultBranch: branch,
     },
     sender: username,

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { Visibility } from '#access/visibility.ts'
 import type { Json } from '#base/json.ts'
 
 /** A payload in GitHub's shape, as far as it applies here. */
@@ -11,6 +12,7 @@ export type About = {
     name: string
     ownerUsername: string
     createdAt: number
+    visibility: Visibility
     defaultBranch: string
   }
   /** The username of the user who triggered the event. */
@@ -29,14 +31,14 @@ export function toCommon(about: About): Payload {
 }
 
 export function toPayloadRepository(about: About): Payload {
-  const { id, name, ownerUsername, createdAt, defaultBranch } = about.repository
+  const { id, name, ownerUsername, createdAt, visibility, defaultBranch } = about.repository
   const url = urlOf(about)
   return {
     ...toIds(id),
     name,
     full_name: `${ownerUsername}/${name}`,
-    private: true,
-    visibility: 'private',
+    private: visibility !== 'public',
+    visibility,
     owner: { name: ownerUsername, ...toUser(ownerUsername) },
     description: null,
     fork: false,

@@ -10,6 +10,7 @@ const about = {
     id: 'r1',
     name: 'site',
     ownerUsername: 'ada',
+    visibility: 'private' as const,
     createdAt: 1_700_000_000_500,
     defaultBranch: 'trunk',
   },

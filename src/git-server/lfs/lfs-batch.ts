@@ -13,8 +13,8 @@ type Dependencies = {
 export type LfsLinks = {
   /** The address of the objects of the repository. */
   address: string
-  /** The client's own `Authorization`, which transfers need, too. */
-  authorization: string
+  /** The client's own `Authorization`, which transfers need, too; undefined without one. */
+  authorization: string | undefined
   /** The seconds after which that expires, or null. */
   expiresIn: number | null
   /** The same for verifying an upload to the bucket. */
@@ -151,7 +151,8 @@ function toError(object: { oid: unknown; size: unknown }, code: number, message:
 
 // Relative, since clients compare an absolute time with a clock that may be another.
 function toAction({ address, authorization, expiresIn }: LfsLinks, path: string): Action {
-  const action = { href: address + path, header: { Authorization: authorization } }
+  const header = authorization === undefined ? {} : { Authorization: authorization }
+  const action = { href: address + path, header }
   return expiresIn === null ? action : { ...action, expires_in: expiresIn }
 }
 

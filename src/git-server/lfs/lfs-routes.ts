@@ -79,6 +79,7 @@ export function lfsRoutes(dependencies: Dependencies): StreamRoute[] {
         'Returns for each of at most 1000 objects how it is downloaded or uploaded, in the format of the [Git LFS Batch API](https://github.com/git-lfs/git-lfs/blob/main/docs/api/batch.md). Downloads need `repo:read`, uploads `repo:write`.',
       // The operation in the body determines it.
       permissionFor: () => undefined,
+      allowsAnonymous: true,
       problems: [
         'repository_not_found',
         'body_too_large',
@@ -96,7 +97,7 @@ export function lfsRoutes(dependencies: Dependencies): StreamRoute[] {
         const expiresIn = expiresAt ? Math.floor((expiresAt - clock.now()) / 1000) : null
         const links = {
           address: `${origin}/repos/${exchange.params.repository}/info/lfs/objects`,
-          authorization: exchange.request.headers.authorization ?? '',
+          authorization: exchange.request.headers.authorization,
           expiresIn,
           verificationExpiresIn: kind === 'ssh-key' ? null : expiresIn,
           isDirect: await isDirect(origin),
@@ -161,6 +162,7 @@ export function lfsRoutes(dependencies: Dependencies): StreamRoute[] {
       summary: 'Download a Git LFS object',
       description: 'Accepts a `Range` of bytes, so that an interrupted download can be resumed.',
       permissionFor: () => 'repo:read',
+      allowsAnonymous: true,
       isLongLived: true,
       maxBytes: 0,
       produces: 'application/octet-stream',

@@ -2,6 +2,7 @@ import { holds, isWithin } from '#access/may.ts'
 import { type Authenticate, anonymousFrom, type Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
 import { hashToken, isTokenString, newTokenString } from '#base/token-string.ts'
+import type { PlainSettings } from '#config/settings.ts'
 import type { Database } from '#database/database.ts'
 import type { LfsTokenRow } from '#database/schema.ts'
 import type { SshKeys } from '#identity/ssh-keys/ssh-keys.ts'
@@ -25,6 +26,7 @@ type Dependencies = {
   repositories: Pick<Repositories, 'openForGit'>
   sshKeys: Pick<SshKeys, 'principalOf'>
   baseUrl: () => string
+  settings: Pick<PlainSettings, 'sshAnonymousRead'>
   clock: Clock
 }
 
@@ -37,12 +39,13 @@ export function createLfsTokens({
   repositories,
   sshKeys,
   baseUrl,
+  settings,
   clock,
 }: Dependencies): LfsTokens {
   /** The principal of the key of a token; that of an anonymous reader has none. */
   async function ownerOf({ keyId, address }: LfsTokenRow): Promise<Principal | undefined> {
     return keyId === null
-      ? anonymousFrom(address, true)
+      ? anonymousFrom(address, settings.sshAnonymousRead)
       : (await sshKeys.principalOf(keyId))?.principal
   }
 

@@ -33,6 +33,7 @@ type Dependencies = {
     SshRpcServer,
     | 'identify'
     | 'principalOf'
+    | 'hasPublic'
     | 'open'
     | 'list'
     | 'describe'
@@ -78,9 +79,8 @@ export function createGitOverSsh({ engine, backend, settings, log }: Dependencie
     { username, key: blob }: AuthRequest,
     address: string,
   ): Promise<AuthResult<Identity>> {
-    if (username === anonymousUser && settings.sshAnonymousRead) {
+    if (username === anonymousUser && (settings.sshAnonymousRead || (await backend.hasPublic())))
       return { identity: { anonymousFrom: address } }
-    }
     if (username !== sshUser) {
       const notice = `The SSH user of this service is ${sshUser}: ssh://${sshUser}@…`
       return { identity: undefined, notice }
@@ -91,7 +91,8 @@ export function createGitOverSsh({ engine, backend, settings, log }: Dependencie
 
   async function callerOf({ identity, address }: SshSession<Identity>): Promise<SshCaller> {
     if ('anonymousFrom' in identity) {
-      return { principal: anonymousFrom(identity.anonymousFrom, true), key: undefined }
+      const principal = anonymousFrom(identity.anonymousFrom, settings.sshAnonymousRead)
+      return { principal, key: undefined }
     }
     const caller = await backend.principalOf(identity.keyId)
     if (!caller) {
@@ -222,7 +223,9 @@ export function createGitOverSsh({ engine, backend, settings, log }: Dependencie
 }
 
 function nameOf(identity: Identity): string {
-  return 'username' in identity ? identity.username : anonymousFrom(identity.anonymousFrom, true).id
+  return 'username' in identity
+    ? identity.username
+    : anonymousFrom(identity.anonymousFrom, false).id
 }
 
 /** A command line that is not valid. */

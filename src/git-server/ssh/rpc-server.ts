@@ -21,6 +21,7 @@ import type { FetchSource, Operation } from '../requests/operations.ts'
 export type SshRpcServer = {
   identify: (blob: Uint8Array) => ReturnType<SshKeys['identify']>
   principalOf: SshKeys['principalOf']
+  hasPublic: Repositories['hasPublic']
   open: (principal: Principal, name: string, permission: Permission) => Promise<Repository>
   recheckAccess: (access: Access) => Promise<void>
   /** Throws the Problem of a part of the service that is unavailable. */
@@ -110,6 +111,7 @@ export function createSshRpcServer(
   const functions: SshRpcServer = {
     identify: (blob) => sshKeys.identify(Buffer.from(blob)),
     principalOf: sshKeys.principalOf,
+    hasPublic: repositories.hasPublic,
 
     open: (principal, name, permission) => repositories.openForGit(principal, name, permission),
     recheckAccess,

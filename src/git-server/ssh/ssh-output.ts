@@ -87,7 +87,7 @@ export function toGreeting({ principal, key }: SshCaller, help: string): string 
   const who = printable(usernameOf(principal))
   const how = key
     ? `your key "${printable(key.name)}" (${key.fingerprint}) may ${abilities(principal.permissions)}`
-    : 'you may read every repository without a key'
+    : `you may read ${principal.readsAll ? 'every repository' : 'public repositories'} without a key`
   return `Hello ${who}: ${how}.\nShell access is not provided.\n\n${help}`
 }
 

@@ -186,7 +186,9 @@ function describe(route: Route): { description?: string } {
 
 function securityOf(route: Route): object[] {
   if (route.kind === 'public') return []
-  return route.kind === 'stream' ? [{ basic: [] }, { bearer: [] }] : [{ bearer: [] }]
+  if (route.kind === 'json') return [{ bearer: [] }]
+  // The empty one is for public repositories.
+  return [{ basic: [] }, { bearer: [] }, ...(route.allowsAnonymous ? [{}] : [])]
 }
 
 function parametersOf(route: Route): object[] {

@@ -1,14 +1,20 @@
 import type { IncomingMessage } from 'node:http'
 import { requireAllRepositories, requirePermission } from '#access/may.ts'
 import type { Permission } from '#access/permissions.ts'
-import { type Authenticate, limitKeyOf, type Origin, type Principal } from '#access/principal.ts'
+import {
+  type Authenticate,
+  anonymousFrom,
+  limitKeyOf,
+  type Origin,
+  type Principal,
+} from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
 import { createRateLimiter } from '#base/concurrency/rate-limiter.ts'
-import { Problem } from '#base/problem.ts'
+import { Problem, type ProblemKind, problems } from '#base/problem.ts'
 import type { PlainSettings } from '#config/settings.ts'
 import type { Caller } from '../connection/client-limits.ts'
 import type { FindRequest } from '../route.ts'
-import { createAuthentication, type Scheme } from './authentication.ts'
+import { createAuthentication, type Scheme, tokenRequired } from './authentication.ts'
 
 /** What a route requires of its callers. */
 type Requirements = {
@@ -23,6 +29,8 @@ type Requirements = {
   params: Record<string, string>
   /** Whether tokens that are limited to some repositories are accepted where `find` does not judge them. */
   allowsLimited: boolean
+  /** Whether a public repository may be read without a token. */
+  allowsAnonymous?: boolean
   /** Whether tokens of SSH keys are accepted, which are only for Git LFS; `expired` also accepts those of the last day. */
   allowsKeys?: boolean | 'expired'
   /** How its changes are recorded in the audit log. */
@@ -85,6 +93,8 @@ export function createAdmission({ settings, authenticate, clock }: Dependencies)
   const admit: Admit = async (credentials, caller, requirements) => {
     const { scheme, find, params, allowsLimited, allowsKeys, isRateLimited, via } = requirements
     const isPage = 'pageCaller' in credentials
+    if (requirements.allowsAnonymous && !isPage && credentials.headers.authorization === undefined)
+      return admitAnonymous(caller, requirements)
     const identified = isPage
       ? credentials.pageCaller
       : await identify(credentials.headers.authorization, caller.address, {
@@ -103,6 +113,26 @@ export function createAdmission({ settings, authenticate, clock }: Dependencies)
     if (permission === undefined || permission === 'run')
       return { principal, permission: undefined, found: undefined }
     return { principal, permission, found: await find?.({ principal, permission, params }) }
+  }
+
+  /** Admits a request without a token to a public repository; any other gets the same Problem as without one. */
+  async function admitAnonymous(caller: Caller, requirements: Requirements): Promise<Admitted> {
+    const { scheme, find, params, via } = requirements
+    const { address } = caller
+    const principal = { ...anonymousFrom(address, false), origin: { via, address } }
+    try {
+      const permission = requirements.permission()
+      if (permission === 'run') throw tokenRequired(scheme)
+      const reading = permission ?? 'repo:read'
+      requirePermission(principal, reading)
+      const found = await find?.({ principal, permission: reading, params })
+      caller.principal = principal
+      caller.own?.(principal)
+      return { principal, permission, found }
+    } catch (error) {
+      const isRefusal = error instanceof Problem && refusals.has(problems[error.code].kind)
+      throw isRefusal ? tokenRequired(scheme) : error
+    }
   }
 
   return {
@@ -130,6 +160,9 @@ export function requireGranted(
   if (permission !== undefined && permission !== 'run') requirePermission(principal, permission)
   if (!find && !allowsLimited) requireAllRepositories(principal)
 }
+
+// What a request without a token must not learn.
+const refusals = new Set<ProblemKind>(['forbidden', 'not-found', 'invalid'])
 
 function isOfKey({ kind }: Pick<Principal, 'kind'>): boolean {
   return kind === 'ssh-key' || kind === 'anonymous'

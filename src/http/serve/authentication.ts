@@ -35,9 +35,7 @@ export function createAuthentication({ authenticate, badTokensPerMinute, clock }
     address: string,
     { scheme, allowsExpiredKeys = false }: { scheme: Scheme; allowsExpiredKeys?: boolean },
   ): Promise<Principal> {
-    if (header === undefined) {
-      throw new Problem('token_required', `Send an API token: ${howTo[scheme]}.`)
-    }
+    if (header === undefined) throw tokenRequired(scheme)
     const token = tokenIn(header, scheme)
     const principal =
       token === undefined ? undefined : await authenticate(token, { allowsExpiredKeys })
@@ -55,6 +53,11 @@ export function createAuthentication({ authenticate, badTokensPerMinute, clock }
 const howTo: Record<Scheme, string> = {
   bearer: '`Authorization: Bearer svc_…`',
   'basic-or-bearer': 'any user name and the token as password',
+}
+
+/** The Problem of a request without a token. */
+export function tokenRequired(scheme: Scheme): Problem {
+  return new Problem('token_required', `Send an API token: ${howTo[scheme]}.`)
 }
 
 /** The value of `WWW-Authenticate` (RFC 9110, section 11.6.1). */

@@ -1,11 +1,12 @@
 import type { AccessWatch } from '#access/access-watch.ts'
-import { requirePermission } from '#access/may.ts'
+import { holds, requirePermission } from '#access/may.ts'
 import type { Permission } from '#access/permissions.ts'
 import { Problem } from '#base/problem.ts'
 import { expectsContinue, type OpenRequests } from '../connection/connections.ts'
 import type { StreamRoute } from '../route.ts'
 import { assertParameters } from '../validation.ts'
 import type { Admit } from './admission.ts'
+import { tokenRequired } from './authentication.ts'
 import type { Exchange } from './exchange.ts'
 import { ResponseWatch } from './watch-response.ts'
 
@@ -15,18 +16,21 @@ type Dependencies = {
   accessWatch: AccessWatch
 }
 
+const scheme = 'basic-or-bearer'
+
 /** Serves requests of streaming routes, whose handlers write the response. */
 export function createServeStream({ admit, openRequests, accessWatch }: Dependencies) {
   return async (route: StreamRoute, exchange: Exchange): Promise<void> => {
     const { request, response, query, params, caller } = exchange
     const { headers } = request
     const { principal, permission, found } = await admit(request, caller, {
-      scheme: 'basic-or-bearer',
+      scheme,
       permission: () => route.permissionFor(query),
       find: route.find,
       params,
       allowsLimited: false,
       allowsKeys: route.allowsKeys ?? false,
+      allowsAnonymous: route.allowsAnonymous ?? false,
       isRateLimited: false,
       via: 'http',
     })
@@ -40,7 +44,10 @@ export function createServeStream({ admit, openRequests, accessWatch }: Dependen
     if (expectsContinue(request)) response.writeContinue()
     const abortController = openRequests.controllerOf(response)
     const { signal } = abortController
-    const find = (needed: Permission) => {
+    const find = async (needed: Permission) => {
+      // With a token it might be allowed.
+      if (headers.authorization === undefined && !holds(principal, needed))
+        throw tokenRequired(scheme)
       requirePermission(principal, needed)
       return route.find({ principal, permission: needed, params })
     }

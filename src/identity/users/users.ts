@@ -187,6 +187,6 @@ function ownsRepositories(username: string, names: readonly string[]): Problem {
   const more = names.length > maxNamed ? ', and more' : ''
   return new Problem(
     'user_owns_repositories',
-    `"${username}" owns ${names.slice(0, maxNamed).join(', ')}${more}. Delete and purge them first, or disable the user instead.`,
+    `"${username}" owns ${names.slice(0, maxNamed).join(', ')}${more}. Transfer them to others, or delete and purge them first; or disable the user instead.`,
   )
 }

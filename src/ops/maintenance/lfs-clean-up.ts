@@ -13,8 +13,8 @@ import {
   listLfsObjects,
   listOldLfsObjects,
   noteLfsCheck,
+  updateMissingLfsObjects,
 } from '#repositories/lfs-object-store.ts'
-import { updateMissingLfsObjects } from '#repositories/repository-store.ts'
 import type { Store } from '#repositories/store/store.ts'
 
 /** Deletes LFS objects that no reachable pointer names. */

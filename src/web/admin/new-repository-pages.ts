@@ -1,6 +1,7 @@
 import { action, type PageContext, page, type View } from '../page.ts'
 import { createForm, fieldText } from '../page-forms.ts'
 import { html } from '../render/html.ts'
+import { visibilityChoices } from '../visibility-parts.ts'
 
 export const newRepositoryPages = [
   page('/-/new', ['listRepositories'], {
@@ -18,6 +19,7 @@ export const newRepositoryPages = [
       body: {
         name: fieldText(fields, 'name') ?? '',
         defaultBranch: fieldText(fields, 'defaultBranch'),
+        visibility: fieldText(fields, 'visibility'),
       },
     }),
     redirectTo: ({ to, fields }) => to.repository(fieldText(fields, 'name') ?? ''),
@@ -62,6 +64,7 @@ function newView(context: PageContext): View {
 <h2>Create an empty one</h2>
 ${create.render(html`${create.text({ name: 'name', label: 'Name', help: nameHelp, isRequired: true, maxLength: 100, hasFocus: source === undefined })}
 ${create.text({ name: 'defaultBranch', label: 'Default branch', placeholder: 'main', maxLength: 300, help: 'If the first push has no such branch, the pushed one becomes the default.' })}
+${create.select({ name: 'visibility', label: 'Visibility', value: 'private', options: visibilityChoices })}
 <button class="primary">Create</button>`)}
 </section>
 <section class="card pad">

@@ -57,7 +57,7 @@ async function stateOf(
   { tryRead, to, time }: SharedContext,
   repository: ShownRepository,
 ): Promise<Html[]> {
-  const { name, protectedBranches, ownerUsername, sizeBytes, pushedAt } = repository
+  const { name, protectedBranches, ownerUsername, visibility, sizeBytes, pushedAt } = repository
   const [runs, pushes, collaborators] = await Promise.all([
     tryRead('listRuns', { query: { limit: 1 } }),
     tryRead('listPushes', { query: { limit: 1 } }),
@@ -72,6 +72,8 @@ async function stateOf(
       html`<li>${icon('push')}<span>Pushed ${time.age(push?.pushedAt ?? pushedAt)}${push && ` by ${push.actor.username}`}</span></li>`,
     protectedBranches.length > 0 &&
       html`<li>${icon('shield')}<span>${toList(protectedBranches)} protected</span></li>`,
+    visibility !== 'private' &&
+      html`<li>${icon('eye')}<span>${visibility === 'public' ? 'Public' : 'Internal'}</span></li>`,
     html`<li>${icon('person')}<span>${ownerUsername}${others.length > 0 && `, with ${toList(others)}`}</span></li>`,
     html`<li>${icon('database')}<span>${toSize(sizeBytes)} stored</span></li>`,
   ]

@@ -1,4 +1,3 @@
-import type { PlainSettings } from '#config/settings.ts'
 import { RawResponse } from '../page.ts'
 import { type Html, trusted } from '../render/html.ts'
 import { namesCommit } from './audience.ts'
@@ -17,9 +16,9 @@ const open = [
   'Disallow: /r/*?',
 ]
 
-/** `robots.txt`, which names no repository. */
-export function robotsText(anonymous: PlainSettings['webAnonymousRead'], prefix: string) {
-  const rules = anonymous === 'off' ? closed : open
+/** `robots.txt`, which names no repository; `hasPages` if those of some are open without a login. */
+export function robotsText(hasPages: boolean, prefix: string) {
+  const rules = hasPages ? open : closed
   const lines = rules.map((rule) => rule.replace(': /', `: ${prefix}/`))
   const text = ['User-agent: *', ...lines, ''].join('\n')
   return new RawResponse('text/plain; charset=utf-8', text, {

@@ -33,16 +33,15 @@ export function createVisits({ sessions, baseUrl, version, clock, render, canUnd
     openSession: OpenOne,
     exchange: PageExchange,
     params: Record<string, string>,
+    readsAll: boolean,
   ) {
     const { address, prefix } = publicAddress(exchange)
     const scope = { isHttps: address.protocol === 'https:', prefix }
     const cookie = createSessionCookie(scope)
     const attemptCookie = createSessionCookie(scope, 'svc-login')
     const { open, secret } = await openFirst(cookie.read(exchange.request.headers), openSession)
-    const caller = withOrigin(
-      open?.principal ?? anonymousFrom(exchange.address, true),
-      exchange.address,
-    )
+    const anonymous = anonymousFrom(exchange.address, readsAll)
+    const caller = withOrigin(open?.principal ?? anonymous, exchange.address)
     if (open) exchange.identify(caller)
     const to = createLinks(prefix)
     const context = createContext(exchange, {
@@ -63,11 +62,12 @@ export function createVisits({ sessions, baseUrl, version, clock, render, canUnd
     /** The path of the public address of the service, without a slash at its end. */
     prefixOf: (exchange: PageExchange): string => publicAddress(exchange).prefix,
 
-    open: (exchange: PageExchange, params: Record<string, string>) =>
-      openWith(sessions.open, exchange, params),
+    /** Opens a visit. Without a session, it sees public repositories, or all if it `readsAll`. */
+    open: (exchange: PageExchange, params: Record<string, string>, readsAll: boolean) =>
+      openWith(sessions.open, exchange, params, readsAll),
 
     /** Opens a visit without looking for its session. */
-    openAnonymous: (exchange: PageExchange) => openWith(async () => undefined, exchange, {}),
+    openAnonymous: (exchange: PageExchange) => openWith(async () => undefined, exchange, {}, false),
   }
 }
 

@@ -52,6 +52,8 @@ type Dependencies = {
   /** The public address of SSH; null when it is off. */
   sshUrl: () => string | null
   stampOf: StampOf
+  /** Whether any repository is public. */
+  hasPublic: () => Promise<boolean>
   version: string
   clock: Clock
   log: Log
@@ -65,6 +67,7 @@ export function createWeb({
   baseUrl,
   sshUrl,
   stampOf,
+  hasPublic,
   version,
   clock,
   log,
@@ -92,6 +95,9 @@ export function createWeb({
   })
   const sender = createPageSender({ assets, sessionWatch: createSessionWatch(sessions) })
 
+  /** Whether pages of repositories are open without a login. */
+  const hasPages = async () => settings.webAnonymousRead !== 'off' || hasPublic()
+
   async function answer(
     exchange: PageExchange,
     route: PageRoute,
@@ -109,9 +115,8 @@ export function createWeb({
 
   async function show(exchange: PageExchange, route: Page, visit: Visit): Promise<PageResult> {
     const { open, context, to } = visit
-    if (!open && !isOpenToAnonymous(route, settings.webAnonymousRead, context)) {
+    if (!open && !context.caller.readsAll && !(await isOfPublic(route, context)))
       return toLogin(to, exchange.request.method === 'GET' ? context.url : '/')
-    }
     limitRate(visit, exchange, route.weight)
     const ofDefaultBranch = await fromHead(context)
     if (ofDefaultBranch) return ofDefaultBranch
@@ -124,14 +129,29 @@ export function createWeb({
     return result
   }
 
+  /**
+   * Whether a page is open without a login where no setting says so: those of a public repository, and the list of all of
+   * them. Any other name gets the same response, whether there is such a repository or not. Throws `repository_not_found`
+   * for the former name of a public one, which leads to it.
+   */
+  async function isOfPublic({ audience }: Page, { params, may, read }: PageContext) {
+    if (audience === 'members') return false
+    if (params.name === undefined) return hasPublic()
+    if (await may('getRepository')) return true
+    await read('getRepository').catch((error) => {
+      if (!(error instanceof Problem) || error.members?.renamedTo !== undefined) throw error
+    })
+    return false
+  }
+
   /** The responses that need no session; undefined for those of pages. */
-  function bareResponse({ request, path, query }: PageExchange, prefix: string) {
+  async function bareResponse({ request, path, query }: PageExchange, prefix: string) {
     const redirect = gitRedirect(request.method, path, query, prefix)
     if (redirect) return { result: redirect, template: '/r/:name/info/refs' }
     const isRead = request.method === 'GET' || request.method === 'HEAD'
     if (!isRead) return undefined
     if (path === '/robots.txt')
-      return { result: robotsText(settings.webAnonymousRead, prefix), template: path }
+      return { result: robotsText(await hasPages(), prefix), template: path }
     const route = pageWithoutSlash(path)
     if (route === undefined) return undefined
     const search = query.size > 0 ? `?${query}` : ''
@@ -144,14 +164,18 @@ export function createWeb({
     let visit: Visit | undefined
     let template = 'page'
     try {
-      const bare = bareResponse(exchange, visits.prefixOf(exchange))
+      const bare = await bareResponse(exchange, visits.prefixOf(exchange))
       if (bare) {
         await sender.sendBare(exchange, bare.result)
         return bare.template
       }
       const match = matchPage(pages, request.method ?? '', path)
       template = match?.route.path ?? template
-      visit = await visits.open(exchange, match?.params ?? {})
+      const { params = {}, route } = match ?? {}
+      const visited = { params, query: exchange.query }
+      const readsAll =
+        route?.kind === 'page' && isOpenToAnonymous(route, settings.webAnonymousRead, visited)
+      visit = await visits.open(exchange, params, readsAll)
       if (match === undefined) throw new Problem('route_not_found', 'There is no such page.')
       const result = await answer(exchange, match.route, visit)
       await sender.send(exchange, visit, withStyles(result, match.route))
@@ -169,7 +193,7 @@ export function createWeb({
       setProblemHeaders(exchange, problem)
       endUnread(request, response, statusOf(problem))
       // Of a request that was refused before; without the database there is no session.
-      visit ??= await visits.open(exchange, {}).catch(() => visits.openAnonymous(exchange))
+      visit ??= await visits.open(exchange, {}, false).catch(() => visits.openAnonymous(exchange))
       await sender.send(exchange, visit, problemView(problem, visit.context))
     }
     return template

@@ -58,6 +58,7 @@ export type SectionId =
   | 'collaborators'
   | 'secrets'
   | 'caches'
+  | 'owner'
   | 'delete'
 
 /** The context and the forms of the sections of the settings. */

@@ -65,6 +65,17 @@ export const settingsActions = [
   change('run-tokens', 'The tokens of workflow runs are saved.', (fields) => ({
     runTokens: fieldText(fields, 'runTokens') ?? '',
   })),
+  change('visibility', 'The visibility is saved.', (fields) => ({
+    visibility: fieldText(fields, 'visibility') ?? '',
+  })),
+  action(`${of}/owner`, 'updateRepository', {
+    formPage: of,
+    isSensitive: true,
+    input: ({ fields }) => ({ body: { ownerUsername: fieldText(fields, 'ownerUsername') ?? '' } }),
+    // The page may be closed to its former owner.
+    redirectTo: ({ to }) => to.home(),
+    done: { text: 'The repository is transferred.', subject: ({ params }) => params.name ?? '' },
+  }),
   ...protect('branches'),
   ...protect('tags'),
   action(`${of}/collaborators`, 'addCollaborator', {

@@ -1,8 +1,10 @@
+import { hasAllUserRights } from '#access/may.ts'
 import { includesRole } from '#access/roles.ts'
 import { type PageContext, page, type View } from '../page.ts'
 import { createForm, otherProblem, type PageForm } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
+import { visibilityChoices } from '../visibility-parts.ts'
 import { peopleSection, secretSection } from './access-sections.ts'
 import { cacheSection, type SectionParts, section } from './cache-section.ts'
 import { protectionSection } from './protection-section.ts'
@@ -111,6 +113,7 @@ ${protectionSection(parts, { kind: 'tags', rules: lists.tags.rules, workflows: l
 ${lists.people && peopleSection(parts, { owner: repository.ownerUsername, people: lists.people, mayChange: may.addCollaborator })}
 ${lists.secrets && secretSection(parts, { secrets: lists.secrets, mayChange: may.putSecret })}
 ${lists.caches && lists.usage && cacheSection(parts, { caches: lists.caches, usage: lists.usage, mayDelete: may.deleteCache })}
+${may.updateRepository && repository.role === 'admin' && hasAllUserRights(caller) && ownerSection(parts, repository)}
 ${may.deleteRepository && deleteSection(parts, name)}`
   return {
     title: `Settings · ${name} · svc`,
@@ -139,6 +142,7 @@ function generalSection(parts: SectionParts, repository: Described): Html {
   const branch = parts.form('default-branch')
   const guard = parts.form('leak-guard')
   const runTokens = parts.form('run-tokens')
+  const visibility = parts.form('visibility')
   const save = html`<button>Save</button>`
   return section(
     parts,
@@ -168,6 +172,18 @@ ${
 }
 ${
   role === 'admin' &&
+  visibility.render(
+    html`${visibility.select({
+      name: 'visibility',
+      label: 'Visibility',
+      value: repository.visibility,
+      options: visibilityChoices,
+    })}${save}`,
+    'one-field',
+  )
+}
+${
+  role === 'admin' &&
   runTokens.render(
     html`${runTokens.select({
       name: 'runTokens',
@@ -182,6 +198,21 @@ ${
   )
 }
 </div>`,
+  )
+}
+
+/** Hands the repository to another user. */
+function ownerSection(parts: SectionParts, { ownerUsername }: Described): Html {
+  const form = parts.form('owner')
+  return section(
+    parts,
+    {
+      id: 'owner',
+      title: 'Transfer',
+      about: 'The new owner gets all rights; the former one keeps those of a collaborator, if any.',
+    },
+    html`<div class="card pad danger-zone">${form.render(html`${form.text({ name: 'ownerUsername', label: 'New owner', placeholder: ownerUsername, isRequired: true, maxLength: 64 })}
+${form.token()}<button class="danger">Transfer repository</button>`)}</div>`,
   )
 }
 
