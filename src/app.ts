@@ -31,6 +31,8 @@ import type { Logins } from '#identity/logins/provider-logins.ts'
 import { createSessions, type Sessions } from '#identity/sessions/sessions.ts'
 import { createSshKeys, type SshKeys } from '#identity/ssh-keys/ssh-keys.ts'
 import { createTokens, type Tokens } from '#identity/tokens/tokens.ts'
+import { createTrustRules, type TrustRules } from '#identity/trust-rules/trust-rules.ts'
+import { createWorkloadTokens, type WorkloadTokens } from '#identity/trust-rules/workload-tokens.ts'
 import { lockEnabledUser } from '#identity/user-store.ts'
 import { createUsers, type Users } from '#identity/users/users.ts'
 import {
@@ -103,6 +105,8 @@ export type App = AsyncDisposable &
     users: Users
     tokens: Tokens
     sshKeys: SshKeys
+    trustRules: TrustRules
+    workloads: WorkloadTokens
     store: Store
     leakGuard: LeakGuard
     repositories: Repositories
@@ -195,6 +199,9 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
   const lfsLocks = createLfsLocks(kit)
   const tokens = createTokens({ ...kit, repositories })
   const sshKeys = createSshKeys({ ...kit, repositories })
+  const outbound = createAppOutbound(settings)
+  const trustRules = createTrustRules({ ...kit, outbound, repositories })
+  const workloads = createWorkloadTokens({ ...kit, outbound, repositories, trustRules })
   const maintenanceRequests = createMaintenanceRequests(kit)
   const protections = createProtections(kit)
   const collaborators = createCollaborators({
@@ -209,7 +216,6 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
   const idTokens = createIdTokens(kit)
   const opening = { ...kit, repositories, openSecrets: secrets.open }
   const workflows = createWorkflows({ ...opening, idTokens })
-  const outbound = createAppOutbound(settings)
   const outboundTo = (host: string) => createAppOutbound(settings, host)
   const webhooks = createWebhooks({
     ...opening,
@@ -218,7 +224,7 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
     directoryOf: store.open,
   })
 
-  const refresh = createRefresh({ tokens, sshKeys, workflows })
+  const refresh = createRefresh({ tokens, sshKeys, workflows, workloads })
   const sessions = createSessions(kit)
   const logins = openLogins({ ...kit, sessions, outbound, outboundTo })
   const recheckAccess = createAccessCheck({ refresh, workflows, repositories })
@@ -241,11 +247,17 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
     clock,
     address,
     auditLog: createAuditLog({ db, namesOf: repositories.namesOf }),
-    users: createUsers({ ...kit, repositories, collaborators }),
+    users: createUsers({ ...kit, repositories, collaborators, trustRules }),
     tokens,
     sshKeys,
+    trustRules,
+    workloads,
     store,
-    leakGuard: createLeakGuard({ db, isLive: tokens.isLive }),
+    leakGuard: createLeakGuard({
+      db,
+      isLive: async (token) =>
+        (await tokens.isLive(token)) || (await workloads.authenticate(token)) !== undefined,
+    }),
     repositories,
     lfsObjects,
     lfsLocks,

@@ -11,6 +11,8 @@ import { loginCodeRoutes } from '#identity/sessions/login-code-routes.ts'
 import type { CreateLoginLink } from '#identity/sessions/login-links.ts'
 import { sshKeyRoutes } from '#identity/ssh-keys/ssh-key-routes.ts'
 import { tokenRoutes } from '#identity/tokens/token-routes.ts'
+import { exchangeRoute } from '#identity/trust-rules/exchange-route.ts'
+import { trustRuleRoutes } from '#identity/trust-rules/trust-rule-routes.ts'
 import { userRoutes } from '#identity/users/user-routes.ts'
 import type { Metrics } from '#ops/metrics/metrics.ts'
 import { metricsRoutes } from '#ops/metrics/metrics-routes.ts'
@@ -64,6 +66,8 @@ export function createRoutes(parts: RouteParts): Route[] {
     ...userRoutes(app.users),
     ...tokenRoutes(app.tokens),
     ...sshKeyRoutes(app.sshKeys),
+    ...trustRuleRoutes(app.trustRules),
+    exchangeRoute(app.workloads),
     ...loginCodeRoutes(parts.createLoginLink),
     ...auditRoutes({ auditLog: app.auditLog, repositories }),
     ...metricsRoutes(metrics),

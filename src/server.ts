@@ -123,6 +123,7 @@ export async function startService(options: Options): Promise<RunningService> {
     authenticate: async (token, options) =>
       (await workflows.authenticate(token)) ??
       (await tokens.authenticate(token)) ??
+      (await app.workloads.authenticate(token)) ??
       gitServer.authenticateLfs(token, options),
     accessWatch: createAccessWatch({ recheck: app.recheckAccess }),
     requireSpace: app.freeSpace.require,

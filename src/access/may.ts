@@ -43,8 +43,8 @@ export function requirePermission(principal: Principal, permission: Permission):
 export function roleOf(principal: Principal, standing: Standing): Role | undefined {
   const { id, ownerUsername, role } = standing
   if (!isWithin(principal, id)) return undefined
-  // A job token is limited to the repository of its run, and its permissions limit it further.
-  if (principal.kind === 'job') return 'write'
+  // The token of a job or workload is limited to its repositories, and its permissions limit it further.
+  if (principal.kind === 'job' || principal.kind === 'workload') return 'write'
   if (isAdmin(principal) || principal.username === ownerUsername) return 'admin'
   return role ?? (isOpenTo(principal, standing) ? 'read' : undefined)
 }

@@ -79,6 +79,11 @@ export function isRunUsername(username: string): boolean {
   return /^run-\d+\[bot\]$/.test(username)
 }
 
+/** The username of a workload that a trust rule admits. No token, key or run can have it. */
+export function workloadUsername(ruleName: string, subject: string): string {
+  return `${ruleName}[workload:${subject}]`
+}
+
 /** Limits for the lifetime of tokens and SSH keys. */
 const maxExpiryDays = 3650
 export const minExpirySeconds = 60

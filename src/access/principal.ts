@@ -11,15 +11,16 @@ export type Origin = { via: (typeof origins)[number]; address: string | null }
 export type Principal = {
   /**
    * `local` is a user of the command line on the server itself, `runner` the runner beside it, and `run` a runner that
-   * executes a run, for as long as it lasts. `job` is a step of a run, with the token of its job.
+   * executes a run, for as long as it lasts. `job` is a step of a run, with the token of its job; `workload` is a job
+   * elsewhere, with a token by a trust rule.
    */
-  kind: 'token' | 'ssh-key' | 'anonymous' | 'local' | 'runner' | 'run' | 'job'
+  kind: 'token' | 'ssh-key' | 'anonymous' | 'local' | 'runner' | 'run' | 'job' | 'workload'
   /** The id of the token, the key or the run; opaque otherwise. */
   id: string
   username: string
   /** For `run` and `job`: the hash of the token, of which every claim of a run gets new ones. */
   tokenHash?: string
-  /** For `job`: the user who caused the run. */
+  /** For `job`: the user who caused the run. For `workload`: the user who created the trust rule. */
   causedBy?: string
   permissions: ReadonlySet<Permission>
   /** The ids of the repositories that it is limited to; absent for all. */
@@ -68,11 +69,11 @@ export type Authenticate = (
 
 /**
  * The key under which limits count a principal. All tokens and SSH keys of a user share a limit. So do the jobs of all
- * runs that the user caused, apart from the user's own requests, because schedules run unattended. A runner has a limit
- * for each of its runs.
+ * runs that the user caused, and the workloads that the user trusts, apart from the user's own requests, because they run
+ * unattended. A runner has a limit for each of its runs.
  */
 export function limitKeyOf({ kind, id, tokenHash, username, causedBy }: Principal): string {
   // No username contains a space, so these keys are not those of a user.
-  if (kind === 'job' && causedBy !== undefined) return `jobs of ${causedBy}`
+  if (causedBy !== undefined) return `jobs of ${causedBy}`
   return username || `${kind} ${tokenHash ?? id}`
 }

@@ -24,6 +24,7 @@ export type ProblemKind =
 export const problems = {
   malformed_request: { kind: 'invalid', title: 'Malformed request' },
   invalid_request: { kind: 'invalid', title: 'Invalid fields in the request' },
+  exchange_refused: { kind: 'invalid', title: 'Token exchange refused' },
   malformed_git_request: { kind: 'invalid', title: 'Malformed Git request' },
   token_required: { kind: 'unauthenticated', title: 'Token required' },
   token_invalid: { kind: 'unauthenticated', title: 'Invalid token' },
@@ -62,6 +63,7 @@ export const problems = {
   shell_not_found: { kind: 'not-found', title: 'No such shell' },
   lfs_object_not_found: { kind: 'not-found', title: 'No such Git LFS object' },
   lfs_lock_not_found: { kind: 'not-found', title: 'No such Git LFS lock' },
+  trust_rule_not_found: { kind: 'not-found', title: 'No such trust rule' },
   user_not_found: { kind: 'not-found', title: 'No such user' },
   push_not_found: { kind: 'not-found', title: 'No such push' },
   webhook_not_found: { kind: 'not-found', title: 'No such webhook' },
@@ -113,6 +115,7 @@ export const problems = {
   too_many_runs: { kind: 'impossible', title: 'Too many queued runs' },
   too_many_delegated_tokens: { kind: 'impossible', title: 'Too many delegated tokens' },
   too_many_ssh_keys: { kind: 'impossible', title: 'Too many SSH keys for the username' },
+  too_many_trust_rules: { kind: 'impossible', title: 'Too many trust rules of the user' },
   too_many_lfs_locks: { kind: 'impossible', title: 'Too many Git LFS locks in the repository' },
   too_many_renames: { kind: 'impossible', title: 'Repository was renamed too often' },
   too_many_secrets: { kind: 'impossible', title: 'Too many secrets in the repository' },
@@ -127,6 +130,7 @@ export const problems = {
   internal_error: { kind: 'internal', title: 'Internal server error' },
   lfs_not_supported: { kind: 'not-implemented', title: 'Git LFS request is not supported' },
   provider_unavailable: { kind: 'unavailable', title: 'Identity provider does not respond' },
+  issuer_unavailable: { kind: 'unavailable', title: 'Issuer of the token cannot be reached' },
   runner_unreachable: { kind: 'unavailable', title: 'Runner cannot be reached' },
   too_many_connections: { kind: 'unavailable', title: 'Too many connections' },
   checks_busy: { kind: 'unavailable', title: 'Too many concurrent workflow checks' },
@@ -176,6 +180,9 @@ export type ProblemMembers = {
   conflicts?: object[]
   /** The Git LFS lock that the file has. */
   lock?: object
+  /** The code of a token exchange that failed, and its detail: RFC 6749, section 5.2. */
+  error?: string
+  error_description?: string
   /** The commit that conflicts, of those that are rebased. */
   commit?: string
 }

@@ -600,7 +600,7 @@ export const settings = {
   outboundAllow: {
     variable: 'SVC_OUTBOUND_ALLOW',
     description:
-      'Addresses that imports and webhooks may connect to. Default: external; also loopback when HTTP, SSH and SVC_BASE_URL use only loopback addresses.',
+      'Addresses that imports, webhooks and reading keys of issuers may connect to. Default: external; also loopback when HTTP, SSH and SVC_BASE_URL use only loopback addresses.',
     accepts: allowedForm,
     fallback: '',
     parse: parseAllowed,

@@ -863,6 +863,41 @@ const announcedUploads: Migration = () => [
   'create index uploads_by_repository on uploads (repository_id) where repository_id is not null',
 ]
 
+// `claims` is a JSON object of patterns, `refs` a JSON list or null. A token of a workload ends with its rule.
+const trustRules: Migration = ({ milliseconds }) => [
+  `create table trust_rules (
+    id              text primary key,
+    name            text not null,
+    username        text not null,
+    issuer          text not null,
+    audience        text not null,
+    claims          text not null,
+    refs            text,
+    permissions     text not null,
+    created_at      ${milliseconds} not null,
+    last_used_at    ${milliseconds},
+    last_refused_at ${milliseconds},
+    last_refusal    text
+  )`,
+  'create index trust_rules_by_username on trust_rules (username, id)',
+  'create index trust_rules_by_issuer on trust_rules (issuer)',
+  `create table trust_rule_repositories (
+    rule_id       text not null references trust_rules (id) on delete cascade,
+    repository_id text not null references repositories (id) on delete cascade,
+    primary key (rule_id, repository_id)
+  )`,
+  'create index trust_rules_by_repository on trust_rule_repositories (repository_id, rule_id)',
+  `create table workload_tokens (
+    id         text primary key,
+    token_hash text not null unique,
+    rule_id    text not null references trust_rules (id) on delete cascade,
+    subject    text not null,
+    expires_at ${milliseconds} not null
+  )`,
+  'create index workload_tokens_by_rule on workload_tokens (rule_id)',
+  'create index workload_tokens_by_expiry on workload_tokens (expires_at)',
+]
+
 /**
  * All migrations, and for each whether servers that do not know it can run on. One that `adds` has only new tables, and new
  * columns that may be left out, and these servers break no rule by ignoring them. After one that `changes` they must stop:
@@ -915,6 +950,7 @@ const list: [migration: Migration, kind: 'adds' | 'changes'][] = [
   [deployKeys, 'changes'],
   [visibility, 'adds'],
   [announcedUploads, 'adds'],
+  [trustRules, 'adds'],
 ]
 
 /** The version of a database is the number of migrations that were applied. */

@@ -12,6 +12,9 @@ export type Schema = {
   cliLogins: CliLoginRow
   tokens: TokenRow
   sshKeys: SshKeyRow
+  trustRules: TrustRuleRow
+  trustRuleRepositories: TrustRuleRepositoryRow
+  workloadTokens: WorkloadTokenRow
   sessions: SessionRow
   loginCodes: LoginCodeRow
   repositories: RepositoryTable
@@ -159,6 +162,37 @@ export type SshKeyRow = {
   lastUsedAt: number | null
   /** The ids of the repositories that it is limited to, as JSON; null for all. */
   repositories: string | null
+}
+
+export type TrustRuleRow = {
+  id: string
+  name: string
+  /** The user who created it, on whose rights it depends. */
+  username: string
+  issuer: string
+  audience: string
+  /** Patterns of claims by their names, as JSON. */
+  claims: string
+  /** Patterns of refs, as JSON; null for all. */
+  refs: string | null
+  /** Permission names, separated by spaces. */
+  permissions: string
+  createdAt: number
+  lastUsedAt: number | null
+  lastRefusedAt: number | null
+  /** Why it did not match a token that the issuer had signed. */
+  lastRefusal: string | null
+}
+
+type TrustRuleRepositoryRow = { ruleId: string; repositoryId: string }
+
+export type WorkloadTokenRow = {
+  id: string
+  tokenHash: string
+  ruleId: string
+  /** The `sub` of the workload. */
+  subject: string
+  expiresAt: number
 }
 
 export type RepositoryRow = Selectable<RepositoryTable>

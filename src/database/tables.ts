@@ -67,6 +67,18 @@ export const tables: readonly Table[] = [
     },
     writers: { 'repositories/store': 'raises the version with each change of refs and packs' },
   },
+  { name: 'trust_rules', key: ['id'], owner: 'identity/trust-rules' },
+  {
+    name: 'trust_rule_repositories',
+    key: ['rule_id', 'repository_id'],
+    owner: 'identity/trust-rules',
+  },
+  {
+    name: 'workload_tokens',
+    key: ['id'],
+    owner: 'identity/trust-rules',
+    isTransient: true,
+  },
   { name: 'former_names', key: ['name_key'], owner: 'repositories' },
   { name: 'imports', key: ['repository_id'], owner: 'repositories' },
   {

@@ -61,6 +61,16 @@ export type EventData = {
     expiresAt: number | null
   }
   'ssh_key.deleted': { keyId: string; username: string }
+  'trust_rule.created': {
+    ruleId: string
+    name: string
+    issuer: string
+    audience: string
+    claims: Record<string, string>
+    refs: string[] | null
+    permissions: string[]
+  }
+  'trust_rule.deleted': { ruleId: string; name: string }
 }
 
 /** The leak guard's findings in a push that was allowed in spite of them, without the credentials. */
@@ -142,6 +152,8 @@ export const eventKinds = [
   'token.deleted',
   'ssh_key.added',
   'ssh_key.deleted',
+  'trust_rule.created',
+  'trust_rule.deleted',
 ] as const satisfies (keyof EventData)[]
 
 /**

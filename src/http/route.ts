@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
 import { type Static, type TSchema, Type } from 'typebox'
 import type { Permission } from '#access/permissions.ts'
-import type { Principal } from '#access/principal.ts'
+import type { Origin, Principal } from '#access/principal.ts'
 import type { ProblemCode } from '#base/problem.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -160,11 +160,20 @@ export type JsonRoute = Common &
 /** A route without authentication. */
 export type PublicRoute = Common & {
   kind: 'public'
+  /** The fields of its body, which is a form; the handler checks them. */
+  form?: TSchema | undefined
   produces: string
   reply: TSchema | undefined
   /** Headers in place of those of all responses. */
   headers?: Record<string, string>
-  handle: (request: PublicOrigin) => unknown
+  handle: (request: PublicRequest) => unknown
+}
+
+export type PublicRequest = PublicOrigin & {
+  /** How and from where the request came. */
+  origin: Origin
+  /** The fields of its form; empty for routes without one. */
+  fields: URLSearchParams
 }
 
 /** A route with streaming bodies, whose handler writes the response itself: Git's protocol. */

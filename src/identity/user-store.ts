@@ -43,8 +43,8 @@ export async function countUsersLike(tx: Db, username: string): Promise<number> 
   return Number(count)
 }
 
-/** Whether the user of a token or key is not disabled, nor gone from the identity provider, as a condition of a query. */
-export function isEnabled(column: 'tokens.username' | 'sshKeys.username') {
+/** Whether the user of a token, key or trust rule is not disabled, nor gone from the identity provider, as a condition. */
+export function isEnabled(column: 'tokens.username' | 'sshKeys.username' | 'trustRules.username') {
   return sql<boolean>`not exists (
     select 1 from users where users.username = ${sql.ref(column)}
       and (users.disabled_at is not null or users.login_ended_at is not null)

@@ -94,6 +94,10 @@ export type Repositories = LifeCycle & {
   ) => Promise<ListedRepository[]>
   /** The ids of repositories that a principal can see, by their names. Throws `repository_not_found`. */
   idsOf: (principal: Principal, names: readonly string[]) => Promise<string[]>
+  /** The id of the repository that a name leads to, to whomever it is visible; undefined for none. */
+  idNamed: (name: string) => Promise<string | undefined>
+  /** Whether a user may do what takes the owner of a repository; undefined when it was deleted. */
+  isOwnedBy: (username: string, id: string) => Promise<boolean | undefined>
   /** The names of those of some repositories that a principal can see, by their ids. */
   namesOf: (principal: Principal, ids: readonly string[]) => Promise<ReadonlyMap<string, string>>
   /** Whether any repository is public. */
@@ -289,6 +293,20 @@ export function createRepositories(dependencies: Dependencies): Repositories {
         ids.push(row.id)
       }
       return ids
+    },
+
+    async idNamed(name) {
+      if (!isRepositoryName(name)) return undefined
+      const row =
+        (await findRepository(db, { name }, '')) ??
+        (await findByFormerName(db, name, { username: '', now: clock.now() }))
+      return row?.id
+    },
+
+    async isOwnedBy(username, id) {
+      const row = await findRepository(db, { id }, username)
+      const user: Principal = { kind: 'token', id: '', username, permissions: new Set() }
+      return row && mayOwn(user, row)
     },
 
     namesOf: (principal, ids) => listNames(db, viewerOf(principal), ids),

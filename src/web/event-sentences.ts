@@ -233,6 +233,14 @@ const sentences: { [K in keyof EventData]: Describe<K> } = {
     icon: 'key',
     parts: [who, ' deleted an SSH key of ', { text: username }],
   }),
+  'trust_rule.created': ({ name, issuer }, { who, repository }) => ({
+    icon: 'key',
+    parts: [who, ' created the trust rule ', { text: name }, ` for ${issuer} of `, repository],
+  }),
+  'trust_rule.deleted': ({ name }, { who, repository }) => ({
+    icon: 'key',
+    parts: [who, ' deleted the trust rule ', { text: name }, ' of ', repository],
+  }),
 }
 
 function link(text: string, href: string | undefined): SentencePart {

@@ -17,6 +17,7 @@ import { statuses } from '#http/problem-response.ts'
 import { until } from '../support/condition.ts'
 import { createProject, type Project, temporaryFolder } from '../support/git.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'
+import { sendExchange, startIssuer } from '../support/issuer.ts'
 import { publish } from '../support/publish.ts'
 import { finishedPushes } from '../support/pushes.ts'
 import { cloneBody, gitHeaders } from '../support/raw-git.ts'
@@ -96,6 +97,11 @@ function isBegun(database: DatabaseSync): boolean {
 async function addWebhook(name: string): Promise<Answer> {
   await admin.post('/repos', { name })
   return admin.post(`/repos/${name}/webhooks`, { url: 'http://127.0.0.1:9/', events: ['push'] })
+}
+
+const rule = {
+  ...{ name: 'ci', issuer: 'http://127.0.0.1:9', claims: { sub: 'repo:acme/site:main' } },
+  permissions: ['repo:read'],
 }
 
 /** Brings about each problem: over HTTP it gives the answer, over Git or in a command what was said. */
@@ -455,6 +461,28 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
     const key = { name: 'laptop', publicKey: newKeyLine() }
     await member.post('/keys', key)
     return admin.post('/keys', key)
+  },
+  too_many_trust_rules: async () => {
+    const owner = await service.client({
+      username: 'ruler',
+      permissions: ['repo:write', 'collaborator:write', 'repo:read'],
+    })
+    await owner.post('/repos', { name: 'ruled' })
+    const added = await Promise.all(
+      Array.from({ length: 101 }, () =>
+        owner.post('/trust-rules', { ...rule, repositories: ['ruled'] }),
+      ),
+    )
+    const [refused, ...others] = added.filter(({ status }) => status !== 201)
+    assert.ok(refused && others.length === 0)
+    return refused
+  },
+  trust_rule_not_found: () => admin.delete('/trust-rules/none'),
+  exchange_refused: async () => toAnswer(await sendExchange(service, 'no JWT')),
+  issuer_unavailable: async () => {
+    await admin.post('/trust-rules', { ...rule, repositories: ['site'] })
+    await using issuer = await startIssuer()
+    return toAnswer(await sendExchange(service, await issuer.sign({ iss: rule.issuer })))
   },
   too_many_ssh_keys: async () => {
     const collector = await service.client({ username: 'collector' })

@@ -139,7 +139,9 @@ for (const isChunked of [false, true]) {
   test(`a body ${framing} beyond every limit gets a response at once, and is not read to its end`, async () => {
     for (const route of routes) {
       const type =
-        route.kind === 'public' ? 'application/json' : (route.consumes ?? 'application/json')
+        (route.kind === 'public'
+          ? route.form && 'application/x-www-form-urlencoded'
+          : route.consumes) ?? 'application/json'
       for (const fill of ['[', '00000009done\n']) {
         const body = {
           headers: `content-type: ${type}\r\n`,

@@ -41,6 +41,15 @@ type Example = {
   prepare?: (owner: Client, admin: Client) => Promise<Record<string, string>>
 }
 
+const trustRule = {
+  ...{ name: 'ci', issuer: 'http://127.0.0.1:9', claims: { sub: 'repo:acme/site:main' } },
+  ...{ repositories: ['site'], permissions: ['repo:read'] },
+}
+
+async function addTrustRule(owner: Client): Promise<Record<string, string>> {
+  return { id: (await owner.post('/trust-rules', trustRule)).body.id }
+}
+
 const claimBody = { name: 'x', version: '1', labels: [], isolation: 'none', waitSeconds: 0 }
 
 async function deleteSite(owner: Client): Promise<Record<string, string>> {
@@ -278,6 +287,11 @@ const examples: Record<string, Example> = {
   },
   'DELETE /tokens/delegated/:id': { path: '/tokens/delegated/{id}', prepare: delegate },
   'POST /login-codes': { path: '/login-codes' },
+  'POST /tokens/exchange': { path: '/tokens/exchange' },
+  'GET /trust-rules': { path: '/trust-rules?repository=site' },
+  'POST /trust-rules': { path: '/trust-rules', body: trustRule },
+  'GET /trust-rules/:id': { path: '/trust-rules/{id}', prepare: addTrustRule },
+  'DELETE /trust-rules/:id': { path: '/trust-rules/{id}', prepare: addTrustRule },
   'GET /keys': {
     path: '/keys',
     prepare: async (owner) => {
@@ -576,8 +590,12 @@ for (const route of routes) {
 
     if (route.kind === 'public') {
       test('responds without a token', async () => {
-        const answer = await toAnswer(await fetch(service.url + path))
-        assert.equal(answer.status, 200)
+        const { method, form } = route
+        // Every form has a field that is required.
+        const sent = form && { method, body: new URLSearchParams() }
+        const answer = await toAnswer(await fetch(service.url + path, sent))
+        assert.equal(answer.status, form ? 400 : 200)
+        if (form) return
         if (route.reply) assertMatches(route.reply, answer.body)
       })
     } else {

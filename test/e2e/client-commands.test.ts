@@ -237,6 +237,20 @@ for (const place of ['in a pipe', 'on a terminal'] as const)
       assert.equal(await svc('keys', 'remove', added.id), `SSH key ${added.id} is removed.\n`)
     })
 
+    test('trust rules are added, listed, shown and deleted', async () => {
+      const whose = ['--name', 'ci', '--repository', 'tour', '--issuer', 'http://127.0.0.1:9']
+      const claims = ['--claim', 'sub=repo:acme/tour:*', 'ref=main']
+      const added = JSON.parse(await svc('trust-rules', 'add', ...whose, ...claims, '--json'))
+      assert.deepEqual(added.claims, { sub: 'repo:acme/tour:*', ref: 'main' })
+      assert.deepEqual([added.permissions, added.audience], [['repo:read'], service.url])
+      const listed = await svc('trust-rules', 'list', '--repository', 'tour')
+      assert.match(listed, /^\w+ +ci +http:\S+ +sub=repo:acme\/tour:\* ref=main +tour +repo:read /m)
+      const shown = await svc('trust-rules', 'show', added.id)
+      assert.match(shown, /^Audience: http:.*\nClaims: sub=repo:acme\/tour:\* ref=main$/m)
+      const deleted = await svc('trust-rules', 'delete', added.id)
+      assert.equal(deleted, `Trust rule ${added.id} is deleted.\n`)
+    })
+
     test('secrets are set from standard input, listed and deleted', async () => {
       const input = 'open sesame\n'
       const said = await home.svc(['secrets', 'set', 'API_KEY'], { folder: clone, input })

@@ -48,6 +48,8 @@ const expected: Record<Kind, string> = {
   'token.deleted': 'admin',
   'ssh_key.added': 'ada',
   'ssh_key.deleted': 'ada',
+  'trust_rule.created': 'collaborator:read owner',
+  'trust_rule.deleted': 'collaborator:read owner',
 }
 const reading = allPermissions.filter((permission) => permission.endsWith(':read'))
 

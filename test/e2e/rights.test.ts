@@ -6,6 +6,7 @@ import { type Permission, permissions } from '#access/permissions.ts'
 import { roles } from '#access/roles.ts'
 import { onEachServer } from '../support/each-server.ts'
 import { exhaustive } from '../support/exhaustive.ts'
+import { sendExchange, startIssuer } from '../support/issuer.ts'
 import {
   type Client,
   createClient,
@@ -122,6 +123,10 @@ const table: Record<string, Row> = {
   'GET /keys': { takes: 'any' },
   'POST /keys': { takes: 'any' },
   'DELETE /keys/{id}': { takes: 'any' },
+  'GET /trust-rules': { takes: 'collaborator:read' },
+  'POST /trust-rules': { takes: 'collaborator:write' },
+  'GET /trust-rules/{id}': { takes: 'collaborator:read' },
+  'DELETE /trust-rules/{id}': { takes: 'collaborator:write' },
   'GET /step-network': { takes: 'workflow:read', ...limited },
   'GET /audit': { takes: 'admin' },
   'GET /metrics': { takes: 'metrics:read' },
@@ -130,7 +135,7 @@ const table: Record<string, Row> = {
 
 /** Routes that other tests have: of runners, Git and MCP, without a token, and of deleted repositories by their ids. */
 const elsewhere =
-  /^GET \/(health|openapi\.json|docs|llms\.txt|\.well-known\/.*)$|^\w+ \/(mcp|runner|deleted-repos\/\{id\})|(git-(upload-(pack|archive)|receive-pack)|info\/refs|info\/lfs\/.*)$/
+  /^GET \/(health|openapi\.json|docs|llms\.txt|\.well-known\/.*)$|^POST \/tokens\/exchange$|^\w+ \/(mcp|runner|deleted-repos\/\{id\})|(git-(upload-(pack|archive)|receive-pack)|info\/refs|info\/lfs\/.*)$/
 
 type Outcome = string
 
@@ -147,6 +152,8 @@ type Caller = {
   role: (typeof roles)[number] | 'visitor' | undefined
   isLimited: boolean
   hasRefs?: boolean
+  /** Whether it is a workload, whose token is only for requests about its repositories. */
+  isWorkload?: true
 }
 
 function expected(
@@ -157,6 +164,7 @@ function expected(
   const { role, isLimited, hasRefs } = caller
   const holds = (one: Permission) =>
     caller.permissions.includes(one) || caller.permissions.includes('admin')
+  if (caller.isWorkload && !path.startsWith('/repos/{name}')) return 'permission_missing'
   if (takes !== 'any' && !holds(takes)) return 'permission_missing'
   if (alsoTakes && !holds(alsoTakes)) return 'permission_missing'
   if (!path.startsWith('/repos/{name}'))
@@ -258,6 +266,24 @@ async function createCallers({ admin, client, url }: Service): Promise<Caller[]>
     role: 'admin',
     isLimited: true,
   })
+  await using issuer = await startIssuer()
+  const isWorkload = true
+  const audience = 'https://svc.example.com'
+  const ofWorkload: Permission[] = ['repo:read', 'repo:write', 'workflow:read', 'workflow:trigger']
+  for (const name of ['site', 'other']) {
+    const { status, text } = await owner.post('/trust-rules', {
+      ...{ name: 'ci', issuer: issuer.url, audience, claims: { sub: 'repo:acme/site:*' } },
+      ...{ repositories: [name], permissions: ofWorkload },
+    })
+    assert.equal(status, 201, text)
+    const jwt = await issuer.sign({ sub: 'repo:acme/site:main', aud: audience })
+    const resource = `${url}/repos/${name}.git`
+    const { body } = await toAnswer(await sendExchange({ url }, jwt, { resource }))
+    const workload = createClient(url, body.access_token)
+    const its = { permissions: ofWorkload, isLimited: true, hasRefs: true, isWorkload } as const
+    add(`a workload for ${name}`, workload, { ...its, role: name === 'site' ? 'write' : undefined })
+    add(`a workload for ${name} in a public one`, workload, { ...its, repository: 'public' })
+  }
   return callers
 }
 
@@ -286,7 +312,8 @@ test(
         const wanted = expected(row, path, caller)
         const message = `${caller.who}: ${name}`
         assert.equal(await attempt(caller, method, path), wanted, message)
-        if (!path.startsWith('/repos/{name}') || path.endsWith('/check')) continue
+        if (!path.startsWith('/repos/{name}') || path.endsWith('/check') || caller.isWorkload)
+          continue
         const { status, body } = await service.admin.post(`/repos/${caller.repository}/check`, {
           action: ids.get(name),
           tokenId: caller.client.id === '' ? undefined : caller.client.id,
@@ -315,6 +342,7 @@ onEachServer((start) => {
         const wanted = expected({ takes }, '/repos/{name}', caller)
         const answered = wanted === 'allowed' ? 200 : wanted === 'repository_not_found' ? 404 : 403
         assert.equal(status, answered, `${caller.who}: ${pack}`)
+        if (caller.isWorkload) continue
         const { body } = await service.admin.post(`/repos/${repository}/check`, {
           action: pack === 'git-upload-pack' ? 'fetch' : 'push',
           tokenId: caller.client.id === '' ? undefined : caller.client.id,
@@ -333,18 +361,28 @@ test('each key may fetch and push what the table says, over SSH', async () => {
     await owner.post('/repos', { name: visibility, visibility })
   for (const role of roles)
     await owner.post('/repos/site/collaborators', { username: `a-${role}`, role })
-  for (const username of ['ada', 'eve', ...roles.map((role) => `a-${role}`)]) {
+  await owner.post('/repos', { name: 'other' })
+  // The second is what a deploy key is limited to.
+  const callers: [username: string, limit?: string[]][] = [
+    ...['ada', 'eve', ...roles.map((role) => `a-${role}`)].map((name): [string] => [name]),
+    ...[['site', 'other'], ['internal']].map((names): [string, string[]] => ['ada', names]),
+    ['eve', ['internal']],
+  ]
+  for (const [username, limit] of callers) {
     const client = await service.client({ username, permissions: everything })
-    await using user = await createSshUser(service, client)
-    for (const repository of username === 'eve' ? repositories : (['site'] as const)) {
-      const mayRead = username !== 'eve' || repository !== 'site'
-      const mayWrite = username !== 'eve' && username !== 'a-read'
+    await using user = await createSshUser(service)
+    const { publicKey } = user
+    await client.post('/keys', { name: 'laptop', publicKey, repositories: limit })
+    for (const repository of username === 'eve' || limit ? repositories : (['site'] as const)) {
+      const isWithin = limit?.includes(repository) !== false
+      const mayRead = isWithin && (username !== 'eve' || repository !== 'site')
+      const mayWrite = isWithin && username !== 'eve' && username !== 'a-read'
       for (const [pack, isAllowed] of [
         ['git-upload-pack', mayRead],
         ['git-receive-pack', mayWrite],
       ] as const) {
         const { stdout, stderr } = await user.ssh(`${pack} '${repository}.git'`)
-        const message = `${username}: ${pack} of ${repository}: ${stderr}`
+        const message = `${username} ${limit}: ${pack} of ${repository}: ${stderr}`
         assert.equal(stdout.includes('0000'), isAllowed, message)
       }
     }

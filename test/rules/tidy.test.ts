@@ -112,7 +112,7 @@ const innerRows: Record<string, string[][]> = {
     ['store'],
     ['directories', 's3'],
   ],
-  identity: [['users'], ['logins'], ['sessions'], ['ssh-keys'], ['tokens'], ['*']],
+  identity: [['users'], ['logins'], ['sessions', 'trust-rules'], ['ssh-keys'], ['tokens'], ['*']],
   events: [['audit'], ['*'], ['github-payloads']],
   git: [
     ['import', 'maintenance', 'protocol'],
@@ -413,6 +413,7 @@ test('there are no import cycles', () => {
 
 const onDemand = new Set([
   'aws4fetch',
+  'jose',
   'openid-client',
   'undici',
   'semver',

@@ -88,6 +88,16 @@ export const sampleData: EventData = {
     repositoryIds: null,
   },
   'ssh_key.deleted': { keyId: 'k', username: 'ada' },
+  'trust_rule.created': {
+    ruleId: 'r',
+    name: 'deploy',
+    issuer: 'https://ci.example.com',
+    audience: 'https://svc.example.com',
+    claims: { sub: 'repo:acme/site:*' },
+    refs: null,
+    permissions: ['repo:read'],
+  },
+  'trust_rule.deleted': { ruleId: 'r', name: 'deploy' },
 }
 
 /** An event of a kind. */

@@ -4,6 +4,7 @@ import type { Principal } from '#access/principal.ts'
 import { Problem } from '#base/problem.ts'
 import type { SshKeys } from '#identity/ssh-keys/ssh-keys.ts'
 import type { Tokens } from '#identity/tokens/tokens.ts'
+import type { WorkloadTokens } from '#identity/trust-rules/workload-tokens.ts'
 import type { Repositories } from '#repositories/repositories.ts'
 import type { Workflows } from '#workflows/workflows.ts'
 
@@ -11,12 +12,14 @@ type RefreshParts = {
   tokens: Pick<Tokens, 'refresh'>
   sshKeys: Pick<SshKeys, 'refresh'>
   workflows: Pick<Workflows, 'refreshJob'>
+  workloads: Pick<WorkloadTokens, 'refresh'>
 }
 
 /** Reads principals again; undefined when their token or key was deleted or has expired. */
-export function createRefresh({ tokens, sshKeys, workflows }: RefreshParts) {
+export function createRefresh({ tokens, sshKeys, workflows, workloads }: RefreshParts) {
   function read(principal: Principal): Promise<Principal | undefined> {
     if (principal.kind === 'job') return workflows.refreshJob(principal)
+    if (principal.kind === 'workload') return workloads.refresh(principal)
     return principal.kind === 'ssh-key' ? sshKeys.refresh(principal) : tokens.refresh(principal)
   }
 
@@ -38,7 +41,8 @@ export function createAccessCheck({ refresh, workflows, repositories }: CheckPar
     switch (principal.kind) {
       case 'token':
       case 'ssh-key':
-      case 'job': {
+      case 'job':
+      case 'workload': {
         const current = await refresh(principal)
         if (current) return current
         throw credentialEnded(principal.kind === 'ssh-key' ? 'SSH key' : 'token')

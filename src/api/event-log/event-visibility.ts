@@ -54,6 +54,8 @@ export const audiences: Record<VisibleEventKind, Audience> = {
   'token.deleted': { of: 'admin' },
   'ssh_key.added': { of: 'username' },
   'ssh_key.deleted': { of: 'username' },
+  'trust_rule.created': maintainer('collaborator:read'),
+  'trust_rule.deleted': maintainer('collaborator:read'),
 }
 
 // The former owner of a deleted repository sees these.

@@ -207,11 +207,80 @@ export const accessOperations: ClientOperation[] = [
     sentence: (_, { argument }) => `SSH key ${argument('id')} is removed.`,
     json: ({ argument }) => ({ id: argument('id'), removed: true }),
   },
+  {
+    command: 'trust-rules add',
+    operations: ['createTrustRule'],
+    summary: 'let jobs of a CI service exchange their tokens for tokens of your repository',
+    options: {
+      '--name <name>': 'name that the journal shows of its jobs',
+      '--issuer <address>': 'issuer of their tokens, such as https://gitlab.com',
+      '--audience <audience>':
+        'the only audience of their tokens (default: the address of the server)',
+      '--claim <name=pattern...>':
+        'claims of their tokens, such as sub=repo:acme/site:ref:refs/heads/*',
+      '--repository <name...>': 'the repositories that they can see',
+      '--ref <pattern...>': 'the only refs that they can push, such as refs/heads/agents/*',
+      '--permission <permission...>': 'what they can do (default: repo:read)',
+    },
+    fill: ({ list }) => ({ permissions: list('permission') ?? ['repo:read'] }),
+    sentence: (body) => `Trust rule ${textAt(body, 'id')} is added.`,
+  },
+  {
+    command: 'trust-rules list',
+    operations: ['listTrustRules'],
+    summary: 'list the trust rules that you created, or those of a repository',
+    options: { '--repository <name>': 'those of this repository, which you own' },
+    table: {
+      ID: 'id',
+      NAME: 'name',
+      ISSUER: 'issuer',
+      CLAIMS: toClaims,
+      REPOSITORIES: 'repositories',
+      PERMISSIONS: 'permissions',
+      'IN FORCE': 'inForce',
+      'LAST USED': dateOf('lastUsedAt'),
+    },
+  },
+  {
+    command: 'trust-rules show',
+    operations: ['getTrustRule'],
+    summary: 'show a trust rule, and why it last refused a token',
+    arguments: ['id'],
+    fields: {
+      Name: 'name',
+      'Created by': 'username',
+      Issuer: 'issuer',
+      Audience: 'audience',
+      Claims: toClaims,
+      Repositories: 'repositories',
+      Refs: 'refs',
+      Permissions: 'permissions',
+      'In force': 'inForce',
+      Created: dateOf('createdAt'),
+      'Last used': dateOf('lastUsedAt'),
+      'Last refused': dateOf('lastRefusedAt'),
+      Refusal: 'lastRefusal',
+    },
+  },
+  {
+    command: 'trust-rules delete',
+    operations: ['deleteTrustRule'],
+    summary: 'delete a trust rule, with the tokens that were exchanged by it',
+    arguments: ['id'],
+    sentence: (_, { argument }) => `Trust rule ${argument('id')} is deleted.`,
+    json: ({ argument }) => ({ id: argument('id'), deleted: true }),
+  },
 ]
 
 // As in a data directory: an admin token without a username acts as admin.
 function usernameOf({ option, list }: CommandInput): string | undefined {
   return option('username') ?? (list('permission')?.includes('admin') ? 'admin' : undefined)
+}
+
+function toClaims(rule: Json): string {
+  return Object.entries(Object(at(rule, 'claims')))
+    .map(([name, pattern]) => `${name}=${pattern}`)
+    .join(' ')
 }
 
 function toLimits(token: Json): string {

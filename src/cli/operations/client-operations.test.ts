@@ -9,6 +9,7 @@ import { choicesOf, type DescribedOperation, optionNameOf } from './operation-re
 
 /** Operations that have no command, and why. */
 const withoutCommand: Record<string, string> = {
+  exchangeToken: 'for jobs elsewhere, which have curl',
   claimRun: 'for runners: svc runner',
   getRunSource: 'for runners: svc runner',
   reportRun: 'for runners: svc runner',

@@ -21,6 +21,8 @@ type ActionData = {
     subject: string
     audience: string | null
   }
+  /** The actor is the workload: a token by a trust rule. */
+  'token.exchanged': { ruleId: string; issuer: string; subject: string; expiresAt: number }
   'run_shell.opened': { runId: string; shellId: string; job: string }
   'run_shell.closed': {
     runId: string
@@ -60,6 +62,7 @@ const otherActions = [
   'run.rerun',
   'run.cancelled',
   'id_token.issued',
+  'token.exchanged',
   'run_shell.opened',
   'run_shell.closed',
   'artifact.deleted',

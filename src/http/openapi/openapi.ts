@@ -46,7 +46,7 @@ export function problemsOf(route: Route): ProblemCode[] {
   const own: ProblemCode[] = [...(route.problems ?? []), 'headers_too_large']
   switch (route.kind) {
     case 'public':
-      return [...own, 'invalid_request']
+      return [...own, 'invalid_request', ...(route.form ? formProblems : [])]
     case 'stream': {
       const body: ProblemCode[] = route.consumes ? ['unsupported_media_type', 'body_too_large'] : []
       return [...securedProblems, 'malformed_git_request', 'invalid_request', ...own, ...body]
@@ -82,6 +82,14 @@ const bodyProblems: ProblemCode[] = [
   'body_too_large',
   'request_timed_out',
   'storage_full',
+]
+
+const formProblems: ProblemCode[] = [
+  'too_many_requests',
+  'too_many_bad_tokens',
+  'unsupported_media_type',
+  'body_too_large',
+  'request_timed_out',
 ]
 
 /** The problems that nearly every request can have. */
@@ -155,6 +163,11 @@ const problemSchema = {
         'the present value of a ref that has another one than expected; 40 zeros for none',
     },
     commit: { type: 'string', description: 'the commit that conflicts, of those that are rebased' },
+    error: {
+      type: 'string',
+      description: 'the code of a failed token exchange (RFC 6749, section 5.2)',
+    },
+    error_description: { type: 'string', description: 'the detail again, beside that code' },
     renamedTo: { type: 'string', description: 'the present name of a repository that was renamed' },
     conflicts: {
       type: 'array',
@@ -235,6 +248,10 @@ function requestBodyOf(route: Route): object {
   if (route.kind === 'json' && route.body) {
     const content = { 'application/json': { schema: route.body } }
     return { requestBody: { required: !isOptional(route.body), content } }
+  }
+  if (route.kind === 'public' && route.form) {
+    const content = { 'application/x-www-form-urlencoded': { schema: route.form } }
+    return { requestBody: { required: true, content } }
   }
   if (route.kind !== 'public' && route.consumes) {
     return { requestBody: { required: true, content: { [route.consumes]: {} } } }

@@ -70,8 +70,10 @@ export type Admission = {
   admit: Admit
   /** Returns the principal of a token that was given otherwise than in a header, with the same limit of invalid ones. */
   authenticate: (token: string, address: string) => Promise<Principal>
-  /** Counts an invalid login code like an invalid token; returns the Problem. */
-  countInvalid: (address: string, detail: string) => Problem
+  /** Limits the rate of requests without a token from an address. Throws `too_many_requests`. */
+  limitUnknown: (address: string) => void
+  /** Counts an invalid login code, or the Problem of one, like an invalid token; returns the Problem. */
+  countInvalid: (address: string, invalid: string | Problem) => Problem
 }
 
 export function createAdmission({ settings, authenticate, clock }: Dependencies): Admission {
@@ -137,6 +139,7 @@ export function createAdmission({ settings, authenticate, clock }: Dependencies)
 
   return {
     admit,
+    limitUnknown: (address) => limitRate(anonymousFrom(address, false)),
     authenticate: (token, address) => identify(`Bearer ${token}`, address, { scheme: 'bearer' }),
     countInvalid,
   }
@@ -178,13 +181,13 @@ function requireKind(
     if (kind === 'run') return
     throw new Problem('permission_missing', 'This requires the token of a run.')
   }
-  if (kind === 'token' || (kind === 'job' && isOfRepository)) return
+  const isJob = kind === 'job' || kind === 'workload'
+  if (kind === 'token' || (isJob && isOfRepository)) return
   if (kind === 'runner' && permission === 'runner') return
-  const detail =
-    kind === 'job'
-      ? 'The token of a job is valid only for requests about its repository.'
-      : isOfKey({ kind })
-        ? 'This token is valid only for Git LFS.'
-        : 'The token of a run is valid only for that run.'
+  const detail = isJob
+    ? 'The token of a job is valid only for requests about its repository.'
+    : isOfKey({ kind })
+      ? 'This token is valid only for Git LFS.'
+      : 'The token of a run is valid only for that run.'
   throw new Problem('permission_missing', detail)
 }

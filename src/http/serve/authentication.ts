@@ -22,9 +22,10 @@ export function createAuthentication({ authenticate, badTokensPerMinute, clock }
   })
 
   /** Counts an invalid token or login code of an address. Returns the Problem, which says whether they are too many. */
-  function countInvalid(address: string, detail: string): Problem {
+  function countInvalid(address: string, invalid: string | Problem): Problem {
     const retryAfterSeconds = badTokens.acquire(networkOf(address))
-    if (retryAfterSeconds <= 0) return new Problem('token_invalid', detail)
+    if (retryAfterSeconds <= 0)
+      return typeof invalid === 'string' ? new Problem('token_invalid', invalid) : invalid
     return new Problem('too_many_bad_tokens', 'Too many invalid tokens from this address.', {
       retryAfterSeconds,
     })

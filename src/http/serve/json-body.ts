@@ -24,6 +24,19 @@ export async function readJsonBody(request: IncomingMessage, limits: BodyLimits)
   return bytes.length === 0 ? undefined : parse(bytes)
 }
 
+/** Reads the fields of a form. Throws a Problem for another content type, and a body that is too large or too slow. */
+export async function readFormBody(
+  request: IncomingMessage,
+  limits: BodyLimits,
+): Promise<URLSearchParams> {
+  const type = request.headers['content-type'] ?? ''
+  if (!/^application\/x-www-form-urlencoded *(;|$)/i.test(type)) {
+    const detail = 'Send the body as `Content-Type: application/x-www-form-urlencoded`.'
+    throw new Problem('unsupported_media_type', detail)
+  }
+  return new URLSearchParams((await collectBody(request, limits)).toString('utf8'))
+}
+
 /** Rejects a body whose declared size is too large. */
 export function assertDeclared({ headers }: IncomingMessage, limits: BodyLimits): void {
   if (Number(headers['content-length'] ?? 0) > limits.maxBytes) throw tooLarge(limits)

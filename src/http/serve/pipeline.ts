@@ -10,7 +10,12 @@ import type { Log } from '#base/log.ts'
 import { Problem } from '#base/problem.ts'
 import type { Settings } from '#config/settings.ts'
 import type { ClientLimits } from '../connection/client-limits.ts'
-import { discardRest, endUnread, type OpenRequests } from '../connection/connections.ts'
+import {
+  discardRest,
+  endUnread,
+  expectsContinue,
+  type OpenRequests,
+} from '../connection/connections.ts'
 import { acceptsGzip, commonHeaders } from '../headers.ts'
 import {
   lfsContentType,
@@ -22,9 +27,10 @@ import {
 } from '../problem-response.ts'
 import type { PublicRoute, Route } from '../route.ts'
 import { assertParameters } from '../validation.ts'
-import { createAdmission } from './admission.ts'
+import { type Admission, createAdmission } from './admission.ts'
 import { challenge } from './authentication.ts'
 import type { Exchange } from './exchange.ts'
+import { readFormBody } from './json-body.ts'
 import { createOperations } from './json-operations.ts'
 import { createServeJson } from './json-routes.ts'
 import { createPageRequests, type PageServer } from './page-requests.ts'
@@ -77,7 +83,7 @@ export function createPipeline(dependencies: Dependencies) {
   const findRoutes = createRouteTable(routes)
   const serveStream = createServeStream({ ...dependencies, ...admission })
   const serveJson = createServeJson({ ...dependencies, ...operations })
-  const servePublic = createServePublic()
+  const servePublic = createServePublic({ ...settings, ...admission })
   const pages = createPageRequests({
     load: dependencies.loadPages,
     isOn: settings.pages,
@@ -199,7 +205,11 @@ const gzipAsync = promisify(gzip)
 /** Shorter texts are sent as they are. */
 const compressFromChars = 1024
 
-function createServePublic() {
+const formMaxBytes = 64 * 1024
+
+type PublicParts = Pick<Settings, 'bodySeconds'> & Pick<Admission, 'limitUnknown' | 'countInvalid'>
+
+function createServePublic({ bodySeconds, limitUnknown, countInvalid }: PublicParts) {
   // The last text of each path, since they rarely change.
   const compressed = new Map<string, { text: string; bytes: Promise<Buffer> }>()
 
@@ -212,9 +222,22 @@ function createServePublic() {
   }
 
   return async (route: PublicRoute, exchange: Exchange): Promise<void> => {
-    const { request, response, query, publicOrigin } = exchange
+    const { request, response, query, publicOrigin, caller } = exchange
+    const { address } = caller
     assertParameters(query)
-    const result = await route.handle({ publicOrigin })
+    let fields = new URLSearchParams()
+    if (route.form) {
+      limitUnknown(address)
+      const limits = { maxBytes: formMaxBytes, timeoutMs: bodySeconds * 1000 }
+      if (expectsContinue(request)) response.writeContinue()
+      fields = await readFormBody(request, limits)
+    }
+    const handled = async () =>
+      route.handle({ publicOrigin, origin: { via: 'api', address }, fields })
+    const result = await handled().catch((error) => {
+      const isInvalid = error instanceof Problem && error.code === 'exchange_refused'
+      throw isInvalid ? countInvalid(address, error) : error
+    })
     const text = typeof result === 'string' ? result : `${JSON.stringify(result)}\n`
     const isLong = text.length >= compressFromChars
     const isCompressed = isLong && acceptsGzip(request)

@@ -3,7 +3,7 @@ import { once } from '#base/once.ts'
 import type { Outbound } from '#base/outbound/outbound.ts'
 import { Problem } from '#base/problem.ts'
 import type { Sensitive } from '#base/sensitive.ts'
-import { createIssuerFetch, type IssuerFetch } from './issuer-fetch.ts'
+import { createIssuerFetch, type IssuerFetch } from '../issuer-fetch.ts'
 import { type ClaimNames, type Person, readPerson } from './person.ts'
 
 /** What an attempt of a login keeps until the browser comes back. */

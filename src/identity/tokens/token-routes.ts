@@ -146,6 +146,14 @@ export const LimitedRepositories = Type.Array(RepositoryName, {
   maxItems: maxLimitedRepositories,
 })
 
+/** The patterns of refs of a new token. */
+export const LimitedRefs = Type.Array(Type.String({ maxLength: refPatternMaxLength }), {
+  description:
+    'patterns of the only refs that it can push, 1 to 50, such as `refs/heads/agents/*`; `*` matches any characters',
+  minItems: 1,
+  maxItems: maxRefPatterns,
+})
+
 const saveIt = 'Save the token now; it is not shown again.'
 
 const newToken = {
@@ -160,14 +168,7 @@ const newToken = {
     }),
   ),
   repositories: Type.Optional(LimitedRepositories),
-  refs: Type.Optional(
-    Type.Array(Type.String({ maxLength: refPatternMaxLength }), {
-      description:
-        'patterns of the only refs that it can push, 1 to 50, such as `refs/heads/agents/*`; `*` matches any characters',
-      minItems: 1,
-      maxItems: maxRefPatterns,
-    }),
-  ),
+  refs: Type.Optional(LimitedRefs),
 } satisfies TProperties
 
 /** The limits of a token in a response. */

@@ -72,21 +72,29 @@ export function findLiveTokenOf(
 
 /** Finds the oldest unexpired admin token that was not delegated. */
 export function findLiveAdmin(db: Db, now: number): Promise<TokenRow | undefined> {
-  return db
-    .selectFrom('tokens')
-    .selectAll()
-    .where(ofEnabledUser)
-    .where((is) =>
-      // The column has words separated by spaces, and no other permission contains `admin`.
-      is.and([
-        is('permissions', 'like', '%admin%'),
-        is('delegatedFrom', 'is', null),
-        is.or([is('expiresAt', 'is', null), is('expiresAt', '>', now)]),
-      ]),
-    )
-    .orderBy('id')
+  return adminTokens(db, now).selectAll().orderBy('id').limit(1).executeTakeFirst()
+}
+
+/** Whether a username has an unexpired admin token that was not delegated. */
+export async function hasAdminToken(db: Db, username: string, now: number): Promise<boolean> {
+  const row = await adminTokens(db, now)
+    .select('id')
+    .where('username', '=', username)
     .limit(1)
     .executeTakeFirst()
+  return row !== undefined
+}
+
+function adminTokens(db: Db, now: number) {
+  return (
+    db
+      .selectFrom('tokens')
+      .where(ofEnabledUser)
+      .where('delegatedFrom', 'is', null)
+      // The column has words separated by spaces, and no other permission contains `admin`.
+      .where('permissions', 'like', '%admin%')
+      .where((is) => is.or([is('expiresAt', 'is', null), is('expiresAt', '>', now)]))
+  )
 }
 
 /** Returns those of `usernames` for which an unexpired token exists. */

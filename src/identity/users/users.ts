@@ -75,6 +75,10 @@ type Dependencies = {
     /** The names of the oldest repositories that a user owns, also of deleted ones. */
     namesOwnedBy: (tx: Db, username: string, limit: number) => Promise<string[]>
   }
+  trustRules: {
+    /** Deletes the trust rules of a user who is being deleted. */
+    removeOf: (tx: Db, actor: Actor, username: string) => Promise<void>
+  }
   collaborators: {
     /** Removes a user who is being deleted from all repositories. */
     removeUser: (tx: Db, actor: Actor, username: string) => Promise<void>
@@ -84,7 +88,7 @@ type Dependencies = {
 const maxNamed = 20
 
 export function createUsers(dependencies: Dependencies): Users {
-  const { db, publish, clock, settings, repositories, collaborators } = dependencies
+  const { db, publish, clock, settings, repositories, collaborators, trustRules } = dependencies
   const { oidcIssuer } = settings
   const issuer = oidcIssuer === undefined ? undefined : new URL(oidcIssuer).href
 
@@ -155,6 +159,7 @@ export function createUsers(dependencies: Dependencies): Users {
         const tokenIds = await deleteTokensOf(tx, { username })
         await deleteSessionsOf(tx, username)
         await deleteLoginsOf(tx, username)
+        await trustRules.removeOf(tx, principal, username)
         await collaborators.removeUser(tx, principal, username)
         await publish(tx, clock.now(), [
           ...keyIds.map((id) => keyDeleted(principal, id, username)),

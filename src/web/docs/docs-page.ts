@@ -111,7 +111,7 @@ function operation(route: Route, base: string, commands: readonly DocumentedComm
 ${route.description !== undefined && html`<p>${inline(route.description)}</p>`}
 <p class="soft">${needs(route)}</p>
 ${fieldTable('Parameters', isJson ? fieldsOf(route.query) : [])}
-${fieldTable('Body', isJson ? fieldsOf(route.body) : [], true)}
+${fieldTable('Body', fieldsOf(isJson ? route.body : route.kind === 'public' ? route.form : undefined), true)}
 ${responseOf(route)}
 ${problemList(route)}
 </div>

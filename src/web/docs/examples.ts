@@ -52,10 +52,20 @@ export function curlExample(route: AnyRoute, origin: string): string {
   words.push(shellWord(url))
   if (route.kind === 'json') words.push('-H', '"Authorization: Bearer $SVC_TOKEN"')
   if (route.kind === 'stream') words.push('-u', '"git:$SVC_TOKEN"')
+  if (route.kind === 'public' && route.form)
+    return `${words.join(' ')} \\\n  ${formWords(route.form as JsonSchema).join(' \\\n  ')}`
   const body =
     route.kind === 'json' && route.body ? sampleOf(route.body as JsonSchema, '') : undefined
   if (body === undefined) return words.join(' ')
   return `${words.join(' ')} \\\n  -H 'Content-Type: application/json' -d ${shellWord(JSON.stringify(body))}`
+}
+
+function formWords({ properties = {} }: JsonSchema): string[] {
+  return Object.entries(properties).map(([name, schema]) => {
+    const { const: fixed, enum: [first] = [] } = schema as { const?: string; enum?: string[] }
+    const value = fixed ?? first
+    return `--data-urlencode ${value === undefined ? `"${name}=$${name.toUpperCase()}"` : shellWord(`${name}=${value}`)}`
+  })
 }
 
 /** A command of `svc` that does the same, with the arguments that it takes. */

@@ -1,5 +1,5 @@
 import { Problem } from '#base/problem.ts'
-import { collectBody } from '#http/serve/json-body.ts'
+import { readFormBody } from '#http/serve/json-body.ts'
 import type { PageExchange } from '#http/serve/page-requests.ts'
 
 const maxBytes = 64 * 1024
@@ -18,11 +18,7 @@ export async function readForm(
       'This form came from another site, or from a browser that does not say where it came from.',
     )
   }
-  const type = request.headers['content-type'] ?? ''
-  if (!/^application\/x-www-form-urlencoded *(;|$)/i.test(type)) {
-    throw new Problem('unsupported_media_type', 'This address takes a form.')
-  }
-  return new URLSearchParams((await collectBody(request, { maxBytes, timeoutMs })).toString('utf8'))
+  return readFormBody(request, { maxBytes, timeoutMs })
 }
 
 /**

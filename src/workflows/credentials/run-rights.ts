@@ -34,7 +34,7 @@ export function createRunRights({ db, refresh }: Dependencies): {
   find: FindRunRights
   isCauseLive: IsCauseLive
 } {
-  const read = (kind: 'token' | 'ssh-key', id: string) =>
+  const read = (kind: 'token' | 'ssh-key' | 'workload', id: string) =>
     refresh({ kind, id, username: '', permissions: new Set() })
 
   /** The tokens and keys that caused a run, each with its view of the repository; undefined if it has lost its rights. */
@@ -42,7 +42,8 @@ export function createRunRights({ db, refresh }: Dependencies): {
     return Promise.all(
       [...new Set([causeId, actorId])].map(async (id) => {
         // Ids are unique: a token and a key never share one.
-        const principal = (await read('token', id)) ?? (await read('ssh-key', id))
+        const principal =
+          (await read('token', id)) ?? (await read('ssh-key', id)) ?? (await read('workload', id))
         if (!principal) return undefined
         const repository = await findRepository(db, { id: repositoryId }, principal.username)
         if (repository?.state !== 'ready' || !roleOf(principal, repository)) return undefined

@@ -21,7 +21,7 @@ type Dependencies = {
 const maxBytes = 1024 * 1024
 
 /**
- * Creates the function that sends all requests to the identity provider: to addresses that `outbound` has checked, without
+ * Creates the function that sends all requests to the identity provider, and to issuers of the tokens of workloads: to addresses that `outbound` has checked, without
  * following redirections, and with limits of time and size.
  */
 export function createIssuerFetch({ outbound, timeoutMs = 10_000 }: Dependencies): IssuerFetch {

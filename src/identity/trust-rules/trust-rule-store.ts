@@ -1,0 +1,149 @@
+import type { PageRequest } from '#base/list-all.ts'
+import type { Db, TrustRuleRow, WorkloadTokenRow } from '#database/schema.ts'
+import { isEnabled } from '../user-store.ts'
+
+const ofEnabledUser = isEnabled('trustRules.username')
+
+/** Which trust rules: all, those that a user created, or those of a repository. */
+export type WhoseRules = 'all' | { username: string } | { repositoryId: string }
+
+export async function insertTrustRule(
+  tx: Db,
+  rule: TrustRuleRow,
+  repositoryIds: readonly string[],
+): Promise<void> {
+  await tx.insertInto('trustRules').values(rule).execute()
+  const rows = repositoryIds.map((repositoryId) => ({ ruleId: rule.id, repositoryId }))
+  await tx.insertInto('trustRuleRepositories').values(rows).execute()
+}
+
+/** Lists trust rules after an id, oldest first. */
+export function listTrustRules(
+  db: Db,
+  whose: WhoseRules,
+  { after, limit }: PageRequest,
+): Promise<TrustRuleRow[]> {
+  const query = db
+    .selectFrom('trustRules')
+    .selectAll()
+    .where('id', '>', after)
+    .orderBy('id')
+    .limit(limit)
+  if (whose === 'all') return query.execute()
+  if ('username' in whose) return query.where('username', '=', whose.username).execute()
+  return query.where('id', 'in', idsOfRepository(db, whose.repositoryId)).execute()
+}
+
+export function findTrustRule(db: Db, id: string): Promise<TrustRuleRow | undefined> {
+  return db.selectFrom('trustRules').selectAll().where('id', '=', id).executeTakeFirst()
+}
+
+/** Whether any trust rule names an issuer. */
+export async function isIssuerNamed(db: Db, issuer: string): Promise<boolean> {
+  const query = db.selectFrom('trustRules').select('id').where('issuer', '=', issuer).limit(1)
+  return (await query.executeTakeFirst()) !== undefined
+}
+
+/** Whether the user who created a trust rule is not disabled. */
+export async function isCreatorEnabled(db: Db, ruleId: string): Promise<boolean> {
+  const query = db.selectFrom('trustRules').select('id').where('id', '=', ruleId)
+  return (await query.where(ofEnabledUser).executeTakeFirst()) !== undefined
+}
+
+/** Lists the trust rules of a repository for an issuer, oldest first. */
+export function listRulesFor(
+  db: Db,
+  { repositoryId, issuer }: { repositoryId: string; issuer: string },
+): Promise<TrustRuleRow[]> {
+  return db
+    .selectFrom('trustRules')
+    .selectAll()
+    .where('issuer', '=', issuer)
+    .where('id', 'in', idsOfRepository(db, repositoryId))
+    .orderBy('id')
+    .execute()
+}
+
+function idsOfRepository(db: Db, repositoryId: string) {
+  return db
+    .selectFrom('trustRuleRepositories')
+    .select('ruleId')
+    .where('repositoryId', '=', repositoryId)
+}
+
+/** The ids of the repositories of trust rules, by the ids of these. */
+export async function listRuleRepositories(
+  db: Db,
+  ruleIds: readonly string[],
+): Promise<ReadonlyMap<string, string[]>> {
+  if (ruleIds.length === 0) return new Map()
+  const rows = await db
+    .selectFrom('trustRuleRepositories')
+    .selectAll()
+    .where('ruleId', 'in', ruleIds)
+    .orderBy('repositoryId')
+    .execute()
+  const byRule = Map.groupBy(rows, ({ ruleId }) => ruleId)
+  return new Map([...byRule].map(([id, of]) => [id, of.map(({ repositoryId }) => repositoryId)]))
+}
+
+export async function countTrustRules(db: Db, username: string): Promise<number> {
+  const { count } = await db
+    .selectFrom('trustRules')
+    .select((is) => is.fn.countAll<number | string>().as('count'))
+    .where('username', '=', username)
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}
+
+/** Changes a trust rule; returns whether it exists. */
+export async function updateTrustRule(
+  db: Db,
+  id: string,
+  changed: Partial<Pick<TrustRuleRow, 'lastUsedAt' | 'lastRefusedAt' | 'lastRefusal'>>,
+): Promise<boolean> {
+  const query = db.updateTable('trustRules').set(changed).where('id', '=', id)
+  return (await query.executeTakeFirstOrThrow()).numUpdatedRows > 0n
+}
+
+/** Deletes a trust rule with its tokens; returns whether it existed. */
+export async function deleteTrustRule(tx: Db, id: string): Promise<boolean> {
+  const query = tx.deleteFrom('trustRules').where('id', '=', id)
+  return (await query.executeTakeFirstOrThrow()).numDeletedRows > 0n
+}
+
+/** Inserts the token of a workload, and deletes those that have expired. */
+export async function insertWorkloadToken(
+  tx: Db,
+  token: WorkloadTokenRow,
+  now: number,
+): Promise<void> {
+  await tx.deleteFrom('workloadTokens').where('expiresAt', '<=', now).execute()
+  await tx.insertInto('workloadTokens').values(token).execute()
+}
+
+export type LiveWorkloadToken = Pick<WorkloadTokenRow, 'subject' | 'expiresAt'> & {
+  tokenId: string
+  rule: TrustRuleRow
+}
+
+/** Finds a token of a workload that has not expired, with its rule. */
+export async function findWorkloadToken(
+  db: Db,
+  by: { tokenHash: string } | { id: string },
+  now: number,
+): Promise<LiveWorkloadToken | undefined> {
+  const query = db
+    .selectFrom('workloadTokens')
+    .innerJoin('trustRules', 'trustRules.id', 'workloadTokens.ruleId')
+    .selectAll('trustRules')
+    .select(['workloadTokens.id as tokenId', 'workloadTokens.subject', 'workloadTokens.expiresAt'])
+    .where('workloadTokens.expiresAt', '>', now)
+  const row = await ('id' in by
+    ? query.where('workloadTokens.id', '=', by.id)
+    : query.where('workloadTokens.tokenHash', '=', by.tokenHash)
+  ).executeTakeFirst()
+  if (!row) return undefined
+  const { tokenId, subject, expiresAt, ...rule } = row
+  return { tokenId, subject, expiresAt, rule }
+}

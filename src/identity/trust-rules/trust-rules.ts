@@ -1,0 +1,277 @@
+import { isAdmin, requireAllUserRights, requirePermission } from '#access/may.ts'
+import type { Permission } from '#access/permissions.ts'
+import type { Principal } from '#access/principal.ts'
+import type { Clock } from '#base/clock.ts'
+import { isId, newId } from '#base/ids.ts'
+import type { PageRequest } from '#base/list-all.ts'
+import type { Outbound } from '#base/outbound/outbound.ts'
+import { Problem } from '#base/problem.ts'
+import type { Database } from '#database/database.ts'
+import type { Db, TrustRuleRow } from '#database/schema.ts'
+import type { Actor, Publish } from '#events/events.ts'
+import { invalid } from '#http/validation.ts'
+import { toRefPatterns } from '../tokens/token-limits.ts'
+import { parseLimit } from '../tokens/token-rows.ts'
+import { hasAdminToken } from '../tokens/token-store.ts'
+import { areIdentifying, type ClaimPatterns, identifyingClaims } from './claim-patterns.ts'
+import { isSecure } from './issuer-keys.ts'
+import {
+  countTrustRules,
+  deleteTrustRule,
+  findTrustRule,
+  insertTrustRule,
+  isCreatorEnabled,
+  listRuleRepositories,
+  listTrustRules,
+  type WhoseRules,
+} from './trust-rule-store.ts'
+
+/** Rules by which the tokens of workloads elsewhere are exchanged for tokens of this service. */
+export type TrustRules = {
+  /**
+   * Creates a rule for repositories that the caller owns. Throws `token_limited`, `permission_missing`,
+   * `repository_not_found`, `owner_required`, `invalid_request`, `outbound_forbidden`, `outbound_unresolved` and
+   * `too_many_trust_rules`.
+   */
+  create: (principal: Principal, rule: NewTrustRule) => Promise<TrustRule>
+  /**
+   * Lists the rules of a repository that the caller owns, or else those that the caller created (all for an admin), oldest
+   * first.
+   */
+  list: (
+    principal: Principal,
+    options: { repository: string | undefined; page: PageRequest },
+  ) => Promise<TrustRule[]>
+  /** Returns a rule that the caller created, or of a repository that the caller owns. Throws `trust_rule_not_found`. */
+  find: (principal: Principal, id: string) => Promise<TrustRule>
+  /** Deletes such a rule, with its tokens. Throws `trust_rule_not_found`. */
+  remove: (principal: Principal, id: string) => Promise<void>
+  /** Deletes the rules of a user who is being deleted. */
+  removeOf: (tx: Db, actor: Actor, username: string) => Promise<void>
+  /**
+   * Whether the creator of a rule could create it now: that user is not disabled, and has an admin token, or owns all of its
+   * repositories that exist.
+   */
+  isInForce: (rule: TrustRuleRow, repositoryIds: readonly string[]) => Promise<boolean>
+}
+
+/** The permissions of workloads: those that jobs of a run can have. */
+export const workloadPermissions = [
+  'repo:read',
+  'repo:write',
+  'workflow:read',
+  'workflow:trigger',
+] as const satisfies Permission[]
+
+export type WorkloadPermission = (typeof workloadPermissions)[number]
+
+type NewTrustRule = {
+  name: string
+  issuer: string
+  /** The address of the service when omitted. */
+  audience?: string | undefined
+  claims: Record<string, string>
+  repositories: string[]
+  refs?: string[] | undefined
+  permissions: Permission[]
+}
+
+type TrustRule = Omit<TrustRuleRow, 'claims' | 'refs' | 'permissions'> & {
+  claims: Record<string, string>
+  /** The names of the repositories that the viewer can see. */
+  repositories: string[]
+  refs: string[] | null
+  permissions: Permission[]
+  /** Whether its creator could create it now. */
+  inForce: boolean
+}
+
+/** The part of `Repositories` that trust rules use. */
+type TrustRuleRepositories = {
+  open: (
+    principal: Principal,
+    name: string,
+    permission: Permission,
+    need: 'owner',
+  ) => Promise<{ id: string }>
+  namesOf: (principal: Principal, ids: readonly string[]) => Promise<ReadonlyMap<string, string>>
+  isOwnedBy: (username: string, id: string) => Promise<boolean | undefined>
+}
+
+type Dependencies = {
+  db: Database
+  publish: Publish
+  clock: Clock
+  outbound: Pick<Outbound, 'resolve'>
+  repositories: TrustRuleRepositories
+  /** The public address of the service. */
+  baseUrl: () => string
+}
+
+const maxRules = 100
+
+export function createTrustRules(dependencies: Dependencies): TrustRules {
+  const { db, publish, clock, outbound, repositories, baseUrl } = dependencies
+
+  async function isInForce(rule: TrustRuleRow, ids: readonly string[]): Promise<boolean> {
+    if (!(await isCreatorEnabled(db, rule.id))) return false
+    if (await hasAdminToken(db, rule.username, clock.now())) return true
+    for (const id of ids)
+      if ((await repositories.isOwnedBy(rule.username, id)) === false) return false
+    return true
+  }
+
+  async function describe(viewer: Principal, rows: readonly TrustRuleRow[]): Promise<TrustRule[]> {
+    const idsByRule = await listRuleRepositories(
+      db,
+      rows.map(({ id }) => id),
+    )
+    const names = await repositories.namesOf(viewer, [...new Set([...idsByRule.values()].flat())])
+    const described: TrustRule[] = []
+    for (const row of rows) {
+      const ids = idsByRule.get(row.id) ?? []
+      described.push({
+        ...row,
+        claims: JSON.parse(row.claims),
+        repositories: ids.flatMap((id) => names.get(id) ?? []),
+        refs: parseLimit(row.refs),
+        permissions: rulePermissions(row),
+        inForce: await isInForce(row, ids),
+      })
+    }
+    return described
+  }
+
+  /** Returns a rule that a caller may see and delete, with the ids of its repositories. */
+  async function findOwn(principal: Principal, id: string) {
+    const rule = isId(id) ? await findTrustRule(db, id) : undefined
+    const ids = (rule && (await listRuleRepositories(db, [rule.id])).get(rule.id)) ?? []
+    if (rule && (await isOwn(principal, rule, ids))) return { rule, ids }
+    throw new Problem('trust_rule_not_found', `There is no trust rule with the id "${id}".`)
+  }
+
+  async function isOwn(principal: Principal, rule: TrustRuleRow, ids: readonly string[]) {
+    if (isAdmin(principal) || rule.username === principal.username) return true
+    for (const id of ids) if (await repositories.isOwnedBy(principal.username, id)) return true
+    return false
+  }
+
+  /** Deletes a rule; an event for each of its repositories says so. */
+  async function remove(tx: Db, actor: Actor, rule: TrustRuleRow, ids: readonly string[]) {
+    if (!(await deleteTrustRule(tx, rule.id))) return
+    const data = { ruleId: rule.id, name: rule.name }
+    const event = { kind: 'trust_rule.deleted', actor, data } as const
+    await publish(
+      tx,
+      clock.now(),
+      (ids.length === 0 ? [null] : ids).map((repositoryId) => ({ ...event, repositoryId })),
+    )
+  }
+
+  return {
+    isInForce,
+
+    async create(principal, wanted) {
+      requireAllUserRights(principal)
+      const ids = new Set<string>()
+      for (const name of wanted.repositories) {
+        const opened = await repositories.open(principal, name, 'collaborator:write', 'owner')
+        ids.add(opened.id)
+      }
+      for (const permission of wanted.permissions) requirePermission(principal, permission)
+      requireIdentifying(wanted.claims)
+      const { hostname } = readIssuer(wanted.issuer)
+      const refs = wanted.refs ? toRefPatterns(wanted.refs) : null
+      await outbound.resolve(hostname)
+      const now = clock.now()
+      const { name, issuer, audience = baseUrl(), claims } = wanted
+      const permissions = [...new Set(wanted.permissions)]
+      const row: TrustRuleRow = {
+        ...{ id: newId(), name, username: principal.username, issuer, audience },
+        claims: JSON.stringify(claims),
+        refs: refs && JSON.stringify(refs),
+        permissions: permissions.join(' '),
+        ...{ createdAt: now, lastUsedAt: null, lastRefusedAt: null, lastRefusal: null },
+      }
+      await db.transaction().execute(async (tx) => {
+        await insertTrustRule(tx, row, [...ids])
+        const data = { ruleId: row.id, name, issuer, audience, claims, refs, permissions }
+        const event = { kind: 'trust_rule.created', actor: principal, data } as const
+        await publish(
+          tx,
+          now,
+          [...ids].map((repositoryId) => ({ ...event, repositoryId })),
+        )
+        // Counted last: publishing serializes concurrent additions, so their rows are visible now.
+        if ((await countTrustRules(tx, row.username)) > maxRules) throw tooMany(row.username)
+      })
+      const [created] = await describe(principal, [row])
+      if (!created) throw new Error('a trust rule has no description')
+      return created
+    },
+
+    async list(principal, { repository, page }) {
+      const rows = await listTrustRules(db, await whoseOf(principal, repository), page)
+      return describe(principal, rows)
+    },
+
+    async find(principal, id) {
+      const { rule } = await findOwn(principal, id)
+      const [described] = await describe(principal, [rule])
+      if (!described) throw new Error('a trust rule has no description')
+      return described
+    },
+
+    async remove(principal, id) {
+      const { rule, ids } = await findOwn(principal, id)
+      await db.transaction().execute((tx) => remove(tx, principal, rule, ids))
+    },
+
+    async removeOf(tx, actor, username) {
+      const rules = await listTrustRules(tx, { username }, { after: '', limit: maxRules })
+      const idsByRule = await listRuleRepositories(
+        tx,
+        rules.map(({ id }) => id),
+      )
+      for (const rule of rules) await remove(tx, actor, rule, idsByRule.get(rule.id) ?? [])
+    },
+  }
+
+  async function whoseOf(
+    principal: Principal,
+    repository: string | undefined,
+  ): Promise<WhoseRules> {
+    if (repository !== undefined) {
+      const { id } = await repositories.open(principal, repository, 'collaborator:read', 'owner')
+      return { repositoryId: id }
+    }
+    return isAdmin(principal) ? 'all' : { username: principal.username }
+  }
+}
+
+export function rulePermissions({ permissions }: TrustRuleRow): WorkloadPermission[] {
+  const words = permissions.split(' ')
+  return workloadPermissions.filter((permission) => words.includes(permission))
+}
+
+/** Parses the address of an issuer, which must be what its tokens say. Throws `invalid_request`. */
+function readIssuer(text: string): URL {
+  const url = URL.parse(text)
+  const isPlain = url && !url.username && !url.password && !/[?#\s\p{C}]/u.test(text)
+  if (isPlain && isSecure(url)) return url
+  const detail = 'must be an https address without query, as the `iss` of the tokens has it.'
+  throw invalid([{ pointer: '/issuer', detail }])
+}
+
+function requireIdentifying(claims: ClaimPatterns): void {
+  if (areIdentifying(claims)) return
+  const detail = `must name the workload by the beginning of one of ${identifyingClaims.join(', ')}.`
+  throw invalid([{ pointer: '/claims', detail }])
+}
+
+function tooMany(username: string): Problem {
+  return new Problem(
+    'too_many_trust_rules',
+    `"${username}" has ${maxRules} trust rules, which is the maximum; delete one first.`,
+  )
+}
