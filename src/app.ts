@@ -26,6 +26,7 @@ import { createGit, type Git } from '#git/process/git-process.ts'
 import type { SpawnHelper } from '#git/process/spawn-helper.ts'
 import { createLeakGuard, type LeakGuard } from '#git-server/leak-guard/leak-guard.ts'
 import { toSshUrl } from '#git-server/ssh/ssh-process.ts'
+import { type CliLogins, createCliLogins } from '#identity/logins/cli-logins.ts'
 import { openLogins } from '#identity/logins/open-logins.ts'
 import type { Logins } from '#identity/logins/provider-logins.ts'
 import { createSessions, type Sessions } from '#identity/sessions/sessions.ts'
@@ -118,6 +119,7 @@ export type App = AsyncDisposable &
     sessions: Sessions
     /** Logins at the identity provider, if there is one. */
     logins: Logins | undefined
+    cliLogins: CliLogins
     secrets: Secrets
     rotation: Rotation
     idTokens: IdTokens
@@ -226,6 +228,7 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
 
   const refresh = createRefresh({ tokens, sshKeys, workflows, workloads })
   const sessions = createSessions(kit)
+  const cliLogins = createCliLogins({ ...kit, tokens })
   const logins = openLogins({ ...kit, sessions, outbound, outboundTo })
   const recheckAccess = createAccessCheck({ refresh, workflows, repositories })
   const sources = createImportSources({
@@ -266,6 +269,7 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
     collaborators,
     sessions,
     logins,
+    cliLogins,
     secrets,
     rotation,
     idTokens,

@@ -350,6 +350,7 @@ async function startWork(parts: WorkParts) {
     'trash clean-up': directories.emptyTrash,
     'audit log pruning': () => pruneAudit({ db, clock, keptDays: settings.auditKeptDays, signal }),
     'session pruning': app.sessions.prune,
+    'command line login pruning': app.cliLogins.prune,
     'check of logins': async () => app.logins?.checkDue(signal),
     'event pruning': () =>
       pruneEvents({

@@ -2,7 +2,9 @@ import type { Command } from 'commander'
 import type { ClientContext, OptionValues } from './servers/connect.ts'
 
 const loginHelp = `
-The token is asked for without echo; without a terminal it is read from
+If the server has an identity provider, you log in there with your browser, or
+by a code on a machine without one, and get a token of 90 days. --token asks for
+a token instead. The token is asked for without echo; without a terminal it is read from
 standard input. It is kept by the credential helper of Git if you have one that
 stores passwords, else in $XDG_CONFIG_HOME/svc/servers.json
 (~/.config/svc/servers.json), which only you can read.
@@ -38,6 +40,9 @@ export function addSessionCommands(program: Command, context: ClientContext): vo
     .command('login [url]')
     .description('log in to a server with a token, or a browser with --web')
     .option('--name <name>', 'name of the server (default: its host)')
+    .option('--browser', 'log in by your browser, which gets a token of 90 days')
+    .option('--code', 'the same by a code, which you enter in a browser on any machine')
+    .option('--token', 'ask for a token, also where there is an identity provider')
     .option('--web', 'print an address that logs a browser in once, within a minute')
     .option('--server <name>', 'with --web: a server of svc servers')
     .option('--timeout <seconds>', 'time for a response of the server (default: 60)')

@@ -113,7 +113,7 @@ export type LoginAttemptRow = {
 }
 
 /** A command line that waits for the consent of a browser. */
-type CliLoginRow = {
+export type CliLoginRow = {
   codeHash: string
   /** PKCE: the SHA-256 of a secret that only the command line has. */
   challenge: string

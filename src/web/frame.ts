@@ -49,7 +49,7 @@ function jsonCommand(path: string, { baseUrl }: FrameContext): Html {
 }
 
 function isOfLogin({ url }: FrameContext): boolean {
-  return /^\/-\/login(?:[/?]|$)/.test(url)
+  return /^\/-\/(?:login|logged-out)(?:[/?]|$)/.test(url)
 }
 
 function loginAddress({ to, url }: FrameContext): string {
@@ -99,7 +99,11 @@ function userMenu({ to, caller }: FrameContext): Html {
 <li><a href="${to.own('sessions')}">Sessions</a></li>
 <li><a href="${to.own('events')}">Events</a></li>
 <li><a href="${to.own('deleted')}">Deleted repositories</a></li>
-${isAdmin(caller) && html`<li><a href="${to.own('audit')}">Audit log</a></li>`}
+${
+  isAdmin(caller) &&
+  html`<li><a href="${to.own('users')}">Users</a></li>
+<li><a href="${to.own('audit')}">Audit log</a></li>`
+}
 </ul>
 <form method="post" action="${to.own('logout')}"><button>Log out</button></form>
 </div></details>`

@@ -1,6 +1,7 @@
 import type { Principal } from '#access/principal.ts'
 import type { Problem } from '#base/problem.ts'
 import type { OperationInput, OperationResult } from '#http/route.ts'
+import type { CliLogins } from '#identity/logins/cli-logins.ts'
 import type { Logins } from '#identity/logins/provider-logins.ts'
 import type { Session, Sessions } from '#identity/sessions/sessions.ts'
 import type { SessionCookie } from './cookies.ts'
@@ -236,7 +237,7 @@ export type SessionPage = {
   styles?: StyleSheet
   /** What the page that follows says. */
   done?: Done
-  serve: (context: PageContext, login: LoginParts) => Promise<View | Redirect>
+  serve: (context: PageContext, login: LoginParts) => Promise<View | Redirect | RawResponse>
 }
 
 /** What pages about sessions use besides the operations of the API. */
@@ -245,6 +246,7 @@ export type LoginParts = {
   cookie: SessionCookie
   /** Logins at the identity provider, if there is one. */
   logins: Logins | undefined
+  cliLogins: CliLogins
   /** The cookie that binds such a login to the browser that began it, and the secrets in it. */
   attemptCookie: SessionCookie
   attemptSecrets: readonly string[]

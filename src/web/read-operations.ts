@@ -12,6 +12,7 @@ import type { AuditEntrySchema } from '#events/audit/audit-routes.ts'
 import type { Push } from '#git-server/pushes/push-routes.ts'
 import type { SshKey } from '#identity/ssh-keys/ssh-key-routes.ts'
 import type { Token } from '#identity/tokens/token-routes.ts'
+import type { User } from '#identity/users/user-routes.ts'
 import type { DeletedRepository } from '#repositories/deleted-repository-routes.ts'
 import type { DescribedRepository, Repository } from '#repositories/repository-schemas.ts'
 import type { CollaboratorList } from '#repositories/rights/collaborator-routes.ts'
@@ -59,6 +60,7 @@ export type OperationValues = {
   listTagProtections: Static<typeof Tags>
   listTags: List<typeof Tag>
   listTokens: List<typeof Token>
+  listUsers: List<typeof User>
   listWebhooks: List<typeof Webhook>
   searchCode: Static<typeof SearchResult>
   validateWorkflows: Static<typeof WorkflowValidation>

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { createServer } from 'node:http'
+import { hostname } from 'node:os'
 import { after, before, test } from 'node:test'
 import { exportJWK, generateKeyPair } from 'jose'
 import { Provider } from 'oidc-provider'
+import { type ClientHome, createClientHome } from '../support/client-home.ts'
+import { until } from '../support/condition.ts'
 import { freePort } from '../support/free-port.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'
 import { createPageClient, type PageClient } from '../support/page-client.ts'
@@ -172,4 +176,80 @@ test('a member of an admin group is an admin', async () => {
   const { body } = await service.admin.get('/tokens')
   const token = body.find(({ username }: { username: string }) => username === 'grace')
   assert.deepEqual([token.name, token.permissions.includes('admin')], ['login', true])
+})
+
+/** The fields of the form on a page. */
+const fieldsOf = (page: string) =>
+  Object.fromEntries(
+    [...page.matchAll(/<input type="hidden" name="(\w+)" value="([^"]*)"/g)].map(
+      ([, name = '', value = '']) => [name, value],
+    ),
+  )
+
+/** Starts `svc login`, and waits for what it shows. */
+async function startLogin(home: ClientHome, option: string, shown: RegExp) {
+  const child = home.start(['login', service.url, option], { env: { BROWSER: 'true' } })
+  const closed = once(child, 'close')
+  let text = ''
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+    text += chunk
+  })
+  await until(`it shows ${shown}`, () => shown.test(text))
+  return { match: shown.exec(text)?.[0] ?? '', code: async () => (await closed)[0] }
+}
+
+test('a command line gets a token by the browser of its machine, and no other program does', async () => {
+  await using home = await createClientHome()
+  const { here, logIn } = createBrowser()
+  await logIn('1001')
+  const { match, code } = await startLogin(home, '--browser', /http\S+\/-\/cli\?\S+/)
+  const { pathname, search, searchParams } = new URL(match)
+  const asked = await here.get(pathname + search)
+  assert.match(asked.text, /<dt>User<\/dt><dd>ada<[\s\S]*repo:write[\s\S]*90 days/)
+  const consent = await here.post('/-/cli', fieldsOf(asked.text))
+  const next = (consent.headers.get('refresh') ?? '').replace('0; url=', '')
+  assert.ok(next.startsWith(`http://127.0.0.1:${searchParams.get('port')}/?`), next)
+  const redeem = async (verifier: string) => {
+    const given = new URL(next).searchParams.get('code') ?? ''
+    return (await here.post('/-/cli/token', { code: given, verifier })).status
+  }
+  assert.equal(await redeem('x'.repeat(43)), 401)
+  assert.equal((await fetch(next.replace(/state=[^&]+/, 'state=x'))).status, 400)
+  assert.equal((await fetch(next)).status, 200)
+  assert.equal(await code(), 0)
+  assert.match(await home.svc(['users', 'me']), /^Username: ada$/m)
+  assert.equal(await redeem('x'.repeat(43)), 401)
+})
+
+test('a command line gets a token by a code, whose page says what and who gets it', async () => {
+  await using home = await createClientHome()
+  const { here, logIn } = createBrowser()
+  await logIn('1001')
+  const { match, code } = await startLogin(home, '--code', /[A-Z]{4}-[A-Z]{4}/)
+  assert.equal((await here.post('/-/cli', { code: 'BBBB-BBBB' })).status, 401)
+  const asked = await here.post('/-/cli', { code: match.toLowerCase() })
+  assert.match(asked.text, new RegExp(`svc on ${hostname().replace(/[^\w.-]/g, '')}\\?`))
+  assert.match(asked.text, /as this browser[\s\S]*repo:write/)
+  // A session that was stolen cannot become a token.
+  await service.db.updateTable('sessions').set({ unlockedUntil: 0 }).execute()
+  const stale = await here.post('/-/cli', fieldsOf(asked.text))
+  assert.equal(stale.status, 401)
+  assert.match(stale.text, /login\/confirm/)
+  await logIn('1001', '/-/login/confirm')
+  assert.match((await here.post('/-/cli', fieldsOf(asked.text))).text, /Go on in the terminal/)
+  assert.equal(await code(), 0)
+  const { body } = await service.admin.get('/tokens')
+  const tokens = body.filter(({ name }: { name: string }) => name.startsWith('svc login on '))
+  assert.deepEqual(
+    tokens.map(
+      ({ username, delegatedFrom }: { username: string; delegatedFrom: string | null }) => [
+        username,
+        delegatedFrom,
+      ],
+    ),
+    [
+      ['ada', null],
+      ['ada', null],
+    ],
+  )
 })

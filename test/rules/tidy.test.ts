@@ -464,12 +464,13 @@ test('only the programs access process globals', () => {
   }
 })
 
-test('child processes are started in few places: git, of the service and of the user, processes of the service, and workflow steps', () => {
+test('child processes are started in few places: git, of the service and of the user, the browser of the user, processes of the service, and workflow steps', () => {
   const spawners = sources.filter(
     (path) => path.startsWith('src/') && !isTest(path) && /node:child_process/.test(read(path)),
   )
   assert.deepEqual(spawners, [
     'src/actions/sandbox/launch.ts',
+    'src/cli/servers/open-browser.ts',
     'src/cli/servers/user-git.ts',
     'src/git-server/ssh/ssh-process.ts',
     'src/git/process/preforked-process.ts',

@@ -24,6 +24,7 @@ const addresses: Record<string, string> = {
   '/-/tokens/delegate': '/-/tokens/delegate',
   '/-/deleted': '/-/deleted',
   '/-/audit': '/-/audit',
+  '/-/users': '/-/users',
   '/-/events': '/-/events',
   '/-/events/stream': '/-/events/stream',
   '/r/:name': '/r/site',

@@ -2,6 +2,7 @@ import { printable, toTable } from '#base/format.ts'
 import { toSafeJson } from '#base/safe-text.ts'
 import { CommandError, UsageError } from '../terminal/command-errors.ts'
 import { showResult, textAt } from '../terminal/display.ts'
+import { logInByBrowser, logInByCode, providerOf } from './browser-login.ts'
 import {
   assertToken,
   type ClientContext,
@@ -12,6 +13,7 @@ import {
 } from './connect.ts'
 import { forgetCredential, storeCredential } from './credential-store.ts'
 import { createHttpClient, notSvc } from './http-client.ts'
+import { browserOf } from './open-browser.ts'
 import {
   isLoopback,
   type KnownServer,
@@ -47,8 +49,10 @@ export async function logIn(
   if (url.startsWith('http:') && !isLoopback(url)) {
     terminal.err('svc: The address begins with http://, so the token is sent unencrypted.\n')
   }
-  const token = await readTokenOf(url, terminal)
-  await assertAccepted(context, { url, token, timeoutMs: toTimeout(options.timeout) })
+  const timeoutMs = toTimeout(options.timeout)
+  await assertServer(context, { url, timeoutMs })
+  const token = await getToken(context, { url, timeoutMs }, options)
+  await assertAccepted(context, { url, token, timeoutMs })
 
   const git = createUserGit(environment, folder)
   const isStored = await storeCredential(git, { name, url, token })
@@ -162,16 +166,37 @@ async function readTokenOf(
   return token
 }
 
-/** The first request goes without the token: only a server of svc gets it. */
-async function assertAccepted(
+/** A token by the browser or a code, where the person asks for that or the server has an identity provider. */
+async function getToken(
+  context: ClientContext,
+  login: { url: string; timeoutMs: number },
+  { browser, code, token }: OptionValues,
+): Promise<string> {
+  const { terminal, environment } = context
+  const isAsked = browser === true || code === true
+  const isInteractive = terminal.askHidden !== undefined
+  if (!isAsked && (token === true || !isInteractive || (await providerOf(login)) === null))
+    return readTokenOf(login.url, terminal)
+  const isByCode = code === true || browserOf(environment) === undefined
+  return isByCode ? logInByCode(context, login) : logInByBrowser(context, login)
+}
+
+/** Only a server of svc gets a token. */
+async function assertServer(
   { version }: ClientContext,
-  { url, token, timeoutMs }: { url: string; token: string; timeoutMs: number },
+  { url, timeoutMs }: { url: string; timeoutMs: number },
 ): Promise<void> {
   const anonymous = createHttpClient({ url, token: undefined, timeoutMs, version })
   const description = await anonymous.json({ method: 'GET', path: '/openapi.json' })
   if (textAt(description, 'info.title') !== 'svc') {
     throw new CommandError('unreachable', `${url} is not a server of svc.`)
   }
+}
+
+async function assertAccepted(
+  { version }: ClientContext,
+  { url, token, timeoutMs }: { url: string; token: string; timeoutMs: number },
+): Promise<void> {
   const client = createHttpClient({ url, token, timeoutMs, version })
   // Any token may list what was delegated from it.
   await client.json({ method: 'GET', path: '/tokens/delegated', query: { limit: 1 } })

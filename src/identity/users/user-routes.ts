@@ -101,7 +101,7 @@ const UserChange = Type.Object(
   closed,
 )
 
-const User = named(
+export const User = named(
   'User',
   Type.Object({
     id: field.text('opaque id'),

@@ -4,6 +4,7 @@ import { keyPages } from './key-pages.ts'
 import { newRepositoryPages } from './new-repository-pages.ts'
 import { sessionListPages } from './session-list-pages.ts'
 import { tokenPages } from './token-pages.ts'
+import { userPages } from './user-pages.ts'
 
 /** The pages of users and administrators. */
 export const adminPages = [
@@ -13,4 +14,5 @@ export const adminPages = [
   ...sessionListPages,
   ...deletedPages,
   ...auditPages,
+  ...userPages,
 ]

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { adminPages } from '../admin/admin-pages.ts'
+import { cliLoginPages } from '../cli-login-pages.ts'
 import { codePages } from '../code/code-pages.ts'
 import { readDone } from '../done.ts'
 import { historyPages } from '../history/history-pages.ts'
@@ -23,6 +24,7 @@ import { webhookPages } from '../webhooks/webhook-pages.ts'
 export const pages: readonly PageRoute[] = [
   ...homePages,
   ...sessionPages,
+  ...cliLoginPages,
   ...adminPages,
   ...settingsPages,
   ...webhookPages,

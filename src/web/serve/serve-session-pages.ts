@@ -1,9 +1,10 @@
 import { statusOf } from '#http/problem-response.ts'
 import type { PageExchange } from '#http/serve/page-requests.ts'
+import type { CliLogins } from '#identity/logins/cli-logins.ts'
 import type { Logins } from '#identity/logins/provider-logins.ts'
 import type { Sessions } from '#identity/sessions/sessions.ts'
 import { clearDone } from '../done.ts'
-import { Redirect, type SessionPage, type View } from '../page.ts'
+import { RawResponse, Redirect, type SessionPage, type View } from '../page.ts'
 import { setProblemHeaders } from '../problem-page.ts'
 import { doneOf, pages } from './page-list.ts'
 import type { LimitPageRate } from './page-rates.ts'
@@ -13,6 +14,7 @@ import type { Visit } from './visits.ts'
 type Dependencies = {
   sessions: Sessions
   logins: Logins | undefined
+  cliLogins: CliLogins
   limitRate: LimitPageRate
   /** The public address of SSH; null when it is off. */
   sshUrl: () => string | null
@@ -21,17 +23,18 @@ type Dependencies = {
 
 /** Serves the pages to log in and out; a problem of a form is shown on its page. */
 export function createSessionPages(dependencies: Dependencies) {
-  const { sessions, logins, limitRate, sshUrl, bodyTimeoutMs } = dependencies
+  const { sessions, logins, cliLogins, limitRate, sshUrl, bodyTimeoutMs } = dependencies
   return async (
     exchange: PageExchange,
     route: SessionPage,
     visit: Visit,
-  ): Promise<View | Redirect> => {
+  ): Promise<View | Redirect | RawResponse> => {
     const { cookie, attemptCookie, context } = visit
     const { authenticate, countInvalid, request } = exchange
     const parts = {
       sessions,
       logins,
+      cliLogins,
       cookie,
       attemptCookie,
       attemptSecrets: attemptCookie.read(request.headers),
@@ -57,7 +60,9 @@ export function createSessionPages(dependencies: Dependencies) {
       if (form?.kind !== 'session' || statusOf(problem) >= 500) throw problem
       const view = await form.serve({ ...context, fields, problem }, parts)
       setProblemHeaders(exchange, problem)
-      return view instanceof Redirect ? view : { ...view, status: statusOf(problem) }
+      return view instanceof Redirect || view instanceof RawResponse
+        ? view
+        : { ...view, status: statusOf(problem) }
     }
   }
 }

@@ -6,6 +6,7 @@ import type { PlainSettings } from '#config/settings.ts'
 import { endUnread } from '#http/connection/connections.ts'
 import { statusOf } from '#http/problem-response.ts'
 import type { PageExchange, PageServer } from '#http/serve/page-requests.ts'
+import type { CliLogins } from '#identity/logins/cli-logins.ts'
 import type { Logins } from '#identity/logins/provider-logins.ts'
 import type { Sessions } from '#identity/sessions/sessions.ts'
 import { createAssets } from '../assets.ts'
@@ -37,6 +38,7 @@ import { createVisits, type Visit } from './visits.ts'
 type Dependencies = {
   sessions: Sessions
   logins: Logins | undefined
+  cliLogins: CliLogins
   settings: Pick<
     PlainSettings,
     | 'baseUrl'
@@ -63,6 +65,7 @@ type Dependencies = {
 export function createWeb({
   sessions,
   logins,
+  cliLogins,
   settings,
   baseUrl,
   sshUrl,
@@ -89,6 +92,7 @@ export function createWeb({
   const serveSessionPage = createSessionPages({
     sessions,
     logins,
+    cliLogins,
     limitRate,
     sshUrl,
     bodyTimeoutMs,

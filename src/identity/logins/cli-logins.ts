@@ -1,0 +1,151 @@
+import { hash, randomBytes, randomInt } from 'node:crypto'
+import type { Permission } from '#access/permissions.ts'
+import type { Principal } from '#access/principal.ts'
+import { type Clock, dayMs } from '#base/clock.ts'
+import type { Database } from '#database/database.ts'
+import type { Publish } from '#events/events.ts'
+import { newTokenRow, tokenCreated } from '../tokens/token-rows.ts'
+import { insertToken } from '../tokens/token-store.ts'
+import type { Tokens } from '../tokens/tokens.ts'
+import {
+  consentToCliLogin,
+  deleteCliLogin,
+  deleteOldCliLogins,
+  findCliLogin,
+  insertCliLogin,
+} from './cli-login-store.ts'
+
+/** A command line that asks for a token: its machine as it names itself, and the address from which it asked. */
+export type CliRequest = { machine: string; address: string; expiresAt: number }
+
+/**
+ * Logins of command lines by a browser. The browser's user consents, and the command line gets a token: only the one that has
+ * the secret (the verifier) of its challenge (PKCE, RFC 7636).
+ */
+export type CliLogins = {
+  /** Creates a code that a person enters in a browser, on any machine (as RFC 8628). */
+  request: (from: {
+    challenge: string
+    machine: string
+    address: string
+  }) => Promise<{ userCode: string; expiresAt: number }>
+  /** The request of a code; undefined if it is unknown, expired or was consented to. */
+  find: (userCode: string) => Promise<CliRequest | undefined>
+  /** Consents to the request of a code; whether it was still possible. */
+  consent: (principal: Principal, userCode: string) => Promise<boolean>
+  /** Consents to a command line on the machine of the browser; returns its code (as RFC 8252). */
+  authorize: (
+    principal: Principal,
+    from: Omit<CliRequest, 'expiresAt'> & { challenge: string },
+  ) => Promise<string>
+  /** The token for a code, once; `pending` before the consent, undefined for an invalid code or verifier. */
+  redeem: (code: string, verifier: string) => Promise<string | 'pending' | undefined>
+  /** Deletes what has expired. */
+  prune: () => Promise<void>
+}
+
+type Dependencies = {
+  db: Database
+  publish: Publish
+  clock: Clock
+  tokens: Pick<Tokens, 'refresh' | 'delegated'>
+}
+
+export const cliTokenDays = 90
+const userCodeMs = 10 * 60_000
+const codeMs = 60_000
+/** Consonants, so that no code is a word: RFC 8628, section 6.1. */
+const letters = 'BCDFGHJKLMNPQRSTVWXZ'
+const userCodeLength = 8
+const nameMaxLength = 100
+
+export function createCliLogins({ db, publish, clock, tokens }: Dependencies): CliLogins {
+  async function findLive(code: string) {
+    const row = await findCliLogin(db, hashOf(code))
+    return row && row.expiresAt > clock.now() ? row : undefined
+  }
+
+  /** A token with the rights of the one whose user consented, and that ends with it or with the same login. */
+  async function createToken(principal: Principal, machine: string): Promise<string> {
+    const now = clock.now()
+    const name = `svc login on ${machine}`.slice(0, nameMaxLength)
+    const { loginId, username, isDelegated, repositories, refs, expiresAt: end } = principal
+    const permissions = [...principal.permissions]
+    const isLimited = isDelegated || repositories !== undefined || refs !== undefined
+    if (loginId === undefined || isLimited) {
+      const isLater = end != null && end < now + cliTokenDays * dayMs
+      const lifetime = isLater ? {} : { expiresInDays: cliTokenDays }
+      return (await tokens.delegated.delegate(principal, { name, permissions, ...lifetime })).token
+    }
+    const parts = { name, username, permissions, loginId, createdAt: now }
+    const limits = { repositories: null, refs: null, delegatedFrom: undefined }
+    const expiresAt = now + cliTokenDays * dayMs
+    const { row, token } = newTokenRow({ ...parts, ...limits, expiresAt })
+    await db.transaction().execute(async (tx) => {
+      await insertToken(tx, row)
+      await publish(tx, now, [tokenCreated(principal, row)])
+    })
+    return token
+  }
+
+  return {
+    async request({ challenge, machine, address }) {
+      const userCode = newUserCode()
+      const expiresAt = clock.now() + userCodeMs
+      const from = { challenge, machine, address }
+      await insertCliLogin(db, { codeHash: hashOf(userCode), ...from, tokenId: null, expiresAt })
+      return { userCode, expiresAt }
+    },
+
+    async find(userCode) {
+      const row = await findLive(userCode)
+      return row && row.tokenId === null ? row : undefined
+    },
+
+    async consent(principal, userCode) {
+      if (!(await findLive(userCode))) return false
+      return consentToCliLogin(db, hashOf(userCode), principal.id)
+    },
+
+    async authorize(principal, from) {
+      const code = randomBytes(32).toString('base64url')
+      const expiresAt = clock.now() + codeMs
+      await insertCliLogin(db, {
+        codeHash: hashOf(code),
+        ...from,
+        tokenId: principal.id,
+        expiresAt,
+      })
+      return code
+    },
+
+    async redeem(code, verifier) {
+      const row = await findLive(code)
+      if (!row || row.challenge !== hash('sha256', verifier, 'base64url')) return undefined
+      const { tokenId, machine, address } = row
+      if (tokenId === null) return 'pending'
+      const refreshed = {
+        kind: 'token',
+        id: tokenId,
+        username: '',
+        permissions: new Set<Permission>(),
+      } as const
+      const principal = await tokens.refresh(refreshed)
+      if (!principal || !(await deleteCliLogin(db, row.codeHash))) return undefined
+      return createToken({ ...principal, origin: { via: 'api', address } }, machine)
+    },
+
+    prune: () => deleteOldCliLogins(db, clock.now()),
+  }
+}
+
+function newUserCode(): string {
+  const code = Array.from({ length: userCodeLength }, () => letters[randomInt(letters.length)])
+  return `${code.slice(0, 4).join('')}-${code.slice(4).join('')}`
+}
+
+/** A code as it is stored. One that a person has typed may be in lower case, and without the hyphen. */
+function hashOf(code: string): string {
+  const plain = code.toUpperCase().replace(/[^A-Z]/g, '')
+  return hash('sha256', plain.length === userCodeLength ? plain : code)
+}
