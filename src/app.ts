@@ -51,6 +51,7 @@ import { createImports, type Imports } from '#repositories/imports/imports.ts'
 import { assertSameInstance, assertSameStore, assertUsedDatabase } from '#repositories/instance.ts'
 import { createLfsLocks, type LfsLocks } from '#repositories/lfs-locks.ts'
 import { createLfsObjects, type LfsObjects } from '#repositories/lfs-objects.ts'
+import { createNamespaces, type Namespaces } from '#repositories/namespaces/namespaces.ts'
 import { createRepositories, type Repositories } from '#repositories/repositories.ts'
 import { type Collaborators, createCollaborators } from '#repositories/rights/collaborators.ts'
 import { createProtections, type Protections } from '#repositories/rights/protections.ts'
@@ -114,6 +115,7 @@ export type App = AsyncDisposable &
     lfsObjects: LfsObjects
     lfsLocks: LfsLocks
     deletedRepositories: DeletedRepositories
+    namespaces: Namespaces
     protections: Protections
     collaborators: Collaborators
     sessions: Sessions
@@ -265,6 +267,7 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
     lfsObjects,
     lfsLocks,
     deletedRepositories,
+    namespaces: createNamespaces(kit),
     protections,
     collaborators,
     sessions,

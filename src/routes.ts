@@ -18,6 +18,7 @@ import type { Metrics } from '#ops/metrics/metrics.ts'
 import { metricsRoutes } from '#ops/metrics/metrics-routes.ts'
 import { deletedRepositoryRoutes } from '#repositories/deleted-repository-routes.ts'
 import { importRoutes } from '#repositories/imports/import-routes.ts'
+import { namespaceRoutes } from '#repositories/namespaces/namespace-routes.ts'
 import { repositoryRoutes } from '#repositories/repository-routes.ts'
 import { secretRoutes } from '#secrets/secret-routes.ts'
 import { pageHeaders } from '#web/page-headers.ts'
@@ -57,6 +58,7 @@ export function createRoutes(parts: RouteParts): Route[] {
     }),
     ...deletedRepositoryRoutes(app.deletedRepositories),
     ...importRoutes(app.imports),
+    ...namespaceRoutes(app.namespaces),
     ...browse.routes,
     ...secretRoutes({ repositories, secrets }),
     ...app.workflows.routes,

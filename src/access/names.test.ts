@@ -44,11 +44,12 @@ test('the schema and the function agree on every name', () => {
   )
 })
 
-test('a name that is accepted is one safe segment of an address', () => {
+test('a name that is accepted is one or two safe segments of an address', () => {
   fc.assert(
     fc.property(nameLike, (name) => {
       fc.pre(isRepositoryName(name))
-      assert.equal(encodeURIComponent(name), name)
+      assert.equal(encodeURI(name), name)
+      assert.equal(decodeURIComponent(encodeURIComponent(name)), name)
       assert.equal(new URL(`http://h/repos/${name}.git`).pathname, `/repos/${name}.git`)
     }),
     { numRuns: 3000 },
@@ -57,10 +58,12 @@ test('a name that is accepted is one safe segment of an address', () => {
 
 test('the repository of an address is found among folders, paths within it and further suffixes', () => {
   for (const address of [
-    ...['site', 'site.git', '/site.git/', 'ada/site.git', 'a/b/site', 'repos/site.git/src'],
+    ...['site', 'site.git', '/site.git/', 'a/b/site', 'repos/site.git/src'],
     ...['site.git/src.git', 'site.git/a/b.git/c', 'site.git.git', '//site.git//src'],
   ])
     assert.equal(repositoryNameIn(address), 'site', address)
+  for (const address of ['acme/site', 'acme/site.git/src', 'repos/acme/site.git', 'x/r/acme/site'])
+    assert.equal(repositoryNameIn(address), 'acme/site', address)
   for (const address of ['', '/', '.git', 'a/../site.git', '-x.git', 'site.git/../x'])
     assert.equal(repositoryNameIn(address), undefined, address)
 })
@@ -76,6 +79,7 @@ test('the rules of names, one by one', () => {
     'a.git.b',
     'imports',
     'a.GIT',
+    ...['a/b', 'acme/site.x', 'a/r', 'a/repos', `${'x'.repeat(100)}/${'y'.repeat(100)}`],
   ]) {
     assert.ok(isRepositoryName(name), name)
   }
@@ -89,8 +93,20 @@ test('the rules of names, one by one', () => {
     'a.lock',
     'a.',
     'x'.repeat(101),
-    'a/b',
     'a b',
+    ...[
+      '/a',
+      'a/',
+      'a//b',
+      'a/b/c',
+      'r/b',
+      'REPOS/b',
+      'import/b',
+      'a/health',
+      'a.git/b',
+      '../b',
+      'a\\b',
+    ],
   ]
   for (const name of [...refused, 'import', 'Import', 'health', 'HEALTH', 'ä', 'a\n', 'a%2e']) {
     assert.ok(!isRepositoryName(name), name)

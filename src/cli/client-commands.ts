@@ -8,6 +8,8 @@ import { addSessionCommands } from './session-commands.ts'
 const groups: Record<string, string> = {
   repos: 'manage repositories',
   'deleted-repos': 'restore deleted repositories',
+  namespaces: 'manage namespaces, which repositories such as acme/site are in',
+  members: 'manage the members of a namespace',
   collaborators: 'manage collaborators of a repository',
   protections: 'protect branches and tags of a repository',
   tokens: 'manage API tokens',
@@ -44,9 +46,9 @@ function addServerOptions(command: Command): Command {
 }
 
 function addOperation(program: Command, context: ClientContext, operation: ClientOperation): void {
-  const [first = '', second] = operation.command.split(' ')
-  const parent = second === undefined ? program : groupOf(program, first)
-  const command = parent.command(second ?? first).description(operation.summary)
+  const words = operation.command.split(' ')
+  const name = words.pop() ?? ''
+  const command = words.reduce(groupOf, program).command(name).description(operation.summary)
   const names = operation.arguments ?? []
   // All are optional for Commander: it cannot leave out the first one.
   for (const name of argumentsOf(operation)) command.argument(`[${name}]`)

@@ -92,6 +92,18 @@ export const settings = {
     fallback: '',
     parse: parseRanges,
   } satisfies Setting<readonly string[]>,
+  namespaceCreators: {
+    variable: 'SVC_NAMESPACE_CREATORS',
+    description: 'Who may create namespaces besides admins.',
+    accepts: 'usernames, and groups of the identity provider as group:NAME, separated by commas',
+    fallback: '',
+    parse: (text) => {
+      const members = text.split(',').map((member) => member.trim())
+      const form =
+        /^(?:[A-Za-z0-9][A-Za-z0-9._@-]{0,63}|group:[^\u0000-\u001f\u007f-\u009f]{1,200})$/
+      return members.every((member) => form.test(member)) ? members : undefined
+    },
+  } satisfies Setting<readonly string[]>,
   dataDir: {
     variable: 'SVC_DATA_DIR',
     description: 'Data directory: repositories, keys, and the SQLite database.',

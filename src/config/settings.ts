@@ -35,6 +35,7 @@ type Unset =
   | 'tools'
   | 'stepEnv'
   | 'stepHosts'
+  | 'namespaceCreators'
   | 'faultPoint'
 type ValueOf<K extends keyof Table> = Exclude<ReturnType<Table[K]['parse']>, undefined>
 

@@ -898,6 +898,28 @@ const trustRules: Migration = ({ milliseconds }) => [
   'create index workload_tokens_by_expiry on workload_tokens (expires_at)',
 ]
 
+// Names are those of before, so no namespace has one of them yet. Those of repositories may now have a slash, so the keys of
+// deleted ones, which are no names, have two.
+const namespacesTables: Migration = ({ milliseconds }) => [
+  `create table namespaces (
+    id         text primary key,
+    name       text not null,
+    name_key   text not null unique,
+    created_at ${milliseconds} not null
+  )`,
+  `create table namespace_members (
+    namespace_id text not null references namespaces (id) on delete cascade,
+    member       text not null,
+    role         text not null,
+    created_at   ${milliseconds} not null,
+    primary key (namespace_id, member)
+  )`,
+  'create index namespace_members_by_member on namespace_members (member)',
+  'alter table repositories add column namespace_id text references namespaces (id)',
+  'create index repositories_by_namespace on repositories (namespace_id) where namespace_id is not null',
+  "update repositories set name_key = 'deleted//' || id where deleted_at is not null",
+]
+
 /**
  * All migrations, and for each whether servers that do not know it can run on. One that `adds` has only new tables, and new
  * columns that may be left out, and these servers break no rule by ignoring them. After one that `changes` they must stop:
@@ -951,6 +973,7 @@ const list: [migration: Migration, kind: 'adds' | 'changes'][] = [
   [visibility, 'adds'],
   [announcedUploads, 'adds'],
   [trustRules, 'adds'],
+  [namespacesTables, 'changes'],
 ]
 
 /** The version of a database is the number of migrations that were applied. */

@@ -17,6 +17,8 @@ export type Schema = {
   workloadTokens: WorkloadTokenRow
   sessions: SessionRow
   loginCodes: LoginCodeRow
+  namespaces: NamespaceRow
+  namespaceMembers: NamespaceMemberRow
   repositories: RepositoryTable
   imports: ImportRow
   protections: ProtectionRow
@@ -195,6 +197,22 @@ export type WorkloadTokenRow = {
   expiresAt: number
 }
 
+export type NamespaceRow = {
+  id: string
+  name: string
+  /** The name in lower case: names are unique without regard to case, also among those of repositories. */
+  nameKey: string
+  createdAt: number
+}
+
+export type NamespaceMemberRow = {
+  namespaceId: string
+  /** A username, or `group:` and the name of a group of the identity provider. */
+  member: string
+  role: Role
+  createdAt: number
+}
+
 export type RepositoryRow = Selectable<RepositoryTable>
 export type NewRepository = Insertable<RepositoryTable>
 
@@ -203,6 +221,8 @@ type RepositoryTable = {
   name: string
   /** The name in lower case: names are unique without regard to case. A deleted repository has a key that is none. */
   nameKey: string
+  /** The namespace in its name; null when there is none. */
+  namespaceId: Generated<string | null>
   ownerTokenId: string
   ownerUsername: string
   createdAt: number

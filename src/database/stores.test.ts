@@ -283,14 +283,15 @@ onEachDatabase((fresh) => {
       headChosen: 1,
       importedAt: null,
       deletedAt: null,
+      namespaceId: null,
       role: undefined,
     })
-    assert.equal(await updateName(db, site.id, 'site'), 'Site')
+    assert.equal(await updateName(db, site.id, { name: 'site', namespaceId: null }), 'Site')
     assert.equal((await findRepository(db, { id: site.id }, 'ada'))?.name, 'site')
     const other = repositoryRow({ name: 'other' })
     await insertRepository(db, other)
-    await assert.rejects(updateName(db, other.id, 'Site'))
-    assert.equal(await updateName(db, 'gone', 'x'), undefined)
+    await assert.rejects(updateName(db, other.id, { name: 'Site', namespaceId: null }))
+    assert.equal(await updateName(db, 'gone', { name: 'x', namespaceId: null }), undefined)
   })
 
   test('concurrent creations of one name create one repository', async () => {

@@ -43,7 +43,12 @@ export const tables: readonly Table[] = [
   },
   { name: 'users', key: ['id'], owner: 'identity' },
   { name: 'logins', key: ['id'], owner: 'identity/logins' },
-  { name: 'user_groups', key: ['username', 'name'], owner: 'identity/logins' },
+  {
+    name: 'user_groups',
+    key: ['username', 'name'],
+    owner: 'identity/logins',
+    readers: { repositories: 'gives users the roles of their groups in namespaces' },
+  },
   { name: 'login_attempts', key: ['state_hash'], owner: 'identity/logins', isTransient: true },
   { name: 'tokens', key: ['id'], owner: 'identity/tokens', readers: byDoctor },
   { name: 'cli_logins', key: ['code_hash'], owner: 'identity/logins', isTransient: true },
@@ -51,6 +56,8 @@ export const tables: readonly Table[] = [
   { name: 'ssh_keys', key: ['id'], owner: 'identity/ssh-keys' },
   { name: 'sessions', key: ['id'], owner: 'identity/sessions', isTransient: true },
   { name: 'login_codes', key: ['code_hash'], owner: 'identity/sessions', isTransient: true },
+  { name: 'namespaces', key: ['id'], owner: 'repositories' },
+  { name: 'namespace_members', key: ['namespace_id', 'member'], owner: 'repositories' },
   {
     name: 'repositories',
     key: ['id'],
@@ -92,7 +99,6 @@ export const tables: readonly Table[] = [
     name: 'collaborators',
     key: ['repository_id', 'username'],
     owner: 'repositories',
-    readers: { 'api/event-log': 'joins those who may see an event' },
   },
   {
     name: 'lfs_objects',

@@ -27,6 +27,11 @@ export type EventData = {
   'collaborator.added': { username: string; role: Role }
   'collaborator.changed': { username: string; role: Role; formerRole: Role }
   'collaborator.removed': { username: string }
+  'namespace.created': { namespace: string }
+  'namespace.updated': { namespace: string; formerName: string }
+  'namespace.deleted': { namespace: string }
+  'namespace.member_added': { namespace: string; member: string; role: Role }
+  'namespace.member_removed': { namespace: string; member: string }
   'secret.saved': { name: string }
   'secret.deleted': { name: string }
   'lfs_lock.created': LfsLockData
@@ -137,6 +142,11 @@ export const eventKinds = [
   'collaborator.added',
   'collaborator.changed',
   'collaborator.removed',
+  'namespace.created',
+  'namespace.updated',
+  'namespace.deleted',
+  'namespace.member_added',
+  'namespace.member_removed',
   'secret.saved',
   'secret.deleted',
   'lfs_lock.created',

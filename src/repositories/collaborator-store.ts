@@ -1,7 +1,8 @@
-import type { Role } from '#access/roles.ts'
+import { includesRole, type Role } from '#access/roles.ts'
 import type { Visibility } from '#access/visibility.ts'
 import { hasRowLocks } from '#database/row-locks.ts'
 import type { CollaboratorRow, Db } from '#database/schema.ts'
+import { listUsersOfNamespace } from './namespace-store.ts'
 
 /** Adds a collaborator; false when it was one already. */
 export async function insertCollaborator(db: Db, collaborator: CollaboratorRow): Promise<boolean> {
@@ -20,28 +21,14 @@ export async function lockRole(
   repositoryId: string,
   username: string,
 ): Promise<Role | undefined> {
-  const row = await selectRole(tx, repositoryId, username)
-    .$if(hasRowLocks(tx), (rows) => rows.forUpdate())
-    .executeTakeFirst()
-  return row?.role
-}
-
-/** The role of a collaborator; undefined when a username is none. */
-export async function findRole(
-  db: Db,
-  repositoryId: string,
-  username: string,
-): Promise<Role | undefined> {
-  const row = await selectRole(db, repositoryId, username).executeTakeFirst()
-  return row?.role
-}
-
-function selectRole(db: Db, repositoryId: string, username: string) {
-  return db
+  const row = await tx
     .selectFrom('collaborators')
     .select('role')
     .where('repositoryId', '=', repositoryId)
     .where('username', '=', username)
+    .$if(hasRowLocks(tx), (rows) => rows.forUpdate())
+    .executeTakeFirst()
+  return row?.role
 }
 
 export async function updateRole(
@@ -100,8 +87,8 @@ export type RepositoryAudience = {
   name: string
   ownerUsername: string
   visibility: Visibility
-  /** Roles by username. */
-  collaborators: ReadonlyMap<string, Role>
+  /** Roles by username: the highest of each. */
+  roles: ReadonlyMap<string, Role>
 }
 
 /** The audience of a repository; undefined when it was deleted. */
@@ -109,18 +96,22 @@ export async function findRepositoryAudience(
   db: Db,
   repositoryId: string,
 ): Promise<RepositoryAudience | undefined> {
-  const rows = await db
+  const repository = await db
     .selectFrom('repositories')
-    .leftJoin('collaborators', 'collaborators.repositoryId', 'repositories.id')
-    .select(['name', 'ownerUsername', 'visibility', 'username', 'role'])
+    .select(['name', 'ownerUsername', 'visibility', 'namespaceId'])
     .where('id', '=', repositoryId)
     .where('deletedAt', 'is', null)
-    .execute()
-  const [first] = rows
-  if (!first) return undefined
-  const collaborators = new Map(
-    rows.flatMap(({ username, role }) => (username && role ? [[username, role] as const] : [])),
-  )
-  const { name, ownerUsername, visibility } = first
-  return { id: repositoryId, name, ownerUsername, visibility, collaborators }
+    .executeTakeFirst()
+  if (!repository) return undefined
+  const { name, ownerUsername, visibility, namespaceId } = repository
+  const granted = [
+    ...(await listCollaborators(db, repositoryId)),
+    ...(namespaceId === null ? [] : await listUsersOfNamespace(db, namespaceId)),
+  ]
+  const roles = new Map<string, Role>()
+  for (const { username, role } of granted) {
+    const known = roles.get(username)
+    if (known === undefined || includesRole(role, known)) roles.set(username, role)
+  }
+  return { id: repositoryId, name, ownerUsername, visibility, roles }
 }

@@ -14,7 +14,6 @@ import type { Db } from '#database/schema.ts'
 import type { Actor } from '#events/events.ts'
 import { closeReadersOf } from '#git/process/process-pool.ts'
 import { claimName } from './claim-name.ts'
-import { findRole } from './collaborator-store.ts'
 import {
   type DeletedRow,
   findDeleted,
@@ -33,6 +32,7 @@ import {
 import { isThere } from './directories/deleted-directories.ts'
 import { type EraseDependencies, eraseRepository } from './erase-repository.ts'
 import { deleteFailedImports } from './import-store.ts'
+import { holdPlace, placeOfRename, requireSingleUse } from './place-name.ts'
 import { placeDirectory } from './reconcile-directories.ts'
 import { asTaken, nameTaken, repositoryGone } from './repository-errors.ts'
 import { isNameTaken } from './repository-store.ts'
@@ -151,20 +151,23 @@ export function createDeletedRepositories(dependencies: Dependencies): DeletedRe
 
     async find(principal, id, permission) {
       requirePermission(principal, permission)
-      const row = isId(id) ? await findDeleted(db, id) : undefined
-      const role = row && (await findRole(db, id, principal.username))
-      if (!row || !mayOwn(principal, { ...row, role })) throw deletedNotFound(id)
+      const row = isId(id) ? await findDeleted(db, id, principal.username) : undefined
+      if (!row || !mayOwn(principal, row)) throw deletedNotFound(id)
       return row
     },
 
-    async restore(actor, { id, name: formerName }, name = formerName) {
+    async restore(actor, repository, name = repository.name) {
+      const { id, name: formerName } = repository
+      const place = await placeOfRename(db, actor, repository, name)
       // A crash may have interrupted the deletion.
       await belongings.endRuns(id)
       const restored = await db
         .transaction()
         .execute(async (tx) => {
+          await holdPlace(tx, place)
           if (await isNameTaken(tx, name)) throw nameTaken(name)
-          const row = await markRestored(tx, id, name).catch(asTaken(name))
+          const named = { name, namespaceId: place?.id ?? null }
+          const row = await markRestored(tx, id, named).catch(asTaken(name))
           if (!row) throw deletedNotFound(id)
           await claimName(tx, actor, { name, repositoryId: id, now: clock.now() })
           await deleteFailedImports(tx, name)
@@ -173,6 +176,7 @@ export function createDeletedRepositories(dependencies: Dependencies): DeletedRe
           faultPoint('undelete.moved')
           const about = { actor, repositoryId: id, data: { name, formerName } }
           await publish(tx, clock.now(), [{ kind: 'repository.restored', ...about }])
+          await requireSingleUse(tx, name)
           await belongings.refreshWebhooks(tx, id)
           return row
         })

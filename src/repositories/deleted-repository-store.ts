@@ -1,6 +1,8 @@
+import type { Role } from '#access/roles.ts'
 import type { PageRequest } from '#base/list-all.ts'
 import { hasRowLocks } from '#database/row-locks.ts'
 import type { Db, RepositoryRow, RepositoryState } from '#database/schema.ts'
+import { roleOfUser } from './role-store.ts'
 
 /** Selects all deleted repositories, or those that a username owned or had the role `admin` in, limited to some ids. */
 type DeletedViewer = 'all' | { username: string; within?: string[] | undefined }
@@ -20,16 +22,20 @@ export async function markDeleted(db: Db, id: string, now: number): Promise<bool
   return row !== undefined
 }
 
-// No name has a slash.
+// No name has two slashes.
 function keyOfDeleted(id: string): string {
-  return `deleted/${id}`
+  return `deleted//${id}`
 }
 
 /** Makes a deleted repository ready again; undefined when it is not deleted. Throws the database's error when the name is taken. */
-export function markRestored(db: Db, id: string, name: string): Promise<RepositoryRow | undefined> {
+export function markRestored(
+  db: Db,
+  id: string,
+  { name, namespaceId }: { name: string; namespaceId: string | null },
+): Promise<RepositoryRow | undefined> {
   return db
     .updateTable('repositories')
-    .set({ state: 'ready', deletedAt: null, name, nameKey: name.toLowerCase() })
+    .set({ state: 'ready', deletedAt: null, name, nameKey: name.toLowerCase(), namespaceId })
     .where('id', '=', id)
     .where('state', '=', 'deleted')
     .returningAll()
@@ -48,9 +54,19 @@ export async function markPurging(db: Db, id: string): Promise<boolean> {
   return row !== undefined
 }
 
-/** A deleted repository; undefined when there is none with this id, or it is being purged. */
-export function findDeleted(db: Db, id: string): Promise<DeletedRow | undefined> {
-  return selectDeleted(db).where('id', '=', id).executeTakeFirst()
+/**
+ * A deleted repository with the role of a username in it; undefined when there is none with this id, or it is being purged.
+ */
+export async function findDeleted(
+  db: Db,
+  id: string,
+  username: string,
+): Promise<(DeletedRow & { role: Role | undefined }) | undefined> {
+  const row = await selectDeleted(db)
+    .select(roleOfUser(username).as('role'))
+    .where('id', '=', id)
+    .executeTakeFirst()
+  return row && { ...row, role: row.role ?? undefined }
 }
 
 /** Deleted repositories after an id, in the order of their creation. */
@@ -63,18 +79,7 @@ export function listDeleted(
   if (viewer !== 'all') {
     const { username, within } = viewer
     query = query.where((is) =>
-      is.or([
-        is('ownerUsername', '=', username),
-        is(
-          'id',
-          'in',
-          is
-            .selectFrom('collaborators')
-            .select('repositoryId')
-            .where('username', '=', username)
-            .where('role', '=', 'admin'),
-        ),
-      ]),
+      is.or([is('ownerUsername', '=', username), is(roleOfUser(username), '=', 'admin')]),
     )
     if (within) query = query.where('id', 'in', within)
   }

@@ -20,6 +20,7 @@ export type RepositoryFields = Readonly<
     RepositoryRow,
     | 'id'
     | 'name'
+    | 'namespaceId'
     | 'createdAt'
     | 'ownerTokenId'
     | 'ownerUsername'
@@ -44,6 +45,7 @@ export function newRepository<
   Place extends {
     id: string
     name: string
+    namespaceId: string | null
     createdAt: number
     objectFormat: ObjectFormat | null
   },
@@ -54,7 +56,7 @@ export function newRepository<
 }
 
 /** A repository in a list. */
-export type ListedRepository = Omit<RepositoryFields, 'leakGuard'> & {
+export type ListedRepository = Omit<RepositoryFields, 'leakGuard' | 'namespaceId'> & {
   leakGuard: boolean
   protectedBranches: string[]
 }

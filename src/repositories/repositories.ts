@@ -2,13 +2,11 @@ import {
   mayMaintain,
   mayOwn,
   maySee,
-  maySeeAll,
   requireAllRefs,
   requirePermission,
   requireRole,
   roleOf,
   type Standing,
-  visibilitiesOpenTo,
 } from '#access/may.ts'
 import { isRepositoryName } from '#access/names.ts'
 import type { Permission } from '#access/permissions.ts'
@@ -16,6 +14,7 @@ import type { Principal } from '#access/principal.ts'
 import type { Role } from '#access/roles.ts'
 import type { PageRequest } from '#base/list-all.ts'
 import { Problem } from '#base/problem.ts'
+import { apiPathOf } from '#base/repository-name.ts'
 import type { Db, ProtectionRow } from '#database/schema.ts'
 import type { DeletedRepositories } from './deleted-repositories.ts'
 import {
@@ -29,6 +28,7 @@ import {
 import type { Directories } from './directories/directories.ts'
 import { findByFormerName } from './former-name-store.ts'
 import { findFailedImport } from './import-store.ts'
+import { requireNamespace } from './place-name.ts'
 import { protectedBranchesIn } from './protection-rules.ts'
 import { listProtectionsBetween, listProtectionsOfAll } from './protection-store.ts'
 import { type Reconciled, reconcileDirectories, removeUnknown } from './reconcile-directories.ts'
@@ -45,8 +45,8 @@ import {
   listNamesOwnedBy,
   listRepositories,
   listRepositoriesByPush,
-  type Viewer,
   type VisibleRow,
+  viewerOf,
 } from './repository-store.ts'
 import type { Store } from './store/store.ts'
 
@@ -85,8 +85,8 @@ export type Repositories = LifeCycle & {
     permission: Permission,
   ) => Promise<Repository>
   describe: (repository: RepositoryFields) => Promise<RepositoryDescription>
-  /** The repositories that a principal can see, oldest first. */
-  list: (principal: Principal, page: PageRequest) => Promise<ListedRepository[]>
+  /** The repositories that a principal can see, oldest first. Throws `namespace_not_found`. */
+  list: (principal: Principal, page: ListPage) => Promise<ListedRepository[]>
   /** The same by their last push, newest first; `filter` is a part of the name or description. */
   listByPush: (
     principal: Principal,
@@ -107,6 +107,9 @@ export type Repositories = LifeCycle & {
   /** Makes directories match rows: see `reconcileDirectories`, or for a shared store `removeUnknown`. */
   reconcile: () => Promise<Reconciled>
 }
+
+/** A page of a list; of all, or of those in a namespace. */
+type ListPage = PageRequest & { namespace?: string | undefined }
 
 declare const opened: unique symbol
 
@@ -197,14 +200,15 @@ export function createRepositories(dependencies: Dependencies): Repositories {
   ): Repository {
     const { id, name, description, path, pruneEpoch, createdAt, pushedAt, state } = row
     const { ownerTokenId, ownerUsername, leakGuard, runTokens, visibility } = row
-    const { missingLfsObjects, objectFormat } = row
+    const { namespaceId, missingLfsObjects, objectFormat } = row
     const hasLfsLocks = (row.lfsLocks ?? 0) > 0
     const asOwner = mayOwn(principal, row)
     const role = roleOf(principal, row) ?? 'read'
-    const about = { id, name, description, createdAt, pushedAt, ownerTokenId, ownerUsername, state }
+    const about = { id, name, namespaceId, description, createdAt, pushedAt, state }
+    const owner = { ownerTokenId, ownerUsername, asOwner, role }
     const settings = { leakGuard, runTokens, visibility, missingLfsObjects, objectFormat }
     // Access has been checked: no other function may brand what it has not got from here.
-    return { ...about, ...settings, path, pruneEpoch, hasLfsLocks, asOwner, role } as Repository
+    return { ...about, ...owner, ...settings, path, pruneEpoch, hasLfsLocks } as Repository
   }
 
   async function failedImport(principal: Principal, name: string): Promise<Repository | undefined> {
@@ -214,9 +218,10 @@ export function createRepositories(dependencies: Dependencies): Repositories {
     const standing = { id, ownerUsername, visibility: 'private', role: undefined } as const
     if (!maySee(principal, standing)) return undefined
     const owner = { id: ownerTokenId, username: ownerUsername }
-    const repository = newRepository(owner, { id, name, createdAt, objectFormat: null })
-    const place = { path: directories.pathOf(id), pruneEpoch: 0 }
-    return toRepository({ ...repository, ...standing, ...place, state: 'failed' }, principal)
+    const place = { id, name, namespaceId: null, createdAt, objectFormat: null }
+    const repository = newRepository(owner, place)
+    const files = { path: directories.pathOf(id), pruneEpoch: 0 }
+    return toRepository({ ...repository, ...standing, ...files, state: 'failed' }, principal)
   }
 
   /** Repositories as lists show them, with their protections. */
@@ -267,8 +272,10 @@ export function createRepositories(dependencies: Dependencies): Repositories {
 
     describe: (repository) => describeRepository(dependencies, repository),
 
-    async list(principal, page) {
-      const rows = await listRepositories(db, viewerOf(principal), page)
+    async list(principal, { namespace, ...page }) {
+      const namespaceId =
+        namespace === undefined ? undefined : (await requireNamespace(db, principal, namespace)).id
+      const rows = await listRepositories(db, viewerOf(principal), { ...page, namespaceId })
       const [first, last] = [rows.at(0), rows.at(-1)]
       if (!first || !last) return []
       return listed(rows, await listProtectionsBetween(db, first.id, last.id))
@@ -320,13 +327,6 @@ export function createRepositories(dependencies: Dependencies): Repositories {
   }
 }
 
-function viewerOf(principal: Principal): Viewer {
-  if (maySeeAll(principal)) return 'all'
-  const { username, repositories } = principal
-  const open = visibilitiesOpenTo(principal)
-  return { username, open, within: repositories && [...repositories] }
-}
-
 // The code of the API for both needs: what differs is who may.
 function maintainerRequired(): Problem {
   return new Problem(
@@ -338,6 +338,6 @@ function maintainerRequired(): Problem {
 function importing(name: string): Problem {
   return new Problem(
     'repository_importing',
-    `"${name}" is still being imported. GET /repos/${name} shows the progress.`,
+    `"${name}" is still being imported. GET ${apiPathOf(name)} shows the progress.`,
   )
 }

@@ -16,6 +16,7 @@ import {
 } from './describe-repository.ts'
 import { type EraseDependencies, eraseRepository, isKnownAbsent } from './erase-repository.ts'
 import { deleteFailedImports, deleteImport } from './import-store.ts'
+import { holdPlace, placeOfRename, requirePlace, requireSingleUse } from './place-name.ts'
 import { asTaken, nameTaken, repositoryGone } from './repository-errors.ts'
 import {
   insertRepository,
@@ -79,10 +80,15 @@ export function createLifeCycle(dependencies: LifeCycleDependencies): LifeCycle 
 
   return {
     async create(owner, { name, defaultBranch, objectFormat = null, visibility = 'private' }) {
+      const place = await requirePlace(db, owner, name)
       if (await isNameTaken(db, name)) throw nameTaken(name)
       const now = clock.now()
+      const namespaceId = place?.id ?? null
       const repository = {
-        ...newRepository(owner, { id: newId(now), name, createdAt: now, objectFormat }),
+        ...newRepository(owner, {
+          ...{ id: newId(now), name, namespaceId },
+          ...{ createdAt: now, objectFormat },
+        }),
         visibility,
         state: 'ready',
         nameKey: name.toLowerCase(),
@@ -93,11 +99,13 @@ export function createLifeCycle(dependencies: LifeCycleDependencies): LifeCycle 
       const row = { ...repository, ...(await store.create(id, format, defaultBranch)) }
       try {
         await db.transaction().execute(async (tx) => {
+          await holdPlace(tx, place)
           if (!(await insertRepository(tx, row))) throw nameTaken(name)
           await claimName(tx, owner, { name, repositoryId: id, now: clock.now() })
           await deleteFailedImports(tx, name)
           const about = { actor: owner, repositoryId: id, data: { name } }
           await publish(tx, clock.now(), [{ kind: 'repository.created', ...about }])
+          await requireSingleUse(tx, name)
         })
       } catch (error) {
         if (await isKnownAbsent(db, id)) await store.remove(id)
@@ -120,12 +128,15 @@ export function createLifeCycle(dependencies: LifeCycleDependencies): LifeCycle 
     },
 
     async rename(actor, repository, name) {
+      if (repository.name === name) return describeRepository(dependencies, repository)
+      const place = await placeOfRename(db, actor, repository, name)
       await db.transaction().execute(async (tx) => {
-        if (repository.name === name) return
+        await holdPlace(tx, place)
         const isOtherCase = repository.name.toLowerCase() === name.toLowerCase()
         if (!isOtherCase && (await isNameTaken(tx, name))) throw nameTaken(name)
         const { id: repositoryId } = repository
-        const formerName = await updateName(tx, repositoryId, name).catch(asTaken(name))
+        const named = { name, namespaceId: place?.id ?? null }
+        const formerName = await updateName(tx, repositoryId, named).catch(asTaken(name))
         if (formerName === undefined) throw repositoryGone(repository)
         const now = clock.now()
         await claimName(tx, actor, { name, repositoryId, now })
@@ -135,6 +146,7 @@ export function createLifeCycle(dependencies: LifeCycleDependencies): LifeCycle 
         faultPoint('rename.updated')
         const data = { name, formerName }
         await publish(tx, now, [{ kind: 'repository.renamed', actor, repositoryId, data }])
+        await requireSingleUse(tx, name)
       })
       faultPoint('rename.recorded')
       return describeRepository(dependencies, { ...repository, name })

@@ -1,10 +1,11 @@
 import { Type } from 'typebox'
 import { requireAllRefs, requireAllRepositories, requireAllUserRights } from '#access/may.ts'
-import { RepositoryName, Username } from '#access/names.ts'
+import { NamespaceName, RepositoryName, Username } from '#access/names.ts'
 import { includesRole } from '#access/roles.ts'
 import { visibilities } from '#access/visibility.ts'
 import { objectFormats } from '#base/object-id.ts'
 import { Problem, refusedName } from '#base/problem.ts'
+import { apiPathOf, namespaceIn } from '#base/repository-name.ts'
 import { closed, field, textForm } from '#base/schema-options.ts'
 import type { LeakGuardState } from '#database/schema.ts'
 import type { Actor } from '#events/events.ts'
@@ -60,9 +61,15 @@ export function repositoryRoutes(dependencies: Dependencies) {
       description: 'Lists the repositories that the token can see, oldest first.',
       permission: 'repo:read',
       allowsLimited: true,
-      query: PageQuery,
+      query: Type.Object({ ...PageQuery.properties, namespace: Type.Optional(NamespaceName) }),
       reply: { 200: Type.Array(Repository) },
-      handle: (request) => paged(request, (page) => repositories.list(request.principal, page)),
+      problems: ['namespace_not_found'],
+      handle: (request) => {
+        const { namespace } = request.query
+        return paged(request, (page) =>
+          repositories.list(request.principal, { ...page, namespace }),
+        )
+      },
     }),
     route('POST', '/repos', {
       operationId: 'createRepository',
@@ -87,7 +94,7 @@ export function repositoryRoutes(dependencies: Dependencies) {
         closed,
       ),
       reply: { 201: DescribedRepository },
-      problems: ['repository_name_taken'],
+      problems: ['repository_name_taken', 'namespace_not_found', 'role_insufficient'],
       handle: async ({ principal, body, setHeader, publicOrigin }) => {
         const { name, defaultBranch, objectFormat, visibility } = body
         const branch = defaultBranch === undefined ? undefined : parseDefaultBranch(defaultBranch)
@@ -97,7 +104,7 @@ export function repositoryRoutes(dependencies: Dependencies) {
           objectFormat,
           visibility,
         })
-        setHeader('location', `/repos/${body.name}`)
+        setHeader('location', apiPathOf(body.name))
         return atOrigin(created, publicOrigin())
       },
     }),
@@ -121,7 +128,8 @@ export function repositoryRoutes(dependencies: Dependencies) {
       tag: 'repositories',
       summary: 'Change the name, description and settings of a repository',
       description:
-        'A rename keeps everything that belongs to the repository. For 90 days, Git and pages lead from the old name to ' +
+        'A rename keeps everything that belongs to the repository; only the owner and admins can move it into or out of a ' +
+        'namespace, which takes the role `maintain` there. For 90 days, Git and pages lead from the old name to ' +
         'it, responses of the API have the new name, and only its owner and admins can take the old one. ' +
         'Only the owner and admins can change the default branch: to an existing branch, or to any name while the ' +
         'repository has no branches. Those with the role `maintain` or more can switch the leak guard, which refuses ' +
@@ -153,6 +161,7 @@ export function repositoryRoutes(dependencies: Dependencies) {
         'token_limited',
         'repository_name_taken',
         'too_many_renames',
+        'namespace_not_found',
         'ref_not_found',
       ],
       handle: async ({ principal, found, body, publicOrigin }) => {
@@ -160,6 +169,7 @@ export function repositoryRoutes(dependencies: Dependencies) {
         const { defaultBranch, ownerUsername } = body
         // A refusal because a name is taken would reveal repositories beyond the limit.
         if (body.name !== undefined) requireAllRepositories(principal)
+        if (namespaceIn(name) !== namespaceIn(found.name) && !found.asOwner) throw moveNeedsOwner()
         if (leakGuard !== undefined) requireMaintainer(found)
         if (runTokens !== undefined && !found.asOwner) throw runTokensNeedOwner()
         if (visibility !== undefined && !found.asOwner) throw visibilityNeedsOwner()
@@ -247,6 +257,12 @@ function requireMaintainer({ role }: OpenedRepository): void {
   const detail =
     'Only the owner of the repository, its maintainers or an admin may switch its leak guard.'
   throw new Problem('owner_required', detail)
+}
+
+function moveNeedsOwner(): Problem {
+  const detail =
+    'Only the owner of the repository or an admin may move it into or out of a namespace.'
+  return new Problem('owner_required', detail)
 }
 
 function runTokensNeedOwner(): Problem {

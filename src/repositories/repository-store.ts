@@ -1,4 +1,6 @@
 import { sql } from 'kysely'
+import { maySeeAll, visibilitiesOpenTo } from '#access/may.ts'
+import type { Principal } from '#access/principal.ts'
 import type { Role } from '#access/roles.ts'
 import type { Visibility } from '#access/visibility.ts'
 import type { PageRequest } from '#base/list-all.ts'
@@ -12,6 +14,7 @@ import type {
   RepositoryRow,
   RepositoryState,
 } from '#database/schema.ts'
+import { namespacesOfUser, roleOfUser } from './role-store.ts'
 
 /** A repository that was not deleted. */
 type LiveRow = RepositoryRow & { state: LiveState }
@@ -26,6 +29,14 @@ export type Viewer =
   | 'all'
   | { username: string; open: readonly Visibility[]; within?: string[] | undefined }
 
+/** The viewer that a principal is. */
+export function viewerOf(principal: Principal): Viewer {
+  if (maySeeAll(principal)) return 'all'
+  const { username, repositories } = principal
+  const open = visibilitiesOpenTo(principal)
+  return { username, open, within: repositories && [...repositories] }
+}
+
 /** Inserts a repository; false when its name is taken. */
 export async function insertRepository(db: Db, repository: NewRepository): Promise<boolean> {
   const row = await db
@@ -37,30 +48,25 @@ export async function insertRepository(db: Db, repository: NewRepository): Promi
   return row !== undefined
 }
 
-const withCollaborator = (db: Db, username: string) =>
+const withRole = (db: Db, username: string) =>
   db
     .selectFrom('repositories')
-    .leftJoin('collaborators', (join) =>
-      join
-        .onRef('collaborators.repositoryId', '=', 'repositories.id')
-        .on('collaborators.username', '=', username),
-    )
     .selectAll('repositories')
-    .select('collaborators.role')
+    .select(roleOfUser(username).as('role'))
     .where('repositories.deletedAt', 'is', null)
     .$narrowType<{ state: LiveState }>()
 
 const byName = prepared((db, by: { name: string; nameKey: string; username: string }) =>
-  withCollaborator(db, by.username)
+  withRole(db, by.username)
     .where('repositories.nameKey', '=', by.nameKey)
     .where('repositories.name', '=', by.name),
 )
 
 const byId = prepared((db, by: { id: string; username: string }) =>
-  withCollaborator(db, by.username).where('repositories.id', '=', by.id),
+  withRole(db, by.username).where('repositories.id', '=', by.id),
 )
 
-/** A repository by its exact name or its id, with the role of a username that is a collaborator of it. */
+/** A repository by its exact name or its id, with the role of a username in it. */
 export async function findRepository(
   db: Db,
   by: { name: string } | { id: string },
@@ -84,14 +90,21 @@ export async function hasPublicRepository(db: Db): Promise<boolean> {
   return row !== undefined
 }
 
-/** Whether a name is taken, ignoring case. */
+/** Whether a name is that of a repository or a namespace, ignoring case. */
 export async function isNameTaken(db: Db, name: string): Promise<boolean> {
-  const row = await db
+  return (await countNames(db, name)) > 0
+}
+
+/** How many repositories and namespaces have a name, ignoring case. */
+export async function countNames(db: Db, name: string): Promise<number> {
+  const nameKey = name.toLowerCase()
+  const rows = await db
     .selectFrom('repositories')
     .select('id')
-    .where('nameKey', '=', name.toLowerCase())
-    .executeTakeFirst()
-  return row !== undefined
+    .where('nameKey', '=', nameKey)
+    .unionAll(db.selectFrom('namespaces').select('id').where('nameKey', '=', nameKey))
+    .execute()
+  return rows.length
 }
 
 /** The names of the oldest repositories of an owner, also of deleted ones. */
@@ -106,14 +119,15 @@ export async function listNamesOwnedBy(tx: Db, username: string, limit: number):
   return rows.map(({ name }) => name)
 }
 
-/** Repositories after an id, oldest first. */
+/** Repositories after an id, oldest first; all, or those of a namespace. */
 export function listRepositories(
   db: Db,
   viewer: Viewer,
-  { after, limit }: PageRequest,
+  { after, limit, namespaceId }: PageRequest & { namespaceId?: string | undefined },
 ): Promise<LiveRow[]> {
-  return visible(db, viewer)
+  return selectVisible(db, viewer)
     .selectAll()
+    .$if(namespaceId !== undefined, (query) => query.where('namespaceId', '=', namespaceId ?? ''))
     .where('id', '>', after)
     .orderBy('id')
     .limit(limit)
@@ -137,7 +151,7 @@ export function listRepositoriesByPush(
 ): Promise<LiveRow[]> {
   const at = sql<number>`coalesce(pushed_at, created_at)`
   const pattern = `%${part.replace(/[\\%_]/g, '\\$&')}%`
-  return visible(db, viewer)
+  return selectVisible(db, viewer)
     .selectAll()
     .$if(part !== '', (query) =>
       query.where(
@@ -159,7 +173,8 @@ export function listRepositoriesByPush(
     .execute()
 }
 
-function visible(db: Db, viewer: Viewer) {
+/** The repositories that a viewer can see. */
+export function selectVisible(db: Db, viewer: Viewer) {
   const query = db.selectFrom('repositories').where('deletedAt', 'is', null)
   if (viewer === 'all') return query
   const { username, open, within } = viewer
@@ -174,6 +189,7 @@ function visible(db: Db, viewer: Viewer) {
           'in',
           is.selectFrom('collaborators').select('repositoryId').where('username', '=', username),
         ),
+        is('namespaceId', 'in', namespacesOfUser(username)),
       ]),
     ]),
   )
@@ -189,7 +205,7 @@ export async function listNames(
 ): Promise<Map<string, string>> {
   const names = new Map<string, string>()
   for (let start = 0; start < ids.length; start += idsPerQuery) {
-    const rows = await visible(db, viewer)
+    const rows = await selectVisible(db, viewer)
       .select(['id', 'name'])
       .where('id', 'in', ids.slice(start, start + idsPerQuery))
       .execute()
@@ -240,7 +256,11 @@ export async function countRepositories(db: Db): Promise<number> {
  * Renames a repository; returns its former name, undefined when it was deleted. Throws the database's error when the name is
  * taken.
  */
-export async function updateName(tx: Db, id: string, name: string): Promise<string | undefined> {
+export async function updateName(
+  tx: Db,
+  id: string,
+  { name, namespaceId }: { name: string; namespaceId: string | null },
+): Promise<string | undefined> {
   const former = await tx
     .selectFrom('repositories')
     .select('name')
@@ -249,7 +269,7 @@ export async function updateName(tx: Db, id: string, name: string): Promise<stri
     .$if(hasRowLocks(tx), (rows) => rows.forUpdate())
     .executeTakeFirst()
   if (!former) return undefined
-  const changes = { name, nameKey: name.toLowerCase() }
+  const changes = { name, nameKey: name.toLowerCase(), namespaceId }
   await tx.updateTable('repositories').set(changes).where('id', '=', id).execute()
   return former.name
 }
@@ -335,20 +355,6 @@ export async function markReady(
     .returning('id')
     .executeTakeFirst()
   return row !== undefined
-}
-
-/** When repositories were imported, by their ids; without those that were created empty. */
-export async function listImportTimes(db: Db, ids: string[]): Promise<Map<string, number>> {
-  if (ids.length === 0) return new Map()
-  const rows = await db
-    .selectFrom('repositories')
-    .select(['id', 'importedAt'])
-    .where('id', 'in', ids)
-    .where('importedAt', 'is not', null)
-    .execute()
-  return new Map(
-    rows.flatMap(({ id, importedAt }) => (importedAt === null ? [] : [[id, importedAt]])),
-  )
 }
 
 /** The state of a repository; undefined when there is none with this id. */

@@ -207,6 +207,26 @@ const sentences: { [K in keyof EventData]: Describe<K> } = {
     icon: 'webhook',
     parts: [who, ' deleted a webhook of ', repository],
   }),
+  'namespace.created': ({ namespace }, { who }) => ({
+    icon: 'plus',
+    parts: [who, ' created the namespace ', { text: namespace }],
+  }),
+  'namespace.updated': ({ namespace, formerName }, { who }) => ({
+    icon: 'database',
+    parts: [who, ' renamed the namespace ', { text: formerName }, ' to ', { text: namespace }],
+  }),
+  'namespace.deleted': ({ namespace }, { who }) => ({
+    icon: 'cross',
+    parts: [who, ' deleted the namespace ', { text: namespace }],
+  }),
+  'namespace.member_added': ({ namespace, member, role }, { who }) => ({
+    icon: 'person',
+    parts: [who, ' gave ', { text: member }, ` the role ${role} in `, { text: namespace }],
+  }),
+  'namespace.member_removed': ({ namespace, member }, { who }) => ({
+    icon: 'person',
+    parts: [who, ' removed ', { text: member }, ' from ', { text: namespace }],
+  }),
   'user.updated': ({ username, changed, disabled }, { who }) => ({
     icon: 'person',
     parts: [

@@ -94,6 +94,7 @@ function userMenu({ to, caller }: FrameContext): Html {
 <div class="menu-list">
 <p>${caller.username}</p>
 <ul>
+<li><a href="${to.own('namespaces')}">Namespaces</a></li>
 <li><a href="${to.own('keys')}">SSH keys</a></li>
 <li><a href="${to.own('tokens')}">Tokens</a></li>
 <li><a href="${to.own('sessions')}">Sessions</a></li>

@@ -7,7 +7,7 @@ type Path = ApiPath | string
 
 /** Creates the addresses of pages. All links are made here, since the service may be below a path of its host. */
 export function createLinks(prefix: string) {
-  const repository = (name: string) => `${prefix}/r/${encodeURIComponent(name)}`
+  const repository = (name: string) => `${prefix}/r/${encodeSegments(name)}`
   const at = (kind: string) => (name: string, rev: string, path?: Path) =>
     `${repository(name)}/${kind}/${target(rev, path)}`
   return {
@@ -15,6 +15,7 @@ export function createLinks(prefix: string) {
     home: () => `${prefix}/`,
     /** A page that belongs to no repository. */
     own: (path: string) => `${prefix}/-/${path}`,
+    namespace: (name: string) => `${prefix}/-/namespaces/${encodeURIComponent(name)}`,
     /** The stream of the events of a repository, or of all. */
     eventStream: (query: { repository?: string; kind?: string; after?: string }) =>
       `${prefix}/-/events/stream?${new URLSearchParams(query)}`,

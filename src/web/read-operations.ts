@@ -14,6 +14,10 @@ import type { SshKey } from '#identity/ssh-keys/ssh-key-routes.ts'
 import type { Token } from '#identity/tokens/token-routes.ts'
 import type { User } from '#identity/users/user-routes.ts'
 import type { DeletedRepository } from '#repositories/deleted-repository-routes.ts'
+import type {
+  NamespaceMemberReply,
+  NamespaceReply,
+} from '#repositories/namespaces/namespace-routes.ts'
 import type { DescribedRepository, Repository } from '#repositories/repository-schemas.ts'
 import type { CollaboratorList } from '#repositories/rights/collaborator-routes.ts'
 import type { Branches, Tags } from '#repositories/rights/protection-routes.ts'
@@ -51,6 +55,9 @@ export type OperationValues = {
   listDelegatedTokens: List<typeof Token>
   listDeletedRepositories: List<typeof DeletedRepository>
   listDeliveries: List<typeof Delivery>
+  getNamespace: Static<typeof NamespaceReply>
+  listNamespaces: List<typeof NamespaceReply>
+  listNamespaceMembers: List<typeof NamespaceMemberReply>
   listEvents: List<typeof LoggedEvent>
   listPushes: List<typeof Push>
   listRepositories: List<typeof Repository>

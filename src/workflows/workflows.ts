@@ -4,6 +4,7 @@ import { createChecker } from '#actions/workflow-parser/checker.ts'
 import type { Clock } from '#base/clock.ts'
 import type { FaultPoint } from '#base/fault-points.ts'
 import type { Log } from '#base/log.ts'
+import { apiPathOf } from '#base/repository-name.ts'
 import { Sensitive } from '#base/sensitive.ts'
 import { hashToken } from '#base/token-string.ts'
 import type { FreeSpace } from '#config/free-space.ts'
@@ -119,7 +120,7 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
   const urlOfRun: UrlOfRun = ({ name }, { id, number }) =>
     settings.pages
       ? `${baseUrl()}/r/${name}/runs/${number}`
-      : `${baseUrl()}/repos/${name}/workflows/${id}`
+      : `${baseUrl()}${apiPathOf(name)}/workflows/${id}`
   const followRun = createFollowRun({ db, changes, views, urlOf: urlOfRun })
   const awaitedRuns = createAwaitedRuns({ ...parts, planPush, followRun })
   const runnerService = createRunnerService({

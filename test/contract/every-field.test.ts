@@ -228,7 +228,7 @@ test('the detail of a response names fields by pointer, parameters as such, and 
     ['/repos?limit=0', /^The query parameter `limit` must be an integer from 1 to 1000\.$/],
     [
       '/repos?size=1',
-      /^The query parameter `size` is unknown; this request takes limit, cursor\.$/,
+      /^The query parameter `size` is unknown; this request takes limit, cursor, namespace\.$/,
     ],
     ['/repos/site/tree?path=..', /^The query parameter `path` must be a path within/],
     [

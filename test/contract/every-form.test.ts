@@ -5,7 +5,7 @@ import type { Permission } from '#access/permissions.ts'
 import { toDonePage } from '#web/done.ts'
 import { createLinks } from '#web/links.ts'
 import type { PageAction, PageContext } from '#web/page.ts'
-import { matchPage } from '#web/serve/match.ts'
+import { matchPages } from '#web/serve/match.ts'
 import { logIn, type PageClient } from '../support/page-client.ts'
 import {
   actions,
@@ -85,7 +85,9 @@ async function formsOf(client: PageClient, address: string): Promise<Set<string>
   const targets = [...text.matchAll(/<form[^>]* action="([^"]+)"/g)].map(
     ([, target = '']) => target,
   )
-  const found = targets.map((target) => matchPage(actions, 'POST', target.split('?', 1)[0] ?? ''))
+  const found = targets.map(
+    (target) => matchPages(actions, 'POST', target.split('?', 1)[0] ?? '')[0],
+  )
   return new Set(found.flatMap((match) => (match ? [match.route.path] : [])))
 }
 
@@ -173,7 +175,7 @@ test('what destroys asks once, in the page, and what can be undone does not ask'
     const { status, text } = await visitor.get(page)
     if (status !== 200) continue
     for (const { action, content, fold } of postedForms(text)) {
-      const { route } = matchPage(actions, 'POST', action) ?? {}
+      const { route } = matchPages(actions, 'POST', action)[0] ?? {}
       const isOfSessions = /^\/-\/sessions\//.test(action)
       if (!isOfSessions && !(route?.kind === 'action' && destroys(route))) continue
       seen.add(route?.path ?? 'sessions')
@@ -200,6 +202,7 @@ test('every form says what it has done, or leads to the page of its result', asy
   const toResult = actions.filter(({ done }) => !done).map(({ path }) => path)
   assert.deepEqual(toResult.sort(), [
     '/-/deleted/:id/restore',
+    '/-/namespaces',
     '/-/new',
     '/-/new/import',
     '/r/:name/branches',
@@ -210,7 +213,8 @@ test('every form says what it has done, or leads to the page of its result', asy
   const visitor = await newOwner()
   for (const action of actions) {
     const id = action.path.includes('webhooks') ? webhook : push
-    const params = { name: 'site', number: '1', artifact: 'build', id, delivery }
+    const named = { name: 'site', namespace: 'acme' }
+    const params = { ...named, number: '1', artifact: 'build', id, delivery }
     // All that these functions read.
     const fields = new URLSearchParams()
     const parts = { to: createLinks(''), params, fields, baseUrl: site.url }

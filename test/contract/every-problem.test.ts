@@ -141,6 +141,17 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
     await project.git('switch', '--quiet', 'main')
     return refusedPush(admin, 'pointers')
   },
+  namespace_not_found: () => admin.get('/namespaces/never-used'),
+  namespace_name_taken: () => admin.post('/namespaces', { name: 'SITE' }),
+  namespace_not_empty: async () => {
+    await admin.post('/namespaces', { name: 'full' })
+    await admin.post('/repos', { name: 'full/house' })
+    return admin.delete('/namespaces/full')
+  },
+  namespace_member_not_found: async () => {
+    await admin.post('/namespaces', { name: 'lonely' })
+    return admin.delete('/namespaces/lonely/members/member')
+  },
   user_not_found: () => admin.get('/users/nobody'),
   user_in_use: () => admin.patch('/users/admin', { disabled: true }),
   user_owns_repositories: async () => {

@@ -83,6 +83,12 @@ async function claimRun(owner: Client): Promise<Record<string, string>> {
   return { id, token: body.claimToken }
 }
 
+async function makeNamespace(owner: Client, admin: Client): Promise<Record<string, string>> {
+  await admin.post('/namespaces', { name: 'acme' })
+  await admin.put(`/namespaces/acme/members/${owner.username}`, { role: 'admin' })
+  return {}
+}
+
 const archive = archiveOf('a', 'a')
 const lfsObject = `/repos/site.git/info/lfs/objects/${'0'.repeat(64)}`
 
@@ -257,6 +263,28 @@ const examples: Record<string, Example> = {
       await owner.put('/repos/site/secrets/TOKEN', { value: 'hush' })
       return {}
     },
+  },
+  'GET /namespaces': { path: '/namespaces' },
+  'POST /namespaces': { path: '/namespaces', body: { name: 'fresh' } },
+  'GET /namespaces/:namespace': { path: '/namespaces/acme', prepare: makeNamespace },
+  'PATCH /namespaces/:namespace': {
+    path: '/namespaces/acme',
+    body: { name: 'fresh' },
+    prepare: makeNamespace,
+  },
+  'DELETE /namespaces/:namespace': { path: '/namespaces/acme', prepare: makeNamespace },
+  'GET /namespaces/:namespace/members': {
+    path: '/namespaces/acme/members',
+    prepare: makeNamespace,
+  },
+  'PUT /namespaces/:namespace/members/:member': {
+    path: '/namespaces/acme/members/grace',
+    body: { role: 'read' },
+    prepare: makeNamespace,
+  },
+  'DELETE /namespaces/:namespace/members/:member': {
+    path: '/namespaces/acme/members/owner',
+    prepare: makeNamespace,
   },
   'GET /user': { path: '/user' },
   'GET /users': { path: '/users' },
@@ -555,7 +583,10 @@ const examples: Record<string, Example> = {
 }
 
 // The routes are those of the running service; they are listed before the tests of each are declared.
-const service = await startInProcess({ SVC_IMPORT_LOCAL_ROOTS: project.path })
+const service = await startInProcess({
+  SVC_IMPORT_LOCAL_ROOTS: project.path,
+  SVC_NAMESPACE_CREATORS: 'owner',
+})
 const { routes } = service
 const everything = permissions.filter((permission) => permission !== 'admin')
 
@@ -586,6 +617,7 @@ for (const route of routes) {
 
     after(async () => {
       for (const name of ['site', 'Site', 'fresh']) await clients.admin.delete(`/repos/${name}`)
+      for (const name of ['acme', 'fresh']) await clients.admin.delete(`/namespaces/${name}`)
     })
 
     if (route.kind === 'public') {

@@ -84,10 +84,20 @@ test('every change is an event, numbered in order, with its actor', async () => 
   await owner.delete(`/deleted-repos/${page.id}`)
   await owner.post('/repos/import', { source: project.path, name: 'copy' })
   await owner.patch('/repos/copy', { ownerUsername: service.admin.username })
+  await service.admin.post('/namespaces', { name: 'acme' })
+  await service.admin.put('/namespaces/acme/members/owner', { role: 'read' })
+  await service.admin.delete('/namespaces/acme/members/owner')
+  await service.admin.patch('/namespaces/acme', { name: 'apex' })
+  await service.admin.delete('/namespaces/apex')
   const { body: token } = await service.admin.post('/tokens', { name: 'x' })
   await service.admin.delete(`/tokens/${token.id}`)
   await service.admin.patch(`/users/${token.username}`, { displayName: 'X', disabled: false })
   await service.admin.delete(`/users/${token.username}`)
+  const { body: rule } = await service.admin.post('/trust-rules', {
+    ...{ name: 'ci', issuer: 'http://127.0.0.1:9', claims: { sub: 'repo:acme/site:main' } },
+    ...{ repositories: ['copy'], permissions: ['repo:read'] },
+  })
+  await service.admin.delete(`/trust-rules/${rule.id}`)
   const { body: key } = await owner.post('/keys', { name: 'laptop', publicKey: newKeyLine() })
   await service.admin.delete(`/keys/${key.id}`)
   const events = await service.db.selectFrom('events').selectAll().orderBy('seq').execute()
@@ -117,7 +127,10 @@ test('every change is an event, numbered in order, with its actor', async () => 
       ],
       ...['repository.deleted', 'repository.restored', 'repository.deleted', 'repository.purged'],
       ...['repository.imported', 'repository.transferred'],
+      ...['namespace.created', 'namespace.member_added', 'namespace.member_added'],
+      ...['namespace.member_removed', 'namespace.updated', 'namespace.deleted'],
       ...['token.created', 'token.deleted', 'user.updated', 'user.deleted'],
+      ...['trust_rule.created', 'trust_rule.deleted'],
       ...['ssh_key.added', 'ssh_key.deleted'],
     ],
   )

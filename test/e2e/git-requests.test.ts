@@ -153,10 +153,14 @@ test('responses to Git have a request id, and are neither executed nor cached by
 test('a Git address without /repos is answered with the right one', async () => {
   const { admin } = service
   const right = admin.remote('site')
-  const folders = ['ada/site.git', 'api/repos/site.git', 'repos//site.git', 'repos/site.git/src']
+  const folders = ['acme/site.git', 'api/repos/site.git', 'repos//site.git', 'repos/site.git/src']
   const appended = ['repos/site.git/src.git', 'site.git.git']
   for (const wrong of ['site.git', 'site', 'never-used.git', ...folders, ...appended]) {
-    const name = wrong === 'never-used.git' ? 'never-used' : 'site'
+    const others: Record<string, string> = {
+      'never-used.git': 'never-used',
+      'acme/site.git': 'acme/site',
+    }
+    const name = others[wrong] ?? 'site'
     for (const command of [
       ['clone', right.replace('repos/site.git', wrong), 'copy'],
       ['push', right.replace('repos/site.git', wrong), 'HEAD:x'],

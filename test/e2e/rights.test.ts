@@ -25,6 +25,8 @@ type Row = {
   least?: 'maintain' | 'admin'
   /** Whether it is a setting of the repository, which takes a token for all refs. */
   isSetting?: true
+  /** Whether only admins may use it. */
+  isForAdmins?: true
   /** For addresses without a repository: whether tokens for some repositories are accepted. */
   allowsLimited?: true
 }
@@ -106,6 +108,14 @@ const table: Record<string, Row> = {
   'POST /repos/{name}/merges': { takes: 'repo:write', alsoTakes: 'repo:read' },
   'PUT /repos/{name}/refs': { takes: 'repo:write', alsoTakes: 'repo:read' },
   'DELETE /repos/{name}/refs': { takes: 'repo:write', alsoTakes: 'repo:read' },
+  'GET /namespaces': { takes: 'repo:read' },
+  'POST /namespaces': { takes: 'repo:write', isForAdmins: true },
+  'GET /namespaces/{namespace}': { takes: 'repo:read' },
+  'PATCH /namespaces/{namespace}': { takes: 'repo:write' },
+  'DELETE /namespaces/{namespace}': { takes: 'repo:delete' },
+  'GET /namespaces/{namespace}/members': { takes: 'collaborator:read' },
+  'PUT /namespaces/{namespace}/members/{member}': { takes: 'collaborator:write' },
+  'DELETE /namespaces/{namespace}/members/{member}': { takes: 'collaborator:write' },
   'GET /events': { takes: 'any', ...limited },
   'GET /user': { takes: 'any', ...limited },
   'GET /users': { takes: 'admin' },
@@ -157,7 +167,7 @@ type Caller = {
 }
 
 function expected(
-  { takes, alsoTakes, least, isSetting, allowsLimited }: Row,
+  { takes, alsoTakes, least, isSetting, allowsLimited, isForAdmins }: Row,
   path: string,
   caller: Caller,
 ): Outcome {
@@ -167,6 +177,8 @@ function expected(
   if (caller.isWorkload && !path.startsWith('/repos/{name}')) return 'permission_missing'
   if (takes !== 'any' && !holds(takes)) return 'permission_missing'
   if (alsoTakes && !holds(alsoTakes)) return 'permission_missing'
+  if (isForAdmins && !isLimited && !hasRefs && !holds('admin')) return 'permission_missing'
+  if (isForAdmins && hasRefs) return 'token_limited'
   if (!path.startsWith('/repos/{name}'))
     return isLimited && !allowsLimited ? 'token_limited' : 'allowed'
   if (role === undefined) return 'repository_not_found'

@@ -151,7 +151,6 @@ describe('commands over SSH', { skip: without('openssh') }, () => {
       ['repos/site', 'site'],
       ['/repos/site', 'site'],
       ['r/site', 'site'],
-      ['ada/site', 'site'],
       ['/site', 'site'],
       ['~/site', 'site'],
       ['srv/git/never-used', 'never-used'],
@@ -174,7 +173,7 @@ describe('commands over SSH', { skip: without('openssh') }, () => {
         assert.equal(exitCode, 128, args.join(' '))
         assert.ok(
           stderr.includes(
-            `svc: This does not appear to be a git repository\nsvc: Git over SSH finds repositories of this server at /NAME.git: the path of this one is /${name}.git.\n`,
+            `svc: This does not appear to be a git repository\nsvc: Git over SSH finds repositories of this server at /NAME.git or /NAMESPACE/NAME.git: the path of this one is /${name}.git.\n`,
           ),
           stderr,
         )

@@ -1,7 +1,7 @@
 // Tags: exhaustive
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { matchPage } from '#web/serve/match.ts'
+import { matchPages } from '#web/serve/match.ts'
 import { pages } from '#web/serve/page-list.ts'
 import { startBrowser } from '../support/browser.ts'
 import {
@@ -160,7 +160,7 @@ test('search engines are led to what branches have now, and keep no page of a co
     const address = attributes.get('href') ?? ''
     const isFollowed = !/\bnofollow\b/.test(attributes.get('rel') ?? '')
     const [path = '', query] = address.split('#', 1)[0]?.split('?') ?? []
-    const route = path.startsWith('/') ? matchPage(pages, 'GET', path)?.route : undefined
+    const route = path.startsWith('/') ? matchPages(pages, 'GET', path)[0]?.route : undefined
     const isCostly = query !== undefined || (route?.kind === 'page' && route.weight !== 'light')
     const isOfBranch =
       /^\/r\/[^/]+(?:\/src\/.*)?$/.test(path) && query === undefined && !/\/[0-9a-f]{40}/.test(path)

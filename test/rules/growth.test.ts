@@ -274,7 +274,7 @@ const exempt: Record<string, string[]> = {
   ],
   'of the service itself, or of bounded texts': [
     ...[
-      'matchPage',
+      'matchPages',
       'compareVersions',
       'compareGitVersions',
       'toBranchPattern',

@@ -107,7 +107,7 @@ const innerRows: Record<string, string[][]> = {
   secrets: [['*'], ['vault']],
   repositories: [
     ['repository-routes'],
-    ['imports', 'rights'],
+    ['imports', 'namespaces', 'rights'],
     ['*'],
     ['store'],
     ['directories', 's3'],
@@ -325,6 +325,7 @@ const entryPoints: Record<string, string[]> = {
   'webhooks/sending': ['receiver-connections', 'sender'],
   'repositories/directories': ['deleted-directories', 'directories'],
   'repositories/imports': ['import-job', 'import-routes', 'import-sources', 'imports'],
+  'repositories/namespaces': ['namespace-routes', 'namespaces'],
   'repositories/rights': [
     'collaborator-routes',
     'collaborators',

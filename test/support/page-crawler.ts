@@ -1,4 +1,4 @@
-import { matchPage } from '#web/serve/match.ts'
+import { matchPages } from '#web/serve/match.ts'
 import { pages } from '#web/serve/page-list.ts'
 import type { PageAnswer, PageClient } from './page-client.ts'
 import { type PageTag, readPage } from './page-markup.ts'
@@ -51,7 +51,7 @@ async function getWithRotation(clients: PageClient[], path: string): Promise<Pag
 
 function templateOf(path: string): string {
   const [plain = ''] = path.split('?')
-  return matchPage(pages, 'GET', plain)?.route.path ?? plain.split('/').slice(0, 3).join('/')
+  return matchPages(pages, 'GET', plain)[0]?.route.path ?? plain.split('/').slice(0, 3).join('/')
 }
 
 function addressesIn(tags: PageTag[], base: string): string[] {

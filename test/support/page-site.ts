@@ -18,6 +18,8 @@ export type PageSite = InProcess & { values: Record<string, string> }
 const addresses: Record<string, string> = {
   '/': '/',
   '/-/new': '/-/new',
+  '/-/namespaces': '/-/namespaces',
+  '/-/namespaces/:namespace': '/-/namespaces/acme',
   '/-/keys': '/-/keys',
   '/-/tokens': '/-/tokens',
   '/-/tokens/new': '/-/tokens/new',
@@ -69,6 +71,7 @@ export async function openPageSite(env: Record<string, string> = {}): Promise<Pa
   const delivery = (await admin.post(`/repos/site/webhooks/${webhook}/ping`)).body.id
   await admin.post('/repos/site/workflows', {})
   await addFiles(service)
+  await admin.post('/namespaces', { name: 'acme' })
   const [push] = await finishedPushes(service, admin, 'site')
   const longName = `refs/heads/${'long_name_'.repeat(12)}`
   const made = await admin.put(`/repos/site/refs?ref=${longName}`, { target: commit })

@@ -1,4 +1,5 @@
 import { posix } from 'node:path'
+import { fullNameOf } from '#base/repository-name.ts'
 import { writeFresh } from '../sandbox/workspace-files.ts'
 import type { CheckoutInput, CheckoutStep } from '../workflow-parser/workflow.ts'
 import { nameOfRef } from './contexts.ts'
@@ -64,7 +65,7 @@ export function leavesTopEmpty(steps: readonly PlannedStep[]): boolean {
 }
 
 function assertOwnRepository(named: string, { repository }: Plan): void {
-  const own = `${repository.owner}/${repository.name}`
+  const own = fullNameOf(repository)
   if (named === '' || named.toLowerCase() === own.toLowerCase()) return
   throw new CheckoutInputError(
     `The workspace has the repository ${own} only, not ${named}. A "run" step can clone another one, if it has the network.`,

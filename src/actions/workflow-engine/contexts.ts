@@ -1,4 +1,5 @@
 import type { Json } from '#base/json.ts'
+import { fullNameOf, fullOwnerOf } from '#base/repository-name.ts'
 import { shortRef } from '#base/short-ref.ts'
 import type { Workspace } from '../sandbox/sandbox.ts'
 import type { Toolset } from '../tool-cache/toolset.ts'
@@ -101,7 +102,7 @@ export function nameOfRef(ref: string): { type: 'branch' | 'tag'; name: string }
 }
 
 function githubContext(plan: Plan, workflow: Workflow): Record<string, Json> {
-  const repository = `${plan.repository.owner}/${plan.repository.name}`
+  const repository = fullNameOf(plan.repository)
   const { type, name } = nameOfRef(plan.ref)
   return {
     sha: plan.commit,
@@ -116,7 +117,7 @@ function githubContext(plan: Plan, workflow: Workflow): Record<string, Json> {
     actor: plan.actor,
     triggering_actor: plan.triggeringActor,
     repository,
-    repository_owner: plan.repository.owner,
+    repository_owner: fullOwnerOf(plan.repository),
     repositoryUrl: `${plan.serverUrl}/repos/${plan.repository.name}.git`,
     run_id: plan.runId,
     run_number: String(plan.number),

@@ -132,12 +132,12 @@ onEachDatabase((fresh) => {
       name: 'joined',
       ownerUsername: 'grace',
       visibility: 'private',
-      collaborators: new Map([
+      roles: new Map([
         ['ada', 'read'],
         ['mallory', 'read'],
       ]),
     })
-    assert.deepEqual((await findRepositoryAudience(db, hidden))?.collaborators, new Map())
+    assert.deepEqual((await findRepositoryAudience(db, hidden))?.roles, new Map())
     assert.equal(await findRepositoryAudience(db, 'gone'), undefined)
   })
 

@@ -1,5 +1,6 @@
 import type { Visibility } from '#access/visibility.ts'
 import type { Db } from '#database/schema.ts'
+import { roleOfUser } from '#repositories/role-store.ts'
 import type { VisibleEventKind } from './event-visibility.ts'
 
 type EventQuery = {
@@ -38,15 +39,10 @@ export async function listEvents(db: Db, eventQuery: EventQuery) {
         .onRef('repositories.id', '=', 'events.repositoryId')
         .on('repositories.deletedAt', 'is', null),
     )
-    .leftJoin('collaborators', (join) =>
-      join
-        .onRef('collaborators.repositoryId', '=', 'repositories.id')
-        .on('collaborators.username', '=', username),
-    )
     .select(['events.seq', 'events.kind', 'events.repositoryId', 'events.actorId'])
     .select(['events.actorUsername', 'events.createdAt', 'events.data'])
     .select(['repositories.name', 'repositories.ownerUsername', 'repositories.visibility'])
-    .select('collaborators.role')
+    .select(roleOfUser(username).as('role'))
     .where('seq', '>', after)
     .where('seq', '<=', upTo)
     .where('kind', 'in', kinds)
@@ -59,7 +55,7 @@ export async function listEvents(db: Db, eventQuery: EventQuery) {
     query = query.where((is) =>
       is.or([
         is('repositories.ownerUsername', '=', username),
-        is('collaborators.username', 'is not', null),
+        is(roleOfUser(username), 'is not', null),
         ...(open.length > 0 ? [is('repositories.visibility', 'in', open)] : []),
         is.and([is('repositories.id', 'is', null), is('kind', 'in', kindsWithoutRepository)]),
       ]),

@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream'
+import { nameWithin } from '#base/repository-name.ts'
 import { gitCommands } from '#git/process/commands.ts'
 import { toWord } from '#git/process/preforked-process.ts'
 import type { RawPath } from '../api-path.ts'
@@ -33,8 +34,8 @@ export async function openArchive(
   return stream
 }
 
-/** The name of an archive, and of the folder in it: letters, digits, `.`, `_` and `-`. */
+/** The name of an archive, without the namespace of the repository, and of the folder in it: letters, digits, `.`, `_` and `-`. */
 export function archiveNameOf(repository: string, revision: string): string {
-  const name = `${repository}-${revision}`.replace(/[^\p{L}\p{N}._-]+/gu, '-')
+  const name = `${nameWithin(repository)}-${revision}`.replace(/[^\p{L}\p{N}._-]+/gu, '-')
   return [...name].slice(0, nameMaxLength).join('')
 }

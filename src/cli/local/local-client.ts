@@ -15,6 +15,7 @@ import { sshKeyRoutes } from '#identity/ssh-keys/ssh-key-routes.ts'
 import { tokenRoutes } from '#identity/tokens/token-routes.ts'
 import { userRoutes } from '#identity/users/user-routes.ts'
 import { deletedRepositoryRoutes } from '#repositories/deleted-repository-routes.ts'
+import { namespaceRoutes } from '#repositories/namespaces/namespace-routes.ts'
 import { repositoryRoutes } from '#repositories/repository-routes.ts'
 import { secretRoutes } from '#secrets/secret-routes.ts'
 import { toWorkflowPaths } from '#workflows/commits/workflow-paths.ts'
@@ -129,6 +130,7 @@ function routesOf({ repositories, secrets, auditLog, ...app }: App) {
       toWorkflowPaths: (files) => toWorkflowPaths(files, 'requires'),
     }),
     ...deletedRepositoryRoutes(app.deletedRepositories),
+    ...namespaceRoutes(app.namespaces),
     ...secretRoutes({ repositories, secrets }),
     ...userRoutes(app.users),
     ...tokenRoutes(app.tokens),

@@ -1,5 +1,6 @@
 import { isGitAddress } from '#base/git-address.ts'
 import type { Json } from '#base/json.ts'
+import { nameWithin } from '#base/repository-name.ts'
 import { shellWord } from '#base/shell-word.ts'
 import { isSshAddress, repositoryOf } from '../servers/clone-remotes.ts'
 import { path } from '../servers/http-client.ts'
@@ -31,6 +32,7 @@ export const repositoryOperations: ClientOperation[] = [
     operations: ['listRepositories'],
     isLocal: true,
     summary: 'list repositories',
+    options: { '--namespace <name>': 'only those in this namespace' },
     table: {
       NAME: 'name',
       CREATED: dateOf('createdAt'),
@@ -283,11 +285,11 @@ async function runClone(work: Work): Promise<void> {
     )
   }
   const repository = await client.json({ method: 'GET', path: path`/repos/${name}` })
-  const folder = input.argument('folder') || name
+  const folder = input.argument('folder') || nameWithin(name)
   const isSsh = input.flag('ssh') === true || isSshAddress(given)
   const address = isSsh
     ? at(repository, 'cloneUrls.ssh')
-    : client.url + path`/repos/${`${name}.git`}`
+    : `${client.url}/repos/${name.split('/').map(encodeURIComponent).join('/')}.git`
   // Git would run commands for other schemes.
   if (typeof address !== 'string' || !/^(https?|ssh):\/\/[^-]/.test(address)) {
     throw new CommandError('failure', 'The server has no address for SSH; clone without --ssh.')

@@ -20,16 +20,24 @@ test('a repository is named by each of its addresses, of Git and of its page', (
   }
 })
 
+test('a repository in a namespace is named by both parts', () => {
+  for (const address of [
+    'https://git.example:8443/svc/repos/acme/site.git',
+    'https://git.example:8443/svc/r/acme/site',
+    'https://git.example:8443/svc/acme/site.git',
+    'svc@git.example:acme/site.git',
+  ])
+    assert.equal(repositoryOf(address, 'https://git.example:8443/svc'), 'acme/site', address)
+})
+
 test('an address of another place names none', () => {
   for (const address of [
     'https://git.example/svc/repos/site.git',
     'https://other.example:8443/svc/repos/site.git',
     'https://git.example:8443/repos/site.git',
-    'https://git.example:8443/svc/a/b.git',
     'https://git.example:8443/svc/',
     'https://git.example:8443/svc/r/site/tree/main',
     'svc@other.example:site.git',
-    'svc@git.example:group/site.git',
     'file:///site.git',
     '/srv/site.git',
     'site',

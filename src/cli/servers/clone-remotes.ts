@@ -45,7 +45,10 @@ export function repositoryOf(address: string, serverUrl: string): string | undef
   const prefix = isSsh ? '/' : `${server.pathname.replace(/\/$/, '')}/`
   if (!url.pathname.startsWith(prefix)) return undefined
   const place = url.pathname.slice(prefix.length)
-  const [, name] = /^(?:repos\/|r\/)?([A-Za-z0-9][A-Za-z0-9._-]*?)(?:\.git)?\/?$/.exec(place) ?? []
+  const [, name] =
+    /^(?:repos\/|r\/)?((?:[A-Za-z0-9][A-Za-z0-9._-]*\/)?[A-Za-z0-9][A-Za-z0-9._-]*?)(?:\.git)?\/?$/.exec(
+      place,
+    ) ?? []
   return name
 }
 

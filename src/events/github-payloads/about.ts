@@ -1,6 +1,13 @@
 import { createHash } from 'node:crypto'
 import type { Visibility } from '#access/visibility.ts'
 import type { Json } from '#base/json.ts'
+import {
+  apiPathOf,
+  fullNameOf,
+  fullOwnerOf,
+  namespaceIn,
+  nameWithin,
+} from '#base/repository-name.ts'
 
 /** A payload in GitHub's shape, as far as it applies here. */
 export type Payload = { [key: string]: Json }
@@ -22,7 +29,7 @@ export type About = {
 
 /** The API address of the repository of an event. */
 export function urlOf({ repository, baseUrl }: About): string {
-  return `${baseUrl}/repos/${repository.name}`
+  return baseUrl + apiPathOf(repository.name)
 }
 
 /** The properties of every payload. */
@@ -33,26 +40,35 @@ export function toCommon(about: About): Payload {
 export function toPayloadRepository(about: About): Payload {
   const { id, name, ownerUsername, createdAt, visibility, defaultBranch } = about.repository
   const url = urlOf(about)
+  const owner = fullOwnerOf({ name, owner: ownerUsername })
   return {
     ...toIds(id),
-    name,
-    full_name: `${ownerUsername}/${name}`,
+    name: nameWithin(name),
+    full_name: fullNameOf({ name, owner: ownerUsername }),
     private: visibility !== 'public',
     visibility,
-    owner: { name: ownerUsername, ...toUser(ownerUsername) },
+    owner: { name: owner, ...toOwner(about.repository) },
     description: null,
     fork: false,
     default_branch: defaultBranch,
     created_at: toIso(createdAt),
     url,
     html_url: url,
-    clone_url: `${url}.git`,
+    clone_url: `${about.baseUrl}/repos/${name}.git`,
   }
 }
 
 /** A user of whom only the username is known. */
 export function toUser(username: string): Payload {
   return { login: username, ...toIds(`user ${username}`), type: 'User', site_admin: false }
+}
+
+/** The owner of a repository: its namespace, as an organization, or its user. */
+function toOwner({ name, ownerUsername }: About['repository']): Payload {
+  const namespace = namespaceIn(name)
+  if (namespace === undefined) return toUser(ownerUsername)
+  const ids = toIds(`namespace ${namespace}`)
+  return { login: namespace, ...ids, type: 'Organization', site_admin: false }
 }
 
 const idBytes = 6

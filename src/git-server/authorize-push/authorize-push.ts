@@ -1,6 +1,7 @@
 import { credentialEnded, requireRef } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
 import { Problem } from '#base/problem.ts'
+import { apiPathOf } from '#base/repository-name.ts'
 import type { PlainSettings } from '#config/settings.ts'
 import type { Database } from '#database/database.ts'
 import type { Db } from '#database/schema.ts'
@@ -104,7 +105,7 @@ export function defaultBranchDeletion({ name }: Repository, branch: string): Pro
   return new Problem(
     'default_branch_deletion',
     `"${branch}" is the default branch, which cannot be deleted unless the same push has main, master, trunk or only one other branch in its place. Otherwise push the other branch, and make it the default one: ` +
-      `PATCH /repos/${name} with {"defaultBranch": "another branch"}, as the owner or an admin.`,
+      `PATCH ${apiPathOf(name)} with {"defaultBranch": "another branch"}, as the owner or an admin.`,
   )
 }
 

@@ -257,7 +257,7 @@ function toRepositoryName(path: string): string {
 function refuseMisplaced(path: string): void {
   const name = repositoryNameIn(path)
   if (name === undefined || name === path) return
-  const detail = `Git over SSH finds repositories of this server at /NAME.git: the path of this one is /${name}.git.`
+  const detail = `Git over SSH finds repositories of this server at /NAME.git or /NAMESPACE/NAME.git: the path of this one is /${name}.git.`
   throw new Problem('repository_not_found', detail)
 }
 

@@ -197,7 +197,7 @@ function misplacedGitRequest(path: string, query: string): Problem | undefined {
     return undefined
   const name = repositoryNameIn(path.slice(0, -listing.length))
   if (name === undefined) return undefined
-  const detail = `Git finds repositories of this server at /repos/NAME.git: the path of this one is /repos/${name}.git.`
+  const detail = `Git finds repositories of this server at /repos/NAME.git or /repos/NAMESPACE/NAME.git: the path of this one is /repos/${name}.git.`
   return new Problem('route_not_found', detail)
 }
 

@@ -24,6 +24,12 @@ export type RouteMatch<R> = { byMethod: ReadonlyMap<string, R>; params: Record<s
 export type RouteTable<R> = (path: string) => RouteMatch<R> | undefined
 
 /**
+ * The address of a repository in a namespace, as Git and git-lfs have it: with a plain slash in its name, which is one
+ * parameter. It ends in `.git`, so no other route of a repository has such a path.
+ */
+const namespacedGit = /^\/repos\/([^/]+(?<!\.git))\/([^/]+\.git)(?=\/)/
+
+/**
  * Creates the lookup of routes by a path as sent; undefined if none matches, or the percent-encoding is malformed.
  * In a template, `:name` is a segment that is not empty, and `:name*`, at its end, the rest of the path. Of templates that
  * both match, a constant takes precedence over a parameter, for all methods: since there is `POST /repos/import`, `GET
@@ -33,7 +39,7 @@ export function createRouteTable<R extends Template>(routes: readonly R[]): Rout
   const root: Node<R> = { constants: new Map() }
   for (const route of routes) add(root, route)
   return (path) => {
-    const segments = toSegments(path)
+    const segments = toSegments(path.replace(namespacedGit, '/repos/$1%2F$2'))
     return segments && find(root, segments, 0)
   }
 }

@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import { RepositoryName } from '#access/names.ts'
+import { apiPathOf } from '#base/repository-name.ts'
 import { closed } from '#base/schema-options.ts'
 import { hasPreference } from '#http/headers.ts'
 import { route } from '#http/route.ts'
@@ -26,6 +27,8 @@ export function importRoutes(imports: Imports) {
       problems: [
         'source_forbidden',
         'repository_name_taken',
+        'namespace_not_found',
+        'role_insufficient',
         'import_failed',
         'outbound_forbidden',
         'outbound_unresolved',
@@ -40,7 +43,7 @@ export function importRoutes(imports: Imports) {
           recordsFailure: !isSynchronous,
           ...(isSynchronous && { signal: clientSignal() }),
         })
-        setHeader('location', `/repos/${started.name}`)
+        setHeader('location', apiPathOf(started.name))
         if (isSynchronous) {
           await started.ended
         } else {

@@ -10,6 +10,7 @@ import { endOrphans } from '#git/process/orphans.ts'
 import { invalid } from '#http/validation.ts'
 import { newRepository, type RepositoryDescription } from '../describe-repository.ts'
 import { deleteImportsEndedBefore, listRunningImports } from '../import-store.ts'
+import { requirePlace } from '../place-name.ts'
 import type { Repositories } from '../repositories.ts'
 import { nameTaken } from '../repository-errors.ts'
 import { isNameTaken } from '../repository-store.ts'
@@ -79,6 +80,7 @@ export function createImports(dependencies: Dependencies): Imports {
       if (!isRepositoryName(name))
         throw invalid([{ pointer: '/name', detail: refusedName(name, repositoryNameForm) }])
       sources.require(principal, source)
+      const place = await requirePlace(db, principal, name)
       // Fails early; after the wait for the limiter, the name is checked again.
       if (await isNameTaken(db, name)) throw nameTaken(name)
       const owner = options.owner ?? principal
@@ -111,13 +113,17 @@ export function createImports(dependencies: Dependencies): Imports {
       const held = await directories.hold(id)
       if (!held) throw new Error(`The lock of a new import (${id}) is held by another process.`)
       starting.use(held)
-      await steps.reserve(principal, row)
+      await steps.reserve(principal, row, place)
       const resources = starting.move()
       const ended = steps.run(principal, row, source, options).finally(() => resources.dispose())
       // Prevents an unhandled rejection; the caller still sees the error through `ended`.
       ended.catch(() => {})
       const described = {
-        ...newRepository(owner, { id, name, createdAt: row.startedAt, objectFormat: null }),
+        ...newRepository(owner, {
+          ...{ id, name, namespaceId: place?.id ?? null },
+          createdAt: row.startedAt,
+          objectFormat: null,
+        }),
         path: directories.pathOf(id),
         state: 'importing',
       } as const

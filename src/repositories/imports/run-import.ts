@@ -18,6 +18,7 @@ import {
   updateProgress,
 } from '../import-store.ts'
 import { deleteLfsObjectsOf } from '../lfs-object-store.ts'
+import { holdPlace, type Place, requireSingleUse } from '../place-name.ts'
 import { nameTaken } from '../repository-errors.ts'
 import { deleteRepository, insertRepository, markReady, stateOf } from '../repository-store.ts'
 import { abandonUploads } from '../store/pack-store.ts'
@@ -28,7 +29,7 @@ import type { Source } from './source-address.ts'
 /** The steps of an import, from the reservation of a name to the repository or the failure. */
 export type ImportSteps = {
   /** Reserves the name of the repository. */
-  reserve: (principal: Principal, row: ImportRow) => Promise<void>
+  reserve: (principal: Principal, row: ImportRow, place: Place) => Promise<void>
   /** Runs an import to its end, and records that. Throws the Problem of a failure, after its files are removed. */
   run: (
     principal: Principal,
@@ -149,11 +150,13 @@ export function createImportSteps(
   }
 
   return {
-    async reserve(principal, row) {
+    async reserve(principal, row, place) {
       const { name, nameKey, ownerTokenId, ownerUsername, startedAt: createdAt } = row
       const { repositoryId, source } = row
-      const repository = { name, nameKey, ownerTokenId, ownerUsername, createdAt }
+      const namespaceId = place?.id ?? null
+      const repository = { name, nameKey, namespaceId, ownerTokenId, ownerUsername, createdAt }
       await db.transaction().execute(async (tx) => {
+        await holdPlace(tx, place)
         const importing = { ...repository, id: repositoryId, state: 'importing' } as const
         if (!(await insertRepository(tx, importing))) throw nameTaken(name)
         await claimName(tx, principal, { name, repositoryId, now: clock.now() })
@@ -162,6 +165,7 @@ export function createImportSteps(
         await insertImport(tx, row)
         const about = { actor: principal, repositoryId, data: { name, source } }
         await recordActions(tx, clock.now(), [{ action: 'import.started', ...about }])
+        await requireSingleUse(tx, name)
       })
       faultPoint('import.reserved')
     },

@@ -13,6 +13,8 @@ import {
   lockRole,
   updateRole,
 } from '../collaborator-store.ts'
+import { deleteMemberships } from '../namespace-store.ts'
+import { memberRemoved } from '../place-name.ts'
 import type { Repository } from '../repositories.ts'
 
 /** Collaborators: the usernames that can see a repository besides its owner, with their roles. */
@@ -29,7 +31,7 @@ export type Collaborators = {
   ) => Promise<CollaboratorList & { unknown?: boolean }>
   /** Removes a username. A running push of theirs is refused when its hook runs. */
   remove: (principal: Principal, repository: Repository, username: string) => Promise<void>
-  /** Removes a user who is being deleted from all repositories. */
+  /** Removes a user who is being deleted from all repositories and namespaces. */
   removeUser: (tx: Db, actor: Actor, username: string) => Promise<void>
 }
 
@@ -121,8 +123,11 @@ export function createCollaborators(dependencies: Dependencies): Collaborators {
 
     async removeUser(tx, actor, username) {
       const ids = await deleteCollaborations(tx, username)
-      const events = ids.map((repositoryId) => removed(actor, repositoryId, username))
-      await publish(tx, clock.now(), events)
+      const namespaces = await deleteMemberships(tx, username)
+      await publish(tx, clock.now(), [
+        ...ids.map((repositoryId) => removed(actor, repositoryId, username)),
+        ...namespaces.map((name) => memberRemoved(actor, name, username)),
+      ])
     },
   }
 }

@@ -67,7 +67,7 @@ ${
 <p class="soft">of <b>${ownerUsername}</b>, deleted ${time.age(deletedAt)}, removed for good ${time.age(purgeAt)}</p>
 ${
   mayChange &&
-  html`<div class="folds"><details class="fold"${restore.isSent && html` open`}><summary>Restore</summary>${restore.render(html`${restore.text({ name: 'name', label: 'Name', value: name, maxLength: 100, help: 'Another one if the old one is taken.' })}<button class="primary">Restore</button>`)}</details>
+  html`<div class="folds"><details class="fold"${restore.isSent && html` open`}><summary>Restore</summary>${restore.render(html`${restore.text({ name: 'name', label: 'Name', value: name, maxLength: 201, help: 'Another one if the old one is taken.' })}<button class="primary">Restore</button>`)}</details>
 <details class="fold"${purge.isSent && html` open`}><summary>Remove for good</summary>${purge.render(html`<input type="hidden" name="name" value="${name}">${purge.text({ name: 'confirm', label: `Type “${name}” to confirm`, isRequired: true })}<button class="danger">Remove for good</button>`)}</details></div>`
 }</div>
 </li>`,

@@ -1,34 +1,40 @@
 import { action, type PageContext, page, type View } from '../page.ts'
-import { createForm, fieldText } from '../page-forms.ts'
-import { html } from '../render/html.ts'
+import { createForm, fieldText, type PageForm } from '../page-forms.ts'
+import { type Html, html } from '../render/html.ts'
 import { visibilityChoices } from '../visibility-parts.ts'
 
 export const newRepositoryPages = [
-  page('/-/new', ['listRepositories'], {
+  page('/-/new', ['listRepositories', 'listNamespaces'], {
     weight: 'light',
     audience: 'members',
     styles: 'forms',
     async show(context) {
       await context.read('listRepositories', { query: { limit: 1 } })
-      return newView(context)
+      const namespaces = (await context.tryRead('listNamespaces')) ?? []
+      return newView(
+        context,
+        namespaces.flatMap(({ name, role }) =>
+          role === 'maintain' || role === 'admin' ? [name] : [],
+        ),
+      )
     },
   }),
   action('/-/new', 'createRepository', {
     formPage: '/-/new',
     input: ({ fields }) => ({
       body: {
-        name: fieldText(fields, 'name') ?? '',
+        name: nameIn(fields) ?? '',
         defaultBranch: fieldText(fields, 'defaultBranch'),
         visibility: fieldText(fields, 'visibility'),
       },
     }),
-    redirectTo: ({ to, fields }) => to.repository(fieldText(fields, 'name') ?? ''),
+    redirectTo: ({ to, fields }) => to.repository(nameIn(fields) ?? ''),
   }),
   action('/-/new/import', 'importRepository', {
     formPage: '/-/new',
     // An import may take hours: the page of the repository shows how far it is.
     input: ({ fields }) => ({
-      body: { source: fieldText(fields, 'source') ?? '', name: fieldText(fields, 'name') },
+      body: { source: fieldText(fields, 'source') ?? '', name: nameIn(fields) },
       prefer: 'respond-async',
     }),
     // Without a name in the form it is that of the source.
@@ -45,16 +51,33 @@ export const newRepositoryPages = [
 
 const nameHelp = 'Letters, digits, hyphens, underscores and dots.'
 
+/** The name of the form, with the namespace that was chosen. */
+function nameIn(fields: URLSearchParams): string | undefined {
+  const [namespace, name] = [fieldText(fields, 'namespace'), fieldText(fields, 'name')]
+  return namespace === undefined || name === undefined ? name : `${namespace}/${name}`
+}
+
+/** The choice of a namespace; nothing where there is none. */
+function namespaceChoice(form: PageForm, namespaces: string[], chosen: string): Html | undefined {
+  if (namespaces.length === 0) return undefined
+  const options = namespaces.map((value) => ({ value, text: value }))
+  return form.select({
+    ...{ name: 'namespace', label: 'Namespace', value: chosen },
+    options: [{ value: '', text: 'None' }, ...options],
+  })
+}
+
 /** A URL without the password in it. */
 function withoutPassword(source: string): string {
   return source.replace(/^([a-z+]+:\/\/[^/@:]*):[^/]*@/i, '$1@')
 }
 
-function newView(context: PageContext): View {
+function newView(context: PageContext, namespaces: string[]): View {
   const { to, query } = context
   const create = createForm(context, to.own('new'))
   const copy = createForm(context, to.own('new/import'))
   const source = query.get('source') ?? undefined
+  const chosen = query.get('namespace') ?? ''
   return {
     title: 'New repository · svc',
     crumbs: [{ text: 'New repository' }],
@@ -62,7 +85,7 @@ function newView(context: PageContext): View {
 <div class="halves">
 <section class="card pad">
 <h2>Create an empty one</h2>
-${create.render(html`${create.text({ name: 'name', label: 'Name', help: nameHelp, isRequired: true, maxLength: 100, hasFocus: source === undefined })}
+${create.render(html`${namespaceChoice(create, namespaces, chosen)}${create.text({ name: 'name', label: 'Name', help: nameHelp, isRequired: true, maxLength: 100, hasFocus: source === undefined })}
 ${create.text({ name: 'defaultBranch', label: 'Default branch', placeholder: 'main', maxLength: 300, help: 'If the first push has no such branch, the pushed one becomes the default.' })}
 ${create.select({ name: 'visibility', label: 'Visibility', value: 'private', options: visibilityChoices })}
 <button class="primary">Create</button>`)}
@@ -70,7 +93,7 @@ ${create.select({ name: 'visibility', label: 'Visibility', value: 'private', opt
 <section class="card pad">
 <h2>Import an existing one</h2>
 ${copy.render(html`${copy.text({ name: 'source', label: 'Address', isRequired: true, maxLength: 2048, ...(source !== undefined && { value: source }), placeholder: 'https://github.com/owner/name.git', help: 'An https, ssh or git address. A user and password in it are used once and not stored.', withoutSecret: withoutPassword, hasFocus: source !== undefined })}
-${copy.text({ name: 'name', label: 'Name', maxLength: 100, value: query.get('name'), help: 'If empty, the name in the address.' })}
+${namespaceChoice(copy, namespaces, chosen)}${copy.text({ name: 'name', label: 'Name', maxLength: 100, value: query.get('name'), help: 'If empty, the name in the address.' })}
 <button class="primary">Import</button>`)}
 </section>
 </div>`,

@@ -1,3 +1,4 @@
+import { apiPathOf } from '#base/repository-name.ts'
 import type { ApiPath } from '#browse/api-path.ts'
 import { counted, orNoMessage, shortId, shownName } from '../display-text.ts'
 import { icon } from '../icons.ts'
@@ -51,7 +52,7 @@ export function codeFrame(
     repository: name,
     tab: 'code',
     crumbs: isRoot ? [] : [...folders, { text: lastNameOf(path) }],
-    json: `/repos/${encodeURIComponent(name)}/${operation}?${query}`,
+    json: `${apiPathOf(name)}/${operation}?${query}`,
   }
 }
 

@@ -1,4 +1,5 @@
 import { Problem } from '#base/problem.ts'
+import { apiPathOf } from '#base/repository-name.ts'
 import { icon } from '../icons.ts'
 import { missingLfsNotice } from '../import-progress.ts'
 import type { PageTarget } from '../links.ts'
@@ -49,7 +50,7 @@ export async function emptyRepositoryView(
     title: `${name} · svc`,
     repository: name,
     tab: 'code',
-    json: `/repos/${encodeURIComponent(name)}`,
+    json: apiPathOf(name),
     body: html`<div class="with-side"><div>
 <h1>${name} ${tags.length > 0 ? 'has no branch' : 'is empty'}</h1>
 <p class="soft about">${description}</p>

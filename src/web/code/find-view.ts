@@ -1,3 +1,4 @@
+import { apiPathOf } from '#base/repository-name.ts'
 import { counted, grouped } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import type { SharedContext, View } from '../page.ts'
@@ -35,7 +36,7 @@ export async function findView({ params, query, readPage, to }: SharedContext): 
     tab: 'code',
     crumbs: [{ text: 'Find a file' }],
     isNoIndex: true,
-    json: `/repos/${encodeURIComponent(name)}/tree?${new URLSearchParams({ rev, recursive: 'true' })}`,
+    json: `${apiPathOf(name)}/tree?${new URLSearchParams({ rev, recursive: 'true' })}`,
     body: html`<h1 class="hidden">Find a file at ${toShort(rev)}</h1>
 <form class="find" role="search" aria-label="Files"><a href="${to.src(name, rev)}"><code>${toShort(rev)}</code></a><span class="soft">/</span>
 <input type="search" name="q" value="${q}" aria-label="Part of a path" placeholder="Part of a path" maxlength="200" autocomplete="off" spellcheck="false" autofocus${!isPartial && q === '' && html` data-filter="#paths li"`}><button>Find</button></form>

@@ -53,7 +53,7 @@ function toLink(address: string, { name, baseUrl, sshUrl, to }: Place): string |
   if (isWeb ? url.host === base.host : isSsh && ssh && hostAndPort(url) === hostAndPort(ssh)) {
     const folder = isWeb ? `${base.pathname.replace(/\/$/, '')}/repos/` : '/'
     const [, own] =
-      /^([\w.-]+?)(?:\.git)?\/?$/.exec(
+      /^((?:[\w.-]+\/)?[\w.-]+?)(?:\.git)?\/?$/.exec(
         url.pathname.startsWith(folder) ? url.pathname.slice(folder.length) : '',
       ) ?? []
     return own === undefined ? undefined : to.repository(own)

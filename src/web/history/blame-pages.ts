@@ -1,4 +1,5 @@
 import { Problem } from '#base/problem.ts'
+import { apiPathOf } from '#base/repository-name.ts'
 import { toQuery } from '../code/code-target.ts'
 import { grouped, orNoMessage, shownName } from '../display-text.ts'
 import { icon } from '../icons.ts'
@@ -54,7 +55,7 @@ function blameView(
     repository: name,
     tab: 'code',
     crumbs: [{ text: 'blame' }, { text: path.path, href: to.src(name, rev, path) }],
-    json: `/repos/${encodeURIComponent(name)}/blame?${new URLSearchParams(toQuery(rev, path))}`,
+    json: `${apiPathOf(name)}/blame?${new URLSearchParams(toQuery(rev, path))}`,
     isNoIndex: true,
     body: html`<div class="page-head"><h1>Blame <span class="mono soft">${path.path}</span></h1>
 <div class="actions"><a class="button" href="${to.src(name, rev, path)}">${icon('file')}File</a>

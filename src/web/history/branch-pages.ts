@@ -1,3 +1,4 @@
+import { apiPathOf } from '#base/repository-name.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
 import { branchesByRecency } from '../code/ref-picker.ts'
 import { grouped, orNoMessage, shownName } from '../display-text.ts'
@@ -101,7 +102,7 @@ async function branchesView(context: PageContext): Promise<View> {
     title: `Branches · ${name}`,
     repository: name,
     tab: 'branches',
-    json: `/repos/${encodeURIComponent(name)}/branches${toQueryString({ filter: wanted.filter })}`,
+    json: `${apiPathOf(name)}/branches${toQueryString({ filter: wanted.filter })}`,
     body: html`<div class="page-head"><h1 class="grow">Branches${list.count}</h1>
 <div class="actions"><a class="button" href="${to.of(name, 'compare')}">Compare</a></div>
 ${isWriter && creation(form, repository.defaultBranch)}</div>

@@ -1,3 +1,4 @@
+import { apiPathOf } from '#base/repository-name.ts'
 import { orNoCommits } from '../code/empty-repository.ts'
 import { breakable, counted, grouped } from '../display-text.ts'
 import { icon } from '../icons.ts'
@@ -56,7 +57,7 @@ function searchView(
     crumbs: [{ text: 'search' }],
     isNoIndex: true,
     ...(result && {
-      json: `/repos/${encodeURIComponent(name)}/search?${new URLSearchParams({ q, rev })}`,
+      json: `${apiPathOf(name)}/search?${new URLSearchParams({ q, rev })}`,
     }),
     body: html`<div class="page-head"><h1>Search</h1></div>
 <form class="inline search-form" action="${to.of(name, 'search')}">

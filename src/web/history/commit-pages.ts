@@ -1,3 +1,4 @@
+import { apiPathOf } from '#base/repository-name.ts'
 import { shortId, shownName } from '../display-text.ts'
 import { copyButton, icon } from '../icons.ts'
 import { cachedPage, Redirect, type SharedContext, type View } from '../page.ts'
@@ -85,7 +86,7 @@ async function commitView(
     repository: name,
     tab: 'commits',
     crumbs: [{ text: 'commit' }, { text: shortId(id), href: to.commit(name, id) }],
-    json: `/repos/${encodeURIComponent(name)}/commits/${id}?diff=true`,
+    json: `${apiPathOf(name)}/commits/${id}?diff=true`,
     isNoIndex: true,
     body: html`<header class="commit-head">
 <div class="page-head"><h1>${subject}</h1>

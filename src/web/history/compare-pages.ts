@@ -1,4 +1,5 @@
 import { Problem } from '#base/problem.ts'
+import { apiPathOf } from '#base/repository-name.ts'
 import { branchesByRecency } from '../code/ref-picker.ts'
 import { counted, grouped } from '../display-text.ts'
 import { icon } from '../icons.ts'
@@ -133,7 +134,7 @@ async function compareView(
     repository: name,
     tab: 'commits',
     crumbs: [{ text: 'compare', href: to.of(name, 'compare') }, { text: `${base}...${head}` }],
-    json: `/repos/${encodeURIComponent(name)}/compare?${new URLSearchParams(range)}`,
+    json: `${apiPathOf(name)}/compare?${new URLSearchParams(range)}`,
     isNoIndex: true,
     body: html`<div class="page-head"><h1>Compare</h1></div>
 ${form}

@@ -1,5 +1,6 @@
 import { dayMs } from '#base/clock.ts'
 import { Problem } from '#base/problem.ts'
+import { apiPathOf } from '#base/repository-name.ts'
 import { toQuery, toShort } from '../code/code-target.ts'
 import { orNoCommits } from '../code/empty-repository.ts'
 import { refPicker } from '../code/ref-picker.ts'
@@ -82,7 +83,7 @@ async function logView(context: SharedContext, target: PageTarget): Promise<View
     repository: name,
     tab: 'commits',
     crumbs: crumbsOf(context, target),
-    json: `/repos/${encodeURIComponent(name)}/commits?${new URLSearchParams({ rev })}`,
+    json: `${apiPathOf(name)}/commits?${new URLSearchParams({ rev })}`,
     isNoIndex: cursor !== undefined,
     body: html`<div class="page-head">
 <h1>${path.path === '' ? 'Commits' : html`History of <span class="mono">${path.path}</span>`}</h1>

@@ -1,3 +1,4 @@
+import { apiPathOf } from '#base/repository-name.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
 import { shortId } from '../display-text.ts'
 import { icon } from '../icons.ts'
@@ -105,7 +106,7 @@ ${tag.commit !== null && runMark(to, name, runs.get(tag.commit))}
     title: `Tags · ${name}`,
     repository: name,
     tab: 'tags',
-    json: `/repos/${encodeURIComponent(name)}/tags${toQueryString({ order, filter: wanted.filter })}`,
+    json: `${apiPathOf(name)}/tags${toQueryString({ order, filter: wanted.filter })}`,
     body: html`<div class="page-head"><h1>Tags${list.count}</h1>
 ${isWriter && creation(form, repository.defaultBranch)}</div>
 ${await refNotice(context)}${otherProblem(context, [form])}

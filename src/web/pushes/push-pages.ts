@@ -1,4 +1,5 @@
 import { isAdmin } from '#access/may.ts'
+import { apiPathOf } from '#base/repository-name.ts'
 import { doneNotice } from '../done.ts'
 import { icon } from '../icons.ts'
 import { eventPosition } from '../live/read-event-stream.ts'
@@ -36,7 +37,7 @@ export const pushPages = [
         repository: name,
         tab: 'pushes',
         crumbs: [{ text: 'pushes' }],
-        json: `/repos/${encodeURIComponent(name)}/pushes`,
+        json: `${apiPathOf(name)}/pushes`,
         live: cursor === undefined ? to.eventStream({ repository: name, kind: 'push', after }) : '',
         body: html`<div class="page-head"><h1>Pushes</h1></div>
 ${ref !== undefined && html`<p class="filters">Only those that changed <code>${ref}</code>. <a href="${to.of(name, 'pushes')}">Show all</a></p>`}
@@ -99,7 +100,7 @@ async function showPush(context: PageContext): Promise<View> {
     repository: name,
     tab: 'pushes',
     crumbs: [{ text: 'pushes', href: to.of(name, 'pushes') }, { text: id.slice(-6) }],
-    json: `/repos/${encodeURIComponent(name)}/pushes/${encodeURIComponent(id)}`,
+    json: `${apiPathOf(name)}/pushes/${encodeURIComponent(id)}`,
     body: html`<div class="page-head"><h1>${push.via === 'undo' ? 'Undo' : 'Push'} by ${push.actor.username}</h1></div>
 ${doneNotice(context)}${problemNotice(context)}
 <dl class="facts">

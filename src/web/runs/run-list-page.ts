@@ -1,3 +1,4 @@
+import { apiPathOf } from '#base/repository-name.ts'
 import { splitMessage } from '../history/commit-parts.ts'
 import { icon } from '../icons.ts'
 import { eventPosition } from '../live/read-event-stream.ts'
@@ -47,7 +48,7 @@ async function showRuns(context: PageContext): Promise<View> {
     repository: name,
     tab: 'runs',
     crumbs: [{ text: 'runs' }],
-    json: `/repos/${encodeURIComponent(name)}/workflows`,
+    json: `${apiPathOf(name)}/workflows`,
     live:
       cursor === undefined
         ? to.eventStream({ repository: name, kind: 'workflow,push', after })

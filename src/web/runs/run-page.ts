@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { apiPathOf } from '#base/repository-name.ts'
 import { shellWord } from '#base/shell-word.ts'
 import { documentPlace } from '../code/document-view.ts'
 import { counted } from '../display-text.ts'
@@ -77,7 +78,7 @@ async function showRun(context: PageContext): Promise<View> {
     repository: name,
     tab: 'runs',
     crumbs: [{ text: 'runs', href: to.of(name, 'runs') }, { text: String(run.number) }],
-    json: `/repos/${encodeURIComponent(name)}/workflows/${run.id}`,
+    json: `${apiPathOf(name)}/workflows/${run.id}`,
     live: isRunning && attempt === undefined ? stream : '',
     body: html`${doneNotice(context)}${problemNotice(context)}
 <div id="run-head" data-part>${head}</div>

@@ -123,6 +123,8 @@ export function createFormActions({
 /** The address of a page by the parameters of its form; those for the rest of a path are still encoded. */
 function addressOf(path: string, params: Record<string, string>): string {
   return path.replace(/:(\w+)(\*?)/g, (_, name, isRest) =>
-    isRest ? (params[name] ?? '') : encodeURIComponent(params[name] ?? ''),
+    isRest
+      ? (params[name] ?? '')
+      : (params[name] ?? '').split('/').map(encodeURIComponent).join('/'),
   )
 }

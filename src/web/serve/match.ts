@@ -1,30 +1,46 @@
 import { Problem } from '#base/problem.ts'
 import type { PageRoute } from '../page.ts'
 
-type Match = { route: PageRoute; params: Record<string, string> }
+/** The route of a page, and what its path names. */
+export type PageMatch = { route: PageRoute; params: Record<string, string> }
 
 /**
- * Finds the route of a request by its path as sent. Parameters are decoded, except the rest of a path (`:target*`), which
- * may have bytes that are not UTF-8. Throws `method_not_allowed`; undefined if there is no such page.
+ * Finds the routes of a request by its path as sent, for a repository without a namespace first. Parameters are decoded,
+ * except the rest of a path (`:target*`), which may have bytes that are not UTF-8. Throws `method_not_allowed`; empty if
+ * there is no such page.
  */
-export function matchPage(
+export function matchPages(
   routes: readonly PageRoute[],
   method: string,
   path: string,
-): Match | undefined {
+): PageMatch[] {
   const wanted = method === 'HEAD' ? 'GET' : method
-  for (const route of routes) {
-    const params = methodOf(route) === wanted ? paramsIn(route.path, path) : undefined
-    if (params !== undefined) return { route, params }
-  }
-  const problem = pageMethodProblem(routes, path)
+  const matches = readingsOf(path).flatMap((reading) => {
+    for (const route of routes) {
+      const params = methodOf(route) === wanted ? paramsIn(route.path, reading) : undefined
+      if (params !== undefined) return [{ route, params }]
+    }
+    return []
+  })
+  const problem = matches.length === 0 ? pageMethodProblem(routes, path) : undefined
   if (problem) throw problem
-  return undefined
+  return matches
+}
+
+/**
+ * How a path can be read: `/r/acme/log` is a page of the repository `acme`, or the repository `acme/log`. As names of
+ * namespaces are not those of repositories, at most one of them exists.
+ */
+function readingsOf(path: string): string[] {
+  const joined = path.replace(/^\/r\/([^/]+)\/([^/]+)/, '/r/$1%2F$2')
+  return joined === path ? [path] : [path, joined]
 }
 
 /** The Problem of a method that the page at a path does not take; undefined if there is no page. */
 export function pageMethodProblem(routes: readonly PageRoute[], path: string): Problem | undefined {
-  const here = routes.filter((route) => paramsIn(route.path, path) !== undefined)
+  const here = readingsOf(path).flatMap((reading) =>
+    routes.filter((route) => paramsIn(route.path, reading) !== undefined),
+  )
   if (here.length === 0) return undefined
   const own = here.map(methodOf)
   const allow = [...new Set([...own, ...(own.includes('GET') ? ['HEAD'] : [])])].sort()

@@ -53,6 +53,6 @@ function isForRobots(address: string, prefix: string): boolean {
   if (address.includes('?')) return false
   const [path = ''] = address.slice(prefix.length).split('#', 1)
   if (path === '/' || /^\/r\/[^/]+$/.test(path)) return true
-  const [, target] = /^\/r\/[^/]+\/src\/(.+)$/.exec(path) ?? []
+  const [, target] = /^\/r\/(?:[^/]+\/){1,2}src\/(.+)$/.exec(path) ?? []
   return target !== undefined && !namesCommit({ params: { target } })
 }

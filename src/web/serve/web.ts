@@ -25,7 +25,7 @@ import { createRenderer } from '../render/renderer.ts'
 import { toLogin } from '../session-pages.ts'
 import { isOpenToAnonymous } from './audience.ts'
 import { createFormActions } from './form-actions.ts'
-import { matchPage, pageMethodProblem } from './match.ts'
+import { matchPages, type PageMatch, pageMethodProblem } from './match.ts'
 import { createPageCache } from './page-cache.ts'
 import { doneOf, formPageOf, pages } from './page-list.ts'
 import { createPageRates } from './page-rates.ts'
@@ -162,6 +162,14 @@ export function createWeb({
     return { result: new Redirect(`${prefix}${path.slice(0, -1)}${search}`), template: route.path }
   }
 
+  function openVisit(exchange: PageExchange, match: PageMatch | undefined): Promise<Visit> {
+    const { params = {}, route } = match ?? {}
+    const visited = { params, query: exchange.query }
+    const readsAll =
+      route?.kind === 'page' && isOpenToAnonymous(route, settings.webAnonymousRead, visited)
+    return visits.open(exchange, params, readsAll)
+  }
+
   async function serve(exchange: PageExchange): Promise<string> {
     const { request, response, path } = exchange
     if (await assets.serve(exchange)) return '/-/assets'
@@ -173,14 +181,16 @@ export function createWeb({
         await sender.sendBare(exchange, bare.result)
         return bare.template
       }
-      const match = matchPage(pages, request.method ?? '', path)
-      template = match?.route.path ?? template
-      const { params = {}, route } = match ?? {}
-      const visited = { params, query: exchange.query }
-      const readsAll =
-        route?.kind === 'page' && isOpenToAnonymous(route, settings.webAnonymousRead, visited)
-      visit = await visits.open(exchange, params, readsAll)
+      const matches = matchPages(pages, request.method ?? '', path)
+      let [match] = matches
+      visit = await openVisit(exchange, match)
       if (match === undefined) throw new Problem('route_not_found', 'There is no such page.')
+      for (const other of matches.slice(1)) {
+        if (await mayRead(exchange, visit)) break
+        const next = await openVisit(exchange, other)
+        if (await mayRead(exchange, next)) [match, visit] = [other, next]
+      }
+      template = match.route.path
       const result = await answer(exchange, match.route, visit)
       await sender.send(exchange, visit, withStyles(result, match.route))
     } catch (error) {
@@ -189,7 +199,10 @@ export function createWeb({
         response.destroy()
         return template
       }
-      const moved = visit && toRenamed(problem, visit.context, request.method)
+      const moved =
+        visit &&
+        (toRenamed(problem, visit.context, request.method) ??
+          (await toNamespace(problem, visit.context, path)))
       if (visit && moved) {
         await sender.send(exchange, visit, moved)
         return template
@@ -209,13 +222,36 @@ export function createWeb({
 /** Leads from a page of a repository that was renamed to the same page under its present name. */
 function toRenamed(
   { members }: Problem,
-  { url, to }: PageContext,
+  { url, to, params }: PageContext,
   method: string | undefined,
 ): Redirect | undefined {
   const renamedTo = members?.renamedTo
   if (renamedTo === undefined || (method !== 'GET' && method !== 'HEAD')) return undefined
-  const path = url.replace(/^\/r\/[^/?]+/, '')
+  const path = url.replace(repositoryPath(params), '')
   return path === url ? undefined : new Redirect(to.repository(renamedTo) + path)
+}
+
+/** Leads from the address that a repository with the name of a namespace would have to the page of the namespace. */
+async function toNamespace(
+  { code }: Problem,
+  { to, may }: PageContext,
+  path: string,
+): Promise<Redirect | undefined> {
+  const [, namespace] = /^\/r\/([A-Za-z0-9._-]+)$/.exec(path) ?? []
+  if (code !== 'repository_not_found' || namespace === undefined) return undefined
+  return (await may('getNamespace', { namespace }))
+    ? new Redirect(to.namespace(namespace))
+    : undefined
+}
+
+/** The beginning of the paths of a repository's pages, with its name as a request may have it. */
+function repositoryPath({ name = '' }: PageContext['params']): RegExp {
+  return name.includes('/') ? /^\/r\/(?:[^/?]+%2[Ff][^/?]+|[^/?]+\/[^/?]+)/ : /^\/r\/[^/?]+/
+}
+
+/** Whether the caller of a visit can see the repository of its page. */
+function mayRead({ may }: PageExchange, { caller, context }: Visit): Promise<boolean> {
+  return may(caller, 'getRepository', context.params)
 }
 
 /** Leads from the revision `HEAD` to the default branch, so that links need not name it. No branch or tag has this name. */
@@ -223,15 +259,17 @@ async function fromHead({ params, url, to, read }: PageContext): Promise<Redirec
   if (!/^HEAD(?::|$|\.(?:atom|tar\.gz|zip)$)/.test(params.target ?? '')) return undefined
   const { defaultBranch } = await read('getRepository')
   const branch = encodeRevision(defaultBranch)
-  return new Redirect(
-    to.api(url.replace(/^(\/r\/[^/]+\/[^/]+\/)HEAD/, (_, start) => start + branch)),
-  )
+  const [path = '', ...query] = url.split('?')
+  const start = path.slice(0, -(params.target?.length ?? 0))
+  const rest = path.slice(start.length).replace('HEAD', () => branch)
+  return new Redirect(to.api([start + rest, ...query].join('?')))
 }
 
 /** The page at a path that a person has ended with a slash; undefined if that is the path of a page, too. */
 function pageWithoutSlash(path: string): PageRoute | undefined {
-  if (path === '/' || !path.endsWith('/') || matchPage(pages, 'GET', path)) return undefined
-  return matchPage(pages, 'GET', path.slice(0, -1))?.route
+  if (path === '/' || !path.endsWith('/') || matchPages(pages, 'GET', path).length > 0)
+    return undefined
+  return matchPages(pages, 'GET', path.slice(0, -1))[0]?.route
 }
 
 /** A page as it is shown without a session, such as to a search engine. */
@@ -254,8 +292,8 @@ function withStyles(result: PageResult, route: PageRoute): PageResult {
   return { ...result, styles: page.styles }
 }
 
-const advertisement = /^\/r\/([^/]+?)(?:\.git)?\/info\/refs$/
-const lfs = /^\/r\/([^/]+?)(?:\.git)?(\/info\/lfs\/.+)$/
+const advertisement = /^\/r\/((?:[^/]+\/)?[^/]+?)(?:\.git)?\/info\/refs$/
+const lfs = /^\/r\/((?:[^/]+\/)?[^/]+?)(?:\.git)?(\/info\/lfs\/.+)$/
 const services = new Set(['git-upload-pack', 'git-receive-pack'])
 
 /**

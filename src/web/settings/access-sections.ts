@@ -3,14 +3,8 @@ import { icon } from '../icons.ts'
 import { askButton } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
+import { roleWords } from '../role-words.ts'
 import { type SectionParts, section } from './cache-section.ts'
-
-const roleWords: Record<string, string> = {
-  read: 'Read: see and fetch',
-  write: 'Write: also push and run',
-  maintain: 'Maintain: also protections and webhooks',
-  admin: 'Admin: everything that the owner can do',
-}
 
 /** Who has access to a repository. */
 export function peopleSection(

@@ -1,5 +1,6 @@
 import { hasAllUserRights } from '#access/may.ts'
 import { includesRole } from '#access/roles.ts'
+import { apiPathOf } from '#base/repository-name.ts'
 import { type PageContext, page, type View } from '../page.ts'
 import { createForm, otherProblem, type PageForm } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
@@ -120,7 +121,7 @@ ${may.deleteRepository && deleteSection(parts, name)}`
     repository: name,
     tab: 'settings',
     crumbs: [{ text: 'settings' }],
-    json: `/repos/${name}`,
+    json: apiPathOf(name),
     body: html`<div class="page-head"><h1>Settings</h1>
 <p class="soft">${roleWords(repository, caller.username)}</p></div>
 ${otherProblem(context, forms)}

@@ -1,3 +1,4 @@
+import { apiPathOf } from '#base/repository-name.ts'
 import { grouped } from '../display-text.ts'
 import { doneNotice } from '../done.ts'
 import { icon } from '../icons.ts'
@@ -42,7 +43,7 @@ function deliveryView(context: PageContext, delivery: Shown, mayRetry: boolean):
       { text: URL.parse(url)?.host ?? url, href: webhook },
       { text: `${event}${seq === null ? '' : ` ${seq}`}` },
     ],
-    json: `/repos/${name}/webhooks/${webhookId}/deliveries/${id}`,
+    json: `${apiPathOf(name)}/webhooks/${webhookId}/deliveries/${id}`,
     body: html`<div class="page-head"><h1>${event}${seq !== null && html` <span class="soft">${seq}</span>`}</h1>
 <div class="actions">${status === 'pending' && html`<a class="button" href="${address}">${icon('again')}Refresh</a>`}
 ${mayRetry && formButton(`${address}/retry`, html`${icon('again')}Send again`, { className: '' })}</div>

@@ -1,3 +1,4 @@
+import { apiPathOf } from '#base/repository-name.ts'
 import { grouped } from '../display-text.ts'
 import { doneNotice } from '../done.ts'
 import { icon } from '../icons.ts'
@@ -87,7 +88,7 @@ function listView(
     repository: name,
     tab: 'webhooks',
     crumbs: [{ text: 'webhooks' }],
-    json: `/repos/${name}/webhooks`,
+    json: `${apiPathOf(name)}/webhooks`,
     body: html`<div class="page-head"><h1>Webhooks <span class="count">${rows.length}</span></h1>
 <p class="soft">Each event is sent to these addresses, in order, and again until it arrives.</p></div>
 ${doneNotice(context)}${otherProblem(context, [form.form])}
@@ -133,7 +134,7 @@ function webhookView(
     repository: name,
     tab: 'webhooks',
     crumbs: [{ text: 'webhooks', href: to.of(name, 'webhooks') }, { text: hostOf(webhook.url) }],
-    json: `/repos/${name}/webhooks/${webhook.id}`,
+    json: `${apiPathOf(name)}/webhooks/${webhook.id}`,
     body: html`<div class="page-head"><h1 class="grow">${webhook.url}</h1>
 ${
   mayChange &&

@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { apiPathOf } from '#base/repository-name.ts'
 import { closed, field } from '#base/schema-options.ts'
 import { linkToNext, PageQuery } from '#http/pagination.ts'
 import { type FindRequest, route } from '#http/route.ts'
@@ -150,5 +151,5 @@ const timeForm = 'in milliseconds since the Unix epoch'
 const anyTime = { minimum: 0, maximum: Number.MAX_SAFE_INTEGER }
 
 function addressOf({ name }: Repository, { id, webhookId }: { id: string; webhookId: string }) {
-  return `/repos/${name}/webhooks/${webhookId}/deliveries/${id}`
+  return `${apiPathOf(name)}/webhooks/${webhookId}/deliveries/${id}`
 }

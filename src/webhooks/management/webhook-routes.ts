@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { apiPathOf } from '#base/repository-name.ts'
 import { closed, field } from '#base/schema-options.ts'
 import { Sensitive } from '#base/sensitive.ts'
 import { PageQuery, paged } from '#http/pagination.ts'
@@ -61,7 +62,7 @@ export function webhookRoutes({ repositories, webhookService }: Dependencies) {
         const { url, events } = body
         const secret = body.secret === undefined ? undefined : new Sensitive(body.secret)
         const webhook = await webhookService.create(principal, found, { url, events, secret })
-        setHeader('location', `/repos/${found.name}/webhooks/${webhook.id}`)
+        setHeader('location', `${apiPathOf(found.name)}/webhooks/${webhook.id}`)
         return webhook
       },
     }),

@@ -3,6 +3,7 @@ import { runUsername } from '#access/names.ts'
 import type { Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
 import { Problem } from '#base/problem.ts'
+import { fullNameOf, fullOwnerOf } from '#base/repository-name.ts'
 import type { Database } from '#database/database.ts'
 import { recordActions } from '#events/audit/record.ts'
 import { named } from '#http/named-schemas.ts'
@@ -70,7 +71,8 @@ type Facts = {
 /** The claims that GitHub's ID tokens have. Another repository can get the name; none gets the id, so `sub` has both. */
 function claimsOf({ run, repository, requester, actor }: Facts) {
   const { ref, commitId: sha } = run
-  const name = `${repository.ownerUsername}/${repository.name}`
+  const named = { name: repository.name, owner: repository.ownerUsername }
+  const name = fullNameOf(named)
   const refOf = (file: string) => `${name}/${file}@${ref}`
   return {
     sub: `repo:${name}@${repository.id}:ref:${ref}`,
@@ -79,7 +81,7 @@ function claimsOf({ run, repository, requester, actor }: Facts) {
     sha,
     repository: name,
     repository_id: repository.id,
-    repository_owner: repository.ownerUsername,
+    repository_owner: fullOwnerOf(named),
     repository_visibility: 'private',
     run_id: run.id,
     run_number: String(run.number),

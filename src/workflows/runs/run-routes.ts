@@ -3,6 +3,7 @@ import { requireNoJob } from '#access/may.ts'
 import { objectIdForm } from '#access/names.ts'
 import { workflowsFolder } from '#actions/workflow-parser/workflow-folders.ts'
 import { Problem } from '#base/problem.ts'
+import { apiPathOf } from '#base/repository-name.ts'
 import { closed } from '#base/schema-options.ts'
 import { linkToNext, PageQuery } from '#http/pagination.ts'
 import { route } from '#http/route.ts'
@@ -102,7 +103,7 @@ export function runRoutes(dependencies: Dependencies) {
       ],
       handle: async ({ principal, found, body, setHeader }) => {
         const started = await runs.start(principal, found, body)
-        setHeader('location', `/repos/${found.name}/workflows/${started.id}`)
+        setHeader('location', `${apiPathOf(found.name)}/workflows/${started.id}`)
         return started
       },
     }),

@@ -9,6 +9,7 @@ import { toSize } from '#base/format.ts'
 import { newId } from '#base/ids.ts'
 import type { Json } from '#base/json.ts'
 import { Problem } from '#base/problem.ts'
+import { fullNameOf, fullOwnerOf } from '#base/repository-name.ts'
 import { shortRef } from '#base/short-ref.ts'
 import type { Sources } from '../commits/workflow-sources.ts'
 import { grantsOf } from '../credentials/job-tokens.ts'
@@ -157,8 +158,8 @@ function scopeOf(spec: RunSpec, number: number): Scope {
         sha: commit,
         actor: actor.username,
         triggering_actor: actor.username,
-        repository: `${repository.owner}/${repository.name}`,
-        repository_owner: repository.owner,
+        repository: fullNameOf(repository),
+        repository_owner: fullOwnerOf(repository),
         run_number: String(number),
         run_attempt: '1',
         workflow: spec.sources.workflows[0]?.name ?? '',

@@ -1,3 +1,4 @@
+import { apiPathOf } from '#base/repository-name.ts'
 import { readEncryptionKeys } from '#config/encryption-keys.ts'
 import { describeUnknown, findUnknownKeys } from '#secrets/key-check.ts'
 import {
@@ -67,6 +68,6 @@ function unreadable({ webhook, repositoryName, name }: SealedRow, reason: string
   }
   return fault(
     `A signing secret of the webhook ${webhook.id} of ${repositoryName} cannot be decrypted: ${reason}.`,
-    `Set a new one: send it as "secret" by PATCH to /repos/${repositoryName}/webhooks/${webhook.id}`,
+    `Set a new one: send it as "secret" by PATCH to ${apiPathOf(repositoryName)}/webhooks/${webhook.id}`,
   )
 }

@@ -1,3 +1,4 @@
+import { apiPathOf } from '#base/repository-name.ts'
 import type { Check } from '../check.ts'
 import { findOldestPending, listDisabledWebhooks, readVersion } from '../doctor-store.ts'
 import { type Finding, firstOf, ok, orOk, warning } from '../finding.ts'
@@ -23,7 +24,7 @@ export const webhooksCheck: Check = {
       ({ id, repositoryName, disabledAt }) =>
         warning(
           `The webhook ${id} of ${repositoryName} is disabled since ${new Date(disabledAt ?? 0).toISOString()}, because all its deliveries failed for days.`,
-          `When the receiver works again, send {"enabled": true} by PATCH to /repos/${repositoryName}/webhooks/${id}, and replay the missed deliveries.`,
+          `When the receiver works again, send {"enabled": true} by PATCH to ${apiPathOf(repositoryName)}/webhooks/${id}, and replay the missed deliveries.`,
         ),
     )
     const findings: Finding[] = firstOf(disabled)

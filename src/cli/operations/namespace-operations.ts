@@ -1,0 +1,72 @@
+import { dateOf, textAt } from '../terminal/display.ts'
+import type { ClientOperation } from './operation.ts'
+
+export const namespaceOperations: ClientOperation[] = [
+  {
+    command: 'namespaces list',
+    operations: ['listNamespaces'],
+    isLocal: true,
+    summary: 'list the namespaces that you can see, with your role',
+    table: { NAME: 'name', ROLE: 'role', CREATED: dateOf('createdAt') },
+  },
+  {
+    command: 'namespaces create',
+    operations: ['createNamespace'],
+    isLocal: true,
+    summary: 'create a namespace, for repositories such as acme/site',
+    arguments: ['name'],
+    sentence: (body) => `Created the namespace ${textAt(body, 'name')}.`,
+  },
+  {
+    command: 'namespaces show',
+    operations: ['getNamespace'],
+    isLocal: true,
+    summary: 'show a namespace',
+    arguments: ['namespace'],
+    fields: { Name: 'name', 'Your role': 'role', Created: dateOf('createdAt'), Id: 'id' },
+  },
+  {
+    command: 'namespaces rename',
+    operations: ['updateNamespace'],
+    isLocal: true,
+    summary: 'rename a namespace with its repositories; their old addresses lead to them',
+    arguments: ['namespace', 'name'],
+    sentence: (body) => `Renamed to ${textAt(body, 'name')}.`,
+  },
+  {
+    command: 'namespaces delete',
+    operations: ['deleteNamespace'],
+    isLocal: true,
+    summary: 'delete a namespace without repositories',
+    arguments: ['namespace'],
+    sentence: (_, { argument }) => `Deleted the namespace ${argument('namespace')}.`,
+    json: ({ argument }) => ({ name: argument('namespace'), deleted: true }),
+  },
+  {
+    command: 'namespaces members list',
+    operations: ['listNamespaceMembers'],
+    isLocal: true,
+    summary: 'list the members of a namespace',
+    arguments: ['namespace'],
+    table: { MEMBER: 'member', ROLE: 'role', ADDED: dateOf('createdAt') },
+  },
+  {
+    command: 'namespaces members add',
+    operations: ['setNamespaceMember'],
+    isLocal: true,
+    summary: 'add a user, or a group as group:NAME, to a namespace, or change the role',
+    arguments: ['namespace', 'member'],
+    options: { '--role <role>': 'its role in all repositories of the namespace (default: write)' },
+    fill: ({ option }) => ({ role: option('role') ?? 'write' }),
+    sentence: (body) => `${textAt(body, 'member')} has the role ${textAt(body, 'role')}.`,
+  },
+  {
+    command: 'namespaces members remove',
+    operations: ['removeNamespaceMember'],
+    isLocal: true,
+    summary: 'remove a user or a group from a namespace',
+    arguments: ['namespace', 'member'],
+    sentence: (_, { argument }) => `Removed ${argument('member')}.`,
+    json: ({ argument }) => ({ member: argument('member'), removed: true }),
+  },
+]

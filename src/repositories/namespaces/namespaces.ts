@@ -1,0 +1,270 @@
+import { isAdmin, requireAllRefs, requireAllRepositories } from '#access/may.ts'
+import type { Principal } from '#access/principal.ts'
+import { includesRole, type Role } from '#access/roles.ts'
+import type { Clock } from '#base/clock.ts'
+import { newId } from '#base/ids.ts'
+import type { PageRequest } from '#base/list-all.ts'
+import { Problem } from '#base/problem.ts'
+import type { PlainSettings } from '#config/settings.ts'
+import type { Database } from '#database/database.ts'
+import type { Db, NamespaceMemberRow } from '#database/schema.ts'
+import type { Actor, Event, Publish } from '#events/events.ts'
+import { claimName, keepFormerName } from '../claim-name.ts'
+import { deleteFailedImports } from '../import-store.ts'
+import {
+  deleteMember,
+  deleteNamespace,
+  insertNamespace,
+  type JoinedNamespace,
+  listMembers,
+  listNamespaces,
+  listRepositoriesOf,
+  lockNamespace,
+  updateDeletedName,
+  updateNamespaceName,
+  upsertMember,
+} from '../namespace-store.ts'
+import { memberRemoved, namespaceGone, requireNamespace, roleInNamespace } from '../place-name.ts'
+import { countNames, isNameTaken, updateName, viewerOf } from '../repository-store.ts'
+import { groupsOf } from '../role-store.ts'
+
+/** Namespaces: names before those of repositories, with members who have roles in all of these. */
+export type Namespaces = {
+  /** Those of which a principal is a member or can see a repository, oldest first. */
+  list: (principal: Principal, page: PageRequest) => Promise<Namespace[]>
+  /**
+   * Opens a namespace for those who have a role in it, or without one for all who see it. Throws `namespace_not_found`,
+   * `role_insufficient` and `token_limited`.
+   */
+  open: (principal: Principal, name: string, role?: Role) => Promise<Namespace>
+  /** Throws `permission_missing` unless a principal may create namespaces. */
+  requireCreator: (principal: Principal) => Promise<void>
+  /** Creates a namespace whose first member is its creator. Throws `namespace_name_taken`. */
+  create: (principal: Principal, name: string) => Promise<Namespace>
+  /** Renames a namespace with its repositories, whose former names lead to them. Throws `namespace_name_taken`. */
+  rename: (principal: Principal, namespace: Namespace, name: string) => Promise<Namespace>
+  /** Throws `namespace_not_empty`. */
+  remove: (principal: Principal, namespace: Namespace) => Promise<void>
+  listMembers: (namespace: Namespace) => Promise<Member[]>
+  setMember: (
+    principal: Principal,
+    namespace: Namespace,
+    wanted: Pick<Member, 'member' | 'role'>,
+  ) => Promise<Member>
+  /** Removes a member, whose access by it ends at once. Throws `namespace_member_not_found`. */
+  removeMember: (principal: Principal, namespace: Namespace, member: string) => Promise<void>
+}
+
+/** A namespace as its caller sees it; `role` is that of the caller, null when it is no member. */
+export type Namespace = { id: string; name: string; createdAt: number; role: Role | null }
+
+type Member = Pick<NamespaceMemberRow, 'member' | 'role' | 'createdAt'>
+
+type Dependencies = {
+  db: Database
+  publish: Publish
+  clock: Clock
+  settings: Pick<PlainSettings, 'namespaceCreators'>
+}
+
+const maxNamed = 10
+
+export function createNamespaces({ db, publish, clock, settings }: Dependencies): Namespaces {
+  /** Changes a namespace, which keeps its name meanwhile. */
+  async function change({ id, name }: Namespace, work: (tx: Db) => Promise<void>): Promise<void> {
+    await db.transaction().execute(async (tx) => {
+      if (!(await lockNamespace(tx, { id, name }, 'update'))) throw namespaceGone(name)
+      await work(tx)
+    })
+  }
+
+  /** Renames the repositories of a namespace, in its transaction; returns their events. */
+  async function renameRepositories(
+    tx: Db,
+    principal: Principal,
+    { id, name }: Namespace,
+    newName: string,
+  ): Promise<Event[]> {
+    const now = clock.now()
+    const events: Event[] = []
+    for (const repository of await listRepositoriesOf(tx, id)) {
+      const { id: repositoryId, name: formerName, state } = repository
+      const to = newName + formerName.slice(name.length)
+      if (state === 'importing') throw importing(formerName)
+      if (state !== 'ready') {
+        await updateDeletedName(tx, repositoryId, to)
+        continue
+      }
+      await updateName(tx, repositoryId, { name: to, namespaceId: id })
+      await claimName(tx, principal, { name: to, repositoryId, now })
+      if (newName.toLowerCase() !== name.toLowerCase())
+        await keepFormerName(tx, { name: formerName, repositoryId, now })
+      await deleteFailedImports(tx, to)
+      const data = { name: to, formerName }
+      events.push({ kind: 'repository.renamed', actor: principal, repositoryId, data })
+    }
+    return events
+  }
+
+  async function isCreator(principal: Principal): Promise<boolean> {
+    if (isAdmin(principal)) return true
+    const { username } = principal
+    const { namespaceCreators = [] } = settings
+    if (namespaceCreators.includes(username)) return true
+    if (!namespaceCreators.some((creator) => creator.startsWith('group:'))) return false
+    const groups = await groupsOf(db, username)
+    return groups.some((group) => namespaceCreators.includes(`group:${group}`))
+  }
+
+  return {
+    async list(principal, page) {
+      const who = { viewer: viewerOf(principal), username: principal.username }
+      const rows = await listNamespaces(db, who, page)
+      return rows.map((row) => toNamespace(principal, row))
+    },
+
+    async open(principal, name, role) {
+      requireAllRepositories(principal)
+      const found = toNamespace(principal, await requireNamespace(db, principal, name))
+      if (role === undefined) return found
+      if (role === 'admin') requireAllRefs(principal)
+      if (found.role !== null && includesRole(found.role, role)) return found
+      throw roleMissing(found, role)
+    },
+
+    async requireCreator(principal) {
+      requireAllRepositories(principal)
+      requireAllRefs(principal)
+      if (await isCreator(principal)) return
+      const detail = 'Only admins, and users that SVC_NAMESPACE_CREATORS names, create namespaces.'
+      throw new Problem('permission_missing', detail)
+    },
+
+    async create(principal, name) {
+      if (await isNameTaken(db, name)) throw namespaceTaken(name)
+      const now = clock.now()
+      const row = { id: newId(now), name, nameKey: name.toLowerCase(), createdAt: now }
+      const first = { member: principal.username, role: 'admin', createdAt: now } as const
+      await db.transaction().execute(async (tx) => {
+        if (!(await insertNamespace(tx, row))) throw namespaceTaken(name)
+        await upsertMember(tx, { ...first, namespaceId: row.id })
+        // No repository has the id, so a former name of any leads nowhere from now on.
+        await claimName(tx, principal, { name, repositoryId: row.id, now })
+        const about = { actor: principal, repositoryId: null }
+        await publish(tx, now, [
+          { kind: 'namespace.created', ...about, data: { namespace: name } },
+          memberAdded(principal, name, first),
+        ])
+        if ((await countNames(tx, name)) > 1) throw namespaceTaken(name)
+      })
+      return { id: row.id, name, createdAt: now, role: 'admin' }
+    },
+
+    async rename(principal, namespace, newName) {
+      const { id, name } = namespace
+      if (newName === name) return namespace
+      const isOtherCase = newName.toLowerCase() === name.toLowerCase()
+      await change(namespace, async (tx) => {
+        if (!isOtherCase && (await isNameTaken(tx, newName))) throw namespaceTaken(newName)
+        await updateNamespaceName(tx, id, newName)
+        await claimName(tx, principal, { name: newName, repositoryId: id, now: clock.now() })
+        const renamed = await renameRepositories(tx, principal, namespace, newName)
+        const about = { actor: principal, repositoryId: null }
+        const data = { namespace: newName, formerName: name }
+        await publish(tx, clock.now(), [{ kind: 'namespace.updated', ...about, data }, ...renamed])
+        if ((await countNames(tx, newName)) > 1) throw namespaceTaken(newName)
+      })
+      return { ...namespace, name: newName }
+    },
+
+    async remove(principal, namespace) {
+      const { id, name } = namespace
+      await change(namespace, async (tx) => {
+        const rest = await listRepositoriesOf(tx, id)
+        if (rest.length > 0) throw notEmpty(name, rest)
+        await deleteNamespace(tx, id)
+        const about = { actor: principal, repositoryId: null, data: { namespace: name } }
+        await publish(tx, clock.now(), [{ kind: 'namespace.deleted', ...about }])
+      })
+    },
+
+    listMembers: ({ id }) => listMembers(db, id),
+
+    async setMember(principal, namespace, { member, role }) {
+      const { id: namespaceId, name } = namespace
+      let saved: Member = { member, role, createdAt: clock.now() }
+      await change(namespace, async (tx) => {
+        const known = (await listMembers(tx, namespaceId)).find((one) => one.member === member)
+        saved = { ...saved, ...known, role }
+        if (known?.role === role) return
+        await upsertMember(tx, { namespaceId, ...saved })
+        await publish(tx, clock.now(), [memberAdded(principal, name, saved)])
+      })
+      return saved
+    },
+
+    async removeMember(principal, namespace, member) {
+      // Everybody may leave.
+      const needed: Role = principal.username === member ? 'read' : 'admin'
+      if (namespace.role === null || !includesRole(namespace.role, needed))
+        throw roleMissing(namespace, needed)
+      await change(namespace, async (tx) => {
+        if (!isStorable(member) || !(await deleteMember(tx, namespace.id, member))) {
+          const detail = `"${member}" is not a member of the namespace "${namespace.name}".`
+          throw new Problem('namespace_member_not_found', detail)
+        }
+        await publish(tx, clock.now(), [memberRemoved(principal, namespace.name, member)])
+      })
+    },
+  }
+}
+
+function roleMissing({ name, role }: Namespace, needed: Role): Problem {
+  const detail =
+    role === null
+      ? `You are not a member of the namespace "${name}".`
+      : `Your role in the namespace "${name}" is ${role}; this requires ${needed}.`
+  return new Problem('role_insufficient', detail)
+}
+
+function toNamespace(principal: Principal, row: JoinedNamespace): Namespace {
+  const { id, name, createdAt } = row
+  return { id, name, createdAt, role: roleInNamespace(principal, row) ?? null }
+}
+
+function memberAdded(
+  actor: Actor,
+  namespace: string,
+  { member, role }: Pick<Member, 'member' | 'role'>,
+) {
+  const data = { namespace, member, role }
+  return { kind: 'namespace.member_added', actor, repositoryId: null, data } as const
+}
+
+function namespaceTaken(name: string): Problem {
+  return new Problem(
+    'namespace_name_taken',
+    `"${name}" is the name of a namespace or a repository, in this or another case; choose another name.`,
+  )
+}
+
+function importing(name: string): Problem {
+  const detail = `"${name}" is still being imported; rename the namespace when it is there.`
+  return new Problem('repository_importing', detail)
+}
+
+function notEmpty(name: string, rest: Awaited<ReturnType<typeof listRepositoriesOf>>): Problem {
+  const named = rest
+    .slice(0, maxNamed)
+    .map((one) => (/^(ready|importing)$/.test(one.state) ? one.name : `${one.name} (deleted)`))
+  const more = rest.length > maxNamed ? ', and more' : ''
+  return new Problem(
+    'namespace_not_empty',
+    `"${name}" has ${named.join(', ')}${more}. Move or delete them first, and purge the deleted ones.`,
+  )
+}
+
+/** Whether the database could have a member: PostgreSQL rejects texts with a NUL. */
+function isStorable(member: string): boolean {
+  return !member.includes('\0')
+}
