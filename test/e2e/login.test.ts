@@ -239,6 +239,9 @@ test('a command line gets a token by a code, whose page says what and who gets i
   assert.match((await here.post('/-/cli', fieldsOf(asked.text))).text, /Go on in the terminal/)
   assert.equal(await code(), 0)
   const { body } = await service.admin.get('/tokens')
+  // People end the tokens of their logins themselves.
+  const { text: page } = await here.get('/-/tokens')
+  assert.equal(page.match(/row-title">svc login on /g)?.length, 2)
   const tokens = body.filter(({ name }: { name: string }) => name.startsWith('svc login on '))
   assert.deepEqual(
     tokens.map(
@@ -252,4 +255,11 @@ test('a command line gets a token by a code, whose page says what and who gets i
       ['ada', null],
     ],
   )
+  const end = (id: string) => here.post(`/-/tokens/delegated/${id}/delete`, {})
+  const ofSessions = body.filter(({ name }: { name: string }) => name === 'login')
+  assert.equal(ofSessions.length, 2)
+  for (const { id } of ofSessions) assert.equal((await end(id)).status, 404)
+  assert.equal((await end(tokens[0].id)).status, 303)
+  const left = (await here.get('/-/tokens')).text
+  assert.equal(left.match(/row-title">svc login on /g)?.length, 1)
 })

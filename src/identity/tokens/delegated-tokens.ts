@@ -1,4 +1,4 @@
-import { credentialEnded, holds, requirePermission } from '#access/may.ts'
+import { credentialEnded, hasAllUserRights, holds, requirePermission } from '#access/may.ts'
 import { defaultPermissions, type Permission } from '#access/permissions.ts'
 import type { Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
@@ -23,7 +23,9 @@ import {
   deleteExpiredDelegated,
   findDelegated,
   insertToken,
+  isTokenOfLogin,
   listDelegated,
+  listTokensOfLogin,
   lockToken,
 } from './token-store.ts'
 
@@ -37,7 +39,10 @@ export type DelegatedTokens = {
     principal: Principal,
     newToken: Omit<NewToken, 'username'>,
   ) => Promise<Token & { token: string }>
-  /** Lists the tokens that were delegated from the caller's token, directly or not, oldest first. */
+  /**
+   * Lists the tokens that were delegated from the caller's token, directly or not, oldest first; for a person who has logged
+   * in, all tokens that end with the login.
+   */
   list: (principal: Principal, page: PageRequest) => Promise<Token[]>
   /** Deletes a token that `list` returns, with the tokens delegated from it. Throws `token_not_found`. */
   remove: (principal: Principal, id: string) => Promise<void>
@@ -85,13 +90,22 @@ export function createDelegatedTokens(dependencies: Dependencies): DelegatedToke
     },
 
     async list(principal, page) {
-      const rows = await listDelegated(db, principal.id, { ...page, now: clock.now() })
+      const asked = { ...page, now: clock.now() }
+      const loginId = loginOf(principal)
+      const rows = await (loginId === undefined
+        ? listDelegated(db, principal.id, asked)
+        : listTokensOfLogin(db, loginId, asked))
       return describe.all(principal, rows)
     },
 
     async remove(principal, id) {
       await db.transaction().execute(async (tx) => {
-        const isOwn = isId(id) && (await findDelegated(tx, principal.id, id))
+        const loginId = loginOf(principal)
+        const isOwn =
+          isId(id) &&
+          (await (loginId === undefined
+            ? findDelegated(tx, principal.id, id)
+            : isTokenOfLogin(tx, loginId, id)))
         const by = { publish, actor: principal, now: clock.now() }
         if (isOwn && (await deleteWithDelegated(tx, by, id))) return
         const detail = `No token with the id "${id}" was delegated from this one.`
@@ -107,6 +121,11 @@ export function createDelegatedTokens(dependencies: Dependencies): DelegatedToke
     if (names) return [...new Set(await repositories.idsOf(principal, names))]
     return principal.repositories ? [...principal.repositories] : null
   }
+}
+
+/** The login of a person whose rights a principal has in full: such a person also manages the other tokens of the login. */
+function loginOf(principal: Principal): string | undefined {
+  return hasAllUserRights(principal) ? principal.loginId : undefined
 }
 
 /** The requested permissions, or else the default permissions that the principal holds. */

@@ -169,6 +169,36 @@ export function findLoginToken(tx: Db, loginId: string): Promise<TokenRow | unde
     .executeTakeFirst()
 }
 
+/** Lists the unexpired tokens that end with a login, without that of its sessions, after an id, oldest first. */
+export function listTokensOfLogin(
+  db: Db,
+  loginId: string,
+  { after, limit, now }: PageRequest & { now: number },
+): Promise<TokenRow[]> {
+  return db
+    .selectFrom('tokens')
+    .selectAll()
+    .where('loginId', '=', loginId)
+    .where('tokenHash', 'not like', 'login %')
+    .where('id', '>', after)
+    .where((is) => is.or([is('expiresAt', 'is', null), is('expiresAt', '>', now)]))
+    .orderBy('id')
+    .limit(limit)
+    .execute()
+}
+
+/** Whether a token ends with a login, and is not that of its sessions. */
+export async function isTokenOfLogin(db: Db, loginId: string, id: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('tokens')
+    .select('id')
+    .where('loginId', '=', loginId)
+    .where('tokenHash', 'not like', 'login %')
+    .where('id', '=', id)
+    .executeTakeFirst()
+  return row !== undefined
+}
+
 /** Replaces the permissions of a token. */
 export async function updatePermissions(tx: Db, id: string, permissions: string): Promise<void> {
   await tx.updateTable('tokens').set({ permissions }).where('id', '=', id).execute()
