@@ -195,6 +195,7 @@ for (const [name, host] of Object.entries(hosts))
     await service.admin.patch('/repos/site', { description: 'Ours' })
     const again = await home.run(words, { input: `${token}\n` })
     assert.match(again.out, /^site is here already\.\nother is here already\.\n0 imported, 2 here/m)
+    assert.doesNotMatch(again.err, /deployer/)
     assert.equal((await service.admin.get('/repos/site')).body.description, 'Ours')
 
     await service.admin.delete(`/keys/${keys[0].id}`)

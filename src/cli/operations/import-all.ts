@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { isRepositoryName } from '#access/names.ts'
 import { printable } from '#base/format.ts'
 import type { Json } from '#base/json.ts'
@@ -208,7 +209,9 @@ async function complete(work: Work, planned: Planned, repository: Json): Promise
     const target = path`/repos/${name}/protections/branches/${pattern}`
     await change(`Protection of ${pattern}`, { method: 'PUT', path: target, body })
   }
+  const keys = details?.deployKeys.length ? await listFingerprints(client, name) : new Set()
   for (const { name: title, publicKey, mayPush } of details?.deployKeys ?? []) {
+    if (keys.has(fingerprintOf(publicKey))) continue
     const permissions = mayPush ? ['repo:read', 'repo:write'] : ['repo:read']
     const body = { name: title.slice(0, 100), publicKey, permissions, repositories: [name] }
     await change(`Deploy key ${title}`, { method: 'POST', path: '/keys', body })
@@ -221,6 +224,19 @@ async function complete(work: Work, planned: Planned, repository: Json): Promise
   if (visibility !== 'private' && textAt(repository, 'visibility') !== visibility)
     await set('Visibility', { visibility })
   return toDo
+}
+
+/** The deploy keys that a repository has. */
+async function listFingerprints(client: Work['client'], name: string): Promise<Set<string>> {
+  const keys = await client.list({ method: 'GET', path: '/keys' })
+  const own = keys.filter((key) => listAt(key, 'repositories').includes(name))
+  return new Set(own.map((key) => textAt(key, 'fingerprint')))
+}
+
+/** The fingerprint of the line of a public key, as `ssh-keygen -lf` prints it. */
+function fingerprintOf(line: string): string {
+  const [, blob = ''] = line.split(' ')
+  return `SHA256:${hash('sha256', Buffer.from(blob, 'base64'), 'base64').replace(/=+$/, '')}`
 }
 
 /** The start of a description, in the form that svc takes. */
