@@ -36,7 +36,7 @@ export type ImportOne = (source: string, name: string, prefix: string) => Promis
  */
 export async function importAll(work: Work, importOne: ImportOne): Promise<number> {
   const candidates = await findCandidates(work)
-  const planned = plan(candidates)
+  const planned = plan(candidates, await listNamespaces(work))
   if (work.input.flag('dryRun')) {
     await showPlan(work, planned)
     return 0
@@ -51,6 +51,12 @@ export async function importAll(work: Work, importOne: ImportOne): Promise<numbe
     if (!work.json) showOutcome(work, outcome)
   }
   return summarize(work, outcomes)
+}
+
+/** The names of the namespaces, by themselves in lower case. */
+async function listNamespaces({ client }: Work): Promise<Map<string, string>> {
+  const all = await client.list({ method: 'GET', path: '/namespaces' })
+  return new Map(all.map((one) => [textAt(one, 'name').toLowerCase(), textAt(one, 'name')]))
 }
 
 /** The repositories that are here, by their name in lower case. */
@@ -84,12 +90,17 @@ function notRead(details: Details | undefined): string {
   return details && details.unread.length > 0 ? `Not read: ${details.unread.join(', ')}.` : ''
 }
 
-/** Gives each repository a name: the last part of its path. */
-function plan(candidates: Candidate[]): Planned[] {
+/**
+ * Gives each repository a name: the last part of its path, in the namespace that is called like the part before it, if there
+ * is one.
+ */
+function plan(candidates: Candidate[], namespaces: ReadonlyMap<string, string>): Planned[] {
   const taken = new Map<string, string>()
   return candidates.map((candidate) => {
-    const parts = candidate.path.split('/')
-    const name = (parts.at(-1) ?? '').replace(/(?:\.git)+$/, '')
+    const [last = '', parent = ''] = candidate.path.split('/').reverse()
+    const namespace = namespaces.get(parent.toLowerCase())
+    const within = last.replace(/(?:\.git)+$/, '')
+    const name = namespace === undefined ? within : `${namespace}/${within}`
     const planned = { ...candidate, name }
     if (!isRepositoryName(name)) return { ...planned, fault: 'The name is not possible here.' }
     const other = taken.get(name.toLowerCase())
