@@ -174,7 +174,11 @@ function expected(
   const { role, isLimited, hasRefs } = caller
   const holds = (one: Permission) =>
     caller.permissions.includes(one) || caller.permissions.includes('admin')
-  if (caller.isWorkload && !path.startsWith('/repos/{name}')) return 'permission_missing'
+  if (caller.isWorkload && !path.startsWith('/repos/{name}')) {
+    // Namespaces are found before the kind of the caller counts.
+    const isOfNamespace = isForAdmins || path.startsWith('/namespaces/')
+    return isOfNamespace && takes !== 'any' && holds(takes) ? 'token_limited' : 'permission_missing'
+  }
   if (takes !== 'any' && !holds(takes)) return 'permission_missing'
   if (alsoTakes && !holds(alsoTakes)) return 'permission_missing'
   if (isForAdmins && !isLimited && !hasRefs && !holds('admin')) return 'permission_missing'
