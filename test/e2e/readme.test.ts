@@ -52,7 +52,7 @@ test('the tour of the README works when pasted', async () => {
   assert.match(stdout, /^Undid it: refs\/heads\/mistake deleted\.$/m)
   assert.match(
     stdout,
-    /\/colour is not a field of this request; it takes name, defaultBranch, objectFormat\./,
+    /\/colour is not a field of this request; it takes name, defaultBranch, objectFormat, visibility\./,
   )
   assert.doesNotMatch(stderr, /fatal|command not found|svc:/)
 })
