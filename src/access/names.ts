@@ -115,9 +115,12 @@ export function isRunUsername(username: string): boolean {
   return /^run-\d+\[bot\]$/.test(username)
 }
 
-/** The username of a workload that a trust rule admits. No token, key or run can have it. */
+/**
+ * The username of a workload that a trust rule admits. No token, key or run can have it. Workflows put the names of actors
+ * into scripts, so it has no character with a meaning there; the audit log has the subject as it is.
+ */
 export function workloadUsername(ruleName: string, subject: string): string {
-  return `${ruleName}[workload:${subject}]`
+  return `${ruleName}[workload:${subject.replace(/[^\w.:/@+=-]/g, '_')}]`
 }
 
 /** Limits for the lifetime of tokens and SSH keys. */

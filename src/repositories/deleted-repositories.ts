@@ -32,7 +32,7 @@ import {
 import { isThere } from './directories/deleted-directories.ts'
 import { type EraseDependencies, eraseRepository } from './erase-repository.ts'
 import { deleteFailedImports } from './import-store.ts'
-import { holdPlace, placeOfRename, requireSingleUse } from './place-name.ts'
+import { holdPlace, requirePlace, requireSingleUse } from './place-name.ts'
 import { placeDirectory } from './reconcile-directories.ts'
 import { asTaken, nameTaken, repositoryGone } from './repository-errors.ts'
 import { isNameTaken } from './repository-store.ts'
@@ -158,7 +158,7 @@ export function createDeletedRepositories(dependencies: Dependencies): DeletedRe
 
     async restore(actor, repository, name = repository.name) {
       const { id, name: formerName } = repository
-      const place = await placeOfRename(db, actor, repository, name)
+      const place = await requirePlace(db, actor, name)
       // A crash may have interrupted the deletion.
       await belongings.endRuns(id)
       const restored = await db

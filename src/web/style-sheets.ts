@@ -13,8 +13,8 @@ export const styleSheets = {
   runs: ['runs', 'annotations', 'prose', 'forms'],
   events: ['events', 'forms'],
   push: ['events', 'forms', 'history'],
-  forms: ['forms', 'admin'],
-  settings: ['forms', 'settings'],
+  forms: ['forms', 'admin', 'add'],
+  settings: ['forms', 'settings', 'add'],
   webhooks: ['forms', 'webhooks'],
   docs: ['docs'],
 } as const satisfies Record<string, readonly string[]>

@@ -192,13 +192,19 @@ for (const [name, host] of Object.entries(hosts))
     const basic = Buffer.from(asked[0]?.replace('Basic ', '') ?? '', 'base64').toString()
     assert.match(basic, new RegExp(`:${token}$`))
 
-    await service.admin.patch('/repos/site', { description: 'Ours' })
+    await service.admin.patch('/repos/site', { description: 'Ours', visibility: 'private' })
+    await service.admin.delete('/repos/site/protections/branches/main')
+    await service.admin.delete(`/keys/${keys[0].id}`)
     const again = await home.run(words, { input: `${token}\n` })
     assert.match(again.out, /^site is here already\.\nother is here already\.\n0 imported, 2 here/m)
-    assert.doesNotMatch(again.err, /deployer/)
-    assert.equal((await service.admin.get('/repos/site')).body.description, 'Ours')
+    assert.match(again.err, /to do: Add the deploy key deployer/)
+    const { body: later } = await service.admin.get('/repos/site')
+    assert.deepEqual(
+      [later.description, later.visibility, later.protectedBranches],
+      ['Ours', 'private', []],
+    )
+    assert.deepEqual((await service.admin.get('/keys')).body, [])
 
-    await service.admin.delete(`/keys/${keys[0].id}`)
     await service.admin.delete('/repos/other')
     await service.admin.delete('/repos/site')
     // Another repository of the name, which is not that of the host.

@@ -92,8 +92,12 @@ test('no page of a hostile repository has markup that is not ours', async () => 
   )
 })
 
-/** Pages to which no link leads: streams for the script. */
-const unlinked = new Set<string>(['/-/events/stream', '/r/:name/runs/:number/live'])
+/** Pages to which no link leads: streams for the script, and that of a namespace, in which the repository is not. */
+const unlinked = new Set<string>([
+  '/-/events/stream',
+  '/r/:name/runs/:number/live',
+  '/-/namespaces/:namespace',
+])
 
 test('every response has the headers of its kind', () => {
   for (const { path, answer } of crawled) {

@@ -153,15 +153,16 @@ async function move(
   const about = { source, name, detail: '', toDo: [] }
   if (fault !== undefined) return { ...about, state: 'failed', detail: fault }
   try {
-    if (present !== undefined) {
-      if (textAt(present, 'state') === 'importing')
-        return { ...about, state: 'failed', detail: 'It is still being imported.' }
-      if (!planned.readDetails) return { ...about, state: 'present' }
-      if (!(await isFrom(work, planned)))
-        return { ...about, state: 'failed', detail: otherRepository }
-    }
-    const repository = present ?? (await importOne(planned.address, name, prefix))
-    const toDo = planned.readDetails ? await complete(work, planned, repository) : []
+    if (textAt(present ?? null, 'state') === 'importing')
+      return { ...about, state: 'failed', detail: 'It is still being imported.' }
+    if (present !== undefined && !planned.readDetails) return { ...about, state: 'present' }
+    const known = present === undefined ? undefined : await readKnown(work, planned)
+    if (present !== undefined && known === undefined)
+      return { ...about, state: 'failed', detail: otherRepository }
+    const repository = known?.repository ?? (await importOne(planned.address, name, prefix))
+    const toDo = planned.readDetails
+      ? await complete(work, planned, { repository, changed: known?.changed })
+      : []
     const missing = Number(at(repository, 'missingLfsObjects') ?? 0)
     if (missing > 0) toDo.push(`Push ${missing} Git LFS objects from a clone of the source.`)
     return { ...about, state: present ? 'present' : 'imported', toDo }
@@ -181,15 +182,36 @@ function isFatal(error: Error): boolean {
   return error instanceof CommandError && error.exitCode !== clientExitCodes.failure
 }
 
-/** Whether the repository of this name was imported from the same source. */
-async function isFrom({ client }: Work, { name, source }: Planned): Promise<boolean> {
-  const query = { repository: name, kind: 'repository.imported' }
+/**
+ * The repository of this name, with the kinds of changes since its import; undefined when it was not imported from the same
+ * source, or is another owner's.
+ */
+async function readKnown({ client }: Work, { name, source }: Planned): Promise<Known | undefined> {
+  const query = { repository: name, kind: importedKinds.join(), limit: 1000 }
   const events = await client.json({ method: 'GET', path: '/events', query })
-  return Array.isArray(events) && events.some((event) => textAt(event, 'data.source') === source)
+  const list = Array.isArray(events) ? events : []
+  const repository = await client.json({ method: 'GET', path: path`/repos/${name}` })
+  const isOwn = textAt(repository, 'role') === 'admin'
+  if (!isOwn || !list.some((event) => textAt(event, 'data.source') === source)) return undefined
+  return { repository, changed: new Set(list.map((event) => textAt(event, 'kind'))) }
 }
 
+type Known = { repository: Json; changed: ReadonlySet<string> }
+
+const importedKinds = [
+  'repository.imported',
+  'repository.visibility',
+  'repository.default_branch',
+  'repository.description',
+  'protection.removed',
+]
+
 /** Gives a repository what it had at the host, as far as it lacks it. Returns what remains for a person. */
-async function complete(work: Work, planned: Planned, repository: Json): Promise<string[]> {
+async function complete(
+  work: Work,
+  planned: Planned,
+  { repository, changed }: { repository: Json; changed: Known['changed'] | undefined },
+): Promise<string[]> {
   const { client, terminal } = work
   const { name, description = '', defaultBranch = '', visibility = 'private' } = planned
   terminal.progress(`${name}: settings`)
@@ -204,15 +226,17 @@ async function complete(work: Work, planned: Planned, repository: Json): Promise
   const set = (what: string, body: Record<string, string>) =>
     change(what, { method: 'PATCH', path: path`/repos/${name}`, body })
   const about = toDescription(description)
-  if (about !== '' && textAt(repository, 'description') === '')
+  const isUnchanged = (kind: string) => changed?.has(kind) !== true
+  if (about !== '' && isUnchanged('repository.description'))
     await set('Description', { description: about })
-  if (defaultBranch !== '' && at(repository, 'empty') !== true)
+  const hasBranch = defaultBranch !== '' && at(repository, 'empty') !== true
+  if (hasBranch && isUnchanged('repository.default_branch'))
     if (textAt(repository, 'defaultBranch') !== defaultBranch)
       await set('Default branch', { defaultBranch })
   const present = new Set(listAt(repository, 'protectedBranches'))
   for (const { pattern, isRestricted, forcePush } of details?.protections ?? []) {
     if (present.has(pattern)) continue
-    if (!isRestricted) {
+    if (!isRestricted || !isUnchanged('protection.removed')) {
       toDo.push(`Protect ${pattern}, if only owners shall push to it: svc protections add.`)
       continue
     }
@@ -223,6 +247,11 @@ async function complete(work: Work, planned: Planned, repository: Json): Promise
   const keys = details?.deployKeys.length ? await listFingerprints(client, name) : new Set()
   for (const { name: title, publicKey, mayPush } of details?.deployKeys ?? []) {
     if (keys.has(fingerprintOf(publicKey))) continue
+    // It may have been deleted here, as one that leaked is.
+    if (changed !== undefined) {
+      toDo.push(`Add the deploy key ${title}, if it is not meant to be gone: svc keys add.`)
+      continue
+    }
     const permissions = mayPush ? ['repo:read', 'repo:write'] : ['repo:read']
     const body = { name: title.slice(0, 100), publicKey, permissions, repositories: [name] }
     await change(`Deploy key ${title}`, { method: 'POST', path: '/keys', body })
@@ -232,7 +261,7 @@ async function complete(work: Work, planned: Planned, repository: Json): Promise
   if (details && details.unread.length > 0)
     toDo.push(`Not read, since the token of the host may not: ${details.unread.join(', ')}.`)
   // Last, so that a repository is seen only when all is in its place.
-  if (visibility !== 'private' && textAt(repository, 'visibility') !== visibility)
+  if (visibility !== 'private' && isUnchanged('repository.visibility'))
     await set('Visibility', { visibility })
   return toDo
 }

@@ -33,9 +33,11 @@ type HostApi = {
 /** Reads all pages of a list. */
 type Read = (path: string) => Promise<Json[]>
 
+/** The visibility here of a repository that is not more visible there. */
 const byPrivate = (row: Json) => {
-  if (at(row, 'internal') === true) return 'internal'
-  return at(row, 'private') === true ? 'private' : 'public'
+  // Gitea says internal of a private organization, whose members alone see it; of a limited one, users do.
+  if (at(row, 'private') !== false || at(row, 'internal') === true) return 'private'
+  return textAt(row, 'owner.visibility') === 'limited' ? 'internal' : 'public'
 }
 
 const isReadOnly = (key: Json) => at(key, 'read_only') !== false

@@ -46,7 +46,10 @@ type Dependencies = {
   rules: GroupRules
 }
 
-const everything = presets.everything.join(' ')
+// A runner gets the runs of all repositories with their secrets, and metrics are of all: no login has these permissions.
+const everything = presets.everything
+  .filter((permission) => permission !== 'runner' && permission !== 'metrics:read')
+  .join(' ')
 
 export function createPeople(dependencies: Dependencies): People {
   const { db, publish, clock, log, provider, rules } = dependencies

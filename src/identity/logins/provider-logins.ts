@@ -153,8 +153,11 @@ export function createLogins(dependencies: Dependencies): Logins {
         return { next, confirmed: true }
       }
       const { login, principal } = await people.admit(person, caller)
-      await updateLogin(db, login.id, await nextCheck(login, refreshToken))
-      const endsAt = refreshToken === undefined ? clock.now() + uncheckedMs : undefined
+      const checked = await nextCheck(login, refreshToken)
+      // One of an earlier login is still good for its sessions.
+      if (checked.refreshToken !== null || login.refreshToken === null)
+        await updateLogin(db, login.id, checked)
+      const endsAt = checked.nextCheckAt === null ? clock.now() + uncheckedMs : undefined
       return { next, principal, endsAt }
     },
 

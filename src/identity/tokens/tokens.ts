@@ -110,6 +110,8 @@ export function createTokens({ db, publish, clock, log, repositories }: Dependen
       }
       requirePermissionsWithin(newToken.permissions ?? [], limits)
       const expiry = requestedExpiry(newToken, now)
+      const { username: owner, permissions = [] } = newToken
+      const isBound = owner === principal.username || permissions.includes('admin')
       const created = newTokenRow({
         ...limits,
         name: newToken.name,
@@ -119,7 +121,7 @@ export function createTokens({ db, publish, clock, log, repositories }: Dependen
         expiresAt: expiry === undefined ? defaultExpiry(now) : expiry,
         delegatedFrom: undefined,
         // Otherwise a person who is an admin for now could stay one.
-        loginId: newToken.username === principal.username ? principal.loginId : undefined,
+        loginId: isBound ? principal.loginId : undefined,
       })
       const token = await insert(created, principal)
       return { ...(await describe.one(principal, created.row)), token }

@@ -19,7 +19,16 @@ test('claims match their patterns, and a list or an object matches none', () => 
 })
 
 test('a rule names its workloads by a claim that is not that of others', () => {
-  const cases = { 'repo:acme/*': true, 'acme*': true, 'repo:*': false, '*': false, '*x': false }
+  const cases = {
+    'repo:acme/*': true,
+    'acme*': false,
+    'repo:acme*': false,
+    'r*': false,
+    'system:serviceaccount:ci:*': true,
+    'repo:*': false,
+    '*': false,
+    '*x': false,
+  }
   for (const [sub, isIdentifying] of Object.entries({
     ...cases,
     '': false,
@@ -28,4 +37,6 @@ test('a rule names its workloads by a claim that is not that of others', () => {
     assert.equal(areIdentifying({ sub, ref: 'refs/heads/main' }), isIdentifying, sub)
   assert.equal(areIdentifying({ ref: 'refs/heads/main' }), false)
   assert.equal(areIdentifying({ ref: 'x', project_id: '22' }), true)
+  for (const name of ['project_id', 'repository_owner', 'repository_id'])
+    assert.equal(areIdentifying({ [name]: '2*' }), false)
 })

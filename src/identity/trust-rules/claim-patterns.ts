@@ -19,14 +19,20 @@ export const identifyingClaims = [
 /** The beginnings of subjects that all workloads of a public issuer have. */
 const commonPrefixes = /^(?:repo|project_path):/
 
+/** Claims that are a single name or id, of which a beginning says nothing. */
+const wholeClaims =
+  /^(?:repository_id|project_id|namespace_id|repository_owner|repository_owner_id)$/
+
 /**
- * Whether patterns name workloads: by a claim that identifies one, and of which its beginning is given. Otherwise a rule
- * for a public issuer would admit the jobs of everybody.
+ * Whether patterns name workloads: by a claim that identifies one, which is given in full, or with an owner before the first
+ * `*`. Otherwise a rule for a public issuer would admit the jobs of strangers.
  */
 export function areIdentifying(patterns: ClaimPatterns): boolean {
   return identifyingClaims.some((name) => {
     const pattern = patterns[name]?.replace(commonPrefixes, '')
-    return pattern !== undefined && pattern !== '' && !pattern.startsWith('*')
+    if (pattern === undefined || pattern === '') return false
+    const [start = '', ...rest] = pattern.split('*')
+    return rest.length === 0 || (!wholeClaims.test(name) && /[^/:][/:]/.test(start))
   })
 }
 

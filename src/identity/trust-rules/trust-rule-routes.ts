@@ -107,6 +107,7 @@ const NewTrustRule = Type.Object(
         'patterns of further claims by their names, such as `{"sub": "repo:acme/site:ref:refs/heads/*"}`; `*` matches any ' +
         'characters. One of them must name the workload',
       additionalProperties: { type: 'string', maxLength: claimMaxLength },
+      propertyNames: { maxLength: 100 },
       maxProperties: maxClaims,
     }),
     repositories: LimitedRepositories,

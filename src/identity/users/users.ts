@@ -132,7 +132,14 @@ export function createUsers(dependencies: Dependencies): Users {
         const wanted = {
           ...texts,
           ...(disabled === undefined ? {} : { disabledAt }),
-          ...(ended && { source: loginSubject === '' ? 'token' : 'login', loginEndedAt: null }),
+          ...(ended && { source: loginSubject === '' ? 'token' : 'login' }),
+          // A person who was gone stays out: linked again until the first login, unlinked until an admin enables the user.
+          ...(ended &&
+            loginSubject === '' &&
+            before.loginEndedAt !== null && {
+              loginEndedAt: null,
+              ...(disabled === undefined && { disabledAt: before.disabledAt ?? now }),
+            }),
         }
         const changed = Object.entries(wanted).filter(
           ([name, value]) => value !== undefined && value !== before[name as keyof UserRow],

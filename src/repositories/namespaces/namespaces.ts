@@ -150,6 +150,7 @@ export function createNamespaces({ db, publish, clock, settings }: Dependencies)
         await upsertMember(tx, { ...first, namespaceId: row.id })
         // No repository has the id, so a former name of any leads nowhere from now on.
         await claimName(tx, principal, { name, repositoryId: row.id, now })
+        await deleteFailedImports(tx, name)
         const about = { actor: principal, repositoryId: null }
         await publish(tx, now, [
           { kind: 'namespace.created', ...about, data: { namespace: name } },
@@ -168,6 +169,7 @@ export function createNamespaces({ db, publish, clock, settings }: Dependencies)
         if (!isOtherCase && (await isNameTaken(tx, newName))) throw namespaceTaken(newName)
         await updateNamespaceName(tx, id, newName)
         await claimName(tx, principal, { name: newName, repositoryId: id, now: clock.now() })
+        await deleteFailedImports(tx, newName)
         const renamed = await renameRepositories(tx, principal, namespace, newName)
         const about = { actor: principal, repositoryId: null }
         const data = { namespace: newName, formerName: name }

@@ -88,6 +88,7 @@ export function createCollaborators(dependencies: Dependencies): Collaborators {
     async add(principal, repository, { username, role }) {
       const repositoryId = repository.id
       requireRoleOf(repository, role ?? defaultRole)
+      requireGrant(repository)
       await db.transaction().execute(async (tx) => {
         const added = { username, role: role ?? defaultRole }
         const isNew = await insertCollaborator(tx, {
@@ -144,6 +145,18 @@ function requireRoleOf({ role: own }: Repository, role: Role): void {
   throw new Problem(
     'role_insufficient',
     `Your role in this repository is ${own}; you cannot give or take the role ${role}.`,
+  )
+}
+
+/**
+ * Throws `role_insufficient` in a repository of a namespace for less than the role `maintain`: members could otherwise keep
+ * their access when they are removed from the namespace, or leave a group.
+ */
+function requireGrant({ namespaceId, role }: Repository): void {
+  if (namespaceId === null || includesRole(role, 'maintain')) return
+  throw new Problem(
+    'role_insufficient',
+    `Your role in this repository is ${role}; in a namespace, adding collaborators takes the role maintain.`,
   )
 }
 

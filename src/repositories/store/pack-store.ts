@@ -128,6 +128,20 @@ export async function abandonUploads(db: Db, keys: string[]): Promise<void> {
     .execute()
 }
 
+/**
+ * The same for uploads whose work failed, as far as they are open: a commit whose response was lost has ended the others, and
+ * their files are in use.
+ */
+export async function abandonOpenUploads(db: Db, keys: string[]): Promise<void> {
+  if (keys.length === 0) return
+  await db
+    .updateTable('uploads')
+    .set({ state: 'dead', begunAt: databaseNow })
+    .where('key', 'in', keys)
+    .where('state', '=', 'open')
+    .execute()
+}
+
 /** Hands the uploaded files of a repository that is being deleted to the collector. */
 export async function releasePacks(tx: Db, repositoryId: string): Promise<void> {
   // In the order in which changes lock rows.

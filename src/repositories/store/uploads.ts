@@ -1,6 +1,6 @@
 import { createPoller } from '#base/concurrency/poller.ts'
 import type { Database } from '#database/database.ts'
-import { abandonUploads, insertUpload, renewUploads } from './pack-store.ts'
+import { abandonOpenUploads, insertUpload, renewUploads } from './pack-store.ts'
 import { uploadTakenBack } from './store-error.ts'
 
 type Uploads = {
@@ -38,7 +38,7 @@ export async function withUploads<T>(
     return await work({ open, signal: lost.signal })
   } catch (error) {
     // What cannot be abandoned now is taken back when it is old.
-    await abandonUploads(db, keys).catch(() => {})
+    await abandonOpenUploads(db, keys).catch(() => {})
     throw error
   }
 }

@@ -82,7 +82,7 @@ function claimsOf({ run, repository, requester, actor }: Facts) {
     repository: name,
     repository_id: repository.id,
     repository_owner: fullOwnerOf(named),
-    repository_visibility: 'private',
+    repository_visibility: repository.visibility,
     run_id: run.id,
     run_number: String(run.number),
     run_attempt: String(run.attempt),
