@@ -2,17 +2,12 @@ import type { Command } from 'commander'
 import type { ClientContext, OptionValues } from './servers/connect.ts'
 
 const loginHelp = `
-If the server has an identity provider, you log in there with your browser, or
-by a code on a machine without one, and get a token of 90 days. --token asks for
-a token instead. The token is asked for without echo; without a terminal it is read from
-standard input. It is kept by the credential helper of Git if you have one that
-stores passwords, else in $XDG_CONFIG_HOME/svc/servers.json
-(~/.config/svc/servers.json), which only you can read.
-The first server is the default, also after further logins; svc servers default
-NAME changes it. --server NAME chooses one for a command, and a clone its own.
-SVC_URL and SVC_TOKEN take precedence over logins.
+At a server with an identity provider, your browser logs you in, or a code on a
+machine without one; else the token is asked for, without echo, or read from
+standard input. Git's credential helper keeps it, if you have one that stores
+passwords, else ~/.config/svc/servers.json, which only you can read. SVC_URL and
+SVC_TOKEN take precedence over logins.
 
-  svc login https://git.example.com
   svc login https://git.example.com --name work < token.txt
   xdg-open "$(svc login --web)"`
 
@@ -41,9 +36,9 @@ export function addSessionCommands(program: Command, context: ClientContext): vo
     .description('log in to a server with a token, or a browser with --web')
     .option('--name <name>', 'name of the server (default: its host)')
     .option('--browser', 'log in by your browser, which gets a token of 90 days')
-    .option('--code', 'the same by a code, which you enter in a browser on any machine')
-    .option('--token', 'ask for a token, also where there is an identity provider')
-    .option('--web', 'print an address that logs a browser in once, within a minute')
+    .option('--code', 'the same by a code, entered in a browser anywhere')
+    .option('--token', 'ask for a token, also with an identity provider')
+    .option('--web', 'print an address that logs a browser in once')
     .option('--server <name>', 'with --web: a server of svc servers')
     .option('--timeout <seconds>', 'time for a response of the server (default: 60)')
     .option('--json', 'print JSON')
