@@ -66,6 +66,7 @@ for (const place of ['in a pipe', 'on a terminal'] as const)
     function note(args: string[]): void {
       tried.add(args[0] ?? '')
       tried.add(args.slice(0, 2).join(' '))
+      tried.add(args.slice(0, 3).join(' '))
     }
 
     async function push(message: string, branch: string): Promise<void> {
@@ -249,6 +250,18 @@ for (const place of ['in a pipe', 'on a terminal'] as const)
       assert.match(shown, /^Audience: http:.*\nClaims: sub=repo:acme\/tour:\* ref=main$/m)
       const deleted = await svc('trust-rules', 'delete', added.id)
       assert.equal(deleted, `Trust rule ${added.id} is deleted.\n`)
+    })
+
+    test('a namespace is created, gets members, and is renamed and deleted', async () => {
+      await svc('namespaces', 'create', 'acme')
+      await svc('namespaces', 'members', 'add', 'acme', 'grace', '--role', 'maintain')
+      assert.match(await svc('namespaces', 'members', 'list', 'acme'), /^grace +maintain\b/m)
+      await svc('namespaces', 'members', 'remove', 'acme', 'grace')
+      assert.match(await svc('namespaces', 'list'), /^acme\b/m)
+      assert.match(await svc('namespaces', 'show', 'acme'), /^Name: acme$/m)
+      await svc('namespaces', 'rename', 'acme', 'emca')
+      await svc('namespaces', 'delete', 'emca')
+      assert.doesNotMatch(await svc('namespaces', 'list'), /emca/)
     })
 
     test('secrets are set from standard input, listed and deleted', async () => {
