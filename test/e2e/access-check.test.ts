@@ -1,4 +1,4 @@
-// Tags: exhaustive, each-store
+// Tags: exhaustive
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { permissions } from '#access/permissions.ts'

@@ -1,4 +1,3 @@
-// Tags: each-store
 import assert from 'node:assert/strict'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'

@@ -1,5 +1,3 @@
-// Tags: each-store
-
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { assertAccessibleInEveryView } from '../support/browser.ts'

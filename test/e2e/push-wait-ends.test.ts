@@ -1,4 +1,4 @@
-// Tags: exhaustive, each-store
+// Tags: exhaustive
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { until } from '../support/condition.ts'

@@ -21,7 +21,7 @@ import { startService } from '../support/service.ts'
 
 const seed = Number(process.env.SVC_CRASH_SEED ?? Date.now() % 1_000_000)
 const backups = toRounds(1)
-const commitsPerBackup = 800
+const commitsPerBackup = 500
 const sharedRepositories = 3
 
 type Events = () => Promise<string[]>
