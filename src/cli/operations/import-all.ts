@@ -99,7 +99,7 @@ function plan(candidates: Candidate[], namespaces: ReadonlyMap<string, string>):
   return candidates.map((candidate) => {
     const [last = '', parent = ''] = candidate.path.split('/').reverse()
     const namespace = namespaces.get(parent.toLowerCase())
-    const within = last.replace(/(?:\.git)+$/, '')
+    const within = last.replace(/\.git$/, '')
     const name = namespace === undefined ? within : `${namespace}/${within}`
     const planned = { ...candidate, name }
     if (!isRepositoryName(name)) return { ...planned, fault: 'The name is not possible here.' }
@@ -276,7 +276,8 @@ async function listFingerprints(client: Work['client'], name: string): Promise<S
 /** The fingerprint of the line of a public key, as `ssh-keygen -lf` prints it. */
 function fingerprintOf(line: string): string {
   const [, blob = ''] = line.split(' ')
-  return `SHA256:${hash('sha256', Buffer.from(blob, 'base64'), 'base64').replace(/=+$/, '')}`
+  // Without the sign that pads 32 bytes.
+  return `SHA256:${hash('sha256', Buffer.from(blob, 'base64'), 'base64').slice(0, -1)}`
 }
 
 /** The start of a description, in the form that svc takes. */
