@@ -1,6 +1,7 @@
 import { printable } from '#base/format.ts'
 import type { Json } from '#base/json.ts'
 import type { Sensitive } from '#base/sensitive.ts'
+import { trimEndOf } from '#base/trim-end.ts'
 import { explainConnection } from '../servers/response-errors.ts'
 import { CommandError, UsageError } from '../terminal/command-errors.ts'
 import { at, listAt, textAt } from '../terminal/display.ts'
@@ -250,7 +251,7 @@ function toHostUrl(address: string): URL {
       'Give the address of the host, such as https://git.example.com; the token is read from a prompt or standard input.',
     )
   }
-  url.pathname = `${url.pathname.replace(/\/+$/, '')}/`
+  url.pathname = `${trimEndOf(url.pathname, '/')}/`
   return url
 }
 
