@@ -1,4 +1,3 @@
-// Tags: each-store
 import assert from 'node:assert/strict'
 import { hash, randomBytes } from 'node:crypto'
 import { mkdir, symlink, writeFile } from 'node:fs/promises'

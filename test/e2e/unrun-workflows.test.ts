@@ -1,4 +1,3 @@
-// Tags: each-store
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { createProject, git, type Project } from '../support/git.ts'

@@ -1,4 +1,3 @@
-// Tags: each-store
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Webhooks } from '@octokit/webhooks'
