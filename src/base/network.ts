@@ -18,3 +18,9 @@ export function networkOf(address: string): string {
 export function reachable(url: string): string {
   return url.replace(/(?<=[/@])0\.0\.0\.0:/, '127.0.0.1:').replace(/(?<=[/@])\[::\]:/, '[::1]:')
 }
+
+/** Whether a URL is encrypted, or of this machine. */
+export function isSecure({ protocol, hostname }: URL): boolean {
+  const isLocal = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname)
+  return protocol === 'https:' || (protocol === 'http:' && isLocal)
+}

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import ipaddr from 'ipaddr.js'
+import { isSecure } from '#base/network.ts'
 import { Sensitive } from '#base/sensitive.ts'
 import { trimEndOf } from '#base/trim-end.ts'
 
@@ -69,8 +70,7 @@ export function parseBaseUrl(text: string): string | undefined {
 export function parseIssuer(text: string): string | undefined {
   const url = URL.parse(text)
   if (!url || parseBaseUrl(text) === undefined) return undefined
-  const isLocal = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname)
-  return url.protocol === 'https:' || isLocal ? text : undefined
+  return isSecure(url) ? text : undefined
 }
 
 export function parseClaim(text: string): string | undefined {

@@ -21,8 +21,8 @@ type Dependencies = {
 const maxBytes = 1024 * 1024
 
 /**
- * Creates the function that sends all requests to the identity provider, and to issuers of the tokens of workloads: to addresses that `outbound` has checked, without
- * following redirections, and with limits of time and size.
+ * Creates the function that sends all requests to the identity provider, and to issuers of the tokens of workloads: to
+ * addresses that `outbound` has checked, without following redirections, and with limits of time and size.
  */
 export function createIssuerFetch({ outbound, timeoutMs = 10_000 }: Dependencies): IssuerFetch {
   return async (address, { method = 'GET', headers = {}, body, signal }) => {

@@ -43,3 +43,8 @@ export async function groupsOf(db: Db, username: string): Promise<string[]> {
     .execute()
   return rows.map(({ name }) => name)
 }
+
+/** Whether the database could have a name of a user or a group: PostgreSQL rejects texts with a NUL. */
+export function isStorable(name: string): boolean {
+  return !name.includes('\0')
+}

@@ -1,8 +1,10 @@
-import { hash } from 'node:crypto'
 import { isRepositoryName } from '#access/names.ts'
 import { printable } from '#base/format.ts'
 import type { Json } from '#base/json.ts'
 import { toSafeJson } from '#base/safe-text.ts'
+import { Sensitive } from '#base/sensitive.ts'
+import { fingerprintOf } from '#ssh/public-key.ts'
+import { isSendable, notToken } from '../servers/connect.ts'
 import { path } from '../servers/http-client.ts'
 import { CommandError, clientExitCodes, UsageError } from '../terminal/command-errors.ts'
 import { at, listAt, textAt, toFittedTable } from '../terminal/display.ts'
@@ -36,16 +38,16 @@ export type ImportOne = (source: string, name: string, prefix: string) => Promis
  */
 export async function importAll(work: Work, importOne: ImportOne): Promise<number> {
   const candidates = await findCandidates(work)
-  const planned = plan(candidates, await listNamespaces(work))
+  const planned = plan(candidates, await listByName(work, '/namespaces'))
   if (work.input.flag('dryRun')) {
     await showPlan(work, planned)
     return 0
   }
-  const names = await listPresent(work)
+  const repositories = await listByName(work, '/repos')
   const outcomes: Outcome[] = []
   for (const [index, repository] of planned.entries()) {
     const prefix = `${index + 1}/${planned.length} ${repository.name}`
-    const present = names.get(repository.name.toLowerCase())
+    const present = repositories.get(repository.name.toLowerCase())
     const outcome = await move(work, repository, { importOne, present, prefix })
     outcomes.push(outcome)
     if (!work.json) showOutcome(work, outcome)
@@ -53,15 +55,9 @@ export async function importAll(work: Work, importOne: ImportOne): Promise<numbe
   return summarize(work, outcomes)
 }
 
-/** The names of the namespaces, by themselves in lower case. */
-async function listNamespaces({ client }: Work): Promise<Map<string, string>> {
-  const all = await client.list({ method: 'GET', path: '/namespaces' })
-  return new Map(all.map((one) => [textAt(one, 'name').toLowerCase(), textAt(one, 'name')]))
-}
-
-/** The repositories that are here, by their name in lower case. */
-async function listPresent({ client }: Work): Promise<Map<string, Json>> {
-  const all = await client.list({ method: 'GET', path: '/repos' })
+/** The entries of a list, by their name in lower case. */
+async function listByName({ client }: Work, list: string): Promise<Map<string, Json>> {
+  const all = await client.list({ method: 'GET', path: list })
   return new Map(all.map((one) => [textAt(one, 'name').toLowerCase(), one]))
 }
 
@@ -76,11 +72,17 @@ async function findCandidates({ input, terminal }: Work): Promise<Candidate[]> {
   if (input.argument('name') !== '')
     throw new UsageError('With --from, the only argument is the address of the host.')
   const { findOnHost } = await import('./import-host.ts')
-  const { readHostToken } = await import('../terminal/given-values.ts')
+  const { readTokenFor } = await import('../terminal/given-values.ts')
   const address = input.argument('source')
-  const token = await readHostToken(address, terminal)
+  const token = await readTokenFor(address, terminal)
+  if (!isSendable(token)) throw new Error(notToken)
   // Commander accepts no other value.
-  return findOnHost({ host: host as ImportHost, address, token, timeoutMs: hostTimeoutMs })
+  return findOnHost({
+    host: host as ImportHost,
+    address,
+    token: new Sensitive(token),
+    timeoutMs: hostTimeoutMs,
+  })
 }
 
 const hostTimeoutMs = 60_000
@@ -94,13 +96,13 @@ function notRead(details: Details | undefined): string {
  * Gives each repository a name: the last part of its path, in the namespace that is called like the part before it, if there
  * is one.
  */
-function plan(candidates: Candidate[], namespaces: ReadonlyMap<string, string>): Planned[] {
+function plan(candidates: Candidate[], namespaces: ReadonlyMap<string, Json>): Planned[] {
   const taken = new Map<string, string>()
   return candidates.map((candidate) => {
     const [last = '', parent = ''] = candidate.path.split('/').reverse()
     const namespace = namespaces.get(parent.toLowerCase())
     const within = last.replace(/\.git$/, '')
-    const name = namespace === undefined ? within : `${namespace}/${within}`
+    const name = namespace === undefined ? within : `${textAt(namespace, 'name')}/${within}`
     const planned = { ...candidate, name }
     if (!isRepositoryName(name)) return { ...planned, fault: 'The name is not possible here.' }
     const other = taken.get(name.toLowerCase())
@@ -246,7 +248,8 @@ async function complete(
   }
   const keys = details?.deployKeys.length ? await listFingerprints(client, name) : new Set()
   for (const { name: title, publicKey, mayPush } of details?.deployKeys ?? []) {
-    if (keys.has(fingerprintOf(publicKey))) continue
+    const [, blob = ''] = publicKey.split(' ')
+    if (keys.has(fingerprintOf(Buffer.from(blob, 'base64')))) continue
     // It may have been deleted here, as one that leaked is.
     if (changed !== undefined) {
       toDo.push(`Add the deploy key ${title}, if it is not meant to be gone: svc keys add.`)
@@ -271,13 +274,6 @@ async function listFingerprints(client: Work['client'], name: string): Promise<S
   const keys = await client.list({ method: 'GET', path: '/keys' })
   const own = keys.filter((key) => listAt(key, 'repositories').includes(name))
   return new Set(own.map((key) => textAt(key, 'fingerprint')))
-}
-
-/** The fingerprint of the line of a public key, as `ssh-keygen -lf` prints it. */
-function fingerprintOf(line: string): string {
-  const [, blob = ''] = line.split(' ')
-  // Without the sign that pads 32 bytes.
-  return `SHA256:${hash('sha256', Buffer.from(blob, 'base64'), 'base64').slice(0, -1)}`
 }
 
 /** The start of a description, in the form that svc takes. */

@@ -41,16 +41,23 @@ const byPrivate = (row: Json) => {
   return textAt(row, 'owner.visibility') === 'limited' ? 'internal' : 'public'
 }
 
-const isReadOnly = (key: Json) => at(key, 'read_only') !== false
+/** What the API of Gitea has from that of GitHub. */
+const asGithub = {
+  path: 'full_name',
+  resource: (row: Json) => `/repos/${encodePath(textAt(row, 'full_name'))}`,
+  deployKeys: 'keys',
+  mayPush: (key: Json) => at(key, 'read_only') === false,
+  hooks: 'hooks',
+  hookUrl: 'config.url',
+}
 
 const hosts: Record<ImportHost, HostApi> = {
   gitea: {
+    ...asGithub,
     base: (url) => `${url.href}api/v1`,
     repositories: { path: '/repos/search', query: { sort: 'id' }, rows: 'data' },
     gitUser: 'svc',
-    path: 'full_name',
     visibilityOf: byPrivate,
-    resource: (row) => `/repos/${encodePath(textAt(row, 'full_name'))}`,
     protections: async (read, resource) =>
       (await read(`${resource}/branch_protections`)).map((rule) => ({
         pattern: textAt(rule, 'rule_name') || textAt(rule, 'branch_name'),
@@ -59,21 +66,16 @@ const hosts: Record<ImportHost, HostApi> = {
           at(rule, 'enable_push') !== true || at(rule, 'enable_push_whitelist') === true,
         forcePush: at(rule, 'enable_force_push') === true,
       })),
-    deployKeys: 'keys',
-    mayPush: (key) => !isReadOnly(key),
-    hooks: 'hooks',
-    hookUrl: 'config.url',
   },
   github: {
+    ...asGithub,
     base: (url) => (url.hostname === 'github.com' ? 'https://api.github.com' : `${url.href}api/v3`),
     repositories: {
       path: '/user/repos',
       query: { affiliation: 'owner,organization_member', sort: 'full_name' },
     },
     gitUser: 'x-access-token',
-    path: 'full_name',
     visibilityOf: (row) => textAt(row, 'visibility') || byPrivate(row),
-    resource: (row) => `/repos/${encodePath(textAt(row, 'full_name'))}`,
     protections: async (read, resource) => {
       const rules: BranchRule[] = []
       for (const branch of await read(`${resource}/branches?protected=true`)) {
@@ -88,10 +90,6 @@ const hosts: Record<ImportHost, HostApi> = {
       }
       return rules
     },
-    deployKeys: 'keys',
-    mayPush: (key) => !isReadOnly(key),
-    hooks: 'hooks',
-    hookUrl: 'config.url',
   },
   gitlab: {
     base: (url) => `${url.href}api/v4`,
@@ -121,8 +119,8 @@ const hosts: Record<ImportHost, HostApi> = {
 
 type Access = { host: ImportHost; address: string; token: Sensitive<string>; timeoutMs: number }
 
-/** A response of an API; `isMissing` when the token may not read it. */
-type Page = { body: Json; isMissing: boolean; headers: Headers }
+/** A response of an API. */
+type Page = { body: Json; headers: Headers }
 
 /** Taken by all hosts; one that is configured with less says so by its headers. */
 const pageSize = 50
@@ -143,7 +141,8 @@ export async function findOnHost({
   const url = toHostUrl(address)
   const base = api.base(url)
 
-  async function fetchJson(path: string): Promise<Page> {
+  /** Undefined for what the token may not read. */
+  async function fetchJson(path: string): Promise<Page | undefined> {
     const headers = { accept: 'application/json', authorization: `Bearer ${token.reveal()}` }
     const signal = AbortSignal.timeout(timeoutMs)
     const response = await fetch(base + path, { headers, redirect: 'error', signal }).catch(
@@ -155,11 +154,9 @@ export async function findOnHost({
     const text = await readLimited(response)
     if (status === 401) throw new CommandError('unauthorized', `${base} refuses the token.`)
     // What a token may not read is listed as missing, since the rest can be moved without it.
-    if (status === 403 || status === 404)
-      return { body: null, isMissing: true, headers: response.headers }
+    if (status === 403 || status === 404) return undefined
     try {
-      if (status === 200)
-        return { body: JSON.parse(text), isMissing: false, headers: response.headers }
+      if (status === 200) return { body: JSON.parse(text), headers: response.headers }
     } catch {
       // The same as another status.
     }
@@ -173,12 +170,12 @@ export async function findOnHost({
     const separator = path.includes('?') ? '&' : '?'
     for (let page = 1; page <= maxPages; page++) {
       const query = `${separator}per_page=${pageSize}&limit=${pageSize}&page=${page}`
-      const { body, isMissing, headers } = await fetchJson(path + query)
-      if (isMissing) return undefined
-      const list = rows === undefined ? body : at(body, rows)
+      const found = await fetchJson(path + query)
+      if (!found) return undefined
+      const list = rows === undefined ? found.body : at(found.body, rows)
       if (!Array.isArray(list)) return list === null ? all : [list]
       all.push(...list)
-      if (list.length === 0 || !hasNext(headers, all.length)) break
+      if (list.length === 0 || !hasNext(found.headers, all.length)) break
     }
     return all
   }
@@ -196,21 +193,15 @@ export async function findOnHost({
       defaultBranch: textAt(row, 'default_branch'),
       visibility: api.visibilityOf(row),
       async readDetails() {
-        const unread: string[] = []
-        const read = async (what: string, list: () => Promise<Json[] | undefined>) => {
-          const found = await list()
-          if (found === undefined) unread.push(what)
+        const unread = new Set<string>()
+        const reading = (what: string) => async (from: string) => {
+          const found = await readPages(from)
+          if (!found) unread.add(what)
           return found ?? []
         }
-        const keys = await read('deploy keys', () => readPages(`${resource}/${api.deployKeys}`))
-        const hooks = await read('webhooks', () => readPages(`${resource}/${api.hooks}`))
-        let isRefused = false
-        const protections = await api.protections(async (from) => {
-          const found = await readPages(from)
-          isRefused ||= found === undefined
-          return found ?? []
-        }, resource)
-        if (isRefused) unread.push('protected branches')
+        const keys = await reading('deploy keys')(`${resource}/${api.deployKeys}`)
+        const hooks = await reading('webhooks')(`${resource}/${api.hooks}`)
+        const protections = await api.protections(reading('protected branches'), resource)
         return {
           protections,
           deployKeys: keys.map((key) => ({
@@ -219,7 +210,7 @@ export async function findOnHost({
             mayPush: api.mayPush(key),
           })),
           webhooks: hooks.map((hook) => textAt(hook, api.hookUrl)),
-          unread,
+          unread: [...unread],
         }
       },
     }

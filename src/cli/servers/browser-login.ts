@@ -1,8 +1,8 @@
-import { hash, randomBytes } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { challengeOf, newSecret } from '#base/secret-string.ts'
 import { within } from '#base/timeouts.ts'
 import { CommandError } from '../terminal/command-errors.ts'
 import type { ClientContext } from './connect.ts'
@@ -110,15 +110,6 @@ async function post(
   const value: unknown = await response.json()
   if (typeof value !== 'object' || value === null) throw notSvc(url)
   return { ...value }
-}
-
-/** 32 random bytes in base64url. */
-function newSecret(): string {
-  return randomBytes(32).toString('base64url')
-}
-
-function challengeOf(verifier: string): string {
-  return hash('sha256', verifier, 'base64url')
 }
 
 function expired(): CommandError {

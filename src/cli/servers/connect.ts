@@ -75,12 +75,15 @@ function toHeaderValue(token: string | undefined, url: string): string {
 
 /** A token is sent in a header, and passed to Git in a line. The error does not have its text. */
 export function assertToken(token: string): void {
-  if (/^[\x21-\x7e]{1,1000}$/.test(token)) return
-  throw new CommandError(
-    'unauthorized',
-    'This is not a token: it is empty, or has other characters.',
-  )
+  if (!isSendable(token)) throw new CommandError('unauthorized', notToken)
 }
+
+/** Whether a token can be sent in a header. */
+export function isSendable(token: string): boolean {
+  return /^[\x21-\x7e]{1,1000}$/.test(token)
+}
+
+export const notToken = 'This is not a token: it is empty, or has other characters.'
 
 /** The name that `--server` takes for the data directory. */
 export const localName = 'local'

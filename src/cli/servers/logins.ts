@@ -2,6 +2,7 @@ import { printable, toTable } from '#base/format.ts'
 import { toSafeJson } from '#base/safe-text.ts'
 import { CommandError, UsageError } from '../terminal/command-errors.ts'
 import { showResult, textAt } from '../terminal/display.ts'
+import { readTokenFor } from '../terminal/given-values.ts'
 import { logInByBrowser, logInByCode, providerOf } from './browser-login.ts'
 import {
   assertToken,
@@ -156,12 +157,8 @@ function findServer(servers: KnownServer[], name: string | undefined): KnownServ
   )
 }
 
-async function readTokenOf(
-  url: string,
-  { askHidden, read }: ClientContext['terminal'],
-): Promise<string> {
-  const text = askHidden ? await askHidden(`Token for ${url}: `) : (await read()).toString('utf8')
-  const token = text.trim()
+async function readTokenOf(url: string, terminal: ClientContext['terminal']): Promise<string> {
+  const token = await readTokenFor(url, terminal)
   assertToken(token)
   return token
 }

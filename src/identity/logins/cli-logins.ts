@@ -1,7 +1,8 @@
-import { hash, randomBytes, randomInt } from 'node:crypto'
+import { randomInt } from 'node:crypto'
 import type { Permission } from '#access/permissions.ts'
 import type { Principal } from '#access/principal.ts'
 import { type Clock, dayMs } from '#base/clock.ts'
+import { challengeOf, hashSecret, newSecret } from '#base/secret-string.ts'
 import type { Database } from '#database/database.ts'
 import type { Publish } from '#events/events.ts'
 import { newTokenRow, tokenCreated } from '../tokens/token-rows.ts'
@@ -108,7 +109,7 @@ export function createCliLogins({ db, publish, clock, tokens }: Dependencies): C
     },
 
     async authorize(principal, from) {
-      const code = randomBytes(32).toString('base64url')
+      const code = newSecret()
       const expiresAt = clock.now() + codeMs
       await insertCliLogin(db, {
         codeHash: hashOf(code),
@@ -121,7 +122,7 @@ export function createCliLogins({ db, publish, clock, tokens }: Dependencies): C
 
     async redeem(code, verifier) {
       const row = await findLive(code)
-      if (!row || row.challenge !== hash('sha256', verifier, 'base64url')) return undefined
+      if (!row || row.challenge !== challengeOf(verifier)) return undefined
       const { tokenId, machine, address } = row
       if (tokenId === null) return 'pending'
       const refreshed = {
@@ -147,5 +148,5 @@ function newUserCode(): string {
 /** A code as it is stored. One that a person has typed may be in lower case, and without the hyphen. */
 function hashOf(code: string): string {
   const plain = code.toUpperCase().replace(/[^A-Z]/g, '')
-  return hash('sha256', plain.length === userCodeLength ? plain : code)
+  return hashSecret(plain.length === userCodeLength ? plain : code)
 }

@@ -4,23 +4,18 @@ import type { Db, LoginAttemptRow, LoginRow } from '#database/schema.ts'
 /** A person at an identity provider. */
 type Identity = Pick<LoginRow, 'issuer' | 'subject'>
 
-export function findLogin(db: Db, { issuer, subject }: Identity): Promise<LoginRow | undefined> {
-  return db
-    .selectFrom('logins')
-    .selectAll()
-    .where('issuer', '=', issuer)
-    .where('subject', '=', subject)
-    .executeTakeFirst()
+const ofPerson = (db: Db, { issuer, subject }: Identity) =>
+  db.selectFrom('logins').selectAll().where('issuer', '=', issuer).where('subject', '=', subject)
+
+export function findLogin(db: Db, identity: Identity): Promise<LoginRow | undefined> {
+  return ofPerson(db, identity).executeTakeFirst()
 }
 
 /** Finds a login, and makes other changes of it wait until the transaction ends. */
-export function lockLogin(tx: Db, { issuer, subject }: Identity): Promise<LoginRow | undefined> {
-  const query = tx
-    .selectFrom('logins')
-    .selectAll()
-    .where('issuer', '=', issuer)
-    .where('subject', '=', subject)
-  return (hasRowLocks(tx) ? query.forUpdate() : query).executeTakeFirst()
+export function lockLogin(tx: Db, identity: Identity): Promise<LoginRow | undefined> {
+  return ofPerson(tx, identity)
+    .$if(hasRowLocks(tx), (row) => row.forUpdate())
+    .executeTakeFirst()
 }
 
 /** Inserts a login; false if the person has one. */

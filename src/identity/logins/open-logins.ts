@@ -16,9 +16,7 @@ type Dependencies = {
   log: Log
   settings: Settings
   sessions: Sessions
-  vault: () => Promise<
-    Parameters<typeof createSealTokens>[0] extends () => Promise<infer V> ? V : never
-  >
+  vault: Parameters<typeof createSealTokens>[0]
   outbound: Outbound
   /** The same, which also connects to hosts that an administrator has named. */
   outboundTo: (host: string) => Outbound

@@ -1,7 +1,7 @@
-import { hash, randomBytes } from 'node:crypto'
 import type { Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
 import type { Log } from '#base/log.ts'
+import { hashSecret, isSecret, newSecret } from '#base/secret-string.ts'
 import type { Database } from '#database/database.ts'
 import type { LoginRow } from '#database/schema.ts'
 import type { Publish } from '#events/events.ts'
@@ -76,7 +76,6 @@ const graceMs = 24 * 60 * 60_000
 /** How long a session lasts of a login that cannot be checked. */
 const uncheckedMs = 12 * 60 * 60_000
 const checksAtOnce = 20
-const secretShape = /^[\w-]{43}$/
 
 export function createLogins(dependencies: Dependencies): Logins {
   const { db, clock, log, provider, sessions, sealTokens } = dependencies
@@ -124,12 +123,12 @@ export function createLogins(dependencies: Dependencies): Logins {
     logoutAddress: provider.logoutAddress,
 
     async begin({ redirectUri, next, browserSecret: known = '', session }) {
-      const browserSecret = secretShape.test(known) ? known : newSecret()
+      const browserSecret = isSecret(known) ? known : newSecret()
       const secrets = { state: newSecret(), nonce: newSecret(), codeVerifier: newSecret() }
       const isFresh = session !== undefined
       const address = await provider.addressOf(secrets, { redirectUri, isFresh })
       const { state, ...kept } = secrets
-      const hashes = { stateHash: hashOf(state), browserHash: hashOf(browserSecret) }
+      const hashes = { stateHash: hashSecret(state), browserHash: hashSecret(browserSecret) }
       const expiresAt = clock.now() + attemptMs
       const sessionId = session?.id ?? null
       await insertLoginAttempt(db, { ...hashes, ...kept, sessionId, next, expiresAt })
@@ -138,8 +137,8 @@ export function createLogins(dependencies: Dependencies): Logins {
 
     async complete({ callback, browserSecrets, session, caller }) {
       const state = callback.searchParams.get('state') ?? ''
-      const attempt = secretShape.test(state) ? await takeAttempt(db, hashOf(state)) : undefined
-      const isOwn = browserSecrets.map(hashOf).includes(attempt?.browserHash ?? '')
+      const attempt = isSecret(state) ? await takeAttempt(db, hashSecret(state)) : undefined
+      const isOwn = browserSecrets.map(hashSecret).includes(attempt?.browserHash ?? '')
       if (!attempt || !isOwn || attempt.expiresAt <= clock.now()) throw notBegun()
       const { nonce, codeVerifier, sessionId, next } = attempt
       const isFresh = sessionId !== null
@@ -171,15 +170,6 @@ export function createLogins(dependencies: Dependencies): Logins {
       }
     },
   }
-}
-
-/** 32 random bytes in base64url: RFC 7636, section 4.1, for the code verifier. */
-function newSecret(): string {
-  return randomBytes(32).toString('base64url')
-}
-
-function hashOf(secret: string): string {
-  return hash('sha256', secret)
 }
 
 function notBegun() {

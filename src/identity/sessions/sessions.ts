@@ -1,10 +1,10 @@
-import { hash, randomBytes } from 'node:crypto'
 import { hasAllUserRights } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
 import { type Clock, dayMs } from '#base/clock.ts'
 import { newId } from '#base/ids.ts'
 import { createLastUsed } from '#base/last-used.ts'
 import type { Log } from '#base/log.ts'
+import { hashSecret, isSecret, newSecret } from '#base/secret-string.ts'
 import type { Database } from '#database/database.ts'
 import type { Db, LoginCodeRow, SessionRow } from '#database/schema.ts'
 import { type LoginMeans, recordActions } from '#events/audit/record.ts'
@@ -86,7 +86,6 @@ const idleTimeoutMs = 7 * dayMs
 export const unlockedMs = 60 * 60 * 1000
 const codeLifetimeMs = 60_000
 const userAgentMaxLength = 300
-const secretShape = /^[\w-]{43}$/
 
 /** Creates the sessions of a database. Only hashes of secrets and codes are stored. */
 export function createSessions({ db, clock, log, refresh }: Dependencies): Sessions {
@@ -144,7 +143,7 @@ export function createSessions({ db, clock, log, refresh }: Dependencies): Sessi
     },
 
     async open(secret) {
-      if (!secretShape.test(secret)) return undefined
+      if (!isSecret(secret)) return undefined
       const row = await findSessionByHash(db, hashSecret(secret))
       const now = clock.now()
       if (!row || row.expiresAt <= now || row.seenAt + idleTimeoutMs <= now) return undefined
@@ -186,15 +185,11 @@ export function createSessions({ db, clock, log, refresh }: Dependencies): Sessi
     },
 
     async peekCode(code) {
-      return secretShape.test(code)
-        ? holderOf(await findLoginCode(db, hashSecret(code)))
-        : undefined
+      return isSecret(code) ? holderOf(await findLoginCode(db, hashSecret(code))) : undefined
     },
 
     async redeemCode(code) {
-      return secretShape.test(code)
-        ? holderOf(await takeLoginCode(db, hashSecret(code)))
-        : undefined
+      return isSecret(code) ? holderOf(await takeLoginCode(db, hashSecret(code))) : undefined
     },
 
     prune: () => deleteEndedSessions(db, { now: clock.now(), idleTimeoutMs }),
@@ -212,13 +207,4 @@ function holderColumns({ kind, id }: Principal) {
     tokenId: kind === 'token' ? id : null,
     sshKeyId: kind === 'ssh-key' ? id : null,
   }
-}
-
-/** 32 random bytes in base64url. */
-function newSecret(): string {
-  return randomBytes(32).toString('base64url')
-}
-
-function hashSecret(secret: string): string {
-  return hash('sha256', secret)
 }

@@ -2,6 +2,7 @@ import type { JSONWebKeySet } from 'jose'
 import { LRUCache } from 'lru-cache'
 import { createSingleFlight } from '#base/concurrency/single-flight.ts'
 import type { Log } from '#base/log.ts'
+import { isSecure } from '#base/network.ts'
 import type { Outbound } from '#base/outbound/outbound.ts'
 import { Problem } from '#base/problem.ts'
 import { createIssuerFetch, type IssuerFetch } from '../issuer-fetch.ts'
@@ -95,10 +96,4 @@ async function loadKeys(issuer: string, fetchFromIssuer: IssuerFetch): Promise<J
   const { keys } = await read(address.href)
   if (!Array.isArray(keys) || keys.length > maxKeys) throw new Error('it has no list of keys')
   return { keys: keys.filter((key) => typeof key === 'object' && key !== null) }
-}
-
-/** Whether a URL is encrypted, or of this machine. */
-export function isSecure({ protocol, hostname }: URL): boolean {
-  const isLocal = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname)
-  return protocol === 'https:' || (protocol === 'http:' && isLocal)
 }

@@ -4,6 +4,7 @@ import type { Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
 import { isId, newId } from '#base/ids.ts'
 import type { PageRequest } from '#base/list-all.ts'
+import { isSecure } from '#base/network.ts'
 import type { Outbound } from '#base/outbound/outbound.ts'
 import { Problem } from '#base/problem.ts'
 import type { Database } from '#database/database.ts'
@@ -14,7 +15,6 @@ import { toRefPatterns } from '../tokens/token-limits.ts'
 import { parseLimit } from '../tokens/token-rows.ts'
 import { hasAdminToken } from '../tokens/token-store.ts'
 import { areIdentifying, type ClaimPatterns, identifyingClaims } from './claim-patterns.ts'
-import { isSecure } from './issuer-keys.ts'
 import {
   countTrustRules,
   deleteTrustRule,
@@ -142,6 +142,12 @@ export function createTrustRules(dependencies: Dependencies): TrustRules {
     return described
   }
 
+  async function describeOne(viewer: Principal, row: TrustRuleRow): Promise<TrustRule> {
+    const [described] = await describe(viewer, [row])
+    if (!described) throw new Error('a trust rule has no description')
+    return described
+  }
+
   /** Returns a rule that a caller may see and delete, with the ids of its repositories. */
   async function findOwn(principal: Principal, id: string) {
     const rule = isId(id) ? await findTrustRule(db, id) : undefined
@@ -205,9 +211,7 @@ export function createTrustRules(dependencies: Dependencies): TrustRules {
         // Counted last: publishing serializes concurrent additions, so their rows are visible now.
         if ((await countTrustRules(tx, row.username)) > maxRules) throw tooMany(row.username)
       })
-      const [created] = await describe(principal, [row])
-      if (!created) throw new Error('a trust rule has no description')
-      return created
+      return describeOne(principal, row)
     },
 
     async list(principal, { repository, page }) {
@@ -217,9 +221,7 @@ export function createTrustRules(dependencies: Dependencies): TrustRules {
 
     async find(principal, id) {
       const { rule } = await findOwn(principal, id)
-      const [described] = await describe(principal, [rule])
-      if (!described) throw new Error('a trust rule has no description')
-      return described
+      return describeOne(principal, rule)
     },
 
     async remove(principal, id) {

@@ -26,7 +26,7 @@ import {
 } from '../namespace-store.ts'
 import { memberRemoved, namespaceGone, requireNamespace, roleInNamespace } from '../place-name.ts'
 import { countNames, isNameTaken, updateName, viewerOf } from '../repository-store.ts'
-import { groupsOf } from '../role-store.ts'
+import { groupsOf, isStorable } from '../role-store.ts'
 
 /** Namespaces: names before those of repositories, with members who have roles in all of these. */
 export type Namespaces = {
@@ -264,9 +264,4 @@ function notEmpty(name: string, rest: Awaited<ReturnType<typeof listRepositories
     'namespace_not_empty',
     `"${name}" has ${named.join(', ')}${more}. Move or delete them first, and purge the deleted ones.`,
   )
-}
-
-/** Whether the database could have a member: PostgreSQL rejects texts with a NUL. */
-function isStorable(member: string): boolean {
-  return !member.includes('\0')
 }

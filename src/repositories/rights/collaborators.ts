@@ -16,6 +16,7 @@ import {
 import { deleteMemberships } from '../namespace-store.ts'
 import { memberRemoved } from '../place-name.ts'
 import type { Repository } from '../repositories.ts'
+import { isStorable } from '../role-store.ts'
 
 /** Collaborators: the usernames that can see a repository besides its owner, with their roles. */
 export type Collaborators = {
@@ -158,9 +159,4 @@ function requireGrant({ namespaceId, role }: Repository): void {
     'role_insufficient',
     `Your role in this repository is ${role}; in a namespace, adding collaborators takes the role maintain.`,
   )
-}
-
-/** Whether the database could have a username: PostgreSQL rejects texts with a NUL. */
-function isStorable(username: string): boolean {
-  return !username.includes('\0')
 }
