@@ -62,7 +62,9 @@ describe('resource limits of git per request', { skip: without('openssh') }, () 
 
   test('an endless archive is ended', async () => {
     const archive = ['archive', `--remote=${site.remote()}`, `--output=${site.newFolder()}.tar`]
-    await assert.rejects(site.git('/', [...archive, 'bomb', ':(glob)**/nothing']), tooLong)
+    // How much memory git takes meanwhile depends on its version.
+    const ended = new RegExp(`${tooLong.source}|${tooLarge.source}`)
+    await assert.rejects(site.git('/', [...archive, 'bomb', ':(glob)**/nothing']), ended)
     await untilNoGit()
     await site.git('/', [...archive, 'main'])
   })

@@ -371,7 +371,8 @@ const cases: Case[] = [
   },
   {
     what: 'with a branch that is a folder of another one',
-    detail: /"refs\/heads\/main".*"refs\/heads\/main\/x"|refs that cannot be stored/,
+    // Git 2.55 ends with a BUG instead of a list of refs.
+    detail: /"refs\/heads\/main".*"refs\/heads\/main\/x"|refs that cannot be stored|is damaged/,
     spoil: async (path) => {
       await git(path, ['pack-refs', '--all'])
       const { stdout } = await git(path, ['rev-parse', 'main'])

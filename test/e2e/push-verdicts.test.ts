@@ -19,6 +19,9 @@ import { type Service, startService } from '../support/service.ts'
 const seed = Number(process.env.SVC_CRASH_SEED ?? Date.now() % 1_000_000)
 const pushes = toRounds(40)
 const zeroId = gitZeros
+// Before, git refuses to delete refs such as `refs/stash`.
+const [, major, minor] = /(\d+)\.(\d+)/.exec((await git('/', ['version'])).stdout) ?? []
+const deletesOneLevel = Number(major) > 2 || Number(minor) > 40
 const missingId = 'f'.repeat(idDigits)
 
 type Command = { before: string; after: string; ref: string }
@@ -204,10 +207,11 @@ function randomPush(random: Random, refs: ReadonlyMap<string, string>, ids: stri
   // A request that names a ref twice is refused as a whole.
   const commands = [...new Set<string>(chosen)].map((ref) => {
     const present = refs.get(ref) ?? zeroId
+    const isDeletable = deletesOneLevel || ref.split('/').length > 2
     return {
       ref,
       before: random.chance(0.8) ? present : random.pick([zeroId, anyId()]),
-      after: random.chance(0.3) ? zeroId : anyId(),
+      after: isDeletable && random.chance(0.3) ? zeroId : anyId(),
     }
   })
   // Git applies the others of an atomic push when the objects of one are missing; a shared store applies none.

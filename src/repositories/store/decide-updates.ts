@@ -105,14 +105,14 @@ function refusalOf(
   refs: RefTree,
   objects: RefFacts['objects'],
 ): Refusal | undefined {
-  // check_refname_format without REFNAME_ALLOW_ONELEVEL, for what follows `refs/`.
-  if (ref.split('/').length < 3) return 'one-level'
   const value = refs.get(ref) ?? zeroId
   if (after === zeroId) {
     // Git does not compare an old value whose object it does not have.
     if (value !== before && objects.has(before)) return 'undeletable'
     return value === zeroId && refs.hasConflict(ref) ? 'name-conflict' : undefined
   }
+  // check_refname_format without REFNAME_ALLOW_ONELEVEL, for what follows `refs/`; git from 2.41 on deletes such a ref.
+  if (ref.split('/').length < 3) return 'one-level'
   if (!objects.has(after)) return 'missing'
   if (ref.startsWith(branchPrefix) && objects.get(after) !== 'commit') return 'no-commit'
   if (value !== before) return 'stale'
