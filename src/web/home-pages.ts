@@ -15,9 +15,10 @@ const pageSize = 50
 const shownEvents = 8
 const readEvents = 60
 const shownRuns = 13
+const shownNamespaces = 20
 
 export const homePages = [
-  page('/', ['listActivity', 'listEvents'], {
+  page('/', ['listActivity', 'listEvents', 'listNamespaces'], {
     weight: 'light',
     audience: 'code',
     styles: 'home',
@@ -29,17 +30,20 @@ async function homeView(context: PageContext): Promise<View> {
   const { readPage, query, to, session, may } = context
   const q = query.get('q')?.slice(0, 200) ?? ''
   const cursor = query.get('cursor') ?? undefined
-  const [{ value: repositories, next }, lately, mayCreate] = await Promise.all([
+  const [{ value: repositories, next }, lately, mayCreate, namespaces] = await Promise.all([
     readPage('listActivity', {
       query: { limit: pageSize, cursor, ...(q !== '' && { filter: q }) },
     }),
     session && recentEvents(context),
     may('createRepository'),
+    session && namespaceLine(context),
   ])
   const isComplete = next === undefined && cursor === undefined
   const json = q === '' ? '/activity' : `/activity?${new URLSearchParams({ filter: q })}`
   if (repositories.length === 0 && q === '' && cursor === undefined)
-    return emptyView(context, mayCreate)
+    return emptyView(context, mayCreate, namespaces)
+  // Who has a role nowhere sees what everybody sees.
+  const isNew = isComplete && repositories.every(({ visibility }) => visibility !== 'private')
   const more =
     next && `${to.home()}?${new URLSearchParams({ ...(q !== '' && { q }), cursor: next })}`
   return {
@@ -48,6 +52,7 @@ async function homeView(context: PageContext): Promise<View> {
     body: html`${doneNotice(context)}<div${lately && html` class="with-side"`}><div>
 <div class="page-head"><h1>Repositories${isComplete && html` <span class="count">${repositories.length}</span>`}</h1>
 ${session && mayCreate && html`<a class="button primary" href="${to.own('new')}">${icon('plus')}New</a>`}</div>
+${namespaces}${session && mayCreate && q === '' && isNew && howToBegin(context)}
 ${q !== '' && html`<p class="help filtered">With <b>${q}</b> in their name or description. <a href="${to.home()}">Show all</a></p>`}
 ${
   repositories.length === 0
@@ -159,7 +164,22 @@ export function withoutRepeated(events: LoggedEvents): LoggedEvents {
   })
 }
 
-function emptyView(context: PageContext, mayCreate: boolean): View {
+/** The namespaces that the user can see. */
+async function namespaceLine({ tryRead, to }: PageContext): Promise<Html | undefined> {
+  const namespaces = await tryRead('listNamespaces', { query: { limit: shownNamespaces } })
+  if (!namespaces || namespaces.length === 0) return undefined
+  const more =
+    namespaces.length === shownNamespaces && html`, <a href="${to.own('namespaces')}">all</a>`
+  return html`<p class="help filtered">Namespaces: ${namespaces.map(
+    ({ name }, index) => html`${index > 0 && ', '}<a href="${to.namespace(name)}">${name}</a>`,
+  )}${more}</p>`
+}
+
+function howToBegin({ baseUrl }: PageContext): Html {
+  return html`<p class="help filtered">To begin, create a repository here, or in a Git project with <code>svc login ${baseUrl}</code> and <code>svc repos create</code>.</p>`
+}
+
+function emptyView(context: PageContext, mayCreate: boolean, namespaces: Html | undefined): View {
   const { to, session, baseUrl } = context
   return {
     title: 'Repositories · svc',
@@ -174,6 +194,6 @@ ${
 <pre class="card pad" tabindex="0"><code>svc login ${baseUrl}
 svc repos create</code></pre>`
     : html`<p class="soft">Those that you may see will be listed here.</p>`
-}</section>`,
+}${namespaces}</section>`,
   }
 }

@@ -119,6 +119,13 @@ test('git-lfs pushes and clones', { skip }, async () => {
   await lfs(folder.path, 'clone', '--quiet', page, 'copy')
   assert.deepEqual(await readFile(join(folder.path, 'copy/large.bin')), large)
   assert.equal(await readFile(join(folder.path, 'copy/small.bin'), 'utf8'), 'small')
+
+  await service.admin.post('/namespaces', { name: 'acme' })
+  await service.admin.put('/namespaces/acme/members/ada', { role: 'maintain' })
+  await client.post('/repos', { name: 'acme/site' })
+  await lfs(project.path, 'push', '--quiet', client.remote('acme/site'), 'HEAD:main')
+  await lfs(folder.path, 'clone', '--quiet', user.remote('acme/site'), 'in-namespace')
+  assert.deepEqual(await readFile(join(folder.path, 'in-namespace/large.bin')), large)
 })
 
 test('a batch says for each object what to do with it', async () => {

@@ -341,7 +341,7 @@ const trials: Record<string, Trial> = {
   list_webhooks: {
     async succeed({ agent, owner, name }) {
       const body = { url: 'http://127.0.0.1:9/', events: ['push'] }
-      await owner.post(`/repos/${name}/webhooks`, body)
+      await owner.post(`/repos/${encodeURIComponent(name)}/webhooks`, body)
       const listed = await agent.use('list_webhooks', { repository: name })
       assert.equal(listed[0].url, body.url)
     },
@@ -351,7 +351,7 @@ const trials: Record<string, Trial> = {
   list_webhook_deliveries: {
     async succeed({ agent, owner, name }) {
       const body = { url: 'http://127.0.0.1:9/', events: ['push'] }
-      const { id } = (await owner.post(`/repos/${name}/webhooks`, body)).body
+      const { id } = (await owner.post(`/repos/${encodeURIComponent(name)}/webhooks`, body)).body
       const given = { repository: name, webhook: id }
       assert.deepEqual(await agent.use('list_webhook_deliveries', given), [])
     },
@@ -410,7 +410,10 @@ function tests(running: () => Service, kind: TransportKind): void {
     const service = running()
     const owner = await service.client({ username: 'ada', permissions: everything })
     const other = await service.client({ username: 'eve', permissions: everything })
-    const name = `site-${kind}`
+    const namespace = `agents-${kind}`
+    await service.admin.post('/namespaces', { name: namespace })
+    await service.admin.put(`/namespaces/${namespace}/members/ada`, { role: 'maintain' })
+    const name = `${namespace}/site`
     await pushFiles(owner, name, oneStep('true'))
     const [agent, stranger] = await Promise.all([
       connectAgent(kind, owner),

@@ -78,6 +78,7 @@ test('a repository in a namespace has one name over the API, Git, pages and SSH'
   assert.match((await pages.get('/r/acme/site')).text, /acme\/site/)
   assert.equal((await pages.get('/r/acme')).location, '/-/namespaces/acme')
   assert.match((await pages.get('/-/namespaces/acme')).text, /href="\/r\/acme\/site"/)
+  assert.match((await pages.get('/')).text, /href="\/-\/namespaces\/acme"/)
   // A name that is that of a page.
   await ada.post('/repos', { name: 'acme/settings' })
   await ada.post('/repos', { name: 'plain' })

@@ -9,6 +9,9 @@ import { endOf, logOf, pushFiles, runToEnd } from '../support/workflow-site.ts'
 
 const options = { skip: without('bubblewrap'), timeout: 120_000 }
 
+// Runs work in a namespace as they do elsewhere.
+const site = 'team/site'
+
 let service: Service
 let project: Project
 /** The commits of main, the oldest first; the second one has the tag v1. */
@@ -18,7 +21,8 @@ before(async () => {
   service = await startService({ env: { SVC_RUNNER: 'on' } })
   project = await createProject()
   const { admin } = service
-  await admin.post('/repos', { name: 'site' })
+  await admin.post('/namespaces', { name: 'team' })
+  await admin.post('/repos', { name: site })
   await project.commit('second.txt')
   await project.git('tag', '-a', 'v1', '-m', 'Version 1')
   await project.git('tag', 'light')
@@ -26,7 +30,7 @@ before(async () => {
   await project.commit('third.txt')
   const list = await project.git('rev-list', '--reverse', 'HEAD')
   commits = list.split('\n')
-  await project.git('push', '--quiet', admin.remote('site'), 'main', 'topic', 'v1', 'light')
+  await project.git('push', '--quiet', admin.remote(site), 'main', 'topic', 'v1', 'light')
 })
 
 after(async () => {
@@ -38,9 +42,9 @@ after(async () => {
 async function runSteps(steps: string) {
   const text = `on: workflow_dispatch\njobs:\n  one:\n    runs-on: ubuntu-latest\n    steps:\n${steps}`
   await commitFiles(project, { '.svc/workflows/ci.yml': text })
-  await project.git('push', '--quiet', service.admin.remote('site'), 'main')
-  const run = await runToEnd(service.admin, 'site')
-  return { ...run, log: await logOf(service.admin, 'site', run.id) }
+  await project.git('push', '--quiet', service.admin.remote(site), 'main')
+  const run = await runToEnd(service.admin, site)
+  return { ...run, log: await logOf(service.admin, site, run.id) }
 }
 
 /** A checkout with some inputs, and a script in the step `after`. */
@@ -149,8 +153,8 @@ test('a ref that does not exist fails the step, and hidden refs do not exist', {
   ...options,
 }, async () => {
   // Overwritten commits are kept under hidden refs.
-  await project.git('push', '--quiet', service.admin.remote('site'), 'main:forced')
-  await project.git('push', '--quiet', '--force', service.admin.remote('site'), 'topic:forced')
+  await project.git('push', '--quiet', service.admin.remote(site), 'main:forced')
+  await project.git('push', '--quiet', '--force', service.admin.remote(site), 'topic:forced')
   const retained = `refs/svc/kept/${await project.git('rev-parse', 'main')}`
   for (const ref of [
     'gone',
@@ -192,9 +196,9 @@ test(
     const run = await runSteps(checkout('{ fetch-depth: 0 }', script))
     const before = outputOf(run, 'after')
     await commitFiles(project, { 'later.txt': 'later' })
-    await project.git('push', '--quiet', service.admin.remote('site'), 'main')
-    await service.admin.post(`/repos/site/workflows/${run.id}/rerun`)
-    const again = await endOf(service.admin, 'site', run.id)
+    await project.git('push', '--quiet', service.admin.remote(site), 'main')
+    await service.admin.post(`/repos/${encodeURIComponent(site)}/workflows/${run.id}/rerun`)
+    const again = await endOf(service.admin, site, run.id)
     assert.deepEqual(outputOf({ ...again, log: run.log }, 'after'), before)
   },
 )

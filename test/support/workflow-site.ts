@@ -40,7 +40,7 @@ export async function pushFiles(
 
 /** Starts a run and waits for its end; returns the run as the API does. */
 export async function runToEnd(client: Client, name: string, body: object = {}) {
-  const started = await client.post(`/repos/${name}/workflows`, body)
+  const started = await client.post(`/repos/${encodeURIComponent(name)}/workflows`, body)
   if (started.status !== 202) throw new Error(`${started.status}: ${started.text}`)
   return endOf(client, name, started.body.id)
 }
@@ -48,7 +48,7 @@ export async function runToEnd(client: Client, name: string, body: object = {}) 
 /** Waits for the end of a run. */
 export async function endOf(client: Client, name: string, id: string) {
   for (let round = 0; round < 10; round++) {
-    const { body } = await client.get(`/repos/${name}/workflows/${id}?wait=30`)
+    const { body } = await client.get(`/repos/${encodeURIComponent(name)}/workflows/${id}?wait=30`)
     if (body.status === 'completed') return withoutNetworkLines(body)
   }
   throw new Error(`the run ${id} does not end`)
@@ -67,5 +67,5 @@ function withoutNetworkLines<T extends { result: { steps: { output: string }[] }
 
 /** The whole log of a run. */
 export async function logOf(client: Client, name: string, id: string): Promise<string> {
-  return (await client.get(`/repos/${name}/workflows/${id}/logs`)).text
+  return (await client.get(`/repos/${encodeURIComponent(name)}/workflows/${id}/logs`)).text
 }

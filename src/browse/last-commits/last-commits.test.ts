@@ -141,7 +141,15 @@ function entriesOf({ files }: OddCommit, folder: string): string[] {
 
 /** What git says, which takes a path as bytes. */
 function logOf(directory: string, commit: string, path: string): string {
-  const args = ['--literal-pathspecs', '-C', directory, 'log', '-1', '--format=%H', commit, '--']
+  const args = [
+    '--literal-pathspecs',
+    `--git-dir=${directory}`,
+    'log',
+    '-1',
+    '--format=%H',
+    commit,
+    '--',
+  ]
   // Node has no arguments in bytes; the shell makes them of octal digits.
   const octal = [...path].map((byte) => `\\0${byte.charCodeAt(0).toString(8)}`).join('')
   const script = 'path=$(printf %bx "$1"); shift; exec git "$@" "${path%x}"'
