@@ -73,9 +73,9 @@ test('the ranges of an object come over some connections, which are used again',
   assert.deepEqual(await it.get(), { sha256 })
   assert.ok(content.equals(await readFile(it.target)))
   assert.equal(it.requests(), 6)
-  const before = it.connections()
   await it.s3.getToFile('key', join(it.folder, 'again'), content.length)
-  assert.equal(it.connections(), before)
+  assert.equal(it.requests(), 12)
+  assert.ok(it.connections() < 12, `${it.connections()} connections`)
 })
 
 test('ranges in any other form of response are read as well', async () => {
