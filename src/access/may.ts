@@ -1,5 +1,6 @@
 import { Problem } from '#base/problem.ts'
 import { matchesPattern } from '#base/text-pattern.ts'
+import { isRunUsername } from './names.ts'
 import { type Permission, presets } from './permissions.ts'
 import type { Principal } from './principal.ts'
 import { includesRole, type Role } from './roles.ts'
@@ -141,9 +142,9 @@ export function requireAllRefs({ refs }: Principal): void {
   throw new Problem('token_limited', detail)
 }
 
-/** Throws `token_limited` if a principal is a job: a run could start the next without end. */
-export function requireNoJob({ kind }: Principal): void {
-  if (kind !== 'job') return
+/** Throws `token_limited` if a principal is a run: it could start the next without end. */
+export function requireNoRun({ username }: Principal): void {
+  if (!isRunUsername(username)) return
   throw new Problem('token_limited', 'A run cannot start or repeat runs.')
 }
 

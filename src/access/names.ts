@@ -110,17 +110,21 @@ export function runUsername(number: number): string {
   return `run-${number}[bot]`
 }
 
-/** Whether a username belongs to a run. */
+/** Whether a username belongs to a run, or to a workload that is a run of this server. */
 export function isRunUsername(username: string): boolean {
-  return /^run-\d+\[bot\]$/.test(username)
+  return /^run-\d+\[bot\]$|\[run:/.test(username)
 }
 
 /**
  * The username of a workload that a trust rule admits. No token, key or run can have it. Workflows put the names of actors
- * into scripts, so it has no character with a meaning there; the audit log has the subject as it is.
+ * into scripts, so it has no character with a meaning there; the audit log has the subject as it is. `isRun` is for a run of
+ * this server.
  */
-export function workloadUsername(ruleName: string, subject: string): string {
-  return `${ruleName}[workload:${subject.replace(/[^\w.:/@+=-]/g, '_')}]`
+export function workloadUsername(
+  { name, isRun }: { name: string; isRun: boolean },
+  subject: string,
+): string {
+  return `${name}[${isRun ? 'run' : 'workload'}:${subject.replace(/[^\w.:/@+=-]/g, '_')}]`
 }
 
 /** Limits for the lifetime of tokens and SSH keys. */

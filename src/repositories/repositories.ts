@@ -39,6 +39,7 @@ import {
   type LifeCycleDependencies,
 } from './repository-life-cycle.ts'
 import {
+  findRepositories,
   findRepository,
   hasPublicRepository,
   listNames,
@@ -96,8 +97,8 @@ export type Repositories = LifeCycle & {
   idsOf: (principal: Principal, names: readonly string[]) => Promise<string[]>
   /** The id of the repository that a name leads to, to whomever it is visible; undefined for none. */
   idNamed: (name: string) => Promise<string | undefined>
-  /** Whether a user may do what takes the owner of a repository; undefined when it was deleted. */
-  isOwnedBy: (username: string, id: string) => Promise<boolean | undefined>
+  /** Whether a user may do what takes the owner of repositories, by their ids; without deleted ones. */
+  ownedBy: (username: string, ids: readonly string[]) => Promise<ReadonlyMap<string, boolean>>
   /** The names of those of some repositories that a principal can see, by their ids. */
   namesOf: (principal: Principal, ids: readonly string[]) => Promise<ReadonlyMap<string, string>>
   /** Whether any repository is public. */
@@ -310,10 +311,10 @@ export function createRepositories(dependencies: Dependencies): Repositories {
       return row?.id
     },
 
-    async isOwnedBy(username, id) {
-      const row = await findRepository(db, { id }, username)
+    async ownedBy(username, ids) {
       const user: Principal = { kind: 'token', id: '', username, permissions: new Set() }
-      return row && mayOwn(user, row)
+      const rows = await findRepositories(db, ids, username)
+      return new Map(rows.map((row) => [row.id, mayOwn(user, row)]))
     },
 
     namesOf: (principal, ids) => listNames(db, viewerOf(principal), ids),

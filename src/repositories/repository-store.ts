@@ -78,6 +78,21 @@ export async function findRepository(
   return row && Object.assign(row, { role: row.role ?? undefined })
 }
 
+/** Repositories by their ids, with the role of a username in each. */
+export async function findRepositories(
+  db: Db,
+  ids: readonly string[],
+  username: string,
+): Promise<VisibleRow[]> {
+  const all: VisibleRow[] = []
+  for (let start = 0; start < ids.length; start += idsPerQuery) {
+    const some = ids.slice(start, start + idsPerQuery)
+    const rows = await withRole(db, username).where('repositories.id', 'in', some).execute()
+    all.push(...rows.map((row) => ({ ...row, role: row.role ?? undefined })))
+  }
+  return all
+}
+
 /** Whether any repository is public. */
 export async function hasPublicRepository(db: Db): Promise<boolean> {
   const row = await db

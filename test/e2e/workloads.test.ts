@@ -148,7 +148,9 @@ for (const [name, claims, patterns] of [
 test('a run of an svc exchanges its ID token', async () => {
   const file = '.svc/workflows/deploy.yml'
   const text = 'jobs: { deploy: { permissions: { id-token: write }, steps: [{ run: x }] } }\n'
+  const onOther = 'on: { push: { branches: [other, last] } }\n'
   await pushFiles(ada, 'source', { [file]: text })
+  await pushFiles(ada, 'built', { [file]: onOther + text })
   await ada.post('/repos/source/workflows', {})
   const run = await mustClaim(service.admin)
   const { url, token } = run.plan.identities[0]?.idTokens ?? assert.fail('no ID tokens')
@@ -156,12 +158,27 @@ test('a run of an svc exchanges its ID token', async () => {
   const { body } = await toAnswer(await fetch(`${url}&audience=other-svc`, { headers }))
   const { body: source } = await ada.get('/repos/source')
   const claims = { sub: `repo:ada/source@${source.id}:ref:refs/heads/main` }
-  await addRule({ issuer: service.url, audience: 'other-svc', claims })
-  const answer = await toAnswer(await sendExchange(service, body.value))
+  const rule = { issuer: service.url, audience: 'other-svc', claims, repositories: ['built'] }
+  const starting = await ada.post('/trust-rules', {
+    ...{ name: 'starting', ...rule, permissions: ['repo:write', 'workflow:trigger'] },
+  })
+  assert.match(starting.body.detail, /a run cannot start runs/)
+  await addRule(rule)
+  const resource = `${service.url}/repos/built.git`
+  const answer = await toAnswer(await sendExchange(service, body.value, { resource }))
   assert.equal(answer.status, 200, answer.text)
   const job = createClient(service.url, answer.body.access_token)
-  assert.equal((await job.get('/repos/site')).status, 200)
+  assert.equal((await job.get('/repos/built')).status, 200)
   assert.equal((await job.get('/repos/source')).status, 404)
+  // As the token of its job, it starts no runs.
+  await project.git('fetch', '--quiet', job.remote('built'), 'main')
+  await project.git('push', '--quiet', job.remote('built'), 'FETCH_HEAD:refs/heads/other')
+  await project.git('push', '--quiet', ada.remote('built'), 'FETCH_HEAD:refs/heads/last')
+  const { body: runs } = await ada.get('/repos/built/workflows')
+  assert.deepEqual(
+    runs.map(({ branch }: { branch: string }) => branch),
+    ['last'],
+  )
   await run.report(...wholeRun())
 })
 

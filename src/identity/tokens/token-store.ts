@@ -75,14 +75,18 @@ export function findLiveAdmin(db: Db, now: number): Promise<TokenRow | undefined
   return adminTokens(db, now).selectAll().orderBy('id').limit(1).executeTakeFirst()
 }
 
-/** Whether a username has an unexpired admin token that was not delegated. */
-export async function hasAdminToken(db: Db, username: string, now: number): Promise<boolean> {
-  const row = await adminTokens(db, now)
-    .select('id')
-    .where('username', '=', username)
-    .limit(1)
-    .executeTakeFirst()
-  return row !== undefined
+/** Those of some usernames that have an unexpired admin token that was not delegated. */
+export async function listAdmins(
+  db: Db,
+  usernames: readonly string[],
+  now: number,
+): Promise<Set<string>> {
+  const rows = await adminTokens(db, now)
+    .select('username')
+    .distinct()
+    .where('username', 'in', usernames)
+    .execute()
+  return new Set(rows.map(({ username }) => username))
 }
 
 function adminTokens(db: Db, now: number) {

@@ -29,7 +29,7 @@ export function exchangeRoute({ exchange }: Pick<WorkloadTokens, 'exchange'>): P
     form: ExchangeForm,
     produces: jsonContentType,
     reply: ExchangedTokenSchema,
-    problems: ['exchange_refused', 'issuer_unavailable', 'storage_full'],
+    problems: ['exchange_refused', 'issuer_unavailable', 'too_many_requests', 'storage_full'],
     async handle({ fields, origin }: PublicRequest) {
       const { jwt, repositoryName } = readForm(fields)
       const { token, expiresIn, permissions } = await exchange(jwt, repositoryName, origin)

@@ -13,7 +13,11 @@ function createKeys(limits = {}) {
     lookup: () => assert.fail('nothing is looked up'),
   })
   const usual = { maxAgeMs: 60_000, retryMs: 0, timeoutMs: 30_000 }
-  return createIssuerKeys({ outbound, log, limits: { ...usual, ...limits } })
+  const keys = createIssuerKeys({ outbound, log, limits: { ...usual, ...limits } })
+  return {
+    read: (issuer: string, keyId?: string, ...usernames: string[]) =>
+      keys.read({ issuer, keyId, usernames: usernames.length > 0 ? usernames : ['ada'] }),
+  }
 }
 
 function isUnavailable(error: unknown): boolean {
@@ -48,6 +52,45 @@ test('keys are read again for one that is missing, but not at once again', async
   await assert.rejects(failing.read(issuer.url, kid), isUnavailable)
   await assert.rejects(failing.read(issuer.url, kid), isUnavailable)
   assert.equal(issuer.requests(), 7)
+})
+
+test('keys that cannot be read again count on, if they are not too old', async () => {
+  await using issuer = await startIssuer()
+  const { url, key } = issuer
+  const [keys, strict] = [
+    createKeys({ maxAgeMs: 0 }),
+    createKeys({ maxAgeMs: 0, maxAgeOfFailedMs: 0 }),
+  ]
+  await keys.read(url, key.kid)
+  await assert.rejects(strict.read(url, key.kid), isUnavailable)
+  issuer.answer((_, response) => response.writeHead(503).end())
+  for (const kid of [key.kid, key.kid, undefined])
+    assert.equal((await keys.read(url, kid)).keys.length, 1)
+  assert.equal(issuer.requests(), 7)
+  await assert.rejects(keys.read(url, 'other'), isUnavailable)
+})
+
+test('the issuers of one user do not take the place of the others', async () => {
+  await using good = await startIssuer()
+  await using other = await startIssuer()
+  await using third = await startIssuer()
+  const keys = createKeys({ maxIssuers: 2, maxLoads: 2, maxLoadsPerUser: 1 })
+  await keys.read(good.url)
+  for (const { url } of [other, third, other]) await keys.read(url, undefined, 'eve', 'ada')
+  await keys.read(third.url, undefined, 'eve')
+  await keys.read(good.url)
+  assert.deepEqual([good.requests(), other.requests()], [2, 4])
+
+  const { promise: hangs, resolve } = Promise.withResolvers<void>()
+  other.answer((_, response) => void hangs.then(() => response.end('{}')))
+  const hanging = keys.read(other.url, 'new', 'eve')
+  good.answer((_, response) => response.writeHead(503).end())
+  await assert.rejects(keys.read(third.url, 'new', 'eve'), isUnavailable)
+  assert.equal((await keys.read(third.url, third.key.kid, 'eve')).keys.length, 1)
+  // That issuer counts for another user, too.
+  assert.equal((await keys.read(third.url, 'new', 'eve', 'ada')).keys.length, 1)
+  resolve()
+  await assert.rejects(hanging, isUnavailable)
 })
 
 test('an issuer that does not answer as it should has no keys', async () => {

@@ -1,5 +1,5 @@
 import type { JSONWebKeySet } from 'jose'
-import { LRUCache } from 'lru-cache'
+import { dayMs } from '#base/clock.ts'
 import { createSingleFlight } from '#base/concurrency/single-flight.ts'
 import type { Log } from '#base/log.ts'
 import { isSecure } from '#base/network.ts'
@@ -10,68 +10,136 @@ import { createIssuerFetch, type IssuerFetch } from '../issuer-fetch.ts'
 /** The public keys of issuers of ID tokens, from their discovery documents: OpenID Connect Discovery 1.0. */
 export type IssuerKeys = {
   /**
-   * Returns the keys of an issuer. They are read again after ten minutes, or when the key with an id is missing, but at
-   * most every few seconds, also when that fails. Throws `issuer_unavailable`.
+   * Returns the keys of an issuer, for the users whose trust rules name it. They are read again after ten minutes, or when
+   * the key with an id is missing, but at most every few seconds. While that fails, those of before count for a day. Throws
+   * `issuer_unavailable`.
    */
-  read: (issuer: string, keyId: string | undefined) => Promise<JSONWebKeySet>
+  read: (query: KeyQuery) => Promise<JSONWebKeySet>
+}
+
+type KeyQuery = {
+  issuer: string
+  keyId: string | undefined
+  /** At least one. The issuer counts for the one who has the fewest, so no user takes the place of the others. */
+  usernames: readonly string[]
 }
 
 type Dependencies = {
   outbound: Pick<Outbound, 'agentFor'>
   log: Log
-  limits?: { maxAgeMs: number; retryMs: number; timeoutMs: number }
+  limits?: Partial<typeof usualLimits>
 }
 
-type Entry = { readAt: number; keys: JSONWebKeySet | undefined }
+type Entry = {
+  /** The user for whom the issuer counts. */
+  username: string
+  triedAt: number
+  /** Whether the last attempt failed; the keys are those of before. */
+  hasFailed: boolean
+  keys: { set: JSONWebKeySet; readAt: number } | undefined
+}
 
-const usualLimits = { maxAgeMs: 10 * 60_000, retryMs: 10_000, timeoutMs: 10_000 }
-const maxIssuers = 100
+const usualLimits = {
+  maxAgeMs: 10 * 60_000,
+  maxAgeOfFailedMs: dayMs,
+  retryMs: 10_000,
+  timeoutMs: 10_000,
+  maxIssuers: 200,
+  maxLoads: 50,
+  maxLoadsPerUser: 10,
+}
 const maxKeys = 100
-const maxConcurrentLoads = 50
 
-export function createIssuerKeys({
-  outbound,
-  log,
-  limits = usualLimits,
-}: Dependencies): IssuerKeys {
-  const { maxAgeMs, retryMs, timeoutMs } = limits
-  const entries = new LRUCache<string, Entry>({ max: maxIssuers })
-  const share = createSingleFlight<Entry>()
+export function createIssuerKeys({ outbound, log, limits = {} }: Dependencies): IssuerKeys {
+  const { maxAgeMs, maxAgeOfFailedMs, retryMs, timeoutMs, ...max } = { ...usualLimits, ...limits }
+  // In the order of their last use.
+  const entries = new Map<string, Entry>()
+  const loads = new Map<string, number>()
+  const share = createSingleFlight<Entry | undefined>()
   const fetchFromIssuer = createIssuerFetch({ outbound, timeoutMs })
-  let loading = 0
 
-  async function load(issuer: string): Promise<Entry> {
+  /** Reads the keys of an issuer; undefined when too many others are being read. */
+  async function load({ issuer, usernames }: KeyQuery): Promise<Entry | undefined> {
+    const username = lightest(loads, usernames)
+    const own = loads.get(username) ?? 0
     // Others would let the server collect responses without end.
-    if (loading >= maxConcurrentLoads) throw unavailable()
-    loading++
+    if (own >= max.maxLoadsPerUser || sum(loads) >= max.maxLoads) {
+      const known = entries.get(issuer)
+      return known && { ...known, hasFailed: true }
+    }
+    loads.set(username, own + 1)
     try {
-      return await loadNow(issuer)
+      const set = await loadKeys(issuer, fetchFromIssuer).catch((err) => {
+        log.warn({ err, issuer }, 'keys of an issuer not read')
+        return undefined
+      })
+      const now = performance.now()
+      const keys = set ? { set, readAt: now } : entries.get(issuer)?.keys
+      const counted = lightest(countByUser(), usernames)
+      const entry = { username: counted, triedAt: now, hasFailed: set === undefined, keys }
+      use(issuer, entry)
+      evict()
+      return entry
     } finally {
-      loading--
+      const left = (loads.get(username) ?? 1) - 1
+      if (left > 0) loads.set(username, left)
+      else loads.delete(username)
     }
   }
 
-  async function loadNow(issuer: string): Promise<Entry> {
-    const keys = await loadKeys(issuer, fetchFromIssuer).catch((err) => {
-      log.warn({ err, issuer }, 'keys of an issuer not read')
-      return undefined
-    })
-    const entry = { readAt: performance.now(), keys }
+  function use(issuer: string, entry: Entry): void {
+    entries.delete(issuer)
     entries.set(issuer, entry)
-    return entry
+  }
+
+  function countByUser(): Map<string, number> {
+    const counts = new Map<string, number>()
+    for (const { username } of entries.values())
+      counts.set(username, (counts.get(username) ?? 0) + 1)
+    return counts
+  }
+
+  /** Removes the issuers that were not used for longest, of the users who have most. */
+  function evict(): void {
+    while (entries.size > max.maxIssuers) {
+      const [heaviest] = [...countByUser()].reduce((one, other) =>
+        other[1] > one[1] ? other : one,
+      )
+      const [oldest] = [...entries].find(([, { username }]) => username === heaviest) ?? []
+      entries.delete(oldest ?? '')
+    }
+  }
+
+  function isFresh({ triedAt, hasFailed, keys }: Entry, keyId: string | undefined): boolean {
+    const ageMs = performance.now() - triedAt
+    if (ageMs < retryMs) return true
+    return !hasFailed && keys !== undefined && ageMs < maxAgeMs && hasKey(keys.set, keyId)
   }
 
   return {
-    async read(issuer, keyId) {
+    async read(query) {
+      const { issuer, keyId } = query
       const known = entries.get(issuer)
-      const ageMs = known ? performance.now() - known.readAt : Number.POSITIVE_INFINITY
-      const isUsable = known?.keys && ageMs < maxAgeMs && hasKey(known.keys, keyId)
-      const entry =
-        known && (isUsable || ageMs < retryMs) ? known : await share(issuer, () => load(issuer))
-      if (entry.keys) return entry.keys
-      throw unavailable()
+      const entry = known && isFresh(known, keyId) ? known : await share(issuer, () => load(query))
+      if (!entry?.keys) throw unavailable()
+      const { set, readAt } = entry.keys
+      const isTooOld = performance.now() - readAt >= maxAgeOfFailedMs
+      // The missing key may be one that could not be read.
+      if (isTooOld || (entry.hasFailed && !hasKey(set, keyId))) throw unavailable()
+      if (entries.get(issuer) === entry) use(issuer, entry)
+      return set
     },
   }
+}
+
+/** The one of some users who counts least. */
+function lightest(counts: ReadonlyMap<string, number>, usernames: readonly string[]): string {
+  const weight = (username: string) => counts.get(username) ?? 0
+  return usernames.reduce((one, other) => (weight(other) < weight(one) ? other : one))
+}
+
+function sum(counts: ReadonlyMap<string, number>): number {
+  return counts.values().reduce((total, count) => total + count, 0)
 }
 
 function unavailable(): Problem {

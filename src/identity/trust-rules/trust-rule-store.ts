@@ -38,16 +38,24 @@ export function findTrustRule(db: Db, id: string): Promise<TrustRuleRow | undefi
   return db.selectFrom('trustRules').selectAll().where('id', '=', id).executeTakeFirst()
 }
 
-/** Whether any trust rule names an issuer. */
-export async function isIssuerNamed(db: Db, issuer: string): Promise<boolean> {
-  const query = db.selectFrom('trustRules').select('id').where('issuer', '=', issuer).limit(1)
-  return (await query.executeTakeFirst()) !== undefined
+const maxUsersOfIssuer = 100
+
+/** Users whose trust rules name an issuer. */
+export async function listUsersOfIssuer(db: Db, issuer: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom('trustRules')
+    .select('username')
+    .distinct()
+    .where('issuer', '=', issuer)
+    .limit(maxUsersOfIssuer)
+    .execute()
+  return rows.map(({ username }) => username)
 }
 
-/** Whether the user who created a trust rule is not disabled. */
-export async function isCreatorEnabled(db: Db, ruleId: string): Promise<boolean> {
-  const query = db.selectFrom('trustRules').select('id').where('id', '=', ruleId)
-  return (await query.where(ofEnabledUser).executeTakeFirst()) !== undefined
+/** The ids of those of some trust rules whose creators are not disabled. */
+export async function listOfEnabled(db: Db, ids: readonly string[]): Promise<Set<string>> {
+  const query = db.selectFrom('trustRules').select('id').where('id', 'in', ids).where(ofEnabledUser)
+  return new Set((await query.execute()).map(({ id }) => id))
 }
 
 /** Lists the trust rules of a repository for an issuer, oldest first. */
@@ -112,14 +120,27 @@ export async function deleteTrustRule(tx: Db, id: string): Promise<boolean> {
   return (await query.executeTakeFirstOrThrow()).numDeletedRows > 0n
 }
 
-/** Inserts the token of a workload, and deletes those that have expired. */
+/**
+ * Inserts the token of a workload, and deletes those that have expired. Does nothing when its rule has `max` others already;
+ * returns then when the first of these expires. The row of the rule must be locked.
+ */
 export async function insertWorkloadToken(
   tx: Db,
   token: WorkloadTokenRow,
-  now: number,
-): Promise<void> {
+  { now, max }: { now: number; max: number },
+): Promise<number | undefined> {
   await tx.deleteFrom('workloadTokens').where('expiresAt', '<=', now).execute()
+  const { count, first } = await tx
+    .selectFrom('workloadTokens')
+    .select((is) => [
+      is.fn.countAll<number | string>().as('count'),
+      is.fn.min<number | null>('expiresAt').as('first'),
+    ])
+    .where('ruleId', '=', token.ruleId)
+    .executeTakeFirstOrThrow()
+  if (Number(count) >= max) return Number(first)
   await tx.insertInto('workloadTokens').values(token).execute()
+  return undefined
 }
 
 export type LiveWorkloadToken = Pick<WorkloadTokenRow, 'subject' | 'expiresAt'> & {

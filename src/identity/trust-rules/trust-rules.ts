@@ -13,14 +13,14 @@ import type { Actor, Publish } from '#events/events.ts'
 import { invalid } from '#http/validation.ts'
 import { toRefPatterns } from '../tokens/token-limits.ts'
 import { parseLimit } from '../tokens/token-rows.ts'
-import { hasAdminToken } from '../tokens/token-store.ts'
+import { listAdmins } from '../tokens/token-store.ts'
 import { areIdentifying, type ClaimPatterns, identifyingClaims } from './claim-patterns.ts'
 import {
   countTrustRules,
   deleteTrustRule,
   findTrustRule,
   insertTrustRule,
-  isCreatorEnabled,
+  listOfEnabled,
   listRuleRepositories,
   listTrustRules,
   type WhoseRules,
@@ -49,11 +49,14 @@ export type TrustRules = {
   /** Deletes the rules of a user who is being deleted. */
   removeOf: (tx: Db, actor: Actor, username: string) => Promise<void>
   /**
-   * Whether the creator of a rule could create it now: that user is not disabled, and has an admin token, or owns all of its
-   * repositories that exist.
+   * The ids of those of some rules whose creators could create them now: the user is not disabled, and has an admin token,
+   * or owns all of the rule's repositories that exist.
    */
-  isInForce: (rule: TrustRuleRow, repositoryIds: readonly string[]) => Promise<boolean>
+  inForce: (rules: readonly TrustRuleRow[], idsByRule: IdsByRule) => Promise<ReadonlySet<string>>
 }
+
+/** The ids of the repositories of rules, by the ids of these. */
+type IdsByRule = ReadonlyMap<string, readonly string[]>
 
 /** The permissions of workloads: those that jobs of a run can have. */
 export const workloadPermissions = [
@@ -95,7 +98,7 @@ type TrustRuleRepositories = {
     need: 'owner',
   ) => Promise<{ id: string }>
   namesOf: (principal: Principal, ids: readonly string[]) => Promise<ReadonlyMap<string, string>>
-  isOwnedBy: (username: string, id: string) => Promise<boolean | undefined>
+  ownedBy: (username: string, ids: readonly string[]) => Promise<ReadonlyMap<string, boolean>>
 }
 
 type Dependencies = {
@@ -113,12 +116,30 @@ const maxRules = 100
 export function createTrustRules(dependencies: Dependencies): TrustRules {
   const { db, publish, clock, outbound, repositories, baseUrl } = dependencies
 
-  async function isInForce(rule: TrustRuleRow, ids: readonly string[]): Promise<boolean> {
-    if (!(await isCreatorEnabled(db, rule.id))) return false
-    if (await hasAdminToken(db, rule.username, clock.now())) return true
-    for (const id of ids)
-      if ((await repositories.isOwnedBy(rule.username, id)) === false) return false
-    return true
+  async function inForce(
+    rules: readonly TrustRuleRow[],
+    idsByRule: IdsByRule,
+  ): Promise<ReadonlySet<string>> {
+    if (rules.length === 0) return new Set()
+    const byUser = Map.groupBy(rules, ({ username }) => username)
+    const [enabled, admins] = await Promise.all([
+      listOfEnabled(
+        db,
+        rules.map(({ id }) => id),
+      ),
+      listAdmins(db, [...byUser.keys()], clock.now()),
+    ])
+    const valid = new Set<string>()
+    for (const [username, ofUser] of byUser) {
+      const idsOf = ({ id }: TrustRuleRow) => idsByRule.get(id) ?? []
+      const owned = admins.has(username)
+        ? undefined
+        : await repositories.ownedBy(username, ofUser.flatMap(idsOf))
+      for (const rule of ofUser)
+        if (enabled.has(rule.id) && idsOf(rule).every((id) => owned?.get(id) !== false))
+          valid.add(rule.id)
+    }
+    return valid
   }
 
   async function describe(viewer: Principal, rows: readonly TrustRuleRow[]): Promise<TrustRule[]> {
@@ -127,19 +148,15 @@ export function createTrustRules(dependencies: Dependencies): TrustRules {
       rows.map(({ id }) => id),
     )
     const names = await repositories.namesOf(viewer, [...new Set([...idsByRule.values()].flat())])
-    const described: TrustRule[] = []
-    for (const row of rows) {
-      const ids = idsByRule.get(row.id) ?? []
-      described.push({
-        ...row,
-        claims: JSON.parse(row.claims),
-        repositories: ids.flatMap((id) => names.get(id) ?? []),
-        refs: parseLimit(row.refs),
-        permissions: rulePermissions(row),
-        inForce: await isInForce(row, ids),
-      })
-    }
-    return described
+    const valid = await inForce(rows, idsByRule)
+    return rows.map((row) => ({
+      ...row,
+      claims: JSON.parse(row.claims),
+      repositories: (idsByRule.get(row.id) ?? []).flatMap((id) => names.get(id) ?? []),
+      refs: parseLimit(row.refs),
+      permissions: rulePermissions(row),
+      inForce: valid.has(row.id),
+    }))
   }
 
   async function describeOne(viewer: Principal, row: TrustRuleRow): Promise<TrustRule> {
@@ -158,8 +175,7 @@ export function createTrustRules(dependencies: Dependencies): TrustRules {
 
   async function isOwn(principal: Principal, rule: TrustRuleRow, ids: readonly string[]) {
     if (isAdmin(principal) || rule.username === principal.username) return true
-    for (const id of ids) if (await repositories.isOwnedBy(principal.username, id)) return true
-    return false
+    return [...(await repositories.ownedBy(principal.username, ids)).values()].includes(true)
   }
 
   /** Deletes a rule; an event for each of its repositories says so. */
@@ -175,7 +191,7 @@ export function createTrustRules(dependencies: Dependencies): TrustRules {
   }
 
   return {
-    isInForce,
+    inForce,
 
     async create(principal, wanted) {
       requireAllUserRights(principal)
@@ -187,6 +203,8 @@ export function createTrustRules(dependencies: Dependencies): TrustRules {
       for (const permission of wanted.permissions) requirePermission(principal, permission)
       requireIdentifying(wanted.claims)
       const { hostname } = readIssuer(wanted.issuer)
+      if (wanted.issuer === baseUrl() && wanted.permissions.includes('workflow:trigger'))
+        throw runsStartNone()
       const refs = wanted.refs ? toRefPatterns(wanted.refs) : null
       await outbound.resolve(hostname)
       const now = clock.now()
@@ -269,6 +287,11 @@ function requireIdentifying(claims: ClaimPatterns): void {
   if (areIdentifying(claims)) return
   const detail = `must name the workload by the beginning of one of ${identifyingClaims.join(', ')}.`
   throw invalid([{ pointer: '/claims', detail }])
+}
+
+function runsStartNone(): Problem {
+  const detail = 'must not have workflow:trigger for runs of this server: a run cannot start runs.'
+  return invalid([{ pointer: '/permissions', detail }])
 }
 
 function tooMany(username: string): Problem {

@@ -8,8 +8,8 @@ export type Workload = { issuer: string; subject: string; claims: JWTPayload }
 
 type Options = {
   keys: IssuerKeys
-  /** Whether an issuer may be contacted. */
-  isKnownIssuer: (issuer: string) => Promise<boolean>
+  /** The users whose rules name an issuer, which may be contacted if there are any. */
+  usersOf: (issuer: string) => Promise<string[]>
   now: number
 }
 
@@ -32,7 +32,7 @@ const loadJose = once(() => import('jose'))
  * `exchange_refused`, and `issuer_unavailable`.
  */
 export async function verifyWorkload(token: string, options: Options): Promise<Workload> {
-  const { keys, isKnownIssuer, now } = options
+  const { keys, usersOf, now } = options
   const { createLocalJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify, errors } =
     await loadJose()
   if (token.length > maxLength) throw refused('The subject token is too long.')
@@ -41,9 +41,9 @@ export async function verifyWorkload(token: string, options: Options): Promise<W
     throw refused(`The subject token must be signed with one of ${algorithms.join(', ')}.`)
   if (typeof issuer !== 'string') throw refused('The subject token has no issuer.')
   // PostgreSQL cannot store NUL, nor look for it.
-  if (/\p{C}/u.test(issuer) || !(await isKnownIssuer(issuer)))
-    throw refused('No trust rule names the issuer of the token.')
-  const keySet = await keys.read(issuer, kid)
+  const usernames = /\p{C}/u.test(issuer) ? [] : await usersOf(issuer)
+  if (usernames.length === 0) throw refused('No trust rule names the issuer of the token.')
+  const keySet = await keys.read({ issuer, keyId: kid, usernames })
   try {
     const { payload } = await jwtVerify(token, createLocalJWKSet(keySet), {
       ...{ issuer, algorithms, clockTolerance: leewaySeconds, maxTokenAge: maxAgeSeconds },

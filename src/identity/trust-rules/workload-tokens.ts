@@ -1,9 +1,11 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { workloadUsername } from '#access/names.ts'
 import type { Origin, Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
 import { newId } from '#base/ids.ts'
 import type { Log } from '#base/log.ts'
 import type { Outbound } from '#base/outbound/outbound.ts'
+import { Problem } from '#base/problem.ts'
 import { hashToken, isTokenString, newTokenString } from '#base/token-string.ts'
 import type { Database } from '#database/database.ts'
 import type { TrustRuleRow } from '#database/schema.ts'
@@ -14,10 +16,10 @@ import { createIssuerKeys } from './issuer-keys.ts'
 import {
   findWorkloadToken,
   insertWorkloadToken,
-  isIssuerNamed,
   type LiveWorkloadToken,
   listRuleRepositories,
   listRulesFor,
+  listUsersOfIssuer,
   updateTrustRule,
 } from './trust-rule-store.ts'
 import { rulePermissions, type TrustRules, type WorkloadPermission } from './trust-rules.ts'
@@ -27,7 +29,7 @@ import { refusedExchange, verifyWorkload, type Workload } from './verify-workloa
 export type WorkloadTokens = {
   /**
    * Exchanges the JWT of a workload for a token by the oldest matching rule of a repository, given by its name. Throws
-   * `exchange_refused` and `issuer_unavailable`.
+   * `exchange_refused`, `issuer_unavailable` and `too_many_requests`.
    */
   exchange: (jwt: string, repositoryName: string, origin: Origin) => Promise<ExchangedToken>
   /** Returns the principal of a token; undefined if it is unknown or expired, or its rule is not in force. */
@@ -43,28 +45,35 @@ type Dependencies = {
   clock: Clock
   log: Log
   outbound: Outbound
-  trustRules: Pick<TrustRules, 'isInForce'>
+  trustRules: Pick<TrustRules, 'inForce'>
   repositories: { idNamed: (name: string) => Promise<string | undefined> }
+  /** The public address of the service. */
+  baseUrl: () => string
 }
 
 const lifetimeSeconds = 3600
+/** Of a rule, at a time. */
+const maxTokens = 1000
 const maxNotedRefusals = 20
+/** Longer than all that depends on which repositories and rules there are. */
+const refusalMs = 100
 // As those of jobs of runs: a token for some refs changes no setting of a repository.
 const allRefs: readonly string[] = ['refs/*']
 
 export function createWorkloadTokens(dependencies: Dependencies): WorkloadTokens {
-  const { db, clock, trustRules, repositories } = dependencies
+  const { db, clock, trustRules, repositories, baseUrl } = dependencies
   const keys = createIssuerKeys(dependencies)
 
   async function principalOf(found: LiveWorkloadToken | undefined): Promise<Principal | undefined> {
     if (!found) return undefined
     const { tokenId, subject, expiresAt, rule } = found
-    const ids = (await listRuleRepositories(db, [rule.id])).get(rule.id) ?? []
-    if (!(await trustRules.isInForce(rule, ids))) return undefined
+    const idsByRule = await listRuleRepositories(db, [rule.id])
+    if (!(await trustRules.inForce([rule], idsByRule)).has(rule.id)) return undefined
+    const ids = idsByRule.get(rule.id) ?? []
     return {
       kind: 'workload',
       id: tokenId,
-      username: workloadUsername(rule.name, subject),
+      username: usernameOf(rule, subject),
       causedBy: rule.username,
       permissions: new Set(rulePermissions(rule)),
       repositories: new Set(ids),
@@ -82,32 +91,44 @@ export function createWorkloadTokens(dependencies: Dependencies): WorkloadTokens
       db,
       rules.map(({ id }) => id),
     )
+    const valid = await trustRules.inForce(rules, idsByRule)
     const refusals: { id: string; lastRefusal: string }[] = []
     for (const rule of rules) {
-      const isInForce = await trustRules.isInForce(rule, idsByRule.get(rule.id) ?? [])
-      const lastRefusal = isInForce ? mismatch(workload, rule) : notInForce
+      const lastRefusal = valid.has(rule.id) ? mismatch(workload, rule) : notInForce
       if (lastRefusal === undefined) return { rule, repositoryId }
       refusals.push({ id: rule.id, lastRefusal })
     }
+    if (refusals.length === 0) return undefined
     const lastRefusedAt = clock.now()
-    for (const { id, lastRefusal } of refusals.slice(0, maxNotedRefusals))
-      await updateTrustRule(db, id, { lastRefusedAt, lastRefusal })
+    await db.transaction().execute(async (tx) => {
+      for (const { id, lastRefusal } of refusals.slice(0, maxNotedRefusals))
+        await updateTrustRule(tx, id, { lastRefusedAt, lastRefusal })
+    })
     return undefined
+  }
+
+  function usernameOf({ name, issuer }: TrustRuleRow, subject: string): string {
+    return workloadUsername({ name, isRun: issuer === baseUrl() }, subject)
   }
 
   return {
     async exchange(jwt, repositoryName, origin) {
-      const isKnownIssuer = (issuer: string) => isIssuerNamed(db, issuer)
-      const workload = await verifyWorkload(jwt, { keys, isKnownIssuer, now: clock.now() })
+      const usersOf = (issuer: string) => listUsersOfIssuer(db, issuer)
+      const workload = await verifyWorkload(jwt, { keys, usersOf, now: clock.now() })
+      // What takes longer for a rule than for none must not show that there is one.
+      const refused = sleep(refusalMs)
       const match = await findRule(workload, repositoryName)
-      if (!match) throw refusedExchange('invalid_target', noMatch)
+      if (!match) {
+        await refused
+        throw refusedExchange('invalid_target', noMatch)
+      }
       const { rule, repositoryId } = match
       const now = clock.now()
       const [id, token, expiresAt] = [newId(), newTokenString(), now + lifetimeSeconds * 1000]
       const { issuer, subject } = workload
       const action = {
         action: 'token.exchanged',
-        actor: { id, username: workloadUsername(rule.name, subject), origin },
+        actor: { id, username: usernameOf(rule, subject), origin },
         repositoryId,
         data: { ruleId: rule.id, issuer, subject, expiresAt },
       } as const
@@ -116,7 +137,8 @@ export function createWorkloadTokens(dependencies: Dependencies): WorkloadTokens
         // First, since it makes the deletion of the rule wait.
         if (!(await updateTrustRule(tx, rule.id, { lastUsedAt: now })))
           throw refusedExchange('invalid_target', noMatch)
-        await insertWorkloadToken(tx, row, now)
+        const fullUntil = await insertWorkloadToken(tx, row, { now, max: maxTokens })
+        if (fullUntil !== undefined) throw tooManyTokens(fullUntil - now)
         await recordActions(tx, now, [action])
       })
       return { token, expiresIn: lifetimeSeconds, permissions: rulePermissions(rule) }
@@ -134,6 +156,12 @@ export function createWorkloadTokens(dependencies: Dependencies): WorkloadTokens
 /** The same for every reason, so that it helps no one to guess repositories and rules. */
 const noMatch =
   'No trust rule of this repository admits the workload; its owner sees why with `svc trust-rules show`.'
+
+function tooManyTokens(waitMs: number): Problem {
+  const detail = `The trust rule has ${maxTokens} valid tokens, which is the maximum; the first of them ends within the hour.`
+  const retryAfterSeconds = Math.ceil(waitMs / 1000)
+  return new Problem('too_many_requests', detail, { retryAfterSeconds })
+}
 
 const notInForce = 'The user who created this rule could not create it now.'
 

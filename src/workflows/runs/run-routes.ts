@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { requireNoJob } from '#access/may.ts'
+import { requireNoRun } from '#access/may.ts'
 import { objectIdForm } from '#access/names.ts'
 import { workflowsFolder } from '#actions/workflow-parser/workflow-folders.ts'
 import { Problem } from '#base/problem.ts'
@@ -34,7 +34,7 @@ export function runRoutes(dependencies: Dependencies) {
   const open = openOfRoute(repositories)
   const openToRun: OpenRepository = async (request) => {
     const found = await open(request)
-    requireNoJob(request.principal)
+    requireNoRun(request.principal)
     return found
   }
 

@@ -1,4 +1,4 @@
-import { requireNoJob } from '#access/may.ts'
+import { requireNoRun } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
 import type { Notifier } from '#base/concurrency/notifier.ts'
@@ -73,7 +73,7 @@ export function createAwaitedRuns(dependencies: Dependencies): AwaitedRuns {
 
   async function plan(push: AwaitedPush): Promise<RunSpec[]> {
     const { repository, actor, git, options } = push
-    requireNoJob(actor)
+    requireNoRun(actor)
     const summary = await findRepositorySummary(db, repository.id)
     if (!summary) throw repositoryDeleted()
     await using objects = await openObjects(git, repository.path)
