@@ -68,7 +68,7 @@ export function visibilitiesOpenTo({ kind }: Principal): readonly Visibility[] {
 const visitorPermissions: readonly Permission[] = presets.read
 
 /** Whether only the visibility of a repository lets a principal in, which may read its content and runs. */
-function isVisitor(principal: Principal, standing: Standing): boolean {
+export function isVisitor(principal: Principal, standing: Standing): boolean {
   return standing.role === undefined && roleOf(principal, standing) === 'read'
 }
 
@@ -124,6 +124,11 @@ export function mayUse(principal: Principal, standing: Standing, permission: Per
 /** Whether a principal is not limited to other repositories than this. */
 export function isWithin({ repositories }: Principal, repositoryId: string): boolean {
   return repositories === undefined || repositories.has(repositoryId)
+}
+
+/** Whether a principal has a role in a repository itself, and not as an admin or by the visibility. */
+export function hasOwnRole(principal: Principal, { id, ownerUsername, role }: Standing): boolean {
+  return isWithin(principal, id) && (role !== undefined || principal.username === ownerUsername)
 }
 
 /** Throws `token_limited` if a principal is limited to some repositories. */

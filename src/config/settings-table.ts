@@ -324,7 +324,7 @@ export const settings = {
   requestsPerSecond: {
     variable: 'SVC_REQUESTS_PER_SECOND',
     description:
-      'Sustained rate of API requests per user, in requests per second; of pages, a fifth of it per session.',
+      'Sustained rate of API requests per user, and of requests without a token per address, in requests per second; of pages, a fifth of it per session.',
     fallback: '100',
     ...count(1, 1_000_000),
   } satisfies Setting<number>,

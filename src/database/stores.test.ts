@@ -47,12 +47,12 @@ import {
   updateProtection,
 } from '#repositories/protection-store.ts'
 import type { Repository } from '#repositories/repositories.ts'
+import { listRepositories } from '#repositories/repository-list-store.ts'
 import {
   deleteRepository,
   findRepository,
   insertRepository,
   isNameTaken,
-  listRepositories,
   updateName,
 } from '#repositories/repository-store.ts'
 import { createProtections } from '#repositories/rights/protections.ts'

@@ -38,6 +38,8 @@ export type RepositoryFields = Readonly<
   readonly missingLfsObjects?: number | undefined
   /** The role of the caller; absent when it has just created or restored the repository. */
   readonly role?: Role | undefined
+  /** Whether only its visibility lets the caller in, who is not shown where its files are, and the token of its owner. */
+  readonly isVisitor?: boolean | undefined
 }
 
 /** What a repository is when it has just been created, or its import has begun. */
@@ -56,7 +58,7 @@ export function newRepository<
 }
 
 /** A repository in a list. */
-export type ListedRepository = Omit<RepositoryFields, 'leakGuard' | 'namespaceId'> & {
+export type ListedRepository = Omit<RepositoryFields, 'leakGuard' | 'namespaceId' | 'isVisitor'> & {
   leakGuard: boolean
   protectedBranches: string[]
 }
@@ -155,8 +157,9 @@ export function toListed(
   repository: RepositoryFields,
   protectedBranches: string[],
 ): ListedRepository {
-  const { id, name, description, createdAt, pushedAt, path, state } = repository
-  const { ownerTokenId, ownerUsername, runTokens, visibility, objectFormat } = repository
+  const { id, name, description, createdAt, pushedAt, state, isVisitor } = repository
+  const { ownerUsername, runTokens, visibility, objectFormat } = repository
+  const [path, ownerTokenId] = isVisitor ? ['', ''] : [repository.path, repository.ownerTokenId]
   const owner = { ownerTokenId, ownerUsername }
   const leakGuard = repository.leakGuard === 'on'
   const fields = { id, name, description, createdAt, pushedAt, path, ...owner, state }

@@ -1,4 +1,6 @@
 import {
+  hasOwnRole,
+  isVisitor,
   mayMaintain,
   mayOwn,
   maySee,
@@ -39,13 +41,16 @@ import {
   type LifeCycleDependencies,
 } from './repository-life-cycle.ts'
 import {
-  findRepositories,
+  type ListedRow,
+  listRepositories,
+  listRepositoriesByPush,
+} from './repository-list-store.ts'
+import {
+  findRepositoriesById,
   findRepository,
   hasPublicRepository,
   listNames,
   listNamesOwnedBy,
-  listRepositories,
-  listRepositoriesByPush,
   type VisibleRow,
   viewerOf,
 } from './repository-store.ts'
@@ -99,6 +104,8 @@ export type Repositories = LifeCycle & {
   idNamed: (name: string) => Promise<string | undefined>
   /** Whether a user may do what takes the owner of repositories, by their ids; without deleted ones. */
   ownedBy: (username: string, ids: readonly string[]) => Promise<ReadonlyMap<string, boolean>>
+  /** Whether a principal has a role in a repository itself, and not as an admin or by its visibility. */
+  hasOwnRole: (principal: Principal, id: string) => Promise<boolean>
   /** The names of those of some repositories that a principal can see, by their ids. */
   namesOf: (principal: Principal, ids: readonly string[]) => Promise<ReadonlyMap<string, string>>
   /** Whether any repository is public. */
@@ -207,9 +214,18 @@ export function createRepositories(dependencies: Dependencies): Repositories {
     const role = roleOf(principal, row) ?? 'read'
     const about = { id, name, namespaceId, description, createdAt, pushedAt, state }
     const owner = { ownerTokenId, ownerUsername, asOwner, role }
+    const caller = { isVisitor: isVisitor(principal, row) }
     const settings = { leakGuard, runTokens, visibility, missingLfsObjects, objectFormat }
     // Access has been checked: no other function may brand what it has not got from here.
-    return { ...about, ...owner, ...settings, path, pruneEpoch, hasLfsLocks } as Repository
+    return {
+      ...about,
+      ...owner,
+      ...caller,
+      ...settings,
+      path,
+      pruneEpoch,
+      hasLfsLocks,
+    } as Repository
   }
 
   async function failedImport(principal: Principal, name: string): Promise<Repository | undefined> {
@@ -227,13 +243,15 @@ export function createRepositories(dependencies: Dependencies): Repositories {
 
   /** Repositories as lists show them, with their protections. */
   function listed(
-    rows: readonly Omit<RepositoryFields, 'path'>[],
+    principal: Principal,
+    rows: readonly ListedRow[],
     protections: readonly ProtectionRow[],
   ): ListedRepository[] {
     const byId = Map.groupBy(protections, ({ repositoryId }) => repositoryId)
     return rows.map((row) => {
       const branches = protectedBranchesIn(byId.get(row.id) ?? [])
-      return toListed({ ...row, path: directories.pathOf(row.id) }, branches)
+      const [path, isOfVisitor] = [directories.pathOf(row.id), isVisitor(principal, row)]
+      return toListed({ ...row, path, isVisitor: isOfVisitor }, branches)
     })
   }
 
@@ -279,7 +297,7 @@ export function createRepositories(dependencies: Dependencies): Repositories {
       const rows = await listRepositories(db, viewerOf(principal), { ...page, namespaceId })
       const [first, last] = [rows.at(0), rows.at(-1)]
       if (!first || !last) return []
-      return listed(rows, await listProtectionsBetween(db, first.id, last.id))
+      return listed(principal, rows, await listProtectionsBetween(db, first.id, last.id))
     },
 
     async listByPush(principal, { filter = '', cursor, limit }) {
@@ -288,7 +306,7 @@ export function createRepositories(dependencies: Dependencies): Repositories {
       const page = { part: filter.toLowerCase(), after, limit }
       const rows = await listRepositoriesByPush(db, viewerOf(principal), page)
       const ids = rows.map((row) => row.id)
-      return listed(rows, await listProtectionsOfAll(db, ids))
+      return listed(principal, rows, await listProtectionsOfAll(db, ids))
     },
 
     async idsOf(principal, names) {
@@ -313,8 +331,13 @@ export function createRepositories(dependencies: Dependencies): Repositories {
 
     async ownedBy(username, ids) {
       const user: Principal = { kind: 'token', id: '', username, permissions: new Set() }
-      const rows = await findRepositories(db, ids, username)
+      const rows = await findRepositoriesById(db, ids, username)
       return new Map(rows.map((row) => [row.id, mayOwn(user, row)]))
+    },
+
+    async hasOwnRole(principal, id) {
+      const row = await findRepository(db, { id }, principal.username)
+      return row !== undefined && hasOwnRole(principal, row)
     },
 
     namesOf: (principal, ids) => listNames(db, viewerOf(principal), ids),

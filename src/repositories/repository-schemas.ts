@@ -19,8 +19,10 @@ const summary = {
     'When the last push was received, in milliseconds since the Unix epoch; null when there was none',
   ),
   description: field.text('What it is about; may be empty'),
-  path: field.text('Path of the bare repository on the server'),
-  ownerTokenId: field.text('Id of the token that created it'),
+  path: field.text(
+    'Path of the bare repository on the server; empty for those without a role in it',
+  ),
+  ownerTokenId: field.text('Id of the token that created it; empty for those without a role in it'),
   ownerUsername: field.text('Username of its owner'),
   visibility: VisibilityField,
   protectedBranches: field.texts('Protected branches and patterns'),

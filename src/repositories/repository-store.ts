@@ -1,9 +1,7 @@
-import { sql } from 'kysely'
 import { maySeeAll, visibilitiesOpenTo } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
 import type { Role } from '#access/roles.ts'
 import type { Visibility } from '#access/visibility.ts'
-import type { PageRequest } from '#base/list-all.ts'
 import type { ObjectFormat } from '#base/object-id.ts'
 import { prepared } from '#database/prepared.ts'
 import { hasRowLocks } from '#database/row-locks.ts'
@@ -79,7 +77,7 @@ export async function findRepository(
 }
 
 /** Repositories by their ids, with the role of a username in each. */
-export async function findRepositories(
+export async function findRepositoriesById(
   db: Db,
   ids: readonly string[],
   username: string,
@@ -132,60 +130,6 @@ export async function listNamesOwnedBy(tx: Db, username: string, limit: number):
     .limit(limit)
     .execute()
   return rows.map(({ name }) => name)
-}
-
-/** Repositories after an id, oldest first; all, or those of a namespace. */
-export function listRepositories(
-  db: Db,
-  viewer: Viewer,
-  { after, limit, namespaceId }: PageRequest & { namespaceId?: string | undefined },
-): Promise<LiveRow[]> {
-  return selectVisible(db, viewer)
-    .selectAll()
-    .$if(namespaceId !== undefined, (query) => query.where('namespaceId', '=', namespaceId ?? ''))
-    .where('id', '>', after)
-    .orderBy('id')
-    .limit(limit)
-    .$narrowType<LiveRow>()
-    .execute()
-}
-
-type PushOrder = {
-  /** A part of the name or the description, in lower case. */
-  part: string
-  /** After which repository the list starts: when it was pushed to or else created, and its id. */
-  after: { at: number; id: string } | undefined
-  limit: number
-}
-
-/** Repositories by their last push, or else their creation; newest first. */
-export function listRepositoriesByPush(
-  db: Db,
-  viewer: Viewer,
-  { part, after, limit }: PushOrder,
-): Promise<LiveRow[]> {
-  const at = sql<number>`coalesce(pushed_at, created_at)`
-  const pattern = `%${part.replace(/[\\%_]/g, '\\$&')}%`
-  return selectVisible(db, viewer)
-    .selectAll()
-    .$if(part !== '', (query) =>
-      query.where(
-        sql<boolean>`(lower(name) like ${pattern} escape '\\' or lower(description) like ${pattern} escape '\\')`,
-      ),
-    )
-    .$if(after !== undefined, (query) =>
-      query.where((is) =>
-        is.or([
-          is(at, '<', after?.at ?? 0),
-          is.and([is(at, '=', after?.at ?? 0), is('id', '<', after?.id ?? '')]),
-        ]),
-      ),
-    )
-    .orderBy(at, 'desc')
-    .orderBy('id', 'desc')
-    .limit(limit)
-    .$narrowType<LiveRow>()
-    .execute()
 }
 
 /** The repositories that a viewer can see. */

@@ -77,7 +77,7 @@ const sentences: { [K in keyof EventData]: Describe<K> } = {
   }),
   'repository.imported': ({ source }, { who, repository }) => ({
     icon: 'download',
-    parts: [who, ' imported ', repository, ` from ${source}`],
+    parts: [who, ' imported ', repository, source === '' ? '' : ` from ${source}`],
   }),
   'repository.renamed': ({ formerName }, { who, repository }) => ({
     icon: 'database',

@@ -137,6 +137,18 @@ test('owners and admins ask for others, and nothing is changed', async () => {
   assert.deepEqual((await service.admin.get('/audit?limit=1')).body, before)
 })
 
+test('the check of a token without a role says what that of an unknown one says', async () => {
+  const one = await service.client({ username: 'eve', permissions: ['repo:delete'] })
+  await owner.post('/repos', { name: 'open', visibility: 'public' })
+  const ask = async (action: string, tokenId: string) =>
+    (await owner.post('/repos/open/check', { action, tokenId })).text
+  for (const action of ['fetch', 'push', 'deleteRepository', 'checkAccess'])
+    for (const tokenId of [one.id, service.admin.id])
+      assert.equal(await ask(action, tokenId), await ask(action, 'unknown'), action)
+  await owner.post('/repos/open/collaborators', { username: 'eve' })
+  assert.match(await ask('fetch', one.id), /permission_missing/)
+})
+
 test('what cannot be checked is refused', async () => {
   const post = (client: Client, body: object) => client.post('/repos/site/check', body)
   const action = 'push'

@@ -190,3 +190,20 @@ test('a missing and an inaccessible repository are not distinguished', async () 
   assert.equal((await without.get('/events?repository=site')).body.code, 'permission_missing')
   assert.equal((await without.get('/events')).status, 200)
 })
+
+test('visitors do not see from where a repository was imported', async () => {
+  const owner = await service.client({ username: 'ada', permissions: ['repo:read', 'repo:write'] })
+  await owner.post('/repos', { name: 'open', visibility: 'internal' })
+  const visitor = await service.client({ username: 'mallory', permissions: reading })
+  const query = '/events?repository=open&kind=repository.imported'
+  await using stream = await followStream(visitor, query)
+  const event = sampleEvent('repository.imported', await idOf('open'))
+  await service.db.transaction().execute((tx) => publish(tx, Date.now(), [event]))
+  let followed = await stream.next()
+  while (followed?.data === '') followed = await stream.next()
+  const [shown] = (await owner.get(query)).body
+  assert.deepEqual(shown.data, event.data)
+  const [seen] = (await visitor.get(query)).body
+  assert.deepEqual(seen, { ...shown, data: { ...event.data, source: '' } })
+  assert.deepEqual(JSON.parse(followed?.data ?? ''), seen)
+})

@@ -102,6 +102,13 @@ test('a public repository is open without a login, until it is made private', as
   }
   assert.match((await anonymous.ssh('repos')).stdout, /^public +\S+[^\n]*\n$/)
   assert.match((await anonymous.ssh('')).stdout, /you may read public repositories/)
+  const { stdout: info } = await anonymous.ssh('info public --json')
+  const { stdout: repos } = await anonymous.ssh('repos --json')
+  const { body: shown } = await owner.get('/repos/public')
+  assert.ok(shown.path.startsWith('/') && shown.ownerTokenId === owner.id)
+  for (const described of [JSON.parse(info), ...JSON.parse(repos)])
+    assert.deepEqual([described.path, described.ownerTokenId], ['', ''])
+  assert.doesNotMatch((await anonymous.ssh('info public')).stdout, /Owner token/)
 
   const visitor = createPageClient(url)
   const home = await visitor.get('/')
@@ -136,7 +143,11 @@ test('a public repository is open without a login, until it is made private', as
       ['public', 'public'],
     ])
   }
+  for (const one of [...(await eve.get('/repos')).body, (await eve.get('/repos/public')).body])
+    assert.deepEqual([one.path, one.ownerTokenId], ['', ''])
   await owner.post('/repos/public/collaborators', { username: 'grace' })
+  const grace = await service.client({ username: 'grace', permissions: everything })
+  assert.equal((await grace.get('/repos')).body[1].path, shown.path)
   await owner.put('/repos/public/secrets/TOKEN', { value: 'hush-hush' })
   const { body: events } = await eve.get('/events?limit=1000')
   const seen = new Set(events.map(({ kind }: { kind: string }) => kind.split('.')[0]))

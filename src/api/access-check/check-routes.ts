@@ -16,7 +16,7 @@ import { openOfRoute } from '#repositories/open-repository.ts'
 import type { Repositories, Repository } from '#repositories/repositories.ts'
 
 type Dependencies = {
-  repositories: Pick<Repositories, 'open' | 'namesOf'>
+  repositories: Pick<Repositories, 'open' | 'hasOwnRole'>
   checkPush: GitServer['checkPush']
   /** Returns the current principal of a token. Throws `token_not_found`. */
   findToken: (id: string) => Promise<Principal>
@@ -52,14 +52,14 @@ export function checkRoutes({ repositories, checkPush, findToken, routes }: Depe
     }
     if (tokenId === undefined) return userPrincipal(username ?? '')
     if (isAdmin(caller)) return findToken(tokenId)
-    return findVisible(repository, tokenId)
+    return findInvolved(repository, tokenId)
   }
 
-  /** Owners cannot distinguish a token that cannot see the repository from an unknown token. */
-  async function findVisible({ id }: Repository, tokenId: string): Promise<Principal> {
+  /** Owners cannot distinguish the token of a user without a role in the repository from an unknown token. */
+  async function findInvolved({ id }: Repository, tokenId: string): Promise<Principal> {
     const principal = await findToken(tokenId).catch(ignoreUnknownToken)
-    const isVisible = principal && (await repositories.namesOf(principal, [id])).has(id)
-    return isVisible ? principal : userPrincipal('')
+    const isInvolved = principal && (await repositories.hasOwnRole(principal, id))
+    return isInvolved ? principal : userPrincipal('')
   }
 
   async function checkOperation(
@@ -81,7 +81,7 @@ export function checkRoutes({ repositories, checkPush, findToken, routes }: Depe
       description:
         'Reports whether an action would be allowed and, if not, which rule would refuse it, without performing it. ' +
         '`action` is `fetch`, `push` or the operation id of a request about a repository. Owners and admins can check ' +
-        'another user, with all permissions, or a token. Rules about the body of the request (such as the role given ' +
+        'another user, with all permissions, or the token of a user with a role in it. Rules about the body of the request (such as the role given ' +
         'to a collaborator), the content of a push or the names of other refs are not checked.',
       permission: 'repo:read',
       isServedWhenFull: true,

@@ -1,5 +1,12 @@
 import { setTimeout as sleep, setImmediate as yieldToEventLoop } from 'node:timers/promises'
-import { credentialEnded, holds, isAdmin, maySee, visibilitiesOpenTo } from '#access/may.ts'
+import {
+  credentialEnded,
+  holds,
+  isAdmin,
+  maySee,
+  type Standing,
+  visibilitiesOpenTo,
+} from '#access/may.ts'
 import { limitKeyOf, type Principal } from '#access/principal.ts'
 import { createKeyedMutex } from '#base/concurrency/keyed-mutex.ts'
 import { Problem } from '#base/problem.ts'
@@ -13,13 +20,14 @@ import {
   type RepositoryAudience,
 } from '#repositories/collaborator-store.ts'
 import type { Repositories } from '#repositories/repositories.ts'
-import { type LoggedEvent, standingIn, toEntry, toLoggedEvent } from './entries.ts'
+import { type EventEntry, type LoggedEvent, standingIn, toEntry, toLoggedEvent } from './entries.ts'
 import { listEvents } from './event-log-store.ts'
 import {
   kindsWithoutRepository,
   maySeeEvent,
   repositoryPermissions,
   type VisibleEventKind,
+  visibleData,
   visibleKinds,
 } from './event-visibility.ts'
 import { createTailCache } from './tail-cache.ts'
@@ -157,7 +165,7 @@ export function createEventLog({ db, notifier, repositories, refresh }: Dependen
         id === null || ownerUsername === null || visibility === null
           ? undefined
           : { id, ownerUsername, visibility, role: role ?? undefined }
-      return maySeeEvent(caller, entry, standing) ? [toLoggedEvent(entry, name)] : []
+      return shown(caller, entry, standing, name)
     })
     if (events.length === 0 && repositoryId !== undefined)
       requireVisible(caller, await findRepositoryAudience(db, repositoryId))
@@ -199,8 +207,8 @@ export function createEventLog({ db, notifier, repositories, refresh }: Dependen
       if (repositoryId !== undefined && entry.repositoryId !== repositoryId) continue
       const audience =
         entry.repositoryId === null ? undefined : await accessCache.audienceOf(entry.repositoryId)
-      if (!maySeeEvent(caller, entry, standingIn(audience, caller.username))) continue
-      events.push(toLoggedEvent(entry, audience?.name ?? null))
+      const standing = standingIn(audience, caller.username)
+      events.push(...shown(caller, entry, standing, audience?.name ?? null))
       if (events.length === limit) return { events, upTo: entry.seq }
     }
     if (events.length === 0 && repositoryId !== undefined)
@@ -285,6 +293,17 @@ export function createEventLog({ db, notifier, repositories, refresh }: Dependen
 
     follow,
   }
+}
+
+/** An event as a principal sees it, if it may. */
+function shown(
+  principal: Principal,
+  entry: EventEntry,
+  standing: Standing | undefined,
+  name: string | null,
+): LoggedEvent[] {
+  if (!maySeeEvent(principal, entry, standing)) return []
+  return [toLoggedEvent({ ...entry, data: visibleData(principal, entry, standing) }, name)]
 }
 
 function requireValid(principal: Principal | undefined): Principal {

@@ -1,4 +1,12 @@
-import { holds, isAdmin, isWithin, mayMaintain, mayUse, type Standing } from '#access/may.ts'
+import {
+  holds,
+  isAdmin,
+  isVisitor,
+  isWithin,
+  mayMaintain,
+  mayUse,
+  type Standing,
+} from '#access/may.ts'
 import type { Permission } from '#access/permissions.ts'
 import type { Principal } from '#access/principal.ts'
 import { type Event, eventKinds } from '#events/events.ts'
@@ -122,4 +130,14 @@ export function maySeeEvent(
   return audience.of === 'maintainer'
     ? mayMaintain(principal, standing)
     : mayUse(principal, standing, audience.permission)
+}
+
+/** The data of an event that a principal may see. The source of an import may be a host that only those with a role know. */
+export function visibleData<Data extends object>(
+  principal: Principal,
+  { kind, data }: { kind: VisibleEventKind; data: Data },
+  standing: Standing | undefined,
+): Data {
+  if (kind !== 'repository.imported' || !standing || !isVisitor(principal, standing)) return data
+  return { ...data, source: '' }
 }

@@ -28,7 +28,7 @@ export function toDetails(repository: Described): string {
     Created: `${toDate(createdAt)} UTC`,
     Pushed: pushedAt === null ? 'never' : `${toDate(pushedAt)} UTC`,
     Owner: ownerUsername,
-    'Owner token': ownerTokenId,
+    ...(ownerTokenId !== '' && { 'Owner token': ownerTokenId }),
     'Default branch': defaultBranch,
     Empty: empty ? 'yes' : 'no',
     'Size in bytes': String(sizeBytes),

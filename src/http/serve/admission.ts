@@ -117,11 +117,28 @@ export function createAdmission({ settings, authenticate, clock }: Dependencies)
     return { principal, permission, found: await find?.({ principal, permission, params }) }
   }
 
+  /**
+   * Limits requests without a token. Git sends its first request without one, so it gets the Problem of that, and those who
+   * have a token are not hindered by others at their address. Git LFS tries again later.
+   */
+  function limitAnonymous(principal: Principal, { scheme, allowsKeys }: Requirements): void {
+    try {
+      limitRate(principal)
+    } catch (error) {
+      if (allowsKeys || !(error instanceof Problem)) throw error
+      const detail = `Too many requests without a token come from this address. ${tokenRequired(scheme).message}`
+      throw new Problem('token_required', detail, {
+        retryAfterSeconds: error.retryAfterSeconds ?? 1,
+      })
+    }
+  }
+
   /** Admits a request without a token to a public repository; any other gets the same Problem as without one. */
   async function admitAnonymous(caller: Caller, requirements: Requirements): Promise<Admitted> {
     const { scheme, find, params, via } = requirements
     const { address } = caller
     const principal = { ...anonymousFrom(address, false), origin: { via, address } }
+    limitAnonymous(principal, requirements)
     try {
       const permission = requirements.permission()
       if (permission === 'run') throw tokenRequired(scheme)

@@ -7,12 +7,8 @@ import { publish } from '../../../test/support/publish.ts'
 import { findRepositoryAudience, insertCollaborator } from '../collaborator-store.ts'
 import { hasVisibleRepository } from '../namespace-store.ts'
 import { holdPlace, requirePlace, requireSingleUse } from '../place-name.ts'
-import {
-  findRepository,
-  insertRepository,
-  listRepositories,
-  viewerOf,
-} from '../repository-store.ts'
+import { listRepositories } from '../repository-list-store.ts'
+import { findRepository, insertRepository, viewerOf } from '../repository-store.ts'
 import { createNamespaces } from './namespaces.ts'
 
 const clock = { now: () => 1_795_184_328_814 }
