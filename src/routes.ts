@@ -60,7 +60,7 @@ export function createRoutes(parts: RouteParts): Route[] {
     ...importRoutes(app.imports),
     ...namespaceRoutes(app.namespaces),
     ...browse.routes,
-    ...secretRoutes({ repositories, secrets }),
+    ...secretRoutes({ repositories, namespaces: app.namespaces, secrets }),
     ...app.workflows.routes,
     ...app.idTokens.routes,
     ...eventRoutes(createEventLog({ db, notifier, repositories, refresh })),

@@ -122,7 +122,7 @@ export const problems = {
   too_many_trust_rules: { kind: 'impossible', title: 'Too many trust rules of the user' },
   too_many_lfs_locks: { kind: 'impossible', title: 'Too many Git LFS locks in the repository' },
   too_many_renames: { kind: 'impossible', title: 'Repository was renamed too often' },
-  too_many_secrets: { kind: 'impossible', title: 'Too many secrets in the repository' },
+  too_many_secrets: { kind: 'impossible', title: 'Too many secrets' },
   too_many_webhooks: { kind: 'impossible', title: 'Too many webhooks in the repository' },
   outbound_forbidden: { kind: 'impossible', title: 'Connections to this host are not allowed' },
   outbound_unresolved: { kind: 'impossible', title: 'Host name cannot be resolved' },

@@ -23,3 +23,8 @@ export function fullOwnerOf({ name, owner }: { name: string; owner: string }): s
 export function apiPathOf(repositoryName: string): string {
   return `/repos/${encodeURIComponent(repositoryName)}`
 }
+
+/** The operation of the API about a namespace for one about a repository: `listNamespaceSecrets` for `listSecrets`. */
+export function toNamespaceOperation(operationId: string): string {
+  return operationId.replace(/^[a-z]+/, '$&Namespace')
+}

@@ -14,7 +14,7 @@ const groups: Record<string, string> = {
   protections: 'protect branches and tags of a repository',
   tokens: 'manage API tokens',
   keys: 'manage SSH keys',
-  secrets: 'manage secrets of repositories',
+  secrets: 'manage secrets of repositories and namespaces',
   runs: 'start, watch and repeat workflow runs',
   artifacts: 'list and download artifacts of workflow runs',
   caches: 'list and delete caches of workflow runs',

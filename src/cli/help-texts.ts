@@ -2,8 +2,8 @@ import type { Setting } from '#config/setting.ts'
 import { settings } from '#config/settings-table.ts'
 
 export const secretsHelp = `
-Workflow steps get the secrets of their repository as environment variables.
-Stored values cannot be read back.
+Workflow steps get the secrets of their repository and its namespace that their
+workflow file names, as environment variables. Values cannot be read back.
 
   svc secrets set site NPM_TOKEN < token.txt
   printf %s "$TOKEN" | svc secrets set site NPM_TOKEN`

@@ -35,11 +35,17 @@ export async function runOperation(
   const address = operation.command === 'clone' ? given.find(isGitAddress) : undefined
   const { chosen, git, client } = await connectClient(context, options, address)
   assertOptions(operation, options, chosen === undefined ? 'local' : 'server')
-  const named = nameArguments(operation, {
-    given,
-    hasPathOption: (options.path ?? options.pathBase64) !== undefined,
-    inClone: chosen?.repository,
-  })
+  const [first, ...others] = operation.arguments ?? []
+  const isOfNamespace = first === 'repository' && typeof options.namespace === 'string'
+  const named = {
+    // In the place of the repository, also in paths of the API.
+    ...(isOfNamespace && { repository: String(options.namespace) }),
+    ...nameArguments(isOfNamespace ? { ...operation, arguments: others } : operation, {
+      given,
+      hasPathOption: (options.path ?? options.pathBase64) !== undefined,
+      inClone: chosen?.repository,
+    }),
+  }
   const { terminal, columns, environment, launcher } = context
   const json = options.json === true
   const toWork = <Client extends ApiClient>(client: Client, input: CommandInput) => ({

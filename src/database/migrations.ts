@@ -920,6 +920,25 @@ const namespacesTables: Migration = ({ milliseconds }) => [
   "update repositories set name_key = 'deleted//' || id where deleted_at is not null",
 ]
 
+// What a repository or a namespace has, its scope, refers to it without a constraint, since these are two tables.
+const namespaceSecrets: Migration = ({ bytes, milliseconds }) => [
+  'alter table secrets rename to repository_secrets',
+  `create table secrets (
+    id           text primary key,
+    scope_id     text not null,
+    name         text not null,
+    sealed_value ${bytes} not null,
+    key_id       text not null,
+    created_at   ${milliseconds} not null,
+    updated_at   ${milliseconds} not null,
+    unique (scope_id, name)
+  )`,
+  `insert into secrets (id, scope_id, name, sealed_value, key_id, created_at, updated_at)
+    select id, repository_id, name, sealed_value, key_id, created_at, updated_at from repository_secrets`,
+  'drop table repository_secrets',
+  'create index secrets_by_key on secrets (key_id, id)',
+]
+
 /**
  * All migrations, and for each whether servers that do not know it can run on. One that `adds` has only new tables, and new
  * columns that may be left out, and these servers break no rule by ignoring them. After one that `changes` they must stop:
@@ -974,6 +993,7 @@ const list: [migration: Migration, kind: 'adds' | 'changes'][] = [
   [announcedUploads, 'adds'],
   [trustRules, 'adds'],
   [namespacesTables, 'changes'],
+  [namespaceSecrets, 'changes'],
 ]
 
 /** The version of a database is the number of migrations that were applied. */

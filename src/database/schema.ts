@@ -354,7 +354,8 @@ export type CollaboratorRow = {
 /** A secret, sealed with a key: see secrets/vault/vault.ts. */
 export type SecretRow = {
   id: string
-  repositoryId: string
+  /** The repository or namespace that it belongs to. */
+  scopeId: string
   name: string
   sealedValue: Uint8Array
   /** The id of its key, in hex. */

@@ -21,6 +21,7 @@ const byMetrics = { 'ops/metrics': 'counts its rows' }
 const byRotation = { secrets: 'reseals the secrets of all tables when keys are rotated' }
 const forActivity = { browse: 'shows the activity of many repositories at once' }
 const withRepository = 'joins the repository of its rows'
+const withScope = { repositories: 'deletes those of a repository or a namespace with it' }
 
 /** Every table except `schema_version`, referenced tables first. Backups copy the tables in this order. */
 export const tables: readonly Table[] = [
@@ -118,7 +119,7 @@ export const tables: readonly Table[] = [
     isOfStore: true,
   },
   { name: 'nodes', key: ['id'], owner: 'database/nodes', isOfStore: true },
-  { name: 'secrets', key: ['id'], owner: 'secrets' },
+  { name: 'secrets', key: ['id'], owner: 'secrets', writers: withScope },
   { name: 'runs', key: ['id'], owner: 'workflows', readers: forActivity },
   { name: 'run_numbers', key: ['repository_id'], owner: 'workflows' },
   { name: 'run_groups', key: ['run_id', 'name'], owner: 'workflows' },

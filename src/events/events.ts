@@ -32,8 +32,8 @@ export type EventData = {
   'namespace.deleted': { namespace: string }
   'namespace.member_added': { namespace: string; member: string; role: Role }
   'namespace.member_removed': { namespace: string; member: string }
-  'secret.saved': { name: string }
-  'secret.deleted': { name: string }
+  'secret.saved': { name: string } & InNamespace
+  'secret.deleted': { name: string } & InNamespace
   'lfs_lock.created': LfsLockData
   'lfs_lock.deleted': LfsLockData
   workflow: WorkflowData
@@ -93,6 +93,9 @@ type ProtectionData = {
   owners: string
   requires: string[]
 }
+
+/** The name of the namespace of an event that is about all of its repositories. */
+type InNamespace = { namespace?: string }
 
 /** A lock of Git LFS, and the user who owns it. */
 type LfsLockData = { lockId: string; path: string; username: string }

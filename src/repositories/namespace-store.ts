@@ -5,6 +5,7 @@ import { hasRowLocks } from '#database/row-locks.ts'
 import type { Db, NamespaceMemberRow, NamespaceRow, RepositoryRow } from '#database/schema.ts'
 import { selectVisible, type Viewer } from './repository-store.ts'
 import { namespaceRoleOfUser, namespacesOfUser } from './role-store.ts'
+import { deleteOfScope } from './scope-store.ts'
 
 /** A namespace, with the role of a username in it. */
 export type JoinedNamespace = NamespaceRow & { role: Role | undefined }
@@ -124,6 +125,7 @@ export async function updateNamespaceName(tx: Db, id: string, name: string): Pro
 
 export async function deleteNamespace(tx: Db, id: string): Promise<void> {
   await tx.deleteFrom('namespaces').where('id', '=', id).execute()
+  await deleteOfScope(tx, id)
 }
 
 /** The members of a namespace, oldest first. */

@@ -13,6 +13,7 @@ import type {
   RepositoryState,
 } from '#database/schema.ts'
 import { namespacesOfUser, roleOfUser } from './role-store.ts'
+import { deleteOfScope } from './scope-store.ts'
 
 /** A repository that was not deleted. */
 type LiveRow = RepositoryRow & { state: LiveState }
@@ -343,5 +344,6 @@ export async function deleteRepository(db: Db, id: string): Promise<boolean> {
     .where('id', '=', id)
     .returning('id')
     .executeTakeFirst()
+  if (row) await deleteOfScope(db, id)
   return row !== undefined
 }

@@ -5,6 +5,7 @@ import type { Db } from '#database/schema.ts'
 import { recordActions } from '#events/audit/record.ts'
 import type { Actor, Publish } from '#events/events.ts'
 import { readInstance, recordKeyId } from '#repositories/instance-store.ts'
+import { placeOf } from '#repositories/scopes.ts'
 import {
   deleteSealed,
   listSealed,
@@ -89,7 +90,7 @@ export function createRotation(dependencies: Dependencies): Rotation {
           continue
         }
         unreadable++
-        const { repositoryName: repoName, name } = row
+        const { scopeName: repoName, name } = row
         if (named.length < maxNamed) named.push({ repoName, name, fault: result.fault })
         if (discardsAs && (await discard(discardsAs, row))) discarded++
       }
@@ -133,19 +134,23 @@ export function createRotation(dependencies: Dependencies): Rotation {
   }
 
   async function discard(actor: Actor, row: SealedRow): Promise<boolean> {
-    const { repositoryId, name, webhook } = row
+    const { name, webhook } = row
+    const scope = { kind: row.scopeKind, id: row.scopeId, name: row.scopeName }
+    const { repositoryId, inNamespace } = placeOf(scope)
     const [now, about] = [clock.now(), { actor, repositoryId }]
     return db.transaction().execute(async (tx) => {
       if (!(await deleteSealed(tx, row))) return false
       if (!webhook) {
-        await publish(tx, now, [{ kind: 'secret.deleted', ...about, data: { name } }])
+        await publish(tx, now, [
+          { kind: 'secret.deleted', ...about, data: { name, ...inNamespace } },
+        ])
       } else if (webhook.isReplaced) {
         const data = { webhookId: webhook.id, changed: ['secret'] }
         await publish(tx, now, [{ kind: 'webhook.updated', ...about, data }])
       } else {
         await disableWebhook(
           tx,
-          { id: webhook.id, repositoryId },
+          { id: webhook.id, repositoryId: row.scopeId },
           { reason: lostSecret, actor, now },
         )
       }

@@ -1,8 +1,9 @@
 import type { Db } from '#database/schema.ts'
+import { type ScopeKind, scopeColumns } from '#repositories/scope-store.ts'
 
-/** All tables with sealed values, and the database version that introduced each. */
+/** All tables with sealed values, and the database version that introduced each with its columns. */
 export const sealedTables = [
-  { table: 'secrets', version: 9 },
+  { table: 'secrets', version: 49 },
   { table: 'webhookSecrets', version: 11 },
 ] as const
 
@@ -11,12 +12,13 @@ export type SealedTable = (typeof sealedTables)[number]['table']
 /** The number of values that a key has sealed. */
 export type KeyUse = { keyId: string; count: number }
 
-/** A sealed value; it is bound to its repository and name. */
+/** A sealed value; it is bound to its scope and name. */
 export type SealedRow = {
   table: SealedTable
   id: string
-  repositoryId: string
-  repositoryName: string
+  scopeId: string
+  scopeKind: ScopeKind
+  scopeName: string
   name: string
   sealedValue: Uint8Array
   keyId: string
@@ -46,17 +48,17 @@ const allTables = sealedTables.map(({ table }) => table)
 
 type Page = { after: string; limit: number; notOf?: string }
 
-/** Lists the values of a table after an id, with the names of their repositories; `notOf` excludes a key. */
+/** Lists the values of a table after an id, with their scopes; `notOf` excludes a key. */
 export function listSealed(db: Db, table: SealedTable, page: Page): Promise<SealedRow[]> {
   return table === 'secrets' ? listSecrets(db, page) : listSigningSecrets(db, page)
 }
 
 async function listSecrets(db: Db, { after, limit, notOf = '' }: Page): Promise<SealedRow[]> {
+  const { scopeKind, scopeName } = scopeColumns('secrets.scopeId')
   const rows = await db
     .selectFrom('secrets')
-    .innerJoin('repositories', 'repositories.id', 'secrets.repositoryId')
-    .selectAll('secrets')
-    .select('repositories.name as repositoryName')
+    .selectAll()
+    .select([scopeKind.as('scopeKind'), scopeName.as('scopeName')])
     .where('secrets.id', '>', after)
     .where('secrets.keyId', '!=', notOf)
     .orderBy('secrets.id')
@@ -73,14 +75,16 @@ async function listSigningSecrets(
     .selectFrom('webhookSecrets')
     .innerJoin('repositories', 'repositories.id', 'webhookSecrets.repositoryId')
     .selectAll('webhookSecrets')
-    .select('repositories.name as repositoryName')
+    .select('repositories.name as scopeName')
     .where('webhookSecrets.id', '>', after)
     .where('webhookSecrets.keyId', '!=', notOf)
     .orderBy('webhookSecrets.id')
     .limit(limit)
     .execute()
-  return rows.map(({ webhookId, expiresAt, ...row }) => ({
+  return rows.map(({ webhookId, expiresAt, repositoryId: scopeId, ...row }) => ({
     ...row,
+    scopeId,
+    scopeKind: 'repository',
     table: 'webhookSecrets',
     name: nameOfSigningSecret(webhookId),
     webhook: { id: webhookId, isReplaced: expiresAt !== null },

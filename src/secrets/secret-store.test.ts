@@ -4,8 +4,9 @@ import { test } from 'node:test'
 import { newId } from '#base/ids.ts'
 import { Sensitive } from '#base/sensitive.ts'
 import type { Database } from '#database/database.ts'
-import type { Repository } from '#repositories/repositories.ts'
-import { deleteRepository, insertRepository } from '#repositories/repository-store.ts'
+import { deleteNamespace, insertNamespace } from '#repositories/namespace-store.ts'
+import { deleteRepository, insertRepository, updateName } from '#repositories/repository-store.ts'
+import type { NamedScope } from '#repositories/scopes.ts'
 import { createDisableWebhook } from '#webhooks/disabling.ts'
 import { onEachDatabase } from '../../test/support/databases.ts'
 import { publish } from '../../test/support/publish.ts'
@@ -37,20 +38,24 @@ function serve(db: Database, ...keys: Buffer[]) {
   }
 }
 
-async function addRepository(db: Database, name = newId()): Promise<Repository> {
+async function addRepository(
+  db: Database,
+  name = newId(),
+  namespaceId: string | null = null,
+): Promise<NamedScope> {
   const [id, createdAt] = [newId(), 1]
   const owner = { ownerTokenId: 'token', ownerUsername: 'ada' }
   const row = {
     id,
     name,
     nameKey: name.toLowerCase(),
+    namespaceId,
     ...owner,
     createdAt,
     state: 'ready',
   } as const
   await insertRepository(db, row)
-  // Only the service creates one as a proof of access; the tests need none.
-  return { ...row, path: '', asOwner: true } as unknown as Repository
+  return { kind: 'repository', id, name }
 }
 
 const quiet = { report: () => {}, signal: new AbortController().signal }
@@ -84,6 +89,42 @@ onEachDatabase((fresh) => {
     await deleteRepository(db, site.id)
     assert.deepEqual(await secrets.open(site.id), {})
     assert.deepEqual(await secrets.open(page.id), { A: 'hush' })
+  })
+
+  test('repositories have the secrets of their namespace as long as they are in it', async () => {
+    await using database = await fresh()
+    const db = await database.open()
+    const acme: NamedScope = { kind: 'namespace', id: newId(), name: 'acme' }
+    await insertNamespace(db, { id: acme.id, name: 'acme', nameKey: 'acme', createdAt: 1 })
+    const site = await addRepository(db, 'acme/site', acme.id)
+    const other = await addRepository(db, 'other')
+    const secrets = serve(db, old)
+    for (const name of ['SHARED', 'BOTH']) await secrets.put(actor, acme, name, new Sensitive(name))
+    await secrets.put(actor, site, 'BOTH', new Sensitive('own'))
+    assert.deepEqual(await secrets.open(site.id), { SHARED: 'SHARED', BOTH: 'own' })
+    assert.deepEqual(await secrets.open(site.id, ['SHARED']), { SHARED: 'SHARED' })
+    assert.deepEqual(await secrets.open(other.id), {})
+    const [listed] = await secrets.list(acme, wholeList)
+    assert.deepEqual(Object(listed).namespace, 'acme')
+    assert.equal((await secrets.list(site, wholeList)).length, 1)
+    const events = await db.selectFrom('events').selectAll().orderBy('seq').execute()
+    assert.deepEqual(
+      [events[0]?.repositoryId, events[0]?.data],
+      [null, '{"name":"SHARED","namespace":"acme"}'],
+    )
+
+    const rotating = serve(db, next, old)
+    assert.equal((await rotating.rotate(quiet)).resealed, 3)
+    assert.deepEqual(await serve(db, next).open(site.id), { SHARED: 'SHARED', BOTH: 'own' })
+
+    await updateName(db, site.id, { name: 'site', namespaceId: null })
+    assert.deepEqual(await rotating.open(site.id), { BOTH: 'own' })
+    await updateName(db, other.id, { name: 'acme/other', namespaceId: acme.id })
+    assert.deepEqual(await rotating.open(other.id), { SHARED: 'SHARED', BOTH: 'BOTH' })
+    await updateName(db, other.id, { name: 'other', namespaceId: null })
+    await deleteNamespace(db, acme.id)
+    assert.deepEqual(await rotating.list(acme, wholeList), [])
+    await assert.rejects(rotating.put(actor, acme, 'LATE', hush), { code: 'namespace_not_found' })
   })
 
   test('concurrent saves do not exceed the limit of a repository', async () => {

@@ -11,50 +11,60 @@ export async function upsertSecret(db: Db, secret: SecretRow): Promise<void> {
     .insertInto('secrets')
     .values(secret)
     .onConflict((row) =>
-      row.columns(['repositoryId', 'name']).doUpdateSet({ sealedValue, keyId, updatedAt }),
+      row.columns(['scopeId', 'name']).doUpdateSet({ sealedValue, keyId, updatedAt }),
     )
     .execute()
 }
 
-/** Lists the secrets of a repository after an id, oldest first. */
+/** Lists the secrets of a scope after an id, oldest first. */
 export function listSecrets(
   db: Db,
-  repositoryId: string,
+  scopeId: string,
   { after, limit }: PageRequest,
 ): Promise<SecretMetadata[]> {
   return db
     .selectFrom('secrets')
     .select(['id', 'name', 'createdAt', 'updatedAt'])
-    .where('repositoryId', '=', repositoryId)
+    .where('scopeId', '=', scopeId)
     .where('id', '>', after)
     .orderBy('id')
     .limit(limit)
     .execute()
 }
 
-/** Lists the secrets of a repository with their sealed values, oldest first. */
+/** Lists the secrets of a repository and of its namespace with their sealed values, those of the namespace first. */
 export function listSealedOf(db: Db, repositoryId: string): Promise<SecretRow[]> {
   return db
     .selectFrom('secrets')
     .selectAll()
-    .where('repositoryId', '=', repositoryId)
+    .where((is) =>
+      is.or([
+        is('scopeId', '=', repositoryId),
+        is(
+          'scopeId',
+          '=',
+          is.selectFrom('repositories').select('namespaceId').where('id', '=', repositoryId),
+        ),
+      ]),
+    )
+    .orderBy((is) => is('scopeId', '=', repositoryId))
     .orderBy('id')
     .execute()
 }
 
-export async function countSecrets(db: Db, repositoryId: string): Promise<number> {
+export async function countSecrets(db: Db, scopeId: string): Promise<number> {
   const { count } = await db
     .selectFrom('secrets')
     .select((select) => select.fn.countAll().as('count'))
-    .where('repositoryId', '=', repositoryId)
+    .where('scopeId', '=', scopeId)
     .executeTakeFirstOrThrow()
   return Number(count)
 }
 
-export async function deleteSecret(db: Db, repositoryId: string, name: string): Promise<boolean> {
+export async function deleteSecret(db: Db, scopeId: string, name: string): Promise<boolean> {
   const row = await db
     .deleteFrom('secrets')
-    .where('repositoryId', '=', repositoryId)
+    .where('scopeId', '=', scopeId)
     .where('name', '=', name)
     .returning('id')
     .executeTakeFirst()

@@ -7,8 +7,7 @@ import type { Database } from '#database/database.ts'
 import type { SecretRow } from '#database/schema.ts'
 import type { Actor, Publish } from '#events/events.ts'
 import { invalid } from '#http/validation.ts'
-import type { Repository } from '#repositories/repositories.ts'
-import { asGone, repositoryGone } from '#repositories/repository-errors.ts'
+import { holdScope, type NamedScope, nameField, placeOf } from '#repositories/scopes.ts'
 import { faultOfSecretName, isSecretName } from './secret-names.ts'
 import {
   countSecrets,
@@ -20,38 +19,35 @@ import {
 } from './secret-store.ts'
 import type { Vault } from './vault/vault.ts'
 
-type ListedSecret = {
-  id: string
-  name: string
-  repoName: string
-  createdAt: number
-  updatedAt: number
-}
+type NameField = ReturnType<typeof nameField>
 
-/** The secrets of repositories: workflow steps can use their values, which cannot be read back. */
+type ListedSecret = SecretMetadata & NameField
+
+/** The secrets of repositories and namespaces: workflow steps can use their values, which cannot be read back. */
 export type Secrets = {
-  /** Lists the secrets of a repository after an id, oldest first, without values. */
-  list: (repository: Repository, page: PageRequest) => Promise<ListedSecret[]>
+  /** Lists the secrets of a scope after an id, oldest first, without values. */
+  list: (scope: NamedScope, page: PageRequest) => Promise<ListedSecret[]>
   /**
    * Creates a secret, or replaces its value. Throws `invalid_request`, `encryption_key_missing`,
-   * `too_many_secrets`, and `repository_not_found` when the repository is deleted meanwhile.
+   * `too_many_secrets`, and the Problem of a scope that is deleted meanwhile.
    */
   put: (
     actor: Actor,
-    repository: Repository,
+    scope: NamedScope,
     name: string,
     value: Sensitive<string>,
-  ) => Promise<{ name: string; repoName: string; message: string }>
+  ) => Promise<{ name: string; message: string } & NameField>
   /** Deletes a secret. Throws `secret_not_found`. */
-  remove: (actor: Actor, repository: Repository, name: string) => Promise<void>
+  remove: (actor: Actor, scope: NamedScope, name: string) => Promise<void>
   /**
-   * Opens the secrets of a repository by name, only for runs: no route may return them. `names` selects some of them.
+   * Opens the secrets of a repository and of its namespace by name, only for runs: no route may return them. Those of the
+   * repository come before those of the namespace. `names` selects some of them.
    * Throws `encryption_key_missing` and `secret_unreadable`.
    */
   open: (repositoryId: string, names?: readonly string[]) => Promise<Record<string, string>>
 }
 
-/** Maximum number of secrets of a repository. */
+/** Maximum number of secrets of a repository or a namespace. */
 export const maxSecrets = 100
 export const valueMaxBytes = 48 * 1024
 
@@ -61,43 +57,45 @@ type Dependencies = { db: Database; publish: Publish; clock: Clock; vault: () =>
 
 export function createSecrets({ db, publish, clock, vault }: Dependencies): Secrets {
   return {
-    async list(repository, page) {
-      const rows = await listSecrets(db, repository.id, page)
-      return rows.map((row) => toSecret(row, repository))
+    async list(scope, page) {
+      const rows = await listSecrets(db, scope.id, page)
+      return rows.map(({ id, name, ...times }) => ({ id, name, ...nameField(scope), ...times }))
     },
 
-    async put(actor, repository, name, value) {
+    async put(actor, scope, name, value) {
       assertName(name)
       assertValue(value)
       const { seal, keyIds } = await vault()
       if (keyIds.length === 0) throw keyMissing()
-      const [repositoryId, now] = [repository.id, clock.now()]
-      const place = { repositoryId, name }
+      const now = clock.now()
+      const place = { scopeId: scope.id, name }
+      const { repositoryId, inNamespace } = placeOf(scope)
       const row = { id: newId(), ...place, ...seal(value, place), createdAt: now, updatedAt: now }
       await db.transaction().execute(async (tx) => {
-        await upsertSecret(tx, row).catch(asGone(() => repositoryGone(repository)))
-        await publish(tx, now, [{ kind: 'secret.saved', actor, repositoryId, data: { name } }])
+        await holdScope(tx, scope)
+        await upsertSecret(tx, row)
+        const data = { name, ...inNamespace }
+        await publish(tx, now, [{ kind: 'secret.saved', actor, repositoryId, data }])
         // Counted last: publishing serializes concurrent additions, so their rows are visible now.
-        if ((await countSecrets(tx, repositoryId)) > maxSecrets) throw tooMany(repository)
+        if ((await countSecrets(tx, scope.id)) > maxSecrets) throw tooMany(scope)
       })
       const message = `The secret ${name} is saved; runs that start from now on get this value.`
-      return { name, repoName: repository.name, message }
+      return { name, ...nameField(scope), message }
     },
 
-    async remove(actor, repository, name) {
-      const repositoryId = repository.id
+    async remove(actor, scope, name) {
+      const { repositoryId, inNamespace } = placeOf(scope)
       await db.transaction().execute(async (tx) => {
-        if (!isSecretName(name) || !(await deleteSecret(tx, repositoryId, name)))
-          throw notFound(name)
-        await publish(tx, clock.now(), [
-          { kind: 'secret.deleted', actor, repositoryId, data: { name } },
-        ])
+        if (!isSecretName(name) || !(await deleteSecret(tx, scope.id, name))) throw notFound(name)
+        const data = { name, ...inNamespace }
+        await publish(tx, clock.now(), [{ kind: 'secret.deleted', actor, repositoryId, data }])
       })
     },
 
     async open(repositoryId, names) {
       const rows = await listSealedOf(db, repositoryId)
-      const selected = names ? rows.filter(({ name }) => names.includes(name)) : rows
+      const byName = new Map(rows.map((row) => [row.name, row]))
+      const selected = [...byName.values()].filter(({ name }) => names?.includes(name) ?? true)
       if (selected.length === 0) return {}
       const keys = await vault()
       if (keys.keyIds.length === 0) throw keyMissing()
@@ -111,10 +109,6 @@ function openSecret(vault: Vault, row: SecretRow): Sensitive<string> {
   if ('value' in opened) return opened.value
   const detail = `The secret ${row.name} cannot be opened: ${opened.fault}. Set it again.`
   throw new Problem('secret_unreadable', detail)
-}
-
-function toSecret({ id, name, createdAt, updatedAt }: SecretMetadata, repository: Repository) {
-  return { id, name, repoName: repository.name, createdAt, updatedAt }
 }
 
 function assertName(name: string): void {
@@ -138,7 +132,7 @@ export function keyMissing(): Problem {
   )
 }
 
-function tooMany({ name }: Repository): Problem {
+function tooMany({ name }: NamedScope): Problem {
   return new Problem(
     'too_many_secrets',
     `"${name}" has ${maxSecrets} secrets, which is the maximum; delete one first.`,

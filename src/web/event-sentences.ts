@@ -283,8 +283,8 @@ function protectedRef({ branch, tag }: { branch: string | null; tag: string | nu
 }
 
 /** The name at the time of the event, of a repository that is gone. */
-function nameIn({ name, repositoryName }: Record<string, unknown>): string {
-  const given = repositoryName ?? name
+function nameIn({ name, repositoryName, namespace }: Record<string, unknown>): string {
+  const given = namespace ?? repositoryName ?? name
   return typeof given === 'string' ? given : 'a deleted repository'
 }
 

@@ -21,7 +21,7 @@ import type {
 import type { DescribedRepository, Repository } from '#repositories/repository-schemas.ts'
 import type { CollaboratorList } from '#repositories/rights/collaborator-routes.ts'
 import type { Branches, Tags } from '#repositories/rights/protection-routes.ts'
-import type { Secret } from '#secrets/secret-routes.ts'
+import type { NamespaceSecret, Secret } from '#secrets/secret-routes.ts'
 import type { Delivery, Webhook, WholeDelivery } from '#webhooks/management/webhook-schemas.ts'
 import type { Artifact, Cache, RunFileUsage } from '#workflows/run-files/run-file-schemas.ts'
 import type { WorkflowValidation } from '#workflows/runs/workflow-file-routes.ts'
@@ -58,6 +58,7 @@ export type OperationValues = {
   getNamespace: Static<typeof NamespaceReply>
   listNamespaces: List<typeof NamespaceReply>
   listNamespaceMembers: List<typeof NamespaceMemberReply>
+  listNamespaceSecrets: List<typeof NamespaceSecret>
   listEvents: List<typeof LoggedEvent>
   listPushes: List<typeof Push>
   listRepositories: List<typeof Repository>

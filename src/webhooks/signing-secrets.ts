@@ -69,7 +69,7 @@ export function createSigningSecrets({ db, clock, vault }: Dependencies): Signin
       const { seal, keyIds } = await vault()
       if (keyIds.length === 0) throw keyMissing()
       const [now, binding] = [clock.now(), bindingOf(webhook)]
-      const { repositoryId } = binding
+      const { repositoryId } = webhook
       const columns = { webhookId: webhook.id, repositoryId, createdAt: now, expiresAt: null }
       return { id: newId(now), ...columns, ...seal(secret, binding) }
     },
@@ -101,5 +101,5 @@ function openOne(vault: Vault, row: WebhookSecretRow): Sensitive<string> {
 }
 
 function bindingOf({ id, repositoryId }: Webhook): SecretBinding {
-  return { repositoryId, name: nameOfSigningSecret(id) }
+  return { scopeId: repositoryId, name: nameOfSigningSecret(id) }
 }

@@ -600,7 +600,7 @@ const examples: Record<string, Example[]> = {
           `insert into webhooks (id, repository_id, url, events, receiver, created_at, updated_at)
             select 'w1', id, 'http://127.0.0.1:9/', 'push', '127.0.0.1:9', 1, 1 from repositories;
           insert into webhook_secrets (id, webhook_id, repository_id, sealed_value, key_id, created_at)
-            select 's1', 'w1', repository_id, sealed_value, key_id, 1 from secrets`,
+            select 's1', 'w1', scope_id, sealed_value, key_id, 1 from secrets`,
         ),
       level: 'fault',
       found:

@@ -89,6 +89,26 @@ async function makeNamespace(owner: Client, admin: Client): Promise<Record<strin
   return {}
 }
 
+/** Examples of what namespaces have as repositories do, with these words in the paths of their routes. */
+function ofNamespaces(all: Record<string, Example>, words: RegExp): Record<string, Example> {
+  const inNamespace = (path: string) => path.replace('/repos/site/', '/namespaces/acme/')
+  const entries = Object.entries(all).filter(([route]) => words.test(route))
+  return Object.fromEntries(
+    entries.map(([route, { prepare, path, ...rest }]) => {
+      const prepareBoth: Example['prepare'] = async (owner, admin) => {
+        await makeNamespace(owner, admin)
+        const call: Client['call'] = (method, at, body) => owner.call(method, inNamespace(at), body)
+        const get: Client['get'] = (at) => call('GET', at)
+        const post: Client['post'] = (at, body) => call('POST', at, body)
+        const put: Client['put'] = (at, body) => call('PUT', at, body)
+        return (await prepare?.({ ...owner, call, get, post, put }, admin)) ?? {}
+      }
+      const ofNamespace = { ...rest, path: inNamespace(path), prepare: prepareBoth }
+      return [route.replace('/repos/:name/', '/namespaces/:namespace/'), ofNamespace]
+    }),
+  )
+}
+
 const archive = archiveOf('a', 'a')
 const lfsObject = `/repos/site.git/info/lfs/objects/${'0'.repeat(64)}`
 
@@ -183,7 +203,7 @@ async function assertAudited(admin: Client, username: string): Promise<void> {
   assert.deepEqual({ username: actor.username, via, address }, expected)
 }
 
-const examples: Record<string, Example> = {
+const ownExamples: Record<string, Example> = {
   'GET /health': { path: '/health' },
   'GET /openapi.json': { path: '/openapi.json' },
   'GET /docs': { path: '/docs' },
@@ -583,6 +603,11 @@ const examples: Record<string, Example> = {
 }
 
 // The routes are those of the running service; they are listed before the tests of each are declared.
+const examples = {
+  ...ownExamples,
+  ...ofNamespaces(ownExamples, / \/repos\/:name\/secrets/),
+}
+
 const service = await startInProcess({
   SVC_IMPORT_LOCAL_ROOTS: project.path,
   SVC_NAMESPACE_CREATORS: 'owner',

@@ -202,12 +202,9 @@ describe('a rotation that is killed', () => {
   }
   const openThere = async (url: string, keys: string[]) => {
     const db = await openDatabase({ dataDir: '', url, log })
-    const { repositoryId } = await db
-      .selectFrom('secrets')
-      .select('repositoryId')
-      .executeTakeFirstOrThrow()
+    const { scopeId } = await db.selectFrom('secrets').select('scopeId').executeTakeFirstOrThrow()
     await db.destroy()
-    return openSecrets('', repositoryId, keys, url)
+    return openSecrets('', scopeId, keys, url)
   }
 
   test('loses nothing, and the next one continues', () => kill({}))
@@ -267,7 +264,10 @@ test('a value is read from standard input, without its last line end, and never 
   assertRefused(await set('PATH', 'x'), /Choose another name/)
   for (const given of ['hush-hush', '--value=hush-hush', '-hush-hush', '--body']) {
     const { code, err } = await site.run(['secrets', 'set', 'site', 'E', given, 'hush-hush'])
-    assert.match(err, /^error: this takes a repository, a name, .* read from standard input\n/)
+    assert.match(
+      err,
+      /^error: this takes a repository or --namespace, a name, .* read from standard input\n/,
+    )
     assert.deepEqual([code, err.includes('hush')], [2, false])
   }
   const listed = JSON.parse((await site.run(['secrets', 'list', 'site', '--json'])).out)

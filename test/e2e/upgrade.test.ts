@@ -31,16 +31,24 @@ function undoing(statement: string): string[] {
   if (index) return [`drop index ${index}`]
   const [, created] = /^create table (\w+)/.exec(statement) ?? []
   if (created) return [`drop table ${created}`]
+  // A table that another one has replaced has its rows again, with the former name of a column.
+  const [, former] = /^drop table repository_(\w+)$/.exec(statement) ?? []
+  if (former)
+    return [
+      `create table repository_${former} as select *, scope_id as repository_id from ${former}`,
+    ]
   const [, table, change = ''] = /^alter table (\w+) (.*)/s.exec(statement) ?? []
   const [, added] = /^add column (\w+)/.exec(change) ?? []
   if (added) return [`alter table ${table} drop column ${added}`]
   const [, from, to] = /^rename column (\w+) to (\w+)$/.exec(change) ?? []
   if (from) return [`alter table ${table} rename column ${to} to ${from}`]
+  const [, renamedTo] = /^rename to (\w+)$/.exec(change) ?? []
+  if (renamedTo) return [`alter table ${renamedTo} rename to ${table}`]
   const [, inserted, column, value] =
     /^insert into (\w+) \((\w+), .*values \(('\w+')/.exec(statement) ?? []
   if (inserted) return [`delete from ${inserted} where ${column} = ${value}`]
   // What a migration fills in is in columns and tables that are dropped.
-  if (/^update |^insert into \w+\s+select /.test(statement)) return []
+  if (/^update |^insert into \w+( \([^)]+\))?\s+select /.test(statement)) return []
   throw new Error(`This test must learn how to undo: ${statement}`)
 }
 

@@ -97,6 +97,7 @@ const unlinked = new Set<string>([
   '/-/events/stream',
   '/r/:name/runs/:number/live',
   '/-/namespaces/:namespace',
+  '/-/namespaces/:namespace/settings',
 ])
 
 test('every response has the headers of its kind', () => {

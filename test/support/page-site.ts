@@ -20,6 +20,7 @@ const addresses: Record<string, string> = {
   '/-/new': '/-/new',
   '/-/namespaces': '/-/namespaces',
   '/-/namespaces/:namespace': '/-/namespaces/acme',
+  '/-/namespaces/:namespace/settings': '/-/namespaces/acme/settings',
   '/-/keys': '/-/keys',
   '/-/tokens': '/-/tokens',
   '/-/tokens/new': '/-/tokens/new',
@@ -72,6 +73,7 @@ export async function openPageSite(env: Record<string, string> = {}): Promise<Pa
   await admin.post('/repos/site/workflows', {})
   await addFiles(service)
   await admin.post('/namespaces', { name: 'acme' })
+  await admin.put('/namespaces/acme/secrets/SHARED', { value: 'x' })
   const [push] = await finishedPushes(service, admin, 'site')
   const longName = `refs/heads/${'long_name_'.repeat(12)}`
   const made = await admin.put(`/repos/site/refs?ref=${longName}`, { target: commit })

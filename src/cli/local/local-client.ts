@@ -131,7 +131,7 @@ function routesOf({ repositories, secrets, auditLog, ...app }: App) {
     }),
     ...deletedRepositoryRoutes(app.deletedRepositories),
     ...namespaceRoutes(app.namespaces),
-    ...secretRoutes({ repositories, secrets }),
+    ...secretRoutes({ repositories, namespaces: app.namespaces, secrets }),
     ...userRoutes(app.users),
     ...tokenRoutes(app.tokens),
     ...sshKeyRoutes(app.sshKeys),

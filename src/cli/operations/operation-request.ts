@@ -1,3 +1,4 @@
+import { toNamespaceOperation } from '#base/repository-name.ts'
 import { type ApiRequest, encodePart } from '../servers/http-client.ts'
 import { UsageError } from '../terminal/command-errors.ts'
 import described from './api-operations.json' with { type: 'json' }
@@ -49,6 +50,20 @@ export function toRequest(
     // The values of a query are texts, numbers and booleans.
     query: { ...(query && valuesOf(query)), ...(!body && given) } as ApiRequest['query'],
     ...(body && { body: { ...valuesOf(body), ...given } }),
+  }
+}
+
+/** A command about a repository that also takes a namespace, by an option. */
+export function orNamespace(row: ClientOperation): ClientOperation {
+  const [first, ...others] = row.operations
+  const { choose = () => first } = row
+  const ofNamespaces = row.operations.map(toNamespaceOperation)
+  return {
+    ...row,
+    operations: [first, ...others, ...ofNamespaces],
+    choose: (input) =>
+      input.option('namespace') === undefined ? choose(input) : toNamespaceOperation(choose(input)),
+    options: { '--namespace <name>': 'a namespace, in place of a repository', ...row.options },
   }
 }
 

@@ -6,19 +6,19 @@ import { type ApiRequest, notSvc } from '../servers/http-client.ts'
 import { CommandError } from '../terminal/command-errors.ts'
 import { at, dateOf, showResult, textAt } from '../terminal/display.ts'
 import type { ClientOperation, ServerWork, Work } from './operation.ts'
-import { limitOf, wholeOf } from './operation-request.ts'
+import { limitOf, orNamespace, wholeOf } from './operation-request.ts'
 
 /** Secrets, and what is about the whole server. */
 export const serviceOperations: ClientOperation[] = [
-  {
+  orNamespace({
     command: 'secrets list',
     operations: ['listSecrets'],
     isLocal: true,
-    summary: 'list the secrets of a repository, without their values',
+    summary: 'list the secrets of a repository or namespace, without their values',
     arguments: ['repository'],
     table: { NAME: 'name', CREATED: dateOf('createdAt'), UPDATED: dateOf('updatedAt') },
-  },
-  {
+  }),
+  orNamespace({
     command: 'secrets set',
     operations: ['putSecret'],
     isLocal: true,
@@ -26,10 +26,10 @@ export const serviceOperations: ClientOperation[] = [
     arguments: ['repository', 'name'],
     // An excess argument may be the value.
     usageError:
-      'this takes a repository, a name, and optionally --json; the value is read from standard input',
+      'this takes a repository or --namespace, a name, and optionally --json; the value is read from standard input',
     run: runSetSecret,
-  },
-  {
+  }),
+  orNamespace({
     command: 'secrets delete',
     operations: ['deleteSecret'],
     isLocal: true,
@@ -41,7 +41,7 @@ export const serviceOperations: ClientOperation[] = [
     }),
     sentence: (_, { argument }) => `Deleted the secret ${argument('name')}.`,
     json: ({ argument }) => ({ name: argument('name'), deleted: true }),
-  },
+  }),
   {
     command: 'events',
     operations: ['listEvents'],

@@ -7,7 +7,7 @@ type SealingVault = {
   open: (sealedValue: Uint8Array, place: Place) => { value: Sensitive<string> } | { fault: string }
 }
 
-type Place = { repositoryId: string; name: string }
+type Place = { scopeId: string; name: string }
 
 /** Seals the refresh tokens of logins, each of which is bound to its login. */
 export type SealTokens = {
@@ -18,7 +18,7 @@ export type SealTokens = {
 }
 
 export function createSealTokens(vault: () => Promise<SealingVault>): SealTokens {
-  const placeOf = (loginId: string) => ({ repositoryId: loginId, name: 'refresh token' })
+  const placeOf = (loginId: string) => ({ scopeId: loginId, name: 'refresh token' })
   return {
     async seal(loginId, token) {
       const { keyIds, seal } = await vault()

@@ -9,7 +9,7 @@ import { createVault, type SecretBinding, type Vault } from './vault.ts'
 const [old, next] = [randomBytes(32), randomBytes(32)]
 const vaultOf = (...keys: Buffer[]) => createVault(new Sensitive(keys))
 const vault = vaultOf(old)
-const place = { repositoryId: 'r1', name: 'TOKEN' }
+const place = { scopeId: 'r1', name: 'TOKEN' }
 const seal = (value: string, at: SecretBinding = place, by: Vault = vault) =>
   by.seal(new Sensitive(value), at).sealedValue
 
@@ -26,19 +26,16 @@ test('a value can be opened, only for its repository and name', () => {
       fc.string({ unit: 'grapheme' }),
       fc.string(),
       fc.string(),
-      (value, repositoryId, name) => {
-        const sealed = seal(value, { repositoryId, name })
-        assert.equal(open(sealed, { repositoryId, name }), value)
-        assert.equal(open(sealed, { repositoryId, name: `${name}x` }), damaged)
-        assert.equal(open(sealed, { repositoryId: `${repositoryId}x`, name }), damaged)
+      (value, scopeId, name) => {
+        const sealed = seal(value, { scopeId, name })
+        assert.equal(open(sealed, { scopeId, name }), value)
+        assert.equal(open(sealed, { scopeId, name: `${name}x` }), damaged)
+        assert.equal(open(sealed, { scopeId: `${scopeId}x`, name }), damaged)
       },
     ),
     { numRuns: 200 },
   )
-  assert.equal(
-    open(seal('x', { repositoryId: 'a', name: 'bc' }), { repositoryId: 'ab', name: 'c' }),
-    damaged,
-  )
+  assert.equal(open(seal('x', { scopeId: 'a', name: 'bc' }), { scopeId: 'ab', name: 'c' }), damaged)
 })
 
 test('a change of any bit is detected, and so is truncation', () => {

@@ -10,12 +10,12 @@ export type Vault = {
   keyIds: string[]
   /** Encrypts a value. Throws if there is no key: check `keyIds` first. */
   seal: (value: Sensitive<string>, place: SecretBinding) => Sealed
-  /** Decrypts a value of this repository and name. */
+  /** Decrypts a value of this scope and name. */
   open: (sealedValue: Uint8Array, place: SecretBinding) => Opened
 }
 
-/** The repository and name to which a sealed value is bound. */
-export type SecretBinding = { repositoryId: string; name: string }
+/** The repository or namespace, and the name, to which a sealed value is bound. */
+export type SecretBinding = { scopeId: string; name: string }
 
 /** An encrypted value, and the id of its key in hex. */
 type Sealed = { keyId: string; sealedValue: Uint8Array }
@@ -87,8 +87,8 @@ function idOf(key: Buffer): Buffer {
 }
 
 // JSON is unambiguous for all names.
-function bindingTo({ repositoryId, name }: SecretBinding): Buffer {
-  return Buffer.from(JSON.stringify([version, repositoryId, name]))
+function bindingTo({ scopeId, name }: SecretBinding): Buffer {
+  return Buffer.from(JSON.stringify([version, scopeId, name]))
 }
 
 function nonceIn(sealed: Buffer): Buffer {

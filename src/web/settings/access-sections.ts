@@ -2,7 +2,7 @@ import { roles } from '#access/roles.ts'
 import { icon } from '../icons.ts'
 import { askButton } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
-import { type Html, html } from '../render/html.ts'
+import { type Content, type Html, html } from '../render/html.ts'
 import { roleWords } from '../role-words.ts'
 import { type SectionParts, section } from './cache-section.ts'
 
@@ -44,7 +44,16 @@ ${form.select({ name: 'role', label: 'Role', value: 'write', options: roles.map(
 /** The names of secrets; no page has a value. */
 export function secretSection(
   parts: SectionParts,
-  { secrets, mayChange }: { secrets: OperationValues['listSecrets']; mayChange: boolean },
+  {
+    secrets,
+    inherited,
+    mayChange,
+  }: {
+    secrets: Pick<OperationValues['listSecrets'][number], 'name' | 'updatedAt'>[]
+    /** A line about those of the namespace. */
+    inherited?: Content
+    mayChange: boolean
+  },
 ): Html {
   const { address, context } = parts
   const form = parts.form('secrets')
@@ -56,6 +65,7 @@ export function secretSection(
       about: 'Values for the steps of workflows. They can be replaced, and never read back.',
     },
     html`<div class="card">
+${inherited}
 ${secrets.length === 0 && html`<p class="pad soft">There are no secrets.</p>`}
 ${
   secrets.length > 0 &&

@@ -1,3 +1,4 @@
+import { toNamespaceOperation } from '#base/repository-name.ts'
 import { action, type PageContext } from '../page.ts'
 import { fieldLines, fieldText, requireTyped } from '../page-forms.ts'
 import type { SectionId } from './cache-section.ts'
@@ -8,6 +9,45 @@ const back = ({ to, params }: PageContext) => to.of(params.name ?? '', 'settings
 
 /** What a section says of a change in it. */
 const section = (at: SectionId, text: string) => ({ at, text })
+
+/** Forms that repositories and namespaces have alike: their addresses, operations and the page that follows. */
+type SettingsOf = {
+  path: string
+  toOperation: (operationId: string) => string
+  back: (context: PageContext) => string
+}
+
+const ofRepository: SettingsOf = { path: of, toOperation: (id) => id, back }
+
+const ofNamespace: SettingsOf = {
+  path: '/-/namespaces/:namespace/settings',
+  toOperation: toNamespaceOperation,
+  back: ({ to, params }) => `${to.namespace(params.namespace ?? '')}/settings`,
+}
+
+function secretActions({ path, toOperation, back }: SettingsOf) {
+  return [
+    action(`${path}/secrets`, toOperation('putSecret'), {
+      formPage: path,
+      isSensitive: true,
+      secretFields: { value: 'Value' },
+      input: ({ fields }) => ({
+        params: { secretName: fieldText(fields, 'secret') ?? '' },
+        // Browsers send line breaks as CR LF, which private keys and the like do not have.
+        body: { value: (fields.get('value') ?? '').replaceAll('\r\n', '\n') },
+      }),
+      redirectTo: back,
+      done: section('secrets', 'The secret is saved.'),
+    }),
+    action(`${path}/secrets/remove`, toOperation('deleteSecret'), {
+      formPage: path,
+      isSensitive: true,
+      input: ({ fields }) => ({ params: { secretName: fields.get('secret') ?? '' } }),
+      redirectTo: back,
+      done: section('secrets', 'The secret is deleted.'),
+    }),
+  ]
+}
 
 /** A form for one field of the repository. */
 function change(path: string, text: string, body: (fields: URLSearchParams) => object) {
@@ -92,25 +132,7 @@ export const settingsActions = [
     redirectTo: back,
     done: section('collaborators', 'The collaborator is removed.'),
   }),
-  action(`${of}/secrets`, 'putSecret', {
-    formPage: of,
-    isSensitive: true,
-    secretFields: { value: 'Value' },
-    input: ({ fields }) => ({
-      params: { secretName: fieldText(fields, 'secret') ?? '' },
-      // Browsers send line breaks as CR LF, which private keys and the like do not have.
-      body: { value: (fields.get('value') ?? '').replaceAll('\r\n', '\n') },
-    }),
-    redirectTo: back,
-    done: section('secrets', 'The secret is saved.'),
-  }),
-  action(`${of}/secrets/remove`, 'deleteSecret', {
-    formPage: of,
-    isSensitive: true,
-    input: ({ fields }) => ({ params: { secretName: fields.get('secret') ?? '' } }),
-    redirectTo: back,
-    done: section('secrets', 'The secret is deleted.'),
-  }),
+  ...secretActions(ofRepository),
   action(`${of}/caches/remove`, 'deleteCache', {
     formPage: of,
     input: ({ fields }) => ({ params: { id: fields.get('cache') ?? '' } }),
@@ -134,3 +156,5 @@ export const settingsActions = [
     done: { text: 'The repository is deleted.', subject: ({ params }) => params.name ?? '' },
   }),
 ]
+
+export const namespaceSettingsActions = [...secretActions(ofNamespace)]

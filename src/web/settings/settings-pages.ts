@@ -1,6 +1,6 @@
 import { hasAllUserRights } from '#access/may.ts'
 import { includesRole } from '#access/roles.ts'
-import { apiPathOf } from '#base/repository-name.ts'
+import { apiPathOf, namespaceIn } from '#base/repository-name.ts'
 import { type PageContext, page, type View } from '../page.ts'
 import { createForm, otherProblem, type PageForm } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
@@ -8,6 +8,7 @@ import { type Html, html } from '../render/html.ts'
 import { visibilityChoices } from '../visibility-parts.ts'
 import { peopleSection, secretSection } from './access-sections.ts'
 import { cacheSection, type SectionParts, section } from './cache-section.ts'
+import { namespaceSettingsPages } from './namespace-settings-pages.ts'
 import { protectionSection } from './protection-section.ts'
 import { settingsActions } from './settings-actions.ts'
 
@@ -22,6 +23,7 @@ export const settingsPages = [
       'listTagProtections',
       'listCollaborators',
       'listSecrets',
+      'listNamespaceSecrets',
       'listCaches',
       'getRunFileUsage',
       'getTree',
@@ -32,22 +34,26 @@ export const settingsPages = [
       styles: 'settings',
       async show(context) {
         const repository = await context.read('getRepository')
-        const [branches, tags, people, secrets, caches, usage, workflows, may] = await Promise.all([
-          context.read('listBranchProtections'),
-          context.read('listTagProtections'),
-          context.tryRead('listCollaborators'),
-          context.tryRead('listSecrets'),
-          context.tryRead('listCaches'),
-          context.tryRead('getRunFileUsage'),
-          workflowsOf(context, repository),
-          rightsOf(context),
-        ])
-        const lists = { branches, tags, people, secrets, caches, usage, workflows }
+        const namespace = namespaceIn(repository.name)
+        const [branches, tags, people, secrets, shared, caches, usage, workflows, may] =
+          await Promise.all([
+            context.read('listBranchProtections'),
+            context.read('listTagProtections'),
+            context.tryRead('listCollaborators'),
+            context.tryRead('listSecrets'),
+            namespace && context.tryRead('listNamespaceSecrets', { params: { namespace } }),
+            context.tryRead('listCaches'),
+            context.tryRead('getRunFileUsage'),
+            workflowsOf(context, repository),
+            rightsOf(context),
+          ])
+        const lists = { branches, tags, people, secrets, shared, caches, usage, workflows }
         return settingsView(context, repository, lists, may)
       },
     },
   ),
   ...settingsActions,
+  ...namespaceSettingsPages,
 ]
 
 /** The paths of the workflow files of the default branch; undefined where the caller may not read code. */
@@ -90,6 +96,7 @@ function settingsView(
     tags: OperationValues['listTagProtections']
     people: OperationValues['listCollaborators'] | undefined
     secrets: OperationValues['listSecrets'] | undefined
+    shared: OperationValues['listNamespaceSecrets'] | '' | undefined
     caches: OperationValues['listCaches'] | undefined
     usage: OperationValues['getRunFileUsage'] | undefined
     workflows: ReadonlySet<string> | undefined
@@ -112,7 +119,20 @@ function settingsView(
 ${protectionSection(parts, { kind: 'branches', rules: lists.branches.rules, workflows: lists.workflows, mayChange: may.addBranchProtection })}
 ${protectionSection(parts, { kind: 'tags', rules: lists.tags.rules, workflows: lists.workflows, mayChange: may.addTagProtection })}
 ${lists.people && peopleSection(parts, { owner: repository.ownerUsername, people: lists.people, mayChange: may.addCollaborator })}
-${lists.secrets && secretSection(parts, { secrets: lists.secrets, mayChange: may.putSecret })}
+${
+  lists.secrets &&
+  secretSection(parts, {
+    secrets: lists.secrets,
+    inherited:
+      lists.shared &&
+      inheritedLine(
+        parts,
+        name,
+        lists.shared.map((one) => one.name),
+      ),
+    mayChange: may.putSecret,
+  })
+}
 ${lists.caches && lists.usage && cacheSection(parts, { caches: lists.caches, usage: lists.usage, mayDelete: may.deleteCache })}
 ${may.updateRepository && repository.role === 'admin' && hasAllUserRights(caller) && ownerSection(parts, repository)}
 ${may.deleteRepository && deleteSection(parts, name)}`
@@ -127,6 +147,13 @@ ${may.deleteRepository && deleteSection(parts, name)}`
 ${otherProblem(context, forms)}
 ${body}`,
   }
+}
+
+/** That a repository has more of its namespace, by its names. */
+function inheritedLine({ context: { to } }: SectionParts, name: string, shared: string[]) {
+  const namespace = namespaceIn(name) ?? ''
+  if (shared.length === 0) return undefined
+  return html`<p class="pad soft">Of the namespace <a href="${to.namespace(namespace)}/settings">${namespace}</a>, too: ${shared.map((one, index) => html`${index > 0 && ', '}<b class="mono">${one}</b>`)}</p>`
 }
 
 function roleWords({ ownerUsername, role = 'read' }: Described, username: string): Html {

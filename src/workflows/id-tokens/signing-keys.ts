@@ -101,7 +101,7 @@ function openKey(vault: Vault, { id, sealedPrivate }: SigningKeyRow): SigningKey
 
 // No repository has this id, and no secret this name.
 function bindingOf(id: string) {
-  return { repositoryId: '', name: `signing key ${id}` }
+  return { scopeId: '', name: `signing key ${id}` }
 }
 
 function toJwk(kid: string, publicKey: string): PublicJwk {

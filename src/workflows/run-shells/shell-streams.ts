@@ -120,7 +120,7 @@ function bindingOf(
   direction: Direction,
   start: number,
 ): SecretBinding {
-  return { repositoryId, name: `shell ${id}, ${direction} ${start}` }
+  return { scopeId: repositoryId, name: `shell ${id}, ${direction} ${start}` }
 }
 
 export function shellNotFound(id: string): Problem {

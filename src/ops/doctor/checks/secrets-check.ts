@@ -59,15 +59,15 @@ async function openAll(context: DoctorContext, vault: Vault, tables: SealedTable
   return { count, damaged }
 }
 
-function unreadable({ webhook, repositoryName, name }: SealedRow, reason: string): Finding {
+function unreadable({ webhook, scopeKind, scopeName, name }: SealedRow, reason: string): Finding {
   if (!webhook) {
     return fault(
-      `The secret ${name} of ${repositoryName} cannot be decrypted: ${reason}.`,
-      `Set it again: svc secrets set ${repositoryName} ${name}`,
+      `The secret ${name} of ${scopeName} cannot be decrypted: ${reason}.`,
+      `Set it again: svc secrets set ${scopeKind === 'namespace' ? '--namespace ' : ''}${scopeName} ${name}`,
     )
   }
   return fault(
-    `A signing secret of the webhook ${webhook.id} of ${repositoryName} cannot be decrypted: ${reason}.`,
-    `Set a new one: send it as "secret" by PATCH to ${apiPathOf(repositoryName)}/webhooks/${webhook.id}`,
+    `A signing secret of the webhook ${webhook.id} of ${scopeName} cannot be decrypted: ${reason}.`,
+    `Set a new one: send it as "secret" by PATCH to ${apiPathOf(scopeName)}/webhooks/${webhook.id}`,
   )
 }

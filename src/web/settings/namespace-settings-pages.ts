@@ -1,0 +1,48 @@
+import type { PageContext, View } from '../page.ts'
+import { page } from '../page.ts'
+import { createForm, otherProblem, type PageForm } from '../page-forms.ts'
+import { html } from '../render/html.ts'
+import { secretSection } from './access-sections.ts'
+import type { SectionParts } from './cache-section.ts'
+import { namespaceSettingsActions } from './settings-actions.ts'
+
+export const namespaceSettingsPages = [
+  page('/-/namespaces/:namespace/settings', ['getNamespace', 'listNamespaceSecrets'], {
+    weight: 'light',
+    audience: 'members',
+    styles: 'settings',
+    show: settingsView,
+  }),
+  ...namespaceSettingsActions,
+]
+
+/** What all repositories of a namespace have. */
+async function settingsView(context: PageContext): Promise<View> {
+  const { to, may, read, tryRead, params } = context
+  const { name } = await read('getNamespace')
+  const [secrets, mayPutSecret] = await Promise.all([
+    tryRead('listNamespaceSecrets'),
+    may('putNamespaceSecret'),
+  ])
+  const address = (path: string) => `${to.namespace(params.namespace ?? '')}/settings/${path}`
+  const forms: PageForm[] = []
+  const parts: SectionParts = {
+    context,
+    address,
+    form(path) {
+      const form = createForm(context, address(path))
+      forms.push(form)
+      return form
+    },
+  }
+  const body = html`${secrets && secretSection(parts, { secrets, mayChange: mayPutSecret })}`
+  return {
+    title: `Settings · ${name} · svc`,
+    crumbs: [{ text: name, href: to.namespace(name) }, { text: 'settings' }],
+    json: `/namespaces/${encodeURIComponent(name)}`,
+    body: html`<div class="page-head"><h1>Settings</h1>
+<p class="soft">What all repositories of <b>${name}</b> have, those of today and later ones.</p></div>
+${otherProblem(context, forms)}
+${body}`,
+  }
+}
