@@ -42,6 +42,7 @@ export type RunningService = {
   db: Database
   routes: Route[]
   secrets: Secrets
+  logins: App['logins']
   /** The listening addresses; `ssh` is null when SSH is off. */
   http: string
   ssh: string | null
@@ -152,6 +153,7 @@ export async function startService(options: Options): Promise<RunningService> {
     db,
     routes,
     secrets: app.secrets,
+    logins: app.logins,
     http,
     ssh: ssh ? `ssh://${sshUser}@${ssh.host}:${ssh.port}` : null,
     baseUrl: address.http,

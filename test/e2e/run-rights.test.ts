@@ -89,6 +89,7 @@ const gone: Record<string, (token: Client) => Promise<unknown>> = {
       .set({ expiresAt: Date.now() - 1 })
       .where('id', '=', id)
       .execute(),
+  'the user is disabled': () => service.admin.patch('/users/cora', { disabled: true }),
   'the user is removed': () => service.admin.delete('/repos/site/collaborators/cora'),
 }
 
@@ -105,6 +106,7 @@ for (const [how, lose] of Object.entries(gone)) {
     assert.match(refused.body.detail, /the token or key that caused the run still has/)
     // Its runner goes on: the run itself was authorized.
     await run.report(...wholeRun())
+    await service.admin.patch('/users/cora', { disabled: false })
     await service.admin.post('/repos/site/collaborators', { username: 'cora' })
   })
 }

@@ -19,7 +19,11 @@ type Options = {
 }
 
 /** A user with a key pair of ssh-keygen, registered with a client's token if given. */
-export async function createSshUser(service: Service, by?: Client, options: Options = {}) {
+export async function createSshUser(
+  service: Pick<Service, 'dataDir' | 'sshPort'>,
+  by?: Client,
+  options: Options = {},
+) {
   const { kind = 'ed25519', client = 'openssh', user = 'svc' } = options
   const folder = await temporaryFolder()
   const knownHosts = join(folder.path, 'known_hosts')
