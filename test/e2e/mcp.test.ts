@@ -454,6 +454,7 @@ function tests(running: () => Service, kind: TransportKind): void {
     const limits = [
       { permissions: ['repo:read'] },
       { permissions: ['repo:read', 'repo:write'], repositories: [scene.name] },
+      { permissions: ['repo:read', 'repo:write'], refs: ['refs/heads/agents/*'] },
       { permissions: ['workflow:read'] },
       { permissions: everything },
     ]

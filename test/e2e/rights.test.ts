@@ -7,6 +7,7 @@ import { roles } from '#access/roles.ts'
 import { onEachServer } from '../support/each-server.ts'
 import { exhaustive } from '../support/exhaustive.ts'
 import { sendExchange, startIssuer } from '../support/issuer.ts'
+import { logIn } from '../support/page-client.ts'
 import {
   type Client,
   createClient,
@@ -154,13 +155,15 @@ type Outcome = string
 
 /** The first is private, the others have their visibility as a name. */
 const repositories = ['site', 'internal', 'public'] as const
+/** Private ones in a namespace, where some have a role as its members. */
+const inNamespace = 'acme/site'
 
 /** A caller, with what the table needs to know of it. */
 type Caller = {
   who: string
   client: Client
   permissions: readonly Permission[]
-  repository: (typeof repositories)[number]
+  repository: (typeof repositories)[number] | typeof inNamespace
   /** In the repository; undefined if it cannot see it. A visitor is let in by the visibility alone. */
   role: (typeof roles)[number] | 'visitor' | undefined
   isLimited: boolean
@@ -203,13 +206,22 @@ async function attempt(
   method: string,
   path: string,
 ): Promise<Outcome> {
-  const address = path.replace('{name}', repository).replaceAll(/\{\w+\}/g, 'none')
+  const name = encodeURIComponent(repository)
+  const address = path.replace('{name}', name).replaceAll(/\{\w+\}/g, 'none')
   const body = method === 'GET' ? undefined : { 'no/such': 1 }
   const answer = await client.call(method, address, body)
   const { code } = answer.body ?? {}
   if (answer.status === 403 || code === 'repository_not_found') return code
   assert.ok([200, 400, 404].includes(answer.status), `${method} ${path}: ${answer.text}`)
   return 'allowed'
+}
+
+/** Pages, with what they take. */
+const pageRows: Record<string, Row> = {
+  '': { takes: 'repo:read' },
+  '/pushes': { takes: 'repo:read' },
+  '/runs': { takes: 'workflow:read' },
+  '/webhooks': { takes: 'webhook:read', ...maintainers },
 }
 
 const everything = permissions.filter((one) => one !== 'admin')
@@ -245,6 +257,15 @@ async function createCallers({ admin, client, url }: Service): Promise<Caller[]>
   }
   const stranger = await client({ username: 'eve', permissions: everything })
   add('a stranger', stranger, {})
+  await admin.post('/namespaces', { name: 'acme' })
+  await admin.post('/repos', { name: inNamespace })
+  for (const role of ['read', 'maintain'] as const) {
+    await admin.put(`/namespaces/acme/members/m-${role}`, { role })
+    const one = await client({ username: `m-${role}`, permissions: everything })
+    add(`a member of its namespace with the role ${role}`, one, { role, repository: inNamespace })
+    add(`a member of a namespace, in another one`, one, {})
+  }
+  add('a stranger in a namespace', stranger, { repository: inNamespace })
   for (const repository of ['internal', 'public'] as const)
     add(`a stranger in an ${repository} one`, stranger, { repository, role: 'visitor' })
   const ofLimited = everything.filter((one) => one !== 'runner' && one !== 'metrics:read')
@@ -333,7 +354,8 @@ test(
         assert.equal(await attempt(caller, method, path), wanted, message)
         if (!path.startsWith('/repos/{name}') || path.endsWith('/check') || caller.isWorkload)
           continue
-        const { status, body } = await service.admin.post(`/repos/${caller.repository}/check`, {
+        const repository = encodeURIComponent(caller.repository)
+        const { status, body } = await service.admin.post(`/repos/${repository}/check`, {
           action: ids.get(name),
           tokenId: caller.client.id === '' ? undefined : caller.client.id,
         })
@@ -346,7 +368,7 @@ test(
 
 /** The test of what each caller is to the database. */
 onEachServer((start) => {
-  test('each caller may fetch and push what the table says, over HTTP', async () => {
+  test('each caller may fetch, push and see the pages that the table says, over HTTP', async () => {
     await using service = await start()
     for (const caller of await createCallers(service)) {
       const { repository } = caller
@@ -362,11 +384,22 @@ onEachServer((start) => {
         const answered = wanted === 'allowed' ? 200 : wanted === 'repository_not_found' ? 404 : 403
         assert.equal(status, answered, `${caller.who}: ${pack}`)
         if (caller.isWorkload) continue
-        const { body } = await service.admin.post(`/repos/${repository}/check`, {
-          action: pack === 'git-upload-pack' ? 'fetch' : 'push',
-          tokenId: caller.client.id === '' ? undefined : caller.client.id,
-        })
+        const { body } = await service.admin.post(
+          `/repos/${encodeURIComponent(repository)}/check`,
+          {
+            action: pack === 'git-upload-pack' ? 'fetch' : 'push',
+            tokenId: caller.client.id === '' ? undefined : caller.client.id,
+          },
+        )
         assert.equal(body.code ?? 'allowed', wanted, `the check of ${caller.who}`)
+      }
+      if (caller.isWorkload) continue
+      const pages = await logIn(url, token)
+      for (const [page, row] of Object.entries(pageRows)) {
+        const { status } = await pages.get(`/r/${repository}${page}`)
+        const wanted = expected(row, '/repos/{name}', caller)
+        const answered = wanted === 'allowed' ? 200 : wanted === 'repository_not_found' ? 404 : 403
+        assert.equal(status, answered, `${caller.who}: the page ${page}`)
       }
     }
   })
