@@ -34,7 +34,7 @@ import { createSshKeys, type SshKeys } from '#identity/ssh-keys/ssh-keys.ts'
 import { createTokens, type Tokens } from '#identity/tokens/tokens.ts'
 import { createTrustRules, type TrustRules } from '#identity/trust-rules/trust-rules.ts'
 import { createWorkloadTokens, type WorkloadTokens } from '#identity/trust-rules/workload-tokens.ts'
-import { lockEnabledUser } from '#identity/user-store.ts'
+import { countUsersLike, lockEnabledUser } from '#identity/user-store.ts'
 import { createUsers, type Users } from '#identity/users/users.ts'
 import {
   createMaintenanceRequests,
@@ -267,7 +267,7 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
     lfsObjects,
     lfsLocks,
     deletedRepositories,
-    namespaces: createNamespaces(kit),
+    namespaces: createNamespaces({ ...kit, countUsersLike }),
     protections,
     collaborators,
     sessions,

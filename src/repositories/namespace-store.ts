@@ -203,10 +203,12 @@ export function listUsersOfNamespace(
       db
         .selectFrom('namespaceMembers')
         .innerJoin('userGroups', (join) =>
-          join.on('namespaceMembers.member', '=', sql<string>`'group:' || user_groups.name`),
+          // By the index of names.
+          join.on('userGroups.name', '=', sql<string>`substr(namespace_members.member, 7)`),
         )
         .select(['userGroups.username', 'role'])
-        .where('namespaceId', '=', namespaceId),
+        .where('namespaceId', '=', namespaceId)
+        .where('member', 'like', 'group:%'),
     )
     .execute()
 }

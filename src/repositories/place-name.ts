@@ -53,18 +53,41 @@ export async function requireNamespace(
   return { ...found, role }
 }
 
-/** The namespace in which a repository stays, or the one that a new name puts it into. */
+/** The same for a list of its repositories: a token for some of them reveals no other namespace. */
+export async function requireListedNamespace(
+  db: Db,
+  principal: Principal,
+  name: string,
+): Promise<JoinedNamespace> {
+  const found = await requireNamespace(db, principal, name)
+  if (principal.repositories && !(await hasVisibleRepository(db, viewerOf(principal), found.id)))
+    throw namespaceGone(name)
+  return found
+}
+
+/**
+ * The namespace in which a repository stays, or the one that a new name puts it into. Throws `namespace_not_found` and
+ * `role_insufficient`: to take another name in a namespace takes the role `maintain`, too, at least in the repository.
+ */
 export async function placeOfRename(
   db: Db,
   principal: Principal,
-  { name, namespaceId }: { name: string; namespaceId: string | null },
+  { name, namespaceId, role = 'admin' }: NamedRepository,
   newName: string,
 ): Promise<Place> {
   const namespace = namespaceIn(newName)
   if (namespace !== namespaceIn(name)) return requirePlace(db, principal, newName)
-  return namespaceId === null || namespace === undefined
-    ? null
-    : { id: namespaceId, name: namespace }
+  if (namespaceId === null || namespace === undefined) return null
+  if (includesRole(role, 'maintain')) return { id: namespaceId, name: namespace }
+  const detail = `Your role in "${name}" is ${role}; to rename a repository of a namespace takes the role maintain.`
+  throw new Problem('role_insufficient', detail)
+}
+
+type NamedRepository = {
+  name: string
+  namespaceId: string | null
+  /** The role of the principal in it. */
+  role?: Role | undefined
 }
 
 /** Keeps the namespace of a name as it is until the transaction ends. It precedes all other locks. */

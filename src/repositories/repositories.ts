@@ -30,7 +30,7 @@ import {
 import type { Directories } from './directories/directories.ts'
 import { findByFormerName } from './former-name-store.ts'
 import { findFailedImport } from './import-store.ts'
-import { requireNamespace } from './place-name.ts'
+import { requireListedNamespace } from './place-name.ts'
 import { protectedBranchesIn } from './protection-rules.ts'
 import { listProtectionsBetween, listProtectionsOfAll } from './protection-store.ts'
 import { type Reconciled, reconcileDirectories, removeUnknown } from './reconcile-directories.ts'
@@ -293,7 +293,9 @@ export function createRepositories(dependencies: Dependencies): Repositories {
 
     async list(principal, { namespace, ...page }) {
       const namespaceId =
-        namespace === undefined ? undefined : (await requireNamespace(db, principal, namespace)).id
+        namespace === undefined
+          ? undefined
+          : (await requireListedNamespace(db, principal, namespace)).id
       const rows = await listRepositories(db, viewerOf(principal), { ...page, namespaceId })
       const [first, last] = [rows.at(0), rows.at(-1)]
       if (!first || !last) return []

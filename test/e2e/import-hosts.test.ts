@@ -236,6 +236,29 @@ describe('faults of hosts and folders are one line', () => {
     })
 })
 
+test('a host that sends too much is left', async () => {
+  const repository = { data: [{ full_name: 'a/b', private: true }] }
+  const page = [{ title: 'x'.repeat(7_000_000) }]
+  let pages = 0
+  using at = await startHttpHost(({ url = '' }, response) => {
+    if (!url.includes('/keys?')) return void response.end(JSON.stringify(repository))
+    pages += 1
+    response.setHeader('link', '<?page=2>; rel="next"')
+    response.end(JSON.stringify(page))
+  })
+  using large = await startHttpHost((_, response) => response.end(Buffer.alloc(9_000_000, ' ')))
+  for (const [{ port }, expected] of [
+    [large, /sends too much/],
+    [at, /The list .*\/keys is too long/],
+  ] as const) {
+    const words = ['import', '--from', 'gitea', `http://127.0.0.1:${port}`, '--dry-run']
+    const ended = await home.run(words, { input: token })
+    assert.match(ended.err, expected)
+    assert.equal(ended.code, 3)
+  }
+  assert.equal(pages, 3)
+})
+
 test('every repository in a folder is imported, and those that are here stay as they are', async () => {
   await using folder = await temporaryFolder()
   await mkdir(join(folder.path, 'deep/er'), { recursive: true })

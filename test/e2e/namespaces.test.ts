@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test'
 import { createProject, type Project } from '../support/git.ts'
 import { logIn } from '../support/page-client.ts'
 import { without } from '../support/programs.ts'
-import { type Client, type Service, startServiceWithSsh } from '../support/service.ts'
+import { type Client, createClient, type Service, startServiceWithSsh } from '../support/service.ts'
 import { createSshUser } from '../support/ssh-user.ts'
 
 let service: Service
@@ -115,6 +115,57 @@ test('namespaces and repositories have one set of names', async () => {
   )
   assert.equal(answers.filter(({ status }) => status === 201).length, 1)
   assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([201, 409]))
+})
+
+test('a namespace gets the name of a user from that user or an admin', async () => {
+  for (const name of ['eve', 'Eve']) {
+    const { status, body } = await ada.post('/namespaces', { name })
+    assert.deepEqual([status, body.code], [409, 'namespace_name_taken'])
+    assert.match(body.detail, /is the name of a user/)
+  }
+  assert.equal((await ada.post('/namespaces', { name: 'Ada' })).status, 201)
+  assert.match((await ada.patch('/namespaces/Ada', { name: 'eve' })).body.detail, /name of a user/)
+  assert.equal((await admin.patch('/namespaces/Ada', { name: 'eve' })).status, 200)
+})
+
+test('a former name that reads as the page of another repository leads to its own', async () => {
+  await namespace('moved', 'log')
+  await ada.patch(api('moved/log'), { name: 'moved/kept' })
+  const pages = await logIn(service.url, ada.token)
+  assert.equal((await pages.get('/r/moved/log')).location, '/r/moved/kept')
+  assert.equal((await pages.get('/r/moved/log/branches')).location, '/r/moved/kept/branches')
+  assert.equal((await pages.get('/r/moved/branches')).status, 404)
+  await ada.patch(api('moved/kept'), { name: 'elsewhere' })
+  assert.equal((await ada.delete('/namespaces/moved')).status, 204)
+  await ada.post('/repos', { name: 'moved' })
+  assert.notEqual((await pages.get('/r/moved/log')).location, '/r/elsewhere')
+  const others = await logIn(service.url, eve.token)
+  assert.equal((await others.get('/r/moved/log')).status, 404)
+})
+
+test('to rename a repository within its namespace takes the role maintain', async () => {
+  const name = await namespace('held')
+  const member = '/namespaces/held/members/eve'
+  await ada.put(member, { role: 'write' })
+  const rename = () => eve.patch(api(name), { name: 'held/mine' })
+  assert.equal((await rename()).body.code, 'role_insufficient')
+  assert.equal((await eve.patch(api(name), { name })).status, 200)
+  await ada.put(member, { role: 'maintain' })
+  assert.equal((await rename()).status, 200)
+  await ada.delete(member)
+})
+
+test('a token for some repositories learns of no other namespace', async () => {
+  const name = await namespace('seen')
+  await namespace('unseen')
+  const { body } = await ada.post('/tokens/delegate', { name: 'x', repositories: [name] })
+  const limited = createClient(service.url, body.token)
+  const [seen, unseen, missing] = await Promise.all(
+    ['seen', 'unseen', 'missing'].map((one) => limited.get(`/repos?namespace=${one}`)),
+  )
+  assert.equal(seen?.body.length, 1)
+  assert.equal(unseen?.status, 404)
+  assert.equal(unseen?.text.replaceAll('unseen', 'missing'), missing?.text)
 })
 
 test('who is not a member sees nothing, as for a name that was never used', async () => {

@@ -120,11 +120,14 @@ const hosts: Record<ImportHost, HostApi> = {
 type Access = { host: ImportHost; address: string; token: Sensitive<string>; timeoutMs: number }
 
 /** A response of an API. */
-type Page = { body: Json; headers: Headers }
+type Page = { body: Json; headers: Headers; length: number }
 
 /** Taken by all hosts; one that is configured with less says so by its headers. */
 const pageSize = 50
-const maxBytes = 32 * 1024 * 1024
+// Of a response, and of all pages of a list: a host must not fill the memory.
+const maxBytes = 8 * 1024 * 1024
+const listMaxLength = 256 * 1024 * 1024
+const detailsMaxLength = 16 * 1024 * 1024
 const maxPages = 1000
 
 /**
@@ -156,7 +159,8 @@ export async function findOnHost({
     // What a token may not read is listed as missing, since the rest can be moved without it.
     if (status === 403 || status === 404) return undefined
     try {
-      if (status === 200) return { body: JSON.parse(text), headers: response.headers }
+      const { length } = text
+      if (status === 200) return { body: JSON.parse(text), headers: response.headers, length }
     } catch {
       // The same as another status.
     }
@@ -164,20 +168,33 @@ export async function findOnHost({
     throw new CommandError('unreachable', printable(detail))
   }
 
-  /** All entries of a list, or a single object; undefined when the token may not read it. */
-  async function readPages(path: string, rows?: string): Promise<Json[] | undefined> {
-    const all: Json[] = []
+  /**
+   * What is needed of all entries of a list, or of a single object, without the rest of the responses; undefined when the
+   * token may not read it.
+   */
+  async function readPages<Entry>(
+    path: string,
+    {
+      toEntry,
+      rows,
+      maxLength,
+    }: { toEntry: (row: Json) => Entry; rows?: string; maxLength: number },
+  ): Promise<Entry[] | undefined> {
+    const all: Entry[] = []
     const separator = path.includes('?') ? '&' : '?'
+    let length = 0
     for (let page = 1; page <= maxPages; page++) {
       const query = `${separator}per_page=${pageSize}&limit=${pageSize}&page=${page}`
       const found = await fetchJson(path + query)
       if (!found) return undefined
+      length += found.length
+      if (length > maxLength) break
       const list = rows === undefined ? found.body : at(found.body, rows)
-      if (!Array.isArray(list)) return list === null ? all : [list]
-      all.push(...list)
-      if (list.length === 0 || !hasNext(found.headers, all.length)) break
+      if (!Array.isArray(list)) return list === null ? all : [toEntry(list)]
+      all.push(...list.map(toEntry))
+      if (list.length === 0 || !hasNext(found.headers, all.length)) return all
     }
-    return all
+    throw new CommandError('unreachable', printable(`The list ${base}${path} is too long.`))
   }
 
   function toCandidate(row: Json): Candidate {
@@ -195,7 +212,8 @@ export async function findOnHost({
       async readDetails() {
         const unread = new Set<string>()
         const reading = (what: string) => async (from: string) => {
-          const found = await readPages(from)
+          const each = { toEntry: (row: Json) => row, maxLength: detailsMaxLength }
+          const found = await readPages(from, each)
           if (!found) unread.add(what)
           return found ?? []
         }
@@ -217,12 +235,17 @@ export async function findOnHost({
   }
 
   const { path, query, rows } = api.repositories
-  const list = await readPages(`${path}?${new URLSearchParams(query)}`, rows)
+  const each = {
+    toEntry: toCandidate,
+    ...(rows !== undefined && { rows }),
+    maxLength: listMaxLength,
+  }
+  const list = await readPages(`${path}?${new URLSearchParams(query)}`, each)
   if (!list) {
     const detail = `${base} does not list repositories to this token; it needs the right to read them.`
     throw new CommandError('unauthorized', detail)
   }
-  return list.map(toCandidate)
+  return list
 }
 
 /** Whether a list goes on after a page, by its `Link` (RFC 8288) or its number of entries. */
@@ -250,7 +273,7 @@ function encodePath(path: string): string {
   return path.split('/').map(encodeURIComponent).join('/')
 }
 
-/** The text of a response, of at most 32 MiB. */
+/** The text of a response, of at most 8 MiB. */
 async function readLimited(response: Response): Promise<string> {
   const chunks: Uint8Array[] = []
   let length = 0

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Principal } from '#access/principal.ts'
 import { newId } from '#base/ids.ts'
+import { countUsersLike } from '#identity/user-store.ts'
 import { onEachDatabase } from '../../../test/support/databases.ts'
 import { publish } from '../../../test/support/publish.ts'
 import { findRepositoryAudience, insertCollaborator } from '../collaborator-store.ts'
@@ -41,7 +42,7 @@ onEachDatabase((fresh) => {
     await using database = await fresh()
     const db = await database.open()
     const settings = { namespaceCreators: ['group:leads'] }
-    const namespaces = createNamespaces({ db, publish, clock, settings })
+    const namespaces = createNamespaces({ db, publish, clock, settings, countUsersLike })
     const [ada, eve] = [user('ada'), user('eve')]
     await assert.rejects(namespaces.requireCreator(ada), { code: 'permission_missing' })
     await db.insertInto('userGroups').values({ username: 'ada', name: 'leads' }).execute()
@@ -92,6 +93,7 @@ onEachDatabase((fresh) => {
       publish,
       clock,
       settings: { namespaceCreators: undefined },
+      countUsersLike,
     })
     const admin = user('root', 'admin')
     for (const name of ['a', 'b', 'c', 'd']) {

@@ -65,17 +65,30 @@ type Dependencies = {
   publish: Publish
   clock: Clock
   settings: Pick<PlainSettings, 'namespaceCreators'>
+  /** How many users have a username, without regard to case. */
+  countUsersLike: (tx: Db, username: string) => Promise<number>
 }
 
 const maxNamed = 10
 
-export function createNamespaces({ db, publish, clock, settings }: Dependencies): Namespaces {
+export function createNamespaces(dependencies: Dependencies): Namespaces {
+  const { db, publish, clock, settings, countUsersLike } = dependencies
+
   /** Changes a namespace, which keeps its name meanwhile. */
   async function change({ id, name }: Namespace, work: (tx: Db) => Promise<void>): Promise<void> {
     await db.transaction().execute(async (tx) => {
       if (!(await lockNamespace(tx, { id, name }, 'update'))) throw namespaceGone(name)
       await work(tx)
     })
+  }
+
+  /** Throws `namespace_name_taken` for the name of another user, as whose the repositories would appear. */
+  async function requireNoOtherUser(tx: Db, principal: Principal, name: string): Promise<void> {
+    if (isAdmin(principal)) return
+    const own = principal.username.toLowerCase() === name.toLowerCase() ? 1 : 0
+    if ((await countUsersLike(tx, name)) <= own) return
+    const detail = `"${name}" is the name of a user; only that user and admins can give it to a namespace.`
+    throw new Problem('namespace_name_taken', detail)
   }
 
   /** Renames the repositories of a namespace, in its transaction; returns their events. */
@@ -146,6 +159,7 @@ export function createNamespaces({ db, publish, clock, settings }: Dependencies)
       const row = { id: newId(now), name, nameKey: name.toLowerCase(), createdAt: now }
       const first = { member: principal.username, role: 'admin', createdAt: now } as const
       await db.transaction().execute(async (tx) => {
+        await requireNoOtherUser(tx, principal, name)
         if (!(await insertNamespace(tx, row))) throw namespaceTaken(name)
         await upsertMember(tx, { ...first, namespaceId: row.id })
         // No repository has the id, so a former name of any leads nowhere from now on.
@@ -167,6 +181,7 @@ export function createNamespaces({ db, publish, clock, settings }: Dependencies)
       const isOtherCase = newName.toLowerCase() === name.toLowerCase()
       await change(namespace, async (tx) => {
         if (!isOtherCase && (await isNameTaken(tx, newName))) throw namespaceTaken(newName)
+        if (!isOtherCase) await requireNoOtherUser(tx, principal, newName)
         await updateNamespaceName(tx, id, newName)
         await claimName(tx, principal, { name: newName, repositoryId: id, now: clock.now() })
         await deleteFailedImports(tx, newName)

@@ -188,7 +188,8 @@ export function createWeb({
       for (const other of matches.slice(1)) {
         if (await mayRead(exchange, visit)) break
         const next = await openVisit(exchange, other)
-        if (await mayRead(exchange, next)) [match, visit] = [other, next]
+        if ((await mayRead(exchange, next)) || (await isFormerName(next)))
+          [match, visit] = [other, next]
       }
       template = match.route.path
       const result = await answer(exchange, match.route, visit)
@@ -252,6 +253,14 @@ function repositoryPath({ name = '' }: PageContext['params']): RegExp {
 /** Whether the caller of a visit can see the repository of its page. */
 function mayRead({ may }: PageExchange, { caller, context }: Visit): Promise<boolean> {
   return may(caller, 'getRepository', context.params)
+}
+
+/** Whether the repository of a page had its name before, and is now led to. */
+function isFormerName({ context }: Visit): Promise<boolean> {
+  return context.read('getRepository').then(
+    () => false,
+    (error) => error instanceof Problem && error.members?.renamedTo !== undefined,
+  )
 }
 
 /** Leads from the revision `HEAD` to the default branch, so that links need not name it. No branch or tag has this name. */
