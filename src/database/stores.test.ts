@@ -22,6 +22,7 @@ import {
   updateKeyLastUsed,
 } from '#identity/ssh-keys/ssh-key-store.ts'
 import { createSshKeys } from '#identity/ssh-keys/ssh-keys.ts'
+import { toPrincipal } from '#identity/tokens/token-rows.ts'
 import {
   deleteToken,
   findLiveTokenOf,
@@ -62,7 +63,7 @@ import { toPushRow } from '../../test/support/push-rows.ts'
 import { newKeyLine, noRepositories } from '../../test/support/ssh-keys.ts'
 import { migrate } from './migrate.ts'
 import { migrations, sshKeyExpiry } from './migrations.ts'
-import type { NewRepository, SshKeyRow, TokenRow } from './schema.ts'
+import type { Db, NewRepository, SshKeyRow, TokenRow } from './schema.ts'
 
 const wholeList = { after: '', limit: 1000 }
 
@@ -151,8 +152,7 @@ onEachDatabase((fresh) => {
         repositories: noRepositories,
       }),
     )
-    const permissions = new Set(['admin'] as const)
-    const ada = { kind: 'token', id: 'token', username: 'ada', permissions } as const
+    const ada = await insertHolder(connections[0], { username: 'ada', permissions: 'admin' })
     const addAll = async (lines: string[]) => {
       const adding = lines.map((publicKey, at) => services[at % 2]?.add(ada, { publicKey }))
       const outcomes = await Promise.allSettled(adding)
@@ -195,14 +195,9 @@ onEachDatabase((fresh) => {
       log,
       repositories: noRepositories,
     })
-    const token = {
-      kind: 'token',
-      id: 'token',
-      username: 'ada',
-      expiresAt: now + 2 * dayMs,
-    } as const
-    const ada = { ...token, permissions: new Set(['repo:read'] as const) }
-    const admin = { ...token, username: 'root', permissions: new Set(['admin'] as const) }
+    const expiresAt = now + 2 * dayMs
+    const ada = await insertHolder(db, { username: 'ada', expiresAt })
+    const admin = await insertHolder(db, { username: 'root', permissions: 'admin', expiresAt })
     const add = (principal: Principal, expiresInDays?: number | null) =>
       keys.add(principal, { publicKey: newKeyLine(), expiresInDays })
     const key = await add(ada)
@@ -219,13 +214,13 @@ onEachDatabase((fresh) => {
     const found = await keys.principalOf(key.id)
     assert.equal((await keys.identify(blob))?.id, key.id)
     assert.ok(found && (await keys.refresh(found.principal)))
-    now = ada.expiresAt
+    now = expiresAt
     assert.equal(await keys.identify(blob), undefined)
     assert.equal(await keys.principalOf(key.id), undefined)
     assert.equal(await keys.refresh(found.principal), undefined)
 
     // Its current holder may register it again.
-    const grace = { ...admin, username: 'grace', expiresAt: null }
+    const grace = await insertHolder(db, { username: 'grace' })
     const again = await keys.add(grace, { publicKey: key.publicKey })
     assert.equal((await keys.identify(blob))?.username, 'grace')
     assert.notEqual(again.id, key.id)
@@ -246,8 +241,7 @@ onEachDatabase((fresh) => {
     })
     for (let count = 0; count < 100; count++)
       await insertSshKey(db, { ...sshKeyRow('ada'), expiresAt: now })
-    const permissions = new Set(['repo:read'] as const)
-    const ada = { kind: 'token', id: 'token', username: 'ada', permissions } as const
+    const ada = await insertHolder(db, { username: 'ada' })
     await keys.add(ada, { publicKey: newKeyLine() })
     assert.equal(await countSshKeys(db, 'ada'), 1)
   })
@@ -481,6 +475,13 @@ function tokenRow(given: Partial<TokenRow>): TokenRow {
     loginId: null,
     ...given,
   }
+}
+
+/** Inserts a token, and returns its principal. */
+async function insertHolder(db: Db, given: Partial<TokenRow>): Promise<Principal> {
+  const row = tokenRow(given)
+  await insertToken(db, row)
+  return toPrincipal(row)
 }
 
 function sshKeyRow(username: string): SshKeyRow {

@@ -5,14 +5,22 @@ import { hasRowLocks } from '#database/row-locks.ts'
 import type { Db, UserRow } from '#database/schema.ts'
 
 /**
- * Adds a user who gets its first token or key, unless it exists. Until the transaction ends, it cannot be deleted.
+ * Adds a user who gets its first token or key, unless it exists. Until the transaction ends, it can be neither disabled
+ * nor deleted.
  */
 export async function addUser(tx: Db, username: string, now: number): Promise<void> {
-  await tx
-    .insertInto('users')
-    .values(newUser(username, now))
-    .onConflict((conflict) => conflict.column('username').doUpdateSet({ username }))
-    .execute()
+  // Not a user who is deleted between the two statements.
+  while (!(await insertUser(tx, newUser(username, now))) && !(await shareUser(tx, username)));
+}
+
+/** Prevents changes of a user until the transaction ends. Others may do the same, so that none waits for another one. */
+function shareUser(tx: Db, username: string): Promise<UserRow | undefined> {
+  return tx
+    .selectFrom('users')
+    .selectAll()
+    .where('username', '=', username)
+    .$if(hasRowLocks(tx), (rows) => rows.forShare())
+    .executeTakeFirst()
 }
 
 export function newUser(username: string, now: number): UserRow {
@@ -55,17 +63,20 @@ export function findUser(db: Db, username: string): Promise<UserRow | undefined>
   return db.selectFrom('users').selectAll().where('username', '=', username).executeTakeFirst()
 }
 
-/** Whether a user exists and is enabled. Until the transaction ends, it cannot be deleted. */
-export async function lockEnabledUser(tx: Db, username: string): Promise<boolean> {
-  const row = await tx
+/** Finds a user, and makes others who change it, or give it a token or key, wait until the transaction ends. */
+export function lockUser(tx: Db, username: string): Promise<UserRow | undefined> {
+  return tx
     .selectFrom('users')
-    .select('id')
+    .selectAll()
     .where('username', '=', username)
-    .where('disabledAt', 'is', null)
-    .where('loginEndedAt', 'is', null)
-    .$if(hasRowLocks(tx), (rows) => rows.forKeyShare())
+    .$if(hasRowLocks(tx), (rows) => rows.forNoKeyUpdate())
     .executeTakeFirst()
-  return row !== undefined
+}
+
+/** Whether a user exists and is enabled. Until the transaction ends, it can be neither disabled nor deleted. */
+export async function lockEnabledUser(tx: Db, username: string): Promise<boolean> {
+  const user = await shareUser(tx, username)
+  return user !== undefined && user.disabledAt === null && user.loginEndedAt === null
 }
 
 /** Lists users after an id, oldest first. */

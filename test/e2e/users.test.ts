@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { request } from 'node:http'
 import { after, before, test } from 'node:test'
 import { createProject, git } from '../support/git.ts'
 import { logIn } from '../support/page-client.ts'
@@ -96,6 +98,48 @@ test('nothing of a disabled user is valid, until it is enabled again', async () 
   await overSsh()
   const self = await admin.patch('/users/admin', { disabled: true })
   assert.deepEqual([self.status, self.body.code], [409, 'user_in_use'])
+})
+
+test('a request whose body comes late is admitted again', async () => {
+  const eve = await service.client({ username: 'eve', permissions: ['everything', 'admin'] })
+  const pages = await logIn(service.url, eve.token)
+  const bearer = { authorization: `Bearer ${eve.token}` }
+  const late = [
+    { path: '/repos', body: '{"name":"late"}', type: 'application/json', headers: bearer },
+    {
+      path: '/repos/site.git/info/lfs/objects/batch',
+      body: '{"operation":"download","objects":[]}',
+      ...{ type: 'application/vnd.git-lfs+json', headers: bearer },
+    },
+    {
+      path: '/-/new',
+      body: 'name=late',
+      type: 'application/x-www-form-urlencoded',
+      headers: { cookie: pages.cookie(), 'sec-fetch-site': 'same-origin' },
+    },
+  ].map(({ path, body, type, headers }) => {
+    const length = { 'content-type': type, 'content-length': body.length }
+    // Its admission is over when it may send the body; a form has no such sign.
+    const expect = type.startsWith('application/x') ? {} : { expect: '100-continue' }
+    const sent = request(service.url + path, {
+      ...{ method: 'POST', headers: { ...headers, ...length, ...expect } },
+    })
+    const response = once(sent, 'response')
+    sent.flushHeaders()
+    return { sent, body, response, isAdmitted: expect.expect ? once(sent, 'continue') : undefined }
+  })
+  for (const { isAdmitted } of late) await isAdmitted
+  assert.equal((await pages.get('/-/keys')).status, 200)
+  assert.equal((await admin.patch('/users/eve', { disabled: true })).status, 200)
+  const statuses: unknown[] = []
+  for (const { sent, body, response } of late) {
+    sent.end(body)
+    const [message] = await response
+    message.resume()
+    statuses.push(message.statusCode, message.headers.location ?? '')
+  }
+  assert.deepEqual(statuses, [401, '', 401, '', 303, '/-/login?next=%2F-%2Fnew'])
+  assert.equal((await admin.get('/repos/late')).status, 404)
 })
 
 test('a deleted user leaves no token, key or collaboration behind', async () => {

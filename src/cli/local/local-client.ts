@@ -79,7 +79,7 @@ export function createLocalClient(app: App, input: CommandInput): ApiClient {
       params: address.params,
       query: parameters,
       // Without the fields that are undefined, as in a request.
-      readBody: async () => body && JSON.parse(JSON.stringify(body)),
+      readBody: async () => ({ body: body && JSON.parse(JSON.stringify(body)), isLate: false }),
       openBody() {
         throw new Error(`${operationId} takes a body that is not JSON`)
       },

@@ -27,9 +27,17 @@ export async function findAny({ principal, find }: StreamExchange): Promise<Repo
   return foundRepository({ found })
 }
 
-/** Reads a JSON body. Throws `lfs_request_invalid`, `body_too_large` and `request_timed_out`. */
-export async function readJson(exchange: Sent, settings: BodyLimits): Promise<unknown> {
+/**
+ * Reads a JSON body, and admits the request again if it was waited for. Throws `lfs_request_invalid`, `body_too_large`
+ * and `request_timed_out`.
+ */
+export async function readJson(
+  exchange: Sent & Pick<StreamExchange, 'admitAgain'>,
+  settings: BodyLimits,
+): Promise<unknown> {
+  const isLate = !exchange.request.complete
   const bytes = await readAll(exchange, settings, requestMaxBytes)
+  if (isLate) await exchange.admitAgain()
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
   } catch {

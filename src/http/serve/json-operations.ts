@@ -36,13 +36,16 @@ type JsonCall = PublicOrigin & {
   url: string
   params: Record<string, string>
   query: URLSearchParams
-  readBody: () => Promise<unknown>
+  readBody: () => Promise<ReadBody>
   /** Opens a body of another content type than JSON. Throws `unsupported_media_type`. */
   openBody: (contentType: string) => Readable
   setStatus: (status: number) => void
   setType: (type: string) => void
   setHeader: (name: string, value: string) => void
 }
+
+/** A body; `isLate` if it was waited for: what its caller may do can have changed meanwhile. */
+export type ReadBody = { body: unknown; isLate: boolean }
 
 /** The call, or the page, whose caller performs another operation. */
 type OuterCall = Pick<JsonCall, 'requestId' | 'response' | 'publicOrigin' | 'caller'> & {
@@ -96,7 +99,7 @@ export function createOperations(dependencies: Dependencies): Operations {
     const { permission, find } = route
     const { headers, caller, response, params, setHeader, setStatus, setType } = called
     const credentials = called.pageCaller ? { pageCaller: called.pageCaller } : { headers }
-    const admitted = await admit(credentials, caller, {
+    const requirements = {
       scheme: 'bearer',
       permission: () => permission,
       find,
@@ -104,14 +107,20 @@ export function createOperations(dependencies: Dependencies): Operations {
       allowsLimited: route.allowsLimited,
       isRateLimited: true,
       via: 'api',
-    })
-    const { principal, found } = admitted
+    } as const
+    let admitted = await admit(credentials, caller, requirements)
     // The results of runs are accepted even when the disk is nearly full.
     if (writing.has(route.method) && permission !== 'run' && !route.isServedWhenFull)
       await requireSpace()
     const query = checkQuery(route.query, called.query)
-    const body =
-      route.consumes === undefined ? checkBody(route.body, await called.readBody()) : undefined
+    let body: unknown
+    if (route.consumes === undefined) {
+      const read = await called.readBody()
+      if (read.isLate)
+        admitted = await admit(credentials, caller, { ...requirements, isRateLimited: false })
+      body = checkBody(route.body, read.body)
+    }
+    const { principal, found } = admitted
     setStatus(route.status)
     setType(route.produces)
     let created: AbortController | undefined
@@ -192,7 +201,7 @@ export function createOperations(dependencies: Dependencies): Operations {
         url,
         params,
         query,
-        readBody: async () => body,
+        readBody: async () => ({ body, isLate: false }),
         openBody() {
           throw new Error(`${operationId} takes a body that is not JSON`)
         },

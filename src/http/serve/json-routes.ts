@@ -9,7 +9,7 @@ import { endUnread, expectsContinue, type OpenRequests } from '../connection/con
 import { type JsonRoute, jsonContentType, SerializedJson } from '../route.ts'
 import type { Exchange } from './exchange.ts'
 import { assertDeclared, readJsonBody } from './json-body.ts'
-import type { Operations } from './json-operations.ts'
+import type { Operations, ReadBody } from './json-operations.ts'
 
 type Dependencies = Pick<Operations, 'perform'> & {
   openRequests: Pick<OpenRequests, 'controllerOf'>
@@ -29,18 +29,21 @@ export function createServeJson({ settings, openRequests, perform }: Dependencie
     { bodyMaxBytes }: JsonRoute,
     { request, response, caller }: Exchange,
     permits: DisposableStack,
-  ): Promise<unknown> {
+  ): Promise<ReadBody> {
     const bodyLimits = { maxBytes: Math.max(usualMaxBytes, bodyMaxBytes ?? 0), timeoutMs }
     // Before `100 Continue`, so that a body that is too large is never sent.
     assertDeclared(request, bodyLimits)
-    if (request.method === 'GET' || request.method === 'HEAD') return undefined
+    if (request.method === 'GET' || request.method === 'HEAD')
+      return { body: undefined, isLate: false }
+    let isLate = !request.complete
     if (bodyMaxBytes !== undefined && mayExceed(request, usualMaxBytes)) {
       const keys = caller.principal ? [limitKeyOf(caller.principal)] : []
       const { signal } = openRequests.controllerOf(response)
       permits.use(await largeBodies.acquire(keys, signal))
+      isLate = true
     }
     if (expectsContinue(request)) response.writeContinue()
-    return readJsonBody(request, bodyLimits)
+    return { body: await readJsonBody(request, bodyLimits), isLate }
   }
 
   return async (route: JsonRoute, exchange: Exchange): Promise<void> => {

@@ -23,17 +23,20 @@ export function createServeStream({ admit, openRequests, accessWatch }: Dependen
   return async (route: StreamRoute, exchange: Exchange): Promise<void> => {
     const { request, response, query, params, caller } = exchange
     const { headers } = request
-    const { principal, permission, found } = await admit(request, caller, {
-      scheme,
-      permission: () => route.permissionFor(query),
-      find: route.find,
-      params,
-      allowsLimited: false,
-      allowsKeys: route.allowsKeys ?? false,
-      allowsAnonymous: route.allowsAnonymous ?? false,
-      isRateLimited: false,
-      via: 'http',
-    })
+    const admitNow = () =>
+      admit(request, caller, {
+        scheme,
+        permission: () => route.permissionFor(query),
+        find: route.find,
+        params,
+        allowsLimited: false,
+        allowsKeys: route.allowsKeys ?? false,
+        allowsAnonymous: route.allowsAnonymous ?? false,
+        isRateLimited: false,
+        via: 'http',
+      })
+    const { principal, permission, found } = await admitNow()
+    let current = principal
     assertParameters(query, route.parameters)
     if (route.consumes !== undefined && headers['content-type'] !== route.consumes) {
       throw new Problem('unsupported_media_type', `Send the body as ${route.consumes}.`)
@@ -46,10 +49,10 @@ export function createServeStream({ admit, openRequests, accessWatch }: Dependen
     const { signal } = abortController
     const find = async (needed: Permission) => {
       // With a token it might be allowed.
-      if (headers.authorization === undefined && !holds(principal, needed))
+      if (headers.authorization === undefined && !holds(current, needed))
         throw tokenRequired(scheme)
-      requirePermission(principal, needed)
-      return route.find({ principal, permission: needed, params })
+      requirePermission(current, needed)
+      return route.find({ principal: current, permission: needed, params })
     }
     const { publicOrigin } = exchange
     const served = {
@@ -61,6 +64,9 @@ export function createServeStream({ admit, openRequests, accessWatch }: Dependen
       principal,
       found,
       find,
+      async admitAgain() {
+        current = (await admitNow()).principal
+      },
       signal,
     }
     if (!route.isLongLived) return route.serve(served)

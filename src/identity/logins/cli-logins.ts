@@ -1,10 +1,12 @@
 import { randomInt } from 'node:crypto'
+import { requirePermission } from '#access/may.ts'
 import type { Permission } from '#access/permissions.ts'
 import type { Principal } from '#access/principal.ts'
 import { type Clock, dayMs } from '#base/clock.ts'
 import { challengeOf, hashSecret, newSecret } from '#base/secret-string.ts'
 import type { Database } from '#database/database.ts'
 import type { Publish } from '#events/events.ts'
+import { lockPrincipal } from '../tokens/lock-principal.ts'
 import { newTokenRow, tokenCreated } from '../tokens/token-rows.ts'
 import { insertToken } from '../tokens/token-store.ts'
 import type { Tokens } from '../tokens/tokens.ts'
@@ -83,6 +85,8 @@ export function createCliLogins({ db, publish, clock, tokens }: Dependencies): C
     const expiresAt = now + cliTokenDays * dayMs
     const { row, token } = newTokenRow({ ...parts, ...limits, expiresAt })
     await db.transaction().execute(async (tx) => {
+      const current = await lockPrincipal(tx, principal, now)
+      for (const permission of permissions) requirePermission(current, permission)
       await insertToken(tx, row)
       await publish(tx, now, [tokenCreated(principal, row)])
     })

@@ -11,10 +11,13 @@ export function findLogin(db: Db, identity: Identity): Promise<LoginRow | undefi
   return ofPerson(db, identity).executeTakeFirst()
 }
 
-/** Finds a login, and makes other changes of it wait until the transaction ends. */
+/**
+ * Finds a login, and makes other changes of it wait until the transaction ends; new tokens of the login do not, since they
+ * have locked the user, which is changed next.
+ */
 export function lockLogin(tx: Db, identity: Identity): Promise<LoginRow | undefined> {
   return ofPerson(tx, identity)
-    .$if(hasRowLocks(tx), (row) => row.forUpdate())
+    .$if(hasRowLocks(tx), (row) => row.forNoKeyUpdate())
     .executeTakeFirst()
 }
 

@@ -17,7 +17,14 @@ import {
   insertToken,
   updatePermissions,
 } from '../tokens/token-store.ts'
-import { countUsersLike, findUser, insertUser, newUser, updateUser } from '../user-store.ts'
+import {
+  countUsersLike,
+  findUser,
+  insertUser,
+  lockUser,
+  newUser,
+  updateUser,
+} from '../user-store.ts'
 import { type IdentityProvider, refusedLogin } from './identity-provider.ts'
 import { findLogin, insertLogin, lockLogin, replaceGroups, updateLogin } from './login-store.ts'
 import { type GroupRules, type Person, standingOf } from './person.ts'
@@ -122,7 +129,7 @@ export function createPeople(dependencies: Dependencies): People {
         }
         const login = known ?? (await create(tx, person, now))
         const { username } = login
-        if ((await findUser(tx, username))?.disabledAt != null) return disabled(username)
+        if ((await lockUser(tx, username))?.disabledAt != null) return disabled(username)
         const actor = { id: login.id, username, origin }
         const token = await takeOver(tx, { login, person, isAdmin }, actor)
         // After publishing, which serializes concurrent logins: their rows are visible now.

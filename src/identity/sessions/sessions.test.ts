@@ -1,14 +1,25 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { localPrincipal } from '#access/principal.ts'
 import { dayMs } from '#base/clock.ts'
 import { createLog } from '#base/log.ts'
 import { type Fresh, onEachDatabase } from '../../../test/support/databases.ts'
 import { publish } from '../../../test/support/publish.ts'
+import { newKeyLine } from '../../../test/support/ssh-keys.ts'
+import { createSshKeys } from '../ssh-keys/ssh-keys.ts'
 import { createTokens } from '../tokens/tokens.ts'
+import { createUsers } from '../users/users.ts'
 import { createSessions } from './sessions.ts'
 
 const log = createLog({ level: 'silent', output: process.stderr })
-const repositories = { idsOf: async () => [], namesOf: async () => new Map() }
+const repositories = {
+  ...{ idsOf: async () => [], namesOf: async () => new Map() },
+  namesOwnedBy: async () => [],
+}
+const nothingElse = {
+  trustRules: { removeOf: async () => {} },
+  collaborators: { removeUser: async () => {} },
+}
 
 /** Nodes that share a database and a clock, each with a connection of its own. */
 async function startNodes(fresh: Fresh, count: number) {
@@ -17,8 +28,13 @@ async function startNodes(fresh: Fresh, count: number) {
   const nodes = await Promise.all(
     Array.from({ length: count }, async () => {
       const db = await fresh.open()
-      const tokens = createTokens({ db, publish, clock, log, repositories })
-      return { tokens, sessions: createSessions({ db, clock, log, refresh: tokens.refresh }), db }
+      const parts = { db, publish, clock, log, repositories, settings: { oidcIssuer: undefined } }
+      const tokens = createTokens(parts)
+      return {
+        ...{ db, tokens, keys: createSshKeys(parts) },
+        sessions: createSessions({ ...parts, refresh: tokens.refresh }),
+        users: createUsers({ ...parts, ...nothingElse }),
+      }
     }),
   )
   return {
@@ -91,5 +107,57 @@ onEachDatabase((fresh) => {
     assert.deepEqual(rows, [{ userAgent: 'new' }])
     assert.deepEqual(await one.db.selectFrom('loginCodes').selectAll().execute(), [])
     assert.ok(await one.sessions.open(secret))
+  })
+
+  test('no token, key or session of a user begins after it was disabled or deleted', async () => {
+    await using database = await fresh()
+    const { nodes } = await startNodes(database, 2)
+    const [one, two] = nodes
+    assert.ok(one && two)
+    const idsOf = async () => {
+      const [tokens, keys, sessions] = await Promise.all([
+        one.db.selectFrom('tokens').select('id').orderBy('id').execute(),
+        one.db.selectFrom('sshKeys').select('id').orderBy('id').execute(),
+        one.db.selectFrom('sessions').select('id').orderBy('id').execute(),
+      ])
+      return [tokens, keys, sessions]
+    }
+    for (const username of ['disabled', 'deleted']) {
+      const rights = { name: 'x', permissions: ['admin' as const], username }
+      const { token } = await one.tokens.create(localPrincipal, rights)
+      // As when the request was admitted.
+      const principal = (await two.tokens.authenticate(token)) ?? assert.fail()
+      const begin = [
+        () => two.tokens.create(principal, rights),
+        () => two.tokens.create(principal, { ...rights, username: 'another' }),
+        () => two.tokens.delegated.delegate(principal, { name: 'x' }),
+        () => two.keys.add(principal, { publicKey: newKeyLine() }),
+        () => two.sessions.create(principal, 'a browser', { means: 'token' }),
+      ]
+      const racing = Promise.allSettled(begin.map((one) => one()))
+      if (username === 'deleted') await one.users.remove(localPrincipal, username)
+      else await one.users.update(localPrincipal, username, { disabled: true })
+      const before = await idsOf()
+      await racing
+      for (const beginOne of begin) await assert.rejects(beginOne(), { code: 'token_invalid' })
+      assert.deepEqual(await idsOf(), before)
+    }
+  })
+
+  test('no right is passed on that a token has lost since the request was admitted', async () => {
+    await using database = await fresh()
+    const { nodes } = await startNodes(database, 1)
+    const [node = assert.fail()] = nodes
+    const rights = { name: 'x', username: 'ada', permissions: ['admin' as const] }
+    const { token } = await node.tokens.create(localPrincipal, rights)
+    const principal = (await node.tokens.authenticate(token)) ?? assert.fail()
+    await node.db.updateTable('tokens').set({ permissions: 'repo:read' }).execute()
+    for (const begin of [
+      () => node.tokens.create(principal, rights),
+      () => node.tokens.delegated.delegate(principal, { name: 'x', permissions: ['repo:write'] }),
+      () => node.keys.add(principal, { publicKey: newKeyLine(), permissions: ['repo:write'] }),
+    ])
+      await assert.rejects(begin(), { code: 'permission_missing' })
+    await node.tokens.delegated.delegate(principal, { name: 'x', permissions: ['repo:read'] })
   })
 })

@@ -1,4 +1,4 @@
-import { hasAllUserRights } from '#access/may.ts'
+import { credentialEnded, hasAllUserRights } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
 import { type Clock, dayMs } from '#base/clock.ts'
 import { newId } from '#base/ids.ts'
@@ -8,6 +8,8 @@ import { hashSecret, isSecret, newSecret } from '#base/secret-string.ts'
 import type { Database } from '#database/database.ts'
 import type { Db, LoginCodeRow, SessionRow } from '#database/schema.ts'
 import { type LoginMeans, recordActions } from '#events/audit/record.ts'
+import { lockSshKey } from '../ssh-keys/ssh-key-store.ts'
+import { lockPrincipal } from '../tokens/lock-principal.ts'
 import {
   deleteEndedSessions,
   deleteOtherSessions,
@@ -109,6 +111,12 @@ export function createSessions({ db, clock, log, refresh }: Dependencies): Sessi
     return code && code.expiresAt > clock.now() ? principalOf(code) : undefined
   }
 
+  /** Prevents the end of a token or key until the transaction ends. Throws `token_invalid` if it is over. */
+  async function lockHolder(tx: Db, principal: Principal): Promise<void> {
+    if (principal.kind !== 'ssh-key') await lockPrincipal(tx, principal, clock.now())
+    else if (!(await lockSshKey(tx, principal, clock.now()))) throw credentialEnded('SSH key')
+  }
+
   function recordEnd(tx: Db, actor: Principal, data: { sessionId: string | null; count: number }) {
     const action = { action: 'session.ended', actor, repositoryId: null, data } as const
     return recordActions(tx, clock.now(), [action])
@@ -135,6 +143,7 @@ export function createSessions({ db, clock, log, refresh }: Dependencies): Sessi
       const { id: sessionId, expiresAt } = session
       const data = { sessionId, userAgent: session.userAgent, expiresAt, means }
       await db.transaction().execute(async (tx) => {
+        await lockHolder(tx, principal)
         await insertSession(tx, { ...session, secretHash: hashSecret(secret) })
         const action = { action: 'session.created', actor: principal, repositoryId: null } as const
         await recordActions(tx, now, [{ ...action, data }])

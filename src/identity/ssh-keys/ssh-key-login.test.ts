@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Principal } from '#access/principal.ts'
+import { localPrincipal as admin } from '#access/principal.ts'
 import { parsePublicKey } from '#ssh/public-key.ts'
 import { until } from '../../../test/support/condition.ts'
 import { onEachDatabase } from '../../../test/support/databases.ts'
@@ -8,12 +8,6 @@ import { publish } from '../../../test/support/publish.ts'
 import { newKeyLine, noRepositories } from '../../../test/support/ssh-keys.ts'
 import { createSshKeys } from './ssh-keys.ts'
 
-const admin: Principal = {
-  kind: 'token',
-  id: 'token',
-  username: 'admin',
-  permissions: new Set(['admin']),
-}
 const wholeList = { after: '', limit: 1000 }
 
 onEachDatabase((fresh) => {

@@ -1,6 +1,7 @@
 import type { PageRequest } from '#base/list-all.ts'
+import { hasRowLocks } from '#database/row-locks.ts'
 import type { Db, SshKeyRow } from '#database/schema.ts'
-import { addUser, isEnabled, updateLastSeen } from '../user-store.ts'
+import { addUser, isEnabled, lockEnabledUser, updateLastSeen } from '../user-store.ts'
 
 const ofEnabledUser = isEnabled('sshKeys.username')
 
@@ -27,6 +28,26 @@ export function findSshKey(db: Db, id: string): Promise<SshKeyRow | undefined> {
     .where('id', '=', id)
     .where(ofEnabledUser)
     .executeTakeFirst()
+}
+
+/**
+ * Whether a key exists whose user is enabled. Until the transaction ends, neither can be deleted, and the user cannot be
+ * disabled.
+ */
+export async function lockSshKey(
+  tx: Db,
+  { id, username }: Pick<SshKeyRow, 'id' | 'username'>,
+  now: number,
+): Promise<boolean> {
+  // The user first, in the order in which both are deleted.
+  if (!(await lockEnabledUser(tx, username))) return false
+  const row = await tx
+    .selectFrom('sshKeys')
+    .select('expiresAt')
+    .where('id', '=', id)
+    .$if(hasRowLocks(tx), (rows) => rows.forShare())
+    .executeTakeFirst()
+  return row !== undefined && (row.expiresAt === null || row.expiresAt > now)
 }
 
 /** Finds a key by its fingerprint, unless its user is disabled. */

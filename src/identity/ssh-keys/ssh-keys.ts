@@ -12,6 +12,7 @@ import type { Actor, Publish } from '#events/events.ts'
 import { fingerprintOf, type PublicKey, parsePublicKey } from '#ssh/public-key.ts'
 import { PublicKeyError } from '#ssh/public-key-error.ts'
 import type { TokenRepositories } from '../tokens/describe-tokens.ts'
+import { lockPrincipal } from '../tokens/lock-principal.ts'
 import { parseLimit } from '../tokens/token-rows.ts'
 import {
   countSshKeys,
@@ -125,9 +126,13 @@ export function createSshKeys(dependencies: Dependencies): SshKeys {
       for (const permission of newKey.permissions ?? []) requirePermission(principal, permission)
       const ids = newKey.repositories && (await repositories.idsOf(principal, newKey.repositories))
       const row = toRow(principal, { ...newKey, repositories: ids }, clock.now())
-      if (endsLater(row, principal)) requirePermission(principal, 'admin')
+      const isOfAdmin = newKey.username !== undefined || endsLater(row, principal)
+      if (isOfAdmin) requirePermission(principal, 'admin')
       await db.transaction().execute(async (tx) => {
         const now = clock.now()
+        const current = await lockPrincipal(tx, principal, now)
+        for (const permission of permissionsOf(row)) requirePermission(current, permission)
+        if (isOfAdmin) requirePermission(current, 'admin')
         const toEvent = ({ id, username }: Pick<SshKeyRow, 'id' | 'username'>) =>
           keyDeleted(principal, id, username)
         // An expired key can be registered again, by any user.

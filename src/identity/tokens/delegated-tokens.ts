@@ -1,4 +1,4 @@
-import { credentialEnded, hasAllUserRights, holds, requirePermission } from '#access/may.ts'
+import { hasAllUserRights, holds, requirePermission } from '#access/may.ts'
 import { defaultPermissions, type Permission } from '#access/permissions.ts'
 import type { Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
@@ -9,6 +9,7 @@ import type { Database } from '#database/database.ts'
 import type { Publish } from '#events/events.ts'
 import { invalid } from '#http/validation.ts'
 import type { DescribeTokens, TokenRepositories } from './describe-tokens.ts'
+import { lockOwnToken } from './lock-principal.ts'
 import {
   delegatedExpiry,
   delegatedRefs,
@@ -17,7 +18,7 @@ import {
   toRefPatterns,
 } from './token-limits.ts'
 import { deleteWithDelegated } from './token-lineage.ts'
-import { isExpired, type NewToken, newTokenRow, type Token, tokenCreated } from './token-rows.ts'
+import { type NewToken, newTokenRow, type Token, tokenCreated, toPrincipal } from './token-rows.ts'
 import {
   countDelegated,
   deleteExpiredDelegated,
@@ -26,7 +27,6 @@ import {
   isTokenOfLogin,
   listDelegated,
   listTokensOfLogin,
-  lockToken,
 } from './token-store.ts'
 
 /** Tokens with a part of the rights of another token, which end with that token. */
@@ -73,8 +73,9 @@ export function createDelegatedTokens(dependencies: Dependencies): DelegatedToke
       requirePermissionsWithin(permissions, limits)
       const expiresAt = delegatedExpiry(principal, requestedExpiry(newToken, now), now)
       const { row, token } = await db.transaction().execute(async (tx) => {
-        const from = await lockToken(tx, principal.id)
-        if (!from || isExpired(from, now)) throw credentialEnded('token')
+        const from = await lockOwnToken(tx, principal, now)
+        // A person who was an admin when the request was admitted may be none now.
+        for (const permission of permissions) requirePermission(toPrincipal(from), permission)
         const { username } = from
         const parts = { name: newToken.name, username, permissions, createdAt: now, expiresAt }
         const created = newTokenRow({ ...parts, ...limits, delegatedFrom: from })

@@ -7,7 +7,7 @@ import { addUser, isEnabled, updateLastSeen } from '../user-store.ts'
 const ofEnabledUser = isEnabled('tokens.username')
 
 export async function insertToken(db: Db, token: TokenRow): Promise<void> {
-  // A delegation holds a lock on another token of the user.
+  // A delegation has locked the user with the other token.
   if (token.delegatedFrom === null) await addUser(db, token.username, token.createdAt)
   await db.insertInto('tokens').values(token).execute()
 }

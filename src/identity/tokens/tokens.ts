@@ -1,4 +1,4 @@
-import { requireAllUserRights } from '#access/may.ts'
+import { requireAllUserRights, requirePermission } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
 import { isId } from '#base/ids.ts'
@@ -8,9 +8,11 @@ import type { Log } from '#base/log.ts'
 import { Problem } from '#base/problem.ts'
 import { hashToken, isTokenString } from '#base/token-string.ts'
 import type { Database } from '#database/database.ts'
+import type { Db } from '#database/schema.ts'
 import type { Actor, Publish } from '#events/events.ts'
 import { createDelegatedTokens, type DelegatedTokens } from './delegated-tokens.ts'
 import { createDescribeTokens, type TokenRepositories } from './describe-tokens.ts'
+import { lockPrincipal } from './lock-principal.ts'
 import {
   defaultExpiry,
   requestedExpiry,
@@ -86,8 +88,13 @@ export function createTokens({ db, publish, clock, log, repositories }: Dependen
     onError: (err, tokenId) => log.warn({ err, tokenId }, 'last use of a token not recorded'),
   })
 
-  async function insert({ row, token }: ReturnType<typeof newTokenRow>, actor: Actor) {
+  async function insert(
+    { row, token }: ReturnType<typeof newTokenRow>,
+    actor: Actor,
+    requireRights?: (tx: Db) => Promise<void>,
+  ) {
     await db.transaction().execute(async (tx) => {
+      await requireRights?.(tx)
       await insertToken(tx, row)
       await publish(tx, clock.now(), [tokenCreated(actor, row)])
     })
@@ -123,7 +130,9 @@ export function createTokens({ db, publish, clock, log, repositories }: Dependen
         // Otherwise a person who is an admin for now could stay one.
         loginId: isBound ? principal.loginId : undefined,
       })
-      const token = await insert(created, principal)
+      const token = await insert(created, principal, async (tx) =>
+        requirePermission(await lockPrincipal(tx, principal, now), 'admin'),
+      )
       return { ...(await describe.one(principal, created.row)), token }
     },
 

@@ -15,7 +15,7 @@ import { deleteKeysOf } from '../ssh-keys/ssh-key-store.ts'
 import { keyDeleted } from '../ssh-keys/ssh-keys.ts'
 import { tokenDeleted } from '../tokens/token-rows.ts'
 import { deleteTokensOf } from '../tokens/token-store.ts'
-import { deleteUser, findUser, listUsers, updateUser } from '../user-store.ts'
+import { deleteUser, findUser, listUsers, lockUser, updateUser } from '../user-store.ts'
 
 /** The people and programs that have, or had, a token or a key. A user is as old as its first one. */
 export type Users = {
@@ -122,7 +122,7 @@ export function createUsers(dependencies: Dependencies): Users {
         const { disabled, loginSubject, ...texts } = change
         if (disabled) refuseSelf(principal, username, 'disabled')
         const now = clock.now()
-        const before = await findUser(tx, username)
+        const before = await lockUser(tx, username)
         if (!before) throw notFound(username)
         const disabledAt = disabled ? (before.disabledAt ?? now) : null
         const ended =

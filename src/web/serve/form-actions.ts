@@ -94,13 +94,10 @@ export function createFormActions({
   return async (
     exchange: PageExchange,
     route: PageAction,
-    visit: Visit,
+    begun: Visit,
   ): Promise<View | Redirect> => {
+    const { fields, visit } = await readForm(exchange, begun, bodyTimeoutMs)
     const { open, to } = visit
-    const fields = await readForm(exchange, {
-      baseUrl: visit.context.baseUrl,
-      timeoutMs: bodyTimeoutMs,
-    })
     // What was typed is lost, but not where.
     if (!open) return toLogin(to, addressOf(route.formPage, visit.context.params))
     limitRate(visit, exchange, route.weight)

@@ -1,24 +1,29 @@
 import { Problem } from '#base/problem.ts'
 import { readFormBody } from '#http/serve/json-body.ts'
 import type { PageExchange } from '#http/serve/page-requests.ts'
+import type { Visit } from './visits.ts'
 
 const maxBytes = 64 * 1024
 
 /**
- * Reads the fields of a form of this service. Throws `origin_forbidden` for one that another site sent,
- * `unsupported_media_type`, and the Problems of bodies that are too large or too slow.
+ * Reads the fields of a form of this service; returns them with the visit, which is opened again if they were waited for.
+ * Throws `origin_forbidden` for a form that another site sent, `unsupported_media_type`, and the Problems of bodies that
+ * are too large or too slow.
  */
 export async function readForm(
   { request }: Pick<PageExchange, 'request'>,
-  { baseUrl, timeoutMs }: { baseUrl: string; timeoutMs: number },
-): Promise<URLSearchParams> {
-  if (!isSameOrigin(request, baseUrl)) {
+  visit: Visit,
+  timeoutMs: number,
+): Promise<{ fields: URLSearchParams; visit: Visit }> {
+  if (!isSameOrigin(request, visit.context.baseUrl)) {
     throw new Problem(
       'origin_forbidden',
       'This form came from another site, or from a browser that does not say where it came from.',
     )
   }
-  return readFormBody(request, { maxBytes, timeoutMs })
+  const isLate = !request.complete
+  const fields = await readFormBody(request, { maxBytes, timeoutMs })
+  return { fields, visit: isLate ? await visit.reopen() : visit }
 }
 
 /**

@@ -27,9 +27,9 @@ export function createSessionPages(dependencies: Dependencies) {
   return async (
     exchange: PageExchange,
     route: SessionPage,
-    visit: Visit,
+    begun: Visit,
   ): Promise<View | Redirect | RawResponse> => {
-    const { cookie, attemptCookie, context } = visit
+    const { cookie, attemptCookie } = begun
     const { authenticate, countInvalid, request } = exchange
     const parts = {
       sessions,
@@ -43,13 +43,14 @@ export function createSessionPages(dependencies: Dependencies) {
       sshUrl: sshUrl(),
       userAgent: request.headers['user-agent'] ?? '',
     }
-    limitRate(visit, exchange, 'light')
+    limitRate(begun, exchange, 'light')
     if (route.method === 'GET') {
       const done = doneOf(request.headers)
-      if (done) exchange.response.setHeader('set-cookie', clearDone(context))
-      return route.serve({ ...context, done }, parts)
+      if (done) exchange.response.setHeader('set-cookie', clearDone(begun.context))
+      return route.serve({ ...begun.context, done }, parts)
     }
-    const fields = await readForm(exchange, { baseUrl: context.baseUrl, timeoutMs: bodyTimeoutMs })
+    const { fields, visit } = await readForm(exchange, begun, bodyTimeoutMs)
+    const { context } = visit
     try {
       return await route.serve({ ...context, fields }, parts)
     } catch (error) {

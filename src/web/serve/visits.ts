@@ -4,12 +4,25 @@ import type { PageExchange } from '#http/serve/page-requests.ts'
 import type { OpenSession, Sessions } from '#identity/sessions/sessions.ts'
 import { createSessionCookie } from '../cookies.ts'
 import { createLinks } from '../links.ts'
+import type { PageContext } from '../page.ts'
 import { PageTime } from '../page-time.ts'
 import type { Renderer } from '../render/renderer.ts'
 import { createContext } from './page-context.ts'
 
 /** A request for a page, with the session of its cookie. */
-export type Visit = Awaited<ReturnType<ReturnType<typeof createVisits>['open']>>
+export type Visit = {
+  open: OpenSession | undefined
+  secret: string | undefined
+  caller: Principal
+  cookie: SessionCookie
+  attemptCookie: SessionCookie
+  to: PageContext['to']
+  context: PageContext
+  /** Opens it again: its session may have ended while a form was waited for. */
+  reopen: () => Promise<Visit>
+}
+
+type SessionCookie = ReturnType<typeof createSessionCookie>
 
 type Dependencies = {
   sessions: Pick<Sessions, 'open'>
@@ -34,7 +47,7 @@ export function createVisits({ sessions, baseUrl, version, clock, render, canUnd
     exchange: PageExchange,
     params: Record<string, string>,
     readsAll: boolean,
-  ) {
+  ): Promise<Visit> {
     const { address, prefix } = publicAddress(exchange)
     const scope = { isHttps: address.protocol === 'https:', prefix }
     const cookie = createSessionCookie(scope)
@@ -55,7 +68,8 @@ export function createVisits({ sessions, baseUrl, version, clock, render, canUnd
       render,
       canUndo,
     })
-    return { open, secret, caller, cookie, attemptCookie, to, context }
+    const reopen = () => openWith(openSession, exchange, params, readsAll)
+    return { open, secret, caller, cookie, attemptCookie, to, context, reopen }
   }
 
   return {
