@@ -20,6 +20,7 @@ import { openSharedNodes } from '#database/nodes/shared-nodes.ts'
 import type { Db } from '#database/schema.ts'
 import { type AuditLog, createAuditLog } from '#events/audit/audit-log.ts'
 import { recordEvents } from '#events/audit/record.ts'
+import { createRecordRefusal } from '#events/audit/record-refusal.ts'
 import { createEventNotifier, type EventNotifier } from '#events/event-notifier.ts'
 import { createPublish, type Publish } from '#events/events.ts'
 import { createGit, type Git } from '#git/process/git-process.ts'
@@ -190,6 +191,7 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
     sshUrl: () => address.ssh,
     refresh: (principal: Principal) => refresh(principal),
     lockEnabledUser,
+    recordRefusal: createRecordRefusal({ db, clock }),
     belongings: {
       endRuns: (id: string) => workflows.endRuns(id),
       refreshWebhooks: (tx: Db, id: string) => webhooks.refreshRepository(tx, id),

@@ -21,6 +21,7 @@ import { createHealthCheck } from '#http/health.ts'
 import { createHttpServer } from '#http/http-server.ts'
 import type { Route } from '#http/route.ts'
 import type { PageServer } from '#http/serve/page-requests.ts'
+import { endForeignLogins } from '#identity/logins/people.ts'
 import { createLoginLinks, type LoginLink } from '#identity/sessions/login-links.ts'
 import { createMaintenance } from '#ops/maintenance/maintenance.ts'
 import { startMaintenanceLoop } from '#ops/maintenance/maintenance-loop.ts'
@@ -263,6 +264,8 @@ async function recover({ app, gitServer, settings, log }: Recovery): Promise<voi
   // In this order: of servers with different settings that start at once, one goes on and decides.
   await store.join()
   await app.assertKeysOpen()
+  const ended = await endForeignLogins(app, settings.oidcIssuer)
+  if (ended > 0) log.warn({ ended }, 'logins at another identity provider ended')
   await gitServer.finalizePushes()
   await imports.sweep()
   await workflows.prepareFiles()

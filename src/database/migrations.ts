@@ -944,6 +944,15 @@ const namespaceSecrets: Migration = ({ bytes, milliseconds }) => [
  * columns that may be left out, and these servers break no rule by ignoring them. After one that `changes` they must stop:
  * they would fail, or ignore what limits access, for instance.
  */
+// Without a refresh token, which is when `next_check_at` is null, the tokens of a login last 12 hours.
+const uncheckedEnd = '(select last_login_at + 43200000 from logins where id = tokens.login_id)'
+const uncheckedLogins: Migration = () => [
+  `update tokens set expires_at = ${uncheckedEnd}
+   where login_id in (
+     select id from logins where next_check_at is null and last_login_at is not null
+   ) and (expires_at is null or expires_at > ${uncheckedEnd})`,
+]
+
 const list: [migration: Migration, kind: 'adds' | 'changes'][] = [
   [tokensTable, 'adds'],
   [repositoriesTables, 'adds'],
@@ -994,6 +1003,7 @@ const list: [migration: Migration, kind: 'adds' | 'changes'][] = [
   [trustRules, 'adds'],
   [namespacesTables, 'changes'],
   [namespaceSecrets, 'changes'],
+  [uncheckedLogins, 'changes'],
 ]
 
 /** The version of a database is the number of migrations that were applied. */

@@ -42,7 +42,12 @@ export const tables: readonly Table[] = [
       'identity/tokens': 'has a mark of its own: that the first token was created',
     },
   },
-  { name: 'users', key: ['id'], owner: 'identity' },
+  {
+    name: 'users',
+    key: ['id'],
+    owner: 'identity',
+    readers: { 'identity/logins': 'finds the logins of users that have not ended' },
+  },
   { name: 'logins', key: ['id'], owner: 'identity/logins' },
   {
     name: 'user_groups',

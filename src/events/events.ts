@@ -41,7 +41,15 @@ export type EventData = {
   'webhook.updated': { webhookId: string; changed: string[] }
   'webhook.disabled': { webhookId: string; reason: string }
   'webhook.deleted': { webhookId: string }
-  'user.updated': { username: string; changed: string[]; disabled: boolean }
+  'user.updated': {
+    username: string
+    changed: string[]
+    disabled: boolean
+    /** Whether the user is an admin by its groups now, if that has changed. */
+    admin?: boolean | undefined
+    /** The person at the identity provider who was linked, if that has changed; empty for none. */
+    loginSubject?: string | undefined
+  }
   'user.deleted': { username: string }
   'token.created': {
     tokenId: string

@@ -4,6 +4,7 @@ import type { Database } from '#database/database.ts'
 import type { Db } from '#database/schema.ts'
 import { recordActions } from '#events/audit/record.ts'
 import type { Actor, Publish } from '#events/events.ts'
+import { resealRefreshTokens } from '#identity/logins/sealed-tokens.ts'
 import { readInstance, recordKeyId } from '#repositories/instance-store.ts'
 import { placeOf } from '#repositories/scopes.ts'
 import {
@@ -29,7 +30,7 @@ export type Rotated = {
   discarded: number
 }
 
-/** Reseals all secrets, of workflows and of webhooks, with the first key, so that the others can be removed. */
+/** Reseals all secrets, of workflows, of webhooks and of logins, with the first key, so that the others can be removed. */
 export type Rotation = {
   /**
    * Reseals every secret of another key. Each row is a transaction and is updated only if unchanged, so a kill loses
@@ -79,7 +80,9 @@ export function createRotation(dependencies: Dependencies): Rotation {
     for (let pass = 0; pass < maxPasses; pass++) {
       const named: Unreadable[] = []
       let unreadable = 0
-      let isChanged = false
+      const ofLogins = await resealRefreshTokens(db, keys, signal)
+      resealed += ofLogins
+      let isChanged = ofLogins > 0
       for await (const row of rowsNotOf(first)) {
         signal.throwIfAborted()
         const result = keys.open(row.sealedValue, row)

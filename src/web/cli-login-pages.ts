@@ -1,5 +1,5 @@
 import { Problem } from '#base/problem.ts'
-import { type CliRequest, cliTokenDays } from '#identity/logins/cli-logins.ts'
+import { type CliRequest, cliTokenEnd } from '#identity/logins/cli-logins.ts'
 import { icon } from './icons.ts'
 import {
   type LoginParts,
@@ -84,6 +84,7 @@ export const cliLoginPages: SessionPage[] = [
 ]
 
 const invalidCode = 'The code is mistyped, has expired or was used. Start svc login again.'
+const hourMs = 3_600_000
 const challengeShape = /^[\w-]{43}$/
 const machineMaxLength = 60
 
@@ -172,16 +173,16 @@ function consentView(context: PageContext, consent: Consent): View {
     body: html`<section class="narrow">
 <h1>Log in svc on ${machine}?</h1>
 ${problemNotice(context)}
-${
-  isLoopback
-    ? html`<p class="soft">A program on this computer asks.</p>`
-    : html`<div class="notice bad">${icon('warning')}<p>Only if you have just started <code>svc login</code> on this machine yourself. Who sent you the code would get all of the rights below.</p></div>`
-}
+<div class="notice bad">${icon('warning')}<p>Only if you have just started <code>svc login</code> on this machine yourself. ${
+      isLoopback
+        ? 'A program on this computer asks, and gets all of the rights below, also if a link led you here.'
+        : 'Who sent you the code would get all of the rights below.'
+    }</p></div>
 <dl class="facts"><dt>User</dt><dd>${caller.username}</dd>
 <dt>Machine</dt><dd>${machine}, as it calls itself</dd>
 <dt>Address</dt><dd>${address}${address === own ? ', as this browser' : html` <b>(this browser has ${own})</b>`}</dd>
 <dt>Rights</dt><dd class="badges">${[...caller.permissions].map((one) => html`<span class="badge ${one === 'admin' ? 'accent' : ''}">${one}</span>`)}</dd>
-<dt>Lasts</dt><dd>${cliTokenDays} days at most</dd></dl>
+<dt>Lasts</dt><dd>${lifetimeText(cliTokenEnd(caller, time.at) - time.at)} at most</dd></dl>
 <form method="post" action="${to.own('cli')}" class="stack">
 ${hidden.map(([name, value]) => html`<input type="hidden" name="${String(name)}" value="${String(value)}">`)}
 <input type="hidden" name="consent" value="yes">
@@ -196,6 +197,11 @@ ${
 </form>
 </section>`,
   }
+}
+
+function lifetimeText(ms: number): string {
+  const hours = Math.ceil(ms / hourMs)
+  return hours < 48 ? `${hours} hours` : `${Math.ceil(hours / 24)} days`
 }
 
 function doneView(address?: string): View {

@@ -227,13 +227,14 @@ const sentences: { [K in keyof EventData]: Describe<K> } = {
     icon: 'person',
     parts: [who, ' removed ', { text: member }, ' from ', { text: namespace }],
   }),
-  'user.updated': ({ username, changed, disabled }, { who }) => ({
+  'user.updated': ({ username, changed, disabled, admin }, { who }) => ({
     icon: 'person',
     parts: [
       who,
       changed.includes('disabled') ? (disabled ? ' disabled ' : ' enabled ') : ' changed ',
       'the user ',
       { text: username },
+      ...(admin === undefined ? [] : [admin ? ', now an admin' : ', no longer an admin']),
     ],
   }),
   'user.deleted': ({ username }, { who }) => ({

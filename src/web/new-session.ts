@@ -8,20 +8,18 @@ type NewSession = {
   means: LoginMeans
   /** The page that follows. */
   next: string
-  /** The end of a session that ends earlier than others. */
-  endsAt?: number | undefined
 }
 
 /** Begins a session, in place of the one that the browser has. */
 export async function startSession(
   { session: former, caller, time }: PageContext,
   { sessions, cookie, userAgent }: LoginParts,
-  { principal, means, next, endsAt }: NewSession,
+  { principal, means, next }: NewSession,
 ): Promise<Redirect> {
   const { secret, session } = await sessions.create(
     { ...principal, origin: caller.origin },
     userAgent,
-    { means, endsAt },
+    { means },
   )
   if (former) await sessions.end(caller, former.id)
   const seconds = Math.max(0, Math.floor((session.expiresAt - time.at) / 1000))

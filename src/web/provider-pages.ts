@@ -73,8 +73,8 @@ async function complete(context: PageContext, parts: LoginParts): Promise<View |
     browserSecrets: parts.attemptSecrets,
   })
   if ('confirmed' in login) return confirmedView()
-  const { principal, next, endsAt } = login
-  return startSession(context, parts, { principal, next, endsAt, means: 'identity-provider' })
+  const { principal, next } = login
+  return startSession(context, parts, { principal, next, means: 'identity-provider' })
 }
 
 /** The redirection address, which the provider knows. */

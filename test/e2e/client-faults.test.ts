@@ -415,6 +415,23 @@ test('a login link that is no address of a web page is refused', async () => {
   }
 })
 
+test('a code for the browser that could control the terminal is not shown', async () => {
+  await using server = await startOther(({ url }, response) =>
+    response
+      .writeHead(200, { 'content-type': 'application/json' })
+      .end(
+        JSON.stringify(
+          url === '/openapi.json'
+            ? { info: { title: 'svc' } }
+            : { userCode: evil, expiresAt: 1, provider: 'x' },
+        ),
+      ),
+  )
+  const { code, out, err } = await home.run(['login', server.url, '--code'])
+  assert.deepEqual([code, out], [3, ''])
+  assert.match(err, /^[ -~\n]*does not respond as svc does[ -~\n]*$/)
+})
+
 test('names that a URL would resolve are refused', async () => {
   await using server = await startOther((_request, response) =>
     response.writeHead(200, json).end('{}'),

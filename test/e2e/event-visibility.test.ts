@@ -42,10 +42,10 @@ const expected: Record<Kind, string> = {
   'lfs_lock.created': 'repo:read',
   'lfs_lock.deleted': 'repo:read',
   workflow: 'workflow:read',
-  'webhook.created': 'webhook:read owner',
-  'webhook.updated': 'webhook:read owner',
-  'webhook.disabled': 'webhook:read owner',
-  'webhook.deleted': 'webhook:read owner',
+  'webhook.created': 'webhook:read maintainer',
+  'webhook.updated': 'webhook:read maintainer',
+  'webhook.disabled': 'webhook:read maintainer',
+  'webhook.deleted': 'webhook:read maintainer',
   'user.updated': 'admin',
   'user.deleted': 'admin',
   'token.created': 'admin',
@@ -128,16 +128,19 @@ test('an admin sees everything', async () => {
   assert.deepEqual(await seenBy([admin], await idOf('site')), [eventKinds])
 })
 
-test('an owner, a collaborator and another user see what their permissions allow', async () => {
+test('an owner, a maintainer, a collaborator and another user see what their permissions allow', async () => {
   const id = await idOf('site')
   const all = { permissions: reading }
-  const [owner, collaborator, stranger] = await Promise.all([
+  const [owner, maintainer, collaborator, stranger] = await Promise.all([
     service.client({ username: 'ada', ...all }),
+    service.client({ username: 'kate', ...all }),
     service.client({ username: 'grace', ...all }),
     service.client({ username: 'mallory', ...all }),
   ])
-  assert.deepEqual(await seenBy([owner, collaborator, stranger], id), [
+  await service.admin.post('/repos/site/collaborators', { username: 'kate', role: 'maintain' })
+  assert.deepEqual(await seenBy([owner, maintainer, collaborator, stranger], id), [
     kindsFor((needs) => needs !== 'admin'),
+    kindsFor((needs) => /:read( maintainer)?$/.test(needs)),
     kindsFor((needs) => needs.endsWith(':read')),
     [],
   ])

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { hostname } from 'node:os'
+import { text } from 'node:stream/consumers'
 import { after, before, test } from 'node:test'
 import { exportJWK, generateKeyPair } from 'jose'
 import { Provider } from 'oidc-provider'
@@ -157,6 +158,10 @@ test('whom the service refuses learns why, and what to do', async () => {
   assert.equal((await here.get('/')).status, 303)
   const link = { loginSubject: '1002' }
   assert.equal((await service.admin.patch('/users/ada', link)).status, 200)
+  const [{ data: refusal }] = await auditOf('login.refused')
+  assert.deepEqual([refusal.issuer, refusal.subject], [`${issuer}/`, '1002'])
+  const [{ data: linked }] = await auditOf('user.updated')
+  assert.deepEqual([linked.username, linked.loginSubject], ['ada', '1002'])
   assert.match((await logIn('1002')).text, /aria-label="Menu of ada"/)
   assert.equal((await service.admin.patch('/users/admin', link)).status, 400)
   await service.admin.patch('/users/ada', { disabled: true })
@@ -190,21 +195,27 @@ const fieldsOf = (page: string) =>
 async function startLogin(home: ClientHome, option: string, shown: RegExp) {
   const child = home.start(['login', service.url, option], { env: { BROWSER: 'true' } })
   const closed = once(child, 'close')
-  let text = ''
+  const printed = text(child.stdout)
+  let said = ''
   child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
-    text += chunk
+    said += chunk
   })
-  await until(`it shows ${shown}`, () => shown.test(text))
-  return { match: shown.exec(text)?.[0] ?? '', code: async () => (await closed)[0] }
+  await until(`it shows ${shown}`, () => shown.test(said))
+  return {
+    match: shown.exec(said)?.[0] ?? '',
+    code: async () => (await closed)[0],
+    printed,
+  }
 }
 
 test('a command line gets a token by the browser of its machine, and no other program does', async () => {
   await using home = await createClientHome()
   const { here, logIn } = createBrowser()
   await logIn('1001')
-  const { match, code } = await startLogin(home, '--browser', /http\S+\/-\/cli\?\S+/)
+  const { match, code, printed } = await startLogin(home, '--browser', /http\S+\/-\/cli\?\S+/)
   const { pathname, search, searchParams } = new URL(match)
   const asked = await here.get(pathname + search)
+  assert.match(asked.text, /Only if you have just started <code>svc login[\s\S]*all of the rights/)
   assert.match(asked.text, /<dt>User<\/dt><dd>ada<[\s\S]*repo:write[\s\S]*90 days/)
   const consent = await here.post('/-/cli', fieldsOf(asked.text))
   const next = (consent.headers.get('refresh') ?? '').replace('0; url=', '')
@@ -217,6 +228,7 @@ test('a command line gets a token by the browser of its machine, and no other pr
   assert.equal((await fetch(next.replace(/state=[^&]+/, 'state=x'))).status, 400)
   assert.equal((await fetch(next)).status, 200)
   assert.equal(await code(), 0)
+  assert.match(await printed, / It is valid until 20\d\d-\d\d-\d\d /)
   assert.match(await home.svc(['users', 'me']), /^Username: ada$/m)
   assert.equal(await redeem('x'.repeat(43)), 401)
 })

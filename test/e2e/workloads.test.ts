@@ -199,6 +199,9 @@ test('a token has what the creator of its rule could give at that moment', async
   assert.equal(await status(), 401)
   const refused = await toAnswer(await sendExchange(service, await issuer.sign(github)))
   assert.equal(refused.body.error, 'invalid_target')
+  const audited = await service.admin.get('/audit?action=token.exchange_refused&limit=1')
+  const { subject, repositoryName } = audited.body[0].data
+  assert.deepEqual([subject, repositoryName], [github.sub, 'site'])
   await service.admin.patch('/users/bob', { disabled: false })
 
   // By its id, not by its name.

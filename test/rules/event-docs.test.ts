@@ -22,6 +22,7 @@ test('docs/events.md lists every kind of event, in order, with its audience', ()
     const needs = {
       member: 'permission' in audience ? `\`${audience.permission}\`` : '',
       maintainer: 'permission' in audience ? `\`${audience.permission}\`, maintainer` : '',
+      owner: 'permission' in audience ? `\`${audience.permission}\`, owner` : '',
       username: "one's own",
       admin: 'admin',
     }[audience.of]

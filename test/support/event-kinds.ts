@@ -71,7 +71,10 @@ export const sampleData: EventData = {
   'webhook.updated': { webhookId: 'w', changed: ['url'] },
   'webhook.disabled': { webhookId: 'w', reason: 'It failed.' },
   'webhook.deleted': { webhookId: 'w' },
-  'user.updated': { username: 'ada', changed: ['disabled'], disabled: true },
+  'user.updated': {
+    ...{ username: 'ada', changed: ['disabled'], disabled: true },
+    ...{ admin: true, loginSubject: '1' },
+  },
   'user.deleted': { username: 'ada' },
   'token.created': {
     tokenId: 't',

@@ -4,6 +4,7 @@ import {
   isVisitor,
   isWithin,
   mayMaintain,
+  mayOwn,
   mayUse,
   type Standing,
 } from '#access/may.ts'
@@ -14,16 +15,17 @@ import { type Event, eventKinds } from '#events/events.ts'
 export type VisibleEventKind = Event['kind']
 
 /**
- * The audience of a kind of event, besides admins: users who can see the repository, or maintain it, with a permission;
- * the user that the event is about; or only admins.
+ * The audience of a kind of event, besides admins: users who can see the repository, maintain it, or have the rights of
+ * its owner, with a permission; the user that the event is about; or only admins.
  */
 type Audience =
-  | { of: 'member' | 'maintainer'; permission: Permission }
+  | { of: 'member' | 'maintainer' | 'owner'; permission: Permission }
   | { of: 'username' }
   | { of: 'admin' }
 
 const member = (permission: Permission): Audience => ({ of: 'member', permission })
 const maintainer = (permission: Permission): Audience => ({ of: 'maintainer', permission })
+const owner = (permission: Permission): Audience => ({ of: 'owner', permission })
 
 /** The audience of each kind of event: exactly the callers to whom the API would show the same facts. */
 export const audiences: Record<VisibleEventKind, Audience> = {
@@ -67,8 +69,8 @@ export const audiences: Record<VisibleEventKind, Audience> = {
   'token.deleted': { of: 'admin' },
   'ssh_key.added': { of: 'username' },
   'ssh_key.deleted': { of: 'username' },
-  'trust_rule.created': maintainer('collaborator:read'),
-  'trust_rule.deleted': maintainer('collaborator:read'),
+  'trust_rule.created': owner('collaborator:read'),
+  'trust_rule.deleted': owner('collaborator:read'),
 }
 
 // The former owner of a deleted repository sees these.
@@ -127,6 +129,7 @@ export function maySeeEvent(
   if (!holds(principal, audience.permission)) return false
   // Only the former owner sees the deletion; to others the repository must seem never to have existed.
   if (!standing) return deletionKinds.includes(kind) && data.ownerUsername === principal.username
+  if (audience.of === 'owner') return mayOwn(principal, standing)
   return audience.of === 'maintainer'
     ? mayMaintain(principal, standing)
     : mayUse(principal, standing, audience.permission)

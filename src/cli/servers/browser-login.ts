@@ -68,7 +68,9 @@ export async function logInByCode(
   const verifier = newSecret()
   const from = { challenge: challengeOf(verifier), machine: hostname() }
   const { userCode, expiresAt } = await post(login, '/-/cli/codes', from)
-  if (typeof userCode !== 'string' || typeof expiresAt !== 'number') throw notSvc(login.url)
+  // Anything else could control the terminal.
+  const isCode = typeof userCode === 'string' && /^[A-Z]{4}-[A-Z]{4}$/.test(userCode)
+  if (!isCode || typeof expiresAt !== 'number') throw notSvc(login.url)
   terminal.err(`Open ${login.url}/-/cli in a browser, and enter the code ${userCode}\n`)
   // The server ends this: the code expires.
   for (;;) {

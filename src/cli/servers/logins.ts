@@ -1,4 +1,4 @@
-import { printable, toTable } from '#base/format.ts'
+import { printable, toDate, toTable } from '#base/format.ts'
 import { toSafeJson } from '#base/safe-text.ts'
 import { CommandError, UsageError } from '../terminal/command-errors.ts'
 import { showResult, textAt } from '../terminal/display.ts'
@@ -52,8 +52,9 @@ export async function logIn(
   }
   const timeoutMs = toTimeout(options.timeout)
   await assertServer(context, { url, timeoutMs })
-  const token = await getToken(context, { url, timeoutMs }, options)
+  const { token, isNew } = await getToken(context, { url, timeoutMs }, options)
   await assertAccepted(context, { url, token, timeoutMs })
+  const end = isNew ? await endOf(context, { url, token, timeoutMs }) : ''
 
   const git = createUserGit(environment, folder)
   const isStored = await storeCredential(git, { name, url, token })
@@ -67,7 +68,7 @@ export async function logIn(
   showResult(
     { terminal, json: options.json === true },
     { name, url, isDefault: !standard, keptBy: isStored ? 'git' : 'file' },
-    `Logged in to ${url} as the server ${name}; ${place} keeps the token${replaced}.${choiceOf(name, standard, environment)}`,
+    `Logged in to ${url} as the server ${name}; ${place} keeps the token${replaced}.${end}${choiceOf(name, standard, environment)}`,
   )
 }
 
@@ -163,19 +164,20 @@ async function readTokenOf(url: string, terminal: ClientContext['terminal']): Pr
   return token
 }
 
-/** A token by the browser or a code, where the person asks for that or the server has an identity provider. */
+/** A new token by the browser or a code, where the person asks for that or the server has an identity provider. */
 async function getToken(
   context: ClientContext,
   login: { url: string; timeoutMs: number },
   { browser, code, token }: OptionValues,
-): Promise<string> {
+): Promise<{ token: string; isNew: boolean }> {
   const { terminal, environment } = context
   const isAsked = browser === true || code === true
   const isInteractive = terminal.askHidden !== undefined
   if (!isAsked && (token === true || !isInteractive || (await providerOf(login)) === null))
-    return readTokenOf(login.url, terminal)
+    return { token: await readTokenOf(login.url, terminal), isNew: false }
   const isByCode = code === true || browserOf(environment) === undefined
-  return isByCode ? logInByCode(context, login) : logInByBrowser(context, login)
+  const logInNow = isByCode ? logInByCode : logInByBrowser
+  return { token: await logInNow(context, login), isNew: true }
 }
 
 /** Only a server of svc gets a token. */
@@ -197,6 +199,18 @@ async function assertAccepted(
   const client = createHttpClient({ url, token, timeoutMs, version })
   // Any token may list what was delegated from it.
   await client.json({ method: 'GET', path: '/tokens/delegated', query: { limit: 1 } })
+}
+
+/** When a new token ends, in words: soon, where the server cannot check whether the person has left. */
+async function endOf(
+  { version }: ClientContext,
+  login: { url: string; token: string; timeoutMs: number },
+): Promise<string> {
+  const client = createHttpClient({ ...login, version })
+  const caller = await client.json({ method: 'GET', path: '/user' })
+  const { expiresAt } = Object(Object(caller).credential)
+  const isTime = Number.isInteger(expiresAt) && new Date(expiresAt).getTime() === expiresAt
+  return isTime ? ` It is valid until ${toDate(expiresAt)}.` : ''
 }
 
 /** `svc login --web`: the address is all that standard output has, for a program that opens it. */

@@ -23,6 +23,10 @@ type ActionData = {
   }
   /** The actor is the workload: a token by a trust rule. */
   'token.exchanged': { ruleId: string; issuer: string; subject: string; expiresAt: number }
+  /** By a workload whose token its issuer has signed. */
+  'token.exchange_refused': { issuer: string; subject: string; repositoryName: string }
+  /** Of a person for whom the identity provider vouches; the reason is what the person was shown. */
+  'login.refused': { issuer: string; subject: string; reason: string }
   'run_shell.opened': { runId: string; shellId: string; job: string }
   'run_shell.closed': {
     runId: string
@@ -63,6 +67,8 @@ const otherActions = [
   'run.cancelled',
   'id_token.issued',
   'token.exchanged',
+  'token.exchange_refused',
+  'login.refused',
   'run_shell.opened',
   'run_shell.closed',
   'artifact.deleted',
@@ -82,7 +88,7 @@ export const auditActions: readonly string[] = [
   ...otherActions,
 ].sort()
 
-type AuditAction = {
+export type AuditAction = {
   [Name in (typeof otherActions)[number]]: {
     action: Name
     actor: Actor

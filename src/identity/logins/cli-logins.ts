@@ -3,12 +3,14 @@ import { requirePermission } from '#access/may.ts'
 import type { Permission } from '#access/permissions.ts'
 import type { Principal } from '#access/principal.ts'
 import { type Clock, dayMs } from '#base/clock.ts'
+import { Problem } from '#base/problem.ts'
 import { challengeOf, hashSecret, newSecret } from '#base/secret-string.ts'
 import type { Database } from '#database/database.ts'
 import type { Publish } from '#events/events.ts'
+import { maxDelegated } from '../tokens/delegated-tokens.ts'
 import { lockPrincipal } from '../tokens/lock-principal.ts'
 import { newTokenRow, tokenCreated } from '../tokens/token-rows.ts'
-import { insertToken } from '../tokens/token-store.ts'
+import { countTokensOfLogin, deleteExpiredOfLogin, insertToken } from '../tokens/token-store.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import {
   consentToCliLogin,
@@ -34,7 +36,7 @@ export type CliLogins = {
   }) => Promise<{ userCode: string; expiresAt: number }>
   /** The request of a code; undefined if it is unknown, expired or was consented to. */
   find: (userCode: string) => Promise<CliRequest | undefined>
-  /** Consents to the request of a code; whether it was still possible. */
+  /** Consents to the request of a code; whether it was still possible. Throws `too_many_delegated_tokens`. */
   consent: (principal: Principal, userCode: string) => Promise<boolean>
   /** Consents to a command line on the machine of the browser; returns its code (as RFC 8252). */
   authorize: (
@@ -54,7 +56,7 @@ type Dependencies = {
   tokens: Pick<Tokens, 'refresh' | 'delegated'>
 }
 
-export const cliTokenDays = 90
+const cliTokenDays = 90
 const userCodeMs = 10 * 60_000
 const codeMs = 60_000
 /** Consonants, so that no code is a word: RFC 8628, section 6.1. */
@@ -66,6 +68,13 @@ export function createCliLogins({ db, publish, clock, tokens }: Dependencies): C
   async function findLive(code: string) {
     const row = await findCliLogin(db, hashOf(code))
     return row && row.expiresAt > clock.now() ? row : undefined
+  }
+
+  /** Throws `too_many_delegated_tokens` where the browser can show it. */
+  async function requireFewTokens({ loginId }: Principal): Promise<void> {
+    if (loginId === undefined) return
+    await deleteExpiredOfLogin(db, loginId, clock.now())
+    if ((await countTokensOfLogin(db, loginId)) >= maxDelegated) throw tooManyTokens()
   }
 
   /** A token with the rights of the one whose user consented, and that ends with it or with the same login. */
@@ -82,13 +91,16 @@ export function createCliLogins({ db, publish, clock, tokens }: Dependencies): C
     }
     const parts = { name, username, permissions, loginId, createdAt: now }
     const limits = { repositories: null, refs: null, delegatedFrom: undefined }
-    const expiresAt = now + cliTokenDays * dayMs
+    const expiresAt = cliTokenEnd(principal, now)
     const { row, token } = newTokenRow({ ...parts, ...limits, expiresAt })
     await db.transaction().execute(async (tx) => {
       const current = await lockPrincipal(tx, principal, now)
       for (const permission of permissions) requirePermission(current, permission)
+      await deleteExpiredOfLogin(tx, loginId, now)
       await insertToken(tx, row)
       await publish(tx, now, [tokenCreated(principal, row)])
+      // Counted last: publishing serializes concurrent logins, so their rows are visible now.
+      if ((await countTokensOfLogin(tx, loginId)) > maxDelegated) throw tooManyTokens()
     })
     return token
   }
@@ -108,11 +120,13 @@ export function createCliLogins({ db, publish, clock, tokens }: Dependencies): C
     },
 
     async consent(principal, userCode) {
+      await requireFewTokens(principal)
       if (!(await findLive(userCode))) return false
       return consentToCliLogin(db, hashOf(userCode), principal.id)
     },
 
     async authorize(principal, from) {
+      await requireFewTokens(principal)
       const code = newSecret()
       const expiresAt = clock.now() + codeMs
       await insertCliLogin(db, {
@@ -142,6 +156,18 @@ export function createCliLogins({ db, publish, clock, tokens }: Dependencies): C
 
     prune: () => deleteOldCliLogins(db, clock.now()),
   }
+}
+
+/** When the token of a command line ends that gets the rights of a principal. */
+export function cliTokenEnd({ expiresAt = null }: Principal, now: number): number {
+  return Math.min(expiresAt ?? Number.POSITIVE_INFINITY, now + cliTokenDays * dayMs)
+}
+
+function tooManyTokens(): Problem {
+  return new Problem(
+    'too_many_delegated_tokens',
+    `${maxDelegated} tokens end with your login, which is the maximum; delete some.`,
+  )
 }
 
 function newUserCode(): string {

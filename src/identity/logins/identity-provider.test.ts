@@ -3,14 +3,14 @@ import { createHmac } from 'node:crypto'
 import { after, before, beforeEach, test } from 'node:test'
 import { Problem, type ProblemCode } from '#base/problem.ts'
 import { providerAt, startTestIssuer, type TestIssuer } from '../../../test/support/test-issuer.ts'
-import type { IdentityProvider } from './identity-provider.ts'
 
 let issuer: TestIssuer
-let provider: IdentityProvider
+
+// A new one has read nothing yet.
+const newProvider = () => providerAt(issuer.url)
 
 before(async () => {
   issuer = await startTestIssuer()
-  provider = providerAt(issuer.url)
 })
 
 beforeEach(() => issuer.reset())
@@ -28,6 +28,7 @@ async function logIn({
   edit = (_: URL) => {},
   isFresh = false,
 } = {}) {
+  const provider = newProvider()
   const address = await provider.addressOf(attempt, { redirectUri, isFresh })
   const callback = issuer.authorize(address, claims)
   edit(callback)
@@ -49,6 +50,7 @@ test('a person is read from the ID token and UserInfo', async () => {
   const { sub: subject, preferred_username: username, name: displayName, email } = ada
   assert.deepEqual(person, { subject, username, displayName, email, groups: ['staff'] })
   assert.ok(refreshToken)
+  const provider = newProvider()
   assert.equal((await provider.recheck({ subject, refreshToken }))?.person.username, 'ada')
   // The provider gave another one instead.
   assert.equal(await provider.recheck({ subject, refreshToken }), undefined)
@@ -59,7 +61,7 @@ test('a person is read from the ID token and UserInfo', async () => {
 test('the address of the login has PKCE, and goes to the issuer alone', async () => {
   issuer.change.metadata = { scopes_supported: ['openid', 'offline_access'] }
   const { origin, searchParams } = new URL(
-    await provider.addressOf(attempt, { redirectUri, isFresh: true }),
+    await newProvider().addressOf(attempt, { redirectUri, isFresh: true }),
   )
   assert.equal(origin, issuer.url)
   assert.deepEqual(Object.fromEntries(searchParams), {
@@ -71,15 +73,15 @@ test('the address of the login has PKCE, and goes to the issuer alone', async ()
   })
   assert.match(searchParams.get('code_challenge') ?? '', /^[\w-]{43}$/)
   issuer.change.metadata = { authorization_endpoint: 'javascript:alert(1)' }
-  await assertRefused(provider.addressOf(attempt, { redirectUri, isFresh: false }))
+  await assertRefused(newProvider().addressOf(attempt, { redirectUri, isFresh: false }))
   assert.equal(
-    await provider.logoutAddress('https://svc.example/-/login'),
+    await newProvider().logoutAddress('https://svc.example/-/login'),
     `${issuer.url}/logout?post_logout_redirect_uri=https%3A%2F%2Fsvc.example%2F-%2Flogin&client_id=svc`,
   )
   issuer.change.metadata = { end_session_endpoint: 'javascript:alert(1)' }
-  await assert.rejects(provider.logoutAddress('https://svc.example/-/login'))
+  await assert.rejects(newProvider().logoutAddress('https://svc.example/-/login'))
   issuer.change.metadata = { end_session_endpoint: undefined }
-  assert.equal(await provider.logoutAddress('https://svc.example/-/login'), undefined)
+  assert.equal(await newProvider().logoutAddress('https://svc.example/-/login'), undefined)
 })
 
 test('an ID token that is not signed by a key of the issuer is refused', async () => {
@@ -135,6 +137,7 @@ test('a callback is of one login: state, issuer, code and verifier', async () =>
   await assertRefused(logIn({ edit: (url) => url.searchParams.delete('iss') }))
   const stolen = { ...attempt, codeVerifier: 'w'.repeat(43) }
   await assertRefused(logIn({ secrets: stolen }), 'login_refused')
+  const provider = newProvider()
   const address = await provider.addressOf(attempt, { redirectUri, isFresh: false })
   const callback = issuer.authorize(address, ada)
   await provider.complete(callback, attempt, { isFresh: false })
@@ -157,7 +160,7 @@ test('a confirmation is refused if the person logged in long before', async () =
 test('a provider that is slow, huge, redirecting or another one is unavailable', async () => {
   const discovery = '/.well-known/openid-configuration'
   const impatient = providerAt(issuer.url, 100)
-  const begin = (from = provider) => from.addressOf(attempt, { redirectUri, isFresh: false })
+  const begin = (from = newProvider()) => from.addressOf(attempt, { redirectUri, isFresh: false })
   issuer.change.handlers = { [discovery]: () => {} }
   await assertRefused(begin(impatient))
   issuer.change.handlers = {
@@ -183,4 +186,15 @@ test('a provider that is slow, huge, redirecting or another one is unavailable',
   await assertRefused(logIn())
   issuer.change.metadata = { token_endpoint: `http://localhost:${new URL(issuer.url).port}/token` }
   await assertRefused(logIn())
+})
+
+test('a discovery document is read once for many visits', async () => {
+  const provider = newProvider()
+  const begin = () => provider.addressOf(attempt, { redirectUri, isFresh: false })
+  await Promise.all([begin(), begin()])
+  issuer.change.handlers = {
+    '/.well-known/openid-configuration': (response) => response.writeHead(503).end(),
+  }
+  await begin()
+  await assertRefused(newProvider().addressOf(attempt, { redirectUri, isFresh: false }))
 })

@@ -1,4 +1,5 @@
 import type { ClientAuth, Configuration, CustomFetch } from 'openid-client'
+import { createResultCache } from '#base/concurrency/result-cache.ts'
 import { once } from '#base/once.ts'
 import type { Outbound } from '#base/outbound/outbound.ts'
 import { Problem } from '#base/problem.ts'
@@ -46,6 +47,9 @@ type Options = ClaimNames & {
 
 /** For how long a confirmation may have taken. */
 const freshSeconds = 300
+/** For how long the discovery document is used again, so that visits of the login page are not as many requests. */
+const discoveryMs = 60_000
+const discoveryMaxLength = 2 * 1024 * 1024
 
 export function createIdentityProvider(options: Options): IdentityProvider {
   const { clientId, clientSecret, scopes } = options
@@ -63,16 +67,34 @@ export function createIdentityProvider(options: Options): IdentityProvider {
     throw new Error(`${origin} is not the issuer, and not encrypted`)
   }
 
-  /** Reads the metadata and, as soon as they are needed, the keys: nothing is older than the login that uses it. */
+  const documents = createResultCache<{ text: string; type: string }>({
+    lengthOf: ({ text }) => text.length,
+    maxLength: discoveryMaxLength,
+    maxAgeMs: discoveryMs,
+  })
+
+  const sendDiscovery: CustomFetch = async (address, init) => {
+    const { text, type } = await documents(address, async () => {
+      const response = await send(address, init)
+      if (response.status !== 200) throw new Error(`the status of discovery is ${response.status}`)
+      return { text: await response.text(), type: response.headers.get('content-type') ?? '' }
+    })
+    return new Response(text, { headers: { 'content-type': type } })
+  }
+
+  /** Reads the metadata and, as soon as they are needed, the keys: no key is older than the login that uses it. */
   async function discover(): Promise<Configuration> {
     const client = await load()
     const execute = [client.enableNonRepudiationChecks]
     if (issuer.protocol === 'http:') execute.push(client.allowInsecureRequests)
     try {
-      return await client.discovery(issuer, clientId, undefined, await authentication(), {
+      const authenticate = await authentication()
+      const configuration = await client.discovery(issuer, clientId, undefined, authenticate, {
         execute,
-        [client.customFetch]: send,
+        [client.customFetch]: sendDiscovery,
       })
+      configuration[client.customFetch] = send
+      return configuration
     } catch (error) {
       throw unavailable(error)
     }

@@ -21,20 +21,22 @@ export async function linkLogin(
   tx: Db,
   { username, issuer, subject, now }: Link,
 ): Promise<string[] | undefined> {
-  if (issuer === undefined) throw refused('needs an identity provider, in SVC_OIDC_ISSUER.')
-  const known = subject === '' ? undefined : await findLogin(tx, { issuer, subject })
+  if (issuer === undefined && subject !== '')
+    throw refused('needs an identity provider, in SVC_OIDC_ISSUER.')
+  const identity = issuer === undefined || subject === '' ? undefined : { issuer, subject }
+  const known = identity && (await findLogin(tx, identity))
   if (known && known.username !== username)
     throw refused(`is linked with the user "${known.username}"; unlink that one first.`)
   const others = (await listLoginsOf(tx, username)).filter(({ id }) => id !== known?.id)
-  if (others.length === 0 && (known || subject === '')) return undefined
+  if (others.length === 0 && (known || !identity)) return undefined
   const ended: string[] = []
   for (const { id } of others) {
     ended.push(...(await deleteTokensOf(tx, { loginId: id })))
     await deleteLogin(tx, id)
   }
   await replaceGroups(tx, username, [])
-  if (known || subject === '') return ended
-  if (await insertLogin(tx, newLogin({ username, issuer, subject }, now))) return ended
+  if (known || !identity) return ended
+  if (await insertLogin(tx, newLogin({ username, ...identity }, now))) return ended
   throw refused('was linked by another request just now.')
 }
 

@@ -1,3 +1,5 @@
+import type { NotNull } from 'kysely'
+import type { PageRequest } from '#base/list-all.ts'
 import { hasRowLocks } from '#database/row-locks.ts'
 import type { Db, LoginAttemptRow, LoginRow } from '#database/schema.ts'
 
@@ -71,17 +73,68 @@ export function listDueLogins(
     .execute()
 }
 
-/** Leases a due login to one node, until it is due again; false if another node was first. */
-export async function leaseLogin(
+/** The part of a login that shows whether it has ended, or its check was taken over, since it was read. */
+export type LoginCheck = Pick<LoginRow, 'id' | 'issuer' | 'subject' | 'nextCheckAt'>
+
+/**
+ * Changes when a login is checked next, and what with, unless that has changed meanwhile: it was checked by another node,
+ * the login ended, or the person logged in again. Returns whether it did.
+ */
+export async function continueCheck(
   db: Db,
-  { id, nextCheckAt }: LoginRow,
-  until: number,
+  { id, nextCheckAt }: LoginCheck,
+  next: Partial<Pick<LoginRow, 'nextCheckAt' | 'refreshToken'>>,
 ): Promise<boolean> {
   const query = db
     .updateTable('logins')
-    .set({ nextCheckAt: until })
+    .set(next)
     .where('id', '=', id)
     .where('nextCheckAt', '=', nextCheckAt)
+  return (await query.executeTakeFirstOrThrow()).numUpdatedRows > 0n
+}
+
+/** Lists logins of people whom no one vouches for now, since they are of another issuer than that of the settings. */
+export function listForeignLogins(
+  db: Db,
+  { issuer = '', limit }: { issuer: string | undefined; limit: number },
+): Promise<LoginRow[]> {
+  return db
+    .selectFrom('logins')
+    .innerJoin('users', 'users.username', 'logins.username')
+    .selectAll('logins')
+    .where('logins.issuer', '!=', issuer)
+    .where('logins.lastLoginAt', 'is not', null)
+    .where('users.loginEndedAt', 'is', null)
+    .limit(limit)
+    .execute()
+}
+
+/** Lists sealed refresh tokens after the id of a login. */
+export async function listRefreshTokens(
+  db: Db,
+  { after, limit }: PageRequest,
+): Promise<{ id: string; refreshToken: Uint8Array }[]> {
+  return db
+    .selectFrom('logins')
+    .select(['id', 'refreshToken'])
+    .where('refreshToken', 'is not', null)
+    .where('id', '>', after)
+    .orderBy('id')
+    .limit(limit)
+    .$narrowType<{ refreshToken: NotNull }>()
+    .execute()
+}
+
+/** Replaces a sealed refresh token, if it is unchanged since it was read. */
+export async function replaceRefreshToken(
+  db: Db,
+  { id, former, sealedValue }: { id: string; former: Uint8Array; sealedValue: Uint8Array },
+): Promise<boolean> {
+  const query = db
+    .updateTable('logins')
+    .set({ refreshToken: sealedValue })
+    .where('id', '=', id)
+    .where('refreshToken', '=', former)
   return (await query.executeTakeFirstOrThrow()).numUpdatedRows > 0n
 }
 

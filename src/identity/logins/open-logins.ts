@@ -3,6 +3,7 @@ import type { Log } from '#base/log.ts'
 import type { Outbound } from '#base/outbound/outbound.ts'
 import type { Settings } from '#config/settings.ts'
 import type { Database } from '#database/database.ts'
+import type { RecordRefusal } from '#events/audit/record-refusal.ts'
 import type { Publish } from '#events/events.ts'
 import type { Sessions } from '../sessions/sessions.ts'
 import { createIdentityProvider } from './identity-provider.ts'
@@ -16,7 +17,8 @@ type Dependencies = {
   log: Log
   settings: Settings
   sessions: Sessions
-  vault: Parameters<typeof createSealTokens>[0]
+  recordRefusal: RecordRefusal
+  vault: () => Promise<Parameters<typeof createSealTokens>[0]>
   outbound: Outbound
   /** The same, which also connects to hosts that an administrator has named. */
   outboundTo: (host: string) => Outbound
@@ -37,5 +39,6 @@ export function openLogins(dependencies: Dependencies): Logins | undefined {
   })
   const { oidcAllowedGroups: allowedGroups, oidcAdminGroups: adminGroups } = settings
   const rules = { allowedGroups, adminGroups }
-  return createLogins({ ...dependencies, provider, rules, sealTokens: createSealTokens(vault) })
+  const sealTokens = async () => createSealTokens(await vault())
+  return createLogins({ ...dependencies, provider, rules, sealTokens })
 }

@@ -4,10 +4,11 @@ import type { Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
 import { newId } from '#base/ids.ts'
 import type { Log } from '#base/log.ts'
-import type { Problem } from '#base/problem.ts'
+import { Problem } from '#base/problem.ts'
 import { shellWord } from '#base/shell-word.ts'
 import type { Database } from '#database/database.ts'
 import type { Db, LoginRow, TokenRow, UserRow } from '#database/schema.ts'
+import type { RecordRefusal } from '#events/audit/record-refusal.ts'
 import type { Actor, Event, Publish } from '#events/events.ts'
 import { newTokenRow, tokenCreated, tokenDeleted, toPrincipal } from '../tokens/token-rows.ts'
 import {
@@ -15,7 +16,7 @@ import {
   demoteTokensOf,
   findLoginToken,
   insertToken,
-  updatePermissions,
+  updateToken,
 } from '../tokens/token-store.ts'
 import {
   countUsersLike,
@@ -26,7 +27,15 @@ import {
   updateUser,
 } from '../user-store.ts'
 import { type IdentityProvider, refusedLogin } from './identity-provider.ts'
-import { findLogin, insertLogin, lockLogin, replaceGroups, updateLogin } from './login-store.ts'
+import {
+  findLogin,
+  insertLogin,
+  type LoginCheck,
+  listForeignLogins,
+  lockLogin,
+  replaceGroups,
+  updateLogin,
+} from './login-store.ts'
 import { type GroupRules, type Person, standingOf } from './person.ts'
 
 /** Who may log in, and with which rights: what a person is at the provider becomes a user here. */
@@ -37,12 +46,17 @@ export type People = {
    * Lets a person in: creates the user at the first login, and takes over names and groups. Throws `login_refused`, in
    * words for the person.
    */
-  admit: (person: Person, actor: Actor) => Promise<{ login: LoginRow; principal: Principal }>
+  admit: (person: Person, actor: Actor, checkOf: CheckOf) => Promise<Principal>
   /** Takes over names and groups of a person who is logged in, and ends the login if they may no longer. */
-  update: (person: Person) => Promise<void>
-  /** Ends the login of a person: with its tokens and sessions, and until the next one with everything of the user. */
-  end: (subject: string, reason: string) => Promise<void>
+  update: (login: LoginCheck, person: Person) => Promise<void>
+  /** Ends a login: with its tokens and sessions, and until the next one with everything of the user. */
+  end: (login: LoginCheck, reason: string) => Promise<void>
 }
+
+/** How a login is checked from now on; null without a refresh token. */
+type CheckOf = (
+  login: Pick<LoginRow, 'id'>,
+) => Pick<LoginRow, 'refreshToken' | 'nextCheckAt'> | null
 
 type Dependencies = {
   db: Database
@@ -51,6 +65,7 @@ type Dependencies = {
   log: Log
   provider: Pick<IdentityProvider, 'issuer' | 'name'>
   rules: GroupRules
+  recordRefusal: RecordRefusal
 }
 
 // A runner gets the runs of all repositories with their secrets, and metrics are of all: no login has these permissions.
@@ -58,10 +73,14 @@ const everything = presets.everything
   .filter((permission) => permission !== 'runner' && permission !== 'metrics:read')
   .join(' ')
 
+/** How long sessions and tokens of a login last that cannot be checked. */
+const uncheckedMs = 12 * 60 * 60_000
+
+const server: Actor = { id: 'server', username: '' }
+
 export function createPeople(dependencies: Dependencies): People {
-  const { db, publish, clock, log, provider, rules } = dependencies
+  const { db, publish, clock, log, provider, rules, recordRefusal } = dependencies
   const { issuer } = provider
-  const server: Actor = { id: 'server', username: '' }
 
   /** Creates the user and the login of a person who was never here. */
   async function create(tx: Db, person: Person, now: number): Promise<LoginRow> {
@@ -83,85 +102,138 @@ export function createPeople(dependencies: Dependencies): People {
     const { displayName, email, groups } = person
     const before = await findUser(tx, username)
     const wanted = { displayName, email, source: 'login', loginEndedAt: null } as const
-    const user = await updateUser(tx, username, { ...wanted, lastSeenAt: now })
+    const user = await updateUser(tx, username, wanted)
     if (!before || !user) throw concurrent()
     await updateLogin(tx, id, { isAdmin: Number(isAdmin), checkedAt: now })
     await replaceGroups(tx, username, groups)
     const permissions = isAdmin ? `${everything} admin` : everything
     if (!isAdmin) await demoteTokensOf(tx, id, permissions)
     const known = await findLoginToken(tx, id)
-    const token = known ?? newLoginToken(login, now)
-    if (known) await updatePermissions(tx, token.id, permissions)
-    else await insertToken(tx, { ...token, permissions })
+    const expiresAt = login.refreshToken === null ? now + uncheckedMs : null
+    const token = { ...(known ?? newLoginToken(login, now)), permissions, expiresAt }
+    if (known) await updateToken(tx, token.id, { permissions, expiresAt })
+    else await insertToken(tx, token)
+    const admin = isAdmin === Boolean(login.isAdmin) ? undefined : isAdmin
     const changed = changesOf(before, wanted)
     await publish(tx, now, [
-      ...(known ? [] : [tokenCreated(actor, { ...token, permissions })]),
-      ...(changed.length > 0 ? [userChanged(actor, user, changed)] : []),
+      ...(known ? [] : [tokenCreated(actor, token)]),
+      ...(changed.length > 0 || admin !== undefined
+        ? [userChanged(actor, user, changed, admin)]
+        : []),
     ])
-    return { ...token, permissions }
+    return token
   }
 
-  async function endIn(tx: Db, login: LoginRow): Promise<void> {
-    const now = clock.now()
-    const { id, username } = login
-    const user = await updateUser(tx, username, { loginEndedAt: now })
-    await updateLogin(tx, id, { isAdmin: 0, refreshToken: null, nextCheckAt: null })
-    await replaceGroups(tx, username, [])
-    const tokenIds = await deleteTokensOf(tx, { loginId: id })
-    await publish(tx, now, [
-      ...tokenIds.map((tokenId) => tokenDeleted(server, tokenId)),
-      ...(user ? [userChanged(server, user, ['loginEndedAt'])] : []),
-    ])
+  const endIn = (tx: Db, login: LoginRow) => endLogin(tx, login, { publish, now: clock.now() })
+
+  /** The login, locked, unless it has ended or was taken over since it was read. */
+  async function lockChecked(tx: Db, { nextCheckAt, ...identity }: LoginCheck) {
+    const login = await lockLogin(tx, identity)
+    return login?.nextCheckAt === nextCheckAt ? login : undefined
   }
 
   return {
     find: ({ subject }) => findLogin(db, { issuer, subject }),
 
-    async admit(person, { origin }) {
+    async admit(person, { origin }, checkOf) {
       const { subject } = person
       const { isAllowed, isAdmin } = standingOf(person, rules)
       const now = clock.now()
-      const result = await db.transaction().execute(async (tx) => {
+      const admitted = db.transaction().execute(async (tx) => {
         const known = await lockLogin(tx, { issuer, subject })
         if (!isAllowed) {
           if (known) await endIn(tx, known)
           return notAllowed(provider)
         }
-        const login = known ?? (await create(tx, person, now))
-        const { username } = login
+        const before = known ?? (await create(tx, person, now))
+        const { username } = before
         if ((await lockUser(tx, username))?.disabledAt != null) return disabled(username)
-        const actor = { id: login.id, username, origin }
+        const actor = { id: before.id, username, origin }
+        // A refresh token of an earlier login is still good.
+        const login = { ...before, ...checkOf(before) }
         const token = await takeOver(tx, { login, person, isAdmin }, actor)
         // After publishing, which serializes concurrent logins: their rows are visible now.
         if (!known && (await countUsersLike(tx, username)) > 1)
           throw usernameTaken(person, username)
-        await updateLogin(tx, login.id, { lastLoginAt: now })
-        return { login, principal: toPrincipal(token) }
+        const { refreshToken, nextCheckAt } = login
+        await updateLogin(tx, login.id, { lastLoginAt: now, refreshToken, nextCheckAt })
+        await updateUser(tx, username, { lastSeenAt: now })
+        return toPrincipal(token)
       })
-      if (result instanceof Error) {
-        log.info({ issuer, subject, reason: result.message }, 'login refused')
-        throw result
-      }
-      return result
+      const result = await admitted.catch((error) => {
+        if (error instanceof Problem && error.code === 'login_refused') return error
+        throw error
+      })
+      if (!(result instanceof Problem)) return result
+      const reason = result.message
+      log.info({ issuer, subject, reason }, 'login refused')
+      const actor = { id: 'anonymous', username: '', origin }
+      const data = { issuer, subject, reason }
+      await recordRefusal(`login ${subject}`, {
+        ...{ action: 'login.refused', actor, repositoryId: null, data },
+      })
+      throw result
     },
 
-    update: (person) =>
+    update: (checked, person) =>
       db.transaction().execute(async (tx) => {
         const { isAllowed, isAdmin } = standingOf(person, rules)
-        const login = await lockLogin(tx, { issuer, subject: person.subject })
-        // It ended since it was read.
-        if (!login || login.nextCheckAt === null) return
+        const login = await lockChecked(tx, checked)
+        if (!login) return
         if (isAllowed) await takeOver(tx, { login, person, isAdmin }, server)
         else await endIn(tx, login)
       }),
 
-    async end(subject, reason) {
-      await db.transaction().execute(async (tx) => {
-        const login = await lockLogin(tx, { issuer, subject })
+    async end(checked, reason) {
+      const isEnded = await db.transaction().execute(async (tx) => {
+        const login = await lockChecked(tx, checked)
         if (login) await endIn(tx, login)
+        return login !== undefined
       })
-      log.info({ issuer, subject, reason }, 'login ended')
+      if (isEnded) log.info({ issuer, subject: checked.subject, reason }, 'login ended')
     },
+  }
+}
+
+/** Ends a login in a transaction that has locked it. */
+async function endLogin(
+  tx: Db,
+  { id, username, isAdmin }: LoginRow,
+  { publish, now }: { publish: Publish; now: number },
+): Promise<void> {
+  const user = await updateUser(tx, username, { loginEndedAt: now })
+  await updateLogin(tx, id, { isAdmin: 0, refreshToken: null, nextCheckAt: null })
+  await replaceGroups(tx, username, [])
+  const tokenIds = await deleteTokensOf(tx, { loginId: id })
+  const admin = isAdmin ? false : undefined
+  await publish(tx, now, [
+    ...tokenIds.map((tokenId) => tokenDeleted(server, tokenId)),
+    ...(user ? [userChanged(server, user, ['loginEndedAt'], admin)] : []),
+  ])
+}
+
+const endedAtOnce = 100
+
+/**
+ * Ends all logins at another issuer than that of the settings, which is undefined for none: it would never say that their
+ * people have left. Returns how many.
+ */
+export async function endForeignLogins(
+  { db, publish, clock }: Pick<Dependencies, 'db' | 'publish' | 'clock'>,
+  configured: string | undefined,
+): Promise<number> {
+  const issuer = configured === undefined ? undefined : new URL(configured).href
+  for (let ended = 0; ; ) {
+    const count = await db.transaction().execute(async (tx) => {
+      const listed = await listForeignLogins(tx, { issuer, limit: endedAtOnce })
+      for (const login of listed) {
+        const locked = await lockLogin(tx, login)
+        if (locked) await endLogin(tx, locked, { publish, now: clock.now() })
+      }
+      return listed.length
+    })
+    ended += count
+    if (count < endedAtOnce) return ended
   }
 }
 
@@ -190,9 +262,11 @@ function changesOf(before: UserRow, after: Partial<UserRow>): string[] {
 function userChanged(
   actor: Actor,
   { username, disabledAt }: UserRow,
-  changed: string[],
+  fields: string[],
+  admin: boolean | undefined,
 ): Extract<Event, { kind: 'user.updated' }> {
-  const data = { username, changed, disabled: disabledAt !== null }
+  const changed = admin === undefined ? fields : [...fields, 'admin']
+  const data = { username, changed, disabled: disabledAt !== null, admin }
   return { kind: 'user.updated', actor, repositoryId: null, data }
 }
 

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
+import { text } from 'node:stream/consumers'
 import { after, before, beforeEach, test } from 'node:test'
 import { anonymousFrom, type Principal } from '#access/principal.ts'
 import { createLog } from '#base/log.ts'
+import { challengeOf } from '#base/secret-string.ts'
 import { Sensitive } from '#base/sensitive.ts'
+import { createRecordRefusal } from '#events/audit/record-refusal.ts'
 import { createVault } from '#secrets/vault/vault.ts'
 import { type Fresh, onEachDatabase } from '../../../test/support/databases.ts'
 import { publish } from '../../../test/support/publish.ts'
@@ -11,9 +14,12 @@ import { providerAt, startTestIssuer, type TestIssuer } from '../../../test/supp
 import { createSessions } from '../sessions/sessions.ts'
 import { createTokens } from '../tokens/tokens.ts'
 import { findUser, updateUser } from '../user-store.ts'
+import { createCliLogins } from './cli-logins.ts'
+import { endForeignLogins } from './people.ts'
 import { createLogins } from './provider-logins.ts'
-import { createSealTokens } from './sealed-tokens.ts'
+import { createSealTokens, resealRefreshTokens } from './sealed-tokens.ts'
 
+const formType = 'application/x-www-form-urlencoded'
 let issuer: TestIssuer
 
 before(async () => {
@@ -32,17 +38,21 @@ const minuteMs = 60_000
 async function startNodes(fresh: Fresh) {
   let now = Date.now()
   const clock = { now: () => now }
-  const opened = createVault(new Sensitive([randomBytes(32)]))
+  const vault = createVault(new Sensitive([randomBytes(32)]))
   const repositories = { idsOf: async () => [], namesOf: async () => new Map() }
   async function startNode() {
     const db = await fresh.open()
     const tokens = createTokens({ db, publish, clock, log, repositories })
     const sessions = createSessions({ db, clock, log, refresh: tokens.refresh })
-    const sealTokens = createSealTokens(async () => opened)
+    const sealTokens = async () => createSealTokens(keys.vault)
     const provider = providerAt(issuer.url)
-    const parts = { db, publish, clock, log, provider, rules, sessions, sealTokens }
-    return { db, tokens, sessions, logins: createLogins(parts) }
+    const recordRefusal = createRecordRefusal({ db, clock })
+    const parts = { db, publish, clock, log, provider, rules, recordRefusal }
+    const logins = createLogins({ ...parts, sessions, sealTokens })
+    const cliLogins = createCliLogins({ db, publish, clock, tokens })
+    return { db, clock, publish, tokens, sessions, logins, cliLogins }
   }
+  const keys = { vault }
   const [one, other] = [await startNode(), await startNode()]
   const caller = anonymousFrom('192.0.2.1', false)
   const redirectUri = 'https://svc.example/-/login/callback'
@@ -59,7 +69,7 @@ async function startNodes(fresh: Fresh) {
   }
 
   return {
-    ...{ one, other, caller, redirectUri, logIn },
+    ...{ one, other, caller, redirectUri, logIn, keys },
     userOf: (username: string) => findUser(one.db, username),
     groupsOf: async (username: string) => {
       const query = one.db.selectFrom('userGroups').select('name').where('username', '=', username)
@@ -82,8 +92,8 @@ onEachDatabase((fresh) => {
   test('the first login makes the user, whose names follow the provider but for the username', async () => {
     await using database = await fresh()
     const { logIn, userOf, groupsOf } = await startNodes(database)
-    const { principal, next, endsAt } = await logIn(ada)
-    assert.deepEqual([principal.username, next, endsAt], ['ada', '/r/site', undefined])
+    const { principal, next } = await logIn(ada)
+    assert.deepEqual([principal.username, next, principal.expiresAt], ['ada', '/r/site', null])
     assert.ok(principal.permissions.has('repo:write') && !principal.permissions.has('admin'))
     const user = await userOf('ada')
     const { displayName, email, source } = user ?? assert.fail()
@@ -246,16 +256,129 @@ onEachDatabase((fresh) => {
     assert.equal(await isValid(principal), false)
   })
 
-  test('without refresh tokens a session ends after twelve hours', async () => {
+  test('without refresh tokens the sessions and tokens of a login end after twelve hours', async () => {
     await using database = await fresh()
-    const { one, logIn, wait } = await startNodes(database)
+    const { one, logIn, wait, isValid } = await startNodes(database)
     issuer.change.hasRefreshTokens = false
-    const { principal, endsAt } = await logIn(ada)
+    const { principal } = await logIn({ ...ada, groups: ['ops'] })
     const means = 'identity-provider' as const
-    const { secret } = await one.sessions.create(principal, 'a browser', { means, endsAt })
+    const { secret } = await one.sessions.create(principal, 'a browser', { means })
+    const end = principal.expiresAt ?? assert.fail()
+    const delegated = await one.tokens.delegated.delegate(principal, { name: 'x' })
+    const own = await one.tokens.create(principal, { name: 'x', username: 'ada' })
+    assert.deepEqual([delegated.expiresAt, own.expiresAt], [end, end])
+    const longer = { name: 'x', username: 'ada', expiresInDays: null }
+    await assert.rejects(one.tokens.create(principal, longer), { code: 'token_limited' })
+    const from = { challenge: challengeOf('v'.repeat(43)), machine: 'laptop', address: '' }
+    const code = await one.cliLogins.authorize(principal, from)
+    const token = String(await one.cliLogins.redeem(code, 'v'.repeat(43)))
     await wait(12 * 60 - 1)
     assert.ok(await one.sessions.open(secret))
+    assert.ok(await one.tokens.authenticate(token))
     await wait(1)
     assert.equal(await one.sessions.open(secret), undefined)
+    assert.equal(await one.tokens.authenticate(token), undefined)
+    assert.equal(await isValid(principal), false)
+    assert.equal(await isValid((await logIn(ada)).principal), true)
+  })
+
+  test('a login that ended while it was checked stays ended', async () => {
+    await using database = await fresh()
+    const { logIn, wait, isValid, userOf } = await startNodes(database)
+    const { principal } = await logIn(ada)
+    issuer.change.handlers = {
+      '/token': async (response, request) => {
+        issuer.change.handlers = {}
+        const body = await text(request)
+        await assert.rejects(logIn({ ...ada, groups: [] }), refused)
+        const answer = await fetch(`${issuer.url}/token`, {
+          ...{ method: 'POST', body },
+          headers: {
+            authorization: String(request.headers.authorization),
+            'content-type': formType,
+          },
+        })
+        response.writeHead(answer.status, { 'content-type': 'application/json' })
+        response.end(await answer.text())
+      },
+    }
+    await wait(15)
+    assert.equal(await isValid(principal), false)
+    assert.ok((await userOf('ada'))?.loginEndedAt)
+  })
+
+  test('a check is no sign of the person, and all that are due are made at once', async () => {
+    await using database = await fresh()
+    const { one, logIn, wait, userOf } = await startNodes(database)
+    await logIn(ada)
+    const { lastSeenAt } = (await userOf('ada')) ?? assert.fail()
+    const [login = assert.fail()] = await one.db.selectFrom('logins').selectAll().execute()
+    const others = Array.from({ length: 250 }, (_, index) => `user${index}`)
+    const loggedIn = { source: 'login', createdAt: 1, email: '', displayName: '' } as const
+    const states = { lastSeenAt: null, disabledAt: null, loginEndedAt: null }
+    const toUser = (username: string) => ({ id: username, username, ...loggedIn, ...states })
+    await one.db.insertInto('users').values(others.map(toUser)).execute()
+    const toLogin = (id: string) => ({
+      ...login,
+      id,
+      username: id,
+      subject: id,
+      refreshToken: null,
+    })
+    await one.db.insertInto('logins').values(others.map(toLogin)).execute()
+    await wait(15)
+    assert.equal((await userOf('ada'))?.lastSeenAt, lastSeenAt)
+    const isEnded = one.db.selectFrom('users').select('id').where('loginEndedAt', 'is not', null)
+    assert.equal((await isEnded.execute()).length, others.length)
+  })
+
+  test('logins at another issuer than that of the settings end when the server starts', async () => {
+    await using database = await fresh()
+    const { one, logIn, isValid, userOf } = await startNodes(database)
+    const { principal } = await logIn(ada)
+    assert.equal(await endForeignLogins(one, issuer.url), 0)
+    assert.equal(await isValid(principal), true)
+    assert.equal(await endForeignLogins(one, 'https://other.example'), 1)
+    assert.equal(await isValid(principal), false)
+    assert.ok((await userOf('ada'))?.loginEndedAt)
+    const again = await logIn(ada)
+    assert.equal(await endForeignLogins(one, undefined), 1)
+    assert.equal(await endForeignLogins(one, undefined), 0)
+    assert.equal(await isValid(again.principal), false)
+  })
+
+  test('refresh tokens are sealed with the new key by a rotation, and a missing key ends no login', async () => {
+    await using database = await fresh()
+    const { one, logIn, wait, isValid, keys } = await startNodes(database)
+    const { principal } = await logIn(ada)
+    const [old, next] = [keys.vault, createVault(new Sensitive([randomBytes(32)]))]
+    keys.vault = next
+    await wait(15)
+    assert.equal(await isValid(principal), true)
+    const both = { ...next, open: (...given: Parameters<typeof old.open>) => old.open(...given) }
+    const { signal } = new AbortController()
+    assert.equal(await resealRefreshTokens(one.db, both, signal), 1)
+    assert.equal(await resealRefreshTokens(one.db, both, signal), 0)
+    issuer.update('1', { ...ada, groups: ['ops'] })
+    await wait(15)
+    assert.ok((await one.tokens.refresh(principal))?.permissions.has('admin'))
+  })
+
+  test('the audit log has admins by their groups, and a few of the logins that were refused', async () => {
+    await using database = await fresh()
+    const { one, logIn, wait } = await startNodes(database)
+    await logIn({ ...ada, groups: ['ops'] })
+    issuer.update('1', { ...ada, groups: ['staff'] })
+    await wait(15)
+    const events = one.db.selectFrom('events').select('data').where('kind', '=', 'user.updated')
+    const admins = (await events.execute()).map(({ data }) => JSON.parse(data).admin)
+    assert.deepEqual(admins, [true, false])
+    for (let attempt = 0; attempt < 5; attempt++)
+      await assert.rejects(logIn({ ...ada, sub: '2', groups: [] }), refused)
+    const audit = one.db.selectFrom('audit').select('data').where('action', '=', 'login.refused')
+    const entries = (await audit.execute()).map(({ data }) => JSON.parse(data))
+    assert.equal(entries.length, 3)
+    const [{ subject, reason }] = entries
+    assert.deepEqual([subject, /in none of the groups/.test(reason)], ['2', true])
   })
 })

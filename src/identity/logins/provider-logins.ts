@@ -1,29 +1,27 @@
 import type { Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
+import { forEachConcurrently } from '#base/for-each-concurrently.ts'
 import type { Log } from '#base/log.ts'
 import { hashSecret, isSecret, newSecret } from '#base/secret-string.ts'
 import type { Database } from '#database/database.ts'
 import type { LoginRow } from '#database/schema.ts'
+import type { RecordRefusal } from '#events/audit/record-refusal.ts'
 import type { Publish } from '#events/events.ts'
 import type { Session, Sessions } from '../sessions/sessions.ts'
 import { type IdentityProvider, refusedLogin } from './identity-provider.ts'
 import {
+  continueCheck,
   deleteOldAttempts,
   insertLoginAttempt,
-  leaseLogin,
   listDueLogins,
   takeAttempt,
-  updateLogin,
 } from './login-store.ts'
 import { createPeople, type People } from './people.ts'
 import type { GroupRules } from './person.ts'
 import type { SealTokens } from './sealed-tokens.ts'
 
 /** How a login goes on: to a page, with the principal of a new session, or with a session that is confirmed. */
-type CompletedLogin = { next: string } & (
-  | { principal: Principal; endsAt: number | undefined }
-  | { confirmed: true }
-)
+type CompletedLogin = { next: string } & ({ principal: Principal } | { confirmed: true })
 
 /** Logins of people by the identity provider of the settings. */
 export type Logins = {
@@ -62,8 +60,9 @@ type Dependencies = {
   log: Log
   provider: IdentityProvider
   rules: GroupRules
+  recordRefusal: RecordRefusal
   sessions: Pick<Sessions, 'unlock'>
-  sealTokens: SealTokens
+  sealTokens: () => Promise<SealTokens>
 }
 
 /** How long a person may take at the provider. */
@@ -73,48 +72,42 @@ const checkIntervalMs = 15 * 60_000
 const retryMs = 5 * 60_000
 /** How long a provider may be down before logins end. */
 const graceMs = 24 * 60 * 60_000
-/** How long a session lasts of a login that cannot be checked. */
-const uncheckedMs = 12 * 60 * 60_000
-const checksAtOnce = 20
+const checksInBatch = 100
+const maxConcurrentChecks = 8
 
 export function createLogins(dependencies: Dependencies): Logins {
   const { db, clock, log, provider, sessions, sealTokens } = dependencies
   const { issuer } = provider
   const people: People = createPeople(dependencies)
 
-  /** Keeps a new refresh token, and says when it is used. */
-  async function nextCheck(login: LoginRow, refreshToken: string | undefined) {
-    const now = clock.now()
-    const sealed = refreshToken && (await sealTokens.seal(login.id, refreshToken))
-    return { refreshToken: sealed || null, nextCheckAt: sealed ? now + checkIntervalMs : null }
-  }
-
   async function check(login: LoginRow): Promise<void> {
-    const refreshToken = login.refreshToken && (await sealTokens.open(login.id, login.refreshToken))
-    const answer = refreshToken
-      ? await provider.recheck({ subject: login.subject, refreshToken })
-      : undefined
-    const { subject } = login
-    if (answer === undefined) return people.end(subject, 'the identity provider ended the login')
+    const { id, subject } = login
+    const { seal, open } = await sealTokens()
+    const refreshToken = login.refreshToken && open(id, login.refreshToken)
+    const answer = refreshToken ? await provider.recheck({ subject, refreshToken }) : undefined
+    if (answer === undefined) return people.end(login, 'the identity provider ended the login')
     // First: a provider may accept each refresh token only once.
-    await updateLogin(
-      db,
-      login.id,
-      await nextCheck(login, answer.refreshToken ?? refreshToken ?? undefined),
-    )
-    await people.update(answer.person)
+    const nextCheckAt = clock.now() + checkIntervalMs
+    const renewed = answer.refreshToken === undefined ? null : seal(id, answer.refreshToken)
+    const next = { nextCheckAt, ...(renewed && { refreshToken: renewed }) }
+    if (await continueCheck(db, login, next))
+      await people.update({ ...login, nextCheckAt }, answer.person)
   }
 
-  async function checkOne(login: LoginRow): Promise<void> {
+  /** Checks a login that is due, unless another node does; returns whether the provider has responded. */
+  async function checkOne(due: LoginRow): Promise<boolean> {
     const now = clock.now()
-    if (!(await leaseLogin(db, login, now + retryMs))) return
+    const login = { ...due, nextCheckAt: now + retryMs }
+    if (!(await continueCheck(db, due, { nextCheckAt: login.nextCheckAt }))) return true
     try {
       await check(login)
+      return true
     } catch (err) {
       const { username, checkedAt } = login
       log.warn({ err, username }, 'groups of a user not read')
-      if (now - (checkedAt ?? 0) < graceMs) return
-      await people.end(login.subject, 'the identity provider has not responded for a day')
+      if (now - (checkedAt ?? 0) >= graceMs)
+        await people.end(login, 'the identity provider has not responded for a day')
+      return false
     }
   }
 
@@ -151,22 +144,25 @@ export function createLogins(dependencies: Dependencies): Logins {
         await sessions.unlock(session)
         return { next, confirmed: true }
       }
-      const { login, principal } = await people.admit(person, caller)
-      const checked = await nextCheck(login, refreshToken)
-      // One of an earlier login is still good for its sessions.
-      if (checked.refreshToken !== null || login.refreshToken === null)
-        await updateLogin(db, login.id, checked)
-      const endsAt = checked.nextCheckAt === null ? clock.now() + uncheckedMs : undefined
-      return { next, principal, endsAt }
+      const { seal } = await sealTokens()
+      const principal = await people.admit(person, caller, ({ id }) => {
+        const sealed = refreshToken === undefined ? undefined : seal(id, refreshToken)
+        return sealed ? { refreshToken: sealed, nextCheckAt: clock.now() + checkIntervalMs } : null
+      })
+      return { next, principal }
     },
 
     async checkDue(signal) {
-      const now = clock.now()
-      await deleteOldAttempts(db, now)
-      // In order, and the rest with the next turn: a provider limits requests.
-      for (const login of await listDueLogins(db, { issuer, now, limit: checksAtOnce })) {
-        if (signal?.aborted) return
-        await checkOne(login)
+      await deleteOldAttempts(db, clock.now())
+      for (;;) {
+        const due = await listDueLogins(db, { issuer, now: clock.now(), limit: checksInBatch })
+        let responded = 0
+        // A few at a time: a provider limits requests.
+        await forEachConcurrently(maxConcurrentChecks, due, async (login) => {
+          if (!signal?.aborted && (await checkOne(login))) responded++
+        })
+        // The rest with the next turn, if the provider is down.
+        if (due.length < checksInBatch || responded === 0) return
       }
     },
   }

@@ -36,8 +36,6 @@ export type OpenSession = { session: Session; principal: Principal }
 type NewSession = {
   /** How the person logged in, for the audit log. */
   means: LoginMeans
-  /** The end of a session that ends earlier than its token or key. */
-  endsAt?: number | undefined
 }
 
 /** Sessions of people who use the pages: each has the rights of a token or an SSH key, and ends with it. */
@@ -123,7 +121,7 @@ export function createSessions({ db, clock, log, refresh }: Dependencies): Sessi
   }
 
   return {
-    async create(principal, userAgent, { means, endsAt = Number.POSITIVE_INFINITY }) {
+    async create(principal, userAgent, { means }) {
       const secret = newSecret()
       const now = clock.now()
       const session = {
@@ -136,7 +134,6 @@ export function createSessions({ db, clock, log, refresh }: Dependencies): Sessi
         expiresAt: Math.min(
           now + sessionLifetimeMs,
           principal.expiresAt ?? Number.POSITIVE_INFINITY,
-          endsAt,
         ),
         unlockedUntil: now + unlockedMs,
       }

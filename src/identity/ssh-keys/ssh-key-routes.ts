@@ -32,8 +32,8 @@ export function sshKeyRoutes(sshKeys: SshKeys) {
       summary: 'Add an SSH key',
       description:
         "The key belongs to the token's username, and grants what the token holds of " +
-        `${keyPermissions.join(' and ')}. It expires with the token, or sooner with \`expiresInDays\`. An admin token ` +
-        'may name another `username`, and let the key last longer or for ever. Deleting the token does not delete the key. ' +
+        `${keyPermissions.join(' and ')}. It expires with the token, or sooner with \`expiresInDays\`; that of a ` +
+        'person who has logged in need not expire. An admin token may name another `username`, and let the key last longer or for ever. Deleting the token does not delete the key. ' +
         'A key with `repositories` is a deploy key: it can access only these, with the role of its user.',
       permission: 'any',
       body: NewSshKey,

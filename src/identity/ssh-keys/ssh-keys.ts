@@ -29,7 +29,8 @@ import {
 /** Registers public keys for SSH, and authenticates them. */
 export type SshKeys = {
   /**
-   * Registers a key. Unless the caller is an admin, it has at most the permissions and the lifetime of the caller.
+   * Registers a key. Unless the caller is an admin, it has at most the permissions of the caller, and its lifetime, unless
+   * that is a person who has logged in: such a key is valid as long as the identity provider vouches for the person.
    * Throws `token_limited`, `permission_missing`, `invalid_request`, `repository_not_found`, `ssh_key_taken` and
    * `too_many_ssh_keys`.
    */
@@ -84,7 +85,7 @@ type NewSshKey = {
   username?: string | undefined
   /** Defaults to those of the caller. */
   permissions?: KeyPermission[] | undefined
-  /** Null for a key that never expires; defaults to the expiry of the caller. */
+  /** Null for a key that never expires; defaults to the expiry of the caller, and to null for a login. */
   expiresInDays?: number | null | undefined
   /** The names of the repositories that it is limited to: such a key is a deploy key. */
   repositories?: string[] | undefined
@@ -212,16 +213,22 @@ function toRow(principal: Principal, newKey: NewSshKey, now: number): SshKeyRow 
 }
 
 function expiryOf(
-  { expiresAt = null }: Principal,
+  principal: Principal,
   { expiresInDays: days }: NewSshKey,
   now: number,
 ): number | null {
-  if (days === undefined) return expiresAt
+  if (days === undefined) return endOf(principal)
   return days === null ? null : now + days * dayMs
 }
 
-function endsLater({ expiresAt }: SshKeyRow, { expiresAt: end = null }: Principal): boolean {
+function endsLater({ expiresAt }: SshKeyRow, principal: Principal): boolean {
+  const end = endOf(principal)
   return end !== null && (expiresAt === null || expiresAt > end)
+}
+
+/** The latest end of the keys of a caller. */
+function endOf({ loginId, expiresAt = null }: Principal): number | null {
+  return loginId === undefined ? expiresAt : null
 }
 
 function parse(text: string): PublicKey {

@@ -56,8 +56,8 @@ type Dependencies = {
   describe: DescribeTokens
 }
 
-// Deleting the first token of a chain deletes all others in one transaction.
-const maxDelegated = 1000
+// Deleting the first token of a chain, or a login, deletes all others in one transaction.
+export const maxDelegated = 1000
 
 export function createDelegatedTokens(dependencies: Dependencies): DelegatedTokens {
   const { db, publish, clock, repositories, describe } = dependencies

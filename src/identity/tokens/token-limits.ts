@@ -73,7 +73,7 @@ export function delegatedRefs({ refs }: Principal, requested: string[] | null): 
 }
 
 /**
- * The expiry of a delegated token: as requested, or else that of the delegating token, at most a year from now. Throws
+ * The expiry of a token that ends with another one: as requested, or else that of the other one, at most a year from now. Throws
  * `token_limited`.
  */
 export function delegatedExpiry(
@@ -83,6 +83,6 @@ export function delegatedExpiry(
 ): number | null {
   if (requested === undefined) return Math.min(end ?? defaultExpiry(now), defaultExpiry(now))
   if (end === null || (requested !== null && requested <= end)) return requested
-  const detail = `This token ends at ${new Date(end).toISOString()}; a delegated token cannot last longer.`
+  const detail = `This token ends at ${new Date(end).toISOString()}; a token that ends with it cannot last longer.`
   throw new Problem('token_limited', detail)
 }

@@ -162,7 +162,7 @@ export async function deleteTokensOf(
   }
 }
 
-/** Finds the token that the sessions of a login have: the only one without an end that was not delegated. */
+/** Finds the token that the sessions of a login have: the only one without a string. */
 export function findLoginToken(tx: Db, loginId: string): Promise<TokenRow | undefined> {
   return tx
     .selectFrom('tokens')
@@ -191,6 +191,28 @@ export function listTokensOfLogin(
     .execute()
 }
 
+/** Deletes the expired tokens that ended with a login, without that of its sessions. */
+export async function deleteExpiredOfLogin(db: Db, loginId: string, now: number): Promise<void> {
+  await db
+    .deleteFrom('tokens')
+    .where('loginId', '=', loginId)
+    .where('tokenHash', 'not like', 'login %')
+    .where('expiresAt', '<=', now)
+    .execute()
+}
+
+/** The number of tokens that end with a login, without that of its sessions and those that were delegated. */
+export async function countTokensOfLogin(db: Db, loginId: string): Promise<number> {
+  const { count } = await db
+    .selectFrom('tokens')
+    .select((is) => is.fn.countAll<number>().as('count'))
+    .where('loginId', '=', loginId)
+    .where('tokenHash', 'not like', 'login %')
+    .where('delegatedFrom', 'is', null)
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}
+
 /** Whether a token ends with a login, and is not that of its sessions. */
 export async function isTokenOfLogin(db: Db, loginId: string, id: string): Promise<boolean> {
   const row = await db
@@ -203,9 +225,13 @@ export async function isTokenOfLogin(db: Db, loginId: string, id: string): Promi
   return row !== undefined
 }
 
-/** Replaces the permissions of a token. */
-export async function updatePermissions(tx: Db, id: string, permissions: string): Promise<void> {
-  await tx.updateTable('tokens').set({ permissions }).where('id', '=', id).execute()
+/** Replaces the permissions of a token, and when it expires. */
+export async function updateToken(
+  tx: Db,
+  id: string,
+  changed: Pick<TokenRow, 'permissions' | 'expiresAt'>,
+): Promise<void> {
+  await tx.updateTable('tokens').set(changed).where('id', '=', id).execute()
 }
 
 /** Replaces the permissions of all admin tokens that end with a login. */

@@ -15,6 +15,7 @@ import { createDescribeTokens, type TokenRepositories } from './describe-tokens.
 import { lockPrincipal } from './lock-principal.ts'
 import {
   defaultExpiry,
+  delegatedExpiry,
   requestedExpiry,
   requirePermissionsWithin,
   toRefPatterns,
@@ -31,6 +32,7 @@ import {
 import {
   findLiveAdmin,
   findLiveTokenOf,
+  findLoginToken,
   findToken,
   findTokenByHash,
   insertToken,
@@ -116,9 +118,15 @@ export function createTokens({ db, publish, clock, log, repositories }: Dependen
         refs: newToken.refs ? toRefPatterns(newToken.refs) : null,
       }
       requirePermissionsWithin(newToken.permissions ?? [], limits)
-      const expiry = requestedExpiry(newToken, now)
+      const requested = requestedExpiry(newToken, now)
       const { username: owner, permissions = [] } = newToken
+      // Otherwise a person who is an admin for now could stay one.
       const isBound = owner === principal.username || permissions.includes('admin')
+      const loginId = isBound ? principal.loginId : undefined
+      const login = loginId === undefined ? undefined : await findLoginToken(db, loginId)
+      const expiry = login
+        ? delegatedExpiry({ ...principal, expiresAt: login.expiresAt }, requested, now)
+        : requested
       const created = newTokenRow({
         ...limits,
         name: newToken.name,
@@ -127,8 +135,7 @@ export function createTokens({ db, publish, clock, log, repositories }: Dependen
         createdAt: now,
         expiresAt: expiry === undefined ? defaultExpiry(now) : expiry,
         delegatedFrom: undefined,
-        // Otherwise a person who is an admin for now could stay one.
-        loginId: isBound ? principal.loginId : undefined,
+        loginId,
       })
       const token = await insert(created, principal, async (tx) =>
         requirePermission(await lockPrincipal(tx, principal, now), 'admin'),

@@ -10,6 +10,7 @@ import { hashToken, isTokenString, newTokenString } from '#base/token-string.ts'
 import type { Database } from '#database/database.ts'
 import type { TrustRuleRow } from '#database/schema.ts'
 import { recordActions } from '#events/audit/record.ts'
+import type { RecordRefusal } from '#events/audit/record-refusal.ts'
 import { parseLimit } from '../tokens/token-rows.ts'
 import { claimMismatch } from './claim-patterns.ts'
 import { createIssuerKeys } from './issuer-keys.ts'
@@ -46,6 +47,7 @@ type Dependencies = {
   log: Log
   outbound: Outbound
   trustRules: Pick<TrustRules, 'inForce'>
+  recordRefusal: RecordRefusal
   repositories: { idNamed: (name: string) => Promise<string | undefined> }
   /** The public address of the service. */
   baseUrl: () => string
@@ -57,11 +59,12 @@ const maxTokens = 1000
 const maxNotedRefusals = 20
 /** Longer than all that depends on which repositories and rules there are. */
 const refusalMs = 100
+const nameMaxLength = 200
 // As those of jobs of runs: a token for some refs changes no setting of a repository.
 const allRefs: readonly string[] = ['refs/*']
 
 export function createWorkloadTokens(dependencies: Dependencies): WorkloadTokens {
-  const { db, clock, trustRules, repositories, baseUrl } = dependencies
+  const { db, clock, trustRules, repositories, baseUrl, recordRefusal } = dependencies
   const keys = createIssuerKeys(dependencies)
 
   async function principalOf(found: LiveWorkloadToken | undefined): Promise<Principal | undefined> {
@@ -118,14 +121,19 @@ export function createWorkloadTokens(dependencies: Dependencies): WorkloadTokens
       // What takes longer for a rule than for none must not show that there is one.
       const refused = sleep(refusalMs)
       const match = await findRule(workload, repositoryName)
+      const { issuer, subject } = workload
       if (!match) {
+        const actor = { id: 'anonymous', username: '', origin }
+        await recordRefusal(`workload ${issuer} ${subject}`, {
+          ...{ action: 'token.exchange_refused', actor, repositoryId: null },
+          data: { issuer, subject, repositoryName: repositoryName.slice(0, nameMaxLength) },
+        })
         await refused
         throw refusedExchange('invalid_target', noMatch)
       }
       const { rule, repositoryId } = match
       const now = clock.now()
       const [id, token, expiresAt] = [newId(), newTokenString(), now + lifetimeSeconds * 1000]
-      const { issuer, subject } = workload
       const action = {
         action: 'token.exchanged',
         actor: { id, username: usernameOf(rule, subject), origin },

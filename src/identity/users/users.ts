@@ -150,7 +150,7 @@ export function createUsers(dependencies: Dependencies): Users {
         const names = changed.map(([name]) => (name === 'disabledAt' ? 'disabled' : name))
         await publish(tx, now, [
           ...(ended ?? []).map((id) => tokenDeleted(principal, id)),
-          userUpdated(principal, row, ended ? [...names, 'loginSubject'] : names),
+          userUpdated(principal, row, names, ended ? loginSubject : undefined),
         ])
         return toUser(row)
       }),
@@ -181,8 +181,14 @@ function toUser(row: UserRow): User {
   return { ...row, disabled: row.disabledAt !== null }
 }
 
-function userUpdated(actor: Actor, { username, disabledAt }: UserRow, changed: string[]) {
-  const data = { username, changed, disabled: disabledAt !== null }
+function userUpdated(
+  actor: Actor,
+  { username, disabledAt }: UserRow,
+  fields: string[],
+  loginSubject: string | undefined,
+) {
+  const changed = loginSubject === undefined ? fields : [...fields, 'loginSubject']
+  const data = { username, changed, disabled: disabledAt !== null, loginSubject }
   return { kind: 'user.updated', actor, repositoryId: null, data } as const
 }
 

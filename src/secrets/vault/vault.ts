@@ -10,6 +10,8 @@ export type Vault = {
   keyIds: string[]
   /** Encrypts a value. Throws if there is no key: check `keyIds` first. */
   seal: (value: Sensitive<string>, place: SecretBinding) => Sealed
+  /** The id of the key that has encrypted a value. */
+  keyIdOf: (sealedValue: Uint8Array) => string
   /** Decrypts a value of this scope and name. */
   open: (sealedValue: Uint8Array, place: SecretBinding) => Opened
 }
@@ -56,10 +58,12 @@ export function createVault(keys: Sensitive<readonly Buffer[]>): Vault {
       return { keyId: first.id.toString('hex'), sealedValue }
     },
 
+    keyIdOf,
+
     open(sealedValue, place) {
       const sealed = Buffer.from(sealedValue)
       if (sealed.length < headBytes + tagBytes || sealed[0] !== version) return damaged
-      const keyId = sealed.subarray(1, 1 + keyIdBytes).toString('hex')
+      const keyId = keyIdOf(sealed)
       const key = ring.get(keyId)
       if (!key) return { fault: `it is sealed with a key that is not configured, ${keyId}` }
       const opening = createDecipheriv(cipher, key.bytes, nonceIn(sealed), {
@@ -84,6 +88,10 @@ function idOf(key: Buffer): Buffer {
     .update(key)
     .digest()
     .subarray(0, keyIdBytes)
+}
+
+function keyIdOf(sealedValue: Uint8Array): string {
+  return Buffer.from(sealedValue.subarray(1, 1 + keyIdBytes)).toString('hex')
 }
 
 // JSON is unambiguous for all names.
