@@ -72,14 +72,23 @@ export async function requireListedNamespace(
 export async function placeOfRename(
   db: Db,
   principal: Principal,
-  { name, namespaceId, role = 'admin' }: NamedRepository,
+  { name, namespaceId, role }: NamedRepository,
   newName: string,
 ): Promise<Place> {
   const namespace = namespaceIn(newName)
   if (namespace !== namespaceIn(name)) return requirePlace(db, principal, newName)
   if (namespaceId === null || namespace === undefined) return null
-  if (includesRole(role, 'maintain')) return { id: namespaceId, name: namespace }
-  const detail = `Your role in "${name}" is ${role}; to rename a repository of a namespace takes the role maintain.`
+  requireMaintained({ name, namespaceId, role }, 'rename')
+  return { id: namespaceId, name: namespace }
+}
+
+/** Throws `role_insufficient` for a repository in a namespace in which a principal has less than the role `maintain`. */
+export function requireMaintained(
+  { name, namespaceId, role = 'admin' }: NamedRepository,
+  action: 'rename' | 'delete',
+): void {
+  if (namespaceId === null || includesRole(role, 'maintain')) return
+  const detail = `Your role in "${name}" is ${role}; to ${action} a repository of a namespace takes the role maintain.`
   throw new Problem('role_insufficient', detail)
 }
 

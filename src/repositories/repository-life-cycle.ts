@@ -16,7 +16,13 @@ import {
 } from './describe-repository.ts'
 import { type EraseDependencies, eraseRepository, isKnownAbsent } from './erase-repository.ts'
 import { deleteFailedImports, deleteImport } from './import-store.ts'
-import { holdPlace, placeOfRename, requirePlace, requireSingleUse } from './place-name.ts'
+import {
+  holdPlace,
+  placeOfRename,
+  requireMaintained,
+  requirePlace,
+  requireSingleUse,
+} from './place-name.ts'
 import { asTaken, nameTaken, repositoryGone } from './repository-errors.ts'
 import {
   insertRepository,
@@ -154,6 +160,7 @@ export function createLifeCycle(dependencies: LifeCycleDependencies): LifeCycle 
 
     async remove(actor, repository) {
       const { id, name, state, ownerUsername } = repository
+      requireMaintained(repository, 'delete')
       if (state === 'failed') return deleteImport(db, id)
       await belongings.endRuns(id)
       if (await deletedRepositories.isRetained(repository)) {

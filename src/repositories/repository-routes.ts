@@ -203,11 +203,11 @@ export function repositoryRoutes(dependencies: Dependencies) {
       summary: 'Delete a repository',
       description:
         'Deletes the repository and everything that belongs to it. Its name is free at once. For a while the owner and ' +
-        'admins can restore it: see `GET /deleted-repos`. A running import is cancelled.',
+        'admins can restore it: see `GET /deleted-repos`. A running import is cancelled. In a namespace, it takes the role `maintain`.',
       permission: 'repo:delete',
       find,
       reply: { 204: nothing },
-      problems: ['repository_not_found'],
+      problems: ['repository_not_found', 'role_insufficient'],
       handle: ({ principal, found }) => repositories.remove(principal, found),
     }),
     ...protectionRoutes({ repositories, protections, toWorkflowPaths }),

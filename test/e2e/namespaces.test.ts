@@ -143,15 +143,17 @@ test('a former name that reads as the page of another repository leads to its ow
   assert.equal((await others.get('/r/moved/log')).status, 404)
 })
 
-test('to rename a repository within its namespace takes the role maintain', async () => {
+test('to rename or delete a repository of a namespace takes the role maintain', async () => {
   const name = await namespace('held')
   const member = '/namespaces/held/members/eve'
   await ada.put(member, { role: 'write' })
   const rename = () => eve.patch(api(name), { name: 'held/mine' })
   assert.equal((await rename()).body.code, 'role_insufficient')
+  assert.equal((await eve.delete(api(name))).body.code, 'role_insufficient')
   assert.equal((await eve.patch(api(name), { name })).status, 200)
   await ada.put(member, { role: 'maintain' })
   assert.equal((await rename()).status, 200)
+  assert.equal((await eve.delete(api('held/mine'))).status, 204)
   await ada.delete(member)
 })
 
