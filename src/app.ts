@@ -52,6 +52,10 @@ import { createImports, type Imports } from '#repositories/imports/imports.ts'
 import { assertSameInstance, assertSameStore, assertUsedDatabase } from '#repositories/instance.ts'
 import { createLfsLocks, type LfsLocks } from '#repositories/lfs-locks.ts'
 import { createLfsObjects, type LfsObjects } from '#repositories/lfs-objects.ts'
+import {
+  createNamespaceUsage,
+  type NamespaceUsage,
+} from '#repositories/namespaces/namespace-usage.ts'
 import { createNamespaces, type Namespaces } from '#repositories/namespaces/namespaces.ts'
 import { createRepositories, type Repositories } from '#repositories/repositories.ts'
 import { type Collaborators, createCollaborators } from '#repositories/rights/collaborators.ts'
@@ -117,6 +121,7 @@ export type App = AsyncDisposable &
     lfsLocks: LfsLocks
     deletedRepositories: DeletedRepositories
     namespaces: Namespaces
+    namespaceUsage: NamespaceUsage
     protections: Protections
     collaborators: Collaborators
     sessions: Sessions
@@ -179,7 +184,8 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
   const parts = { ...tools, settings, db, nodes, notifier, clock, freeSpace, leaseOwner }
   const store: Store = await openStore({ ...parts, node: nodes.own })
   const address = addressBeforeListening(settings)
-  const publish = createAppPublish(settings)
+  const namespaceUsage = createNamespaceUsage({ db, clock })
+  const publish = createAppPublish(settings, namespaceUsage)
   const vault = openVaultLater(settings)
   // What nearly all of the following take.
   const kit = {
@@ -270,6 +276,7 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
     lfsLocks,
     deletedRepositories,
     namespaces: createNamespaces({ ...kit, countUsersLike }),
+    namespaceUsage,
     protections,
     collaborators,
     sessions,
@@ -350,11 +357,15 @@ function createAppOutbound(settings: Settings, host?: string): Outbound {
   })
 }
 
-function createAppPublish({ maintenancePushes }: Settings): Publish {
+function createAppPublish(
+  { maintenancePushes }: Settings,
+  { countEvents }: Pick<NamespaceUsage, 'countEvents'>,
+): Publish {
   const isAutomatic = maintenancePushes !== 'off'
   return createPublish([
     recordEvents,
     enqueueDeliveries,
+    countEvents,
     ...(isAutomatic ? [maintainImported] : []),
   ])
 }

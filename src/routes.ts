@@ -19,6 +19,7 @@ import { metricsRoutes } from '#ops/metrics/metrics-routes.ts'
 import { deletedRepositoryRoutes } from '#repositories/deleted-repository-routes.ts'
 import { importRoutes } from '#repositories/imports/import-routes.ts'
 import { namespaceRoutes } from '#repositories/namespaces/namespace-routes.ts'
+import { namespaceUsageRoutes } from '#repositories/namespaces/namespace-usage-routes.ts'
 import { repositoryRoutes } from '#repositories/repository-routes.ts'
 import { secretRoutes } from '#secrets/secret-routes.ts'
 import { pageHeaders } from '#web/page-headers.ts'
@@ -59,6 +60,7 @@ export function createRoutes(parts: RouteParts): Route[] {
     ...deletedRepositoryRoutes(app.deletedRepositories),
     ...importRoutes(app.imports),
     ...namespaceRoutes(app.namespaces),
+    ...namespaceUsageRoutes(app),
     ...browse.routes,
     ...secretRoutes({ repositories, namespaces: app.namespaces, secrets }),
     ...app.workflows.routes,

@@ -16,6 +16,7 @@ import { createSpawnHelper } from '#git/process/spawn-helper.ts'
 import { assertGitVersion } from '#git/process/version.ts'
 import { assertHooks } from '#git/protocol/hook-channel.ts'
 import { createGitServer, type GitServer } from '#git-server/git-server.ts'
+import type { Operation } from '#git-server/requests/operations.ts'
 import { sshOwner, sshUser, toSshUrl } from '#git-server/ssh/ssh-process.ts'
 import { createHealthCheck } from '#http/health.ts'
 import { createHttpServer } from '#http/http-server.ts'
@@ -30,7 +31,9 @@ import { addGauges } from '#ops/metrics/gauges.ts'
 import { createMetrics, type Metrics } from '#ops/metrics/metrics.ts'
 import { importOwner } from '#repositories/imports/import-job.ts'
 import { assertSameInstance, assertSameStore } from '#repositories/instance.ts'
+import type { NamespaceUsage } from '#repositories/namespaces/namespace-usage.ts'
 import { createRepositoryHolds, type RepositoryHolds } from '#repositories/repository-holds.ts'
+import { measureNewRepositories } from '#repositories/repository-sizes.ts'
 import type { Secrets } from '#secrets/secrets.ts'
 import { oldestUncomposed } from '#webhooks/delivery-store.ts'
 import { reportIsolation } from '#workflows/runners/report-isolation.ts'
@@ -100,7 +103,11 @@ export async function startService(options: Options): Promise<RunningService> {
       settings,
       baseUrl: () => address.http,
       requireParts,
-      onOperation: metrics.operated,
+      onOperation(operation) {
+        metrics.operated(operation)
+        countOperation(app.namespaceUsage, operation)
+      },
+      onTransfer: app.namespaceUsage.add,
       onFetch: metrics.fetched,
     }),
   )
@@ -246,6 +253,16 @@ function createRequireParts({ db, directories, store }: Pick<App, 'db' | 'direct
   ])
 }
 
+function countOperation(
+  usage: Pick<NamespaceUsage, 'add'>,
+  { kind, outcome, transfer }: Operation,
+): void {
+  if (!transfer) return
+  const { repositoryId, receivedBytes, sentBytes } = transfer
+  const isFetch = kind === 'fetch' && outcome === 'done'
+  usage.add(repositoryId, { receivedBytes, sentBytes, fetches: isFetch ? 1 : 0 })
+}
+
 type Recovery = { app: App; gitServer: GitServer; settings: Settings; log: Log }
 
 /** Repairs what a crash has left: orphaned processes, unfinished pushes, imports and runs, stray directories. */
@@ -325,7 +342,11 @@ async function startWork(parts: WorkParts) {
     leaseOwner: app.nodes.own,
     onEnd: metrics.maintained,
   })
-  addGauges(metrics, { db, clock, freeSpace, gitServer, ssh, maintenance, workflows })
+  const { namespaceUsage } = app
+  addGauges(metrics, {
+    ...{ db, clock, freeSpace, gitServer, ssh, maintenance, workflows, namespaceUsage },
+  })
+  starting.use(namespaceUsage.start(log))
   const maintaining = starting.use(startMaintenanceLoop({ maintenance, log }))
   const runner = createRunnerProcess({
     url,
@@ -350,6 +371,8 @@ async function startWork(parts: WorkParts) {
     'last commit pruning': browse.prune,
     'deleted webhook clean-up': webhooks.purge,
     'delivery pruning': () => webhooks.prune(signal),
+    'measurement of repositories': () => measureNewRepositories({ db, store, log }),
+    'usage pruning': namespaceUsage.prune,
     'store clean-up': store.sweep,
     'artifact and cache clean-up': app.workflows.sweepFiles,
     'trash clean-up': directories.emptyTrash,

@@ -122,6 +122,7 @@ export const problems = {
   too_many_trust_rules: { kind: 'impossible', title: 'Too many trust rules of the user' },
   too_many_lfs_locks: { kind: 'impossible', title: 'Too many Git LFS locks in the repository' },
   too_many_renames: { kind: 'impossible', title: 'Repository was renamed too often' },
+  too_many_repositories: { kind: 'impossible', title: 'Too many repositories in the namespace' },
   too_many_secrets: { kind: 'impossible', title: 'Too many secrets' },
   too_many_webhooks: { kind: 'impossible', title: 'Too many webhooks in the repository' },
   outbound_forbidden: { kind: 'impossible', title: 'Connections to this host are not allowed' },
@@ -142,6 +143,7 @@ export const problems = {
   database_unavailable: { kind: 'unavailable', title: 'Database unavailable' },
   storage_unavailable: { kind: 'unavailable', title: 'Storage unavailable' },
   encryption_key_missing: { kind: 'unavailable', title: 'No encryption key configured' },
+  namespace_full: { kind: 'storage-full', title: 'No space left in the namespace' },
   storage_full: { kind: 'storage-full', title: 'No space left on the server' },
 } as const satisfies Record<string, { kind: ProblemKind; title: string }>
 

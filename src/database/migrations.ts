@@ -939,6 +939,35 @@ const namespaceSecrets: Migration = ({ bytes, milliseconds }) => [
   'create index secrets_by_key on secrets (key_id, id)',
 ]
 
+// Limits of namespaces, in a table of their own so that what adds bytes locks nothing that a rename locks. The sizes of packs are
+// unknown until they are measured, unless they are rows.
+const namespaceLimits: Migration = ({ sequence }) => [
+  `create table namespace_limits (
+    namespace_id     text primary key references namespaces (id) on delete cascade,
+    max_repositories integer,
+    max_bytes        ${sequence}
+  )`,
+  `create table namespace_days (
+    namespace_id   text not null references namespaces (id) on delete cascade,
+    day            text not null,
+    pushes         ${sequence} not null,
+    fetches        ${sequence} not null,
+    received_bytes ${sequence} not null,
+    sent_bytes     ${sequence} not null,
+    run_ms         ${sequence} not null,
+    primary key (namespace_id, day)
+  )`,
+  'create index namespace_days_by_day on namespace_days (day)',
+  `alter table repositories add column pack_bytes ${sequence}`,
+  `alter table repositories add column lfs_bytes ${sequence} not null default 0`,
+  'create index repositories_unmeasured on repositories (id) where pack_bytes is null',
+  `update repositories set
+    pack_bytes = (select sum(pack_bytes + idx_bytes + coalesce(mtimes_bytes, 0)) from packs
+      where packs.repository_id = repositories.id and retired_at_version is null),
+    lfs_bytes = coalesce((select sum(size) from lfs_objects where repository_id = repositories.id), 0)`,
+  `alter table pushes add column bytes ${sequence} not null default 0`,
+]
+
 /**
  * All migrations, and for each whether servers that do not know it can run on. One that `adds` has only new tables, and new
  * columns that may be left out, and these servers break no rule by ignoring them. After one that `changes` they must stop:
@@ -1004,6 +1033,7 @@ const list: [migration: Migration, kind: 'adds' | 'changes'][] = [
   [namespacesTables, 'changes'],
   [namespaceSecrets, 'changes'],
   [uncheckedLogins, 'changes'],
+  [namespaceLimits, 'changes'],
 ]
 
 /** The version of a database is the number of migrations that were applied. */

@@ -18,6 +18,8 @@ export type Schema = {
   sessions: SessionRow
   loginCodes: LoginCodeRow
   namespaces: NamespaceRow
+  namespaceLimits: NamespaceLimitsRow
+  namespaceDays: NamespaceDayRow
   namespaceMembers: NamespaceMemberRow
   repositories: RepositoryTable
   imports: ImportRow
@@ -205,6 +207,27 @@ export type NamespaceRow = {
   createdAt: number
 }
 
+/** The limits of a namespace; a namespace without a row has none. */
+export type NamespaceLimitsRow = {
+  namespaceId: string
+  maxRepositories: number | null
+  maxBytes: number | null
+}
+
+/** The usage of a namespace on a day. */
+export type NamespaceDayRow = {
+  namespaceId: string
+  /** In UTC, such as `2026-11-30`. */
+  day: string
+  pushes: number
+  fetches: number
+  /** The bytes of Git and Git LFS that passed the servers. */
+  receivedBytes: number
+  sentBytes: number
+  /** The time of workflow runs. */
+  runMs: number
+}
+
 export type NamespaceMemberRow = {
   namespaceId: string
   /** A username, or `group:` and the name of a group of the identity provider. */
@@ -242,6 +265,10 @@ type RepositoryTable = {
   missingLfsObjects: Generated<number>
   /** How many locks of Git LFS it has. */
   lfsLocks: Generated<number>
+  /** The bytes of its packs after the last push, import or maintenance; null until they are measured. */
+  packBytes: Generated<number | null>
+  /** The bytes of its LFS objects. */
+  lfsBytes: Generated<number>
   /** Null while it is empty and nothing has decided it. */
   objectFormat: Generated<ObjectFormat | null>
   /** Whether pushes are scanned for credentials. */
@@ -655,6 +682,8 @@ type PushTable = {
   allowedLeaks: Generated<string | null>
   /** JSON of PushRunOptions; null when the push says nothing about its runs. */
   runOptions: Generated<string | null>
+  /** The bytes that it adds to the repository; while it is unfinished, they count as those of the repository do. */
+  bytes: Generated<number>
 }
 
 /** What a push says about its runs. */

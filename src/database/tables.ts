@@ -64,6 +64,8 @@ export const tables: readonly Table[] = [
   { name: 'login_codes', key: ['code_hash'], owner: 'identity/sessions', isTransient: true },
   { name: 'namespaces', key: ['id'], owner: 'repositories' },
   { name: 'namespace_members', key: ['namespace_id', 'member'], owner: 'repositories' },
+  { name: 'namespace_limits', key: ['namespace_id'], owner: 'repositories' },
+  { name: 'namespace_days', key: ['namespace_id', 'day'], owner: 'repositories' },
   {
     name: 'repositories',
     key: ['id'],
@@ -173,6 +175,7 @@ export const tables: readonly Table[] = [
       ...byMetrics,
       ...forActivity,
       'ops/backup': 'finds refs that change during a backup',
+      repositories: 'counts what they are about to add',
       workflows: 'reads what a push says about its runs',
     },
   },

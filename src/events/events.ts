@@ -29,6 +29,11 @@ export type EventData = {
   'collaborator.removed': { username: string }
   'namespace.created': { namespace: string }
   'namespace.updated': { namespace: string; formerName: string }
+  'namespace.limited': {
+    namespace: string
+    maxRepositories: number | null
+    maxBytes: number | null
+  }
   'namespace.deleted': { namespace: string }
   'namespace.member_added': { namespace: string; member: string; role: Role }
   'namespace.member_removed': { namespace: string; member: string }
@@ -155,6 +160,7 @@ export const eventKinds = [
   'collaborator.removed',
   'namespace.created',
   'namespace.updated',
+  'namespace.limited',
   'namespace.deleted',
   'namespace.member_added',
   'namespace.member_removed',

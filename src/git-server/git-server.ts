@@ -66,6 +66,11 @@ type Dependencies = Omit<PushesParts, 'limiters'> & {
   requireParts: () => Promise<void>
   /** Called when an operation has ended. */
   onOperation: (operation: Operation & { via: string }) => void
+  /** Called for each transfer of a Git LFS object. */
+  onTransfer: (
+    repositoryId: string,
+    transfer: { receivedBytes?: number; sentBytes?: number },
+  ) => void
   /** Called for each fetch. */
   onFetch: (fetched: { source: FetchSource; via: string }) => void
 }

@@ -40,7 +40,13 @@ export function deletedRepositoryRoutes(deletedRepositories: DeletedRepositories
       find,
       body: Type.Object({ name: Type.Optional(RepositoryName) }, closed),
       reply: { 200: DescribedRepository },
-      problems: ['repository_not_found', 'repository_name_taken', 'token_limited'],
+      problems: [
+        'repository_not_found',
+        'repository_name_taken',
+        'token_limited',
+        'too_many_repositories',
+        'namespace_full',
+      ],
       handle: async ({ principal, found, body, publicOrigin }) => {
         // A name that is taken, or is not, would show whether other repositories exist.
         requireAllRepositories(principal)

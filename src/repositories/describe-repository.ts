@@ -3,7 +3,6 @@ import type { Clock } from '#base/clock.ts'
 import type { ObjectFormat } from '#base/object-id.ts'
 import type { Database } from '#database/database.ts'
 import type { ImportRow, LiveState, RepositoryRow } from '#database/schema.ts'
-import { knownPackBytes } from '#git/objects/packs.ts'
 import { assertRepository, hasRefs, readDefaultBranch } from '#git/refs/refs.ts'
 import { findImport } from './import-store.ts'
 import { countMissingLfsObjects, sumLfsObjects } from './lfs-object-store.ts'
@@ -89,7 +88,7 @@ type ImportDescription = {
 
 type Dependencies = {
   db: Database
-  store: Pick<Store, 'open'>
+  store: Pick<Store, 'open' | 'packBytes'>
   clock: Clock
   baseUrl: () => string
   sshUrl: () => string | null
@@ -126,7 +125,7 @@ export async function describeRepository(
     listProtections(db, id),
     readDefaultBranch(path),
     hasRefs(path, 'visible'),
-    knownPackBytes(path),
+    store.packBytes(id, db),
     sumLfsObjects(db, id),
     findMaintenanceState(db, id, clock.now()),
   ])

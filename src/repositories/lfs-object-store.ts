@@ -1,4 +1,5 @@
 import type { Db, LfsObjectRow } from '#database/schema.ts'
+import { addLfsBytes, lockSizes } from './repository-size-store.ts'
 
 /** Lists those of some LFS objects that a repository has. */
 export function listLfsObjects(
@@ -16,12 +17,14 @@ export function listLfsObjects(
 
 /** Inserts an LFS object; false when the repository has it already. */
 export async function insertLfsObject(tx: Db, row: LfsObjectRow): Promise<boolean> {
+  await lockSizes(tx, row.repositoryId)
   const inserted = await tx
     .insertInto('lfsObjects')
     .values(row)
     .onConflict((conflict) => conflict.columns(['repositoryId', 'oid']).doNothing())
     .returning('oid')
     .executeTakeFirst()
+  if (inserted) await addLfsBytes(tx, row.repositoryId, row.size)
   return inserted !== undefined
 }
 
@@ -54,19 +57,22 @@ export async function listOldLfsObjects(
 }
 
 /** Deletes those of some LFS objects that were last renewed before a time. Returns them. */
-export function deleteLfsObjects(
+export async function deleteLfsObjects(
   tx: Db,
   repositoryId: string,
   oids: readonly string[],
   before: number,
 ): Promise<LfsObjectRow[]> {
-  return tx
+  const rows = await tx
     .deleteFrom('lfsObjects')
     .where('repositoryId', '=', repositoryId)
     .where('oid', 'in', oids)
     .where('renewedAt', '<', before)
     .returningAll()
     .execute()
+  const bytes = rows.reduce((sum, { size }) => sum + size, 0)
+  if (bytes > 0) await addLfsBytes(tx, repositoryId, -bytes)
+  return rows
 }
 
 /** Deletes all LFS objects of a repository. Returns their keys in the bucket. */

@@ -10,6 +10,7 @@ import { receiveFile } from '#http/receive-file.ts'
 import type { BodyStream } from '#http/route.ts'
 import type { Directories } from './directories/directories.ts'
 import { insertLfsObject, listLfsObjects, renewLfsObjects } from './lfs-object-store.ts'
+import { enforceByteLimit, findBytesLeft } from './namespace-limits.ts'
 import { asGone, repositoryDeleted } from './repository-errors.ts'
 import type { DirectLfsFiles, OnWritten, OpenLfsFile } from './store/lfs-files.ts'
 import type { Store } from './store/store.ts'
@@ -25,9 +26,11 @@ export type LfsObjects = {
   renewedSizesOf: LfsObjects['sizesOf']
   /**
    * Adds an object from a stream. Throws `lfs_object_invalid` when the bytes are others, `body_too_large`, `storage_full`,
-   * `request_timed_out`, `malformed_request` and `repository_not_found`.
+   * `namespace_full`, `request_timed_out`, `malformed_request` and `repository_not_found`.
    */
   add: (object: LfsObject, content: Content) => Promise<void>
+  /** How many more bytes a repository may take, and the Problem of what takes more; undefined without a limit. */
+  bytesLeft: (repositoryId: string) => Promise<{ bytes: number; problem: Problem } | undefined>
   /** Transfers between clients and a bucket; undefined where objects are files of this machine. */
   direct: DirectLfs | undefined
   /** Opens an object. Throws `lfs_object_not_found`. */
@@ -105,11 +108,13 @@ export function createLfsObjects(dependencies: Dependencies): LfsObjects {
     return { path, maxBytes, signal, write }
   }
 
-  function insert(tx: Db, row: LfsObject & { size: number; bucketKey: string | null }) {
+  async function insert(tx: Db, row: LfsObject & { size: number; bucketKey: string | null }) {
     faultPoint('lfs.placed')
     const now = clock.now()
     const times = { createdAt: now, renewedAt: now, checkedAt: now }
-    return insertLfsObject(tx, { ...row, ...times }).catch(asGone(repositoryDeleted))
+    const isNew = await insertLfsObject(tx, { ...row, ...times }).catch(asGone(repositoryDeleted))
+    if (isNew) await enforceByteLimit(tx, row.repositoryId, row.size)
+    return isNew
   }
 
   function toDirect(files: DirectLfsFiles): DirectLfs {
@@ -135,8 +140,12 @@ export function createLfsObjects(dependencies: Dependencies): LfsObjects {
 
     renewedSizesOf,
 
+    bytesLeft: (repositoryId) => findBytesLeft(db, repositoryId),
+
     async add({ repositoryId, oid }, content) {
-      const { draftId = newId() } = content
+      const { draftId = newId(), body } = content
+      const left = await findBytesLeft(db, repositoryId)
+      if (left && (body.declaredBytes ?? 0) > left.bytes) throw left.problem
       const scratchName = `lfs-${oid}`
       const path = directories.scratchOf(draftId, scratchName)
       try {

@@ -3,12 +3,13 @@ import type { Role } from '#access/roles.ts'
 import type { PageRequest } from '#base/list-all.ts'
 import { hasRowLocks } from '#database/row-locks.ts'
 import type { Db, NamespaceMemberRow, NamespaceRow, RepositoryRow } from '#database/schema.ts'
+import type { NamespaceLimits } from './namespace-limit-store.ts'
 import { selectVisible, type Viewer } from './repository-store.ts'
 import { namespaceRoleOfUser, namespacesOfUser } from './role-store.ts'
 import { deleteOfScope } from './scope-store.ts'
 
-/** A namespace, with the role of a username in it. */
-export type JoinedNamespace = NamespaceRow & { role: Role | undefined }
+/** A namespace with its limits, and with the role of a username in it. */
+export type JoinedNamespace = NamespaceRow & NamespaceLimits & { role: Role | undefined }
 
 /** Inserts a namespace; false when another one has its name. */
 export async function insertNamespace(tx: Db, namespace: NamespaceRow): Promise<boolean> {
@@ -29,7 +30,9 @@ export async function findNamespace(
 ): Promise<JoinedNamespace | undefined> {
   const row = await db
     .selectFrom('namespaces')
-    .selectAll()
+    .leftJoin('namespaceLimits', 'namespaceLimits.namespaceId', 'namespaces.id')
+    .selectAll('namespaces')
+    .select(['maxRepositories', 'maxBytes'])
     .select(namespaceRoleOfUser(username).as('role'))
     .where('nameKey', '=', name.toLowerCase())
     .where('name', '=', name)
@@ -64,7 +67,9 @@ export async function listNamespaces(
 ): Promise<JoinedNamespace[]> {
   const rows = await db
     .selectFrom('namespaces')
-    .selectAll()
+    .leftJoin('namespaceLimits', 'namespaceLimits.namespaceId', 'namespaces.id')
+    .selectAll('namespaces')
+    .select(['maxRepositories', 'maxBytes'])
     .select(namespaceRoleOfUser(username).as('role'))
     .where('id', '>', after)
     .$if(viewer !== 'all', (query) =>

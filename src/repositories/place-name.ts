@@ -30,8 +30,8 @@ export function roleInNamespace(principal: Principal, { role }: JoinedNamespace)
 export async function requirePlace(db: Db, principal: Principal, name: string): Promise<Place> {
   const namespace = namespaceIn(name)
   if (namespace === undefined) return null
-  const { role, ...place } = await requireNamespace(db, principal, namespace)
-  if (role !== undefined && includesRole(role, 'maintain')) return place
+  const { role, id, name: ownName } = await requireNamespace(db, principal, namespace)
+  if (role !== undefined && includesRole(role, 'maintain')) return { id, name: ownName }
   const own = role === undefined ? 'You are not a member of' : `Your role is ${role} in`
   const detail = `${own} the namespace "${namespace}"; to put a repository there takes the role maintain.`
   throw new Problem('role_insufficient', detail)

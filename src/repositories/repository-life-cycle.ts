@@ -16,6 +16,7 @@ import {
 } from './describe-repository.ts'
 import { type EraseDependencies, eraseRepository, isKnownAbsent } from './erase-repository.ts'
 import { deleteFailedImports, deleteImport } from './import-store.ts'
+import { enforceLimits, enforceRepositoryLimit } from './namespace-limits.ts'
 import {
   holdPlace,
   placeOfRename,
@@ -98,6 +99,7 @@ export function createLifeCycle(dependencies: LifeCycleDependencies): LifeCycle 
         visibility,
         state: 'ready',
         nameKey: name.toLowerCase(),
+        packBytes: 0,
         headChosen: defaultBranch === undefined ? 0 : 1,
       } as const
       const { id } = repository
@@ -107,6 +109,7 @@ export function createLifeCycle(dependencies: LifeCycleDependencies): LifeCycle 
         await db.transaction().execute(async (tx) => {
           await holdPlace(tx, place)
           if (!(await insertRepository(tx, row))) throw nameTaken(name)
+          await enforceRepositoryLimit(tx, id)
           await claimName(tx, owner, { name, repositoryId: id, now: clock.now() })
           await deleteFailedImports(tx, name)
           const about = { actor: owner, repositoryId: id, data: { name } }
@@ -144,6 +147,7 @@ export function createLifeCycle(dependencies: LifeCycleDependencies): LifeCycle 
         const named = { name, namespaceId: place?.id ?? null }
         const formerName = await updateName(tx, repositoryId, named).catch(asTaken(name))
         if (formerName === undefined) throw repositoryGone(repository)
+        if (named.namespaceId !== repository.namespaceId) await enforceLimits(tx, repositoryId)
         const now = clock.now()
         await claimName(tx, actor, { name, repositoryId, now })
         if (formerName.toLowerCase() !== name.toLowerCase())

@@ -94,7 +94,12 @@ export function repositoryRoutes(dependencies: Dependencies) {
         closed,
       ),
       reply: { 201: DescribedRepository },
-      problems: ['repository_name_taken', 'namespace_not_found', 'role_insufficient'],
+      problems: [
+        'repository_name_taken',
+        'namespace_not_found',
+        'role_insufficient',
+        'too_many_repositories',
+      ],
       handle: async ({ principal, body, setHeader, publicOrigin }) => {
         const { name, defaultBranch, objectFormat, visibility } = body
         const branch = defaultBranch === undefined ? undefined : parseDefaultBranch(defaultBranch)
@@ -162,6 +167,8 @@ export function repositoryRoutes(dependencies: Dependencies) {
         'repository_name_taken',
         'too_many_renames',
         'namespace_not_found',
+        'too_many_repositories',
+        'namespace_full',
         'ref_not_found',
       ],
       handle: async ({ principal, found, body, publicOrigin }) => {

@@ -282,9 +282,17 @@ export async function decideObjectFormat(
   return findObjectFormat(db, id)
 }
 
-/** Records that a push was received, with the transaction that finalizes it. */
-export async function updatePushedAt(tx: Db, id: string, pushedAt: number): Promise<void> {
-  await tx.updateTable('repositories').set({ pushedAt }).where('id', '=', id).execute()
+/** Records that a push was received, and the bytes that it has added, with the transaction that finalizes it. */
+export async function recordPushed(
+  tx: Db,
+  id: string,
+  { pushedAt, bytes }: { pushedAt: number; bytes: number },
+): Promise<void> {
+  await tx
+    .updateTable('repositories')
+    .set((is) => ({ pushedAt, packBytes: is('packBytes', '+', bytes) }))
+    .where('id', '=', id)
+    .execute()
 }
 
 /** Whether a user has set the default branch of a repository, and not only pushes. */

@@ -75,10 +75,16 @@ export function createChannel({ transport, remoteId, ...remote }: Options) {
     }
   }
 
+  let sent = 0
+  const output = createOutput(false)
+
   function createOutput(isError: boolean): Writable {
     const output = new Writable({
       write: (bytes: Buffer, _encoding, done) => {
-        sendData(bytes, isError).then(() => done(), done)
+        sendData(bytes, isError).then(() => {
+          if (!isError) sent += bytes.length
+          done()
+        }, done)
       },
     })
     // Writers learn from the signal that the client is gone.
@@ -95,7 +101,9 @@ export function createChannel({ transport, remoteId, ...remote }: Options) {
 
   return {
     input: buffer,
-    output: createOutput(false),
+    output,
+    /** The bytes of output, with those that are still to be sent. */
+    sentBytes: () => sent + output.writableLength,
     errors: createOutput(true),
     /** Aborted when the client has closed the channel or is gone. */
     signal: gone.signal,

@@ -5,7 +5,10 @@ import type { Transport } from './transport.ts'
 import { createReader, message, type WireReader } from './wire.ts'
 
 /** A command that a client requests, with its streams. */
-export type SshSession<Identity> = Pick<Channel, 'input' | 'output' | 'errors' | 'signal'> & {
+export type SshSession<Identity> = Pick<
+  Channel,
+  'input' | 'output' | 'sentBytes' | 'errors' | 'signal'
+> & {
   identity: Identity
   /** The client's address. */
   address: string
@@ -126,13 +129,13 @@ export function createConnection<Identity>(options: Options<Identity>) {
 
   function start(session: SessionChannel, command: string | undefined): void {
     const { channel, gitProtocol, hasTerminal } = session
-    const { input, output, errors, signal } = channel
+    const { input, output, sentBytes, errors, signal } = channel
     session.state = 'serving'
     if (serving === 0) startProbing()
     serving += 1
     clearTimeout(idleTimer)
     const { identity, address } = options
-    const streams = { input, output, errors, signal }
+    const streams = { input, output, sentBytes, errors, signal }
     const request = { ...streams, identity, address, command, gitProtocol, hasTerminal, isAlive }
     // The reply to the request is sent first.
     queueMicrotask(async () => {

@@ -215,6 +215,10 @@ const sentences: { [K in keyof EventData]: Describe<K> } = {
     icon: 'database',
     parts: [who, ' renamed the namespace ', { text: formerName }, ' to ', { text: namespace }],
   }),
+  'namespace.limited': ({ namespace }, { who }) => ({
+    icon: 'database',
+    parts: [who, ' changed the limits of the namespace ', { text: namespace }],
+  }),
   'namespace.deleted': ({ namespace }, { who }) => ({
     icon: 'cross',
     parts: [who, ' deleted the namespace ', { text: namespace }],

@@ -18,6 +18,7 @@ import type {
   NamespaceMemberReply,
   NamespaceReply,
 } from '#repositories/namespaces/namespace-routes.ts'
+import type { NamespaceUsageReply } from '#repositories/namespaces/namespace-usage-routes.ts'
 import type { DescribedRepository, Repository } from '#repositories/repository-schemas.ts'
 import type { CollaboratorList } from '#repositories/rights/collaborator-routes.ts'
 import type { Branches, Tags } from '#repositories/rights/protection-routes.ts'
@@ -56,6 +57,7 @@ export type OperationValues = {
   listDeletedRepositories: List<typeof DeletedRepository>
   listDeliveries: List<typeof Delivery>
   getNamespace: Static<typeof NamespaceReply>
+  getNamespaceUsage: Static<typeof NamespaceUsageReply>
   listNamespaces: List<typeof NamespaceReply>
   listNamespaceMembers: List<typeof NamespaceMemberReply>
   listNamespaceSecrets: List<typeof NamespaceSecret>

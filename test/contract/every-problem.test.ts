@@ -423,6 +423,18 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
     return admin.post(`/repos/small/workflows/${body.id}/rerun`, {})
   },
   secret_not_found: () => admin.delete('/repos/site/secrets/NOTHING'),
+  too_many_repositories: async () => {
+    await admin.post('/namespaces', { name: 'limited' })
+    await admin.patch('/namespaces/limited', { maxRepositories: 0 })
+    return admin.post('/repos', { name: 'limited/site' })
+  },
+  namespace_full: async () => {
+    await admin.post('/namespaces', { name: 'full' })
+    await admin.patch('/namespaces/full', { maxBytes: 0 })
+    await admin.post('/repos', { name: 'full/site' })
+    const changes = [{ path: 'a', content: 'a' }]
+    return admin.post('/repos/full%2Fsite/commits', { branch: 'main', message: 'x', changes })
+  },
   too_many_renames: async () => {
     const { body } = await admin.post('/repos', { name: 'restless' })
     const names = Array.from({ length: 100 }, (_, at) => `restless-${at}`)

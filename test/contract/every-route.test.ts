@@ -293,6 +293,10 @@ const ownExamples: Record<string, Example> = {
     prepare: makeNamespace,
   },
   'DELETE /namespaces/:namespace': { path: '/namespaces/acme', prepare: makeNamespace },
+  'GET /namespaces/:namespace/usage': {
+    path: '/namespaces/acme/usage',
+    prepare: makeNamespace,
+  },
   'GET /namespaces/:namespace/members': {
     path: '/namespaces/acme/members',
     prepare: makeNamespace,

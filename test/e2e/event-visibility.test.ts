@@ -33,6 +33,7 @@ const expected: Record<Kind, string> = {
   'collaborator.changed': 'collaborator:read',
   'collaborator.removed': 'collaborator:read',
   'namespace.created': 'admin',
+  'namespace.limited': 'admin',
   'namespace.updated': 'admin',
   'namespace.deleted': 'admin',
   'namespace.member_added': 'admin',

@@ -88,6 +88,7 @@ test('every change is an event, numbered in order, with its actor', async () => 
   await service.admin.put('/namespaces/acme/members/owner', { role: 'read' })
   await service.admin.delete('/namespaces/acme/members/owner')
   await service.admin.patch('/namespaces/acme', { name: 'apex' })
+  await service.admin.patch('/namespaces/apex', { maxBytes: 0 })
   await service.admin.delete('/namespaces/apex')
   const { body: token } = await service.admin.post('/tokens', { name: 'x' })
   await service.admin.delete(`/tokens/${token.id}`)
@@ -128,7 +129,12 @@ test('every change is an event, numbered in order, with its actor', async () => 
       ...['repository.deleted', 'repository.restored', 'repository.deleted', 'repository.purged'],
       ...['repository.imported', 'repository.transferred'],
       ...['namespace.created', 'namespace.member_added', 'namespace.member_added'],
-      ...['namespace.member_removed', 'namespace.updated', 'namespace.deleted'],
+      ...[
+        'namespace.member_removed',
+        'namespace.updated',
+        'namespace.limited',
+        'namespace.deleted',
+      ],
       ...['token.created', 'token.deleted', 'user.updated', 'user.deleted'],
       ...['trust_rule.created', 'trust_rule.deleted'],
       ...['ssh_key.added', 'ssh_key.deleted'],

@@ -39,6 +39,11 @@ test('a command makes the running server maintain a repository, and prints the r
   )
   const line = await svc(service, 'repos', 'maintain', '--all', '--full')
   assert.match(line, /^site: 1 pack of [\d.]+ KiB, now 1 pack of [\d.]+ KiB \([\d.]+ s\)\n$/)
+  // It takes as much of its namespace as it does now.
+  await service.admin.post('/namespaces', { name: 'acme' })
+  await service.admin.patch('/repos/site', { name: 'acme/site' })
+  const { bytes } = (await service.admin.get('/namespaces/acme/usage')).body
+  assert.equal(bytes, (await service.admin.get('/repos/acme%2Fsite')).body.sizeBytes)
   await service.end('SIGTERM')
   assert.equal(service.log().match(/"repository maintained"/g)?.length, 2)
   await site.check()

@@ -21,7 +21,9 @@ const onDataDirectory = [
   ...['keys add', 'keys list', 'keys remove', 'tokens create', 'tokens list', 'tokens revoke'],
   ...['repos create', 'repos delete', 'repos import', 'repos list', 'repos maintain'],
   ...['secrets delete', 'secrets list', 'secrets rotate', 'secrets set'],
-  ...['create', 'delete', 'list', 'rename', 'show'].map((word) => `namespaces ${word}`),
+  ...['create', 'delete', 'limit', 'list', 'rename', 'show', 'usage'].map(
+    (word) => `namespaces ${word}`,
+  ),
   ...['add', 'list', 'remove'].map((word) => `namespaces members ${word}`),
   ...['delete', 'disable', 'enable', 'list', 'show', 'update'].map((word) => `users ${word}`),
 ]

@@ -325,7 +325,12 @@ const entryPoints: Record<string, string[]> = {
   'webhooks/sending': ['receiver-connections', 'sender'],
   'repositories/directories': ['deleted-directories', 'directories'],
   'repositories/imports': ['import-job', 'import-routes', 'import-sources', 'imports'],
-  'repositories/namespaces': ['namespace-routes', 'namespaces'],
+  'repositories/namespaces': [
+    'namespace-routes',
+    'namespace-usage',
+    'namespace-usage-routes',
+    'namespaces',
+  ],
   'repositories/rights': [
     'collaborator-routes',
     'collaborators',

@@ -38,6 +38,7 @@ export const sampleData: EventData = {
   'collaborator.changed': { username: 'grace', role: 'read', formerRole: 'write' },
   'collaborator.removed': { username: 'grace' },
   'namespace.created': { namespace: 'acme' },
+  'namespace.limited': { namespace: 'acme', maxRepositories: 10, maxBytes: null },
   'namespace.updated': { namespace: 'acme', formerName: 'apex' },
   'namespace.deleted': { namespace: 'acme' },
   'namespace.member_added': { namespace: 'acme', member: 'group:web', role: 'write' },

@@ -51,6 +51,7 @@ export const audiences: Record<VisibleEventKind, Audience> = {
   'collaborator.removed': member('collaborator:read'),
   'namespace.created': { of: 'admin' },
   'namespace.updated': { of: 'admin' },
+  'namespace.limited': { of: 'admin' },
   'namespace.deleted': { of: 'admin' },
   'namespace.member_added': { of: 'admin' },
   'namespace.member_removed': { of: 'admin' },

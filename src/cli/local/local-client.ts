@@ -16,6 +16,7 @@ import { tokenRoutes } from '#identity/tokens/token-routes.ts'
 import { userRoutes } from '#identity/users/user-routes.ts'
 import { deletedRepositoryRoutes } from '#repositories/deleted-repository-routes.ts'
 import { namespaceRoutes } from '#repositories/namespaces/namespace-routes.ts'
+import { namespaceUsageRoutes } from '#repositories/namespaces/namespace-usage-routes.ts'
 import { repositoryRoutes } from '#repositories/repository-routes.ts'
 import { secretRoutes } from '#secrets/secret-routes.ts'
 import { toWorkflowPaths } from '#workflows/commits/workflow-paths.ts'
@@ -131,6 +132,7 @@ function routesOf({ repositories, secrets, auditLog, ...app }: App) {
     }),
     ...deletedRepositoryRoutes(app.deletedRepositories),
     ...namespaceRoutes(app.namespaces),
+    ...namespaceUsageRoutes(app),
     ...secretRoutes({ repositories, namespaces: app.namespaces, secrets }),
     ...userRoutes(app.users),
     ...tokenRoutes(app.tokens),

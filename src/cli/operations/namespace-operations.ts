@@ -1,5 +1,10 @@
-import { dateOf, textAt } from '../terminal/display.ts'
+import { toSize } from '#base/format.ts'
+import type { Json } from '#base/json.ts'
+import { size } from '#config/setting-values.ts'
+import { UsageError } from '../terminal/command-errors.ts'
+import { at, dateOf, listAt, textAt } from '../terminal/display.ts'
 import type { ClientOperation } from './operation.ts'
+import { wholeOf } from './operation-request.ts'
 
 export const namespaceOperations: ClientOperation[] = [
   {
@@ -23,7 +28,53 @@ export const namespaceOperations: ClientOperation[] = [
     isLocal: true,
     summary: 'show a namespace',
     arguments: ['namespace'],
-    fields: { Name: 'name', 'Your role': 'role', Created: dateOf('createdAt'), Id: 'id' },
+    fields: {
+      Name: 'name',
+      'Your role': 'role',
+      'Most repositories': 'maxRepositories',
+      'Most bytes': 'maxBytes',
+      Created: dateOf('createdAt'),
+      Id: 'id',
+    },
+  },
+  {
+    command: 'namespaces limit',
+    operations: ['updateNamespace'],
+    isLocal: true,
+    summary: 'limit what the repositories of a namespace may take',
+    arguments: ['namespace'],
+    options: {
+      '--max-repositories <number>': 'most repositories, or none for no limit',
+      '--max-bytes <size>': 'most bytes of packs and Git LFS objects, such as 10GiB, or none',
+    },
+    fill: ({ option }) => ({
+      maxRepositories: limitOf(option('maxRepositories'), (text) =>
+        wholeOf(text, '--max-repositories', ' or none'),
+      ),
+      maxBytes: limitOf(option('maxBytes'), bytesOf),
+    }),
+    sentence: (body) => `${textAt(body, 'name')} may have ${limitsIn(body)}.`,
+  },
+  {
+    command: 'namespaces usage',
+    operations: ['getNamespaceUsage'],
+    isLocal: true,
+    summary: 'show what the repositories of a namespace take, and its days in UTC',
+    arguments: ['namespace'],
+    options: {
+      '--since <time>': 'only days from then on (default: the last 30 days)',
+      '--until <time>': 'only days up to then',
+    },
+    table: {
+      DAY: 'day',
+      PUSHES: 'pushes',
+      FETCHES: 'fetches',
+      RECEIVED: sizeAt('receivedBytes'),
+      SENT: sizeAt('sentBytes'),
+      'RUN MINUTES': 'runMinutes',
+    },
+    rows: (body) => listAt(body, 'days'),
+    note: (body) => `It has ${usedIn(body)}.`,
   },
   {
     command: 'namespaces rename',
@@ -70,3 +121,33 @@ export const namespaceOperations: ClientOperation[] = [
     json: ({ argument }) => ({ member: argument('member'), removed: true }),
   },
 ]
+
+const bytes = size(0, 2 ** 50)
+
+/** The value of an option with a limit: null for `none`. */
+function limitOf(text: string | undefined, parse: (text: string) => number | undefined) {
+  return text === 'none' ? null : text && parse(text)
+}
+
+function bytesOf(text: string): number {
+  const parsed = bytes.parse(text)
+  if (parsed !== undefined) return parsed
+  throw new UsageError(`--max-bytes takes ${bytes.accepts}, or none; not "${text}".`)
+}
+
+function sizeAt(path: string): (row: Json) => string {
+  return (row) => toSize(Number(at(row, path)))
+}
+
+function limitsIn(body: Json): string {
+  const [repositories, bytes] = [at(body, 'maxRepositories'), at(body, 'maxBytes')]
+  const most = repositories === null ? 'any number of' : `at most ${repositories}`
+  return `${most} repositories and ${bytes === null ? 'any size' : `at most ${toSize(Number(bytes))}`}`
+}
+
+function usedIn(body: Json): string {
+  const [most, mostBytes] = [at(body, 'maxRepositories'), at(body, 'maxBytes')]
+  const repositories = `${textAt(body, 'repositories')}${most === null ? '' : ` of at most ${most}`} repositories`
+  const size = toSize(Number(at(body, 'bytes')))
+  return `${repositories} and ${size}${mostBytes === null ? '' : ` of at most ${toSize(Number(mostBytes))}`}`
+}

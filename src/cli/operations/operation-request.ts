@@ -41,7 +41,9 @@ export function toRequest(
   const given = { ...command.fill?.(input), ...fields }
   const valuesOf = (all: Record<string, DescribedField>): RequestFields =>
     Object.fromEntries(
-      Object.entries(all).map(([name, field]) => [name, fieldValue(name, field, command, input)]),
+      Object.entries(all)
+        .filter(([name]) => !Object.hasOwn(given, name))
+        .map(([name, field]) => [name, fieldValue(name, field, command, input)]),
     )
   const parts = ofPath.values()
   return {

@@ -68,6 +68,7 @@ export function createPushFromApi(dependencies: ApiPushParts): PushFromApi {
   function watched(decided: Decided): PushAuthority {
     return {
       awaitRuns: pushes.awaitRuns,
+      requireBytesLeft: pushes.requireBytesLeft,
       async authorize(push, updates) {
         decided.push = push
         try {

@@ -43,6 +43,7 @@ const pushing: ProblemCode[] = [
   'git_limit_exceeded',
   'git_busy',
   'storage_full',
+  'namespace_full',
   'database_unavailable',
 ]
 

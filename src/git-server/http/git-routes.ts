@@ -104,7 +104,7 @@ export function gitRoutes({ repositories, engine, settings }: Dependencies): Str
       consumes: 'application/x-git-receive-pack-request',
       maxBytes: settings.pushMaxBytes,
       produces: 'application/x-git-receive-pack-result',
-      problems: ['repository_not_found', 'request_timed_out', 'storage_full'],
+      problems: ['repository_not_found', 'request_timed_out', 'storage_full', 'namespace_full'],
       serve: (exchange) => gitOverHttp.push(toExchange(exchange)),
     },
   ]
@@ -187,6 +187,9 @@ function toGitRequest(exchange: HttpExchange, contentType: string): GitRequest {
 
 function toGitResponse(response: ServerResponse, contentType: string): GitResponse {
   let isSent = false
+  let shortBytes = 0
+  const { socket } = response
+  const sentBefore = socket?.bytesWritten ?? 0
 
   function begin(size?: number): void {
     response.setHeader('content-type', contentType)
@@ -200,12 +203,15 @@ function toGitResponse(response: ServerResponse, contentType: string): GitRespon
     begin,
     respondWithBytes(bytes) {
       isSent = true
+      shortBytes = bytes.length
       atEndOfTick(() => {
         begin(bytes.length)
         response.end(bytes)
       })
     },
     hasBegun: () => isSent || response.headersSent,
+    // A short response is written later.
+    sentBytes: () => (isSent ? shortBytes : (socket?.bytesWritten ?? 0) - sentBefore),
     onComplete() {
       if (response.headersSent) response.end()
     },

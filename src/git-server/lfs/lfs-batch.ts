@@ -5,7 +5,7 @@ import { type LfsObjects, lfsObjectNotFound } from '#repositories/lfs-objects.ts
 import type { BatchRequest, SentPointer } from './lfs-request.ts'
 
 type Dependencies = {
-  lfsObjects: Pick<LfsObjects, 'sizesOf' | 'renewedSizesOf' | 'direct'>
+  lfsObjects: Pick<LfsObjects, 'sizesOf' | 'renewedSizesOf' | 'bytesLeft' | 'direct'>
   settings: Pick<PlainSettings, 'lfsObjectMaxBytes'>
 }
 
@@ -45,18 +45,37 @@ const directSeconds = 10 * 60
 export function createLfsBatch({ lfsObjects, settings }: Dependencies) {
   const { lfsObjectMaxBytes: maxBytes } = settings
 
+  /** Errors by the ids of the objects that exceed a limit of the namespace, in the order of the request. */
+  async function findExceeding(
+    repositoryId: string,
+    pointers: ReadonlyMap<string, number>,
+    sizes: ReadonlyMap<string, number>,
+  ): Promise<ReadonlyMap<string, string>> {
+    const exceeding = new Map<string, string>()
+    const left = await lfsObjects.bytesLeft(repositoryId)
+    if (!left) return exceeding
+    let bytes = 0
+    for (const [oid, size] of pointers) {
+      if (sizes.has(oid)) continue
+      if (bytes + size > left.bytes) exceeding.set(oid, left.problem.message)
+      else bytes += size
+    }
+    return exceeding
+  }
+
   async function directLinks(
     repositoryId: string,
     operation: BatchRequest['operation'],
     pointers: ReadonlyMap<string, number>,
     sizes: ReadonlyMap<string, number>,
+    exceeding: ReadonlyMap<string, string>,
   ): Promise<DirectLinks> {
     const { direct } = lfsObjects
     if (!direct) return new Map()
     if (operation === 'download') return direct.linksToDownload(repositoryId, [...sizes.keys()])
     const missing = [...pointers]
       .map(([oid, size]) => ({ oid, size }))
-      .filter(({ oid, size }) => !sizes.has(oid) && size <= maxBytes)
+      .filter(({ oid, size }) => !sizes.has(oid) && !exceeding.has(oid) && size <= maxBytes)
     return direct.linksToUpload(repositoryId, missing)
   }
 
@@ -64,7 +83,11 @@ export function createLfsBatch({ lfsObjects, settings }: Dependencies) {
     operation: BatchRequest['operation'],
     { oid, size }: LfsPointer,
     storedSize: number | undefined,
-    { links, direct }: { links: LfsLinks; direct: DirectLinks },
+    {
+      links,
+      direct,
+      exceeding,
+    }: { links: LfsLinks; direct: DirectLinks; exceeding: ReadonlyMap<string, string> },
   ): Reply {
     const link = direct.get(oid)
     const toBucket = link && {
@@ -83,6 +106,8 @@ export function createLfsBatch({ lfsObjects, settings }: Dependencies) {
     if (storedSize !== undefined) return reply
     if (size > maxBytes)
       return toError({ oid, size }, 422, `An object may have at most ${maxBytes} bytes.`)
+    const excess = exceeding.get(oid)
+    if (excess !== undefined) return toError({ oid, size }, 507, excess)
     const actions = {
       upload: toBucket ?? toAction(links, `/${oid}`),
       verify: link
@@ -100,11 +125,13 @@ export function createLfsBatch({ lfsObjects, settings }: Dependencies) {
       const { pointers, refused } = splitPointers(objects)
       const find = operation === 'upload' ? lfsObjects.renewedSizesOf : lfsObjects.sizesOf
       const sizes = await find(repositoryId, [...pointers.keys()])
+      const exceeding =
+        operation === 'upload' ? await findExceeding(repositoryId, pointers, sizes) : new Map()
       const direct = links.isDirect
-        ? await directLinks(repositoryId, operation, pointers, sizes)
+        ? await directLinks(repositoryId, operation, pointers, sizes, exceeding)
         : new Map()
       const replies = [...pointers].map(([oid, size]) =>
-        toReply(operation, { oid, size }, sizes.get(oid), { links, direct }),
+        toReply(operation, { oid, size }, sizes.get(oid), { links, direct, exceeding }),
       )
       const objectReplies = [...replies, ...refused]
       return { transfer: 'basic', objects: objectReplies, hash_algo: 'sha256' }

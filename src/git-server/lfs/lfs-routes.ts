@@ -31,13 +31,18 @@ type Dependencies = {
   /** The public base URL of the service. */
   baseUrl: () => string
   clock: Clock
+  /** Called for each transfer of an object. */
+  onTransfer: (
+    repositoryId: string,
+    transfer: { receivedBytes?: number; sentBytes?: number },
+  ) => void
 }
 
 const maxOrigins = 100
 
 /** The routes of the Git LFS API: https://github.com/git-lfs/git-lfs/tree/main/docs/api */
 export function lfsRoutes(dependencies: Dependencies): StreamRoute[] {
-  const { repositories, lfsObjects, settings, baseUrl, clock } = dependencies
+  const { repositories, lfsObjects, settings, baseUrl, clock, onTransfer } = dependencies
   const batch = createLfsBatch({ lfsObjects, settings })
   // It is the same for all clients but those of other origins.
   const directOrigins = new Map<string, boolean>()
@@ -123,6 +128,7 @@ export function lfsRoutes(dependencies: Dependencies): StreamRoute[] {
         'lfs_request_invalid',
         'lfs_object_not_found',
         'lfs_object_invalid',
+        'namespace_full',
       ],
       async serve(exchange) {
         const pointer = toPointer(await readJson(exchange, settings))
@@ -147,10 +153,12 @@ export function lfsRoutes(dependencies: Dependencies): StreamRoute[] {
         'lfs_object_invalid',
         'request_timed_out',
         'storage_full',
+        'namespace_full',
       ],
       async serve(exchange) {
         const object = { repositoryId: foundRepository(exchange).id, oid: oidIn(exchange) }
-        await receiveLfsObject(lfsObjects, object, exchange)
+        const receivedBytes = await receiveLfsObject(lfsObjects, object, exchange)
+        onTransfer(object.repositoryId, { receivedBytes })
         sendLfs(exchange, {})
       },
     },
@@ -169,7 +177,14 @@ export function lfsRoutes(dependencies: Dependencies): StreamRoute[] {
       problems: ['repository_not_found', 'lfs_object_not_found'],
       async serve(exchange) {
         const object = { repositoryId: foundRepository(exchange).id, oid: oidIn(exchange) }
-        await sendLfsObject(lfsObjects, object, { ...exchange, stallMs })
+        const { socket } = exchange.response
+        const sentBefore = socket?.bytesWritten ?? 0
+        try {
+          await sendLfsObject(lfsObjects, object, { ...exchange, stallMs })
+        } finally {
+          const sentBytes = (socket?.bytesWritten ?? 0) - sentBefore
+          onTransfer(object.repositoryId, { sentBytes })
+        }
       },
     },
     ...lfsLockRoutes(common, dependencies),

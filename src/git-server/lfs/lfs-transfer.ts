@@ -6,17 +6,19 @@ import type { LfsObjects } from '#repositories/lfs-objects.ts'
 
 type LfsObject = Parameters<LfsObjects['open']>[0]
 
-/** Receives an object as the body of a request. */
+/** Receives an object as the body of a request; returns the bytes that were declared, or else read. */
 export async function receiveLfsObject(
   lfsObjects: Pick<LfsObjects, 'add'>,
   object: LfsObject,
   { request, signal }: Pick<StreamExchange, 'request' | 'signal'>,
-): Promise<void> {
+): Promise<number> {
+  const readBefore = request.socket.bytesRead
   const { 'content-length': length, 'content-encoding': encoding = 'identity' } = request.headers
   if (encoding !== 'identity')
     throw new Problem('unsupported_media_type', 'Send the object without a Content-Encoding.')
   const declaredBytes = length === undefined ? undefined : Number(length)
   await lfsObjects.add(object, { body: { declaredBytes, open: () => request }, signal })
+  return declaredBytes ?? request.socket.bytesRead - readBefore
 }
 
 const bufferBytes = 256 * 1024

@@ -39,6 +39,8 @@ export type PushAuthority = {
    * Problems of the push.
    */
   awaitRuns: (push: Push, updates: RefUpdate[], wait: Wait) => Promise<void>
+  /** How many more bytes a repository may take; infinite without a limit. Throws `namespace_full` when they are fewer. */
+  requireBytesLeft: (repository: Repository, bytes: number) => Promise<number>
   /**
    * Authorizes a push by the current permissions and branch protections, and records its intent in the journal. With a
    * shared store there is no git process that moves the refs: they are moved here, and the result is returned.

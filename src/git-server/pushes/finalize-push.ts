@@ -5,6 +5,7 @@ import type { Log } from '#base/log.ts'
 import type { Database } from '#database/database.ts'
 import type { PushRow } from '#database/schema.ts'
 import type { Event, Publish } from '#events/events.ts'
+import { knownPackBytes } from '#git/objects/packs.ts'
 import { type Git, GitError } from '#git/process/git-process.ts'
 import { findForced } from '#git/refs/forced-updates.ts'
 import { setDefaultBranch } from '#git/refs/move-refs.ts'
@@ -18,7 +19,8 @@ import {
 import { isThere } from '#repositories/directories/deleted-directories.ts'
 import type { Directories } from '#repositories/directories/directories.ts'
 import type { RepositoryHolds } from '#repositories/repository-holds.ts'
-import { isHeadChosen, markHeadChosen, updatePushedAt } from '#repositories/repository-store.ts'
+import { measureRepository } from '#repositories/repository-sizes.ts'
+import { isHeadChosen, markHeadChosen, recordPushed } from '#repositories/repository-store.ts'
 import { findRepositorySummary } from '#repositories/repository-summary-store.ts'
 import type { Push } from '../push/push.ts'
 import { findApplied, intendedOf } from './applied-updates.ts'
@@ -139,6 +141,9 @@ export function createFinalizePush(dependencies: Dependencies) {
     if (await isDeleted(directory, repositoryId)) return
     if (applied.length === 0) {
       await deleteUnfinished(db, id)
+      // Git may have stored its objects before it refused its refs.
+      const packBytes = () => knownPackBytes(directory)
+      if (push.bytes > 0) await measureRepository({ db, store: { packBytes } }, repositoryId)
       return
     }
     const moved = push.via === 'undo' ? await completeUndo(push, applied) : applied
@@ -157,7 +162,7 @@ export function createFinalizePush(dependencies: Dependencies) {
     await db.transaction().execute(async (tx) => {
       const now = clock.now()
       if (!(await markFinished(tx, id, { updates, keptUntil, now }))) return
-      await updatePushedAt(tx, repositoryId, push.judgedAt)
+      await recordPushed(tx, repositoryId, { pushedAt: push.judgedAt, bytes: push.bytes })
       const { name = '' } = (await findRepositorySummary(tx, repositoryId)) ?? {}
       const about = { ...aboutOf(push), pushId: id, via: push.via, name }
       const events = toPushEvents(about, updates)

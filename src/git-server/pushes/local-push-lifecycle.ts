@@ -10,13 +10,15 @@ import { newId } from '#base/ids.ts'
 import type { Log } from '#base/log.ts'
 import type { PlainSettings } from '#config/settings.ts'
 import type { Database } from '#database/database.ts'
-import type { PushRow } from '#database/schema.ts'
+import type { NewPush, PushRow } from '#database/schema.ts'
 import type { Publish } from '#events/events.ts'
+import { bytesOfPacks } from '#git/objects/packs.ts'
 import { type Git, GitError } from '#git/process/git-process.ts'
 import type { PushResult } from '#git/protocol/hook-channel.ts'
 import { moveRefs } from '#git/refs/move-refs.ts'
 import type { RefUpdate } from '#git/refs/refs.ts'
 import type { Directories } from '#repositories/directories/directories.ts'
+import { enforceByteLimit } from '#repositories/namespace-limits.ts'
 import type { RepositoryHolds } from '#repositories/repository-holds.ts'
 import {
   authorizeGuarded,
@@ -100,7 +102,8 @@ export function createLocalPushLifecycle(dependencies: LocalPushParts): PushLife
     push.id = newId(judgedAt)
     inProgress.add(push.id)
     open.add(push.id)
-    await insertPush(db, {
+    const bytes = push.quarantine === undefined ? 0 : await bytesOfPacks(push.quarantine)
+    const row: NewPush = {
       id: push.id,
       repositoryId: repository.id,
       actorId: principal.id,
@@ -116,7 +119,14 @@ export function createLocalPushLifecycle(dependencies: LocalPushParts): PushLife
       address: principal.origin?.address ?? null,
       allowedLeaks: toAllowedColumn(allowed),
       runOptions: push.runOptions ? JSON.stringify(push.runOptions) : null,
-    })
+      bytes,
+    }
+    if (repository.namespaceId === null) await insertPush(db, row)
+    else
+      await db.transaction().execute(async (tx) => {
+        await insertPush(tx, row)
+        await enforceByteLimit(tx, repository.id, bytes)
+      })
     known.set(push.id, push)
   }
 

@@ -6,7 +6,7 @@ import type { DefaultBranches } from './default-branches.ts'
  * The life of a push, from its authorization in git's hook to its events. With a local store it is recorded before git
  * moves the refs, and finalized afterwards; with a shared store it is one transaction.
  */
-export type PushLifecycle = Omit<PushAuthority, 'awaitRuns'> & {
+export type PushLifecycle = Omit<PushAuthority, 'awaitRuns' | 'requireBytesLeft'> & {
   /**
    * Authorizes and makes updates without a client's git, all or none. Returns false when they are made but will be
    * recorded later. Throws the Problems of a push, and UpdatesRefusedError.

@@ -1,6 +1,7 @@
 import { increasing } from '#base/clock.ts'
 import type { PlainSettings } from '#config/settings.ts'
 import type { Route } from '#http/route.ts'
+import { findBytesLeft } from '#repositories/namespace-limits.ts'
 import type { Repositories } from '#repositories/repositories.ts'
 import type { Store } from '#repositories/store/store.ts'
 import { createWaitingPushes, type WaitingPushParts } from '../authorize-push/await-runs.ts'
@@ -52,6 +53,11 @@ export function createPushes(dependencies: PushesParts): Pushes {
   const waiting = createWaitingPushes(dependencies)
   return {
     awaitRuns: waiting.awaitRuns,
+    async requireBytesLeft({ id, namespaceId }, bytes) {
+      const left = namespaceId === null ? undefined : await findBytesLeft(db, id)
+      if (left && bytes > left.bytes) throw left.problem
+      return left?.bytes ?? Number.POSITIVE_INFINITY
+    },
     endWaits: waiting.stop,
     authorize: lifecycle.authorize,
     finalize: lifecycle.finalize,

@@ -6,6 +6,7 @@ import type { Log } from '#base/log.ts'
 import type { PlainSettings } from '#config/settings.ts'
 import type { Db } from '#database/schema.ts'
 import type { Publish } from '#events/events.ts'
+import { bytesOfPacks } from '#git/objects/packs.ts'
 import type { PushResult } from '#git/protocol/hook-channel.ts'
 import { isConnected } from '#git/refs/ancestry.ts'
 import { findForced } from '#git/refs/forced-updates.ts'
@@ -17,6 +18,7 @@ import {
   type RefUpdate,
   successorAmong,
 } from '#git/refs/refs.ts'
+import { enforceByteLimit } from '#repositories/namespace-limits.ts'
 import type { Repository } from '#repositories/repositories.ts'
 import type { ChangeOutcome, CommittedChange } from '#repositories/store/commit-change.ts'
 import { type Decision, refusalTexts } from '#repositories/store/decide-updates.ts'
@@ -66,6 +68,7 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
   ): Promise<ChangeOutcome> {
     const { quarantine } = push
     const { repository } = authorized
+    const bytes = quarantine === undefined ? 0 : await bytesOfPacks(quarantine)
     const { objects, peeled, scopedGit } = await readPushedObjects(limitedGit, push, updates)
     const forced = push.isFastForward ? [] : await findForced(scopedGit, repository.path, updates)
     const wasForced = new Map(forced.map((update) => [update.ref, update.forced]))
@@ -104,7 +107,7 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
           },
           retain: (moved) => retention.refsFor(id, moved.map(toPushed)),
           async record(tx, change, decisions) {
-            await record(tx, { ...authorized, push, id, now, change, toPushed })
+            await record(tx, { ...authorized, push, id, now, bytes, change, toPushed })
             recorded = { decisions, areObjectsStored: true, committed: change }
           },
         },
@@ -133,13 +136,17 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
     push: Push
     id: string
     now: number
+    /** The bytes of its packs. */
+    bytes: number
     change: CommittedChange
     toPushed: (update: RefUpdate) => PushedUpdate
   }
 
   async function record(tx: Db, entry: PushRecord): Promise<void> {
-    const { push, id, now, principal, repository, allowed, change, toPushed } = entry
+    const { push, id, now, bytes, principal, repository, allowed, change, toPushed } = entry
     const updates = change.moved.map(toPushed)
+    if (repository.namespaceId !== null && change.packs.length > 0)
+      await enforceByteLimit(tx, repository.id, bytes)
     if (updates.length === 0) return
     await insertPush(tx, {
       id,

@@ -143,11 +143,14 @@ export function createReceivePack(dependencies: ReceivePackParts): ReceivePack {
     using watched = watchRequest(request, stallMs, () => isThinking)
     using permit = createPausablePermit(limiters.push, keysOf(request), watched.signal)
     async function* read(): Body {
-      let size = 0
+      let [size, uncheckedBytes] = [0, unpermittedMaxBytes]
       for await (const chunk of limited(body, { ...watched, maxBytes: settings.pushMaxBytes })) {
         isThinking = false
         size += chunk.length
         if (size > unpermittedMaxBytes) await permit.acquire()
+        // What has no space is not received to its end, when its space is reserved.
+        if (size > uncheckedBytes)
+          uncheckedBytes = await pushes.requireBytesLeft(request.repository, size)
         yield chunk
       }
     }
@@ -162,7 +165,13 @@ export function createReceivePack(dependencies: ReceivePackParts): ReceivePack {
     if (updates.some(({ after }) => after !== zeroId)) await pushRequest.awaitPack()
     isThinking = false
     await permit.acquire()
-    return await runGit(watched, pushRequest, permit)
+    try {
+      return await runGit(watched, pushRequest, permit)
+    } catch (error) {
+      const isFull = error instanceof Problem && error.code === 'namespace_full'
+      if (!isFull || via === 'api' || request.response.hasBegun()) throw error
+      return refuse({ ...request, sendsAllFirst: false }, { ...pushRequest, refusal: error })
+    }
   }
 }
 

@@ -12,6 +12,8 @@ export type GitResponse = {
   /** Sends a short response whole, in place of `begin` and `output`. */
   respondWithBytes: (bytes: Buffer) => void
   hasBegun: () => boolean
+  /** The bytes that were sent on the connection; absent within the server. */
+  sentBytes?: () => number
   /** Called when the response to a push is complete; git may take a moment more to exit. */
   onComplete: () => void
 }

@@ -261,7 +261,10 @@ function refuseMisplaced(path: string): void {
   throw new Problem('repository_not_found', detail)
 }
 
-function toGitResponse({ output }: SshSession<Identity>, onComplete: () => void): GitResponse {
+function toGitResponse(
+  { output, sentBytes }: SshSession<Identity>,
+  onComplete: () => void,
+): GitResponse {
   let hasBegun = false
   return {
     output,
@@ -273,6 +276,7 @@ function toGitResponse({ output }: SshSession<Identity>, onComplete: () => void)
       output.write(bytes)
     },
     hasBegun: () => hasBegun,
+    sentBytes,
     onComplete,
   }
 }

@@ -72,6 +72,7 @@ export function createSshRpcClient(backend: SshRpcServer): SshRpcClient {
         waits.delete(wait)
       }
     },
+    requireBytesLeft: (repository, bytes) => backend.requireBytesLeft(repository, bytes),
     async authorize(push, updates) {
       const { id, result } = await backend.authorize(toSshPush(push), updates)
       if (id !== undefined) push.id = id

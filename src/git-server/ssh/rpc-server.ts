@@ -37,6 +37,7 @@ export type SshRpcServer = {
   acquireHold: (id: number, ...push: Parameters<PushHolds['acquire']>) => Promise<void>
   /** Releases a hold. `exitCode` is git's: null if it was killed, undefined if it never started. */
   releaseHold: (id: number, exitCode: number | null | undefined) => Promise<void>
+  requireBytesLeft: PushAuthority['requireBytesLeft']
   /** Authorizes a push; returns the id of its record, and what became of it with a shared store. */
   authorize: (
     push: SshPush,
@@ -152,6 +153,8 @@ export function createSshRpcServer(
       if (exitCode !== undefined) hold?.watch(Promise.resolve({ exitCode }))
       await hold?.[Symbol.asyncDispose]()
     },
+
+    requireBytesLeft: (repository, bytes) => pushes.requireBytesLeft(repository, bytes),
 
     async authorize(about, updates) {
       const push: Push = { ...about, via: 'ssh' }

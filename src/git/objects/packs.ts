@@ -7,9 +7,16 @@ import { createKnownFiles } from '#base/known-files.ts'
 const knownSizes = createKnownFiles<number>(10_000)
 
 /** Returns the total size of a repository's packs, in bytes. All pushed objects are in packs. */
-export async function packBytes(directory: string): Promise<number> {
-  const folder = join(directory, 'objects', 'pack')
-  const names = await readdir(folder).catch(absentAs<string[]>([]))
+export function packBytes(directory: string): Promise<number> {
+  return bytesOfPacks(join(directory, 'objects'))
+}
+
+/** The same for the packs of an object directory, which may be the quarantine of a push. */
+export async function bytesOfPacks(objects: string): Promise<number> {
+  const folder = join(objects, 'pack')
+  const all = await readdir(folder).catch(absentAs<string[]>([]))
+  // Git removes the locks of new packs.
+  const names = all.filter((name) => !name.endsWith('.keep'))
   const sizes = await Promise.all(
     names.map((name) => stat(join(folder, name)).then(({ size }) => size, absentAs(0))),
   )

@@ -145,7 +145,7 @@ export async function listStoredFiles(db: Db): Promise<StoredFiles> {
   const packs = await db
     .selectFrom('packs')
     .innerJoin('repositories', 'repositories.id', 'packs.repositoryId')
-    .select(['key', 'packBytes', 'idxBytes', 'mtimesBytes', 'retiredAt', 'name'])
+    .select(['key', 'packs.packBytes', 'idxBytes', 'mtimesBytes', 'retiredAt', 'name'])
     .where('pack', 'is', null)
     .execute()
   const uploads = await db.selectFrom('uploads').select('key').execute()

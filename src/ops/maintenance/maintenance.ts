@@ -17,6 +17,7 @@ import type { Ended, Git } from '#git/process/git-process.ts'
 import type { Directories } from '#repositories/directories/directories.ts'
 import { placeDirectory } from '#repositories/reconcile-directories.ts'
 import type { Hold, RepositoryHolds } from '#repositories/repository-holds.ts'
+import { measureRepository } from '#repositories/repository-sizes.ts'
 import { nameOf } from '#repositories/repository-store.ts'
 import type { Store } from '#repositories/store/store.ts'
 import { countPushes } from './count-pushes.ts'
@@ -127,6 +128,7 @@ export function createMaintenance(dependencies: Dependencies): Maintenance {
         (leaseSignal) => maintainRepository(row, leaseSignal),
       )
       const isFull = report.extent === 'full'
+      await measureRepository(dependencies, repositoryId)
       const { hasCruft } = await measurePacks(directories.pathOf(repositoryId))
       const done = {
         now: clock.now(),

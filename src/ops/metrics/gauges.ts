@@ -16,6 +16,8 @@ type GitCounts = {
 
 type LimiterCounts = { running: number; waiting: number }
 
+type UsageField = 'pushes' | 'fetches' | 'receivedBytes' | 'sentBytes' | 'runMs'
+
 type GaugeSources = {
   db: Database
   clock: Clock
@@ -25,13 +27,33 @@ type GaugeSources = {
   ssh: { count: () => Promise<GitCounts> } | undefined
   /** The number of repositories that are due for maintenance. */
   maintenance: { countDue: () => Promise<number> }
+  /** Counts since the start, by the names of namespaces. */
+  namespaceUsage: { total: (field: UsageField) => Record<string, number> }
   workflows: { countUnfinished: () => Promise<{ status: string; count: number | string }[]> }
 }
+
+const usageCounters: [name: string, help: string, field: UsageField, unit: number][] = [
+  ['svc_namespace_pushes_total', 'Pushes by namespace.', 'pushes', 1],
+  ['svc_namespace_fetches_total', 'Fetches by namespace.', 'fetches', 1],
+  [
+    'svc_namespace_received_bytes_total',
+    'Bytes of Git and Git LFS that were received, by namespace.',
+    'receivedBytes',
+    1,
+  ],
+  [
+    'svc_namespace_sent_bytes_total',
+    'Bytes of Git and Git LFS that were sent, by namespace.',
+    'sentBytes',
+    1,
+  ],
+  ['svc_namespace_run_seconds_total', 'Time of workflow runs, by namespace.', 'runMs', 1000],
+]
 
 /** Adds the metrics that are read at each scrape. */
 export function addGauges(
   metrics: Pick<Metrics, 'gauge' | 'counter'>,
-  { db, clock, freeSpace, gitServer, ssh, maintenance, workflows }: GaugeSources,
+  { db, clock, freeSpace, gitServer, ssh, maintenance, workflows, namespaceUsage }: GaugeSources,
 ): void {
   const limiterCounts = (field: keyof LimiterCounts) => async () => {
     const { fetch, push } = gitServer.count().limiters
@@ -137,4 +159,14 @@ export function addGauges(
       return { hit: sum('hit'), read: sum('read'), git: sum('git') }
     },
   })
+  for (const [name, help, field, unit] of usageCounters) {
+    const read = async () =>
+      Object.fromEntries(
+        Object.entries(namespaceUsage.total(field)).map(([namespace, count]) => [
+          namespace,
+          count / unit,
+        ]),
+      )
+    metrics.counter({ name, help, label: 'namespace', read })
+  }
 }

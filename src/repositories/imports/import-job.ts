@@ -102,7 +102,7 @@ export async function makeDraft(
 export function watchImport(
   id: string,
   signals: AbortSignal[],
-  { directories, freeSpace, settings }: JobDependencies,
+  { directories, freeSpace, settings, lfsObjects }: JobDependencies,
 ): WatchedImport {
   const { importSeconds, importStallSeconds, importMaxBytes } = settings
   const own = new AbortController()
@@ -136,6 +136,8 @@ export function watchImport(
       )
     }
     if (bytes > importMaxBytes) own.abort(importTooLarge(importMaxBytes))
+    const left = await lfsObjects.bytesLeft(id)
+    if (left && bytes > left.bytes) own.abort(left.problem)
   }
 
   const poller = createPoller({

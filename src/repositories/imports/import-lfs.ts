@@ -1,4 +1,5 @@
 import type { Log } from '#base/log.ts'
+import { problemIn } from '#base/problem.ts'
 import type { PlainSettings } from '#config/settings.ts'
 import { importFailed } from '#git/import/import-error.ts'
 import type { LfsSource } from '#git/import/lfs-source.ts'
@@ -9,7 +10,7 @@ import type { LfsObjects } from '../lfs-objects.ts'
 /** What the import of LFS objects needs. */
 export type LfsImportDependencies = {
   git: Git
-  lfsObjects: Pick<LfsObjects, 'add' | 'sizesOf'>
+  lfsObjects: Pick<LfsObjects, 'add' | 'sizesOf' | 'bytesLeft'>
   settings: Pick<PlainSettings, 'lfsObjectMaxBytes' | 'importStallSeconds'>
   log: Log
 }
@@ -39,7 +40,7 @@ const countedTogether = 1000
 
 /**
  * Adds those LFS objects that the files of a draft name and its source has. Returns how many are missing then: an object that
- * cannot be read does not fail the import.
+ * cannot be read does not fail the import, but a full namespace does.
  */
 export async function importLfsObjects(
   draft: Draft,
@@ -56,11 +57,16 @@ export async function importLfsObjects(
     )
     watched.signal.throwIfAborted()
   }
-  const missing = await countMissing(draft, dependencies)
   const [fault] = faults
+  if (isFull(fault)) throw fault
+  const missing = await countMissing(draft, dependencies)
   if (missing > 0)
     dependencies.log.info({ repositoryId: id, missing, err: fault }, 'LFS objects not imported')
   return missing
+}
+
+function isFull(fault: unknown): boolean {
+  return problemIn(fault)?.code === 'namespace_full'
 }
 
 async function readObjects(
@@ -70,8 +76,8 @@ async function readObjects(
 ): Promise<void> {
   const { id: repositoryId, directory, owner, pointers, source, signal, faults } = draft
   const onFault = (fault: unknown) => {
-    // The first one is logged.
-    if (faults.length === 0) faults.push(fault)
+    // The first one is logged, and one that fails the import is passed on.
+    if (faults.length === 0 || isFull(fault)) faults[0] = fault
   }
   const servers = await readLfsServers(git, directory, 'HEAD', { owner })
   const { lfsObjectMaxBytes: maxBytes } = settings

@@ -29,6 +29,8 @@ export function importRoutes(imports: Imports) {
         'repository_name_taken',
         'namespace_not_found',
         'role_insufficient',
+        'too_many_repositories',
+        'namespace_full',
         'import_failed',
         'outbound_forbidden',
         'outbound_unresolved',

@@ -108,7 +108,11 @@ async function createWorld(db: Database) {
     createImports: () =>
       createImports({
         db,
-        lfsObjects: { add: async () => {}, sizesOf: async () => new Map() },
+        lfsObjects: {
+          add: async () => {},
+          sizesOf: async () => new Map(),
+          bytesLeft: async () => undefined,
+        },
         publish,
         git,
         directories,

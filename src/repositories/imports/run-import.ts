@@ -18,8 +18,10 @@ import {
   updateProgress,
 } from '../import-store.ts'
 import { deleteLfsObjectsOf } from '../lfs-object-store.ts'
+import { enforceByteLimit, enforceRepositoryLimit } from '../namespace-limits.ts'
 import { holdPlace, type Place, requireSingleUse } from '../place-name.ts'
 import { nameTaken } from '../repository-errors.ts'
+import { updatePackBytes } from '../repository-size-store.ts'
 import { deleteRepository, insertRepository, markReady, stateOf } from '../repository-store.ts'
 import { abandonUploads } from '../store/pack-store.ts'
 import type { Store } from '../store/store.ts'
@@ -43,7 +45,7 @@ export type ImportSteps = {
 
 export type ImportDependencies = JobDependencies & {
   db: Database
-  store: Pick<Store, 'adopt'>
+  store: Pick<Store, 'adopt' | 'packBytes'>
   publish: Publish
   /** Reads the principal again; undefined when its token is no longer valid. */
   refresh: (principal: Principal) => Promise<Principal | undefined>
@@ -115,6 +117,9 @@ export function createImportSteps(
       const imported = { importedAt: clock.now(), ...made }
       if (!(await markReady(tx, id, imported))) throw cancelledByDeletion()
       await completeAdoption(tx)
+      const packBytes = await store.packBytes(id, tx)
+      await updatePackBytes(tx, id, packBytes)
+      await enforceByteLimit(tx, id, packBytes)
       await deleteImport(tx, id)
       const about = { actor: owner, repositoryId: id, data: { name, source: row.source } }
       await publish(tx, clock.now(), [{ kind: 'repository.imported', ...about }])
@@ -159,6 +164,7 @@ export function createImportSteps(
         await holdPlace(tx, place)
         const importing = { ...repository, id: repositoryId, state: 'importing' } as const
         if (!(await insertRepository(tx, importing))) throw nameTaken(name)
+        await enforceRepositoryLimit(tx, repositoryId)
         await claimName(tx, principal, { name, repositoryId, now: clock.now() })
         // In the order of `repositories.create`: the name is taken before earlier failures are deleted.
         await deleteFailedImports(tx, name)

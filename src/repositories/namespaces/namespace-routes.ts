@@ -58,15 +58,24 @@ export function namespaceRoutes(namespaces: Namespaces) {
     route('PATCH', '/namespaces/:namespace', {
       operationId: 'updateNamespace',
       tag: 'namespaces',
-      summary: 'Rename a namespace',
+      summary: 'Rename a namespace, or limit it',
       description:
-        'Renames all of its repositories, too: for 90 days their old names lead to them, as after a rename of each. ' +
-        'Takes the role `admin` in the namespace.',
+        'A rename renames all of its repositories, too: for 90 days their old names lead to them, as after a rename of ' +
+        'each. Takes the role `admin` in the namespace. Only admins of the server set limits. Above a limit, nothing that ' +
+        'exists is deleted, and nothing is added.',
       permission: 'repo:write',
       find: openFor('admin'),
-      body: Type.Object({ name: NamespaceName }, closed),
+      body: Type.Object(
+        {
+          name: Type.Optional(NamespaceName),
+          maxRepositories: Type.Optional(limit('Most repositories', 1_000_000)),
+          maxBytes: Type.Optional(limit('Most bytes of packs and Git LFS objects', 2 ** 50)),
+        },
+        { ...closed, minProperties: 1 },
+      ),
       reply: { 200: NamespaceReply },
       problems: [
+        'permission_missing',
         'token_limited',
         'role_insufficient',
         'namespace_not_found',
@@ -75,7 +84,11 @@ export function namespaceRoutes(namespaces: Namespaces) {
         'repository_importing',
         'too_many_renames',
       ],
-      handle: ({ principal, found, body }) => namespaces.rename(principal, found, body.name),
+      handle: async ({ principal, found, body: { name, ...limits } }) => {
+        const isLimit = Object.keys(limits).length > 0
+        const limited = isLimit ? await namespaces.limit(principal, found, limits) : found
+        return name === undefined ? limited : namespaces.rename(principal, limited, name)
+      },
     }),
     route('DELETE', '/namespaces/:namespace', {
       operationId: 'deleteNamespace',
@@ -151,6 +164,10 @@ export function namespaceRoutes(namespaces: Namespaces) {
   ]
 }
 
+function limit(description: string, maximum: number) {
+  return field.orNull(Type.Integer({ minimum: 0, maximum }), `${description}; null for no limit`)
+}
+
 export const NamespaceReply = named(
   'Namespace',
   Type.Object({
@@ -160,6 +177,14 @@ export const NamespaceReply = named(
     role: field.orNull(
       Type.Enum(roles),
       'Role of the caller; `admin` for admins, null for those who only see one of its repositories',
+    ),
+    maxRepositories: field.orNull(
+      Type.Integer(),
+      'Most repositories it may have; null without a limit, and for those who are no members',
+    ),
+    maxBytes: field.orNull(
+      Type.Integer(),
+      'Most bytes of packs and Git LFS objects; null without a limit, and for those who are no members',
     ),
   }),
 )

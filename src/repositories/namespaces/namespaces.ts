@@ -12,6 +12,11 @@ import type { Actor, Event, Publish } from '#events/events.ts'
 import { claimName, keepFormerName } from '../claim-name.ts'
 import { deleteFailedImports } from '../import-store.ts'
 import {
+  findNamespaceLimits,
+  type NamespaceLimits,
+  saveNamespaceLimits,
+} from '../namespace-limit-store.ts'
+import {
   deleteMember,
   deleteNamespace,
   insertNamespace,
@@ -43,6 +48,12 @@ export type Namespaces = {
   create: (principal: Principal, name: string) => Promise<Namespace>
   /** Renames a namespace with its repositories, whose former names lead to them. Throws `namespace_name_taken`. */
   rename: (principal: Principal, namespace: Namespace, name: string) => Promise<Namespace>
+  /** Sets limits of a namespace, as an admin of the server. Throws `permission_missing`. */
+  limit: (
+    principal: Principal,
+    namespace: Namespace,
+    limits: Partial<NamespaceLimits>,
+  ) => Promise<Namespace>
   /** Throws `namespace_not_empty`. */
   remove: (principal: Principal, namespace: Namespace) => Promise<void>
   listMembers: (namespace: Namespace) => Promise<Member[]>
@@ -55,8 +66,13 @@ export type Namespaces = {
   removeMember: (principal: Principal, namespace: Namespace, member: string) => Promise<void>
 }
 
-/** A namespace as its caller sees it; `role` is that of the caller, null when it is no member. */
-export type Namespace = { id: string; name: string; createdAt: number; role: Role | null }
+/** A namespace as its caller sees it; `role` is that of the caller, null when it is no member, who does not see limits. */
+export type Namespace = NamespaceLimits & {
+  id: string
+  name: string
+  createdAt: number
+  role: Role | null
+}
 
 type Member = Pick<NamespaceMemberRow, 'member' | 'role' | 'createdAt'>
 
@@ -70,6 +86,7 @@ type Dependencies = {
 }
 
 const maxNamed = 10
+const unlimited: NamespaceLimits = { maxRepositories: null, maxBytes: null }
 
 export function createNamespaces(dependencies: Dependencies): Namespaces {
   const { db, publish, clock, settings, countUsersLike } = dependencies
@@ -172,7 +189,7 @@ export function createNamespaces(dependencies: Dependencies): Namespaces {
         ])
         if ((await countNames(tx, name)) > 1) throw namespaceTaken(name)
       })
-      return { id: row.id, name, createdAt: now, role: 'admin' }
+      return { id: row.id, name, createdAt: now, role: 'admin', ...unlimited }
     },
 
     async rename(principal, namespace, newName) {
@@ -192,6 +209,27 @@ export function createNamespaces(dependencies: Dependencies): Namespaces {
         if ((await countNames(tx, newName)) > 1) throw namespaceTaken(newName)
       })
       return { ...namespace, name: newName }
+    },
+
+    async limit(principal, namespace, { maxRepositories, maxBytes }) {
+      if (!isAdmin(principal)) {
+        const detail = 'Only admins of the server set limits of namespaces.'
+        throw new Problem('permission_missing', detail)
+      }
+      const { id, name } = namespace
+      let limits: NamespaceLimits = unlimited
+      await change(namespace, async (tx) => {
+        const former = await findNamespaceLimits(tx, id)
+        limits = {
+          maxRepositories: maxRepositories === undefined ? former.maxRepositories : maxRepositories,
+          maxBytes: maxBytes === undefined ? former.maxBytes : maxBytes,
+        }
+        await saveNamespaceLimits(tx, { namespaceId: id, ...limits })
+        const about = { actor: principal, repositoryId: null }
+        const data = { namespace: name, ...limits }
+        await publish(tx, clock.now(), [{ kind: 'namespace.limited', ...about, data }])
+      })
+      return { ...namespace, ...limits }
     },
 
     async remove(principal, namespace) {
@@ -245,8 +283,15 @@ function roleMissing({ name, role }: Namespace, needed: Role): Problem {
 }
 
 function toNamespace(principal: Principal, row: JoinedNamespace): Namespace {
-  const { id, name, createdAt } = row
-  return { id, name, createdAt, role: roleInNamespace(principal, row) ?? null }
+  const { id, name, createdAt, maxRepositories, maxBytes } = row
+  const role = roleInNamespace(principal, row) ?? null
+  return {
+    id,
+    name,
+    createdAt,
+    role,
+    ...(role === null ? unlimited : { maxRepositories, maxBytes }),
+  }
 }
 
 function memberAdded(

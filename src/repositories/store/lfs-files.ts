@@ -4,6 +4,7 @@ import { absentAs, ignoreAbsence, ignoreExistence } from '#base/absence.ts'
 import { createKeyedMutex } from '#base/concurrency/keyed-mutex.ts'
 import { readAll, sync } from '#base/disk.ts'
 import type { FaultPoint } from '#base/fault-points.ts'
+import { problemIn } from '#base/problem.ts'
 import type { Database } from '#database/database.ts'
 import type { Db } from '#database/schema.ts'
 import type { Directories } from '../directories/directories.ts'
@@ -104,7 +105,15 @@ export function createLocalLfsFiles(
           (await placeIn(pathOf(repositoryId), oid, path)) ||
           (await placeIn(draftOf(repositoryId), oid, path))
         if (!isPlaced) return false
-        await db.transaction().execute((tx) => commit(tx, { bucketKey: null, size }))
+        await db
+          .transaction()
+          .execute((tx) => commit(tx, { bucketKey: null, size }))
+          .catch(async (error) => {
+            // Another failure may have committed it.
+            if (problemIn(error)?.code === 'namespace_full')
+              await removeFrom([pathOf(repositoryId), draftOf(repositoryId)], oid)
+            throw error
+          })
         return true
       })
     },
@@ -115,8 +124,7 @@ export function createLocalLfsFiles(
       inOrder(repositoryId, async () => {
         const rows = await db.transaction().execute(deleteRows)
         if (rows.length > 0) faultPoint('lfs.deleted')
-        const directory = pathOf(repositoryId)
-        for (const { oid } of rows) await rm(pathOfLfsObject(directory, oid), { force: true })
+        for (const { oid } of rows) await removeFrom([pathOf(repositoryId)], oid)
         return rows.length
       }),
 
@@ -158,6 +166,10 @@ async function placeIn(directory: string, oid: string, file: string): Promise<bo
     ignoreAbsence(error)
     return false
   }
+}
+
+async function removeFrom(directories: string[], oid: string): Promise<void> {
+  for (const directory of directories) await rm(pathOfLfsObject(directory, oid), { force: true })
 }
 
 /** Lists the files of a folder that were last written before a time. */

@@ -1,6 +1,7 @@
 import type { FaultPoint } from '#base/fault-points.ts'
 import type { ObjectFormat } from '#base/object-id.ts'
 import type { Database } from '#database/database.ts'
+import { knownPackBytes } from '#git/objects/packs.ts'
 import { createLocalLfsFiles } from './lfs-files.ts'
 import type { Store } from './store.ts'
 
@@ -34,6 +35,7 @@ export function createLocalStore(dependencies: Dependencies): Store {
       return async () => {}
     },
 
+    packBytes: (id) => knownPackBytes(pathOf(id)),
     release: async () => {},
     remove,
     reclaim: async () => {},

@@ -115,6 +115,22 @@ export async function addPacks(
     // The repository has the same pack from another push.
     if (numInsertedOrUpdatedRows === 0n && isUploaded) await abandonUploads(tx, [pack.key])
   }
+  await tx
+    .updateTable('repositories')
+    .set({ packBytes: await sumPacks(tx, repositoryId) })
+    .where('id', '=', repositoryId)
+    .execute()
+}
+
+/** The bytes of the packs of a repository. */
+export async function sumPacks(db: Db, repositoryId: string): Promise<number> {
+  const { bytes } = await db
+    .selectFrom('packs')
+    .select(sql<string | null>`sum(pack_bytes + idx_bytes + coalesce(mtimes_bytes, 0))`.as('bytes'))
+    .where('repositoryId', '=', repositoryId)
+    .where('retiredAtVersion', 'is', null)
+    .executeTakeFirstOrThrow()
+  return Number(bytes ?? 0)
 }
 
 /** Marks uploads that no row of a pack or LFS object names: the collector deletes their files. */

@@ -18,7 +18,7 @@ import { storePacks } from './durable-packs.ts'
 import { lendPack, openLentPack, takeBackPacks } from './lent-packs.ts'
 import { createBucketLfsFiles } from './lfs-bucket.ts'
 import type { MarkedBucket } from './marked-bucket.ts'
-import { releasePacks } from './pack-store.ts'
+import { releasePacks, sumPacks } from './pack-store.ts'
 import { beginGeneration } from './publish-generation.ts'
 import { firstHead } from './ref-store.ts'
 import { createRepositoryTransaction } from './repository-transactions.ts'
@@ -93,6 +93,7 @@ export function createSharedStore(dependencies: Dependencies): Store {
       return adoptDraft(dependencies, { id, directory })
     },
 
+    packBytes: (id, tx) => sumPacks(tx, id),
     release: releasePacks,
 
     remove: (id) => cache.remove(id),

@@ -31,6 +31,8 @@ export type Store = AsyncDisposable & {
   ) => Promise<{ head?: string | null }>
   /** Makes an imported draft durable. Returns what completes it in the transaction that makes the repository ready. */
   adopt: (id: string) => Promise<(tx: Db) => Promise<void>>
+  /** The bytes of the packs of a repository. */
+  packBytes: (id: string, db: Db) => Promise<number>
   /** Gives up what a repository has in the store, in the transaction that deletes its row. */
   release: (tx: Db, id: string) => Promise<void>
   /** Removes the directory of a deleted repository. */

@@ -7,6 +7,7 @@ import { pager } from '../pager.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
 import { roleWords } from '../role-words.ts'
+import { usageSection } from './namespace-usage-section.ts'
 
 const path = '/-/namespaces/:namespace'
 
@@ -22,7 +23,7 @@ export const namespacePages = [
     input: ({ fields }) => ({ body: { name: fieldText(fields, 'name') ?? '' } }),
     redirectTo: ({ to, fields }) => to.namespace(fieldText(fields, 'name') ?? ''),
   }),
-  page(path, ['getNamespace', 'listRepositories', 'listNamespaceMembers'], {
+  page(path, ['getNamespace', 'listRepositories', 'listNamespaceMembers', 'getNamespaceUsage'], {
     weight: 'light',
     audience: 'members',
     styles: 'forms',
@@ -84,9 +85,10 @@ async function namespaceView(context: PageContext): Promise<View> {
   const { to, time, read, readPage, tryRead, may, params, query } = context
   const { name, role } = await read('getNamespace')
   const cursor = fieldText(query, 'cursor')
-  const [{ value: repositories, next }, members, mayChange, mayCreate] = await Promise.all([
+  const [{ value: repositories, next }, members, usage, mayChange, mayCreate] = await Promise.all([
     readPage('listRepositories', { query: { limit: 50, namespace: name, cursor } }),
     role === null ? undefined : tryRead('listNamespaceMembers'),
+    role === null ? undefined : tryRead('getNamespaceUsage'),
     may('setNamespaceMember', { member: '' }),
     may('createRepository'),
   ])
@@ -108,7 +110,7 @@ ${
   )}</ul>`
 }
 ${pager(context, next)}
-${members && memberSection(context, { members, form, mayChange })}`,
+${members && memberSection(context, { members, form, mayChange })}${usage && usageSection(usage)}`,
   }
 }
 
