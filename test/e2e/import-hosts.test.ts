@@ -167,7 +167,7 @@ for (const [name, host] of Object.entries(hosts))
     const first = await home.run(words, { input: `${token}\n` })
     assert.equal(first.code, 1)
     assert.match(first.out, /^Imported site\.\nImported other\.\n2 imported, 0 .*, 2 failed\./m)
-    assert.match(first.err, /bob\/site\.git\. The name is that of .*acme\/site\.git\./)
+    assert.match(first.err, /bob\/site\.git\. The name is that of .*acme\/site\.git; import it/)
     assert.match(first.err, /The name is not possible here\./)
     assert.match(first.err, /to do: Protect free\/\*/)
     assert.match(first.err, /to do: .*https:\/\/ci\.example\.com\/hook/)
@@ -210,7 +210,10 @@ for (const [name, host] of Object.entries(hosts))
     // Another repository of the name, which is not that of the host.
     await service.admin.post('/repos', { name: 'site' })
     const taken = await home.run(words, { input: `${token}\n` })
-    assert.match(taken.err, /acme\/site\.git\. Another repository has this name/)
+    assert.match(
+      taken.err,
+      /acme\/site\.git\. site is another repository that is here, and did not/,
+    )
     for (const one of ['site', 'other']) await service.admin.delete(`/repos/${one}`)
   })
 
@@ -259,7 +262,7 @@ test('a host that sends too much is left', async () => {
   assert.equal(pages, 3)
 })
 
-test('every repository in a folder is imported, and those that are here stay as they are', async () => {
+test('every repository in a folder is imported; those that are here and other ones of a name stay as they are', async () => {
   await using folder = await temporaryFolder()
   await mkdir(join(folder.path, 'deep/er'), { recursive: true })
   await service.admin.post('/namespaces', { name: 'Er' })
@@ -273,4 +276,25 @@ test('every repository in a folder is imported, and those that are here stay as 
   const again = await home.svc(['import', '--all', folder.path])
   assert.match(again, /^bare is here already\.\nEr\/tree is here already\.\n0 imported/)
   assert.equal((await service.admin.get('/repos/Er%2Ftree')).body.empty, false)
+
+  // It comes before the one that has its name.
+  await project.git('clone', '--quiet', '--bare', '.', join(folder.path, 'above/bare.git'))
+  await project.git('clone', '--quiet', '--bare', '.', join(folder.path, 'empty.git'))
+  await service.admin.post('/repos', { name: 'empty' })
+  for (const name of ['above/bare', 'empty']) {
+    const source = join(folder.path, `${name}.git`)
+    const note = `${name.replace('above/', '')} is another repository that is here, and did not come from ${source}, or too long ago for the event log; import it under another name: svc import ${source} NAME`
+    const planned = await home.svc(['import', '--all', folder.path, '--dry-run', '--json'])
+    const row = JSON.parse(planned).find((one: { source: string }) => one.source === source)
+    assert.equal(row.note, note)
+    const others = await home.run(['import', '--all', folder.path])
+    assert.equal(others.code, 1)
+    assert.match(others.out, /^bare is here already\.\nEr\/tree is here already\.\n0 .*, 2 failed/)
+    assert.ok(others.err.includes(`Not imported: ${source}. ${note}\n`), others.err)
+  }
+  assert.equal((await service.admin.get('/repos/empty')).body.empty, true)
+  // The data directory has the same events.
+  const local = ['import', '--all', folder.path, '--server', 'local']
+  const offline = await home.run(local, { env: { SVC_DATA_DIR: service.dataDir } })
+  assert.match(offline.out, /^bare is here already\.\nEr\/tree is here already\.\n0 .*, 2 failed/)
 })

@@ -2,6 +2,8 @@ import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { createAccessWatch } from '#access/access-watch.ts'
 import { localPrincipal } from '#access/principal.ts'
+import { createEventLog } from '#api/event-log/event-log.ts'
+import { eventRoutes } from '#api/event-log/event-routes.ts'
 import type { App } from '#app.ts'
 import { newId } from '#base/ids.ts'
 import type { Json } from '#base/json.ts'
@@ -120,7 +122,7 @@ function inWords(error: unknown, { option }: CommandInput): unknown {
 
 /** The routes that need no server. */
 function routesOf({ repositories, secrets, auditLog, ...app }: App) {
-  const { protections, collaborators } = app
+  const { protections, collaborators, db, notifier } = app
   const needsServer = async () => {
     throw new Error('Default branches are changed by a server.')
   }
@@ -138,5 +140,6 @@ function routesOf({ repositories, secrets, auditLog, ...app }: App) {
     ...tokenRoutes(app.tokens),
     ...sshKeyRoutes(app.sshKeys),
     ...auditRoutes({ auditLog, repositories }),
+    ...eventRoutes(createEventLog({ db, notifier, repositories, refresh: async (one) => one })),
   ]
 }

@@ -3,6 +3,7 @@ import { printable } from '#base/format.ts'
 import type { Json } from '#base/json.ts'
 import { toSafeJson } from '#base/safe-text.ts'
 import { Sensitive } from '#base/sensitive.ts'
+import { shellWord } from '#base/shell-word.ts'
 import { fingerprintOf } from '#ssh/public-key.ts'
 import { isSendable, notToken } from '../servers/connect.ts'
 import { path } from '../servers/http-client.ts'
@@ -17,6 +18,8 @@ type Planned = Candidate & {
   name: string
   /** Why it cannot be imported. */
   fault?: string
+  /** The repository here that was imported from the same source. */
+  known?: Known
 }
 
 /** What became of a repository. */
@@ -38,17 +41,15 @@ export type ImportOne = (source: string, name: string, prefix: string) => Promis
  */
 export async function importAll(work: Work, importOne: ImportOne): Promise<number> {
   const candidates = await findCandidates(work)
-  const planned = plan(candidates, await listByName(work, '/namespaces'))
+  const planned = await plan(work, candidates)
   if (work.input.flag('dryRun')) {
     await showPlan(work, planned)
     return 0
   }
-  const repositories = await listByName(work, '/repos')
   const outcomes: Outcome[] = []
   for (const [index, repository] of planned.entries()) {
     const prefix = `${index + 1}/${planned.length} ${repository.name}`
-    const present = repositories.get(repository.name.toLowerCase())
-    const outcome = await move(work, repository, { importOne, present, prefix })
+    const outcome = await move(work, repository, { importOne, prefix })
     outcomes.push(outcome)
     if (!work.json) showOutcome(work, outcome)
   }
@@ -96,19 +97,51 @@ function notRead(details: Details | undefined): string {
  * Gives each repository a name: the last part of its path, in the namespace that is called like the part before it, if there
  * is one.
  */
-function plan(candidates: Candidate[], namespaces: ReadonlyMap<string, Json>): Planned[] {
+async function plan(work: Work, candidates: Candidate[]): Promise<Planned[]> {
+  const namespaces = await listByName(work, '/namespaces')
+  const repositories = await listByName(work, '/repos')
+  const all: Planned[] = []
   const taken = new Map<string, string>()
-  return candidates.map((candidate) => {
+  for (const candidate of candidates) {
     const [last = '', parent = ''] = candidate.path.split('/').reverse()
     const namespace = namespaces.get(parent.toLowerCase())
     const within = last.replace(/\.git$/, '')
     const name = namespace === undefined ? within : `${textAt(namespace, 'name')}/${within}`
+    const key = name.toLowerCase()
     const planned = { ...candidate, name }
-    if (!isRepositoryName(name)) return { ...planned, fault: 'The name is not possible here.' }
-    const other = taken.get(name.toLowerCase())
-    taken.set(name.toLowerCase(), other ?? candidate.source)
-    return other === undefined ? planned : { ...planned, fault: `The name is that of ${other}.` }
-  })
+    const present = repositories.get(key)
+    const other = taken.get(key)
+    if (!isRepositoryName(name)) all.push({ ...planned, fault: 'The name is not possible here.' })
+    else if (present !== undefined) all.push(await comparePresent(work, planned, present))
+    else if (other !== undefined)
+      all.push({ ...planned, fault: `The name is that of ${other}; ${adviceFor(planned)}` })
+    else {
+      taken.set(key, candidate.source)
+      all.push(planned)
+    }
+  }
+  return all
+}
+
+/** Adds to a candidate whose name is taken whether the repository here came from the same source. */
+async function comparePresent(work: Work, planned: Planned, present: Json): Promise<Planned> {
+  if (textAt(present, 'state') === 'importing')
+    return { ...planned, fault: 'It is still being imported.' }
+  try {
+    const known = await readKnown(work, planned)
+    if (known !== undefined) return { ...planned, known }
+  } catch (error) {
+    if (!(error instanceof Error) || isFatal(error)) throw error
+    return { ...planned, fault: error.message }
+  }
+  const { name, source } = planned
+  const reason = `did not come from ${source}, or too long ago for the event log`
+  const fault = `${name} is another repository that is here, and ${reason}; ${adviceFor(planned)}`
+  return { ...planned, fault }
+}
+
+function adviceFor({ source }: Candidate): string {
+  return `import it under another name: svc import ${shellWord(source)} NAME`
 }
 
 async function showPlan(work: Work, planned: Planned[]): Promise<void> {
@@ -145,29 +178,20 @@ async function showPlan(work: Work, planned: Planned[]): Promise<void> {
 async function move(
   work: Work,
   planned: Planned,
-  {
-    importOne,
-    present,
-    prefix,
-  }: { importOne: ImportOne; present: Json | undefined; prefix: string },
+  { importOne, prefix }: { importOne: ImportOne; prefix: string },
 ): Promise<Outcome> {
-  const { source, name, fault } = planned
+  const { source, name, fault, known } = planned
   const about = { source, name, detail: '', toDo: [] }
   if (fault !== undefined) return { ...about, state: 'failed', detail: fault }
+  if (known !== undefined && !planned.readDetails) return { ...about, state: 'present' }
   try {
-    if (textAt(present ?? null, 'state') === 'importing')
-      return { ...about, state: 'failed', detail: 'It is still being imported.' }
-    if (present !== undefined && !planned.readDetails) return { ...about, state: 'present' }
-    const known = present === undefined ? undefined : await readKnown(work, planned)
-    if (present !== undefined && known === undefined)
-      return { ...about, state: 'failed', detail: otherRepository }
     const repository = known?.repository ?? (await importOne(planned.address, name, prefix))
     const toDo = planned.readDetails
       ? await complete(work, planned, { repository, changed: known?.changed })
       : []
     const missing = Number(at(repository, 'missingLfsObjects') ?? 0)
     if (missing > 0) toDo.push(`Push ${missing} Git LFS objects from a clone of the source.`)
-    return { ...about, state: present ? 'present' : 'imported', toDo }
+    return { ...about, state: known ? 'present' : 'imported', toDo }
   } catch (error) {
     // Without a server or a token, the others would fail, too.
     if (!(error instanceof Error) || isFatal(error)) throw error
@@ -177,23 +201,23 @@ async function move(
   }
 }
 
-const otherRepository =
-  'Another repository has this name, or its import is too long ago to be in the event log.'
-
 function isFatal(error: Error): boolean {
   return error instanceof CommandError && error.exitCode !== clientExitCodes.failure
 }
 
 /**
  * The repository of this name, with the kinds of changes since its import; undefined when it was not imported from the same
- * source, or is another owner's.
+ * source, or is another owner's and would be changed.
  */
-async function readKnown({ client }: Work, { name, source }: Planned): Promise<Known | undefined> {
+async function readKnown(
+  { client }: Work,
+  { name, source, readDetails }: Planned,
+): Promise<Known | undefined> {
   const query = { repository: name, kind: importedKinds.join(), limit: 1000 }
   const events = await client.json({ method: 'GET', path: '/events', query })
   const list = Array.isArray(events) ? events : []
   const repository = await client.json({ method: 'GET', path: path`/repos/${name}` })
-  const isOwn = textAt(repository, 'role') === 'admin'
+  const isOwn = !readDetails || textAt(repository, 'role') === 'admin'
   if (!isOwn || !list.some((event) => textAt(event, 'data.source') === source)) return undefined
   return { repository, changed: new Set(list.map((event) => textAt(event, 'kind'))) }
 }
