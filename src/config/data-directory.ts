@@ -47,7 +47,7 @@ export async function assertDataDirectory(path: string): Promise<void> {
   assertNotRestoring(path, entries)
   if (entries.includes('repositories') || entries.includes('cache')) return
   throw new DataDirectoryError(
-    `There is no data directory at ${path}. Start the service once with \`svc serve\`, or set SVC_DATA_DIR to an existing one.`,
+    `There is no data directory at ${path}. Start the service once with \`svc serve\`, set SVC_DATA_DIR to an existing one, or log in to a server: svc login URL`,
   )
 }
 

@@ -220,7 +220,10 @@ for (const place of ['in a pipe', 'on a terminal'] as const)
       assert.equal(await svc('users', 'disable', 'bo'), 'The user bo is disabled.\n')
       assert.match(await svc('users', 'show', 'bo'), /^Disabled: \d{4}-/m)
       assert.equal(await svc('users', 'enable', 'bo'), 'The user bo is enabled.\n')
-      assert.match(await svc('users', 'show', 'bo'), /^Disabled: never$/m)
+      assert.match(
+        await svc('users', 'show', 'bo'),
+        /^Disabled: never\nWithout rights since: never$/m,
+      )
       assert.equal(await svc('users', 'delete', 'bo', '--yes'), 'The user bo is deleted.\n')
     })
 
@@ -228,6 +231,10 @@ for (const place of ['in a pipe', 'on a terminal'] as const)
       const file = join(home.path, 'id.pub')
       await writeFile(file, `${newKeyLine('ada@laptop')}\n`)
       assert.match(await svc('keys', 'add', file), /^Added SHA256:\S+ for admin, id \w+\.\n$/)
+      const limited = await home.svc(['keys', 'add', '-', '--expires-in-days', '9'], {
+        input: newKeyLine(),
+      })
+      assert.match(limited, /, id \w+\. It is valid until \d{4}-[\d: -]+\.\n$/)
       const added = JSON.parse(
         await home.svc(['keys-add', '-', '--username', 'ada', '--json'], { input: newKeyLine() }),
       )

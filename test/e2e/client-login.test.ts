@@ -51,7 +51,7 @@ test('a token that is refused is not kept, and never printed', async () => {
   const wrong = `svc_${'a'.repeat(36)}`
   const refused = await home.run(['login', service.url], { input: wrong })
   assert.deepEqual([refused.code, refused.out], [4, ''])
-  assert.match(refused.err, /^svc: .*\n$/)
+  assert.match(refused.err, /^svc: \S+ does not accept this token: .*\n$/)
   assert.ok(!refused.err.includes(wrong))
   await assert.rejects(stat(home.configPath))
   for (const input of ['', 'two words', 'a\nb', 'é']) {

@@ -231,7 +231,7 @@ test('commands on a folder without a data directory create nothing', async () =>
   const failed = execute(launcher, ['tokens', 'create'], {
     env: { ...process.env, SVC_DATA_DIR: dataDir },
   })
-  await assert.rejects(failed, /There is no data directory at .*mistyped/)
+  await assert.rejects(failed, /There is no data directory at .*mistyped.*svc login URL/)
   await assert.rejects(stat(dataDir))
 })
 

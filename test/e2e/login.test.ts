@@ -192,8 +192,8 @@ const fieldsOf = (page: string) =>
   )
 
 /** Starts `svc login`, and waits for what it shows. */
-async function startLogin(home: ClientHome, option: string, shown: RegExp) {
-  const child = home.start(['login', service.url, option], { env: { BROWSER: 'true' } })
+async function startLogin(home: ClientHome, option: string, shown: RegExp, BROWSER = 'true') {
+  const child = home.start(['login', service.url, option], { env: { BROWSER } })
   const closed = once(child, 'close')
   const printed = text(child.stdout)
   let said = ''
@@ -204,6 +204,7 @@ async function startLogin(home: ClientHome, option: string, shown: RegExp) {
   return {
     match: shown.exec(said)?.[0] ?? '',
     code: async () => (await closed)[0],
+    stop: () => child.kill(),
     printed,
   }
 }
@@ -238,6 +239,9 @@ test('a command line gets a token by a code, whose page says what and who gets i
   const { here, logIn } = createBrowser()
   await logIn('1001')
   const { match, code } = await startLogin(home, '--code', /[A-Z]{4}-[A-Z]{4}/)
+  // The same where no browser can be opened.
+  const other = await startLogin(home, '--browser', /No browser [\s\S]*[A-Z]{4}-[A-Z]{4}/, '')
+  other.stop()
   assert.equal((await here.post('/-/cli', { code: 'BBBB-BBBB' })).status, 401)
   const asked = await here.post('/-/cli', { code: match.toLowerCase() })
   assert.match(asked.text, new RegExp(`svc on ${hostname().replace(/[^\w.-]/g, '')}\\?`))

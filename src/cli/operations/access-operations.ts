@@ -39,6 +39,7 @@ export const accessOperations: ClientOperation[] = [
       'LAST SEEN': dateOf('lastSeenAt'),
       SOURCE: 'source',
       DISABLED: dateOf('disabledAt'),
+      'WITHOUT RIGHTS SINCE': dateOf('loginEndedAt'),
     },
   },
   {
@@ -55,13 +56,14 @@ export const accessOperations: ClientOperation[] = [
       'Last seen': dateOf('lastSeenAt'),
       Source: 'source',
       Disabled: dateOf('disabledAt'),
+      'Without rights since': dateOf('loginEndedAt'),
     },
   },
   {
     command: 'users update',
     operations: ['updateUser'],
     isLocal: true,
-    summary: 'change the name or the e-mail address of a user',
+    summary: 'change the name, the e-mail address or the login of a user',
     arguments: ['username'],
     options: {
       '--display-name <name>': 'name of the person or program',
@@ -176,7 +178,8 @@ export const accessOperations: ClientOperation[] = [
         '--permission <permission...>':
           'permissions, or read or write (default: repo:read repo:write)',
         '--repository <name...>': 'the only repositories that it can see: a deploy key',
-        '--expires-in-days <days>': '1 to 3650, or never (default: never)',
+        '--expires-in-days <days>':
+          '1 to 3650, or never (default: never, or as your token if it is of no login)',
       },
       run: runAddKey,
     }),
@@ -303,7 +306,9 @@ async function runAddKey(work: Work): Promise<void> {
   const name = input.option('name') ?? commentOf(publicKey)
   const body = await client.json(work.request({ publicKey, name }))
   const [fingerprint, username] = [textAt(body, 'fingerprint'), textAt(body, 'username')]
-  showResult(work, body, `Added ${fingerprint} for ${username}, id ${textAt(body, 'id')}.`)
+  const end =
+    at(body, 'expiresAt') === null ? '' : ` It is valid until ${dateOf('expiresAt')(body)}.`
+  showResult(work, body, `Added ${fingerprint} for ${username}, id ${textAt(body, 'id')}.${end}`)
 }
 
 /** The comment of a key, as far as it can be a name. */

@@ -1,6 +1,6 @@
 import { printable, toDate, toTable } from '#base/format.ts'
 import { toSafeJson } from '#base/safe-text.ts'
-import { CommandError, UsageError } from '../terminal/command-errors.ts'
+import { CommandError, clientExitCodes, UsageError } from '../terminal/command-errors.ts'
 import { showResult, textAt } from '../terminal/display.ts'
 import { readTokenFor } from '../terminal/given-values.ts'
 import { logInByBrowser, logInByCode, providerOf } from './browser-login.ts'
@@ -175,8 +175,12 @@ async function getToken(
   const isInteractive = terminal.askHidden !== undefined
   if (!isAsked && (token === true || !isInteractive || (await providerOf(login)) === null))
     return { token: await readTokenOf(login.url, terminal), isNew: false }
-  const isByCode = code === true || browserOf(environment) === undefined
-  const logInNow = isByCode ? logInByCode : logInByBrowser
+  const hasBrowser = browserOf(environment) !== undefined
+  if (code !== true && !hasBrowser)
+    terminal.err(
+      'svc: No browser can be opened here (see BROWSER, DISPLAY), so log in by a code.\n',
+    )
+  const logInNow = code === true || !hasBrowser ? logInByCode : logInByBrowser
   return { token: await logInNow(context, login), isNew: true }
 }
 
@@ -198,7 +202,14 @@ async function assertAccepted(
 ): Promise<void> {
   const client = createHttpClient({ url, token, timeoutMs, version })
   // Any token may list what was delegated from it.
-  await client.json({ method: 'GET', path: '/tokens/delegated', query: { limit: 1 } })
+  const request = { method: 'GET', path: '/tokens/delegated', query: { limit: 1 } }
+  await client.json(request).catch((error: unknown) => {
+    const isRefused =
+      error instanceof CommandError && error.exitCode === clientExitCodes.unauthorized
+    if (!isRefused) throw error
+    const detail = `${url} does not accept this token: it is mistyped, expired or deleted.`
+    throw new CommandError('unauthorized', detail, { cause: error })
+  })
 }
 
 /** When a new token ends, in words: soon, where the server cannot check whether the person has left. */
