@@ -229,8 +229,10 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
   const opening = { ...kit, repositories, openSecrets: secrets.open }
   const workflows = createWorkflows({ ...opening, idTokens })
   const outboundTo = (host: string) => createAppOutbound(settings, host)
+  const namespaces = createNamespaces({ ...kit, countUsersLike })
   const webhooks = createWebhooks({
     ...opening,
+    namespaces,
     outbound,
     describeRun: workflows.describeRun,
     directoryOf: store.open,
@@ -275,7 +277,7 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
     lfsObjects,
     lfsLocks,
     deletedRepositories,
-    namespaces: createNamespaces({ ...kit, countUsersLike }),
+    namespaces,
     namespaceUsage,
     protections,
     collaborators,

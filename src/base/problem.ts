@@ -124,7 +124,7 @@ export const problems = {
   too_many_renames: { kind: 'impossible', title: 'Repository was renamed too often' },
   too_many_repositories: { kind: 'impossible', title: 'Too many repositories in the namespace' },
   too_many_secrets: { kind: 'impossible', title: 'Too many secrets' },
-  too_many_webhooks: { kind: 'impossible', title: 'Too many webhooks in the repository' },
+  too_many_webhooks: { kind: 'impossible', title: 'Too many webhooks' },
   outbound_forbidden: { kind: 'impossible', title: 'Connections to this host are not allowed' },
   outbound_unresolved: { kind: 'impossible', title: 'Host name cannot be resolved' },
   too_many_bad_tokens: { kind: 'too-many', title: 'Too many invalid tokens from this address' },

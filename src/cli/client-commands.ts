@@ -23,7 +23,7 @@ const groups: Record<string, string> = {
   pushes: 'list pushes, and undo them',
   browse: 'read files and history without a clone',
   refs: 'create, move and delete branches and tags',
-  webhooks: 'manage webhooks of a repository',
+  webhooks: 'manage webhooks of a repository or a namespace',
   deliveries: 'inspect and repeat deliveries of webhooks',
 }
 

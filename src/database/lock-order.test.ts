@@ -56,7 +56,7 @@ const cases = [
         201,
       ),
     locks: () => lockSite,
-    waits: 'insert into "webhooks"',
+    waits: 'select "id" from "repositories"',
     after: counter,
   }),
   // A runner that reports the end of its run has that, and then the counter.

@@ -968,6 +968,16 @@ const namespaceLimits: Migration = ({ sequence }) => [
   `alter table pushes add column bytes ${sequence} not null default 0`,
 ]
 
+// A column of a referenced table is replaced, since SQLite cannot drop its constraint.
+const namespaceWebhooks: Migration = () => [
+  "alter table webhooks add column scope_id text not null default ''",
+  'update webhooks set scope_id = repository_id',
+  'drop index webhooks_by_repository',
+  'alter table webhooks drop column repository_id',
+  'create index webhooks_by_scope on webhooks (scope_id, id)',
+  'alter table webhook_secrets rename column repository_id to scope_id',
+]
+
 /**
  * All migrations, and for each whether servers that do not know it can run on. One that `adds` has only new tables, and new
  * columns that may be left out, and these servers break no rule by ignoring them. After one that `changes` they must stop:
@@ -1034,6 +1044,7 @@ const list: [migration: Migration, kind: 'adds' | 'changes'][] = [
   [namespaceSecrets, 'changes'],
   [uncheckedLogins, 'changes'],
   [namespaceLimits, 'changes'],
+  [namespaceWebhooks, 'changes'],
 ]
 
 /** The version of a database is the number of migrations that were applied. */

@@ -872,7 +872,8 @@ export type RunShellBytesRow = {
 
 type WebhookTable = {
   id: string
-  repositoryId: string
+  /** The repository or namespace that it belongs to. */
+  scopeId: string
   url: string
   /** Kinds of events, separated by spaces. */
   events: string
@@ -895,11 +896,11 @@ type WebhookTable = {
 
 export type WebhookRow = Selectable<WebhookTable>
 
-/** A signing secret of a webhook, sealed for the binding `{ repositoryId, name: 'webhook ' + webhookId }`. */
+/** A signing secret of a webhook, sealed for the binding `{ scopeId, name: 'webhook ' + webhookId }`. */
 export type WebhookSecretRow = {
   id: string
   webhookId: string
-  repositoryId: string
+  scopeId: string
   sealedValue: Uint8Array
   /** The id of its key, in hex. */
   keyId: string
@@ -914,6 +915,7 @@ export type DeliveryStatus = 'pending' | 'success' | 'failed'
 type DeliveryTable = {
   id: string
   webhookId: string
+  /** That of the event; the namespace for a ping of its webhook. */
   repositoryId: string
   /** `push`, `workflow` or `ping`. */
   event: string

@@ -1,3 +1,4 @@
+import type { Expression } from 'kysely'
 import type { Db } from '#database/schema.ts'
 
 const batchSize = 1000
@@ -76,13 +77,13 @@ export function listEventsAfter(db: Db, seq: number, limit = batchSize) {
 /** Lists the events of a repository after one sequence number and up to another, in order. */
 export function listEventsBetween(
   db: Db,
-  repositoryId: string,
+  repositoryIds: Expression<string>,
   { after, upTo, limit }: { after: number; upTo: number; limit: number },
-): Promise<{ seq: number; kind: string; createdAt: number }[]> {
+): Promise<{ seq: number; kind: string; repositoryId: string | null; createdAt: number }[]> {
   return db
     .selectFrom('events')
-    .select(['seq', 'kind', 'createdAt'])
-    .where('repositoryId', '=', repositoryId)
+    .select(['seq', 'kind', 'repositoryId', 'createdAt'])
+    .where('repositoryId', 'in', repositoryIds)
     .where('seq', '>', after)
     .where('seq', '<=', upTo)
     .orderBy('seq')
@@ -90,15 +91,19 @@ export function listEventsBetween(
     .execute()
 }
 
-/** The sequence number of a repository's last event of some kinds before `seq`; 0 when there is none. */
+/** The sequence number of the last event of some kinds of repositories before `seq`; 0 when there is none. */
 export async function readSeqBefore(
   db: Db,
-  { repositoryId, kinds, seq }: { repositoryId: string; kinds: string[]; seq: number },
+  {
+    repositoryIds,
+    kinds,
+    seq,
+  }: { repositoryIds: Expression<string>; kinds: string[]; seq: number },
 ): Promise<number> {
   const row = await db
     .selectFrom('events')
     .select('seq')
-    .where('repositoryId', '=', repositoryId)
+    .where('repositoryId', 'in', repositoryIds)
     .where('kind', 'in', kinds)
     .where('seq', '<', seq)
     .orderBy('seq', 'desc')

@@ -42,10 +42,10 @@ export type EventData = {
   'lfs_lock.created': LfsLockData
   'lfs_lock.deleted': LfsLockData
   workflow: WorkflowData
-  'webhook.created': { webhookId: string; events: string[] }
-  'webhook.updated': { webhookId: string; changed: string[] }
-  'webhook.disabled': { webhookId: string; reason: string }
-  'webhook.deleted': { webhookId: string }
+  'webhook.created': { webhookId: string; events: string[] } & InNamespace
+  'webhook.updated': { webhookId: string; changed: string[] } & InNamespace
+  'webhook.disabled': { webhookId: string; reason: string } & InNamespace
+  'webhook.deleted': { webhookId: string } & InNamespace
   'user.updated': {
     username: string
     changed: string[]

@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { hasRowLocks } from '#database/row-locks.ts'
 import type { Db } from '#database/schema.ts'
 
@@ -18,9 +18,38 @@ export async function lockScope(
   return row !== undefined
 }
 
-/** Deletes what belongs to a repository or a namespace, after its row. */
+/** Deletes what belongs to a repository or a namespace, after its row; deliveries are deleted in the background. */
 export async function deleteOfScope(tx: Db, scopeId: string): Promise<void> {
   await tx.deleteFrom('secrets').where('scopeId', '=', scopeId).execute()
+  await tx
+    .updateTable('webhooks')
+    .set((is) => ({ deletedAt: is.ref('createdAt'), dueAt: null }))
+    .where('scopeId', '=', scopeId)
+    .where('deletedAt', 'is', null)
+    .execute()
+}
+
+/** The repository or namespace with an id; undefined when there is none. */
+export async function findScope(
+  db: Db,
+  id: string,
+): Promise<{ kind: ScopeKind; id: string; name: string } | undefined> {
+  const find = (table: 'repositories' | 'namespaces') =>
+    db.selectFrom(table).select(['id', 'name']).where('id', '=', id).executeTakeFirst()
+  const repository = await find('repositories')
+  if (repository) return { kind: 'repository', ...repository }
+  const namespace = await find('namespaces')
+  return namespace && { kind: 'namespace', ...namespace }
+}
+
+/** The ids of the scopes of a repository: itself and its namespace. */
+export function scopesOf(repositoryId: string): RawBuilder<string> {
+  return sql<string>`(${repositoryId}, (select namespace_id from repositories where id = ${repositoryId}))`
+}
+
+/** The ids of the repositories of a scope. */
+export function repositoriesOf(scopeId: string): RawBuilder<string> {
+  return sql<string>`(select id from repositories where id = ${scopeId} or namespace_id = ${scopeId})`
 }
 
 /** The kind and the name of the scope of a row, by the column of its id. */

@@ -2,7 +2,7 @@ import { requireAllRefs } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
 import type { Role } from '#access/roles.ts'
 import type { ProblemCode } from '#base/problem.ts'
-import { toNamespaceOperation } from '#base/repository-name.ts'
+import { apiPathOf, toNamespaceOperation } from '#base/repository-name.ts'
 import type { Db } from '#database/schema.ts'
 import type { FindRequest, JsonRoute } from '#http/route.ts'
 import { openProblems } from './open-repository.ts'
@@ -37,6 +37,11 @@ export function nameField({
   name,
 }: NamedScope): { repoName: string } | { namespace: string } {
   return kind === 'repository' ? { repoName: name } : { namespace: name }
+}
+
+/** The path of a scope in the API. */
+export function apiPathOfScope(kind: ScopeKind, name: string): string {
+  return kind === 'repository' ? apiPathOf(name) : `/namespaces/${name}`
 }
 
 /** What opens repositories and namespaces for routes. */

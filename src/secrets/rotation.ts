@@ -48,7 +48,7 @@ type Dependencies = {
   /** Called when the signing secret of a webhook was deleted: its deliveries must not be sent unsigned. */
   disableWebhook: (
     tx: Db,
-    webhook: { id: string; repositoryId: string },
+    webhook: { id: string; scopeId: string },
     why: { reason: string; actor: Actor; now: number },
   ) => Promise<boolean>
 }
@@ -148,12 +148,12 @@ export function createRotation(dependencies: Dependencies): Rotation {
           { kind: 'secret.deleted', ...about, data: { name, ...inNamespace } },
         ])
       } else if (webhook.isReplaced) {
-        const data = { webhookId: webhook.id, changed: ['secret'] }
+        const data = { webhookId: webhook.id, changed: ['secret'], ...inNamespace }
         await publish(tx, now, [{ kind: 'webhook.updated', ...about, data }])
       } else {
         await disableWebhook(
           tx,
-          { id: webhook.id, repositoryId: row.scopeId },
+          { id: webhook.id, scopeId: row.scopeId },
           { reason: lostSecret, actor, now },
         )
       }

@@ -4,7 +4,7 @@ import { type ScopeKind, scopeColumns } from '#repositories/scope-store.ts'
 /** All tables with sealed values, and the database version that introduced each with its columns. */
 export const sealedTables = [
   { table: 'secrets', version: 49 },
-  { table: 'webhookSecrets', version: 11 },
+  { table: 'webhookSecrets', version: 52 },
 ] as const
 
 export type SealedTable = (typeof sealedTables)[number]['table']
@@ -71,20 +71,18 @@ async function listSigningSecrets(
   db: Db,
   { after, limit, notOf = '' }: Page,
 ): Promise<SealedRow[]> {
+  const { scopeKind, scopeName } = scopeColumns('webhookSecrets.scopeId')
   const rows = await db
     .selectFrom('webhookSecrets')
-    .innerJoin('repositories', 'repositories.id', 'webhookSecrets.repositoryId')
-    .selectAll('webhookSecrets')
-    .select('repositories.name as scopeName')
+    .selectAll()
+    .select([scopeKind.as('scopeKind'), scopeName.as('scopeName')])
     .where('webhookSecrets.id', '>', after)
     .where('webhookSecrets.keyId', '!=', notOf)
     .orderBy('webhookSecrets.id')
     .limit(limit)
     .execute()
-  return rows.map(({ webhookId, expiresAt, repositoryId: scopeId, ...row }) => ({
+  return rows.map(({ webhookId, expiresAt, ...row }) => ({
     ...row,
-    scopeId,
-    scopeKind: 'repository',
     table: 'webhookSecrets',
     name: nameOfSigningSecret(webhookId),
     webhook: { id: webhookId, isReplaced: expiresAt !== null },

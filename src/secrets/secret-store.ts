@@ -1,5 +1,6 @@
 import type { PageRequest } from '#base/list-all.ts'
 import type { Db, SecretRow } from '#database/schema.ts'
+import { scopesOf } from '#repositories/scope-store.ts'
 
 /** The public part of a secret. */
 export type SecretMetadata = Pick<SecretRow, 'id' | 'name' | 'createdAt' | 'updatedAt'>
@@ -37,16 +38,7 @@ export function listSealedOf(db: Db, repositoryId: string): Promise<SecretRow[]>
   return db
     .selectFrom('secrets')
     .selectAll()
-    .where((is) =>
-      is.or([
-        is('scopeId', '=', repositoryId),
-        is(
-          'scopeId',
-          '=',
-          is.selectFrom('repositories').select('namespaceId').where('id', '=', repositoryId),
-        ),
-      ]),
-    )
+    .where('scopeId', 'in', scopesOf(repositoryId))
     .orderBy((is) => is('scopeId', '=', repositoryId))
     .orderBy('id')
     .execute()

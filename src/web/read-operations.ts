@@ -23,7 +23,14 @@ import type { DescribedRepository, Repository } from '#repositories/repository-s
 import type { CollaboratorList } from '#repositories/rights/collaborator-routes.ts'
 import type { Branches, Tags } from '#repositories/rights/protection-routes.ts'
 import type { NamespaceSecret, Secret } from '#secrets/secret-routes.ts'
-import type { Delivery, Webhook, WholeDelivery } from '#webhooks/management/webhook-schemas.ts'
+import type {
+  Delivery,
+  NamespaceDelivery,
+  NamespaceWebhook,
+  Webhook,
+  WholeDelivery,
+  WholeNamespaceDelivery,
+} from '#webhooks/management/webhook-schemas.ts'
 import type { Artifact, Cache, RunFileUsage } from '#workflows/run-files/run-file-schemas.ts'
 import type { WorkflowValidation } from '#workflows/runs/workflow-file-routes.ts'
 import type { CommitAnnotation, ListedRun, Run } from '#workflows/views/run-schemas.ts'
@@ -61,6 +68,10 @@ export type OperationValues = {
   listNamespaces: List<typeof NamespaceReply>
   listNamespaceMembers: List<typeof NamespaceMemberReply>
   listNamespaceSecrets: List<typeof NamespaceSecret>
+  getNamespaceDelivery: Static<typeof WholeNamespaceDelivery>
+  getNamespaceWebhook: Static<typeof NamespaceWebhook>
+  listNamespaceDeliveries: List<typeof NamespaceDelivery>
+  listNamespaceWebhooks: List<typeof NamespaceWebhook>
   listEvents: List<typeof LoggedEvent>
   listPushes: List<typeof Push>
   listRepositories: List<typeof Repository>

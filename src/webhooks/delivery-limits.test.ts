@@ -8,10 +8,10 @@ import {
   type DeliveryTarget,
 } from './delivery-limits.ts'
 
-const at = (webhookId: string, repositoryId = 'r', receiver = webhookId): DeliveryTarget => ({
+const at = (webhookId: string, scopeId = 'r', receiver = webhookId): DeliveryTarget => ({
   webhookId,
   receiver,
-  repositoryId,
+  scopeId,
 })
 
 /** Completes successful attempts of a webhook, one after the other. */
@@ -65,7 +65,7 @@ test('webhooks that do not respond share half of the capacity, and a repository 
   const begun: DeliveryTarget[] = []
   for (let n = 0; n < 200; n++) begun.push(...fill(deliveryLimits, `dead${n}`, `r${n % 50}`))
   assert.equal(begun.length, 128)
-  const ofOne = begun.filter(({ repositoryId }) => repositoryId === 'r0')
+  const ofOne = begun.filter(({ scopeId }) => scopeId === 'r0')
   assert.ok(ofOne.length <= 4, String(ofOne.length))
   assert.equal(deliveryLimits.count().capacity(at('good')), 32)
   assert.equal(deliveryLimits.count().exhausted().probing.isFull, true)
@@ -93,7 +93,7 @@ test('a repository has 64 deliveries at once, a quarter reserved for webhooks wi
   for (const webhookId of all) succeed(deliveryLimits, webhookId, 40)
   const begun = all.map((webhookId) => fill(deliveryLimits, webhookId, 'one').length)
   assert.deepEqual(begun, [32, 16, ...Array(16).fill(1), ...Array(12).fill(0)])
-  assert.deepEqual(deliveryLimits.count().exhausted().healthy.repositories, ['one'])
+  assert.deepEqual(deliveryLimits.count().exhausted().healthy.scopes, ['one'])
   assert.equal(deliveryLimits.count().capacity(at('w29', 'one')), 0)
   assert.equal(deliveryLimits.count().capacity(at('w29', 'other')), 32)
 })
@@ -129,9 +129,9 @@ test('a webhook whose attempt is slow is not healthy until it succeeds again', (
   const [first = at('')] = begun
   deliveryLimits.slow(first)
   assert.equal(deliveryLimits.count().capacity(at('a', 'one')), 0)
-  assert.deepEqual(deliveryLimits.count().exhausted().probing.repositories, ['one'])
+  assert.deepEqual(deliveryLimits.count().exhausted().probing.scopes, ['one'])
   deliveryLimits.end(first, 'success')
-  assert.deepEqual(deliveryLimits.count().exhausted().probing.repositories, [])
+  assert.deepEqual(deliveryLimits.count().exhausted().probing.scopes, [])
 })
 
 test('limits are never exceeded, and exhausted webhooks have no capacity', () => {
@@ -153,14 +153,14 @@ test('limits are never exceeded, and exhausted webhooks have no capacity', () =>
         const count = deliveryLimits.count()
         const exhausted = count.exhausted()
         for (const target of begun) {
-          const { webhookId, receiver, repositoryId } = target
+          const { webhookId, receiver, scopeId } = target
           const isHealthy = exhausted.healthy.webhooks.includes(webhookId)
-          const { receivers, repositories } = isHealthy ? exhausted.healthy : exhausted.probing
+          const { receivers, scopes } = isHealthy ? exhausted.healthy : exhausted.probing
           const isExhausted =
             exhausted.webhooks.includes(webhookId) ||
             (!isHealthy && exhausted.probing.isFull) ||
             receivers.includes(receiver) ||
-            repositories.includes(repositoryId)
+            scopes.includes(scopeId)
           if (isExhausted) assert.equal(count.capacity(target), 0)
         }
       }

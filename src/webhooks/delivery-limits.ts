@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 
-/** A webhook, the host and port of its URL, and its repository. */
-export type DeliveryTarget = { webhookId: string; receiver: string; repositoryId: string }
+/** A webhook, the host and port of its URL, and its repository or namespace. */
+export type DeliveryTarget = { webhookId: string; receiver: string; scopeId: string }
 
 export type DeliveryLimits = ReturnType<typeof createDeliveryLimits>
 
@@ -10,9 +10,9 @@ export type Exhausted = {
   /** Webhooks with deliveries in flight and no capacity for more. */
   webhooks: string[]
   /** The healthy webhooks, and the receivers and repositories whose healthy webhooks are at their limit. */
-  healthy: { webhooks: string[]; receivers: string[]; repositories: string[] }
+  healthy: { webhooks: string[]; receivers: string[]; scopes: string[] }
   /** The same for probing webhooks, and whether these are at their overall limit. */
-  probing: { isFull: boolean; receivers: string[]; repositories: string[] }
+  probing: { isFull: boolean; receivers: string[]; scopes: string[] }
 }
 
 /** Concurrent deliveries of one webhook. */
@@ -22,12 +22,12 @@ type LimitGroup = { inFlight: number; window: number; isHealthy: boolean }
 
 const maxOverall = 256
 const maxPerReceiver = 64
-const maxPerRepository = 64
+const maxPerScope = 64
 // This share of each limit is reserved for webhooks with nothing in flight, so busy ones cannot starve them.
 const reservedShare = 1 / 4
 const maxProbing = maxOverall / 2
 const maxProbingPerReceiver = maxPerReceiver / 2
-const maxProbingPerRepository = 4
+const maxProbingPerScope = 4
 const maxRemembered = 1000
 
 /**
@@ -51,24 +51,24 @@ export function createDeliveryLimits() {
     const byWebhook = new Map<string, number>()
     const targets = new Map<string, DeliveryTarget>()
     const healthyReceivers = new Map<string, number>()
-    const healthyRepositories = new Map<string, number>()
+    const healthyScopes = new Map<string, number>()
     const probingReceivers = new Map<string, number>()
-    const probingRepositories = new Map<string, number>()
+    const probingScopes = new Map<string, number>()
     let all = 0
     let probing = 0
 
     function add(target: DeliveryTarget, count: number): void {
-      const { webhookId, receiver, repositoryId } = target
+      const { webhookId, receiver, scopeId } = target
       const { isHealthy } = find(webhookId)
       targets.set(webhookId, target)
       all += count
       if (!isHealthy) probing += count
       increase(byWebhook, webhookId, count)
       increase(isHealthy ? healthyReceivers : probingReceivers, receiver, count)
-      increase(isHealthy ? healthyRepositories : probingRepositories, repositoryId, count)
+      increase(isHealthy ? healthyScopes : probingScopes, scopeId, count)
     }
 
-    function capacity({ webhookId, receiver, repositoryId }: DeliveryTarget): number {
+    function capacity({ webhookId, receiver, scopeId }: DeliveryTarget): number {
       const { window, isHealthy } = find(webhookId)
       const ownInFlight = byWebhook.get(webhookId) ?? 0
       const share = ownInFlight > 0 ? 1 - reservedShare : 1
@@ -76,13 +76,13 @@ export function createDeliveryLimits() {
       if (isHealthy) {
         left.push(
           maxPerReceiver * share - (healthyReceivers.get(receiver) ?? 0),
-          maxPerRepository * share - (healthyRepositories.get(repositoryId) ?? 0),
+          maxPerScope * share - (healthyScopes.get(scopeId) ?? 0),
         )
       } else {
         left.push(
           maxProbing - probing,
           maxProbingPerReceiver - (probingReceivers.get(receiver) ?? 0),
-          maxProbingPerRepository - (probingRepositories.get(repositoryId) ?? 0),
+          maxProbingPerScope - (probingScopes.get(scopeId) ?? 0),
         )
       }
       return Math.max(0, Math.min(...left))
@@ -98,12 +98,12 @@ export function createDeliveryLimits() {
             .filter(([, { isHealthy }]) => isHealthy)
             .map(([webhookId]) => webhookId),
           receivers: atCap(healthyReceivers, maxPerReceiver),
-          repositories: atCap(healthyRepositories, maxPerRepository),
+          scopes: atCap(healthyScopes, maxPerScope),
         },
         probing: {
           isFull: probing >= maxProbing,
           receivers: atCap(probingReceivers, maxProbingPerReceiver),
-          repositories: atCap(probingRepositories, maxProbingPerRepository),
+          scopes: atCap(probingScopes, maxProbingPerScope),
         },
       }
     }

@@ -28,18 +28,36 @@ export async function insertDeliveries(db: Db, deliveries: NewDelivery[]): Promi
   return rows.map(({ id }) => id)
 }
 
+/** A delivery with the name of its repository; null once that is in the scope of the webhook no longer. */
+export type NamedDelivery = DeliveryRow & { repositoryName: string | null }
+
+function named(db: Db) {
+  return db
+    .selectFrom('deliveries')
+    .selectAll('deliveries')
+    .select((is) =>
+      is
+        .selectFrom('repositories')
+        .innerJoin('webhooks', 'webhooks.id', 'deliveries.webhookId')
+        .select('name')
+        .whereRef('repositories.id', '=', 'deliveries.repositoryId')
+        .where((one) =>
+          one.or([
+            one('webhooks.scopeId', '=', one.ref('repositories.id')),
+            one('webhooks.scopeId', '=', one.ref('repositories.namespaceId')),
+          ]),
+        )
+        .as('repositoryName'),
+    )
+}
+
 /** The deliveries of a webhook before an id, newest first. */
 export function listDeliveries(
   db: Db,
   webhookId: string,
   { before, limit, status, event }: DeliveryFilter & { before: string; limit: number },
-): Promise<DeliveryRow[]> {
-  let query = db
-    .selectFrom('deliveries')
-    .selectAll()
-    .where('webhookId', '=', webhookId)
-    .orderBy('id', 'desc')
-    .limit(limit)
+): Promise<NamedDelivery[]> {
+  let query = named(db).where('webhookId', '=', webhookId).orderBy('id', 'desc').limit(limit)
   if (before !== '') query = query.where('id', '<', before)
   if (status !== undefined) query = query.where('status', '=', status)
   if (event !== undefined) query = query.where('event', '=', event)
@@ -50,13 +68,8 @@ export function findDelivery(
   db: Db,
   webhookId: string,
   id: string,
-): Promise<DeliveryRow | undefined> {
-  return db
-    .selectFrom('deliveries')
-    .selectAll()
-    .where('id', '=', id)
-    .where('webhookId', '=', webhookId)
-    .executeTakeFirst()
+): Promise<NamedDelivery | undefined> {
+  return named(db).where('id', '=', id).where('webhookId', '=', webhookId).executeTakeFirst()
 }
 
 /** The latest attempts of a delivery, oldest first. */
@@ -125,9 +138,15 @@ export async function redirectPending(db: Db, webhookId: string, url: string): P
   await db.updateTable('deliveries').set({ url }).where('id', 'in', waiting).execute()
 }
 
-/** Deletes up to `limit` deliveries of a webhook, and returns how many. */
-export async function deleteDeliveries(db: Db, webhookId: string, limit: number): Promise<number> {
-  const some = inOrder(db).where('webhookId', '=', webhookId).limit(limit)
+/** Deletes up to `limit` deliveries of a webhook, or only those about a repository, and returns how many. */
+export async function deleteDeliveries(
+  db: Db,
+  webhookId: string,
+  limit: number,
+  repositoryId?: string,
+): Promise<number> {
+  let some = inOrder(db).where('webhookId', '=', webhookId).limit(limit)
+  if (repositoryId !== undefined) some = some.where('repositoryId', '=', repositoryId)
   const { numDeletedRows } = await db
     .deleteFrom('deliveries')
     .where('id', 'in', some)

@@ -1,12 +1,14 @@
 import type { Db } from '#database/schema.ts'
 import type { Actor, Publish } from '#events/events.ts'
+import { findScope } from '#repositories/scope-store.ts'
+import { placeOf } from '#repositories/scopes.ts'
 import { failPending } from './queue-store.ts'
 import { findWebhook, updateWebhook } from './webhook-store.ts'
 
 /** Disables a webhook; see `createDisableWebhook`. */
 export type DisableWebhook = (
   tx: Db,
-  webhook: { id: string; repositoryId: string },
+  webhook: { id: string; scopeId: string },
   about: { reason: string; actor: Actor; now: number },
 ) => Promise<boolean>
 
@@ -17,10 +19,12 @@ export type DisableWebhook = (
  * To avoid deadlocks, all code locks in this order: the event counter, deliveries in the order of their ids, webhooks.
  */
 export function createDisableWebhook(publish: Publish): DisableWebhook {
-  return async (tx, { id, repositoryId }, { reason, actor, now }) => {
-    const webhook = await findWebhook(tx, repositoryId, id)
-    if (!webhook?.isEnabled) return false
-    const data = { webhookId: id, reason }
+  return async (tx, { id, scopeId }, { reason, actor, now }) => {
+    const scope = await findScope(tx, scopeId)
+    const webhook = scope && (await findWebhook(tx, scopeId, id))
+    if (!scope || !webhook?.isEnabled) return false
+    const { repositoryId, inNamespace } = placeOf(scope)
+    const data = { webhookId: id, reason, ...inNamespace }
     await publish(tx, now, [{ kind: 'webhook.disabled', actor, repositoryId, data }])
     await failPendingDeliveries(tx, id, { now, hasLocks: false })
     const changes = { isEnabled: 0, disabledAt: now, disabledReason: reason }

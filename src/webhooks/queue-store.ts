@@ -11,8 +11,11 @@ import type {
 import { type DeliveryTarget, type Exhausted, maxWindow } from './delivery-limits.ts'
 
 /** A webhook as a delivery to it needs it. */
-export type Target = Pick<WebhookRow, 'id' | 'url' | 'receiver' | 'isEnabled' | 'repositoryId'> & {
-  repositoryName: string
+export type Target = Pick<WebhookRow, 'id' | 'url' | 'receiver' | 'isEnabled' | 'scopeId'> & {
+  /** Null for a webhook of a repository. */
+  namespaceId: string | null
+  /** Null for a webhook of a namespace. */
+  repositoryName: string | null
   /** When its repository was deleted: until it is restored, nothing is delivered. */
   repositoryDeletedAt: number | null
 }
@@ -48,7 +51,7 @@ export function listDueWebhooks(
   const { webhooks, healthy, probing } = exhausted
   return db
     .selectFrom('webhooks')
-    .select(['id as webhookId', 'receiver', 'repositoryId'])
+    .select(['id as webhookId', 'receiver', 'scopeId'])
     .where('dueAt', '<=', now)
     .where('deletedAt', 'is', null)
     .where((is) => is.not(isAmong(is, 'id', webhooks)))
@@ -80,13 +83,15 @@ export async function findNextDue(db: Db, after: number): Promise<number | undef
 export function listTargets(tx: Db, ids: string[]): Promise<Target[]> {
   return tx
     .selectFrom('webhooks')
-    .innerJoin('repositories', 'repositories.id', 'webhooks.repositoryId')
+    .leftJoin('repositories', 'repositories.id', 'webhooks.scopeId')
+    .leftJoin('namespaces', 'namespaces.id', 'webhooks.scopeId')
     .select([
       'webhooks.id',
       'webhooks.url',
       'webhooks.receiver',
       'webhooks.isEnabled',
-      'webhooks.repositoryId',
+      'webhooks.scopeId',
+      'namespaces.id as namespaceId',
       'repositories.name as repositoryName',
       'repositories.deletedAt as repositoryDeletedAt',
     ])
@@ -111,11 +116,59 @@ export function listClaimable(
     .where('dueAt', '<=', now)
     .where('leaseUntil', '<=', now)
     .$if(target.isEnabled === 0, (is) => is.where('isWanted', '=', 1))
+    .$if(target.namespaceId !== null, (is) => is.where(isRestored))
     .orderBy('dueAt')
     .orderBy('seq')
     .orderBy('id')
     .limit(limit)
     .$if(hasRowLocks(tx), (rows) => rows.forNoKeyUpdate().skipLocked())
+    .execute()
+}
+
+// A deleted repository of a namespace: its deliveries wait until it is restored.
+const isRestored = sql<boolean>`not exists (
+  select 1 from repositories
+  where repositories.id = deliveries.repository_id and repositories.deleted_at is not null
+)`
+
+/** The names of those of some repositories that are in a namespace, by their ids. */
+export async function listNamesIn(
+  tx: Db,
+  namespaceId: string,
+  ids: string[],
+): Promise<Map<string, string>> {
+  if (ids.length === 0) return new Map()
+  const rows = await tx
+    .selectFrom('repositories')
+    .select(['id', 'name'])
+    .where('namespaceId', '=', namespaceId)
+    .where('id', 'in', ids)
+    .execute()
+  return new Map(rows.map(({ id, name }) => [id, name]))
+}
+
+/** Whether a repository is deleted and can be restored. */
+export async function isDeleted(tx: Db, repositoryId: string): Promise<boolean> {
+  const row = await tx
+    .selectFrom('repositories')
+    .select('id')
+    .where('id', '=', repositoryId)
+    .where('deletedAt', 'is not', null)
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** Fails claimable deliveries, which are locked. */
+export async function failClaimable(
+  tx: Db,
+  ids: string[],
+  { now, fault }: { now: number; fault: string },
+): Promise<void> {
+  if (ids.length === 0) return
+  await tx
+    .updateTable('deliveries')
+    .set({ status: 'failed', isWanted: 0, dueAt: null, completedAt: now, fault })
+    .where('id', 'in', ids)
     .execute()
 }
 
@@ -168,12 +221,13 @@ export async function refreshDue(tx: Db, webhookIds: string[]): Promise<void> {
       select case when lease_until > due_at then lease_until else due_at end as free_at
       from deliveries
       where webhook_id = webhooks.id and status = 'pending'
+        and (repository_id = webhooks.scope_id or ${isRestored})
       order by due_at
       limit ${sql.lit(maxLeasedRows)}
     ) as earliest
     where not exists (
       select 1 from repositories
-      where repositories.id = webhooks.repository_id and repositories.deleted_at is not null
+      where repositories.id = webhooks.scope_id and repositories.deleted_at is not null
     )
   )`
   await tx.updateTable('webhooks').set({ dueAt: earliest }).where('id', 'in', webhookIds).execute()
@@ -256,10 +310,10 @@ export function listFailingSince(
   tx: Db,
   ids: string[],
   since: number,
-): Promise<Pick<WebhookRow, 'id' | 'repositoryId'>[]> {
+): Promise<Pick<WebhookRow, 'id' | 'scopeId'>[]> {
   return tx
     .selectFrom('webhooks')
-    .select(['id', 'repositoryId'])
+    .select(['id', 'scopeId'])
     .where('id', 'in', ids)
     .where('isEnabled', '=', 1)
     .where('failingSince', '<=', since)
@@ -330,14 +384,11 @@ export async function deleteOldDeliveries(
   return Number(numDeletedRows)
 }
 
-function isOfAny(
-  is: Where,
-  { receivers, repositories }: { receivers: string[]; repositories: string[] },
-) {
-  return is.or([isAmong(is, 'receiver', receivers), isAmong(is, 'repositoryId', repositories)])
+function isOfAny(is: Where, { receivers, scopes }: { receivers: string[]; scopes: string[] }) {
+  return is.or([isAmong(is, 'receiver', receivers), isAmong(is, 'scopeId', scopes)])
 }
 
 // SQL has no empty lists.
-function isAmong(is: Where, column: 'id' | 'receiver' | 'repositoryId', values: string[]) {
+function isAmong(is: Where, column: 'id' | 'receiver' | 'scopeId', values: string[]) {
   return values.length > 0 ? is(column, 'in', values) : is.lit(false)
 }

@@ -32,7 +32,7 @@ export type SigningSecrets = {
 }
 
 type Dependencies = { db: Database; clock: Clock; vault: () => Promise<Vault> }
-type Webhook = { id: string; repositoryId: string }
+type Webhook = { id: string; scopeId: string }
 
 export const secretMaxLength = 1024
 
@@ -69,8 +69,8 @@ export function createSigningSecrets({ db, clock, vault }: Dependencies): Signin
       const { seal, keyIds } = await vault()
       if (keyIds.length === 0) throw keyMissing()
       const [now, binding] = [clock.now(), bindingOf(webhook)]
-      const { repositoryId } = webhook
-      const columns = { webhookId: webhook.id, repositoryId, createdAt: now, expiresAt: null }
+      const { scopeId } = webhook
+      const columns = { webhookId: webhook.id, scopeId, createdAt: now, expiresAt: null }
       return { id: newId(now), ...columns, ...seal(secret, binding) }
     },
 
@@ -89,10 +89,7 @@ export function createSigningSecrets({ db, clock, vault }: Dependencies): Signin
 }
 
 function openOne(vault: Vault, row: WebhookSecretRow): Sensitive<string> {
-  const opened = vault.open(
-    row.sealedValue,
-    bindingOf({ id: row.webhookId, repositoryId: row.repositoryId }),
-  )
+  const opened = vault.open(row.sealedValue, bindingOf({ id: row.webhookId, scopeId: row.scopeId }))
   if ('value' in opened) return opened.value
   throw new Problem(
     'secret_unreadable',
@@ -100,6 +97,6 @@ function openOne(vault: Vault, row: WebhookSecretRow): Sensitive<string> {
   )
 }
 
-function bindingOf({ id, repositoryId }: Webhook): SecretBinding {
-  return { scopeId: repositoryId, name: nameOfSigningSecret(id) }
+function bindingOf({ id, scopeId }: Webhook): SecretBinding {
+  return { scopeId, name: nameOfSigningSecret(id) }
 }

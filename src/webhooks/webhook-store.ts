@@ -2,26 +2,27 @@ import { sql } from 'kysely'
 import type { PageRequest } from '#base/list-all.ts'
 import { hasRowLocks } from '#database/row-locks.ts'
 import type { Db, WebhookRow } from '#database/schema.ts'
+import { scopesOf } from '#repositories/scope-store.ts'
 
 type NewWebhook = Pick<
   WebhookRow,
-  'id' | 'repositoryId' | 'url' | 'events' | 'receiver' | 'createdAt' | 'updatedAt'
+  'id' | 'scopeId' | 'url' | 'events' | 'receiver' | 'createdAt' | 'updatedAt'
 >
 
 export async function insertWebhook(db: Db, webhook: NewWebhook): Promise<void> {
   await db.insertInto('webhooks').values(webhook).execute()
 }
 
-/** The webhooks of a repository after an id, oldest first. */
+/** The webhooks of a scope after an id, oldest first. */
 export function listWebhooks(
   db: Db,
-  repositoryId: string,
+  scopeId: string,
   { after, limit }: PageRequest,
 ): Promise<WebhookRow[]> {
   return db
     .selectFrom('webhooks')
     .selectAll()
-    .where('repositoryId', '=', repositoryId)
+    .where('scopeId', '=', scopeId)
     .where('deletedAt', 'is', null)
     .where('id', '>', after)
     .orderBy('id')
@@ -29,37 +30,38 @@ export function listWebhooks(
     .execute()
 }
 
-/** The ids of a repository's webhooks, oldest first. */
-export async function listWebhookIds(db: Db, repositoryId: string): Promise<string[]> {
+/** The ids of the webhooks of a repository, or also of its namespace, oldest first. */
+export async function listWebhookIds(
+  db: Db,
+  repositoryId: string,
+  which: 'own' | 'all',
+): Promise<string[]> {
   const rows = await db
     .selectFrom('webhooks')
     .select('id')
-    .where('repositoryId', '=', repositoryId)
+    .$if(which === 'own', (is) => is.where('scopeId', '=', repositoryId))
+    .$if(which === 'all', (is) => is.where('scopeId', 'in', scopesOf(repositoryId)))
     .where('deletedAt', 'is', null)
     .orderBy('id')
     .execute()
   return rows.map(({ id }) => id)
 }
 
-export function findWebhook(
-  db: Db,
-  repositoryId: string,
-  id: string,
-): Promise<WebhookRow | undefined> {
+export function findWebhook(db: Db, scopeId: string, id: string): Promise<WebhookRow | undefined> {
   return db
     .selectFrom('webhooks')
     .selectAll()
     .where('id', '=', id)
-    .where('repositoryId', '=', repositoryId)
+    .where('scopeId', '=', scopeId)
     .where('deletedAt', 'is', null)
     .executeTakeFirst()
 }
 
-export async function countWebhooks(db: Db, repositoryId: string): Promise<number> {
+export async function countWebhooks(db: Db, scopeId: string): Promise<number> {
   const { count } = await db
     .selectFrom('webhooks')
     .select((is) => is.fn.countAll().as('count'))
-    .where('repositoryId', '=', repositoryId)
+    .where('scopeId', '=', scopeId)
     .where('deletedAt', 'is', null)
     .executeTakeFirstOrThrow()
   return Number(count)
@@ -117,28 +119,28 @@ export function bringForward(
 
 export async function markWebhooksDeleted(
   db: Db,
-  repositoryId: string,
+  scopeId: string,
   deletedAt: number,
 ): Promise<void> {
   // Webhooks are always locked in the order of their ids, to avoid deadlocks.
   const some = db
     .selectFrom('webhooks')
     .select('id')
-    .where('repositoryId', '=', repositoryId)
+    .where('scopeId', '=', scopeId)
     .where('deletedAt', 'is', null)
     .orderBy('id')
     .$if(hasRowLocks(db), (rows) => rows.forNoKeyUpdate())
   await db.updateTable('webhooks').set({ deletedAt, dueAt: null }).where('id', 'in', some).execute()
 }
 
-/** The ids of deleted webhooks, of all repositories or of one, in order of deletion. */
-export async function listDeletedWebhooks(db: Db, repositoryId?: string): Promise<string[]> {
+/** The ids of deleted webhooks, of all scopes or of one, in order of deletion. */
+export async function listDeletedWebhooks(db: Db, scopeId?: string): Promise<string[]> {
   let query = db
     .selectFrom('webhooks')
     .select('id')
     .where('deletedAt', 'is not', null)
     .orderBy('deletedAt')
-  if (repositoryId !== undefined) query = query.where('repositoryId', '=', repositoryId)
+  if (scopeId !== undefined) query = query.where('scopeId', '=', scopeId)
   return (await query.execute()).map(({ id }) => id)
 }
 

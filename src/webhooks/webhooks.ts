@@ -8,7 +8,7 @@ import type { EventNotifier } from '#events/event-notifier.ts'
 import type { Publish } from '#events/events.ts'
 import type { Git } from '#git/process/git-process.ts'
 import type { JsonRoute } from '#http/route.ts'
-import type { Repositories } from '#repositories/repositories.ts'
+import type { ScopeAccess } from '#repositories/scopes.ts'
 import type { Vault } from '#secrets/vault/vault.ts'
 import { type ComposerSources, createComposer } from './composing/composer.ts'
 import { createDeliveryLoop, type DeliveryLoop } from './delivering/delivery-loop.ts'
@@ -21,7 +21,7 @@ import { webhookRoutes } from './management/webhook-routes.ts'
 import { createWebhookService } from './management/webhook-service.ts'
 import { createSigningSecrets } from './signing-secrets.ts'
 
-/** Webhooks: subscriptions to the events of a repository, and their deliveries. */
+/** Webhooks: subscriptions to the events of a repository or a namespace, and their deliveries. */
 export type Webhooks = Purge & {
   routes: JsonRoute[]
   /** Deletes deliveries older than the retention period of the settings. */
@@ -30,25 +30,25 @@ export type Webhooks = Purge & {
   start: (options: { onAttempt: OnAttempt; stopMs: number }) => AsyncDisposable
 }
 
-type Dependencies = ComposerSources & {
-  db: Database
-  publish: Publish
-  git: Git
-  notifier: EventNotifier
-  vault: () => Promise<Vault>
-  outbound: Outbound
-  repositories: Repositories
-  settings: Settings
-  clock: Clock
-  faultPoint: FaultPoint
-  log: Log
-  version: string
-  /** The unique name of this server among those of one database; it stays the same after a restart. */
-  leaseOwner: string
-}
+type Dependencies = ComposerSources &
+  ScopeAccess & {
+    db: Database
+    publish: Publish
+    git: Git
+    notifier: EventNotifier
+    vault: () => Promise<Vault>
+    outbound: Outbound
+    settings: Settings
+    clock: Clock
+    faultPoint: FaultPoint
+    log: Log
+    version: string
+    /** The unique name of this server among those of one database; it stays the same after a restart. */
+    leaseOwner: string
+  }
 
 export function createWebhooks(dependencies: Dependencies): Webhooks {
-  const { db, repositories, settings, clock } = dependencies
+  const { db, repositories, namespaces, settings, clock } = dependencies
   const schedule = settings.webhookRetrySchedule
   let loop: DeliveryLoop | undefined
   const wake = () => loop?.wake()
@@ -60,8 +60,8 @@ export function createWebhooks(dependencies: Dependencies): Webhooks {
 
   return {
     routes: [
-      ...webhookRoutes({ repositories, webhookService }),
-      ...deliveryRoutes({ repositories, webhookService, deliveries }),
+      ...webhookRoutes({ repositories, namespaces, webhookService }),
+      ...deliveryRoutes({ repositories, namespaces, webhookService, deliveries }),
     ],
 
     ...createPurge({ db, clock, signing, cutOff }),

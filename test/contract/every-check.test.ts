@@ -597,9 +597,9 @@ const examples: Record<string, Example[]> = {
       arrange: ({ database }) =>
         query(
           database,
-          `insert into webhooks (id, repository_id, url, events, receiver, created_at, updated_at)
+          `insert into webhooks (id, scope_id, url, events, receiver, created_at, updated_at)
             select 'w1', id, 'http://127.0.0.1:9/', 'push', '127.0.0.1:9', 1, 1 from repositories;
-          insert into webhook_secrets (id, webhook_id, repository_id, sealed_value, key_id, created_at)
+          insert into webhook_secrets (id, webhook_id, scope_id, sealed_value, key_id, created_at)
             select 's1', 'w1', scope_id, sealed_value, key_id, 1 from secrets`,
         ),
       level: 'fault',
@@ -876,7 +876,7 @@ const examples: Record<string, Example[]> = {
       arrange: ({ database }) =>
         query(
           database,
-          `insert into webhooks (id, repository_id, url, events, receiver, created_at, updated_at, is_enabled, failing_since, disabled_at)
+          `insert into webhooks (id, scope_id, url, events, receiver, created_at, updated_at, is_enabled, failing_since, disabled_at)
             select 'w1', id, 'http://127.0.0.1:9/', 'push', '127.0.0.1:9', 1, 1, 0, 1, 2 from repositories`,
         ),
       level: 'warning',

@@ -198,11 +198,13 @@ test('what destroys asks once, in the page, and what can be undone does not ask'
 })
 
 test('every form says what it has done, or leads to the page of its result', async () => {
-  const { webhook = '', delivery = '', push = '' } = site.values
+  const { webhook = '', delivery = '', shared = '', sharedDelivery = '', push = '' } = site.values
   const toResult = actions.filter(({ done }) => !done).map(({ path }) => path)
   assert.deepEqual(toResult.sort(), [
     '/-/deleted/:id/restore',
     '/-/namespaces',
+    '/-/namespaces/:namespace/webhooks/:id/ping',
+    '/-/namespaces/:namespace/webhooks/:id/replay',
     '/-/new',
     '/-/new/import',
     '/r/:name/branches',
@@ -212,15 +214,17 @@ test('every form says what it has done, or leads to the page of its result', asy
   ])
   const visitor = await newOwner()
   for (const action of actions) {
-    const id = action.path.includes('webhooks') ? webhook : push
+    const isShared = action.path.startsWith('/-/namespaces/')
+    const hook = isShared ? { id: shared, delivery: sharedDelivery } : { id: webhook, delivery }
+    const of = action.path.includes('webhooks') ? hook : { id: push, delivery }
     const named = { name: 'site', namespace: 'acme' }
-    const params = { ...named, number: '1', artifact: 'build', id, delivery }
+    const params = { ...named, number: '1', artifact: 'build', ...of }
     // All that these functions read.
     const fields = new URLSearchParams()
     const parts = { to: createLinks(''), params, fields, baseUrl: site.url }
     const context = parts as unknown as PageContext
     if (!action.done) continue
-    const value = { id, name: 'site', token: 'svc_shown' }
+    const value = { id: of.id, name: 'site', token: 'svc_shown' }
     const next = action.redirectTo(context, value)
     assert.equal(typeof next, 'string', action.path)
     const { address, headers } = toDonePage(String(next), action, { context, value })

@@ -1,8 +1,11 @@
 // Tags: each-store
 import assert from 'node:assert/strict'
+import { createHmac } from 'node:crypto'
 import { after, before, test } from 'node:test'
+import { until } from '../support/condition.ts'
 import { logIn } from '../support/page-client.ts'
 import { without } from '../support/programs.ts'
+import { type Received, startReceiver } from '../support/receiver.ts'
 import { type Client, createClient, type Service, startServiceWithSsh } from '../support/service.ts'
 import { logOf, pushFiles, runToEnd } from '../support/workflow-site.ts'
 
@@ -102,4 +105,80 @@ test('runs in all repositories of a namespace have its secrets that their files 
   const after = await runToEnd(owner, 'site')
   assert.match(await logOf(owner, 'site', after.id), /<> <\*\*\*> 0/)
   await owner.patch('/repos/site', { name: 'acme/site' })
+})
+
+test('the webhooks of a namespace get the events of all its repositories, as long as they are in it', async () => {
+  await using receiver = await startReceiver()
+  const hook = { url: receiver.url, events: ['push'] }
+  await assertLeast('maintain', (client, name) => client.post(`/namespaces/${name}/webhooks`, hook))
+  const hooks = '/namespaces/acme/webhooks'
+  const [first, second] = (await admin.get(hooks)).body
+  const at = `${hooks}/${first.id}`
+  assert.deepEqual([first.namespace, first.repoName], ['acme', undefined])
+  await admin.delete(`${hooks}/${second.id}`)
+  await admin.patch(at, { secret: 'hush' })
+
+  const owner = as('admin')
+  await pushFiles(owner, 'acme/early', { 'a.txt': 'a' })
+  await pushFiles(owner, 'acme/late', { 'a.txt': 'a' })
+  await pushFiles(owner, 'elsewhere', { 'a.txt': 'a' })
+  const received = await receiver.untilReceived(2)
+  const ofPush = ({ json, headers }: Received) => [
+    json.repository.full_name,
+    headers['x-svc-repository'],
+  ]
+  assert.deepEqual(received.map(ofPush).sort(), [
+    ['acme/early', 'acme/early'],
+    ['acme/late', 'acme/late'],
+  ])
+  const [pushed] = received
+  assert.ok(pushed)
+  const { body, headers, json } = pushed
+  const signature = createHmac('sha256', 'hush').update(body).digest('hex')
+  assert.equal(headers['x-hub-signature-256'], `sha256=${signature}`)
+  assert.deepEqual([json.svc.webhook, json.svc.previousSeq], [first.id, 0])
+  const untilSettled = () =>
+    until('the deliveries are done', async () => {
+      const { body: all } = await admin.get(`${at}/deliveries`)
+      return all.every(({ status }: { status: string }) => status !== 'pending') && all
+    })
+  const [late, early] = await untilSettled()
+  assert.deepEqual(
+    [late.repoName, early.repoName, late.previousSeq],
+    ['acme/late', 'acme/early', early.seq],
+  )
+
+  await admin.post(`${at}/ping`)
+  const { json: ping, headers: ofPing } = (await receiver.untilReceived(3))[2] ?? {}
+  assert.deepEqual(
+    [ping.organization.login, ping.repository, ofPing?.['x-svc-repository']],
+    ['acme', undefined, undefined],
+  )
+  await admin.post(`${at}/deliveries/${early.id}/retry`)
+  assert.deepEqual((await receiver.untilReceived(4))[3]?.body, body)
+  const page = await logIn(service.url, as('maintain').token)
+  for (const path of ['', `/${first.id}`, `/${first.id}/deliveries/${early.id}`])
+    assert.match((await page.get(`/-/namespaces/acme/webhooks${path}`)).text, /webhook|push/i)
+
+  // One that leaves takes what was not delivered along.
+  receiver.answerWith((_received, response) => response.writeHead(500).end())
+  await pushFiles(owner, 'acme/late', { 'b.txt': 'b' })
+  await receiver.untilReceived(5)
+  await owner.patch(`/repos/${api('acme/late')}`, { name: 'late' })
+  await pushFiles(owner, 'late', { 'c.txt': 'c' })
+  receiver.answerWith((_received, response) => response.writeHead(204).end())
+  const [pending] = (await admin.get(`${at}/deliveries?event=push`)).body
+  await admin.post(`${at}/deliveries/${pending.id}/retry`)
+  const [failed] = await untilSettled()
+  assert.deepEqual([failed.id, failed.status, failed.repoName], [pending.id, 'failed', null])
+  assert.match(failed.error, /not in the namespace any more/)
+  const replayed = await admin.post(`${at}/replay`, { since: first.createdAt })
+  assert.deepEqual([replayed.status, replayed.body.created], [202, 0])
+  // One that is deleted waits until it is restored.
+  await owner.delete(`/repos/${api('acme/early')}`)
+  await admin.post(`${at}/deliveries/${early.id}/retry`)
+  const [deleted] = (await admin.get('/deleted-repos')).body
+  await admin.post(`/deleted-repos/${deleted.id}/restore`, {})
+  await untilSettled()
+  assert.equal((await admin.get(`${at}/deliveries/${early.id}`)).body.status, 'success')
 })

@@ -37,6 +37,14 @@ function undoing(statement: string): string[] {
     return [
       `create table repository_${former} as select *, scope_id as repository_id from ${former}`,
     ]
+  // A column that another one has replaced.
+  if (/^alter table webhooks drop column /.test(statement))
+    return [
+      'alter table webhooks add column repository_id text',
+      'update webhooks set repository_id = scope_id',
+    ]
+  if (/^drop index webhooks_/.test(statement))
+    return ['create index webhooks_by_repository on webhooks (repository_id, id)']
   const [, table, change = ''] = /^alter table (\w+) (.*)/s.exec(statement) ?? []
   const [, added] = /^add column (\w+)/.exec(change) ?? []
   if (added) return [`alter table ${table} drop column ${added}`]

@@ -416,7 +416,7 @@ test('a ping describes its webhook without the secret', async () => {
   const { db } = site.service
   const row = {
     id: 'w1',
-    repositoryId: site.repositoryId,
+    scopeId: site.repositoryId,
     url: 'https://hooks.test/in',
     events: 'push workflow',
     receiver: 'hooks.test:443',

@@ -98,6 +98,9 @@ const unlinked = new Set<string>([
   '/r/:name/runs/:number/live',
   '/-/namespaces/:namespace',
   '/-/namespaces/:namespace/settings',
+  '/-/namespaces/:namespace/webhooks',
+  '/-/namespaces/:namespace/webhooks/:id',
+  '/-/namespaces/:namespace/webhooks/:id/deliveries/:delivery',
 ])
 
 test('every response has the headers of its kind', () => {

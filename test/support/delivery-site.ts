@@ -79,7 +79,7 @@ export async function addRepository(db: Database, name = newId()): Promise<strin
 /** Adds a webhook for pushes to a repository. */
 export async function addWebhook(
   db: Database,
-  repositoryId: string,
+  scopeId: string,
   url: string,
   more: Partial<WebhookRow> = {},
 ): Promise<string> {
@@ -88,7 +88,7 @@ export async function addWebhook(
   const receiver = port === '' ? `${host}:${protocol === 'https:' ? 443 : 80}` : host
   const row = {
     id,
-    repositoryId,
+    scopeId,
     url,
     receiver,
     events: 'push workflow',

@@ -21,6 +21,10 @@ const addresses: Record<string, string> = {
   '/-/namespaces': '/-/namespaces',
   '/-/namespaces/:namespace': '/-/namespaces/acme',
   '/-/namespaces/:namespace/settings': '/-/namespaces/acme/settings',
+  '/-/namespaces/:namespace/webhooks': '/-/namespaces/acme/webhooks',
+  '/-/namespaces/:namespace/webhooks/:id': '/-/namespaces/acme/webhooks/{shared}',
+  '/-/namespaces/:namespace/webhooks/:id/deliveries/:delivery':
+    '/-/namespaces/acme/webhooks/{shared}/deliveries/{sharedDelivery}',
   '/-/keys': '/-/keys',
   '/-/tokens': '/-/tokens',
   '/-/tokens/new': '/-/tokens/new',
@@ -74,11 +78,18 @@ export async function openPageSite(env: Record<string, string> = {}): Promise<Pa
   await addFiles(service)
   await admin.post('/namespaces', { name: 'acme' })
   await admin.put('/namespaces/acme/secrets/SHARED', { value: 'x' })
+  const hooks = '/namespaces/acme/webhooks'
+  const hook = { url: 'http://127.0.0.1:9/', events: ['push'] }
+  const shared = (await admin.post(hooks, hook)).body.id
+  const sharedDelivery = (await admin.post(`${hooks}/${shared}/ping`)).body.id
   const [push] = await finishedPushes(service, admin, 'site')
   const longName = `refs/heads/${'long_name_'.repeat(12)}`
   const made = await admin.put(`/repos/site/refs?ref=${longName}`, { target: commit })
   assert.equal(made.status, 201, made.text)
-  return { ...service, values: { commit, webhook, delivery, push: push?.id ?? '' } }
+  return {
+    ...service,
+    values: { commit, webhook, delivery, shared, sharedDelivery, push: push?.id ?? '' },
+  }
 }
 
 /** Gives the run that waits an artifact, and the repository caches, as a run has made them. */

@@ -173,7 +173,12 @@ onEachDatabase((fresh) => {
     const repositoryId = await addRepository(db, 'site', 'ada')
     const webhookId = newId()
     const times = { createdAt: 1, updatedAt: 1, failingSince: null, disabledAt: null }
-    const webhook = { id: webhookId, repositoryId, url: 'https://example.com/', events: 'push' }
+    const webhook = {
+      id: webhookId,
+      scopeId: repositoryId,
+      url: 'https://example.com/',
+      events: 'push',
+    }
     const state = { receiver: 'example.com:443', dueAt: null, deletedAt: null }
     await db
       .insertInto('webhooks')

@@ -2,7 +2,7 @@ import type { Json } from '#base/json.ts'
 import { UsageError } from '../terminal/command-errors.ts'
 import { at, dateOf, showResult, textAt } from '../terminal/display.ts'
 import type { ClientOperation, CommandInput, Work } from './operation.ts'
-import { timeOf, wholeOf } from './operation-request.ts'
+import { orNamespace, timeOf, wholeOf } from './operation-request.ts'
 
 const withSecret = {
   '--with-secret': 'sign deliveries with a secret from standard input or a prompt',
@@ -10,7 +10,7 @@ const withSecret = {
 const attemptsOf = (delivery: Json) =>
   `${textAt(delivery, 'attempts')} of ${textAt(delivery, 'maxAttempts')}`
 
-export const webhookOperations: ClientOperation[] = [
+const ofRepositories: ClientOperation[] = [
   {
     command: 'webhooks list',
     operations: ['listWebhooks'],
@@ -163,6 +163,8 @@ export const webhookOperations: ClientOperation[] = [
         : `Replayed ${textAt(body, 'replayed')} deliveries.`,
   },
 ]
+
+export const webhookOperations = ofRepositories.map(orNamespace)
 
 async function secretOf({ input: { flag }, terminal }: Work): Promise<string | null | undefined> {
   if (flag('withSecret') && flag('withoutSecret')) {

@@ -66,7 +66,11 @@ export function toUser(username: string): Payload {
 /** The owner of a repository: its namespace, as an organization, or its user. */
 function toOwner({ name, ownerUsername }: About['repository']): Payload {
   const namespace = namespaceIn(name)
-  if (namespace === undefined) return toUser(ownerUsername)
+  return namespace === undefined ? toUser(ownerUsername) : toOrganization(namespace)
+}
+
+/** A namespace, of which only the name is known. */
+export function toOrganization(namespace: string): Payload {
   const ids = toIds(`namespace ${namespace}`)
   return { login: namespace, ...ids, type: 'Organization', site_admin: false }
 }

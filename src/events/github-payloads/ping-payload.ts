@@ -1,4 +1,4 @@
-import { type About, type Payload, toCommon, toIds, toIso, urlOf } from './about.ts'
+import { type About, type Payload, toCommon, toIds, toIso, toOrganization, urlOf } from './about.ts'
 
 type Hook = {
   id: string
@@ -11,13 +11,27 @@ type Hook = {
 
 /** The payload of a `ping`, which tests a webhook. */
 export function pingPayload(hook: Hook, about: About): Payload {
+  return { ...toPing(hook, 'Repository', urlOf(about)), ...toCommon(about) }
+}
+
+/** The payload of a `ping` of a webhook of a namespace. */
+export function namespacePing(
+  hook: Hook,
+  { name, baseUrl }: { name: string; baseUrl: string },
+): Payload {
+  const organization = toOrganization(name)
+  const ping = toPing(hook, 'Organization', `${baseUrl}/namespaces/${name}`)
+  return { ...ping, organization, sender: organization }
+}
+
+function toPing(hook: Hook, type: 'Repository' | 'Organization', of: string): Payload {
   const { id, url, events, isEnabled, createdAt, updatedAt } = hook
-  const address = `${urlOf(about)}/webhooks/${id}`
+  const address = `${of}/webhooks/${id}`
   return {
     zen: 'An event heard twice is an event not lost.',
     hook_id: toIds(id).id,
     hook: {
-      type: 'Repository',
+      type,
       ...toIds(id),
       name: 'web',
       active: isEnabled,
@@ -29,6 +43,5 @@ export function pingPayload(hook: Hook, about: About): Payload {
       ping_url: `${address}/ping`,
       deliveries_url: `${address}/deliveries`,
     },
-    ...toCommon(about),
   }
 }

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { databaseNow } from '#database/database-clock.ts'
 import { migrations } from '#database/migrations.ts'
 import type { AuditRow, Db, LfsObjectRow, RunFileRow } from '#database/schema.ts'
+import { type ScopeKind, scopeColumns } from '#repositories/scope-store.ts'
 import { lfsKeyStart } from '#repositories/store/lfs-files.ts'
 import { bucketKeyOf } from '#workflows/run-files/file-storage.ts'
 
@@ -108,16 +109,23 @@ export async function readNewestTime(db: Db): Promise<number> {
   return Math.max(...times)
 }
 
-type DisabledWebhook = { id: string; repositoryName: string; disabledAt: number | null }
+type DisabledWebhook = {
+  id: string
+  scopeKind: ScopeKind
+  scopeName: string
+  disabledAt: number | null
+}
 
 /** Lists the webhooks that were disabled because all deliveries failed. */
 export function listDisabledWebhooks(db: Db): Promise<DisabledWebhook[]> {
+  const { scopeKind, scopeName } = scopeColumns('webhooks.scopeId')
   return db
     .selectFrom('webhooks')
-    .innerJoin('repositories', 'repositories.id', 'webhooks.repositoryId')
-    .select(['webhooks.id', 'repositories.name as repositoryName', 'disabledAt'])
+    .leftJoin('repositories', 'repositories.id', 'webhooks.scopeId')
+    .select(['webhooks.id', 'disabledAt'])
+    .select([scopeKind.as('scopeKind'), scopeName.as('scopeName')])
     .where('isEnabled', '=', 0)
-    .where('repositories.state', '=', 'ready')
+    .where((is) => is.or([is('state', 'is', null), is('state', '=', 'ready')]))
     .where('failingSince', 'is not', null)
     .where('webhooks.deletedAt', 'is', null)
     .orderBy('webhooks.id')

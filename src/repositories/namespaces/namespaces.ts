@@ -237,9 +237,10 @@ export function createNamespaces(dependencies: Dependencies): Namespaces {
       await change(namespace, async (tx) => {
         const rest = await listRepositoriesOf(tx, id)
         if (rest.length > 0) throw notEmpty(name, rest)
-        await deleteNamespace(tx, id)
         const about = { actor: principal, repositoryId: null, data: { namespace: name } }
+        // First: webhooks are locked after the event counter.
         await publish(tx, clock.now(), [{ kind: 'namespace.deleted', ...about }])
+        await deleteNamespace(tx, id)
       })
     },
 

@@ -100,6 +100,7 @@ async function namespaceView(context: PageContext): Promise<View> {
     json: `/namespaces/${encodeURIComponent(name)}`,
     body: html`${doneNotice(context)}${otherProblem(context, [form])}<div class="page-head"><h1>${name}</h1>
 ${role !== null && html`<a class="button" href="${to.namespace(name)}/settings">Settings</a>`}
+${isMaintainer && html`<a class="button" href="${to.namespace(name)}/webhooks">Webhooks</a>`}
 ${mayCreate && isMaintainer && html`<a class="button primary" href="${to.own(`new?${new URLSearchParams({ namespace: name })}`)}">${icon('plus')}New</a>`}</div>
 ${repositories.length === 0 && html`<p class="card pad soft">There are no repositories that you can see.</p>`}
 ${

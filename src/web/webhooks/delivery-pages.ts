@@ -1,4 +1,3 @@
-import { apiPathOf } from '#base/repository-name.ts'
 import { grouped } from '../display-text.ts'
 import { doneNotice } from '../done.ts'
 import { icon } from '../icons.ts'
@@ -9,41 +8,48 @@ import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
 import { toShortTime } from './delivery-ticks.ts'
 import { deliveryBadge } from './webhook-parts.ts'
+import { allWebhooksOf, readOperations, type WebhooksOf } from './webhooks-of.ts'
 
 type Shown = OperationValues['getDelivery']
 type Attempt = Shown['history'][number]
 
 const bodyMaxLength = 100_000
 
-export const deliveryPages = [
-  page('/r/:name/webhooks/:id/deliveries/:delivery', ['getDelivery'], {
+export const deliveryPages = allWebhooksOf.map((of) =>
+  page(`${of.path}/:id/deliveries/:delivery`, readOperations(of, 'getDelivery'), {
     weight: 'light',
     audience: 'members',
     styles: 'webhooks',
     async show(context) {
-      const deliveryId = context.params.delivery ?? ''
-      const delivery = await context.read('getDelivery', { params: { deliveryId } })
-      return deliveryView(context, delivery, await context.may('retryDelivery', { deliveryId }))
+      const params = { deliveryId: context.params.delivery ?? '' }
+      const delivery = await context.read(of.toOperation('getDelivery'), { params })
+      const mayRetry = await context.may(of.toOperation('retryDelivery'), params)
+      return deliveryView(of, context, delivery, mayRetry)
     },
   }),
-]
+)
 
-function deliveryView(context: PageContext, delivery: Shown, mayRetry: boolean): View {
-  const { to, time } = context
-  const name = context.params.name ?? ''
+function deliveryView(
+  of: WebhooksOf,
+  context: PageContext,
+  delivery: Shown,
+  mayRetry: boolean,
+): View {
+  const { time } = context
+  const [name, list, place] = [of.name(context), of.address(context), of.place(context)]
   const { id, webhookId, event, seq, status, url, attempts, maxAttempts, history } = delivery
-  const webhook = to.of(name, `webhooks/${webhookId}`)
+  const webhook = `${list}/${webhookId}`
   const address = `${webhook}/deliveries/${id}`
   return {
     title: `Delivery of ${event} · ${name} · svc`,
-    repository: name,
-    tab: 'webhooks',
+    ...place,
     crumbs: [
-      { text: 'webhooks', href: to.of(name, 'webhooks') },
+      ...place.crumbs,
+      { text: 'webhooks', href: list },
       { text: URL.parse(url)?.host ?? url, href: webhook },
       { text: `${event}${seq === null ? '' : ` ${seq}`}` },
     ],
-    json: `${apiPathOf(name)}/webhooks/${webhookId}/deliveries/${id}`,
+    json: `${place.json}/${webhookId}/deliveries/${id}`,
     body: html`<div class="page-head"><h1>${event}${seq !== null && html` <span class="soft">${seq}</span>`}</h1>
 <div class="actions">${status === 'pending' && html`<a class="button" href="${address}">${icon('again')}Refresh</a>`}
 ${mayRetry && formButton(`${address}/retry`, html`${icon('again')}Send again`, { className: '' })}</div>

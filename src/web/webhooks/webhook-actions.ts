@@ -1,84 +1,88 @@
-import { action, type PageContext } from '../page.ts'
+import { action, type PageAction, type PageContext } from '../page.ts'
 import { fieldText, numberOf } from '../page-forms.ts'
+import { allWebhooksOf, type WebhooksOf } from './webhooks-of.ts'
 
-const list = '/r/:name/webhooks'
-const one = `${list}/:id`
 const secretFields = { secret: 'Secret' }
 
-const addressOf = ({ to, params }: PageContext) => to.of(params.name ?? '', `webhooks/${params.id}`)
+export const webhookActions = allWebhooksOf.flatMap(actionsOf)
 
-export const webhookActions = [
-  action(list, 'createWebhook', {
-    formPage: list,
-    isSensitive: true,
-    secretFields,
-    input: ({ fields }) => ({
-      body: {
-        url: fieldText(fields, 'url') ?? '',
-        events: fields.getAll('events'),
-        secret: fields.get('secret') || undefined,
-      },
-    }),
-    redirectTo: ({ to, params }, value) =>
-      to.of(params.name ?? '', `webhooks/${String(Object(value).id)}`),
-    done: { text: 'The webhook is added. A ping shows whether its receiver answers.' },
-  }),
-  action(`${one}/edit`, 'updateWebhook', {
-    formPage: one,
-    isSensitive: true,
-    secretFields,
-    input({ fields }) {
-      const isUnsigned = fields.get('unsigned') === 'true'
-      const secret = isUnsigned ? null : fields.get('secret') || undefined
-      const keep = typeof secret === 'string' && numberOf(fields, 'keepPreviousSecretSeconds')
-      return {
+function actionsOf({ path: list, toOperation, address }: WebhooksOf): PageAction[] {
+  const one = `${list}/:id`
+  const addressOf = (context: PageContext) => `${address(context)}/${context.params.id}`
+
+  return [
+    action(list, toOperation('createWebhook'), {
+      formPage: list,
+      isSensitive: true,
+      secretFields,
+      input: ({ fields }) => ({
         body: {
           url: fieldText(fields, 'url') ?? '',
           events: fields.getAll('events'),
-          secret,
-          ...(keep !== false && { keepPreviousSecretSeconds: keep }),
+          secret: fields.get('secret') || undefined,
         },
-      }
-    },
-    redirectTo: addressOf,
-    done: { text: 'The webhook is saved.' },
-  }),
-  action(`${one}/enable`, 'updateWebhook', {
-    formPage: one,
-    input: () => ({ body: { enabled: true } }),
-    redirectTo: addressOf,
-    done: { text: 'The webhook is enabled.' },
-  }),
-  action(`${one}/disable`, 'updateWebhook', {
-    formPage: one,
-    input: () => ({ body: { enabled: false } }),
-    redirectTo: addressOf,
-    done: { text: 'The webhook is disabled.' },
-  }),
-  action(`${one}/delete`, 'deleteWebhook', {
-    formPage: one,
-    isSensitive: true,
-    input: () => ({}),
-    redirectTo: ({ to, params }) => to.of(params.name ?? '', 'webhooks'),
-    done: { text: 'The webhook is deleted.' },
-  }),
-  action(`${one}/ping`, 'pingWebhook', {
-    formPage: one,
-    input: () => ({}),
-    redirectTo: (context, value) => `${addressOf(context)}/deliveries/${String(Object(value).id)}`,
-  }),
-  action(`${one}/replay`, 'replayDeliveries', {
-    formPage: one,
-    input: ({ fields }) => ({ body: replayOf(fields) }),
-    redirectTo: replayed,
-  }),
-  action(`${one}/deliveries/:delivery/retry`, 'retryDelivery', {
-    formPage: `${one}/deliveries/:delivery`,
-    input: ({ params }) => ({ params: { deliveryId: params.delivery ?? '' } }),
-    redirectTo: (context) => `${addressOf(context)}/deliveries/${context.params.delivery}`,
-    done: { text: 'The delivery is sent again.' },
-  }),
-]
+      }),
+      redirectTo: (context, value) => `${address(context)}/${String(Object(value).id)}`,
+      done: { text: 'The webhook is added. A ping shows whether its receiver answers.' },
+    }),
+    action(`${one}/edit`, toOperation('updateWebhook'), {
+      formPage: one,
+      isSensitive: true,
+      secretFields,
+      input({ fields }) {
+        const isUnsigned = fields.get('unsigned') === 'true'
+        const secret = isUnsigned ? null : fields.get('secret') || undefined
+        const keep = typeof secret === 'string' && numberOf(fields, 'keepPreviousSecretSeconds')
+        return {
+          body: {
+            url: fieldText(fields, 'url') ?? '',
+            events: fields.getAll('events'),
+            secret,
+            ...(keep !== false && { keepPreviousSecretSeconds: keep }),
+          },
+        }
+      },
+      redirectTo: addressOf,
+      done: { text: 'The webhook is saved.' },
+    }),
+    action(`${one}/enable`, toOperation('updateWebhook'), {
+      formPage: one,
+      input: () => ({ body: { enabled: true } }),
+      redirectTo: addressOf,
+      done: { text: 'The webhook is enabled.' },
+    }),
+    action(`${one}/disable`, toOperation('updateWebhook'), {
+      formPage: one,
+      input: () => ({ body: { enabled: false } }),
+      redirectTo: addressOf,
+      done: { text: 'The webhook is disabled.' },
+    }),
+    action(`${one}/delete`, toOperation('deleteWebhook'), {
+      formPage: one,
+      isSensitive: true,
+      input: () => ({}),
+      redirectTo: address,
+      done: { text: 'The webhook is deleted.' },
+    }),
+    action(`${one}/ping`, toOperation('pingWebhook'), {
+      formPage: one,
+      input: () => ({}),
+      redirectTo: (context, value) =>
+        `${addressOf(context)}/deliveries/${String(Object(value).id)}`,
+    }),
+    action(`${one}/replay`, toOperation('replayDeliveries'), {
+      formPage: one,
+      input: ({ fields }) => ({ body: replayOf(fields) }),
+      redirectTo: (context, value) => replayed(context, addressOf(context), value),
+    }),
+    action(`${one}/deliveries/:delivery/retry`, toOperation('retryDelivery'), {
+      formPage: `${one}/deliveries/:delivery`,
+      input: ({ params }) => ({ params: { deliveryId: params.delivery ?? '' } }),
+      redirectTo: (context) => `${addressOf(context)}/deliveries/${context.params.delivery}`,
+      done: { text: 'The delivery is sent again.' },
+    }),
+  ]
+}
 
 function replayOf(fields: URLSearchParams) {
   return {
@@ -98,13 +102,12 @@ function timeOf(fields: URLSearchParams, name: string): number | string | undefi
 }
 
 /** To the page of the webhook, which says what was done and goes on with the rest. */
-function replayed(context: PageContext, value: unknown): string {
-  const { fields } = context
+function replayed({ fields }: PageContext, address: string, value: unknown): string {
   const { replayed: count, created, next } = Object(value)
   const query = new URLSearchParams({ replayed: String(count), created: String(created) })
   if (next !== null) {
     for (const name of ['since', 'until', 'onlyFailed']) query.set(name, fields.get(name) ?? '')
     query.set('after', String(next))
   }
-  return `${addressOf(context)}?${query}`
+  return `${address}?${query}`
 }

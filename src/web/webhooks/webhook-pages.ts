@@ -1,8 +1,7 @@
-import { apiPathOf } from '#base/repository-name.ts'
 import { grouped } from '../display-text.ts'
 import { doneNotice } from '../done.ts'
 import { icon } from '../icons.ts'
-import { type PageContext, page, type View } from '../page.ts'
+import { type Page, type PageContext, page, type View } from '../page.ts'
 import { askButton, createForm, fieldText, formButton, otherProblem } from '../page-forms.ts'
 import { choiceOf } from '../page-query.ts'
 import { pager } from '../pager.ts'
@@ -16,6 +15,7 @@ import {
   type ShownWebhook,
   webhookForm,
 } from './webhook-parts.ts'
+import { allWebhooksOf, readOperations, type WebhooksOf } from './webhooks-of.ts'
 
 type Listed = OperationValues['listDeliveries'][number]
 
@@ -24,71 +24,82 @@ const ticksInList = 24
 const ticksOnPage = 100
 const maxFailing = 1000
 
-export const webhookPages = [
-  page('/r/:name/webhooks', ['listWebhooks', 'listDeliveries'], {
-    weight: 'light',
-    audience: 'members',
-    styles: 'webhooks',
-    async show(context) {
-      const webhooks = await context.read('listWebhooks')
-      const mayCreate = await context.may('createWebhook')
-      const rows = await Promise.all(
-        webhooks.map(async (webhook) => ({
-          webhook,
-          deliveries:
-            (await context.tryRead('listDeliveries', {
-              params: { id: webhook.id },
-              query: { limit: ticksInList },
-            })) ?? [],
-        })),
-      )
-      return listView(context, rows, mayCreate)
-    },
-  }),
-  page('/r/:name/webhooks/:id', ['getWebhook', 'listDeliveries'], {
-    weight: 'light',
-    audience: 'members',
-    styles: 'webhooks',
-    async show(context) {
-      const { query } = context
-      const webhook = await context.read('getWebhook')
-      const status = choiceOf(query, 'status', statuses)
-      const cursor = fieldText(query, 'cursor')
-      const [newest, listed, failing, mayChange] = await Promise.all([
-        context.read('listDeliveries', { query: { limit: ticksOnPage } }),
-        context.readPage('listDeliveries', {
-          query: { limit: 50, status, cursor },
-        }),
-        status === 'failed' && cursor === undefined ? failingOf(context) : [],
-        // All of its forms need the same rights.
-        context.may('updateWebhook'),
-      ])
-      const all = { ...listed, value: [...failing, ...listed.value] }
-      return webhookView(context, { webhook, newest, listed: all, status, mayChange })
-    },
-  }),
-]
+export const webhookPages = allWebhooksOf.flatMap(pagesOf)
+
+function pagesOf(of: WebhooksOf): Page[] {
+  const { path, toOperation } = of
+  const [listWebhooks, listDeliveries] = [
+    toOperation('listWebhooks'),
+    toOperation('listDeliveries'),
+  ]
+
+  return [
+    page(path, readOperations(of, 'listWebhooks', 'listDeliveries'), {
+      weight: 'light',
+      audience: 'members',
+      styles: 'webhooks',
+      async show(context) {
+        const webhooks = await context.read(listWebhooks)
+        const mayCreate = await context.may(toOperation('createWebhook'))
+        const rows = await Promise.all(
+          webhooks.map(async (webhook) => ({
+            webhook,
+            deliveries:
+              (await context.tryRead(listDeliveries, {
+                params: { id: webhook.id },
+                query: { limit: ticksInList },
+              })) ?? [],
+          })),
+        )
+        return listView(of, context, rows, mayCreate)
+      },
+    }),
+    page(`${path}/:id`, readOperations(of, 'getWebhook', 'listDeliveries'), {
+      weight: 'light',
+      audience: 'members',
+      styles: 'webhooks',
+      async show(context) {
+        const { query } = context
+        const webhook = await context.read(toOperation('getWebhook'))
+        const status = choiceOf(query, 'status', statuses)
+        const cursor = fieldText(query, 'cursor')
+        const [newest, listed, failing, mayChange] = await Promise.all([
+          context.read(listDeliveries, { query: { limit: ticksOnPage } }),
+          context.readPage(listDeliveries, {
+            query: { limit: 50, status, cursor },
+          }),
+          status === 'failed' && cursor === undefined ? failingOf(of, context) : [],
+          // All of its forms need the same rights.
+          context.may(toOperation('updateWebhook')),
+        ])
+        const all = { ...listed, value: [...failing, ...listed.value] }
+        return webhookView(of, context, { webhook, newest, listed: all, status, mayChange })
+      },
+    }),
+  ]
+}
 
 /** The deliveries that are tried again, which those who look for failures look for, too. */
-async function failingOf({ read }: PageContext): Promise<Listed[]> {
-  const pending = await read('listDeliveries', { query: { limit: maxFailing, status: 'pending' } })
+async function failingOf({ toOperation }: WebhooksOf, { read }: PageContext): Promise<Listed[]> {
+  const pending = await read(toOperation('listDeliveries'), {
+    query: { limit: maxFailing, status: 'pending' },
+  })
   return pending.filter((one) => deliveryStateOf(one) === 'failing')
 }
 
 function listView(
+  of: WebhooksOf,
   context: PageContext,
   rows: { webhook: ShownWebhook; deliveries: Listed[] }[],
   mayCreate: boolean,
 ): View {
-  const { to, time } = context
-  const name = context.params.name ?? ''
-  const form = webhookForm(context, to.of(name, 'webhooks'))
+  const { time } = context
+  const [name, address, place] = [of.name(context), of.address(context), of.place(context)]
+  const form = webhookForm(context, address)
   return {
     title: `Webhooks · ${name} · svc`,
-    repository: name,
-    tab: 'webhooks',
-    crumbs: [{ text: 'webhooks' }],
-    json: `${apiPathOf(name)}/webhooks`,
+    ...place,
+    crumbs: [...place.crumbs, { text: 'webhooks' }],
     body: html`<div class="page-head"><h1>Webhooks <span class="count">${rows.length}</span></h1>
 <p class="soft">Each event is sent to these addresses, in order, and again until it arrives.</p></div>
 ${doneNotice(context)}${otherProblem(context, [form.form])}
@@ -96,7 +107,7 @@ ${
   rows.length > 0 &&
   html`<ul class="card rows">${rows.map(
     ({ webhook, deliveries }) => html`<li class="row">
-<div class="grow"><h2 class="row-title"><a href="${to.of(name, `webhooks/${webhook.id}`)}">${webhook.url}</a></h2>
+<div class="grow"><h2 class="row-title"><a href="${address}/${webhook.id}">${webhook.url}</a></h2>
 <p class="soft">${webhook.events.join(', ')}${webhook.hasSecret && ', signed'}${webhook.pending > 0 && `, ${grouped(webhook.pending)} pending`}</p>
 ${webhook.health !== 'healthy' && html`<p class="soft">${healthReason(webhook, time)}</p>`}</div>
 ${deliveryTicks(deliveries, ticksInList)}
@@ -113,6 +124,7 @@ ${!mayCreate && rows.length === 0 && html`<p class="card pad soft">There are no 
 }
 
 function webhookView(
+  of: WebhooksOf,
   context: PageContext,
   shown: {
     webhook: ShownWebhook
@@ -122,19 +134,18 @@ function webhookView(
     mayChange: boolean
   },
 ): View {
-  const { to, time } = context
+  const { time } = context
   const { webhook, newest, listed, mayChange } = shown
-  const name = context.params.name ?? ''
-  const address = to.of(name, `webhooks/${webhook.id}`)
+  const [name, list, place] = [of.name(context), of.address(context), of.place(context)]
+  const address = `${list}/${webhook.id}`
   const edit = webhookForm(context, `${address}/edit`, webhook)
   const replay = replayForm(context, address)
   const reason = healthReason(webhook, time)
   return {
     title: `Webhook · ${name} · svc`,
-    repository: name,
-    tab: 'webhooks',
-    crumbs: [{ text: 'webhooks', href: to.of(name, 'webhooks') }, { text: hostOf(webhook.url) }],
-    json: `${apiPathOf(name)}/webhooks/${webhook.id}`,
+    ...place,
+    crumbs: [...place.crumbs, { text: 'webhooks', href: list }, { text: hostOf(webhook.url) }],
+    json: `${place.json}/${webhook.id}`,
     body: html`<div class="page-head"><h1 class="grow">${webhook.url}</h1>
 ${
   mayChange &&
@@ -171,7 +182,7 @@ ${askButton(context, { action: `${address}/delete`, verb: 'Delete', object: 'the
 }
 
 function deliveriesTable(
-  { to, time }: PageContext,
+  { time }: PageContext,
   address: string,
   {
     listed,
@@ -189,7 +200,7 @@ ${
 <thead><tr><th scope="col">Event</th><th scope="col">State</th><th scope="col">Response</th><th scope="col">Attempts</th><th scope="col">Took</th><th scope="col" class="end">Created</th></tr></thead>
 <tbody>${listed.value.map(
         (one) => html`<tr>
-<td><a class="linked" href="${to.of(one.repoName, `webhooks/${one.webhookId}/deliveries/${one.id}`)}">${one.event}${one.seq !== null && ` ${one.seq}`}</a></td>
+<td><a class="linked" href="${address}/deliveries/${one.id}">${one.event}${one.seq !== null && ` ${one.seq}`}</a>${'namespace' in one && one.repoName !== null && html` <span class="soft">${one.repoName}</span>`}</td>
 <td>${deliveryBadge(one)}</td>
 <td>${one.responseStatus ?? (one.error === null ? '' : html`<span class="soft">${one.error}</span>`)}</td>
 <td class="soft nowrap">${one.attempts} of ${one.maxAttempts}</td>

@@ -8,7 +8,7 @@ import type { EventData } from '#events/events.ts'
 import type { About, Payload } from '#events/github-payloads/about.ts'
 import { toPayloadCommit } from '#events/github-payloads/commits.ts'
 import { fitNewest } from '#events/github-payloads/fit-newest.ts'
-import { pingPayload } from '#events/github-payloads/ping-payload.ts'
+import { namespacePing, pingPayload } from '#events/github-payloads/ping-payload.ts'
 import { pushPayload } from '#events/github-payloads/push-payload.ts'
 import type { RunSummary } from '#events/github-payloads/reported-run.ts'
 import { toText } from '#events/github-payloads/to-text.ts'
@@ -19,6 +19,7 @@ import { zeroId } from '#git/refs/ref-name.ts'
 import { readRefs } from '#git/refs/refs.ts'
 import { readPayloadContext } from '#repositories/payload-context.ts'
 import { findRepositorySummary } from '#repositories/repository-summary-store.ts'
+import { findScope } from '#repositories/scope-store.ts'
 import { findPinged } from '../webhook-store.ts'
 import { byteLength, sharedMaxBytes } from './body-size.ts'
 import { createMask, type Mask, maskCommit } from './mask.ts'
@@ -145,15 +146,21 @@ export function createComposer(dependencies: Dependencies): Composer {
   }
 
   async function composePing({ webhookId, repositoryId }: DeliverySubject): Promise<EventBody> {
-    const hook = await findPinged(db, webhookId)
-    const repository = hook && (await findRepositorySummary(db, repositoryId))
+    const row = await findPinged(db, webhookId)
+    if (!row) return undefined
+    const hook = { ...row, events: row.events.split(' '), isEnabled: row.isEnabled === 1 }
+    const scope = await findScope(db, repositoryId)
+    if (scope?.kind === 'namespace') {
+      const { id: namespaceId, name } = scope
+      const text = toText(namespacePing(hook, { name, baseUrl: baseUrl() }))
+      return { text, svc: { namespaceId, createdAt: clock.now() } }
+    }
+    const repository = await findRepositorySummary(db, repositoryId)
     if (!repository) return undefined
     const sender = repository.ownerUsername
     const directory = await directoryOf(repositoryId)
     const about = await readPayloadContext(repository, { directory, sender, baseUrl: baseUrl() })
-    const events = hook.events.split(' ')
-    const payload = pingPayload({ ...hook, events, isEnabled: hook.isEnabled === 1 }, about)
-    return { text: toText(payload), svc: { repositoryId, createdAt: clock.now() } }
+    return { text: toText(pingPayload(hook, about)), svc: { repositoryId, createdAt: clock.now() } }
   }
 
   return {

@@ -7,6 +7,8 @@ import type { AttemptOutcome } from '../sending/sender.ts'
 export type DeliveryJob = {
   delivery: DeliveryRow
   target: Target
+  /** Undefined for a ping of a webhook of a namespace. */
+  repositoryName: string | undefined
   isManual: boolean
   /** Undefined until it has been composed. */
   body: string | undefined

@@ -102,8 +102,8 @@ export function createDeliveryLoop(dependencies: Dependencies): DeliveryLoop {
   }
 
   function start(job: DeliveryJob, open: SigningSecrets['open']): void {
-    const { id: webhookId, receiver, repositoryId } = job.target
-    const target = { webhookId, receiver, repositoryId }
+    const { id: webhookId, receiver, scopeId } = job.target
+    const target = { webhookId, receiver, scopeId }
     const end = new AbortController()
     if (ended.has(webhookId)) end.abort()
     deliveryLimits.start(target)

@@ -2,19 +2,22 @@ import { type Clock, dayMs } from '#base/clock.ts'
 import { createBatcher } from '#base/concurrency/batcher.ts'
 import type { Log } from '#base/log.ts'
 import type { Database } from '#database/database.ts'
-import type { Db, DeliveryAttemptRow } from '#database/schema.ts'
+import type { Db, DeliveryAttemptRow, DeliveryRow } from '#database/schema.ts'
 import type { Publish } from '#events/events.ts'
 import { createDisableWebhook, failPendingDeliveries } from '../disabling.ts'
 import {
   endLeases,
+  failClaimable,
   insertAttempts,
   insertBodies,
+  isDeleted,
   type Lease,
   leaseDeliveries,
   listBodies,
   listClaimable,
   listFailingSince,
   listLeased,
+  listNamesIn,
   listTargets,
   lockLeases,
   makePending,
@@ -114,10 +117,10 @@ export function createDeliveryQueue(dependencies: Dependencies) {
       // It may have been disabled while a failure was being recorded.
       if (target.isEnabled === 0)
         await failPendingDeliveries(tx, webhookId, { now, hasLocks: true })
-      for (const delivery of await listClaimable(tx, { target, now, limit })) {
+      for (const { delivery, repositoryName } of await namedClaims(tx, { target, now, limit })) {
         const lease = { id: delivery.id, leaseHolder: leaseOwner, leaseUntil }
         const isManual = delivery.isWanted === 1
-        jobs.push({ delivery, target, isManual, body: undefined, lease })
+        jobs.push({ delivery, target, repositoryName, isManual, body: undefined, lease })
       }
     }
     if (jobs.length === 0) return jobs
@@ -139,7 +142,7 @@ export function createDeliveryQueue(dependencies: Dependencies) {
       const target = targets.get(job.target.id)
       const isEnabled = target?.isEnabled === 1
       // Its body cannot be composed until the repository is restored.
-      const isBlocked = target?.repositoryDeletedAt != null && isOwnFault(found)
+      const isBlocked = isOwnFault(found) && (await isDeleted(tx, job.delivery.repositoryId))
       const one: Settled = isBlocked ? { job, isReleased: true } : found
       const change = toDeliveryChange(one, { now, isEnabled, schedule, random: Math.random() })
       const updated = await updateLeased(tx, job.lease, change)
@@ -154,7 +157,7 @@ export function createDeliveryQueue(dependencies: Dependencies) {
     return [...finallyFailed]
   }
 
-  async function disable(webhook: { id: string; repositoryId: string }): Promise<void> {
+  async function disable(webhook: { id: string; scopeId: string }): Promise<void> {
     const already = new Error(`the webhook ${webhook.id} is disabled already`)
     const actor = { id: 'server', username: 'svc' }
     const about = { reason: disabledReason, actor, now: clock.now() }
@@ -198,6 +201,29 @@ export function createDeliveryQueue(dependencies: Dependencies) {
       }
     },
   }
+}
+
+/**
+ * Claimable deliveries with the names of their repositories, undefined for a ping. Those of a repository that has left the
+ * namespace of the webhook fail instead: its members may no longer see it.
+ */
+async function namedClaims(tx: Db, wanted: { target: Target; now: number; limit: number }) {
+  const { target, now } = wanted
+  const deliveries = await listClaimable(tx, wanted)
+  const { namespaceId, repositoryName } = target
+  if (namespaceId === null)
+    return deliveries.map((delivery) => ({ delivery, repositoryName: repositoryName ?? undefined }))
+  const ids = new Set(deliveries.map(({ repositoryId }) => repositoryId))
+  const names = await listNamesIn(tx, namespaceId, [...ids])
+  const isOutside = ({ seq, repositoryId }: DeliveryRow) => seq !== null && !names.has(repositoryId)
+  const outside = deliveries.filter(isOutside).map(({ id }) => id)
+  await failClaimable(tx, outside, {
+    now,
+    fault: 'The repository is not in the namespace any more.',
+  })
+  return deliveries
+    .filter((delivery) => !isOutside(delivery))
+    .map((delivery) => ({ delivery, repositoryName: names.get(delivery.repositoryId) }))
 }
 
 /** Records since when webhooks have failed. Faults of this server do not count. */

@@ -127,7 +127,7 @@ type Options = {
 
 /** The headers of an attempt: those of GitHub, those of Standard Webhooks, and our own. */
 function deliveryHeaders(
-  { delivery, target }: Pick<DeliveryJob, 'delivery' | 'target'>,
+  { delivery, target, repositoryName }: Pick<DeliveryJob, 'delivery' | 'target' | 'repositoryName'>,
   { body, secrets, now, version }: Options,
 ): Record<string, string> {
   const { id, event, seq, previousSeq, attempts } = delivery
@@ -146,7 +146,7 @@ function deliveryHeaders(
     'x-svc-event': event,
     'x-svc-delivery': id,
     'x-svc-webhook': target.id,
-    'x-svc-repository': target.repositoryName,
+    ...(repositoryName !== undefined && { 'x-svc-repository': repositoryName }),
     'x-svc-attempt': String(attempts + 1),
     ...(seq !== null && { 'x-svc-sequence': String(seq) }),
     ...(previousSeq !== null && { 'x-svc-previous-sequence': String(previousSeq) }),

@@ -1,155 +1,167 @@
 import { Type } from 'typebox'
-import { apiPathOf } from '#base/repository-name.ts'
 import { closed, field } from '#base/schema-options.ts'
 import { linkToNext, PageQuery } from '#http/pagination.ts'
 import { type FindRequest, route } from '#http/route.ts'
-import { openOfRoute } from '#repositories/open-repository.ts'
-import type { Repositories, Repository } from '#repositories/repositories.ts'
+import {
+  apiPathOfScope,
+  type NamedScope,
+  routesOfScopes,
+  type ScopeAccess,
+} from '#repositories/scopes.ts'
 import type { Deliveries } from './deliveries.ts'
 import { maxReplayed } from './replay.ts'
-import { webhookMissing } from './webhook-routes.ts'
 import {
   Delivery,
   DeliveryEvent,
   DeliveryState,
+  NamespaceDelivery,
   Replayed,
   WholeDelivery,
+  WholeNamespaceDelivery,
 } from './webhook-schemas.ts'
 import type { WebhookService } from './webhook-service.ts'
 
-type Dependencies = {
-  repositories: Repositories
+type Dependencies = ScopeAccess & {
   webhookService: WebhookService
   deliveries: Deliveries
 }
 
 const defaultPageSize = 100
-const deliveryMissing = [...webhookMissing, 'delivery_not_found'] as const
 
 /** The routes of webhook deliveries. */
-export function deliveryRoutes({ repositories, webhookService, deliveries }: Dependencies) {
-  const open = openOfRoute(repositories, 'maintainer')
+export function deliveryRoutes({ webhookService, deliveries, ...access }: Dependencies) {
+  return routesOfScopes(access, 'maintainer', ({ kind, path, open, problems }) => {
+    const isNamespace = kind === 'namespace'
+    const [brief, whole] = isNamespace
+      ? ([NamespaceDelivery, WholeNamespaceDelivery] as const)
+      : ([Delivery, WholeDelivery] as const)
+    const webhookProblems = [...problems, 'webhook_not_found'] as const
+    const deliveryProblems = [...webhookProblems, 'delivery_not_found'] as const
 
-  async function findWebhook(request: FindRequest<{ name: string; id: string }>) {
-    const repository = await open(request)
-    return { repository, webhook: await webhookService.find(repository, request.params.id) }
-  }
+    async function findWebhook(request: FindRequest) {
+      const scope = await open(request)
+      return { scope, webhook: await webhookService.find(scope, request.params.id ?? '') }
+    }
 
-  async function find(request: FindRequest<{ name: string; id: string; deliveryId: string }>) {
-    const { repository, webhook } = await findWebhook(request)
-    const delivery = await deliveries.find(webhook, request.params.deliveryId)
-    return { repository, webhook, delivery }
-  }
+    async function find(request: FindRequest) {
+      const { scope, webhook } = await findWebhook(request)
+      const delivery = await deliveries.find(webhook, request.params.deliveryId ?? '')
+      return { scope, webhook, delivery }
+    }
 
-  return [
-    route('GET', '/repos/:name/webhooks/:id/deliveries', {
-      operationId: 'listDeliveries',
-      tag: 'webhooks',
-      summary: 'List deliveries of a webhook',
-      description: `Newest first. A page has ${defaultPageSize} deliveries by default.`,
-      permission: 'webhook:read',
-      find: findWebhook,
-      query: Type.Object({
-        ...PageQuery.properties,
-        status: Type.Optional(DeliveryState),
-        event: Type.Optional(DeliveryEvent),
-      }),
-      reply: { 200: Type.Array(Delivery) },
-      problems: [...webhookMissing],
-      handle: async ({ found: { repository, webhook }, query, url, setHeader }) => {
-        const { limit = defaultPageSize, cursor: before = '', status, event } = query
-        const rows = await deliveries.list(webhook, { before, limit: limit + 1, status, event })
-        const page = rows.slice(0, limit)
-        const last = page.at(-1)
-        if (rows.length > limit && last)
-          setHeader('link', linkToNext(url, { limit, cursor: last.id }))
-        return page.map((row) => deliveries.show(repository, row))
-      },
-    }),
-    route('GET', '/repos/:name/webhooks/:id/deliveries/:deliveryId', {
-      operationId: 'getDelivery',
-      tag: 'webhooks',
-      summary: 'Get a delivery with its attempts and body',
-      permission: 'webhook:read',
-      find,
-      reply: { 200: WholeDelivery },
-      problems: [...deliveryMissing],
-      handle: ({ found: { repository, delivery } }) => deliveries.showWhole(repository, delivery),
-    }),
-    route('POST', '/repos/:name/webhooks/:id/deliveries/:deliveryId/retry', {
-      operationId: 'retryDelivery',
-      tag: 'webhooks',
-      summary: 'Retry a delivery',
-      description:
-        'Attempts a delivery in any state again at once, with the same id and body. This counts as an attempt; if it ' +
-        'fails, it is retried while there were fewer than `maxAttempts`.',
-      permission: 'webhook:write',
-      find,
-      reply: { 202: Delivery },
-      problems: [...deliveryMissing],
-      handle: async ({ principal, found: { repository, webhook, delivery } }) =>
-        deliveries.show(repository, await deliveries.retry(principal, webhook, delivery.id)),
-    }),
-    route('POST', '/repos/:name/webhooks/:id/ping', {
-      operationId: 'pingWebhook',
-      tag: 'webhooks',
-      summary: 'Ping a webhook',
-      description: 'Sends a ping in a single attempt, even if the webhook is disabled.',
-      permission: 'webhook:write',
-      find: findWebhook,
-      reply: { 202: Delivery },
-      problems: [...webhookMissing],
-      handle: async ({ principal, found: { repository, webhook }, setHeader }) => {
-        const delivery = await webhookService.ping(principal, webhook)
-        setHeader('location', addressOf(repository, delivery))
-        return deliveries.show(repository, delivery)
-      },
-    }),
-    route('POST', '/repos/:name/webhooks/:id/replay', {
-      operationId: 'replayDeliveries',
-      tag: 'webhooks',
-      summary: 'Replay events of a period',
-      description:
-        'Retries the deliveries of events in the period, and creates deliveries for events that have none because the ' +
-        `webhook was disabled or did not exist yet. A request replays up to ${maxReplayed} deliveries, oldest first; ` +
-        'to continue, repeat it with `after` set to `next`.',
-      permission: 'webhook:write',
-      find: findWebhook,
-      body: Type.Object(
-        {
-          since: Type.Integer({ description: `the start of the period ${timeForm}`, ...anyTime }),
-          until: Type.Optional(
-            Type.Integer({
-              description: `the end of the period ${timeForm}; defaults to now`,
-              ...anyTime,
-            }),
-          ),
-          onlyFailed: Type.Optional(
-            field.boolean(
-              'true to replay only failed deliveries and events since the webhook was created; defaults to false',
-            ),
-          ),
-          after: Type.Optional(
-            Type.Integer({
-              description: 'the `next` of the previous response',
-              minimum: 0,
-              maximum: Number.MAX_SAFE_INTEGER,
-            }),
-          ),
+    return [
+      route('GET', `${path}/webhooks/:id/deliveries`, {
+        operationId: 'listDeliveries',
+        tag: 'webhooks',
+        summary: 'List deliveries of a webhook',
+        description: `Newest first. A page has ${defaultPageSize} deliveries by default.`,
+        permission: 'webhook:read',
+        find: findWebhook,
+        query: Type.Object({
+          ...PageQuery.properties,
+          status: Type.Optional(DeliveryState),
+          event: Type.Optional(DeliveryEvent),
+        }),
+        reply: { 200: Type.Array(brief) },
+        problems: [...webhookProblems],
+        handle: async ({ found: { scope, webhook }, query, url, setHeader }) => {
+          const { limit = defaultPageSize, cursor: before = '', status, event } = query
+          const rows = await deliveries.list(webhook, { before, limit: limit + 1, status, event })
+          const page = rows.slice(0, limit)
+          const last = page.at(-1)
+          if (rows.length > limit && last)
+            setHeader('link', linkToNext(url, { limit, cursor: last.id }))
+          return page.map((row) => deliveries.show(scope, row))
         },
-        closed,
-      ),
-      reply: { 202: Replayed },
-      problems: [...webhookMissing],
-      handle: ({ principal, found: { webhook }, body }) =>
-        deliveries.replay(principal, webhook, body),
-    }),
-  ]
+      }),
+      route('GET', `${path}/webhooks/:id/deliveries/:deliveryId`, {
+        operationId: 'getDelivery',
+        tag: 'webhooks',
+        summary: 'Get a delivery with its attempts and body',
+        permission: 'webhook:read',
+        find,
+        reply: { 200: whole },
+        problems: [...deliveryProblems],
+        handle: ({ found: { scope, delivery } }) => deliveries.showWhole(scope, delivery),
+      }),
+      route('POST', `${path}/webhooks/:id/deliveries/:deliveryId/retry`, {
+        operationId: 'retryDelivery',
+        tag: 'webhooks',
+        summary: 'Retry a delivery',
+        description:
+          'Attempts a delivery in any state again at once, with the same id and body. This counts as an attempt; if it ' +
+          'fails, it is retried while there were fewer than `maxAttempts`.',
+        permission: 'webhook:write',
+        find,
+        reply: { 202: brief },
+        problems: [...deliveryProblems],
+        handle: async ({ principal, found: { scope, webhook, delivery } }) =>
+          deliveries.show(scope, await deliveries.retry(principal, webhook, delivery.id)),
+      }),
+      route('POST', `${path}/webhooks/:id/ping`, {
+        operationId: 'pingWebhook',
+        tag: 'webhooks',
+        summary: 'Ping a webhook',
+        description: 'Sends a ping in a single attempt, even if the webhook is disabled.',
+        permission: 'webhook:write',
+        find: findWebhook,
+        reply: { 202: brief },
+        problems: [...webhookProblems],
+        handle: async ({ principal, found: { scope, webhook }, setHeader }) => {
+          const delivery = await webhookService.ping(principal, webhook)
+          setHeader('location', addressOf(scope, delivery))
+          return deliveries.show(scope, delivery)
+        },
+      }),
+      route('POST', `${path}/webhooks/:id/replay`, {
+        operationId: 'replayDeliveries',
+        tag: 'webhooks',
+        summary: 'Replay events of a period',
+        description:
+          'Retries the deliveries of events in the period, and creates deliveries for events that have none because the ' +
+          `webhook was disabled or did not exist yet. A request replays up to ${maxReplayed} deliveries, oldest first; ` +
+          'to continue, repeat it with `after` set to `next`.',
+        permission: 'webhook:write',
+        find: findWebhook,
+        body: Type.Object(
+          {
+            since: Type.Integer({ description: `the start of the period ${timeForm}`, ...anyTime }),
+            until: Type.Optional(
+              Type.Integer({
+                description: `the end of the period ${timeForm}; defaults to now`,
+                ...anyTime,
+              }),
+            ),
+            onlyFailed: Type.Optional(
+              field.boolean(
+                'true to replay only failed deliveries and events since the webhook was created; defaults to false',
+              ),
+            ),
+            after: Type.Optional(
+              Type.Integer({
+                description: 'the `next` of the previous response',
+                minimum: 0,
+                maximum: Number.MAX_SAFE_INTEGER,
+              }),
+            ),
+          },
+          closed,
+        ),
+        reply: { 202: Replayed },
+        problems: [...webhookProblems],
+        handle: ({ principal, found: { webhook }, body }) =>
+          deliveries.replay(principal, webhook, body),
+      }),
+    ]
+  })
 }
 
 const timeForm = 'in milliseconds since the Unix epoch'
 const anyTime = { minimum: 0, maximum: Number.MAX_SAFE_INTEGER }
 
-function addressOf({ name }: Repository, { id, webhookId }: { id: string; webhookId: string }) {
-  return `${apiPathOf(name)}/webhooks/${webhookId}/deliveries/${id}`
+function addressOf(
+  { kind, name }: NamedScope,
+  { id, webhookId }: { id: string; webhookId: string },
+) {
+  return `${apiPathOfScope(kind, name)}/webhooks/${webhookId}/deliveries/${id}`
 }

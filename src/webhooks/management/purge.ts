@@ -59,15 +59,20 @@ export function createPurge({ db, clock, signing, cutOff }: Dependencies): Purge
       const deleted = await listDeletedWebhooks(db, repositoryId)
       await Promise.all(deleted.map(cutOff))
       await clear(deleted, Number.POSITIVE_INFINITY)
+      // What the webhooks of its namespace have of it.
+      for (const id of await listWebhookIds(db, repositoryId, 'all')) {
+        const some = () => deleteDeliveries(db, id, batchSize, repositoryId)
+        while ((await some()) === batchSize);
+      }
     },
 
     async refreshRepository(tx, repositoryId) {
-      const ids = await listWebhookIds(tx, repositoryId)
+      const ids = await listWebhookIds(tx, repositoryId, 'all')
       if (ids.length > 0) await refreshDue(tx, ids)
     },
 
     async cutOffRepository(repositoryId) {
-      await Promise.all((await listWebhookIds(db, repositoryId)).map(cutOff))
+      await Promise.all((await listWebhookIds(db, repositoryId, 'own')).map(cutOff))
     },
   }
 }

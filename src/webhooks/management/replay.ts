@@ -12,10 +12,12 @@ import {
 import type { Actor } from '#events/events.ts'
 import { invalid } from '#http/validation.ts'
 import { asGone } from '#repositories/repository-errors.ts'
+import { repositoriesOf } from '#repositories/scope-store.ts'
+import { placeOf } from '#repositories/scopes.ts'
 import { insertDeliveries, requestAttempts } from '../delivery-store.ts'
 import { listDeliveriesBetween } from '../replay-store.ts'
 import { bringForward } from '../webhook-store.ts'
-import { webhookNotFound } from './webhook-service.ts'
+import { type ScopedWebhook, webhookNotFound } from './webhook-service.ts'
 
 type Dependencies = { db: Database; clock: Clock; wake: () => void }
 
@@ -35,12 +37,12 @@ type ReplayResult = { replayed: number; created: number; more: boolean; next: nu
  */
 export type Replay = (
   actor: Actor,
-  webhook: WebhookRow,
+  webhook: ScopedWebhook,
   request: ReplayRequest,
 ) => Promise<ReplayResult>
 
 /** An event without a delivery for the webhook. */
-type Missed = { seq: number; kind: string; previousSeq: number }
+type Missed = { seq: number; kind: string; repositoryId: string; previousSeq: number }
 
 /** Deliveries per request. */
 export const maxReplayed = 5000
@@ -57,8 +59,8 @@ export function createReplay({ db, clock, wake }: Dependencies): Replay {
     requireTimes(request, clock.now())
     const { since, until = clock.now(), onlyFailed = false } = request
     await db.transaction().execute(async (tx) => {
-      const { id: webhookId, repositoryId } = webhook
-      const data = { webhookId, since, until, onlyFailed }
+      const { repositoryId, inNamespace } = placeOf(webhook.scope)
+      const data = { webhookId: webhook.id, since, until, onlyFailed, ...inNamespace }
       await recordActions(tx, clock.now(), [
         { action: 'deliveries.replayed', actor, repositoryId, data },
       ])
@@ -67,7 +69,7 @@ export function createReplay({ db, clock, wake }: Dependencies): Replay {
     const later = await readEventFrom(db, await findFirstSeq(db, until + maxClockSkewMs + 1))
     const upTo = later ? later.seq - 1 : await readLastSeq(db)
     const isIn = (time: number) => since <= time && time <= until
-    const { repositoryId } = webhook
+    const repositoryIds = repositoriesOf(webhook.scopeId)
     const kinds = webhook.events.split(' ')
     const isMissed = (time: number) => isIn(time) && (!onlyFailed || time >= webhook.createdAt)
     let after = Math.max(request.after ?? 0, first - 1)
@@ -76,7 +78,7 @@ export function createReplay({ db, clock, wake }: Dependencies): Replay {
     while (after < upTo && replayed + created < maxReplayed && examined < maxExamined) {
       const limit = Math.min(batchSize, maxReplayed - replayed - created)
       const range = { after, upTo, limit }
-      const events = await listEventsBetween(db, repositoryId, range)
+      const events = await listEventsBetween(db, repositoryIds, range)
       const deliveries = await listDeliveriesBetween(db, webhook.id, range)
       // A list that reached the limit says nothing beyond its last row.
       const end = Math.min(endOf(events, limit), endOf(deliveries, limit), upTo)
@@ -86,11 +88,11 @@ export function createReplay({ db, clock, wake }: Dependencies): Replay {
           seq <= end && isIn(happenedAt) && (!onlyFailed || status === 'failed'),
       )
       const missed: Missed[] = []
-      for (const { seq, kind, createdAt } of events) {
+      for (const { seq, kind, repositoryId, createdAt } of events) {
         if (seq > end || !kinds.includes(kind)) continue
-        previous ??= await readSeqBefore(db, { repositoryId, kinds, seq })
+        previous ??= await readSeqBefore(db, { repositoryIds, kinds, seq })
         if (!delivered.has(seq) && isMissed(createdAt))
-          missed.push({ seq, kind, previousSeq: previous })
+          missed.push({ seq, kind, repositoryId: repositoryId ?? '', previousSeq: previous })
         previous = seq
       }
       const ids = again.map(({ id }) => id)
@@ -109,11 +111,11 @@ export function createReplay({ db, clock, wake }: Dependencies): Replay {
 
   async function send(
     tx: Db,
-    { id: webhookId, repositoryId, url }: WebhookRow,
+    { id: webhookId, url }: WebhookRow,
     { ids, missed }: { ids: string[]; missed: Missed[] },
   ) {
     const now = clock.now()
-    const rows = missed.map(({ seq, kind: event, previousSeq }) => ({
+    const rows = missed.map(({ seq, kind: event, repositoryId, previousSeq }) => ({
       id: newId(now),
       webhookId,
       repositoryId,

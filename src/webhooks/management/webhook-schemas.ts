@@ -1,4 +1,4 @@
-import { Type } from 'typebox'
+import { type TProperties, Type } from 'typebox'
 import { field } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
 import { subscribableKinds } from '../subscribable-kinds.ts'
@@ -9,37 +9,51 @@ const headers = (description: string) =>
     additionalProperties: { type: 'string' },
     description,
   })
-const repoName = field.text('name of the repository')
+const ofRepository = { repoName: field.text('name of the repository') }
+const ofNamespace = { namespace: field.text('name of the namespace') }
+const ofDelivery = {
+  ...ofNamespace,
+  repoName: field.orNull(
+    field.text('name of the repository; null for a ping, and when it has left the namespace'),
+  ),
+}
 
-export const Webhook = named(
-  'Webhook',
-  Type.Object({
-    id: field.text('id of the webhook'),
-    repoName,
-    url: field.text('URL to which events are delivered'),
-    events: field.texts(`events that are delivered, out of ${subscribableKinds.join(', ')}`),
-    createdAt: field.time('when the webhook was created'),
-    updatedAt: field.time('when the webhook was last changed'),
-    enabled: field.boolean('whether events are delivered'),
-    health: Type.Enum(['healthy', 'failing', 'disabled'], {
-      description:
-        '`failing` if the last attempt failed, `disabled` if nothing is delivered, else `healthy`',
-    }),
-    failingSince: field.orNull(
-      field.time('start of the current series of failures; null if the last attempt succeeded'),
-    ),
-    disabledAt: field.orNull(field.time('when the webhook was disabled; null if it is enabled')),
-    disabledReason: field.orNull(field.text('why the webhook was disabled; null if it is enabled')),
-    hasSecret: field.boolean('whether deliveries are signed'),
-    secretExpiresAt: field.orNull(
-      field.time(
-        'until when deliveries are also signed with the previous secret; null if they are not',
+function webhookSchema<P extends TProperties>(name: string, place: P) {
+  return named(
+    name,
+    Type.Object({
+      id: field.text('id of the webhook'),
+      ...place,
+      url: field.text('URL to which events are delivered'),
+      events: field.texts(`events that are delivered, out of ${subscribableKinds.join(', ')}`),
+      createdAt: field.time('when the webhook was created'),
+      updatedAt: field.time('when the webhook was last changed'),
+      enabled: field.boolean('whether events are delivered'),
+      health: Type.Enum(['healthy', 'failing', 'disabled'], {
+        description:
+          '`failing` if the last attempt failed, `disabled` if nothing is delivered, else `healthy`',
+      }),
+      failingSince: field.orNull(
+        field.time('start of the current series of failures; null if the last attempt succeeded'),
       ),
-    ),
-    lastSequence: field.integer('sequence number of the last event for the webhook; 0 for none'),
-    pending: field.integer('number of pending deliveries'),
-  }),
-)
+      disabledAt: field.orNull(field.time('when the webhook was disabled; null if it is enabled')),
+      disabledReason: field.orNull(
+        field.text('why the webhook was disabled; null if it is enabled'),
+      ),
+      hasSecret: field.boolean('whether deliveries are signed'),
+      secretExpiresAt: field.orNull(
+        field.time(
+          'until when deliveries are also signed with the previous secret; null if they are not',
+        ),
+      ),
+      lastSequence: field.integer('sequence number of the last event for the webhook; 0 for none'),
+      pending: field.integer('number of pending deliveries'),
+    }),
+  )
+}
+
+export const Webhook = webhookSchema('Webhook', ofRepository)
+export const NamespaceWebhook = webhookSchema('NamespaceWebhook', ofNamespace)
 
 export const DeliveryState = Type.Enum(['pending', 'success', 'failed'], {
   description: '`pending`, `success` or `failed`',
@@ -48,10 +62,10 @@ export const DeliveryState = Type.Enum(['pending', 'success', 'failed'], {
 const eventForm = '`push`, `workflow` or `ping`'
 export const DeliveryEvent = Type.Enum([...subscribableKinds, 'ping'], { description: eventForm })
 
-const delivery = {
+const deliveryFields = <P extends TProperties>(place: P) => ({
   id: field.text('id of the delivery, the same in each attempt; sent in the header `webhook-id`'),
   webhookId: field.text('id of the webhook'),
-  repoName,
+  ...place,
   event: field.text(eventForm),
   url: field.text('URL of the receiver'),
   status: DeliveryState,
@@ -76,9 +90,13 @@ const delivery = {
     field.integer('duration of the last attempt in milliseconds; null before the first'),
   ),
   error: field.orNull(field.text('why the last attempt failed; null if it did not')),
-}
+})
 
-export const Delivery = named('DeliverySummary', Type.Object(delivery))
+export const Delivery = named('DeliverySummary', Type.Object(deliveryFields(ofRepository)))
+export const NamespaceDelivery = named(
+  'NamespaceDeliverySummary',
+  Type.Object(deliveryFields(ofDelivery)),
+)
 
 const Attempt = named(
   'DeliveryAttempt',
@@ -100,13 +118,18 @@ const Attempt = named(
   }),
 )
 
+const ofWhole = {
+  history: Type.Array(Attempt, { description: 'last 100 attempts, oldest first' }),
+  body: field.orNull(field.text('JSON body of the request; null until it is composed')),
+}
+
 export const WholeDelivery = named(
   'Delivery',
-  Type.Object({
-    ...delivery,
-    history: Type.Array(Attempt, { description: 'last 100 attempts, oldest first' }),
-    body: field.orNull(field.text('JSON body of the request; null until it is composed')),
-  }),
+  Type.Object({ ...deliveryFields(ofRepository), ...ofWhole }),
+)
+export const WholeNamespaceDelivery = named(
+  'NamespaceDelivery',
+  Type.Object({ ...deliveryFields(ofDelivery), ...ofWhole }),
 )
 
 export const Replayed = named(

@@ -5,13 +5,19 @@ import type { Outbound } from '#base/outbound/outbound.ts'
 import { Problem } from '#base/problem.ts'
 import type { Sensitive } from '#base/sensitive.ts'
 import type { Database } from '#database/database.ts'
-import type { DeliveryRow, WebhookRow } from '#database/schema.ts'
+import type { WebhookRow } from '#database/schema.ts'
 import { recordActions } from '#events/audit/record.ts'
 import type { Actor, Publish } from '#events/events.ts'
 import { invalid } from '#http/validation.ts'
-import type { Repository } from '#repositories/repositories.ts'
-import { asGone, repositoryGone } from '#repositories/repository-errors.ts'
-import { countPending, findDelivery, insertDeliveries, redirectPending } from '../delivery-store.ts'
+import { asGone } from '#repositories/repository-errors.ts'
+import { holdScope, type NamedScope, placeOf } from '#repositories/scopes.ts'
+import {
+  countPending,
+  findDelivery,
+  insertDeliveries,
+  type NamedDelivery,
+  redirectPending,
+} from '../delivery-store.ts'
 import { failPendingDeliveries } from '../disabling.ts'
 import { listSigningSecrets } from '../signing-secret-store.ts'
 import { type SigningSecrets, signingSecretError } from '../signing-secrets.ts'
@@ -26,29 +32,32 @@ import {
 import { readWebhookAddress } from './webhook-address.ts'
 import { toWebhook, type WebhookView } from './webhook-view.ts'
 
-/** The webhooks of repositories, from creation to the removal of their last delivery. */
+/** A webhook with what it belongs to. */
+export type ScopedWebhook = WebhookRow & { scope: NamedScope }
+
+/** The webhooks of repositories and namespaces, from creation to the removal of their last delivery. */
 export type WebhookService = {
-  /** Lists the webhooks of a repository after an id, oldest first. */
-  list: (repository: Repository, page: PageRequest) => Promise<WebhookView[]>
+  /** Lists the webhooks of a scope after an id, oldest first. */
+  list: (scope: NamedScope, page: PageRequest) => Promise<WebhookView[]>
   /** Throws `webhook_not_found`. */
-  find: (repository: Repository, id: string) => Promise<WebhookRow>
-  show: (repository: Repository, webhook: WebhookRow) => Promise<WebhookView>
+  find: (scope: NamedScope, id: string) => Promise<ScopedWebhook>
+  show: (scope: NamedScope, webhook: WebhookRow) => Promise<WebhookView>
   /**
    * Creates a webhook. Throws `invalid_request`, `outbound_forbidden`, `outbound_unresolved`, `too_many_webhooks`,
    * and with a secret `encryption_key_missing`.
    */
-  create: (actor: Actor, repository: Repository, wanted: NewWebhook) => Promise<WebhookView>
+  create: (actor: Actor, scope: NamedScope, wanted: NewWebhook) => Promise<WebhookView>
   /** Changes a webhook. Throws the Problems of `create`, except `too_many_webhooks`, and `webhook_not_found`. */
   change: (
     actor: Actor,
-    repository: Repository,
+    scope: NamedScope,
     webhook: WebhookRow,
     change: WebhookChange,
   ) => Promise<WebhookView>
   /** Deletes a webhook. Nothing is sent to it after this returns. Throws `webhook_not_found`. */
-  remove: (actor: Actor, webhook: WebhookRow) => Promise<void>
+  remove: (actor: Actor, webhook: ScopedWebhook) => Promise<void>
   /** Sends a ping to a webhook. Throws `webhook_not_found`. */
-  ping: (actor: Actor, webhook: WebhookRow) => Promise<DeliveryRow>
+  ping: (actor: Actor, webhook: ScopedWebhook) => Promise<NamedDelivery>
 }
 
 type Dependencies = {
@@ -74,7 +83,7 @@ type WebhookChange = {
   enabled?: boolean | undefined
 }
 
-/** Webhooks per repository. */
+/** Webhooks per repository, and per namespace. */
 export const maxWebhooks = 20
 /** How long deliveries are also signed with a replaced secret, by default. */
 export const defaultKeepPreviousSeconds = 86_400
@@ -82,10 +91,10 @@ export const defaultKeepPreviousSeconds = 86_400
 export function createWebhookService(dependencies: Dependencies): WebhookService {
   const { db, publish, clock, outbound, signing, wake, cutOff } = dependencies
 
-  async function find(repository: Repository, id: string): Promise<WebhookRow> {
-    const row = isId(id) ? await findWebhook(db, repository.id, id) : undefined
+  async function find(scope: NamedScope, id: string): Promise<ScopedWebhook> {
+    const row = isId(id) ? await findWebhook(db, scope.id, id) : undefined
     if (!row) throw webhookNotFound(id)
-    return row
+    return { ...row, scope }
   }
 
   /** Parses a URL, and checks it against the outbound policy. */
@@ -96,57 +105,60 @@ export function createWebhookService(dependencies: Dependencies): WebhookService
     return { url, receiver: address.receiver }
   }
 
-  async function describe(repository: Repository, rows: WebhookRow[]) {
+  async function describe(scope: NamedScope, rows: WebhookRow[]) {
     const ids = rows.map(({ id }) => id)
     const secrets = await listSigningSecrets(db, ids, clock.now())
     const pending = await countPending(db, ids)
     return rows.map((row) => {
       const own = secrets.filter(({ webhookId }) => webhookId === row.id)
-      return toWebhook(repository, row, own, pending.get(row.id) ?? 0)
+      return toWebhook(scope, row, own, pending.get(row.id) ?? 0)
     })
   }
 
-  async function show(repository: Repository, row: WebhookRow) {
-    const [webhook] = await describe(repository, [row])
+  async function show(scope: NamedScope, row: WebhookRow) {
+    const [webhook] = await describe(scope, [row])
     if (!webhook) throw webhookNotFound(row.id)
     return webhook
   }
 
   return {
-    async list(repository, page) {
-      return describe(repository, await listWebhooks(db, repository.id, page))
+    async list(scope, page) {
+      return describe(scope, await listWebhooks(db, scope.id, page))
     },
 
     find,
     show,
 
-    async create(actor, repository, { url, events, secret }) {
+    async create(actor, scope, { url, events, secret }) {
       if (secret) assertSecret(secret)
       const address = await check(url)
-      const [repositoryId, now] = [repository.id, clock.now()]
-      const of = { id: newId(now), repositoryId }
+      const now = clock.now()
+      const { repositoryId, inNamespace } = placeOf(scope)
+      const of = { id: newId(now), scopeId: scope.id }
       const sealed = secret && (await signing.seal(of, secret))
       const row = { ...of, ...address, events: events.join(' '), createdAt: now, updatedAt: now }
-      const data = { webhookId: row.id, events }
+      const data = { webhookId: row.id, events, ...inNamespace }
       await db.transaction().execute(async (tx) => {
-        await insertWebhook(tx, row).catch(asGone(() => repositoryGone(repository)))
+        await holdScope(tx, scope)
+        await insertWebhook(tx, row)
         if (sealed) await signing.replace(tx, sealed, now)
         await publish(tx, now, [{ kind: 'webhook.created', actor, repositoryId, data }])
         // Counted last: publishing serializes concurrent creations, so their rows are visible now.
-        if ((await countWebhooks(tx, repositoryId)) > maxWebhooks) throw tooMany(repository)
+        if ((await countWebhooks(tx, scope.id)) > maxWebhooks) throw tooMany(scope)
       })
-      return show(repository, await find(repository, row.id))
+      return show(scope, await find(scope, row.id))
     },
 
     async change(
       actor,
-      repository,
+      scope,
       webhook,
       { url, events, secret, keepPreviousSecretSeconds, enabled },
     ) {
       if (secret) assertSecret(secret)
       else if (keepPreviousSecretSeconds !== undefined) throw nothingToKeep()
-      const { id, repositoryId } = webhook
+      const { id } = webhook
+      const { repositoryId, inNamespace } = placeOf(scope)
       const address = url === undefined || url === webhook.url ? undefined : await check(url)
       const kinds = events?.join(' ')
       const areEventsChanged = kinds !== undefined && kinds !== webhook.events
@@ -158,7 +170,7 @@ export function createWebhookService(dependencies: Dependencies): WebhookService
         secret: secret !== undefined,
         enabled: isEnabledChanged,
       }).flatMap(([name, is]) => (is ? [name] : []))
-      if (changed.length === 0) return show(repository, webhook)
+      if (changed.length === 0) return show(scope, webhook)
       const now = clock.now()
       const reason = `Disabled by ${actor.username}.`
       const keptMs = (keepPreviousSecretSeconds ?? defaultKeepPreviousSeconds) * 1000
@@ -170,7 +182,7 @@ export function createWebhookService(dependencies: Dependencies): WebhookService
         ...(isEnabledChanged && (enabled ? asEnabled : asDisabled(reason, now))),
       }
       const row = await db.transaction().execute(async (tx) => {
-        const data = { webhookId: id, changed }
+        const data = { webhookId: id, changed, ...inNamespace }
         await publish(tx, now, [{ kind: 'webhook.updated', actor, repositoryId, data }])
         if (sealed) await signing.replace(tx, sealed, now + keptMs)
         if (secret === null) await signing.remove(tx, id)
@@ -181,13 +193,14 @@ export function createWebhookService(dependencies: Dependencies): WebhookService
         if (!updated) throw webhookNotFound(id)
         return updated
       })
-      return show(repository, row)
+      return show(scope, row)
     },
 
-    async remove(actor, { id, repositoryId }) {
+    async remove(actor, { id, scope }) {
       const now = clock.now()
+      const { repositoryId, inNamespace } = placeOf(scope)
       await db.transaction().execute(async (tx) => {
-        const data = { webhookId: id }
+        const data = { webhookId: id, ...inNamespace }
         await publish(tx, now, [{ kind: 'webhook.deleted', actor, repositoryId, data }])
         await signing.remove(tx, id)
         if (!(await updateWebhook(tx, { id }, { deletedAt: now, dueAt: null })))
@@ -196,14 +209,22 @@ export function createWebhookService(dependencies: Dependencies): WebhookService
       await cutOff(id)
     },
 
-    async ping(actor, { id: webhookId, repositoryId, url }) {
+    async ping(actor, { id: webhookId, scope, url }) {
       const now = clock.now()
-      const about = { webhookId, repositoryId, url, event: 'ping', seq: null, previousSeq: null }
+      const { repositoryId, inNamespace } = placeOf(scope)
+      const about = {
+        webhookId,
+        repositoryId: scope.id,
+        url,
+        event: 'ping',
+        seq: null,
+        previousSeq: null,
+      }
       // Requested manually, so a disabled webhook can be tested, too.
       const delivery = { ...about, id: newId(now), createdAt: now, dueAt: now, isWanted: 1 }
       const row = await db.transaction().execute(async (tx) => {
         // First: deliveries and webhooks are locked after the event counter.
-        const data = { webhookId, deliveryId: delivery.id }
+        const data = { webhookId, deliveryId: delivery.id, ...inNamespace }
         await recordActions(tx, now, [{ action: 'webhook.pinged', actor, repositoryId, data }])
         await insertDeliveries(tx, [delivery]).catch(asGone(() => webhookNotFound(webhookId)))
         if (!(await bringForward(tx, webhookId, now))) throw webhookNotFound(webhookId)
@@ -231,7 +252,7 @@ function nothingToKeep(): Problem {
   return invalid([{ pointer: '/keepPreviousSecretSeconds', detail }])
 }
 
-function tooMany({ name }: Repository): Problem {
+function tooMany({ name }: NamedScope): Problem {
   return new Problem(
     'too_many_webhooks',
     `"${name}" has ${maxWebhooks} webhooks, which is the maximum; delete one first.`,

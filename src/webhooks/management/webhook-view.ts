@@ -1,10 +1,6 @@
-import type {
-  DeliveryAttemptRow,
-  DeliveryRow,
-  WebhookRow,
-  WebhookSecretRow,
-} from '#database/schema.ts'
-import type { Repository } from '#repositories/repositories.ts'
+import type { DeliveryAttemptRow, WebhookRow, WebhookSecretRow } from '#database/schema.ts'
+import { type NamedScope, nameField } from '#repositories/scopes.ts'
+import type { NamedDelivery } from '../delivery-store.ts'
 import { maxAttempts, type Schedule } from '../retry-schedule.ts'
 
 export type WebhookView = ReturnType<typeof toWebhook>
@@ -13,7 +9,7 @@ export type AttemptView = ReturnType<typeof toAttempt>
 
 /** The API's view of a webhook. Of its secrets it shows only whether there is one, and when the previous one expires. */
 export function toWebhook(
-  repository: Repository,
+  scope: NamedScope,
   webhook: WebhookRow,
   secrets: WebhookSecretRow[],
   pending: number,
@@ -23,7 +19,7 @@ export function toWebhook(
   const previous = secrets.find(({ expiresAt }) => expiresAt !== null)
   return {
     id,
-    repoName: repository.name,
+    ...nameField(scope),
     url,
     events: events.split(' '),
     createdAt,
@@ -46,13 +42,13 @@ function healthOf({ isEnabled, failingSince }: WebhookRow): 'healthy' | 'failing
 }
 
 /** The API's view of a delivery in lists. */
-export function toDelivery(repository: Repository, delivery: DeliveryRow, schedule: Schedule) {
+export function toDelivery(scope: NamedScope, delivery: NamedDelivery, schedule: Schedule) {
   const { id, webhookId, event, url, status, attempts, createdAt, lastAttemptAt } = delivery
   const { responseStatus, seq, previousSeq, dueAt, completedAt, duration, fault } = delivery
   return {
     id,
     webhookId,
-    repoName: repository.name,
+    ...placeOfDelivery(scope, delivery),
     event,
     url,
     status,
@@ -68,6 +64,10 @@ export function toDelivery(repository: Repository, delivery: DeliveryRow, schedu
     duration,
     error: fault === '' ? null : fault,
   }
+}
+
+function placeOfDelivery({ kind, name }: NamedScope, { repositoryName: repoName }: NamedDelivery) {
+  return kind === 'repository' ? { repoName: name } : { namespace: name, repoName }
 }
 
 export function toAttempt(row: DeliveryAttemptRow) {

@@ -1,5 +1,5 @@
-import { apiPathOf } from '#base/repository-name.ts'
 import { readEncryptionKeys } from '#config/encryption-keys.ts'
+import { apiPathOfScope } from '#repositories/scopes.ts'
 import { describeUnknown, findUnknownKeys } from '#secrets/key-check.ts'
 import {
   listSealed,
@@ -68,6 +68,6 @@ function unreadable({ webhook, scopeKind, scopeName, name }: SealedRow, reason: 
   }
   return fault(
     `A signing secret of the webhook ${webhook.id} of ${scopeName} cannot be decrypted: ${reason}.`,
-    `Set a new one: send it as "secret" by PATCH to ${apiPathOf(scopeName)}/webhooks/${webhook.id}`,
+    `Set a new one: send it as "secret" by PATCH to ${apiPathOfScope(scopeKind, scopeName)}/webhooks/${webhook.id}`,
   )
 }

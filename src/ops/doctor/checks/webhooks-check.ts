@@ -1,10 +1,10 @@
-import { apiPathOf } from '#base/repository-name.ts'
+import { apiPathOfScope } from '#repositories/scopes.ts'
 import type { Check } from '../check.ts'
 import { findOldestPending, listDisabledWebhooks, readVersion } from '../doctor-store.ts'
 import { type Finding, firstOf, ok, orOk, warning } from '../finding.ts'
 
-/** The first schema version with webhooks. */
-const webhooksVersion = 11
+/** The first schema version with webhooks of this form. */
+const webhooksVersion = 52
 const stuckMs = 10 * 60_000
 
 // Failed deliveries are retried, and are not a fault of this server.
@@ -21,10 +21,10 @@ export const webhooksCheck: Check = {
     const version = (await context.read(readVersion)) ?? 0
     if (version < webhooksVersion) return ok('There are none.')
     const disabled = (await context.read(listDisabledWebhooks)).map(
-      ({ id, repositoryName, disabledAt }) =>
+      ({ id, scopeKind, scopeName, disabledAt }) =>
         warning(
-          `The webhook ${id} of ${repositoryName} is disabled since ${new Date(disabledAt ?? 0).toISOString()}, because all its deliveries failed for days.`,
-          `When the receiver works again, send {"enabled": true} by PATCH to ${apiPathOf(repositoryName)}/webhooks/${id}, and replay the missed deliveries.`,
+          `The webhook ${id} of ${scopeName} is disabled since ${new Date(disabledAt ?? 0).toISOString()}, because all its deliveries failed for days.`,
+          `When the receiver works again, send {"enabled": true} by PATCH to ${apiPathOfScope(scopeKind, scopeName)}/webhooks/${id}, and replay the missed deliveries.`,
         ),
     )
     const findings: Finding[] = firstOf(disabled)
