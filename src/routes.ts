@@ -52,6 +52,7 @@ export function createRoutes(parts: RouteParts): Route[] {
   const routes: Route[] = [
     ...repositoryRoutes({
       repositories,
+      namespaces: app.namespaces,
       protections,
       collaborators,
       defaultBranches,

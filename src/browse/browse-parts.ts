@@ -24,7 +24,7 @@ export type BrowseParts = {
   repositories: Pick<Repositories, 'open'>
   store: Pick<Store, 'at'>
   lfsObjects: Pick<LfsObjects, 'sizesOf' | 'open'>
-  protections: Pick<Protections, 'list'>
+  protections: Pick<Protections, 'listInForce'>
   pool: ObjectPool
   revisions: RevisionFinder
   refCache: RefCache

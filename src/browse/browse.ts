@@ -51,7 +51,7 @@ type Dependencies = {
   repositories: Pick<Repositories, 'open' | 'reopen' | 'listByPush'>
   store: Pick<Store, 'at'>
   lfsObjects: Pick<LfsObjects, 'sizesOf' | 'open'>
-  protections: Pick<Protections, 'list'>
+  protections: Pick<Protections, 'listInForce'>
   settings: PlainSettings
   directories: Pick<Directories, 'pathOf'>
   clock: Clock

@@ -11,7 +11,7 @@ const groups: Record<string, string> = {
   namespaces: 'manage namespaces, which repositories such as acme/site are in',
   members: 'manage the members of a namespace',
   collaborators: 'manage collaborators of a repository',
-  protections: 'protect branches and tags of a repository',
+  protections: 'protect branches and tags of a repository or a namespace',
   users: 'manage users',
   tokens: 'manage API tokens',
   keys: 'manage SSH keys',

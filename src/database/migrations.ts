@@ -978,6 +978,21 @@ const namespaceWebhooks: Migration = () => [
   'alter table webhook_secrets rename column repository_id to scope_id',
 ]
 
+const namespaceProtections: Migration = ({ milliseconds }) => [
+  'alter table protections rename to repository_protections',
+  `create table protections (
+    scope_id   text not null,
+    branch     text not null,
+    created_at ${milliseconds} not null,
+    owners     text not null default 'any',
+    requires   text not null default '[]',
+    primary key (scope_id, branch)
+  )`,
+  `insert into protections (scope_id, branch, created_at, owners, requires)
+    select repository_id, branch, created_at, owners, requires from repository_protections`,
+  'drop table repository_protections',
+]
+
 /**
  * All migrations, and for each whether servers that do not know it can run on. One that `adds` has only new tables, and new
  * columns that may be left out, and these servers break no rule by ignoring them. After one that `changes` they must stop:
@@ -1045,6 +1060,7 @@ const list: [migration: Migration, kind: 'adds' | 'changes'][] = [
   [uncheckedLogins, 'changes'],
   [namespaceLimits, 'changes'],
   [namespaceWebhooks, 'changes'],
+  [namespaceProtections, 'changes'],
 ]
 
 /** The version of a database is the number of migrations that were applied. */

@@ -361,7 +361,8 @@ export type ImportRow = {
 }
 
 export type ProtectionRow = {
-  repositoryId: string
+  /** The repository or namespace that it belongs to. */
+  scopeId: string
   /** The name or pattern of branches; that of tags starts with `refs/tags/`. */
   branch: string
   createdAt: number

@@ -47,7 +47,6 @@ import {
   listProtectionsBetween,
   updateProtection,
 } from '#repositories/protection-store.ts'
-import type { Repository } from '#repositories/repositories.ts'
 import { listRepositories } from '#repositories/repository-list-store.ts'
 import {
   deleteRepository,
@@ -57,6 +56,7 @@ import {
   updateName,
 } from '#repositories/repository-store.ts'
 import { createProtections } from '#repositories/rights/protections.ts'
+import type { NamedScope } from '#repositories/scopes.ts'
 import { onEachDatabase } from '../../test/support/databases.ts'
 import { publish } from '../../test/support/publish.ts'
 import { toPushRow } from '../../test/support/push-rows.ts'
@@ -335,14 +335,23 @@ onEachDatabase((fresh) => {
     await insertRepository(db, { id: repositoryId, ...site })
     for (const [createdAt, branch] of ['main', 'dev'].entries()) {
       const protection = { branch, createdAt, owners: 'any', requires: '[]' } as const
-      assert.equal(await insertProtection(db, { repositoryId, ...protection }), true)
-      assert.equal(await insertProtection(db, { repositoryId, ...protection }), false)
+      assert.equal(await insertProtection(db, { scopeId: repositoryId, ...protection }), true)
+      assert.equal(await insertProtection(db, { scopeId: repositoryId, ...protection }), false)
     }
     assert.deepEqual(protectedBranchesIn(await listProtections(db, repositoryId)), ['main', 'dev'])
     const rules = { owners: 'none', requires: '["x"]' } as const
-    assert.equal(await updateProtection(db, { repositoryId, branch: 'dev', ...rules }), true)
-    assert.equal(await updateProtection(db, { repositoryId, branch: 'dev', ...rules }), false)
-    assert.equal(await updateProtection(db, { repositoryId, branch: 'no', ...rules }), false)
+    assert.equal(
+      await updateProtection(db, { scopeId: repositoryId, branch: 'dev', ...rules }),
+      true,
+    )
+    assert.equal(
+      await updateProtection(db, { scopeId: repositoryId, branch: 'dev', ...rules }),
+      false,
+    )
+    assert.equal(
+      await updateProtection(db, { scopeId: repositoryId, branch: 'no', ...rules }),
+      false,
+    )
     assert.equal((await listProtectionsBetween(db, repositoryId, repositoryId)).length, 2)
     assert.equal(await deleteProtection(db, repositoryId, 'dev'), true)
     assert.equal(await deleteProtection(db, repositoryId, 'dev'), false)
@@ -369,8 +378,7 @@ onEachDatabase((fresh) => {
     const row = repositoryRow({ name: 'site' })
     await insertRepository(db, row)
     const protections = createProtections({ db, publish, clock: { now: Date.now } })
-    // Access has been checked: this test calls the service directly.
-    const repository = row as unknown as Repository
+    const repository: NamedScope = { kind: 'repository', ...row }
     const actor = { kind: 'token', id: 'x', username: 'ada' } as const
     for (let round = 0; round < 20; round++) {
       const branch = { kind: 'branch', text: `branch-${round}` } as const

@@ -51,7 +51,7 @@ onEachDatabase((fresh, engine) => {
     const rows: Row[] = []
     for (let number = 0; number < 1234; number++) {
       const [owner, branch] = [Math.floor(number / 300), `branch-${number}`]
-      rows.push({ repository_id: `r${owner}`, branch, created_at: number })
+      rows.push({ scope_id: `r${owner}`, branch, created_at: number })
     }
     const repositories = [0, 1, 2, 3, 4].map((number) => ({
       id: `r${number}`,
@@ -67,7 +67,7 @@ onEachDatabase((fresh, engine) => {
     const table = tables.find(({ name }) => name === 'protections')
     assert.ok(table)
     for await (const some of readRows(db, table)) read.push(...some)
-    const keyOf = (row: Row) => `${row.repository_id} ${row.branch}`
+    const keyOf = (row: Row) => `${row.scope_id} ${row.branch}`
     assert.deepEqual(read.map(keyOf).sort(), rows.map(keyOf).sort())
   })
 })

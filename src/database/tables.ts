@@ -106,7 +106,7 @@ export const tables: readonly Table[] = [
     owner: 'ops/maintenance',
     readers: { repositories: 'shows its state, and is a lower folder' },
   },
-  { name: 'protections', key: ['repository_id', 'branch'], owner: 'repositories' },
+  { name: 'protections', key: ['scope_id', 'branch'], owner: 'repositories' },
   {
     name: 'collaborators',
     key: ['repository_id', 'username'],

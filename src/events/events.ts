@@ -21,9 +21,9 @@ export type EventData = {
   'repository.deleted': { name: string; ownerUsername: string }
   'repository.restored': { name: string; formerName: string }
   'repository.purged': { name: string; ownerUsername: string }
-  'protection.added': ProtectionData
-  'protection.changed': ProtectionData
-  'protection.removed': Pick<ProtectionData, 'branch' | 'tag'>
+  'protection.added': ProtectionData & InNamespace
+  'protection.changed': ProtectionData & InNamespace
+  'protection.removed': Pick<ProtectionData, 'branch' | 'tag'> & InNamespace
   'collaborator.added': { username: string; role: Role }
   'collaborator.changed': { username: string; role: Role; formerRole: Role }
   'collaborator.removed': { username: string }

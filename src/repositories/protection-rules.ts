@@ -17,6 +17,8 @@ export type Protection = {
   owners: OwnerRule
   /** Paths of workflow files, of which the pushed commit must have a successful run. */
   requires: string[]
+  /** The namespace that has it for all of its repositories; null for one of a repository. */
+  namespace: string | null
 }
 
 const prefixes = { branch: 'refs/heads/', tag: 'refs/tags/' } as const
@@ -34,7 +36,12 @@ export function toStoredPattern({ kind, pattern }: Pick<Protection, 'kind' | 'pa
   return kind === 'branch' ? pattern : prefixes.tag + pattern
 }
 
-export function toProtection({ branch, owners, requires }: ProtectionRow): Protection {
+export function toProtection({
+  branch,
+  owners,
+  requires,
+  namespace = null,
+}: ProtectionRow & { namespace?: string | null }): Protection {
   const isTag = branch.startsWith(prefixes.tag)
   return {
     kind: isTag ? 'tag' : 'branch',
@@ -42,6 +49,7 @@ export function toProtection({ branch, owners, requires }: ProtectionRow): Prote
     owners,
     // Only `Protections` writes it.
     requires: JSON.parse(requires),
+    namespace,
   }
 }
 

@@ -1,13 +1,14 @@
 import { prepared } from '#database/prepared.ts'
 import { hasRowLocks } from '#database/row-locks.ts'
 import type { Db, ProtectionRow } from '#database/schema.ts'
+import { scopesOf } from './scope-store.ts'
 
 /** Inserts a protection; false when there is one of the same pattern. */
 export async function insertProtection(db: Db, protection: ProtectionRow): Promise<boolean> {
   const row = await db
     .insertInto('protections')
     .values(protection)
-    .onConflict((conflict) => conflict.columns(['repositoryId', 'branch']).doNothing())
+    .onConflict((conflict) => conflict.columns(['scopeId', 'branch']).doNothing())
     .returning('branch')
     .executeTakeFirst()
   return row !== undefined
@@ -16,12 +17,12 @@ export async function insertProtection(db: Db, protection: ProtectionRow): Promi
 /** Changes the rules of a protection; false when they are the same, or there is none. */
 export async function updateProtection(
   db: Db,
-  { repositoryId, branch, owners, requires }: Omit<ProtectionRow, 'createdAt'>,
+  { scopeId, branch, owners, requires }: Omit<ProtectionRow, 'createdAt'>,
 ): Promise<boolean> {
   const row = await db
     .updateTable('protections')
     .set({ owners, requires })
-    .where('repositoryId', '=', repositoryId)
+    .where('scopeId', '=', scopeId)
     .where('branch', '=', branch)
     .where((is) => is.or([is('owners', '<>', owners), is('requires', '<>', requires)]))
     .returning('branch')
@@ -32,29 +33,48 @@ export async function updateProtection(
 /** Locks a protection until the end of the transaction; undefined when there is none. */
 export function lockProtection(
   tx: Db,
-  { repositoryId, branch }: Pick<ProtectionRow, 'repositoryId' | 'branch'>,
+  { scopeId, branch }: Pick<ProtectionRow, 'scopeId' | 'branch'>,
 ): Promise<ProtectionRow | undefined> {
   return tx
     .selectFrom('protections')
     .selectAll()
-    .where('repositoryId', '=', repositoryId)
+    .where('scopeId', '=', scopeId)
     .where('branch', '=', branch)
     .$if(hasRowLocks(tx), (rows) => rows.forUpdate())
     .executeTakeFirst()
 }
 
-const ofRepository = prepared((db, { repositoryId }: { repositoryId: string }) =>
+const ofScope = prepared((db, { scopeId }: { scopeId: string }) =>
   db
     .selectFrom('protections')
     .selectAll()
-    .where('repositoryId', '=', repositoryId)
+    .where('scopeId', '=', scopeId)
     .orderBy('createdAt')
     .orderBy('branch'),
 )
 
-/** The protections of a repository, oldest first. */
-export function listProtections(db: Db, repositoryId: string): Promise<ProtectionRow[]> {
-  return ofRepository(db, { repositoryId })
+/** The protections of a repository or of a namespace, oldest first. */
+export function listProtections(db: Db, scopeId: string): Promise<ProtectionRow[]> {
+  return ofScope(db, { scopeId })
+}
+
+/** A protection with the name of the namespace that has it; null for one of a repository. */
+export type JoinedProtection = ProtectionRow & { namespace: string | null }
+
+const inForce = prepared((db, { repositoryId }: { repositoryId: string }) =>
+  db
+    .selectFrom('protections')
+    .leftJoin('namespaces', 'namespaces.id', 'protections.scopeId')
+    .selectAll('protections')
+    .select('namespaces.name as namespace')
+    .where('scopeId', 'in', scopesOf(repositoryId))
+    .orderBy('protections.createdAt')
+    .orderBy('branch'),
+)
+
+/** The protections of a repository and of its namespace, oldest first. */
+export function listProtectionsInForce(db: Db, repositoryId: string): Promise<JoinedProtection[]> {
+  return inForce(db, { repositoryId })
 }
 
 /** The protections of all repositories whose ids lie in a range, both ends included. */
@@ -66,8 +86,8 @@ export function listProtectionsBetween(
   return db
     .selectFrom('protections')
     .selectAll()
-    .where('repositoryId', '>=', first)
-    .where('repositoryId', '<=', last)
+    .where('scopeId', '>=', first)
+    .where('scopeId', '<=', last)
     .orderBy('createdAt')
     .orderBy('branch')
     .execute()
@@ -82,20 +102,16 @@ export function listProtectionsOfAll(
   return db
     .selectFrom('protections')
     .selectAll()
-    .where('repositoryId', 'in', repositoryIds)
+    .where('scopeId', 'in', repositoryIds)
     .orderBy('createdAt')
     .orderBy('branch')
     .execute()
 }
 
-export async function deleteProtection(
-  db: Db,
-  repositoryId: string,
-  branch: string,
-): Promise<boolean> {
+export async function deleteProtection(db: Db, scopeId: string, branch: string): Promise<boolean> {
   const row = await db
     .deleteFrom('protections')
-    .where('repositoryId', '=', repositoryId)
+    .where('scopeId', '=', scopeId)
     .where('branch', '=', branch)
     .returning('branch')
     .executeTakeFirst()

@@ -247,7 +247,7 @@ export function createRepositories(dependencies: Dependencies): Repositories {
     rows: readonly ListedRow[],
     protections: readonly ProtectionRow[],
   ): ListedRepository[] {
-    const byId = Map.groupBy(protections, ({ repositoryId }) => repositoryId)
+    const byId = Map.groupBy(protections, ({ scopeId }) => scopeId)
     return rows.map((row) => {
       const branches = protectedBranchesIn(byId.get(row.id) ?? [])
       const [path, isOfVisitor] = [directories.pathOf(row.id), isVisitor(principal, row)]

@@ -21,9 +21,11 @@ import { collaboratorRoutes } from './rights/collaborator-routes.ts'
 import type { Collaborators } from './rights/collaborators.ts'
 import { protectionRoutes } from './rights/protection-routes.ts'
 import type { Protections } from './rights/protections.ts'
+import type { ScopeAccess } from './scopes.ts'
 
 type Dependencies = {
   repositories: Repositories
+  namespaces: ScopeAccess['namespaces']
   protections: Protections
   collaborators: Collaborators
   defaultBranches: DefaultBranches
@@ -39,7 +41,7 @@ type DefaultBranches = {
 
 /** The routes of repositories, their protected branches and their collaborators. */
 export function repositoryRoutes(dependencies: Dependencies) {
-  const { repositories, protections, collaborators, defaultBranches } = dependencies
+  const { repositories, namespaces, protections, collaborators, defaultBranches } = dependencies
   const { toWorkflowPaths } = dependencies
   const open = openOfRoute(repositories)
   const find = ({ principal, permission, params }: FindRequest<{ name: string }>) =>
@@ -217,7 +219,7 @@ export function repositoryRoutes(dependencies: Dependencies) {
       problems: ['repository_not_found', 'role_insufficient'],
       handle: ({ principal, found }) => repositories.remove(principal, found),
     }),
-    ...protectionRoutes({ repositories, protections, toWorkflowPaths }),
+    ...protectionRoutes({ repositories, namespaces, protections, toWorkflowPaths }),
     ...collaboratorRoutes({ repositories, collaborators }),
   ]
 }

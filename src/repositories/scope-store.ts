@@ -21,6 +21,7 @@ export async function lockScope(
 /** Deletes what belongs to a repository or a namespace, after its row; deliveries are deleted in the background. */
 export async function deleteOfScope(tx: Db, scopeId: string): Promise<void> {
   await tx.deleteFrom('secrets').where('scopeId', '=', scopeId).execute()
+  await tx.deleteFrom('protections').where('scopeId', '=', scopeId).execute()
   await tx
     .updateTable('webhooks')
     .set((is) => ({ deletedAt: is.ref('createdAt'), dueAt: null }))

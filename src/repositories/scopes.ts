@@ -11,7 +11,7 @@ import type { Need, Repositories } from './repositories.ts'
 import { repositoryGone } from './repository-errors.ts'
 import { lockScope, type ScopeKind } from './scope-store.ts'
 
-/** What has secrets, of a repository or of all repositories of a namespace. */
+/** What has secrets, webhooks and protections: a repository, or a namespace for all of its repositories. */
 export type NamedScope = { kind: ScopeKind; id: string; name: string }
 
 /**
@@ -52,43 +52,50 @@ export type ScopeAccess = {
   }
 }
 
+/** Who may do something in a scope: those with a role for the permission, or only those with `maintain` or more. */
+type ScopeNeed = Exclude<Need, 'owner'>
+
 /** Routes that repositories and namespaces have alike, for one of these kinds. */
 export type ScopeRoutes = {
   kind: ScopeKind
   /** Their paths begin with it. */
   path: '/repos/:name' | '/namespaces/:namespace'
-  /** Opens the scope of the path for those who have, in it, the role that the permission or `need` takes. */
-  open: (request: FindRequest) => Promise<NamedScope>
+  /** Opens the scope of the path for those who may. */
+  open: (need: ScopeNeed) => (request: FindRequest) => Promise<NamedScope>
   /** The problems of `open`. */
-  problems: ProblemCode[]
+  problems: (need: ScopeNeed) => ProblemCode[]
 }
 
 /** Lists routes for both kinds of scopes. Operations of namespaces have this word in their names. */
 export function routesOfScopes(
   { repositories, namespaces }: ScopeAccess,
-  need: Exclude<Need, 'owner'>,
   routesOf: (scope: ScopeRoutes) => JsonRoute[],
 ): JsonRoute[] {
   const ofRepository: ScopeRoutes = {
     kind: 'repository',
     path: '/repos/:name',
-    problems: need === 'member' ? [...openProblems] : [...openProblems, 'owner_required'],
-    async open({ principal, permission, params: { name = '' } }) {
-      const repository = await repositories.open(principal, name, permission, need)
-      return { kind: 'repository', id: repository.id, name: repository.name }
-    },
+    problems: (need) =>
+      need === 'member' ? [...openProblems] : [...openProblems, 'owner_required'],
+    open:
+      (need) =>
+      async ({ principal, permission, params: { name = '' } }) => {
+        const repository = await repositories.open(principal, name, permission, need)
+        return { kind: 'repository', id: repository.id, name: repository.name }
+      },
   }
   const ofNamespace: ScopeRoutes = {
     kind: 'namespace',
     path: '/namespaces/:namespace',
-    problems: ['namespace_not_found', 'role_insufficient', 'token_limited'],
-    async open({ principal, permission, params: { namespace = '' } }) {
-      const isRead = permission.endsWith(':read')
-      const role = need === 'maintainer' ? 'maintain' : isRead ? 'read' : 'write'
-      const { id, name } = await namespaces.open(principal, namespace, role)
-      if (!isRead) requireAllRefs(principal)
-      return { kind: 'namespace', id, name }
-    },
+    problems: () => ['namespace_not_found', 'role_insufficient', 'token_limited'],
+    open:
+      (need) =>
+      async ({ principal, permission, params: { namespace = '' } }) => {
+        const isRead = permission.endsWith(':read')
+        const role = need === 'maintainer' ? 'maintain' : isRead ? 'read' : 'write'
+        const { id, name } = await namespaces.open(principal, namespace, role)
+        if (!isRead) requireAllRefs(principal)
+        return { kind: 'namespace', id, name }
+      },
   }
   return [...routesOf(ofRepository), ...routesOf(ofNamespace).map(named)]
 }

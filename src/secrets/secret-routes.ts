@@ -13,7 +13,8 @@ type Dependencies = ScopeAccess & { secrets: Secrets }
 
 /** The routes of secrets. No response contains a value. */
 export function secretRoutes({ secrets, ...access }: Dependencies) {
-  return routesOfScopes(access, 'member', ({ kind, path, open, problems }) => {
+  return routesOfScopes(access, ({ kind, path, ...scope }) => {
+    const [open, problems] = [scope.open('member'), scope.problems('member')]
     const isNamespace = kind === 'namespace'
     const findToChange = async (request: FindRequest) => {
       const scope = await open(request)

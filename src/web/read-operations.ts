@@ -67,6 +67,8 @@ export type OperationValues = {
   getNamespaceUsage: Static<typeof NamespaceUsageReply>
   listNamespaces: List<typeof NamespaceReply>
   listNamespaceMembers: List<typeof NamespaceMemberReply>
+  listNamespaceBranchProtections: Static<typeof Branches>
+  listNamespaceTagProtections: Static<typeof Tags>
   listNamespaceSecrets: List<typeof NamespaceSecret>
   getNamespaceDelivery: Static<typeof WholeNamespaceDelivery>
   getNamespaceWebhook: Static<typeof NamespaceWebhook>

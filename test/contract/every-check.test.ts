@@ -556,9 +556,9 @@ const examples: Record<string, Example[]> = {
     {
       when: 'rows refer to rows that are gone',
       arrange: ({ database }) =>
-        query(database, "insert into protections values ('gone', 'main', 1, 'any', '[]')"),
+        query(database, "insert into collaborators values ('gone', 'ada', 1, 'read')"),
       level: 'fault',
-      found: /rows of protections refer to missing rows/,
+      found: /rows of collaborators refer to missing rows/,
       fix: /backup/,
     },
   ],

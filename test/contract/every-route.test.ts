@@ -609,7 +609,7 @@ const ownExamples: Record<string, Example> = {
 // The routes are those of the running service; they are listed before the tests of each are declared.
 const examples = {
   ...ownExamples,
-  ...ofNamespaces(ownExamples, / \/repos\/:name\/(secrets|webhooks)/),
+  ...ofNamespaces(ownExamples, / \/repos\/:name\/(secrets|webhooks|protections)/),
 }
 
 const service = await startInProcess({

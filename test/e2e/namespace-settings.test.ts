@@ -3,10 +3,12 @@ import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { after, before, test } from 'node:test'
 import { until } from '../support/condition.ts'
+import { createProject } from '../support/git.ts'
 import { logIn } from '../support/page-client.ts'
 import { without } from '../support/programs.ts'
 import { type Received, startReceiver } from '../support/receiver.ts'
 import { type Client, createClient, type Service, startServiceWithSsh } from '../support/service.ts'
+import { createSshUser } from '../support/ssh-user.ts'
 import { logOf, pushFiles, runToEnd } from '../support/workflow-site.ts'
 
 let service: Service
@@ -181,4 +183,107 @@ test('the webhooks of a namespace get the events of all its repositories, as lon
   await admin.post(`/deleted-repos/${deleted.id}/restore`, {})
   await untilSettled()
   assert.equal((await admin.get(`${at}/deliveries/${early.id}`)).body.status, 'success')
+})
+
+test('the protections of a namespace hold in all its repositories, besides their own', async () => {
+  const rules = '/namespaces/acme/protections/branches'
+  await assertLeast('maintain', (client, name) =>
+    client.put(`/namespaces/${name}/protections/branches/release/*`, { owners: 'fast-forward' }),
+  )
+  await assertLeast('read', (client, name) => client.get(`/namespaces/${name}/protections/tags`))
+  const [owner, member] = [as('maintain'), as('write')]
+  const { body: made } = await owner.post('/repos', { name: 'acme/guarded' })
+  const first = await pushFiles(owner, 'acme/guarded', { 'a.txt': 'a' })
+  const later = await pushFiles(owner, 'acme/guarded', { 'b.txt': 'b' })
+  await using project = await createProject()
+  await project.git('fetch', '--quiet', owner.remote('acme/guarded'), 'main')
+  const push = (client: Client, ...refs: string[]) =>
+    project.git('push', '--quiet', client.remote('acme/guarded'), ...refs).then(
+      () => 'pushed',
+      ({ stderr }) => stderr,
+    )
+  const branch = 'refs/heads/release/1'
+  const at = `/repos/${api('acme/guarded')}`
+  const sentence =
+    /The branch "release\/1" is protected by the rule "release\/\*" of the namespace "acme": /
+  assert.match(await push(member, `${first}:${branch}`), sentence)
+  assert.equal(await push(owner, `${first}:${branch}`), 'pushed')
+  // Its own rule weakens nothing.
+  await owner.put(`${at}/protections/branches/release/*`, { owners: 'any' })
+  assert.equal(await push(owner, `${later}:${branch}`), 'pushed')
+  assert.match(
+    await push(owner, `+${first}:${branch}`),
+    /of the namespace "acme": it cannot be forced/,
+  )
+  await owner.delete(`${at}/protections/branches/release/*`)
+  const [{ id: pushId }] = (await owner.get(`${at}/pushes?limit=1`)).body
+  await pushFiles(owner, 'acme/guarded', { 'c.txt': 'c' })
+  const commit = { branch: 'release/1', message: 'x', changes: [{ path: 'x', content: 'x' }] }
+  for (const [client, method, path, body] of [
+    [member, 'POST', 'commits', commit],
+    [member, 'PUT', `refs?ref=${branch}`, { target: 'main' }],
+    [owner, 'PUT', `refs?ref=${branch}`, { target: first, force: true }],
+    [owner, 'DELETE', `refs?ref=${branch}`, undefined],
+    [owner, 'POST', `pushes/${pushId}/undo`, undefined],
+    [member, 'POST', 'merges', { base: 'release/1', head: 'main', method: 'merge' }],
+  ] as const) {
+    const refused = await client.call(method, `${at}/${path}`, body)
+    assert.deepEqual(
+      [refused.status, refused.body.code],
+      [403, 'branch_protected'],
+      `${method} ${path}: ${refused.text}`,
+    )
+    assert.match(refused.body.detail, sentence)
+  }
+  if (!without('openssh')) {
+    await using user = await createSshUser(service, member)
+    const pushed = user.git(
+      project.path,
+      'push',
+      user.remote('acme/guarded'),
+      `+${first}:${branch}`,
+    )
+    await assert.rejects(pushed, { stderr: sentence })
+  }
+
+  // Readers see what holds; the list of the repository itself has its own alone.
+  const { body: listed } = await as('read').get(`${at}/protections/branches`)
+  const rule = { pattern: 'release/*', owners: 'fast-forward', requires: [] }
+  assert.deepEqual(listed, { branches: [], rules: [], inherited: [{ ...rule, namespace: 'acme' }] })
+  const { body: plain } = await as('admin').get('/repos/late/protections/branches')
+  assert.deepEqual(plain, { branches: [], rules: [] })
+  assert.deepEqual(
+    (await owner.get(`${at}/branches`)).body.map(
+      (one: { isProtected: boolean }) => one.isProtected,
+    ),
+    [false, true],
+  )
+  assert.deepEqual((await owner.get(rules)).body, { branches: ['release/*'], rules: [rule] })
+  const page = await logIn(service.url, owner.token)
+  assert.match((await page.get('/r/acme/guarded/settings')).text, /Of the namespace.*release\/\*/)
+  const settings = '/-/namespaces/acme/settings'
+  await page.post(`${settings}/tags`, { pattern: 'v*', owners: 'none' })
+  assert.match(
+    await push(owner, 'HEAD:refs/tags/v1'),
+    /A maintainer of the namespace can change the rule/,
+  )
+
+  await owner.patch(at, { name: 'free' })
+  assert.equal((await owner.get(`/repos/${made.id}`)).status, 404)
+  const moved = { target: first, force: true }
+  assert.equal((await owner.put(`/repos/free/refs?ref=${branch}`, moved)).status, 200)
+})
+
+test('a namespace is deleted with all that it has', async () => {
+  for (const { name } of (await admin.get('/repos?namespace=acme')).body) {
+    await admin.delete(`/repos/${api(name)}`)
+    const [deleted] = (await admin.get('/deleted-repos')).body
+    await admin.delete(`/deleted-repos/${deleted.id}`)
+  }
+  const gone = await as('admin').delete('/namespaces/acme')
+  assert.equal(gone.status, 204, gone.text)
+  await admin.post('/namespaces', { name: 'acme' })
+  for (const path of ['secrets', 'webhooks'])
+    assert.deepEqual((await admin.get(`/namespaces/acme/${path}`)).body, [])
+  assert.deepEqual((await admin.get('/namespaces/acme/protections/branches')).body.branches, [])
 })

@@ -90,6 +90,7 @@ const protection = (pattern: string) => ({
   kind: 'branch' as const,
   pattern,
   owners: 'any' as const,
+  namespace: null,
   requires: [],
 })
 /** Creates and deletes refs in a repository with as many others. */

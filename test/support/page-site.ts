@@ -78,6 +78,7 @@ export async function openPageSite(env: Record<string, string> = {}): Promise<Pa
   await addFiles(service)
   await admin.post('/namespaces', { name: 'acme' })
   await admin.put('/namespaces/acme/secrets/SHARED', { value: 'x' })
+  for (const kind of ['branches', 'tags']) await admin.put(`/namespaces/acme/protections/${kind}/x`)
   const hooks = '/namespaces/acme/webhooks'
   const hook = { url: 'http://127.0.0.1:9/', events: ['push'] }
   const shared = (await admin.post(hooks, hook)).body.id

@@ -72,7 +72,7 @@ export function refRoutes(parts: BrowseParts) {
           refPages.page(requester, wantedOf(branchPrefix, query)),
           baseOf(found, query.base),
           readDefaultBranch(found.path),
-          protections.list(found),
+          protections.listInForce(found),
         ])
         const isCompared = base !== undefined && query.counts !== false
         const key = keyOf([
@@ -127,7 +127,7 @@ export function refRoutes(parts: BrowseParts) {
         const requester = { principal, repository: found, signal: clientSignal() }
         const [page, protected_] = await Promise.all([
           refPages.page(requester, wantedOf(tagPrefix, query)),
-          protections.list(found),
+          protections.listInForce(found),
         ])
         const names = page.refs.map(({ name }) => name)
         const branches = await refPages.existing(found.path, branchPrefix, names)

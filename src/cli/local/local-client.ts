@@ -128,7 +128,7 @@ function routesOf({ repositories, secrets, auditLog, ...app }: App) {
   }
   return [
     ...repositoryRoutes({
-      ...{ repositories, protections, collaborators },
+      ...{ repositories, namespaces: app.namespaces, protections, collaborators },
       defaultBranches: { requireBranch: needsServer, changeDefaultBranch: needsServer },
       toWorkflowPaths: (files) => toWorkflowPaths(files, 'requires'),
     }),

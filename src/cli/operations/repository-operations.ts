@@ -9,6 +9,7 @@ import { at, dateOf, listAt, showResult, textAt } from '../terminal/display.ts'
 import { importHosts } from './import-host.ts'
 import { runImport } from './import-repository.ts'
 import type { ClientOperation, Work } from './operation.ts'
+import { orNamespace } from './operation-request.ts'
 
 const sumOf = (counts: Json | undefined) =>
   Array.isArray(counts) ? String(counts.reduce<number>((sum, count) => sum + Number(count), 0)) : ''
@@ -229,17 +230,17 @@ export const repositoryOperations: ClientOperation[] = [
     sentence: (_, { argument }) => `Removed ${argument('username')}.`,
     json: ({ argument }) => ({ username: argument('username'), removed: true }),
   },
-  {
+  orNamespace({
     command: 'protections list',
     operations: ['listBranchProtections', 'listTagProtections'],
     choose: ({ flag }) => (flag('tag') ? 'listTagProtections' : 'listBranchProtections'),
     summary: 'list the rules of protected branches, or tags',
     arguments: ['repository'],
     options: { '--tag': 'list those of tags' },
-    table: { PATTERN: 'pattern', OWNERS: 'owners', REQUIRES: 'requires' },
-    rows: (body) => listAt(body, 'rules'),
-  },
-  {
+    table: { PATTERN: patternOf, OWNERS: 'owners', REQUIRES: 'requires' },
+    rows: (body) => [...listAt(body, 'rules'), ...listAt(body, 'inherited')],
+  }),
+  orNamespace({
     command: 'protections add',
     operations: ['addBranchProtection', 'addTagProtection'],
     choose: ({ flag }) => (flag('tag') ? 'addTagProtection' : 'addBranchProtection'),
@@ -253,8 +254,8 @@ export const repositoryOperations: ClientOperation[] = [
     notes: '\n  svc protections add main --owners fast-forward --requires ci.yml\n',
     sentence: (_, { argument, flag }) =>
       `Protected the ${flag('tag') ? 'tag' : 'branch'} ${argument('pattern')}.`,
-  },
-  {
+  }),
+  orNamespace({
     command: 'protections remove',
     operations: ['deleteBranchProtection', 'deleteTagProtection'],
     choose: ({ flag }) => (flag('tag') ? 'deleteTagProtection' : 'deleteBranchProtection'),
@@ -262,8 +263,14 @@ export const repositoryOperations: ClientOperation[] = [
     arguments: ['repository', 'pattern'],
     options: { '--tag': 'a rule of tags, not of branches' },
     sentence: (_, { argument }) => `Removed the rule ${argument('pattern')}.`,
-  },
+  }),
 ]
+
+/** The pattern of a rule, with the namespace that has it. */
+function patternOf(row: Json): string {
+  const namespace = textAt(row, 'namespace')
+  return `${textAt(row, 'pattern')}${namespace && ` (of ${namespace})`}`
+}
 
 function toRoles(body: Json): Json[] {
   const roles = new Map(Object.entries<Json>(Object(at(body, 'roles'))))

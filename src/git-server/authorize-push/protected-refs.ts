@@ -8,7 +8,7 @@ import type { PushedHistory } from './pushed-history.ts'
 
 /** What the rules about refs depend on. */
 export type RefRules = {
-  protections: Pick<Protections, 'list'>
+  protections: Pick<Protections, 'listInForce'>
   /** Whether a workflow file has a successful run at a commit. */
   hasSuccessfulRun: (repositoryId: string, commit: string, file: string) => Promise<boolean>
 }
@@ -58,7 +58,7 @@ async function findGuarded(
   updates: RefUpdate[],
   targets: ReadonlyMap<string, string>,
 ): Promise<Guarded[]> {
-  const all = await protections.list(repository)
+  const all = await protections.listInForce(repository)
   if (all.length === 0) return []
   return updates.flatMap((update) =>
     [...new Set([update.ref, targets.get(update.ref) ?? update.ref])].flatMap((ref) =>
@@ -75,7 +75,11 @@ async function refuseOwner(
 ): Promise<void> {
   const closed = guarded.find(({ rule }) => rule.owners === 'none')
   if (closed) {
-    throw refusal(closed, 'not even its owner may change it. A maintainer can change the rule.')
+    const of = closed.rule.namespace === null ? '' : ' of the namespace'
+    throw refusal(
+      closed,
+      `not even its owner may change it. A maintainer${of} can change the rule.`,
+    )
   }
   const careful = guarded.filter(({ rule }) => rule.owners === 'fast-forward')
   const deleted = careful.find(({ update }) => update.after === zeroId)
@@ -97,9 +101,9 @@ async function refuseOwner(
   }
 }
 
-function describe({ ref, rule: { pattern } }: Guarded): string {
+function describe({ ref, rule: { pattern, namespace } }: Guarded): string {
   const { kind = 'branch', name = ref } = shortNameOf(ref) ?? {}
-  return `The ${kind} "${name}" is protected by the rule "${pattern}"`
+  return `The ${kind} "${name}" is protected by the rule "${pattern}"${namespace === null ? '' : ` of the namespace "${namespace}"`}`
 }
 
 function refusal(one: Guarded, why: string): Problem {

@@ -1,14 +1,13 @@
 import { Type } from 'typebox'
+import { namespaceIn } from '#base/repository-name.ts'
 import { closed, field } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
 import { route } from '#http/route.ts'
-import { openOfRoute, openProblems } from '../open-repository.ts'
 import { ownerRules, type ProtectedKind, type Protection } from '../protection-rules.ts'
-import type { Need, Repositories, Repository } from '../repositories.ts'
+import { type NamedScope, routesOfScopes, type ScopeAccess } from '../scopes.ts'
 import type { Protections } from './protections.ts'
 
-type Dependencies = {
-  repositories: Pick<Repositories, 'open'>
+type Dependencies = ScopeAccess & {
   protections: Protections
   /** Normalizes the paths of workflow files. Throws `invalid_request`. */
   toWorkflowPaths: (files: string[]) => string[]
@@ -16,24 +15,29 @@ type Dependencies = {
 
 const maxRequired = 20
 
-export function protectionRoutes({ repositories, protections, toWorkflowPaths }: Dependencies) {
-  const open = (need?: Need) => openOfRoute(repositories, need)
-
-  async function listOf(repository: Repository, kind: ProtectedKind) {
-    const rules = (await protections.list(repository))
-      .filter((one) => one.kind === kind)
-      .map(({ pattern, owners, requires }) => ({ pattern, owners, requires }))
-    return { patterns: rules.map(({ pattern }) => pattern), rules }
+export function protectionRoutes({ protections, toWorkflowPaths, ...access }: Dependencies) {
+  async function listOf(scope: NamedScope, kind: ProtectedKind) {
+    const all = await protections.list(scope)
+    const rules = all.filter((one) => one.kind === kind).map(toRule)
+    const patterns = rules.map(({ pattern }) => pattern)
+    if (scope.kind === 'namespace' || namespaceIn(scope.name) === undefined)
+      return { patterns, rules: { rules } }
+    const inherited = (await protections.listInForce(scope)).flatMap((one) =>
+      one.kind === kind && one.namespace !== null
+        ? [{ ...toRule(one), namespace: one.namespace }]
+        : [],
+    )
+    return { patterns, rules: { rules, inherited } }
   }
 
-  async function branchesOf(repository: Repository) {
-    const { patterns, rules } = await listOf(repository, 'branch')
-    return { branches: patterns, rules }
+  async function branchesOf(scope: NamedScope) {
+    const { patterns, rules } = await listOf(scope, 'branch')
+    return { branches: patterns, ...rules }
   }
 
-  async function tagsOf(repository: Repository) {
-    const { patterns, rules } = await listOf(repository, 'tag')
-    return { tags: patterns, rules }
+  async function tagsOf(scope: NamedScope) {
+    const { patterns, rules } = await listOf(scope, 'tag')
+    return { tags: patterns, ...rules }
   }
 
   const toWanted = ({
@@ -47,89 +51,101 @@ export function protectionRoutes({ repositories, protections, toWorkflowPaths }:
     requires: requires && toWorkflowPaths(requires),
   })
 
-  return [
-    route('GET', '/repos/:name/protections/branches', {
-      operationId: 'listBranchProtections',
-      tag: 'protections',
-      summary: 'List protected branches',
-      permission: 'repo:read',
-      find: open(),
-      reply: { 200: Branches },
-      problems: [...openProblems],
-      handle: ({ found }) => branchesOf(found),
-    }),
-    route('PUT', '/repos/:name/protections/branches/:branch*', {
-      operationId: 'addBranchProtection',
-      tag: 'protections',
-      summary: 'Protect a branch',
-      description:
-        'Only the owner, collaborators with the role `admin`, and admins can create, change or delete a protected ' +
-        'branch, within the rules of the body. `*` in the name matches any characters, including slashes. Slashes in ' +
-        'the name need not be percent-encoded.',
-      permission: 'repo:write',
-      find: open('maintainer'),
-      body: Rules,
-      reply: { 200: Branches },
-      problems: [...openProblems, 'owner_required'],
-      handle: async ({ principal, found, params: { branch: text }, body }) => {
-        await protections.put(principal, found, { kind: 'branch', text, ...toWanted(body) })
-        return branchesOf(found)
-      },
-    }),
-    route('DELETE', '/repos/:name/protections/branches/:branch*', {
-      operationId: 'deleteBranchProtection',
-      tag: 'protections',
-      summary: 'Remove branch protection',
-      permission: 'repo:write',
-      find: open('maintainer'),
-      reply: { 200: Branches },
-      problems: [...openProblems, 'owner_required', 'protection_not_found'],
-      handle: async ({ principal, found, params: { branch: text } }) => {
-        await protections.remove(principal, found, { kind: 'branch', text })
-        return branchesOf(found)
-      },
-    }),
-    route('GET', '/repos/:name/protections/tags', {
-      operationId: 'listTagProtections',
-      tag: 'protections',
-      summary: 'List protected tags',
-      permission: 'repo:read',
-      find: open(),
-      reply: { 200: Tags },
-      problems: [...openProblems],
-      handle: ({ found }) => tagsOf(found),
-    }),
-    route('PUT', '/repos/:name/protections/tags/:pattern*', {
-      operationId: 'addTagProtection',
-      tag: 'protections',
-      summary: 'Protect a tag',
-      description:
-        'Only the owner, collaborators with the role `admin`, and admins can create, move or delete a protected tag, ' +
-        'within the rules of the body. `*` in the name matches any characters, including slashes.',
-      permission: 'repo:write',
-      find: open('maintainer'),
-      body: Rules,
-      reply: { 200: Tags },
-      problems: [...openProblems, 'owner_required'],
-      handle: async ({ principal, found, params: { pattern: text }, body }) => {
-        await protections.put(principal, found, { kind: 'tag', text, ...toWanted(body) })
-        return tagsOf(found)
-      },
-    }),
-    route('DELETE', '/repos/:name/protections/tags/:pattern*', {
-      operationId: 'deleteTagProtection',
-      tag: 'protections',
-      summary: 'Remove tag protection',
-      permission: 'repo:write',
-      find: open('maintainer'),
-      reply: { 200: Tags },
-      problems: [...openProblems, 'owner_required', 'protection_not_found'],
-      handle: async ({ principal, found, params: { pattern: text } }) => {
-        await protections.remove(principal, found, { kind: 'tag', text })
-        return tagsOf(found)
-      },
-    }),
-  ]
+  return routesOfScopes(access, ({ kind, path, open, problems }) => {
+    const [maintainer, maintainerProblems] = [open('maintainer'), problems('maintainer')]
+    const all = kind === 'namespace' ? allRepositories : ''
+
+    return [
+      route('GET', `${path}/protections/branches`, {
+        operationId: 'listBranchProtections',
+        tag: 'protections',
+        summary: 'List protected branches',
+        permission: 'repo:read',
+        find: open('member'),
+        reply: { 200: Branches },
+        problems: problems('member'),
+        handle: ({ found }) => branchesOf(found),
+      }),
+      route('PUT', `${path}/protections/branches/:branch*`, {
+        operationId: 'addBranchProtection',
+        tag: 'protections',
+        summary: 'Protect a branch',
+        description:
+          'Only the owner, collaborators with the role `admin`, and admins can create, change or delete a protected ' +
+          'branch, within the rules of the body. `*` in the name matches any characters, including slashes. Slashes in ' +
+          `the name need not be percent-encoded.${all}`,
+        permission: 'repo:write',
+        find: maintainer,
+        body: Rules,
+        reply: { 200: Branches },
+        problems: maintainerProblems,
+        handle: async ({ principal, found, params: { branch: text }, body }) => {
+          await protections.put(principal, found, { kind: 'branch', text, ...toWanted(body) })
+          return branchesOf(found)
+        },
+      }),
+      route('DELETE', `${path}/protections/branches/:branch*`, {
+        operationId: 'deleteBranchProtection',
+        tag: 'protections',
+        summary: 'Remove branch protection',
+        permission: 'repo:write',
+        find: maintainer,
+        reply: { 200: Branches },
+        problems: [...maintainerProblems, 'protection_not_found'],
+        handle: async ({ principal, found, params: { branch: text } }) => {
+          await protections.remove(principal, found, { kind: 'branch', text })
+          return branchesOf(found)
+        },
+      }),
+      route('GET', `${path}/protections/tags`, {
+        operationId: 'listTagProtections',
+        tag: 'protections',
+        summary: 'List protected tags',
+        permission: 'repo:read',
+        find: open('member'),
+        reply: { 200: Tags },
+        problems: problems('member'),
+        handle: ({ found }) => tagsOf(found),
+      }),
+      route('PUT', `${path}/protections/tags/:pattern*`, {
+        operationId: 'addTagProtection',
+        tag: 'protections',
+        summary: 'Protect a tag',
+        description:
+          'Only the owner, collaborators with the role `admin`, and admins can create, move or delete a protected tag, ' +
+          `within the rules of the body. \`*\` in the name matches any characters, including slashes.${all}`,
+        permission: 'repo:write',
+        find: maintainer,
+        body: Rules,
+        reply: { 200: Tags },
+        problems: maintainerProblems,
+        handle: async ({ principal, found, params: { pattern: text }, body }) => {
+          await protections.put(principal, found, { kind: 'tag', text, ...toWanted(body) })
+          return tagsOf(found)
+        },
+      }),
+      route('DELETE', `${path}/protections/tags/:pattern*`, {
+        operationId: 'deleteTagProtection',
+        tag: 'protections',
+        summary: 'Remove tag protection',
+        permission: 'repo:write',
+        find: maintainer,
+        reply: { 200: Tags },
+        problems: [...maintainerProblems, 'protection_not_found'],
+        handle: async ({ principal, found, params: { pattern: text } }) => {
+          await protections.remove(principal, found, { kind: 'tag', text })
+          return tagsOf(found)
+        },
+      }),
+    ]
+  })
+}
+
+const allRepositories =
+  ' It holds in all repositories of the namespace, besides their own rules: where several match, each counts.'
+
+function toRule({ pattern, owners, requires }: Protection) {
+  return { pattern, owners, requires }
 }
 
 const ownersHelp =
@@ -152,20 +168,26 @@ const Rules = Type.Object(
   closed,
 )
 
-const rules = Type.Array(
-  Type.Object({
-    pattern: field.text('Name or pattern'),
-    owners: Type.Enum(ownerRules, { description: ownersHelp }),
-    requires: field.texts(requiresHelp),
-  }),
-  { description: 'The same with their rules' },
-)
+const rule = {
+  pattern: field.text('Name or pattern'),
+  owners: Type.Enum(ownerRules, { description: ownersHelp }),
+  requires: field.texts(requiresHelp),
+}
+
+const rules = {
+  rules: Type.Array(Type.Object(rule), { description: 'The same with their rules' }),
+  inherited: Type.Optional(
+    Type.Array(Type.Object({ ...rule, namespace: field.text('name of the namespace') }), {
+      description: 'For a repository in a namespace: the rules of the namespace, which hold, too',
+    }),
+  ),
+}
 
 export const Branches = named(
   'BranchProtections',
   Type.Object({
     branches: field.texts('Branches and patterns, oldest first'),
-    rules,
+    ...rules,
   }),
 )
 
@@ -173,6 +195,6 @@ export const Tags = named(
   'TagProtections',
   Type.Object({
     tags: field.texts('Tags and patterns, oldest first'),
-    rules,
+    ...rules,
   }),
 )

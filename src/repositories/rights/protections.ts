@@ -14,22 +14,25 @@ import {
   deleteProtection,
   insertProtection,
   listProtections,
+  listProtectionsInForce,
   lockProtection,
   updateProtection,
 } from '../protection-store.ts'
 import { toBranchPattern, toTagPattern } from '../ref-pattern.ts'
-import type { Repository } from '../repositories.ts'
+import { holdScope, type NamedScope, placeOf } from '../scopes.ts'
 
-/** Protected branches and tags: only the owner of the repository and admins may change them, within the rules. */
+/** Protected branches and tags, of a repository or of all in a namespace: only the owner of the repository and admins may change them, within the rules. */
 export type Protections = {
-  /** Lists the protections of a repository, oldest first. */
-  list: (repository: Repository) => Promise<Protection[]>
+  /** Lists the protections of a scope, oldest first. */
+  list: (scope: Pick<NamedScope, 'id'>) => Promise<Protection[]>
+  /** Lists those that hold in a repository, its own and those of its namespace, oldest first. */
+  listInForce: (repository: Pick<NamedScope, 'id'>) => Promise<Protection[]>
   /** Protects a branch or tag, or all that match a pattern. Rules that are not given stay as they are. Idempotent. */
-  put: (actor: Actor, repository: Repository, wanted: WantedProtection) => Promise<void>
+  put: (actor: Actor, scope: NamedScope, wanted: WantedProtection) => Promise<void>
   /** Removes a protection, given by its text in the list. */
   remove: (
     actor: Actor,
-    repository: Repository,
+    scope: NamedScope,
     wanted: Pick<WantedProtection, 'kind' | 'text'>,
   ) => Promise<void>
 }
@@ -45,16 +48,16 @@ type WantedProtection = {
 type Dependencies = { db: Database; publish: Publish; clock: Clock }
 
 export function createProtections({ db, publish, clock }: Dependencies): Protections {
-  const list = async (repository: Repository) =>
-    (await listProtections(db, repository.id)).map(toProtection)
-
   return {
-    list,
+    list: async ({ id }) => (await listProtections(db, id)).map(toProtection),
+    listInForce: async ({ id }) => (await listProtectionsInForce(db, id)).map(toProtection),
 
-    async put(actor, repository, { kind, text, ...wanted }) {
+    async put(actor, scope, { kind, text, ...wanted }) {
       const pattern = parsePattern(kind, text)
-      const place = { repositoryId: repository.id, branch: toStoredPattern({ kind, pattern }) }
+      const { repositoryId, inNamespace } = placeOf(scope)
+      const place = { scopeId: scope.id, branch: toStoredPattern({ kind, pattern }) }
       await db.transaction().execute(async (tx) => {
+        await holdScope(tx, scope)
         const now = clock.now()
         const first = toColumns({ owners: 'any', requires: [], ...defined(wanted) })
         // Inserted before it is read, so that concurrent changes wait for each other.
@@ -66,20 +69,20 @@ export function createProtections({ db, publish, clock }: Dependencies): Protect
         const isChanged =
           !isNew && (await updateProtection(tx, { ...place, ...toColumns({ owners, requires }) }))
         if (!isNew && !isChanged) return
-        const data = { ...namesOf(kind, pattern), owners, requires }
+        const data = { ...namesOf(kind, pattern), owners, requires, ...inNamespace }
         const event = isNew ? 'protection.added' : 'protection.changed'
-        await publish(tx, now, [{ kind: event, actor, repositoryId: repository.id, data }])
+        await publish(tx, now, [{ kind: event, actor, repositoryId, data }])
       })
     },
 
-    async remove(actor, repository, { kind, text }) {
+    async remove(actor, scope, { kind, text }) {
       const pattern = parsePattern(kind, text)
-      const repositoryId = repository.id
+      const { repositoryId, inNamespace } = placeOf(scope)
       await db.transaction().execute(async (tx) => {
-        if (!(await deleteProtection(tx, repositoryId, toStoredPattern({ kind, pattern })))) {
+        if (!(await deleteProtection(tx, scope.id, toStoredPattern({ kind, pattern })))) {
           throw new Problem('protection_not_found', `"${pattern}" is not protected.`)
         }
-        const data = namesOf(kind, pattern)
+        const data = { ...namesOf(kind, pattern), ...inNamespace }
         await publish(tx, clock.now(), [{ kind: 'protection.removed', actor, repositoryId, data }])
       })
     },

@@ -4,15 +4,20 @@ import { createForm, otherProblem, type PageForm } from '../page-forms.ts'
 import { html } from '../render/html.ts'
 import { secretSection } from './access-sections.ts'
 import type { SectionParts } from './cache-section.ts'
+import { protectionSection } from './protection-section.ts'
 import { namespaceSettingsActions } from './settings-actions.ts'
 
 export const namespaceSettingsPages = [
-  page('/-/namespaces/:namespace/settings', ['getNamespace', 'listNamespaceSecrets'], {
-    weight: 'light',
-    audience: 'members',
-    styles: 'settings',
-    show: settingsView,
-  }),
+  page(
+    '/-/namespaces/:namespace/settings',
+    [
+      'getNamespace',
+      'listNamespaceBranchProtections',
+      'listNamespaceTagProtections',
+      'listNamespaceSecrets',
+    ],
+    { weight: 'light', audience: 'members', styles: 'settings', show: settingsView },
+  ),
   ...namespaceSettingsActions,
 ]
 
@@ -20,8 +25,11 @@ export const namespaceSettingsPages = [
 async function settingsView(context: PageContext): Promise<View> {
   const { to, may, read, tryRead, params } = context
   const { name } = await read('getNamespace')
-  const [secrets, mayPutSecret] = await Promise.all([
+  const [branches, tags, secrets, mayProtect, mayPutSecret] = await Promise.all([
+    tryRead('listNamespaceBranchProtections'),
+    tryRead('listNamespaceTagProtections'),
     tryRead('listNamespaceSecrets'),
+    may('addNamespaceBranchProtection'),
     may('putNamespaceSecret'),
   ])
   const address = (path: string) => `${to.namespace(params.namespace ?? '')}/settings/${path}`
@@ -35,7 +43,10 @@ async function settingsView(context: PageContext): Promise<View> {
       return form
     },
   }
-  const body = html`${secrets && secretSection(parts, { secrets, mayChange: mayPutSecret })}`
+  const protection = { workflows: undefined, mayChange: mayProtect }
+  const body = html`${branches && protectionSection(parts, { kind: 'branches', rules: branches.rules, ...protection })}
+${tags && protectionSection(parts, { kind: 'tags', rules: tags.rules, ...protection })}
+${secrets && secretSection(parts, { secrets, mayChange: mayPutSecret })}`
   return {
     title: `Settings · ${name} · svc`,
     crumbs: [{ text: name, href: to.namespace(name) }, { text: 'settings' }],

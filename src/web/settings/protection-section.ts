@@ -1,7 +1,7 @@
 import { icon } from '../icons.ts'
 import { askButton } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
-import { type Html, html } from '../render/html.ts'
+import { type Content, type Html, html } from '../render/html.ts'
 import { type SectionParts, section } from './cache-section.ts'
 
 type Rule = OperationValues['listBranchProtections']['rules'][number]
@@ -25,11 +25,14 @@ export function protectionSection(
   {
     kind,
     rules,
+    inherited,
     workflows,
     mayChange,
   }: {
     kind: 'branches' | 'tags'
     rules: Rule[]
+    /** A line about those of the namespace. */
+    inherited?: Content
     /** The workflow files of the default branch; undefined for those who may not read them. */
     workflows: ReadonlySet<string> | undefined
     mayChange: boolean
@@ -48,6 +51,7 @@ export function protectionSection(
         : 'Only owners create, move or delete them, and only within these rules.',
     },
     html`<div class="card">
+${inherited}
 ${rules.length === 0 && html`<p class="pad soft">No ${kind} are protected.</p>`}
 ${
   rules.length > 0 &&

@@ -61,15 +61,15 @@ function change(path: string, text: string, body: (fields: URLSearchParams) => o
 }
 
 /** The forms of protections: those of branches and of tags differ in a word. */
-function protect(kind: 'branches' | 'tags') {
+function protect({ path, toOperation, back }: SettingsOf, kind: 'branches' | 'tags') {
   const [put, remove, parameter] =
     kind === 'branches'
       ? (['addBranchProtection', 'deleteBranchProtection', 'branch'] as const)
       : (['addTagProtection', 'deleteTagProtection', 'pattern'] as const)
   const params = ({ fields }: PageContext) => ({ [parameter]: fieldText(fields, 'pattern') ?? '' })
   return [
-    action(`${of}/${kind}`, put, {
-      formPage: of,
+    action(`${path}/${kind}`, toOperation(put), {
+      formPage: path,
       input: (context) => ({
         params: params(context),
         body: {
@@ -80,8 +80,8 @@ function protect(kind: 'branches' | 'tags') {
       redirectTo: back,
       done: section(kind, 'The protection is saved.'),
     }),
-    action(`${of}/${kind}/remove`, remove, {
-      formPage: of,
+    action(`${path}/${kind}/remove`, toOperation(remove), {
+      formPage: path,
       input: (context) => ({ params: params(context) }),
       redirectTo: back,
       done: section(kind, 'The protection is removed.'),
@@ -116,8 +116,8 @@ export const settingsActions = [
     redirectTo: ({ to }) => to.home(),
     done: { text: 'The repository is transferred.', subject: ({ params }) => params.name ?? '' },
   }),
-  ...protect('branches'),
-  ...protect('tags'),
+  ...protect(ofRepository, 'branches'),
+  ...protect(ofRepository, 'tags'),
   action(`${of}/collaborators`, 'addCollaborator', {
     formPage: of,
     input: ({ fields }) => ({
@@ -157,4 +157,8 @@ export const settingsActions = [
   }),
 ]
 
-export const namespaceSettingsActions = [...secretActions(ofNamespace)]
+export const namespaceSettingsActions = [
+  ...protect(ofNamespace, 'branches'),
+  ...protect(ofNamespace, 'tags'),
+  ...secretActions(ofNamespace),
+]

@@ -116,8 +116,8 @@ function settingsView(
     },
   }
   const body = html`${may.updateRepository && generalSection(parts, repository)}
-${protectionSection(parts, { kind: 'branches', rules: lists.branches.rules, workflows: lists.workflows, mayChange: may.addBranchProtection })}
-${protectionSection(parts, { kind: 'tags', rules: lists.tags.rules, workflows: lists.workflows, mayChange: may.addTagProtection })}
+${protectionSection(parts, { kind: 'branches', rules: lists.branches.rules, inherited: inheritedRules(parts, name, lists.branches), workflows: lists.workflows, mayChange: may.addBranchProtection })}
+${protectionSection(parts, { kind: 'tags', rules: lists.tags.rules, inherited: inheritedRules(parts, name, lists.tags), workflows: lists.workflows, mayChange: may.addTagProtection })}
 ${lists.people && peopleSection(parts, { owner: repository.ownerUsername, people: lists.people, mayChange: may.addCollaborator })}
 ${
   lists.secrets &&
@@ -147,6 +147,18 @@ ${may.deleteRepository && deleteSection(parts, name)}`
 ${otherProblem(context, forms)}
 ${body}`,
   }
+}
+
+function inheritedRules(
+  parts: SectionParts,
+  name: string,
+  { inherited = [] }: OperationValues['listBranchProtections' | 'listTagProtections'],
+) {
+  return inheritedLine(
+    parts,
+    name,
+    inherited.map(({ pattern }) => pattern),
+  )
 }
 
 /** That a repository has more of its namespace, by its names. */

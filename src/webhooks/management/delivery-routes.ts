@@ -30,7 +30,8 @@ const defaultPageSize = 100
 
 /** The routes of webhook deliveries. */
 export function deliveryRoutes({ webhookService, deliveries, ...access }: Dependencies) {
-  return routesOfScopes(access, 'maintainer', ({ kind, path, open, problems }) => {
+  return routesOfScopes(access, ({ kind, path, ...scope }) => {
+    const [open, problems] = [scope.open('maintainer'), scope.problems('maintainer')]
     const isNamespace = kind === 'namespace'
     const [brief, whole] = isNamespace
       ? ([NamespaceDelivery, WholeNamespaceDelivery] as const)

@@ -16,7 +16,8 @@ const maxKeepPreviousSeconds = 604_800
 
 /** The routes of webhooks. No response contains a secret. */
 export function webhookRoutes({ webhookService, ...access }: Dependencies) {
-  return routesOfScopes(access, 'maintainer', ({ kind, path, open, problems }) => {
+  return routesOfScopes(access, ({ kind, path, ...scope }) => {
+    const [open, problems] = [scope.open('maintainer'), scope.problems('maintainer')]
     const reply = kind === 'namespace' ? NamespaceWebhook : Webhook
     const of = kind === 'namespace' ? ' all repositories of the namespace' : ' the repository'
     const webhookProblems = [...problems, 'webhook_not_found'] as const

@@ -17,7 +17,7 @@ import { zeroId } from '#git/refs/ref-name.ts'
 import { branchPrefix, readDefaultBranch, readRefs } from '#git/refs/refs.ts'
 import { assertDeclaredSize } from '#http/receive-file.ts'
 import { protectionsOf, toProtection } from '#repositories/protection-rules.ts'
-import { listProtections } from '#repositories/protection-store.ts'
+import { listProtectionsInForce } from '#repositories/protection-store.ts'
 import type { Downloads } from './downloads.ts'
 import type { FileLifeCycle, SentFile } from './file-life-cycle.ts'
 import type { HeldRun } from './held-run.ts'
@@ -243,7 +243,7 @@ export function createCacheScopes(
   return {
     async toRead({ repositoryId, ref }) {
       const directory = await directoryOf(repositoryId)
-      const rows = await listProtections(db, repositoryId)
+      const rows = await listProtectionsInForce(db, repositoryId)
       const defaultRef = branchPrefix + (await readDefaultBranch(directory))
       return { refs: [...new Set([ref, defaultRef])], isProtectedOnly: covers(rows, ref) }
     },
@@ -254,7 +254,7 @@ export function createCacheScopes(
       if (tip === zeroId) return undefined
       // A run from before the protection may have a commit of a user who may not push any more, and so may a run whose
       // commit is no longer in the ref.
-      const rows = await listProtections(db, repositoryId)
+      const rows = await listProtectionsInForce(db, repositoryId)
       const earlier = rows.filter((row) => row.createdAt < createdAt)
       const isProtected = covers(earlier, ref) && (await isAncestor(git, directory, commitId, tip))
       return { ref, isProtected }
