@@ -134,7 +134,7 @@ export const problems = {
   secret_unreadable: { kind: 'internal', title: 'Secret cannot be decrypted' },
   internal_error: { kind: 'internal', title: 'Internal server error' },
   lfs_not_supported: { kind: 'not-implemented', title: 'Git LFS request is not supported' },
-  provider_unavailable: { kind: 'unavailable', title: 'Identity provider does not respond' },
+  provider_unavailable: { kind: 'unavailable', title: 'Login at the identity provider failed' },
   issuer_unavailable: { kind: 'unavailable', title: 'Issuer of the token cannot be reached' },
   runner_unreachable: { kind: 'unavailable', title: 'Runner cannot be reached' },
   too_many_connections: { kind: 'unavailable', title: 'Too many connections' },

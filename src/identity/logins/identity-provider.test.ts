@@ -148,6 +148,14 @@ test('a callback is of one login: state, issuer, code and verifier', async () =>
     url.searchParams.set('error_description', '<script>alert(1)</script>')
   }
   await assertRefused(logIn({ edit: denied }), 'login_refused')
+  const misconfigured = (url: URL) => {
+    denied(url)
+    url.searchParams.set('error', 'invalid_scope')
+  }
+  await assert.rejects(logIn({ edit: misconfigured }), {
+    code: 'provider_unavailable',
+    message: /with the error "invalid_scope: <script>alert\(1\)<\/script>"/,
+  })
 })
 
 test('a confirmation is refused if the person logged in long before', async () => {
@@ -169,6 +177,11 @@ test('a provider that is slow, huge, redirecting or another one is unavailable',
   await assertRefused(begin())
   issuer.change.handlers = { [discovery]: (response) => response.writeHead(200).end('<html>') }
   await assertRefused(begin())
+  issuer.change.handlers = { [discovery]: (response) => response.writeHead(404).end() }
+  await assert.rejects(begin(), ({ cause }) => {
+    assert.match(cause.message, /check SVC_OIDC_ISSUER: \S+openid-configuration responds with 404/)
+    return true
+  })
   issuer.reset()
   issuer.change.metadata = { issuer: 'https://another.example' }
   await assertRefused(begin())

@@ -76,7 +76,7 @@ export function createIdentityProvider(options: Options): IdentityProvider {
   const sendDiscovery: CustomFetch = async (address, init) => {
     const { text, type } = await documents(address, async () => {
       const response = await send(address, init)
-      if (response.status !== 200) throw new Error(`the status of discovery is ${response.status}`)
+      if (response.status !== 200) throw new Error(`${address} responds with ${response.status}`)
       return { text: await response.text(), type: response.headers.get('content-type') ?? '' }
     })
     return new Response(text, { headers: { 'content-type': type } })
@@ -96,7 +96,8 @@ export function createIdentityProvider(options: Options): IdentityProvider {
       configuration[client.customFetch] = send
       return configuration
     } catch (error) {
-      throw unavailable(error)
+      const reason = `no login at ${issuer.href}; check SVC_OIDC_ISSUER: ${reasonOf(error)}`
+      throw unavailable(new Error(reason, { cause: error }))
     }
   }
 
@@ -203,9 +204,13 @@ export function createIdentityProvider(options: Options): IdentityProvider {
     if (error instanceof AuthorizationResponseError && error.error === 'access_denied') {
       return refusedLogin('The identity provider did not let you in.', error)
     }
-    const isOfCode = error instanceof ResponseBodyError && error.error === 'invalid_grant'
-    return isOfCode
-      ? refusedLogin('The identity provider no longer accepts this login. Log in again.', error)
+    if (error instanceof ResponseBodyError && error.error === 'invalid_grant')
+      return refusedLogin(
+        'The identity provider no longer accepts this login. Log in again.',
+        error,
+      )
+    return error instanceof AuthorizationResponseError || error instanceof ResponseBodyError
+      ? refusedService(error)
       : unavailable(error)
   }
 }
@@ -220,6 +225,28 @@ export function refusedLogin(detail: string, cause?: unknown): Problem {
 
 function notFresh(): Problem {
   return refusedLogin('The identity provider did not ask for your password again. Log in again.')
+}
+
+/** The message of the first cause that is known: the library wraps errors of requests. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return error.cause instanceof Error ? reasonOf(error.cause) : error.message
+}
+
+/** An error of RFC 6749 that is due to the registration of this service at the provider. */
+function refusedService(
+  response: Error & { error: string; error_description?: string | undefined },
+): Problem {
+  const { error, error_description: description } = response
+  const reason = description === undefined ? error : `${error}: ${description}`
+  // RFC 6749, section 5.2.
+  const shown = reason.replace(/[^\u0020-\u007e]/g, '').slice(0, 300)
+  const detail =
+    `The identity provider responds to this service with the error "${shown}". An administrator has to compare the ` +
+    'settings of the login, SVC_OIDC_CLIENT_ID and others, with what is registered there.'
+  return new Problem('provider_unavailable', detail, {
+    cause: new Error(detail, { cause: response }),
+  })
 }
 
 /** The cause is logged; a person can do nothing with it. */

@@ -76,6 +76,8 @@ const everything = presets.everything
 /** How long sessions and tokens of a login last that cannot be checked. */
 const uncheckedMs = 12 * 60 * 60_000
 
+const shownGroups = 10
+
 const server: Actor = { id: 'server', username: '' }
 
 export function createPeople(dependencies: Dependencies): People {
@@ -143,7 +145,7 @@ export function createPeople(dependencies: Dependencies): People {
         const known = await lockLogin(tx, { issuer, subject })
         if (!isAllowed) {
           if (known) await endIn(tx, known)
-          return notAllowed(provider)
+          return notAllowed(provider, person)
         }
         const before = known ?? (await create(tx, person, now))
         const { username } = before
@@ -294,10 +296,19 @@ function disabled(username: string): Problem {
   return refusedLogin(`The user "${username}" is disabled; an administrator can enable it again.`)
 }
 
-function notAllowed({ name }: Pick<IdentityProvider, 'name'>): Problem {
+function notAllowed({ name }: Pick<IdentityProvider, 'name'>, { groups }: Person): Problem {
+  if (groups.length === 0)
+    return refusedLogin(
+      `${name} names no groups of yours, and only members of some may log in here. If you are in one, an administrator of this service can check that ${name} sends the claim of SVC_OIDC_GROUPS_CLAIM.`,
+    )
   return refusedLogin(
-    `You are in none of the groups at ${name} whose members may log in here; an administrator of ${name} can add you to one.`,
+    `You are in none of the groups at ${name} whose members may log in here, but in ${listed(groups)}; an administrator of ${name} can add you to one.`,
   )
+}
+
+function listed(groups: string[]): string {
+  const shown = groups.slice(0, shownGroups).map((name) => `"${name}"`)
+  return groups.length > shownGroups ? `${shown.join(', ')} and others` : shown.join(', ')
 }
 
 function concurrent(): Problem {

@@ -374,7 +374,7 @@ onEachDatabase((fresh) => {
     const admins = (await events.execute()).map(({ data }) => JSON.parse(data).admin)
     assert.deepEqual(admins, [true, false])
     for (let attempt = 0; attempt < 5; attempt++)
-      await assert.rejects(logIn({ ...ada, sub: '2', groups: [] }), refused)
+      await assert.rejects(logIn({ ...ada, sub: '2', groups: ['guests'] }), refused)
     const audit = one.db.selectFrom('audit').select('data').where('action', '=', 'login.refused')
     const entries = (await audit.execute()).map(({ data }) => JSON.parse(data))
     assert.equal(entries.length, 3)
