@@ -7,12 +7,13 @@ import { includesRole, type Role } from './roles.ts'
 import { openToUsers, type Visibility } from './visibility.ts'
 
 /**
- * What determines the role of a principal in a repository: the repository's owner and visibility, and the principal's role
- * as a collaborator, if any.
+ * What determines the role of a principal in a repository: the repository's owner, namespace and visibility, and the
+ * principal's role as a collaborator or member, if any.
  */
 export type Standing = {
   id: string
   ownerUsername: string
+  namespaceId: string | null
   visibility: Visibility
   role: Role | undefined
 }
@@ -42,12 +43,17 @@ export function requirePermission(principal: Principal, permission: Permission):
  * lets in; undefined when the repository is hidden from it.
  */
 export function roleOf(principal: Principal, standing: Standing): Role | undefined {
-  const { id, ownerUsername, role } = standing
+  const { id, role } = standing
   if (!isWithin(principal, id)) return undefined
   // The token of a job or workload is limited to its repositories, and its permissions limit it further.
   if (principal.kind === 'job' || principal.kind === 'workload') return 'write'
-  if (isAdmin(principal) || principal.username === ownerUsername) return 'admin'
+  if (isAdmin(principal) || isOwner(principal, standing)) return 'admin'
   return role ?? (isOpenTo(principal, standing) ? 'read' : undefined)
+}
+
+/** Whether a principal owns a repository. Who has no role in a namespace any more owns nothing there. */
+function isOwner({ username }: Principal, { ownerUsername, namespaceId, role }: Standing): boolean {
+  return username === ownerUsername && (namespaceId === null || role !== undefined)
 }
 
 /** Whether a principal can read a repository without a role in it. */
@@ -127,8 +133,9 @@ export function isWithin({ repositories }: Principal, repositoryId: string): boo
 }
 
 /** Whether a principal has a role in a repository itself, and not as an admin or by the visibility. */
-export function hasOwnRole(principal: Principal, { id, ownerUsername, role }: Standing): boolean {
-  return isWithin(principal, id) && (role !== undefined || principal.username === ownerUsername)
+export function hasOwnRole(principal: Principal, standing: Standing): boolean {
+  const { id, role } = standing
+  return isWithin(principal, id) && (role !== undefined || isOwner(principal, standing))
 }
 
 /** Throws `token_limited` if a principal is limited to some repositories. */

@@ -86,6 +86,7 @@ export type RepositoryAudience = {
   id: string
   name: string
   ownerUsername: string
+  namespaceId: string | null
   visibility: Visibility
   /** Roles by username: the highest of each. */
   roles: ReadonlyMap<string, Role>
@@ -113,5 +114,5 @@ export async function findRepositoryAudience(
     const known = roles.get(username)
     if (known === undefined || includesRole(role, known)) roles.set(username, role)
   }
-  return { id: repositoryId, name, ownerUsername, visibility, roles }
+  return { id: repositoryId, name, ownerUsername, namespaceId, visibility, roles }
 }

@@ -79,7 +79,11 @@ export function listDeleted(
   if (viewer !== 'all') {
     const { username, within } = viewer
     query = query.where((is) =>
-      is.or([is('ownerUsername', '=', username), is(roleOfUser(username), '=', 'admin')]),
+      is.or([
+        is.and([is('ownerUsername', '=', username), is('namespaceId', 'is', null)]),
+        is.and([is('ownerUsername', '=', username), is(roleOfUser(username), 'is not', null)]),
+        is(roleOfUser(username), '=', 'admin'),
+      ]),
     )
     if (within) query = query.where('id', 'in', within)
   }

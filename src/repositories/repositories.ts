@@ -232,7 +232,8 @@ export function createRepositories(dependencies: Dependencies): Repositories {
     const row = isRepositoryName(name) ? await findFailedImport(db, name) : undefined
     if (!row) return undefined
     const { repositoryId: id, startedAt: createdAt, ownerTokenId, ownerUsername } = row
-    const standing = { id, ownerUsername, visibility: 'private', role: undefined } as const
+    const about = { namespaceId: null, visibility: 'private', role: undefined } as const
+    const standing = { id, ownerUsername, ...about }
     if (!maySee(principal, standing)) return undefined
     const owner = { id: ownerTokenId, username: ownerUsername }
     const place = { id, name, namespaceId: null, createdAt, objectFormat: null }

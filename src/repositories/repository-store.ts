@@ -142,7 +142,8 @@ export function selectVisible(db: Db, viewer: Viewer) {
     is.and([
       ...(within ? [is('id', 'in', within)] : []),
       is.or([
-        is('ownerUsername', '=', username),
+        // In a namespace, owners count by their roles there.
+        is.and([is('ownerUsername', '=', username), is('namespaceId', 'is', null)]),
         ...(open.length > 0 ? [is('visibility', 'in', open)] : []),
         is(
           'id',

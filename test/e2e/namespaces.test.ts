@@ -157,6 +157,23 @@ test('to rename or delete a repository of a namespace takes the role maintain', 
   await ada.delete(member)
 })
 
+test('the owner of a repository of a namespace has no right there without a role', async () => {
+  const name = await namespace('left')
+  const member = '/namespaces/left/members/eve'
+  await ada.put(member, { role: 'maintain' })
+  await eve.post('/repos', { name: 'left/own' })
+  assert.equal((await eve.get(api('left/own'))).body.role, 'admin')
+  await ada.put(member, { role: 'read' })
+  assert.equal((await eve.get(api('left/own'))).body.role, 'admin')
+  await ada.delete(member)
+  for (const repository of ['left/own', name])
+    assert.equal((await eve.get(api(repository))).status, 404)
+  const listed = (await eve.get('/repos?limit=1000')).body
+  assert.ok(!listed.some((one: { name: string }) => one.name === 'left/own'))
+  assert.equal((await eve.patch(api('left/own'), { name: 'taken-away' })).status, 404)
+  assert.equal((await eve.get('/events?limit=1000')).text.includes('left/own'), false)
+})
+
 test('a token for some repositories learns of no other namespace', async () => {
   const name = await namespace('seen')
   await namespace('unseen')

@@ -32,6 +32,6 @@ export function standingIn(
   username: string,
 ): Standing | undefined {
   if (!audience) return undefined
-  const { id, ownerUsername, visibility, roles } = audience
-  return { id, ownerUsername, visibility, role: roles.get(username) }
+  const { id, ownerUsername, namespaceId, visibility, roles } = audience
+  return { id, ownerUsername, namespaceId, visibility, role: roles.get(username) }
 }

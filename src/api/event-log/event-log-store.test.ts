@@ -131,6 +131,7 @@ onEachDatabase((fresh) => {
       id: joined,
       name: 'joined',
       ownerUsername: 'grace',
+      namespaceId: null,
       visibility: 'private',
       roles: new Map([
         ['ada', 'read'],

@@ -41,7 +41,12 @@ export async function listEvents(db: Db, eventQuery: EventQuery) {
     )
     .select(['events.seq', 'events.kind', 'events.repositoryId', 'events.actorId'])
     .select(['events.actorUsername', 'events.createdAt', 'events.data'])
-    .select(['repositories.name', 'repositories.ownerUsername', 'repositories.visibility'])
+    .select([
+      'repositories.name',
+      'repositories.ownerUsername',
+      'repositories.namespaceId',
+      'repositories.visibility',
+    ])
     .select(roleOfUser(username).as('role'))
     .where('seq', '>', after)
     .where('seq', '<=', upTo)
@@ -54,7 +59,10 @@ export async function listEvents(db: Db, eventQuery: EventQuery) {
     if (within) query = query.where('events.repositoryId', 'in', within)
     query = query.where((is) =>
       is.or([
-        is('repositories.ownerUsername', '=', username),
+        is.and([
+          is('repositories.ownerUsername', '=', username),
+          is('repositories.namespaceId', 'is', null),
+        ]),
         is(roleOfUser(username), 'is not', null),
         ...(open.length > 0 ? [is('repositories.visibility', 'in', open)] : []),
         is.and([is('repositories.id', 'is', null), is('kind', 'in', kindsWithoutRepository)]),

@@ -158,15 +158,17 @@ export function createEventLog({ db, notifier, repositories, refresh }: Dependen
     rows: Awaited<ReturnType<typeof listEvents>>,
     { limit, repositoryId }: Pick<Range, 'limit' | 'repositoryId'>,
   ) {
-    const events = rows.flatMap(({ name, ownerUsername, visibility, role, ...row }) => {
-      const entry = toEntry(row)
-      const { repositoryId: id } = entry
-      const standing =
-        id === null || ownerUsername === null || visibility === null
-          ? undefined
-          : { id, ownerUsername, visibility, role: role ?? undefined }
-      return shown(caller, entry, standing, name)
-    })
+    const events = rows.flatMap(
+      ({ name, ownerUsername, namespaceId, visibility, role, ...row }) => {
+        const entry = toEntry(row)
+        const { repositoryId: id } = entry
+        const standing =
+          id === null || ownerUsername === null || visibility === null
+            ? undefined
+            : { id, ownerUsername, namespaceId, visibility, role: role ?? undefined }
+        return shown(caller, entry, standing, name)
+      },
+    )
     if (events.length === 0 && repositoryId !== undefined)
       requireVisible(caller, await findRepositoryAudience(db, repositoryId))
     return { events, end: rows.length === limit ? rows.at(-1)?.seq : undefined }
