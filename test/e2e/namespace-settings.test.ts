@@ -174,6 +174,8 @@ test('the webhooks of a namespace get the events of all its repositories, as lon
   const [failed] = await untilSettled()
   assert.deepEqual([failed.id, failed.status, failed.repoName], [pending.id, 'failed', null])
   assert.match(failed.error, /not in the namespace any more/)
+  const { body: whole } = await admin.get(`${at}/deliveries/${pending.id}`)
+  assert.deepEqual([whole.body, whole.history], [null, []])
   const replayed = await admin.post(`${at}/replay`, { since: first.createdAt })
   assert.deepEqual([replayed.status, replayed.body.created], [202, 0])
   // One that is deleted waits until it is restored.

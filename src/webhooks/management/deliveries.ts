@@ -73,6 +73,10 @@ export function createDeliveries({ db, clock, schedule, wake }: Dependencies): D
     list: ({ id }, page) => listDeliveries(db, id, page),
 
     async showWhole(scope, delivery) {
+      const { seq, repositoryName } = delivery
+      // Who maintains the namespace may not see a repository that has left it, and a ping is of none.
+      if (seq !== null && repositoryName === null)
+        return { ...show(scope, delivery), history: [], body: null }
       const attempts = await listAttempts(db, delivery.id, maxAttemptsShown)
       const body = (await findBody(db, delivery.id)) ?? null
       return { ...show(scope, delivery), history: attempts.map(toAttempt), body }

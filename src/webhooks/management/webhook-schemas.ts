@@ -119,8 +119,15 @@ const Attempt = named(
 )
 
 const ofWhole = {
-  history: Type.Array(Attempt, { description: 'last 100 attempts, oldest first' }),
-  body: field.orNull(field.text('JSON body of the request; null until it is composed')),
+  history: Type.Array(Attempt, {
+    description:
+      'last 100 attempts, oldest first; empty once the repository has left the namespace',
+  }),
+  body: field.orNull(
+    field.text(
+      'JSON body of the request; null until it is composed, and once the repository has left the namespace',
+    ),
+  ),
 }
 
 export const WholeDelivery = named(
