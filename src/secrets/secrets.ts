@@ -41,11 +41,20 @@ export type Secrets = {
   remove: (actor: Actor, scope: NamedScope, name: string) => Promise<void>
   /**
    * Opens the secrets of a repository and of its namespace by name, only for runs: no route may return them. Those of the
-   * repository come before those of the namespace. `names` selects some of them.
-   * Throws `encryption_key_missing` and `secret_unreadable`.
+   * repository come before those of the namespace. Throws `encryption_key_missing` and `secret_unreadable`.
    */
-  open: (repositoryId: string, names?: readonly string[]) => Promise<Record<string, string>>
+  open: OpenSecrets
 }
+
+export type OpenSecrets = (
+  repositoryId: string,
+  selection?: {
+    /** The names of some; all by default. */
+    names?: readonly string[] | undefined
+    /** Whether those of the namespace are left out. */
+    isOwnOnly?: boolean
+  },
+) => Promise<Record<string, string>>
 
 /** Maximum number of secrets of a repository or a namespace. */
 export const maxSecrets = 100
@@ -92,8 +101,9 @@ export function createSecrets({ db, publish, clock, vault }: Dependencies): Secr
       })
     },
 
-    async open(repositoryId, names) {
-      const rows = await listSealedOf(db, repositoryId)
+    async open(repositoryId, { names, isOwnOnly = false } = {}) {
+      const all = await listSealedOf(db, repositoryId)
+      const rows = isOwnOnly ? all.filter(({ scopeId }) => scopeId === repositoryId) : all
       const byName = new Map(rows.map((row) => [row.name, row]))
       const selected = [...byName.values()].filter(({ name }) => names?.includes(name) ?? true)
       if (selected.length === 0) return {}

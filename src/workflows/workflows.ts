@@ -20,6 +20,7 @@ import type { Git } from '#git/process/git-process.ts'
 import type { JsonRoute } from '#http/route.ts'
 import type { Repositories } from '#repositories/repositories.ts'
 import type { Store } from '#repositories/store/store.ts'
+import type { OpenSecrets } from '#secrets/secrets.ts'
 import type { Vault } from '#secrets/vault/vault.ts'
 import { createIssueIdToken, idTokenRoutes } from './credentials/id-token-claims.ts'
 import { createJobPrincipals, isRunToken } from './credentials/job-tokens.ts'
@@ -86,8 +87,7 @@ type Dependencies = {
   git: Git
   notifier: EventNotifier
   repositories: Repositories
-  /** Opens all or some secrets of a repository for a run. */
-  openSecrets: (repositoryId: string, names?: readonly string[]) => Promise<Record<string, string>>
+  openSecrets: OpenSecrets
   store: Pick<Store, 'open' | 'bucket' | 'shared'>
   freeSpace: FreeSpace
   idTokens: Pick<IdTokens, 'issue'>
@@ -123,8 +123,10 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
       : `${baseUrl()}${apiPathOf(name)}/workflows/${id}`
   const followRun = createFollowRun({ db, changes, views, urlOf: urlOfRun })
   const awaitedRuns = createAwaitedRuns({ ...parts, planPush, followRun })
+  const rights = createRunRights(dependencies)
   const runnerService = createRunnerService({
     ...parts,
+    isCauseLive: rights.isCauseLive,
     queue,
     reports,
     awaitedRuns,
@@ -135,7 +137,6 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
     },
   })
   const logs = createLogReader({ db, changes })
-  const rights = createRunRights(dependencies)
   const principalOfJob = createJobPrincipals({ db, findRunRights: rights.find })
   const heldRun = async (principal: Principal, id: string) => {
     const claim = ownClaim(principal, id)

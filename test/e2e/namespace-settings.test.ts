@@ -9,7 +9,7 @@ import { without } from '../support/programs.ts'
 import { type Received, startReceiver } from '../support/receiver.ts'
 import { type Client, createClient, type Service, startServiceWithSsh } from '../support/service.ts'
 import { createSshUser } from '../support/ssh-user.ts'
-import { logOf, pushFiles, runToEnd } from '../support/workflow-site.ts'
+import { endOf, logOf, pushFiles, runToEnd } from '../support/workflow-site.ts'
 
 let service: Service
 let admin: Client
@@ -104,9 +104,25 @@ test('runs in all repositories of a namespace have its secrets that their files 
   assert.equal((await runToEnd(owner, 'apex/site')).conclusion, 'success')
   await admin.patch('/namespaces/apex', { name: 'acme' })
   await owner.patch(`/repos/${api('acme/site')}`, { name: 'site' })
-  const after = await runToEnd(owner, 'site')
+  const collaborators = '/repos/site/collaborators'
+  await owner.post(collaborators, { username: 'a-stranger', role: 'write' })
+  const after = await runToEnd(as('stranger'), 'site')
   assert.match(await logOf(owner, 'site', after.id), /<> <\*\*\*> 0/)
+
+  // What a former collaborator caused gets no secrets of the namespace.
+  await owner.delete(`${collaborators}/a-stranger`)
   await owner.patch('/repos/site', { name: 'acme/site' })
+  const inNamespace = `/repos/${api('acme/site')}`
+  const again = async () => {
+    const rerun = await owner.post(`${inNamespace}/workflows/${after.id}/rerun`, {})
+    assert.equal(rerun.status, 202, rerun.text)
+    return (await endOf(owner, 'acme/site', after.id)).conclusion
+  }
+  assert.equal(await again(), 'failure')
+  assert.match(await logOf(owner, 'acme/site', after.id), /<> <\*\*\*> 0/)
+  await owner.post(`${inNamespace}/collaborators`, { username: 'a-stranger', role: 'write' })
+  assert.equal(await again(), 'success')
+  await owner.delete(`${inNamespace}/collaborators/a-stranger`)
 })
 
 test('the webhooks of a namespace get the events of all its repositories, as long as they are in it', async () => {

@@ -9,12 +9,15 @@ import type { JobIdentity, Plan, PlanLimits, RunEntry } from '#actions/workflow-
 import type { SourceRequest } from '#actions/workflow-engine/run-state.ts'
 import type { Notifier } from '#base/concurrency/notifier.ts'
 import { Problem } from '#base/problem.ts'
+import { namespaceIn } from '#base/repository-name.ts'
 import type { Database } from '#database/database.ts'
 import type { Git } from '#git/process/git-process.ts'
 import { readDefaultBranch, tagPrefix } from '#git/refs/refs.ts'
 import { findRepositorySummary } from '#repositories/repository-summary-store.ts'
 import type { LentPacks } from '#repositories/store/store.ts'
+import type { OpenSecrets } from '#secrets/secrets.ts'
 import { pushedObject, streamCommits, withCommitHeader } from '../commits/run-commits.ts'
+import type { IsCauseLive } from '../credentials/run-rights.ts'
 import { findWholeRun, type ListedRun, listRunAttempts } from '../run-store.ts'
 import type { AwaitedRuns } from '../starting/awaited-runs.ts'
 import type { Claimant } from './claim-run.ts'
@@ -43,11 +46,8 @@ type Dependencies = {
   queue: Queue
   reports: Reports
   changes: Notifier
-  /** Opens all or some secrets of a repository for a run. */
-  openSecrets: (
-    repositoryId: string,
-    names: string[] | undefined,
-  ) => Promise<Record<string, string>>
+  openSecrets: OpenSecrets
+  isCauseLive: IsCauseLive
   directoryOf: (repositoryId: string) => Promise<string>
   awaitedRuns: Pick<AwaitedRuns, 'gitFor'>
   /** In a shared store: the commits of pushes that wait on other servers. */
@@ -57,7 +57,7 @@ type Dependencies = {
 }
 
 export function createRunnerService(dependencies: Dependencies): RunnerService {
-  const { db, git, queue, reports, changes, openSecrets, directoryOf } = dependencies
+  const { db, git, queue, reports, changes, openSecrets, isCauseLive, directoryOf } = dependencies
   const { awaitedRuns, lentPacks, baseUrl, limits } = dependencies
 
   async function toPlan(run: ListedRun, identities: JobIdentity[]): Promise<Plan> {
@@ -70,6 +70,8 @@ export function createRunnerService(dependencies: Dependencies): RunnerService {
     const [first] = await listRunAttempts(db, run.id)
     const names: string[] | undefined =
       run.secretNames === null ? undefined : JSON.parse(run.secretNames)
+    // A run of a former collaborator must not get what a namespace shares since.
+    const isOwnOnly = namespaceIn(repository.name) === undefined || !(await isCauseLive(whole))
     // Runs of earlier versions have no called workflows.
     const sources: Partial<Plan> & Pick<Plan, 'files' | 'actions'> = JSON.parse(whole.sources)
     const { files, actions, called = [] } = sources
@@ -93,7 +95,7 @@ export function createRunnerService(dependencies: Dependencies): RunnerService {
       files,
       actions,
       called,
-      secrets: await openSecrets(run.repositoryId, names),
+      secrets: await openSecrets(run.repositoryId, { names, isOwnOnly }),
       identities,
       kept: JSON.parse(run.kept),
       limits,
