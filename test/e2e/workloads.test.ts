@@ -239,23 +239,26 @@ test('a token that does not verify is refused in one sentence', async () => {
   const other = { ...claims, sub: 'repo:acme/other:ref:refs/heads/main' }
   const forged = `${head}.${base64url.encode(JSON.stringify(other))}.${signature}`
   const stranger = 'https://127.0.0.1:9'
+  // An unknown issuer looks like a known one without the key.
+  const notSigned =
+    /^The token is not signed with a key of an issuer that a trust rule names; the log of the server has details.$/
   for (const [token, detail] of [
     ['nonsense', /not a signed JWT/],
     [unsigned, /must be signed with one of RS256/],
     [symmetric, /must be signed with one of RS256/],
-    [forged, /signature of the token is not valid/],
-    [await strict.sign(github, { key: await newKey() }), /no key with which/],
-    [await strict.sign(github, { key: unusable }), /no key with which/],
-    [await strict.sign(github, { header: { kid: undefined } }), /does not name its key/],
+    [forged, notSigned],
+    [await strict.sign(github, { key: await newKey() }), notSigned],
+    [await strict.sign(github, { key: unusable }), notSigned],
+    [await strict.sign(github, { header: { kid: undefined } }), notSigned],
     [await strict.sign(github, { age: 400 }), /has expired/],
     [await strict.sign(github, { age: 25 * 3600, lifetime: 90_000 * 2 }), /older than a day/],
     [await strict.sign(github, { age: -120 }), /The claim "(nbf|iat)"/],
     [await strict.sign({ ...github, exp: undefined }), /The claim "exp"/],
     [await strict.sign({ ...github, sub: undefined }), /The claim "sub"/],
     [await strict.sign({ ...github, sub: 'a\nb' }), /1 to 255 characters/],
-    [await strict.sign({ ...github, iss: stranger }), /No trust rule names the issuer/],
+    [await strict.sign({ ...github, iss: stranger }), notSigned],
     [await strict.sign({ ...github, iss: undefined }), /no issuer/],
-    [await strict.sign({ ...github, iss: 'a\0' }), /No trust rule names the issuer/],
+    [await strict.sign({ ...github, iss: 'a\0' }), notSigned],
     ['x'.repeat(20_000), /too long/],
   ] as const) {
     const { status, body, text } = await toAnswer(await sendExchange(service, token))

@@ -1,4 +1,5 @@
 import type { JWTPayload } from 'jose'
+import type { Log } from '#base/log.ts'
 import { once } from '#base/once.ts'
 import { Problem } from '#base/problem.ts'
 import type { IssuerKeys } from './issuer-keys.ts'
@@ -8,6 +9,7 @@ export type Workload = { issuer: string; subject: string; claims: JWTPayload }
 
 type Options = {
   keys: IssuerKeys
+  log: Log
   /** The users whose rules name an issuer, which may be contacted if there are any. */
   usersOf: (issuer: string) => Promise<string[]>
   now: number
@@ -32,7 +34,7 @@ const loadJose = once(() => import('jose'))
  * `exchange_refused`, and `issuer_unavailable`.
  */
 export async function verifyWorkload(token: string, options: Options): Promise<Workload> {
-  const { keys, usersOf, now } = options
+  const { keys, log, usersOf, now } = options
   const { createLocalJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify, errors } =
     await loadJose()
   if (token.length > maxLength) throw refused('The subject token is too long.')
@@ -42,7 +44,10 @@ export async function verifyWorkload(token: string, options: Options): Promise<W
   if (typeof issuer !== 'string') throw refused('The subject token has no issuer.')
   // PostgreSQL cannot store NUL, nor look for it.
   const usernames = /\p{C}/u.test(issuer) ? [] : await usersOf(issuer)
-  if (usernames.length === 0) throw refused('No trust rule names the issuer of the token.')
+  if (usernames.length === 0) {
+    log.info({ issuer: issuer.slice(0, 255) }, 'exchange refused: no trust rule names the issuer')
+    throw refused(notSigned)
+  }
   const keySet = await keys.read({ issuer, keyId: kid, usernames })
   try {
     const { payload } = await jwtVerify(token, createLocalJWKSet(keySet), {
@@ -71,15 +76,14 @@ export async function verifyWorkload(token: string, options: Options): Promise<W
     if (error instanceof errors.JWTExpired) return 'The token has expired, or is older than a day.'
     if (error instanceof errors.JWTClaimValidationFailed)
       return `The claim "${error.claim}" of the token is missing or not acceptable.`
-    if (error instanceof errors.JWKSNoMatchingKey)
-      return 'The issuer has no key with which this token can be signed.'
-    if (error instanceof errors.JWKSMultipleMatchingKeys)
-      return 'The token does not name its key, and the issuer has several.'
-    if (error instanceof errors.JWSSignatureVerificationFailed)
-      return 'The signature of the token is not valid.'
-    return 'The token, or the key of its issuer, is not acceptable.'
+    log.info({ err: error, issuer }, 'exchange refused: the token is not verified')
+    return notSigned
   }
 }
+
+/** The same for an unknown issuer, so that callers do not learn which issuers rules name. */
+const notSigned =
+  'The token is not signed with a key of an issuer that a trust rule names; the log of the server has details.'
 
 /** The codes of a failed exchange: RFC 6749, section 5.2, and RFC 8693, section 2.2.2. */
 type ExchangeError = 'invalid_request' | 'invalid_target' | 'unsupported_grant_type'

@@ -64,7 +64,7 @@ const nameMaxLength = 200
 const allRefs: readonly string[] = ['refs/*']
 
 export function createWorkloadTokens(dependencies: Dependencies): WorkloadTokens {
-  const { db, clock, trustRules, repositories, baseUrl, recordRefusal } = dependencies
+  const { db, clock, log, trustRules, repositories, baseUrl, recordRefusal } = dependencies
   const keys = createIssuerKeys(dependencies)
 
   async function principalOf(found: LiveWorkloadToken | undefined): Promise<Principal | undefined> {
@@ -117,7 +117,7 @@ export function createWorkloadTokens(dependencies: Dependencies): WorkloadTokens
   return {
     async exchange(jwt, repositoryName, origin) {
       const usersOf = (issuer: string) => listUsersOfIssuer(db, issuer)
-      const workload = await verifyWorkload(jwt, { keys, usersOf, now: clock.now() })
+      const workload = await verifyWorkload(jwt, { keys, log, usersOf, now: clock.now() })
       // What takes longer for a rule than for none must not show that there is one.
       const refused = sleep(refusalMs)
       const match = await findRule(workload, repositoryName)
