@@ -1,6 +1,7 @@
 import { isAdmin } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
 import { Problem } from '#base/problem.ts'
+import { namespaceIn } from '#base/repository-name.ts'
 import type { Db } from '#database/schema.ts'
 import {
   formerNameMs,
@@ -8,6 +9,7 @@ import {
   pruneFormerNames,
   takeFormerName,
 } from './former-name-store.ts'
+import { findNamespace } from './namespace-store.ts'
 
 type Claim = { name: string; repositoryId: string; now: number }
 
@@ -15,7 +17,8 @@ const maxFormerNames = 100
 
 /**
  * Takes a former name from its repository, in the transaction that gives it to another one. Only the former repository's
- * owner and admins may: clones of its old address would get the code of a stranger. Throws `repository_name_taken`.
+ * owner, admins, and those of the namespace of the name may: clones of its old address would get the code of a stranger.
+ * Throws `repository_name_taken`.
  */
 export async function claimName(
   tx: Db,
@@ -25,6 +28,11 @@ export async function claimName(
   const former = await takeFormerName(tx, name, now)
   if (!former || former.repositoryId === repositoryId) return
   if (isAdmin(principal) || principal.username === former.ownerUsername) return
+  const namespace = namespaceIn(name)
+  if (namespace !== undefined) {
+    const { role } = (await findNamespace(tx, namespace, principal.username)) ?? {}
+    if (role === 'admin') return
+  }
   const until = new Date(former.freedAt + formerNameMs).toISOString()
   const detail = `"${name}" was the name of a repository that was renamed; until ${until} only its owner and admins can take it.`
   throw new Problem('repository_name_taken', detail)

@@ -1,5 +1,6 @@
+import { sql } from 'kysely'
 import { dayMs } from '#base/clock.ts'
-import type { Db } from '#database/schema.ts'
+import type { Db, NamespaceRow } from '#database/schema.ts'
 import { findRepository, type VisibleRow } from './repository-store.ts'
 
 /** For how long a name that a rename has freed leads to its repository. */
@@ -33,6 +34,37 @@ export async function takeFormerName(
     .executeTakeFirst()
   await tx.deleteFrom('formerNames').where('nameKey', '=', nameKey).execute()
   return former
+}
+
+/**
+ * Whether names that begin with that of a namespace lead to repositories of other namespaces, or to repositories of other
+ * owners without a namespace.
+ */
+export async function hasNamesOfOthers(
+  tx: Db,
+  { id, name }: Pick<NamespaceRow, 'id' | 'name'>,
+  { username, now }: { username: string; now: number },
+): Promise<boolean> {
+  const prefix = `${name.toLowerCase()}/`
+  const row = await tx
+    .selectFrom('formerNames')
+    .innerJoin('repositories', 'repositories.id', 'formerNames.repositoryId')
+    .select('formerNames.nameKey')
+    .where(sql<string>`substr(former_names.name_key, 1, ${sql.lit(prefix.length)})`, '=', prefix)
+    .where('formerNames.freedAt', '>', now - formerNameMs)
+    .where('repositories.deletedAt', 'is', null)
+    .where((is) =>
+      is.or([
+        is('repositories.namespaceId', '!=', id),
+        is.and([
+          is('repositories.namespaceId', 'is', null),
+          is('repositories.ownerUsername', '!=', username),
+        ]),
+      ]),
+    )
+    .limit(1)
+    .executeTakeFirst()
+  return row !== undefined
 }
 
 /** Deletes former names of a repository whose time is over, and counts the others. */

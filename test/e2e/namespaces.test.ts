@@ -275,13 +275,26 @@ test('a namespace is renamed with its repositories, whose old addresses lead to 
   assert.equal((await ada.post(`/deleted-repos/${id}/restore`, {})).body.name, 'after/gone')
   const full = await ada.delete('/namespaces/after')
   assert.deepEqual([full.status, full.body.code], [409, 'namespace_not_empty'])
-  // Only its owner and admins take the old name of a repository.
+  // Nor is its name free, nor the old name of a repository for others than its owner and admins.
+  const remade = await ada.post('/namespaces', { name: 'Before' })
+  assert.deepEqual([remade.status, remade.body.code], [409, 'namespace_name_taken'])
+  assert.match(remade.body.detail, /their old names lead to them/)
+  assert.equal((await ada.post('/namespaces', { name: 'befor' })).status, 201)
+  assert.equal(
+    (await ada.patch('/namespaces/befor', { name: 'before' })).body.code,
+    'namespace_name_taken',
+  )
+  assert.equal((await ada.patch('/namespaces/after', { name: 'before' })).status, 200)
+  assert.equal((await ada.patch('/namespaces/before', { name: 'after' })).status, 200)
   await admin.post('/namespaces', { name: 'before' })
-  await admin.put('/namespaces/before/members/eve', { role: 'admin' })
+  const eveIs = (role: string) => admin.put('/namespaces/before/members/eve', { role })
+  await eveIs('maintain')
   assert.equal(
     (await eve.post('/repos', { name: 'before/site' })).body.code,
     'repository_name_taken',
   )
+  await eveIs('admin')
+  assert.equal((await eve.post('/repos', { name: 'before/site' })).status, 201)
   assert.equal((await ada.patch(api('after/site'), { name: 'lone-site' })).body.name, 'lone-site')
   assert.equal((await ada.get(api('after/site'))).body.renamedTo, 'lone-site')
   await ada.delete(api('after/gone'))

@@ -10,6 +10,7 @@ import type { Database } from '#database/database.ts'
 import type { Db, NamespaceMemberRow } from '#database/schema.ts'
 import type { Actor, Event, Publish } from '#events/events.ts'
 import { claimName, keepFormerName } from '../claim-name.ts'
+import { hasNamesOfOthers } from '../former-name-store.ts'
 import { deleteFailedImports } from '../import-store.ts'
 import {
   findNamespaceLimits,
@@ -108,6 +109,19 @@ export function createNamespaces(dependencies: Dependencies): Namespaces {
     throw new Problem('namespace_name_taken', detail)
   }
 
+  /** Throws `namespace_name_taken` while former names in a namespace lead to repositories of others. */
+  async function requireNoOtherNames(
+    tx: Db,
+    principal: Principal,
+    { id, name }: Pick<Namespace, 'id' | 'name'>,
+  ): Promise<void> {
+    if (isAdmin(principal)) return
+    const { username } = principal
+    if (!(await hasNamesOfOthers(tx, { id, name }, { username, now: clock.now() }))) return
+    const detail = `Repositories of others were in "${name}" in the last 90 days, and their old names lead to them; for this time only admins of the server can give this name to a namespace.`
+    throw new Problem('namespace_name_taken', detail)
+  }
+
   /** Renames the repositories of a namespace, in its transaction; returns their events. */
   async function renameRepositories(
     tx: Db,
@@ -178,6 +192,7 @@ export function createNamespaces(dependencies: Dependencies): Namespaces {
       await db.transaction().execute(async (tx) => {
         await requireNoOtherUser(tx, principal, name)
         if (!(await insertNamespace(tx, row))) throw namespaceTaken(name)
+        await requireNoOtherNames(tx, principal, row)
         await upsertMember(tx, { ...first, namespaceId: row.id })
         // No repository has the id, so a former name of any leads nowhere from now on.
         await claimName(tx, principal, { name, repositoryId: row.id, now })
@@ -200,6 +215,7 @@ export function createNamespaces(dependencies: Dependencies): Namespaces {
         if (!isOtherCase && (await isNameTaken(tx, newName))) throw namespaceTaken(newName)
         if (!isOtherCase) await requireNoOtherUser(tx, principal, newName)
         await updateNamespaceName(tx, id, newName)
+        if (!isOtherCase) await requireNoOtherNames(tx, principal, { id, name: newName })
         await claimName(tx, principal, { name: newName, repositoryId: id, now: clock.now() })
         await deleteFailedImports(tx, newName)
         const renamed = await renameRepositories(tx, principal, namespace, newName)
