@@ -282,7 +282,8 @@ onEachDatabase((fresh) => {
       namespaceId: null,
       role: undefined,
     })
-    assert.equal(await updateName(db, site.id, { name: 'site', namespaceId: null }), 'Site')
+    const former = await updateName(db, site.id, { name: 'site', namespaceId: null })
+    assert.deepEqual(former, { name: 'Site', namespaceId: null })
     assert.equal((await findRepository(db, { id: site.id }, 'ada'))?.name, 'site')
     const other = repositoryRow({ name: 'other' })
     await insertRepository(db, other)

@@ -32,7 +32,7 @@ import {
 import { isThere } from './directories/deleted-directories.ts'
 import { type EraseDependencies, eraseRepository } from './erase-repository.ts'
 import { deleteFailedImports } from './import-store.ts'
-import { enforceLimits } from './namespace-limits.ts'
+import { enforceLimits, enforceRepositoryLimit } from './namespace-limits.ts'
 import { holdPlace, requirePlace, requireSingleUse } from './place-name.ts'
 import { placeDirectory } from './reconcile-directories.ts'
 import { asTaken, nameTaken, repositoryGone } from './repository-errors.ts'
@@ -170,7 +170,9 @@ export function createDeletedRepositories(dependencies: Dependencies): DeletedRe
           const named = { name, namespaceId: place?.id ?? null }
           const row = await markRestored(tx, id, named).catch(asTaken(name))
           if (!row) throw deletedNotFound(id)
-          await enforceLimits(tx, id)
+          // In its namespace, its bytes count already.
+          const isMoved = named.namespaceId !== repository.namespaceId
+          await (isMoved ? enforceLimits : enforceRepositoryLimit)(tx, id)
           await claimName(tx, actor, { name, repositoryId: id, now: clock.now() })
           await deleteFailedImports(tx, name)
           // First, since the repository is in use as soon as this is committed.

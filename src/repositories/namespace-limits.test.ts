@@ -109,6 +109,9 @@ onEachDatabase((fresh) => {
     await db.insertInto('pushes').values(toPushRow(push)).execute()
     const bytes = async () => (await measureNamespace(db, namespaceId)).bytes
     assert.equal(await bytes(), 40)
+    await saveNamespaceLimits(db, { namespaceId, maxRepositories: 3, maxBytes: 39 })
+    const moved = db.transaction().execute((tx) => enforceLimits(tx, id))
+    assert.deepEqual(await failuresOf([moved]), ['namespace_full'])
     await replacePackBytes(db, id, { former: 0, packBytes: 40 })
     assert.equal(await bytes(), 40)
     await db.transaction().execute(async (tx) => {
@@ -122,7 +125,7 @@ onEachDatabase((fresh) => {
     await replacePackBytes(db, id, { former: 40, packBytes: 30 })
     assert.equal(await bytes(), 30)
     await db.updateTable('repositories').set({ deletedAt: 3 }).where('id', '=', id).execute()
-    assert.equal(await bytes(), 0)
+    assert.deepEqual(await measureNamespace(db, namespaceId), { repositories: 0, bytes: 30 })
   })
 
   test('the counts of two servers add up by day, and old days are deleted', async () => {

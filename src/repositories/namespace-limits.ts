@@ -36,7 +36,7 @@ export async function enforceByteLimit(tx: Db, repositoryId: string, added: numb
   throw namespaceFull(namespace, bytes - added)
 }
 
-/** Throws what both throw when a repository is not accepted as it is in its namespace. */
+/** Throws what both throw when a repository that comes from elsewhere is not accepted as it is in its namespace. */
 export async function enforceLimits(tx: Db, repositoryId: string): Promise<void> {
   await enforceRepositoryLimit(tx, repositoryId)
   await enforceByteLimit(tx, repositoryId, await findBytes(tx, repositoryId))

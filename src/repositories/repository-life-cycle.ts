@@ -145,9 +145,10 @@ export function createLifeCycle(dependencies: LifeCycleDependencies): LifeCycle 
         if (!isOtherCase && (await isNameTaken(tx, name))) throw nameTaken(name)
         const { id: repositoryId } = repository
         const named = { name, namespaceId: place?.id ?? null }
-        const formerName = await updateName(tx, repositoryId, named).catch(asTaken(name))
-        if (formerName === undefined) throw repositoryGone(repository)
-        if (named.namespaceId !== repository.namespaceId) await enforceLimits(tx, repositoryId)
+        const former = await updateName(tx, repositoryId, named).catch(asTaken(name))
+        if (!former) throw repositoryGone(repository)
+        const { name: formerName } = former
+        if (named.namespaceId !== former.namespaceId) await enforceLimits(tx, repositoryId)
         const now = clock.now()
         await claimName(tx, actor, { name, repositoryId, now })
         if (formerName.toLowerCase() !== name.toLowerCase())

@@ -1,14 +1,22 @@
 import { hasRowLocks } from '#database/row-locks.ts'
 import type { Db } from '#database/schema.ts'
 
-/** The bytes that a repository takes. */
+/** The bytes that a repository takes, and those that its unfinished pushes are about to add. */
 export async function findBytes(db: Db, repositoryId: string): Promise<number> {
   const row = await db
     .selectFrom('repositories')
     .select(['packBytes', 'lfsBytes'])
+    .select((is) =>
+      is
+        .selectFrom('pushes')
+        .select((push) => push.fn.sum<number | string | null>('bytes').as('bytes'))
+        .where('finishedAt', 'is', null)
+        .where('repositoryId', '=', repositoryId)
+        .as('pushBytes'),
+    )
     .where('id', '=', repositoryId)
     .executeTakeFirst()
-  return (row?.packBytes ?? 0) + (row?.lfsBytes ?? 0)
+  return (row?.packBytes ?? 0) + (row?.lfsBytes ?? 0) + Number(row?.pushBytes ?? 0)
 }
 
 /** Records the bytes of the packs of a repository, which are durable in the same transaction. */

@@ -214,17 +214,17 @@ export async function countRepositories(db: Db): Promise<number> {
 }
 
 /**
- * Renames a repository; returns its former name, undefined when it was deleted. Throws the database's error when the name is
- * taken.
+ * Renames a repository; returns its former name and namespace, undefined when it was deleted. Throws the database's error when
+ * the name is taken.
  */
 export async function updateName(
   tx: Db,
   id: string,
   { name, namespaceId }: { name: string; namespaceId: string | null },
-): Promise<string | undefined> {
+): Promise<Pick<RepositoryRow, 'name' | 'namespaceId'> | undefined> {
   const former = await tx
     .selectFrom('repositories')
-    .select('name')
+    .select(['name', 'namespaceId'])
     .where('id', '=', id)
     .where('deletedAt', 'is', null)
     .$if(hasRowLocks(tx), (rows) => rows.forUpdate())
@@ -232,7 +232,7 @@ export async function updateName(
   if (!former) return undefined
   const changes = { name, nameKey: name.toLowerCase(), namespaceId }
   await tx.updateTable('repositories').set(changes).where('id', '=', id).execute()
-  return former.name
+  return former
 }
 
 /** The columns that the settings of a repository change. */

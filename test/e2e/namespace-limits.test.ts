@@ -54,6 +54,10 @@ test('admins limit the number of repositories, however they come', async () => {
   const refused = await ada.patch('/namespaces/few', { maxRepositories: 5 })
   assert.deepEqual([refused.status, refused.body.code], [403, 'permission_missing'])
   assert.equal((await ada.get('/namespaces/few')).body.maxRepositories, 1)
+  await admin.post('/namespaces', { name: 'taken' })
+  const taken = await admin.patch('/namespaces/few', { maxRepositories: 3, name: 'taken' })
+  assert.equal(taken.body.code, 'namespace_name_taken')
+  assert.equal((await ada.get('/namespaces/few')).body.maxRepositories, 1)
   const invalid = await admin.patch('/namespaces/few', { maxRepositories: -1 })
   assert.equal(invalid.body.errors[0].pointer, '/maxRepositories')
 
@@ -97,6 +101,26 @@ test('a full namespace takes no bytes by pushes, changes, Git LFS and imports, u
     assert.notEqual(exitCode, 0)
     assert.match(stderr, full)
   }
+  // A push that has begun when its repository is moved there.
+  await ada.post('/repos', { name: 'late' })
+  await using hooks = await temporaryFolder()
+  const moveLate = [
+    `${service.url}/repos/late`,
+    {
+      method: 'PATCH',
+      headers: { authorization: `Bearer ${ada.token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ name: 'acme/late' }),
+    },
+  ]
+  await writeFile(
+    join(hooks.path, 'pre-push'),
+    `#!${process.execPath}\nfetch(...${JSON.stringify(moveLate)}).then(({ ok }) => process.exit(ok ? 0 : 1))\n`,
+    { mode: 0o755 },
+  )
+  const hooked = ['-c', `core.hooksPath=${hooks.path}`, 'push']
+  const late = await user.tryGit(project.path, ...hooked, user.remote('late'), 'HEAD:main')
+  assert.match(late.stderr, full)
+  assert.equal((await ada.patch('/repos/acme%2Flate', { name: 'late' })).status, 200)
   const imported = await requestImport(service.url, admin, {
     name: 'acme/copy',
     source: project.path,
@@ -159,15 +183,22 @@ test('a full namespace takes no bytes by pushes, changes, Git LFS and imports, u
   const { sizeBytes } = (await ada.get('/repos/acme%2Fsite')).body
   const { sizeBytes: otherBytes } = (await ada.get('/repos/acme%2Fother')).body
   assert.equal(usedBytes, sizeBytes + otherBytes)
-  // A deletion frees the bytes, and a restoration takes them again.
+  // A deleted repository takes its bytes until it is purged, so a restoration takes none, unless it is a move.
+  const { id } = (await ada.get('/repos/acme%2Fsite')).body
+  const { id: elsewhere } = (await ada.get('/repos/elsewhere')).body
   await ada.delete('/repos/acme%2Fsite')
+  assert.equal((await used()).bytes, usedBytes)
+  await admin.patch('/namespaces/acme', { maxBytes: mib })
+  assert.notEqual((await push('acme/other')).exitCode, 0)
+  assert.equal((await ada.post(`/deleted-repos/${id}/restore`)).status, 200)
+  await admin.patch('/namespaces/acme', { maxBytes: 3 * mib })
+  await ada.delete('/repos/acme%2Fsite')
+  await ada.delete('/repos/elsewhere')
+  const restored = await ada.post(`/deleted-repos/${elsewhere}/restore`, { name: 'acme/elsewhere' })
+  assert.deepEqual([restored.status, restored.body.code], [507, 'namespace_full'])
+  await ada.delete(`/deleted-repos/${id}`)
   assert.equal((await used()).bytes, otherBytes)
   assert.equal((await push('acme/other')).exitCode, 0)
-  const [deleted] = (await ada.get('/deleted-repos')).body.filter(
-    (one: { name: string }) => one.name === 'acme/site',
-  )
-  const restored = await ada.post(`/deleted-repos/${deleted.id}/restore`)
-  assert.deepEqual([restored.status, restored.body.code], [507, 'namespace_full'])
 
   assert.match(days[0].day, /^\d{4}-\d\d-\d\d$/)
   assert.ok((await total('receivedBytes')) > 2 * mib)

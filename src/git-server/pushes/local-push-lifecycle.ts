@@ -20,6 +20,7 @@ import type { RefUpdate } from '#git/refs/refs.ts'
 import type { Directories } from '#repositories/directories/directories.ts'
 import { enforceByteLimit } from '#repositories/namespace-limits.ts'
 import type { RepositoryHolds } from '#repositories/repository-holds.ts'
+import { lockSizes } from '#repositories/repository-size-store.ts'
 import {
   authorizeGuarded,
   type PushAuthorization,
@@ -121,9 +122,11 @@ export function createLocalPushLifecycle(dependencies: LocalPushParts): PushLife
       runOptions: push.runOptions ? JSON.stringify(push.runOptions) : null,
       bytes,
     }
-    if (repository.namespaceId === null) await insertPush(db, row)
+    if (bytes === 0) await insertPush(db, row)
     else
       await db.transaction().execute(async (tx) => {
+        // A move into a namespace sees this push, or is seen by it.
+        await lockSizes(tx, repository.id)
         await insertPush(tx, row)
         await enforceByteLimit(tx, repository.id, bytes)
       })

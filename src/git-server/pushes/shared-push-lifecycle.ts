@@ -145,8 +145,7 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
   async function record(tx: Db, entry: PushRecord): Promise<void> {
     const { push, id, now, bytes, principal, repository, allowed, change, toPushed } = entry
     const updates = change.moved.map(toPushed)
-    if (repository.namespaceId !== null && change.packs.length > 0)
-      await enforceByteLimit(tx, repository.id, bytes)
+    if (change.packs.length > 0) await enforceByteLimit(tx, repository.id, bytes)
     if (updates.length === 0) return
     await insertPush(tx, {
       id,

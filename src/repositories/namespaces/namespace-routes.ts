@@ -84,11 +84,7 @@ export function namespaceRoutes(namespaces: Namespaces) {
         'repository_importing',
         'too_many_renames',
       ],
-      handle: async ({ principal, found, body: { name, ...limits } }) => {
-        const isLimit = Object.keys(limits).length > 0
-        const limited = isLimit ? await namespaces.limit(principal, found, limits) : found
-        return name === undefined ? limited : namespaces.rename(principal, limited, name)
-      },
+      handle: ({ principal, found, body }) => namespaces.update(principal, found, body),
     }),
     route('DELETE', '/namespaces/:namespace', {
       operationId: 'deleteNamespace',

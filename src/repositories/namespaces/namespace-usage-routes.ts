@@ -58,7 +58,9 @@ export const NamespaceUsageReply = named(
   Type.Object({
     repositories: field.integer('Number of its repositories'),
     maxRepositories: field.orNull(Type.Integer(), 'Most repositories; null without a limit'),
-    bytes: field.integer('Bytes of the packs and Git LFS objects of its repositories'),
+    bytes: field.integer(
+      'Bytes of the packs and Git LFS objects of its repositories, also of deleted ones until they are purged',
+    ),
     maxBytes: field.orNull(Type.Integer(), 'Most bytes; null without a limit'),
     days: Type.Array(
       Type.Object({

@@ -107,7 +107,7 @@ onEachDatabase((fresh) => {
     // A repository is not put into a namespace that is deleted or renamed meanwhile.
     const acme = await namespaces.create(admin, 'acme')
     const [moved, made] = await Promise.allSettled([
-      namespaces.rename(admin, acme, 'apex'),
+      namespaces.update(admin, acme, { name: 'apex' }),
       create(other, admin, 'acme/site'),
     ])
     assert.equal(moved.status, 'fulfilled')

@@ -47,13 +47,14 @@ export type Namespaces = {
   requireCreator: (principal: Principal) => Promise<void>
   /** Creates a namespace whose first member is its creator. Throws `namespace_name_taken`. */
   create: (principal: Principal, name: string) => Promise<Namespace>
-  /** Renames a namespace with its repositories, whose former names lead to them. Throws `namespace_name_taken`. */
-  rename: (principal: Principal, namespace: Namespace, name: string) => Promise<Namespace>
-  /** Sets limits of a namespace, as an admin of the server. Throws `permission_missing`. */
-  limit: (
+  /**
+   * Renames a namespace with its repositories, whose former names lead to them, and sets its limits, as an admin of the
+   * server: all of it or nothing. Throws `permission_missing` and `namespace_name_taken`.
+   */
+  update: (
     principal: Principal,
     namespace: Namespace,
-    limits: Partial<NamespaceLimits>,
+    changes: Partial<NamespaceLimits & { name: string }>,
   ) => Promise<Namespace>
   /** Throws `namespace_not_empty`. */
   remove: (principal: Principal, namespace: Namespace) => Promise<void>
@@ -150,6 +151,45 @@ export function createNamespaces(dependencies: Dependencies): Namespaces {
     return events
   }
 
+  async function rename(
+    tx: Db,
+    principal: Principal,
+    namespace: Namespace,
+    newName: string,
+  ): Promise<void> {
+    const { id, name } = namespace
+    const isOtherCase = newName.toLowerCase() === name.toLowerCase()
+    if (!isOtherCase && (await isNameTaken(tx, newName))) throw namespaceTaken(newName)
+    if (!isOtherCase) await requireNoOtherUser(tx, principal, newName)
+    await updateNamespaceName(tx, id, newName)
+    if (!isOtherCase) await requireNoOtherNames(tx, principal, { id, name: newName })
+    await claimName(tx, principal, { name: newName, repositoryId: id, now: clock.now() })
+    await deleteFailedImports(tx, newName)
+    const renamed = await renameRepositories(tx, principal, namespace, newName)
+    const about = { actor: principal, repositoryId: null }
+    const data = { namespace: newName, formerName: name }
+    await publish(tx, clock.now(), [{ kind: 'namespace.updated', ...about, data }, ...renamed])
+    if ((await countNames(tx, newName)) > 1) throw namespaceTaken(newName)
+  }
+
+  async function saveLimits(
+    tx: Db,
+    principal: Principal,
+    { id, name }: Namespace,
+    { maxRepositories, maxBytes }: Partial<NamespaceLimits>,
+  ): Promise<NamespaceLimits> {
+    const former = await findNamespaceLimits(tx, id)
+    const limits = {
+      maxRepositories: maxRepositories === undefined ? former.maxRepositories : maxRepositories,
+      maxBytes: maxBytes === undefined ? former.maxBytes : maxBytes,
+    }
+    await saveNamespaceLimits(tx, { namespaceId: id, ...limits })
+    const about = { actor: principal, repositoryId: null }
+    const data = { namespace: name, ...limits }
+    await publish(tx, clock.now(), [{ kind: 'namespace.limited', ...about, data }])
+    return limits
+  }
+
   async function isCreator(principal: Principal): Promise<boolean> {
     if (isAdmin(principal)) return true
     const { username } = principal
@@ -207,45 +247,18 @@ export function createNamespaces(dependencies: Dependencies): Namespaces {
       return { id: row.id, name, createdAt: now, role: 'admin', ...unlimited }
     },
 
-    async rename(principal, namespace, newName) {
-      const { id, name } = namespace
-      if (newName === name) return namespace
-      const isOtherCase = newName.toLowerCase() === name.toLowerCase()
-      await change(namespace, async (tx) => {
-        if (!isOtherCase && (await isNameTaken(tx, newName))) throw namespaceTaken(newName)
-        if (!isOtherCase) await requireNoOtherUser(tx, principal, newName)
-        await updateNamespaceName(tx, id, newName)
-        if (!isOtherCase) await requireNoOtherNames(tx, principal, { id, name: newName })
-        await claimName(tx, principal, { name: newName, repositoryId: id, now: clock.now() })
-        await deleteFailedImports(tx, newName)
-        const renamed = await renameRepositories(tx, principal, namespace, newName)
-        const about = { actor: principal, repositoryId: null }
-        const data = { namespace: newName, formerName: name }
-        await publish(tx, clock.now(), [{ kind: 'namespace.updated', ...about, data }, ...renamed])
-        if ((await countNames(tx, newName)) > 1) throw namespaceTaken(newName)
-      })
-      return { ...namespace, name: newName }
-    },
-
-    async limit(principal, namespace, { maxRepositories, maxBytes }) {
-      if (!isAdmin(principal)) {
+    async update(principal, namespace, { name: newName = namespace.name, ...limits }) {
+      const isLimited = Object.keys(limits).length > 0
+      if (isLimited && !isAdmin(principal)) {
         const detail = 'Only admins of the server set limits of namespaces.'
         throw new Problem('permission_missing', detail)
       }
-      const { id, name } = namespace
-      let limits: NamespaceLimits = unlimited
+      let saved: Partial<NamespaceLimits> = {}
       await change(namespace, async (tx) => {
-        const former = await findNamespaceLimits(tx, id)
-        limits = {
-          maxRepositories: maxRepositories === undefined ? former.maxRepositories : maxRepositories,
-          maxBytes: maxBytes === undefined ? former.maxBytes : maxBytes,
-        }
-        await saveNamespaceLimits(tx, { namespaceId: id, ...limits })
-        const about = { actor: principal, repositoryId: null }
-        const data = { namespace: name, ...limits }
-        await publish(tx, clock.now(), [{ kind: 'namespace.limited', ...about, data }])
+        if (isLimited) saved = await saveLimits(tx, principal, namespace, limits)
+        if (newName !== namespace.name) await rename(tx, principal, namespace, newName)
       })
-      return { ...namespace, ...limits }
+      return { ...namespace, ...saved, name: newName }
     },
 
     async remove(principal, namespace) {
