@@ -75,7 +75,9 @@ test('entries are accepted once and in order, even if repeated', async () => {
   // A gap is not filled with what comes after it.
   assert.equal((await report(9, [wrote('nine\n')])).body.next, 6)
   const twice = await Promise.all([report(6, [wrote('three\n')]), report(6, [wrote('three\n')])])
-  assert.deepEqual(twice.map(({ body }) => body.next).sort(), [7, 7])
+  // One that has lost against the other is asked for the same again.
+  const [one, other] = twice.map(({ body }) => body.next).sort()
+  assert.ok(other === 7 && (one === 6 || one === 7), `${one} ${other}`)
   assert.equal((await service.admin.get(`${path}/logs?step=0`)).text, 'one\ntwo\nthree\n')
   assert.equal((await report(7, [{ kind: 'strange' }])).status, 400)
   assert.equal((await report(7, [runEnded()])).status, 200)
