@@ -51,7 +51,7 @@ export function roleOf(principal: Principal, standing: Standing): Role | undefin
   return role ?? (isOpenTo(principal, standing) ? 'read' : undefined)
 }
 
-/** Whether a principal owns a repository. Who has no role in a namespace any more owns nothing there. */
+/** Whether a principal owns a repository. In a namespace, ownership requires a role there. */
 function isOwner({ username }: Principal, { ownerUsername, namespaceId, role }: Standing): boolean {
   return username === ownerUsername && (namespaceId === null || role !== undefined)
 }

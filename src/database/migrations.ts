@@ -993,11 +993,6 @@ const namespaceProtections: Migration = ({ milliseconds }) => [
   'drop table repository_protections',
 ]
 
-/**
- * All migrations, and for each whether servers that do not know it can run on. One that `adds` has only new tables, and new
- * columns that may be left out, and these servers break no rule by ignoring them. After one that `changes` they must stop:
- * they would fail, or ignore what limits access, for instance.
- */
 // Without a refresh token, which is when `next_check_at` is null, the tokens of a login last 12 hours.
 const uncheckedEnd = '(select last_login_at + 43200000 from logins where id = tokens.login_id)'
 const uncheckedLogins: Migration = () => [
@@ -1007,6 +1002,11 @@ const uncheckedLogins: Migration = () => [
    ) and (expires_at is null or expires_at > ${uncheckedEnd})`,
 ]
 
+/**
+ * All migrations, and for each whether servers that do not know it can run on. One that `adds` has only new tables, and new
+ * columns that may be left out, and these servers break no rule by ignoring them. After one that `changes` they must stop:
+ * they would fail, or ignore what limits access, for instance.
+ */
 const list: [migration: Migration, kind: 'adds' | 'changes'][] = [
   [tokensTable, 'adds'],
   [repositoriesTables, 'adds'],

@@ -211,7 +211,10 @@ export type StreamExchange = PublicOrigin & {
   found: unknown
   /** Calls the route's `find` with a permission, which it requires first. */
   find: (permission: Permission) => Promise<{ id: string }>
-  /** Admits the request again, for a short route whose body was waited for. Throws the Problem of what has changed. */
+  /**
+   * Admits the request again, for a short route whose body was waited for; `principal` and `found` are those of then.
+   * Throws the Problem of what has changed.
+   */
   admitAgain: () => Promise<void>
   /** Aborted when the client disconnects, or the server stops waiting for running requests. */
   signal: AbortSignal

@@ -1,7 +1,9 @@
 // Tags: each-store
 
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { chmod, writeFile } from 'node:fs/promises'
+import { request } from 'node:http'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { createProject, git, type Project } from '../support/git.ts'
@@ -117,6 +119,31 @@ test('locks are listed in pages, and for those who may', async () => {
   assert.deepEqual(answers.map(({ status }) => status).sort(), [201, 409, 409, 409, 409])
   const { body } = await ada.get(locks)
   await ada.post(`${locks}/${body.locks[0].id}/unlock`, {})
+})
+
+test('a forced unlock counts by the role of when its body is there', async () => {
+  const member = { username: 'grace', role: 'maintain' }
+  await service.admin.post('/repos/site/collaborators', member)
+  const { lock } = (await ada.post(locks, { path: 'late' })).body
+  const body = JSON.stringify({ force: true })
+  const sent = request(`${service.url}${locks}/${lock.id}/unlock`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${grace.token}`,
+      'content-type': 'application/vnd.git-lfs+json',
+      'content-length': body.length,
+      expect: '100-continue',
+    },
+  })
+  const response = once(sent, 'response')
+  sent.flushHeaders()
+  await once(sent, 'continue')
+  await service.admin.post('/repos/site/collaborators', { ...member, role: 'write' })
+  sent.end(body)
+  const [message] = await response
+  message.resume()
+  assert.equal(message.statusCode, 403)
+  assert.equal((await ada.post(`${locks}/${lock.id}/unlock`, {})).status, 200)
 })
 
 test('a push of another user may not change a locked file', { skip }, async () => {

@@ -35,8 +35,8 @@ export function createServeStream({ admit, openRequests, accessWatch }: Dependen
         isRateLimited: false,
         via: 'http',
       })
-    const { principal, permission, found } = await admitNow()
-    let current = principal
+    let admitted = await admitNow()
+    const { permission } = admitted
     assertParameters(query, route.parameters)
     if (route.consumes !== undefined && headers['content-type'] !== route.consumes) {
       throw new Problem('unsupported_media_type', `Send the body as ${route.consumes}.`)
@@ -49,10 +49,11 @@ export function createServeStream({ admit, openRequests, accessWatch }: Dependen
     const { signal } = abortController
     const find = async (needed: Permission) => {
       // With a token it might be allowed.
-      if (headers.authorization === undefined && !holds(current, needed))
+      const { principal } = admitted
+      if (headers.authorization === undefined && !holds(principal, needed))
         throw tokenRequired(scheme)
-      requirePermission(current, needed)
-      return route.find({ principal: current, permission: needed, params })
+      requirePermission(principal, needed)
+      return route.find({ principal, permission: needed, params })
     }
     const { publicOrigin } = exchange
     const served = {
@@ -61,16 +62,21 @@ export function createServeStream({ admit, openRequests, accessWatch }: Dependen
       query,
       params,
       publicOrigin,
-      principal,
-      found,
+      get principal() {
+        return admitted.principal
+      },
+      get found() {
+        return admitted.found
+      },
       find,
       async admitAgain() {
-        current = (await admitNow()).principal
+        admitted = await admitNow()
       },
       signal,
     }
     if (!route.isLongLived) return route.serve(served)
     // What `find` of these routes returns.
+    const { principal, found } = admitted
     const access = { principal, permission, repository: found as { id: string } }
     const watch = new ResponseWatch(response, { accessWatch, access, abortController })
     await watch.guard(route.serve(served))
