@@ -352,6 +352,8 @@ test('a backup of an older svc restores into the tables of this one', async () =
       const rows = lines
         .map((line) => JSON.parse(line))
         .filter(({ name }) => !['maintenance', 'workflows', 'audit'].includes(name))
+        // Then all belonged to repositories.
+        .map((row) => ({ repository_id: row.scope_id, ...row }))
       table.rows -= lines.length - rows.length
       const text = rows.map((row) => `${JSON.stringify(row, known)}\n`).join('')
       const sha256 = sumOf(text)
