@@ -80,8 +80,10 @@ export function listDeleted(
     const { username, within } = viewer
     query = query.where((is) =>
       is.or([
-        is.and([is('ownerUsername', '=', username), is('namespaceId', 'is', null)]),
-        is.and([is('ownerUsername', '=', username), is(roleOfUser(username), 'is not', null)]),
+        is.and([
+          is('ownerUsername', '=', username),
+          is.or([is('namespaceId', 'is', null), is(roleOfUser(username), 'is not', null)]),
+        ]),
         is(roleOfUser(username), '=', 'admin'),
       ]),
     )

@@ -157,7 +157,7 @@ onEachDatabase((fresh, engine) => {
     await using one = await site()
     const webhook = await one.add('first')
     const opened = async () => (await one.signing.open(webhook)).map((secret) => secret.reveal())
-    const change = (change: object) => one.hooks.change(actor, one.repository, webhook, change)
+    const change = (change: object) => one.hooks.change(actor, webhook, change)
     assert.deepEqual(await opened(), ['first'])
     const { secretExpiresAt } = await change({ secret: new Sensitive('second') })
     assert.equal(secretExpiresAt, start + 24 * hourMs)
@@ -207,7 +207,7 @@ onEachDatabase((fresh, engine) => {
     const webhooks = []
     for (let at = 0; at < 20; at++) webhooks.push(await one.add(`hush ${at}`))
     for (const webhook of webhooks)
-      await one.hooks.change(actor, one.repository, webhook, { secret: new Sensitive('new') })
+      await one.hooks.change(actor, webhook, { secret: new Sensitive('new') })
     assert.deepEqual(await findUnknownKeys(one.db, vaultOf(next)), [
       { keyId: vaultOf(old).keyIds[0] ?? '', count: 40 },
     ])
@@ -230,7 +230,7 @@ onEachDatabase((fresh, engine) => {
     await happen(one.db, one.repository, start)
     const there = serve(one.db, [next])
     const change = { secret: new Sensitive('kept') }
-    await there.hooks.change(actor, one.repository, rotated, change)
+    await there.hooks.change(actor, rotated, change)
     const found = await there.rotate(quiet)
     assert.deepEqual(
       found.named.map(({ repoName, name }) => [repoName, name]),
@@ -266,7 +266,7 @@ onEachDatabase((fresh, engine) => {
     await settle(one.db, 'success')
     await one.db.updateTable('webhooks').set({ dueAt: null }).execute()
     one.clock.time += 10
-    await one.hooks.change(actor, one.repository, webhook, { url: 'http://other.example/' })
+    await one.hooks.change(actor, webhook, { url: 'http://other.example/' })
     const [first, second] = await one.list(webhook)
     assert.ok(first && second)
     const retried = await one.sent.retry(actor, webhook, first.id)
@@ -290,7 +290,7 @@ onEachDatabase((fresh, engine) => {
     await using one = await site()
     const webhook = await one.add()
     await happen(one.db, one.repository, start)
-    const off = await one.hooks.change(actor, one.repository, webhook, { enabled: false })
+    const off = await one.hooks.change(actor, webhook, { enabled: false })
     assert.deepEqual([off.health, off.disabledAt, off.pending], ['disabled', start, 0])
     assert.equal(off.disabledReason, 'Disabled by ada.')
     await happen(one.db, one.repository, start)
@@ -305,7 +305,7 @@ onEachDatabase((fresh, engine) => {
       ],
     )
     const disabled = await one.hooks.find(one.repository, webhook.id)
-    const on = await one.hooks.change(actor, one.repository, disabled, { enabled: true })
+    const on = await one.hooks.change(actor, disabled, { enabled: true })
     assert.deepEqual([on.health, on.disabledAt, on.disabledReason], ['healthy', null, null])
     await happen(one.db, one.repository, start)
     assert.equal((await one.list(webhook)).at(-1)?.status, 'pending')
@@ -319,7 +319,7 @@ onEachDatabase((fresh, engine) => {
     const webhook = await one.add()
     await happen(one.db, one.repository, start, 2)
     await settle(one.db, 'success')
-    await one.hooks.change(actor, one.repository, webhook, { enabled: false })
+    await one.hooks.change(actor, webhook, { enabled: false })
     await happen(one.db, await addRepository(one.db), start)
     await happen(one.db, one.repository, start + hourMs, 3)
     one.clock.time = start + 2 * hourMs
@@ -362,7 +362,7 @@ onEachDatabase((fresh, engine) => {
     assert.deepEqual((await chain())[0], [seqs[0], 0])
     const rows = await one.list(webhook)
     assert.ok(rows.every((row) => row.status === 'pending' && row.isWanted === 1))
-    await one.hooks.change(actor, one.repository, ofNow, { enabled: true })
+    await one.hooks.change(actor, ofNow, { enabled: true })
     await happen(one.db, one.repository, one.clock.time)
     assert.equal((await chain()).at(-1)?.[1], seqs[6])
   })
@@ -395,7 +395,7 @@ onEachDatabase((fresh, engine) => {
     const webhook = await one.add()
     await happen(one.db, one.repository, start, 5100)
     await settle(one.db, 'failed')
-    await one.hooks.change(actor, one.repository, webhook, { enabled: false })
+    await one.hooks.change(actor, webhook, { enabled: false })
     await happen(one.db, one.repository, start, 700)
     const first = await one.sent.replay(actor, webhook, { since: start })
     assert.deepEqual([first.replayed, first.created, first.more], [5000, 0, true])
@@ -459,7 +459,7 @@ onEachDatabase((fresh, engine) => {
     const webhook = await one.add('hush')
     await happen(one.db, one.repository, start, 50)
     const { hooks, sent } = serve(await one.open())
-    const change = (change: object) => hooks.change(actor, one.repository, webhook, change)
+    const change = (change: object) => hooks.change(actor, webhook, change)
     const queue = createDeliveryQueue({
       db: one.db,
       publish,

@@ -1,116 +1,44 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { createServer } from 'node:http'
 import { hostname } from 'node:os'
 import { text } from 'node:stream/consumers'
 import { after, before, test } from 'node:test'
-import { exportJWK, generateKeyPair } from 'jose'
-import { Provider } from 'oidc-provider'
 import { type ClientHome, createClientHome } from '../support/client-home.ts'
 import { until } from '../support/condition.ts'
 import { freePort } from '../support/free-port.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'
-import { createPageClient, type PageClient } from '../support/page-client.ts'
+import { type People, startLoginProvider } from '../support/login-provider.ts'
 
-type Claims = Record<string, unknown>
-
-/** The people whom the provider knows; they log in with any password. */
-const people: Record<string, Claims> = {
+/** The people whom the provider knows. */
+const people: People = {
   1001: { preferred_username: 'ada', name: 'Ada', email: 'ada@example.com', groups: ['staff'] },
   1002: { preferred_username: 'Admin', name: 'Mallory', groups: ['staff'] },
   1003: { preferred_username: 'grace', name: 'Grace', groups: ['ops'] },
 }
 
+const resources = new AsyncDisposableStack()
 let service: InProcess
-let issuer: string
-let stopIssuer: () => void
+let provider: Awaited<ReturnType<typeof startLoginProvider>>
 
 before(async () => {
-  const [port, issuerPort] = [await freePort(), await freePort()]
-  issuer = `http://127.0.0.1:${issuerPort}`
-  const base = `http://127.0.0.1:${port}`
-  const provider = await createProvider(base)
-  const server = createServer(provider.callback())
-  await new Promise<void>((resolve) => server.listen(issuerPort, '127.0.0.1', resolve))
-  stopIssuer = () => server.close() && server.closeAllConnections()
-  service = await startInProcess({
-    SVC_PORT: String(port),
-    SVC_OIDC_ISSUER: issuer,
-    SVC_OIDC_CLIENT_ID: 'svc',
-    SVC_OIDC_CLIENT_SECRET: 'a-secret',
-    SVC_OIDC_ALLOWED_GROUPS: 'staff',
-    SVC_OIDC_ADMIN_GROUPS: 'ops',
-  })
+  const port = await freePort()
+  provider = resources.use(await startLoginProvider(`http://127.0.0.1:${port}`, people))
+  service = resources.use(
+    await startInProcess({
+      ...provider.env,
+      SVC_PORT: String(port),
+      SVC_OIDC_ALLOWED_GROUPS: 'staff',
+      SVC_OIDC_ADMIN_GROUPS: 'ops',
+    }),
+  )
 })
 
-after(async () => {
-  await service[Symbol.asyncDispose]()
-  stopIssuer()
-})
-
-async function createProvider(base: string): Promise<Provider> {
-  const { privateKey } = await generateKeyPair('RS256', { extractable: true })
-  return new Provider(issuer, {
-    clients: [
-      {
-        client_id: 'svc',
-        client_secret: 'a-secret',
-        grant_types: ['authorization_code', 'refresh_token'],
-        redirect_uris: [`${base}/-/login/callback`],
-        post_logout_redirect_uris: [`${base}/-/login`],
-      },
-    ],
-    claims: {
-      openid: ['sub'],
-      email: ['email', 'email_verified'],
-      profile: ['name', 'preferred_username', 'groups'],
-    },
-    findAccount: async (_, id) => {
-      const claims = people[id]
-      return claims && { accountId: id, claims: async () => ({ sub: id, ...claims }) }
-    },
-    issueRefreshToken: async () => true,
-    cookies: { keys: ['a key for the cookies of this test'] },
-    jwks: { keys: [{ ...(await exportJWK(privateKey)), kid: 'one', alg: 'RS256', use: 'sig' }] },
-  })
-}
-
-/** A browser with the cookies of both: it goes from the service to the provider, logs a person in there, and comes back. */
-function createBrowser() {
-  const [here, there] = [createPageClient(service.url), createPageClient(issuer)]
-
-  async function follow(start: string, sub: string): Promise<{ status: number; text: string }> {
-    let address = start
-    for (;;) {
-      const { origin, pathname, search } = new URL(address)
-      const path = pathname + search
-      const page = await (origin === issuer ? there : here).get(path)
-      const { location } =
-        origin === issuer && page.status === 200 ? await answer(there, page.text, sub) : page
-      if (location === null) return page
-      address = new URL(location, address).href
-    }
-  }
-  return {
-    here,
-    logIn: (sub: string, path = '/-/login/provider?next=/-/tokens') =>
-      follow(service.url + path, sub),
-  }
-}
-
-/** Fills in the form of the provider: for the login, or for consent. */
-function answer(there: PageClient, page: string, sub: string) {
-  const action = /action="([^"]+)"/.exec(page)?.[1] ?? assert.fail(page)
-  const { pathname } = new URL(action, issuer)
-  return page.includes('name="login"')
-    ? there.post(pathname, { prompt: 'login', login: sub, password: 'any' })
-    : there.post(pathname, { prompt: 'consent' })
-}
+after(() => resources.disposeAsync())
 
 const auditOf = async (action: string) => (await service.admin.get(`/audit?action=${action}`)).body
 
 test('people log in at the provider, which the login page offers first', async () => {
-  const { here, logIn } = createBrowser()
+  const { here, logIn } = provider.createBrowser()
   const { text: login } = await here.get('/-/login?next=/-/keys')
   const [, first = ''] = /<a class="button primary" href="([^"]+)"/.exec(login) ?? []
   assert.equal(first, '/-/login/provider?next=%2F-%2Fkeys')
@@ -122,13 +50,13 @@ test('people log in at the provider, which the login page offers first', async (
   const [entry] = await auditOf('session.created')
   assert.deepEqual([entry.actor.username, entry.data.means], ['ada', 'identity-provider'])
   // It goes on to no other host.
-  const { here: other, logIn: logInOther } = createBrowser()
+  const { here: other, logIn: logInOther } = provider.createBrowser()
   await logInOther('1001', '/-/login/provider?next=//evil.example/')
   assert.equal((await other.get('/')).status, 200)
 })
 
 test('a change is confirmed at the provider, in another tab', async () => {
-  const { here, logIn } = createBrowser()
+  const { here, logIn } = provider.createBrowser()
   await logIn('1001')
   await service.db.updateTable('sessions').set({ unlockedUntil: 0 }).execute()
   const asked = await here.post('/-/new', { name: 'site' })
@@ -140,18 +68,21 @@ test('a change is confirmed at the provider, in another tab', async () => {
 })
 
 test('a log-out ends the session here, and leads to the log-out there', async () => {
-  const { here, logIn } = createBrowser()
+  const { here, logIn } = provider.createBrowser()
   await logIn('1001')
   const { location } = await here.post('/-/logout', {})
   assert.equal(location, '/-/logged-out')
   const { headers, text } = await here.get('/-/logged-out')
-  assert.match(headers.get('refresh') ?? '', new RegExp(`^0; url=${issuer}/session/end\\?`))
+  assert.match(
+    headers.get('refresh') ?? '',
+    new RegExp(`^0; url=${provider.issuer}/session/end\\?`),
+  )
   assert.match(text, /<h1>Logged out/)
   assert.equal((await here.get('/-/tokens')).status, 303)
 })
 
 test('whom the service refuses learns why, and what to do', async () => {
-  const { here, logIn } = createBrowser()
+  const { here, logIn } = provider.createBrowser()
   const taken = await logIn('1002')
   assert.equal(taken.status, 403)
   assert.match(taken.text, /&quot;Admin&quot; is that of another user[\s\S]*--login-subject 1002/)
@@ -159,7 +90,7 @@ test('whom the service refuses learns why, and what to do', async () => {
   const link = { loginSubject: '1002' }
   assert.equal((await service.admin.patch('/users/ada', link)).status, 200)
   const [{ data: refusal }] = await auditOf('login.refused')
-  assert.deepEqual([refusal.issuer, refusal.subject], [`${issuer}/`, '1002'])
+  assert.deepEqual([refusal.issuer, refusal.subject], [`${provider.issuer}/`, '1002'])
   const [{ data: linked }] = await auditOf('user.updated')
   assert.deepEqual([linked.username, linked.loginSubject], ['ada', '1002'])
   assert.match((await logIn('1002')).text, /aria-label="Menu of ada"/)
@@ -170,13 +101,13 @@ test('whom the service refuses learns why, and what to do', async () => {
   assert.match(disabled.text, /The user &quot;ada&quot; is disabled/)
   await service.admin.patch('/users/ada', { disabled: false, loginSubject: '1001' })
   assert.equal((await here.get('/')).status, 303)
-  const forged = await createBrowser().here.get('/-/login/callback?code=x&state=y')
+  const forged = await provider.createBrowser().here.get('/-/login/callback?code=x&state=y')
   assert.equal(forged.status, 403)
   assert.match(forged.text, /not begun in this browser/)
 })
 
 test('a member of an admin group is an admin', async () => {
-  const { logIn } = createBrowser()
+  const { logIn } = provider.createBrowser()
   await logIn('1003')
   const { body } = await service.admin.get('/tokens')
   const token = body.find(({ username }: { username: string }) => username === 'grace')
@@ -211,7 +142,7 @@ async function startLogin(home: ClientHome, option: string, shown: RegExp, BROWS
 
 test('a command line gets a token by the browser of its machine, and no other program does', async () => {
   await using home = await createClientHome()
-  const { here, logIn } = createBrowser()
+  const { here, logIn } = provider.createBrowser()
   await logIn('1001')
   const { match, code, printed } = await startLogin(home, '--browser', /http\S+\/-\/cli\?\S+/)
   const { pathname, search, searchParams } = new URL(match)
@@ -236,7 +167,7 @@ test('a command line gets a token by the browser of its machine, and no other pr
 
 test('a command line gets a token by a code, whose page says what and who gets it', async () => {
   await using home = await createClientHome()
-  const { here, logIn } = createBrowser()
+  const { here, logIn } = provider.createBrowser()
   await logIn('1001')
   const { match, code } = await startLogin(home, '--code', /[A-Z]{4}-[A-Z]{4}/)
   // The same where no browser can be opened.

@@ -39,15 +39,12 @@ export function deliveryRoutes({ webhookService, deliveries, ...access }: Depend
     const webhookProblems = [...problems, 'webhook_not_found'] as const
     const deliveryProblems = [...webhookProblems, 'delivery_not_found'] as const
 
-    async function findWebhook(request: FindRequest) {
-      const scope = await open(request)
-      return { scope, webhook: await webhookService.find(scope, request.params.id ?? '') }
-    }
+    const findWebhook = async (request: FindRequest) =>
+      webhookService.find(await open(request), request.params.id ?? '')
 
     async function find(request: FindRequest) {
-      const { scope, webhook } = await findWebhook(request)
-      const delivery = await deliveries.find(webhook, request.params.deliveryId ?? '')
-      return { scope, webhook, delivery }
+      const webhook = await findWebhook(request)
+      return { webhook, delivery: await deliveries.find(webhook, request.params.deliveryId ?? '') }
     }
 
     return [
@@ -65,14 +62,14 @@ export function deliveryRoutes({ webhookService, deliveries, ...access }: Depend
         }),
         reply: { 200: Type.Array(brief) },
         problems: [...webhookProblems],
-        handle: async ({ found: { scope, webhook }, query, url, setHeader }) => {
+        handle: async ({ found: webhook, query, url, setHeader }) => {
           const { limit = defaultPageSize, cursor: before = '', status, event } = query
           const rows = await deliveries.list(webhook, { before, limit: limit + 1, status, event })
           const page = rows.slice(0, limit)
           const last = page.at(-1)
           if (rows.length > limit && last)
             setHeader('link', linkToNext(url, { limit, cursor: last.id }))
-          return page.map((row) => deliveries.show(scope, row))
+          return page.map((row) => deliveries.show(webhook.scope, row))
         },
       }),
       route('GET', `${path}/webhooks/:id/deliveries/:deliveryId`, {
@@ -83,7 +80,7 @@ export function deliveryRoutes({ webhookService, deliveries, ...access }: Depend
         find,
         reply: { 200: whole },
         problems: [...deliveryProblems],
-        handle: ({ found: { scope, delivery } }) => deliveries.showWhole(scope, delivery),
+        handle: ({ found: { webhook, delivery } }) => deliveries.showWhole(webhook.scope, delivery),
       }),
       route('POST', `${path}/webhooks/:id/deliveries/:deliveryId/retry`, {
         operationId: 'retryDelivery',
@@ -96,8 +93,8 @@ export function deliveryRoutes({ webhookService, deliveries, ...access }: Depend
         find,
         reply: { 202: brief },
         problems: [...deliveryProblems],
-        handle: async ({ principal, found: { scope, webhook, delivery } }) =>
-          deliveries.show(scope, await deliveries.retry(principal, webhook, delivery.id)),
+        handle: async ({ principal, found: { webhook, delivery } }) =>
+          deliveries.show(webhook.scope, await deliveries.retry(principal, webhook, delivery.id)),
       }),
       route('POST', `${path}/webhooks/:id/ping`, {
         operationId: 'pingWebhook',
@@ -108,10 +105,10 @@ export function deliveryRoutes({ webhookService, deliveries, ...access }: Depend
         find: findWebhook,
         reply: { 202: brief },
         problems: [...webhookProblems],
-        handle: async ({ principal, found: { scope, webhook }, setHeader }) => {
+        handle: async ({ principal, found: webhook, setHeader }) => {
           const delivery = await webhookService.ping(principal, webhook)
-          setHeader('location', addressOf(scope, delivery))
-          return deliveries.show(scope, delivery)
+          setHeader('location', addressOf(webhook.scope, delivery))
+          return deliveries.show(webhook.scope, delivery)
         },
       }),
       route('POST', `${path}/webhooks/:id/replay`, {
@@ -150,7 +147,7 @@ export function deliveryRoutes({ webhookService, deliveries, ...access }: Depend
         ),
         reply: { 202: Replayed },
         problems: [...webhookProblems],
-        handle: ({ principal, found: { webhook }, body }) =>
+        handle: ({ principal, found: webhook, body }) =>
           deliveries.replay(principal, webhook, body),
       }),
     ]

@@ -21,10 +21,8 @@ export function webhookRoutes({ webhookService, ...access }: Dependencies) {
     const reply = kind === 'namespace' ? NamespaceWebhook : Webhook
     const of = kind === 'namespace' ? ' all repositories of the namespace' : ' the repository'
     const webhookProblems = [...problems, 'webhook_not_found'] as const
-    const find = async (request: FindRequest) => {
-      const scope = await open(request)
-      return { scope, webhook: await webhookService.find(scope, request.params.id ?? '') }
-    }
+    const find = async (request: FindRequest) =>
+      webhookService.find(await open(request), request.params.id ?? '')
 
     return [
       route('GET', `${path}/webhooks`, {
@@ -73,7 +71,7 @@ export function webhookRoutes({ webhookService, ...access }: Dependencies) {
         find,
         reply: { 200: reply },
         problems: [...webhookProblems],
-        handle: ({ found: { scope, webhook } }) => webhookService.show(scope, webhook),
+        handle: ({ found }) => webhookService.show(found),
       }),
       route('PATCH', `${path}/webhooks/:id`, {
         operationId: 'updateWebhook',
@@ -109,10 +107,10 @@ export function webhookRoutes({ webhookService, ...access }: Dependencies) {
           'outbound_unresolved',
           'encryption_key_missing',
         ],
-        handle: ({ principal, found: { scope, webhook }, body }) => {
+        handle: ({ principal, found, body }) => {
           const { secret: text, ...rest } = body
           const secret = typeof text === 'string' ? new Sensitive(text) : text
-          return webhookService.change(principal, scope, webhook, { ...rest, secret })
+          return webhookService.change(principal, found, { ...rest, secret })
         },
       }),
       route('DELETE', `${path}/webhooks/:id`, {
@@ -123,8 +121,8 @@ export function webhookRoutes({ webhookService, ...access }: Dependencies) {
         find,
         reply: { 204: nothing },
         problems: [...webhookProblems],
-        handle: async ({ principal, found: { webhook } }) => {
-          await webhookService.remove(principal, webhook)
+        handle: async ({ principal, found }) => {
+          await webhookService.remove(principal, found)
           return undefined
         },
       }),

@@ -41,19 +41,14 @@ export type WebhookService = {
   list: (scope: NamedScope, page: PageRequest) => Promise<WebhookView[]>
   /** Throws `webhook_not_found`. */
   find: (scope: NamedScope, id: string) => Promise<ScopedWebhook>
-  show: (scope: NamedScope, webhook: WebhookRow) => Promise<WebhookView>
+  show: (webhook: ScopedWebhook) => Promise<WebhookView>
   /**
    * Creates a webhook. Throws `invalid_request`, `outbound_forbidden`, `outbound_unresolved`, `too_many_webhooks`,
    * and with a secret `encryption_key_missing`.
    */
   create: (actor: Actor, scope: NamedScope, wanted: NewWebhook) => Promise<WebhookView>
   /** Changes a webhook. Throws the Problems of `create`, except `too_many_webhooks`, and `webhook_not_found`. */
-  change: (
-    actor: Actor,
-    scope: NamedScope,
-    webhook: WebhookRow,
-    change: WebhookChange,
-  ) => Promise<WebhookView>
+  change: (actor: Actor, webhook: ScopedWebhook, change: WebhookChange) => Promise<WebhookView>
   /** Deletes a webhook. Nothing is sent to it after this returns. Throws `webhook_not_found`. */
   remove: (actor: Actor, webhook: ScopedWebhook) => Promise<void>
   /** Sends a ping to a webhook. Throws `webhook_not_found`. */
@@ -115,8 +110,8 @@ export function createWebhookService(dependencies: Dependencies): WebhookService
     })
   }
 
-  async function show(scope: NamedScope, row: WebhookRow) {
-    const [webhook] = await describe(scope, [row])
+  async function show(row: ScopedWebhook) {
+    const [webhook] = await describe(row.scope, [row])
     if (!webhook) throw webhookNotFound(row.id)
     return webhook
   }
@@ -146,18 +141,13 @@ export function createWebhookService(dependencies: Dependencies): WebhookService
         // Counted last: publishing serializes concurrent creations, so their rows are visible now.
         if ((await countWebhooks(tx, scope.id)) > maxWebhooks) throw tooMany(scope)
       })
-      return show(scope, await find(scope, row.id))
+      return show(await find(scope, row.id))
     },
 
-    async change(
-      actor,
-      scope,
-      webhook,
-      { url, events, secret, keepPreviousSecretSeconds, enabled },
-    ) {
+    async change(actor, webhook, { url, events, secret, keepPreviousSecretSeconds, enabled }) {
       if (secret) assertSecret(secret)
       else if (keepPreviousSecretSeconds !== undefined) throw nothingToKeep()
-      const { id } = webhook
+      const { id, scope } = webhook
       const { repositoryId, inNamespace } = placeOf(scope)
       const address = url === undefined || url === webhook.url ? undefined : await check(url)
       const kinds = events?.join(' ')
@@ -170,7 +160,7 @@ export function createWebhookService(dependencies: Dependencies): WebhookService
         secret: secret !== undefined,
         enabled: isEnabledChanged,
       }).flatMap(([name, is]) => (is ? [name] : []))
-      if (changed.length === 0) return show(scope, webhook)
+      if (changed.length === 0) return show(webhook)
       const now = clock.now()
       const reason = `Disabled by ${actor.username}.`
       const keptMs = (keepPreviousSecretSeconds ?? defaultKeepPreviousSeconds) * 1000
@@ -193,7 +183,7 @@ export function createWebhookService(dependencies: Dependencies): WebhookService
         if (!updated) throw webhookNotFound(id)
         return updated
       })
-      return show(scope, row)
+      return show({ ...row, scope })
     },
 
     async remove(actor, { id, scope }) {
