@@ -33,6 +33,7 @@ import type { Logins } from '#identity/logins/provider-logins.ts'
 import { createSessions, type Sessions } from '#identity/sessions/sessions.ts'
 import { createSshKeys, type SshKeys } from '#identity/ssh-keys/ssh-keys.ts'
 import { createTokens, type Tokens } from '#identity/tokens/tokens.ts'
+import { deleteTrustRulesOf } from '#identity/trust-rules/trust-rule-store.ts'
 import { createTrustRules, type TrustRules } from '#identity/trust-rules/trust-rules.ts'
 import { createWorkloadTokens, type WorkloadTokens } from '#identity/trust-rules/workload-tokens.ts'
 import { countUsersLike, lockEnabledUser } from '#identity/user-store.ts'
@@ -212,7 +213,8 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
   const tokens = createTokens({ ...kit, repositories })
   const sshKeys = createSshKeys({ ...kit, repositories })
   const outbound = createAppOutbound(settings)
-  const trustRules = createTrustRules({ ...kit, outbound, repositories })
+  const namespaces = createNamespaces({ ...kit, countUsersLike, deleteTrustRulesOf })
+  const trustRules = createTrustRules({ ...kit, outbound, repositories, namespaces })
   const workloads = createWorkloadTokens({ ...kit, outbound, repositories, trustRules })
   const maintenanceRequests = createMaintenanceRequests(kit)
   const protections = createProtections(kit)
@@ -229,7 +231,6 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
   const opening = { ...kit, repositories, openSecrets: secrets.open }
   const workflows = createWorkflows({ ...opening, idTokens })
   const outboundTo = (host: string) => createAppOutbound(settings, host)
-  const namespaces = createNamespaces({ ...kit, countUsersLike })
   const webhooks = createWebhooks({
     ...opening,
     namespaces,

@@ -43,8 +43,8 @@ export function requirePermission(principal: Principal, permission: Permission):
  * lets in; undefined when the repository is hidden from it.
  */
 export function roleOf(principal: Principal, standing: Standing): Role | undefined {
-  const { id, role } = standing
-  if (!isWithin(principal, id)) return undefined
+  const { role } = standing
+  if (!isWithin(principal, standing)) return undefined
   // The token of a job or workload is limited to its repositories, and its permissions limit it further.
   if (principal.kind === 'job' || principal.kind === 'workload') return 'write'
   if (isAdmin(principal) || isOwner(principal, standing)) return 'admin'
@@ -128,14 +128,18 @@ export function mayUse(principal: Principal, standing: Standing, permission: Per
 }
 
 /** Whether a principal is not limited to other repositories than this. */
-export function isWithin({ repositories }: Principal, repositoryId: string): boolean {
-  return repositories === undefined || repositories.has(repositoryId)
+export function isWithin(
+  { repositories, namespaceId }: Principal,
+  repository: Pick<Standing, 'id' | 'namespaceId'>,
+): boolean {
+  if (repositories === undefined || repositories.has(repository.id)) return true
+  return namespaceId !== undefined && namespaceId === repository.namespaceId
 }
 
 /** Whether a principal has a role in a repository itself, and not as an admin or by the visibility. */
 export function hasOwnRole(principal: Principal, standing: Standing): boolean {
-  const { id, role } = standing
-  return isWithin(principal, id) && (role !== undefined || isOwner(principal, standing))
+  const { role } = standing
+  return isWithin(principal, standing) && (role !== undefined || isOwner(principal, standing))
 }
 
 /** Throws `token_limited` if a principal is limited to some repositories. */

@@ -25,6 +25,8 @@ export type Principal = {
   permissions: ReadonlySet<Permission>
   /** The ids of the repositories that it is limited to; absent for all. */
   repositories?: ReadonlySet<string> | undefined
+  /** For `workload`: the id of a namespace whose repositories it may access besides these. */
+  namespaceId?: string | undefined
   /** The patterns of the refs that it may push; absent for all. */
   refs?: readonly string[] | undefined
   /** Whether the token was delegated from another token, which it cannot outlive. */

@@ -1002,6 +1002,13 @@ const uncheckedLogins: Migration = () => [
    ) and (expires_at is null or expires_at > ${uncheckedEnd})`,
 ]
 
+// A rule of a namespace is for all of its repositories, or for those in `trust_rule_repositories` that are in it.
+const namespaceTrustRules: Migration = () => [
+  'alter table trust_rules add column namespace_id text references namespaces (id) on delete cascade',
+  'alter table trust_rules add column covers_all integer not null default 0',
+  'create index trust_rules_by_namespace on trust_rules (namespace_id) where namespace_id is not null',
+]
+
 /**
  * All migrations, and for each whether servers that do not know it can run on. One that `adds` has only new tables, and new
  * columns that may be left out, and these servers break no rule by ignoring them. After one that `changes` they must stop:
@@ -1061,6 +1068,7 @@ const list: [migration: Migration, kind: 'adds' | 'changes'][] = [
   [namespaceLimits, 'changes'],
   [namespaceWebhooks, 'changes'],
   [namespaceProtections, 'changes'],
+  [namespaceTrustRules, 'changes'],
 ]
 
 /** The version of a database is the number of migrations that were applied. */

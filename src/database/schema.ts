@@ -173,6 +173,10 @@ export type TrustRuleRow = {
   name: string
   /** The user who created it, on whose rights it depends. */
   username: string
+  /** The namespace that it is of; null for one of some repositories. */
+  namespaceId: string | null
+  /** Whether it is for all repositories of its namespace, 0 or 1. */
+  coversAll: number
   issuer: string
   audience: string
   /** Patterns of claims by their names, as JSON. */

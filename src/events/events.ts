@@ -87,8 +87,8 @@ export type EventData = {
     claims: Record<string, string>
     refs: string[] | null
     permissions: string[]
-  }
-  'trust_rule.deleted': { ruleId: string; name: string }
+  } & InNamespace
+  'trust_rule.deleted': { ruleId: string; name: string } & InNamespace
 }
 
 /** The leak guard's findings in a push that was allowed in spite of them, without the credentials. */

@@ -86,6 +86,21 @@ export async function listNamespaces(
   return rows.map((row) => ({ ...row, role: row.role ?? undefined }))
 }
 
+/** Which of some namespaces, by their ids, a user has the role `admin` in. */
+export async function listAdministered(
+  db: Db,
+  username: string,
+  ids: readonly string[],
+): Promise<Set<string>> {
+  if (ids.length === 0) return new Set()
+  const rows = await db
+    .selectFrom('namespaces')
+    .select(['id', namespaceRoleOfUser(username).as('role')])
+    .where('id', 'in', ids)
+    .execute()
+  return new Set(rows.flatMap(({ id, role }) => (role === 'admin' ? [id] : [])))
+}
+
 /** Whether a viewer can see a repository of a namespace. */
 export async function hasVisibleRepository(
   db: Db,

@@ -265,6 +265,10 @@ for (const place of ['in a pipe', 'on a terminal'] as const)
       assert.match(await svc('namespaces', 'members', 'list', 'acme'), /^grace +maintain\b/m)
       await svc('namespaces', 'members', 'remove', 'acme', 'grace')
       assert.match(await svc('namespaces', 'list'), /^acme\b/m)
+      const issuer = ['--issuer', 'http://127.0.0.1:9', '--claim', 'sub=repo:acme/tour:*']
+      await svc('trust-rules', 'add', '--name', 'ci', '--namespace', 'acme', ...issuer)
+      const rules = await svc('trust-rules', 'list', '--namespace', 'acme')
+      assert.match(rules, /^\w+ +ci .* +all in acme +repo:read /m)
       const limits = ['--max-repositories', '2', '--max-bytes', '1GiB']
       assert.match(await svc('namespaces', 'limit', 'acme', ...limits), /at most 2 .*at most 1 GiB/)
       assert.match(await svc('namespaces', 'show', 'acme'), /^Most repositories: 2$/m)

@@ -353,3 +353,113 @@ test('rules are made by owners for their repositories, and seen by them', async 
   const kinds = events.map(({ kind }: { kind: string }) => kind)
   assert.ok(kinds.includes('trust_rule.created') && kinds.includes('trust_rule.deleted'))
 })
+
+test('a rule of a namespace is for its repositories as long as they are in it, and its creator an admin of it', async () => {
+  const { admin } = service
+  await admin.post('/namespaces', { name: 'team' })
+  const [nell, otto, mona, zoe] = await Promise.all(
+    ['nell', 'otto', 'mona', 'zoe'].map((username) =>
+      service.client({ username, permissions: ['everything'] }),
+    ),
+  )
+  assert.ok(nell && otto && mona && zoe)
+  const nells = '/namespaces/team/members/nell'
+  for (const name of ['nell', 'otto'])
+    await admin.put(`/namespaces/team/members/${name}`, { role: 'admin' })
+  await admin.put('/namespaces/team/members/mona', { role: 'maintain' })
+  for (const name of ['team/one', 'team/two', 'mine']) {
+    await nell.post('/repos', { name })
+    await project.git('push', nell.remote(name), 'HEAD:main')
+  }
+  const wanted = {
+    ...{ name: 'team', issuer: issuer.url, audience, permissions: ['repo:read', 'repo:write'] },
+    ...{ claims: { sub: 'repo:team/all:*' }, namespace: 'team', repositories: undefined },
+  }
+  for (const [client, given, code] of [
+    [mona, {}, 'role_insufficient'],
+    [zoe, {}, 'namespace_not_found'],
+    [nell, { repositories: ['mine'] }, 'invalid_request'],
+    [nell, { repositories: ['team/one', 'site'] }, 'repository_not_found'],
+    [nell, { namespace: undefined }, 'invalid_request'],
+  ] as const) {
+    const { body } = await client.post('/trust-rules', { ...wanted, ...given })
+    assert.equal(body.code, code, JSON.stringify(given))
+  }
+  const sub = 'repo:team/some:main'
+  const all = await addRule(wanted, nell)
+  const some = await addRule({ ...wanted, claims: { sub }, repositories: ['team/one'] }, nell)
+  assert.deepEqual(
+    [all.namespace, all.repositories, some.repositories],
+    ['team', null, ['team/one']],
+  )
+  const list = '/trust-rules?namespace=team'
+  assert.deepEqual((await otto.get(list)).body, [all, some])
+  assert.equal((await mona.get(list)).body.code, 'role_insufficient')
+  const [hidden, unused] = [await zoe.get(list), await zoe.get('/trust-rules?namespace=unused')]
+  assert.deepEqual([hidden.status, unused.status], [404, 404])
+  assert.equal(hidden.text.replaceAll('team', 'unused'), unused.text)
+  assert.equal((await otto.get(`${list}&repository=team%2Fone`)).status, 400)
+  for (const client of [mona, zoe])
+    assert.equal((await client.get(`/trust-rules/${all.id}`)).body.code, 'trust_rule_not_found')
+  // The rules of a repository are its own.
+  assert.deepEqual((await nell.get('/trust-rules?repository=team%2Fone')).body, [])
+
+  const send = async (subject: string, name: string) => {
+    const jwt = await issuer.sign({ sub: subject, aud: audience })
+    const resource = `${service.url}/repos/${name}.git`
+    return toAnswer(await sendExchange(service, jwt, { resource }))
+  }
+  const tokenFor = async (subject: string) => {
+    const { body, text } = await send(subject, 'team/one')
+    assert.ok(body.access_token, text)
+    return createClient(service.url, body.access_token)
+  }
+  const [ofAll, ofSome] = [await tokenFor('repo:team/all:main'), await tokenFor(sub)]
+  const statuses = (client: Client, ...names: string[]) =>
+    Promise.all(
+      names.map(async (name) => (await client.get(`/repos/${encodeURIComponent(name)}`)).status),
+    )
+  await project.git('push', ofAll.remote('team/two'), 'HEAD:built')
+  assert.deepEqual(await statuses(ofAll, 'team/one', 'mine', 'site'), [200, 404, 404])
+  assert.deepEqual(await statuses(ofSome, 'team/one', 'team/two'), [200, 404])
+  const guarded = await ofAll.put('/repos/team%2Fone/protections/branches/main')
+  assert.equal(guarded.body.code, 'token_limited')
+  await nell.post('/repos', { name: 'team/three' })
+  assert.deepEqual(await statuses(ofAll, 'team/three'), [200])
+
+  // One that leaves is covered no more, though the creator of the rules owns it, until it is back.
+  await nell.patch('/repos/team%2Fone', { name: 'one' })
+  assert.deepEqual(await statuses(ofAll, 'one', 'team/two'), [404, 200])
+  assert.deepEqual(await statuses(ofSome, 'one', 'team/two'), [404, 404])
+  await assert.rejects(project.git('push', ofAll.remote('one'), 'HEAD:built'), /not found/)
+  for (const subject of ['repo:team/all:main', sub])
+    assert.equal((await send(subject, 'one')).body.error, 'invalid_target')
+  assert.deepEqual((await nell.get(`/trust-rules/${some.id}`)).body.repositories, [])
+  await nell.patch('/repos/one', { name: 'team/one' })
+  await admin.patch('/namespaces/team', { name: 'crew' })
+  assert.deepEqual(await statuses(ofAll, 'crew/one', 'crew/two'), [200, 200])
+  assert.deepEqual(await statuses(ofSome, 'crew/one'), [200])
+  assert.equal((await otto.get(`/trust-rules/${all.id}`)).body.namespace, 'crew')
+
+  // As a maintainer, the creator could not create it.
+  await admin.put(nells.replace('team', 'crew'), { role: 'maintain' })
+  assert.deepEqual(await statuses(ofAll, 'crew/one'), [401])
+  assert.equal((await send(sub, 'crew/one')).body.error, 'invalid_target')
+  const { body: lost } = await nell.get(`/trust-rules/${all.id}`)
+  assert.deepEqual([lost.namespace, lost.inForce], [null, false])
+  await admin.put(nells.replace('team', 'crew'), { role: 'admin' })
+  assert.deepEqual(await statuses(ofAll, 'crew/one'), [200])
+  assert.equal((await otto.delete(`/trust-rules/${some.id}`)).status, 204)
+  assert.deepEqual(await statuses(ofSome, 'crew/one'), [401])
+  const { body: audit } = await admin.get('/audit?action=trust_rule.deleted&limit=1')
+  assert.deepEqual(
+    [audit[0].repoName, audit[0].data],
+    [null, { ruleId: some.id, name: 'team', namespace: 'crew' }],
+  )
+
+  for (const name of ['one', 'two', 'three'])
+    await nell.patch(`/repos/crew%2F${name}`, { name: `old-${name}` })
+  assert.equal((await otto.delete('/namespaces/crew')).status, 204)
+  assert.deepEqual(await statuses(ofAll, 'old-one'), [401])
+  assert.equal((await nell.get(`/trust-rules/${all.id}`)).status, 404)
+})

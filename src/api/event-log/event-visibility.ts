@@ -123,7 +123,9 @@ export function maySeeEvent(
   standing: Standing | undefined,
 ): boolean {
   if (isAdmin(principal)) return true
-  if (principal.repositories && !(repositoryId && isWithin(principal, repositoryId))) return false
+  const repository =
+    standing ?? (repositoryId ? { id: repositoryId, namespaceId: null } : undefined)
+  if (principal.repositories && !(repository && isWithin(principal, repository))) return false
   const audience = audiences[kind]
   if (audience.of === 'admin') return false
   if (audience.of === 'username') return data.username === principal.username

@@ -222,6 +222,7 @@ export const accessOperations: ClientOperation[] = [
       '--claim <name=pattern...>':
         'claims of their tokens, such as sub=repo:acme/site:ref:refs/heads/*',
       '--repository <name...>': 'the repositories that they can see',
+      '--namespace <name>': 'a namespace: all of its repositories, or those of --repository',
       '--ref <pattern...>': 'the only refs that they can push, such as refs/heads/agents/*',
       '--permission <permission...>': 'what they can do (default: repo:read)',
     },
@@ -231,14 +232,17 @@ export const accessOperations: ClientOperation[] = [
   {
     command: 'trust-rules list',
     operations: ['listTrustRules'],
-    summary: 'list the trust rules that you created, or those of a repository',
-    options: { '--repository <name>': 'those of this repository, which you own' },
+    summary: 'list the trust rules that you created, or those of a repository or namespace',
+    options: {
+      '--repository <name>': 'those of this repository, which you own',
+      '--namespace <name>': 'those of this namespace',
+    },
     table: {
       ID: 'id',
       NAME: 'name',
       ISSUER: 'issuer',
       CLAIMS: toClaims,
-      REPOSITORIES: 'repositories',
+      REPOSITORIES: coveredBy,
       PERMISSIONS: 'permissions',
       'IN FORCE': 'inForce',
       'LAST USED': dateOf('lastUsedAt'),
@@ -255,7 +259,8 @@ export const accessOperations: ClientOperation[] = [
       Issuer: 'issuer',
       Audience: 'audience',
       Claims: toClaims,
-      Repositories: 'repositories',
+      Namespace: 'namespace',
+      Repositories: coveredBy,
       Refs: 'refs',
       Permissions: 'permissions',
       'In force': 'inForce',
@@ -284,6 +289,11 @@ function toClaims(rule: Json): string {
   return Object.entries(Object(at(rule, 'claims')))
     .map(([name, pattern]) => `${name}=${pattern}`)
     .join(' ')
+}
+
+function coveredBy(rule: Json): string {
+  if (at(rule, 'repositories') !== null) return textAt(rule, 'repositories')
+  return `all${at(rule, 'namespace') === null ? '' : ` in ${textAt(rule, 'namespace')}`}`
 }
 
 function toLimits(token: Json): string {

@@ -80,7 +80,9 @@ export function createLfsTokens({
       const owner = await ownerOf(row)
       if (!owner) return undefined
       const permissions = new Set(holds(owner, permission) ? [permission] : [])
-      const repositories = new Set(isWithin(owner, repositoryId) ? [repositoryId] : [])
+      const repositories = new Set(
+        isWithin(owner, { id: repositoryId, namespaceId: null }) ? [repositoryId] : [],
+      )
       return { ...owner, permissions, repositories, expiresAt }
     },
   }

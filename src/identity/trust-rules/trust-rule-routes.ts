@@ -1,5 +1,5 @@
 import { type TProperties, Type } from 'typebox'
-import { RepositoryName } from '#access/names.ts'
+import { NamespaceName, RepositoryName } from '#access/names.ts'
 import type { Permission } from '#access/permissions.ts'
 import { closed, field, textForm } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
@@ -16,16 +16,25 @@ export function trustRuleRoutes(trustRules: TrustRules) {
       tag: 'trust rules',
       summary: 'List trust rules',
       description:
-        "Lists the rules of a repository for its owner, or else those that the token's user created, oldest first. An " +
-        'admin token lists all.',
+        'Lists the rules of a repository for its owner, those of a namespace for its members with the role `admin`, or else ' +
+        "those that the token's user created, oldest first. An admin token lists all.",
       permission: 'collaborator:read',
-      query: Type.Object({ ...PageQuery.properties, repository: Type.Optional(RepositoryName) }),
+      query: Type.Object({
+        ...PageQuery.properties,
+        repository: Type.Optional(RepositoryName),
+        namespace: Type.Optional(NamespaceName),
+      }),
       reply: { 200: Type.Array(TrustRuleSchema) },
-      problems: ['repository_not_found', 'owner_required'],
+      problems: [
+        'repository_not_found',
+        'owner_required',
+        'namespace_not_found',
+        'role_insufficient',
+      ],
       handle: (request) =>
         paged(request, (page) => {
-          const { repository } = request.query
-          return trustRules.list(request.principal, { repository, page })
+          const { repository, namespace } = request.query
+          return trustRules.list(request.principal, { repository, namespace, page })
         }),
     }),
     route('POST', '/trust-rules', {
@@ -35,14 +44,16 @@ export function trustRuleRoutes(trustRules: TrustRules) {
       description:
         'Workloads whose JWT has the issuer, the audience and the claims exchange it for a token of an hour for the ' +
         'repositories, with `POST /tokens/exchange`. The token cannot change settings. The rule is in force as long as its ' +
-        'creator could create it: is not disabled, and owns the repositories or has an admin token. To change a rule, delete ' +
-        'it and create another one.',
+        'creator could create it: is not disabled, and owns the repositories or has an admin token. A rule of a namespace ' +
+        'takes the role `admin` there, and is for all of its repositories, or some, as long as they are in it. To change a ' +
+        'rule, delete it and create another one.',
       permission: 'collaborator:write',
       body: NewTrustRule,
       reply: { 201: TrustRuleSchema },
       problems: [
         'permission_missing',
         'repository_not_found',
+        'namespace_not_found',
         'role_insufficient',
         'owner_required',
         'outbound_forbidden',
@@ -64,7 +75,9 @@ export function trustRuleRoutes(trustRules: TrustRules) {
       operationId: 'deleteTrustRule',
       tag: 'trust rules',
       summary: 'Delete a trust rule',
-      description: 'Its tokens end with it. Each owner of one of its repositories can delete it.',
+      description:
+        'Its tokens end with it. Each owner of one of its repositories can delete it, or if it is of a namespace, each ' +
+        'member with the role `admin`.',
       permission: 'collaborator:write',
       reply: { 204: nothing },
       problems: ['trust_rule_not_found'],
@@ -110,7 +123,8 @@ const NewTrustRule = Type.Object(
       propertyNames: { maxLength: 100 },
       maxProperties: maxClaims,
     }),
-    repositories: LimitedRepositories,
+    namespace: Type.Optional(NamespaceName),
+    repositories: Type.Optional(LimitedRepositories),
     refs: Type.Optional(LimitedRefs),
     permissions: Type.Array(
       Type.Unsafe<Permission>({
@@ -139,7 +153,14 @@ const TrustRuleSchema = named(
     claims: Type.Record(Type.String(), Type.String(), {
       description: 'patterns of further claims',
     }),
-    repositories: field.texts('the repositories, without those that the caller cannot see'),
+    namespace: field.orNull(
+      Type.String(),
+      'the namespace that it is of; null for none, and for those who no longer have the role `admin` there',
+    ),
+    repositories: field.orNull(
+      Type.Array(Type.String()),
+      'the repositories, without those that the caller cannot see; null for all of the namespace',
+    ),
     refs: limitFields.refs,
     permissions: field.texts('permissions'),
     inForce: field.boolean('whether its creator could create it now'),

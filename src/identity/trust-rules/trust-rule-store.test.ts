@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { onEachDatabase } from '../../../test/support/databases.ts'
-import { insertWorkloadToken, listUsersOfIssuer } from './trust-rule-store.ts'
+import {
+  deleteTrustRulesOf,
+  findTrustRule,
+  insertTrustRule,
+  insertWorkloadToken,
+  listRuleRepositories,
+  listRulesFor,
+  listUsersOfIssuer,
+} from './trust-rule-store.ts'
 
 onEachDatabase((fresh) => {
   test('a rule has a limited number of tokens, of which expired ones do not count', async () => {
@@ -11,7 +19,7 @@ onEachDatabase((fresh) => {
     const rest = { audience: '', claims: '{}', refs: null, permissions, createdAt: 1 }
     const never = { lastUsedAt: null, lastRefusedAt: null, lastRefusal: null }
     const rule = (id: string, username: string) => {
-      return { id, name: id, username, issuer, ...rest, ...never }
+      return { id, name: id, username, namespaceId: null, coversAll: 0, issuer, ...rest, ...never }
     }
     const rules = [rule('a', 'ada'), rule('b', 'ada'), rule('c', 'bob')]
     await db.insertInto('trustRules').values(rules).execute()
@@ -32,5 +40,52 @@ onEachDatabase((fresh) => {
       rows.map(({ id }) => id),
       ['1', '4', '5'],
     )
+  })
+
+  test('a rule of a namespace covers what is in it', async () => {
+    await using database = await fresh()
+    await using db = await database.open()
+    const named = (id: string) => ({ id, name: id, nameKey: id, createdAt: 1 })
+    await db.insertInto('namespaces').values(['acme', 'apex'].map(named)).execute()
+    const owner = { ownerUsername: 'ada', ownerTokenId: '', state: 'ready' } as const
+    for (const [id, namespaceId] of [
+      ['in', 'acme'],
+      ['out', 'apex'],
+      ['free', null],
+    ] as const)
+      await db
+        .insertInto('repositories')
+        .values({ ...named(id), ...owner, namespaceId })
+        .execute()
+    const issuer = 'https://issuer.example.com'
+    const rest = {
+      username: 'ada',
+      issuer,
+      audience: '',
+      claims: '{}',
+      refs: null,
+      permissions: '',
+    }
+    const never = { createdAt: 1, lastUsedAt: null, lastRefusedAt: null, lastRefusal: null }
+    for (const [id, namespaceId, coversAll, repositories] of [
+      ['a', 'acme', 1, []],
+      ['b', 'acme', 0, ['in', 'out']],
+      ['c', null, 0, ['in', 'free']],
+      ['d', 'apex', 0, ['in']],
+    ] as const) {
+      const rule = { id, name: id, namespaceId, coversAll, ...rest, ...never }
+      await insertTrustRule(db, rule, repositories)
+    }
+    const covering = async (repositoryId: string) =>
+      (await listRulesFor(db, { repositoryId, issuer })).map(({ id }) => id).join('')
+    assert.deepEqual(
+      [await covering('in'), await covering('out'), await covering('free')],
+      ['abc', '', 'c'],
+    )
+    const repositories = await listRuleRepositories(db, ['a', 'b', 'c', 'd'])
+    assert.deepEqual(Object.fromEntries(repositories), { b: ['in'], c: ['free', 'in'] })
+    assert.equal((await findTrustRule(db, 'b'))?.namespace, 'acme')
+    await deleteTrustRulesOf(db, 'acme')
+    assert.equal(await covering('in'), 'c')
   })
 })

@@ -4,8 +4,15 @@ import { isEnabled } from '../user-store.ts'
 
 const ofEnabledUser = isEnabled('trustRules.username')
 
-/** Which trust rules: all, those that a user created, or those of a repository. */
-export type WhoseRules = 'all' | { username: string } | { repositoryId: string }
+/** Which trust rules: all, those that a user created, or those of a repository or a namespace itself. */
+export type WhoseRules =
+  | 'all'
+  | { username: string }
+  | { repositoryId: string }
+  | { namespaceId: string }
+
+/** A trust rule with the name of its namespace. */
+export type PlacedRule = TrustRuleRow & { namespace: string | null }
 
 export async function insertTrustRule(
   tx: Db,
@@ -13,6 +20,7 @@ export async function insertTrustRule(
   repositoryIds: readonly string[],
 ): Promise<void> {
   await tx.insertInto('trustRules').values(rule).execute()
+  if (repositoryIds.length === 0) return
   const rows = repositoryIds.map((repositoryId) => ({ ruleId: rule.id, repositoryId }))
   await tx.insertInto('trustRuleRepositories').values(rows).execute()
 }
@@ -22,20 +30,30 @@ export function listTrustRules(
   db: Db,
   whose: WhoseRules,
   { after, limit }: PageRequest,
-): Promise<TrustRuleRow[]> {
-  const query = db
-    .selectFrom('trustRules')
-    .selectAll()
-    .where('id', '>', after)
-    .orderBy('id')
+): Promise<PlacedRule[]> {
+  const query = withNamespace(db)
+    .where('trustRules.id', '>', after)
+    .orderBy('trustRules.id')
     .limit(limit)
   if (whose === 'all') return query.execute()
   if ('username' in whose) return query.where('username', '=', whose.username).execute()
-  return query.where('id', 'in', idsOfRepository(db, whose.repositoryId)).execute()
+  if ('namespaceId' in whose) return query.where('namespaceId', '=', whose.namespaceId).execute()
+  return query
+    .where('namespaceId', 'is', null)
+    .where('trustRules.id', 'in', idsOfRepository(db, whose.repositoryId))
+    .execute()
 }
 
-export function findTrustRule(db: Db, id: string): Promise<TrustRuleRow | undefined> {
-  return db.selectFrom('trustRules').selectAll().where('id', '=', id).executeTakeFirst()
+export function findTrustRule(db: Db, id: string): Promise<PlacedRule | undefined> {
+  return withNamespace(db).where('trustRules.id', '=', id).executeTakeFirst()
+}
+
+function withNamespace(db: Db) {
+  return db
+    .selectFrom('trustRules')
+    .leftJoin('namespaces', 'namespaces.id', 'trustRules.namespaceId')
+    .selectAll('trustRules')
+    .select('namespaces.name as namespace')
 }
 
 const maxUsersOfIssuer = 100
@@ -58,7 +76,7 @@ export async function listOfEnabled(db: Db, ids: readonly string[]): Promise<Set
   return new Set((await query.execute()).map(({ id }) => id))
 }
 
-/** Lists the trust rules of a repository for an issuer, oldest first. */
+/** Lists the trust rules that cover a repository, its own and those of its namespace, for an issuer; oldest first. */
 export function listRulesFor(
   db: Db,
   { repositoryId, issuer }: { repositoryId: string; issuer: string },
@@ -67,7 +85,18 @@ export function listRulesFor(
     .selectFrom('trustRules')
     .selectAll()
     .where('issuer', '=', issuer)
-    .where('id', 'in', idsOfRepository(db, repositoryId))
+    .where((is) => {
+      const isNamed = is('id', 'in', idsOfRepository(db, repositoryId))
+      const namespace = db
+        .selectFrom('repositories')
+        .select('namespaceId')
+        .where('id', '=', repositoryId)
+      const isInNamespace = is('namespaceId', '=', namespace)
+      return is.or([
+        is.and([is('namespaceId', 'is', null), isNamed]),
+        is.and([isInNamespace, is.or([is('coversAll', '=', 1), isNamed])]),
+      ])
+    })
     .orderBy('id')
     .execute()
 }
@@ -79,7 +108,7 @@ function idsOfRepository(db: Db, repositoryId: string) {
     .where('repositoryId', '=', repositoryId)
 }
 
-/** The ids of the repositories of trust rules, by the ids of these. */
+/** The ids of the repositories that trust rules name, by the ids of these; for a namespace, those that are in it. */
 export async function listRuleRepositories(
   db: Db,
   ruleIds: readonly string[],
@@ -87,8 +116,16 @@ export async function listRuleRepositories(
   if (ruleIds.length === 0) return new Map()
   const rows = await db
     .selectFrom('trustRuleRepositories')
-    .selectAll()
+    .innerJoin('trustRules', 'trustRules.id', 'ruleId')
+    .innerJoin('repositories', 'repositories.id', 'repositoryId')
+    .select(['ruleId', 'repositoryId'])
     .where('ruleId', 'in', ruleIds)
+    .where((is) =>
+      is.or([
+        is('trustRules.namespaceId', 'is', null),
+        is('trustRules.namespaceId', '=', is.ref('repositories.namespaceId')),
+      ]),
+    )
     .orderBy('repositoryId')
     .execute()
   const byRule = Map.groupBy(rows, ({ ruleId }) => ruleId)
@@ -118,6 +155,11 @@ export async function updateTrustRule(
 export async function deleteTrustRule(tx: Db, id: string): Promise<boolean> {
   const query = tx.deleteFrom('trustRules').where('id', '=', id)
   return (await query.executeTakeFirstOrThrow()).numDeletedRows > 0n
+}
+
+/** Deletes the trust rules of a namespace with their tokens, before it is deleted itself. */
+export async function deleteTrustRulesOf(tx: Db, namespaceId: string): Promise<void> {
+  await tx.deleteFrom('trustRules').where('namespaceId', '=', namespaceId).execute()
 }
 
 /**

@@ -23,26 +23,30 @@ import {
   listOfEnabled,
   listRuleRepositories,
   listTrustRules,
+  type PlacedRule,
   type WhoseRules,
 } from './trust-rule-store.ts'
 
 /** Rules by which the tokens of workloads elsewhere are exchanged for tokens of this service. */
 export type TrustRules = {
   /**
-   * Creates a rule for repositories that the caller owns. Throws `token_limited`, `permission_missing`,
-   * `repository_not_found`, `owner_required`, `invalid_request`, `outbound_forbidden`, `outbound_unresolved` and
-   * `too_many_trust_rules`.
+   * Creates a rule for repositories that the caller owns, or for all or some of a namespace in which the caller has the role
+   * `admin`. Throws `token_limited`, `permission_missing`, `repository_not_found`, `namespace_not_found`, `owner_required`,
+   * `role_insufficient`, `invalid_request`, `outbound_forbidden`, `outbound_unresolved` and `too_many_trust_rules`.
    */
   create: (principal: Principal, rule: NewTrustRule) => Promise<TrustRule>
   /**
-   * Lists the rules of a repository that the caller owns, or else those that the caller created (all for an admin), oldest
-   * first.
+   * Lists the rules of a repository that the caller owns, those of a namespace in which the caller has the role `admin`, or
+   * else those that the caller created (all for an admin), oldest first.
    */
   list: (
     principal: Principal,
-    options: { repository: string | undefined; page: PageRequest },
+    options: { repository: string | undefined; namespace: string | undefined; page: PageRequest },
   ) => Promise<TrustRule[]>
-  /** Returns a rule that the caller created, or of a repository that the caller owns. Throws `trust_rule_not_found`. */
+  /**
+   * Returns a rule that the caller created, or of a repository that the caller owns, or of a namespace in which the caller has
+   * the role `admin`. Throws `trust_rule_not_found`.
+   */
   find: (principal: Principal, id: string) => Promise<TrustRule>
   /** Deletes such a rule, with its tokens. Throws `trust_rule_not_found`. */
   remove: (principal: Principal, id: string) => Promise<void>
@@ -50,7 +54,7 @@ export type TrustRules = {
   removeOf: (tx: Db, actor: Actor, username: string) => Promise<void>
   /**
    * The ids of those of some rules whose creators could create them now: the user is not disabled, and has an admin token,
-   * or owns all of the rule's repositories that exist.
+   * or owns all of the rule's repositories that exist, or for a rule of a namespace has the role `admin` there.
    */
   inForce: (rules: readonly TrustRuleRow[], idsByRule: IdsByRule) => Promise<ReadonlySet<string>>
 }
@@ -74,15 +78,21 @@ type NewTrustRule = {
   /** The address of the service when omitted. */
   audience?: string | undefined
   claims: Record<string, string>
-  repositories: string[]
+  namespace?: string | undefined
+  /** Those in the namespace when it is given, or omitted for all of it. */
+  repositories?: string[] | undefined
   refs?: string[] | undefined
   permissions: Permission[]
 }
 
-type TrustRule = Omit<TrustRuleRow, 'claims' | 'refs' | 'permissions'> & {
+type Stored = 'namespaceId' | 'coversAll' | 'claims' | 'refs' | 'permissions'
+
+type TrustRule = Omit<TrustRuleRow, Stored> & {
   claims: Record<string, string>
-  /** The names of the repositories that the viewer can see. */
-  repositories: string[]
+  /** The name of its namespace, if the viewer has the role `admin` there. */
+  namespace: string | null
+  /** The names of the repositories that the viewer can see; null for all of the namespace. */
+  repositories: string[] | null
   refs: string[] | null
   permissions: Permission[]
   /** Whether its creator could create it now. */
@@ -96,10 +106,19 @@ type TrustRuleRepositories = {
     name: string,
     permission: Permission,
     need: 'owner',
-  ) => Promise<{ id: string }>
+  ) => Promise<{ id: string; namespaceId: string | null }>
   namesOf: (principal: Principal, ids: readonly string[]) => Promise<ReadonlyMap<string, string>>
   ownedBy: (username: string, ids: readonly string[]) => Promise<ReadonlyMap<string, boolean>>
 }
+
+/** The part of `Namespaces` that trust rules use. */
+type TrustRuleNamespaces = {
+  open: (principal: Principal, name: string, role: 'admin') => Promise<Place>
+  hold: (tx: Db, namespace: Place) => Promise<void>
+  administeredBy: (username: string, ids: readonly string[]) => Promise<ReadonlySet<string>>
+}
+
+type Place = { id: string; name: string }
 
 type Dependencies = {
   db: Database
@@ -107,6 +126,7 @@ type Dependencies = {
   clock: Clock
   outbound: Pick<Outbound, 'resolve'>
   repositories: TrustRuleRepositories
+  namespaces: TrustRuleNamespaces
   /** The public address of the service. */
   baseUrl: () => string
 }
@@ -114,7 +134,7 @@ type Dependencies = {
 const maxRules = 100
 
 export function createTrustRules(dependencies: Dependencies): TrustRules {
-  const { db, publish, clock, outbound, repositories, baseUrl } = dependencies
+  const { db, publish, clock, outbound, repositories, namespaces, baseUrl } = dependencies
 
   async function inForce(
     rules: readonly TrustRuleRow[],
@@ -132,34 +152,43 @@ export function createTrustRules(dependencies: Dependencies): TrustRules {
     const valid = new Set<string>()
     for (const [username, ofUser] of byUser) {
       const idsOf = ({ id }: TrustRuleRow) => idsByRule.get(id) ?? []
-      const owned = admins.has(username)
-        ? undefined
-        : await repositories.ownedBy(username, ofUser.flatMap(idsOf))
-      for (const rule of ofUser)
-        if (enabled.has(rule.id) && idsOf(rule).every((id) => owned?.get(id) !== false))
-          valid.add(rule.id)
+      const isAdminToken = admins.has(username)
+      const [owned, administered] = isAdminToken
+        ? []
+        : await Promise.all([
+            repositories.ownedBy(username, ofUser.flatMap(idsOf)),
+            namespaces.administeredBy(username, namespacesOf(ofUser)),
+          ])
+      const mayCreate = (rule: TrustRuleRow) =>
+        rule.namespaceId === null
+          ? idsOf(rule).every((id) => owned?.get(id) !== false)
+          : isAdminToken || administered?.has(rule.namespaceId)
+      for (const rule of ofUser) if (enabled.has(rule.id) && mayCreate(rule)) valid.add(rule.id)
     }
     return valid
   }
 
-  async function describe(viewer: Principal, rows: readonly TrustRuleRow[]): Promise<TrustRule[]> {
+  async function describe(viewer: Principal, rows: readonly PlacedRule[]): Promise<TrustRule[]> {
     const idsByRule = await listRuleRepositories(
       db,
       rows.map(({ id }) => id),
     )
     const names = await repositories.namesOf(viewer, [...new Set([...idsByRule.values()].flat())])
+    const administered = await namespaces.administeredBy(viewer.username, namespacesOf(rows))
     const valid = await inForce(rows, idsByRule)
-    return rows.map((row) => ({
+    return rows.map(({ namespaceId, coversAll, namespace, ...row }) => ({
       ...row,
       claims: JSON.parse(row.claims),
-      repositories: (idsByRule.get(row.id) ?? []).flatMap((id) => names.get(id) ?? []),
+      namespace: isAdmin(viewer) || administered.has(namespaceId ?? '') ? namespace : null,
+      repositories:
+        coversAll === 1 ? null : (idsByRule.get(row.id) ?? []).flatMap((id) => names.get(id) ?? []),
       refs: parseLimit(row.refs),
       permissions: rulePermissions(row),
       inForce: valid.has(row.id),
     }))
   }
 
-  async function describeOne(viewer: Principal, row: TrustRuleRow): Promise<TrustRule> {
+  async function describeOne(viewer: Principal, row: PlacedRule): Promise<TrustRule> {
     const [described] = await describe(viewer, [row])
     if (!described) throw new Error('a trust rule has no description')
     return described
@@ -175,19 +204,43 @@ export function createTrustRules(dependencies: Dependencies): TrustRules {
 
   async function isOwn(principal: Principal, rule: TrustRuleRow, ids: readonly string[]) {
     if (isAdmin(principal) || rule.username === principal.username) return true
+    if (rule.namespaceId !== null)
+      return (await namespaces.administeredBy(principal.username, [rule.namespaceId])).size > 0
     return [...(await repositories.ownedBy(principal.username, ids)).values()].includes(true)
   }
 
-  /** Deletes a rule; an event for each of its repositories says so. */
-  async function remove(tx: Db, actor: Actor, rule: TrustRuleRow, ids: readonly string[]) {
+  /** Deletes a rule; an event for its namespace, or for each of its repositories, says so. */
+  async function remove(tx: Db, actor: Actor, rule: PlacedRule, ids: readonly string[]) {
     if (!(await deleteTrustRule(tx, rule.id))) return
-    const data = { ruleId: rule.id, name: rule.name }
+    const data = { ruleId: rule.id, name: rule.name, ...inNamespace(rule) }
     const event = { kind: 'trust_rule.deleted', actor, data } as const
     await publish(
       tx,
       clock.now(),
-      (ids.length === 0 ? [null] : ids).map((repositoryId) => ({ ...event, repositoryId })),
+      placesOf(rule, ids).map((repositoryId) => ({ ...event, repositoryId })),
     )
+  }
+
+  /** The ids of the repositories of a new rule, which the caller owns, and the namespace that it is of. */
+  async function openPlaces(
+    principal: Principal,
+    {
+      namespace: namespaceName,
+      repositories: names,
+    }: Pick<NewTrustRule, 'namespace' | 'repositories'>,
+  ) {
+    const namespace =
+      namespaceName === undefined
+        ? undefined
+        : await namespaces.open(principal, namespaceName, 'admin')
+    if (!namespace && !names) throw placeMissing()
+    const ids = new Set<string>()
+    for (const [index, name] of (names ?? []).entries()) {
+      const opened = await repositories.open(principal, name, 'collaborator:write', 'owner')
+      if (namespace && opened.namespaceId !== namespace.id) throw outside(index, namespace.name)
+      ids.add(opened.id)
+    }
+    return { namespace, ids: [...ids], coversAll: names ? 0 : 1 }
   }
 
   return {
@@ -195,11 +248,7 @@ export function createTrustRules(dependencies: Dependencies): TrustRules {
 
     async create(principal, wanted) {
       requireAllUserRights(principal)
-      const ids = new Set<string>()
-      for (const name of wanted.repositories) {
-        const opened = await repositories.open(principal, name, 'collaborator:write', 'owner')
-        ids.add(opened.id)
-      }
+      const { namespace, ids, coversAll } = await openPlaces(principal, wanted)
       for (const permission of wanted.permissions) requirePermission(principal, permission)
       requireIdentifying(wanted.claims)
       const { hostname } = readIssuer(wanted.issuer)
@@ -212,28 +261,32 @@ export function createTrustRules(dependencies: Dependencies): TrustRules {
       const permissions = [...new Set(wanted.permissions)]
       const row: TrustRuleRow = {
         ...{ id: newId(), name, username: principal.username, issuer, audience },
+        ...{ namespaceId: namespace?.id ?? null, coversAll },
         claims: JSON.stringify(claims),
         refs: refs && JSON.stringify(refs),
         permissions: permissions.join(' '),
         ...{ createdAt: now, lastUsedAt: null, lastRefusedAt: null, lastRefusal: null },
       }
+      const placed = { ...row, namespace: namespace?.name ?? null }
       await db.transaction().execute(async (tx) => {
-        await insertTrustRule(tx, row, [...ids])
-        const data = { ruleId: row.id, name, issuer, audience, claims, refs, permissions }
+        if (namespace) await namespaces.hold(tx, namespace)
+        await insertTrustRule(tx, row, ids)
+        const about = { ruleId: row.id, name, issuer, audience, claims, refs, permissions }
+        const data = { ...about, ...inNamespace(placed) }
         const event = { kind: 'trust_rule.created', actor: principal, data } as const
         await publish(
           tx,
           now,
-          [...ids].map((repositoryId) => ({ ...event, repositoryId })),
+          placesOf(row, ids).map((repositoryId) => ({ ...event, repositoryId })),
         )
         // Counted last: publishing serializes concurrent additions, so their rows are visible now.
         if ((await countTrustRules(tx, row.username)) > maxRules) throw tooMany(row.username)
       })
-      return describeOne(principal, row)
+      return describeOne(principal, placed)
     },
 
-    async list(principal, { repository, page }) {
-      const rows = await listTrustRules(db, await whoseOf(principal, repository), page)
+    async list(principal, { page, ...of }) {
+      const rows = await listTrustRules(db, await whoseOf(principal, of), page)
       return describe(principal, rows)
     },
 
@@ -259,8 +312,12 @@ export function createTrustRules(dependencies: Dependencies): TrustRules {
 
   async function whoseOf(
     principal: Principal,
-    repository: string | undefined,
+    { repository, namespace }: { repository: string | undefined; namespace: string | undefined },
   ): Promise<WhoseRules> {
+    if (namespace !== undefined) {
+      if (repository !== undefined) throw oneOfBoth()
+      return { namespaceId: (await namespaces.open(principal, namespace, 'admin')).id }
+    }
     if (repository !== undefined) {
       const { id } = await repositories.open(principal, repository, 'collaborator:read', 'owner')
       return { repositoryId: id }
@@ -269,7 +326,22 @@ export function createTrustRules(dependencies: Dependencies): TrustRules {
   }
 }
 
-export function rulePermissions({ permissions }: TrustRuleRow): WorkloadPermission[] {
+function namespacesOf(rules: readonly TrustRuleRow[]): string[] {
+  return [...new Set(rules.flatMap(({ namespaceId }) => namespaceId ?? []))]
+}
+
+/** The repositories whose events are about a rule; null for one of a namespace, or of repositories that are gone. */
+function placesOf({ namespaceId }: TrustRuleRow, ids: readonly string[]): (string | null)[] {
+  return namespaceId === null && ids.length > 0 ? [...ids] : [null]
+}
+
+function inNamespace({ namespace }: PlacedRule): { namespace?: string } {
+  return namespace === null ? {} : { namespace }
+}
+
+export function rulePermissions({
+  permissions,
+}: Pick<TrustRuleRow, 'permissions'>): WorkloadPermission[] {
   const words = permissions.split(' ')
   return workloadPermissions.filter((permission) => words.includes(permission))
 }
@@ -292,6 +364,21 @@ function requireIdentifying(claims: ClaimPatterns): void {
 function runsStartNone(): Problem {
   const detail = 'must not have workflow:trigger for runs of this server: a run cannot start runs.'
   return invalid([{ pointer: '/permissions', detail }])
+}
+
+function placeMissing(): Problem {
+  const detail = 'is required, unless the rule is of a namespace.'
+  return invalid([{ pointer: '/repositories', detail }])
+}
+
+function outside(index: number, namespace: string): Problem {
+  const detail = `must be in the namespace "${namespace}".`
+  return invalid([{ pointer: `/repositories/${index}`, detail }])
+}
+
+function oneOfBoth(): Problem {
+  const detail = 'must be omitted with repository.'
+  return invalid([{ parameter: 'namespace', in: 'query', detail }])
 }
 
 function tooMany(username: string): Problem {

@@ -80,6 +80,7 @@ export function createWorkloadTokens(dependencies: Dependencies): WorkloadTokens
       causedBy: rule.username,
       permissions: new Set(rulePermissions(rule)),
       repositories: new Set(ids),
+      namespaceId: rule.coversAll === 1 ? (rule.namespaceId ?? undefined) : undefined,
       refs: parseLimit(rule.refs) ?? allRefs,
       expiresAt,
     }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Principal } from '#access/principal.ts'
 import { newId } from '#base/ids.ts'
+import { deleteTrustRulesOf } from '#identity/trust-rules/trust-rule-store.ts'
 import { countUsersLike } from '#identity/user-store.ts'
 import { onEachDatabase } from '../../../test/support/databases.ts'
 import { publish } from '../../../test/support/publish.ts'
@@ -42,7 +43,8 @@ onEachDatabase((fresh) => {
     await using database = await fresh()
     const db = await database.open()
     const settings = { namespaceCreators: ['group:leads'] }
-    const namespaces = createNamespaces({ db, publish, clock, settings, countUsersLike })
+    const users = { countUsersLike, deleteTrustRulesOf }
+    const namespaces = createNamespaces({ db, publish, clock, settings, ...users })
     const [ada, eve] = [user('ada'), user('eve')]
     await assert.rejects(namespaces.requireCreator(ada), { code: 'permission_missing' })
     await db.insertInto('userGroups').values({ username: 'ada', name: 'leads' }).execute()
@@ -93,7 +95,7 @@ onEachDatabase((fresh) => {
       publish,
       clock,
       settings: { namespaceCreators: undefined },
-      countUsersLike,
+      ...{ countUsersLike, deleteTrustRulesOf },
     })
     const admin = user('root', 'admin')
     for (const name of ['a', 'b', 'c', 'd']) {

@@ -22,6 +22,7 @@ import {
   deleteNamespace,
   insertNamespace,
   type JoinedNamespace,
+  listAdministered,
   listMembers,
   listNamespaces,
   listRepositoriesOf,
@@ -30,7 +31,13 @@ import {
   updateNamespaceName,
   upsertMember,
 } from '../namespace-store.ts'
-import { memberRemoved, namespaceGone, requireNamespace, roleInNamespace } from '../place-name.ts'
+import {
+  holdPlace,
+  memberRemoved,
+  namespaceGone,
+  requireNamespace,
+  roleInNamespace,
+} from '../place-name.ts'
 import { countNames, isNameTaken, updateName, viewerOf } from '../repository-store.ts'
 import { groupsOf, isStorable } from '../role-store.ts'
 
@@ -66,6 +73,10 @@ export type Namespaces = {
   ) => Promise<Member>
   /** Removes a member, whose access by it ends at once. Throws `namespace_member_not_found`. */
   removeMember: (principal: Principal, namespace: Namespace, member: string) => Promise<void>
+  /** Keeps a namespace until the transaction ends, before something is added to it. Throws `namespace_not_found`. */
+  hold: (tx: Db, namespace: Pick<Namespace, 'id' | 'name'>) => Promise<void>
+  /** Which of some namespaces, by their ids, a user has the role `admin` in. */
+  administeredBy: (username: string, ids: readonly string[]) => Promise<ReadonlySet<string>>
 }
 
 /** A namespace as its caller sees it; `role` is that of the caller, null when it is no member, who does not see limits. */
@@ -85,13 +96,15 @@ type Dependencies = {
   settings: Pick<PlainSettings, 'namespaceCreators'>
   /** How many users have a username, without regard to case. */
   countUsersLike: (tx: Db, username: string) => Promise<number>
+  /** Deletes the trust rules of a namespace that is being deleted. */
+  deleteTrustRulesOf: (tx: Db, namespaceId: string) => Promise<void>
 }
 
 const maxNamed = 10
 const unlimited: NamespaceLimits = { maxRepositories: null, maxBytes: null }
 
 export function createNamespaces(dependencies: Dependencies): Namespaces {
-  const { db, publish, clock, settings, countUsersLike } = dependencies
+  const { db, publish, clock, settings, countUsersLike, deleteTrustRulesOf } = dependencies
 
   /** Changes a namespace, which keeps its name meanwhile. */
   async function change({ id, name }: Namespace, work: (tx: Db) => Promise<void>): Promise<void> {
@@ -267,12 +280,15 @@ export function createNamespaces(dependencies: Dependencies): Namespaces {
         const rest = await listRepositoriesOf(tx, id)
         if (rest.length > 0) throw notEmpty(name, rest)
         const about = { actor: principal, repositoryId: null, data: { namespace: name } }
+        await deleteTrustRulesOf(tx, id)
         // First: webhooks are locked after the event counter.
         await publish(tx, clock.now(), [{ kind: 'namespace.deleted', ...about }])
         await deleteNamespace(tx, id)
       })
     },
 
+    hold: holdPlace,
+    administeredBy: (username, ids) => listAdministered(db, username, ids),
     listMembers: ({ id }) => listMembers(db, id),
 
     async setMember(principal, namespace, { member, role }) {
