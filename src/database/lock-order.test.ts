@@ -3,6 +3,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import pg from 'pg'
 import { newId } from '#base/ids.ts'
+import { createPublish } from '#events/events.ts'
+import { endForeignLogins, newLogin } from '#identity/logins/people.ts'
 import { until } from '../../test/support/condition.ts'
 import { createPostgresDatabase } from '../../test/support/databases.ts'
 import { type InProcess, startInProcess } from '../../test/support/in-process.ts'
@@ -132,6 +134,66 @@ const cases = [
     locks: (id) => `update repositories set name = 'other', name_key = 'other' where id = '${id}'`,
     waits: 'insert into "repositories"',
     after: `delete from imports where name_key = 'other'`,
+  }),
+  of({
+    name: 'renames and limits a namespace of which a repository is being renamed',
+    arrange: async ({ admin }) => {
+      await assertStatus(admin.post('/namespaces', { name: 'acme' }), 201)
+      await assertStatus(admin.patch('/repos/site', { name: 'acme/site' }), 200)
+    },
+    act: ({ admin }) =>
+      assertStatus(admin.patch('/namespaces/acme', { name: 'club', maxBytes: 1e6 }), 200),
+    locks: () => `select 1 from repositories for update`,
+    waits: 'select "id", "name", "state" from "repositories"',
+    after: counter,
+  }),
+  // Deleting a user deletes its memberships first.
+  of({
+    name: 'deletes a namespace whose member is being deleted',
+    arrange: async ({ admin }) => assertStatus(admin.post('/namespaces', { name: 'acme' }), 201),
+    act: ({ admin }) => assertStatus(admin.delete('/namespaces/acme'), 204),
+    locks: () => 'delete from namespace_members',
+    waits: 'delete from "namespaces"',
+    after: counter,
+  }),
+  of({
+    name: 'deletes a user with a trust rule whose role is being changed',
+    arrange: async ({ admin, client }) => {
+      const permissions = ['repo:read', 'repo:write', 'collaborator:write']
+      const ada = await client({ username: 'ada', permissions })
+      await assertStatus(admin.post('/namespaces', { name: 'acme' }), 201)
+      await assertStatus(admin.put('/namespaces/acme/members/ada', { role: 'maintain' }), 200)
+      await assertStatus(ada.post('/repos', { name: 'acme/own' }), 201)
+      const rule = {
+        ...{ name: 'ci', issuer: 'https://127.0.0.1:9', claims: { sub: 'x' } },
+        ...{ repositories: ['acme/own'], permissions: ['repo:read'] },
+      }
+      await assertStatus(ada.post('/trust-rules', rule), 201)
+      await assertStatus(admin.patch('/repos/acme%2Fown', { ownerUsername: 'admin' }), 200)
+    },
+    act: ({ admin }) => assertStatus(admin.delete('/users/ada'), 204),
+    locks: () => `update namespace_members set role = 'read' where member = 'ada'`,
+    waits: 'delete from "namespace_members"',
+    after: counter,
+  }),
+  // Linking a user with another person locks the user first.
+  of({
+    name: 'ends the login of a user who is being changed',
+    arrange: async ({ db, client }) => {
+      await client({ username: 'ada' })
+      const login = newLogin({ username: 'ada', issuer: 'https://old.example/', subject: '1' }, 1)
+      await db
+        .insertInto('logins')
+        .values({ ...login, lastLoginAt: 1 })
+        .execute()
+    },
+    act: async ({ db }) => {
+      const about = { db, publish: createPublish([]), clock: { now: Date.now } }
+      assert.equal(await endForeignLogins(about, undefined), 1)
+    },
+    locks: () => `select 1 from users where username = 'ada' for no key update`,
+    waits: 'select * from "users"',
+    after: `update logins set is_admin = 0`,
   }),
 ]
 

@@ -1009,6 +1009,17 @@ const namespaceTrustRules: Migration = () => [
   'create index trust_rules_by_namespace on trust_rules (namespace_id) where namespace_id is not null',
 ]
 
+const failingLogins: Migration = ({ milliseconds }) => [
+  `alter table logins add column failing_since ${milliseconds}`,
+]
+
+// What happened before a repository came into its namespace is none of the namespace's business, and what happened there
+// goes with the repository when that is purged.
+const joinedNamespaces: Migration = ({ sequence }) => [
+  `alter table repositories add column joined_seq ${sequence} not null default 0`,
+  'create index deliveries_by_repository on deliveries (repository_id, id)',
+]
+
 /**
  * All migrations, and for each whether servers that do not know it can run on. One that `adds` has only new tables, and new
  * columns that may be left out, and these servers break no rule by ignoring them. After one that `changes` they must stop:
@@ -1069,6 +1080,8 @@ const list: [migration: Migration, kind: 'adds' | 'changes'][] = [
   [namespaceWebhooks, 'changes'],
   [namespaceProtections, 'changes'],
   [namespaceTrustRules, 'changes'],
+  [failingLogins, 'adds'],
+  [joinedNamespaces, 'adds'],
 ]
 
 /** The version of a database is the number of migrations that were applied. */

@@ -99,6 +99,8 @@ export type LoginRow = {
   checkedAt: number | null
   /** When they are read next; null without a refresh token. */
   nextCheckAt: number | null
+  /** Since when the provider has not responded to checks; null if it did to the last one. */
+  failingSince: number | null
   /** Sealed. */
   refreshToken: Uint8Array | null
 }
@@ -250,6 +252,8 @@ type RepositoryTable = {
   nameKey: string
   /** The namespace in its name; null when there is none. */
   namespaceId: Generated<string | null>
+  /** The sequence number of the last event before it was moved there; 0 if it was made there. */
+  joinedSeq: Generated<number>
   ownerTokenId: string
   ownerUsername: string
   createdAt: number

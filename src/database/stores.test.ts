@@ -265,6 +265,7 @@ onEachDatabase((fresh) => {
       ...site,
       version: 0,
       pruneEpoch: 0,
+      joinedSeq: 0,
       head: null,
       description: '',
       pushedAt: null,

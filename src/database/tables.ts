@@ -167,7 +167,7 @@ export const tables: readonly Table[] = [
     name: 'webhooks',
     key: ['id'],
     owner: 'webhooks',
-    readers: { ...byDoctor, ...byMetrics },
+    readers: { ...byDoctor, ...byMetrics, ...withScope },
     writers: withScope,
   },
   {

@@ -1,4 +1,4 @@
-import type { Expression } from 'kysely'
+import type { Expression, SqlBool } from 'kysely'
 import type { Db } from '#database/schema.ts'
 
 const batchSize = 1000
@@ -74,16 +74,16 @@ export function listEventsAfter(db: Db, seq: number, limit = batchSize) {
     .execute()
 }
 
-/** Lists the events of a repository after one sequence number and up to another, in order. */
+/** Lists events for which a condition holds, after one sequence number and up to another, in order. */
 export function listEventsBetween(
   db: Db,
-  repositoryIds: Expression<string>,
+  condition: Expression<SqlBool>,
   { after, upTo, limit }: { after: number; upTo: number; limit: number },
 ): Promise<{ seq: number; kind: string; repositoryId: string | null; createdAt: number }[]> {
   return db
     .selectFrom('events')
     .select(['seq', 'kind', 'repositoryId', 'createdAt'])
-    .where('repositoryId', 'in', repositoryIds)
+    .where(condition)
     .where('seq', '>', after)
     .where('seq', '<=', upTo)
     .orderBy('seq')
@@ -91,19 +91,16 @@ export function listEventsBetween(
     .execute()
 }
 
-/** The sequence number of the last event of some kinds of repositories before `seq`; 0 when there is none. */
+/** The sequence number of the last event of some kinds for which a condition holds, before `seq`; 0 when there is none. */
 export async function readSeqBefore(
   db: Db,
-  {
-    repositoryIds,
-    kinds,
-    seq,
-  }: { repositoryIds: Expression<string>; kinds: string[]; seq: number },
+  condition: Expression<SqlBool>,
+  { kinds, seq }: { kinds: string[]; seq: number },
 ): Promise<number> {
   const row = await db
     .selectFrom('events')
     .select('seq')
-    .where('repositoryId', 'in', repositoryIds)
+    .where(condition)
     .where('kind', 'in', kinds)
     .where('seq', '<', seq)
     .orderBy('seq', 'desc')

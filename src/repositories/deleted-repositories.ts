@@ -168,7 +168,7 @@ export function createDeletedRepositories(dependencies: Dependencies): DeletedRe
           await holdPlace(tx, place)
           if (await isNameTaken(tx, name)) throw nameTaken(name)
           const named = { name, namespaceId: place?.id ?? null }
-          const row = await markRestored(tx, id, named).catch(asTaken(name))
+          const row = await markRestored(tx, repository, named).catch(asTaken(name))
           if (!row) throw deletedNotFound(id)
           // In its namespace, its bytes count already.
           const isMoved = named.namespaceId !== repository.namespaceId

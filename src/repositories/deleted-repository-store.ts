@@ -2,6 +2,7 @@ import type { Role } from '#access/roles.ts'
 import type { PageRequest } from '#base/list-all.ts'
 import { hasRowLocks } from '#database/row-locks.ts'
 import type { Db, RepositoryRow, RepositoryState } from '#database/schema.ts'
+import { changesOfName } from './repository-store.ts'
 import { roleOfUser } from './role-store.ts'
 
 /** Selects all deleted repositories, or those that a username owned or had the role `admin` in, limited to some ids. */
@@ -28,14 +29,15 @@ function keyOfDeleted(id: string): string {
 }
 
 /** Makes a deleted repository ready again; undefined when it is not deleted. Throws the database's error when the name is taken. */
-export function markRestored(
-  db: Db,
-  id: string,
-  { name, namespaceId }: { name: string; namespaceId: string | null },
+export async function markRestored(
+  tx: Db,
+  { id, ...former }: Pick<RepositoryRow, 'id' | 'namespaceId'>,
+  named: { name: string; namespaceId: string | null },
 ): Promise<RepositoryRow | undefined> {
-  return db
+  const changes = await changesOfName(tx, former, named)
+  return tx
     .updateTable('repositories')
-    .set({ state: 'ready', deletedAt: null, name, nameKey: name.toLowerCase(), namespaceId })
+    .set({ state: 'ready', deletedAt: null, ...changes })
     .where('id', '=', id)
     .where('state', '=', 'deleted')
     .returningAll()

@@ -7,6 +7,7 @@ import type { Directories } from './directories/directories.ts'
 import { deleteImport } from './import-store.ts'
 import { deleteLfsObjectsOf } from './lfs-object-store.ts'
 import { deleteRepository, stateOf } from './repository-store.ts'
+import { deleteWebhooksOf } from './scope-store.ts'
 import { abandonUploads } from './store/pack-store.ts'
 import type { Store } from './store/store.ts'
 
@@ -38,6 +39,7 @@ export async function eraseRepository(
       if (!(await deleteRepository(tx, id))) return false
       await deleteImport(tx, id)
       await publish(tx, clock.now(), [event])
+      await deleteWebhooksOf(tx, id)
       return true
     })
   } catch (error) {

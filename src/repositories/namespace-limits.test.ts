@@ -152,12 +152,22 @@ onEachDatabase((fresh) => {
       usage.add(id, { fetches: 1, sentBytes: 10 })
       usage.add(plain, { fetches: 1 })
     }
+    const ref = { ref: 'refs/heads/main', before: '0', after: '1', forced: false }
+    const data = { ...ref, pushId: 'p', via: 'http', repositoryName: 'acme/site' }
+    const event = {
+      kind: 'push',
+      actor: { id: 't', username: 'ada' },
+      repositoryId: id,
+      data,
+    } as const
+    // The first transaction failed, and was repeated.
+    for (const seq of [1, 2]) await usages[0]?.countEvents(db, now, [{ ...event, seq }])
     now += 1000
     usages[0]?.add(id, { fetches: 2, receivedBytes: 5, runMs: 60_001 })
     const none = { pushes: 0, fetches: 2, receivedBytes: 0, sentBytes: 20, runMs: 0 }
     const days = [
       { day: '2026-12-01', ...none, receivedBytes: 5, sentBytes: 0, runMs: 60_001 },
-      { day: '2026-11-30', ...none },
+      { day: '2026-11-30', ...none, pushes: 1 },
     ]
     assert.deepEqual(await read(), days)
     assert.deepEqual(usages[0]?.total('fetches'), { acme: 3 })

@@ -6,7 +6,7 @@ import type { Db, NamespaceMemberRow, NamespaceRow, RepositoryRow } from '#datab
 import type { NamespaceLimits } from './namespace-limit-store.ts'
 import { selectVisible, type Viewer } from './repository-store.ts'
 import { namespaceRoleOfUser, namespacesOfUser } from './role-store.ts'
-import { deleteOfScope } from './scope-store.ts'
+import { deleteBelongings } from './scope-store.ts'
 
 /** A namespace with its limits, and with the role of a username in it. */
 export type JoinedNamespace = NamespaceRow & NamespaceLimits & { role: Role | undefined }
@@ -145,7 +145,7 @@ export async function updateNamespaceName(tx: Db, id: string, name: string): Pro
 
 export async function deleteNamespace(tx: Db, id: string): Promise<void> {
   await tx.deleteFrom('namespaces').where('id', '=', id).execute()
-  await deleteOfScope(tx, id)
+  await deleteBelongings(tx, id)
 }
 
 /** The members of a namespace, oldest first. */

@@ -23,7 +23,7 @@ export async function findNamespacesOf(
   return found
 }
 
-/** Adds counts to the row of a namespace and a day. Throws the database's error when the namespace is gone. */
+/** Adds counts to the row of a namespace and a day. */
 export async function addToDay(
   tx: Db,
   { namespaceId, day, ...counts }: NamespaceDayRow,

@@ -84,7 +84,7 @@ export async function placeOfRename(
 
 /** Throws `role_insufficient` for a repository in a namespace in which a principal has less than the role `maintain`. */
 export function requireMaintained(
-  { name, namespaceId, role = 'admin' }: NamedRepository,
+  { name, namespaceId, role }: NamedRepository,
   action: 'rename' | 'delete',
 ): void {
   if (namespaceId === null || includesRole(role, 'maintain')) return
@@ -96,7 +96,7 @@ type NamedRepository = {
   name: string
   namespaceId: string | null
   /** The role of the principal in it. */
-  role?: Role | undefined
+  role: Role
 }
 
 /** Keeps the namespace of a name as it is until the transaction ends. It precedes all other locks. */

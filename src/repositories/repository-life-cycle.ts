@@ -1,4 +1,5 @@
 import type { Principal } from '#access/principal.ts'
+import type { Role } from '#access/roles.ts'
 import type { Visibility } from '#access/visibility.ts'
 import { newId } from '#base/ids.ts'
 import type { ObjectFormat } from '#base/object-id.ts'
@@ -47,7 +48,7 @@ export type LifeCycle = {
   /** Renames a repository. For 90 days, the old name leads to it, and only its owner and admins can take it. */
   rename: (
     actor: Principal,
-    repository: RepositoryFields,
+    repository: OpenedFields,
     name: string,
   ) => Promise<RepositoryDescription>
   /** Throws `invalid_request` unless a user exists and is enabled, who can then get a repository. */
@@ -62,8 +63,11 @@ export type LifeCycle = {
    * Deletes a repository with all that belongs to it, for good unless it is retained. Once its row is deleted, its files
    * cannot be reached. A running import is cancelled; for a failed import, its record is deleted.
    */
-  remove: (actor: Actor, repository: RepositoryFields) => Promise<void>
+  remove: (actor: Actor, repository: OpenedFields) => Promise<void>
 }
+
+/** The fields of a repository that an actor has opened, with the actor's role. */
+type OpenedFields = RepositoryFields & { readonly role: Role }
 
 export type LifeCycleDependencies = EraseDependencies &
   Parameters<typeof describeRepository>[0] & {

@@ -12,8 +12,9 @@ import type {
   RepositoryRow,
   RepositoryState,
 } from '#database/schema.ts'
+import { readLastSeq } from '#events/event-store.ts'
 import { namespacesOfUser, roleOfUser } from './role-store.ts'
-import { deleteOfScope } from './scope-store.ts'
+import { deleteBelongings } from './scope-store.ts'
 
 /** A repository that was not deleted. */
 type LiveRow = RepositoryRow & { state: LiveState }
@@ -213,6 +214,16 @@ export async function countRepositories(db: Db): Promise<number> {
   return count
 }
 
+/** What changes with the name of a repository, and with its namespace. */
+export async function changesOfName(
+  tx: Db,
+  former: Pick<RepositoryRow, 'namespaceId'>,
+  { name, namespaceId }: { name: string; namespaceId: string | null },
+): Promise<Partial<NewRepository>> {
+  const joined = namespaceId === former.namespaceId ? {} : { joinedSeq: await readLastSeq(tx) }
+  return { name, nameKey: name.toLowerCase(), namespaceId, ...joined }
+}
+
 /**
  * Renames a repository; returns its former name and namespace, undefined when it was deleted. Throws the database's error when
  * the name is taken.
@@ -230,7 +241,7 @@ export async function updateName(
     .$if(hasRowLocks(tx), (rows) => rows.forUpdate())
     .executeTakeFirst()
   if (!former) return undefined
-  const changes = { name, nameKey: name.toLowerCase(), namespaceId }
+  const changes = await changesOfName(tx, former, { name, namespaceId })
   await tx.updateTable('repositories').set(changes).where('id', '=', id).execute()
   return former
 }
@@ -353,6 +364,6 @@ export async function deleteRepository(db: Db, id: string): Promise<boolean> {
     .where('id', '=', id)
     .returning('id')
     .executeTakeFirst()
-  if (row) await deleteOfScope(db, id)
+  if (row) await deleteBelongings(db, id)
   return row !== undefined
 }

@@ -18,15 +18,29 @@ export async function lockScope(
   return row !== undefined
 }
 
-/** Deletes what belongs to a repository or a namespace, after its row; deliveries are deleted in the background. */
-export async function deleteOfScope(tx: Db, scopeId: string): Promise<void> {
+/** Deletes what belongs to a repository or a namespace, but for its webhooks, after its row. */
+export async function deleteBelongings(tx: Db, scopeId: string): Promise<void> {
   await tx.deleteFrom('secrets').where('scopeId', '=', scopeId).execute()
   await tx.deleteFrom('protections').where('scopeId', '=', scopeId).execute()
+}
+
+/**
+ * Marks the webhooks of a repository or a namespace as deleted, after the transaction has published its events; they are
+ * deleted with their deliveries in the background.
+ */
+export async function deleteWebhooksOf(tx: Db, scopeId: string): Promise<void> {
+  // Webhooks are always locked in the order of their ids, to avoid deadlocks.
+  const some = tx
+    .selectFrom('webhooks')
+    .select('id')
+    .where('scopeId', '=', scopeId)
+    .where('deletedAt', 'is', null)
+    .orderBy('id')
+    .$if(hasRowLocks(tx), (rows) => rows.forNoKeyUpdate())
   await tx
     .updateTable('webhooks')
     .set((is) => ({ deletedAt: is.ref('createdAt'), dueAt: null }))
-    .where('scopeId', '=', scopeId)
-    .where('deletedAt', 'is', null)
+    .where('id', 'in', some)
     .execute()
 }
 
@@ -48,9 +62,15 @@ export function scopesOf(repositoryId: string): RawBuilder<string> {
   return sql<string>`(${repositoryId}, (select namespace_id from repositories where id = ${repositoryId}))`
 }
 
-/** The ids of the repositories of a scope. */
-export function repositoriesOf(scopeId: string): RawBuilder<string> {
-  return sql<string>`(select id from repositories where id = ${scopeId} or namespace_id = ${scopeId})`
+/** Whether an event is of a scope: of a repository while it is in the namespace, not from before. */
+export function isEventOf(scopeId: string): RawBuilder<boolean> {
+  return sql<boolean>`(
+    repository_id in (select id from repositories where id = ${scopeId} or namespace_id = ${scopeId})
+    and not exists (
+      select 1 from repositories
+      where id = events.repository_id and namespace_id = ${scopeId} and joined_seq >= events.seq
+    )
+  )`
 }
 
 /** The kind and the name of the scope of a row, by the column of its id. */

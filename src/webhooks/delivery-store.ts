@@ -138,15 +138,17 @@ export async function redirectPending(db: Db, webhookId: string, url: string): P
   await db.updateTable('deliveries').set({ url }).where('id', 'in', waiting).execute()
 }
 
-/** Deletes up to `limit` deliveries of a webhook, or only those about a repository, and returns how many. */
+/** Deletes up to `limit` deliveries of a webhook, or about a repository, and returns how many. */
 export async function deleteDeliveries(
   db: Db,
-  webhookId: string,
+  of: { webhookId: string } | { repositoryId: string },
   limit: number,
-  repositoryId?: string,
 ): Promise<number> {
-  let some = inOrder(db).where('webhookId', '=', webhookId).limit(limit)
-  if (repositoryId !== undefined) some = some.where('repositoryId', '=', repositoryId)
+  const all = inOrder(db).limit(limit)
+  const some =
+    'webhookId' in of
+      ? all.where('webhookId', '=', of.webhookId)
+      : all.where('repositoryId', '=', of.repositoryId)
   const { numDeletedRows } = await db
     .deleteFrom('deliveries')
     .where('id', 'in', some)

@@ -1,6 +1,5 @@
 import { sql } from 'kysely'
 import type { PageRequest } from '#base/list-all.ts'
-import { hasRowLocks } from '#database/row-locks.ts'
 import type { Db, WebhookRow } from '#database/schema.ts'
 import { scopesOf } from '#repositories/scope-store.ts'
 
@@ -115,22 +114,6 @@ export function bringForward(
     .where('deletedAt', 'is', null)
     .returningAll()
     .executeTakeFirst()
-}
-
-export async function markWebhooksDeleted(
-  db: Db,
-  scopeId: string,
-  deletedAt: number,
-): Promise<void> {
-  // Webhooks are always locked in the order of their ids, to avoid deadlocks.
-  const some = db
-    .selectFrom('webhooks')
-    .select('id')
-    .where('scopeId', '=', scopeId)
-    .where('deletedAt', 'is', null)
-    .orderBy('id')
-    .$if(hasRowLocks(db), (rows) => rows.forNoKeyUpdate())
-  await db.updateTable('webhooks').set({ deletedAt, dueAt: null }).where('id', 'in', some).execute()
 }
 
 /** The ids of deleted webhooks, of all scopes or of one, in order of deletion. */

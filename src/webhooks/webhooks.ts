@@ -64,7 +64,7 @@ export function createWebhooks(dependencies: Dependencies): Webhooks {
       ...deliveryRoutes({ repositories, namespaces, webhookService, deliveries }),
     ],
 
-    ...createPurge({ db, clock, signing, cutOff }),
+    ...createPurge({ db, signing, cutOff }),
 
     prune: (signal) =>
       pruneDeliveries({ db, clock, keptDays: settings.deliveriesKeptDays, signal }),

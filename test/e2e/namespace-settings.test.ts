@@ -194,6 +194,14 @@ test('the webhooks of a namespace get the events of all its repositories, as lon
   assert.deepEqual([whole.body, whole.history], [null, []])
   const replayed = await admin.post(`${at}/replay`, { since: first.createdAt })
   assert.deepEqual([replayed.status, replayed.body.created], [202, 0])
+  // What one did before it came is not sent; what it did there is gone with it.
+  await owner.patch('/repos/elsewhere', { name: 'acme/elsewhere' })
+  const again = await admin.post(`${at}/replay`, { since: first.createdAt })
+  assert.deepEqual([again.status, again.body.created], [202, 0])
+  await owner.delete('/repos/late')
+  const [gone] = (await admin.get('/deleted-repos')).body
+  assert.equal((await admin.delete(`/deleted-repos/${gone.id}`)).status, 204)
+  assert.equal((await admin.get(`${at}/deliveries/${pending.id}`)).status, 404)
   // One that is deleted waits until it is restored.
   await owner.delete(`/repos/${api('acme/early')}`)
   await admin.post(`${at}/deliveries/${early.id}/retry`)
@@ -268,7 +276,8 @@ test('the protections of a namespace hold in all its repositories, besides their
   const { body: listed } = await as('read').get(`${at}/protections/branches`)
   const rule = { pattern: 'release/*', owners: 'fast-forward', requires: [] }
   assert.deepEqual(listed, { branches: [], rules: [], inherited: [{ ...rule, namespace: 'acme' }] })
-  const { body: plain } = await as('admin').get('/repos/late/protections/branches')
+  await as('admin').post('/repos', { name: 'plain' })
+  const { body: plain } = await as('admin').get('/repos/plain/protections/branches')
   assert.deepEqual(plain, { branches: [], rules: [] })
   assert.deepEqual(
     (await owner.get(`${at}/branches`)).body.map(

@@ -37,7 +37,7 @@ onEachDatabase((fresh) => {
     assert.equal(await markDeleted(db, id, start), true)
     await assert.rejects(insert(db, id, [], start), { code: 'repository_not_found' })
     assert.deepEqual(await listUnfinishedPushes(db, id), [])
-    await markRestored(db, id, { name: 'site', namespaceId: null })
+    await markRestored(db, { id, namespaceId: null }, { name: 'site', namespaceId: null })
     await insert(db, id, [], start)
     assert.equal((await listUnfinishedPushes(db, id)).length, 1)
   })

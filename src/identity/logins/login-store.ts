@@ -2,6 +2,7 @@ import type { NotNull } from 'kysely'
 import type { PageRequest } from '#base/list-all.ts'
 import { hasRowLocks } from '#database/row-locks.ts'
 import type { Db, LoginAttemptRow, LoginRow } from '#database/schema.ts'
+import { lockUser } from '../user-store.ts'
 
 /** A person at an identity provider. */
 type Identity = Pick<LoginRow, 'issuer' | 'subject'>
@@ -13,11 +14,12 @@ export function findLogin(db: Db, identity: Identity): Promise<LoginRow | undefi
   return ofPerson(db, identity).executeTakeFirst()
 }
 
-/**
- * Finds a login, and makes other changes of it wait until the transaction ends; new tokens of the login do not, since they
- * have locked the user, which is changed next.
- */
-export function lockLogin(tx: Db, identity: Identity): Promise<LoginRow | undefined> {
+/** Finds a login, and makes other changes of it and of its user wait until the transaction ends. */
+export async function lockLogin(tx: Db, identity: Identity): Promise<LoginRow | undefined> {
+  const login = await findLogin(tx, identity)
+  if (!login) return undefined
+  // The user first, as in all changes of users.
+  await lockUser(tx, login.username)
   return ofPerson(tx, identity)
     .$if(hasRowLocks(tx), (row) => row.forNoKeyUpdate())
     .executeTakeFirst()
@@ -83,7 +85,7 @@ export type LoginCheck = Pick<LoginRow, 'id' | 'issuer' | 'subject' | 'nextCheck
 export async function continueCheck(
   db: Db,
   { id, nextCheckAt }: LoginCheck,
-  next: Partial<Pick<LoginRow, 'nextCheckAt' | 'refreshToken'>>,
+  next: Partial<Pick<LoginRow, 'nextCheckAt' | 'failingSince' | 'refreshToken'>>,
 ): Promise<boolean> {
   const query = db
     .updateTable('logins')

@@ -84,10 +84,14 @@ export function createPeople(dependencies: Dependencies): People {
   const { db, publish, clock, log, provider, rules, recordRefusal } = dependencies
   const { issuer } = provider
 
-  /** Creates the user and the login of a person who was never here. */
+  /** Creates the user and the login of a person who was never here, unless another first login of theirs just did. */
   async function create(tx: Db, person: Person, now: number): Promise<LoginRow> {
     const username = newUsername(person)
-    if (!(await insertUser(tx, newUser(username, now)))) throw usernameTaken(person, username)
+    if (!(await insertUser(tx, newUser(username, now)))) {
+      const created = await lockLogin(tx, { issuer, subject: person.subject })
+      if (created) return created
+      throw usernameTaken(person, username)
+    }
     const login = newLogin({ username, issuer, subject: person.subject }, now)
     if (!(await insertLogin(tx, login))) throw concurrent()
     return login
@@ -106,7 +110,7 @@ export function createPeople(dependencies: Dependencies): People {
     const wanted = { displayName, email, source: 'login', loginEndedAt: null } as const
     const user = await updateUser(tx, username, wanted)
     if (!before || !user) throw concurrent()
-    await updateLogin(tx, id, { isAdmin: Number(isAdmin), checkedAt: now })
+    await updateLogin(tx, id, { isAdmin: Number(isAdmin), checkedAt: now, failingSince: null })
     await replaceGroups(tx, username, groups)
     const permissions = isAdmin ? `${everything} admin` : everything
     if (!isAdmin) await demoteTokensOf(tx, id, permissions)
@@ -226,16 +230,15 @@ export async function endForeignLogins(
 ): Promise<number> {
   const issuer = configured === undefined ? undefined : new URL(configured).href
   for (let ended = 0; ; ) {
-    const count = await db.transaction().execute(async (tx) => {
-      const listed = await listForeignLogins(tx, { issuer, limit: endedAtOnce })
-      for (const login of listed) {
+    const listed = await listForeignLogins(db, { issuer, limit: endedAtOnce })
+    for (const login of listed) {
+      await db.transaction().execute(async (tx) => {
         const locked = await lockLogin(tx, login)
         if (locked) await endLogin(tx, locked, { publish, now: clock.now() })
-      }
-      return listed.length
-    })
-    ended += count
-    if (count < endedAtOnce) return ended
+      })
+    }
+    ended += listed.length
+    if (listed.length < endedAtOnce) return ended
   }
 }
 
@@ -246,6 +249,7 @@ export function newLogin(
   return {
     ...{ id: newId(now), ...identity, isAdmin: 0, createdAt: now },
     ...{ lastLoginAt: null, checkedAt: null, nextCheckAt: null, refreshToken: null },
+    failingSince: null,
   }
 }
 

@@ -127,6 +127,10 @@ onEachDatabase((fresh) => {
       ),
     )
     assert.equal(racing.filter(({ status }) => status === 'fulfilled').length, 1)
+    // Two first logins of one person, as from two tabs.
+    const lin = { sub: 'lin', preferred_username: 'lin' }
+    const [tab, otherTab] = await Promise.all([logIn(lin), logIn(lin)])
+    assert.equal(tab.principal.id, otherTab.principal.id)
   })
 
   test('who is in no allowed group, or disabled, is refused in words', async () => {
@@ -250,6 +254,10 @@ onEachDatabase((fresh) => {
     assert.equal(await isValid(principal), true)
     issuer.change.handlers = {}
     await wait(60)
+    assert.equal(await isValid(principal), true)
+    // As after two days on which svc was off itself.
+    issuer.change.handlers = { '/token': (response) => response.writeHead(503).end() }
+    await wait(48 * 60)
     assert.equal(await isValid(principal), true)
     issuer.change.handlers = { '/userinfo': (response) => response.destroy() }
     for (let hour = 1; hour <= 25; hour++) await wait(60)

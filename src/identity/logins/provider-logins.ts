@@ -103,9 +103,10 @@ export function createLogins(dependencies: Dependencies): Logins {
       await check(login)
       return true
     } catch (err) {
-      const { username, checkedAt } = login
+      const { username, failingSince } = login
       log.warn({ err, username }, 'groups of a user not read')
-      if (now - (checkedAt ?? 0) >= graceMs)
+      if (failingSince === null) await continueCheck(db, login, { failingSince: now })
+      else if (now - failingSince >= graceMs)
         await people.end(login, 'the identity provider has not responded for a day')
       return false
     }

@@ -17,8 +17,8 @@ const repositories = {
   namesOwnedBy: async () => [],
 }
 const nothingElse = {
-  trustRules: { removeOf: async () => {} },
-  collaborators: { removeUser: async () => {} },
+  trustRules: { removeOf: async () => [] },
+  collaborators: { removeUser: async () => [] },
 }
 
 /** Nodes that share a database and a clock, each with a connection of its own. */

@@ -9,7 +9,7 @@ import type { Outbound } from '#base/outbound/outbound.ts'
 import { Problem } from '#base/problem.ts'
 import type { Database } from '#database/database.ts'
 import type { Db, TrustRuleRow } from '#database/schema.ts'
-import type { Actor, Publish } from '#events/events.ts'
+import type { Actor, Event, Publish } from '#events/events.ts'
 import { invalid } from '#http/validation.ts'
 import { toRefPatterns } from '../tokens/token-limits.ts'
 import { parseLimit } from '../tokens/token-rows.ts'
@@ -50,8 +50,8 @@ export type TrustRules = {
   find: (principal: Principal, id: string) => Promise<TrustRule>
   /** Deletes such a rule, with its tokens. Throws `trust_rule_not_found`. */
   remove: (principal: Principal, id: string) => Promise<void>
-  /** Deletes the rules of a user who is being deleted. */
-  removeOf: (tx: Db, actor: Actor, username: string) => Promise<void>
+  /** Deletes the rules of a user who is being deleted; returns the events, for its caller to publish. */
+  removeOf: (tx: Db, actor: Actor, username: string) => Promise<Event[]>
   /**
    * The ids of those of some rules whose creators could create them now: the user is not disabled, and has an admin token,
    * or owns all of the rule's repositories that exist, or for a rule of a namespace has the role `admin` there.
@@ -209,16 +209,12 @@ export function createTrustRules(dependencies: Dependencies): TrustRules {
     return [...(await repositories.ownedBy(principal.username, ids)).values()].includes(true)
   }
 
-  /** Deletes a rule; an event for its namespace, or for each of its repositories, says so. */
+  /** Deletes a rule; returns an event for its namespace, or for each of its repositories. */
   async function remove(tx: Db, actor: Actor, rule: PlacedRule, ids: readonly string[]) {
-    if (!(await deleteTrustRule(tx, rule.id))) return
+    if (!(await deleteTrustRule(tx, rule.id))) return []
     const data = { ruleId: rule.id, name: rule.name, ...inNamespace(rule) }
     const event = { kind: 'trust_rule.deleted', actor, data } as const
-    await publish(
-      tx,
-      clock.now(),
-      placesOf(rule, ids).map((repositoryId) => ({ ...event, repositoryId })),
-    )
+    return placesOf(rule, ids).map((repositoryId) => ({ ...event, repositoryId }))
   }
 
   /** The ids of the repositories of a new rule, which the caller owns, and the namespace that it is of. */
@@ -297,7 +293,9 @@ export function createTrustRules(dependencies: Dependencies): TrustRules {
 
     async remove(principal, id) {
       const { rule, ids } = await findOwn(principal, id)
-      await db.transaction().execute((tx) => remove(tx, principal, rule, ids))
+      await db
+        .transaction()
+        .execute(async (tx) => publish(tx, clock.now(), await remove(tx, principal, rule, ids)))
     },
 
     async removeOf(tx, actor, username) {
@@ -306,7 +304,10 @@ export function createTrustRules(dependencies: Dependencies): TrustRules {
         tx,
         rules.map(({ id }) => id),
       )
-      for (const rule of rules) await remove(tx, actor, rule, idsByRule.get(rule.id) ?? [])
+      const events: Event[] = []
+      for (const rule of rules)
+        events.push(...(await remove(tx, actor, rule, idsByRule.get(rule.id) ?? [])))
+      return events
     },
   }
 

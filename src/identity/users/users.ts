@@ -7,7 +7,7 @@ import { Problem } from '#base/problem.ts'
 import type { PlainSettings } from '#config/settings.ts'
 import type { Database } from '#database/database.ts'
 import type { Db, UserRow } from '#database/schema.ts'
-import type { Actor, Publish } from '#events/events.ts'
+import type { Actor, Event, Publish } from '#events/events.ts'
 import { linkLogin } from '../logins/link-login.ts'
 import { deleteLoginsOf } from '../logins/login-store.ts'
 import { deleteSessionsOf } from '../sessions/session-store.ts'
@@ -76,12 +76,12 @@ type Dependencies = {
     namesOwnedBy: (tx: Db, username: string, limit: number) => Promise<string[]>
   }
   trustRules: {
-    /** Deletes the trust rules of a user who is being deleted. */
-    removeOf: (tx: Db, actor: Actor, username: string) => Promise<void>
+    /** Deletes the trust rules of a user who is being deleted; returns the events of that, for its caller to publish. */
+    removeOf: (tx: Db, actor: Actor, username: string) => Promise<Event[]>
   }
   collaborators: {
-    /** Removes a user who is being deleted from all repositories. */
-    removeUser: (tx: Db, actor: Actor, username: string) => Promise<void>
+    /** Removes a user who is being deleted from all repositories; returns the events of that, for its caller to publish. */
+    removeUser: (tx: Db, actor: Actor, username: string) => Promise<Event[]>
   }
 }
 
@@ -166,9 +166,12 @@ export function createUsers(dependencies: Dependencies): Users {
         const tokenIds = await deleteTokensOf(tx, { username })
         await deleteSessionsOf(tx, username)
         await deleteLoginsOf(tx, username)
-        await trustRules.removeOf(tx, principal, username)
-        await collaborators.removeUser(tx, principal, username)
+        const others = [
+          ...(await trustRules.removeOf(tx, principal, username)),
+          ...(await collaborators.removeUser(tx, principal, username)),
+        ]
         await publish(tx, clock.now(), [
+          ...others,
           ...keyIds.map((id) => keyDeleted(principal, id, username)),
           ...tokenIds.map((id) => tokenDeleted(principal, id)),
           { kind: 'user.deleted', actor: principal, repositoryId: null, data: { username } },

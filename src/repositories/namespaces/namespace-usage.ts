@@ -11,6 +11,7 @@ import {
   findNamespacesOf,
   listDays,
 } from '../namespace-usage-store.ts'
+import { lockScope } from '../scope-store.ts'
 import type { Namespace } from './namespaces.ts'
 
 /**
@@ -46,6 +47,8 @@ const none: DayCounts = { pushes: 0, fetches: 0, receivedBytes: 0, sentBytes: 0,
 export function createNamespaceUsage({ db, clock }: Dependencies): NamespaceUsage {
   /** What is not written yet, by day and the id of the repository. */
   let unwritten = new Map<string, DayCounts>()
+  /** What events it has counted: a transaction that failed publishes them again. */
+  let counted = new Set<string>()
   const totals = new Map<string, { name: string; counts: DayCounts }>()
 
   function add(repositoryId: string, counts: Partial<DayCounts>): void {
@@ -53,20 +56,28 @@ export function createNamespaceUsage({ db, clock }: Dependencies): NamespaceUsag
     unwritten.set(key, sumOf(unwritten.get(key), counts))
   }
 
+  function addOnce(event: string, repositoryId: string, counts: Partial<DayCounts>): void {
+    if (counted.has(event)) return
+    counted.add(event)
+    add(repositoryId, counts)
+  }
+
   async function write(): Promise<void> {
     if (unwritten.size === 0) return
-    const counted = unwritten
+    const [taken, takenEvents] = [unwritten, counted]
     unwritten = new Map()
+    counted = new Set()
     try {
-      await writeCounts(counted)
+      await writeCounts(taken)
     } catch (error) {
-      for (const [key, counts] of counted) unwritten.set(key, sumOf(unwritten.get(key), counts))
+      for (const [key, counts] of taken) unwritten.set(key, sumOf(unwritten.get(key), counts))
+      counted = counted.union(takenEvents)
       throw error
     }
   }
 
-  async function writeCounts(counted: ReadonlyMap<string, DayCounts>): Promise<void> {
-    const entries = [...counted].map(([key, counts]) => {
+  async function writeCounts(taken: ReadonlyMap<string, DayCounts>): Promise<void> {
+    const entries = [...taken].map(([key, counts]) => {
       const [day = '', repositoryId = ''] = key.split(' ')
       return { day, repositoryId, counts }
     })
@@ -84,7 +95,9 @@ export function createNamespaceUsage({ db, clock }: Dependencies): NamespaceUsag
       // In one order, so that servers do not wait for each other in a circle.
       for (const key of [...rows.keys()].sort()) {
         const { counts, ...row } = rows.get(key) ?? { namespaceId: '', day: '', counts: none }
-        await addToDay(tx, { ...row, ...counts })
+        // Not to one that was deleted meanwhile.
+        if (await lockScope(tx, { kind: 'namespace', id: row.namespaceId }))
+          await addToDay(tx, { ...row, ...counts })
       }
     })
     const names = new Map([...namespaces.values()].map(({ id, name }) => [id, name]))
@@ -98,16 +111,14 @@ export function createNamespaceUsage({ db, clock }: Dependencies): NamespaceUsag
     add,
 
     async countEvents(_tx, _now, events) {
-      const pushes = new Set<string>()
       for (const { kind, repositoryId, data } of events) {
         if (repositoryId === null) continue
         // A push has one event per ref.
-        if (kind === 'push' && !pushes.has(data.pushId)) {
-          pushes.add(data.pushId)
-          add(repositoryId, { pushes: 1 })
+        if (kind === 'push') addOnce(data.pushId, repositoryId, { pushes: 1 })
+        if (kind === 'workflow' && data.startedAt !== null && data.completedAt !== null) {
+          const runMs = Math.max(0, data.completedAt - data.startedAt)
+          addOnce(`${data.runId} ${data.attempt}`, repositoryId, { runMs })
         }
-        if (kind === 'workflow' && data.startedAt !== null && data.completedAt !== null)
-          add(repositoryId, { runMs: Math.max(0, data.completedAt - data.startedAt) })
       }
     },
 

@@ -40,6 +40,7 @@ import {
 } from '../place-name.ts'
 import { countNames, isNameTaken, updateName, viewerOf } from '../repository-store.ts'
 import { groupsOf, isStorable } from '../role-store.ts'
+import { deleteWebhooksOf } from '../scope-store.ts'
 
 /** Namespaces: names before those of repositories, with members who have roles in all of these. */
 export type Namespaces = {
@@ -164,12 +165,13 @@ export function createNamespaces(dependencies: Dependencies): Namespaces {
     return events
   }
 
+  /** Renames a namespace; returns the events of that. */
   async function rename(
     tx: Db,
     principal: Principal,
     namespace: Namespace,
     newName: string,
-  ): Promise<void> {
+  ): Promise<Event[]> {
     const { id, name } = namespace
     const isOtherCase = newName.toLowerCase() === name.toLowerCase()
     if (!isOtherCase && (await isNameTaken(tx, newName))) throw namespaceTaken(newName)
@@ -181,16 +183,16 @@ export function createNamespaces(dependencies: Dependencies): Namespaces {
     const renamed = await renameRepositories(tx, principal, namespace, newName)
     const about = { actor: principal, repositoryId: null }
     const data = { namespace: newName, formerName: name }
-    await publish(tx, clock.now(), [{ kind: 'namespace.updated', ...about, data }, ...renamed])
-    if ((await countNames(tx, newName)) > 1) throw namespaceTaken(newName)
+    return [{ kind: 'namespace.updated', ...about, data }, ...renamed]
   }
 
+  /** Sets limits that are given; returns all, and the event. */
   async function saveLimits(
     tx: Db,
     principal: Principal,
     { id, name }: Namespace,
     { maxRepositories, maxBytes }: Partial<NamespaceLimits>,
-  ): Promise<NamespaceLimits> {
+  ): Promise<{ limits: NamespaceLimits; event: Event }> {
     const former = await findNamespaceLimits(tx, id)
     const limits = {
       maxRepositories: maxRepositories === undefined ? former.maxRepositories : maxRepositories,
@@ -199,8 +201,7 @@ export function createNamespaces(dependencies: Dependencies): Namespaces {
     await saveNamespaceLimits(tx, { namespaceId: id, ...limits })
     const about = { actor: principal, repositoryId: null }
     const data = { namespace: name, ...limits }
-    await publish(tx, clock.now(), [{ kind: 'namespace.limited', ...about, data }])
-    return limits
+    return { limits, event: { kind: 'namespace.limited', ...about, data } }
   }
 
   async function isCreator(principal: Principal): Promise<boolean> {
@@ -266,12 +267,21 @@ export function createNamespaces(dependencies: Dependencies): Namespaces {
         const detail = 'Only admins of the server set limits of namespaces.'
         throw new Problem('permission_missing', detail)
       }
+      const renamed = { ...namespace, name: newName }
       let saved: Partial<NamespaceLimits> = {}
       await change(namespace, async (tx) => {
-        if (isLimited) saved = await saveLimits(tx, principal, namespace, limits)
-        if (newName !== namespace.name) await rename(tx, principal, namespace, newName)
+        const isRenamed = newName !== namespace.name
+        const events = isRenamed ? await rename(tx, principal, namespace, newName) : []
+        if (isLimited) {
+          const { limits: all, event } = await saveLimits(tx, principal, renamed, limits)
+          saved = all
+          events.push(event)
+        }
+        await publish(tx, clock.now(), events)
+        // Last: publishing serializes those who take a name at the same time.
+        if (isRenamed && (await countNames(tx, newName)) > 1) throw namespaceTaken(newName)
       })
-      return { ...namespace, ...saved, name: newName }
+      return { ...renamed, ...saved }
     },
 
     async remove(principal, namespace) {
@@ -281,9 +291,9 @@ export function createNamespaces(dependencies: Dependencies): Namespaces {
         if (rest.length > 0) throw notEmpty(name, rest)
         const about = { actor: principal, repositoryId: null, data: { namespace: name } }
         await deleteTrustRulesOf(tx, id)
-        // First: webhooks are locked after the event counter.
-        await publish(tx, clock.now(), [{ kind: 'namespace.deleted', ...about }])
         await deleteNamespace(tx, id)
+        await publish(tx, clock.now(), [{ kind: 'namespace.deleted', ...about }])
+        await deleteWebhooksOf(tx, id)
       })
     },
 

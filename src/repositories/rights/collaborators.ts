@@ -4,7 +4,7 @@ import type { Clock } from '#base/clock.ts'
 import { Problem } from '#base/problem.ts'
 import type { Database } from '#database/database.ts'
 import type { Db } from '#database/schema.ts'
-import type { Actor, Publish } from '#events/events.ts'
+import type { Actor, Event, Publish } from '#events/events.ts'
 import {
   deleteCollaborations,
   deleteCollaborator,
@@ -32,8 +32,8 @@ export type Collaborators = {
   ) => Promise<CollaboratorList & { unknown?: boolean }>
   /** Removes a username. A running push of theirs is refused when its hook runs. */
   remove: (principal: Principal, repository: Repository, username: string) => Promise<void>
-  /** Removes a user who is being deleted from all repositories and namespaces. */
-  removeUser: (tx: Db, actor: Actor, username: string) => Promise<void>
+  /** Removes a user who is being deleted from all repositories and namespaces; returns the events, for its caller to publish. */
+  removeUser: (tx: Db, actor: Actor, username: string) => Promise<Event[]>
 }
 
 type CollaboratorList = {
@@ -126,10 +126,10 @@ export function createCollaborators(dependencies: Dependencies): Collaborators {
     async removeUser(tx, actor, username) {
       const ids = await deleteCollaborations(tx, username)
       const namespaces = await deleteMemberships(tx, username)
-      await publish(tx, clock.now(), [
+      return [
         ...ids.map((repositoryId) => removed(actor, repositoryId, username)),
         ...namespaces.map((name) => memberRemoved(actor, name, username)),
-      ])
+      ]
     },
   }
 }

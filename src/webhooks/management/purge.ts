@@ -1,15 +1,10 @@
-import type { Clock } from '#base/clock.ts'
 import type { Database } from '#database/database.ts'
 import type { Db } from '#database/schema.ts'
+import { deleteWebhooksOf } from '#repositories/scope-store.ts'
 import { deleteDeliveries } from '../delivery-store.ts'
 import { refreshDue } from '../queue-store.ts'
 import type { SigningSecrets } from '../signing-secrets.ts'
-import {
-  listDeletedWebhooks,
-  listWebhookIds,
-  markWebhooksDeleted,
-  removeWebhook,
-} from '../webhook-store.ts'
+import { listDeletedWebhooks, listWebhookIds, removeWebhook } from '../webhook-store.ts'
 
 /** Removes what is left of deleted webhooks. */
 export type Purge = {
@@ -25,7 +20,6 @@ export type Purge = {
 
 type Dependencies = {
   db: Database
-  clock: Clock
   signing: Pick<SigningSecrets, 'sweep'>
   /** Aborts the deliveries of a webhook that are in flight. */
   cutOff: (webhookId: string) => Promise<void>
@@ -34,14 +28,14 @@ type Dependencies = {
 const batchSize = 500
 const maxBatchesPerPurge = 100
 
-export function createPurge({ db, clock, signing, cutOff }: Dependencies): Purge {
+export function createPurge({ db, signing, cutOff }: Dependencies): Purge {
   /** Removes the rest of deleted webhooks, in at most `maxBatches` batches, and returns how many batches remain. */
   async function clear(ids: string[], maxBatches: number): Promise<number> {
     let left = maxBatches
     for (const id of ids) {
       for (let isEmpty = false; !isEmpty; left--) {
         if (left === 0) return 0
-        isEmpty = (await deleteDeliveries(db, id, batchSize)) < batchSize
+        isEmpty = (await deleteDeliveries(db, { webhookId: id }, batchSize)) < batchSize
       }
       await removeWebhook(db, id)
     }
@@ -55,15 +49,13 @@ export function createPurge({ db, clock, signing, cutOff }: Dependencies): Purge
     },
 
     async purgeRepository(repositoryId) {
-      await markWebhooksDeleted(db, repositoryId, clock.now())
+      await deleteWebhooksOf(db, repositoryId)
       const deleted = await listDeletedWebhooks(db, repositoryId)
       await Promise.all(deleted.map(cutOff))
       await clear(deleted, Number.POSITIVE_INFINITY)
-      // What the webhooks of its namespace have of it.
-      for (const id of await listWebhookIds(db, repositoryId, 'all')) {
-        const some = () => deleteDeliveries(db, id, batchSize, repositoryId)
-        while ((await some()) === batchSize);
-      }
+      // What webhooks of namespaces have of it.
+      const some = () => deleteDeliveries(db, { repositoryId }, batchSize)
+      while ((await some()) === batchSize);
     },
 
     async refreshRepository(tx, repositoryId) {

@@ -12,7 +12,7 @@ import {
 import type { Actor } from '#events/events.ts'
 import { invalid } from '#http/validation.ts'
 import { asGone } from '#repositories/repository-errors.ts'
-import { repositoriesOf } from '#repositories/scope-store.ts'
+import { isEventOf } from '#repositories/scope-store.ts'
 import { placeOf } from '#repositories/scopes.ts'
 import { insertDeliveries, requestAttempts } from '../delivery-store.ts'
 import { listDeliveriesBetween } from '../replay-store.ts'
@@ -69,7 +69,7 @@ export function createReplay({ db, clock, wake }: Dependencies): Replay {
     const later = await readEventFrom(db, await findFirstSeq(db, until + maxClockSkewMs + 1))
     const upTo = later ? later.seq - 1 : await readLastSeq(db)
     const isIn = (time: number) => since <= time && time <= until
-    const repositoryIds = repositoriesOf(webhook.scopeId)
+    const isOfScope = isEventOf(webhook.scopeId)
     const kinds = webhook.events.split(' ')
     const isMissed = (time: number) => isIn(time) && (!onlyFailed || time >= webhook.createdAt)
     let after = Math.max(request.after ?? 0, first - 1)
@@ -78,7 +78,7 @@ export function createReplay({ db, clock, wake }: Dependencies): Replay {
     while (after < upTo && replayed + created < maxReplayed && examined < maxExamined) {
       const limit = Math.min(batchSize, maxReplayed - replayed - created)
       const range = { after, upTo, limit }
-      const events = await listEventsBetween(db, repositoryIds, range)
+      const events = await listEventsBetween(db, isOfScope, range)
       const deliveries = await listDeliveriesBetween(db, webhook.id, range)
       // A list that reached the limit says nothing beyond its last row.
       const end = Math.min(endOf(events, limit), endOf(deliveries, limit), upTo)
@@ -90,7 +90,7 @@ export function createReplay({ db, clock, wake }: Dependencies): Replay {
       const missed: Missed[] = []
       for (const { seq, kind, repositoryId, createdAt } of events) {
         if (seq > end || !kinds.includes(kind)) continue
-        previous ??= await readSeqBefore(db, { repositoryIds, kinds, seq })
+        previous ??= await readSeqBefore(db, isOfScope, { kinds, seq })
         if (!delivered.has(seq) && isMissed(createdAt))
           missed.push({ seq, kind, repositoryId: repositoryId ?? '', previousSeq: previous })
         previous = seq
